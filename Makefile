@@ -1,0 +1,52 @@
+# make help lists what there is.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Tools at pinned versions live inside the clone and come first.
+export PATH := $(CURDIR)/.tools/bin:$(PATH)
+
+# How long each fuzz target runs.
+FUZZTIME ?= 30s
+
+.PHONY: help run test tools lint fuzz bench openapi build clean
+
+help: ## this list
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
+
+run: ## start everything on this machine (PORT, DATA_DIR, LIBRARY=/a:/b, LONGBOX_ADMIN, BIND)
+	@localstack/prepare.sh run
+	@exec .bin/localstack
+
+test: ## vet and run every test, with the race detector
+	@localstack/prepare.sh test
+	go vet ./...
+	go test -race -timeout 40m ./...
+
+tools: ## install what run and test need, and nothing else
+	@localstack/prepare.sh tools
+
+lint: ## gofmt, go vet and staticcheck
+	@localstack/prepare.sh lint
+	@unformatted=$$(gofmt -l .); [[ -z $$unformatted ]] || { echo "not formatted (run gofmt -w): $$unformatted"; exit 1; }
+	go vet ./...
+	staticcheck ./...
+
+fuzz: ## run every fuzz target for FUZZTIME (30s)
+	@localstack/prepare.sh test
+	@localstack/fuzz.sh $(FUZZTIME)
+
+bench: ## measure the whole path and print figures beside their bars
+	@localstack/prepare.sh test
+	go run ./bench
+
+openapi: ## write api/openapi.json and api/openapi.yaml
+	go run ./functions/openapi
+
+build: ## stripped binaries of every function and their Lambda zips, in dist/
+	@localstack/prepare.sh build
+	go run ./localstack/dist
+
+clean: ## remove what was built (data and tools stay)
+	rm -rf .bin dist

@@ -1,0 +1,23 @@
+// Command api answers every request for JSON: as a Lambda function or as a server of its own.
+package main
+
+import (
+	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/app/api"
+	"github.com/longbox/longbox/shared/platform/lambdahttp"
+)
+
+func main() {
+	lambdahttp.Main("api", func() error {
+		c, err := app.Parse[api.Config]()
+		if err != nil {
+			return err
+		}
+		a, base, err := api.New(c)
+		if err != nil {
+			return err
+		}
+		defer base.Close()
+		return lambdahttp.Serve(a.Router)
+	})
+}

@@ -1,0 +1,111 @@
+// Command migrate brings the database to the schema of this build and, on one machine, makes sure that the
+// default tenant exists with its library roots and first administrator.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/domain/setup"
+	"github.com/longbox/longbox/shared/domain/tenant"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/lambdahttp"
+	"github.com/longbox/longbox/shared/platform/schema"
+)
+
+type config struct {
+	OwnerURL string `env:"DATABASE_OWNER_URL,required"`
+	Single   bool   `env:"SINGLE_TENANT" envDefault:"false"`
+	// Roots are `/folder=bucket[/prefix]` pairs, separated by semicolons, that the default tenant may use.
+	Roots string `env:"LIBRARY_ROOTS"`
+	Admin string `env:"LONGBOX_ADMIN"` // user:password
+}
+
+func main() {
+	lambdahttp.Main("migrate", func() error {
+		c, err := app.Parse[config]()
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 14*time.Minute)
+		defer cancel()
+		n, err := schema.Migrate(ctx, c.OwnerURL)
+		if err != nil {
+			return err
+		}
+		slog.Info("schema is up to date", "applied", n)
+		if !c.Single {
+			return nil
+		}
+		return prepareDefault(ctx, c)
+	})
+}
+
+func prepareDefault(ctx context.Context, c config) error {
+	roots, err := parseRoots(c.Roots)
+	if err != nil {
+		return err
+	}
+	d, err := db.Open(db.Config{URL: c.OwnerURL, MaxConns: 2, Timeout: time.Minute})
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // crypto/rand.Read never fails (it ends the program instead)
+	var id uuid.UUID
+	err = d.Pool().QueryRow(ctx, `insert into tenant (id, name, secret) values ($1, $2, $3)
+		on conflict (name) do update set name = excluded.name returning id`, uuid.Must(uuid.NewV7()), tenant.Default, secret).Scan(&id)
+	if err != nil {
+		return fmt.Errorf("default tenant: %w", err)
+	}
+	ctx = db.In(ctx, db.Tenant(id))
+	var b pgx.Batch
+	b.Queue("delete from library_root where tenant_id = app.tenant()")
+	for _, r := range roots {
+		b.Queue("insert into library_root (tenant_id, path, bucket, prefix) values (app.tenant(), $1, $2, $3)", r.path, r.bucket, r.prefix)
+	}
+	if err := d.Run(ctx, &b); err != nil {
+		return fmt.Errorf("library roots: %w", err)
+	}
+	if c.Admin == "" {
+		return nil
+	}
+	user, password, ok := strings.Cut(c.Admin, ":")
+	if !ok || user == "" || password == "" {
+		return fmt.Errorf("LONGBOX_ADMIN: must be user:password")
+	}
+	if err := setup.CreateAdmin(ctx, d, user, "", password); err != nil {
+		return fmt.Errorf("LONGBOX_ADMIN: %w", err)
+	}
+	return nil
+}
+
+type root struct{ path, bucket, prefix string }
+
+func parseRoots(s string) ([]root, error) {
+	var out []root
+	for _, pair := range strings.Split(s, ";") {
+		if pair == "" {
+			continue
+		}
+		i := strings.LastIndex(pair, "=")
+		if i < 1 || !strings.HasPrefix(pair, "/") || i == len(pair)-1 {
+			return nil, fmt.Errorf("LIBRARY_ROOTS: %q must be /folder=bucket or /folder=bucket/prefix", pair)
+		}
+		bucket, prefix, _ := strings.Cut(pair[i+1:], "/")
+		if prefix != "" && !strings.HasSuffix(prefix, "/") {
+			prefix += "/"
+		}
+		out = append(out, root{pair[:i], bucket, prefix})
+	}
+	return out, nil
+}

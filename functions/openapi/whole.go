@@ -1,0 +1,18 @@
+package main
+
+import (
+
+	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/app/api"
+	"github.com/longbox/longbox/shared/app/media"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// whole is the interface of all functions and the relay together, with nothing behind it.
+func whole() *httpapi.API {
+	a := api.Describe()
+	media.Routes(a, &app.Base{}, nil)
+	addHealth(a)
+	addStreams(a)
+	return a
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	description "github.com/longbox/longbox/api"
+	"github.com/longbox/longbox/shared/platform/apidocs"
+)
+
+type document struct {
+	OpenAPI string `json:"openapi"`
+	Paths   map[string]map[string]struct {
+		ID         string                     `json:"operationId"`
+		Summary    string                     `json:"summary"`
+		Tags       []string                   `json:"tags"`
+		Permission string                     `json:"x-permission"`
+		Security   []map[string][]string      `json:"security"`
+		Responses  map[string]json.RawMessage `json:"responses"`
+		Parameters []struct{ Name, In string } `json:"parameters"`
+	} `json:"paths"`
+	Components struct {
+		Schemas map[string]struct {
+			Properties map[string]any `json:"properties"`
+		} `json:"schemas"`
+	} `json:"components"`
+}
+
+func described(t *testing.T) ([]byte, document) {
+	t.Helper()
+	data, err := apidocs.JSON(whole())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d document
+	if err := json.Unmarshal(data, &d); err != nil {
+		t.Fatal(err)
+	}
+	return data, d
+}
+
+func TestPublishedIsCurrent(t *testing.T) {
+	t.Parallel()
+	if data, _ := described(t); !bytes.Equal(data, description.JSON) {
+		t.Error("api/openapi.json is not what the code registers; run: go run ./functions/openapi")
+	}
+}
+
+func TestEveryOperationIsDescribed(t *testing.T) {
+	t.Parallel()
+	_, d := described(t)
+	if !strings.HasPrefix(d.OpenAPI, "3.1") || len(d.Paths) < 20 {
+		t.Fatalf("version %s, %d paths", d.OpenAPI, len(d.Paths))
+	}
+	ids := map[string]string{}
+	for path, methods := range d.Paths {
+		for method, op := range methods {
+			name := strings.ToUpper(method) + " " + path
+			if op.ID == "" || ids[op.ID] != "" {
+				t.Errorf("%s: operationId %q, also of %q", name, op.ID, ids[op.ID])
+			}
+			ids[op.ID] = name
+			if op.Summary == "" || len(op.Tags) != 1 || op.Tags[0] == "" || op.Permission == "" {
+				t.Errorf("%s: summary %q, tags %q, permission %q", name, op.Summary, op.Tags, op.Permission)
+			}
+			if (op.Permission == "public") != (len(op.Security) == 0) {
+				t.Errorf("%s: permission %s, security %v", name, op.Permission, op.Security)
+			}
+			if !strings.Contains(string(op.Responses["default"]), "/Problem") {
+				t.Errorf("%s: the default response is no Problem: %s", name, op.Responses["default"])
+			}
+			for part := range strings.SplitSeq(path, "/") {
+				if !strings.HasPrefix(part, "{") {
+					continue
+				}
+				found := false
+				for _, p := range op.Parameters {
+					found = found || (p.In == "path" && "{"+p.Name+"}" == part)
+				}
+				if !found {
+					t.Errorf("%s: %s is not described", name, part)
+				}
+			}
+		}
+	}
+}
+
+// Every list is the envelope (contract 2.1): no operation answers with a bare array.
+func TestNoBareArrays(t *testing.T) {
+	t.Parallel()
+	_, d := described(t)
+	for path, methods := range d.Paths {
+		for method, op := range methods {
+			for status, r := range op.Responses {
+				var response struct {
+					Content map[string]struct {
+						Schema struct{ Type any }
+					}
+				}
+				if err := json.Unmarshal(r, &response); err != nil {
+					t.Fatal(err)
+				}
+				for _, c := range response.Content {
+					if types, ok := c.Schema.Type.([]any); c.Schema.Type == "array" || (ok && types[0] == "array") {
+						t.Errorf("%s %s answers %s with a bare array", method, path, status)
+					}
+				}
+			}
+		}
+	}
+}

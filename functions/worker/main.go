@@ -1,0 +1,40 @@
+// Command worker scans libraries and analyses books: it claims tasks from the task table until it is stopped,
+// and then gives back what it has not finished.
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/app/worker"
+	"github.com/longbox/longbox/shared/platform/lambdahttp"
+)
+
+func main() {
+	lambdahttp.Main("worker", func() error {
+		c, err := app.Parse[worker.Config]()
+		if err != nil {
+			return err
+		}
+		runner, base, err := worker.New(c)
+		if err != nil {
+			return err
+		}
+		defer base.Close()
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+		defer stop()
+		failed := make(chan error, 1)
+		go func() { failed <- lambdahttp.Listen(app.Health(base)) }()
+		err = runner.Run(ctx)
+		stop()
+		if e := <-failed; !errors.Is(e, http.ErrServerClosed) {
+			err = errors.Join(err, e)
+		}
+		return err
+	})
+}

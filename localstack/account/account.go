@@ -1,0 +1,187 @@
+// Package account decides as whom the processes of the one-machine system run.
+//
+// PostgreSQL refuses to run as root, and nothing else needs to: started as root, every child runs as the system user
+// nobody (or as whoever already owns DATA_DIR/postgres); started as anybody else, children run as that user.
+//
+// Two needs remain that only root has: entering a clone below a closed folder such as /root, and reading library
+// folders as they are. Both are met with one Linux capability, CAP_DAC_READ_SEARCH (read and enter everything, write
+// nothing), handed to the children that need it.
+package account
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Account is the user children run as.
+type Account struct {
+	UID, GID int
+	// Switch is true when the supervisor is root and must change to the account for every child.
+	Switch bool
+	// enterAll is true when some folder on the way to our own files is closed to the account.
+	enterAll bool
+}
+
+// ErrClosed is returned when the account cannot reach our files and the capability that would help is missing.
+var ErrClosed = errors.New("folder closed to the unprivileged user")
+
+// Choose returns the account for a data folder and the folders its processes must be able to enter.
+// It returns ErrClosed when started as root without the capability to enter one of them.
+func Choose(dataDir string, enter ...string) (Account, error) {
+	if os.Geteuid() != 0 {
+		return Account{UID: os.Geteuid(), GID: os.Getegid()}, nil
+	}
+	a, err := unprivileged(filepath.Join(dataDir, "postgres"))
+	if err != nil {
+		return Account{}, err
+	}
+	for _, dir := range append([]string{dataDir}, enter...) {
+		closed, err := a.closedFolder(dir)
+		if err != nil {
+			return Account{}, err
+		}
+		if closed == "" {
+			continue
+		}
+		if !CanReadAll() {
+			return Account{}, fmt.Errorf("%w: user id %d cannot enter %s on the way to %s: move the clone or open that folder with chmod o+x",
+				ErrClosed, a.UID, closed, dir)
+		}
+		a.enterAll = true
+	}
+	return a, nil
+}
+
+// unprivileged is the owner of an existing folder, otherwise nobody.
+func unprivileged(existing string) (Account, error) {
+	if uid, gid, err := owner(existing); err == nil && uid != 0 {
+		return Account{UID: uid, GID: gid, Switch: true}, nil
+	}
+	u, err := user.Lookup("nobody")
+	if err != nil {
+		return Account{}, fmt.Errorf("no user nobody on this machine to run PostgreSQL as: %w", err)
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return Account{}, fmt.Errorf("user id of nobody: %w", err)
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return Account{}, fmt.Errorf("group id of nobody: %w", err)
+	}
+	return Account{UID: uid, GID: gid, Switch: true}, nil
+}
+
+// closedFolder returns the first folder on the way to dir that the account may not enter, or "".
+func (a Account) closedFolder(dir string) (string, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err != nil {
+			return "", err
+		}
+		if !a.mayEnter(info) {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", nil
+		}
+	}
+}
+
+func (a Account) mayEnter(info os.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return false
+	}
+	mode := info.Mode().Perm()
+	switch {
+	case int(st.Uid) == a.UID:
+		return mode&0o100 != 0
+	case int(st.Gid) == a.GID:
+		return mode&0o010 != 0
+	default:
+		return mode&0o001 != 0
+	}
+}
+
+// Own makes the account the owner of a file or folder (not of what is inside).
+func (a Account) Own(path string) error {
+	if !a.Switch {
+		return nil
+	}
+	return os.Chown(path, a.UID, a.GID)
+}
+
+// Folder creates a folder (mode 0700) that belongs to the account, or checks that an existing one does.
+func (a Account) Folder(path string) error {
+	if err := os.Mkdir(path, 0o700); err == nil {
+		return a.Own(path)
+	} else if !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	uid, _, err := owner(path)
+	if err != nil {
+		return err
+	}
+	if uid != a.UID {
+		return fmt.Errorf("%s belongs to user id %d, not %d: start as the user who made it, or choose another DATA_DIR", path, uid, a.UID)
+	}
+	return nil
+}
+
+func owner(path string) (uid, gid int, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, 0, fmt.Errorf("no owner known for %s", path)
+	}
+	return int(st.Uid), int(st.Gid), nil
+}
+
+// Command prepares a child of the account, in a process group of its own, that works in dir. With readAll, or when our
+// own files are behind a closed folder, it has the capability to read and enter everything.
+func (a Account) Command(readAll bool, dir, path string, args ...string) *exec.Cmd {
+	cmd := exec.Command(path, args...)
+	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if !a.Switch {
+		return cmd
+	}
+	if readAll && !CanReadAll() {
+		return cmd // Root without the capability (some containers): a read-only process stays root.
+	}
+	credential := &syscall.Credential{Uid: uint32(a.UID), Gid: uint32(a.GID)}
+	if readAll || a.enterAll {
+		// The capability takes effect with the first exec, so the closed folder is entered from a shell after it.
+		cmd = exec.Command("/bin/sh", append([]string{"-c", `cd "$1" && shift && exec "$@"`, "sh", dir, path}, args...)...)
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, AmbientCaps: []uintptr{unix.CAP_DAC_READ_SEARCH}}
+	}
+	cmd.SysProcAttr.Credential = credential
+	return cmd
+}
+
+// CanReadAll reports whether this process holds CAP_DAC_READ_SEARCH and may hand it on.
+func CanReadAll() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return false
+	}
+	return data[0].Permitted&(1<<unix.CAP_DAC_READ_SEARCH) != 0
+}

@@ -1,0 +1,155 @@
+// Package front is the one door of the one-machine system: a reverse proxy that sends each request to the function
+// that answers it, as the CDN and the API gateway do in the cloud.
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Targets are the addresses (host:port) of the functions behind the front.
+type Targets struct{ API, Media, Relay string }
+
+// Front listens from its creation, answers 503 until it is opened, and proxies from then on.
+type Front struct {
+	listener net.Listener
+	server   *http.Server
+	handler  atomic.Pointer[http.Handler]
+	done     chan error
+}
+
+// Limits of what a client may send before a function sees it.
+const (
+	headerPatience = 10 * time.Second
+	headerLimit    = 64 << 10
+	idlePatience   = 2 * time.Minute
+)
+
+// Listen takes the port. A port that is taken is an error that says what to do.
+func Listen(bind string, port int) (*Front, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(bind, fmt.Sprint(port)))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("port %d is taken by another program: choose another one, for example PORT=%d make run", port, port+1)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on port %d: %w: choose another PORT or BIND", port, err)
+	}
+	f := &Front{listener: l, done: make(chan error, 1)}
+	f.answer(http.HandlerFunc(starting))
+	f.server = &http.Server{
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*f.handler.Load()).ServeHTTP(w, r) }),
+		ReadHeaderTimeout: headerPatience, MaxHeaderBytes: headerLimit, IdleTimeout: idlePatience,
+		// No write timeout: event streams stay open for days, and the functions limit everything else.
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // Clients that hang up are no news.
+	}
+	go func() { f.done <- f.server.Serve(l) }()
+	return f, nil
+}
+
+func (f *Front) answer(h http.Handler) { f.handler.Store(&h) }
+
+// Port is the port the front listens on.
+func (f *Front) Port() int { return f.listener.Addr().(*net.TCPAddr).Port }
+
+// Open starts to proxy. Failures to reach a function are reported once each by report.
+func (f *Front) Open(t Targets, report func(format string, args ...any)) { f.answer(Proxy(t, report)) }
+
+// Drain stops taking new connections. Requests under way go on until Close.
+func (f *Front) Drain(ctx context.Context) { _ = f.server.Shutdown(ctx) } // Its only error is that of ctx.
+
+// Close cuts what is left.
+func (f *Front) Close() error {
+	if err := f.server.Close(); err != nil {
+		return err
+	}
+	if err := <-f.done; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func starting(w http.ResponseWriter, _ *http.Request) { unavailable(w, "Longbox is starting") }
+
+// unavailable answers in the shape of every other error of the interface.
+func unavailable(w http.ResponseWriter, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = io.WriteString(w, `{"error":"ServiceUnavailable","message":"`+message+`","details":null}`) // A client that left.
+}
+
+// Proxy is the handler that sends each request to its function.
+func Proxy(t Targets, report func(format string, args ...any)) http.Handler {
+	transport := &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
+		MaxIdleConnsPerHost: 256, IdleConnTimeout: 30 * time.Second, // Shorter than the functions keep them.
+		DisableCompression: true, // Bodies pass as they are.
+		WriteBufferSize:    32 << 10, ReadBufferSize: 32 << 10,
+	}
+	buffers := &bufferPool{}
+	proxies := map[string]http.Handler{}
+	for name, address := range map[string]string{api: t.API, media: t.Media, relay: t.Relay} {
+		proxies[name] = to(name, address, transport, buffers, report)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		proxies[target(r.Method, r.URL.Path)].ServeHTTP(w, r)
+	})
+}
+
+func to(name, address string, transport http.RoundTripper, buffers httputil.BufferPool, report func(string, ...any)) http.Handler {
+	base := &url.URL{Scheme: "http", Host: address}
+	proxy := &httputil.ReverseProxy{
+		Transport: transport, BufferPool: buffers,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(base)
+			p.Out.Host = p.In.Host // The host names the tenant.
+			p.Out.URL.RawQuery = p.In.URL.RawQuery
+			// The front is the first hop, so what a client says about hops before it is not passed on. (Forwarded and
+			// X-Forwarded-For, -Host and -Proto are dropped already.)
+			for _, h := range []string{"X-Real-Ip", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Scheme", "True-Client-Ip"} {
+				p.Out.Header.Del(h)
+			}
+			p.SetXForwarded()
+		},
+	}
+	var broken atomic.Bool
+	proxy.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
+		if r.Context().Err() != nil {
+			return // The client left.
+		}
+		if !broken.Swap(true) {
+			report("Longbox: %s cannot be reached: %v", name, err)
+		}
+		unavailable(w, "This part of Longbox is restarting, try again")
+	}
+	proxy.ModifyResponse = func(*http.Response) error {
+		broken.Store(false)
+		return nil
+	}
+	return proxy
+}
+
+// bufferPool reuses the buffers that bodies are copied through.
+type bufferPool struct{ pool sync.Pool }
+
+func (b *bufferPool) Get() []byte {
+	if buf, ok := b.pool.Get().(*[]byte); ok {
+		return *buf
+	}
+	return make([]byte, 64<<10)
+}
+
+func (b *bufferPool) Put(buf []byte) { b.pool.Put(&buf) }

@@ -1,0 +1,213 @@
+package front
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+func TestTarget(t *testing.T) {
+	t.Parallel()
+	cases := []struct{ method, path, want string }{
+		{"GET", "/api/v1/events/stream", relay},
+		{"GET", "/api/v1/tasks/stream", relay},
+		{"GET", "/api/v1/scans/stream", relay},
+		{"GET", "/api/v1/books/stream", api},
+		{"GET", "/api/v1/events/stream/", api},
+		{"POST", "/api/v1/events/stream", api},
+		{"GET", "/api/v1/books/1/pages/3", media},
+		{"HEAD", "/api/v1/books/1/pages/3", media},
+		{"GET", "/api/v1/books/1/pages", api},
+		{"GET", "/api/v1/books/1/pages/3/x", api},
+		{"GET", "/api/v1/books/1/file", media},
+		{"PUT", "/api/v1/books/1/file", api},
+		{"GET", "/api/v1/series/1/file", api},
+		{"GET", "/api/v1/books/1/thumbnail", media},
+		{"GET", "/api/v1/series/1/thumbnail", media},
+		{"GET", "/api/v1/libraries/1/thumbnail", media},
+		{"GET", "/api/v1/users/1/thumbnail", api},
+		{"GET", "/api/v1/books", api},
+		{"GET", "/health", api},
+		{"GET", "/", api},
+		{"GET", "", api},
+	}
+	for _, c := range cases {
+		if got := target(c.method, c.path); got != c.want {
+			t.Errorf("%s %s goes to %s, want %s", c.method, c.path, got, c.want)
+		}
+	}
+}
+
+// seen is what a function behind the front was sent.
+type seen struct {
+	Function, Host, URI string
+	Header              http.Header
+}
+
+// behind starts a function that answers with what it saw.
+func behind(t *testing.T, name string) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := json.NewEncoder(w).Encode(seen{name, r.Host, r.RequestURI, r.Header}); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+func quiet(string, ...any) {}
+
+func TestProxyTellsTheTruthAboutTheClient(t *testing.T) {
+	t.Parallel()
+	proxy := httptest.NewServer(Proxy(Targets{API: behind(t, api), Media: behind(t, media), Relay: behind(t, relay)}, quiet))
+	defer proxy.Close()
+	const uri = "/api/v1/books/1/pages/2?width=300;x&q=%zz&name=a%2Fb"
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, proxy.URL+"/api/v1/books/1/pages/2", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.URL.RawQuery = strings.SplitN(uri, "?", 2)[1]
+	req.Host = "acme.example.org"
+	for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip", "X-Forwarded-Port", "True-Client-Ip"} {
+		req.Header.Set(name, "forged")
+	}
+	req.Header.Set("Range", "bytes=0-9")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var got seen
+	if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Function != media || got.Host != "acme.example.org" || got.URI != uri {
+		t.Errorf("got %+v", got)
+	}
+	for name, want := range map[string]string{
+		"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "acme.example.org", "X-Forwarded-Proto": "http",
+		"Forwarded": "", "X-Real-Ip": "", "X-Forwarded-Port": "", "True-Client-Ip": "", "Range": "bytes=0-9",
+	} {
+		if g := strings.Join(got.Header.Values(name), ","); g != want {
+			t.Errorf("%s is %q, want %q", name, g, want)
+		}
+	}
+}
+
+// rawStream is a function that hijacks its connection and writes events as they come, like the relay.
+func rawStream(t *testing.T, events <-chan string, ended *atomic.Bool, done chan<- struct{}) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		defer close(done)
+		conn, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		fmt.Fprint(rw, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n")
+		rw.Flush()
+		gone := make(chan struct{})
+		go func() {
+			_, _ = io.Copy(io.Discard, conn)
+			ended.Store(true)
+			close(gone)
+		}()
+		for {
+			select {
+			case e := <-events:
+				fmt.Fprintf(rw, "data: %s\n\n", e)
+				rw.Flush()
+			case <-gone:
+				return
+			}
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+func TestStreamsPassAtOnceAndEndWithTheClient(t *testing.T) {
+	t.Parallel()
+	events, done := make(chan string), make(chan struct{})
+	var ended atomic.Bool
+	proxy := httptest.NewServer(Proxy(Targets{API: behind(t, api), Media: behind(t, media), Relay: rawStream(t, events, &ended, done)}, quiet))
+	defer proxy.Close()
+	res, err := http.Get(proxy.URL + "/api/v1/events/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(res.Body)
+	for i := range 3 {
+		events <- fmt.Sprint(i) // Each must arrive before the next is sent: nothing is held back.
+		if !lines.Scan() || lines.Text() != fmt.Sprintf("data: %d", i) || !lines.Scan() {
+			t.Fatalf("event %d: got %q, %v", i, lines.Text(), lines.Err())
+		}
+	}
+	if err := res.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if !ended.Load() {
+		t.Error("the relay did not see the client leave")
+	}
+}
+
+func TestFrontFromStartToEnd(t *testing.T) {
+	t.Parallel()
+	f, err := Listen("127.0.0.1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := fmt.Sprintf("http://127.0.0.1:%d/health", f.Port())
+	if _, err := Listen("127.0.0.1", f.Port()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d is taken", f.Port())) {
+		t.Errorf("second Listen: %v", err)
+	}
+	expect(t, at, http.StatusServiceUnavailable, "Longbox is starting")
+
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	var reports atomic.Int32
+	report := func(string, ...any) { reports.Add(1) }
+	f.Open(Targets{API: gone.Addr().String(), Media: gone.Addr().String(), Relay: gone.Addr().String()}, report)
+	expect(t, at, http.StatusServiceUnavailable, "restarting")
+	expect(t, at, http.StatusServiceUnavailable, "restarting")
+	if n := reports.Load(); n != 1 {
+		t.Errorf("%d reports of one broken function, want 1", n)
+	}
+	f.Open(Targets{API: behind(t, api), Media: behind(t, media), Relay: behind(t, relay)}, quiet)
+	expect(t, at, http.StatusOK, `"Function":"api"`)
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func expect(t *testing.T, url string, status int, text string) {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode != status || !strings.Contains(string(body), text) {
+		t.Errorf("got %s %s, want %d with %q", res.Status, body, status, text)
+	}
+	if status == http.StatusServiceUnavailable && (res.Header.Get("Retry-After") == "" || !json.Valid(body)) {
+		t.Errorf("503 without Retry-After or with invalid JSON: %s", body)
+	}
+}

@@ -1,0 +1,36 @@
+package front
+
+import (
+	"net/http"
+	"strings"
+)
+
+// The functions behind the front.
+const (
+	api   = "api"
+	media = "media"
+	relay = "sse-relay"
+)
+
+// target names the function that answers a request: event streams go to the relay, images and downloads to the media
+// function, everything else to the API.
+func target(method, path string) string {
+	if method != http.MethodGet && method != http.MethodHead {
+		return api
+	}
+	rest, ok := strings.CutPrefix(path, "/api/v1/")
+	if !ok {
+		return api
+	}
+	switch part := strings.Split(rest, "/"); {
+	case len(part) == 2 && part[1] == "stream" && (part[0] == "events" || part[0] == "tasks" || part[0] == "scans"):
+		return relay
+	case len(part) == 4 && part[0] == "books" && part[2] == "pages":
+		return media
+	case len(part) == 3 && part[0] == "books" && part[2] == "file":
+		return media
+	case len(part) == 3 && part[2] == "thumbnail" && (part[0] == "books" || part[0] == "series" || part[0] == "libraries"):
+		return media
+	}
+	return api
+}

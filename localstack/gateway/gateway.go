@@ -1,0 +1,135 @@
+// Package gateway runs the two S3 gateways of the one-machine system: one for the media bucket, which Longbox writes,
+// and one that serves the library folders as they are and refuses every write.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/longbox/longbox/localstack/account"
+	"github.com/longbox/longbox/localstack/library"
+	"github.com/longbox/longbox/localstack/secret"
+	"github.com/longbox/longbox/localstack/supervise"
+)
+
+// Bucket is the media bucket's name.
+const Bucket = "longbox-media"
+
+// Region is the region both gateways answer for.
+const Region = "us-east-1"
+
+// Gateway is one gateway process.
+type Gateway struct {
+	name    string
+	program string
+	port    int
+	backend []string
+	dir     string
+	readAll bool
+	account account.Account
+	secrets secret.Set
+}
+
+// Program finds the gateway: in the tools folder of the clone, otherwise on the PATH.
+func Program(tools string, lookPath func(string) (string, error)) (string, error) {
+	own := filepath.Join(tools, "versitygw")
+	if _, err := os.Stat(own); err == nil {
+		return own, nil
+	}
+	found, err := lookPath("versitygw")
+	if err != nil {
+		return "", fmt.Errorf("no S3 gateway (versitygw) in %s or on the PATH: run make tools", tools)
+	}
+	return found, nil
+}
+
+// Media is the read-write gateway over <dataDir>/s3/media. Object metadata is kept in a folder beside, so that no
+// file system without extended attributes is a problem.
+func Media(dataDir, program string, port int, a account.Account, s secret.Set) (*Gateway, error) {
+	dir := filepath.Join(dataDir, "s3")
+	media, meta := filepath.Join(dir, "media"), filepath.Join(dir, "meta")
+	for _, folder := range []string{dir, media, meta} {
+		if err := a.Folder(folder); err != nil {
+			return nil, fmt.Errorf("media bucket: %w", err)
+		}
+	}
+	return &Gateway{
+		name: "media-s3", program: program, port: port, dir: dir, account: a, secrets: s,
+		// One process writes, so no lock files are needed.
+		backend: []string{"posix", "--sidecar", meta, "--disable-object-lock-file", media},
+	}, nil
+}
+
+// Library is the read-only gateway over the roots. Nothing can be written through it, for three reasons, each
+// sufficient: it refuses every write, it keeps no metadata, and started as root it runs as a user who may read all
+// and write nothing.
+func Library(dataDir, program string, port int, roots []library.Root, a account.Account, s secret.Set) (*Gateway, error) {
+	dir := filepath.Join(dataDir, "roots")
+	if err := os.RemoveAll(dir); err != nil { // Links only, made new at every start.
+		return nil, fmt.Errorf("library roots: %w", err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("library roots: %w", err)
+	}
+	for _, r := range roots {
+		if err := os.Symlink(r.Folder, filepath.Join(dir, r.Bucket)); err != nil {
+			return nil, fmt.Errorf("library roots: %w", err)
+		}
+	}
+	return &Gateway{
+		name: "library-s3", program: program, port: port, dir: dir, account: a, secrets: s, readAll: true,
+		backend: []string{"posix", "--bucketlinks", "--nometa", dir},
+	}, nil
+}
+
+// Endpoint is the gateway's address.
+func (g *Gateway) Endpoint() string { return "http://" + g.address() }
+
+func (g *Gateway) address() string { return "127.0.0.1:" + strconv.Itoa(g.port) }
+
+// Spec is how the gateway runs. It has nothing to save: writes are on disk when they are answered.
+func (g *Gateway) Spec() supervise.Spec {
+	args := []string{"--port", g.address(), "--region", Region, "--keep-alive", "--quiet", "--health", "/health"}
+	if g.readAll {
+		args = append(args, "--readonly")
+	}
+	return supervise.Spec{
+		Name: g.name, Path: g.program, Args: append(args, g.backend...), Dir: g.dir,
+		Env: []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TZ=UTC",
+			"ROOT_ACCESS_KEY_ID=" + g.secrets.S3AccessKey, "ROOT_SECRET_ACCESS_KEY=" + g.secrets.S3SecretKey},
+		Account: g.account, ReadAll: g.readAll, Quiet: true,
+		Stop: syscall.SIGTERM, Grace: 3 * time.Second, Orphan: syscall.SIGKILL,
+		Ready: supervise.Healthy(g.Endpoint() + "/health"), Patience: 30 * time.Second,
+	}
+}
+
+// Client speaks to the gateway.
+func (g *Gateway) Client() *s3.Client {
+	return s3.New(s3.Options{
+		Region: Region, BaseEndpoint: aws.String(g.Endpoint()), UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider(g.secrets.S3AccessKey, g.secrets.S3SecretKey, ""),
+		HTTPClient:  &http.Client{Timeout: 30 * time.Second},
+	})
+}
+
+// EnsureBucket makes the media bucket where it is missing.
+func (g *Gateway) EnsureBucket(ctx context.Context) error {
+	_, err := g.Client().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String(Bucket)})
+	var owned *types.BucketAlreadyOwnedByYou
+	if err != nil && !errors.As(err, &owned) {
+		return fmt.Errorf("media bucket: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+// Package library turns the folders a person names into read-only library roots.
+package library
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Root is one folder, served as it is, and the name of the bucket that serves it.
+type Root struct{ Folder, Bucket string }
+
+// Most is the largest number of roots.
+const Most = 100
+
+// Roots checks the folders and names their buckets. A name stays the same as long as the path does.
+// The data folder may not lie inside a root: its secrets would be served with the books.
+func Roots(folders []string, dataDir string) ([]Root, error) {
+	if len(folders) > Most {
+		return nil, fmt.Errorf("LIBRARY names %d folders, at most %d are possible", len(folders), Most)
+	}
+	var roots []Root
+	seen := map[string]bool{}
+	for _, folder := range folders {
+		if folder == "" {
+			continue
+		}
+		abs, err := filepath.Abs(folder)
+		if err != nil {
+			return nil, fmt.Errorf("library folder %s: %w", folder, err)
+		}
+		if seen[abs] {
+			continue
+		}
+		seen[abs] = true
+		if err := check(abs, dataDir); err != nil {
+			return nil, err
+		}
+		roots = append(roots, Root{Folder: abs, Bucket: bucket(abs)})
+	}
+	return roots, nil
+}
+
+func check(folder, dataDir string) error {
+	if strings.ContainsAny(folder, ";=\n") {
+		return fmt.Errorf("library folder %q: a semicolon, equals sign or line break in the path is not possible: rename it", folder)
+	}
+	f, err := os.Open(folder)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("library folder %s does not exist: check LIBRARY", folder)
+	case err != nil:
+		return fmt.Errorf("library folder %s cannot be read: give this user read and execute permission on it (%w)", folder, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("library folder %s: %w", folder, err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("library folder %s is a file: name the folder it is in", folder)
+	}
+	if _, err := f.ReadDir(1); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("library folder %s cannot be listed: give this user read permission on it (%w)", folder, err)
+	}
+	return checkApart(folder, dataDir)
+}
+
+func checkApart(folder, dataDir string) error {
+	real, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return fmt.Errorf("library folder %s: %w", folder, err)
+	}
+	rel, err := filepath.Rel(real, dataDir)
+	if err != nil {
+		return fmt.Errorf("library folder %s: %w", folder, err)
+	}
+	if rel != ".." && !strings.HasPrefix(rel, "../") {
+		return fmt.Errorf("library folder %s holds the data folder %s: choose another DATA_DIR", folder, dataDir)
+	}
+	return nil
+}
+
+// bucket makes a valid bucket name (3–63 lower-case letters, digits and hyphens) from the folder's name, made unique
+// by a hash of its path.
+func bucket(folder string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(filepath.Base(folder)) {
+		if b.Len() == 40 {
+			break
+		}
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+	}
+	name := strings.Trim(b.String(), "-")
+	if name == "" {
+		name = "library"
+	}
+	sum := sha256.Sum256([]byte(folder))
+	return name + "-" + hex.EncodeToString(sum[:4])
+}
+
+// Environment is the value of LIBRARY_ROOTS: folder=bucket pairs separated by semicolons.
+func Environment(roots []Root) string {
+	pairs := make([]string, len(roots))
+	for i, r := range roots {
+		pairs[i] = r.Folder + "=" + r.Bucket
+	}
+	return strings.Join(pairs, ";")
+}

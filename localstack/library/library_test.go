@@ -1,0 +1,79 @@
+package library
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestRoots(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	valid := regexp.MustCompile(`^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$`)
+	names := []string{"Comics", "漫画", "my books (2024)", strings.Repeat("x", 200), "-a-", "...b"}
+	var folders []string
+	for _, name := range names {
+		folder := filepath.Join(dir, name)
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		folders = append(folders, folder)
+	}
+	roots, err := Roots(append(folders, "", folders[0]), filepath.Join(dir, "data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(roots) != len(names) {
+		t.Fatalf("got %d roots, want %d (doubled and empty ones left out)", len(roots), len(names))
+	}
+	seen := map[string]bool{}
+	for i, r := range roots {
+		if r.Folder != folders[i] || !valid.MatchString(r.Bucket) || seen[r.Bucket] {
+			t.Errorf("root %+v for %s: want a valid bucket name of its own", r, folders[i])
+		}
+		seen[r.Bucket] = true
+	}
+	if !strings.HasPrefix(roots[2].Bucket, "my-books-2024-") {
+		t.Errorf("bucket %q does not start with the folder's name", roots[2].Bucket)
+	}
+	again, err := Roots(folders, dir+"-elsewhere")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again[0] != roots[0] {
+		t.Errorf("the name changed from %v to %v", roots[0], again[0])
+	}
+	want := roots[0].Folder + "=" + roots[0].Bucket + ";" + roots[1].Folder + "=" + roots[1].Bucket
+	if got := Environment(roots[:2]); got != want {
+		t.Errorf("environment %q, want %q", got, want)
+	}
+}
+
+func TestRootsRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "book.cbz")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct{ folder, data, want string }{
+		"missing":         {filepath.Join(dir, "nothing"), "/elsewhere", "does not exist"},
+		"file":            {file, "/elsewhere", "is a file"},
+		"data inside":     {dir, filepath.Join(dir, "deep", "data"), "holds the data folder"},
+		"data itself":     {dir, dir, "holds the data folder"},
+		"ambiguous names": {dir + ";x", "/elsewhere", "semicolon"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := Roots([]string{c.folder}, c.data); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+	if _, err := Roots(make([]string, Most+1), "/elsewhere"); err == nil {
+		t.Error("no error for too many folders")
+	}
+}

@@ -1,0 +1,74 @@
+// Command localstack runs the whole of Longbox on one machine, in the foreground: a private PostgreSQL and Redis, S3
+// gateways over a media bucket and the library folders, and every function, behind one port. Start it with make run.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/longbox/longbox/localstack/stack"
+	"github.com/longbox/longbox/localstack/supervise"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "Longbox: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	// A closed terminal must not end the system half-way through its orderly end.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ends := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // Under nohup it is.
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), ends...)
+	defer cancel()
+	config, err := stack.Load()
+	if err != nil {
+		return err
+	}
+	console := supervise.NewConsole(os.Stdout)
+	s, err := stack.Start(ctx, config, console)
+	if err != nil {
+		if ctx.Err() != nil {
+			console.Say("Longbox: stopped before it was ready")
+			return nil
+		}
+		return err
+	}
+	if err := announce(ctx, s, config, console); err != nil {
+		console.Say("Longbox: %v", err)
+	}
+	<-ctx.Done()
+	console.Say("Longbox: stopping")
+	if err := s.Stop(); err != nil {
+		return err
+	}
+	console.Say("Longbox: stopped; everything is kept in %s", s.DataDir())
+	return nil
+}
+
+// announce prints the one line everybody waits for, and what to do first.
+func announce(ctx context.Context, s *stack.Stack, config stack.Config, console *supervise.Console) error {
+	for _, r := range s.Roots() {
+		console.Say("Longbox: serving %s (read-only)", r.Folder)
+	}
+	needed, err := s.NeedsAdmin(ctx)
+	console.Say("Longbox is ready: %s", s.URL())
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot tell whether there is an administrator: %w", err)
+	case needed:
+		console.Say(`Create the administrator: curl -H 'Content-Type: application/json' -d '{"username":"admin","email":"admin@example.org","password":"<your password>"}' %s/api/v1/setup/initialize`, s.URL())
+	case config.Admin != "":
+		console.Say("The administrator of LONGBOX_ADMIN can log in")
+	}
+	return nil
+}

@@ -1,0 +1,371 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/longbox/longbox/localstack/account"
+)
+
+func TestStartUseStopStart(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 0o755)
+	books := filepath.Join(s.dir, "Meine Bücher")
+	writeBooks(t, books)
+	before := snapshot(t, books)
+
+	c := start(t, s, "LIBRARY="+books, "LONGBOX_ADMIN=admin:secret-word")
+	env := c.get(t, "/health").Env
+	checkRoutes(t, c)
+	checkEnvironment(t, c, env, books)
+	if admin := checkDatabase(t, env, 1); admin != "admin:secret-word" {
+		t.Errorf("migrate was given the administrator %q", admin)
+	}
+	checkRedis(t, env, false)
+	checkLibrary(t, env)
+	checkMedia(t, env, false)
+	checkSecondStart(t, s)
+	checkKilledWorker(t, c, s)
+	if out := c.stop(t); strings.Contains(out, "secret-word") ||
+		!strings.Contains(out, "Create the administrator: curl") || !strings.Contains(out, "stopped; everything is kept in") {
+		t.Errorf("it printed %s", out)
+	}
+	if left := children(t, s); len(left) != 0 {
+		t.Errorf("children left: %v", left)
+	}
+	if diff := cmp.Diff(before, snapshot(t, books)); diff != "" {
+		t.Errorf("the library folder changed: %s", diff)
+	}
+
+	c = start(t, s, "LIBRARY="+books)
+	again := c.get(t, "/health").Env
+	for _, name := range []string{"AUTH_SIGNING_KEY", "LIBRARY_ROOTS", "AWS_SECRET_ACCESS_KEY"} {
+		if again[name] != env[name] {
+			t.Errorf("%s changed from one start to the next", name)
+		}
+	}
+	checkDatabase(t, again, 2)
+	checkMedia(t, again, true)
+	checkRedis(t, again, true)
+	c.stop(t)
+}
+
+func TestStartAfterKill(t *testing.T) {
+	t.Parallel()
+	mode := os.FileMode(0o755)
+	if account.CanReadAll() || os.Geteuid() != 0 {
+		mode = 0o700 // A clone below a folder like /root, closed to the user that the children run as.
+	}
+	s := newSite(t, mode)
+	c := start(t, s)
+	orphans := children(t, s)
+	if len(orphans) != 9 {
+		t.Errorf("%d children, want 4 servers and 5 functions: %v", len(orphans), orphans)
+	}
+	if err := c.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-c.ended; err == nil {
+		t.Fatal("it was not killed")
+	}
+	for name, child := range orphans {
+		eventually(t, name+" outlives localstack", func() bool { return !runs(child.PID) })
+	}
+	c = start(t, s)
+	env := c.get(t, "/health").Env
+	checkDatabase(t, env, 2)
+	if !strings.Contains(env["LIBRARY_ROOTS"], filepath.Join(s.data, "sample")+"=sample-") {
+		t.Errorf("no sample library without LIBRARY: %s", env["LIBRARY_ROOTS"])
+	}
+	// A terminal that closes ends it as orderly as Ctrl-C.
+	if err := c.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-c.ended; err != nil {
+		t.Errorf("after a hang-up: %v", err)
+	}
+	if left := children(t, s); len(left) != 0 {
+		t.Errorf("children left: %v", left)
+	}
+}
+
+func TestOneLineSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 0o755)
+	file := filepath.Join(s.dir, "book.cbz")
+	breakProgram := func(name string) func(t *testing.T) {
+		return func(t *testing.T) {
+			mark := filepath.Join(s.programs, name+".broken")
+			if err := os.WriteFile(mark, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.Remove(mark) })
+		}
+	}
+	cases := []struct {
+		name    string
+		prepare func(t *testing.T)
+		env     []string
+		want    []string
+	}{
+		{"folder missing", nil, []string{"LIBRARY=/nonexistent/books"}, []string{"/nonexistent/books does not exist: check LIBRARY"}},
+		{"file for a folder", func(t *testing.T) {
+			if err := os.WriteFile(file, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"LIBRARY=" + file}, []string{"is a file: name the folder"}},
+		{"bad port", nil, []string{"PORT=99999"}, []string{"PORT is 99999"}},
+		{"no number", nil, []string{"PORT=http"}, []string{"a setting is wrong"}},
+		{"migration fails", breakProgram("migrate"), nil, []string{"migrate failed", "schema version 7 is from the future", "migrate.log"}},
+		{"function dies", breakProgram("worker"), nil, []string{"worker ended at start (exit status 1)", "out of tea", "worker.log"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { // One after the other: they share the site.
+			if c.prepare != nil {
+				c.prepare(t)
+			}
+			run := begin(t, s, c.env...)
+			if run.url != "" {
+				t.Fatal("it became ready")
+			}
+			if err := <-run.ended; err == nil {
+				t.Error("it ended without an error")
+			}
+			lines := strings.Split(strings.TrimSpace(run.output()), "\n")
+			last := lines[len(lines)-1]
+			for _, want := range c.want {
+				if !strings.Contains(last, want) {
+					t.Errorf("last line %q lacks %q", last, want)
+				}
+			}
+		})
+	}
+	if left := children(t, s); len(left) != 0 {
+		t.Errorf("children left: %v", left)
+	}
+}
+
+func writeBooks(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(dir, "Series"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "Series", "漫画 01.cbz"), []byte("0123456789"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// snapshot notes everything about the files of a folder but when they were read.
+func snapshot(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var st syscall.Stat_t
+		if err := syscall.Stat(path, &st); err != nil {
+			return err
+		}
+		got[path] = fmt.Sprint(st.Ino, st.Size, st.Mode, st.Uid, st.Nlink, st.Mtim, st.Ctim)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func checkRoutes(t *testing.T, c *command) {
+	t.Helper()
+	for path, want := range map[string]string{
+		"/api/v1/books": "api", "/api/v1/events/stream": "sse-relay", "/api/v1/books/1/pages/1": "media", "/health": "api",
+	} {
+		got := c.get(t, path)
+		if got.Name != want || got.Path != path || got.Header.Get("X-Forwarded-For") != "127.0.0.1" {
+			t.Errorf("%s was answered by %s at %s for %q, want %s", path, got.Name, got.Path, got.Header.Get("X-Forwarded-For"), want)
+		}
+		if got.UID == 0 {
+			t.Errorf("%s runs as root", got.Name)
+		}
+	}
+}
+
+func checkEnvironment(t *testing.T, c *command, env map[string]string, books string) {
+	t.Helper()
+	for _, name := range names {
+		if env[name] == "" {
+			t.Errorf("%s is not set", name)
+		}
+	}
+	for _, name := range kept {
+		if v, ok := env[name]; ok {
+			t.Errorf("%s=%s reaches the functions", name, v)
+		}
+	}
+	if env["PUBLIC_URL"] != c.url || env["SINGLE_TENANT"] != "true" || env["TRUSTED_PROXIES"] != "1" {
+		t.Errorf("environment %v does not fit %s", env, c.url)
+	}
+	if !strings.HasPrefix(env["LIBRARY_ROOTS"], books+"=meine-b-cher-") {
+		t.Errorf("LIBRARY_ROOTS=%s", env["LIBRARY_ROOTS"])
+	}
+}
+
+// checkDatabase looks at the roles and counts the starts that migrate has written; it returns the administrator given to one.
+func checkDatabase(t *testing.T, env map[string]string, starts int) (admin string) {
+	t.Helper()
+	for variable, role := range map[string]string{"DATABASE_URL": "longbox_app", "DATABASE_SYSTEM_URL": "longbox_system"} {
+		conn, err := pgx.Connect(t.Context(), env[variable])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context())
+		var user, owner, encoding string
+		var special bool
+		var n int
+		err = conn.QueryRow(t.Context(), `select current_user, pg_get_userbyid(d.datdba), pg_encoding_to_char(d.encoding),
+			r.rolsuper or r.rolbypassrls or r.rolcreaterole or r.rolcreatedb, (select count(*) from starts), (select max(admin) from starts)
+			from pg_database d, pg_roles r where d.datname = current_database() and r.rolname = current_user`).
+			Scan(&user, &owner, &encoding, &special, &n, &admin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if user != role || owner != "longbox_owner" || encoding != "UTF8" || special || n != starts {
+			t.Errorf("%s: user %s (special rights %v), owner %s, %s, %d starts, want %d", variable, user, special, owner, encoding, n, starts)
+		}
+		if _, err := conn.Exec(t.Context(), "create table public.mine (x int)"); err == nil {
+			t.Errorf("%s may create tables", role)
+		}
+	}
+	return admin
+}
+
+// checkRedis writes a value, or looks for the one that an earlier start wrote.
+func checkRedis(t *testing.T, env map[string]string, written bool) {
+	t.Helper()
+	options, err := redis.ParseURL(env["REDIS_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(options)
+	defer c.Close()
+	if written {
+		if v, err := c.Get(t.Context(), "kept").Result(); v != "yes" {
+			t.Errorf("Redis kept %q, %v", v, err)
+		}
+	} else if err := c.Set(t.Context(), "kept", "yes", 0).Err(); err != nil {
+		t.Error(err)
+	}
+	open := redis.NewClient(&redis.Options{Addr: options.Addr})
+	defer open.Close()
+	if err := open.Ping(t.Context()).Err(); err == nil {
+		t.Error("Redis answers without a password")
+	}
+}
+
+func client(env map[string]string, endpoint string) *s3.Client {
+	return s3.New(s3.Options{Region: env["AWS_REGION"], BaseEndpoint: aws.String(env[endpoint]), UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider(env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"], "")})
+}
+
+func checkLibrary(t *testing.T, env map[string]string) {
+	t.Helper()
+	c := client(env, "LIBRARY_S3_ENDPOINT")
+	_, bucket, _ := strings.Cut(env["LIBRARY_ROOTS"], "=")
+	list, err := c.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &bucket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const key = "Series/漫画 01.cbz"
+	if len(list.Contents) != 1 || *list.Contents[0].Key != key {
+		t.Errorf("listing: %+v", list.Contents)
+	}
+	got, err := c.GetObject(t.Context(), &s3.GetObjectInput{Bucket: &bucket, Key: aws.String(key), Range: aws.String("bytes=2-4")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Body.Close()
+	if *got.ContentLength != 3 {
+		t.Errorf("a range of 3 bytes has %d", *got.ContentLength)
+	}
+	if _, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: aws.String(key), Body: strings.NewReader("x")}); err == nil {
+		t.Error("a book was overwritten")
+	}
+	if _, err := c.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: &bucket, Key: aws.String(key)}); err == nil {
+		t.Error("a book was deleted")
+	}
+}
+
+// checkMedia writes an object, or looks for the one that an earlier start wrote.
+func checkMedia(t *testing.T, env map[string]string, written bool) {
+	t.Helper()
+	c := client(env, "MEDIA_S3_ENDPOINT")
+	bucket, key := env["MEDIA_BUCKET"], "covers/1.webp"
+	if written {
+		got, err := c.HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: &bucket, Key: &key})
+		if err != nil || aws.ToString(got.ETag) == "" {
+			t.Errorf("an object of the earlier start: %v, ETag %v", err, got)
+		}
+		return
+	}
+	if _, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader("cover")}); err != nil {
+		t.Error(err)
+	}
+}
+
+func checkSecondStart(t *testing.T, s site) {
+	t.Helper()
+	second := begin(t, s)
+	if err := <-second.ended; err == nil || !strings.Contains(second.output(), "another Longbox is running on DATA_DIR "+s.data) {
+		t.Errorf("a second start on the same data: %v: %s", err, second.output())
+	}
+}
+
+func checkKilledWorker(t *testing.T, c *command, s site) {
+	t.Helper()
+	old := children(t, s)["worker"].PID
+	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a killed worker is not started again", func() bool {
+		pid := children(t, s)["worker"].PID
+		return pid != old && pid != 0
+	})
+	if !strings.Contains(c.output(), "worker ended (signal: killed)") {
+		t.Errorf("nothing said about the killed worker: %s", c.output())
+	}
+}
+
+// eventually waits until f is true, for at most 20 s.
+func eventually(t *testing.T, otherwise string, f func() bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !f() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal(otherwise)
+		}
+	}
+}
+
+// runs reports whether a process lives (a zombie does not).
+func runs(pid int) bool {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(raw), ") Z ")
+}

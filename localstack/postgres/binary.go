@@ -1,0 +1,70 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Oldest is the first PostgreSQL major version Longbox runs on.
+const Oldest = 15
+
+// programFolders is where Debian and Ubuntu put the servers, one folder per major version.
+const programFolders = "/usr/lib/postgresql/*/bin"
+
+// Programs returns the folder of the server programs: those of the version that made the cluster in dir, or the newest
+// ones when there is none yet.
+func Programs(dir string) (string, error) { return programs(programFolders, dir) }
+
+func programs(pattern, dir string) (string, error) {
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		return "", err
+	}
+	made, err := clusterVersion(dir)
+	if err != nil {
+		return "", err
+	}
+	best, bestVersion := "", 0
+	for _, bin := range found {
+		version, err := strconv.Atoi(filepath.Base(filepath.Dir(bin)))
+		if err != nil {
+			continue // A version before 10, such as 9.6.
+		}
+		if _, err := os.Stat(filepath.Join(bin, "initdb")); err != nil {
+			continue // Removed, but its folder stayed.
+		}
+		if version == made {
+			return bin, nil
+		}
+		if version > bestVersion {
+			best, bestVersion = bin, version
+		}
+	}
+	switch {
+	case made != 0:
+		return "", fmt.Errorf("the database in %s was made by PostgreSQL %d, which is not installed: apt-get install postgresql-%d", dir, made, made)
+	case bestVersion < Oldest:
+		return "", fmt.Errorf("no PostgreSQL %d or newer found in /usr/lib/postgresql: apt-get install postgresql", Oldest)
+	}
+	return best, nil
+}
+
+// clusterVersion reads the major version of an existing cluster, 0 when there is none.
+func clusterVersion(dir string) (int, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, "PG_VERSION"))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("database: %w", err)
+	}
+	version, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil {
+		return 0, fmt.Errorf("database: %s/PG_VERSION: %w", dir, err)
+	}
+	return version, nil
+}

@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const database = "longbox"
+
+// role is a login without any special right; what each may touch is decided by the schema.
+type role struct{ name, password string }
+
+// Bootstrap makes the roles and the database where they are missing. It runs at every start and changes nothing that
+// is there.
+func (c *Cluster) Bootstrap(ctx context.Context) (err error) {
+	conn, err := c.connect(ctx, "postgres")
+	if err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	for _, r := range []role{
+		{"longbox_owner", c.secrets.PostgresOwner},
+		{"longbox_app", c.secrets.PostgresApp},
+		{"longbox_system", c.secrets.PostgresSystem},
+	} {
+		if err := r.ensure(ctx, conn); err != nil {
+			return fmt.Errorf("database role %s: %w", r.name, err)
+		}
+	}
+	if err := ensureDatabase(ctx, conn); err != nil {
+		return fmt.Errorf("database %s: %w", database, err)
+	}
+	return nil
+}
+
+// ensure creates the role. Names and generated passwords are letters and digits, so they need no quoting (which
+// "create role" has no parameters for).
+func (r role) ensure(ctx context.Context, conn *pgx.Conn) error {
+	there, err := exists(ctx, conn, "select exists (select from pg_roles where rolname = $1)", r.name)
+	if err != nil || there {
+		return err
+	}
+	_, err = conn.Exec(ctx, fmt.Sprintf(
+		"create role %s login nosuperuser nocreatedb nocreaterole nobypassrls noreplication password '%s'", r.name, r.password))
+	return err
+}
+
+func ensureDatabase(ctx context.Context, conn *pgx.Conn) error {
+	there, err := exists(ctx, conn, "select exists (select from pg_database where datname = $1)", database)
+	if err != nil {
+		return err
+	}
+	if !there {
+		if _, err := conn.Exec(ctx, "create database "+database+
+			" owner longbox_owner template template0 encoding 'UTF8' locale 'C.UTF-8'"); err != nil {
+			return err
+		}
+	}
+	_, err = conn.Exec(ctx, "revoke all on database "+database+" from public; "+
+		"grant connect, temporary on database "+database+" to longbox_app, longbox_system")
+	return err
+}
+
+func exists(ctx context.Context, conn *pgx.Conn, query, name string) (bool, error) {
+	var there bool
+	err := conn.QueryRow(ctx, query, name).Scan(&there)
+	return there, err
+}

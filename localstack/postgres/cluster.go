@@ -1,0 +1,159 @@
+// Package postgres makes and runs the private PostgreSQL cluster of the one-machine system. It never touches a
+// system-wide server: its own data folder, its own port, loopback only.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/localstack/account"
+	"github.com/longbox/longbox/localstack/secret"
+	"github.com/longbox/longbox/localstack/supervise"
+)
+
+// Cluster is one private PostgreSQL server.
+type Cluster struct {
+	dir     string // The data folder.
+	scratch string // A folder of the account for short-lived files.
+	bin     string
+	port    int
+	account account.Account
+	secrets secret.Set
+}
+
+const superuser = "longbox_super"
+
+// New describes the cluster in <dataDir>/postgres, to listen on 127.0.0.1:port.
+func New(dataDir, scratch string, port int, a account.Account, s secret.Set) (*Cluster, error) {
+	dir := filepath.Join(dataDir, "postgres")
+	bin, err := Programs(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{dir: dir, scratch: scratch, bin: bin, port: port, account: a, secrets: s}, nil
+}
+
+// Exists reports whether the cluster was made before.
+func (c *Cluster) Exists() bool {
+	_, err := os.Stat(filepath.Join(c.dir, "PG_VERSION"))
+	return err == nil
+}
+
+// Init makes the cluster. It is made beside and renamed, so that a start that is cut short leaves nothing half done.
+func (c *Cluster) Init(ctx context.Context, supervisor *supervise.Supervisor) error {
+	fresh := c.dir + ".new"
+	if err := os.RemoveAll(fresh); err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	if err := c.account.Folder(fresh); err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	password := filepath.Join(c.scratch, "initdb-password")
+	if err := os.WriteFile(password, []byte(c.secrets.PostgresSuper), 0o600); err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	defer os.Remove(password)
+	if err := c.account.Own(password); err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	err := supervisor.RunOnce(ctx, supervise.Spec{
+		Name: "initdb", Path: filepath.Join(c.bin, "initdb"), Dir: c.scratch, Env: environment(), Account: c.account, Quiet: true,
+		Args: []string{"--pgdata=" + fresh, "--username=" + superuser, "--pwfile=" + password,
+			"--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8"},
+		Stop: syscall.SIGTERM, Grace: 5 * time.Second, Orphan: syscall.SIGKILL,
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, c.dir); err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	return nil
+}
+
+// environment keeps settings of other servers (PG…) away from ours.
+func environment() []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TZ=UTC"}
+}
+
+// settings are modest: a few hundred megabytes at most, and nothing that risks committed data.
+var settings = []string{
+	"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=60",
+	"shared_buffers=128MB", "work_mem=8MB", "maintenance_work_mem=64MB", "effective_cache_size=1GB",
+	"random_page_cost=1.1", "jit=off", "synchronous_commit=on",
+	"wal_level=minimal", "max_wal_senders=0", "max_wal_size=1GB", "checkpoint_timeout=15min",
+	"log_destination=stderr", "logging_collector=off", "log_min_messages=warning", "log_line_prefix=%m [%p] %q%u@%d ",
+	"timezone=UTC", "log_timezone=UTC",
+}
+
+// Spec is how the server runs. SIGINT is its fast shutdown: clients are cut, everything committed is written.
+func (c *Cluster) Spec() supervise.Spec {
+	args := []string{"-D", c.dir, "-p", strconv.Itoa(c.port)}
+	for _, s := range settings {
+		args = append(args, "-c", s)
+	}
+	return supervise.Spec{
+		Name: "postgres", Path: filepath.Join(c.bin, "postgres"), Args: args, Env: environment(), Dir: c.scratch,
+		Account: c.account, Quiet: true,
+		Stop: syscall.SIGINT, Grace: time.Minute, Orphan: syscall.SIGINT,
+		Ready: c.ping, Patience: 2 * time.Minute, // Recovery after a crash may take a while.
+	}
+}
+
+func (c *Cluster) ping(ctx context.Context) error {
+	conn, err := c.connect(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}
+
+func (c *Cluster) connect(ctx context.Context, database string) (*pgx.Conn, error) {
+	return pgx.Connect(ctx, c.url(superuser, c.secrets.PostgresSuper, database))
+}
+
+func (c *Cluster) url(role, password, database string) string {
+	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/%s?sslmode=disable", role, password, c.port, database)
+}
+
+// AppURL is the connection string of the role that is always under row-level security.
+func (c *Cluster) AppURL() string { return c.url("longbox_app", c.secrets.PostgresApp, database) }
+
+// SystemURL is the connection string of the scheduler's role.
+func (c *Cluster) SystemURL() string {
+	return c.url("longbox_system", c.secrets.PostgresSystem, database)
+}
+
+// OwnerURL is the connection string of the role that owns the schema.
+func (c *Cluster) OwnerURL() string { return c.url("longbox_owner", c.secrets.PostgresOwner, database) }
+
+// ClearStale removes the lock file of a server that died with the machine when its process id now belongs to another
+// program, which PostgreSQL itself cannot tell from a running server.
+func (c *Cluster) ClearStale() error {
+	path := filepath.Join(c.dir, "postmaster.pid")
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	first, _, _ := strings.Cut(string(raw), "\n")
+	name, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(first), "comm"))
+	if err != nil || strings.TrimSpace(string(name)) == "postgres" {
+		return nil // Gone, which PostgreSQL notices; or a server, which it must refuse.
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package postgres
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		installed []string
+		cluster   string // Content of PG_VERSION, none when empty.
+		want      string // Folder below the root, or
+		err       string
+	}{
+		"newest for a new cluster": {installed: []string{"15", "17", "9.6", "16"}, want: "17/bin"},
+		"the cluster's own":        {installed: []string{"15", "17"}, cluster: "15\n", want: "15/bin"},
+		"the cluster's is gone":    {installed: []string{"17"}, cluster: "15\n", err: "apt-get install postgresql-15"},
+		"too old":                  {installed: []string{"14"}, err: "no PostgreSQL 15 or newer"},
+		"none":                     {err: "apt-get install postgresql"},
+		"damaged cluster":          {installed: []string{"17"}, cluster: "x", err: "PG_VERSION"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root, cluster := t.TempDir(), t.TempDir()
+			for _, version := range c.installed {
+				bin := filepath.Join(root, version, "bin")
+				if err := os.MkdirAll(bin, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(bin, "initdb"), nil, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.cluster != "" {
+				if err := os.WriteFile(filepath.Join(cluster, "PG_VERSION"), []byte(c.cluster), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := programs(filepath.Join(root, "*", "bin"), cluster)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("got %v, want an error with %q", err, c.err)
+				}
+				return
+			}
+			if err != nil || got != filepath.Join(root, c.want) {
+				t.Errorf("got %s, %v; want %s", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestClearStale(t *testing.T) {
+	t.Parallel()
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		pid     int
+		removed bool
+	}{
+		"another program has the number now": {os.Getpid(), true},
+		"no such process":                    {ended.Process.Pid, false}, // PostgreSQL sees that by itself.
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := &Cluster{dir: t.TempDir()}
+			path := filepath.Join(cluster.dir, "postmaster.pid")
+			if err := os.WriteFile(path, []byte(strconv.Itoa(c.pid)+"\n/data\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := cluster.ClearStale(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(path); os.IsNotExist(err) != c.removed {
+				t.Errorf("removed: %v, want %v", os.IsNotExist(err), c.removed)
+			}
+		})
+	}
+	if err := (&Cluster{dir: t.TempDir()}).ClearStale(); err != nil {
+		t.Errorf("without a lock file: %v", err)
+	}
+}

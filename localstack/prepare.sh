@@ -1,0 +1,165 @@
+#!/usr/bin/env bash
+# Makes this machine ready for one of the make targets: installs what is missing, and nothing twice.
+#
+#   prepare.sh run    packages, the S3 gateway, and the binaries in .bin
+#   prepare.sh test   packages (also pgbouncer) and the S3 gateway; tools is the same
+#   prepare.sh build  packages to compile with
+#   prepare.sh lint   packages to compile with, and staticcheck
+#
+# Packages come from the distribution. Their services are neither started nor enabled, and no system-wide PostgreSQL
+# cluster is made: Longbox runs servers of its own.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+versitygw=v1.8.0
+staticcheck=v0.8.2
+
+tools=$PWD/.tools
+log=$tools/install.log
+mkdir -p "$tools/bin" "$tools/version"
+
+say() { echo "Longbox: $*"; }
+fail() {
+	echo "Longbox: $*" >&2
+	exit 1
+}
+
+# step <what> <command...> runs a long command with its output in the log, and says every 15 s how far it is.
+step() {
+	local what=$1 waited=0 pid
+	shift
+	"$@" >"$log" 2>&1 &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		sleep 0.2
+		waited=$((waited + 1))
+		if ((waited % 75 == 0)); then
+			say "$what, $((waited / 5)) s: $(tail -n 1 "$log" | tr -d '\r' | cut -c1-100)"
+		fi
+	done
+	wait "$pid"
+}
+
+# last is the line of the log that names the problem.
+last() { { grep -E '^(E:|dpkg: error|go: |.*error)' "$log" || tail -n 1 "$log"; } | tail -n 1 | cut -c1-300; }
+
+# --- Debian packages -------------------------------------------------------------------------------------------------
+
+missing=()
+# need <package> <command...> notes a package unless what it brings is there, wherever it came from.
+need() {
+	local package=$1
+	shift
+	"$@" >/dev/null 2>&1 || missing+=("$package")
+}
+some() { compgen -G "$1"; }
+
+need_compiler() {
+	need ca-certificates test -s /etc/ssl/certs/ca-certificates.crt
+	need gcc command -v gcc
+	need libc6-dev test -e /usr/include/stdio.h
+	need pkg-config command -v pkg-config
+	need libvips-dev some '/usr/lib/*/pkgconfig/vips.pc'
+}
+need_servers() {
+	need postgresql some '/usr/lib/postgresql/*/bin/initdb'
+	need redis-server command -v redis-server
+}
+
+install_packages() {
+	((${#missing[@]})) || return 0
+	local command="apt-get install -y --no-install-recommends ${missing[*]}"
+	if ((EUID != 0)); then
+		fail "these packages are missing; as root, run: apt-get update && $command"
+	fi
+	command -v apt-get >/dev/null || fail "this machine has no apt-get: install by hand what Debian calls ${missing[*]}"
+	say "installing Debian packages (a few minutes, once): ${missing[*]}"
+	hold_services
+	export DEBIAN_FRONTEND=noninteractive
+	step "reading package lists" apt-get update -q -o Acquire::Retries=3 || say "package lists may be old: $(last)"
+	step "installing packages" apt-get -q -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 ${command#apt-get } ||
+		fail "packages cannot be installed ($(last)): check the network and /etc/apt/sources.list, then run: $command"
+	local package
+	for package in redis-server pgbouncer; do # Not at the next boot either.
+		if [[ " ${missing[*]} " == *" $package "* ]] && command -v update-rc.d >/dev/null; then
+			update-rc.d "$package" disable >>"$log" 2>&1 || say "the service $package stays enabled: $(tail -n 1 "$log")"
+		fi
+	done
+	release_services
+}
+
+policy=/usr/sbin/policy-rc.d
+cluster=/etc/postgresql-common/createcluster.d/longbox.conf
+
+# While packages are installed, Debian may start no service and make no cluster. Both files go again afterwards.
+hold_services() {
+	trap release_services EXIT
+	trap 'exit 130' INT TERM HUP
+	if [[ -e $policy && ! -e $policy.longbox ]]; then
+		mv "$policy" "$policy.longbox"
+	fi
+	printf '#!/bin/sh\n# Written by Longbox while it installs packages.\nexit 101\n' >"$policy"
+	chmod 755 "$policy"
+	mkdir -p "$(dirname "$cluster")"
+	echo 'create_main_cluster = false' >"$cluster"
+}
+release_services() {
+	rm -f "$policy" "$cluster"
+	if [[ -e $policy.longbox ]]; then
+		mv "$policy.longbox" "$policy"
+	fi
+	rmdir --ignore-fail-on-non-empty "$(dirname "$cluster")" 2>/dev/null || true
+	trap - EXIT INT TERM HUP
+}
+
+# --- Go tools --------------------------------------------------------------------------------------------------------
+
+# tool <name> <module path of the command> <version>
+tool() {
+	local name=$1 path=$2 version=$3
+	if [[ -x $tools/bin/$name && $(cat "$tools/version/$name" 2>/dev/null) == "$version" ]]; then
+		return 0
+	fi
+	say "building $name $version (a minute or two, once)"
+	step "building $name" env GOBIN="$tools/bin" GOFLAGS=-trimpath CGO_ENABLED=0 go install -v -ldflags='-s -w' "$path@$version" ||
+		fail "$name $version cannot be installed ($(last)): check that the Go module proxy can be reached ($(go env GOPROXY))"
+	echo "$version" >"$tools/version/$name"
+}
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+command -v go >/dev/null || fail "no Go found: install Go 1.26 or newer from https://go.dev/dl and put its bin folder on the PATH"
+
+case ${1:-} in
+run)
+	need_compiler
+	need_servers
+	install_packages
+	tool versitygw github.com/versity/versitygw/cmd/versitygw "$versitygw"
+	[[ -x .bin/localstack ]] || say "building Longbox (a few minutes, once)"
+	mkdir -p .bin
+	step "building" go build -o .bin/ ./functions/{api,media,worker,scheduler,migrate} ./sse-relay ./localstack || {
+		cat "$log" >&2
+		fail "the build failed; the lines above say where"
+	}
+	;;
+test | tools)
+	need_compiler
+	need_servers
+	need pgbouncer command -v pgbouncer
+	install_packages
+	tool versitygw github.com/versity/versitygw/cmd/versitygw "$versitygw"
+	;;
+build)
+	need_compiler
+	install_packages
+	;;
+lint)
+	need_compiler
+	install_packages
+	tool staticcheck honnef.co/go/tools/cmd/staticcheck "$staticcheck"
+	;;
+*)
+	fail "usage: prepare.sh run|test|tools|build|lint"
+	;;
+esac

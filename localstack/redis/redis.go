@@ -1,0 +1,97 @@
+// Package redis runs the private Redis of the one-machine system: its own folder, port and password, loopback only.
+package redis
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/longbox/longbox/localstack/account"
+	"github.com/longbox/longbox/localstack/supervise"
+)
+
+// Server is one private Redis.
+type Server struct {
+	dir      string
+	program  string
+	port     int
+	password string
+	account  account.Account
+}
+
+// New prepares <dataDir>/redis with its configuration (a file, so that the password shows in no process list), to
+// listen on 127.0.0.1:port.
+func New(dataDir string, port int, password string, a account.Account) (*Server, error) {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, fmt.Errorf("no redis-server found: apt-get install redis-server")
+	}
+	s := &Server{dir: filepath.Join(dataDir, "redis"), program: program, port: port, password: password, account: a}
+	if err := a.Folder(s.dir); err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	if err := os.WriteFile(s.config(), []byte(s.settings()), 0o600); err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	if err := a.Own(s.config()); err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Server) config() string { return filepath.Join(s.dir, "redis.conf") }
+
+// settings keep what matters over a restart (the replay of events) with at most one second lost in a crash.
+func (s *Server) settings() string {
+	return strings.Join([]string{
+		"bind 127.0.0.1", fmt.Sprintf("port %d", s.port), "requirepass " + s.password,
+		fmt.Sprintf("dir %q", s.dir), "daemonize no", "databases 1",
+		"appendonly yes", "appendfsync everysec", `save ""`,
+		"maxmemory 256mb", "maxmemory-policy volatile-lru",
+		"",
+	}, "\n")
+}
+
+// URL is the connection string.
+func (s *Server) URL() string { return fmt.Sprintf("redis://:%s@127.0.0.1:%d/0", s.password, s.port) }
+
+// Spec is how the server runs. On SIGTERM it writes its append-only file and ends.
+func (s *Server) Spec() supervise.Spec {
+	return supervise.Spec{
+		Name: "redis", Path: s.program, Args: []string{s.config()},
+		Env: []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TZ=UTC"}, Dir: s.dir,
+		Account: s.account, Quiet: true,
+		Stop: syscall.SIGTERM, Grace: 20 * time.Second, Orphan: syscall.SIGTERM,
+		Ready: s.ping, Patience: time.Minute,
+	}
+}
+
+// ping asks in Redis' own protocol; a server that still loads its file answers -LOADING.
+func (s *Server) ping(ctx context.Context) error {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", s.port))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(conn, "AUTH %s\r\nPING\r\nQUIT\r\n", s.password); err != nil {
+		return err
+	}
+	answer, err := io.ReadAll(io.LimitReader(conn, 1000))
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(string(answer), "+OK\r\n+PONG\r\n") {
+		return fmt.Errorf("redis answers %q", answer)
+	}
+	return nil
+}

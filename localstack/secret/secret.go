@@ -1,0 +1,90 @@
+// Package secret keeps the generated passwords and keys of one data folder.
+package secret
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Set is everything secret that one installation on one machine needs. It is generated once.
+type Set struct {
+	PostgresSuper  string `json:"postgresSuper"`
+	PostgresOwner  string `json:"postgresOwner"`
+	PostgresApp    string `json:"postgresApp"`
+	PostgresSystem string `json:"postgresSystem"`
+	Redis          string `json:"redis"`
+	S3AccessKey    string `json:"s3AccessKey"`
+	S3SecretKey    string `json:"s3SecretKey"`
+	// AuthSigningKey is the base64 of a 32-byte Ed25519 seed.
+	AuthSigningKey string `json:"authSigningKey"`
+}
+
+// Load reads the secrets of a data folder (secrets.json, mode 0600) and generates them on the first start.
+// It refuses to generate new ones beside an existing database, which only the old ones open.
+func Load(dataDir string) (Set, error) {
+	path := filepath.Join(dataDir, "secrets.json")
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(dataDir, "postgres")); err == nil {
+			return Set{}, fmt.Errorf("%s is missing but the database beside it is there: put the file back, or choose another DATA_DIR", path)
+		}
+		return create(path)
+	}
+	if err != nil {
+		return Set{}, fmt.Errorf("secrets: %w", err)
+	}
+	var s Set
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return Set{}, fmt.Errorf("%s is damaged (%w): put a copy of it back", path, err)
+	}
+	if s.incomplete() {
+		return Set{}, fmt.Errorf("%s lacks a value: put a copy of it back", path)
+	}
+	return s, nil
+}
+
+func (s Set) incomplete() bool {
+	for _, v := range []string{s.PostgresSuper, s.PostgresOwner, s.PostgresApp, s.PostgresSystem, s.Redis,
+		s.S3AccessKey, s.S3SecretKey, s.AuthSigningKey} {
+		if v == "" {
+			return true
+		}
+	}
+	return false
+}
+
+func create(path string) (Set, error) {
+	s := Set{
+		PostgresSuper: rand.Text(), PostgresOwner: rand.Text(), PostgresApp: rand.Text(), PostgresSystem: rand.Text(),
+		Redis: rand.Text(), S3AccessKey: rand.Text()[:20], S3SecretKey: rand.Text() + rand.Text(),
+	}
+	seed := make([]byte, 32)
+	rand.Read(seed) // Never fails: crypto/rand ends the program instead.
+	s.AuthSigningKey = base64.StdEncoding.EncodeToString(seed)
+	raw, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return Set{}, fmt.Errorf("secrets: %w", err)
+	}
+	// Written beside and renamed: a start that is cut short leaves either no file or a whole one.
+	if err := writeWhole(path, append(raw, '\n')); err != nil {
+		return Set{}, fmt.Errorf("secrets: %w", err)
+	}
+	return s, nil
+}
+
+func writeWhole(path string, raw []byte) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}

@@ -1,0 +1,65 @@
+package stack
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/caarlos0/env/v11"
+)
+
+// Config is what a person may set; everything has a default.
+type Config struct {
+	// Port is where the whole system answers; 0 takes a free one.
+	Port int `env:"PORT" envDefault:"8080"`
+	// Bind is the address of the interface to listen on; 0.0.0.0 lets other machines in.
+	Bind string `env:"BIND" envDefault:"127.0.0.1"`
+	// DataDir holds everything that is kept.
+	DataDir string `env:"DATA_DIR" envDefault:".data"`
+	// Library are the folders to serve; without any there is a sample library.
+	Library []string `env:"LIBRARY" envSeparator:":"`
+	// Admin is given to migrate, which makes the first administrator of it.
+	Admin string `env:"LONGBOX_ADMIN"`
+	// PublicURL is the address people use; made of the port when empty.
+	PublicURL string `env:"PUBLIC_URL"`
+	// Programs is the folder of the functions' binaries, Tools that of the S3 gateway.
+	Programs string `env:"LONGBOX_PROGRAMS" envDefault:".bin"`
+	Tools    string `env:"LONGBOX_TOOLS" envDefault:".tools/bin"`
+}
+
+// Load reads the configuration from the environment.
+func Load() (Config, error) {
+	c, err := env.ParseAs[Config]()
+	if err != nil {
+		return Config{}, fmt.Errorf("a setting is wrong: %s", strings.ReplaceAll(err.Error(), "\n", " "))
+	}
+	if c.Port < 0 || c.Port > 65535 {
+		return Config{}, fmt.Errorf("PORT is %d: name one between 1 and 65535", c.Port)
+	}
+	for _, path := range []*string{&c.DataDir, &c.Programs, &c.Tools} {
+		abs, err := filepath.Abs(*path)
+		if err != nil {
+			return Config{}, fmt.Errorf("%s: %w", *path, err)
+		}
+		*path = abs
+	}
+	return c, nil
+}
+
+// lock makes the data folder and takes it for this process alone, until the process ends.
+func lock(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("DATA_DIR %s cannot be made: %w", dir, err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("DATA_DIR %s cannot be used: %w: start as the user who made it, or choose another DATA_DIR", dir, err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another Longbox is running on DATA_DIR %s: stop it, or choose another DATA_DIR and PORT", dir)
+	}
+	return f, nil
+}

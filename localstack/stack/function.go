@@ -1,0 +1,111 @@
+package stack
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/longbox/longbox/localstack/gateway"
+	"github.com/longbox/longbox/localstack/library"
+	"github.com/longbox/longbox/localstack/supervise"
+)
+
+// The programs that make up Longbox, in the order they are listed in messages.
+const (
+	api       = "api"
+	media     = "media"
+	worker    = "worker"
+	scheduler = "scheduler"
+	relay     = "sse-relay"
+	migrate   = "migrate"
+)
+
+var functions = []string{api, media, worker, scheduler, relay}
+
+// checkPrograms fails when a binary is missing.
+func (s *Stack) checkPrograms() error {
+	for _, name := range append([]string{migrate}, functions...) {
+		if _, err := os.Stat(filepath.Join(s.config.Programs, name)); err != nil {
+			return fmt.Errorf("program %s is not built: start with make run", filepath.Join(s.config.Programs, name))
+		}
+	}
+	return nil
+}
+
+// baseEnvironment is what every program is given. It starts from the environment of this process, so that any setting
+// of a function may be given to make run, without what belongs to other clouds and databases.
+func (s *Stack) baseEnvironment() []string {
+	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return foreign(name)
+	})
+	return append(env,
+		"DATABASE_URL="+s.postgres.AppURL(),
+		"DATABASE_SYSTEM_URL="+s.postgres.SystemURL(),
+		"REDIS_URL="+s.redis.URL(),
+		"MEDIA_S3_ENDPOINT="+s.media.Endpoint(),
+		"LIBRARY_S3_ENDPOINT="+s.library.Endpoint(),
+		"MEDIA_BUCKET="+gateway.Bucket,
+		"S3_PATH_STYLE=true",
+		"AWS_REGION="+gateway.Region,
+		"AWS_ACCESS_KEY_ID="+s.secrets.S3AccessKey,
+		"AWS_SECRET_ACCESS_KEY="+s.secrets.S3SecretKey,
+		"AWS_EC2_METADATA_DISABLED=true",
+		"AUTH_SIGNING_KEY="+s.secrets.AuthSigningKey,
+		"PUBLIC_URL="+s.publicURL(),
+		"TRUSTED_PROXIES=1",
+		"SINGLE_TENANT=true",
+		"LIBRARY_ROOTS="+library.Environment(s.roots),
+		"API_URL=http://"+s.address(api),
+		"HOME="+s.scratch, "TMPDIR="+s.scratch,
+	)
+}
+
+// foreign reports whether a variable of this process must not reach the children: credentials and endpoints of a real
+// cloud, settings of another database, the administrator's password (migrate alone gets it), and our own.
+func foreign(name string) bool {
+	switch name {
+	case "LONGBOX_ADMIN", "DATABASE_OWNER_URL", "HOME", "TMPDIR", "LIBRARY", "PORT", "BIND", "DATA_DIR",
+		"_HANDLER", "_LAMBDA_SERVER_PORT", "LAMBDA_TASK_ROOT", "MAKEFLAGS", "MAKELEVEL", "MFLAGS":
+		return true
+	}
+	return strings.HasPrefix(name, "AWS_") || strings.HasPrefix(name, "PG")
+}
+
+func (s *Stack) address(name string) string { return "127.0.0.1:" + strconv.Itoa(s.ports[name]) }
+
+func (s *Stack) publicURL() string {
+	if s.config.PublicURL != "" {
+		return s.config.PublicURL
+	}
+	return "http://127.0.0.1:" + strconv.Itoa(s.front.Port())
+}
+
+// functionSpec is how a function runs. A killed one loses nothing (tasks are rows with a lease), so when the
+// supervisor dies the kernel may kill it at once.
+func (s *Stack) functionSpec(name string) supervise.Spec {
+	return supervise.Spec{
+		Name: name, Path: filepath.Join(s.config.Programs, name), Dir: s.scratch,
+		Env:     append(s.baseEnvironment(), "LISTEN_ADDR="+s.address(name)),
+		Account: s.account,
+		Stop:    syscall.SIGTERM, Grace: 15 * time.Second, Orphan: syscall.SIGKILL,
+		Ready: supervise.Healthy("http://" + s.address(name) + "/health"), Patience: time.Minute,
+	}
+}
+
+// migrateSpec applies the schema, registers the library roots and makes the first administrator.
+func (s *Stack) migrateSpec() supervise.Spec {
+	env := append(s.baseEnvironment(), "DATABASE_OWNER_URL="+s.postgres.OwnerURL())
+	if s.config.Admin != "" {
+		env = append(env, "LONGBOX_ADMIN="+s.config.Admin)
+	}
+	return supervise.Spec{
+		Name: migrate, Path: filepath.Join(s.config.Programs, migrate), Env: env, Dir: s.scratch, Account: s.account,
+		Stop: syscall.SIGTERM, Grace: 10 * time.Second, Orphan: syscall.SIGKILL,
+	}
+}

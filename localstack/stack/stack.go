@@ -1,0 +1,198 @@
+// Package stack starts and stops the whole system on one machine: servers, gateways, schema, functions and the front,
+// in the order in which they need each other.
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longbox/longbox/localstack/account"
+	"github.com/longbox/longbox/localstack/front"
+	"github.com/longbox/longbox/localstack/gateway"
+	"github.com/longbox/longbox/localstack/library"
+	"github.com/longbox/longbox/localstack/port"
+	"github.com/longbox/longbox/localstack/postgres"
+	"github.com/longbox/longbox/localstack/redis"
+	"github.com/longbox/longbox/localstack/sample"
+	"github.com/longbox/longbox/localstack/secret"
+	"github.com/longbox/longbox/localstack/supervise"
+)
+
+// Stack is one running system.
+type Stack struct {
+	config  Config
+	console *supervise.Console
+	lock    *os.File
+	account account.Account
+	secrets secret.Set
+	roots   []library.Root
+	scratch string // A folder of the account for temporary files.
+	ports   map[string]int
+
+	supervisor *supervise.Supervisor
+	front      *front.Front
+	postgres   *postgres.Cluster
+	redis      *redis.Server
+	media      *gateway.Gateway
+	library    *gateway.Gateway
+
+	running running
+}
+
+// Start starts everything and returns when all of it answers. A failure stops what was started.
+func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, error) {
+	s := &Stack{config: c, console: console}
+	for _, step := range []func(context.Context) error{s.prepare, s.startServers, s.migrate, s.startFunctions} {
+		err := step(ctx)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, errors.Join(err, s.Stop())
+		}
+	}
+	s.front.Open(front.Targets{API: s.address(api), Media: s.address(media), Relay: s.address(relay)}, console.Say)
+	return s, nil
+}
+
+// prepare does everything that needs no server: first what a person may have got wrong.
+func (s *Stack) prepare(ctx context.Context) (err error) {
+	if err := s.checkPrograms(); err != nil {
+		return err
+	}
+	if s.lock, err = lock(s.config.DataDir); err != nil {
+		return err
+	}
+	if s.config.DataDir, err = filepath.EvalSymlinks(s.config.DataDir); err != nil {
+		return fmt.Errorf("DATA_DIR: %w", err)
+	}
+	if s.front, err = front.Listen(s.config.Bind, s.config.Port); err != nil {
+		return err
+	}
+	if s.roots, err = s.libraryRoots(); err != nil {
+		return err
+	}
+	tools, err := gateway.Program(s.config.Tools, exec.LookPath)
+	if err != nil {
+		return err
+	}
+	if s.account, err = account.Choose(s.config.DataDir, s.config.Programs, filepath.Dir(tools)); err != nil {
+		return err
+	}
+	if s.secrets, err = secret.Load(s.config.DataDir); err != nil {
+		return err
+	}
+	s.scratch = filepath.Join(s.config.DataDir, "tmp")
+	if err := s.account.Folder(s.scratch); err != nil {
+		return err
+	}
+	if s.supervisor, err = supervise.New(ctx, s.config.DataDir, s.console); err != nil {
+		return err
+	}
+	return s.describe(tools)
+}
+
+// describe decides the ports and describes the servers.
+func (s *Stack) describe(gatewayProgram string) (err error) {
+	names := append([]string{"postgres", "redis", "media-s3", "library-s3"}, functions...)
+	ports, err := port.Free(len(names))
+	if err != nil {
+		return err
+	}
+	s.ports = map[string]int{}
+	for i, name := range names {
+		s.ports[name] = ports[i]
+	}
+	if s.postgres, err = postgres.New(s.config.DataDir, s.scratch, s.ports["postgres"], s.account, s.secrets); err != nil {
+		return err
+	}
+	if s.redis, err = redis.New(s.config.DataDir, s.ports["redis"], s.secrets.Redis, s.account); err != nil {
+		return err
+	}
+	if s.media, err = gateway.Media(s.config.DataDir, gatewayProgram, s.ports["media-s3"], s.account, s.secrets); err != nil {
+		return err
+	}
+	s.library, err = gateway.Library(s.config.DataDir, gatewayProgram, s.ports["library-s3"], s.roots, s.account, s.secrets)
+	return err
+}
+
+// libraryRoots checks the folders of LIBRARY; without any it offers the sample library.
+func (s *Stack) libraryRoots() ([]library.Root, error) {
+	roots, err := library.Roots(s.config.Library, s.config.DataDir)
+	if err != nil || len(roots) > 0 {
+		return roots, err
+	}
+	folder := filepath.Join(s.config.DataDir, "sample")
+	if _, err := os.Stat(folder); err != nil {
+		s.console.Say("Longbox: drawing a small sample library (LIBRARY=/folder:/folder2 serves your own)")
+	}
+	if err := sample.Write(folder); err != nil {
+		return nil, err
+	}
+	return library.Roots([]string{folder}, s.config.DataDir)
+}
+
+// startServers starts the database, Redis and both gateways side by side.
+func (s *Stack) startServers(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if !s.postgres.Exists() {
+			s.console.Say("Longbox: making the database in %s", filepath.Join(s.config.DataDir, "postgres"))
+			if err := s.postgres.Init(ctx, s.supervisor); err != nil {
+				return err
+			}
+		}
+		if err := s.postgres.ClearStale(); err != nil {
+			return err
+		}
+		if err := s.start(ctx, database, s.postgres.Spec()); err != nil {
+			return err
+		}
+		return s.postgres.Bootstrap(ctx)
+	})
+	group.Go(func() error { return s.start(ctx, cache, s.redis.Spec()) })
+	group.Go(func() error {
+		if err := s.start(ctx, storage, s.media.Spec()); err != nil {
+			return err
+		}
+		return s.media.EnsureBucket(ctx)
+	})
+	group.Go(func() error { return s.start(ctx, storage, s.library.Spec()) })
+	return group.Wait()
+}
+
+func (s *Stack) migrate(ctx context.Context) error {
+	slow := time.AfterFunc(3*time.Second, func() { s.console.Say("Longbox: bringing the schema up to date") })
+	defer slow.Stop()
+	return s.supervisor.RunOnce(ctx, s.migrateSpec())
+}
+
+func (s *Stack) startFunctions(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, name := range functions {
+		group.Go(func() error { return s.start(ctx, program, s.functionSpec(name)) })
+	}
+	return group.Wait()
+}
+
+// URL is the address people use.
+func (s *Stack) URL() string { return s.publicURL() }
+
+// DataDir is where everything is kept.
+func (s *Stack) DataDir() string { return s.config.DataDir }
+
+// Roots are the library folders that are served.
+func (s *Stack) Roots() []library.Root { return s.roots }
+
+// NeedsAdmin asks the running API whether the first administrator is still to be created.
+func (s *Stack) NeedsAdmin(ctx context.Context) (bool, error) {
+	status, err := setupStatus(ctx, fmt.Sprintf("http://%s/api/v1/setup/status", s.address(api)))
+	return status.SetupRequired, err
+}

@@ -1,0 +1,82 @@
+package supervise
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Console is what the person who started the system sees: one line per step, and the warnings of the children.
+type Console struct {
+	mu      sync.Mutex
+	w       io.Writer
+	second  time.Time
+	written int
+	dropped int
+}
+
+// linesPerSecond bounds what children may print; their log files have everything.
+const linesPerSecond = 20
+
+// NewConsole writes to w.
+func NewConsole(w io.Writer) *Console { return &Console{w: w} }
+
+// Say prints a line of the supervisor itself.
+func (c *Console) Say(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fmt.Fprintf(c.w, format+"\n", args...)
+}
+
+// child prints one log line of a child when it deserves attention: slog JSON of level WARN and above in readable form,
+// and whatever is not JSON (a panic).
+func (c *Console) child(name string, line []byte) {
+	text, show := readable(line)
+	if !show {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if second := now.Truncate(time.Second); second != c.second {
+		if c.dropped > 0 {
+			fmt.Fprintf(c.w, "(%d more lines are in the log files only)\n", c.dropped)
+		}
+		c.second, c.written, c.dropped = second, 0, 0
+	}
+	if c.written++; c.written > linesPerSecond {
+		c.dropped++
+		return
+	}
+	fmt.Fprintf(c.w, "%s %s %s\n", now.Format(time.TimeOnly), name, text)
+}
+
+// readable turns a log line into text for people and says whether to show it.
+func readable(line []byte) (text string, show bool) {
+	var entry map[string]any
+	if err := json.Unmarshal(line, &entry); err != nil {
+		text = strings.TrimRight(string(line), "\r\n")
+		return text, strings.TrimSpace(text) != ""
+	}
+	var level slog.Level
+	name, _ := entry[slog.LevelKey].(string)
+	if err := level.UnmarshalText([]byte(name)); err != nil || level < slog.LevelWarn {
+		return "", false
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %v", name, entry[slog.MessageKey])
+	for _, key := range slices.Sorted(maps.Keys(entry)) {
+		switch key {
+		case slog.TimeKey, slog.LevelKey, slog.MessageKey, slog.SourceKey:
+		default:
+			fmt.Fprintf(&b, " %s=%v", key, entry[key])
+		}
+	}
+	return b.String(), true
+}

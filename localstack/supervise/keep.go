@@ -1,0 +1,52 @@
+package supervise
+
+import "time"
+
+// Waits between two starts of a crashing child: doubled each time, back to the shortest after a minute of life.
+const (
+	shortestWait = 200 * time.Millisecond
+	longestWait  = 30 * time.Second
+	steady       = time.Minute
+)
+
+// keep restarts the child until it is stopped.
+func (p *Process) keep(r *run) {
+	defer close(p.stopped)
+	wait, born := shortestWait, time.Now()
+	for {
+		if r != nil {
+			select {
+			case <-p.stop:
+				p.end(r)
+				return
+			case <-r.done:
+			}
+			if time.Since(born) > steady {
+				wait = shortestWait
+			}
+			p.s.console.Say("Longbox: %s ended (%s): %s; starting it again in %v", p.spec.Name, state(r.err), r.tail, wait)
+		}
+		select {
+		case <-p.stop:
+			return
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, longestWait)
+		next, err := p.start()
+		if err != nil {
+			p.s.console.Say("Longbox: %v; trying again in %v", err, wait)
+		}
+		r, born = next, time.Now()
+	}
+}
+
+// Stop ends the child for good and returns when it is gone. It may be called more than once.
+func (p *Process) Stop() {
+	p.once.Do(func() {
+		close(p.stop)
+		<-p.stopped
+		if err := p.log.Close(); err != nil {
+			p.s.console.Say("Longbox: log of %s: %v", p.spec.Name, err)
+		}
+	})
+}

@@ -1,0 +1,146 @@
+package supervise
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ledger is the list of living children on disk. After a supervisor was killed, the next one finds in it what may still
+// be ending, and waits for it instead of starting a second server on the same files.
+type ledger struct {
+	mu      sync.Mutex
+	path    string
+	entries map[string]entry
+}
+
+// entry names one process beyond doubt: ids are reused, an id together with its start time is not.
+type entry struct {
+	PID   int            `json:"pid"`
+	Start string         `json:"start"`
+	Stop  syscall.Signal `json:"stop"`
+}
+
+func (l *ledger) set(name string, e entry) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries[name] = e
+	return l.write()
+}
+
+func (l *ledger) remove(name string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.entries, name)
+	return l.write()
+}
+
+func (l *ledger) write() error {
+	raw, err := json.Marshal(l.entries)
+	if err != nil {
+		return fmt.Errorf("process list: %w", err)
+	}
+	if err := os.WriteFile(l.path+".new", raw, 0o600); err != nil {
+		return fmt.Errorf("process list: %w", err)
+	}
+	if err := os.Rename(l.path+".new", l.path); err != nil {
+		return fmt.Errorf("process list: %w", err)
+	}
+	return nil
+}
+
+// openLedger reads the list of a killed supervisor, ends what still lives (politely, after grace by force), and starts
+// an empty one.
+func openLedger(ctx context.Context, path string, grace time.Duration) (*ledger, error) {
+	l := &ledger{path: path, entries: map[string]entry{}}
+	raw, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("process list: %w", err)
+	}
+	left := map[string]entry{}
+	if err == nil && json.Unmarshal(raw, &left) != nil {
+		left = nil // Cut short by a full disk: nothing is known, the servers' own locks remain.
+	}
+	for name, e := range left {
+		if err := e.end(ctx, grace); err != nil {
+			return nil, fmt.Errorf("%s of an earlier start (process %d) is still running: %w", name, e.PID, err)
+		}
+	}
+	return l, nil
+}
+
+func (e entry) end(ctx context.Context, grace time.Duration) error {
+	if !e.alive() {
+		return nil
+	}
+	if err := syscall.Kill(e.PID, e.Stop); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	if e.gone(ctx, grace) {
+		return nil
+	}
+	if err := syscall.Kill(e.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	if !e.gone(ctx, grace) {
+		return errors.New("it cannot be ended")
+	}
+	return nil
+}
+
+func (e entry) gone(ctx context.Context, within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return poll(ctx, func(context.Context) error {
+		if e.alive() {
+			return errors.New("alive")
+		}
+		return nil
+	}) == nil
+}
+
+func (e entry) alive() bool {
+	start, ok := startTime(e.PID)
+	return ok && start == e.Start
+}
+
+// startTime reads field 22 of /proc/<pid>/stat (clock ticks since boot); false for a process that is gone or a zombie.
+func startTime(pid int) (string, bool) {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return "", false
+	}
+	_, rest, ok := bytes.Cut(raw, []byte(") ")) // The name, in brackets, may hold spaces.
+	if !ok {
+		return "", false
+	}
+	fields := bytes.Fields(rest)
+	if len(fields) < 20 || fields[0][0] == 'Z' {
+		return "", false
+	}
+	return string(fields[19]), true
+}
+
+// poll calls f every 20 ms until it succeeds or ctx ends; it returns the last error of f.
+func poll(ctx context.Context, f func(context.Context) error) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := f(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package supervise
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// sleeper starts a process that lives until it is ended.
+func sleeper(t *testing.T) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = []string{"CHILD=silent"}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd
+}
+
+func writeLedger(t *testing.T, e entry) string {
+	t.Helper()
+	raw, err := json.Marshal(map[string]entry{"postgres": e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "processes.json")
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLeftoverIsEnded(t *testing.T) {
+	t.Parallel()
+	cmd := sleeper(t)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	start, ok := startTime(cmd.Process.Pid)
+	if !ok {
+		t.Fatal("no start time of a living process")
+	}
+	path := writeLedger(t, entry{PID: cmd.Process.Pid, Start: start, Stop: syscall.SIGTERM})
+	if _, err := openLedger(t.Context(), path, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil || err.Error() != "signal: terminated" {
+		t.Errorf("it ended with %v, want its stop signal", err)
+	}
+}
+
+func TestStrangerWithTheSameIDIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	cmd := sleeper(t)
+	path := writeLedger(t, entry{PID: cmd.Process.Pid, Start: "1", Stop: syscall.SIGKILL})
+	if _, err := openLedger(t.Context(), path, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if _, alive := startTime(cmd.Process.Pid); !alive {
+		t.Error("a process that is not ours was ended")
+	}
+}
+
+func TestDamagedLedgerIsIgnored(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "processes.json")
+	if err := os.WriteFile(path, []byte(`{"postgres":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openLedger(t.Context(), path, time.Second); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,61 @@
+package supervise
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+)
+
+// Longer lines are cut into pieces of this many bytes.
+const lineLimit = 64 << 10
+
+// tailLines is how many of a child's last lines an error shows.
+const tailLines = 5
+
+// tail remembers the last lines of one run of a child.
+type tail struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (t *tail) add(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if line = strings.TrimSpace(line); line == "" {
+		return
+	}
+	if t.lines = append(t.lines, line); len(t.lines) > tailLines {
+		t.lines = t.lines[1:]
+	}
+}
+
+// String joins the lines into one, so that an error stays one line.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	short := make([]string, len(t.lines))
+	for i, line := range t.lines {
+		if text, show := readable([]byte(line)); show {
+			line = text
+		}
+		short[i] = line[:min(len(line), 300)]
+	}
+	return strings.Join(short, " | ")
+}
+
+// copyLines reads a child's output to its end, line by line. A log that cannot be written does not stop it: the child
+// would block on a full pipe.
+func copyLines(r io.Reader, each func(line []byte)) {
+	br := bufio.NewReaderSize(r, lineLimit)
+	for {
+		line, err := br.ReadSlice('\n')
+		if len(line) > 0 {
+			each(line)
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}

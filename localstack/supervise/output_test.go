@@ -1,0 +1,93 @@
+package supervise
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestReadable(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		line, want string
+		show       bool
+	}{
+		"info":      {`{"time":"t","level":"INFO","msg":"request"}`, "", false},
+		"warning":   {`{"time":"t","level":"WARN","msg":"slow","ms":12,"a":"b"}`, "WARN slow a=b ms=12", true},
+		"error":     {`{"level":"ERROR","msg":"broken"}` + "\n", "ERROR broken", true},
+		"above":     {`{"level":"ERROR+4","msg":"broken"}`, "ERROR+4 broken", true},
+		"panic":     {"panic: oh no\n", "panic: oh no", true},
+		"blank":     {" \n", "", false},
+		"no level":  {`{"_aws":{}}`, "", false},
+		"not a map": {`[1]`, "[1]", true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, show := readable([]byte(c.line))
+			if show != c.show || show && got != c.want {
+				t.Errorf("got %q %v, want %q %v", got, show, c.want, c.show)
+			}
+		})
+	}
+}
+
+func TestConsoleIsBounded(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	c := NewConsole(&out)
+	for range 10_000 {
+		c.child("api", []byte("panic: again"))
+	}
+	// Ten thousand lines take less than the seconds that would let 1,000 pass.
+	if n := strings.Count(out.String(), "\n"); n < linesPerSecond || n > 1000 {
+		t.Errorf("%d lines printed", n)
+	}
+}
+
+func TestCopyLinesCutsLongOnes(t *testing.T) {
+	t.Parallel()
+	var got []int
+	copyLines(strings.NewReader(strings.Repeat("x", 2*lineLimit+1)+"\nshort\nno end"), func(line []byte) { got = append(got, len(line)) })
+	want := []int{lineLimit, lineLimit, 2, 6, 6}
+	if len(got) != len(want) {
+		t.Fatalf("pieces of %v bytes, want %v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("pieces of %v bytes, want %v", got, want)
+		}
+	}
+}
+
+func TestLogIsPutAsideAtItsLimit(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "api.log")
+	if err := os.WriteFile(path, make([]byte, logLimit+1), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	l, err := openLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chunk := append(bytes.Repeat([]byte("y"), 1<<20-1), '\n')
+	for range 25 {
+		if _, err := l.Write(chunk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int64{path: 5 << 20, path + ".1": logLimit} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() != want {
+			t.Errorf("%s holds %d bytes, want %d", name, info.Size(), want)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package supervise
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/longbox/longbox/localstack/port"
+)
+
+// screen is a console's writer that several goroutines may use.
+type screen struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(b)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.String()
+}
+
+func newSupervisor(t *testing.T) (*Supervisor, *screen, string) {
+	t.Helper()
+	dir, out := t.TempDir(), &screen{}
+	s, err := New(t.Context(), dir, NewConsole(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s, out, dir
+}
+
+func address(t *testing.T) string {
+	t.Helper()
+	ports, err := port.Free(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "127.0.0.1:" + strconv.Itoa(ports[0])
+}
+
+func ask(address string) (pid int, err error) {
+	res, err := http.Get("http://" + address)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(body))
+}
+
+func TestStartWaitsAndStopEndsGracefully(t *testing.T) {
+	t.Parallel()
+	s, _, dir := newSupervisor(t)
+	at := address(t)
+	p, err := s.Start(t.Context(), child("polite", "polite", at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(at); err != nil {
+		t.Errorf("not ready after Start: %v", err)
+	}
+	p.Stop()
+	p.Stop() // Twice does no harm.
+	if _, err := ask(at); err == nil {
+		t.Error("still answers after Stop")
+	}
+	logged(t, filepath.Join(dir, "log", "polite.log"), "goodbye")
+}
+
+func TestStartFails(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		spec func(t *testing.T) Spec
+		want []string
+	}{
+		"dies": {func(t *testing.T) Spec { return child("dying", "dying", address(t)) },
+			[]string{"dying ended at start (exit status 3)", "first line | ERROR no database port=5432", "dying.log"}},
+		"never answers": {func(t *testing.T) Spec {
+			spec := child("silent", "silent", address(t))
+			spec.Patience = 100 * time.Millisecond
+			return spec
+		}, []string{"silent does not answer after 100ms"}},
+		"no such program": {func(t *testing.T) Spec {
+			spec := child("missing", "silent", "")
+			spec.Path = "/nonexistent/program"
+			return spec
+		}, []string{"missing cannot be started", "/nonexistent/program"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _, _ := newSupervisor(t)
+			_, err := s.Start(t.Context(), c.spec(t))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q lacks %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestKilledChildIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	s, out, _ := newSupervisor(t)
+	at := address(t)
+	p, err := s.Start(t.Context(), child("worker", "polite", at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop()
+	first, err := ask(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		second, err := ask(at)
+		if err == nil && second == first {
+			return fmt.Errorf("process %d still answers", first)
+		}
+		return err
+	})
+	if want := "worker ended (signal: killed)"; !strings.Contains(out.String(), want) {
+		t.Errorf("console %q lacks %q", out.String(), want)
+	}
+}
+
+func TestStubbornChildIsKilledAfterItsGrace(t *testing.T) {
+	t.Parallel()
+	s, out, _ := newSupervisor(t)
+	at := address(t)
+	spec := child("stubborn", "stubborn", at)
+	spec.Grace = 50 * time.Millisecond
+	p, err := s.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stop()
+	if _, err := ask(at); err == nil {
+		t.Error("still answers")
+	}
+	if !strings.Contains(out.String(), "stubborn did not end within 50ms and is killed") {
+		t.Errorf("console says %q", out.String())
+	}
+}
+
+func TestRunOnce(t *testing.T) {
+	t.Parallel()
+	s, _, dir := newSupervisor(t)
+	if err := s.RunOnce(t.Context(), child("once", "once", "")); err != nil {
+		t.Fatal(err)
+	}
+	logged(t, filepath.Join(dir, "log", "once.log"), "done")
+	err := s.RunOnce(t.Context(), child("migrate", "dying", ""))
+	if err == nil || !strings.Contains(err.Error(), "no database") {
+		t.Errorf("got %v, want the last line of the log", err)
+	}
+}
+
+func TestChildrenDieWithAKilledSupervisor(t *testing.T) {
+	t.Parallel()
+	dir, at := t.TempDir(), address(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = []string{"CHILD=supervisor", "DIR=" + dir, "ADDRESS=" + at}
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "started\n" {
+		t.Fatalf("supervisor says %q, %v", line, err)
+	}
+	pid, err := ask(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Fatal("the supervisor was not killed")
+	}
+	eventually(t, func() error {
+		if _, alive := startTime(pid); alive {
+			return fmt.Errorf("child %d outlives its supervisor", pid)
+		}
+		return nil
+	})
+	s, err := New(t.Context(), dir, NewConsole(io.Discard))
+	if err != nil {
+		t.Fatalf("a start after the kill: %v", err)
+	}
+	s.Close()
+}

@@ -1,0 +1,56 @@
+package supervise
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// Supervisor starts children and keeps what they share: the console, the log folder and the list of living processes.
+type Supervisor struct {
+	console *Console
+	logDir  string
+	ledger  *ledger
+	calls   chan func()
+}
+
+// leftoverGrace is how long a process of a killed supervisor gets to end by itself.
+const leftoverGrace = 20 * time.Second
+
+// New makes a supervisor that logs to <dir>/log and remembers its children in <dir>/processes.json.
+// It first ends what a killed supervisor left behind. The caller must hold the lock of dir.
+func New(ctx context.Context, dir string, console *Console) (*Supervisor, error) {
+	logDir := filepath.Join(dir, "log")
+	if err := os.MkdirAll(logDir, 0o750); err != nil {
+		return nil, fmt.Errorf("log folder: %w", err)
+	}
+	l, err := openLedger(ctx, filepath.Join(dir, "processes.json"), leftoverGrace)
+	if err != nil {
+		return nil, err
+	}
+	s := &Supervisor{console: console, logDir: logDir, ledger: l, calls: make(chan func())}
+	go s.starter()
+	return s, nil
+}
+
+// starter runs on one operating system thread for as long as the supervisor lives. The kernel sends a child its death
+// signal when the thread that started it ends, so no child may be started from a thread of Go's pool.
+func (s *Supervisor) starter() {
+	runtime.LockOSThread()
+	for f := range s.calls {
+		f()
+	}
+}
+
+// onStarter runs f on the starter's thread.
+func (s *Supervisor) onStarter(f func() error) error {
+	result := make(chan error, 1)
+	s.calls <- func() { result <- f() }
+	return <-result
+}
+
+// Close ends the starter thread. Children that still run are killed by the kernel: stop them before.
+func (s *Supervisor) Close() { close(s.calls) }

@@ -1,0 +1,106 @@
+// Package api wires the slices of functions/api: everything that answers JSON. It links no image library.
+package api
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/domain/account"
+	"github.com/longbox/longbox/shared/domain/apikey"
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/filesystem"
+	"github.com/longbox/longbox/shared/domain/health"
+	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/domain/preference"
+	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/domain/setup"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/apidocs"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/mail"
+)
+
+// Config of the function.
+type Config struct {
+	app.HTTPConfig
+	Mail mail.Config
+	Docs apidocs.Config
+}
+
+// New makes the function's router.
+func New(c Config) (*httpapi.API, *app.Base, error) {
+	base, err := app.NewBase(c.Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, tokens, err := base.Router(c.HTTPConfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	sender, err := mail.New(c.Mail)
+	if err != nil {
+		return nil, nil, err
+	}
+	Routes(a, base, tokens, sender, c.PublicURL)
+	apidocs.Routes(a, c.Docs)
+	return a, base, nil
+}
+
+// Routes adds every JSON operation.
+func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sender, publicURL string) {
+	d := base.Database
+	setup.Routes(a, d, tokens)
+	account.Routes(a, d, tokens, base.Bump, sender, publicURL)
+	apikey.Routes(a, d, base.Bump)
+	preference.Routes(a, d)
+	setting.Routes(a, d, base.Bump)
+	filesystem.Routes(a, d, lister(base.Library))
+	health.Routes(a, d)
+	task.Routes(a, d, base.Publish)
+	library.Routes(a, d, base.Publish, checker(base.Library), startScan)
+	scan.Routes(a, d, base.Publish)
+	series.Routes(a, d, base.Publish)
+	book.Routes(a, d, base.Publish)
+	progress.Routes(a, d)
+}
+
+// Describe is the router without anything behind it, for the interface description.
+func Describe() *httpapi.API {
+	a := httpapi.New(httpapi.Config{}, nil, nil, httpapi.Identity{})
+	Routes(a, &app.Base{}, nil, nil, "")
+	return a
+}
+
+func startScan(b *pgx.Batch, libraryID uuid.UUID, mode string, id *uuid.UUID) error {
+	return scan.Start(b, libraryID, mode, uuid.Must(uuid.NewV7()), id)
+}
+
+func checker(store *blob.Store) func(ctx context.Context, bucket, prefix string) error {
+	return func(ctx context.Context, bucket, prefix string) error {
+		_, _, _, err := store.Folders(ctx, bucket, prefix)
+		return err
+	}
+}
+
+// lister names what lies directly below a prefix, without the prefix.
+func lister(store *blob.Store) filesystem.Lister {
+	return func(ctx context.Context, bucket, prefix string) (dirs, files []string, more bool, err error) {
+		folders, objects, more, err := store.Folders(ctx, bucket, prefix)
+		for _, f := range folders {
+			dirs = append(dirs, strings.TrimSuffix(strings.TrimPrefix(f, prefix), "/"))
+		}
+		for _, o := range objects {
+			files = append(files, strings.TrimPrefix(o.Key, prefix))
+		}
+		return dirs, files, more, err
+	}
+}

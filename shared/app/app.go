@@ -1,0 +1,141 @@
+// Package app wires the platform for the functions; its subpackages wire the slices of each.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/longbox/longbox/shared/domain/identity"
+	"github.com/longbox/longbox/shared/domain/tenant"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/ratelimit"
+	"github.com/longbox/longbox/shared/platform/redisconn"
+)
+
+// Config is what every function that answers requests or works on tasks needs.
+type Config struct {
+	Database db.Config
+	Blob     blob.Config
+	Events   events.Config
+	RedisURL string `env:"REDIS_URL" envDefault:"redis://127.0.0.1:6379"`
+}
+
+// HTTPConfig is what the functions that answer requests need besides.
+type HTTPConfig struct {
+	Config
+	HTTP      httpapi.Config
+	Auth      auth.Config
+	Tenant    tenant.Config
+	PublicURL string `env:"PUBLIC_URL" envDefault:"http://localhost:8080"`
+}
+
+// Parse reads T from the environment and sets up the log. Failures name the setting.
+func Parse[T any]() (T, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(strings.ToUpper(envOr("LOG_LEVEL", "info")))); err != nil {
+		level = slog.LevelInfo
+	}
+	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+	redisconn.LogTo(slog.Default())
+	return env.ParseAs[T]()
+}
+
+func envOr(name, otherwise string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// Base is the platform of one function. Nothing connects before it is used.
+type Base struct {
+	Database *db.DB
+	Redis    redis.UniversalClient
+	Events   *events.Publisher
+	Library  *blob.Store
+	Media    *blob.Store
+	Bucket   string // of the media store
+}
+
+// NewBase opens what Config describes.
+func NewBase(c Config) (*Base, error) {
+	if err := c.Events.Validate(); err != nil {
+		return nil, err
+	}
+	database, err := db.Open(c.Database)
+	if err != nil {
+		return nil, err
+	}
+	options, err := redisconn.Options(c.RedisURL)
+	if err != nil {
+		return nil, err
+	}
+	client := redis.NewClient(options)
+	return &Base{Database: database, Redis: client, Events: events.New(client, c.Events, slog.Default()),
+		Library: c.Blob.Library(), Media: c.Blob.Media(), Bucket: c.Blob.MediaBucket}, nil
+}
+
+// Close sends what is unsent and ends the connections.
+func (b *Base) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	if err := b.Events.Flush(ctx); err != nil {
+		slog.Warn("some events were not sent", "error", err)
+	}
+	b.Database.Close()
+	if err := b.Redis.Close(); err != nil {
+		slog.Warn("close redis", "error", err)
+	}
+}
+
+// Publish sends events after commit; listeners that miss some are told so by the relay.
+func (b *Base) Publish(ctx context.Context, tenant uuid.UUID, e ...events.Event) {
+	if err := b.Events.Publish(context.WithoutCancel(ctx), tenant, e...); err != nil && !errors.Is(err, events.ErrDelayed) {
+		slog.Warn("events not sent", "tenant", tenant, "count", len(e), "error", err)
+	}
+}
+
+// Bump tells every process that what somebody may do has changed.
+func (b *Base) Bump(ctx context.Context, tenant uuid.UUID) {
+	if err := b.Events.ChangeAccess(context.WithoutCancel(ctx), tenant); err != nil && !errors.Is(err, events.ErrDelayed) {
+		slog.Warn("change of access not announced; others notice within a minute", "tenant", tenant, "error", err)
+	}
+}
+
+// Router makes the router with its middleware, and the token signer.
+func (b *Base) Router(c HTTPConfig) (*httpapi.API, *auth.Tokens, error) {
+	tokens, err := auth.NewTokens(c.Auth)
+	if err != nil {
+		return nil, nil, err
+	}
+	resolver := tenant.NewResolver(b.Database, c.Tenant)
+	id := identity.New(b.Database, tokens)
+	a := httpapi.New(c.HTTP, b.Database, ratelimit.New(b.Redis, slog.Default()), httpapi.Identity{
+		Tenant: resolver.ByHost, Known: id.Known, Resolve: id.Resolve})
+	a.Health(b.Check)
+	return a, tokens, nil
+}
+
+// Check tells whether the function can do its work: whether Postgres answers.
+func (b *Base) Check(r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	if err := b.Database.Pool().Ping(ctx); err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,20 @@
+package app
+
+import (
+	"log/slog"
+	"net/http"
+)
+
+// Health answers GET /health for programs that serve nothing else.
+func Health(b *Base) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, r *http.Request) {
+		if err := b.Check(r); err != nil {
+			slog.Error("not healthy", "error", err)
+			http.Error(w, "Service Unavailable", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("OK\n")) // nobody is left to tell
+	})
+	return mux
+}

@@ -1,0 +1,115 @@
+// Package scheduler wires functions/scheduler.
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/domain/account"
+	"github.com/longbox/longbox/shared/domain/rendition"
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// Config of the function.
+type Config struct {
+	app.Config
+	SystemURL string        `env:"DATABASE_SYSTEM_URL,required"`
+	Every     time.Duration `env:"SCHEDULER_EVERY" envDefault:"5s"`
+}
+
+// Scheduler does its rounds.
+type Scheduler struct {
+	base    *app.Base
+	system  *db.DB
+	every   time.Duration
+	cleaned time.Time
+}
+
+// cleanEvery is how often old tasks, tokens and renditions are cleared away.
+const cleanEvery = time.Hour
+
+// New prepares the rounds.
+func New(c Config) (*Scheduler, *app.Base, error) {
+	if c.Every < time.Second || c.Every > time.Minute {
+		return nil, nil, fmt.Errorf("SCHEDULER_EVERY: must be 1s to 1m, is %s", c.Every)
+	}
+	base, err := app.NewBase(c.Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	system, err := db.Open(db.Config{URL: c.SystemURL, MaxConns: 2, Timeout: c.Database.Timeout})
+	if err != nil {
+		return nil, nil, fmt.Errorf("DATABASE_SYSTEM_URL: %w", err)
+	}
+	return &Scheduler{base: base, system: system, every: c.Every}, base, nil
+}
+
+// Run does a round at the start and one every few seconds until ctx ends.
+func (s *Scheduler) Run(ctx context.Context) {
+	if n, err := scan.OnStart(ctx, s.system); err != nil {
+		slog.Error("scans on start", "started", n, "error", err)
+	}
+	tick := time.NewTicker(s.every)
+	defer tick.Stop()
+	for {
+		if err := s.Round(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			slog.Error("scheduler round", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Round does everything that is due now. What fails does not keep the rest from being done.
+func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
+	rescued, err := task.Rescue(ctx, s.system)
+	if rescued > 0 {
+		slog.Warn("tasks of silent workers given back", "count", rescued)
+	}
+	_, due := scan.Due(ctx, s.system, now)
+	err = errors.Join(err, due)
+	if now.Sub(s.cleaned) < cleanEvery {
+		return err
+	}
+	s.cleaned = now
+	_, forget := task.Forget(ctx, s.system, 7)
+	_, tokens := account.ForgetTokens(ctx, s.system)
+	return errors.Join(err, forget, tokens, s.expire(ctx, now))
+}
+
+// expire deletes page renditions past their time, where the store does not do so by itself.
+func (s *Scheduler) expire(ctx context.Context, now time.Time) error {
+	rows, err := s.system.Pool().Query(ctx, "select id from tenant")
+	if err != nil {
+		return fmt.Errorf("list tenants: %w", err)
+	}
+	defer rows.Close()
+	var tenants []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return fmt.Errorf("list tenants: %w", err)
+		}
+		tenants = append(tenants, id)
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("list tenants: %w", err)
+	}
+	for _, id := range tenants {
+		if _, err := rendition.Expire(ctx, s.base.Media, s.base.Bucket, id, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+// Package worker wires functions/worker: the tasks of all tenants.
+package worker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/domain/rendition"
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/imaging"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// Config of the function.
+type Config struct {
+	app.Config
+	SystemURL string `env:"DATABASE_SYSTEM_URL,required"` // the role that sees every tenant's tasks
+	Images    imaging.Config
+	Slots     int           `env:"WORKER_SLOTS" envDefault:"3"`     // tasks at once
+	Parallel  int           `env:"WORKER_PARALLEL" envDefault:"8"`  // files of one task read at once
+	Covers    bool          `env:"WORKER_COVERS" envDefault:"true"` // render covers while analysing; else on first sight
+	Poll      time.Duration `env:"WORKER_POLL" envDefault:"2s"`
+}
+
+// Validate names the setting that is out of its bounds.
+func (c Config) Validate() error {
+	switch {
+	case c.Slots < 1 || c.Slots > 64:
+		return fmt.Errorf("WORKER_SLOTS: must be 1 to 64, is %d", c.Slots)
+	case c.Parallel < 1 || c.Parallel > 64:
+		return fmt.Errorf("WORKER_PARALLEL: must be 1 to 64, is %d", c.Parallel)
+	case c.Poll < 100*time.Millisecond:
+		return fmt.Errorf("WORKER_POLL: must be at least 100ms, is %s", c.Poll)
+	}
+	return c.Images.Validate()
+}
+
+// New makes the runner of tasks.
+func New(c Config) (*task.Runner, *app.Base, error) {
+	if err := c.Validate(); err != nil {
+		return nil, nil, err
+	}
+	base, err := app.NewBase(c.Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	system, err := db.Open(db.Config{URL: c.SystemURL, MaxConns: 4, Timeout: c.Database.Timeout})
+	if err != nil {
+		return nil, nil, fmt.Errorf("DATABASE_SYSTEM_URL: %w", err)
+	}
+	s := &scan.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel}
+	if c.Covers {
+		s.Cover = cover(base, imaging.New(c.Images))
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "worker"
+	}
+	return &task.Runner{
+		System: system, Publish: base.Publish, Slots: c.Slots, Poll: c.Poll, Ended: s.Ended,
+		Worker: fmt.Sprintf("%s/%d", host, os.Getpid()),
+		Handlers: map[string]task.Handler{
+			task.ScanLibrary:   s.Scan,
+			task.AnalyzeBooks:  s.AnalyzeBooks,
+			task.AnalyzeBook:   s.AnalyzeBooks,
+			task.AnalyzeSeries: s.AnalyzeSeries,
+		},
+	}, base, nil
+}
+
+func cover(base *app.Base, r *imaging.Renderer) scan.CoverFunc {
+	m := &rendition.Maker{Media: base.Media, Bucket: base.Bucket, Renderer: r}
+	return func(ctx context.Context, tenant uuid.UUID, secret []byte, fingerprint string, size, quality int, image []byte) (string, error) {
+		return m.StoreCover(ctx, tenant, secret, fingerprint, rendition.Cover{MaxDimension: size, Quality: quality}, image)
+	}
+}

@@ -1,0 +1,54 @@
+package account
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/mail"
+)
+
+// User is a user as administrators and the user see it.
+type User struct {
+	ID            uuid.UUID  `json:"id" db:"id" format:"uuid"`
+	Username      string     `json:"username" db:"username"`
+	Email         string     `json:"email" db:"email"`
+	Role          string     `json:"role" db:"role" enum:"reader,maintainer,admin"`
+	IsActive      bool       `json:"isActive" db:"is_active"`
+	EmailVerified bool       `json:"emailVerified" db:"email_verified"`
+	Permissions   []string   `json:"permissions" db:"permissions" nullable:"false" doc:"Permissions beyond the role's"`
+	LastLoginAt   *time.Time `json:"lastLoginAt" db:"last_login_at" nullable:"true"`
+	CreatedAt     time.Time  `json:"createdAt" db:"created_at"`
+	UpdatedAt     time.Time  `json:"updatedAt" db:"updated_at"`
+}
+
+func (u *User) utc() *User {
+	u.CreatedAt, u.UpdatedAt = u.CreatedAt.UTC(), u.UpdatedAt.UTC()
+	if u.LastLoginAt != nil {
+		t := u.LastLoginAt.UTC()
+		u.LastLoginAt = &t
+	}
+	return u
+}
+
+// UserInfo is who a session belongs to.
+type UserInfo struct {
+	ID            uuid.UUID `json:"id" db:"id" format:"uuid"`
+	Username      string    `json:"username" db:"username"`
+	Email         string    `json:"email" db:"email"`
+	Role          string    `json:"role" db:"role" enum:"reader,maintainer,admin"`
+	EmailVerified bool      `json:"emailVerified" db:"email_verified"`
+	Permissions   []string  `json:"permissions" db:"permissions" nullable:"false" doc:"Permissions beyond the role's"`
+}
+
+// service is what the operations need.
+type service struct {
+	database  *db.DB
+	tokens    *auth.Tokens
+	bump      func(ctx context.Context, tenant uuid.UUID)
+	mail      mail.Sender
+	publicURL string
+}

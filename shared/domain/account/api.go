@@ -1,0 +1,123 @@
+package account
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/identity"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/mail"
+)
+
+// LoginInput is a user name or e-mail address with the password.
+type LoginInput struct {
+	Body struct {
+		Username string `json:"username" minLength:"1" maxLength:"320" doc:"User name or e-mail address"`
+		Password string `json:"password" minLength:"1" maxLength:"1024"`
+	}
+}
+
+// LogoutResponse says that the session has ended.
+type LogoutResponse struct {
+	Message string `json:"message"`
+}
+
+// StreamAccess is what an event stream may show a user.
+type StreamAccess struct {
+	TenantID    uuid.UUID  `json:"tenantId" format:"uuid"`
+	UserID      uuid.UUID  `json:"userId" format:"uuid"`
+	Permissions []string   `json:"permissions" nullable:"false" doc:"All permissions of the user, limited by the API key's"`
+	ExpiresAt   *time.Time `json:"expiresAt" nullable:"true" doc:"When the credential ends by itself"`
+}
+
+// Routes adds signing in, registration and the administration of users. bump is called after a change of what
+// a user may do. publicURL is the address of the installation for links in mails; {tenant} in it stands for
+// the tenant's name.
+func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context.Context, tenant uuid.UUID), m mail.Sender, publicURL string) {
+	s := &service{database: d, tokens: tokens, bump: bump, mail: m, publicURL: publicURL}
+	s.sessionRoutes(a)
+	s.registerRoutes(a)
+	s.userRoutes(a)
+}
+
+func (s *service) sessionRoutes(a *httpapi.API) {
+	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/auth/login", ID: "login",
+		Summary: "Sign in with user name or e-mail address and password", Tag: "Authentication", Permission: httpapi.Public},
+		func(ctx context.Context, in *LoginInput) (*LoginResponse, error) {
+			if err := a.TakeLogin(ctx); err != nil {
+				return nil, err
+			}
+			found, err := identity.CheckPassword(ctx, s.database, in.Body.Username, in.Body.Password)
+			if err != nil {
+				return nil, err
+			}
+			return Open(ctx, s.database, s.tokens, found.ID, found.Generation)
+		})
+	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/auth/refresh", ID: "refresh",
+		Summary: "Renew a session: the refresh token works once", Tag: "Authentication", Permission: httpapi.Public},
+		func(ctx context.Context, in *struct {
+			Body struct {
+				RefreshToken string `json:"refreshToken" minLength:"1" maxLength:"200"`
+			}
+		}) (*LoginResponse, error) {
+			return s.renew(ctx, in.Body.RefreshToken)
+		})
+	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/auth/logout", ID: "logout",
+		Summary: "End a session", Tag: "Authentication", Permission: httpapi.SignedIn},
+		func(ctx context.Context, in *struct {
+			Body *struct {
+				RefreshToken httpapi.Optional[string] `json:"refreshToken,omitempty" doc:"Of the session to end"`
+			}
+		}) (*LogoutResponse, error) {
+			var b pgx.Batch
+			if in.Body != nil && in.Body.RefreshToken.Value != nil {
+				queueEnd(&b, auth.HashSecret(*in.Body.RefreshToken.Value))
+			}
+			if err := s.database.Run(ctx, &b); err != nil {
+				return nil, err
+			}
+			setCookie(ctx, "", -1)
+			return &LogoutResponse{Message: "You are signed out"}, nil
+		})
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/auth/me", ID: "me", Cookie: true,
+		Summary: "Who is signed in", Tag: "Authentication", Permission: httpapi.SignedIn},
+		func(ctx context.Context, _ *struct{}) (*UserInfo, error) {
+			if err := s.database.Enter(ctx); err != nil {
+				return nil, err
+			}
+			c := auth.CallerOf(ctx)
+			return &UserInfo{ID: c.AccountID, Username: c.Username, Email: c.Email, Role: c.Role,
+				EmailVerified: c.EmailVerified, Permissions: c.Extra}, nil
+		})
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/auth/stream", ID: "streamAccess", Cookie: true,
+		Summary: "What an event stream may show the user", Tag: "Authentication", Permission: auth.LibrariesRead},
+		func(ctx context.Context, _ *struct{}) (*StreamAccess, error) {
+			c := auth.CallerOf(ctx)
+			var b pgx.Batch
+			var ends *time.Time
+			db.Value(&b, &ends, "select expires_at from api_key where tenant_id = app.tenant() and account_id = app.account() and hash = $1", c.KeyHash)
+			if err := s.database.Run(ctx, &b); err != nil {
+				return nil, err
+			}
+			if !c.Expires.IsZero() {
+				ends = &c.Expires
+			}
+			if ends != nil {
+				utc := ends.UTC()
+				ends = &utc
+			}
+			permissions := slices.Sorted(slices.Values(c.Permissions))
+			return &StreamAccess{TenantID: c.Tenant, UserID: c.AccountID, Permissions: slices.Compact(permissions), ExpiresAt: ends}, nil
+		})
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/user", ID: "currentUser",
+		Summary: "The signed-in user in full", Tag: "Authentication", Permission: httpapi.SignedIn},
+		func(ctx context.Context, _ *struct{}) (*User, error) {
+			return getUser(ctx, s.database, auth.CallerOf(ctx).AccountID)
+		})
+}

@@ -1,0 +1,22 @@
+package account
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// ForgetTokens deletes the refresh and verification tokens of every tenant that have run out. The scheduler
+// calls it, as the role that sees all.
+func ForgetTokens(ctx context.Context, system *db.DB) (int64, error) {
+	refresh, err := system.Pool().Exec(ctx, "delete from refresh_token where expires_at < now()")
+	if err != nil {
+		return 0, fmt.Errorf("forget refresh tokens: %w", err)
+	}
+	verification, err := system.Pool().Exec(ctx, "delete from verification_token where expires_at < now()")
+	if err != nil {
+		return refresh.RowsAffected(), fmt.Errorf("forget verification tokens: %w", err)
+	}
+	return refresh.RowsAffected() + verification.RowsAffected(), nil
+}

@@ -1,0 +1,66 @@
+package account
+
+import (
+	"context"
+
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// RegisterResponse is the new user, signed in unless the e-mail address has to be confirmed first.
+type RegisterResponse struct {
+	AccessToken  *string  `json:"access_token" nullable:"true"`
+	TokenType    *string  `json:"token_type" nullable:"true"`
+	ExpiresIn    *int     `json:"expires_in" nullable:"true"`
+	RefreshToken *string  `json:"refresh_token" nullable:"true"`
+	User         UserInfo `json:"user"`
+	Message      string   `json:"message"`
+}
+
+// VerifyResponse is the session of a user who has confirmed the e-mail address.
+type VerifyResponse struct {
+	LoginResponse
+	Message string `json:"message"`
+}
+
+// ResendResponse is the same whether the address is known or not.
+type ResendResponse struct {
+	Message string `json:"message"`
+}
+
+func (s *service) registerRoutes(a *httpapi.API) {
+	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/auth/register", ID: "register", Status: 201,
+		Summary: "Register as a reader, where the server allows it", Tag: "Authentication", Permission: httpapi.Public},
+		func(ctx context.Context, in *struct {
+			Body struct {
+				Username string `json:"username" maxLength:"64"`
+				Email    string `json:"email" maxLength:"254"`
+				Password string `json:"password" maxLength:"1024" doc:"8 characters at least"`
+			}
+		}) (*RegisterResponse, error) {
+			if err := a.TakeLogin(ctx); err != nil {
+				return nil, err
+			}
+			return s.register(ctx, New{in.Body.Username, in.Body.Email, in.Body.Password})
+		})
+	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/auth/verify-email", ID: "verifyEmail",
+		Summary: "Confirm an e-mail address with the token of the mail", Tag: "Authentication", Permission: httpapi.Public},
+		func(ctx context.Context, in *struct {
+			Body struct {
+				Token string `json:"token" minLength:"1" maxLength:"200"`
+			}
+		}) (*VerifyResponse, error) {
+			return s.verify(ctx, in.Body.Token)
+		})
+	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/auth/resend-verification", ID: "resendVerification",
+		Summary: "Send the mail to confirm an e-mail address again", Tag: "Authentication", Permission: httpapi.Public},
+		func(ctx context.Context, in *struct {
+			Body struct {
+				Email string `json:"email" maxLength:"254"`
+			}
+		}) (*ResendResponse, error) {
+			if err := a.TakeLogin(ctx); err != nil {
+				return nil, err
+			}
+			return s.resend(ctx, in.Body.Email)
+		})
+}

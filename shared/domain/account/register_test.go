@@ -1,0 +1,135 @@
+package account_test
+
+import (
+	"encoding/base64"
+	"net/url"
+	"regexp"
+	"testing"
+
+	"github.com/longbox/longbox/shared/domain/setting"
+)
+
+func basicOf(user, password string) string {
+	return base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
+}
+
+func TestRegister(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	anyone := s.Anonymous(t, "one")
+	anyone.Do("POST", "/api/v1/auth/register", newUser("ann")).Want(403)
+	s.set(t, setting.RegistrationEnabled, "true")
+	r := anyone.Do("POST", "/api/v1/auth/register", newUser("ann")).Want(201)
+	if got := keys(t, r); got != "access_token expires_in message refresh_token token_type user" {
+		t.Errorf("register response has %s", got)
+	}
+	me := bearer(anyone, r.Map()["access_token"].(string)).Do("GET", "/api/v1/auth/me", nil).Want(200).Map()
+	if me["role"] != "reader" || me["username"] != "ann" || me["emailVerified"] != true {
+		t.Errorf("me: %v", me)
+	}
+	anyone.Do("POST", "/api/v1/auth/register", newUser("ANN")).Want(409)
+	field(t, anyone.Do("POST", "/api/v1/auth/register", `{"username":"x","email":"x@y.zz","password":"short"}`).Want(400), "password")
+	field(t, anyone.Do("POST", "/api/v1/auth/register", `{"username":"x","password":"longer than eight"}`).Want(400), "email")
+	admin := newUser("eve")
+	admin["role"], admin["permissions"] = "admin", []string{"SystemAdmin"}
+	if u := anyone.Do("POST", "/api/v1/auth/register", admin).Want(201).Map()["user"].(map[string]any); u["role"] != "reader" || len(u["permissions"].([]any)) != 0 {
+		t.Errorf("registered as %v", u)
+	}
+	s.Anonymous(t, "two").Do("POST", "/api/v1/auth/register", newUser("ann")).Want(403)
+	if len(s.sent()) != 0 {
+		t.Errorf("mails: %v", s.sent())
+	}
+}
+
+var link = regexp.MustCompile(`https://one\.example\.org/verify-email\?token=(\S+)`)
+
+func TestConfirmEmail(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.set(t, setting.RegistrationEnabled, "true")
+	s.set(t, setting.ConfirmEmail, "true")
+	anyone := s.Anonymous(t, "one")
+	verify := func(token string) int {
+		return anyone.Do("POST", "/api/v1/auth/verify-email", map[string]string{"token": token}).Status
+	}
+	resend := func(email string) string {
+		return anyone.Do("POST", "/api/v1/auth/resend-verification", map[string]string{"email": email}).Want(200).Map()["message"].(string)
+	}
+	lastToken := func() string {
+		t.Helper()
+		mails := s.sent()
+		m := link.FindStringSubmatch(mails[len(mails)-1].Text)
+		if m == nil {
+			t.Fatalf("no link in %q", mails[len(mails)-1].Text)
+		}
+		token, err := url.QueryUnescape(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+
+	r := anyone.Do("POST", "/api/v1/auth/register", newUser("ann")).Want(201)
+	if m := r.Map(); m["access_token"] != nil || m["refresh_token"] != nil || r.Header.Get("Set-Cookie") != "" {
+		t.Fatalf("signed in without confirming: %v", m)
+	}
+	if got := keys(t, r); got != "access_token expires_in message refresh_token token_type user" {
+		t.Errorf("register response has %s", got)
+	}
+	credentials := map[string]string{"username": "ann", "password": "longer than eight"}
+	anyone.Do("POST", "/api/v1/auth/login", credentials).Want(401)
+	if to := s.sent()[0].To; to != "ann@example.org" {
+		t.Errorf("mail to %s", to)
+	}
+	old := lastToken()
+
+	// A second mail replaces the first; not more than one a minute; the answer never tells who is known.
+	known := resend("ANN@example.org")
+	if len(s.sent()) != 1 {
+		t.Error("a second mail within a minute")
+	}
+	s.exec(t, "update verification_token set created_at = now() - interval '2 minutes'")
+	if resend("ANN@example.org") != known || len(s.sent()) != 2 {
+		t.Errorf("mails: %v", s.sent())
+	}
+	if resend("nobody@example.org") != known || len(s.sent()) != 2 {
+		t.Error("an unknown address is told apart")
+	}
+	field(t, anyone.Do("POST", "/api/v1/auth/resend-verification", `{"email":"x"}`).Want(400), "email")
+
+	token := lastToken()
+	if got := []int{verify(old), verify("unknown")}; got[0] != 400 || got[1] != 400 {
+		t.Errorf("old and unknown token: %v", got)
+	}
+	s.Anonymous(t, "two").Do("POST", "/api/v1/auth/verify-email", map[string]string{"token": token}).Want(400)
+	r = anyone.Do("POST", "/api/v1/auth/verify-email", map[string]string{"token": token}).Want(200)
+	if got := keys(t, r); got != "access_token expires_in message refresh_token token_type user" {
+		t.Errorf("verify response has %s", got)
+	}
+	if u := r.Map()["user"].(map[string]any); u["emailVerified"] != true {
+		t.Errorf("user: %v", u)
+	}
+	if verify(token) != 400 {
+		t.Error("a token works twice")
+	}
+	anyone.Do("POST", "/api/v1/auth/login", credentials).Want(200)
+	if resend("ann@example.org") != known || len(s.sent()) != 2 {
+		t.Error("a confirmed address got a mail")
+	}
+
+	// A token ends, and an administrator's decision stands.
+	anyone.Do("POST", "/api/v1/auth/register", newUser("late")).Want(201)
+	late := lastToken()
+	s.exec(t, "update verification_token set expires_at = now()")
+	if verify(late) != 400 {
+		t.Error("an old token works")
+	}
+	id := anyone.Do("POST", "/api/v1/auth/register", newUser("evil")).Want(201).Map()["user"].(map[string]any)["id"].(string)
+	s.User(t, "one", "admin").Do("PATCH", "/api/v1/users/"+id, `{"isActive":false}`).Want(200)
+	if verify(lastToken()) != 400 {
+		t.Error("a user whom an administrator disabled came back by mail")
+	}
+	if n := len(s.sent()); resend("evil@example.org") != known || len(s.sent()) != n {
+		t.Error("a user whom an administrator disabled got a mail")
+	}
+}

@@ -1,0 +1,126 @@
+package account
+
+import (
+	netmail "net/mail"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Limits of what a user consists of.
+const (
+	MaxUsername = 64   // characters
+	MaxEmail    = 254  // bytes (RFC 5321)
+	MinPassword = 8    // characters
+	MaxPassword = 1024 // bytes
+)
+
+// New is a user to be: trimmed and checked by Check.
+type New struct {
+	Username string
+	Email    string
+	Password string
+}
+
+// Check trims the names and returns what is wrong with each member.
+func (n *New) Check() []fault.Field {
+	var bad []fault.Field
+	n.Username, n.Email = strings.TrimSpace(n.Username), strings.TrimSpace(n.Email)
+	bad = append(bad, checkNames(n.Username, n.Email)...)
+	return append(bad, checkPassword(n.Password)...)
+}
+
+func checkNames(username, email string) []fault.Field {
+	var bad []fault.Field
+	switch n := utf8.RuneCountInString(username); {
+	case n == 0:
+		bad = append(bad, fault.Field{Field: "username", Message: "is required"})
+	case n > MaxUsername:
+		bad = append(bad, fault.Field{Field: "username", Message: "must be 64 characters at most"})
+	case !utf8.ValidString(username) || strings.ContainsFunc(username, func(r rune) bool { return !unicode.IsPrint(r) }):
+		bad = append(bad, fault.Field{Field: "username", Message: "must not contain control or invisible characters"})
+	case strings.Contains(username, "@") && !strings.EqualFold(username, email):
+		// Signing in works by user name and by e-mail: nobody may be called like somebody else's address.
+		bad = append(bad, fault.Field{Field: "username", Message: "may be an e-mail address only if it is the user's own"})
+	}
+	if msg := emailFault(email); msg != "" {
+		bad = append(bad, fault.Field{Field: "email", Message: msg})
+	}
+	return bad
+}
+
+func emailFault(email string) string {
+	if email == "" {
+		return "is required"
+	}
+	if len(email) > MaxEmail {
+		return "must be 254 bytes at most"
+	}
+	const shape = "must be an e-mail address like name@example.org"
+	a, err := netmail.ParseAddress(email)
+	if err != nil || a.Address != email || strings.ContainsFunc(email, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }) {
+		return shape
+	}
+	_, domain, _ := strings.Cut(email, "@")
+	if !strings.Contains(strings.Trim(domain, "."), ".") {
+		return shape
+	}
+	return ""
+}
+
+func checkPassword(password string) []fault.Field {
+	switch {
+	case utf8.RuneCountInString(password) < MinPassword:
+		return []fault.Field{{Field: "password", Message: "must be 8 characters at least"}}
+	case len(password) > MaxPassword:
+		return []fault.Field{{Field: "password", Message: "must be 1024 bytes at most"}}
+	}
+	return nil
+}
+
+func checkRole(role string) []fault.Field {
+	if !slices.Contains([]string{auth.Reader, auth.Maintainer, auth.Admin}, role) {
+		return []fault.Field{{Field: "role", Message: "must be reader, maintainer or admin"}}
+	}
+	return nil
+}
+
+// checkPermissions understands every spelling and returns each permission once, as written on output.
+func checkPermissions(in []string) ([]string, []fault.Field) {
+	out := []string{}
+	for _, s := range in {
+		p, ok := auth.ParsePermission(s)
+		if !ok {
+			return nil, []fault.Field{{Field: "permissions", Message: "there is no permission " + quote(s)}}
+		}
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+func quote(s string) string {
+	if len(s) > 64 {
+		s = strings.ToValidUTF8(s[:64], "") + "…"
+	}
+	return "\"" + s + "\""
+}
+
+// checkRank refuses a caller without SystemAdmin who would give, or change a user who has, a permission that
+// the caller lacks.
+func checkRank(c *auth.Caller, role string, extra []string) error {
+	if c.May(auth.SystemAdmin) {
+		return nil
+	}
+	for _, p := range append(auth.RolePermissions(role), extra...) {
+		if !c.May(p) {
+			return fault.New(fault.Forbidden, "You cannot create or change a user with a permission that you do not have: %s", p)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package account
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// refreshLife is how long a session lasts without being renewed.
+const refreshLife = 30 * 24 * time.Hour
+
+// LoginResponse is a session: what every way of signing in answers with (contract 2.9).
+type LoginResponse struct {
+	AccessToken  string   `json:"access_token"`
+	TokenType    string   `json:"token_type" enum:"Bearer"`
+	ExpiresIn    int      `json:"expires_in" doc:"Seconds until the access token ends"`
+	RefreshToken string   `json:"refresh_token" doc:"Works once, for POST /auth/refresh; valid for 30 days"`
+	User         UserInfo `json:"user"`
+}
+
+var errSession = fault.New(fault.Unauthorized, "The session has ended; sign in again")
+
+// Open starts a session of an account whose credential was checked at the given generation, and sets the
+// session cookie. Unauthorized when the account changed meanwhile.
+func Open(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uuid.UUID, generation int32) (*LoginResponse, error) {
+	next := newRefresh(ctx)
+	var b pgx.Batch
+	var who *signedIn
+	queueOpen(&b, &who, account, generation, next)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	return answer(ctx, tokens, who, next)
+}
+
+// renew trades a refresh token for the next one of its family.
+func (s *service) renew(ctx context.Context, token string) (*LoginResponse, error) {
+	next := newRefresh(ctx)
+	var b pgx.Batch
+	var who *signedIn
+	queueRenew(&b, &who, auth.HashSecret(token), next)
+	if err := s.database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	return answer(ctx, s.tokens, who, next)
+}
+
+// answer signs the access token of a session that was stored, and sets the cookie; nobody signed in is
+// Unauthorized.
+func answer(ctx context.Context, tokens *auth.Tokens, who *signedIn, refresh newToken) (*LoginResponse, error) {
+	if who == nil {
+		return nil, errSession
+	}
+	access, err := tokens.Sign(uuid.UUID(httpapi.TenantOf(ctx).ID), who.ID, who.Generation, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	life := int(tokens.Life().Seconds())
+	setCookie(ctx, access, life)
+	httpapi.Header(ctx).Set("Cache-Control", "no-store")
+	return &LoginResponse{AccessToken: access, TokenType: "Bearer", ExpiresIn: life, RefreshToken: refresh.token, User: who.UserInfo}, nil
+}
+
+// setCookie sets the session cookie for so many seconds; a negative number removes it.
+func setCookie(ctx context.Context, value string, seconds int) {
+	httpapi.Cookie(ctx, &http.Cookie{Name: httpapi.SessionCookie, Value: value, Path: "/", MaxAge: seconds,
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: httpapi.Secure(ctx)})
+}
+
+// newToken is a refresh token before it is stored.
+type newToken struct {
+	id        uuid.UUID
+	token     string
+	hash      []byte
+	expires   time.Time
+	userAgent string
+	ip        string
+}
+
+func newRefresh(ctx context.Context) newToken {
+	token, hash := auth.NewSecret()
+	return newToken{id: uuid.Must(uuid.NewV7()), token: token, hash: hash, expires: time.Now().Add(refreshLife),
+		userAgent: strings.ToValidUTF8(httpapi.UserAgent(ctx), ""), ip: httpapi.ClientIP(ctx)}
+}

@@ -1,0 +1,66 @@
+package account
+
+import (
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// signedIn is the account of a session that was just stored.
+type signedIn struct {
+	UserInfo
+	Generation int32 `db:"generation"`
+}
+
+// maxTokens bounds what one account keeps, used tokens included: some 16 devices that renew daily.
+const maxTokens = 500
+
+// queueOpen starts a family, unless the account changed since its credential was checked.
+func queueOpen(b *pgx.Batch, who **signedIn, account uuid.UUID, generation int32, t newToken) {
+	db.One(b, who, `with me as (
+			update account set last_login_at = now()
+			where tenant_id = app.tenant() and id = $1 and is_active and generation = $2
+			returning id, username, email, role, email_verified, permissions, generation),
+		added as (
+			insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at, user_agent, ip)
+			select app.tenant(), $3, me.id, $3, $4, $5, $6, $7 from me)
+		select id, username, email, role, email_verified, permissions, generation from me`,
+		account, generation, t.id, t.hash, t.expires, t.userAgent, t.ip)
+	queueTrim(b, t)
+}
+
+// queueTrim deletes what has expired or is too much of the account that got the token.
+func queueTrim(b *pgx.Batch, t newToken) {
+	b.Queue(`with mine as (
+			select id, expires_at, row_number() over (order by created_at desc, id desc) as age from refresh_token
+			where tenant_id = app.tenant() and account_id = (select account_id from refresh_token where tenant_id = app.tenant() and id = $1))
+		delete from refresh_token r using mine
+		where r.tenant_id = app.tenant() and r.id = mine.id and (mine.expires_at < now() or mine.age > $2)`, t.id, maxTokens)
+}
+
+// queueRenew uses up a token and stores its successor. Where that did not happen although the token is known,
+// it was used before: the family is deleted. The second statement sees what a rival request has committed, so
+// of two requests with one token the slower ends the family, the faster one's new token included.
+func queueRenew(b *pgx.Batch, who **signedIn, hash []byte, t newToken) {
+	db.One(b, who, `with used as (
+			update refresh_token r set used_at = now() from account a
+			where r.tenant_id = app.tenant() and r.hash = $1 and r.used_at is null and r.expires_at > now()
+				and a.tenant_id = app.tenant() and a.id = r.account_id and a.is_active
+			returning r.family_id, a.id, a.username, a.email, a.role, a.email_verified, a.permissions, a.generation),
+		added as (
+			insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at, user_agent, ip)
+			select app.tenant(), $2, used.id, used.family_id, $3, $4, $5, $6 from used)
+		select id, username, email, role, email_verified, permissions, generation from used`,
+		hash, t.id, t.hash, t.expires, t.userAgent, t.ip)
+	b.Queue(`delete from refresh_token where tenant_id = app.tenant()
+		and family_id = (select family_id from refresh_token where tenant_id = app.tenant() and hash = $1 and used_at is not null)
+		and not exists (select from refresh_token where tenant_id = app.tenant() and id = $2)`, hash, t.id)
+	queueTrim(b, t)
+}
+
+// queueEnd deletes the caller's family of the token.
+func queueEnd(b *pgx.Batch, hash []byte) {
+	b.Queue(`delete from refresh_token where tenant_id = app.tenant() and account_id = app.account()
+		and family_id = (select family_id from refresh_token where tenant_id = app.tenant() and account_id = app.account() and hash = $1)`, hash)
+}

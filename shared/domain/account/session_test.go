@@ -1,0 +1,216 @@
+package account_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	u := s.User(t, "one", "maintainer", auth.UsersRead)
+	anyone := s.Anonymous(t, "one")
+	r := anyone.Do("POST", "/api/v1/auth/login", map[string]string{"username": strings.ToUpper(u.Name), "password": testkit.Password}).Want(200)
+	if got := keys(t, r); got != "access_token expires_in refresh_token token_type user" {
+		t.Errorf("login response has %s", got)
+	}
+	m := r.Map()
+	if m["token_type"] != "Bearer" || m["expires_in"] != 3600.0 {
+		t.Errorf("login: %v", m)
+	}
+	user := m["user"].(map[string]any)
+	if user["id"] != u.ID.String() || user["role"] != "maintainer" || user["emailVerified"] != true || user["permissions"].([]any)[0] != auth.UsersRead {
+		t.Errorf("user: %v", user)
+	}
+	cookie := (&http.Response{Header: r.Header}).Cookies()[0]
+	if cookie.Name != "auth_token" || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" ||
+		cookie.Secure || cookie.MaxAge != 3600 || cookie.Value != m["access_token"] {
+		t.Errorf("cookie: %v", cookie)
+	}
+	if r.Header.Get("Cache-Control") != "no-store" {
+		t.Error("a session may be cached")
+	}
+	me := bearer(anyone, m["access_token"].(string)).Do("GET", "/api/v1/auth/me", nil).Want(200)
+	if got := keys(t, me); got != "email emailVerified id permissions role username" {
+		t.Errorf("me has %s", got)
+	}
+	signIn(t, anyone, u.Name+"@EXAMPLE.org", testkit.Password)
+	detail := u.Do("GET", "/api/v1/user", nil).Want(200)
+	if got := keys(t, detail); got != "createdAt email emailVerified id isActive lastLoginAt permissions role updatedAt username" {
+		t.Errorf("user has %s", got)
+	}
+	if at, err := time.Parse(time.RFC3339, detail.Map()["lastLoginAt"].(string)); err != nil || time.Since(at) > time.Minute || !strings.HasSuffix(detail.Map()["lastLoginAt"].(string), "Z") {
+		t.Errorf("lastLoginAt: %v, %v", detail.Map()["lastLoginAt"], err)
+	}
+
+	// The cookie is for what a browser loads by itself.
+	byCookie := with(anyone, "Cookie", "auth_token="+cookie.Value)
+	byCookie.Do("GET", "/api/v1/auth/me", nil).Want(200)
+	byCookie.Do("GET", "/api/v1/auth/stream", nil).Want(200)
+	byCookie.Do("GET", "/api/v1/user", nil).Want(401)
+	byCookie.Do("POST", "/api/v1/auth/logout", nil).Want(401)
+}
+
+func TestLoginRefused(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	u, off := s.User(t, "one", "reader"), s.User(t, "one", "reader")
+	s.exec(t, "update account set is_active = false where id = $1", off.ID)
+	anyone := s.Anonymous(t, "one")
+	var first string
+	for _, c := range []struct{ name, username, password string }{
+		{"wrong password", u.Name, "wrong password"},
+		{"unknown user", "nobody", testkit.Password},
+		{"disabled user", off.Name, testkit.Password},
+		{"NUL", "a\x00b", testkit.Password},
+	} {
+		r := anyone.Do("POST", "/api/v1/auth/login", map[string]string{"username": c.username, "password": c.password}).Want(401)
+		if first == "" {
+			first = string(r.Body)
+		}
+		if string(r.Body) != first {
+			t.Errorf("%s is told apart: %s", c.name, r.Body)
+		}
+	}
+	s.Anonymous(t, "two").Do("POST", "/api/v1/auth/login", map[string]string{"username": u.Name, "password": testkit.Password}).Want(401)
+	with(anyone, "Authorization", "Basic AGEAOmI=").Do("GET", "/api/v1/auth/me", nil).Want(401) // NUL in the name
+	field(t, anyone.Do("POST", "/api/v1/auth/login", `{"username":"a"}`).Want(400), "password")
+	field(t, anyone.Do("POST", "/api/v1/auth/login", map[string]string{"username": "a", "password": strings.Repeat("x", 1025)}).Want(400), "password")
+	anyone.Do("POST", "/api/v1/auth/login", `[]`).Want(400)
+	anyone.Do("GET", "/api/v1/auth/me", nil).Want(401)
+}
+
+func TestRefreshRotates(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	u := s.User(t, "one", "reader")
+	anyone := s.Anonymous(t, "one")
+	renew := func(c *testkit.Client, token string) *testkit.Response {
+		return c.Do("POST", "/api/v1/auth/refresh", map[string]string{"refresh_token": token})
+	}
+	first := signIn(t, anyone, u.Name, testkit.Password)
+	other := signIn(t, anyone, u.Name, testkit.Password)
+	var second, third login
+	renew(bearer(anyone, "an expired token"), first.RefreshToken).Want(200).JSON(&second)
+	if second.RefreshToken == first.RefreshToken {
+		t.Fatal("the refresh token did not change")
+	}
+	bearer(anyone, second.AccessToken).Do("GET", "/api/v1/auth/me", nil).Want(200)
+	anyone.Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": second.RefreshToken}).Want(200).JSON(&third)
+
+	renew(s.Anonymous(t, "two"), third.RefreshToken).Want(401)
+	renew(anyone, first.RefreshToken).Want(401) // used before: the family ends
+	renew(anyone, third.RefreshToken).Want(401)
+	var next login
+	renew(anyone, other.RefreshToken).Want(200).JSON(&next) // another session goes on
+	s.exec(t, "update refresh_token set expires_at = now() - interval '1 second' where account_id = $1", u.ID)
+	renew(anyone, next.RefreshToken).Want(401)
+	renew(anyone, "unknown").Want(401)
+	field(t, anyone.Do("POST", "/api/v1/auth/refresh", `{}`).Want(400), "refreshToken")
+}
+
+func TestRefreshRace(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	u := s.User(t, "one", "reader")
+	anyone := s.Anonymous(t, "one")
+	for range 5 {
+		l := signIn(t, anyone, u.Name, testkit.Password)
+		var mu sync.Mutex
+		var won []login
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				r := anyone.Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": l.RefreshToken})
+				if r.Status == 401 {
+					return
+				}
+				var next login
+				r.Want(200).JSON(&next)
+				mu.Lock()
+				won = append(won, next)
+				mu.Unlock()
+			})
+		}
+		group.Wait()
+		if len(won) != 1 {
+			t.Fatalf("%d requests renewed with one token", len(won))
+		}
+		// Seven came with a used token: whoever holds the new one has to sign in again.
+		anyone.Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": won[0].RefreshToken}).Want(401)
+	}
+	if n := s.count(t, "select count(*) from refresh_token where account_id = $1", u.ID); n != 0 {
+		t.Errorf("%d tokens are left", n)
+	}
+}
+
+func TestTokensAreBounded(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	u := s.User(t, "one", "reader")
+	s.exec(t, `insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at, created_at)
+		select $1, gen_random_uuid(), $2, gen_random_uuid(), sha256(i::text::bytea), now() + interval '1 day', now() - interval '1 hour'
+		from generate_series(1, 700) i`, s.One, u.ID)
+	l := signIn(t, s.Anonymous(t, "one"), u.Name, testkit.Password)
+	if n := s.count(t, "select count(*) from refresh_token where account_id = $1", u.ID); n != 500 {
+		t.Errorf("%d tokens are kept", n)
+	}
+	s.Anonymous(t, "one").Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": l.RefreshToken}).Want(200)
+}
+
+func TestLogout(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	u, thief := s.User(t, "one", "reader"), s.User(t, "one", "reader")
+	anyone := s.Anonymous(t, "one")
+	l, stays := signIn(t, anyone, u.Name, testkit.Password), signIn(t, anyone, u.Name, testkit.Password)
+	body := map[string]string{"refreshToken": l.RefreshToken}
+	thief.Do("POST", "/api/v1/auth/logout", body).Want(200) // not theirs: nothing ends
+	if n := s.count(t, "select count(*) from refresh_token where account_id = $1", u.ID); n != 2 {
+		t.Fatalf("%d sessions after somebody else's logout", n)
+	}
+	r := bearer(anyone, l.AccessToken).Do("POST", "/api/v1/auth/logout", body).Want(200)
+	if c := r.Header.Get("Set-Cookie"); !strings.Contains(c, "auth_token=;") || !strings.Contains(c, "Max-Age=0") {
+		t.Errorf("cookie: %q", c)
+	}
+	anyone.Do("POST", "/api/v1/auth/refresh", body).Want(401)
+	anyone.Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": stays.RefreshToken}).Want(200)
+	u.Do("POST", "/api/v1/auth/logout", nil).Want(200)
+	u.Do("POST", "/api/v1/auth/logout", `{}`).Want(200)
+	anyone.Do("POST", "/api/v1/auth/logout", nil).Want(401)
+}
+
+func TestStreamAccess(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	u := s.User(t, "one", "reader", auth.TasksRead, auth.BooksRead)
+	m := u.Do("GET", "/api/v1/auth/stream", nil).Want(200).Map()
+	want := append(auth.RolePermissions(auth.Reader), auth.TasksRead)
+	if m["tenantId"] != s.One.String() || m["userId"] != u.ID.String() || len(m["permissions"].([]any)) != len(want) {
+		t.Errorf("stream access: %v", m)
+	}
+	ends, err := time.Parse(time.RFC3339, m["expiresAt"].(string))
+	if err != nil || time.Until(ends) < 55*time.Minute || time.Until(ends) > time.Hour {
+		t.Errorf("expiresAt: %v, %v", m["expiresAt"], err)
+	}
+
+	key, prefix, hash := auth.NewAPIKey()
+	s.exec(t, `insert into api_key (tenant_id, id, account_id, name, prefix, hash, permissions, expires_at)
+		values ($1, gen_random_uuid(), $2, 'k', $3, $4, array['LibrariesRead', 'UsersRead'], '2099-01-02T03:04:05Z')`, s.One, u.ID, prefix, hash)
+	m = with(u, "X-API-Key", key).Do("GET", "/api/v1/auth/stream", nil).Want(200).Map()
+	if p := m["permissions"].([]any); len(p) != 1 || p[0] != auth.LibrariesRead || m["expiresAt"] != "2099-01-02T03:04:05Z" {
+		t.Errorf("by key: %v", m)
+	}
+	s.exec(t, "update api_key set expires_at = null, permissions = array['BooksRead'] where account_id = $1", u.ID)
+	with(u, "X-API-Key", key).Do("GET", "/api/v1/auth/stream", nil).Want(403)
+	s.exec(t, "update api_key set permissions = array['LibrariesRead'] where account_id = $1", u.ID)
+	if m = with(u, "X-API-Key", key).Do("GET", "/api/v1/auth/stream", nil).Want(200).Map(); m["expiresAt"] != nil {
+		t.Errorf("a key that does not end: %v", m)
+	}
+}

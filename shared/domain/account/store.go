@@ -1,0 +1,134 @@
+package account
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+const userColumns = "id, username, email, role, is_active, email_verified, permissions, last_login_at, created_at, updated_at"
+
+func listUsers(ctx context.Context, d *db.DB, role string, limit, offset int) ([]User, int64, error) {
+	var b pgx.Batch
+	var users []User
+	var total int64
+	db.All(&b, &users, "select "+userColumns+` from account
+		where tenant_id = app.tenant() and ($1 = '' or role = $1) order by lower(username), id limit $2 offset $3`, role, limit, offset)
+	db.Value(&b, &total, "select count(*) from account where tenant_id = app.tenant() and ($1 = '' or role = $1)", role)
+	err := d.Run(ctx, &b)
+	for i := range users {
+		users[i].utc()
+	}
+	return users, total, err
+}
+
+func getUser(ctx context.Context, d *db.DB, id uuid.UUID) (*User, error) {
+	u, err := db.Get[User](ctx, d, "select "+userColumns+" from account where tenant_id = app.tenant() and id = $1", id)
+	if err != nil {
+		return nil, err
+	}
+	if u == nil {
+		return nil, fault.Missing("User")
+	}
+	return u.utc(), nil
+}
+
+// toStore is a checked user with the password hashed.
+type toStore struct {
+	New
+	id               uuid.UUID
+	hash             string
+	role             string
+	permissions      []string
+	active, verified bool
+}
+
+const insertAccount = `insert into account (tenant_id, id, username, email, password_hash, role, permissions, is_active, email_verified)
+	select app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8`
+
+func (u toStore) args() []any {
+	return []any{u.id, u.Username, u.Email, u.hash, u.role, append([]string{}, u.permissions...), u.active, u.verified}
+}
+
+// insertUser stores a user, with the hash of a verification token unless that is nil.
+func insertUser(ctx context.Context, d *db.DB, u toStore, verification []byte) (*User, error) {
+	var b pgx.Batch
+	var stored *User
+	db.One(&b, &stored, insertAccount+" returning "+userColumns, u.args()...)
+	if verification != nil {
+		b.Queue("insert into verification_token (tenant_id, account_id, hash, expires_at) values (app.tenant(), $1, $2, $3)",
+			u.id, verification, time.Now().Add(verificationLife))
+	}
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, taken(err, u.Username, u.Email)
+	}
+	return stored.utc(), nil
+}
+
+// CreateFirst makes the first user of the tenant, an administrator; false when there is a user already. Of
+// several calls at once one wins.
+func CreateFirst(ctx context.Context, d *db.DB, n New) (id uuid.UUID, created bool, err error) {
+	id = uuid.Must(uuid.NewV7())
+	u := toStore{id: id, New: n, hash: auth.HashPassword(n.Password), role: auth.Admin, active: true, verified: true}
+	var b pgx.Batch
+	var n64 int64
+	b.Queue("select 1")
+	db.Affected(&b, &n64, insertAccount+" where not exists (select from account where tenant_id = app.tenant())", u.args()...)
+	err = d.Run(ctx, &b)
+	return id, n64 == 1, err
+}
+
+// taken turns a violated unique index into the Conflict that names the input.
+func taken(err error, username, email string) error {
+	conflict := func(field, format, value string) error {
+		e := fault.New(fault.Conflict, format, value)
+		e.Fields = []fault.Field{{Field: field, Message: "is taken"}}
+		return e
+	}
+	switch {
+	case db.Conflict(err, "account_username"):
+		return conflict("username", "There is already a user called %q", username)
+	case db.Conflict(err, "account_email"):
+		return conflict("email", "There is already a user with the address %q", email)
+	}
+	return err
+}
+
+// useVerification activates the account that waits with this token; nil when there is none.
+func useVerification(ctx context.Context, d *db.DB, hash []byte) (*activated, error) {
+	return db.Get[activated](ctx, d, `with t as (
+			delete from verification_token where tenant_id = app.tenant() and hash = $1 returning account_id, expires_at)
+		update account a set is_active = true, email_verified = true, updated_at = now() from t
+		where a.tenant_id = app.tenant() and a.id = t.account_id and t.expires_at > now() and not a.email_verified
+		returning a.id, a.generation`, hash)
+}
+
+type activated struct {
+	ID         uuid.UUID `db:"id"`
+	Generation int32     `db:"generation"`
+}
+
+type waiting struct {
+	Username string `db:"username"`
+	Email    string `db:"email"`
+}
+
+// renewVerification replaces the token of an account that waits for confirmation, once a minute at most.
+func renewVerification(ctx context.Context, d *db.DB, email string, hash []byte) (*waiting, error) {
+	return db.Get[waiting](ctx, d, `with w as (
+			select id, username, email from account
+			where tenant_id = app.tenant() and lower(email) = lower($1) and not email_verified),
+		t as (
+			insert into verification_token as v (tenant_id, account_id, hash, expires_at)
+			select app.tenant(), w.id, $2, $3 from w
+			on conflict (tenant_id, account_id) do update set hash = excluded.hash, expires_at = excluded.expires_at, created_at = now()
+				where v.created_at < now() - interval '1 minute'
+			returning account_id)
+		select w.username, w.email from w join t on t.account_id = w.id`, email, hash, time.Now().Add(verificationLife))
+}

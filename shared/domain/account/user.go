@@ -1,0 +1,200 @@
+package account
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// UserUpdate is what an administrator may change; what is absent stays.
+type UserUpdate struct {
+	Username    httpapi.Optional[string]   `json:"username,omitempty" doc:"1 to 64 characters"`
+	Email       httpapi.Optional[string]   `json:"email,omitempty"`
+	Password    httpapi.Optional[string]   `json:"password,omitempty" doc:"8 characters at least; ends every session of the user"`
+	Role        httpapi.Optional[string]   `json:"role,omitempty" doc:"reader, maintainer or admin"`
+	Permissions httpapi.Optional[[]string] `json:"permissions,omitempty" doc:"Permissions beyond the role's; null for none"`
+	IsActive    httpapi.Optional[bool]     `json:"isActive,omitempty" doc:"false ends every session of the user and disables the API keys"`
+}
+
+// NewUser is a user as an administrator makes one.
+type NewUser struct {
+	Username    string                     `json:"username" maxLength:"64"`
+	Email       string                     `json:"email" maxLength:"254"`
+	Password    string                     `json:"password" maxLength:"1024" doc:"8 characters at least"`
+	Role        httpapi.Optional[string]   `json:"role,omitempty" doc:"reader (default), maintainer or admin"`
+	Permissions httpapi.Optional[[]string] `json:"permissions,omitempty" doc:"Permissions beyond the role's"`
+	IsActive    httpapi.Optional[bool]     `json:"isActive,omitempty" doc:"true unless given"`
+}
+
+func (s *service) createUser(ctx context.Context, in NewUser) (*User, error) {
+	if err := s.database.Enter(ctx); err != nil { // before any work is done for somebody who may not
+		return nil, err
+	}
+	u := toStore{id: uuid.Must(uuid.NewV7()), New: New{in.Username, in.Email, in.Password}, role: auth.Reader, active: true, verified: true}
+	bad := u.Check()
+	if in.Role.Value != nil {
+		u.role = *in.Role.Value
+		bad = append(bad, checkRole(u.role)...)
+	}
+	permissions, faults := checkPermissions(in.Permissions.Or(nil))
+	u.permissions = permissions
+	if in.IsActive.Value != nil {
+		u.active = *in.IsActive.Value
+	}
+	if err := fault.InvalidFields(append(bad, faults...)); err != nil {
+		return nil, err
+	}
+	if err := checkRank(auth.CallerOf(ctx), u.role, u.permissions); err != nil {
+		return nil, err
+	}
+	u.hash = auth.HashPassword(u.Password)
+	return insertUser(ctx, s.database, u, nil)
+}
+
+func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (*User, error) {
+	var passwordHash *string
+	if in.Password.Set {
+		if err := s.database.Enter(ctx); err != nil {
+			return nil, err
+		}
+		if err := fault.InvalidFields(checkPassword(in.Password.Or(""))); err != nil {
+			return nil, err
+		}
+		hash := auth.HashPassword(*in.Password.Value)
+		passwordHash = &hash
+	}
+	var stored *User
+	err := s.database.Tx(ctx, func(tx pgx.Tx) error {
+		locked, err := lock(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		next, err := in.apply(locked.target)
+		if err != nil {
+			return err
+		}
+		c := auth.CallerOf(ctx)
+		if err := checkRank(c, locked.target.Role, locked.target.Permissions); err != nil {
+			return err
+		}
+		if err := checkRank(c, next.Role, next.Permissions); err != nil {
+			return err
+		}
+		if locked.isLastAdmin() && (next.Role != auth.Admin || !next.IsActive) {
+			return fault.New(fault.Conflict, "%q is the last active administrator and cannot be disabled or given another role; make another user an administrator first", locked.target.Username)
+		}
+		endSessions := passwordHash != nil || (locked.target.IsActive && !next.IsActive)
+		stored, err = updateUser(ctx, tx, next, passwordHash, endSessions)
+		return err
+	})
+	if err != nil {
+		return nil, taken(err, strings.TrimSpace(in.Username.Or("")), strings.TrimSpace(in.Email.Or("")))
+	}
+	s.bump(ctx, auth.CallerOf(ctx).Tenant)
+	return stored, nil
+}
+
+// apply is the user after the change.
+func (in UserUpdate) apply(u User) (User, error) {
+	u.Username, u.Email, u.Role = strings.TrimSpace(in.Username.Or(u.Username)), strings.TrimSpace(in.Email.Or(u.Email)), in.Role.Or(u.Role)
+	var bad []fault.Field
+	if in.Username.Set || in.Email.Set {
+		bad = append(bad, checkNames(u.Username, u.Email)...)
+	}
+	bad = append(bad, checkRole(u.Role)...)
+	if in.Permissions.Set {
+		permissions, faults := checkPermissions(in.Permissions.Or(nil))
+		u.Permissions, bad = permissions, append(bad, faults...)
+	}
+	if in.IsActive.Set {
+		if in.IsActive.Value == nil {
+			bad = append(bad, fault.Field{Field: "isActive", Message: "must be true or false"})
+		} else {
+			u.IsActive = *in.IsActive.Value
+			u.EmailVerified = true // the administrator has decided; a mail sent before must not undo that
+		}
+	}
+	return u, fault.InvalidFields(bad)
+}
+
+func (s *service) deleteUser(ctx context.Context, id uuid.UUID) error {
+	err := s.database.Tx(ctx, func(tx pgx.Tx) error {
+		locked, err := lock(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		c := auth.CallerOf(ctx)
+		if id == c.AccountID {
+			return fault.New(fault.BadRequest, "You cannot delete yourself; ask another administrator")
+		}
+		if err := checkRank(c, locked.target.Role, locked.target.Permissions); err != nil {
+			return err
+		}
+		if locked.isLastAdmin() {
+			return fault.New(fault.Conflict, "%q is the last active administrator and cannot be deleted; make another user an administrator first", locked.target.Username)
+		}
+		_, err = tx.Exec(ctx, "delete from account where tenant_id = app.tenant() and id = $1", id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.bump(ctx, auth.CallerOf(ctx).Tenant)
+	return nil
+}
+
+// locked is a user and the other active administrators, all held until the end of the transaction.
+type locked struct {
+	target User
+	others int
+}
+
+func (l locked) isLastAdmin() bool {
+	return l.target.Role == auth.Admin && l.target.IsActive && l.others == 0
+}
+
+// lock holds the rows in the order of their ids, so that two changes at once wait for each other instead of
+// both leaving one administrator who is the other's target.
+func lock(ctx context.Context, tx pgx.Tx, id uuid.UUID) (locked, error) {
+	rows, err := tx.Query(ctx, "select "+userColumns+` from account
+		where tenant_id = app.tenant() and (id = $1 or (role = 'admin' and is_active)) order by id for update`, id)
+	if err != nil {
+		return locked{}, err
+	}
+	users, err := pgx.CollectRows(rows, pgx.RowToStructByName[User])
+	if err != nil {
+		return locked{}, err
+	}
+	i := slices.IndexFunc(users, func(u User) bool { return u.ID == id })
+	if i < 0 {
+		return locked{}, fault.Missing("User")
+	}
+	return locked{target: users[i], others: len(users) - 1}, nil
+}
+
+func updateUser(ctx context.Context, tx pgx.Tx, u User, passwordHash *string, endSessions bool) (*User, error) {
+	var b pgx.Batch
+	var stored *User
+	db.One(&b, &stored, `update account set username = $2, email = $3, role = $4, permissions = $5, is_active = $6, email_verified = $7,
+			password_hash = coalesce($8, password_hash), generation = generation + case when $9 then 1 else 0 end, updated_at = now()
+		where tenant_id = app.tenant() and id = $1 returning `+userColumns,
+		u.ID, u.Username, u.Email, u.Role, u.Permissions, u.IsActive, u.EmailVerified, passwordHash, endSessions)
+	if endSessions {
+		b.Queue("delete from refresh_token where tenant_id = app.tenant() and account_id = $1", u.ID)
+	}
+	if u.EmailVerified {
+		b.Queue("delete from verification_token where tenant_id = app.tenant() and account_id = $1", u.ID)
+	}
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+		return nil, err
+	}
+	return stored.utc(), nil
+}

@@ -1,0 +1,228 @@
+package analysis
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/comicinfo"
+	"github.com/longbox/longbox/shared/format/epub"
+	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/platform/blob"
+)
+
+// Result is what was found in one file.
+type Result struct {
+	Format      string // cbz or epub
+	Version     blob.Object
+	Fingerprint string
+	Pages       []Page
+	SpineCount  int            // of an EPUB without pages
+	Cover       *archive.Entry // nil: no image to show
+	CoverImage  []byte         // the cover's bytes, where they were asked for
+	Metadata    Metadata
+	Number      *float64 // in the metadata
+	Direction   string   // reading direction, or ""
+	Genres      []string
+	Tags        []string
+	Link        string // of the metadata's web address, or ""
+	Warnings    []string
+}
+
+// Page is one page image and where it lies.
+type Page struct {
+	archive.Entry
+	MediaType     string
+	Width, Height int // pixels; 0 when unknown
+}
+
+// Problem is a reason why a book cannot be read, in words for its owner.
+type Problem struct {
+	Type    string // of api-facts BookErrorType: format_detection, parser, zero_pages, page_extraction, other …
+	Message string
+	Err     error
+}
+
+func (p *Problem) Error() string { return p.Message }
+
+// Unwrap is the cause.
+func (p *Problem) Unwrap() error { return p.Err }
+
+// Options say what to read besides the index.
+type Options struct{ CoverImage bool }
+
+// File analyses one object. A *Problem is a fact about the file; any other error means that the store could not
+// be read, and that the file should be tried again.
+func File(ctx context.Context, store *blob.Store, bucket string, listed blob.Object, o Options) (*Result, error) {
+	src, err := openSource(ctx, store, bucket, listed)
+	if err != nil {
+		return nil, explain(listed.Key, err)
+	}
+	dir, err := archive.ReadDirectory(src.tail, src.object.Size, archive.Limits{}, func(off, n int64) ([]byte, error) { return src.bytes(off, n) })
+	if err != nil {
+		return nil, explain(listed.Key, err)
+	}
+	res := &Result{Version: src.object}
+	if strings.EqualFold(path.Ext(listed.Key), ".epub") {
+		err = res.readEPUB(src, dir)
+	} else {
+		err = res.readComic(src, dir)
+	}
+	if err != nil {
+		return nil, explain(listed.Key, err)
+	}
+	if o.CoverImage && res.Cover != nil {
+		if res.CoverImage, err = src.entry(*res.Cover); err != nil {
+			if p := new(Problem); !errors.As(explain(listed.Key, err), &p) {
+				return nil, err
+			}
+			res.warn("the cover cannot be read: " + err.Error())
+		}
+	}
+	return res, nil
+}
+
+func (r *Result) warn(text string) { r.Warnings = append(r.Warnings, text) }
+
+func (r *Result) readComic(src *source, dir *archive.Directory) error {
+	entries := archive.Pages(dir.Entries)
+	if err := archive.CheckPages(entries); err != nil {
+		return err
+	}
+	r.Format = "cbz"
+	r.Fingerprint = archive.Fingerprint(entries)
+	r.setPages(entries)
+	if info, err := r.comicInfo(src, dir); err != nil {
+		return err
+	} else if info != nil {
+		r.applyComicInfo(info)
+	}
+	return nil
+}
+
+func (r *Result) setPages(entries []archive.Entry) {
+	r.Pages = make([]Page, len(entries))
+	for i, e := range entries {
+		r.Pages[i] = Page{Entry: e, MediaType: mediatype.ByExtension(e.Name)}
+	}
+	if len(entries) > 0 {
+		r.Cover = &entries[0]
+	}
+}
+
+// comicInfo reads ComicInfo.xml: at the root, else the one nearest to it. A bad one is a warning, not a failed
+// book.
+func (r *Result) comicInfo(src *source, dir *archive.Directory) (*comicinfo.Info, error) {
+	var found *archive.Entry
+	for i, e := range dir.Entries {
+		if !e.Directory && strings.EqualFold(path.Base(e.Name), "ComicInfo.xml") &&
+			(found == nil || strings.Count(e.Name, "/") < strings.Count(found.Name, "/")) {
+			found = &dir.Entries[i]
+		}
+	}
+	if found == nil {
+		return nil, nil
+	}
+	if found.Size > 4<<20 {
+		r.warn("ComicInfo.xml was not read: it is larger than 4 MiB")
+		return nil, nil
+	}
+	data, err := src.entry(*found)
+	if err == nil {
+		var info *comicinfo.Info
+		if info, err = comicinfo.Parse(data); err == nil {
+			return info, nil
+		}
+	} else if p := new(Problem); !errors.As(explain(found.Name, err), &p) {
+		return nil, err
+	}
+	r.warn("ComicInfo.xml was not read: " + err.Error())
+	return nil, nil
+}
+
+func (r *Result) readEPUB(src *source, dir *archive.Directory) error {
+	pub, err := epub.Open(dir, src.entry, epub.Limits{})
+	if err != nil {
+		if errors.Is(err, &archive.Error{Kind: epub.NoPackage}) && hasOnlyImages(dir) {
+			return r.readComic(src, dir) // a comic under the wrong extension
+		}
+		return err
+	}
+	r.Format = "epub"
+	r.Fingerprint = pub.Fingerprint
+	r.setPages(pub.Pages)
+	r.SpineCount = pub.SpineCount
+	if pub.Cover != nil {
+		r.Cover = pub.Cover
+	}
+	r.applyEPUB(pub)
+	return nil
+}
+
+func hasOnlyImages(dir *archive.Directory) bool {
+	pages := len(archive.Pages(dir.Entries))
+	documents := slices.ContainsFunc(dir.Entries, func(e archive.Entry) bool {
+		ext := strings.ToLower(path.Ext(e.Name))
+		return ext == ".opf" || ext == ".xhtml" || ext == ".html"
+	})
+	return pages > 0 && !documents
+}
+
+// explain turns what the format packages say into a Problem; trouble of the store is passed on.
+func explain(key string, err error) error {
+	var known *Problem
+	var a *archive.Error
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &a):
+		return &Problem{Type: problemType(a.Kind), Message: message(key, a), Err: err}
+	case errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
+		return &Problem{Type: "other", Message: "the file changed while it was read; scan again", Err: err}
+	}
+	return err
+}
+
+func problemType(k archive.Kind) string {
+	switch k {
+	case archive.NotArchive, archive.Unsupported, archive.Encrypted, epub.NoPackage:
+		return "format_detection"
+	case archive.NoPages:
+		return "zero_pages"
+	}
+	return "parser"
+}
+
+// message says what a file is when it is no ZIP although its name promises a book.
+func message(key string, a *archive.Error) string {
+	if a.Kind != archive.NotArchive {
+		return a.Msg
+	}
+	switch ext := strings.ToLower(strings.TrimPrefix(path.Ext(key), ".")); ext {
+	case "cbr", "cb7", "cbt", "pdf":
+		return strings.ToUpper(ext) + " files cannot be read yet; convert the book to CBZ or EPUB"
+	}
+	return a.Msg
+}
+
+// Format is the kind of book that a file name promises, or "" for what is no book.
+func Format(key string) string {
+	switch strings.ToLower(path.Ext(key)) {
+	case ".cbz", ".zip":
+		return "cbz"
+	case ".epub":
+		return "epub"
+	case ".cbr", ".rar":
+		return "cbr"
+	case ".cb7", ".7z":
+		return "cb7"
+	case ".cbt":
+		return "cbt"
+	case ".pdf":
+		return "pdf"
+	}
+	return ""
+}

@@ -1,0 +1,240 @@
+package apikey
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Limits of one user's keys.
+const (
+	maxName = 100
+	maxKeys = 100
+)
+
+// APIKey is a key without its secret.
+type APIKey struct {
+	ID          uuid.UUID  `json:"id" db:"id" format:"uuid"`
+	UserID      uuid.UUID  `json:"userId" db:"account_id" format:"uuid"`
+	Name        string     `json:"name" db:"name"`
+	KeyPrefix   string     `json:"keyPrefix" db:"prefix"`
+	Permissions []string   `json:"permissions" db:"permissions" nullable:"false"`
+	IsActive    bool       `json:"isActive" db:"is_active"`
+	ExpiresAt   *time.Time `json:"expiresAt" db:"expires_at" nullable:"true"`
+	LastUsedAt  *time.Time `json:"lastUsedAt" db:"last_used_at" nullable:"true"`
+	CreatedAt   time.Time  `json:"createdAt" db:"created_at"`
+	UpdatedAt   time.Time  `json:"updatedAt" db:"updated_at"`
+}
+
+func (k *APIKey) utc() *APIKey {
+	k.CreatedAt, k.UpdatedAt = k.CreatedAt.UTC(), k.UpdatedAt.UTC()
+	for _, t := range []**time.Time{&k.ExpiresAt, &k.LastUsedAt} {
+		if *t != nil {
+			u := (*t).UTC()
+			*t = &u
+		}
+	}
+	return k
+}
+
+// CreatedAPIKey is a new key, the only time the whole key is shown (contract 2.8).
+type CreatedAPIKey struct {
+	ID          uuid.UUID  `json:"id" format:"uuid"`
+	Name        string     `json:"name"`
+	Key         string     `json:"key" doc:"The whole key; it is not shown again"`
+	KeyPrefix   string     `json:"key_prefix"`
+	Permissions []string   `json:"permissions" nullable:"false"`
+	CreatedAt   time.Time  `json:"created_at"`
+	ExpiresAt   *time.Time `json:"expires_at" nullable:"true"`
+}
+
+// Create is what a new key is asked to be.
+type Create struct {
+	Name        string                      `json:"name" maxLength:"100"`
+	Permissions httpapi.Optional[[]string]  `json:"permissions,omitempty" doc:"What the key may do; all that the caller may, unless given"`
+	ExpiresAt   httpapi.Optional[time.Time] `json:"expiresAt,omitempty" doc:"When the key ends; never, unless given"`
+}
+
+func (in Create) check() (name string, permissions []string, err error) {
+	name = strings.TrimSpace(in.Name)
+	bad := checkName(name)
+	if in.Permissions.Value != nil {
+		var faults []fault.Field
+		permissions, faults = checkPermissions(*in.Permissions.Value)
+		bad = append(bad, faults...)
+	}
+	if in.ExpiresAt.Value != nil {
+		bad = append(bad, checkExpiry(*in.ExpiresAt.Value)...)
+	}
+	return name, permissions, fault.InvalidFields(bad)
+}
+
+func checkName(name string) []fault.Field {
+	switch n := utf8.RuneCountInString(name); {
+	case n == 0:
+		return []fault.Field{{Field: "name", Message: "is required"}}
+	case n > maxName:
+		return []fault.Field{{Field: "name", Message: "must be 100 characters at most"}}
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return []fault.Field{{Field: "name", Message: "must not contain control characters"}}
+	}
+	return nil
+}
+
+func checkPermissions(in []string) ([]string, []fault.Field) {
+	var out []string
+	for _, s := range in {
+		p, ok := auth.ParsePermission(s)
+		if !ok {
+			return nil, []fault.Field{{Field: "permissions", Message: "there is no permission \"" + s[:min(len(s), 64)] + "\""}}
+		}
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	if len(out) == 0 {
+		return nil, []fault.Field{{Field: "permissions", Message: "must name one permission at least"}}
+	}
+	return out, nil
+}
+
+func checkExpiry(t time.Time) []fault.Field {
+	if !t.After(time.Now()) || t.Year() > 9999 {
+		return []fault.Field{{Field: "expiresAt", Message: "must be in the future"}}
+	}
+	return nil
+}
+
+// checkGrant refuses what goes beyond the caller: a permission, or, signed in with a key that ends, a later end.
+func checkGrant(c *auth.Caller, permissions []string, callerEnds, ends *time.Time) error {
+	for _, p := range permissions {
+		if !c.May(p) {
+			return fault.New(fault.Forbidden, "You cannot give a key a permission that you do not have: %s", p)
+		}
+	}
+	if callerEnds != nil && (ends == nil || ends.After(*callerEnds)) {
+		return fault.New(fault.Forbidden, "A key that ends cannot make another last longer than %s", callerEnds.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+func create(ctx context.Context, d *db.DB, in Create) (*CreatedAPIKey, error) {
+	name, permissions, err := in.check()
+	have, callerEnds, enterErr := situation(ctx, d)
+	if enterErr != nil {
+		return nil, enterErr
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := auth.CallerOf(ctx)
+	if permissions == nil {
+		permissions = effective(c)
+	}
+	ends := in.ExpiresAt.Value
+	if !in.ExpiresAt.Set {
+		ends = callerEnds
+	}
+	if err := checkGrant(c, permissions, callerEnds, ends); err != nil {
+		return nil, err
+	}
+	if have >= maxKeys {
+		return nil, fault.New(fault.Conflict, "A user can keep %d API keys; delete some first", maxKeys)
+	}
+	key, prefix, hash := auth.NewAPIKey()
+	stored, err := insert(ctx, d, uuid.Must(uuid.NewV7()), name, prefix, hash, permissions, ends)
+	if err != nil {
+		return nil, err
+	}
+	return &CreatedAPIKey{ID: stored.ID, Name: stored.Name, Key: key, KeyPrefix: stored.KeyPrefix, Permissions: stored.Permissions,
+		CreatedAt: stored.CreatedAt, ExpiresAt: stored.ExpiresAt}, nil
+}
+
+// effective is all that the caller may, each permission once.
+func effective(c *auth.Caller) []string {
+	return slices.Compact(slices.Sorted(slices.Values(c.Permissions)))
+}
+
+// find is a key that the caller may see; others' keys need `read`, and `act` to do more than look.
+func find(ctx context.Context, d *db.DB, id uuid.UUID, act string) (*APIKey, *time.Time, error) {
+	k, callerEnds, err := load(ctx, d, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := auth.CallerOf(ctx)
+	switch {
+	case k == nil:
+		return nil, nil, fault.Missing("API key")
+	case k.UserID == c.AccountID, c.May(act):
+		return k, callerEnds, nil
+	case c.May(auth.UsersRead):
+		return nil, nil, fault.New(fault.Forbidden, "Missing required permission: %s", act)
+	}
+	return nil, nil, fault.Missing("API key")
+}
+
+// Update is what may be changed of a key; what is absent stays.
+type Update struct {
+	Name        httpapi.Optional[string]    `json:"name,omitempty"`
+	Permissions httpapi.Optional[[]string]  `json:"permissions,omitempty"`
+	IsActive    httpapi.Optional[bool]      `json:"isActive,omitempty"`
+	ExpiresAt   httpapi.Optional[time.Time] `json:"expiresAt,omitempty" doc:"null for a key that does not end"`
+}
+
+func (in Update) apply(k APIKey) (APIKey, error) {
+	var bad []fault.Field
+	if in.Name.Set {
+		k.Name = strings.TrimSpace(in.Name.Or(""))
+		bad = append(bad, checkName(k.Name)...)
+	}
+	if in.Permissions.Set {
+		permissions, faults := checkPermissions(in.Permissions.Or(nil))
+		k.Permissions, bad = permissions, append(bad, faults...)
+	}
+	if in.IsActive.Set {
+		if in.IsActive.Value == nil {
+			bad = append(bad, fault.Field{Field: "isActive", Message: "must be true or false"})
+		}
+		k.IsActive = in.IsActive.Or(false)
+	}
+	if in.ExpiresAt.Set {
+		k.ExpiresAt = in.ExpiresAt.Value
+		if k.ExpiresAt != nil {
+			bad = append(bad, checkExpiry(*k.ExpiresAt)...)
+		}
+	}
+	return k, fault.InvalidFields(bad)
+}
+
+func update(ctx context.Context, d *db.DB, id uuid.UUID, in Update) (*APIKey, error) {
+	old, callerEnds, err := find(ctx, d, id, auth.UsersWrite)
+	if err != nil {
+		return nil, err
+	}
+	next, err := in.apply(*old)
+	if err != nil {
+		return nil, err
+	}
+	var granted []string
+	if in.Permissions.Set {
+		granted = next.Permissions
+	}
+	ends := next.ExpiresAt
+	if !in.ExpiresAt.Set {
+		callerEnds = nil // nothing is made to last longer
+	}
+	if err := checkGrant(auth.CallerOf(ctx), granted, callerEnds, ends); err != nil {
+		return nil, err
+	}
+	return save(ctx, d, id, in, next)
+}

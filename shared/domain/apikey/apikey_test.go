@@ -1,0 +1,228 @@
+package apikey_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/apikey"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+const path = "/api/v1/api-keys"
+
+func serve(t *testing.T) (*testkit.Server, *atomic.Int64) {
+	t.Helper()
+	var bumps atomic.Int64
+	return testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		apikey.Routes(a, d, func(context.Context, uuid.UUID) { bumps.Add(1) })
+	}), &bumps
+}
+
+type created struct {
+	ID          string
+	Key         string
+	Permissions []string
+	ExpiresAt   *time.Time `json:"expires_at"`
+}
+
+func create(t *testing.T, c *testkit.Client, body any) created {
+	t.Helper()
+	var k created
+	c.Do("POST", path, body).Want(201).JSON(&k)
+	return k
+}
+
+func with(c *testkit.Client, header, value string) *testkit.Client {
+	other := *c
+	other.Header = http.Header{header: {value}}
+	return &other
+}
+
+func keys(t *testing.T, body []byte) string {
+	t.Helper()
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(body, &m); err != nil {
+		t.Fatal(err)
+	}
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	s, bumps := serve(t)
+	u := s.User(t, "one", "reader", auth.TasksRead)
+	r := u.Do("POST", path, `{"name":" Reader app ","permissions":["books:read","BooksRead","api-keys-read"]}`).Want(201)
+	if got := keys(t, r.Body); got != "created_at expires_at id key key_prefix name permissions" {
+		t.Errorf("create response has %s", got)
+	}
+	m := r.Map()
+	key := m["key"].(string)
+	if prefix, ok := auth.APIKeyPrefix(key); !ok || prefix != m["key_prefix"] || m["name"] != "Reader app" || m["expires_at"] != nil {
+		t.Errorf("created: %v", m)
+	}
+	if p := m["permissions"].([]any); len(p) != 2 || p[0] != auth.BooksRead || p[1] != auth.APIKeysRead {
+		t.Errorf("permissions: %v", p)
+	}
+	var inDatabase int
+	if err := s.DB.Owner.Pool().QueryRow(context.Background(),
+		"select count(*) from api_key k where k::text like '%' || $1 || '%'", key[len(key)-32:]).Scan(&inDatabase); err != nil || inDatabase != 0 {
+		t.Errorf("the secret is in the database: %d, %v", inDatabase, err)
+	}
+
+	// The same key by every way in; it may read and nothing else.
+	for _, c := range []*testkit.Client{with(u, "X-API-Key", key), with(u, "Authorization", "Bearer "+key)} {
+		list := c.Do("GET", path, nil).Want(200)
+		if got := list.Map(); got["total"] != 1.0 || strings.Contains(string(list.Body), key) {
+			t.Errorf("list: %v", got)
+		}
+		c.Do("POST", path, `{"name":"x"}`).Want(403)
+	}
+	at := path + "/" + m["id"].(string)
+	got := u.Do("GET", at, nil).Want(200)
+	if k := keys(t, got.Body); k != "createdAt expiresAt id isActive keyPrefix lastUsedAt name permissions updatedAt userId" {
+		t.Errorf("record has %s", k)
+	}
+	record := got.Map()
+	if record["userId"] != u.ID.String() || record["isActive"] != true || record["expiresAt"] != nil ||
+		!strings.HasSuffix(record["lastUsedAt"].(string), "Z") || !strings.HasSuffix(record["createdAt"].(string), "Z") {
+		t.Errorf("record: %v", record)
+	}
+
+	// Only what is sent changes, by both methods; null clears.
+	if m = u.Do("PUT", at, `{"name":"Other","expires_at":"2099-01-02T03:04:05+02:00"}`).Want(200).Map(); m["name"] != "Other" || m["expiresAt"] != "2099-01-02T01:04:05Z" || len(m["permissions"].([]any)) != 2 {
+		t.Errorf("after PUT: %v", m)
+	}
+	if m = u.Do("PATCH", at, `{"expiresAt":null,"permissions":["ApiKeysRead"]}`).Want(200).Map(); m["name"] != "Other" || m["expiresAt"] != nil || len(m["permissions"].([]any)) != 1 {
+		t.Errorf("after PATCH: %v", m)
+	}
+	byKey := with(u, "X-API-Key", key)
+	byKey.Do("GET", path, nil).Want(200)
+	u.Do("PATCH", at, `{"isActive":false}`).Want(200)
+	byKey.Do("GET", path, nil).Want(401)
+	u.Do("PATCH", at, `{"isActive":true}`).Want(200)
+	byKey.Do("GET", path, nil).Want(200)
+	before := bumps.Load()
+	u.Do("DELETE", at, nil).Want(204)
+	if bumps.Load() != before+1 {
+		t.Error("no bump after a key was revoked")
+	}
+	byKey.Do("GET", path, nil).Want(401)
+	u.Do("DELETE", at, nil).Want(404)
+
+	// Without a list the key may do all that the user may.
+	all := create(t, u, `{"name":"all","permissions":null}`)
+	if want := append(auth.RolePermissions(auth.Reader), auth.TasksRead); len(all.Permissions) != len(want) {
+		t.Errorf("permissions: %v", all.Permissions)
+	}
+}
+
+func TestKeyInput(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	u := s.User(t, "one", "reader")
+	k := create(t, u, `{"name":"k"}`)
+	for _, c := range []struct{ field, body string }{
+		{"name", `{"name":" "}`},
+		{"name", `{"name":"` + strings.Repeat("x", 101) + `"}`},
+		{"name", `{"name":"a\u0000b"}`},
+		{"permissions", `{"name":"k","permissions":["Everything"]}`},
+		{"permissions", `{"name":"k","permissions":[]}`},
+		{"permissions", `{"name":"k","permissions":"BooksRead"}`},
+		{"expiresAt", `{"name":"k","expiresAt":"2020-01-01T00:00:00Z"}`},
+		{"expiresAt", `{"name":"k","expiresAt":"soon"}`},
+	} {
+		for _, do := range [][2]string{{"POST", path}, {"PATCH", path + "/" + k.ID}} {
+			var p struct{ Details []struct{ Field string } }
+			u.Do(do[0], do[1], c.body).Want(400).JSON(&p)
+			if len(p.Details) != 1 || p.Details[0].Field != c.field {
+				t.Errorf("%s %s: %v", do[0], c.body, p.Details)
+			}
+		}
+	}
+	u.Do("POST", path, `{}`).Want(400)
+	u.Do("PATCH", path+"/"+k.ID, `{"isActive":null}`).Want(400)
+	for range 99 {
+		create(t, u, `{"name":"k"}`)
+	}
+	u.Do("POST", path, `{"name":"k"}`).Want(409)
+	if m := u.Do("GET", path+"?pageSize=30&page=4", nil).Want(200).Map(); m["total"] != 100.0 || m["totalPages"] != 4.0 || len(m["data"].([]any)) != 10 {
+		t.Errorf("page 4: %v", m)
+	}
+}
+
+func TestNoMoreThanOneself(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	u := s.User(t, "one", "maintainer")
+	u.Do("POST", path, `{"name":"k","permissions":["SystemAdmin"]}`).Want(403)
+	small := create(t, u, `{"name":"small","permissions":["ApiKeysWrite","ApiKeysRead","BooksRead"],"expiresAt":"2099-01-01T00:00:00Z"}`)
+	byKey := with(u, "X-API-Key", small.Key)
+	byKey.Do("POST", path, `{"name":"more","permissions":["BooksWrite"]}`).Want(403)
+	byKey.Do("PATCH", path+"/"+small.ID, `{"permissions":["ApiKeysWrite","BooksWrite"]}`).Want(403)
+	byKey.Do("POST", path, `{"name":"longer","expiresAt":null}`).Want(403)
+	byKey.Do("POST", path, `{"name":"longer","expiresAt":"2099-01-01T00:00:01Z"}`).Want(403)
+	byKey.Do("PATCH", path+"/"+small.ID, `{"expiresAt":null}`).Want(403)
+	byKey.Do("PATCH", path+"/"+small.ID, `{"name":"still small"}`).Want(200)
+	same := create(t, byKey, `{"name":"same"}`)
+	if len(same.Permissions) != 3 || same.ExpiresAt == nil || same.ExpiresAt.Year() != 2099 {
+		t.Errorf("made by a key: %+v", same)
+	}
+	byKey.Do("DELETE", path+"/"+small.ID, nil).Want(403) // no ApiKeysDelete
+
+	// A user who loses a permission loses it on every key.
+	k := create(t, u, `{"name":"k","permissions":["ApiKeysRead","TasksRead","ApiKeysWrite"]}`)
+	if _, err := s.DB.Owner.Pool().Exec(context.Background(), "update account set role = 'reader' where id = $1", u.ID); err != nil {
+		t.Fatal(err)
+	}
+	with(u, "X-API-Key", k.Key).Do("POST", path, `{"name":"x","permissions":["TasksRead"]}`).Want(403)
+}
+
+func TestOthersKeys(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	u, admin := s.User(t, "one", "reader"), s.User(t, "one", "admin")
+	looks := s.User(t, "one", "reader", auth.UsersRead)
+	k := create(t, u, `{"name":"k"}`)
+	at := path + "/" + k.ID
+	for _, op := range []struct{ method, body string }{{"GET", ""}, {"PUT", `{"name":"x"}`}, {"PATCH", `{"name":"x"}`}, {"DELETE", ""}} {
+		var body any
+		if op.body != "" {
+			body = op.body
+		}
+		s.User(t, "one", "maintainer").Do(op.method, at, body).Want(404)
+		s.User(t, "two", "admin").Do(op.method, at, body).Want(404)
+		s.Anonymous(t, "one").Do(op.method, at, body).Want(401)
+		if op.method != "GET" {
+			looks.Do(op.method, at, body).Want(403)
+		}
+	}
+	s.Anonymous(t, "one").Do("GET", path, nil).Want(401)
+	s.Anonymous(t, "one").Do("POST", path, `{"name":"x"}`).Want(401)
+	looks.Do("GET", at, nil).Want(200)
+	if m := admin.Do("GET", path, nil).Want(200).Map(); m["total"] != 0.0 {
+		t.Errorf("others' keys in the list: %v", m)
+	}
+	admin.Do("PATCH", at, `{"isActive":false}`).Want(200)
+	with(u, "X-API-Key", k.Key).Do("GET", path, nil).Want(401)
+	admin.Do("DELETE", at, nil).Want(204)
+	u.Do("GET", at, nil).Want(404)
+	none := create(t, admin, `{"name":"none","permissions":["SystemHealth"]}`)
+	with(admin, "X-API-Key", none.Key).Do("GET", path, nil).Want(403)
+	u.Do("GET", path+"/not-an-id", nil).Want(400)
+}

@@ -1,0 +1,87 @@
+package apikey
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+const columns = "id, account_id, name, prefix, permissions, is_active, expires_at, last_used_at, created_at, updated_at"
+
+func list(ctx context.Context, d *db.DB, limit, offset int) ([]APIKey, int64, error) {
+	var b pgx.Batch
+	var keys []APIKey
+	var total int64
+	db.All(&b, &keys, "select "+columns+` from api_key where tenant_id = app.tenant() and account_id = app.account()
+		order by created_at, id limit $1 offset $2`, limit, offset)
+	db.Value(&b, &total, "select count(*) from api_key where tenant_id = app.tenant() and account_id = app.account()")
+	err := d.Run(ctx, &b)
+	for i := range keys {
+		keys[i].utc()
+	}
+	return keys, total, err
+}
+
+// queueEnds reads when the key ends that the caller is signed in with; nil for none.
+func queueEnds(ctx context.Context, b *pgx.Batch, dst **time.Time) {
+	db.Value(b, dst, "select expires_at from api_key where tenant_id = app.tenant() and account_id = app.account() and hash = $1",
+		auth.CallerOf(ctx).KeyHash)
+}
+
+// situation is how many keys the caller has, and when the key ends that they are signed in with.
+func situation(ctx context.Context, d *db.DB) (have int, ends *time.Time, err error) {
+	var b pgx.Batch
+	db.Value(&b, &have, "select count(*)::int from api_key where tenant_id = app.tenant() and account_id = app.account()")
+	queueEnds(ctx, &b, &ends)
+	return have, ends, d.Run(ctx, &b)
+}
+
+// load is any key of the tenant, and when the key ends that the caller is signed in with.
+func load(ctx context.Context, d *db.DB, id uuid.UUID) (k *APIKey, ends *time.Time, err error) {
+	var b pgx.Batch
+	db.One(&b, &k, "select "+columns+" from api_key where tenant_id = app.tenant() and id = $1", id)
+	queueEnds(ctx, &b, &ends)
+	if err = d.Run(ctx, &b); err == nil && k != nil {
+		k.utc()
+	}
+	return k, ends, err
+}
+
+func insert(ctx context.Context, d *db.DB, id uuid.UUID, name, prefix string, hash []byte, permissions []string, ends *time.Time) (*APIKey, error) {
+	k, err := db.Get[APIKey](ctx, d, `insert into api_key (tenant_id, id, account_id, name, prefix, hash, permissions, expires_at)
+		values (app.tenant(), $1, app.account(), $2, $3, $4, $5, $6) returning `+columns, id, name, prefix, hash, permissions, ends)
+	if err != nil {
+		return nil, err
+	}
+	return k.utc(), nil
+}
+
+// save writes the members that were sent, and no others.
+func save(ctx context.Context, d *db.DB, id uuid.UUID, in Update, k APIKey) (*APIKey, error) {
+	stored, err := db.Get[APIKey](ctx, d, `update api_key set
+			name = case when $2 then $3 else name end,
+			permissions = case when $4 then $5 else permissions end,
+			is_active = case when $6 then $7 else is_active end,
+			expires_at = case when $8 then $9 else expires_at end,
+			updated_at = now()
+		where tenant_id = app.tenant() and id = $1 returning `+columns,
+		id, in.Name.Set, k.Name, in.Permissions.Set, k.Permissions, in.IsActive.Set, k.IsActive, in.ExpiresAt.Set, k.ExpiresAt)
+	if err != nil {
+		return nil, err
+	}
+	if stored == nil {
+		return nil, fault.Missing("API key")
+	}
+	return stored.utc(), nil
+}
+
+func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
+	_, err := db.Exec(ctx, d, "delete from api_key where tenant_id = app.tenant() and id = $1", id)
+	return err
+}

@@ -1,0 +1,138 @@
+package book
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// IDInput names a book.
+type IDInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// ScopeInput narrows a list to a library or series.
+type ScopeInput struct {
+	LibraryID string `query:"libraryId" format:"uuid"`
+	SeriesID  string `query:"seriesId" format:"uuid"`
+}
+
+func (in ScopeInput) scope() scope {
+	return scope{library: OptionalID(in.LibraryID), series: OptionalID(in.SeriesID)}
+}
+
+// OptionalID is the id of a query parameter whose format was checked, or nil where it was not sent.
+func OptionalID(s string) *uuid.UUID {
+	id, err := uuid.Parse(s)
+	if err != nil {
+		return nil
+	}
+	return &id
+}
+
+type listInput struct {
+	ScopeInput
+	httpapi.Paging
+}
+
+// Routes adds the operations on books, and the list of those that the caller is reading. Nothing of it changes
+// what others see, so that nothing is published.
+func Routes(a *httpapi.API, d *db.DB, _ func(ctx context.Context, tenant uuid.UUID, e ...events.Event)) {
+	op := func(method, path, id, summary, permission string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Books", Permission: permission}
+	}
+	answer := func(ctx context.Context, q query, p httpapi.Paging) (*httpapi.Page[Book], error) {
+		page, total, err := q.run(ctx, d, p.Limit(), p.Offset())
+		if err != nil {
+			return nil, err
+		}
+		return httpapi.NewPage(ctx, p, page, total), nil
+	}
+	httpapi.Register(a, op("GET", "/books", "listBooks", "Books", auth.BooksRead),
+		func(ctx context.Context, in *struct {
+			ScopeInput
+			httpapi.Paging
+			httpapi.Sorting
+		}) (*httpapi.Page[Book], error) {
+			s := in.scope()
+			field, desc, err := order(in.Sorting, s)
+			if err != nil {
+				return nil, err
+			}
+			return answer(ctx, listBy(s, field, desc), in.Paging)
+		})
+	httpapi.Register(a, op("POST", "/books/list", "filterBooks", "Books that meet a condition", auth.BooksRead),
+		func(ctx context.Context, in *struct {
+			httpapi.Paging
+			httpapi.Sorting
+			Body struct {
+				ListBody
+				IncludeDeleted bool `json:"includeDeleted,omitempty" doc:"Also books whose file is gone"`
+			}
+		}) (*httpapi.Page[Book], error) {
+			if err := in.Body.Check(); err != nil {
+				return nil, err
+			}
+			s := scope{deleted: in.Body.IncludeDeleted}
+			field, desc, err := order(in.Sorting, s)
+			if err == nil {
+				s.where, s.args, err = Condition(in.Body.Condition, fields)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return answer(ctx, listBy(s, field, desc), in.Paging)
+		})
+	for _, l := range []struct {
+		path, id, summary string
+		list              func(scope) query
+	}{
+		{"/books/in-progress", "listBooksInProgress", "Books that the caller has begun, the latest first", reading},
+		{"/progress/currently-reading", "listCurrentlyReading", "Books that the caller is reading, the latest first", reading},
+		{"/books/on-deck", "listBooksOnDeck", "The next book of each series that the caller reads and has none open of", onDeck},
+		{"/books/recently-read", "listBooksRecentlyRead", "Books that the caller has read in, the latest first", recentlyRead},
+		{"/books/recently-added", "listBooksRecentlyAdded", "Books, the newest first", recentlyAdded},
+	} {
+		httpapi.Register(a, op("GET", l.path, l.id, l.summary, auth.BooksRead),
+			func(ctx context.Context, in *listInput) (*httpapi.Page[Book], error) {
+				return answer(ctx, l.list(in.scope()), in.Paging)
+			})
+	}
+	httpapi.Register(a, op("GET", "/books/{id}", "getBook", "One book", auth.BooksRead),
+		func(ctx context.Context, in *struct {
+			IDInput
+			IncludeDeleted bool `query:"includeDeleted" doc:"Also if its file is gone"`
+		}) (*Details, error) {
+			return get(ctx, d, in.ID, in.IncludeDeleted)
+		})
+	httpapi.Register(a, op("GET", "/books/{id}/pages", "listPages", "The page images of a book", auth.PagesRead),
+		func(ctx context.Context, in *struct {
+			IDInput
+			httpapi.Paging
+		}) (*httpapi.Page[Page], error) {
+			page, total, err := pages(ctx, d, in.ID, in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+	httpapi.Register(a, op("POST", "/books/{id}/analyze", "analyzeBook", "Analyse a book again", auth.BooksWrite),
+		func(ctx context.Context, in *IDInput) (*Started, error) { return analyze(ctx, d, in.ID) })
+}
+
+func reading(s scope) query       { return touched(s, true) }
+func recentlyRead(s scope) query  { return touched(s, false) }
+func recentlyAdded(s scope) query { return listBy(s, "created_at", true) }
+
+// order is the order asked for; the books of one series are in the order of the series unless another is.
+func order(s httpapi.Sorting, of scope) (string, bool, error) {
+	if s.Sort == "" && of.series != nil {
+		return inSeries, s.Order == "desc", nil
+	}
+	return s.By("title", sortFields...)
+}

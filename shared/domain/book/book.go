@@ -1,0 +1,129 @@
+package book
+
+import (
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/progress"
+)
+
+// Book is a book as lists show it.
+type Book struct {
+	ID               uuid.UUID        `json:"id" db:"id"`
+	LibraryID        uuid.UUID        `json:"libraryId" db:"library_id"`
+	LibraryName      string           `json:"libraryName" db:"library_name"`
+	SeriesID         uuid.UUID        `json:"seriesId" db:"series_id"`
+	SeriesName       string           `json:"seriesName" db:"series_name"`
+	Title            string           `json:"title" db:"title"`
+	TitleSort        string           `json:"titleSort" db:"title_sort"`
+	Number           *float64         `json:"number" db:"number"`
+	Volume           *int32           `json:"volume" db:"volume"`
+	Chapter          *float64         `json:"chapter" db:"chapter"`
+	Summary          *string          `json:"summary" db:"summary"`
+	Path             string           `json:"path" db:"-"`
+	FileFormat       string           `json:"fileFormat" db:"format"`
+	FileHash         string           `json:"fileHash" db:"fingerprint" doc:"Fingerprint of the content; empty until it is analysed"`
+	FileSize         int64            `json:"fileSize" db:"size" doc:"Bytes"`
+	PageCount        int32            `json:"pageCount" db:"page_count"`
+	ReadingDirection string           `json:"readingDirection" db:"reading_direction" enum:"ltr,rtl,ttb,webtoon"`
+	Analyzed         bool             `json:"analyzed" db:"analyzed"`
+	AnalysisError    *AnalysisError   `json:"analysisError" db:"-"`
+	Deleted          bool             `json:"deleted" db:"deleted" doc:"The file is gone; everything else waits for its return"`
+	ReadProgress     *progress.Record `json:"readProgress" db:"-" doc:"The caller's"`
+	CreatedAt        time.Time        `json:"createdAt" db:"created_at"`
+	UpdatedAt        time.Time        `json:"updatedAt" db:"updated_at"`
+}
+
+// AnalysisError says why a book cannot be read.
+type AnalysisError struct {
+	ErrorType  string    `json:"errorType" enum:"format_detection,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,other"`
+	Message    string    `json:"message"`
+	OccurredAt time.Time `json:"occurredAt"`
+}
+
+// row is a book as the select of columns returns it.
+type row struct {
+	Book
+	LibraryPath  string     `db:"library_path"`
+	Key          string     `db:"key"`
+	ErrorType    *string    `db:"error_type"`
+	ErrorMessage *string    `db:"error_message"`
+	ErrorAt      *time.Time `db:"error_at"`
+	ProgressID   *uuid.UUID `db:"progress_id"`
+	AccountID    *uuid.UUID `db:"account_id"`
+	CurrentPage  *int32     `db:"current_page"`
+	Percentage   *float64   `db:"percentage"`
+	Completed    *bool      `db:"completed"`
+	CompletedAt  *time.Time `db:"completed_at"`
+	StartedAt    *time.Time `db:"started_at"`
+	ReadAt       *time.Time `db:"read_at"`
+}
+
+func (r row) book() Book {
+	b := r.Book
+	b.Path = Join(r.LibraryPath, r.Key)
+	if r.ErrorType != nil {
+		e := AnalysisError{ErrorType: *r.ErrorType, OccurredAt: b.UpdatedAt}
+		if r.ErrorMessage != nil {
+			e.Message = *r.ErrorMessage
+		}
+		if r.ErrorAt != nil {
+			e.OccurredAt = *r.ErrorAt
+		}
+		b.AnalysisError = &e
+	}
+	if r.ProgressID != nil {
+		b.ReadProgress = &progress.Record{ID: *r.ProgressID, UserID: *r.AccountID, BookID: b.ID, CurrentPage: *r.CurrentPage,
+			ProgressPercentage: r.Percentage, Completed: *r.Completed, CompletedAt: r.CompletedAt, StartedAt: *r.StartedAt, UpdatedAt: *r.ReadAt}
+	}
+	return b
+}
+
+func books(rows []row) []Book {
+	out := make([]Book, len(rows))
+	for i, r := range rows {
+		out[i] = r.book()
+	}
+	return out
+}
+
+// Join is the path of a key below a library's root, as people see it; an empty key is the root itself.
+func Join(libraryPath, key string) string {
+	if key == "" {
+		return libraryPath
+	}
+	return strings.TrimSuffix(libraryPath, "/") + "/" + key
+}
+
+// columns is the select list of a row; from says what its aliases are.
+var columns = `b.id, b.library_id, l.name as library_name, l.path as library_path, b.series_id, s.title as series_name, b.key,
+	b.title, b.title_sort, b.number, b.volume, b.chapter, m.summary, b.format, b.fingerprint, b.size, b.page_count,
+	coalesce(b.reading_direction, s.reading_direction, l.default_reading_direction) as reading_direction, b.analyzed,
+	b.error_type, b.error_message, b.error_at, b.deleted_at is not null as deleted, b.created_at, b.updated_at,
+	p.id as progress_id, p.account_id, p.current_page, ` + progress.Percentage("p", "b") + ` as percentage, p.completed,
+	p.completed_at, p.started_at, p.updated_at as read_at`
+
+// from joins what a row shows to each id of page, one index lookup each: "limit 1" keeps the planner from
+// reading whole tables, however large the page is.
+const from = ` from page
+	cross join lateral (select x.id, x.library_id, x.series_id, x.key, x.title, x.title_sort, x.number, x.volume, x.chapter,
+	  x.format, x.fingerprint, x.size, x.page_count, x.reading_direction, x.analyzed, x.error_type, x.error_message, x.error_at,
+	  x.deleted_at, x.created_at, x.updated_at
+	  from book x where x.tenant_id = app.tenant() and x.id = page.id limit 1) b
+	cross join lateral (select x.title, x.reading_direction from series x
+	  where x.tenant_id = app.tenant() and x.id = b.series_id limit 1) s
+	cross join lateral (select x.name, x.path, x.default_reading_direction from library x
+	  where x.tenant_id = app.tenant() and x.id = b.library_id limit 1) l
+	left join lateral (select x.metadata->>'summary' as summary from book_metadata x
+	  where x.tenant_id = app.tenant() and x.book_id = page.id limit 1) m on true
+	left join lateral (select x.id, x.account_id, x.current_page, x.percentage, x.completed, x.completed_at, x.started_at, x.updated_at
+	  from progress x where x.tenant_id = app.tenant() and x.account_id = app.account() and x.book_id = page.id limit 1) p on true
+	order by page.pos`
+
+// pageSQL selects the rows of one page: ids is a select of id in order, of n parameters; two more are its limit
+// and offset.
+func pageSQL(ids string, n int) string {
+	return "with page as materialized (select id, row_number() over () as pos from (" + ids + limits(n) + ") x) select " + columns + from
+}

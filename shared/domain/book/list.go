@@ -1,0 +1,170 @@
+package book
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// query is a list: a select of ids in order, and how many there are in all.
+type query struct {
+	ids, total      string
+	args, totalArgs []any
+}
+
+func limits(n int) string { return fmt.Sprintf(" limit $%d offset $%d", n+1, n+2) }
+
+// queue adds the page and the total of the list to the batch.
+func (q query) queue(b *pgx.Batch, rows *[]row, total *int64, limit, offset int) {
+	args := append(append([]any{}, q.args...), limit, offset)
+	db.All(b, rows, pageSQL(q.ids, len(q.args)), args...)
+	db.Value(b, total, q.total, q.totalArgs...)
+}
+
+func (q query) run(ctx context.Context, d *db.DB, limit, offset int) ([]Book, int64, error) {
+	var b pgx.Batch
+	var rows []row
+	var total int64
+	q.queue(&b, &rows, &total, limit, offset)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, 0, err
+	}
+	return books(rows), total, nil
+}
+
+// scope narrows a list.
+type scope struct {
+	library, series *uuid.UUID
+	deleted         bool   // include books whose file is gone
+	where           string // a compiled condition on b; its parameters come first
+	args            []any
+}
+
+// sorts are the fields that lists can be ordered by; every one of them has an index.
+var sorts = map[string]string{"title": "b.title_sort", "number": "b.number", "file_size": "b.size",
+	"page_count": "b.page_count", "created_at": "b.created_at", "modified_at": "b.updated_at"}
+
+var sortFields = []string{"title", "number", "file_size", "page_count", "created_at", "modified_at"}
+
+// inSeries is the order of the books of one series.
+const inSeries = "series"
+
+// listBy is the list in the order of a field of sorts, or of the series.
+func listBy(s scope, field string, desc bool) query {
+	direction := ""
+	if desc {
+		direction = " desc"
+	}
+	order := []string{sorts[field] + direction, "b.id" + direction}
+	if field == inSeries {
+		order = []string{"b.number" + direction, "b.title_sort" + direction, "b.id" + direction}
+	}
+	where, args := s.sql()
+	return query{
+		ids:  "select b.id from book b where " + where + " order by " + strings.Join(order, ", "),
+		args: args,
+	}.counted(s, where)
+}
+
+// sql is the where clause on b and its parameters.
+func (s scope) sql() (string, []any) {
+	where := "b.tenant_id = app.tenant()"
+	if !s.deleted {
+		where += " and b.deleted_at is null"
+	}
+	args := append([]any{}, s.args...)
+	if s.where != "" {
+		where += " and " + s.where
+	}
+	narrow, more := s.narrow(len(args))
+	return where + narrow, append(args, more...)
+}
+
+// narrow is the part of the clause that is about library and series, with parameters from n + 1.
+func (s scope) narrow(n int) (where string, args []any) {
+	for _, c := range []struct {
+		column string
+		id     *uuid.UUID
+	}{{"library_id", s.library}, {"series_id", s.series}} {
+		if c.id != nil {
+			args = append(args, *c.id)
+			where += fmt.Sprintf(" and b.%s = $%d", c.column, n+len(args))
+		}
+	}
+	return where, args
+}
+
+// counted adds the total: from the counters where they know it, else by counting.
+func (q query) counted(s scope, where string) query {
+	switch {
+	case s.deleted || s.where != "":
+		q.total, q.totalArgs = "select count(*) from book b where "+where, q.args
+	case s.series != nil:
+		q.total = "select book_count from series where tenant_id = app.tenant() and id = $1"
+		q.totalArgs = []any{*s.series}
+		if s.library != nil {
+			q.total += " and library_id = $2"
+			q.totalArgs = append(q.totalArgs, *s.library)
+		}
+	case s.library != nil:
+		q.total = "select books from library_count where tenant_id = app.tenant() and library_id = $1"
+		q.totalArgs = []any{*s.library}
+	default:
+		q.total = "select coalesce(sum(books), 0)::bigint from library_count where tenant_id = app.tenant()"
+	}
+	return q
+}
+
+// touched is the list of books that the caller has progress in, the latest first; open leaves out what is
+// completed. The book is looked up by a subquery, one index lookup for each row of progress.
+func touched(s scope, open bool) query {
+	narrow, args := s.narrow(0)
+	where := `from progress p where p.tenant_id = app.tenant() and p.account_id = app.account()`
+	if open {
+		where += " and not p.completed"
+	}
+	where += " and (select b.deleted_at is null" + narrow + " from book b where b.tenant_id = app.tenant() and b.id = p.book_id)"
+	return query{
+		ids:  "select p.book_id as id " + where + " order by p.updated_at desc, p.book_id",
+		args: args, total: "select count(*) " + where, totalArgs: args,
+	}
+}
+
+// onDeck is the first unread book of each series in which the caller has completed a book and has none open; the
+// series read last comes first.
+func onDeck(s scope) query {
+	narrow, args := s.narrow(0)
+	decks := `with read as materialized (
+	  select b.series_id, max(p.updated_at) as at from progress p
+	  cross join lateral (select b.series_id from book b
+	    where b.tenant_id = app.tenant() and b.id = p.book_id and b.deleted_at is null` + narrow + ` limit 1) b
+	  where p.tenant_id = app.tenant() and p.account_id = app.account()
+	  group by b.series_id having bool_and(p.completed))
+	select next.id, read.at from read cross join lateral (
+	  select b.id from book b
+	  where b.tenant_id = app.tenant() and b.series_id = read.series_id and b.deleted_at is null and
+	    (select p.book_id from progress p where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id) is null
+	  order by b.number, b.title_sort, b.id limit 1) next`
+	return query{
+		ids:  "select d.id from (" + decks + ") d order by d.at desc, d.id",
+		args: args, total: "select count(*) from (" + decks + ") d", totalArgs: args,
+	}
+}
+
+// InSeries is a page of the books of one series in their order, with the total; deleted includes those whose
+// file is gone. exists is false where there is no such series.
+func InSeries(ctx context.Context, d *db.DB, series uuid.UUID, deleted bool, limit, offset int) (page []Book, total int64, exists bool, err error) {
+	var b pgx.Batch
+	var rows []row
+	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", series)
+	listBy(scope{series: &series, deleted: deleted}, inSeries, false).queue(&b, &rows, &total, limit, offset)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, 0, false, err
+	}
+	return books(rows), total, exists, nil
+}

@@ -1,0 +1,155 @@
+package book
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Metadata is the metadata record of a book; what is not known is null.
+type Metadata struct {
+	Title          *string         `json:"title"`
+	TitleSort      *string         `json:"titleSort"`
+	Subtitle       *string         `json:"subtitle"`
+	OriginalTitle  *string         `json:"originalTitle"`
+	Series         *string         `json:"series"`
+	SeriesPosition *float64        `json:"seriesPosition"`
+	SeriesTotal    *int32          `json:"seriesTotal"`
+	Number         *string         `json:"number"`
+	Volume         *int32          `json:"volume"`
+	Chapter        *float64        `json:"chapter"`
+	Count          *int32          `json:"count"`
+	Summary        *string         `json:"summary"`
+	Publisher      *string         `json:"publisher"`
+	Imprint        *string         `json:"imprint"`
+	Genre          *string         `json:"genre"`
+	Subjects       []string        `json:"subjects" nullable:"true"`
+	LanguageISO    *string         `json:"languageIso"`
+	FormatDetail   *string         `json:"formatDetail"`
+	BookType       *string         `json:"bookType" enum:"comic,manga,novel,novella,anthology,artbook,oneshot,omnibus,graphic_novel,magazine"`
+	Edition        *string         `json:"edition"`
+	ISBNs          *string         `json:"isbns"`
+	BlackAndWhite  *bool           `json:"blackAndWhite"`
+	Manga          *bool           `json:"manga"`
+	Year           *int32          `json:"year"`
+	Month          *int32          `json:"month"`
+	Day            *int32          `json:"day"`
+	ReleaseDate    *time.Time      `json:"releaseDate"`
+	OriginalYear   *int32          `json:"originalYear"`
+	Authors        []Author        `json:"authors" nullable:"true"`
+	Awards         []Award         `json:"awards" nullable:"true"`
+	CustomMetadata json.RawMessage `json:"customMetadata"`
+
+	// Names of the authors by role: a list, and the same joined by commas.
+	Writers      []string `json:"writers" nullable:"false"`
+	Pencillers   []string `json:"pencillers" nullable:"false"`
+	Inkers       []string `json:"inkers" nullable:"false"`
+	Colorists    []string `json:"colorists" nullable:"false"`
+	Letterers    []string `json:"letterers" nullable:"false"`
+	CoverArtists []string `json:"coverArtists" nullable:"false"`
+	Editors      []string `json:"editors" nullable:"false"`
+	Writer       *string  `json:"writer"`
+	Penciller    *string  `json:"penciller"`
+	Inker        *string  `json:"inker"`
+	Colorist     *string  `json:"colorist"`
+	Letterer     *string  `json:"letterer"`
+	CoverArtist  *string  `json:"coverArtist"`
+	Editor       *string  `json:"editor"`
+	Translator   *string  `json:"translator"`
+
+	Locks     Locks     `json:"locks"`
+	CreatedAt time.Time `json:"createdAt"`
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// Author is a person and what they did.
+type Author struct {
+	Name     string  `json:"name"`
+	Role     string  `json:"role" enum:"author,co_author,editor,translator,illustrator,contributor,writer,penciller,inker,colorist,letterer,cover_artist"`
+	SortName *string `json:"sortName"`
+}
+
+// Award is a prize that a book won or was named for.
+type Award struct {
+	Name     string  `json:"name"`
+	Category *string `json:"category"`
+	Year     *int32  `json:"year"`
+	Won      bool    `json:"won"`
+}
+
+// Locks says of each field whether only people may change it.
+type Locks map[string]bool
+
+var lockNames = func() []string {
+	var names []string
+	for _, f := range strings.Fields(`authorsJson awardsJson blackAndWhite bookType chapter colorist count coverArtist cover
+		customMetadata day edition editor formatDetail genre imprint inker isbns languageIso letterer manga month number
+		originalTitle originalYear penciller publisher seriesPosition seriesTotal subjects subtitle summary title titleSort
+		translator volume writer year`) {
+		names = append(names, f+"Lock")
+	}
+	return names
+}()
+
+// Schema names every lock.
+func (Locks) Schema(huma.Registry) *huma.Schema { return LockSchema(lockNames) }
+
+// LockSchema is an object with a boolean for each name.
+func LockSchema(names []string) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{}, Required: names, AdditionalProperties: false}
+	for _, n := range names {
+		s.Properties[n] = &huma.Schema{Type: huma.TypeBoolean}
+	}
+	return s
+}
+
+// LockSet is true for each of names that is locked.
+func LockSet(names, locked []string) map[string]bool {
+	out := make(map[string]bool, len(names))
+	for _, n := range names {
+		out[n] = slices.Contains(locked, n)
+	}
+	return out
+}
+
+type metadataRow struct {
+	Document  []byte    `db:"metadata"`
+	Locks     []string  `db:"locks"`
+	CreatedAt time.Time `db:"created_at"`
+	UpdatedAt time.Time `db:"updated_at"`
+}
+
+func (r *metadataRow) metadata() (*Metadata, error) {
+	if r == nil {
+		return nil, nil
+	}
+	var m Metadata
+	if err := json.Unmarshal(r.Document, &m); err != nil {
+		return nil, err
+	}
+	m.Locks, m.CreatedAt, m.UpdatedAt = LockSet(lockNames, r.Locks), r.CreatedAt, r.UpdatedAt
+	for _, c := range []struct {
+		role string
+		list *[]string
+		text **string
+	}{
+		{"writer", &m.Writers, &m.Writer}, {"penciller", &m.Pencillers, &m.Penciller}, {"inker", &m.Inkers, &m.Inker},
+		{"colorist", &m.Colorists, &m.Colorist}, {"letterer", &m.Letterers, &m.Letterer},
+		{"cover_artist", &m.CoverArtists, &m.CoverArtist}, {"editor", &m.Editors, &m.Editor}, {"translator", new([]string), &m.Translator},
+	} {
+		*c.list = []string{}
+		for _, a := range m.Authors {
+			if a.Role == c.role {
+				*c.list = append(*c.list, a.Name)
+			}
+		}
+		if len(*c.list) > 0 {
+			joined := strings.Join(*c.list, ", ")
+			*c.text = &joined
+		}
+	}
+	return &m, nil
+}

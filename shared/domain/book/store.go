@@ -1,0 +1,91 @@
+package book
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Details is the full record of a book.
+type Details struct {
+	Book
+	Metadata *Metadata `json:"metadata" doc:"null until the book is analysed"`
+	Genres   []Term    `json:"genres" nullable:"false" doc:"Of its series"`
+	Tags     []Term    `json:"tags" nullable:"false" doc:"Of its series"`
+}
+
+// Term is a genre or a tag.
+type Term struct {
+	ID          uuid.UUID `json:"id" db:"id"`
+	Name        string    `json:"name" db:"name"`
+	SeriesCount int64     `json:"seriesCount" db:"series_count" minimum:"0"`
+	CreatedAt   time.Time `json:"createdAt" db:"created_at"`
+}
+
+// QueueTerms adds the genres or tags (table) of a series to the batch; series is SQL for its id.
+func QueueTerms(b *pgx.Batch, dst *[]Term, table, series string, args ...any) {
+	db.All(b, dst, `select t.id, t.name, t.created_at, (select count(*) from series_`+table+` x
+		  where x.tenant_id = app.tenant() and x.`+table+`_id = t.id) as series_count
+		from series_`+table+` l join `+table+` t on t.tenant_id = l.tenant_id and t.id = l.`+table+`_id
+		where l.tenant_id = app.tenant() and l.series_id = `+series+` order by lower(t.name), t.id`, args...)
+}
+
+func get(ctx context.Context, d *db.DB, id uuid.UUID, deleted bool) (*Details, error) {
+	var b pgx.Batch
+	var rows []row
+	var meta *metadataRow
+	out := Details{}
+	ids := "select b.id from book b where b.tenant_id = app.tenant() and b.id = $1 and (b.deleted_at is null or $2)"
+	db.All(&b, &rows, pageSQL(ids, 2), id, deleted, 1, 0)
+	db.One(&b, &meta, "select metadata, locks, created_at, updated_at from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
+	const series = "(select series_id from book where tenant_id = app.tenant() and id = $1)"
+	QueueTerms(&b, &out.Genres, "genre", series, id)
+	QueueTerms(&b, &out.Tags, "tag", series, id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, fault.Missing("Book")
+	}
+	out.Book = rows[0].book()
+	var err error
+	out.Metadata, err = meta.metadata()
+	return &out, err
+}
+
+// Started is the answer to a command that starts a task.
+type Started struct {
+	TaskID  uuid.UUID `json:"taskId"`
+	Message string    `json:"message"`
+}
+
+// place is where a book belongs.
+type place struct {
+	LibraryID uuid.UUID `db:"library_id"`
+	SeriesID  uuid.UUID `db:"series_id"`
+}
+
+// analyze queues a fresh analysis of a book, or finds the one that waits already.
+func analyze(ctx context.Context, d *db.DB, id uuid.UUID) (*Started, error) {
+	at, err := db.Get[place](ctx, d, "select library_id, series_id from book where tenant_id = app.tenant() and id = $1 and deleted_at is null", id)
+	if err != nil {
+		return nil, err
+	}
+	if at == nil {
+		return nil, fault.Missing("Book")
+	}
+	var b pgx.Batch
+	out := Started{Message: "The analysis of the book is queued"}
+	params := map[string]any{"bookIds": []uuid.UUID{id}, "force": true}
+	if err := task.Add(&b, task.Spec{Type: task.AnalyzeBook, Params: params, LibraryID: &at.LibraryID, SeriesID: &at.SeriesID, BookID: &id,
+		DedupeKey: task.AnalyzeBook + ":" + id.String()}, &out.TaskID); err != nil {
+		return nil, err
+	}
+	return &out, d.Run(ctx, &b)
+}

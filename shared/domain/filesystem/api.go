@@ -1,0 +1,45 @@
+package filesystem
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Routes adds browsing, for administrators only.
+func Routes(a *httpapi.API, d *db.DB, list Lister) {
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/filesystem/drives", ID: "listDrives",
+		Summary: "The folders that libraries may be made of", Tag: "Filesystem", Permission: auth.SystemAdmin},
+		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Entry], error) {
+			roots, err := roots(ctx, d)
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.All(ctx, in.Paging, drives(roots)), nil
+		})
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/filesystem/browse", ID: "browseFilesystem",
+		Summary: "What a folder holds; without a path, the folders to begin with", Tag: "Filesystem", Permission: auth.SystemAdmin},
+		func(ctx context.Context, in *struct {
+			Path string `query:"path" maxLength:"2048" doc:"Absolute path at or below one of the drives, or s3://bucket/prefix"`
+		}) (*Listing, error) {
+			roots, err := roots(ctx, d)
+			if err != nil {
+				return nil, err
+			}
+			if in.Path == "" {
+				return &Listing{Entries: drives(roots)}, nil
+			}
+			return browse(ctx, roots, list, in.Path)
+		})
+}
+
+func roots(ctx context.Context, d *db.DB) ([]Root, error) {
+	var b pgx.Batch
+	var out []Root
+	Roots(&b, &out)
+	return out, d.Run(ctx, &b)
+}

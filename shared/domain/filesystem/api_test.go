@@ -1,0 +1,159 @@
+package filesystem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/filesystem"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+const browse = "/api/v1/filesystem/browse?path="
+
+// listing is a Lister over keys, as S3 with a delimiter lists them.
+func listing(keys ...string) filesystem.Lister {
+	return func(_ context.Context, bucket, prefix string) (dirs, files []string, truncated bool, err error) {
+		if bucket == "broken" {
+			return nil, nil, false, errors.New("connection refused to 10.0.0.1")
+		}
+		for _, key := range keys {
+			rest, ok := strings.CutPrefix(key, bucket+":"+prefix)
+			if !ok {
+				continue
+			}
+			if i := strings.Index(rest, "/"); i >= 0 {
+				if d := rest[:i]; !slices.Contains(dirs, d) {
+					dirs = append(dirs, d)
+				}
+			} else {
+				files = append(files, rest)
+			}
+		}
+		return dirs, files, false, nil
+	}
+}
+
+func serve(t *testing.T, list filesystem.Lister) *testkit.Server {
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) { filesystem.Routes(a, d, list) })
+	for _, r := range []struct {
+		tenant               uuid.UUID
+		path, bucket, prefix string
+	}{{s.One, "/srv/books", "books", ""}, {s.One, "/srv/off", "broken", ""}, {s.One, "s3://cloud/one", "cloud", "one/"}, {s.Two, "/srv/two", "two", ""}} {
+		if _, err := s.DB.Owner.Pool().Exec(context.Background(),
+			"insert into library_root (tenant_id, path, bucket, prefix) values ($1, $2, $3, $4)", r.tenant, r.path, r.bucket, r.prefix); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func names(m map[string]any) string {
+	var out []string
+	for _, e := range m["entries"].([]any) {
+		entry := e.(map[string]any)
+		name := entry["name"].(string)
+		if entry["isDirectory"].(bool) {
+			name += "/"
+		}
+		out = append(out, name)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestBrowse(t *testing.T) {
+	t.Parallel()
+	s := serve(t, listing("books:b/1.cbz", "books:A/x", "books:a/夏目漱石/1.epub", "books:Z.cbz", "books:c.cbz", "books:.hidden/x", "books:.DS_Store",
+		"books:empty/", "books:marker/", "books:marker/1.cbz", "cloud:one/x/1.cbz", "cloud:two/secret.cbz"))
+	admin := s.User(t, "one", "admin")
+
+	m := admin.Do("GET", "/api/v1/filesystem/drives?pageSize=2", nil).Want(200).Map()
+	if first := m["data"].([]any)[0].(map[string]any); m["total"] != 3.0 || first["name"] != "books" || first["path"] != "/srv/books" ||
+		first["isDirectory"] != true || first["isReadable"] != true {
+		t.Errorf("drives: %v", m)
+	}
+	m = admin.Do("GET", "/api/v1/filesystem/browse", nil).Want(200).Map()
+	if names(m) != "books/ off/ one/" || m["currentPath"] != "" || m["parentPath"] != nil {
+		t.Errorf("roots: %v", m)
+	}
+	m = admin.Do("GET", browse+"/srv/books/", nil).Want(200).Map()
+	if names(m) != "A/ a/ b/ empty/ marker/ c.cbz Z.cbz" || m["currentPath"] != "/srv/books" || m["parentPath"] != nil || m["truncated"] != false {
+		t.Errorf("root: %v", m)
+	}
+	for path, want := range map[string][3]string{
+		"/srv/books/a":              {"夏目漱石/", "/srv/books/a", "/srv/books"},
+		"/srv/books/a/夏目漱石/":        {"1.epub", "/srv/books/a/夏目漱石", "/srv/books/a"},
+		"/srv/books/marker":         {"1.cbz", "/srv/books/marker", "/srv/books"},
+		"/srv/books/empty":          {"", "/srv/books/empty", "/srv/books"},
+		"s3://books/b":              {"1.cbz", "s3://books/b", "s3://books"},
+		"s3://cloud/one/x":          {"1.cbz", "s3://cloud/one/x", "s3://cloud/one"},
+		"/srv/books/./a//夏目漱石/././": {"1.epub", "/srv/books/a/夏目漱石", "/srv/books/a"},
+	} {
+		m := admin.Do("GET", browse+url.QueryEscape(path), nil).Want(200).Map()
+		if names(m) != want[0] || m["currentPath"] != want[1] || m["parentPath"] != want[2] {
+			t.Errorf("%s: %v", path, m)
+		}
+		for _, e := range m["entries"].([]any) {
+			if p := e.(map[string]any)["path"].(string); p != want[1]+"/"+e.(map[string]any)["name"].(string) {
+				t.Errorf("%s: entry path %s", path, p)
+			}
+		}
+	}
+	if m := admin.Do("GET", browse+"s3://cloud/one", nil).Want(200).Map(); m["parentPath"] != nil {
+		t.Errorf("a root's parent: %v", m)
+	}
+}
+
+func TestBrowseRefuses(t *testing.T) {
+	t.Parallel()
+	s := serve(t, listing("books:a/1.cbz", "cloud:two/secret.cbz", "two:x/1.cbz"))
+	admin := s.User(t, "one", "admin")
+	for path, why := range map[string]string{
+		"/srv/books/..": "..", "/srv/books/%00": "control", "/etc": "below", "/srv/two": "below", "s3://two/x": "below", "s3://cloud/two": "below",
+		"s3://cloud": "below", "/srv/books/nothing": "exist", "/srv/books/a/1.cbz": "file", "books": "absolute", `/srv/books\a`: "backslash",
+		"/srv/books/%ff": "UTF-8", "/" + strings.Repeat("x", 2100): "2048",
+	} {
+		m := admin.Do("GET", browse+path, nil).Want(400).Map()
+		if !strings.Contains(m["message"].(string), why) || m["details"].([]any)[0].(map[string]any)["field"] != "path" {
+			t.Errorf("%s: %v", path, m)
+		}
+	}
+	r := admin.Do("GET", browse+"/srv/off", nil).Want(503)
+	if strings.Contains(string(r.Body), "10.0.0.1") || r.Header.Get("Retry-After") == "" {
+		t.Errorf("%s %v", r.Body, r.Header)
+	}
+}
+
+func TestManyEntries(t *testing.T) {
+	t.Parallel()
+	var keys []string
+	for i := range 1100 {
+		keys = append(keys, fmt.Sprintf("books:%04d/x", i))
+	}
+	s := serve(t, listing(keys...))
+	m := s.User(t, "one", "admin").Do("GET", browse+"/srv/books", nil).Want(200).Map()
+	if len(m["entries"].([]any)) != 1000 || m["truncated"] != true {
+		t.Errorf("%d entries, truncated %v", len(m["entries"].([]any)), m["truncated"])
+	}
+}
+
+func TestOnlyAdministrators(t *testing.T) {
+	t.Parallel()
+	s := serve(t, listing("two:x/1.cbz"))
+	for _, path := range []string{"/api/v1/filesystem/drives", "/api/v1/filesystem/browse", browse + "/srv/books", browse + "..", browse + "/nothing"} {
+		s.Anonymous(t, "one").Do("GET", path, nil).Want(401)
+		s.User(t, "one", "maintainer").Do("GET", path, nil).Want(403)
+	}
+	m := s.User(t, "two", "admin").Do("GET", "/api/v1/filesystem/drives", nil).Want(200).Map()
+	if m["total"] != 1.0 || m["data"].([]any)[0].(map[string]any)["path"] != "/srv/two" {
+		t.Errorf("%v", m)
+	}
+}

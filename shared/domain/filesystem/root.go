@@ -1,0 +1,140 @@
+package filesystem
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Limits of a path: S3 keys have 1,024 bytes at most.
+const (
+	maxPath   = 2048
+	maxPrefix = 1000
+)
+
+const scheme = "s3://"
+
+// Root is a folder given to a tenant: an absolute path (or s3:// address) and what serves it. Prefix is ” or
+// ends in "/" (a missing one is understood).
+type Root struct {
+	Path   string `db:"path"`
+	Bucket string `db:"bucket"`
+	Prefix string `db:"prefix"`
+}
+
+// Roots queues reading the entered tenant's roots, by path.
+func Roots(b *pgx.Batch, dst *[]Root) {
+	db.All(b, dst, "select path, bucket, prefix from library_root where tenant_id = app.tenant() order by path")
+}
+
+// Resolve maps an absolute path at or below one of the roots, or s3://bucket/prefix at or below what one of
+// them stands for, to the bucket and the prefix of its keys ("" or ending in "/"). The longest root wins. A
+// BadRequest names `path` otherwise.
+func Resolve(roots []Root, path string) (bucket, prefix string, err error) {
+	p, err := locate(roots, path)
+	return p.bucket, p.prefix, err
+}
+
+// place is a folder below a root.
+type place struct {
+	path           string // cleaned
+	bucket, prefix string
+	top            bool // it is the root itself
+}
+
+func locate(roots []Root, name string) (place, error) {
+	clean, err := Clean(name)
+	if err != nil {
+		return place{}, fault.Invalid("path", "%s", err)
+	}
+	best, found := place{}, -1
+	for _, r := range roots {
+		base, rest, ok := r.holds(clean)
+		if !ok || len(base) <= found {
+			continue
+		}
+		prefix := folder(r.Prefix)
+		if rest != "" {
+			prefix += rest + "/"
+		}
+		best, found = place{path: clean, bucket: r.Bucket, prefix: prefix, top: rest == ""}, len(base)
+	}
+	if found < 0 {
+		return place{}, fault.Invalid("path", "is not below any folder that this server may read; GET /api/v1/filesystem/drives lists them")
+	}
+	if len(best.prefix) > maxPrefix {
+		return place{}, fault.Invalid("path", "is %d bytes long below its bucket; the limit is %d", len(best.prefix), maxPrefix)
+	}
+	return best, nil
+}
+
+// holds tells whether the cleaned path is the root or below it, which spelling of the root it follows, and what
+// comes after it.
+func (r Root) holds(clean string) (base, rest string, ok bool) {
+	for _, base := range []string{trimmed(r.Path), trimmed(scheme + r.Bucket + "/" + folder(r.Prefix))} {
+		switch {
+		case clean == base:
+			return base, "", true
+		case base == "/" && strings.HasPrefix(clean, "/"):
+			return base, clean[1:], true
+		case strings.HasPrefix(clean, base+"/"):
+			return base, clean[len(base)+1:], true
+		}
+	}
+	return "", "", false
+}
+
+func trimmed(p string) string {
+	if t := strings.TrimRight(p, "/"); t != "" {
+		return t
+	}
+	return "/"
+}
+
+func folder(prefix string) string {
+	if p := strings.Trim(prefix, "/"); p != "" {
+		return p + "/"
+	}
+	return ""
+}
+
+// Clean is the path without empty parts, "." and a closing slash. It refuses whatever could mean another place
+// to another reader: "..", a backslash, control characters, invalid UTF-8, and what is not absolute.
+func Clean(name string) (string, error) {
+	rest, cloud := strings.CutPrefix(name, scheme)
+	switch {
+	case name == "":
+		return "", errors.New("is required")
+	case len(name) > maxPath:
+		return "", fmt.Errorf("is %d bytes long; the limit is %d", len(name), maxPath)
+	case !utf8.ValidString(name):
+		return "", errors.New("is not valid UTF-8")
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return "", errors.New("must not contain control characters")
+	case strings.Contains(name, `\`):
+		return "", errors.New(`must not contain a backslash; separate folders with "/"`)
+	case !cloud && !strings.HasPrefix(name, "/"):
+		return "", errors.New("must be absolute (/srv/books) or s3://bucket/prefix")
+	}
+	for part := range strings.SplitSeq(rest, "/") {
+		if part == ".." {
+			return "", errors.New(`must not contain ".."`)
+		}
+	}
+	if !cloud {
+		return path.Clean(name), nil
+	}
+	rest = strings.TrimPrefix(path.Clean("/"+rest), "/")
+	if rest == "" || strings.HasPrefix(name, scheme+"/") {
+		return "", errors.New("must name a bucket: s3://bucket/prefix")
+	}
+	return scheme + rest, nil
+}

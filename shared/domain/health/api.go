@@ -1,0 +1,29 @@
+package health
+
+import (
+	"context"
+	"runtime/debug"
+
+	"github.com/longbox/longbox/shared/domain/tenant"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Routes adds the inventory (under two names) and the version.
+func Routes(a *httpapi.API, d *db.DB) {
+	inventory := func(ctx context.Context, _ *struct{}) (*Inventory, error) {
+		return count(ctx, d, httpapi.TenantOf(ctx).Name == tenant.Default)
+	}
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/metrics", ID: "getMetrics",
+		Summary: "What this server has: libraries, series, books, pages, users", Tag: "Health", Permission: auth.SystemHealth}, inventory)
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/metrics/inventory", ID: "getInventory",
+		Summary: "The same as /metrics", Tag: "Health", Permission: auth.SystemHealth}, inventory)
+	info := Info{Name: "Longbox", Version: "dev"}
+	if build, ok := debug.ReadBuildInfo(); ok {
+		info.Version = version(build.Main.Version)
+	}
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/info", ID: "getInfo",
+		Summary: "Name and version of the server", Tag: "Health", Permission: httpapi.SignedIn},
+		func(context.Context, *struct{}) (*Info, error) { return &info, nil })
+}

@@ -1,0 +1,80 @@
+package health
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// Inventory is what a tenant has; sizes are in bytes.
+type Inventory struct {
+	LibraryCount  int64     `json:"libraryCount"`
+	SeriesCount   int64     `json:"seriesCount"`
+	BookCount     int64     `json:"bookCount" doc:"Without books whose file is gone"`
+	PageCount     int64     `json:"pageCount"`
+	UserCount     int64     `json:"userCount"`
+	TotalBookSize int64     `json:"totalBookSize" doc:"Bytes of all books"`
+	DatabaseSize  *int64    `json:"databaseSize" doc:"Bytes on disk; null where the database is shared with other tenants"`
+	Libraries     []Library `json:"libraries" nullable:"false"`
+}
+
+// Library is what one library has.
+type Library struct {
+	ID          uuid.UUID `json:"id" db:"id" format:"uuid"`
+	Name        string    `json:"name" db:"name"`
+	SeriesCount int64     `json:"seriesCount" db:"series"`
+	BookCount   int64     `json:"bookCount" db:"books"`
+	TotalSize   int64     `json:"totalSize" db:"bytes"`
+}
+
+type row struct {
+	Library
+	Pages int64 `db:"pages"`
+}
+
+// count reads the counter rows of the tenant's libraries: one round trip, whatever their size. The size of the
+// database is asked for only where it is the tenant's own: it would tell about others.
+func count(ctx context.Context, d *db.DB, ownDatabase bool) (*Inventory, error) {
+	var b pgx.Batch
+	var rows []row
+	out := Inventory{Libraries: []Library{}}
+	db.All(&b, &rows, `select l.id, l.name, coalesce(c.series, 0) as series, coalesce(c.books, 0) as books,
+		  coalesce(c.bytes, 0) as bytes, coalesce(c.pages, 0) as pages
+		from library l left join library_count c on c.tenant_id = l.tenant_id and c.library_id = l.id
+		where l.tenant_id = app.tenant() order by lower(l.name), l.id`)
+	db.Value(&b, &out.UserCount, "select count(*) from account where tenant_id = app.tenant()")
+	if ownDatabase {
+		out.DatabaseSize = new(int64)
+		db.Value(&b, out.DatabaseSize, "select pg_database_size(current_database())")
+	}
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		out.Libraries = append(out.Libraries, r.Library)
+		out.LibraryCount++
+		out.SeriesCount += r.SeriesCount
+		out.BookCount += r.BookCount
+		out.PageCount += r.Pages
+		out.TotalBookSize += r.TotalSize
+	}
+	return &out, nil
+}
+
+// Info names the build that answers.
+type Info struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// version is the module version that the build was stamped with.
+func version(stamp string) string {
+	if stamp == "" || stamp == "(devel)" {
+		return "dev"
+	}
+	return strings.TrimPrefix(stamp, "v")
+}

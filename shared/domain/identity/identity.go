@@ -1,0 +1,193 @@
+// Package identity finds out whose credential a request brought: an access token, an API key, or a user name
+// and password. It only says who; what they may do is checked by the database with every request, so that a
+// disabled user or key stops working at once, on every instance.
+//
+// Tables: reads account and api_key.
+package identity
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// A credential that was looked up once is recognised for a while without asking the database who it is.
+const (
+	remember = 5 * time.Minute
+	maxKnown = 20_000
+)
+
+var errInvalid = fault.New(fault.Unauthorized, "The credential is invalid or has expired; sign in again")
+
+// Identifier recognises credentials.
+type Identifier struct {
+	database *db.DB
+	tokens   *auth.Tokens
+	key      []byte // of the HMAC under which credentials are remembered: never the credential itself
+
+	mu    sync.Mutex
+	known map[[sha256.Size]byte]known
+}
+
+type known struct {
+	account    uuid.UUID
+	generation *int32
+	keyHash    []byte
+	expires    time.Time
+}
+
+// New makes an Identifier.
+func New(d *db.DB, tokens *auth.Tokens) *Identifier {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // crypto/rand.Read never fails (it ends the program instead)
+	return &Identifier{database: d, tokens: tokens, key: key, known: map[[sha256.Size]byte]known{}}
+}
+
+// Known is the caller of a token, or of a key or password seen before: no I/O. It is nil, without an error,
+// for what Resolve has to look up.
+func (i *Identifier) Known(ctx context.Context, c httpapi.Credential) (*auth.Caller, error) {
+	tenant := uuid.UUID(httpapi.TenantOf(ctx).ID)
+	if _, isKey := auth.APIKeyPrefix(secret(c)); !c.Basic && !isKey {
+		account, generation, expires, err := i.tokens.Verify(c.Bearer, tenant)
+		if err != nil {
+			return nil, fault.Wrap(err, fault.Unauthorized, "%s", errInvalid.Message)
+		}
+		return &auth.Caller{Tenant: tenant, AccountID: account, Generation: &generation, Expires: expires}, nil
+	}
+	seen := i.fingerprint(tenant, c)
+	i.mu.Lock()
+	k, ok := i.known[seen]
+	i.mu.Unlock()
+	if !ok || time.Now().After(k.expires) {
+		return nil, nil
+	}
+	return i.caller(tenant, seen, k), nil
+}
+
+// Resolve looks up an API key or checks a password, and remembers it.
+func (i *Identifier) Resolve(ctx context.Context, c httpapi.Credential) (*auth.Caller, error) {
+	tenant := uuid.UUID(httpapi.TenantOf(ctx).ID)
+	var k known
+	var err error
+	if prefix, isKey := auth.APIKeyPrefix(secret(c)); isKey {
+		k, err = i.byKey(ctx, prefix, auth.HashSecret(secret(c)))
+	} else {
+		k, err = i.byPassword(ctx, c.Username, c.Password)
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.expires = time.Now().Add(remember)
+	seen := i.fingerprint(tenant, c)
+	i.mu.Lock()
+	if len(i.known) >= maxKnown {
+		clear(i.known)
+	}
+	i.known[seen] = k
+	i.mu.Unlock()
+	return i.caller(tenant, seen, k), nil
+}
+
+// caller forgets the credential as soon as the database refuses it: a password is bound to the generation of
+// its account, so that a user who was disabled and enabled again would else be locked out until it expires.
+func (i *Identifier) caller(tenant uuid.UUID, seen [sha256.Size]byte, k known) *auth.Caller {
+	return &auth.Caller{Tenant: tenant, AccountID: k.account, Generation: k.generation, KeyHash: k.keyHash,
+		Forget: func() {
+			i.mu.Lock()
+			delete(i.known, seen)
+			i.mu.Unlock()
+		}}
+}
+
+// secret is where an API key may be: the bearer token, the X-API-Key header or the Basic password.
+func secret(c httpapi.Credential) string {
+	if c.Basic {
+		return c.Password
+	}
+	return c.Bearer
+}
+
+type keyRow struct {
+	Account uuid.UUID `db:"account_id"`
+	Hash    []byte    `db:"hash"`
+}
+
+func (i *Identifier) byKey(ctx context.Context, prefix string, hash []byte) (known, error) {
+	row, err := db.Get[keyRow](ctx, i.database, "select account_id, hash from api_key where tenant_id = app.tenant() and prefix = $1", prefix)
+	if err != nil {
+		return known{}, err
+	}
+	want := make([]byte, sha256.Size) // an unknown prefix is compared like a wrong key
+	if row != nil {
+		want = row.Hash
+	}
+	if subtle.ConstantTimeCompare(want, hash) != 1 || row == nil {
+		return known{}, errInvalid
+	}
+	return known{account: row.Account, keyHash: hash}, nil
+}
+
+// Account is what signing in needs to know of a user.
+type Account struct {
+	ID           uuid.UUID `db:"id"`
+	PasswordHash string    `db:"password_hash"`
+	Generation   int32     `db:"generation"`
+	IsActive     bool      `db:"is_active"`
+}
+
+// CheckPassword finds an active account by user name or e-mail and checks the password; an unknown user costs
+// as much time as a wrong password. Unauthorized when anything is wrong.
+func CheckPassword(ctx context.Context, d *db.DB, login, password string) (*Account, error) {
+	if len(login) > 320 || len(password) > 1024 || !utf8.ValidString(login) || strings.ContainsRune(login, 0) {
+		return nil, fault.New(fault.Unauthorized, "Invalid credentials")
+	}
+	row, err := db.Get[Account](ctx, d, `select id, password_hash, generation, is_active from account
+		where tenant_id = app.tenant() and (lower(username) = lower($1) or lower(email) = lower($1))
+		order by lower(username) = lower($1) desc limit 1`, login)
+	if err != nil {
+		return nil, err
+	}
+	hash := auth.NoPassword
+	if row != nil {
+		hash = row.PasswordHash
+	}
+	ok, err := auth.CheckPassword(hash, password)
+	if err != nil {
+		return nil, err
+	}
+	if !ok || row == nil || !row.IsActive {
+		return nil, fault.New(fault.Unauthorized, "Invalid credentials")
+	}
+	return row, nil
+}
+
+func (i *Identifier) byPassword(ctx context.Context, username, password string) (known, error) {
+	a, err := CheckPassword(ctx, i.database, username, password)
+	if err != nil {
+		return known{}, err
+	}
+	return known{account: a.ID, generation: &a.Generation}, nil
+}
+
+func (i *Identifier) fingerprint(tenant uuid.UUID, c httpapi.Credential) [sha256.Size]byte {
+	mac := hmac.New(sha256.New, i.key)
+	mac.Write(tenant[:])
+	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(c.Username)))) // so that no two pairs run together alike
+	mac.Write([]byte(c.Username))
+	mac.Write([]byte(secret(c)))
+	return [sha256.Size]byte(mac.Sum(nil))
+}

@@ -1,0 +1,182 @@
+package library
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/filesystem"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// IDInput names a library.
+type IDInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// CreateInput is a library to add.
+type CreateInput struct {
+	Body struct {
+		Name string `json:"name" minLength:"1" maxLength:"200"`
+		Path string `json:"path" minLength:"1" maxLength:"4096" doc:"An absolute path or s3://bucket/prefix, below one of the roots that /filesystem/drives lists"`
+		Settings
+		ScanImmediately bool `json:"scanImmediately,omitempty" doc:"Start a scan as soon as the library exists"`
+	}
+}
+
+// UpdateInput are the members to change.
+type UpdateInput struct {
+	IDInput
+	Body struct {
+		Name httpapi.Optional[string] `json:"name,omitempty" minLength:"1" maxLength:"200"`
+		Path httpapi.Optional[string] `json:"path,omitempty" minLength:"1" maxLength:"4096"`
+		Settings
+	}
+}
+
+type (
+	publisher = func(ctx context.Context, tenant uuid.UUID, e ...events.Event)
+	checker   = func(ctx context.Context, bucket, prefix string) error
+	starter   = func(b *pgx.Batch, library uuid.UUID, mode string, id *uuid.UUID) error
+)
+
+// Routes adds the operations on libraries. listable says whether a folder can be listed; startScan queues a scan
+// into the batch that creates the library.
+func Routes(a *httpapi.API, d *db.DB, publish publisher, listable checker, startScan starter) {
+	tell := func(ctx context.Context, e events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e) }
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries", ID: "listLibraries",
+		Summary: "Libraries, by name", Tag: "Libraries", Permission: auth.LibrariesRead},
+		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Library], error) {
+			page, total, err := list(ctx, d, in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries/{id}", ID: "getLibrary",
+		Summary: "One library", Tag: "Libraries", Permission: auth.LibrariesRead},
+		func(ctx context.Context, in *IDInput) (*Library, error) { return get(ctx, d, in.ID) })
+	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries", ID: "createLibrary", Status: 201,
+		Summary: "Add a library", Tag: "Libraries", Permission: auth.LibrariesWrite},
+		func(ctx context.Context, in *CreateInput) (*Library, error) {
+			l, err := add(ctx, d, in, listable, startScan)
+			if err != nil {
+				return nil, err
+			}
+			tell(ctx, events.LibraryCreated(l.ID))
+			return l, nil
+		})
+	for _, method := range []string{"PUT", "PATCH"} {
+		httpapi.Register(a, httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}", ID: strings.ToLower(method) + "Library",
+			Summary: "Change what is sent of a library", Tag: "Libraries", Permission: auth.LibrariesWrite},
+			func(ctx context.Context, in *UpdateInput) (*Library, error) {
+				l, err := edit(ctx, d, in, listable)
+				if err != nil {
+					return nil, err
+				}
+				tell(ctx, events.LibraryUpdated(l.ID))
+				return l, nil
+			})
+	}
+	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/libraries/{id}", ID: "deleteLibrary",
+		Summary: "Delete a library with its series, books and progress; its files stay", Tag: "Libraries", Permission: auth.LibrariesDelete},
+		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+			found, err := remove(ctx, d, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			if !found {
+				return nil, fault.Missing("Library")
+			}
+			tell(ctx, events.LibraryDeleted(in.ID))
+			return nil, nil
+		})
+}
+
+func add(ctx context.Context, d *db.DB, in *CreateInput, listable checker, startScan starter) (*Library, error) {
+	l := blank()
+	l.Name = in.Body.Name
+	in.Body.Settings.apply(&l)
+	bad := check(&l)
+	// The tenant's roots are read even then: who may not do this learns nothing about the input.
+	at, err := locate(ctx, d, in.Body.Path, listable, len(bad) == 0)
+	if err == nil {
+		err = fault.InvalidFields(bad)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if l.ID, err = uuid.NewV7(); err != nil {
+		return nil, err
+	}
+	next, err := nextScan(l, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	var scan func(b *pgx.Batch) error
+	if in.Body.ScanImmediately {
+		scan = func(b *pgx.Batch) error { return startScan(b, l.ID, "normal", new(uuid.UUID)) }
+	}
+	return create(ctx, d, &l, at, next, scan)
+}
+
+func edit(ctx context.Context, d *db.DB, in *UpdateInput, listable checker) (*Library, error) {
+	var at *root
+	if in.Body.Path.Set {
+		found, err := locate(ctx, d, in.Body.Path.Or(""), listable, true)
+		if err != nil {
+			return nil, err
+		}
+		at = &found
+	}
+	return change(ctx, d, in.ID, at, func(l *Library) error {
+		old := *l
+		l.Name = in.Body.Name.Or(l.Name)
+		in.Body.Settings.apply(l)
+		bad := checkFixed(old, *l)
+		if len(bad) == 0 {
+			bad = check(l)
+		}
+		return fault.InvalidFields(bad)
+	})
+}
+
+// locate finds the objects of a path and, where asked to, makes sure that they can be listed.
+func locate(ctx context.Context, d *db.DB, path string, listable checker, look bool) (root, error) {
+	all, err := roots(ctx, d)
+	if err != nil {
+		return root{}, err
+	}
+	path = strings.TrimSpace(path)
+	bucket, prefix, err := filesystem.Resolve(all, path)
+	if err != nil {
+		return root{}, err
+	}
+	if path, err = filesystem.Clean(path); err != nil {
+		return root{}, fault.Invalid("path", "%v", err)
+	}
+	if look {
+		if err := listable(ctx, bucket, prefix); err != nil {
+			return root{}, atPath(err)
+		}
+	}
+	return root{path, bucket, prefix}, nil
+}
+
+// atPath makes a failure to find a folder one of the path; what has its own answer (a store that is down) keeps it.
+func atPath(err error) error {
+	if f := new(fault.Error); errors.As(err, &f) {
+		return err
+	}
+	e := fault.Invalid("path", "does not exist or cannot be listed; choose a folder that /filesystem/browse shows")
+	e.Err = err
+	return e
+}

@@ -1,0 +1,330 @@
+package library_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+const path = "/api/v1/libraries"
+
+// fixture is a server with the root /books in tenant one, and what the slice did.
+type fixture struct {
+	*testkit.Server
+	mu     sync.Mutex
+	events []string
+	scans  []string
+}
+
+func serve(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{}
+	f.Server = testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		library.Routes(a, d, func(_ context.Context, tenant uuid.UUID, all ...events.Event) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			for _, e := range all {
+				f.events = append(f.events, e.Kind)
+			}
+		}, func(_ context.Context, bucket, prefix string) error {
+			switch prefix {
+			case "missing/":
+				return errors.New("no such key")
+			case "down/":
+				return fault.New(fault.Unavailable, "the store is down")
+			}
+			return nil
+		}, func(b *pgx.Batch, id uuid.UUID, mode string, task *uuid.UUID) error {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.scans = append(f.scans, mode)
+			db.Value(b, task, `insert into task (tenant_id, id, type, library_id) values (app.tenant(), $1, 'scan_library', $2) returning id`,
+				uuid.New(), id)
+			return nil
+		})
+	})
+	for _, tenant := range []uuid.UUID{f.One, f.Two} {
+		if _, err := f.DB.Owner.Pool().Exec(context.Background(),
+			"insert into library_root (tenant_id, path, bucket, prefix) values ($1, '/books', 'bucket', '')", tenant); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	me := f.User(t, "one", "maintainer")
+	l := me.Do("POST", path, `{"name":" Comics ","path":"/books/comics/"}`).Want(201).Map()
+	want := map[string]any{"name": "Comics", "path": "/books/comics", "description": nil, "isActive": true, "allowedFormats": nil,
+		"excludedPatterns": nil, "defaultReadingDirection": "ltr", "bookStrategy": "filename", "numberStrategy": "file_order",
+		"seriesStrategy": "series_volume", "bookConfig": nil, "numberConfig": nil, "seriesConfig": nil, "titlePreprocessingRules": nil,
+		"autoMatchConditions": nil, "bookCount": 0.0, "seriesCount": 0.0, "lastScannedAt": nil}
+	for k, v := range want {
+		if got, ok := l[k]; !ok || got != v {
+			t.Errorf("%s = %v (present %v), want %v", k, got, ok, v)
+		}
+	}
+	scanning := l["scanningConfig"].(map[string]any)
+	for k, v := range map[string]any{"enabled": false, "cronSchedule": nil, "cronTimezone": nil, "scanMode": "normal", "scanOnStart": false, "purgeDeletedOnScan": false} {
+		if got, ok := scanning[k]; !ok || got != v {
+			t.Errorf("scanningConfig.%s = %v (present %v), want %v", k, got, ok, v)
+		}
+	}
+	if !strings.HasSuffix(l["createdAt"].(string), "Z") {
+		t.Errorf("createdAt %v is not UTC", l["createdAt"])
+	}
+	if got := me.Do("GET", path+"/"+l["id"].(string), nil).Want(200).Map(); got["name"] != "Comics" {
+		t.Errorf("read back: %v", got)
+	}
+	if got := me.Do("GET", path, nil).Want(200).Map(); got["total"] != 1.0 || len(got["data"].([]any)) != 1 {
+		t.Errorf("list: %v", got)
+	}
+	if !slices.Equal(f.events, []string{"library_created"}) || len(f.scans) != 0 {
+		t.Errorf("events %v, scans %v", f.events, f.scans)
+	}
+	var bucket, prefix string
+	if err := f.DB.Owner.Pool().QueryRow(context.Background(), "select bucket, prefix from library").Scan(&bucket, &prefix); err != nil || bucket != "bucket" || prefix != "comics/" {
+		t.Errorf("stored at %q, %q, %v", bucket, prefix, err)
+	}
+}
+
+const everything = `{"name":"All","path":"s3://bucket/manga","description":"d","isActive":true,"allowed_formats":["cbz","EPUB","CBZ"],
+	"excludedPatterns":"*.tmp\nextras/**","default_reading_direction":"rtl","bookStrategy":"metadata_first","numberStrategy":"smart",
+	"seriesStrategy":"series_volume","bookConfig":{"a_b":1},"numberConfig":{},"seriesConfig":{"x":[1]},
+	"titlePreprocessingRules":[{"pattern":"\\(.*\\)","replacement":"","description":"years"}],
+	"autoMatchConditions":{"mode":"any","rules":[{"field":"bookCount","operator":"gt","value":1}]},
+	"scanning_config":{"enabled":true,"cron_schedule":"0 3 * * *","cron_timezone":"Europe/Berlin","default_mode":"deep","scan_on_start":true,"purge_deleted_on_scan":true},
+	"scanImmediately":true}`
+
+func TestEveryFieldAndPartialUpdate(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	me := f.User(t, "one", "maintainer")
+	l := me.Do("POST", path, everything).Want(201).Map()
+	one := path + "/" + l["id"].(string)
+	scanning := l["scanningConfig"].(map[string]any)
+	if scanning["cronSchedule"] != "0 3 * * *" || scanning["scanMode"] != "deep" || scanning["enabled"] != true ||
+		scanning["scanOnStart"] != true || scanning["purgeDeletedOnScan"] != true || scanning["cronTimezone"] != "Europe/Berlin" {
+		t.Errorf("scanningConfig: %v", scanning)
+	}
+	if got := l["allowedFormats"].([]any); len(got) != 2 || got[0] != "CBZ" || got[1] != "EPUB" {
+		t.Errorf("allowedFormats: %v", got)
+	}
+	if l["bookConfig"].(map[string]any)["a_b"] != 1.0 {
+		t.Errorf("free JSON was renamed: %v", l["bookConfig"])
+	}
+	rule := l["titlePreprocessingRules"].([]any)[0].(map[string]any)
+	if rule["enabled"] != true || rule["description"] != "years" {
+		t.Errorf("rule: %v", rule)
+	}
+	if !slices.Equal(f.scans, []string{"normal"}) {
+		t.Errorf("scans: %v", f.scans)
+	}
+	if next := nextScan(t, f, l["id"]); next == nil || !next.After(time.Now()) || next.UTC().Minute() != 0 {
+		t.Errorf("next scan %v", next)
+	}
+
+	got := me.Do("PATCH", one, `{"description":null,"scanningConfig":{"cronSchedule":"*/10 * * * *"},"seriesConfig":{"x": [1]},"seriesStrategy":"series_volume"}`).Want(200).Map()
+	if got["description"] != nil || got["name"] != "All" || got["scanningConfig"].(map[string]any)["scanMode"] != "deep" {
+		t.Errorf("partial update: %v", got)
+	}
+	if next := nextScan(t, f, l["id"]); next == nil || time.Until(*next) > 10*time.Minute {
+		t.Errorf("next scan after a change: %v", next)
+	}
+	got = me.Do("PUT", one, `{"name":"Other","path":"/books/x","allowedFormats":null,"titlePreprocessingRules":[],"bookConfig":null,"isActive":false,"scanningConfig":null,"bookStrategy":null}`).Want(200).Map()
+	if got["name"] != "Other" || got["path"] != "/books/x" || got["allowedFormats"] != nil || got["titlePreprocessingRules"] != nil ||
+		got["bookConfig"] != nil || got["isActive"] != false || got["bookStrategy"] != "filename" || got["numberStrategy"] != "smart" {
+		t.Errorf("cleared: %v", got)
+	}
+	if next := nextScan(t, f, l["id"]); next != nil {
+		t.Errorf("a library without a schedule is due at %v", next)
+	}
+	if !slices.Equal(f.events, []string{"library_created", "library_updated", "library_updated"}) {
+		t.Errorf("events: %v", f.events)
+	}
+}
+
+func nextScan(t *testing.T, f *fixture, id any) (next *time.Time) {
+	t.Helper()
+	if err := f.DB.Owner.Pool().QueryRow(context.Background(), "select next_scan_at from library where id = $1", id).Scan(&next); err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	me := f.User(t, "one", "maintainer")
+	for _, c := range []struct{ members, field string }{
+		{`"name":""`, "name"},
+		{`"name":"   "`, "name"},
+		{`"name":"a\u0000b"`, "name"},
+		{`"name":"` + strings.Repeat("x", 201) + `"`, "name"},
+		{`"path":""`, "path"},
+		{`"path":"/elsewhere"`, "path"},
+		{`"path":"/books/../etc"`, "path"},
+		{`"path":"/books/missing"`, "path"},
+		{`"path":"s3://other/x"`, "path"},
+		{`"seriesStrategy":"flat"`, "seriesStrategy"},
+		{`"seriesStrategy":"nonsense"`, "seriesStrategy"},
+		{`"bookStrategy":"smart"`, "bookStrategy"},
+		{`"numberStrategy":"x"`, "numberStrategy"},
+		{`"allowedFormats":["CBR"]`, "allowedFormats"},
+		{`"allowedFormats":["PDF","CBZ"]`, "allowedFormats"},
+		{`"allowedFormats":"CBZ"`, "allowedFormats"},
+		{`"excludedPatterns":"[a"`, "excludedPatterns"},
+		{`"defaultReadingDirection":"up"`, "defaultReadingDirection"},
+		{`"bookConfig":[1]`, "bookConfig"},
+		{`"numberConfig":"x"`, "numberConfig"},
+		{`"seriesConfig":{"x":"` + strings.Repeat("x", 70000) + `"}`, "seriesConfig"},
+		{`"titlePreprocessingRules":[{"pattern":"("}]`, "titlePreprocessingRules[0].pattern"},
+		{`"titlePreprocessingRules":[{"replacement":"x"}]`, "titlePreprocessingRules[0]"},
+		{`"titlePreprocessingRules":[` + strings.Repeat(`{"pattern":"a"},`, 50) + `{"pattern":"a"}]`, "titlePreprocessingRules"},
+		{`"autoMatchConditions":{"mode":"none"}`, "autoMatchConditions.mode"},
+		{`"autoMatchConditions":{"rules":[{"field":"a","operator":"matches","value":"("}]}`, "autoMatchConditions.rules[0].value"},
+		{`"autoMatchConditions":{"rules":[{"field":"a","operator":"like"}]}`, "autoMatchConditions.rules[0].operator"},
+		{`"scanningConfig":{"enabled":true,"cronSchedule":"61 * * * *"}`, "scanningConfig.cronSchedule"},
+		{`"scanningConfig":{"enabled":true,"cronSchedule":"0 0 31 2 *"}`, "scanningConfig.cronSchedule"},
+		{`"scanning_config":{"enabled":true,"cron_timezone":"Mars/Olympus"}`, "scanningConfig.cronTimezone"},
+		{`"scanning_config":{"default_mode":"slow"}`, "scanningConfig.scanMode"},
+		{`"scanningConfig":{"enabled":"yes"}`, "scanningConfig.enabled"},
+	} {
+		name := c.members[1:strings.Index(c.members, `":`)]
+		body := `{` + c.members
+		if name != "name" {
+			body += `,"name":"n"`
+		}
+		if name != "path" {
+			body += `,"path":"/books"`
+		}
+		m := me.Do("POST", path, body+`}`).Want(400).Map()
+		if got := fieldsOf(m); m["error"] != "BadRequest" || !slices.ContainsFunc(got, func(g string) bool { return strings.HasPrefix(g, c.field) }) {
+			t.Errorf("%.80s: details name %v: %v", c.members, got, m["message"])
+		}
+	}
+	me.Do("POST", path, `{"name":"n"}`).Want(400)
+	me.Do("POST", path, `{"path":"/books"}`).Want(400)
+	me.Do("POST", path, `{"name":"n","path":"/books/down"}`).Want(503)
+	if got := me.Do("GET", path, nil).Want(200).Map(); got["total"] != 0.0 {
+		t.Errorf("a refused library was stored: %v", got)
+	}
+
+	l := me.Do("POST", path, `{"name":"n","path":"/books"}`).Want(201).Map()
+	one := path + "/" + l["id"].(string)
+	for _, c := range []struct{ body, field string }{
+		{`{"seriesStrategy":"flat"}`, "seriesStrategy"},
+		{`{"seriesConfig":{"a":1}}`, "seriesConfig"},
+		{`{"name":null}`, "name"},
+		{`{"path":null}`, "path"},
+		{`{"path":"/books/missing"}`, "path"},
+		{`{"bookStrategy":"custom"}`, "bookStrategy"},
+	} {
+		if m := me.Do("PUT", one, c.body).Want(400).Map(); !slices.Contains(fieldsOf(m), c.field) {
+			t.Errorf("%s: %v", c.body, m)
+		}
+	}
+	me.Do("POST", path, `{"name":"N","path":"/books/b"}`).Want(409)
+	me.Do("POST", path, `{"name":"b","path":"/books/b"}`).Want(201)
+	if m := me.Do("PATCH", one, `{"name":"B"}`).Want(409).Map(); m["error"] != "Conflict" {
+		t.Errorf("taken name: %v", m)
+	}
+}
+
+func fieldsOf(m map[string]any) (out []string) {
+	details, _ := m["details"].([]any)
+	for _, d := range details {
+		out = append(out, d.(map[string]any)["field"].(string))
+	}
+	return out
+}
+
+func TestWhoMay(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	maintainer, admin := f.User(t, "one", "maintainer"), f.User(t, "one", "admin")
+	id := maintainer.Do("POST", path, `{"name":"n","path":"/books"}`).Want(201).Map()["id"].(string)
+	one := path + "/" + id
+	other := f.User(t, "two", "admin")
+	for _, r := range []struct {
+		method, path, body string
+		lacking            *testkit.Client
+	}{
+		{"GET", path, "", f.Key(t, admin, auth.BooksRead)},
+		{"GET", one, "", f.Key(t, admin, auth.BooksRead)},
+		{"POST", path, `{"name":"x","path":"/books"}`, f.User(t, "one", "reader")},
+		{"PUT", one, `{}`, f.User(t, "one", "reader")},
+		{"PATCH", one, `{}`, f.User(t, "one", "reader")},
+		{"DELETE", one, "", maintainer},
+	} {
+		var body any
+		if r.body != "" {
+			body = r.body
+		}
+		r.lacking.Do(r.method, r.path, body).Want(403)
+		f.Anonymous(t, "one").Do(r.method, r.path, body).Want(401)
+		if r.path == one {
+			other.Do(r.method, r.path, body).Want(404)
+		}
+	}
+	f.User(t, "one", "reader").Do("POST", path, `{"name":"x","path":"/elsewhere","seriesStrategy":"flat"}`).Want(403)
+	if got := other.Do("GET", path, nil).Want(200).Map(); got["total"] != 0.0 {
+		t.Errorf("another tenant lists %v", got)
+	}
+	other.Do("POST", path, `{"name":"n","path":"/books"}`).Want(201) // names are the tenant's own
+	admin.Do("DELETE", one, nil).Want(204)
+	admin.Do("DELETE", one, nil).Want(404)
+}
+
+func TestDeleteTakesEverythingAlong(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	keep := admin.Do("POST", path, `{"name":"keep","path":"/books/k","scanImmediately":true}`).Want(201).Map()["id"].(string)
+	gone := admin.Do("POST", path, `{"name":"gone","path":"/books/g","scanImmediately":true}`).Want(201).Map()["id"].(string)
+	for _, id := range []string{keep, gone} {
+		series := uuid.New()
+		for _, sql := range []string{
+			`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) values ($1, $2, $3, 's', 's', 's', 's', 's')`,
+			`insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title)
+			 select $1, gen_random_uuid(), $3, $2, 's/' || n, 10, now(), 'cbz', 'b', 'b', 'b' from generate_series(1, 5) n`,
+		} {
+			if _, err := f.DB.Owner.Pool().Exec(context.Background(), sql, f.One, series, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if l := admin.Do("GET", path+"/"+gone, nil).Want(200).Map(); l["bookCount"] != 5.0 || l["seriesCount"] != 1.0 {
+		t.Errorf("counts: %v", l)
+	}
+	admin.Do("DELETE", path+"/"+gone, nil).Want(204)
+	var books, series, counters, pending, cancelled int
+	if err := f.DB.Owner.Pool().QueryRow(context.Background(), `select (select count(*) from book), (select count(*) from series),
+		(select count(*) from library_count), (select count(*) from task where status = 'pending'),
+		(select count(*) from task where status = 'cancelled' and completed_at is not null)`).Scan(&books, &series, &counters, &pending, &cancelled); err != nil {
+		t.Fatal(err)
+	}
+	if books != 5 || series != 1 || counters != 1 || pending != 1 || cancelled != 1 {
+		t.Errorf("left: %d books, %d series, %d counters, %d pending and %d cancelled tasks", books, series, counters, pending, cancelled)
+	}
+	if !slices.Contains(f.events, "library_deleted") {
+		t.Errorf("events: %v", f.events)
+	}
+}

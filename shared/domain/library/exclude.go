@@ -1,0 +1,73 @@
+package library
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Limits of excludedPatterns: alternatives multiply, so that few of them are allowed in one pattern.
+const (
+	maxPatterns    = 100
+	maxGlob        = 500 // bytes
+	maxGroups      = 3   // {…} in one pattern
+	maxAlternative = 30  // commas in them
+)
+
+// Excluded reads newline-separated globs and returns the test whether a key, relative to the library's root, is
+// left out. Matching ignores case; a pattern without a slash matches at any depth, one with a slash from the
+// root; a pattern that matches a folder leaves out everything below it. The error names the first bad pattern.
+func Excluded(patterns string) (func(key string) bool, error) {
+	var globs []string
+	for _, line := range strings.Split(patterns, "\n") {
+		p := strings.ToLower(strings.TrimSpace(line))
+		if p == "" {
+			continue
+		}
+		if err := checkGlob(p); err != nil {
+			return nil, err
+		}
+		p = strings.TrimSuffix(p, "/")
+		if strings.Contains(p, "/") {
+			p = strings.TrimPrefix(p, "/")
+		} else {
+			p = "**/" + p
+		}
+		globs = append(globs, p)
+	}
+	if len(globs) > maxPatterns {
+		return nil, fmt.Errorf("there are %d patterns; the limit is %d", len(globs), maxPatterns)
+	}
+	return func(key string) bool {
+		key = strings.ToLower(key)
+		for end := 0; len(globs) > 0 && end < len(key); {
+			if next := strings.IndexByte(key[end:], '/'); next >= 0 {
+				end += next
+			} else {
+				end = len(key)
+			}
+			for _, g := range globs {
+				if doublestar.MatchUnvalidated(g, key[:end]) {
+					return true
+				}
+			}
+			end++
+		}
+		return false
+	}, nil
+}
+
+func checkGlob(p string) error {
+	switch {
+	case len(p) > maxGlob:
+		return fmt.Errorf("the pattern %q… has %d bytes; the limit is %d", p[:40], len(p), maxGlob)
+	case strings.Count(p, "{") > maxGroups || strings.Count(p, "{") > 0 && strings.Count(p, ",") > maxAlternative:
+		return fmt.Errorf("the pattern %q has too many alternatives: at most %d groups and %d commas; use several lines", p, maxGroups, maxAlternative)
+	case strings.Trim(p, "*/") == "":
+		return fmt.Errorf("the pattern %q would leave out everything", p)
+	case strings.ContainsRune(p, 0) || !doublestar.ValidatePattern(p):
+		return fmt.Errorf("the pattern %q is not a valid glob: check its brackets and braces", p)
+	}
+	return nil
+}

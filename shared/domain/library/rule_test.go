@@ -1,0 +1,107 @@
+package library_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/longbox/longbox/shared/domain/library"
+)
+
+func TestExcluded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		patterns, key string
+		want          bool
+	}{
+		{"", "a/b.cbz", false},
+		{"\n  \n", "a/b.cbz", false},
+		{"*.tmp", "a/b/c.TMP", true},
+		{"*.tmp", "c.tmp", true},
+		{"*.tmp", "c.tmp.cbz", false},
+		{"  Sample  ", "x/sample/deep/er.cbz", true},
+		{"sample", "x/samples/er.cbz", false},
+		{"_*", "_hidden/a.cbz", true},
+		{"_*", "a/_hidden.cbz", true},
+		{"comics/old", "comics/OLD/a.cbz", true},
+		{"comics/old", "x/comics/old/a.cbz", false},
+		{"/old", "old/a.cbz", true},
+		{"old/", "x/old/a.cbz", true},
+		{"**/old/*.cbz", "x/y/old/a.cbz", true},
+		{"**/old/*.cbz", "x/y/old/z/a.cbz", false},
+		{"comics/**", "comics/a/b.cbz", true},
+		{"a/*/c", "a/b/c/d/e.cbz", true},
+		{"a/*/c", "a/b/x/c/e.cbz", false},
+		{"*.{cbr,pdf}", "a/x.PDF", true},
+		{"[0-9]*", "a/7 samurai.cbz", true},
+		{"zzz\nx?.cbz", "a/x1.cbz", true},
+		{"ÉTÉ", "a/été/b.cbz", true},
+	} {
+		excluded, err := library.Excluded(c.patterns)
+		if err != nil {
+			t.Errorf("%q: %v", c.patterns, err)
+			continue
+		}
+		if got := excluded(c.key); got != c.want {
+			t.Errorf("%q on %q = %v", c.patterns, c.key, got)
+		}
+	}
+}
+
+func TestBadPatterns(t *testing.T) {
+	t.Parallel()
+	for _, p := range []string{"[a", "{a,b", "a\\", "*", "**", "**/*", "/", strings.Repeat("x", 600), strings.Repeat("{a,b}", 20),
+		"{" + strings.Repeat("a,", 40) + "b}", strings.Repeat("x\n", 101)} {
+		if _, err := library.Excluded("fine\n" + p); err == nil {
+			t.Errorf("%.40q was accepted", p)
+		}
+	}
+}
+
+func TestCleanTitle(t *testing.T) {
+	t.Parallel()
+	off := false
+	rules := []library.TitleRule{
+		{Pattern: `\s*\([^)]*\)`, Replacement: ""},
+		{Pattern: `^The (.*)`, Replacement: "$1, The"},
+		{Pattern: `x`, Replacement: "never", Enabled: &off},
+		{Pattern: `(`, Replacement: "never"},
+	}
+	for in, want := range map[string]string{
+		"The Box (2012) (digital)": "Box, The",
+		"  Fox  ":                  "Fox",
+		"(2012)":                   "(2012)",
+		"":                         "",
+	} {
+		if got := library.CleanTitle(rules, in); got != want {
+			t.Errorf("CleanTitle(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// A chain of replacements that each multiply the title must not take the memory of the worker.
+func TestCleanTitleIsBounded(t *testing.T) {
+	t.Parallel()
+	var rules []library.TitleRule
+	for range 50 {
+		rules = append(rules, library.TitleRule{Pattern: ``, Replacement: strings.Repeat("é", 500)})
+	}
+	got := library.CleanTitle(rules, strings.Repeat("ü", 5000))
+	if len(got) > 1024 || !utf8.ValidString(got) {
+		t.Errorf("%d bytes, valid %v", len(got), utf8.ValidString(got))
+	}
+}
+
+func FuzzExcluded(f *testing.F) {
+	f.Add("*.{a,b}\n**/x/[a-z]*", "a/b/c.cbz")
+	f.Add("{a,{b,c}}*{d,e}/**", "a/b")
+	f.Fuzz(func(t *testing.T, patterns, key string) {
+		excluded, err := library.Excluded(patterns)
+		if err != nil || len(key) > 1024 {
+			return
+		}
+		if excluded(key) && !excluded(key+"/below.cbz") && !strings.HasSuffix(key, "/") {
+			t.Errorf("%q leaves out %q but not what is below it", patterns, key)
+		}
+	})
+}

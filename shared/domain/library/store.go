@@ -1,0 +1,182 @@
+package library
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/filesystem"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// row is a library as its table holds it.
+type row struct {
+	Library
+	Scanning
+	NextScan *time.Time `db:"next_scan_at"`
+}
+
+func (r row) library() *Library {
+	r.Library.ScanningConfig = r.Scanning
+	return &r.Library
+}
+
+const columns = `l.id, l.name, l.path, l.description, l.is_active, l.allowed_formats, l.excluded_patterns,
+	l.default_reading_direction, l.series_strategy, l.series_config, l.book_strategy, l.book_config, l.number_strategy,
+	l.number_config, l.title_preprocessing_rules, l.auto_match_conditions, l.scan_enabled, l.scan_cron, l.scan_timezone,
+	l.scan_mode, l.scan_on_start, l.purge_deleted_on_scan, l.next_scan_at, l.last_scanned_at, l.created_at, l.updated_at,
+	coalesce(c.books, 0) as book_count, coalesce(c.series, 0) as series_count`
+
+const from = ` from library l left join library_count c on c.tenant_id = l.tenant_id and c.library_id = l.id
+	where l.tenant_id = app.tenant()`
+
+func queueGet(b *pgx.Batch, dst **row, id uuid.UUID) {
+	db.One(b, dst, "select "+columns+from+" and l.id = $1", id)
+}
+
+func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Library, error) {
+	var b pgx.Batch
+	var r *row
+	queueGet(&b, &r, id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return nil, fault.Missing("Library")
+	}
+	return r.library(), nil
+}
+
+func list(ctx context.Context, d *db.DB, limit, offset int) ([]Library, int64, error) {
+	var b pgx.Batch
+	var rows []row
+	var total int64
+	db.All(&b, &rows, "select "+columns+from+" order by lower(l.name), l.id limit $1 offset $2", limit, offset)
+	db.Value(&b, &total, "select count(*) from library where tenant_id = app.tenant()")
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, 0, err
+	}
+	out := make([]Library, len(rows))
+	for i, r := range rows {
+		out[i] = *r.library()
+	}
+	return out, total, nil
+}
+
+// roots are the folders that the operator gave the tenant.
+func roots(ctx context.Context, d *db.DB) ([]filesystem.Root, error) {
+	var b pgx.Batch
+	var out []filesystem.Root
+	filesystem.Roots(&b, &out)
+	return out, d.Run(ctx, &b)
+}
+
+// values are the columns that a request may set, in the order of the statements below.
+func values(l *Library, at root, next *time.Time) []any {
+	s := l.ScanningConfig
+	return []any{l.ID, l.Name, at.path, at.bucket, at.prefix, l.Description, l.IsActive, l.AllowedFormats,
+		l.ExcludedPatterns, l.DefaultReadingDirection, l.SeriesStrategy, l.SeriesConfig, l.BookStrategy, l.BookConfig,
+		l.NumberStrategy, l.NumberConfig, l.TitlePreprocessingRules, l.AutoMatchConditions, s.Enabled, s.CronSchedule,
+		s.CronTimezone, s.ScanMode, s.ScanOnStart, s.PurgeDeletedOnScan, next}
+}
+
+const insert = `insert into library (tenant_id, id, name, path, bucket, prefix, description, is_active, allowed_formats,
+	excluded_patterns, default_reading_direction, series_strategy, series_config, book_strategy, book_config,
+	number_strategy, number_config, title_preprocessing_rules, auto_match_conditions, scan_enabled, scan_cron,
+	scan_timezone, scan_mode, scan_on_start, purge_deleted_on_scan, next_scan_at)
+	values (app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+	$22, $23, $24, $25)`
+
+const update = `update library set name = $2, path = coalesce($3, path), bucket = coalesce($4, bucket),
+	prefix = coalesce($5, prefix), description = $6, is_active = $7, allowed_formats = $8, excluded_patterns = $9,
+	default_reading_direction = $10, series_strategy = $11, series_config = $12, book_strategy = $13, book_config = $14,
+	number_strategy = $15, number_config = $16, title_preprocessing_rules = $17, auto_match_conditions = $18,
+	scan_enabled = $19, scan_cron = $20, scan_timezone = $21, scan_mode = $22, scan_on_start = $23,
+	purge_deleted_on_scan = $24, next_scan_at = $25, updated_at = now()
+	where tenant_id = app.tenant() and id = $1`
+
+// create stores the library and, where scan is given, queues what it queues in the same transaction.
+func create(ctx context.Context, d *db.DB, l *Library, at root, next *time.Time, scan func(b *pgx.Batch) error) (*Library, error) {
+	var b pgx.Batch
+	var r *row
+	b.Queue(insert, values(l, at, next)...)
+	if scan != nil {
+		if err := scan(&b); err != nil {
+			return nil, err
+		}
+	}
+	queueGet(&b, &r, l.ID)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, named(err, l.Name)
+	}
+	return r.library(), nil
+}
+
+// change reads the library under a lock, lets fn change it, and stores it; at is nil where the path stays.
+func change(ctx context.Context, d *db.DB, id uuid.UUID, at *root, fn func(l *Library) error) (*Library, error) {
+	var out *Library
+	err := d.Tx(ctx, func(tx pgx.Tx) error {
+		var read pgx.Batch
+		var r *row
+		db.One(&read, &r, "select "+columns+from+" and l.id = $1 for update of l", id)
+		if err := tx.SendBatch(ctx, &read).Close(); err != nil {
+			return err
+		}
+		if r == nil {
+			return fault.Missing("Library")
+		}
+		old := *r.library()
+		l := old
+		if err := fn(&l); err != nil {
+			return err
+		}
+		next := r.NextScan
+		if old.IsActive != l.IsActive || !old.ScanningConfig.equal(l.ScanningConfig) {
+			var err error
+			if next, err = nextScan(l, time.Now()); err != nil {
+				return err
+			}
+		}
+		args := values(&l, root{}, next)
+		args[2], args[3], args[4] = nil, nil, nil
+		if at != nil {
+			args[2], args[3], args[4] = at.path, at.bucket, at.prefix
+		}
+		var write pgx.Batch
+		var now *row
+		write.Queue(update, args...)
+		queueGet(&write, &now, id)
+		if err := tx.SendBatch(ctx, &write).Close(); err != nil {
+			return named(err, l.Name)
+		}
+		out = now.library()
+		return nil
+	})
+	return out, err
+}
+
+func (s Scanning) equal(o Scanning) bool {
+	same := func(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
+	return s.Enabled == o.Enabled && same(s.CronSchedule, o.CronSchedule) && same(s.CronTimezone, o.CronTimezone)
+}
+
+// remove cancels the library's unfinished tasks and deletes it with everything in it; false when there is none.
+func remove(ctx context.Context, d *db.DB, id uuid.UUID) (bool, error) {
+	var b pgx.Batch
+	var n int64
+	b.Queue(`update task set status = 'cancelled', completed_at = now(), lease_until = null, locked_by = null
+		where tenant_id = app.tenant() and library_id = $1 and status in ('pending', 'running')`, id)
+	db.Affected(&b, &n, "delete from library where tenant_id = app.tenant() and id = $1", id)
+	return n > 0, d.Run(ctx, &b)
+}
+
+func named(err error, name string) error {
+	if db.Conflict(err, "library_name") {
+		return &fault.Error{Code: fault.Conflict, Message: "There is already a library named " + name,
+			Fields: []fault.Field{{Field: "name", Message: "is taken by another library"}}}
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+package library
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// TitleRule is one replacement in the name of a series' folder before it becomes the title (contract 2.2).
+type TitleRule struct {
+	Pattern     string  `json:"pattern" minLength:"1" maxLength:"1000" doc:"Regular expression, RE2 syntax"`
+	Replacement string  `json:"replacement" required:"false" maxLength:"1000" doc:"$1 is the first group"`
+	Description *string `json:"description" required:"false" maxLength:"1000"`
+	Enabled     *bool   `json:"enabled" required:"false" doc:"true when absent"`
+}
+
+const (
+	maxRules   = 50
+	maxPattern = 1000 // bytes
+	maxTitle   = 1024 // bytes: bounds what a chain of replacements can grow to
+)
+
+func checkTitleRules(rules []TitleRule) []fault.Field {
+	const field = "titlePreprocessingRules"
+	if len(rules) > maxRules {
+		return []fault.Field{{Field: field, Message: fmt.Sprintf("has %d rules; the limit is %d", len(rules), maxRules)}}
+	}
+	var bad []fault.Field
+	for i := range rules {
+		r := &rules[i]
+		if r.Enabled == nil {
+			on := true
+			r.Enabled = &on
+		}
+		at := fmt.Sprintf("%s[%d]", field, i)
+		if r.Pattern == "" || len(r.Pattern) > maxPattern {
+			bad = append(bad, fault.Field{Field: at + ".pattern", Message: fmt.Sprintf("must be 1 to %d bytes", maxPattern)})
+		} else if _, err := regexp.Compile(r.Pattern); err != nil {
+			bad = append(bad, fault.Field{Field: at + ".pattern", Message: err.Error()})
+		}
+		if len(r.Replacement) > maxPattern {
+			bad = append(bad, fault.Field{Field: at + ".replacement", Message: fmt.Sprintf("must be at most %d bytes", maxPattern)})
+		}
+		if strings.ContainsRune(r.Pattern+r.Replacement, 0) || r.Description != nil && strings.ContainsRune(*r.Description, 0) {
+			bad = append(bad, fault.Field{Field: at, Message: "must not contain a NUL character"})
+		}
+	}
+	return bad
+}
+
+// CleanTitle applies the enabled rules in order, every match of each, and trims the result. A name of which
+// nothing would be left stays as it is; a rule that does not compile is passed over.
+func CleanTitle(rules []TitleRule, name string) string {
+	title := cut(name)
+	for _, r := range rules {
+		if r.Enabled != nil && !*r.Enabled {
+			continue
+		}
+		re, err := regexp.Compile(r.Pattern)
+		if err != nil {
+			continue // refused when the library is saved
+		}
+		title = cut(re.ReplaceAllString(title, r.Replacement))
+	}
+	if title = strings.TrimSpace(title); title == "" {
+		return strings.TrimSpace(name)
+	}
+	return title
+}
+
+// cut keeps at most maxTitle bytes, whole characters.
+func cut(s string) string {
+	if len(s) <= maxTitle {
+		return s
+	}
+	s = s[:maxTitle]
+	for !utf8.ValidString(s[max(0, len(s)-utf8.UTFMax):]) && len(s) > maxTitle-utf8.UTFMax {
+		s = s[:len(s)-1]
+	}
+	return s
+}

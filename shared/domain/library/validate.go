@@ -1,0 +1,189 @@
+package library
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/longbox/longbox/shared/format/cronexpr"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// What can be scanned at present; the interface names more.
+var (
+	formats          = []string{"CBZ", "EPUB"}
+	seriesStrategies = []string{"series_volume"}
+	bookStrategies   = []string{"filename", "metadata_first"}
+)
+
+const (
+	maxName   = 200
+	maxConfig = 64 << 10 // bytes of JSON
+)
+
+// check brings the library's values into their stored form and lists everything that is wrong with them.
+func check(l *Library) []fault.Field {
+	var bad []fault.Field
+	add := func(field, format string, args ...any) {
+		bad = append(bad, fault.Field{Field: field, Message: fmt.Sprintf(format, args...)})
+	}
+	l.Name = strings.TrimSpace(l.Name)
+	if n := utf8.RuneCountInString(l.Name); n == 0 || n > maxName || strings.ContainsFunc(l.Name, unicode.IsControl) || !utf8.ValidString(l.Name) {
+		add("name", "must be 1 to %d printable characters", maxName)
+	}
+	if l.Description != nil && strings.ContainsRune(*l.Description, 0) {
+		add("description", "must not contain a NUL character")
+	}
+	if !slices.Contains(seriesStrategies, l.SeriesStrategy) {
+		add("seriesStrategy", "%s is not supported yet; use %s", l.SeriesStrategy, strings.Join(seriesStrategies, " or "))
+	}
+	if !slices.Contains(bookStrategies, l.BookStrategy) {
+		add("bookStrategy", "%s is not supported yet; use %s", l.BookStrategy, strings.Join(bookStrategies, " or "))
+	}
+	for _, f := range l.AllowedFormats {
+		if !slices.Contains(formats, strings.ToUpper(f)) {
+			add("allowedFormats", "%q is not supported yet; use %s", f, strings.Join(formats, " or "))
+		}
+	}
+	l.AllowedFormats = upper(l.AllowedFormats)
+	if l.ExcludedPatterns != nil {
+		if _, err := Excluded(*l.ExcludedPatterns); err != nil {
+			add("excludedPatterns", "%v", err)
+		}
+	}
+	for _, c := range []struct {
+		field string
+		value *json.RawMessage
+	}{{"seriesConfig", &l.SeriesConfig}, {"bookConfig", &l.BookConfig}, {"numberConfig", &l.NumberConfig}} {
+		if msg := checkObject(c.value); msg != "" {
+			add(c.field, "%s", msg)
+		}
+	}
+	bad = append(bad, checkTitleRules(l.TitlePreprocessingRules)...)
+	if len(l.TitlePreprocessingRules) == 0 {
+		l.TitlePreprocessingRules = nil
+	}
+	bad = append(bad, checkConditions(&l.AutoMatchConditions)...)
+	return append(bad, checkSchedule(l.ScanningConfig)...)
+}
+
+func upper(formats []string) []string {
+	var out []string // null when there is none
+	for _, f := range formats {
+		if f = strings.ToUpper(f); !slices.Contains(out, f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// checkObject says what is wrong with a configuration that must be a JSON object; null becomes nil.
+func checkObject(value *json.RawMessage) string {
+	v := bytes.TrimSpace(*value)
+	switch {
+	case len(v) == 0 || bytes.Equal(v, []byte("null")):
+		*value = nil
+		return ""
+	case len(v) > maxConfig:
+		return fmt.Sprintf("is %d bytes of JSON; the limit is %d", len(v), maxConfig)
+	case v[0] != '{':
+		return "must be a JSON object or null"
+	case bytes.Contains(v, []byte(`\u0000`)):
+		return "must not contain a NUL character"
+	}
+	return ""
+}
+
+func checkSchedule(s Scanning) []fault.Field {
+	var bad []fault.Field
+	if _, err := cronexpr.Parse("0 0 * * *", zone(s)); err != nil {
+		bad = append(bad, fault.Field{Field: "scanningConfig.cronTimezone", Message: err.Error()})
+	}
+	if s.CronSchedule != nil {
+		if _, err := cronexpr.Parse(*s.CronSchedule, "UTC"); err != nil {
+			bad = append(bad, fault.Field{Field: "scanningConfig.cronSchedule", Message: err.Error()})
+		}
+	}
+	return bad
+}
+
+// zone is the schedule's time zone, by default the server's.
+func zone(s Scanning) string {
+	if s.CronTimezone == nil {
+		return "UTC"
+	}
+	return *s.CronTimezone
+}
+
+// nextScan is when the library is due for a scan by itself, or nil.
+func nextScan(l Library, now time.Time) (*time.Time, error) {
+	s := l.ScanningConfig
+	if !s.Enabled || !l.IsActive || s.CronSchedule == nil {
+		return nil, nil
+	}
+	schedule, err := cronexpr.Parse(*s.CronSchedule, zone(s))
+	if err != nil {
+		return nil, fault.Invalid("scanningConfig", "%v", err)
+	}
+	next := schedule.Next(now)
+	if next.IsZero() {
+		return nil, fault.Invalid("scanningConfig.cronSchedule", "names no time in the years to come")
+	}
+	return &next, nil
+}
+
+// The operators of automatic matching (contract 2.2, autoMatchConditions).
+var operators = []string{"is_null", "is_not_null", "equals", "not_equals", "gt", "gte", "lt", "lte", "contains", "not_contains",
+	"starts_with", "ends_with", "matches", "in", "not_in"}
+
+func checkConditions(raw *json.RawMessage) []fault.Field {
+	const field = "autoMatchConditions"
+	if msg := checkObject(raw); msg != "" || *raw == nil {
+		if msg == "" {
+			return nil
+		}
+		return []fault.Field{{Field: field, Message: msg}}
+	}
+	var c struct {
+		Mode  *string `json:"mode"`
+		Rules []struct {
+			Field    string          `json:"field"`
+			Operator string          `json:"operator"`
+			Value    json.RawMessage `json:"value"`
+		} `json:"rules"`
+	}
+	if err := json.Unmarshal(*raw, &c); err != nil {
+		return []fault.Field{{Field: field, Message: "must have mode (all or any) and rules, an array of {field, operator, value}"}}
+	}
+	var bad []fault.Field
+	if c.Mode != nil && *c.Mode != "all" && *c.Mode != "any" {
+		bad = append(bad, fault.Field{Field: field + ".mode", Message: "must be all or any"})
+	}
+	if len(c.Rules) > maxRules {
+		return append(bad, fault.Field{Field: field + ".rules", Message: fmt.Sprintf("has %d rules; the limit is %d", len(c.Rules), maxRules)})
+	}
+	for i, r := range c.Rules {
+		at := fmt.Sprintf("%s.rules[%d]", field, i)
+		if r.Field == "" || len(r.Field) > 200 {
+			bad = append(bad, fault.Field{Field: at + ".field", Message: "must name a field, for example metadata.language"})
+		}
+		if !slices.Contains(operators, r.Operator) {
+			bad = append(bad, fault.Field{Field: at + ".operator", Message: "must be one of " + strings.Join(operators, ", ")})
+		}
+		if r.Operator == "matches" {
+			var pattern string
+			if err := json.Unmarshal(r.Value, &pattern); err != nil || len(pattern) > maxPattern {
+				bad = append(bad, fault.Field{Field: at + ".value", Message: fmt.Sprintf("must be a regular expression of at most %d bytes", maxPattern)})
+			} else if _, err := regexp.Compile(pattern); err != nil {
+				bad = append(bad, fault.Field{Field: at + ".value", Message: err.Error()})
+			}
+		}
+	}
+	return bad
+}

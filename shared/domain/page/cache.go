@@ -1,0 +1,95 @@
+package page
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+const (
+	remember   = time.Minute
+	maxEntries = 2000 // indexes and permits each; an index of 200 pages is about 25 KB
+)
+
+// Finder finds books' indexes for callers that may see them.
+type Finder struct {
+	database *db.DB
+
+	mu      sync.Mutex
+	permits map[permit]time.Time
+	indexes map[place]indexed
+}
+
+// permit is a caller that was let in, under the access generation it happened in.
+type permit struct {
+	tenant, account uuid.UUID
+	access          string // the tenant's access generation, from Redis, with this very request
+	credential      int32  // generation of the token or password; -1 for a key
+	key             string
+	permission      string
+}
+
+type place struct {
+	tenant, book uuid.UUID
+	access       string
+}
+
+type indexed struct {
+	index   *Index
+	expires time.Time
+}
+
+// NewFinder makes a Finder with an empty memory.
+func NewFinder(d *db.DB) *Finder {
+	return &Finder{database: d, permits: map[permit]time.Time{}, indexes: map[place]indexed{}}
+}
+
+// Find is the index of a book for the request's caller. It asks Postgres once, or not at all where caller and
+// index are remembered and Redis confirmed, with the rate limit, that no access has changed since.
+func (f *Finder) Find(ctx context.Context, book uuid.UUID) (*Index, error) {
+	caller := auth.CallerOf(ctx)
+	access := httpapi.Generation(ctx)
+	if caller == nil || access == "" {
+		return Load(ctx, f.database, book)
+	}
+	who := permit{tenant: caller.Tenant, account: caller.AccountID, access: access, credential: -1, key: string(caller.KeyHash), permission: caller.Permission}
+	if caller.Generation != nil {
+		who.credential = *caller.Generation
+	}
+	at := place{caller.Tenant, book, access}
+	now := time.Now()
+	f.mu.Lock()
+	known, found := f.permits[who], f.indexes[at]
+	f.mu.Unlock()
+	if now.Before(known) && now.Before(found.expires) {
+		caller.Entered = true
+		return found.index, nil
+	}
+	i, err := Load(ctx, f.database, book)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.permits) >= maxEntries {
+		clear(f.permits)
+	}
+	if len(f.indexes) >= maxEntries {
+		clear(f.indexes)
+	}
+	f.permits[who], f.indexes[at] = now.Add(remember), indexed{i, now.Add(remember)}
+	return i, nil
+}
+
+// Forget drops a book whose file turned out to have changed.
+func (f *Finder) Forget(ctx context.Context, book uuid.UUID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.indexes, place{httpapi.TenantOf(ctx).ID, book, httpapi.Generation(ctx)})
+}

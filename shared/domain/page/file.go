@@ -1,0 +1,170 @@
+package page
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+const retryAfter = 2 * time.Second
+
+// mediaTypes of whole files.
+var mediaTypes = map[string]string{"cbz": "application/vnd.comicbook+zip", "epub": "application/epub+zip", "pdf": "application/pdf",
+	"cbr": "application/vnd.comicbook-rar", "cb7": "application/x-cb7", "cbt": "application/x-cbt"}
+
+// File answers with the book's file: whole, or one range of it (RFC 9110 14), with If-Range and If-None-Match.
+func (s *Server) File(w http.ResponseWriter, r *http.Request, i *Index) error {
+	h := w.Header()
+	name := path.Base(i.Key)
+	h.Set("ETag", i.fileTag())
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("Content-Type", mediaTypes[i.Format])
+	h.Set("Content-Disposition", disposition(name))
+	from, to, err := s.wanted(h, r, i)
+	if err != nil {
+		return err
+	}
+	src := &object{server: s, request: r, index: i, from: from, end: to}
+	defer src.Close()
+	if r.Method == http.MethodGet && !src.notModified() && i.Size > 0 {
+		if err := src.open(); err != nil { // before the header is written, so that a failure has its own status
+			for _, k := range []string{"Content-Disposition", "Content-Type", "ETag"} {
+				h.Del(k)
+			}
+			return s.explain(r, i.BookID, err)
+		}
+	}
+	http.ServeContent(w, r, "", i.Modified, src)
+	if src.err != nil {
+		panic(http.ErrAbortHandler) // a short body must not look whole
+	}
+	return nil
+}
+
+func (i *Index) fileTag() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s|%d|%s|%d", i.BookID, i.Size, i.ETag, i.Modified.UnixNano()))
+	return `"` + hex.EncodeToString(sum[:16]) + `"`
+}
+
+var oneRange = regexp.MustCompile(`^bytes=(\d*)-(\d*)$`)
+
+// wanted is the part [from, to) of the file that the answer will hold. Malformed and multiple ranges are
+// dropped: the whole file is sent; one that lies outside is 416.
+func (s *Server) wanted(h http.Header, r *http.Request, i *Index) (from, to int64, err error) {
+	whole := func() (int64, int64, error) {
+		r.Header.Del("Range")
+		return 0, i.Size, nil
+	}
+	m := oneRange.FindStringSubmatch(r.Header.Get("Range"))
+	if m == nil || m[1]+m[2] == "" || !ifRange(r.Header.Get("If-Range"), i) {
+		return whole()
+	}
+	first, err1 := strconv.ParseInt(m[1], 10, 64)
+	last, err2 := strconv.ParseInt(m[2], 10, 64)
+	switch {
+	case m[1] == "": // the last bytes
+		if err2 != nil {
+			return whole()
+		}
+		first, last = max(0, i.Size-last), i.Size-1
+		if m[2] == "0" || i.Size == 0 {
+			first = i.Size
+		}
+	case err1 != nil || (m[2] != "" && err2 != nil):
+		return whole()
+	case m[2] == "" || last >= i.Size:
+		last = i.Size - 1
+	case last < first:
+		return whole()
+	}
+	if first >= i.Size {
+		h.Set("Content-Range", "bytes */"+strconv.FormatInt(i.Size, 10))
+		return 0, 0, fault.New(fault.RangeInvalid, "The range lies outside the file of %d bytes", i.Size)
+	}
+	return first, last + 1, nil
+}
+
+// ifRange tells whether a range may be served: the client's copy is of this version (strong comparison).
+func ifRange(v string, i *Index) bool {
+	if v == "" || v == i.fileTag() {
+		return true
+	}
+	t, err := http.ParseTime(v)
+	return err == nil && t.Unix() == i.Modified.Unix()
+}
+
+// disposition names the file for saving: an ASCII form for old clients and the real name (RFC 6266, RFC 8187).
+func disposition(name string) string {
+	ascii := strings.Map(func(c rune) rune {
+		if c < 0x20 || c > 0x7e || c == '"' || c == '\\' || c == '%' {
+			return '_'
+		}
+		return c
+	}, name)
+	return `attachment; filename="` + ascii + `"; filename*=UTF-8''` + strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
+}
+
+// object lets http.ServeContent read exactly the part that it is about to send, by one ranged GET.
+type object struct {
+	server    *Server
+	request   *http.Request
+	index     *Index
+	from, end int64
+	at        int64
+	body      io.ReadCloser
+	err       error
+}
+
+func (o *object) notModified() bool {
+	have := o.request.Header.Get("If-None-Match")
+	return have != "" && (have == "*" || strings.Contains(have, o.index.fileTag()))
+}
+
+func (o *object) open() (err error) {
+	o.body, err = o.server.Store.Range(o.request.Context(), o.index.Bucket, o.index.Object(), o.from, o.end-o.from)
+	return err
+}
+
+// Seek only notes where reading begins: ServeContent asks for the size and then for the start of the part.
+func (o *object) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekStart:
+		o.at = offset
+	case io.SeekEnd:
+		o.at = o.index.Size + offset
+	default:
+		return 0, errors.New("seek from the current position is not supported")
+	}
+	return o.at, nil
+}
+
+func (o *object) Read(p []byte) (int, error) {
+	if o.body == nil || o.at != o.from {
+		o.err = errors.New("the part was not opened")
+		return 0, o.err
+	}
+	n, err := o.body.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		o.err = err
+	}
+	return n, err
+}
+
+// Close ends the request to the store.
+func (o *object) Close() error {
+	if o.body == nil {
+		return nil
+	}
+	return o.body.Close()
+}

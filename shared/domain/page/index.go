@@ -1,0 +1,100 @@
+package page
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Index is where the pages of a book lie.
+type Index struct {
+	BookID      uuid.UUID `db:"id"`
+	Key         string    `db:"key"`
+	Bucket      string    `db:"bucket"`
+	Prefix      string    `db:"prefix"`
+	Size        int64     `db:"size"`
+	ETag        string    `db:"etag"`
+	Modified    time.Time `db:"modified_at"`
+	Format      string    `db:"format"`
+	Fingerprint string    `db:"fingerprint"`
+	Analyzed    bool      `db:"analyzed"`
+	Error       *string   `db:"error_message"`
+	Names       []string  `db:"names"`
+	Types       []string  `db:"types"`
+	Offsets     []int64   `db:"offsets"`
+	Lengths     []int64   `db:"lengths"`
+	Packed      []int64   `db:"packed"`
+	Sizes       []int64   `db:"sizes"`
+	Methods     []int16   `db:"methods"`
+	CRCs        []int64   `db:"crcs"`
+}
+
+// Queue adds the query of a book's index to the batch; dst stays nil when the caller has no such book.
+func Queue(b *pgx.Batch, book uuid.UUID, dst **Index) {
+	db.One(b, dst, `select b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.format, b.fingerprint, b.analyzed, b.error_message,
+		coalesce(p.names, '{}') as names, coalesce(p.types, '{}') as types, coalesce(p.offsets, '{}') as offsets,
+		coalesce(p.lengths, '{}') as lengths, coalesce(p.packed, '{}') as packed, coalesce(p.sizes, '{}') as sizes,
+		coalesce(p.methods, '{}') as methods, coalesce(p.crcs, '{}') as crcs
+		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
+		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
+		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, book)
+}
+
+// Load is the index of a book, or NotFound: one round trip.
+func Load(ctx context.Context, d *db.DB, book uuid.UUID) (*Index, error) {
+	var b pgx.Batch
+	var i *Index
+	Queue(&b, book, &i)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if i == nil {
+		return nil, fault.Missing("Book")
+	}
+	return i, nil
+}
+
+// Object is the version of the file that was analysed.
+func (i *Index) Object() blob.Object {
+	return blob.Object{Key: i.Prefix + i.Key, Size: i.Size, ETag: i.ETag, Modified: i.Modified}
+}
+
+// Entry is the place of page n, from 1; NotFound beyond the last, with the reason where the book cannot be read.
+func (i *Index) Entry(n int) (archive.Entry, error) {
+	if n < 1 {
+		return archive.Entry{}, fault.Invalid("pageNumber", "pages are counted from 1")
+	}
+	if n > len(i.Names) {
+		switch {
+		case i.Error != nil:
+			return archive.Entry{}, fault.New(fault.NotFound, "The book cannot be read: %s", *i.Error)
+		case !i.Analyzed:
+			return archive.Entry{}, fault.New(fault.NotFound, "The book has not been analysed yet; try again shortly")
+		}
+		return archive.Entry{}, fault.New(fault.NotFound, "Page %d not found: the book has %d", n, len(i.Names))
+	}
+	n--
+	return archive.Entry{Name: i.Names[n], Offset: i.Offsets[n], Length: i.Lengths[n], CompressedSize: i.Packed[n], Size: i.Sizes[n],
+		Method: uint16(i.Methods[n]), CRC32: uint32(i.CRCs[n])}, nil
+}
+
+// Tag is the ETag of page n in a form: "" is the original.
+func (i *Index) Tag(n int, form string) string {
+	print := i.Fingerprint
+	if len(print) > 32 {
+		print = print[:32]
+	}
+	tag := `"` + print + "-" + strconv.Itoa(n)
+	if form != "" {
+		tag += "-" + form
+	}
+	return tag + `"`
+}

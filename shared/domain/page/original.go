@@ -1,0 +1,185 @@
+package page
+
+import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Immutable is the Cache-Control of content-addressed images: the caller's own browser may keep them for ever.
+const Immutable = "private, max-age=31536000, immutable"
+
+// Server streams original pages.
+type Server struct {
+	Finder *Finder
+	Store  *blob.Store
+}
+
+// Original answers with the bytes of page n as they lie in the book. A deflated page goes out as a gzip stream
+// where the client takes that, so that nobody has to inflate it here.
+func (s *Server) Original(w http.ResponseWriter, r *http.Request, i *Index, n int) error {
+	e, err := i.Entry(n)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	gzip := e.Method == archive.Deflated && acceptsGzip(r)
+	form := ""
+	if gzip {
+		form = "gz"
+	}
+	if e.Method == archive.Deflated {
+		h.Set("Vary", "Accept-Encoding")
+	}
+	tag := i.Tag(n, form)
+	if NotModified(w, r, tag) {
+		return nil
+	}
+	if r.Method == http.MethodHead {
+		describe(h, tag, i.Types[n-1], e, gzip)
+		return nil
+	}
+	body, err := s.Store.Range(r.Context(), i.Bucket, i.Object(), e.Offset, e.Length)
+	if err != nil {
+		return s.explain(r, i.BookID, err)
+	}
+	defer body.Close()
+	content, kind, err := open(e, body, gzip)
+	if err != nil {
+		return s.explain(r, i.BookID, err)
+	}
+	if !mediatype.Servable(kind) {
+		return fault.New(fault.Unprocessable, "Page %d is no image that can be shown", n)
+	}
+	describe(h, tag, kind, e, gzip)
+	return Copy(w, r, content)
+}
+
+func describe(h http.Header, tag, kind string, e archive.Entry, gzip bool) {
+	h.Set("ETag", tag)
+	h.Set("Cache-Control", Immutable)
+	h.Set("Content-Type", kind)
+	length := e.Size
+	if gzip {
+		h.Set("Content-Encoding", "gzip")
+		length = e.GzipSize()
+	}
+	h.Set("Content-Length", strconv.FormatInt(length, 10))
+}
+
+// open is the content of an entry to send, and its media type, told from its first bytes.
+func open(e archive.Entry, body io.Reader, gzip bool) (io.Reader, string, error) {
+	if !gzip {
+		plain, err := e.Open(body)
+		if err != nil {
+			return nil, "", err
+		}
+		buffered := bufio.NewReaderSize(plain, sniff)
+		head, err := buffered.Peek(int(min(sniff, e.Size)))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, "", err
+		}
+		return buffered, mediatype.Detect(head), nil
+	}
+	framed, err := e.Gzip(body)
+	if err != nil {
+		return nil, "", err
+	}
+	buffered := bufio.NewReaderSize(framed, sniff)
+	packed, err := buffered.Peek(int(min(sniff, e.GzipSize())))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, "", err
+	}
+	head := make([]byte, 64)
+	const gzipHeader = 10
+	n, err := io.ReadFull(flate.NewReader(bytes.NewReader(packed[min(gzipHeader, len(packed)):])), head)
+	if n == 0 && err != nil {
+		return nil, "", &archive.Error{Kind: archive.Corrupt, Msg: e.Name + " cannot be inflated", Err: err}
+	}
+	return buffered, mediatype.Detect(head[:n]), nil
+}
+
+const sniff = 4096 // bytes of a page looked at before the answer begins
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
+
+// Copy streams content; when the source fails on the way, the connection is cut, so that no client takes a part
+// for the whole.
+func Copy(w http.ResponseWriter, r *http.Request, content io.Reader) error {
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	if _, err := io.CopyBuffer(onlyWriter{w}, content, *buf); err != nil {
+		if r.Context().Err() == nil {
+			httpapi.Note(r.Context(), slog.String("stream", err.Error()))
+		}
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// onlyWriter hides ReadFrom, whose own small buffer would be used instead of the pooled one.
+type onlyWriter struct{ io.Writer }
+
+// explain says what a failed read means for the reader.
+func (s *Server) explain(r *http.Request, book uuid.UUID, err error) error {
+	var a *archive.Error
+	switch {
+	case errors.Is(err, blob.ErrNotFound):
+		s.Finder.Forget(r.Context(), book)
+		return fault.Wrap(err, fault.NotFound, "The file of this book is gone; scan the library")
+	case errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
+		s.Finder.Forget(r.Context(), book)
+		return fault.Wrap(err, fault.Conflict, "The file of this book has changed; scan the library")
+	case errors.As(err, &a):
+		return fault.Wrap(err, fault.Unprocessable, "The page cannot be read: %s", a.Msg)
+	case httpapi.Gone(r.Context(), err):
+		return err
+	}
+	e := fault.Wrap(err, fault.Unavailable, "The library's storage is not reachable at the moment; try again shortly")
+	e.RetryAfter = retryAfter
+	return e
+}
+
+// NotModified answers 304 when the client has this version already.
+func NotModified(w http.ResponseWriter, r *http.Request, tag string) bool {
+	have := r.Header.Get("If-None-Match")
+	if have == "" {
+		return false
+	}
+	for _, t := range strings.Split(have, ",") {
+		t = strings.TrimSpace(t)
+		if t == "*" || strings.Trim(strings.TrimPrefix(t, "W/"), `"`) == strings.Trim(tag, `"`) {
+			w.Header().Set("ETag", tag)
+			w.Header().Set("Cache-Control", Immutable)
+			w.WriteHeader(http.StatusNotModified)
+			return true
+		}
+	}
+	return false
+}
+
+func acceptsGzip(r *http.Request) bool {
+	for _, part := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
+		name, q, _ := strings.Cut(strings.TrimSpace(part), ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			q = strings.ReplaceAll(q, " ", "")
+			return q != "q=0" && q != "q=0.0" && q != "q=0.00" && q != "q=0.000"
+		}
+	}
+	return false
+}

@@ -1,0 +1,63 @@
+package preference
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Limits of one user's store.
+const (
+	maxKey   = 255
+	maxValue = 64 << 10 // bytes of JSON
+	maxKeys  = 1000
+)
+
+var keyShape = regexp.MustCompile(`^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$`)
+
+// Preference is one value of the current user.
+type Preference struct {
+	Key       string          `json:"key" db:"key"`
+	Value     json.RawMessage `json:"value" db:"value"`
+	ValueType string          `json:"valueType" db:"-" enum:"string,integer,float,boolean,json"`
+	UpdatedAt time.Time       `json:"updatedAt" db:"updated_at"`
+}
+
+func checkKey(key string) error {
+	if len(key) > maxKey || !keyShape.MatchString(key) {
+		return fault.Invalid("key", "must be letters, digits and _ in parts joined by dots, %d characters at most", maxKey)
+	}
+	return nil
+}
+
+func checkValue(field string, value json.RawMessage) error {
+	if len(value) == 0 {
+		return fault.Invalid(field, "is required; send null to store null")
+	}
+	if len(value) > maxValue {
+		return fault.Invalid(field, "is %d bytes of JSON; the limit is %d", len(value), maxValue)
+	}
+	return nil
+}
+
+// typeOf names the kind of a JSON value as the interface calls it.
+func typeOf(value json.RawMessage) string {
+	v := bytes.TrimSpace(value)
+	switch {
+	case len(v) == 0:
+		return "json"
+	case v[0] == '"':
+		return "string"
+	case v[0] == 't', v[0] == 'f':
+		return "boolean"
+	case v[0] == '-', v[0] >= '0' && v[0] <= '9':
+		if bytes.ContainsAny(v, ".eE") {
+			return "float"
+		}
+		return "integer"
+	}
+	return "json"
+}

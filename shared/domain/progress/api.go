@@ -1,0 +1,47 @@
+package progress
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// BookInput names a book.
+type BookInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// Routes adds the operations on the caller's progress; that in a whole series belongs to series, and the list of
+// books being read to book.
+func Routes(a *httpapi.API, d *db.DB) {
+	op := func(method, path, id, summary string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Reading progress", Permission: auth.BooksRead}
+	}
+	httpapi.Register(a, op("GET", "/books/{id}/progress", "getProgress", "The caller's progress in a book; 204 when there is none"),
+		func(ctx context.Context, in *BookInput) (*Record, error) { return get(ctx, d, in.ID) })
+	httpapi.Register(a, op("PUT", "/books/{id}/progress", "setProgress", "Store the caller's progress in a book"),
+		func(ctx context.Context, in *struct {
+			BookInput
+			Body Update
+		}) (*Record, error) {
+			return set(ctx, d, in.ID, in.Body)
+		})
+	httpapi.Register(a, op("DELETE", "/books/{id}/progress", "clearProgress", "Clear the caller's progress in a book"),
+		func(ctx context.Context, in *BookInput) (*httpapi.None, error) { return nil, clear(ctx, d, in.ID) })
+	httpapi.Register(a, op("POST", "/books/{id}/read", "readBook", "Mark a book as read"),
+		func(ctx context.Context, in *BookInput) (*Record, error) { return read(ctx, d, in.ID) })
+	httpapi.Register(a, op("POST", "/books/{id}/unread", "unreadBook", "Mark a book as unread: clears the progress"),
+		func(ctx context.Context, in *BookInput) (*httpapi.None, error) { return nil, clear(ctx, d, in.ID) })
+	httpapi.Register(a, op("GET", "/progress", "listProgress", "The caller's progress in every book, the latest first"),
+		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Record], error) {
+			page, total, err := list(ctx, d, in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+}

@@ -1,0 +1,15 @@
+package progress_test
+
+import (
+	"context"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// callerContext is a context in the client's name, as a request has it.
+func callerContext(s *testkit.Server, c *testkit.Client) context.Context {
+	generation := int32(1)
+	return db.In(context.Background(), &auth.Caller{Tenant: c.Tenant, AccountID: c.ID, Generation: &generation, Permission: auth.BooksRead})
+}

@@ -1,0 +1,73 @@
+package rendition
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/longbox/longbox/shared/domain/page"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Routes adds the images and files (contract 4.3, 4.5 to 4.7). They take the session cookie, since browsers
+// fetch them by themselves.
+func Routes(a *httpapi.API, m *Maker, s *page.Server) {
+	a.Handle(httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/pages/{pageNumber}", ID: "getPage", Tag: "Pages",
+		Summary:    "A page image: the original, or with width, height or format a smaller one",
+		Permission: auth.PagesRead, Cookie: true, Media: "image/*", Query: []string{"width", "height", "format"}},
+		func(w http.ResponseWriter, r *http.Request) error {
+			id, err := pathID("id", chi.URLParam(r, "id"))
+			if err != nil {
+				return err
+			}
+			n, err := strconv.Atoi(chi.URLParam(r, "pageNumber"))
+			if err != nil {
+				return fault.Invalid("pageNumber", "must be a number from 1")
+			}
+			spec, resized, err := wanted(r.URL.Query())
+			if err != nil {
+				return err
+			}
+			i, err := s.Finder.Find(r.Context(), id)
+			if err != nil {
+				return err
+			}
+			if resized {
+				return m.Page(w, r, i, n, spec)
+			}
+			return s.Original(w, r, i, n)
+		})
+	a.Handle(httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/file", ID: "getBookFile", Tag: "Books",
+		Summary: "The book's file, or a range of it", Permission: auth.BooksRead, Cookie: true, Media: "application/octet-stream"},
+		func(w http.ResponseWriter, r *http.Request) error {
+			id, err := pathID("id", chi.URLParam(r, "id"))
+			if err != nil {
+				return err
+			}
+			i, err := s.Finder.Find(r.Context(), id)
+			if err != nil {
+				return err
+			}
+			return s.File(w, r, i)
+		})
+	for _, c := range []struct{ path, id, what, permission, exists, query string }{
+		{"/api/v1/books/{id}/thumbnail", "getBookThumbnail", "Book", auth.BooksRead,
+			"select true from book where tenant_id = app.tenant() and id = $1 and deleted_at is null", bookCover},
+		{"/api/v1/series/{id}/thumbnail", "getSeriesThumbnail", "Series", auth.SeriesRead,
+			"select true from series where tenant_id = app.tenant() and id = $1", seriesCover},
+		{"/api/v1/libraries/{id}/thumbnail", "getLibraryThumbnail", "Library", auth.LibrariesRead,
+			"select true from library where tenant_id = app.tenant() and id = $1", libraryCover},
+	} {
+		a.Handle(httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.what, Summary: "Cover image", Permission: c.permission, Cookie: true, Media: "image/*"},
+			func(w http.ResponseWriter, r *http.Request) error {
+				id, err := pathID("id", chi.URLParam(r, "id"))
+				if err != nil {
+					return err
+				}
+				return m.cover(w, r, c.what, c.exists, c.query, id)
+			})
+	}
+}

@@ -1,0 +1,121 @@
+package rendition
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/page"
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// coverRow is where the cover of a book lies, and how covers are made.
+type coverRow struct {
+	Cover
+	Key         string    `db:"key"`
+	Bucket      string    `db:"bucket"`
+	Prefix      string    `db:"prefix"`
+	Size        int64     `db:"size"`
+	ETag        string    `db:"etag"`
+	Modified    time.Time `db:"modified_at"`
+	Fingerprint string    `db:"fingerprint"`
+	Offset      *int64    `db:"cover_offset"`
+	Length      *int64    `db:"cover_length"`
+	Packed      *int64    `db:"cover_packed"`
+	Plain       *int64    `db:"cover_plain"`
+	Method      *int16    `db:"cover_method"`
+	CRC         *int64    `db:"cover_crc"`
+}
+
+// coverSettings are columns for any query of a tenant: the size and quality of covers.
+const coverSettings = `coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.max_dimension'), 400) as cover_size,
+	coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.jpeg_quality'), 85) as cover_quality`
+
+const coverColumns = `b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
+	coalesce(p.cover_offset, p.offsets[1]) as cover_offset, coalesce(p.cover_length, p.lengths[1]) as cover_length,
+	coalesce(p.cover_packed, p.packed[1]) as cover_packed, coalesce(p.cover_size, p.sizes[1]) as cover_plain,
+	coalesce(p.cover_method, p.methods[1]) as cover_method, coalesce(p.cover_crc, p.crcs[1]) as cover_crc, ` + coverSettings
+
+// The covers of a series and of a library are those of their first books.
+const (
+	bookCover = `select ` + coverColumns + ` from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
+		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
+		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`
+	seriesCover = `select ` + coverColumns + ` from (
+		  select * from book where tenant_id = app.tenant() and series_id = $1 and deleted_at is null order by number, title_sort, id limit 1) b
+		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
+		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id`
+	libraryCover = `select ` + coverColumns + ` from (
+		  select k.* from (select id from series where tenant_id = app.tenant() and library_id = $1 and book_count > 0 order by title_sort, id limit 1) s
+		  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = s.id and k.deleted_at is null
+		    order by k.number, k.title_sort, k.id limit 1) k) b
+		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
+		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id`
+)
+
+// cover answers with the cover that the query finds; exists says whether the thing itself is there, what names it.
+func (m *Maker) cover(w http.ResponseWriter, r *http.Request, what, exists, query string, id uuid.UUID) error {
+	ctx := r.Context()
+	var b pgx.Batch
+	var row *coverRow
+	var found bool
+	db.Value(&b, &found, exists, id)
+	db.One(&b, &row, query, id)
+	if err := m.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	if !found {
+		return fault.Missing(what)
+	}
+	if row == nil || row.Offset == nil || row.Fingerprint == "" {
+		return placeholder(w, r)
+	}
+	t := httpapi.TenantOf(ctx)
+	key := CoverKey(t.ID, t.Secret, row.Fingerprint, row.Cover)
+	tag := `"` + key[len(key)-32:] + `"`
+	if page.NotModified(w, r, tag) {
+		return nil
+	}
+	img, err := m.stored(ctx, key)
+	if err != nil {
+		return err
+	}
+	if img == nil {
+		e := archive.Entry{Name: "cover", Offset: *row.Offset, Length: *row.Length, CompressedSize: *row.Packed, Size: *row.Plain,
+			Method: uint16(*row.Method), CRC32: uint32(*row.CRC)}
+		o := blob.Object{Key: row.Prefix + row.Key, Size: row.Size, ETag: row.ETag, Modified: row.Modified}
+		img, err = m.render(ctx, key, row.spec(), func(ctx context.Context) ([]byte, error) {
+			return m.source(ctx, row.Bucket, o, e)
+		}, func(context.Context) bool { return true })
+		if fault.Is(err, fault.Unprocessable) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
+			return placeholder(w, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	// The address of a cover stays while the cover may change: it is checked again, at no cost in requests.
+	return send(w, r, img, tag, "private, max-age=3600")
+}
+
+const placeholderSVG = `<svg xmlns="http://www.w3.org/2000/svg" width="300" height="450" viewBox="0 0 300 450"><rect width="300" height="450" fill="#e5e7eb"/><path d="M110 170h35v110h-35zM155 170h35v110h-35z" fill="#9ca3af"/></svg>`
+
+// placeholder stands for a cover that does not exist (yet).
+func placeholder(w http.ResponseWriter, r *http.Request) error {
+	h := w.Header()
+	h.Set("Content-Type", "image/svg+xml")
+	h.Set("Cache-Control", "private, max-age=60")
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	_, err := w.Write([]byte(placeholderSVG))
+	return err
+}

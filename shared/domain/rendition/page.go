@@ -1,0 +1,110 @@
+package rendition
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/page"
+	"github.com/longbox/longbox/shared/format/imaging"
+	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// maxBox bounds width and height of a request, in pixels.
+const maxBox = 20_000
+
+// wanted reads width, height and format of a page request (contract 4.7). ok is false when the original is
+// wanted. Other parameters are ignored: clients add some to get around their caches.
+func wanted(q url.Values) (spec imaging.Spec, ok bool, err error) {
+	var bad []fault.Field
+	side := func(name string) int {
+		v := q.Get(name)
+		if v == "" {
+			return 0
+		}
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 || n > maxBox {
+			bad = append(bad, fault.Field{Field: name, Message: "must be a number of pixels from 1 to 20000"})
+			return 0
+		}
+		return n
+	}
+	w, h, format := side("width"), side("height"), q.Get("format")
+	switch format {
+	case "", imaging.JPEG, imaging.PNG, imaging.WebP:
+	case "jpg":
+		format = imaging.JPEG
+	default:
+		bad = append(bad, fault.Field{Field: "format", Message: "must be jpeg, png or webp"})
+	}
+	if err := fault.InvalidFields(bad); err != nil {
+		return spec, false, err
+	}
+	if w == 0 && h == 0 && format == "" {
+		return spec, false, nil
+	}
+	if format == "" {
+		format = imaging.JPEG
+	}
+	return imaging.Spec{Width: imaging.Ladder(w), Height: imaging.Ladder(h), Format: format}, true, nil
+}
+
+// Page answers with page n fitted into a box.
+func (m *Maker) Page(w http.ResponseWriter, r *http.Request, i *page.Index, n int, spec imaging.Spec) error {
+	ctx := r.Context()
+	e, err := i.Entry(n)
+	if err != nil {
+		return err
+	}
+	t := httpapi.TenantOf(ctx)
+	key := pageKey(t.ID, t.Secret, i.Fingerprint, n, spec)
+	tag := `"` + key[len(key)-32:] + `"`
+	if page.NotModified(w, r, tag) {
+		return nil
+	}
+	img, err := m.stored(ctx, key)
+	if err != nil {
+		return err
+	}
+	if img == nil {
+		httpapi.Note(ctx, slog.Bool("rendered", true))
+		img, err = m.render(ctx, key, spec, func(ctx context.Context) ([]byte, error) {
+			return m.source(ctx, i.Bucket, i.Object(), e)
+		}, func(ctx context.Context) bool { return m.secondMiss(ctx, t.ID, key) })
+		if err != nil {
+			return err
+		}
+	}
+	return send(w, r, img, tag, page.Immutable)
+}
+
+func send(w http.ResponseWriter, r *http.Request, img *image, tag, cache string) error {
+	kind := img.kind
+	if kind == "" {
+		kind = mediatype.Detect(img.data)
+	}
+	h := w.Header()
+	h.Set("ETag", tag)
+	h.Set("Cache-Control", cache)
+	h.Set("Content-Type", kind)
+	h.Set("Content-Length", strconv.Itoa(len(img.data)))
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	return page.Copy(w, r, bytes.NewReader(img.data))
+}
+
+func pathID(name, value string) (uuid.UUID, error) {
+	id, err := uuid.Parse(value)
+	if err != nil {
+		return uuid.Nil, fault.Invalid(name, "must be a UUID")
+	}
+	return id, nil
+}

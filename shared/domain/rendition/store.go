@@ -1,0 +1,159 @@
+package rendition
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/imaging"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// admission is how long a first miss of a page is remembered.
+const admission = 24 * time.Hour
+
+// Maker makes and keeps renditions.
+type Maker struct {
+	Database *db.DB
+	Library  *blob.Store
+	Media    *blob.Store
+	Bucket   string
+	Renderer *imaging.Renderer
+	Redis    redis.UniversalClient // counts misses of pages
+
+	flights singleflight.Group
+}
+
+// image is a picture ready to be sent.
+type image struct {
+	data []byte
+	kind string
+}
+
+// StoreCover renders and stores a cover while a book is analysed. A picture that cannot be rendered is no
+// failure: the warning says why.
+func (m *Maker) StoreCover(ctx context.Context, tenant uuid.UUID, secret []byte, fingerprint string, c Cover, source []byte) (warning string, err error) {
+	res, err := m.Renderer.Render(ctx, source, c.spec())
+	var bad *imaging.Undecodable
+	var large *imaging.TooLarge
+	if errors.As(err, &bad) || errors.As(err, &large) {
+		return "no cover: " + err.Error(), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return "", m.Media.Put(ctx, m.Bucket, CoverKey(tenant, secret, fingerprint, c), res.MediaType, res.Bytes)
+}
+
+// stored is the object's content, or nil when there is none.
+func (m *Maker) stored(ctx context.Context, key string) (*image, error) {
+	body, o, err := m.Media.Get(ctx, m.Bucket, key)
+	if errors.Is(err, blob.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer body.Close()
+	data := make([]byte, o.Size)
+	if _, err := io.ReadFull(body, data); err != nil {
+		return nil, unavailable(err)
+	}
+	return &image{data: data}, nil
+}
+
+// source reads the bytes of an archive entry: one ranged GET.
+func (m *Maker) source(ctx context.Context, bucket string, o blob.Object, e archive.Entry) ([]byte, error) {
+	raw, err := m.Library.ReadRange(ctx, bucket, o, e.Offset, e.Length)
+	switch {
+	case errors.Is(err, blob.ErrNotFound):
+		return nil, fault.Wrap(err, fault.NotFound, "The file of this book is gone; scan the library")
+	case errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
+		return nil, fault.Wrap(err, fault.Conflict, "The file of this book has changed; scan the library")
+	case err != nil:
+		return nil, unavailable(err)
+	}
+	r, err := e.Open(bytes.NewReader(raw))
+	if err == nil {
+		raw, err = io.ReadAll(r)
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unprocessable, "The page cannot be read: %v", err)
+	}
+	return raw, nil
+}
+
+// render makes the picture; concurrent requests for the same one share the work.
+func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load func(ctx context.Context) ([]byte, error), keep func(ctx context.Context) bool) (*image, error) {
+	done := m.flights.DoChan(key, func() (any, error) {
+		// The work outlives a client that goes away: others wait for it.
+		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		data, err := load(shared)
+		if err != nil {
+			return nil, err
+		}
+		res, err := m.Renderer.Render(shared, data, spec)
+		if err != nil {
+			return nil, explain(err)
+		}
+		if keep(shared) {
+			if err := m.Media.Put(shared, m.Bucket, key, res.MediaType, res.Bytes); err != nil {
+				slog.Warn("rendition not stored", "error", err) // it is answered all the same, and made again
+			}
+		}
+		return &image{data: res.Bytes, kind: res.MediaType}, nil
+	})
+	select {
+	case r := <-done:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(*image), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// secondMiss counts misses of a page and tells whether it is worth storing. Without Redis nothing is stored.
+func (m *Maker) secondMiss(ctx context.Context, tenant uuid.UUID, key string) bool {
+	name := fmt.Sprintf("lb:{%s}:miss:%s", tenant, key[len(key)-32:])
+	first, err := m.Redis.SetNX(ctx, name, 1, admission).Result()
+	if err != nil {
+		slog.Warn("cannot count the misses of a page; it is not stored", "error", err)
+		return false
+	}
+	return !first
+}
+
+func explain(err error) error {
+	var bad *imaging.Undecodable
+	var large *imaging.TooLarge
+	var busy *imaging.Busy
+	switch {
+	case errors.As(err, &bad), errors.As(err, &large):
+		return fault.Wrap(err, fault.Unprocessable, "The page cannot be rendered: %v; ask for the original without width, height and format", err)
+	case errors.As(err, &busy):
+		e := fault.Wrap(err, fault.Unavailable, "Too many pages are being rendered; try again shortly")
+		e.RetryAfter = time.Second
+		return e
+	}
+	return err
+}
+
+func unavailable(err error) error {
+	e := fault.Wrap(err, fault.Unavailable, "The storage is not reachable at the moment; try again shortly")
+	e.RetryAfter = 2 * time.Second
+	return e
+}

@@ -1,0 +1,162 @@
+package scan
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// CoverFunc renders and stores the cover of a book from the bytes of its cover image, so that it is there when
+// the first list is shown. A cover that cannot be rendered is a warning of the book: its text says why.
+type CoverFunc func(ctx context.Context, tenant uuid.UUID, secret []byte, fingerprint string, size, quality int, image []byte) (warning string, err error)
+
+type analyzeParams struct {
+	BookIDs []uuid.UUID `json:"bookIds"`
+	// Force analyses books again that were analysed before.
+	Force bool `json:"force,omitempty"`
+}
+
+// bookRow is a book to analyse.
+type bookRow struct {
+	ID             uuid.UUID `db:"id"`
+	SeriesID       uuid.UUID `db:"series_id"`
+	LibraryID      uuid.UUID `db:"library_id"`
+	Key            string    `db:"key"`
+	Size           int64     `db:"size"`
+	ETag           string    `db:"etag"`
+	Modified       time.Time `db:"modified_at"`
+	Revision       int       `db:"revision"`
+	Format         string    `db:"format"`
+	Number         *float64  `db:"number"`
+	Volume         *int      `db:"volume"`
+	Chapter        *float64  `db:"chapter"`
+	Fingerprint    string    `db:"fingerprint"`
+	Bucket         string    `db:"bucket"`
+	Prefix         string    `db:"prefix"`
+	BookStrategy   string    `db:"book_strategy"`
+	NumberStrategy string    `db:"number_strategy"`
+	Secret         []byte    `db:"secret"`
+	Tenant         uuid.UUID `db:"tenant_id"`
+	CoverSize      int       `db:"cover_size"`
+	CoverQuality   int       `db:"cover_quality"`
+}
+
+// analyzed is a book and what was found in it, or the problem with it.
+type analyzed struct {
+	bookRow
+	*analysis.Result
+	problem *analysis.Problem
+}
+
+// AnalyzeBooks is the handler of analyze_books and analyze_book tasks.
+func (s *Scanner) AnalyzeBooks(ctx context.Context, h task.Held) (any, error) {
+	var p analyzeParams
+	if err := json.Unmarshal(h.Params, &p); err != nil {
+		return nil, fmt.Errorf("parameters of the analysis: %w", err)
+	}
+	return s.analyze(ctx, h, "b.id = any($1) and (not b.analyzed and b.error_type is null or $2)", p.BookIDs, p.Force)
+}
+
+// AnalyzeSeries is the handler of analyze_series tasks: every book of a series, again.
+func (s *Scanner) AnalyzeSeries(ctx context.Context, h task.Held) (any, error) {
+	return s.analyze(ctx, h, "b.series_id = $1 and $2", h.SeriesID, true)
+}
+
+func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args ...any) (any, error) {
+	books, err := db.List[bookRow](ctx, s.Database, `select b.id, b.series_id, b.library_id, b.key, b.size, b.etag, b.modified_at, b.revision,
+		b.format, b.number, b.volume, b.chapter, b.fingerprint, l.bucket, l.prefix, l.book_strategy, l.number_strategy, t.secret, t.id as tenant_id,
+		coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.max_dimension'), 400) as cover_size,
+		coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.jpeg_quality'), 85) as cover_quality
+		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id join tenant t on t.id = b.tenant_id
+		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+` order by b.key`, args...)
+	if err != nil {
+		return nil, err
+	}
+	done := 0
+	for start := 0; start < len(books); start += analyzeBatch {
+		part := books[start:min(start+analyzeBatch, len(books))]
+		found, failure := s.read(ctx, part)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := s.store(ctx, h, found); err != nil {
+			return nil, err
+		}
+		done += len(found)
+		if failure != nil {
+			return nil, fault.Wrap(failure, fault.Unavailable, "%d of %d books could not be read from the store; trying again", len(part)-len(found), len(part))
+		}
+	}
+	return map[string]int{"booksAnalyzed": done}, nil
+}
+
+// read analyses books in parallel. What could be read is returned even when the store failed for others; that
+// failure is returned too.
+func (s *Scanner) read(ctx context.Context, books []bookRow) ([]analyzed, error) {
+	var g errgroup.Group
+	g.SetLimit(s.Parallel)
+	var mu sync.Mutex
+	out := make([]analyzed, 0, len(books))
+	var failure error
+	for _, b := range books {
+		g.Go(func() error {
+			a, err := s.readOne(ctx, b)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failure = errors.Join(failure, err)
+				return nil
+			}
+			out = append(out, a)
+			return nil
+		})
+	}
+	_ = g.Wait() // the functions above keep their own failures
+	return out, failure
+}
+
+func (s *Scanner) readOne(ctx context.Context, b bookRow) (a analyzed, err error) {
+	a.bookRow = b
+	defer func() {
+		if p := recover(); p != nil { // one file must not take the batch with it
+			slog.Error("analysis panicked", "book", b.ID, "key", b.Key, "panic", fmt.Sprint(p))
+			a.problem, err = &analysis.Problem{Type: "other", Message: "the file made the analysis fail; please report it"}, nil
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	listed := blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}
+	res, err := analysis.File(ctx, s.Library, b.Bucket, listed, analysis.Options{CoverImage: s.Cover != nil})
+	if errors.As(err, &a.problem) {
+		return a, nil
+	}
+	if err != nil {
+		return a, err
+	}
+	a.Result = res
+	if s.Cover != nil && len(res.CoverImage) > 0 {
+		warning, err := s.Cover(ctx, b.Tenant, b.Secret, res.Fingerprint, b.CoverSize, b.CoverQuality, res.CoverImage)
+		if err != nil {
+			return a, err
+		}
+		if warning != "" {
+			res.Warnings = append(res.Warnings, warning)
+		}
+		res.CoverImage = nil
+	}
+	return a, nil
+}

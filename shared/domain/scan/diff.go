@@ -1,0 +1,110 @@
+package scan
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// known is a book as the database has it.
+type known struct {
+	ID       uuid.UUID `db:"id"`
+	Key      string    `db:"key"`
+	Size     int64     `db:"size"`
+	ETag     string    `db:"etag"`
+	Modified time.Time `db:"modified_at"`
+	Deleted  bool      `db:"deleted"`
+	Pending  bool      `db:"pending"` // never analysed, for example because a scan was cancelled
+}
+
+// change is a file that the library's books do not agree with yet.
+type change struct {
+	ID     uuid.UUID
+	Object blob.Object // with the key below the library's prefix
+	Format string
+	// Restored says that the book was marked deleted.
+	Restored bool
+}
+
+// difference is what one page of the listing brought.
+type difference struct {
+	seen      int // book files in the listing
+	unchanged int
+	changes   []change
+	vanished  []uuid.UUID
+}
+
+// compare finds the differences between a page of the listing and the books in the range it stands for: one
+// round trip.
+func (s *run) compare(ctx context.Context, page []blob.Object, covered keyRange) (difference, error) {
+	books, err := db.List[known](ctx, s.database, `select id, key, size, etag, modified_at, deleted_at is not null as deleted,
+		not analyzed and error_type is null as pending
+		from book where tenant_id = app.tenant() and library_id = $1 and key >= $2 and ($3 = '' or key < $3) order by key`,
+		s.library.ID, strings.TrimPrefix(covered.from, s.library.Prefix), strings.TrimPrefix(covered.to, s.library.Prefix))
+	if err != nil {
+		return difference{}, err
+	}
+	var d difference
+	for _, o := range page {
+		rel := strings.TrimPrefix(o.Key, s.library.Prefix)
+		format := analysis.Format(rel)
+		if format == "" || !s.wanted(rel, format) {
+			continue
+		}
+		d.seen++
+		o.Key = rel
+		for len(books) > 0 && books[0].Key < rel {
+			d.gone(books[0])
+			books = books[1:]
+		}
+		if len(books) == 0 || books[0].Key != rel {
+			d.changes = append(d.changes, change{ID: uuid.Must(uuid.NewV7()), Object: o, Format: format})
+			continue
+		}
+		b := books[0]
+		books = books[1:]
+		if s.mode != Deep && !b.Deleted && !b.Pending && b.Size == o.Size && b.ETag == o.ETag && b.Modified.Equal(o.Modified) {
+			d.unchanged++
+			continue
+		}
+		d.changes = append(d.changes, change{ID: b.ID, Object: o, Format: format, Restored: b.Deleted})
+	}
+	for _, b := range books {
+		d.gone(b)
+	}
+	return d, nil
+}
+
+func (d *difference) gone(b known) {
+	if !b.Deleted {
+		d.vanished = append(d.vanished, b.ID)
+	}
+}
+
+// wanted applies the library's formats and patterns; hidden files are no books.
+func (s *run) wanted(rel, format string) bool {
+	if strings.HasPrefix(rel, ".") || strings.Contains(rel, "/.") || strings.Contains("/"+rel, "/__MACOSX/") {
+		return false
+	}
+	if len(s.library.AllowedFormats) > 0 && !slices.ContainsFunc(s.library.AllowedFormats, func(f string) bool { return strings.EqualFold(f, format) }) {
+		return false
+	}
+	return !s.excluded(rel)
+}
+
+// seriesPath is the folder whose books are one series; a file at the root is a series of its own.
+func seriesPath(rel string) (dir, name string) {
+	dir = path.Dir(rel)
+	if dir == "." {
+		return rel, strings.TrimSuffix(rel, path.Ext(rel))
+	}
+	return dir, path.Base(dir)
+}

@@ -1,0 +1,230 @@
+package scan
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// listers is how many ranges of a library are listed at once.
+const listers = 4
+
+// Scanner runs the tasks that read libraries.
+type Scanner struct {
+	Database *db.DB
+	Library  *blob.Store
+	Publish  task.Publish
+	Cover    CoverFunc // nil: no covers are rendered while analysing
+	Parallel int       // files of one batch read at once
+}
+
+// libraryRow is what a scan needs to know of its library.
+type libraryRow struct {
+	ID              uuid.UUID       `db:"id"`
+	Path            string          `db:"path"`
+	Bucket          string          `db:"bucket"`
+	Prefix          string          `db:"prefix"`
+	AllowedFormats  []string        `db:"allowed_formats"`
+	Excluded        string          `db:"excluded"`
+	BookStrategy    string          `db:"book_strategy"`
+	NumberStrategy  string          `db:"number_strategy"`
+	Rules           json.RawMessage `db:"rules"`
+	PurgeAfterwards bool            `db:"purge_deleted_on_scan"`
+}
+
+// run is one scan at work.
+type run struct {
+	*Scanner
+	database *db.DB
+	publish  task.Publish
+	task     task.Held
+	library  libraryRow
+	rules    []library.TitleRule
+	excluded func(key string) bool
+	mode     string
+	touched  map[uuid.UUID]bool // series whose books changed; used by the writer only
+}
+
+// collected is what several pages of the listing brought together.
+type collected struct {
+	seen, unchanged int64
+	changes         []change
+}
+
+// Result is what a scan leaves in its task.
+type Result struct {
+	FilesListed int64 `json:"filesListed"`
+	Vanished    int   `json:"booksDeleted"`
+}
+
+// Scan is the handler of scan_library tasks.
+func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
+	r, err := s.begin(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	listed, vanished, err := r.listAndWrite(ctx)
+	if err != nil {
+		return nil, r.explain(err)
+	}
+	if listed == 0 && len(vanished) > 0 {
+		return nil, fault.New(fault.Conflict, "%s lists no books at all although the library has %d: nothing was removed. "+
+			"Check that the folder is there and mounted; if the books are really gone, delete the library", r.library.Path, len(vanished))
+	}
+	if err := r.markDeleted(ctx, vanished); err != nil {
+		return nil, err
+	}
+	if err := r.renumber(ctx); err != nil {
+		return nil, err
+	}
+	_, err = db.Exec(ctx, r.database, "update library set last_scanned_at = now() where tenant_id = app.tenant() and id = $1", r.library.ID)
+	return Result{FilesListed: listed, Vanished: len(vanished)}, err
+}
+
+// begin loads the library and takes back the children that an interrupted attempt left pending: what they
+// were to analyse is found again.
+func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
+	var p params
+	if err := json.Unmarshal(h.Params, &p); err != nil {
+		return nil, fmt.Errorf("parameters of the scan: %w", err)
+	}
+	r := &run{Scanner: s, database: s.Database, publish: s.Publish, task: h, mode: p.Mode, touched: map[uuid.UUID]bool{}}
+	var lib *libraryRow
+	var status *Status
+	var b pgx.Batch
+	b.Queue("update scan set files_total = 0, files_processed = 0 where tenant_id = app.tenant() and id = $1", h.ID)
+	db.One(&b, &lib, `select id, path, bucket, prefix, allowed_formats, coalesce(excluded_patterns, '') as excluded, book_strategy,
+		number_strategy, title_preprocessing_rules as rules, purge_deleted_on_scan
+		from library where tenant_id = app.tenant() and id = $1`, h.LibraryID)
+	b.Queue("update task set status = 'cancelled', completed_at = now() where tenant_id = app.tenant() and parent_id = $1 and status = 'pending'", h.ID)
+	b.Queue(`update task set open_children = (select count(*) from task c where c.tenant_id = app.tenant() and c.parent_id = $1 and c.status = 'running')
+		where tenant_id = app.tenant() and id = $1`, h.ID)
+	db.One(&b, &status, `select `+statusColumns+` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
+		where s.tenant_id = app.tenant() and s.id = $1`, h.ID)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if lib == nil || status == nil {
+		return nil, fault.New(fault.NotFound, "The library was deleted")
+	}
+	r.library = *lib
+	var err error
+	if r.excluded, err = library.Excluded(lib.Excluded); err != nil {
+		return nil, fault.Wrap(err, fault.BadRequest, "The library's excludedPatterns are not valid: %v", err)
+	}
+	if len(lib.Rules) > 0 {
+		if err := json.Unmarshal(lib.Rules, &r.rules); err != nil {
+			return nil, fault.Wrap(err, fault.BadRequest, "The library's titlePreprocessingRules are not valid: %v", err)
+		}
+	}
+	status.utc()
+	s.Publish(ctx, h.Tenant, status.Event())
+	return r, nil
+}
+
+// listAndWrite lists ranges in parallel; one writer makes the changes while the listing goes on.
+func (s *run) listAndWrite(ctx context.Context) (listed int64, vanished []uuid.UUID, err error) {
+	parts, err := ranges(ctx, s.Library, s.library.Bucket, s.library.Prefix, listers)
+	if err != nil {
+		return 0, nil, err
+	}
+	found := make(chan difference, listers)
+	g, ctx := errgroup.WithContext(ctx)
+	var mu sync.Mutex
+	var working sync.WaitGroup
+	for _, part := range parts {
+		working.Add(1)
+		g.Go(func() error {
+			defer working.Done()
+			return list(ctx, s.Library, s.library.Bucket, s.library.Prefix, part, func(page []blob.Object, covered keyRange) error {
+				d, err := s.compare(ctx, page, covered)
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				listed += int64(d.seen)
+				vanished = append(vanished, d.vanished...)
+				mu.Unlock()
+				select {
+				case found <- d:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+		})
+	}
+	g.Go(func() error { working.Wait(); close(found); return nil })
+	g.Go(func() error { return s.collect(ctx, found) })
+	err = g.Wait()
+	return listed, vanished, err
+}
+
+// collect gathers differences into batches and writes them; progress is written at least every second.
+func (s *run) collect(ctx context.Context, found <-chan difference) error {
+	var part collected
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	flush := func(least int) error {
+		for len(part.changes) >= max(least, 1) || (least == 0 && part.seen+part.unchanged > 0) {
+			n := min(len(part.changes), writeBatch)
+			out := collected{seen: part.seen, unchanged: part.unchanged, changes: part.changes[:n]}
+			if err := s.write(ctx, out); err != nil {
+				return err
+			}
+			part = collected{changes: part.changes[n:]}
+		}
+		return nil
+	}
+	for {
+		select {
+		case d, ok := <-found:
+			if !ok {
+				return flush(0)
+			}
+			part.seen += int64(d.seen)
+			part.unchanged += int64(d.unchanged)
+			part.changes = append(part.changes, d.changes...)
+			if err := flush(writeBatch); err != nil {
+				return err
+			}
+		case <-tick.C:
+			if err := flush(0); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// explain says what a failed listing means for the library's owner; nothing is ever removed by one.
+func (s *run) explain(err error) error {
+	switch {
+	case errors.Is(err, blob.ErrNotFound):
+		return fault.Wrap(err, fault.Conflict, "%s is not there: check that the folder or bucket exists and is mounted. Nothing was removed", s.library.Path)
+	case errors.Is(err, blob.ErrDenied):
+		return fault.Wrap(err, fault.Conflict, "%s may not be listed: check the permissions of the folder or bucket. Nothing was removed", s.library.Path)
+	case blob.Unreachable(err):
+		return fault.Wrap(err, fault.Unavailable, "%s cannot be listed; a folder in it may not be readable. Nothing was removed; trying again", s.library.Path)
+	}
+	return err
+}
+
+func logEnd(id uuid.UUID, err error) {
+	slog.Error("cannot complete the counters of the scan", "scan", id, "error", err)
+}

@@ -1,0 +1,96 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/format/cronexpr"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+type due struct {
+	Tenant   uuid.UUID `db:"tenant_id"`
+	ID       uuid.UUID `db:"id"`
+	Mode     string    `db:"scan_mode"`
+	Cron     string    `db:"scan_cron"`
+	Timezone string    `db:"scan_timezone"`
+}
+
+const dueColumns = "tenant_id, id, scan_mode, coalesce(scan_cron, '') as scan_cron, coalesce(scan_timezone, '') as scan_timezone"
+
+// Due starts the scans whose time has come, of every tenant, and sets the next time of each. Several schedulers
+// may call it at once: the due time is moved on in the transaction that queues the scan.
+func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
+	return each(ctx, system, "next_scan_at <= $1 and is_active and scan_enabled", now, func(d due) (*time.Time, error) {
+		schedule, err := cronexpr.Parse(d.Cron, d.Timezone)
+		if err != nil {
+			return nil, err
+		}
+		next := schedule.Next(now)
+		return &next, nil
+	})
+}
+
+// OnStart queues a scan of every library that wants one when the system starts.
+func OnStart(ctx context.Context, system *db.DB) (int, error) {
+	return each(ctx, system, "scan_on_start and is_active and $1::timestamptz is not null", time.Now(), nil)
+}
+
+func each(ctx context.Context, system *db.DB, where string, now time.Time, next func(due) (*time.Time, error)) (int, error) {
+	rows, err := system.Pool().Query(ctx, "select "+dueColumns+" from library where "+where+" order by next_scan_at limit 1000", now)
+	if err != nil {
+		return 0, fmt.Errorf("find due scans: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[due])
+	if err != nil {
+		return 0, fmt.Errorf("find due scans: %w", err)
+	}
+	started := 0
+	var failures error
+	for _, d := range all {
+		ok, err := startDue(ctx, system, d, now, next)
+		if err != nil { // one tenant's library must not keep the others from being scanned
+			failures = errors.Join(failures, fmt.Errorf("library %s: %w", d.ID, err))
+			continue
+		}
+		if ok {
+			started++
+			slog.Info("scan queued", "tenant", d.Tenant, "library", d.ID, "mode", d.Mode)
+		}
+	}
+	return started, failures
+}
+
+func startDue(ctx context.Context, system *db.DB, d due, now time.Time, next func(due) (*time.Time, error)) (bool, error) {
+	started := false
+	err := system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(tx pgx.Tx) error {
+		if next != nil {
+			at, err := next(d)
+			if err != nil {
+				return err
+			}
+			tag, err := tx.Exec(ctx, "update library set next_scan_at = $2 where tenant_id = app.tenant() and id = $1 and next_scan_at <= $3", d.ID, at, now)
+			if err != nil || tag.RowsAffected() == 0 {
+				return err // another scheduler was first
+			}
+		}
+		var b pgx.Batch
+		var id uuid.UUID
+		fresh := uuid.Must(uuid.NewV7())
+		if err := Start(&b, d.ID, d.Mode, fresh, &id); err != nil {
+			return err
+		}
+		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+			return err
+		}
+		started = id == fresh
+		return nil
+	})
+	return started, err
+}

@@ -1,0 +1,248 @@
+package scan
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/naming"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// errorsKept bounds the texts that a scan keeps; every book has its own.
+const errorsKept = 50
+
+// store writes the results of a batch in one transaction and one round trip.
+func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed) error {
+	if len(found) == 0 {
+		return nil
+	}
+	slices.SortFunc(found, func(a, b analyzed) int { return strings.Compare(a.Key, b.Key) })
+	var b pgx.Batch
+	var status *Status
+	if h.ParentID != nil {
+		texts := make([]string, 0, len(found))
+		failed := 0
+		for _, a := range found {
+			if a.problem != nil {
+				failed++
+				texts = append(texts, clip(a.Key+": "+a.problem.Message, 500))
+			}
+		}
+		b.Queue(`update scan set files_processed = least(files_processed + $2, files_total), error_count = error_count + $3,
+			errors = (errors || $4::text[])[1:$5] where tenant_id = app.tenant() and id = $1`, h.ParentID, len(found), failed, texts, errorsKept)
+	}
+	if err := queueResults(&b, found); err != nil {
+		return err
+	}
+	queueSeriesMetadata(&b, found)
+	queueTaxonomy(&b, "genre", "genres", found, func(r *analysis.Result) []string { return r.Genres })
+	queueTaxonomy(&b, "tag", "tags", found, func(r *analysis.Result) []string { return r.Tags })
+	if h.ParentID != nil {
+		db.One(&b, &status, `select `+statusColumns+` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
+			where s.tenant_id = app.tenant() and s.id = $1`, h.ParentID)
+	}
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return fmt.Errorf("store %d analysed books: %w", len(found), err)
+	}
+	var out []events.Event
+	for _, a := range found {
+		out = append(out, events.BookUpdated(events.Book{ID: a.ID, SeriesID: a.SeriesID, LibraryID: a.LibraryID}, "analysis"))
+		if a.Result != nil && a.Fingerprint() != a.bookRow.Fingerprint {
+			out = append(out, events.CoverUpdated(events.BookEntity, a.ID, &a.LibraryID))
+		}
+	}
+	if status != nil {
+		status.utc()
+		out = append(out, status.Event(), status.taskEvent())
+	}
+	s.Publish(ctx, h.Tenant, out...)
+	return nil
+}
+
+// taskEvent is the scan's progress for the task stream.
+func (s Status) taskEvent() events.Event {
+	started := s.StartedAt
+	return events.TaskProgressed(events.TaskProgress{TaskID: s.TaskID, TaskType: task.ScanLibrary, Status: s.Status, StartedAt: &started,
+		CompletedAt: s.CompletedAt, LibraryID: &s.LibraryID, Progress: &events.Progress{Current: s.FilesProcessed, Total: s.FilesTotal}})
+}
+
+// Fingerprint is the content fingerprint that was found, or the old one.
+func (a analyzed) Fingerprint() string {
+	if a.Result != nil {
+		return a.Result.Fingerprint
+	}
+	return a.bookRow.Fingerprint
+}
+
+func queueResults(b *pgx.Batch, found []analyzed) error {
+	var ids []uuid.UUID
+	var revisions []int
+	var formats, prints, titles, sorts, searches, errorTypes, errorTexts []*string
+	var directions []*string
+	var numbers, chapters []*float64
+	var volumes, pages []*int
+	for _, a := range found {
+		ids, revisions = append(ids, a.ID), append(revisions, a.Revision)
+		if a.problem != nil {
+			formats, prints, titles, sorts, searches, directions = append(formats, nil), append(prints, nil), append(titles, nil), append(sorts, nil), append(searches, nil), append(directions, nil)
+			numbers, chapters, volumes, pages = append(numbers, a.bookRow.Number), append(chapters, a.Chapter), append(volumes, a.Volume), append(pages, nil)
+			errorTypes, errorTexts = append(errorTypes, &a.problem.Type), append(errorTexts, ptr(clip(a.problem.Message, 1000)))
+			continue
+		}
+		title := a.title()
+		count := len(a.Pages)
+		if count == 0 {
+			count = a.SpineCount
+		}
+		number, volume, chapter := a.numbers()
+		formats, prints, titles = append(formats, &a.Result.Format), append(prints, &a.Result.Fingerprint), append(titles, &title)
+		sorts, searches, directions = append(sorts, ptr(cmp.Or(a.Metadata.TitleSort, naming.SortTitle(title)))), append(searches, ptr(naming.Normalize(title))), append(directions, nonEmpty(a.Direction))
+		numbers, chapters, volumes, pages = append(numbers, number), append(chapters, chapter), append(volumes, volume), append(pages, &count)
+		errorTypes, errorTexts = append(errorTypes, nil), append(errorTexts, nil)
+	}
+	b.Queue(`update book k set
+		  analyzed = u.error_type is null, error_type = u.error_type, error_message = u.error_text,
+		  error_at = case when u.error_type is null then null else now() end,
+		  format = coalesce(u.format, k.format), fingerprint = coalesce(u.print, k.fingerprint),
+		  title = case when 'title' = any(l.locks) then k.title else coalesce(u.title, k.title) end,
+		  title_sort = case when 'titleSort' = any(l.locks) then k.title_sort else coalesce(u.sort, k.title_sort) end,
+		  search_title = case when 'title' = any(l.locks) then k.search_title else coalesce(u.search, k.search_title) end,
+		  number = case when 'number' = any(l.locks) then k.number else coalesce(u.number, k.number) end,
+		  volume = case when 'volume' = any(l.locks) then k.volume else u.volume end,
+		  chapter = case when 'chapter' = any(l.locks) then k.chapter else u.chapter end,
+		  reading_direction = u.direction, page_count = coalesce(u.pages, k.page_count), updated_at = now()
+		from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
+		    $11::double precision[], $12::double precision[], $13::integer[], $14::integer[])
+		  as u(id, revision, format, print, title, sort, search, direction, error_type, error_text, number, chapter, volume, pages)
+		  left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
+		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision`,
+		ids, revisions, formats, prints, titles, sorts, searches, directions, errorTypes, errorTexts, numbers, chapters, volumes, pages)
+	for _, a := range found {
+		if a.Result == nil {
+			continue
+		}
+		if err := queueDetails(b, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// queueDetails stores metadata (but no locked field), the page index and the link of one book.
+func queueDetails(b *pgx.Batch, a analyzed) error {
+	doc := struct {
+		analysis.Metadata
+		Genres []string `json:"genres,omitempty"`
+		Tags   []string `json:"tags,omitempty"`
+	}{a.Metadata, a.Genres, a.Tags}
+	data, err := json.Marshal(doc)
+	if err != nil {
+		return fmt.Errorf("metadata of %s: %w", a.Key, err)
+	}
+	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, warnings) select app.tenant(), $1, $2, $3
+		where exists (select from book where tenant_id = app.tenant() and id = $1)
+		on conflict (tenant_id, book_id) do update set
+		  metadata = excluded.metadata || coalesce((select jsonb_object_agg(k, m.metadata -> k) from unnest(m.locks) k where m.metadata ? k), '{}'),
+		  warnings = excluded.warnings, updated_at = now()`, a.ID, data, clipAll(a.Warnings))
+	p := pageArrays(a.Pages)
+	var cover struct {
+		offset, length, packed, size, crc *int64
+		method                            *int16
+	}
+	if c := a.Cover; c != nil && (len(a.Pages) == 0 || a.Pages[0].Offset != c.Offset) {
+		crc, method := int64(c.CRC32), int16(c.Method)
+		cover.offset, cover.length, cover.packed, cover.size, cover.crc, cover.method = &c.Offset, &c.Length, &c.CompressedSize, &c.Size, &crc, &method
+	}
+	b.Queue(`insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights,
+		  cover_offset, cover_length, cover_packed, cover_size, cover_method, cover_crc)
+		select app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18
+		where exists (select from book where tenant_id = app.tenant() and id = $1 and revision = $2)
+		on conflict (tenant_id, book_id) do update set revision = excluded.revision, names = excluded.names, types = excluded.types,
+		  offsets = excluded.offsets, lengths = excluded.lengths, packed = excluded.packed, sizes = excluded.sizes, methods = excluded.methods,
+		  crcs = excluded.crcs, widths = excluded.widths, heights = excluded.heights, cover_offset = excluded.cover_offset,
+		  cover_length = excluded.cover_length, cover_packed = excluded.cover_packed, cover_size = excluded.cover_size,
+		  cover_method = excluded.cover_method, cover_crc = excluded.cover_crc`,
+		a.ID, a.Revision, p.names, p.types, p.offsets, p.lengths, p.packed, p.sizes, p.methods, p.crcs, p.widths, p.heights,
+		cover.offset, cover.length, cover.packed, cover.size, cover.method, cover.crc)
+	if a.Link != "" {
+		b.Queue(`insert into external_link (tenant_id, id, book_id, source_name, url) select app.tenant(), $1, $2, 'comicinfo', $3
+			where exists (select from book where tenant_id = app.tenant() and id = $2)
+			on conflict (tenant_id, book_id, source_name) where book_id is not null do update set url = excluded.url, updated_at = now()`,
+			uuid.Must(uuid.NewV7()), a.ID, clip(a.Link, 2000))
+	}
+	return nil
+}
+
+// title follows the library's book strategy.
+func (a analyzed) title() string {
+	if a.BookStrategy == "metadata_first" && strings.TrimSpace(a.Metadata.Title) != "" {
+		return clip(a.Metadata.Title, 1000)
+	}
+	return naming.Stem(a.Key)
+}
+
+// numbers follow the library's number and book strategies; file names were looked at when the file was found.
+func (a analyzed) numbers() (number *float64, volume *int, chapter *float64) {
+	number, volume, chapter = a.bookRow.Number, a.bookRow.Volume, a.bookRow.Chapter
+	if a.Result.Number != nil && (a.NumberStrategy == "metadata" || a.NumberStrategy == "smart") {
+		number = a.Result.Number
+	}
+	if a.BookStrategy == "metadata_first" {
+		volume, chapter = a.Metadata.Volume, a.Metadata.Chapter
+	}
+	return number, volume, chapter
+}
+
+type arrays struct {
+	names, types                          []string
+	offsets, lengths, packed, sizes, crcs []int64
+	methods                               []int16
+	widths, heights                       []int32
+}
+
+func pageArrays(pages []analysis.Page) arrays {
+	a := arrays{names: []string{}, types: []string{}, offsets: []int64{}, lengths: []int64{}, packed: []int64{}, sizes: []int64{},
+		crcs: []int64{}, methods: []int16{}, widths: []int32{}, heights: []int32{}}
+	for _, p := range pages {
+		a.names, a.types = append(a.names, p.Name), append(a.types, p.MediaType)
+		a.offsets, a.lengths = append(a.offsets, p.Offset), append(a.lengths, p.Length)
+		a.packed, a.sizes = append(a.packed, p.CompressedSize), append(a.sizes, p.Size)
+		a.crcs, a.methods = append(a.crcs, int64(p.CRC32)), append(a.methods, int16(p.Method))
+		a.widths, a.heights = append(a.widths, int32(p.Width)), append(a.heights, int32(p.Height))
+	}
+	return a
+}
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+func clipAll(list []string) []string {
+	out := make([]string, 0, min(len(list), 50))
+	for _, s := range list[:min(len(list), 50)] {
+		out = append(out, clip(s, 500))
+	}
+	return out
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func nonEmpty(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

@@ -1,0 +1,235 @@
+package scan
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/naming"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// Sizes of batches: books a transaction, and books an analysis task.
+const (
+	writeBatch   = 500
+	analyzeBatch = 64
+)
+
+// written is a book as a batch left it.
+type written struct {
+	ID       uuid.UUID `db:"id"`
+	SeriesID uuid.UUID `db:"series_id"`
+	Revision int       `db:"revision"`
+}
+
+// write makes the collected changes in one transaction and one round trip: counters, series, books, and the
+// tasks that analyse them. The listener learns of them after commit.
+func (s *run) write(ctx context.Context, part collected) error {
+	var b pgx.Batch
+	var newSeries []uuid.UUID
+	var books []written
+	var status *Status
+	restored := 0
+	for _, c := range part.changes {
+		if c.Restored {
+			restored++
+		}
+	}
+	b.Queue(`update scan set files_total = files_total + $2, files_processed = files_processed + $3,
+		books_restored = books_restored + $4, books_updated = books_updated - $4
+		where tenant_id = app.tenant() and id = $1`, s.task.ID, part.seen, part.unchanged, restored)
+	if len(part.changes) > 0 {
+		s.queueSeries(&b, part.changes, &newSeries)
+		s.queueBooks(&b, part.changes, &books)
+		if err := s.queueAnalysis(&b, part.changes); err != nil {
+			return err
+		}
+	}
+	db.One(&b, &status, `select `+statusColumns+` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
+		where s.tenant_id = app.tenant() and s.id = $1`, s.task.ID)
+	if err := s.database.Run(ctx, &b); err != nil {
+		return err
+	}
+	var out []events.Event
+	for _, id := range newSeries {
+		out = append(out, events.SeriesCreated(events.Series{ID: id, LibraryID: s.library.ID}))
+	}
+	for _, w := range books {
+		s.touched[w.SeriesID] = true
+		ref := events.Book{ID: w.ID, SeriesID: w.SeriesID, LibraryID: s.library.ID}
+		if w.Revision == 0 {
+			out = append(out, events.BookCreated(ref))
+		} else {
+			out = append(out, events.BookUpdated(ref, "file"))
+		}
+	}
+	if status != nil {
+		status.utc()
+		out = append(out, status.Event())
+	}
+	s.publish(ctx, s.task.Tenant, out...)
+	return nil
+}
+
+// queueSeries adds the series of the changed files that do not exist yet.
+func (s *run) queueSeries(b *pgx.Batch, changes []change, created *[]uuid.UUID) {
+	var ids []uuid.UUID
+	var paths, names, titles, sorts, searches []string
+	seen := map[string]bool{}
+	for _, c := range changes {
+		dir, name := seriesPath(c.Object.Key)
+		if seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		title := library.CleanTitle(s.rules, name)
+		ids, paths, names = append(ids, uuid.Must(uuid.NewV7())), append(paths, dir), append(names, name)
+		titles, sorts, searches = append(titles, title), append(sorts, naming.SortTitle(title)), append(searches, naming.Normalize(title))
+	}
+	db.Values(b, created, `with added as (
+		  insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+		  select app.tenant(), u.id, $1, u.path, u.name, u.title, u.sort, u.search
+		  from unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[]) as u(id, path, name, title, sort, search)
+		  on conflict (tenant_id, library_id, path) do nothing returning id),
+		counted as (
+		  update scan set series_created = series_created + (select count(*) from added)
+		  where tenant_id = app.tenant() and id = $2)
+		select id from added`, s.library.ID, s.task.ID, ids, paths, names, titles, sorts, searches)
+}
+
+// queueBooks adds new books and updates those whose file changed or came back. A book that comes back unchanged
+// needs no new analysis unless the scan is deep.
+func (s *run) queueBooks(b *pgx.Batch, changes []change, out *[]written) {
+	f := struct {
+		ids                                             []uuid.UUID
+		dirs, keys, etags, formats, titles, sorts, find []string
+		sizes                                           []int64
+		modified                                        []time.Time
+		numbers, chapters                               []*float64
+		volumes                                         []*int
+	}{}
+	for _, c := range changes {
+		dir, _ := seriesPath(c.Object.Key)
+		title := naming.Stem(c.Object.Key)
+		number, volume, chapter := s.fromFileName(c.Object.Key)
+		f.ids, f.dirs, f.keys = append(f.ids, c.ID), append(f.dirs, dir), append(f.keys, c.Object.Key)
+		f.etags, f.formats, f.titles = append(f.etags, c.Object.ETag), append(f.formats, c.Format), append(f.titles, title)
+		f.sorts, f.find = append(f.sorts, naming.SortTitle(title)), append(f.find, naming.Normalize(title))
+		f.sizes, f.modified = append(f.sizes, c.Object.Size), append(f.modified, c.Object.Modified)
+		f.numbers, f.volumes, f.chapters = append(f.numbers, number), append(f.volumes, volume), append(f.chapters, chapter)
+	}
+	db.All(b, out, `with changed as (
+		  insert into book as k (tenant_id, id, library_id, series_id, key, size, etag, modified_at, format, title, title_sort,
+		    search_title, number, volume, chapter)
+		  select app.tenant(), u.id, $1, s.id, u.key, u.size, u.etag, u.modified, u.format, u.title, u.sort, u.search, u.number, u.volume, u.chapter
+		  from unnest($4::uuid[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::timestamptz[], $10::text[], $11::text[],
+		      $12::text[], $13::text[], $14::double precision[], $15::integer[], $16::double precision[])
+		    as u(id, dir, key, size, etag, modified, format, title, sort, search, number, volume, chapter)
+		  join series s on s.tenant_id = app.tenant() and s.library_id = $1 and s.path = u.dir
+		  on conflict (tenant_id, library_id, key) do update set
+		    size = excluded.size, etag = excluded.etag, modified_at = excluded.modified_at, deleted_at = null,
+		    analyzed = k.analyzed and not $3 and (k.size, k.etag, k.modified_at) = (excluded.size, excluded.etag, excluded.modified_at),
+		    error_type = null, error_message = null, error_at = null,
+		    revision = k.revision + 1, updated_at = now()
+		  returning id, series_id, revision),
+		counted as (
+		  update scan set books_created = books_created + (select count(*) from changed where revision = 0),
+		    books_updated = books_updated + (select count(*) from changed where revision > 0)
+		  where tenant_id = app.tenant() and id = $2)
+		select id, series_id, revision from changed`, s.library.ID, s.task.ID, s.mode == Deep, f.ids, f.dirs, f.keys, f.sizes,
+		f.etags, f.modified, f.formats, f.titles, f.sorts, f.find, f.numbers, f.volumes, f.chapters)
+}
+
+// fromFileName is what the library's strategies take from a file's name; metadata may add to it later.
+func (s *run) fromFileName(key string) (number *float64, volume *int, chapter *float64) {
+	stem := naming.Stem(key)
+	if s.library.NumberStrategy == "filename" || s.library.NumberStrategy == "smart" {
+		if n, ok := naming.Number(stem); ok {
+			number = &n
+		}
+	}
+	if s.library.BookStrategy == "filename" {
+		if v, ok := naming.Volume(stem); ok {
+			volume = &v
+		}
+		if c, ok := naming.Chapter(stem); ok {
+			chapter = &c
+		}
+	}
+	return number, volume, chapter
+}
+
+// queueAnalysis adds the children that analyse the changed books.
+func (s *run) queueAnalysis(b *pgx.Batch, changes []change) error {
+	children := 0
+	for start := 0; start < len(changes); start += analyzeBatch {
+		part := changes[start:min(start+analyzeBatch, len(changes))]
+		ids := make([]uuid.UUID, len(part))
+		for i, c := range part {
+			ids[i] = c.ID
+		}
+		var id uuid.UUID
+		err := task.Add(b, task.Spec{Type: task.AnalyzeBooks, LibraryID: &s.library.ID, ParentID: &s.task.ID, Params: analyzeParams{BookIDs: ids}}, &id)
+		if err != nil {
+			return err
+		}
+		children++
+	}
+	b.Queue("update task set open_children = open_children + $2 where tenant_id = app.tenant() and id = $1", s.task.ID, children)
+	return nil
+}
+
+// markDeleted marks the books whose files are gone; their numbers go with them. Covers, metadata and progress
+// stay for their return.
+func (s *run) markDeleted(ctx context.Context, ids []uuid.UUID) error {
+	for start := 0; start < len(ids); start += writeBatch {
+		var b pgx.Batch
+		var books []written
+		db.All(&b, &books, `with gone as (
+			  update book set deleted_at = now(), number = null, updated_at = now()
+			  where tenant_id = app.tenant() and id = any($2) and deleted_at is null returning id, series_id, revision),
+			counted as (
+			  update scan set books_deleted = books_deleted + (select count(*) from gone)
+			  where tenant_id = app.tenant() and id = $1)
+			select id, series_id, revision from gone`, s.task.ID, ids[start:min(start+writeBatch, len(ids))])
+		if err := s.database.Run(ctx, &b); err != nil {
+			return err
+		}
+		var out []events.Event
+		for _, w := range books {
+			s.touched[w.SeriesID] = true
+			out = append(out, events.BookUpdated(events.Book{ID: w.ID, SeriesID: w.SeriesID, LibraryID: s.library.ID}, "deleted"))
+		}
+		s.publish(ctx, s.task.Tenant, out...)
+	}
+	return nil
+}
+
+// renumber gives the books of changed series their position in natural file order (number strategy file_order).
+// Numbers that a person has locked stay.
+func (s *run) renumber(ctx context.Context) error {
+	if s.library.NumberStrategy != "file_order" || len(s.touched) == 0 {
+		return nil
+	}
+	ids := make([]uuid.UUID, 0, len(s.touched))
+	for id := range s.touched {
+		ids = append(ids, id)
+	}
+	for start := 0; start < len(ids); start += writeBatch {
+		_, err := db.Exec(ctx, s.database, `update book b set number = r.n
+			from (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
+			      from book where tenant_id = app.tenant() and series_id = any($1) and deleted_at is null) r
+			where b.tenant_id = app.tenant() and b.id = r.id and b.number is distinct from r.n
+			  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'number' = any(m.locks))`,
+			ids[start:min(start+writeBatch, len(ids))])
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package setting_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+const base = "/api/v1/admin/settings"
+
+func serve(t *testing.T) (*testkit.Server, *atomic.Int64) {
+	var bumps atomic.Int64
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		setting.Routes(a, d, func(context.Context, uuid.UUID) { bumps.Add(1) })
+	})
+	return s, &bumps
+}
+
+func TestChangeAndReset(t *testing.T) {
+	t.Parallel()
+	s, bumps := serve(t)
+	admin := s.User(t, "one", "admin")
+	before := admin.Do("GET", base+"/scanner.batch_size", nil).Want(200).Map()
+	if before["value"] != "100" || before["version"] != 1.0 || before["updatedBy"] != nil || before["minValue"] != 10.0 ||
+		!strings.HasSuffix(before["updatedAt"].(string), "Z") || strings.HasPrefix(before["updatedAt"].(string), "0001") {
+		t.Errorf("default: %v", before)
+	}
+	got := admin.Do("PUT", base+"/scanner.batch_size", `{"value":"200","change_reason":"big books"}`).Want(200).Map()
+	if got["value"] != "200" || got["version"] != 2.0 || got["updatedBy"] != admin.ID.String() || got["id"] != before["id"] {
+		t.Errorf("changed: %v", got)
+	}
+	if got := admin.Do("PUT", base+"/scanner.batch_size", `{"value":300}`).Want(200).Map(); got["value"] != "300" || got["version"] != 3.0 {
+		t.Errorf("number: %v", got)
+	}
+	if got := admin.Do("POST", base+"/scanner.batch_size/reset", nil).Want(200).Map(); got["value"] != "100" || got["version"] != 4.0 {
+		t.Errorf("reset: %v", got)
+	}
+	if got := admin.Do("PUT", base+"/search.fuzzy.enabled", `{"value":true,"changeReason":null}`).Want(200).Map(); got["value"] != "true" {
+		t.Errorf("boolean: %v", got)
+	}
+	if bumps.Load() != 4 {
+		t.Errorf("%d bumps, want 4", bumps.Load())
+	}
+	m := admin.Do("GET", base+"/scanner.batch_size/history?page_size=2", nil).Want(200).Map()
+	lines := m["data"].([]any)
+	first, second := lines[0].(map[string]any), lines[1].(map[string]any)
+	if m["total"] != 3.0 || len(lines) != 2 || first["oldValue"] != "300" || first["newValue"] != "100" || second["oldValue"] != "200" {
+		t.Errorf("history: %v", m)
+	}
+	if first["settingId"] != before["id"] || first["changedBy"] != admin.ID.String() || first["ipAddress"] != "127.0.0.1" {
+		t.Errorf("history line: %v", first)
+	}
+	last := admin.Do("GET", base+"/scanner.batch_size/history?page=3&pageSize=1", nil).Want(200).Map()["data"].([]any)[0].(map[string]any)
+	if last["oldValue"] != "100" || last["changeReason"] != "big books" {
+		t.Errorf("oldest line: %v", last)
+	}
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	admin := s.User(t, "one", "admin")
+	m := admin.Do("GET", base+"?pageSize=500", nil).Want(200).Map()
+	if int(m["total"].(float64)) != len(m["data"].([]any)) || m["total"].(float64) < 25 {
+		t.Errorf("total %v of %d", m["total"], len(m["data"].([]any)))
+	}
+	for _, x := range m["data"].([]any) {
+		d := x.(map[string]any)
+		if d["value"] != d["defaultValue"] || d["description"] == "" || d["category"] == "" {
+			t.Errorf("%v", d)
+		}
+		// Every default must be a value that could be written.
+		admin.Do("PUT", base+"/"+d["key"].(string), map[string]any{"value": d["defaultValue"]}).Want(200)
+	}
+	m = admin.Do("GET", base+"?category=authentication", nil).Want(200).Map()
+	if m["total"] != 2.0 {
+		t.Errorf("category: %v", m)
+	}
+}
+
+func TestBadValues(t *testing.T) {
+	t.Parallel()
+	s, bumps := serve(t)
+	admin := s.User(t, "one", "admin")
+	for _, c := range []struct{ key, value, why string }{
+		{"scanner.batch_size", `"9"`, "from 10 to 500"},
+		{"scanner.batch_size", `501`, "from 10 to 500"},
+		{"scanner.batch_size", `"ten"`, "whole number"},
+		{"scanner.batch_size", `10.5`, "whole number"},
+		{"search.fuzzy.enabled", `"yes"`, "true or false"},
+		{"search.fuzzy.enabled", `1`, "true or false"},
+		{"plugins.auto_match_confidence_threshold", `1.1`, "from 0 to 1"},
+		{"plugins.auto_match_confidence_threshold", `"NaN"`, "from 0 to 1"},
+		{"deduplication.cron_schedule", `"often"`, "cron"},
+		{"deduplication.cron_schedule", `"61 * * * *"`, "cron"},
+		{"metrics.task_retention_days", `"31"`, "one of disabled"},
+		{"release_tracking.default_languages", `"en"`, "JSON array"},
+		{"release_tracking.default_languages", `"[1]"`, "JSON array"},
+		{"release_tracking.default_languages", `"null"`, "JSON array"},
+		{"application.name", `"  "`, "empty"},
+		{"application.name", `"a\nb"`, "control"},
+		{"application.name", `"` + strings.Repeat("é", 101) + `"`, "at most 100"},
+		{"application.name", `"a\u0000b"`, "NUL"},
+		{"application.name", `null`, "value"},
+		{"application.name", `{}`, "value"},
+		{"tasks.retention_days", `0`, "from 1 to 365"},
+	} {
+		m := admin.Do("PUT", base+"/"+c.key, `{"value":`+c.value+`}`).Want(400).Map()
+		if !strings.Contains(m["message"].(string), c.why) || m["details"].([]any)[0].(map[string]any)["field"] != "value" {
+			t.Errorf("%s %s: %v", c.key, c.value, m)
+		}
+	}
+	admin.Do("PUT", base+"/application.name", `{}`).Want(400)
+	admin.Do("PUT", base+"/application.name", `{"value":"x","changeReason":"`+strings.Repeat("x", 501)+`"}`).Want(400)
+	for _, path := range []string{"/nothing", "/application.name.x"} {
+		admin.Do("GET", base+path, nil).Want(404)
+		admin.Do("PUT", base+path, `{"value":"x"}`).Want(404)
+		admin.Do("POST", base+path+"/reset", nil).Want(404)
+		admin.Do("GET", base+path+"/history", nil).Want(404)
+	}
+	if bumps.Load() != 0 {
+		t.Errorf("%d bumps", bumps.Load())
+	}
+}
+
+func TestBulk(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	admin := s.User(t, "one", "admin")
+	m := admin.Do("POST", base+"/bulk", `{"settings":{"scanner.batch_size":20,"nothing":"1","application.name":""},"changeReason":"r"}`).Want(400).Map()
+	if d := m["details"].([]any); len(d) != 2 {
+		t.Errorf("details: %v", d)
+	}
+	if m := admin.Do("GET", base+"/scanner.batch_size", nil).Want(200).Map(); m["value"] != "100" {
+		t.Errorf("a failed bulk update changed something: %v", m)
+	}
+	for i, body := range []string{
+		`{"settings":{"scanner.batch_size":20,"application.name":"Mine"},"changeReason":"r"}`,
+		`{"settings":[{"key":"scanner.batch_size","value":"20"},{"key":"application.name","value":"Mine"}]}`,
+		`{"updates":[{"key":"scanner.batch_size","value":"20"},{"key":"application.name","value":"Mine"}]}`,
+	} {
+		m := admin.Do("POST", base+"/bulk", body).Want(200).Map()
+		if m["total"] != 2.0 || m["data"].([]any)[0].(map[string]any)["version"] != float64(i+2) {
+			t.Errorf("%s: %v", body, m)
+		}
+	}
+	for _, body := range []string{`{}`, `{"settings":{}}`, `{"settings":[]}`, `{"settings":"x"}`, `{"settings":{"application.name":null}}`,
+		`{"settings":[{"key":"application.name","value":"a"},{"key":"application.name","value":"b"}]}`, `{"settings":[{"key":"application.name"}]}`} {
+		admin.Do("POST", base+"/bulk", body).Want(400)
+	}
+}
+
+func TestPublicAndBranding(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	if m := s.Anonymous(t, "one").Do("GET", "/api/v1/settings/branding", nil).Want(200).Map(); m["applicationName"] != "Longbox" {
+		t.Errorf("%v", m)
+	}
+	s.User(t, "one", "admin").Do("PUT", base+"/application.name", `{"value":"<b>Büro</b>"}`).Want(200)
+	if m := s.Anonymous(t, "one").Do("GET", "/api/v1/settings/branding", nil).Want(200).Map(); m["applicationName"] != "<b>Büro</b>" {
+		t.Errorf("%v", m)
+	}
+	if m := s.Anonymous(t, "two").Do("GET", "/api/v1/settings/branding", nil).Want(200).Map(); m["applicationName"] != "Longbox" {
+		t.Errorf("another tenant's name: %v", m)
+	}
+	m := s.User(t, "one", "reader").Do("GET", "/api/v1/settings/public", nil).Want(200).Map()
+	if len(m) != 2 || m["application.name"].(map[string]any)["value"] != "<b>Büro</b>" || m["display.custom_metadata_template"] == nil {
+		t.Errorf("%v", m)
+	}
+	s.Anonymous(t, "one").Do("GET", "/api/v1/settings/public", nil).Want(401)
+}
+
+func TestOnlyAdministrators(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", "", ""}, {"POST", "/bulk", `{"settings":{"application.name":"x"}}`}, {"POST", "/bulk", `{}`},
+		{"GET", "/application.name", ""}, {"GET", "/nothing", ""}, {"PUT", "/application.name", `{"value":"x"}`},
+		{"PUT", "/application.name", `{"value":""}`}, {"PUT", "/nothing", `{"value":"x"}`},
+		{"POST", "/application.name/reset", ""}, {"GET", "/application.name/history", ""},
+	} {
+		var body any
+		if c.body != "" {
+			body = c.body
+		}
+		s.User(t, "one", "maintainer").Do(c.method, base+c.path, body).Want(403)
+		s.Anonymous(t, "one").Do(c.method, base+c.path, body).Want(401)
+	}
+	s.User(t, "two", "admin").Do("PUT", base+"/scanner.batch_size", `{"value":"20"}`).Want(200)
+	one := s.User(t, "one", "admin")
+	if m := one.Do("GET", base+"/scanner.batch_size", nil).Want(200).Map(); m["value"] != "100" {
+		t.Errorf("another tenant's value: %v", m)
+	}
+	if m := one.Do("GET", base+"/scanner.batch_size/history", nil).Want(200).Map(); m["total"] != 0.0 {
+		t.Errorf("another tenant's history: %v", m)
+	}
+}
+
+func TestReadInABatch(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	read := func() (name string, days int64, open bool) {
+		var b pgx.Batch
+		setting.Value(&b, setting.ApplicationName, &name)
+		setting.Int(&b, setting.TaskRetentionDays, &days)
+		setting.Bool(&b, setting.RegistrationEnabled, &open)
+		if err := s.DB.App.Run(s.In(s.One), &b); err != nil {
+			t.Fatal(err)
+		}
+		return name, days, open
+	}
+	if name, days, open := read(); name != "Longbox" || days != 7 || open {
+		t.Errorf("defaults: %s %d %v", name, days, open)
+	}
+	s.User(t, "one", "admin").Do("POST", base+"/bulk",
+		`{"settings":{"application.name":"Mine","tasks.retention_days":30,"auth.registration_enabled":true}}`).Want(200)
+	if name, days, open := read(); name != "Mine" || days != 30 || !open {
+		t.Errorf("changed: %s %d %v", name, days, open)
+	}
+}

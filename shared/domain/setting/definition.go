@@ -1,0 +1,131 @@
+package setting
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+)
+
+// The types of values. A value is always written as a string; Array is a JSON array of strings.
+const (
+	typeString  = "String"
+	typeInteger = "Integer"
+	typeFloat   = "Float"
+	typeBoolean = "Boolean"
+	typeArray   = "Array"
+)
+
+// Keys that other slices read.
+const (
+	ApplicationName      = "application.name"
+	RegistrationEnabled  = "auth.registration_enabled"
+	ConfirmEmail         = "auth.email_confirmation_required"
+	ScanTimeout          = "scanner.scan_timeout_minutes"
+	RetryFailedFiles     = "scanner.retry_failed_files"
+	ScanBatchSize        = "scanner.batch_size"
+	PurgeEmptySeries     = "purge.purge_empty_series"
+	ThumbnailDimension   = "thumbnail.max_dimension"
+	ThumbnailQuality     = "thumbnail.jpeg_quality"
+	TaskRetentionDays    = "tasks.retention_days"
+	CustomMetadataFormat = "display.custom_metadata_template"
+)
+
+// definition is what is fixed about a key.
+type definition struct {
+	Key         string
+	Category    string
+	Type        string
+	Default     string
+	Min, Max    *int64 // of a number, or of the length of a string in characters
+	Allowed     []string
+	Cron        bool // the value is a cron expression; "" is off
+	Public      bool // every signed-in user may read it
+	Description string
+}
+
+// namespace makes the id of a setting from its key.
+var namespace = uuid.MustParse("6f3b1c52-0d0e-5a53-9a4e-6b1c8f0f7d21")
+
+// id is the same for a key in every installation.
+func (d *definition) id() uuid.UUID { return uuid.NewSHA1(namespace, []byte(d.Key)) }
+
+func bounds(from, to int64) (lower, upper *int64) { return &from, &to }
+
+func text(key, category, value string, length int64, description string) definition {
+	return definition{Key: key, Category: category, Type: typeString, Default: value, Max: &length, Description: description}
+}
+
+func integer(key, category, value string, from, to int64, description string) definition {
+	d := definition{Key: key, Category: category, Type: typeInteger, Default: value, Description: description}
+	d.Min, d.Max = bounds(from, to)
+	return d
+}
+
+func boolean(key, category, value, description string) definition {
+	return definition{Key: key, Category: category, Type: typeBoolean, Default: value, Description: description}
+}
+
+func list(key, category, value, description string) definition {
+	return definition{Key: key, Category: category, Type: typeArray, Default: value, Description: description}
+}
+
+func schedule(key, category, value, description string) definition {
+	d := text(key, category, value, 100, description)
+	d.Cron = true
+	return d
+}
+
+// all are sorted by key.
+var all = sorted(
+	definition{Key: ApplicationName, Category: "Application", Type: typeString, Default: "Longbox", Min: ptr(1), Max: ptr(100),
+		Public: true, Description: "Name of this library server, shown to its users"},
+	boolean(RegistrationEnabled, "Authentication", "false", "Anyone may register a user of their own"),
+	boolean(ConfirmEmail, "Authentication", "false", "A registered user must confirm the e-mail address before signing in"),
+	boolean("deduplication.enabled", "Deduplication", "true", "Look for duplicate books"),
+	schedule("deduplication.cron_schedule", "Deduplication", "", "When to look for duplicate books; empty is never"),
+	list("duplicate_detection.trusted_external_id_sources", "Duplicate Detection", "[]",
+		"Sources, written plugin:<name>, whose external ids prove that two series are the same"),
+	definition{Key: CustomMetadataFormat, Category: "Display", Type: typeString, Max: ptr(20_000), Public: true,
+		Description: "Template that turns custom metadata into Markdown; empty shows none"},
+	integer("exports.retention_days", "Exports", "7", 1, 90, "Days that a finished export is kept"),
+	integer("exports.max_per_user", "Exports", "10", 1, 100, "Exports that a user may keep"),
+	integer("exports.max_concurrent_per_user", "Exports", "3", 1, 10, "Exports of one user that may run at once"),
+	integer("exports.storage_cap_bytes", "Exports", "2147483648", 104_857_600, 1<<50, "Bytes that all exports together may take"),
+	schedule("exports.cleanup_cron", "Exports", "0 30 * * * *", "When expired exports are removed"),
+	definition{Key: "metrics.task_retention_days", Category: "Metrics", Type: typeString, Default: "30",
+		Allowed: []string{"disabled", "7", "30", "90", "180"}, Description: "Days that the statistics of tasks are kept"},
+	definition{Key: "plugins.auto_match_confidence_threshold", Category: "Plugins", Type: typeFloat, Default: "0.8", Min: ptr(0), Max: ptr(1),
+		Description: "How sure a plugin must be of a match before it is applied by itself"},
+	boolean("plugins.post_scan_auto_match_enabled", "Plugins", "false", "Match new series with plugins after a scan"),
+	integer("plugin.task_request_timeout_seconds", "Plugins", "300", 1, 3600, "Seconds that a plugin may take to answer a background task"),
+	boolean(PurgeEmptySeries, "Purge", "true", "Remove a series when its last book is purged"),
+	list("release_tracking.default_languages", "Release Tracking", `["en"]`, "ISO 639-1 codes of the languages whose releases are tracked"),
+	list("release_tracking.notify_languages", "Release Tracking", "[]", "Languages to announce releases in; empty is all"),
+	list("release_tracking.notify_plugins", "Release Tracking", "[]", "Plugins whose releases are announced; empty is all"),
+	schedule("release_tracking.default_cron_schedule", "Release Tracking", "0 0 * * *", "When release sources without a schedule of their own are asked"),
+	integer(ScanBatchSize, "Scanner", "100", 10, 500, "Books that one analysis task takes"),
+	boolean(RetryFailedFiles, "Scanner", "false", "A normal scan analyses unchanged files again whose analysis failed"),
+	integer(ScanTimeout, "Scanner", "120", 10, 1440, "Minutes after which a scan is given up"),
+	boolean("search.fuzzy.enabled", "Search", "false", "Searching forgives misspelt words"),
+	integer(TaskRetentionDays, "Task", "7", 1, 365, "Days that finished tasks are kept"),
+	integer(ThumbnailDimension, "Thumbnail", "400", 100, 2000, "Longest side of a cover image, in pixels"),
+	integer(ThumbnailQuality, "Thumbnail", "85", 50, 100, "JPEG quality of cover images"),
+	schedule("thumbnail.book_cron_schedule", "Thumbnail", "", "When missing book covers are made; empty is never"),
+	schedule("thumbnail.series_cron_schedule", "Thumbnail", "", "When missing series covers are made; empty is never"),
+)
+
+func ptr(n int64) *int64 { return &n }
+
+func sorted(d ...definition) []definition {
+	slices.SortFunc(d, compare)
+	return d
+}
+
+// find is the definition of a key, or nil.
+func find(key string) *definition {
+	i, ok := slices.BinarySearchFunc(all, definition{Key: key}, compare)
+	if !ok {
+		return nil
+	}
+	return &all[i]
+}

@@ -1,0 +1,76 @@
+package setting
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Setting is a setting with its value in this tenant, written as a string whatever its type.
+type Setting struct {
+	ID            uuid.UUID  `json:"id"`
+	Key           string     `json:"key"`
+	Value         string     `json:"value"`
+	ValueType     string     `json:"valueType" enum:"String,Integer,Float,Boolean,Array"`
+	Category      string     `json:"category"`
+	Description   string     `json:"description"`
+	DefaultValue  string     `json:"defaultValue"`
+	MinValue      *int64     `json:"minValue" doc:"Smallest number, or fewest characters of a string"`
+	MaxValue      *int64     `json:"maxValue" doc:"Largest number, or most characters of a string"`
+	AllowedValues []string   `json:"allowedValues" nullable:"true" doc:"The only values, where there is such a list"`
+	IsSensitive   bool       `json:"isSensitive"`
+	Version       int32      `json:"version" doc:"1 as installed, one more with every write"`
+	UpdatedAt     time.Time  `json:"updatedAt"`
+	UpdatedBy     *uuid.UUID `json:"updatedBy"`
+}
+
+// Change is one line of the history of a setting.
+type Change struct {
+	ID           uuid.UUID  `json:"id"`
+	SettingID    uuid.UUID  `json:"settingId"`
+	Key          string     `json:"key"`
+	OldValue     string     `json:"oldValue"`
+	NewValue     string     `json:"newValue"`
+	ChangedBy    *uuid.UUID `json:"changedBy"`
+	ChangedAt    time.Time  `json:"changedAt"`
+	ChangeReason *string    `json:"changeReason"`
+	IPAddress    *string    `json:"ipAddress"`
+}
+
+// Public is a setting as every signed-in user sees it.
+type Public struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// Branding is what the sign-in page shows.
+type Branding struct {
+	ApplicationName string `json:"applicationName"`
+}
+
+// record is a setting that was written at least once.
+type record struct {
+	Key       string     `db:"key"`
+	Value     string     `db:"value"`
+	Version   int32      `db:"version"`
+	UpdatedAt time.Time  `db:"updated_at"`
+	UpdatedBy *uuid.UUID `db:"updated_by"`
+}
+
+// with joins a definition and its record; since is when a setting without one got its default.
+func (d *definition) with(r *record, since time.Time) Setting {
+	s := Setting{ID: d.id(), Key: d.Key, Value: d.Default, ValueType: d.Type, Category: d.Category, Description: d.Description,
+		DefaultValue: d.Default, MinValue: d.Min, MaxValue: d.Max, AllowedValues: d.Allowed, Version: 1, UpdatedAt: since.UTC()}
+	if r != nil {
+		s.Value, s.Version, s.UpdatedAt, s.UpdatedBy = r.Value, r.Version, r.UpdatedAt.UTC(), r.UpdatedBy
+	}
+	return s
+}
+
+// from is with, the record being one of many.
+func (d *definition) from(records map[string]record, since time.Time) Setting {
+	if r, ok := records[d.Key]; ok {
+		return d.with(&r, since)
+	}
+	return d.with(nil, since)
+}

@@ -1,0 +1,66 @@
+package setup
+
+import (
+	"context"
+
+	"github.com/longbox/longbox/shared/domain/account"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Initialized is the session of the first administrator.
+type Initialized struct {
+	account.LoginResponse
+	Message string `json:"message"`
+}
+
+// InitializeInput is the first administrator.
+type InitializeInput struct {
+	Body struct {
+		Username string `json:"username" maxLength:"64"`
+		Email    string `json:"email" maxLength:"254"`
+		Password string `json:"password" maxLength:"1024" doc:"8 characters at least, with upper and lower case, a digit and a special character"`
+	}
+}
+
+// Routes adds the operations that need no user yet.
+func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens) {
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/setup/status", ID: "setupStatus",
+		Summary: "Whether the first administrator has to be created", Tag: "Setup", Permission: httpapi.Public},
+		func(ctx context.Context, _ *struct{}) (*Status, error) { return status(ctx, d) })
+	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/setup/initialize", ID: "setupInitialize", Status: 201,
+		Summary: "Create the first administrator and sign in", Tag: "Setup", Permission: httpapi.Public},
+		func(ctx context.Context, in *InitializeInput) (*Initialized, error) {
+			s, err := status(ctx, d)
+			if err != nil {
+				return nil, err
+			}
+			if s.HasUsers {
+				return nil, errDone
+			}
+			n := account.New{Username: in.Body.Username, Email: in.Body.Email, Password: in.Body.Password}
+			bad := checkStrength(n.Password)
+			for _, f := range n.Check() {
+				if f.Field != "password" || len(bad) == 0 {
+					bad = append(bad, f)
+				}
+			}
+			if err := fault.InvalidFields(bad); err != nil {
+				return nil, err
+			}
+			id, created, err := account.CreateFirst(ctx, d, n)
+			if err != nil {
+				return nil, err
+			}
+			if !created {
+				return nil, errDone
+			}
+			session, err := account.Open(ctx, d, tokens, id, 1)
+			if err != nil {
+				return nil, err
+			}
+			return &Initialized{LoginResponse: *session, Message: "The administrator was created"}, nil
+		})
+}

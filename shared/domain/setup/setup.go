@@ -1,0 +1,83 @@
+package setup
+
+import (
+	"context"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/account"
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Status says what a client can do before anybody is signed in.
+type Status struct {
+	SetupRequired       bool `json:"setupRequired" doc:"There is no user yet"`
+	HasUsers            bool `json:"hasUsers"`
+	RegistrationEnabled bool `json:"registrationEnabled"`
+}
+
+func status(ctx context.Context, d *db.DB) (*Status, error) {
+	var b pgx.Batch
+	var s Status
+	db.Value(&b, &s.HasUsers, "select exists (select from account where tenant_id = app.tenant())")
+	setting.Bool(&b, setting.RegistrationEnabled, &s.RegistrationEnabled)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	s.SetupRequired = !s.HasUsers
+	return &s, nil
+}
+
+const specials = `!@#$%^&*(),.?":{}|<>`
+
+// checkStrength asks more of the first administrator's password than its length; it says what is missing.
+func checkStrength(password string) []fault.Field {
+	var missing []string
+	need := func(ok bool, what string) {
+		if !ok {
+			missing = append(missing, what)
+		}
+	}
+	need(utf8.RuneCountInString(password) >= account.MinPassword, "8 characters")
+	need(strings.ContainsFunc(password, unicode.IsUpper), "an upper-case letter")
+	need(strings.ContainsFunc(password, unicode.IsLower), "a lower-case letter")
+	need(strings.ContainsFunc(password, unicode.IsDigit), "a digit")
+	need(strings.ContainsAny(password, specials), "a special character of "+specials)
+	if len(missing) == 0 {
+		return nil
+	}
+	return []fault.Field{{Field: "password", Message: "needs " + strings.Join(missing, ", ")}}
+}
+
+var errDone = fault.New(fault.BadRequest, "This server is set up already; sign in, or ask an administrator for an account")
+
+// CreateAdmin makes the first administrator from the server's own configuration; it does nothing when there is
+// a user. An empty e-mail address becomes one at localhost.localdomain. ctx is in the tenant.
+func CreateAdmin(ctx context.Context, d *db.DB, username, email, password string) error {
+	n := account.New{Username: username, Email: email, Password: password}
+	if n.Email == "" {
+		n.Email = localAddress(username)
+	}
+	if err := fault.InvalidFields(n.Check()); err != nil {
+		return err
+	}
+	s, err := status(ctx, d)
+	if err != nil || s.HasUsers {
+		return err
+	}
+	_, _, err = account.CreateFirst(ctx, d, n)
+	return err
+}
+
+func localAddress(username string) string {
+	n := account.New{Username: strings.TrimSpace(username), Email: strings.TrimSpace(username) + "@localhost.localdomain", Password: "not checked"}
+	if len(n.Check()) > 0 { // a name that no address can hold
+		return "admin@localhost.localdomain"
+	}
+	return n.Email
+}

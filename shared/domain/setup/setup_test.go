@@ -1,0 +1,195 @@
+package setup_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/account"
+	"github.com/longbox/longbox/shared/domain/setup"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/mail"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+func serve(t *testing.T) *testkit.Server {
+	t.Helper()
+	return testkit.Serve(t, routes(t))
+}
+
+func routes(t *testing.T) func(a *httpapi.API, d *db.DB) {
+	return func(a *httpapi.API, d *db.DB) {
+		setup.Routes(a, d, testkit.Tokens(t))
+		sender, err := mail.New(mail.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		account.Routes(a, d, testkit.Tokens(t), func(context.Context, uuid.UUID) {}, sender, "http://localhost")
+	}
+}
+
+func admin(name string) map[string]string {
+	return map[string]string{"username": name, "email": name + "@example.org", "password": testkit.Password}
+}
+
+func TestSetup(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	anyone := s.Anonymous(t, "one")
+	status := anyone.Do("GET", "/api/v1/setup/status", nil).Want(200).Map()
+	if len(status) != 3 || status["setupRequired"] != true || status["hasUsers"] != false || status["registrationEnabled"] != false {
+		t.Errorf("before: %v", status)
+	}
+	r := anyone.Do("POST", "/api/v1/setup/initialize", admin("ann")).Want(201)
+	m := r.Map()
+	for _, k := range []string{"access_token", "token_type", "expires_in", "refresh_token", "user", "message"} {
+		if m[k] == nil {
+			t.Errorf("%s is missing: %v", k, m)
+		}
+	}
+	if u := m["user"].(map[string]any); u["role"] != "admin" || u["username"] != "ann" || u["emailVerified"] != true {
+		t.Errorf("user: %v", u)
+	}
+	if c := (&http.Response{Header: r.Header}).Cookies(); len(c) != 1 || c[0].Value != m["access_token"] {
+		t.Errorf("cookies: %v", c)
+	}
+	anyone.Header.Set("Authorization", "Bearer "+m["access_token"].(string))
+	anyone.Do("GET", "/api/v1/users", nil).Want(200)
+	anyone.Do("POST", "/api/v1/auth/refresh", map[string]any{"refreshToken": m["refresh_token"]}).Want(200)
+
+	anonymous := s.Anonymous(t, "one")
+	if e := anonymous.Do("POST", "/api/v1/setup/initialize", admin("eve")).Want(400).Map(); !strings.Contains(e["message"].(string), "set up already") {
+		t.Errorf("second time: %v", e)
+	}
+	status = anonymous.Do("GET", "/api/v1/setup/status", nil).Want(200).Map()
+	if status["setupRequired"] != false || status["hasUsers"] != true {
+		t.Errorf("after: %v", status)
+	}
+	// Each tenant is set up on its own.
+	two := s.Anonymous(t, "two")
+	if status = two.Do("GET", "/api/v1/setup/status", nil).Want(200).Map(); status["setupRequired"] != true {
+		t.Errorf("other tenant: %v", status)
+	}
+	two.Do("POST", "/api/v1/setup/initialize", admin("ann")).Want(201)
+}
+
+func TestSetupInput(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	anyone := s.Anonymous(t, "one")
+	for _, c := range []struct {
+		name, value, field string
+		says               []string
+	}{
+		{"password", "abc", "password", []string{"8 characters", "upper-case", "digit", "special"}},
+		{"password", "ABCDEFGH", "password", []string{"lower-case", "digit", "special"}},
+		{"password", "Abcdefg1", "password", []string{"special"}},
+		{"password", "Abcdefg!", "password", []string{"a digit"}},
+		{"password", "", "password", []string{"8 characters"}},
+		{"password", strings.Repeat("Aa1!", 300), "password", []string{"1024"}},
+		{"username", " ", "username", []string{"required"}},
+		{"email", "ann", "email", []string{"e-mail address"}},
+	} {
+		body := admin("ann")
+		body[c.name] = c.value
+		var p struct {
+			Details []struct{ Field, Message string }
+		}
+		anyone.Do("POST", "/api/v1/setup/initialize", body).Want(400).JSON(&p)
+		if len(p.Details) != 1 || p.Details[0].Field != c.field {
+			t.Errorf("%s %q: %v", c.name, c.value, p.Details)
+			continue
+		}
+		for _, says := range c.says {
+			if !strings.Contains(p.Details[0].Message, says) {
+				t.Errorf("%s %q: %q does not say %q", c.name, c.value, p.Details[0].Message, says)
+			}
+		}
+	}
+	anyone.Do("POST", "/api/v1/setup/initialize", `{}`).Want(400)
+	if m := anyone.Do("GET", "/api/v1/setup/status", nil).Want(200).Map(); m["hasUsers"] != false {
+		t.Errorf("a refused set-up left a user: %v", m)
+	}
+}
+
+func TestSetupRace(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	second := s.Beside(t, routes(t))
+	var mu sync.Mutex
+	counts := map[int]int{}
+	var group sync.WaitGroup
+	for i := range 20 {
+		c := s.Anonymous(t, "one")
+		if i%2 == 1 {
+			c = second.Anonymous(t, "one")
+		}
+		group.Go(func() {
+			r := c.Do("POST", "/api/v1/setup/initialize", admin(fmt.Sprintf("ann%d", i)))
+			if r.Status != 201 && !strings.Contains(string(r.Body), "set up already") {
+				t.Errorf("status %d: %s", r.Status, r.Body)
+			}
+			mu.Lock()
+			counts[r.Status]++
+			mu.Unlock()
+		})
+	}
+	group.Wait()
+	if counts[201] != 1 || counts[400] != 19 {
+		t.Errorf("answers: %v", counts)
+	}
+	var users int
+	if err := s.DB.Owner.Pool().QueryRow(context.Background(), "select count(*) from account").Scan(&users); err != nil || users != 1 {
+		t.Errorf("%d users, %v", users, err)
+	}
+}
+
+func TestCreateAdmin(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	one := s.In(s.One)
+	for _, c := range []struct{ username, email, password, says string }{
+		{"ann", "", "short", "password"},
+		{"", "", "long enough", "username"},
+		{"ann", "not an address", "long enough", "email"},
+	} {
+		if err := setup.CreateAdmin(one, s.DB.App, c.username, c.email, c.password); err == nil || !strings.HasPrefix(err.Error(), c.says) {
+			t.Errorf("%v: %v", c, err)
+		}
+	}
+	for range 2 {
+		if err := setup.CreateAdmin(one, s.DB.App, "ann", "", "long enough"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := setup.CreateAdmin(one, s.DB.App, "bob", "", "long enough"); err != nil {
+		t.Fatal(err)
+	}
+	if err := setup.CreateAdmin(s.In(s.Two), s.DB.App, "Ann of the house", "", "long enough"); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	rows, err := s.DB.Owner.Pool().Query(context.Background(), "select username || ' ' || email || ' ' || role from account order by 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, line)
+	}
+	if len(got) != 2 || got[0] != "Ann of the house admin@localhost.localdomain admin" || got[1] != "ann ann@localhost.localdomain admin" {
+		t.Errorf("users: %q", got)
+	}
+	s.Anonymous(t, "one").Do("POST", "/api/v1/auth/login", `{"username":"ann","password":"long enough"}`).Want(200)
+	s.Anonymous(t, "one").Do("POST", "/api/v1/setup/initialize", admin("eve")).Want(400)
+}

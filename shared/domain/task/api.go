@@ -1,0 +1,98 @@
+package task
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// IDInput names a task.
+type IDInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// ListInput filters the list of tasks.
+type ListInput struct {
+	httpapi.Paging
+	Status    string    `query:"status" enum:"pending,running,processing,completed,failed,cancelled" doc:"Only tasks with this status; processing means running"`
+	TaskType  string    `query:"taskType" maxLength:"64" doc:"Only tasks of this type, for example scan_library"`
+	LibraryID uuid.UUID `query:"libraryId" format:"uuid" doc:"Only tasks about this library"`
+}
+
+// Message says what was done.
+type Message struct {
+	Message string `json:"message"`
+}
+
+// Started names the task that a command started.
+type Started struct {
+	TaskID  uuid.UUID `json:"taskId" format:"uuid"`
+	Message string    `json:"message"`
+}
+
+// Purged counts the tasks that were deleted.
+type Purged struct {
+	Deleted int64 `json:"deleted"`
+}
+
+// Routes adds the operations on tasks.
+func Routes(a *httpapi.API, d *db.DB, publish Publish) {
+	op := func(method, path, id, summary, permission string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1/tasks" + path, ID: id, Summary: summary, Tag: "Tasks", Permission: permission}
+	}
+	httpapi.Register(a, op("GET", "", "listTasks", "Background tasks, newest first", auth.TasksRead),
+		func(ctx context.Context, in *ListInput) (*httpapi.Page[Task], error) {
+			f := Filter{Status: in.Status, Type: in.TaskType, LibraryID: in.LibraryID}
+			if f.Status == "processing" {
+				f.Status = Running
+			}
+			tasks, total, err := list(ctx, d, f, in.Paging)
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.NewPage(ctx, in.Paging, tasks, total), nil
+		})
+	httpapi.Register(a, op("GET", "/stats", "getTaskStats", "Counts of tasks by status and type", auth.TasksRead),
+		func(ctx context.Context, _ *struct{}) (*Stats, error) { return stats(ctx, d) })
+	httpapi.Register(a, op("DELETE", "/purge", "purgeTasks", "Delete finished tasks", auth.TasksWrite),
+		func(ctx context.Context, in *struct {
+			Days int `query:"days" default:"30" minimum:"0" maximum:"3650" doc:"Only tasks that ended at least so many days ago"`
+		}) (*Purged, error) {
+			n, err := purge(ctx, d, in.Days)
+			if err != nil {
+				return nil, err
+			}
+			return &Purged{n}, nil
+		})
+	httpapi.Register(a, op("GET", "/{id}", "getTask", "One background task", auth.TasksRead),
+		func(ctx context.Context, in *IDInput) (*Task, error) {
+			t, err := get(ctx, d, in.ID)
+			if err == nil && t == nil {
+				err = fault.Missing("Task")
+			}
+			return t, err
+		})
+	httpapi.Register(a, op("POST", "/{id}/cancel", "cancelTask", "Cancel a pending or running task and its children", auth.TasksWrite),
+		func(ctx context.Context, in *IDInput) (*Message, error) {
+			e, err := Cancel(ctx, d, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			publish(ctx, httpapi.TenantOf(ctx).ID, e...)
+			return &Message{"The task is cancelled"}, nil
+		})
+	httpapi.Register(a, op("POST", "/{id}/retry", "retryTask", "Try a failed task again", auth.TasksWrite),
+		func(ctx context.Context, in *IDInput) (*Started, error) {
+			t, err := retry(ctx, d, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			publish(ctx, httpapi.TenantOf(ctx).ID, t.events()...)
+			return &Started{t.ID, "The task will be tried again"}, nil
+		})
+}

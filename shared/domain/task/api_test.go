@@ -1,0 +1,323 @@
+package task_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+const base = "/api/v1/tasks"
+
+// published collects events by kind and status.
+type published struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (p *published) publish(_ context.Context, _ uuid.UUID, all ...events.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range all {
+		switch d := e.Data.(type) {
+		case events.TaskProgress:
+			p.seen = append(p.seen, e.Kind+" "+d.TaskType+" "+d.Status)
+		case events.ScanProgress:
+			p.seen = append(p.seen, fmt.Sprintf("%s %s %d", e.Kind, d.Status, d.BooksFound))
+		}
+	}
+}
+
+func (p *published) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.seen, ", ")
+}
+
+func serve(t *testing.T) (*testkit.Server, *published) {
+	p := &published{}
+	return testkit.Serve(t, func(a *httpapi.API, d *db.DB) { task.Routes(a, d, p.publish) }), p
+}
+
+func add(t *testing.T, s *testkit.Server, tenant uuid.UUID, spec task.Spec) uuid.UUID {
+	t.Helper()
+	var b pgx.Batch
+	var id uuid.UUID
+	if err := task.Add(&b, spec, &id); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DB.App.Run(s.In(tenant), &b); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func exec(t *testing.T, s *testkit.Server, sql string, args ...any) {
+	t.Helper()
+	if _, err := s.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func library(t *testing.T, s *testkit.Server) uuid.UUID {
+	t.Helper()
+	id := uuid.New()
+	exec(t, s, `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+		values ($1, $2, 'Comics', '/c', 'c', '', 'series_volume', 'filename', 'file_order')`, s.One, id)
+	return id
+}
+
+func TestListAndGet(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	reader := s.User(t, "one", "maintainer")
+	lib := library(t, s)
+	scan := add(t, s, s.One, task.Spec{Type: task.ScanLibrary, LibraryID: &lib, Params: map[string]any{"mode": "deep", "snake_case": 1}})
+	purge := add(t, s, s.One, task.Spec{Type: task.PurgeDeleted})
+	exec(t, s, "update task set status = 'running', started_at = now(), lease_until = now() + interval '1 min', progress_current = 3, progress_total = 9 where id = $1", scan)
+
+	m := reader.Do("GET", base+"?pageSize=1", nil).Want(200).Map()
+	if m["total"] != 2.0 || m["totalPages"] != 2.0 || m["data"].([]any)[0].(map[string]any)["id"] != purge.String() {
+		t.Errorf("newest first: %v", m)
+	}
+	for query, want := range map[string]string{
+		"status=running": scan.String(), "status=processing": scan.String(), "status=pending": purge.String(),
+		"taskType=scan_library": scan.String(), "task_type=purge_deleted": purge.String(),
+		"libraryId=" + lib.String(): scan.String(), "library_id=" + lib.String() + "&status=running": scan.String(),
+	} {
+		m := reader.Do("GET", base+"?"+query, nil).Want(200).Map()
+		if m["total"] != 1.0 || m["data"].([]any)[0].(map[string]any)["id"] != want {
+			t.Errorf("%s: %v", query, m)
+		}
+	}
+	for _, query := range []string{"taskType=nothing", "libraryId=" + uuid.NewString(), "status=failed"} {
+		if m := reader.Do("GET", base+"?"+query, nil).Want(200).Map(); m["total"] != 0.0 || len(m["data"].([]any)) != 0 {
+			t.Errorf("%s: %v", query, m)
+		}
+	}
+	for query, field := range map[string]string{"status=done": "status", "libraryId=x": "libraryId", "page=0": "page"} {
+		m := reader.Do("GET", base+"?"+query, nil).Want(400).Map()
+		if m["details"].([]any)[0].(map[string]any)["field"] != field {
+			t.Errorf("%s: %v", query, m)
+		}
+	}
+
+	got := reader.Do("GET", base+"/"+scan.String(), nil).Want(200).Map()
+	progress := got["progress"].(map[string]any)
+	if got["libraryName"] != "Comics" || got["taskType"] != "scan_library" || got["status"] != "running" || progress["current"] != 3.0 ||
+		progress["total"] != 9.0 || got["params"].(map[string]any)["snake_case"] != 1.0 || got["priority"] != 600.0 {
+		t.Errorf("%v", got)
+	}
+	for _, k := range []string{"seriesId", "bookTitle", "result", "lastError", "completedAt"} {
+		if v, ok := got[k]; !ok || v != nil {
+			t.Errorf("%s: %v, present %v", k, v, ok)
+		}
+	}
+	for _, k := range []string{"createdAt", "startedAt", "scheduledFor", "lockedUntil"} {
+		if !strings.HasSuffix(got[k].(string), "Z") {
+			t.Errorf("%s: %v", k, got[k])
+		}
+	}
+	m = reader.Do("GET", base+"/stats", nil).Want(200).Map()
+	byType := m["byType"].(map[string]any)["scan_library"].(map[string]any)
+	if m["running"] != 1.0 || m["pending"] != 1.0 || m["stale"] != 0.0 || m["total"] != 2.0 || byType["running"] != 1.0 || byType["total"] != 1.0 {
+		t.Errorf("stats: %v", m)
+	}
+	exec(t, s, "update task set lease_until = now() - interval '1 min' where id = $1", scan)
+	if m := reader.Do("GET", base+"/stats", nil).Want(200).Map(); m["running"] != 0.0 || m["stale"] != 1.0 {
+		t.Errorf("stale: %v", m)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	s, p := serve(t)
+	c := s.User(t, "one", "maintainer")
+	lib := library(t, s)
+	scan := add(t, s, s.One, task.Spec{Type: task.ScanLibrary, LibraryID: &lib})
+	exec(t, s, "insert into scan (tenant_id, id, library_id, mode, books_created) values ($1, $2, $3, 'normal', 7)", s.One, scan, lib)
+	child := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &scan})
+	grandchild := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &child})
+	finished := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &scan})
+	other := add(t, s, s.One, task.Spec{Type: task.PurgeDeleted})
+	exec(t, s, "update task set status = 'running', lease_epoch = 1, open_children = 2 where id in ($1, $2)", scan, child)
+	exec(t, s, "update task set status = 'completed', completed_at = now() where id = $1", finished)
+
+	if m := c.Do("POST", base+"/"+scan.String()+"/cancel", nil).Want(200).Map(); m["message"] == "" {
+		t.Errorf("%v", m)
+	}
+	for id, want := range map[uuid.UUID]string{scan: "cancelled", child: "cancelled", grandchild: "cancelled", finished: "completed", other: "pending"} {
+		got := c.Do("GET", base+"/"+id.String(), nil).Want(200).Map()
+		if got["status"] != want || (want == "cancelled") != (got["completedAt"] != nil && id != finished) {
+			t.Errorf("%s: %v, want %s", got["taskType"], got, want)
+		}
+	}
+	if got, want := p.String(), "task_progress scan_library cancelled, scan_progress cancelled 7"; got != want {
+		t.Errorf("events %q, want %q", got, want)
+	}
+	held := db.In(context.Background(), db.Task{Tenant: s.One, ID: child, Epoch: 1})
+	if err := s.DB.App.Enter(held); !db.ErrLost(err) {
+		t.Errorf("the worker of a cancelled child may still write: %v", err)
+	}
+	for _, id := range []uuid.UUID{scan, finished} {
+		m := c.Do("POST", base+"/"+id.String()+"/cancel", nil).Want(400).Map()
+		if !strings.Contains(m["message"].(string), "already") {
+			t.Errorf("%v", m)
+		}
+	}
+	c.Do("POST", base+"/"+uuid.NewString()+"/cancel", nil).Want(404)
+	c.Do("POST", base+"/x/cancel", nil).Want(400)
+}
+
+func TestCancelledChildEndsItsWaitingParent(t *testing.T) {
+	t.Parallel()
+	s, p := serve(t)
+	c := s.User(t, "one", "maintainer")
+	parent := add(t, s, s.One, task.Spec{Type: task.AnalyzeSerie})
+	first := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &parent})
+	second := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &parent})
+	exec(t, s, "update task set status = 'running', done = true, open_children = 2 where id = $1", parent)
+	c.Do("POST", base+"/"+first.String()+"/cancel", nil).Want(200)
+	c.Do("POST", base+"/"+first.String()+"/cancel", nil).Want(400)
+	if m := c.Do("GET", base+"/"+parent.String(), nil).Want(200).Map(); m["status"] != "running" {
+		t.Errorf("one child is open: %v", m)
+	}
+	c.Do("POST", base+"/"+second.String()+"/cancel", nil).Want(200)
+	if m := c.Do("GET", base+"/"+parent.String(), nil).Want(200).Map(); m["status"] != "completed" || m["completedAt"] == nil {
+		t.Errorf("no child is open: %v", m)
+	}
+	if !strings.HasSuffix(p.String(), "task_progress analyze_series completed") {
+		t.Errorf("events: %s", p)
+	}
+}
+
+// Children that end, and are added, while their parent is cancelled must neither block nor survive it.
+func TestCancelBesideWorkers(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	c := s.User(t, "one", "maintainer")
+	for round := range 5 {
+		parent := add(t, s, s.One, task.Spec{Type: task.ScanLibrary})
+		exec(t, s, "update task set status = 'running', lease_epoch = 1, open_children = 20 where id = $1", parent)
+		children := make([]uuid.UUID, 20)
+		for i := range children {
+			children[i] = add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &parent})
+		}
+		exec(t, s, "update task set status = 'running', lease_epoch = 1 where parent_id = $1", parent)
+		var wg sync.WaitGroup
+		for _, id := range children {
+			wg.Go(func() {
+				if _, err := s.DB.System.Pool().Exec(context.Background(), "select app.finish_task($1, $2, 1, '{}', null, null)", s.One, id); err != nil {
+					t.Errorf("finish: %v", err)
+				}
+			})
+		}
+		wg.Go(func() {
+			held := db.In(context.Background(), db.Task{Tenant: s.One, ID: parent, Epoch: 1})
+			var b pgx.Batch
+			var id uuid.UUID
+			if err := task.Add(&b, task.Spec{Type: task.AnalyzeBooks, ParentID: &parent}, &id); err != nil {
+				t.Error(err)
+			}
+			if err := s.DB.App.Run(held, &b); err != nil && !db.ErrLost(err) {
+				t.Errorf("add a child: %v", err)
+			}
+		})
+		wg.Go(func() {
+			if r := c.Do("POST", base+"/"+parent.String()+"/cancel", nil); r.Status != 200 {
+				t.Errorf("cancel: %d %s", r.Status, r.Body)
+			}
+		})
+		wg.Wait()
+		var open int
+		if err := s.DB.Owner.Pool().QueryRow(context.Background(),
+			"select count(*) from task where (parent_id = $1 or id = $1) and status in ('pending', 'running')", parent).Scan(&open); err != nil || open != 0 {
+			t.Fatalf("round %d: %d unfinished tasks, %v", round, open, err)
+		}
+	}
+}
+
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	s, p := serve(t)
+	c := s.User(t, "one", "maintainer")
+	id := add(t, s, s.One, task.Spec{Type: task.AnalyzeBook, DedupeKey: "k"})
+	c.Do("POST", base+"/"+id.String()+"/retry", nil).Want(400)
+	exec(t, s, "update task set status = 'failed', attempts = 3, last_error = 'x', completed_at = now() where id = $1", id)
+	if m := c.Do("POST", base+"/"+id.String()+"/retry", nil).Want(200).Map(); m["taskId"] != id.String() {
+		t.Errorf("%v", m)
+	}
+	got := c.Do("GET", base+"/"+id.String(), nil).Want(200).Map()
+	if got["status"] != "pending" || got["attempts"] != 0.0 || got["lastError"] != nil || got["completedAt"] != nil {
+		t.Errorf("%v", got)
+	}
+	if p.String() != "task_progress analyze_book pending" {
+		t.Errorf("events: %s", p)
+	}
+	exec(t, s, "update task set status = 'failed' where id = $1", id)
+	add(t, s, s.One, task.Spec{Type: task.AnalyzeBook, DedupeKey: "k"})
+	c.Do("POST", base+"/"+id.String()+"/retry", nil).Want(409)
+	c.Do("POST", base+"/"+uuid.NewString()+"/retry", nil).Want(404)
+}
+
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	c := s.User(t, "one", "maintainer")
+	old, fresh, running := add(t, s, s.One, task.Spec{Type: task.AnalyzeBook}), add(t, s, s.One, task.Spec{Type: task.AnalyzeBook}), add(t, s, s.One, task.Spec{Type: task.AnalyzeBook})
+	foreign := add(t, s, s.Two, task.Spec{Type: task.AnalyzeBook})
+	exec(t, s, "update task set status = 'failed', completed_at = now() - interval '31 days' where id in ($1, $2)", old, foreign)
+	exec(t, s, "update task set status = 'completed', completed_at = now() - interval '29 days' where id = $1", fresh)
+	if m := c.Do("DELETE", base+"/purge", nil).Want(200).Map(); m["deleted"] != 1.0 {
+		t.Errorf("%v", m)
+	}
+	c.Do("GET", base+"/"+old.String(), nil).Want(404)
+	c.Do("GET", base+"/"+fresh.String(), nil).Want(200)
+	if m := c.Do("DELETE", base+"/purge?days=0", nil).Want(200).Map(); m["deleted"] != 1.0 {
+		t.Errorf("%v", m)
+	}
+	c.Do("GET", base+"/"+running.String(), nil).Want(200)
+	s.User(t, "two", "admin").Do("GET", base+"/"+foreign.String(), nil).Want(200)
+	for _, days := range []string{"-1", "x", "3651"} {
+		c.Do("DELETE", base+"/purge?days="+days, nil).Want(400)
+	}
+}
+
+func TestWhoMay(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	id := add(t, s, s.One, task.Spec{Type: task.AnalyzeBook}).String()
+	reader, onlyReads, foreign := s.User(t, "one", "reader"), s.User(t, "one", "reader", "TasksRead"), s.User(t, "two", "admin")
+	for _, c := range []struct {
+		method, path string
+		write        bool
+	}{{"GET", "", false}, {"GET", "/stats", false}, {"GET", "/" + id, false}, {"POST", "/" + id + "/cancel", true},
+		{"POST", "/" + id + "/retry", true}, {"DELETE", "/purge", true}} {
+		reader.Do(c.method, base+c.path, nil).Want(403)
+		s.Anonymous(t, "one").Do(c.method, base+c.path, nil).Want(401)
+		if c.write {
+			onlyReads.Do(c.method, base+c.path, nil).Want(403)
+		} else {
+			onlyReads.Do(c.method, base+c.path, nil).Want(200)
+		}
+		if strings.Contains(c.path, id) {
+			foreign.Do(c.method, base+c.path, nil).Want(404)
+		}
+	}
+	if m := foreign.Do("GET", base, nil).Want(200).Map(); m["total"] != 0.0 {
+		t.Errorf("another tenant's tasks: %v", m)
+	}
+	if m := onlyReads.Do("GET", base+"/"+id, nil).Want(200).Map(); m["status"] != "pending" {
+		t.Errorf("a refused request changed the task: %v", m)
+	}
+}

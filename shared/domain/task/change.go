@@ -1,0 +1,170 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// changed is a task as a change found it, with the counters of its scan where it is one.
+type changed struct {
+	ID            uuid.UUID  `db:"id"`
+	Type          string     `db:"type"`
+	Before        string     `db:"before"`
+	Status        string     `db:"status"`
+	LibraryID     *uuid.UUID `db:"library_id"`
+	SeriesID      *uuid.UUID `db:"series_id"`
+	BookID        *uuid.UUID `db:"book_id"`
+	Current       int64      `db:"progress_current"`
+	Total         int64      `db:"progress_total"`
+	Message       *string    `db:"progress_message"`
+	LastError     *string    `db:"last_error"`
+	StartedAt     *time.Time `db:"started_at"`
+	CompletedAt   *time.Time `db:"completed_at"`
+	ScanID        *uuid.UUID `db:"scan_id"`
+	FilesTotal    int64      `db:"files_total"`
+	FilesDone     int64      `db:"files_processed"`
+	SeriesCreated int64      `db:"series_created"`
+	BooksCreated  int64      `db:"books_created"`
+	BooksUpdated  int64      `db:"books_updated"`
+	BooksDeleted  int64      `db:"books_deleted"`
+	Errors        []string   `db:"errors"`
+}
+
+const changedColumns = `t.id, t.type, t.status, t.library_id, t.series_id, t.book_id, t.progress_current, t.progress_total,
+	t.progress_message, t.last_error, t.started_at, t.completed_at, c.id as scan_id,
+	coalesce(c.files_total, 0) as files_total, coalesce(c.files_processed, 0) as files_processed,
+	coalesce(c.series_created, 0) as series_created, coalesce(c.books_created, 0) as books_created,
+	coalesce(c.books_updated, 0) as books_updated, coalesce(c.books_deleted, 0) as books_deleted,
+	coalesce(c.errors, '{}') as errors`
+
+// cancelChildren ends whatever runs below $1 while that is unfinished itself.
+const cancelChildren = `with recursive below as (
+	  select t.id from task t join task p on p.tenant_id = t.tenant_id and p.id = t.parent_id
+	  where t.tenant_id = app.tenant() and p.id = $1 and p.status in ('pending', 'running', 'cancelled')
+	  union select t.id from task t join below b on t.parent_id = b.id where t.tenant_id = app.tenant())
+	update task t set status = 'cancelled', completed_at = now(), lease_until = null
+	from below where t.tenant_id = app.tenant() and t.id = below.id and t.status in ('pending', 'running')`
+
+// Cancel ends a pending or running task and its children, in one round trip and one transaction; the events are
+// to be published. BadRequest when it has ended already, NotFound when there is none. The worker finds out with
+// its next write, which is refused, or within a second.
+func Cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Event, error) {
+	tasks, err := cancel(ctx, d, id)
+	if err != nil {
+		return nil, err
+	}
+	var out []events.Event
+	for i := range tasks {
+		out = append(out, tasks[i].events()...)
+	}
+	return out, nil
+}
+
+// cancel is Cancel: the task, and its parent where that had waited for it alone.
+//
+// Children come first, as where a child ends: both lock child before parent. The second pass takes those that
+// were added while the first one waited. A parent stops waiting for the cancelled task.
+func cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]changed, error) {
+	return retryDeadlock(func() ([]changed, error) {
+		var b pgx.Batch
+		var found, parent *changed
+		b.Queue(cancelChildren, id)
+		db.One(&b, &found, `with old as (
+			  select tenant_id, id, status from task where tenant_id = app.tenant() and id = $1 for update),
+			t as (
+			  update task t set status = 'cancelled', completed_at = now(), lease_until = null
+			  from old where t.tenant_id = old.tenant_id and t.id = old.id and old.status in ('pending', 'running') returning t.*)
+			select old.status as before, `+changedColumns+` from old
+			join (select * from t union all select * from task where tenant_id = app.tenant() and id = $1 and not exists (select from t)) t
+			  on t.id = old.id
+			left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`, id)
+		b.Queue(cancelChildren, id)
+		db.One(&b, &parent, `with child as (
+			  select parent_id from task where tenant_id = app.tenant() and id = $1 and status = 'cancelled' and completed_at = now()),
+			t as (
+			  update task t set open_children = t.open_children - 1,
+			    status = case when t.done and t.open_children = 1 then 'completed' else t.status end,
+			    completed_at = case when t.done and t.open_children = 1 then now() else t.completed_at end
+			  from child where t.tenant_id = app.tenant() and t.id = child.parent_id and t.status = 'running' and t.open_children > 0
+			  returning t.*)
+			select 'running' as before, `+changedColumns+` from t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`, id)
+		if err := d.Run(ctx, &b); err != nil {
+			return nil, err
+		}
+		switch {
+		case found == nil:
+			return nil, fault.Missing("Task")
+		case found.Before != Pending && found.Before != Running:
+			return nil, fault.New(fault.BadRequest, "The task is %s already; only a pending or running task can be cancelled", found.Before)
+		case parent != nil && parent.Status == Completed:
+			return []changed{*found, *parent}, nil
+		}
+		return []changed{*found}, nil
+	})
+}
+
+// retry makes a failed task pending again, on its own: nothing waits for it any more.
+func retry(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
+	var b pgx.Batch
+	var found *changed
+	db.One(&b, &found, `with old as (
+		  select tenant_id, id, status from task where tenant_id = app.tenant() and id = $1 for update),
+		t as (
+		  update task t set status = 'pending', attempts = 0, scheduled_for = now(), started_at = null, completed_at = null,
+		    lease_until = null, locked_by = null, last_error = null, result = null, done = false, open_children = 0, parent_id = null,
+		    progress_current = 0, progress_total = 0, progress_message = null
+		  from old where t.tenant_id = old.tenant_id and t.id = old.id and old.status = 'failed' returning t.*)
+		select old.status as before, `+changedColumns+` from old
+		join (select * from t union all select * from task where tenant_id = app.tenant() and id = $1 and not exists (select from t)) t
+		  on t.id = old.id
+		left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`, id)
+	b.Queue("select pg_notify($1, '')", Wake)
+	err := d.Run(ctx, &b)
+	switch {
+	case db.Conflict(err, "task_dedupe"):
+		return nil, fault.New(fault.Conflict, "The same work is pending or running already as another task")
+	case err != nil:
+		return nil, err
+	case found == nil:
+		return nil, fault.Missing("Task")
+	case found.Before != Failed:
+		return nil, fault.New(fault.BadRequest, "The task is %s; only a failed task can be tried again", found.Before)
+	}
+	return found, nil
+}
+
+// events are what listeners of the task and, for a scan, the scan stream are told.
+func (c *changed) events() []events.Event {
+	started, completed := utc(c.StartedAt), utc(c.CompletedAt)
+	out := []events.Event{events.TaskProgressed(events.TaskProgress{TaskID: c.ID, TaskType: c.Type, Status: c.Status,
+		Progress: &events.Progress{Current: c.Current, Total: c.Total, Message: c.Message}, Error: c.LastError,
+		StartedAt: started, CompletedAt: completed, LibraryID: c.LibraryID, SeriesID: c.SeriesID, BookID: c.BookID})}
+	if c.Type == ScanLibrary && c.LibraryID != nil {
+		out = append(out, events.ScanProgressed(events.ScanProgress{LibraryID: *c.LibraryID, Status: c.Status,
+			FilesTotal: c.FilesTotal, FilesProcessed: c.FilesDone, SeriesFound: c.SeriesCreated, BooksFound: c.BooksCreated,
+			BooksUpdated: c.BooksUpdated, BooksDeleted: c.BooksDeleted, Errors: c.Errors, StartedAt: started, CompletedAt: completed}))
+	}
+	return out
+}
+
+// retryDeadlock tries again when Postgres broke a deadlock at this transaction's cost: a child that was added
+// and ended between the passes.
+func retryDeadlock(do func() ([]changed, error)) (out []changed, err error) {
+	for range 3 {
+		out, err = do()
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "40P01" {
+			return out, err
+		}
+	}
+	return out, err
+}

@@ -1,0 +1,144 @@
+package task
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Filter chooses tasks; a zero member does not restrict.
+type Filter struct {
+	Status    string
+	Type      string
+	LibraryID uuid.UUID
+}
+
+// taskRow is a Task as it is read.
+type taskRow struct {
+	Task
+	Current int64   `db:"progress_current"`
+	Total   int64   `db:"progress_total"`
+	Message *string `db:"progress_message"`
+}
+
+const (
+	taskColumns = `t.id, t.type, t.status, t.priority, t.params, t.library_id, l.name as library_name,
+		t.series_id, s.title as series_title, t.book_id, b.title as book_title, t.parent_id, t.attempts, t.max_attempts,
+		t.scheduled_for, t.locked_by, t.lease_until, t.progress_current, t.progress_total, t.progress_message,
+		t.result, t.last_error, t.created_at, t.started_at, t.completed_at`
+	taskNames = ` left join library l on l.tenant_id = t.tenant_id and l.id = t.library_id
+		left join series s on s.tenant_id = t.tenant_id and s.id = t.series_id
+		left join book b on b.tenant_id = t.tenant_id and b.id = t.book_id`
+	taskFilter = `tenant_id = app.tenant() and ($1 = '' or status = $1) and ($2 = '' or type = $2) and ($3::uuid is null or library_id = $3)`
+)
+
+// task is the record to show, with its times in UTC.
+func (r *taskRow) task() Task {
+	t := r.Task
+	t.Progress = Progress{r.Current, r.Total, r.Message}
+	t.ScheduledFor, t.CreatedAt = t.ScheduledFor.UTC(), t.CreatedAt.UTC()
+	t.LockedUntil, t.StartedAt, t.CompletedAt = utc(t.LockedUntil), utc(t.StartedAt), utc(t.CompletedAt)
+	return t
+}
+
+// list is a page of the tasks, newest first, and how many there are: one round trip.
+func list(ctx context.Context, d *db.DB, f Filter, p httpapi.Paging) ([]Task, int64, error) {
+	var library *uuid.UUID
+	if f.LibraryID != uuid.Nil {
+		library = &f.LibraryID
+	}
+	var b pgx.Batch
+	var rows []taskRow
+	var total int64
+	db.All(&b, &rows, "select "+taskColumns+" from (select * from task where "+taskFilter+
+		" order by created_at desc, id limit $4 offset $5) t"+taskNames+" order by t.created_at desc, t.id",
+		f.Status, f.Type, library, p.Limit(), p.Offset())
+	db.Value(&b, &total, "select count(*) from task where "+taskFilter, f.Status, f.Type, library)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, 0, err
+	}
+	out := make([]Task, len(rows))
+	for i := range rows {
+		out[i] = rows[i].task()
+	}
+	return out, total, nil
+}
+
+// get is one task, or nil.
+func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Task, error) {
+	row, err := db.Get[taskRow](ctx, d, "select "+taskColumns+" from task t"+taskNames+" where t.tenant_id = app.tenant() and t.id = $1", id)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	t := row.task()
+	return &t, nil
+}
+
+// TypeStats counts tasks by what became of them. A running task whose worker has been silent for longer than
+// its lease is stale, not running.
+type TypeStats struct {
+	Pending   int64 `json:"pending"`
+	Running   int64 `json:"running"`
+	Completed int64 `json:"completed"`
+	Failed    int64 `json:"failed"`
+	Cancelled int64 `json:"cancelled"`
+	Stale     int64 `json:"stale" doc:"Running, but the worker has not been heard of for longer than its lease"`
+	Total     int64 `json:"total"`
+}
+
+// Stats are the counts of all tasks and of each type.
+type Stats struct {
+	TypeStats
+	ByType map[string]TypeStats `json:"byType"`
+}
+
+type statsRow struct {
+	Type   string `db:"type"`
+	Status string `db:"status"`
+	Count  int64  `db:"n"`
+}
+
+func (s *TypeStats) add(status string, n int64) {
+	switch status {
+	case Pending:
+		s.Pending += n
+	case Running:
+		s.Running += n
+	case Completed:
+		s.Completed += n
+	case Failed:
+		s.Failed += n
+	case Cancelled:
+		s.Cancelled += n
+	default:
+		s.Stale += n
+	}
+	s.Total += n
+}
+
+func stats(ctx context.Context, d *db.DB) (*Stats, error) {
+	rows, err := db.List[statsRow](ctx, d, `select type, case when status = 'running' and lease_until < now() then 'stale' else status end as status,
+		count(*) as n from task where tenant_id = app.tenant() group by 1, 2`)
+	if err != nil {
+		return nil, err
+	}
+	out := &Stats{ByType: map[string]TypeStats{}}
+	for _, r := range rows {
+		byType := out.ByType[r.Type]
+		byType.add(r.Status, r.Count)
+		out.ByType[r.Type] = byType
+		out.add(r.Status, r.Count)
+	}
+	return out, nil
+}
+
+// purge deletes what ended at least so many days ago.
+func purge(ctx context.Context, d *db.DB, days int) (int64, error) {
+	return db.Exec(ctx, d, "delete from task where tenant_id = app.tenant() and completed_at <= now() - $1::interval",
+		time.Duration(days)*24*time.Hour)
+}

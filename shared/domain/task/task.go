@@ -1,0 +1,76 @@
+package task
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// The types of tasks.
+const (
+	ScanLibrary   = "scan_library"
+	AnalyzeBooks  = "analyze_books" // a batch of books
+	AnalyzeBook   = "analyze_book"  // one book, asked for by a person
+	AnalyzeSeries = "analyze_series"
+	PurgeDeleted  = "purge_deleted"
+)
+
+// The states of a task (contract decision 8).
+const (
+	Pending   = "pending"
+	Running   = "running"
+	Completed = "completed"
+	Failed    = "failed"
+	Cancelled = "cancelled"
+)
+
+// priorities: higher runs first.
+var priorities = map[string]int{ScanLibrary: 600, PurgeDeleted: 550, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490}
+
+// Spec is a task to add.
+type Spec struct {
+	ID        uuid.UUID // zero makes a fresh one
+	Type      string
+	Params    any // marshalled to JSON; nil is {}
+	LibraryID *uuid.UUID
+	SeriesID  *uuid.UUID
+	BookID    *uuid.UUID
+	ParentID  *uuid.UUID
+	// DedupeKey, where not empty, makes a second task with the same key the first one while that is unfinished.
+	DedupeKey string
+}
+
+// Task is the record of a task as the interface shows it.
+type Task struct {
+	ID           uuid.UUID       `json:"id" db:"id"`
+	TaskType     string          `json:"taskType" db:"type"`
+	Status       string          `json:"status" db:"status" enum:"pending,running,completed,failed,cancelled"`
+	Priority     int             `json:"priority" db:"priority"`
+	Params       json.RawMessage `json:"params" db:"params"`
+	LibraryID    *uuid.UUID      `json:"libraryId" db:"library_id"`
+	LibraryName  *string         `json:"libraryName" db:"library_name"`
+	SeriesID     *uuid.UUID      `json:"seriesId" db:"series_id"`
+	SeriesTitle  *string         `json:"seriesTitle" db:"series_title"`
+	BookID       *uuid.UUID      `json:"bookId" db:"book_id"`
+	BookTitle    *string         `json:"bookTitle" db:"book_title"`
+	ParentID     *uuid.UUID      `json:"parentId" db:"parent_id"`
+	Attempts     int             `json:"attempts" db:"attempts"`
+	MaxAttempts  int             `json:"maxAttempts" db:"max_attempts"`
+	ScheduledFor time.Time       `json:"scheduledFor" db:"scheduled_for"`
+	LockedBy     *string         `json:"lockedBy" db:"locked_by"`
+	LockedUntil  *time.Time      `json:"lockedUntil" db:"lease_until"`
+	Progress     Progress        `json:"progress" db:"-"`
+	Result       json.RawMessage `json:"result" db:"result"`
+	LastError    *string         `json:"lastError" db:"last_error"`
+	CreatedAt    time.Time       `json:"createdAt" db:"created_at"`
+	StartedAt    *time.Time      `json:"startedAt" db:"started_at"`
+	CompletedAt  *time.Time      `json:"completedAt" db:"completed_at"`
+}
+
+// Progress counts what a task has done of what it has to do.
+type Progress struct {
+	Current int64   `json:"current"`
+	Total   int64   `json:"total"`
+	Message *string `json:"message"`
+}

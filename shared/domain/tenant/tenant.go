@@ -1,0 +1,108 @@
+// Package tenant finds the tenant of a host name. A tenant is one customer's library server; a single-tenant
+// installation has the one named Default, which answers to any host.
+package tenant
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Default is the name of the tenant of a single-tenant installation.
+const Default = "default"
+
+// remember bounds how long a change of a tenant (suspension, hosts) takes to reach every process.
+const (
+	remember = 10 * time.Second
+	maxHosts = 10_000
+)
+
+// Config says whether hosts that name no tenant belong to the default one.
+type Config struct {
+	Single bool `env:"SINGLE_TENANT" envDefault:"false"`
+}
+
+// Resolver finds tenants by host and remembers them for seconds.
+type Resolver struct {
+	database *db.DB
+	single   bool
+
+	mu    sync.Mutex
+	hosts map[string]entry
+}
+
+type entry struct {
+	tenant  *httpapi.Tenant // nil: there is none
+	expires time.Time
+}
+
+// NewResolver looks tenants up in the database.
+func NewResolver(d *db.DB, c Config) *Resolver {
+	return &Resolver{database: d, single: c.Single, hosts: map[string]entry{}}
+}
+
+// ByHost is the tenant of a host name, or NotFound.
+func (r *Resolver) ByHost(ctx context.Context, host string) (httpapi.Tenant, error) {
+	now := time.Now()
+	r.mu.Lock()
+	e, ok := r.hosts[host]
+	r.mu.Unlock()
+	if !ok || now.After(e.expires) {
+		found, err := r.lookup(ctx, host)
+		switch {
+		case err != nil && !ok:
+			return httpapi.Tenant{}, err
+		case err == nil:
+			e = entry{tenant: found, expires: now.Add(remember)}
+			r.keep(host, e)
+		}
+	}
+	if e.tenant == nil {
+		return httpapi.Tenant{}, fault.New(fault.NotFound, "No library server answers to this host name")
+	}
+	return *e.tenant, nil
+}
+
+func (r *Resolver) keep(host string, e entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.hosts) >= maxHosts {
+		clear(r.hosts) // hosts are what clients send: bounded, and cheap to find again
+	}
+	r.hosts[host] = e
+}
+
+type row struct {
+	ID     uuid.UUID `db:"id"`
+	Name   string    `db:"name"`
+	Status string    `db:"status"`
+	Secret []byte    `db:"secret"`
+}
+
+func (r *Resolver) lookup(ctx context.Context, host string) (*httpapi.Tenant, error) {
+	var b pgx.Batch
+	var own, fallback *row
+	db.One(&b, &own, "select * from app.tenant_by_host($1)", host)
+	if r.single {
+		db.One(&b, &fallback, "select * from app.tenant_by_host($1)", Default)
+	}
+	// No tenant is entered yet: the function shows one row by name and nothing else.
+	if err := r.database.Run(db.In(ctx, db.Tenant(uuid.Nil)), &b); err != nil {
+		return nil, err
+	}
+	found := own
+	if found == nil {
+		found = fallback
+	}
+	if found == nil {
+		return nil, nil
+	}
+	return &httpapi.Tenant{ID: found.ID, Name: found.Name, Secret: found.Secret, Suspended: found.Status == "suspended"}, nil
+}

@@ -1,0 +1,89 @@
+// Package archive reads ZIP archives that lie in an object store: the directory
+// from the last bytes of the object, an entry from one range of it.
+//
+// Nothing here does I/O of its own. ReadDirectory is given the end of the
+// archive and, when the directory is larger than that, fetches the rest once.
+// An Entry knows the range that holds it (Offset, Length), so a page costs one
+// request. archive/zip over ranged reads would cost about a hundred.
+//
+// Archives are hostile until proven otherwise: counts, sizes and offsets are
+// checked against Limits and against each other before memory or time is spent
+// on them. Names are cleaned for display and sorting; they are never a path.
+package archive
+
+// TailBytes is how many of an archive's last bytes are sure to hold its end
+// record: the longest comment, the record itself and the two zip64 records
+// (APPNOTE 4.3.14 to 4.3.16). It nearly always holds the whole directory too.
+const TailBytes = 0xffff + endLen + locatorLen + end64Len
+
+// Limits bound what an archive may ask of us. A field that is zero or less
+// stands for its default.
+type Limits struct {
+	Entries        int   // entries in the directory
+	DirectoryBytes int64 // size of the directory
+	NameBytes      int   // one name, as stored
+	EntryBytes     int64 // one page, and any entry that is opened, uncompressed
+	TotalBytes     int64 // all entries together, uncompressed
+	Ratio          int64 // all entries together to the size of the archive; applied above 64 MiB
+}
+
+// ratioFloor is the total below which no compression ratio is refused: small
+// books of blank pages or plain text compress extremely well.
+const ratioFloor = 64 << 20
+
+// DefaultLimits returns the limits that fit every real book known to us.
+func DefaultLimits() Limits {
+	return Limits{
+		Entries:        20_000,
+		DirectoryBytes: 8 << 20,
+		NameBytes:      1024,
+		EntryBytes:     64 << 20,
+		TotalBytes:     4 << 30,
+		Ratio:          200,
+	}
+}
+
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
+	return Limits{
+		Entries:        positive(l.Entries, d.Entries),
+		DirectoryBytes: positive(l.DirectoryBytes, d.DirectoryBytes),
+		NameBytes:      positive(l.NameBytes, d.NameBytes),
+		EntryBytes:     positive(l.EntryBytes, d.EntryBytes),
+		TotalBytes:     positive(l.TotalBytes, d.TotalBytes),
+		Ratio:          positive(l.Ratio, d.Ratio),
+	}
+}
+
+func positive[N int | int64](n, otherwise N) N {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// Directory is the list of what an archive holds.
+type Directory struct {
+	Entries []Entry // in directory order
+	Size    int64   // of the archive, in bytes
+}
+
+// Entry is one file or folder of an archive.
+type Entry struct {
+	Name           string // cleaned, UTF-8, '/' separated; for display and sorting, never a path
+	Offset         int64  // of the local header, from the start of the archive
+	Length         int64  // bytes from Offset to request: up to the next entry or the directory
+	CompressedSize int64
+	Size           int64  // uncompressed
+	Method         uint16 // Stored, Deflated or one that is not read
+	CRC32          uint32 // of the uncompressed bytes
+	Encrypted      bool
+	Directory      bool
+	Symlink        bool // its content is a path; never followed, never a page
+}
+
+// The compression methods that are read (APPNOTE 4.4.5).
+const (
+	Stored   uint16 = 0
+	Deflated uint16 = 8
+)

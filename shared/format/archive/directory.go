@@ -1,0 +1,188 @@
+package archive
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ReadDirectory reads the directory of a ZIP archive of size bytes, given its
+// last bytes (TailBytes of them, or the whole file if that is shorter). It
+// calls fetch at most once: for the part of the directory that precedes the
+// tail or, when the tail holds no end record, for what tells a damaged archive
+// from something else. (A tail shorter than TailBytes without an end record is
+// first made as long: one call more.) fetch returns exactly n bytes from off; its errors are
+// passed on. Everything wrong with the archive itself is an *Error.
+func ReadDirectory(tail []byte, size int64, lim Limits, fetch func(off, n int64) ([]byte, error)) (*Directory, error) {
+	lim = lim.withDefaults()
+	if size == 0 {
+		return nil, errorf(NotArchive, "the file is empty")
+	}
+	if int64(len(tail)) > size {
+		return nil, fmt.Errorf("archive: a tail of %d bytes for a file of %d", len(tail), size)
+	}
+	f := &file{tail: tail, size: size, fetch: fetch}
+	ends, reason := findEnds(tail, size, lim)
+	if len(ends) == 0 && reason == nil && int64(len(tail)) < min(size, TailBytes) {
+		// A shorter tail than asked for: the end record may lie before it.
+		if err := f.extend(max(0, size-TailBytes)); err != nil {
+			return nil, err
+		}
+		f.fetched = false
+		ends, reason = findEnds(f.tail, size, lim)
+	}
+	if len(ends) == 0 {
+		if reason != nil {
+			return nil, reason
+		}
+		return nil, f.explain()
+	}
+	first := size
+	for _, end := range ends {
+		first = min(first, end.start)
+	}
+	for _, end := range ends {
+		dir, err := f.parse(end, first, lim)
+		if err == nil {
+			return dir, nil
+		}
+		var problem *Error
+		if !errors.As(err, &problem) {
+			return nil, err
+		}
+		if reason == nil {
+			reason = err
+		}
+	}
+	return nil, reason
+}
+
+// file is what is known of the archive: its end, which extend lengthens once.
+type file struct {
+	tail    []byte
+	size    int64
+	fetch   func(off, n int64) ([]byte, error)
+	fetched bool
+}
+
+func (f *file) base() int64 { return f.size - int64(len(f.tail)) }
+
+// extend makes the tail begin at off.
+func (f *file) extend(off int64) error {
+	if off >= f.base() {
+		return nil
+	}
+	head, err := f.get(off, f.base()-off)
+	if err != nil {
+		return err
+	}
+	f.tail = append(head[:len(head):len(head)], f.tail...)
+	return nil
+}
+
+func (f *file) get(off, n int64) ([]byte, error) {
+	if f.fetched || f.fetch == nil {
+		return nil, errorf(Corrupt, "the archive's directory is not where its end says")
+	}
+	f.fetched = true
+	b, err := f.fetch(off, n)
+	if err != nil {
+		return nil, fmt.Errorf("read the archive's directory: %w", err)
+	}
+	if int64(len(b)) != n {
+		return nil, errorf(Truncated, "the file ends early: %d of %d bytes at offset %d", len(b), n, off)
+	}
+	return b, nil
+}
+
+// parse reads the directory of one end record. first is the start of the
+// earliest directory that any candidate names, so that one fetch serves all.
+func (f *file) parse(end endRecord, first int64, lim Limits) (*Directory, error) {
+	if end.entries == 0 && end.size == 0 {
+		return &Directory{Size: f.size}, nil
+	}
+	if end.start < f.base() {
+		if err := f.extend(first); err != nil {
+			return nil, err
+		}
+	}
+	start, shift := end.start, end.start-end.claimed
+	if !bytes.HasPrefix(f.tail[start-f.base():], headerSig) && end.claimed >= f.base() &&
+		bytes.HasPrefix(f.tail[end.claimed-f.base():], headerSig) {
+		// No prefix, but a gap between the directory and the end record.
+		start, shift = end.claimed, 0
+	}
+	if shift != 0 && !end.exact {
+		// Bytes before and bytes after: an archive stored inside another file.
+		return nil, errorf(Truncated, "the file holds an archive inside another that is cut short: get a complete copy")
+	}
+	if start+end.size > f.size || shift < 0 {
+		return nil, errorf(Corrupt, "the archive's directory lies outside the file (offset %d, %d bytes)", end.claimed, end.size)
+	}
+	from := start - f.base()
+	p := parser{raw: f.tail[from : from+end.size], start: start, shift: shift, size: f.size, lim: lim}
+	entries, err := p.parse(end.entries)
+	if err != nil {
+		return nil, err
+	}
+	return &Directory{Entries: entries, Size: f.size}, nil
+}
+
+// explain says why there is no end record, by the first bytes of the file.
+func (f *file) explain() error {
+	head := f.tail
+	if f.base() > 0 {
+		if f.fetched || f.fetch == nil {
+			return errorf(NotArchive, "the file does not end like a ZIP archive")
+		}
+		var err error
+		if head, err = f.get(0, min(8, f.size)); err != nil {
+			return err
+		}
+	}
+	for _, known := range []struct{ magic, what string }{
+		{"Rar!\x1a\x07", "a RAR archive"}, {"7z\xbc\xaf\x27\x1c", "a 7z archive"}, {"%PDF-", "a PDF document"},
+	} {
+		if bytes.HasPrefix(head, []byte(known.magic)) {
+			return errorf(NotArchive, "the file is %s, not a ZIP archive", known.what)
+		}
+	}
+	if bytes.HasPrefix(head, localSig) {
+		return errorf(Truncated, "the archive is cut short: its directory, which lies at the end, is missing; get a complete copy")
+	}
+	return errorf(NotArchive, "the file is not a ZIP archive")
+}
+
+// extents sets the Length of every entry: up to the next entry or the
+// directory, but no more than an entry can possibly need, so that space left
+// over in the archive is never requested. Entries that overlap are refused:
+// they have no use but to make a small archive expand without end.
+func extents(entries []Entry, directory int64) error {
+	order := make([]int, len(entries))
+	for i := range order {
+		order[i] = i
+	}
+	byOffset := func(a, b int) int {
+		if d := entries[a].Offset - entries[b].Offset; d != 0 {
+			return int(max(-1, min(1, d)))
+		}
+		return a - b
+	}
+	if !slices.IsSortedFunc(order, byOffset) {
+		slices.SortFunc(order, byOffset)
+	}
+	for i, n := range order {
+		e := &entries[n]
+		next := directory
+		if i+1 < len(order) {
+			next = entries[order[i+1]].Offset
+		}
+		room := next - e.Offset
+		if room < localLen || e.CompressedSize > room-localLen {
+			return errorf(Corrupt, "entries %q of the archive overlap: %d bytes where %d are needed", e.Name, room, e.CompressedSize+localLen)
+		}
+		e.Length = min(room, localLen+maxVariable+maxTrailer+e.CompressedSize)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package archive
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/longbox/longbox/shared/format/naming"
+)
+
+// Pages returns the image entries in reading order: natural order, folder by
+// folder. Images are told by their extension. What systems leave behind
+// (__MACOSX, dotfiles, Thumbs.db), links and folders are no pages; encrypted
+// images and images of unread methods are, see CheckPages.
+func Pages(entries []Entry) []Entry {
+	var pages []Entry
+	for _, e := range entries {
+		if isPage(e) {
+			pages = append(pages, e)
+		}
+	}
+	slices.SortStableFunc(pages, func(a, b Entry) int { return naming.ComparePath(a.Name, b.Name) })
+	return pages
+}
+
+// CheckPages returns the *Error that explains why a book cannot be read from
+// its pages: NoPages if there are none, Encrypted or Unsupported for the first
+// page that cannot be opened.
+func CheckPages(pages []Entry) error {
+	if len(pages) == 0 {
+		return errorf(NoPages, "the archive holds no images")
+	}
+	for _, p := range pages {
+		if err := p.Check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Fingerprint returns the hex SHA-256 of the checksums and sizes of the pages
+// in page order: the same pages in another archive, compressed in another way
+// or under another name give the same value. It takes all entries of an archive
+// or its Pages; without any page all files count, as they do for a text book.
+func Fingerprint(entries []Entry) string {
+	if pages := Pages(entries); len(pages) > 0 {
+		return fingerprint(pages)
+	}
+	return ContentFingerprint(entries)
+}
+
+// ContentFingerprint is Fingerprint over all files instead of the pages only.
+// It tells apart text books that share a cover or a publisher's logo.
+func ContentFingerprint(entries []Entry) string {
+	var files []Entry
+	for _, e := range entries {
+		if !e.Directory {
+			files = append(files, e)
+		}
+	}
+	slices.SortStableFunc(files, func(a, b Entry) int { return naming.ComparePath(a.Name, b.Name) })
+	return fingerprint(files)
+}
+
+func fingerprint(entries []Entry) string {
+	hash := sha256.New()
+	var b [12]byte
+	for _, e := range entries {
+		binary.BigEndian.PutUint32(b[:], e.CRC32)
+		binary.BigEndian.PutUint64(b[4:], uint64(e.Size))
+		hash.Write(b[:])
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// IsImage reports whether a name has the extension of an image that can be a
+// page.
+func IsImage(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".jpg", ".jpeg", ".jpe", ".png", ".gif", ".webp", ".avif", ".jxl",
+		".heic", ".heif", ".tif", ".tiff", ".bmp":
+		return true
+	}
+	return false
+}
+
+func isPage(e Entry) bool {
+	if e.Directory || e.Symlink || !IsImage(e.Name) {
+		return false
+	}
+	if e.Name[0] == '.' || strings.Contains(e.Name, "/.") {
+		return false
+	}
+	return e.Name[0] != '_' && !strings.Contains(e.Name, "/_") || !inMacFolder(e.Name)
+}
+
+func inMacFolder(name string) bool {
+	return slices.Contains(strings.Split(strings.ToUpper(name), "/"), "__MACOSX")
+}

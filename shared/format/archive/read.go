@@ -1,0 +1,207 @@
+package archive
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+)
+
+// Open returns the plain bytes of an entry, from a reader of the entry's range
+// (Length bytes from Offset). The reader yields at most Size bytes and fails
+// with an *Error when size or checksum do not match what the directory states:
+// Truncated if the range is short, else Corrupt.
+func (e Entry) Open(r io.Reader, lim ...Limits) (io.Reader, error) {
+	limits := DefaultLimits()
+	if len(lim) > 0 {
+		limits = lim[0].withDefaults()
+	}
+	if err := e.Check(); err != nil {
+		return nil, err
+	}
+	if e.Size > limits.EntryBytes {
+		return nil, tooLarge("bytes in "+e.Name, e.Size, limits.EntryBytes)
+	}
+	raw, err := e.Raw(r)
+	if err != nil {
+		return nil, err
+	}
+	p := &plain{entry: e, r: raw, left: e.Size}
+	if e.Method == Deflated {
+		p.r = flate.NewReader(raw)
+	}
+	return p, nil
+}
+
+// Raw returns the CompressedSize bytes of an entry as they are stored, from a
+// reader of the entry's range. A source that ends early is an *Error of kind
+// Truncated, never a short result.
+func (e Entry) Raw(r io.Reader) (io.Reader, error) {
+	var h [localLen]byte
+	if _, err := io.ReadFull(r, h[:]); err != nil {
+		return nil, e.shortOr(err)
+	}
+	if !bytes.HasPrefix(h[:], localSig) {
+		return nil, errorf(Corrupt, "%s: no entry where the archive's directory says", e.Name)
+	}
+	if !e.Encrypted && le16(h[6:])&flagEncrypted != 0 {
+		return nil, errorf(Encrypted, "%s is encrypted: remove the archive's password", e.Name)
+	}
+	if le16(h[8:]) != e.Method {
+		return nil, errorf(Corrupt, "%s: the archive's directory states method %d, the entry %d", e.Name, e.Method, le16(h[8:]))
+	}
+	variable := int64(le16(h[26:])) + int64(le16(h[28:]))
+	if localLen+variable+e.CompressedSize > e.Length {
+		return nil, errorf(Corrupt, "%s runs into what follows it in the archive", e.Name)
+	}
+	if _, err := io.CopyN(io.Discard, r, variable); err != nil {
+		return nil, e.shortOr(err)
+	}
+	return &exact{entry: e, r: r, left: e.CompressedSize}, nil
+}
+
+// Gzip returns a deflated entry as a gzip file (RFC 1952) of GzipSize bytes
+// without inflating it, from a reader of the entry's range. The receiver checks
+// size and checksum. Other methods are an *Error of kind Unsupported.
+func (e Entry) Gzip(r io.Reader) (io.Reader, error) {
+	if err := e.Check(); err != nil {
+		return nil, err
+	}
+	if e.Method != Deflated {
+		return nil, errorf(Unsupported, "%s is not deflated", e.Name)
+	}
+	raw, err := e.Raw(r)
+	if err != nil {
+		return nil, err
+	}
+	const unknownSystem = 255
+	header := []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, unknownSystem}
+	trailer := binary.LittleEndian.AppendUint32(nil, e.CRC32)
+	trailer = binary.LittleEndian.AppendUint32(trailer, uint32(e.Size))
+	return io.MultiReader(bytes.NewReader(header), raw, bytes.NewReader(trailer)), nil
+}
+
+// GzipSize returns the number of bytes that Gzip yields.
+func (e Entry) GzipSize() int64 { return 10 + e.CompressedSize + 8 }
+
+// Check returns the *Error that opening an entry would give for what its
+// directory header alone says: Encrypted or Unsupported.
+func (e Entry) Check() error {
+	switch {
+	case e.Encrypted:
+		return errorf(Encrypted, "%s is encrypted: remove the archive's password", e.Name)
+	case e.Method != Stored && e.Method != Deflated:
+		return errorf(Unsupported, "%s is compressed with %s: pack the archive again with deflate or none", e.Name, methodName(e.Method))
+	}
+	return nil
+}
+
+func methodName(m uint16) string {
+	switch m {
+	case 9:
+		return "deflate64"
+	case 12:
+		return "bzip2"
+	case 14:
+		return "LZMA"
+	case 93:
+		return "Zstandard"
+	case 95:
+		return "XZ"
+	case 98:
+		return "PPMd"
+	}
+	return "an unknown method"
+}
+
+func (e Entry) shortOr(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &Error{Kind: Truncated, Msg: e.Name + ": the file ends inside the entry; get a complete copy", Err: io.ErrUnexpectedEOF}
+	}
+	return err
+}
+
+// exact yields exactly left bytes of r, or an error.
+type exact struct {
+	entry Entry
+	r     io.Reader
+	left  int64
+}
+
+func (x *exact) Read(b []byte) (int, error) {
+	if x.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := x.r.Read(b[:min(int64(len(b)), x.left)])
+	x.left -= int64(n)
+	if err != nil && x.left > 0 {
+		return n, x.entry.shortOr(err)
+	}
+	return n, nil
+}
+
+// plain yields the bytes of an entry and compares them with its directory
+// header on the way.
+type plain struct {
+	entry Entry
+	r     io.Reader
+	left  int64
+	crc   uint32
+	err   error
+}
+
+func (p *plain) Read(b []byte) (int, error) {
+	if p.err != nil {
+		return 0, p.err
+	}
+	if p.left == 0 {
+		p.err = p.finish()
+		return 0, p.err
+	}
+	n, err := p.r.Read(b[:min(int64(len(b)), p.left)])
+	p.crc = crc32.Update(p.crc, crc32.IEEETable, b[:n])
+	p.left -= int64(n)
+	switch {
+	case err == io.EOF && p.left > 0:
+		p.err = errorf(Corrupt, "%s: %d bytes fewer than the archive states", p.entry.Name, p.left)
+	case err != nil && err != io.EOF:
+		p.err = p.corruptOr(err)
+	}
+	return n, p.err
+}
+
+// finish makes sure that nothing follows the last byte and that the checksum is
+// right; it returns io.EOF if so.
+func (p *plain) finish() error {
+	var one [1]byte
+	for {
+		n, err := p.r.Read(one[:])
+		if n > 0 {
+			return errorf(Corrupt, "%s: more than the %d bytes that the archive states", p.entry.Name, p.entry.Size)
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return p.corruptOr(err)
+		}
+	}
+	if p.crc != p.entry.CRC32 {
+		return errorf(Corrupt, "%s: the checksum does not match, its content is damaged", p.entry.Name)
+	}
+	return io.EOF
+}
+
+func (p *plain) corruptOr(err error) error {
+	var problem *Error
+	var damaged flate.CorruptInputError
+	switch {
+	case errors.As(err, &problem):
+		return err
+	case errors.As(err, &damaged), errors.Is(err, io.ErrUnexpectedEOF):
+		return &Error{Kind: Corrupt, Msg: p.entry.Name + ": its compressed data is damaged", Err: err}
+	}
+	return err
+}

@@ -1,0 +1,242 @@
+package comicinfo
+
+import (
+	"archive/zip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+const complete = "\xef\xbb\xbf" + `<?xml version="1.0" encoding="utf-8"?>
+<ComicInfo xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">
+  <Title>Title &amp; more</Title><Series>Series</Series><Number>1½</Number><Count>12</Count><Volume>2012</Volume>
+  <AlternateSeries>Alt</AlternateSeries><AlternateNumber>3</AlternateNumber><AlternateCount>4</AlternateCount>
+  <Summary>A
+summary</Summary><Notes>Notes</Notes><Year>2012</Year><Month>2</Month><Day>29</Day>
+  <Writer>A, B</Writer><Penciller>C</Penciller><Inker>D</Inker><Colorist>E</Colorist><Letterer>F</Letterer>
+  <CoverArtist>G</CoverArtist><Editor>H</Editor><Translator>I</Translator><Publisher>P</Publisher><Imprint>Im</Imprint>
+  <Genre>Comedy, Romance,, comedy </Genre><Tags>short, webtoon</Tags><Web>https://example.org/a javascript:alert(1) http://example.org/b</Web>
+  <PageCount>2</PageCount><LanguageISO>ja</LanguageISO><Format>Webtoon</Format><BlackAndWhite>Yes</BlackAndWhite>
+  <Manga>yesandrighttoleft</Manga><Characters>X</Characters><Teams>T</Teams><MainCharacterOrTeam>X</MainCharacterOrTeam><Locations>L</Locations>
+  <ScanInformation>Scan</ScanInformation><StoryArc>Arc</StoryArc><StoryArcNumber>1</StoryArcNumber><SeriesGroup>Group</SeriesGroup>
+  <AgeRating>Everyone</AgeRating><CommunityRating>4.5</CommunityRating><Review>Good</Review><GTIN>9781234567897</GTIN>
+  <Pages>
+    <Page Image="0" Type="FrontCover" ImageSize="197892" ImageWidth="800" ImageHeight="1200" Key="k" Bookmark="Start"/>
+    <Page Image="1" DoublePage="true" ImageSize="-1"/>
+  </Pages>
+  <Unknown><Title>not this one</Title></Unknown>
+</ComicInfo>`
+
+func TestParseComplete(t *testing.T) {
+	t.Parallel()
+	got, err := Parse([]byte(complete))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Info{
+		Title: "Title & more", Series: "Series", Number: "1½", Count: ptr(12), Volume: ptr(2012),
+		AlternateSeries: "Alt", AlternateNumber: "3", AlternateCount: ptr(4), Summary: "A\nsummary", Notes: "Notes",
+		Year: ptr(2012), Month: ptr(2), Day: ptr(29), Writer: "A, B", Penciller: "C", Inker: "D", Colorist: "E",
+		Letterer: "F", CoverArtist: "G", Editor: "H", Translator: "I", Publisher: "P", Imprint: "Im",
+		Genre: "Comedy, Romance,, comedy", Tags: "short, webtoon", Web: "https://example.org/a javascript:alert(1) http://example.org/b",
+		PageCount: ptr(2), LanguageISO: "ja", Format: "Webtoon", BlackAndWhite: ptr(true), Manga: "YesAndRightToLeft",
+		Characters: "X", Teams: "T", MainCharacterOrTeam: "X", Locations: "L", ScanInformation: "Scan", StoryArc: "Arc", StoryArcNumber: "1",
+		SeriesGroup: "Group", AgeRating: "Everyone", CommunityRating: ptr(4.5), Review: "Good", GTIN: "9781234567897",
+		Pages: []Page{
+			{Image: 0, Type: "FrontCover", ImageSize: 197892, ImageWidth: 800, ImageHeight: 1200, Key: "k", Bookmark: "Start"},
+			{Image: 1, DoublePage: true},
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if list := List(got.Genre); !slices.Equal(list, []string{"Comedy", "Romance"}) {
+		t.Errorf("List %q", list)
+	}
+	if links := got.Links(); !slices.Equal(links, []string{"https://example.org/a", "http://example.org/b"}) {
+		t.Errorf("Links %q", links)
+	}
+	if n, ok := got.NumberValue(); n != 1.5 || !ok {
+		t.Errorf("NumberValue %v, %v", n, ok)
+	}
+	if y, m, d, ok := got.Date(); y != 2012 || m != 2 || d != 29 || !ok {
+		t.Errorf("Date %d-%d-%d, %v", y, m, d, ok)
+	}
+	if got.ReadingDirection() != "rtl" || !*got.IsManga() {
+		t.Errorf("direction %q", got.ReadingDirection())
+	}
+	fields := reflect.TypeFor[Info]()
+	for i := range fields.NumField() {
+		if name := fields.Field(i).Name; name != "Warnings" && reflect.ValueOf(*got).Field(i).IsZero() {
+			t.Errorf("%s is not read", name)
+		}
+	}
+}
+
+func TestParseTolerates(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		in       string
+		want     Info
+		warnings int
+	}{
+		"bad numbers": {
+			`<ComicInfo><Number>twelve</Number><Year>MMXII</Year><PageCount>-3</PageCount><Month>13</Month><CommunityRating>9</CommunityRating><Title>T</Title></ComicInfo>`,
+			Info{Title: "T", Number: "twelve"}, 5},
+		"unknowns":        {`<ComicInfo><Year>-1</Year><Month>0</Month><Volume>-1</Volume><Manga>Unknown</Manga><BlackAndWhite>unknown</BlackAndWhite></ComicInfo>`, Info{}, 0},
+		"wrong words":     {`<ComicInfo><Manga>maybe</Manga><BlackAndWhite>grey</BlackAndWhite></ComicInfo>`, Info{}, 2},
+		"decimal year":    {`<ComicInfo><Year> 2012.0 </Year></ComicInfo>`, Info{Year: ptr(2012)}, 0},
+		"no such day":     {`<ComicInfo><Year>2013</Year><Month>2</Month><Day>29</Day></ComicInfo>`, Info{Year: ptr(2013), Month: ptr(2)}, 1},
+		"cut short":       {`<ComicInfo><Title>T</Title><Series>S`, Info{Title: "T", Series: "S"}, 1},
+		"cp1252":          {"<?xml version=\"1.0\" encoding=\"utf-8\"?><ComicInfo><Title>Caf\xe9 \x96 d\xe9j\xe0</Title></ComicInfo>", Info{Title: "Café – déjà"}, 0},
+		"UTF-16":          {"\xff\xfe<\x00c\x00o\x00m\x00i\x00c\x00i\x00n\x00f\x00o\x00/\x00>\x00", Info{}, 0},
+		"other case":      {`<comicinfo><TITLE>T</TITLE></comicinfo>`, Info{Title: "T"}, 0},
+		"lone ampersand":  {`<ComicInfo><Title>Tom & Jerry</Title></ComicInfo>`, Info{Title: "Tom & Jerry"}, 0},
+		"first value":     {`<ComicInfo><Title/><Title>A</Title><Title>B</Title></ComicInfo>`, Info{Title: "A"}, 0},
+		"value too large": {`<ComicInfo><Summary>` + strings.Repeat("x", 70<<10) + `</Summary><Title>T</Title></ComicInfo>`, Info{Title: "T"}, 1},
+		"bad pages":       {`<ComicInfo><Pages><Page/><Page Image="-5"/><Page Image="1" ImageWidth="wide"/></Pages></ComicInfo>`, Info{Pages: []Page{{Image: 1}}}, 4},
+		"huge numbers":    {`<ComicInfo><Count>1e300</Count><Volume>NaN</Volume><Number>Inf</Number></ComicInfo>`, Info{Number: "Inf"}, 3},
+		"many mistakes":   {`<ComicInfo><Pages>` + strings.Repeat("<Page/>", 1000) + `</Pages></ComicInfo>`, Info{}, maxWarnings},
+	}
+	for name, tt := range tests {
+		got, err := Parse([]byte(tt.in))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(got.Warnings) != tt.warnings {
+			t.Errorf("%s: warnings %q, want %d", name, got.Warnings, tt.warnings)
+		}
+		got.Warnings = nil
+		if !reflect.DeepEqual(got, &tt.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		in   string
+		want error
+	}{
+		"external entity": {`<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><ComicInfo><Title>&e;</Title></ComicInfo>`, ErrDTD},
+		"entity bomb":     {`<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><ComicInfo><Title>&b;</Title></ComicInfo>`, ErrDTD},
+		"external DTD":    {`<!DOCTYPE x SYSTEM "http://example.org/x.dtd"><ComicInfo/>`, ErrDTD},
+		"deep":            {"<ComicInfo>" + strings.Repeat("<a>", 200), ErrTooLarge},
+		"large":           {"<ComicInfo><Title>" + strings.Repeat("x", 5<<20), ErrTooLarge},
+		"empty":           {"", ErrEmpty},
+		"another file":    {"<html><body/></html>", nil},
+	} {
+		info, err := Parse([]byte(tt.in))
+		if info != nil || err == nil || tt.want != nil && !errors.Is(err, tt.want) || strings.Contains(err.Error(), "root:") {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+}
+
+func TestNumberValue(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]float64{"1": 1, "001": 1, "#12": 12, "10.5": 10.5, "10,5": 10.5, "½": .5, "-1": -1, "0": 0} {
+		if got, ok := (&Info{Number: in}).NumberValue(); got != want || !ok {
+			t.Errorf("%q: %v, %v", in, got, ok)
+		}
+	}
+	for _, in := range []string{"", "#", "one", "1a", "Inf", "NaN", "0x10", "1e300", "1_0", "1.2.3"} {
+		if got, ok := (&Info{Number: in}).NumberValue(); ok {
+			t.Errorf("%q: %v", in, got)
+		}
+	}
+}
+
+// TestFixtures reads the ComicInfo.xml of every real archive, where there are any.
+func TestFixtures(t *testing.T) {
+	t.Parallel()
+	root := os.Getenv("FIXTURES")
+	if root == "" {
+		root = filepath.Join("..", "..", "..", "..", "shared", "fixtures")
+	}
+	if _, err := os.Stat(root); err != nil {
+		t.Skip("no fixtures here; the same cases are built in code by the other tests")
+	}
+	parse := func(name string) (*Info, error) {
+		z, err := zip.OpenReader(filepath.Join(root, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer z.Close()
+		for _, f := range z.File {
+			if f.Name != "ComicInfo.xml" {
+				continue
+			}
+			r, err := f.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := io.ReadAll(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return Parse(b)
+		}
+		t.Fatalf("%s has no ComicInfo.xml", name)
+		return nil, nil
+	}
+
+	haruko, err := parse("library/manga/ハルコさんの彼氏/ハルコさんの彼氏 v01 c001.cbz")
+	if err != nil || haruko.Title != "第一話" || haruko.Number != "1" || *haruko.Volume != 1 || haruko.LanguageISO != "ja" || haruko.ReadingDirection() != "rtl" || len(haruko.Warnings) != 0 {
+		t.Errorf("%+v, %v", haruko, err)
+	}
+	torinome, err := parse("library/manga/鳥の眼/鳥の眼 001.cbz")
+	if err != nil || torinome.ReadingDirection() != "webtoon" || !slices.Equal(List(torinome.Tags), []string{"webtoon", "short"}) {
+		t.Fatalf("%+v, %v", torinome, err)
+	}
+	if y, m, d, ok := torinome.Date(); y != 2017 || m != 9 || d != 5 || !ok {
+		t.Errorf("date %d-%d-%d", y, m, d)
+	}
+	bad, err := parse("broken/bad-comicinfo.cbz")
+	if err != nil || bad.Title != "Still readable" || len(bad.Warnings) != 4 {
+		t.Errorf("%+v, %v", bad, err)
+	}
+	for _, name := range []string{"xxe", "laughs"} {
+		if info, err := parse("broken/" + name + "-comicinfo.cbz"); !errors.Is(err, ErrDTD) {
+			t.Errorf("%s: %+v, %v", name, info, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(complete))
+	f.Add([]byte(`<ComicInfo><Year>2012</Year><Month>2</Month><Day>31</Day><Pages><Page Image="1"/></Pages>`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		info, err := Parse(b)
+		if (info == nil) == (err == nil) {
+			t.Fatalf("%v, %v", info, err)
+		}
+		if info == nil {
+			return
+		}
+		if info.Month != nil && (*info.Month < 1 || *info.Month > 12) || info.Year != nil && *info.Year < 1 || len(info.Warnings) > maxWarnings {
+			t.Errorf("%+v", info)
+		}
+		info.NumberValue()
+		info.Links()
+		List(info.Genre)
+	})
+}
+
+func BenchmarkParse(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Parse([]byte(complete)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

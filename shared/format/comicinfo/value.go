@@ -1,0 +1,102 @@
+package comicinfo
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// NumberValue returns Number as a number: "12", "#12", "1.5", "1,5", "½", "1½".
+func (i *Info) NumberValue() (float64, bool) {
+	v := strings.TrimSpace(strings.TrimPrefix(i.Number, "#"))
+	plus := 0.0
+	for mark, value := range map[string]float64{"½": .5, "¼": .25, "¾": .75} {
+		if rest, ok := strings.CutSuffix(v, mark); ok {
+			v, plus = rest, value
+			if v == "" {
+				return plus, true
+			}
+		}
+	}
+	if strings.ContainsAny(v, "xXpPnN_") { // hexadecimal, NaN, Inf
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(strings.Replace(v, ",", ".", 1), 64)
+	if err != nil || math.Abs(f) > 1e9 {
+		return 0, false
+	}
+	return f + plus, true
+}
+
+// checkDate drops a day that its month does not have.
+func (i *Info) checkDate() {
+	if i.Month == nil || i.Day == nil {
+		return
+	}
+	year := 2000 // a leap year, when the year is unknown
+	if i.Year != nil {
+		year = *i.Year
+	}
+	if time.Date(year, time.Month(*i.Month), *i.Day, 0, 0, 0, 0, time.UTC).Day() != *i.Day {
+		i.warn("Day: month %d has no day %d", *i.Month, *i.Day)
+		i.Day = nil
+	}
+}
+
+// Date returns the date of publication if year, month and day are all known.
+func (i *Info) Date() (year, month, day int, ok bool) {
+	if i.Year == nil || i.Month == nil || i.Day == nil {
+		return 0, 0, 0, false
+	}
+	return *i.Year, *i.Month, *i.Day, true
+}
+
+// ReadingDirection returns "rtl" when Manga says YesAndRightToLeft, "webtoon"
+// when Format says so, else "".
+func (i *Info) ReadingDirection() string {
+	switch {
+	case i.Manga == "YesAndRightToLeft":
+		return "rtl"
+	case strings.EqualFold(i.Format, "webtoon"):
+		return "webtoon"
+	}
+	return ""
+}
+
+// IsManga reports whether Manga is Yes or YesAndRightToLeft; nil when the file
+// does not say.
+func (i *Info) IsManga() *bool {
+	if i.Manga == "" {
+		return nil
+	}
+	is := i.Manga != "No"
+	return &is
+}
+
+// List splits a comma-separated value (Writer, Genre, Tags, Characters, …) into
+// its parts, trimmed, in order, each once.
+func List(value string) []string {
+	var list []string
+	seen := map[string]bool{}
+	for part := range strings.SplitSeq(value, ",") {
+		part = strings.Join(strings.Fields(part), " ")
+		if key := strings.ToLower(part); part != "" && !seen[key] {
+			seen[key] = true
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+// Links returns the addresses of Web that are http or https.
+func (i *Info) Links() []string {
+	var links []string
+	for _, link := range strings.FieldsFunc(i.Web, func(r rune) bool { return r == ' ' || r == '\n' || r == '\t' || r == '\r' }) {
+		link = strings.Trim(link, ",;")
+		if strings.HasPrefix(link, "https://") || strings.HasPrefix(link, "http://") {
+			links = append(links, link)
+		}
+	}
+	return links
+}

@@ -1,0 +1,131 @@
+// Package cronexpr reads cron expressions of five fields (minute, hour, day of
+// month, month, day of week) or six (a second in front) and tells when they are
+// next due, in any time zone of the IANA database, which is embedded.
+//
+// Clocks that change do not confuse it. A schedule with fixed hours fires once
+// for each of its times: one that a change skips fires right after the gap, one
+// that a change repeats fires the first time only. A schedule that runs in
+// every hour keeps its rhythm through both.
+package cronexpr
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	_ "time/tzdata" // functions and small images have no zone files
+
+	"github.com/adhocore/gronx"
+)
+
+// Schedule is a parsed expression in its time zone.
+type Schedule struct {
+	expr      string // six normalised fields
+	zone      *time.Location
+	everyHour bool
+}
+
+const maxLength = 200
+
+// Parse reads an expression and the name of a time zone; "" is UTC. Errors name
+// the field that is wrong, and a schedule that never comes, such as 31 February,
+// is an error too.
+func Parse(expr, tz string) (Schedule, error) {
+	if len(expr) > maxLength {
+		return Schedule{}, fmt.Errorf("cron expression is longer than %d characters", maxLength)
+	}
+	fields := strings.Fields(strings.ToUpper(expr))
+	switch len(fields) {
+	case 5:
+		fields = append([]string{"0"}, fields...)
+	case 6:
+	default:
+		return Schedule{}, fmt.Errorf("cron expression has %d fields: want 5 (minute hour day month weekday) or 6 (second first)", len(fields))
+	}
+	for i, f := range fields {
+		normal, err := grammar[i].normalise(f)
+		if err != nil {
+			return Schedule{}, fmt.Errorf("cron expression: field %s %q: %w", grammar[i].name, f, err)
+		}
+		fields[i] = normal
+	}
+	zone, err := zone(tz)
+	if err != nil {
+		return Schedule{}, err
+	}
+	s := Schedule{expr: strings.Join(fields, " "), zone: zone, everyHour: fields[2] == "*"}
+	// Any reachable date comes within eight years, the longest time between two
+	// leap days.
+	if _, ok := s.nextWall(time.Date(2096, 3, 1, 0, 0, 0, 0, time.UTC)); !ok {
+		return Schedule{}, errors.New("cron expression: fields day and month: there is no such day in the next years")
+	}
+	return s, nil
+}
+
+func zone(tz string) (*time.Location, error) {
+	if tz == "" {
+		return time.UTC, nil
+	}
+	// "Local" would mean another zone on each machine.
+	if z, err := time.LoadLocation(tz); err == nil && tz != "Local" {
+		return z, nil
+	}
+	return nil, fmt.Errorf("time zone %q is not known: want a name such as UTC or Europe/Paris", tz)
+}
+
+// Next returns the first time after the given one at which the schedule is due,
+// in its zone and to the second; the zero time for a zero Schedule, and when
+// there is none within the years that can be calculated.
+func (s Schedule) Next(after time.Time) time.Time {
+	if s.zone == nil {
+		return time.Time{}
+	}
+	t := after.In(s.zone).Truncate(time.Second)
+	from := wall(t) // look for wall clock times after this one
+	for {
+		start, end := t.ZoneBounds()
+		offset := offsetAt(t)
+		if !s.everyHour && !start.IsZero() {
+			// Where clocks went back, times until here were had before.
+			repeated := wall(start).Add(time.Duration(offsetAt(start.Add(-1))-offset) * time.Second)
+			if from.Before(repeated) {
+				from = repeated.Add(-time.Second)
+			}
+		}
+		due, ok := s.nextWall(from)
+		if !ok {
+			return time.Time{}
+		}
+		at := due.Add(-time.Duration(offset) * time.Second)
+		if end.IsZero() || at.Before(end) {
+			return at.In(s.zone)
+		}
+		// Due only after the clocks change: go on from there.
+		skipped := wall(end) // the first wall clock time after the change
+		if !s.everyHour && due.Before(skipped) {
+			return end
+		}
+		t, from = end, skipped.Add(-time.Second)
+	}
+}
+
+// nextWall returns the next matching wall clock time after from, both written
+// as if they were UTC, where no clock changes.
+func (s Schedule) nextWall(from time.Time) (time.Time, bool) {
+	// The library gives up after a number of steps; where it stopped is not due.
+	due, err := gronx.NextTickAfter(s.expr, from, false)
+	if err != nil || !due.After(from) {
+		return time.Time{}, false
+	}
+	return due, true
+}
+
+// wall writes what the clock of t's zone shows as a time in UTC.
+func wall(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
+}
+
+func offsetAt(t time.Time) int {
+	_, offset := t.Zone()
+	return offset
+}

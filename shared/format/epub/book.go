@@ -1,0 +1,192 @@
+package epub
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/internal/xmllimit"
+)
+
+const maxWarnings = 50
+
+// book is the state of one Open.
+type book struct {
+	dir   *archive.Directory
+	read  func(archive.Entry) ([]byte, error)
+	lim   Limits
+	names map[string]int // entry by name; the first one of a name
+	lower map[string]int // the same in lower case
+	pub   *Publication
+
+	opf      *xmllimit.Node
+	opfPath  string
+	items    map[string]*item            // manifest, by id
+	order    []*item                     // manifest, in order
+	meta     []*xmllimit.Node            // the elements of the metadata
+	refines  map[string][]*xmllimit.Node // those that refine an element, by its id
+	rendered map[int]document            // documents read so far, by entry
+	spent    int64                       // bytes of documents read so far
+}
+
+// item is one item of the manifest.
+type item struct {
+	id, mediaType, properties string
+	entry                     int // index in the directory, or -1
+}
+
+func newBook(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim Limits) *book {
+	b := &book{
+		dir: dir, read: read, lim: lim, pub: &Publication{},
+		names: make(map[string]int, len(dir.Entries)), lower: make(map[string]int, len(dir.Entries)),
+		items: map[string]*item{}, refines: map[string][]*xmllimit.Node{}, rendered: map[int]document{},
+	}
+	for i, e := range dir.Entries {
+		if e.Directory {
+			continue
+		}
+		if _, taken := b.names[e.Name]; !taken {
+			b.names[e.Name] = i
+		}
+		if low := strings.ToLower(e.Name); b.lower[low] == 0 {
+			b.lower[low] = i + 1
+		}
+	}
+	return b
+}
+
+// open reads container.xml and the package document (OCF 3.3, section 4.2.6.3.1).
+func (b *book) open() error {
+	at := b.find("META-INF/container.xml")
+	if at < 0 {
+		return &archive.Error{Kind: NoPackage, Msg: "the file is no EPUB: META-INF/container.xml is missing"}
+	}
+	container, err := b.parse(b.dir.Entries[at], xmllimit.Doctype)
+	if err != nil {
+		return err
+	}
+	first := ""
+	for _, roots := range container.Children {
+		for _, n := range roots.Children {
+			if n.Name != "rootfile" {
+				continue
+			}
+			if first == "" || n.Attr("media-type") == "application/oebps-package+xml" && b.find(resolve("", first)) < 0 {
+				first = n.Attr("full-path")
+			}
+		}
+	}
+	if first == "" {
+		return &archive.Error{Kind: NoPackage, Msg: "META-INF/container.xml names no package document (OPF)"}
+	}
+	b.opfPath = resolve("", first)
+	if at = b.find(b.opfPath); at < 0 {
+		return &archive.Error{Kind: NoPackage, Msg: fmt.Sprintf("the package document %.200q that META-INF/container.xml names is missing", b.opfPath)}
+	}
+	b.opf, err = b.parse(b.dir.Entries[at], xmllimit.Doctype)
+	if err != nil {
+		return err
+	}
+	if b.opf.Name != "package" {
+		return &archive.Error{Kind: archive.Corrupt, Msg: fmt.Sprintf("%s holds the element %.40q, not package", b.opfPath, b.opf.Name)}
+	}
+	b.pub.Version = b.opf.Attr("version")
+	return nil
+}
+
+// parse reads a required document. One that is malformed near its end is used
+// as far as it goes.
+func (b *book) parse(e archive.Entry, mode xmllimit.Mode) (*xmllimit.Node, error) {
+	if e.Size > xmllimit.MaxBytes {
+		return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("bytes in %s: %d, the limit is %d", e.Name, e.Size, xmllimit.MaxBytes)}
+	}
+	raw, err := b.read(e)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", e.Name, err)
+	}
+	root, err := xmllimit.Parse(raw, mode)
+	if root == nil {
+		kind := archive.Corrupt
+		if errors.Is(err, xmllimit.ErrTooLarge) {
+			kind = archive.TooLarge
+		}
+		return nil, &archive.Error{Kind: kind, Msg: fmt.Sprintf("%s: %v", e.Name, err), Err: err}
+	}
+	if err != nil {
+		b.warn("%s: malformed, read up to the mistake: %v", e.Name, err)
+	}
+	return root, nil
+}
+
+func (b *book) warn(format string, args ...any) {
+	if len(b.pub.Warnings) < maxWarnings {
+		b.pub.Warnings = append(b.pub.Warnings, fmt.Sprintf(format, args...))
+	}
+}
+
+// find returns the index of the entry with a name, whatever its case, or -1.
+func (b *book) find(name string) int {
+	if name == "" {
+		return -1
+	}
+	name = norm.NFC.String(name)
+	if i, ok := b.names[name]; ok {
+		return i
+	}
+	return b.lower[strings.ToLower(name)] - 1
+}
+
+// resolve returns the name of the entry that a reference in the document base
+// means, or "" if it means none. It cannot leave the archive.
+func resolve(base, ref string) string {
+	ref, _, _ = strings.Cut(strings.TrimSpace(ref), "#")
+	ref, _, _ = strings.Cut(ref, "?")
+	if ref == "" || isRemote(ref) {
+		return ""
+	}
+	if plain, err := url.PathUnescape(ref); err == nil {
+		ref = plain
+	}
+	ref = strings.ReplaceAll(ref, `\`, "/")
+	if !strings.HasPrefix(ref, "/") {
+		ref = path.Dir(base) + "/" + ref
+	}
+	return strings.TrimPrefix(path.Clean("/"+ref), "/")
+}
+
+// isRemote reports whether a reference begins with a scheme (RFC 3986, 3.1) or
+// a host.
+func isRemote(ref string) bool {
+	if strings.HasPrefix(ref, "//") {
+		return true
+	}
+	scheme, _, ok := strings.Cut(ref, ":")
+	if !ok || scheme == "" {
+		return false
+	}
+	for i, r := range strings.ToLower(scheme) {
+		if letter := r >= 'a' && r <= 'z'; !letter && (i == 0 || !strings.ContainsRune("0123456789+-.", r)) {
+			return false
+		}
+	}
+	return true
+}
+
+// isImage reports whether an entry is an image that can be a page or a cover.
+func (b *book) isImage(entry int, mediaType string) bool {
+	if entry < 0 {
+		return false
+	}
+	switch mediaType {
+	case "image/svg+xml":
+		return false
+	case "image/jpeg", "image/jpg", "image/png", "image/gif", "image/webp", "image/avif", "image/jxl", "image/heic", "image/tiff", "image/bmp":
+		return true
+	}
+	return archive.IsImage(b.dir.Entries[entry].Name)
+}

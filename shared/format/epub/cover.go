@@ -1,0 +1,120 @@
+package epub
+
+import (
+	"slices"
+	"strings"
+)
+
+// findCover looks for the cover where books put it, in this order: the item
+// that <meta name="cover"> names, the item with the property cover-image, the
+// guide's cover, an item with "cover" in its id, the first image. A document
+// stands for the first image it shows.
+func (b *book) findCover() error {
+	for _, look := range []func() (int, error){b.coverByMeta, b.coverByProperty, b.coverByGuide, b.coverByID, b.firstImage} {
+		at, err := look()
+		if err != nil {
+			return err
+		}
+		if at >= 0 {
+			cover := b.dir.Entries[at]
+			b.pub.Cover = &cover
+			return nil
+		}
+	}
+	return nil
+}
+
+func (b *book) coverByMeta() (int, error) {
+	for _, n := range b.meta {
+		if n.Name != "meta" || n.Attr("name") != "cover" {
+			continue
+		}
+		content := n.Attr("content")
+		if it := b.items[content]; it != nil {
+			return b.imageOf(it.entry, it.mediaType)
+		}
+		return b.imageOf(b.find(resolve(b.opfPath, content)), "")
+	}
+	return -1, nil
+}
+
+func (b *book) coverByProperty() (int, error) {
+	for _, it := range b.order {
+		if slices.Contains(strings.Fields(it.properties), "cover-image") {
+			return b.imageOf(it.entry, it.mediaType)
+		}
+	}
+	return -1, nil
+}
+
+func (b *book) coverByGuide() (int, error) {
+	guide := b.opf.Child("guide")
+	if guide == nil {
+		return -1, nil
+	}
+	for _, n := range guide.Children {
+		if n.Name == "reference" && strings.EqualFold(n.Attr("type"), "cover") {
+			return b.imageOf(b.find(resolve(b.opfPath, n.Attr("href"))), "")
+		}
+	}
+	return -1, nil
+}
+
+// coverByID prefers images to documents.
+func (b *book) coverByID() (int, error) {
+	var documents []*item
+	for _, it := range b.order {
+		switch {
+		case !strings.Contains(strings.ToLower(it.id), "cover") || it.entry < 0:
+		case b.isImage(it.entry, it.mediaType):
+			return it.entry, nil
+		case isDocument(it.mediaType, b.dir.Entries[it.entry].Name):
+			documents = append(documents, it)
+		}
+	}
+	if len(documents) == 0 {
+		return -1, nil
+	}
+	return b.imageOf(documents[0].entry, documents[0].mediaType)
+}
+
+func (b *book) firstImage() (int, error) {
+	if len(b.pub.Pages) > 0 {
+		return b.find(b.pub.Pages[0].Name), nil
+	}
+	for _, it := range b.order {
+		if b.isImage(it.entry, it.mediaType) {
+			return it.entry, nil
+		}
+	}
+	return -1, nil
+}
+
+// imageOf returns the entry of an image, or of the first image that a document
+// shows, or -1.
+func (b *book) imageOf(entry int, mediaType string) (int, error) {
+	switch {
+	case entry < 0:
+		return -1, nil
+	case b.isImage(entry, mediaType):
+		return entry, nil
+	case !isDocument(mediaType, b.dir.Entries[entry].Name):
+		return -1, nil
+	}
+	doc, err := b.show(entry)
+	if err != nil || len(doc.images) == 0 {
+		return -1, err
+	}
+	return doc.images[0], nil
+}
+
+func isDocument(mediaType, name string) bool {
+	switch mediaType {
+	case "application/xhtml+xml", "image/svg+xml", "text/html":
+		return true
+	case "":
+		low := strings.ToLower(name)
+		return strings.HasSuffix(low, ".xhtml") || strings.HasSuffix(low, ".html") || strings.HasSuffix(low, ".htm") || strings.HasSuffix(low, ".svg")
+	}
+	return false
+}

@@ -1,0 +1,139 @@
+// Package epub reads EPUB 2 and 3: what the package document says about the
+// book, its cover, and the page images of a book that is made of images.
+//
+// It works on a directory of package archive and reads single entries through
+// a function, so that over an object store every entry costs one request. A
+// reflowable book costs two (container.xml and the package document), seldom
+// three; a book of images also one per document of its spine.
+//
+// Content encrypted by a DRM scheme (META-INF/encryption.xml) is not decrypted;
+// such a book still has its metadata.
+package epub
+
+import (
+	"github.com/longbox/longbox/shared/format/archive"
+)
+
+// NoPackage is the kind of error for an archive without container.xml or
+// without the package document it names: no EPUB, or one that lost its OPF.
+const NoPackage archive.Kind = "no_package"
+
+// Limits bound what a publication may ask of us. A field that is zero or less
+// stands for its default.
+type Limits struct {
+	Documents     int   // spine documents that are read to find page images
+	DocumentBytes int64 // one spine document, uncompressed
+	TotalBytes    int64 // all spine documents that are read, uncompressed
+	Items         int   // items of manifest and spine
+	TextBytes     int   // one text of the metadata
+}
+
+// DefaultLimits returns the limits that fit every real book known to us.
+func DefaultLimits() Limits {
+	return Limits{Documents: 2000, DocumentBytes: 256 << 10, TotalBytes: 16 << 20, Items: 20_000, TextBytes: 64 << 10}
+}
+
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
+	if l.Documents > 0 {
+		d.Documents = l.Documents
+	}
+	if l.DocumentBytes > 0 {
+		d.DocumentBytes = l.DocumentBytes
+	}
+	if l.TotalBytes > 0 {
+		d.TotalBytes = l.TotalBytes
+	}
+	if l.Items > 0 {
+		d.Items = l.Items
+	}
+	if l.TextBytes > 0 {
+		d.TextBytes = l.TextBytes
+	}
+	return d
+}
+
+// Publication is what an EPUB says about itself. Texts are plain, with single
+// spaces, and "" when absent.
+type Publication struct {
+	Version      string // "2.0", "3.0"
+	Title        string
+	TitleSort    string // file-as of the title
+	Subtitle     string
+	Titles       []string // all of them, in order
+	Creators     []Creator
+	Contributors []Creator
+	Publisher    string
+	Language     string // the first one, as written (BCP 47)
+	Languages    []string
+	Description  string // plain text, paragraphs separated by line breaks
+	Year         int    // 0 when unknown
+	Month        int    // 0 when unknown
+	Day          int    // 0 when unknown
+	Subjects     []string
+	Identifiers  []Identifier
+	ISBNs        []string // valid ISBN-10 and ISBN-13, digits only
+	Series       string
+	Position     *float64 // in the series
+	Direction    string   // "ltr", "rtl" or ""
+	FixedLayout  bool     // rendition:layout is pre-paginated for the whole book
+
+	Cover      *archive.Entry  // an image, or nil
+	Spine      []Item          // in reading order; items missing from the archive are left out
+	SpineCount int             // items that the spine names
+	Pages      []archive.Entry // the page images in reading order; empty for a book that is not made of images
+
+	// Fingerprint is archive.Fingerprint for a book of page images, else
+	// archive.ContentFingerprint.
+	Fingerprint string
+	Warnings    []string // what is missing or was left out, and why
+}
+
+// Creator is a person or organisation and what it did.
+type Creator struct {
+	Name   string
+	FileAs string
+	Role   string // MARC relator code (aut, ill, trl, …) in lower case, or ""
+}
+
+// Identifier is an identifier as written.
+type Identifier struct {
+	Scheme string
+	Value  string
+}
+
+// Item is one document of the spine.
+type Item struct {
+	Entry        archive.Entry
+	MediaType    string
+	Linear       bool
+	PrePaginated bool // by its own properties or those of the book
+}
+
+// Open reads the publication in an archive. read returns the plain bytes of an
+// entry and is only called for entries within the limits. What is wrong with
+// the book is an *archive.Error: NoPackage, Corrupt or TooLarge (XML that is
+// malformed, declares a DTD, or exceeds its bounds), or what opening an entry
+// gives. Other errors of read are passed on.
+func Open(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim Limits) (*Publication, error) {
+	b := newBook(dir, read, lim.withDefaults())
+	if err := b.open(); err != nil {
+		return nil, err
+	}
+	b.readMetadata()
+	if err := b.readManifest(); err != nil {
+		return nil, err
+	}
+	b.readSpine()
+	if err := b.findPages(); err != nil {
+		return nil, err
+	}
+	if err := b.findCover(); err != nil {
+		return nil, err
+	}
+	b.pub.Fingerprint = archive.ContentFingerprint(dir.Entries)
+	if len(b.pub.Pages) > 0 {
+		b.pub.Fingerprint = archive.Fingerprint(b.pub.Pages)
+	}
+	return b.pub, nil
+}

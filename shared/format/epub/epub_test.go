@@ -1,0 +1,377 @@
+package epub
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/format/archive"
+)
+
+const container = `<?xml version="1.0"?><container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OPS/p.opf" media-type="application/oebps-package+xml"/></rootfiles></container>`
+
+// files is an archive in the making: names and contents in turn.
+type files []string
+
+func pack(t testing.TB, f files) (*archive.Directory, []byte) {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for i := 0; i < len(f); i += 2 {
+		fw, err := w.Create(f[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(fw, f[i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := archive.ReadDirectory(b.Bytes(), int64(b.Len()), archive.Limits{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, b.Bytes()
+}
+
+// reader reads entries out of b and notes their names.
+func reader(b []byte, log *[]string) func(archive.Entry) ([]byte, error) {
+	return func(e archive.Entry) ([]byte, error) {
+		*log = append(*log, e.Name)
+		r, err := e.Open(bytes.NewReader(b[e.Offset : e.Offset+e.Length]))
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(r)
+	}
+}
+
+func open(t testing.TB, lim Limits, f ...string) (*Publication, []string, error) {
+	t.Helper()
+	dir, b := pack(t, f)
+	var log []string
+	pub, err := Open(dir, reader(b, &log), lim)
+	return pub, log, err
+}
+
+// withOPF writes an OPF of the parts and the container around it.
+func withOPF(metadata, manifest, spine string, more ...string) files {
+	opf := `<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/opf" version="3.0"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:opf="http://www.idpf.org/2007/opf">` +
+		metadata + `</metadata><manifest>` + manifest + `</manifest>` + spine + `</package>`
+	return append(files{"mimetype", "application/epub+zip", "META-INF/container.xml", container, "OPS/p.opf", opf}, more...)
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestMetadataEPUB3(t *testing.T) {
+	t.Parallel()
+	pub, log, err := open(t, Limits{}, withOPF(`
+		<dc:title id="t2">A Sub Title</dc:title><meta refines="#t2" property="title-type">subtitle</meta><meta refines="#t2" property="display-seq">2</meta>
+		<dc:title id="t1">The
+			Title</dc:title><meta refines="#t1" property="title-type">main</meta><meta refines="#t1" property="display-seq">1</meta><meta refines="#t1" property="file-as">Title, The</meta>
+		<dc:creator id="c1">Ann Author</dc:creator><meta refines="#c1" property="role" scheme="marc:relators">AUT</meta><meta refines="#c1" property="file-as">Author, Ann</meta>
+		<dc:creator>Somebody</dc:creator><dc:contributor opf:role="trl">Tim Translator</dc:contributor>
+		<dc:publisher>House</dc:publisher><dc:language>ja</dc:language><dc:language>en</dc:language>
+		<dc:description>&lt;p&gt;First &amp;amp; line&lt;/p&gt;&lt;script&gt;alert(1)&lt;/script&gt;&lt;p&gt;a &lt; b&lt;br/&gt;c&lt;/p&gt;</dc:description>
+		<dc:subject>One</dc:subject><dc:subject>Two</dc:subject><dc:subject>One</dc:subject>
+		<dc:date>2012-02-30T00:00:00Z</dc:date>
+		<dc:identifier>urn:isbn:978-0-306-40615-7</dc:identifier><dc:identifier opf:scheme="ISBN">0-306-40615-2</dc:identifier>
+		<dc:identifier opf:scheme="ISBN">0-306-40615-3</dc:identifier><dc:identifier>9790306406156</dc:identifier><dc:identifier>urn:uuid:x</dc:identifier>
+		<meta property="belongs-to-collection" id="s0">A Set</meta><meta refines="#s0" property="collection-type">set</meta>
+		<meta property="belongs-to-collection" id="s1">The Series</meta><meta refines="#s1" property="collection-type">series</meta><meta refines="#s1" property="group-position">2.5</meta>
+		<meta name="calibre:series" content="Other"/><meta name="calibre:series_index" content="9"/>`,
+		`<item id="a" href="a.xhtml" media-type="application/xhtml+xml"/>`, `<spine page-progression-direction="rtl"><itemref idref="a"/></spine>`,
+		"OPS/a.xhtml", "<html><body><p>a long text, longer than a page number</p></body></html>")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spine := pub.Spine
+	pub.Spine = nil
+	if len(pub.Fingerprint) != 64 || len(spine) != 1 || spine[0].Entry.Name != "OPS/a.xhtml" || !spine[0].Linear {
+		t.Errorf("fingerprint %q, spine %+v", pub.Fingerprint, spine)
+	}
+	pub.Fingerprint = ""
+	want := &Publication{
+		Version: "3.0", Title: "The Title", TitleSort: "Title, The", Subtitle: "A Sub Title", Titles: []string{"The Title", "A Sub Title"},
+		Creators:     []Creator{{"Ann Author", "Author, Ann", "aut"}, {"Somebody", "", ""}},
+		Contributors: []Creator{{"Tim Translator", "", "trl"}},
+		Publisher:    "House", Language: "ja", Languages: []string{"ja", "en"}, Description: "First & line\na < b\nc",
+		Year: 2012, Month: 2, Subjects: []string{"One", "Two"},
+		Identifiers: []Identifier{{"", "urn:isbn:978-0-306-40615-7"}, {"ISBN", "0-306-40615-2"}, {"ISBN", "0-306-40615-3"}, {"", "9790306406156"}, {"", "urn:uuid:x"}},
+		ISBNs:       []string{"9780306406157", "0306406152", "9790306406156"}, Series: "The Series", Position: ptr(2.5),
+		Direction: "rtl", SpineCount: 1,
+	}
+	if !reflect.DeepEqual(pub, want) {
+		t.Errorf("got  %+v\nwant %+v", pub, want)
+	}
+	if !slices.Equal(log, []string{"META-INF/container.xml", "OPS/p.opf"}) {
+		t.Errorf("read %q", log)
+	}
+}
+
+func TestMetadataEPUB2(t *testing.T) {
+	t.Parallel()
+	opf := `<!DOCTYPE package PUBLIC "+//ISBN 0-9673008-1-9//DTD OEB 1.2 Package//EN" "http://openebook.org/dtds/oeb-1.2/oebpkg12.dtd">
+<package version="2.0"><metadata><dc-metadata xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:opf="http://www.idpf.org/2007/opf">
+<dc:Title>Old &amp; Book</dc:Title><dc:Creator opf:file-as="B, A" opf:role="ill">A B</dc:Creator>
+<dc:Date opf:event="modification">2020-01-01</dc:Date><dc:Date opf:event="original-publication">1999-12</dc:Date></dc-metadata>
+<x-metadata><meta name="calibre:series" content=" Old  Series "/><meta name="calibre:series_index" content="3.0"/></x-metadata></metadata>
+<manifest><item id="x" href="x.html" media-type="application/xhtml+xml"/></manifest><spine><itemref idref="x"/><itemref idref="gone"/></spine></package>`
+	pub, _, err := open(t, Limits{}, "META-INF/container.xml", container, "OPS/p.opf", opf, "OPS/x.html", strings.Repeat("text ", 5000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pub.Title != "Old & Book" || !slices.Equal(pub.Creators, []Creator{{"A B", "B, A", "ill"}}) || pub.Year != 1999 || pub.Month != 12 || pub.Day != 0 ||
+		pub.Series != "Old Series" || *pub.Position != 3 || pub.SpineCount != 2 || len(pub.Spine) != 1 || len(pub.Warnings) != 1 {
+		t.Errorf("%+v", pub)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	xxe := `<?xml version="1.0"?><!DOCTYPE package [<!ENTITY e SYSTEM "file:///etc/passwd">]><package/>`
+	items := strings.Repeat(`<item id="i" href="h"/>`, 20001)
+	for name, tt := range map[string]struct {
+		files files
+		kind  archive.Kind
+	}{
+		"no container":      {files{"1.jpg", "x"}, NoPackage},
+		"no rootfile":       {files{"META-INF/container.xml", "<container/>"}, NoPackage},
+		"no OPF":            {files{"META-INF/container.xml", container}, NoPackage},
+		"outside":           {files{"META-INF/container.xml", strings.Replace(container, "OPS/p.opf", "../../etc/passwd", 1)}, NoPackage},
+		"remote":            {files{"META-INF/container.xml", strings.Replace(container, "OPS/p.opf", "http://example.org/p.opf", 1)}, NoPackage},
+		"empty container":   {files{"META-INF/container.xml", ""}, archive.Corrupt},
+		"entities":          {files{"META-INF/container.xml", container, "OPS/p.opf", xxe}, archive.Corrupt},
+		"not a package":     {files{"META-INF/container.xml", container, "OPS/p.opf", "<html/>"}, archive.Corrupt},
+		"no manifest":       {files{"META-INF/container.xml", container, "OPS/p.opf", "<package/>"}, archive.Corrupt},
+		"OPF too large":     {files{"META-INF/container.xml", container, "OPS/p.opf", "<package>" + strings.Repeat(" ", 5<<20)}, archive.TooLarge},
+		"OPF too deep":      {files{"META-INF/container.xml", container, "OPS/p.opf", strings.Repeat("<a>", 200)}, archive.TooLarge},
+		"manifest too long": {files{"META-INF/container.xml", container, "OPS/p.opf", "<package><manifest>" + items + "</manifest></package>"}, archive.TooLarge},
+	} {
+		pub, log, err := open(t, Limits{}, tt.files...)
+		var e *archive.Error
+		if pub != nil || !errors.As(err, &e) || e.Kind != tt.kind {
+			t.Errorf("%s: %v, want kind %q", name, err, tt.kind)
+		}
+		if name == "OPF too large" && slices.Contains(log, "OPS/p.opf") {
+			t.Errorf("%s: it was read", name)
+		}
+	}
+	dir, _ := pack(t, files{"META-INF/container.xml", container})
+	broken := errors.New("connection reset")
+	var e *archive.Error
+	if _, err := Open(dir, func(archive.Entry) ([]byte, error) { return nil, broken }, Limits{}); !errors.Is(err, broken) || errors.As(err, &e) {
+		t.Errorf("a failing read gives %v", err)
+	}
+}
+
+func xhtml(body string) string {
+	return `<?xml version="1.0"?><!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml"><head><title>A long title of a page</title></head><body>` + body + `</body></html>`
+}
+
+// spread gives manifest and spine for n documents p1.xhtml … and images 1.jpg ….
+func spread(n int, extra string) (manifest, spine string) {
+	for i := 1; i <= n; i++ {
+		manifest += fmt.Sprintf(`<item id="p%d" href="Text/p%d.xhtml" media-type="application/xhtml+xml"/><item id="i%d" href="Images/%d.jpg" media-type="image/jpeg"/>`, i, i, i, i)
+		spine += fmt.Sprintf(`<itemref idref="p%d"/>`, i)
+	}
+	return manifest + extra, "<spine>" + spine + "</spine>"
+}
+
+const fixed = `<meta property="rendition:layout">pre-paginated</meta>`
+
+func TestPages(t *testing.T) {
+	t.Parallel()
+	manifest, spine := spread(3, "")
+	images := []string{"OPS/Images/1.jpg", "a", "OPS/Images/2.jpg", "b", "OPS/Images/3.jpg", "c"}
+	one := func(n int) string {
+		return xhtml(fmt.Sprintf(`<div><img src="../Images/%d.jpg" alt="a long text for those who cannot see"/></div>`, n))
+	}
+	text := "<p>" + strings.Repeat("words ", 20) + "</p>"
+	tests := map[string]struct {
+		metadata, manifest, spine string
+		documents                 [3]string
+		want                      []string
+		reads                     int
+	}{
+		"image-only":        {"", manifest, spine, [3]string{one(1), one(2), one(3)}, []string{"1", "2", "3"}, 5},
+		"spine order":       {"", manifest, `<spine><itemref idref="p3"/><itemref idref="p1"/><itemref idref="p2"/></spine>`, [3]string{one(1), one(2), one(3)}, []string{"3", "1", "2"}, 5},
+		"percent, dots":     {fixed, manifest, spine, [3]string{xhtml(`<img src="./../../OPS/Images/%31.jpg#x"/>`), one(2), one(3)}, []string{"1", "2", "3"}, 5},
+		"svg image":         {fixed, manifest, spine, [3]string{xhtml(`<svg xmlns:xlink="x"><desc>no text at all, just words</desc><image xlink:href="../Images/1.jpg"/></svg>`), xhtml(`<svg><image href="../Images/2.jpg"/></svg>`), `<svg xmlns="http://www.w3.org/2000/svg"><image href="../Images/3.jpg"/></svg>`}, []string{"1", "2", "3"}, 5},
+		"page numbers":      {"", manifest, spine, [3]string{one(1), xhtml(`<img src="../Images/2.jpg"/><p>- 2 -</p>`), one(3)}, []string{"1", "2", "3"}, 5},
+		"images in spine":   {"", manifest, `<spine><itemref idref="i2"/><itemref idref="i1"/></spine>`, [3]string{}, []string{"2", "1"}, 2},
+		"one blank":         {fixed, manifest, spine, [3]string{one(1), xhtml(`<div/>`), one(3)}, []string{"1", "3"}, 5},
+		"mostly blank":      {fixed, manifest, spine, [3]string{one(1), xhtml(`<div/>`), xhtml(`<div/>`)}, nil, 5},
+		"text":              {"", manifest, spine, [3]string{one(1), xhtml(text + text), one(3)}, nil, 3},
+		"text and image":    {fixed, manifest, spine, [3]string{one(1), one(2), xhtml(`<img src="../Images/3.jpg"/>` + text)}, nil, 3},
+		"two images":        {fixed, manifest, spine, [3]string{one(1), one(2), xhtml(`<img src="../Images/3.jpg"/><img src="../Images/2.jpg"/>`)}, nil, -1},
+		"same image twice":  {fixed, manifest, spine, [3]string{one(1), one(2), xhtml(`<img src="../Images/3.jpg"/><img src="../Images/3.jpg"/>`)}, []string{"1", "2", "3"}, 5},
+		"remote image":      {fixed, manifest, spine, [3]string{one(1), one(2), xhtml(`<img src="https://example.org/3.jpg"/>`)}, nil, -1},
+		"image outside":     {fixed, manifest, spine, [3]string{one(1), one(2), xhtml(`<img src="../../../../etc/3.jpg"/>`)}, nil, -1},
+		"video":             {fixed, manifest, spine, [3]string{one(1), one(2), xhtml(`<img src="../Images/3.jpg"/><video src="x"/>`)}, nil, -1},
+		"document broken":   {fixed, manifest, spine, [3]string{one(1), one(2), "no XML"}, nil, -1},
+		"document with DTD": {fixed, manifest, spine, [3]string{one(1), one(2), `<!DOCTYPE html [<!ENTITY a "b">]><html/>`}, nil, -1},
+		"reflowable imprint": {fixed, manifest, `<spine><itemref idref="p1"/><itemref idref="p2"/><itemref idref="p3" properties="rendition:layout-reflowable"/></spine>`,
+			[3]string{one(1), one(2), xhtml(text)}, []string{"1", "2"}, 4},
+		"non-linear text": {"", manifest, `<spine><itemref idref="p1"/><itemref idref="p2"/><itemref idref="p3" linear="no"/></spine>`,
+			[3]string{one(1), one(2), xhtml(text)}, []string{"1", "2"}, 5},
+		"large documents": {"", manifest, spine, [3]string{one(1), one(2), xhtml(strings.Repeat(text, 200))}, nil, 2},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := withOPF(tt.metadata, tt.manifest, tt.spine, images...)
+			for i, d := range tt.documents {
+				f = append(f, fmt.Sprintf("OPS/Text/p%d.xhtml", i+1), d)
+			}
+			pub, log, err := open(t, Limits{}, f...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range pub.Pages {
+				got = append(got, strings.TrimSuffix(strings.TrimPrefix(p.Name, "OPS/Images/"), ".jpg"))
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("pages %q, want %q; warnings %q", got, tt.want, pub.Warnings)
+			}
+			if tt.reads >= 0 && len(log) != tt.reads {
+				t.Errorf("%d reads, want %d: %q", len(log), tt.reads, log)
+			}
+			if pub.Cover == nil || len(pub.Pages) > 0 && pub.Cover.Name != pub.Pages[0].Name {
+				t.Errorf("cover %+v", pub.Cover)
+			}
+		})
+	}
+}
+
+func TestPageLimits(t *testing.T) {
+	t.Parallel()
+	manifest, spine := spread(3, "")
+	f := withOPF(fixed, manifest, spine, "OPS/Images/1.jpg", "a", "OPS/Images/2.jpg", "b", "OPS/Images/3.jpg", "c")
+	for i := 1; i <= 3; i++ {
+		f = append(f, fmt.Sprintf("OPS/Text/p%d.xhtml", i), xhtml(fmt.Sprintf(`<img src="../Images/%d.jpg"/>`, i)))
+	}
+	for name, lim := range map[string]Limits{"documents": {Documents: 2}, "document": {DocumentBytes: 100}, "total": {TotalBytes: 300}} {
+		if pub, log, err := open(t, lim, f...); err != nil || len(pub.Pages) != 0 || len(log) != 2 {
+			t.Errorf("%s: %+v, %q, %v", name, pub, log, err)
+		}
+	}
+	if pub, _, err := open(t, Limits{TextBytes: 3, Items: 6}, append(withOPF(`<dc:title>Titel</dc:title>`, manifest, spine), f[6:]...)...); err != nil || pub.Title != "Tit" || len(pub.Warnings) == 0 {
+		t.Errorf("%+v, %v", pub, err)
+	}
+}
+
+func TestCoverOrder(t *testing.T) {
+	t.Parallel()
+	const spine = `<spine><itemref idref="text"/></spine>`
+	guide := func(href string) string {
+		return spine + `<guide><reference type="cover" href="` + href + `"/></guide>`
+	}
+	item := func(id, href, more string) string {
+		kind := "image/jpeg"
+		if strings.HasSuffix(href, "html") {
+			kind = "application/xhtml+xml"
+		}
+		return fmt.Sprintf(`<item id=%q href=%q media-type=%q %s/>`, id, href, kind, more)
+	}
+	text := item("text", "text.xhtml", "")
+	all := text + item("first", "first.jpg", "") + item("front-Cover", "id.jpg", "") + item("p", "property.jpg", `properties="svg cover-image"`) + item("m", "meta.jpg", "") + item("c", "c.xhtml", "")
+	for name, tt := range map[string]struct{ metadata, manifest, rest, want string }{
+		"meta":               {`<meta name="cover" content="m"/>`, all, guide("c.xhtml"), "meta.jpg"},
+		"meta names a file":  {`<meta name="cover" content="meta.jpg"/>`, all, spine, "meta.jpg"},
+		"meta names a page":  {`<meta name="cover" content="c"/>`, all, spine, "guide.jpg"},
+		"meta names nothing": {`<meta name="cover" content="x"/>`, all, guide("c.xhtml"), "property.jpg"},
+		"property":           {"", all, guide("c.xhtml"), "property.jpg"},
+		"guide":              {"", strings.Replace(all, "cover-image", "", 1), guide("c.xhtml#top"), "guide.jpg"},
+		"id":                 {"", strings.Replace(all, "cover-image", "", 1), spine, "id.jpg"},
+		"id of a page":       {"", text + item("first", "first.jpg", "") + item("cover", "c.xhtml", ""), spine, "guide.jpg"},
+		"first":              {"", text + item("first", "first.jpg", ""), spine, "first.jpg"},
+		"none":               {"", text, spine, ""},
+	} {
+		pub, _, err := open(t, Limits{}, withOPF(tt.metadata, tt.manifest, tt.rest, "OPS/text.xhtml", xhtml(strings.Repeat("text ", 5000)),
+			"OPS/c.xhtml", xhtml(`<img src="guide.jpg"/>`), "OPS/guide.jpg", "", "OPS/first.jpg", "", "OPS/id.jpg", "", "OPS/property.jpg", "", "OPS/meta.jpg", "")...)
+		got := ""
+		if err == nil && pub.Cover != nil {
+			got = strings.TrimPrefix(pub.Cover.Name, "OPS/")
+		}
+		if got != tt.want || err != nil {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, tt.want)
+		}
+	}
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	for _, tt := range [][3]string{
+		{"OPS/p.opf", "a.xhtml", "OPS/a.xhtml"},
+		{"OPS/p.opf", "../a.xhtml#x", "a.xhtml"},
+		{"OPS/p.opf", "../../../etc/passwd", "etc/passwd"},
+		{"OPS/p.opf", "/a.xhtml", "a.xhtml"},
+		{"p.opf", "%E6%BC%AB%20x.jpg", "漫 x.jpg"},
+		{"p.opf", "100%.jpg", "100%.jpg"},
+		{"p.opf", "a%2F..%2F..%2Fb", "b"},
+		{"p.opf", "http://example.org/a", ""},
+		{"p.opf", "//example.org/a", ""},
+		{"p.opf", "data:image/png;base64,x", ""},
+		{"p.opf", "javascript:x", ""},
+		{"p.opf", "第1話:前.jpg", "第1話:前.jpg"},
+		{"p.opf", "", ""},
+		{"p.opf", "#x", ""},
+	} {
+		if got := resolve(tt[0], tt[1]); got != tt[2] {
+			t.Errorf("resolve(%q, %q) = %q, want %q", tt[0], tt[1], got, tt[2])
+		}
+	}
+}
+
+func TestPlainText(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain text\nsecond line":                       "plain text\nsecond line",
+		"<p>a</p><p>b <b>c</b></p>":                     "a\nb c",
+		"<DIV>a<BR>b</DIV>":                             "a\nb",
+		"1 < 2 and 3 > 2":                               "1 < 2 and 3 > 2",
+		"<style>p{}</style>x<!-- y -->z":                "xz",
+		"<script>alert(1)":                              "",
+		"&lt;b&gt; &eacute;":                            "<b> é",
+		"<a href='javascript:x' onclick='y'>link</a>\r": "link",
+	} {
+		if got := plainText(in); got != want {
+			t.Errorf("plainText(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	manifest, spine := spread(2, "")
+	f.Add([]byte(withOPF(fixed+`<dc:title id="t">T</dc:title><meta refines="#t" property="title-type">main</meta><dc:date>2012-01</dc:date>`, manifest, spine)[5]), []byte(xhtml(`<img src="../Images/1.jpg"/>`)))
+	f.Add([]byte(`<package><metadata/><manifest><item id="cover" href="1.jpg"/></manifest><spine/><guide><reference type="cover" href="p.xhtml"/></guide></package>`), []byte(`<svg><image href="1.jpg"/></svg>`))
+	names := []string{"META-INF/container.xml", "OPS/p.opf", "OPS/Text/p1.xhtml", "OPS/Text/p2.xhtml", "OPS/Images/1.jpg", "OPS/Images/2.jpg"}
+	f.Fuzz(func(t *testing.T, opf, document []byte) {
+		content := map[string][]byte{names[0]: []byte(container), names[1]: opf, names[2]: document, names[3]: document}
+		dir := &archive.Directory{}
+		for _, n := range names {
+			dir.Entries = append(dir.Entries, archive.Entry{Name: n, Size: int64(len(content[n]))})
+		}
+		pub, err := Open(dir, func(e archive.Entry) ([]byte, error) { return content[e.Name], nil }, Limits{})
+		if (pub == nil) == (err == nil) {
+			t.Fatalf("%v, %v", pub, err)
+		}
+		var e *archive.Error
+		if err != nil && !errors.As(err, &e) {
+			t.Errorf("untyped error %v", err)
+		}
+		if pub != nil && (len(pub.Spine) > pub.SpineCount || len(pub.Pages) > pub.SpineCount) {
+			t.Errorf("%+v", pub)
+		}
+	})
+}

@@ -1,0 +1,213 @@
+package epub
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/longbox/longbox/shared/format/internal/xmllimit"
+)
+
+// readMetadata fills in what the metadata element says (EPUB 3.3, section 5.5;
+// OPF 2.0.1, section 2.2).
+func (b *book) readMetadata() {
+	nodes := b.metadata()
+	b.meta = nodes
+	for _, n := range nodes {
+		if id, ok := strings.CutPrefix(n.Attr("refines"), "#"); ok && n.Name == "meta" {
+			b.refines[id] = append(b.refines[id], n)
+		}
+	}
+	var titles, dates []*xmllimit.Node
+	for _, n := range nodes {
+		value := b.text(n)
+		switch strings.ToLower(n.Name) {
+		case "title":
+			titles = append(titles, n)
+		case "creator":
+			b.pub.Creators = b.addCreator(b.pub.Creators, n, value)
+		case "contributor":
+			b.pub.Contributors = b.addCreator(b.pub.Contributors, n, value)
+		case "publisher":
+			if b.pub.Publisher == "" {
+				b.pub.Publisher = value
+			}
+		case "language":
+			b.pub.Languages = appendNew(b.pub.Languages, value)
+		case "description":
+			if b.pub.Description == "" {
+				b.pub.Description = b.clip(n, plainText(n.Content()))
+			}
+		case "subject":
+			b.pub.Subjects = appendNew(b.pub.Subjects, value)
+		case "date":
+			dates = append(dates, n)
+		case "identifier":
+			b.addIdentifier(n, value)
+		}
+	}
+	if len(b.pub.Languages) > 0 {
+		b.pub.Language = b.pub.Languages[0]
+	}
+	b.readTitles(titles)
+	b.readDate(dates)
+	b.readSeries(nodes)
+}
+
+// metadata returns the elements of the metadata, also of those that old files
+// put into dc-metadata and x-metadata.
+func (b *book) metadata() []*xmllimit.Node {
+	var nodes []*xmllimit.Node
+	meta := b.opf.Child("metadata")
+	if meta == nil {
+		b.warn("%s: no metadata", b.opfPath)
+		return nil
+	}
+	for _, n := range meta.Children {
+		switch {
+		case n.Name == "":
+		case n.Name == "dc-metadata" || n.Name == "x-metadata":
+			nodes = append(nodes, elements(n)...)
+		default:
+			nodes = append(nodes, n)
+		}
+	}
+	if len(nodes) > b.lim.Items {
+		b.warn("%s: %d metadata elements, the limit is %d", b.opfPath, len(nodes), b.lim.Items)
+		nodes = nodes[:b.lim.Items]
+	}
+	return nodes
+}
+
+func elements(n *xmllimit.Node) []*xmllimit.Node {
+	return slices.DeleteFunc(slices.Clone(n.Children), func(c *xmllimit.Node) bool { return c.Name == "" })
+}
+
+// text returns the content of an element with single spaces.
+func (b *book) text(n *xmllimit.Node) string {
+	return b.clip(n, strings.Join(strings.Fields(n.Content()), " "))
+}
+
+func (b *book) clip(n *xmllimit.Node, s string) string {
+	if len(s) <= b.lim.TextBytes {
+		return s
+	}
+	b.warn("%s: %s has %d bytes, the limit is %d", b.opfPath, n.Name, len(s), b.lim.TextBytes)
+	return strings.ToValidUTF8(s[:b.lim.TextBytes], "")
+}
+
+// refined returns the value of the first meta element that refines n with a
+// property (EPUB 3.3, section 5.5.6), else n's own attribute, as in EPUB 2.
+func (b *book) refined(n *xmllimit.Node, property string) string {
+	if id := n.Attr("id"); id != "" {
+		for _, m := range b.refines[id] {
+			if m.Attr("property") == property {
+				return b.text(m)
+			}
+		}
+	}
+	return strings.TrimSpace(n.Attr(property))
+}
+
+func (b *book) readTitles(titles []*xmllimit.Node) {
+	slices.SortStableFunc(titles, func(x, y *xmllimit.Node) int {
+		return b.sequence(x) - b.sequence(y)
+	})
+	main := false
+	for _, n := range titles {
+		value, kind := b.text(n), b.refined(n, "title-type")
+		if value == "" {
+			continue
+		}
+		b.pub.Titles = append(b.pub.Titles, value)
+		switch {
+		case kind == "subtitle":
+			if b.pub.Subtitle == "" {
+				b.pub.Subtitle = value
+			}
+		case b.pub.Title == "", kind == "main" && !main:
+			b.pub.Title, b.pub.TitleSort = value, b.refined(n, "file-as")
+			main = kind == "main"
+		}
+	}
+	if b.pub.Title == "" && len(b.pub.Titles) > 0 {
+		b.pub.Title = b.pub.Titles[0]
+	}
+}
+
+// sequence returns display-seq; elements without one keep their place behind
+// those that have one.
+func (b *book) sequence(n *xmllimit.Node) int {
+	seq, err := strconv.Atoi(b.refined(n, "display-seq"))
+	if err != nil || seq < 0 || seq > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return seq
+}
+
+func (b *book) addCreator(list []Creator, n *xmllimit.Node, name string) []Creator {
+	if name == "" {
+		return list
+	}
+	return append(list, Creator{Name: name, FileAs: b.refined(n, "file-as"), Role: strings.ToLower(b.refined(n, "role"))})
+}
+
+func (b *book) addIdentifier(n *xmllimit.Node, value string) {
+	if value == "" {
+		return
+	}
+	scheme := strings.TrimSpace(n.Attr("scheme"))
+	kind := b.refined(n, "identifier-type")
+	if scheme == "" {
+		scheme = kind
+	}
+	b.pub.Identifiers = append(b.pub.Identifiers, Identifier{Scheme: scheme, Value: value})
+	const onixISBN10, onixISBN13 = "02", "15" // ONIX code list 5
+	named := strings.EqualFold(scheme, "isbn") || kind == onixISBN10 || kind == onixISBN13
+	if isbn := parseISBN(value, named); isbn != "" {
+		b.pub.ISBNs = appendNew(b.pub.ISBNs, isbn)
+	}
+}
+
+// readSeries takes the series from EPUB 3 (belongs-to-collection, section
+// D.3.7), else from calibre's metas.
+func (b *book) readSeries(nodes []*xmllimit.Node) {
+	var series, position, calibre, index string
+	for _, n := range nodes {
+		if n.Name != "meta" {
+			continue
+		}
+		switch {
+		case n.Attr("property") == "belongs-to-collection" && n.Attr("refines") == "":
+			if kind := b.refined(n, "collection-type"); series == "" && kind != "set" || kind == "series" {
+				series, position = b.text(n), b.refined(n, "group-position")
+			}
+		case n.Attr("name") == "calibre:series":
+			calibre = strings.Join(strings.Fields(n.Attr("content")), " ")
+		case n.Attr("name") == "calibre:series_index":
+			index = n.Attr("content")
+		}
+	}
+	if series == "" {
+		series, position = b.clip(b.opf, calibre), index
+	}
+	if series == "" {
+		return
+	}
+	b.pub.Series = series
+	f, err := strconv.ParseFloat(strings.TrimSpace(position), 64)
+	switch {
+	case err == nil && math.Abs(f) < 1e9:
+		b.pub.Position = &f
+	case position != "":
+		b.warn("%s: position %.60q in the series is not a number", b.opfPath, position)
+	}
+}
+
+func appendNew(list []string, value string) []string {
+	if value == "" || slices.Contains(list, value) {
+		return list
+	}
+	return append(list, value)
+}

@@ -1,0 +1,86 @@
+package epub
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/longbox/longbox/shared/format/archive"
+)
+
+// readManifest resolves the items of the manifest to entries.
+func (b *book) readManifest() error {
+	manifest := b.opf.Child("manifest")
+	if manifest == nil {
+		return &archive.Error{Kind: archive.Corrupt, Msg: b.opfPath + ": no manifest"}
+	}
+	for _, n := range elements(manifest) {
+		if n.Name != "item" {
+			continue
+		}
+		if len(b.order) == b.lim.Items {
+			return &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("items in the manifest of %s: more than the limit of %d", b.opfPath, b.lim.Items)}
+		}
+		it := &item{
+			id:         n.Attr("id"),
+			mediaType:  strings.ToLower(strings.TrimSpace(n.Attr("media-type"))),
+			properties: n.Attr("properties"),
+			entry:      b.find(resolve(b.opfPath, n.Attr("href"))),
+		}
+		b.order = append(b.order, it)
+		if _, taken := b.items[it.id]; !taken && it.id != "" {
+			b.items[it.id] = it
+		}
+	}
+	return nil
+}
+
+// readSpine resolves the reading order and the layout.
+func (b *book) readSpine() {
+	for _, n := range b.meta {
+		switch {
+		case n.Name != "meta" || n.Attr("refines") != "":
+		case n.Attr("property") == "rendition:layout":
+			b.pub.FixedLayout = b.text(n) == "pre-paginated"
+		case n.Attr("name") == "fixed-layout": // before EPUB 3 had a word for it
+			b.pub.FixedLayout = n.Attr("content") == "true"
+		}
+	}
+	spine := b.opf.Child("spine")
+	if spine == nil {
+		b.warn("%s: no spine", b.opfPath)
+		return
+	}
+	switch d := spine.Attr("page-progression-direction"); d {
+	case "ltr", "rtl":
+		b.pub.Direction = d
+	}
+	for _, n := range elements(spine) {
+		if n.Name != "itemref" || b.pub.SpineCount == b.lim.Items {
+			continue
+		}
+		b.pub.SpineCount++
+		it := b.items[n.Attr("idref")]
+		if it == nil || it.entry < 0 {
+			b.warn("%s: spine item %.100q is missing", b.opfPath, n.Attr("idref"))
+			continue
+		}
+		b.pub.Spine = append(b.pub.Spine, Item{
+			Entry:        b.dir.Entries[it.entry],
+			MediaType:    it.mediaType,
+			Linear:       n.Attr("linear") != "no",
+			PrePaginated: prePaginated(n.Attr("properties"), b.pub.FixedLayout),
+		})
+	}
+}
+
+func prePaginated(properties string, otherwise bool) bool {
+	for _, p := range strings.Fields(properties) {
+		switch p {
+		case "rendition:layout-pre-paginated":
+			return true
+		case "rendition:layout-reflowable":
+			return false
+		}
+	}
+	return otherwise
+}

@@ -1,0 +1,128 @@
+package epub
+
+import (
+	"html"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/longbox/longbox/shared/format/internal/xmllimit"
+)
+
+var datePattern = regexp.MustCompile(`^\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?:$|[\sT])`)
+
+// readDate takes the date of publication: of the elements marked so, else the
+// first unmarked one. A year before 1000 is a placeholder of some program.
+func (b *book) readDate(dates []*xmllimit.Node) {
+	best := ""
+	for _, n := range dates {
+		event := strings.ToLower(n.Attr("event"))
+		switch {
+		case strings.Contains(event, "publication"):
+			b.setDate(b.text(n))
+			return
+		case event == "" && best == "":
+			best = b.text(n)
+		}
+	}
+	if best != "" {
+		b.setDate(best)
+	}
+}
+
+func (b *book) setDate(value string) {
+	m := datePattern.FindStringSubmatch(value)
+	if m == nil {
+		b.warn("%s: %.60q is not a date", b.opfPath, value)
+		return
+	}
+	year, _ := strconv.Atoi(m[1]) // the pattern leaves only digits
+	month, _ := strconv.Atoi(m[2])
+	day, _ := strconv.Atoi(m[3])
+	if year < 1000 {
+		return
+	}
+	b.pub.Year = year
+	if month < 1 || month > 12 {
+		return
+	}
+	b.pub.Month = month
+	if day >= 1 && time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC).Day() == day {
+		b.pub.Day = day
+	}
+}
+
+// parseISBN returns the digits of a valid ISBN-10 or ISBN-13, or "". Where
+// nothing names the value an ISBN, only an ISBN-13 is taken for one.
+func parseISBN(value string, named bool) string {
+	v := strings.ToUpper(strings.TrimSpace(value))
+	for _, prefix := range []string{"URN:ISBN:", "ISBN:", "ISBN-13:", "ISBN-10:", "ISBN"} {
+		if rest, ok := strings.CutPrefix(v, prefix); ok {
+			v, named = rest, true
+			break
+		}
+	}
+	v = strings.Map(func(r rune) rune {
+		if r == '-' || r == ' ' || r == '\u2010' || r == '\u2011' {
+			return -1
+		}
+		return r
+	}, v)
+	switch {
+	case len(v) == 13 && (strings.HasPrefix(v, "978") || strings.HasPrefix(v, "979")) && validISBN13(v):
+		return v
+	case len(v) == 10 && named && validISBN10(v):
+		return v
+	}
+	return ""
+}
+
+func validISBN13(v string) bool {
+	sum := 0
+	for i := range 13 {
+		d := int(v[i]) - '0'
+		if d < 0 || d > 9 {
+			return false
+		}
+		sum += d * (1 + 2*(i%2))
+	}
+	return sum%10 == 0
+}
+
+func validISBN10(v string) bool {
+	sum := 0
+	for i := range 10 {
+		d := int(v[i]) - '0'
+		if i == 9 && v[i] == 'X' {
+			d = 10
+		}
+		if d < 0 || d > 9 && i < 9 || d > 10 {
+			return false
+		}
+		sum += d * (10 - i)
+	}
+	return sum%11 == 0
+}
+
+var (
+	hidden   = regexp.MustCompile(`(?is)<(script|style|head)\b.*?(?:</(?:script|style|head)\s*>|$)|<!--.*?(?:-->|$)`)
+	newLine  = regexp.MustCompile(`(?i)</?(?:p|div|br|li|ul|ol|tr|h[1-6]|blockquote)\b[^<>]*>`)
+	otherTag = regexp.MustCompile(`</?[A-Za-z][^<>]*>`)
+)
+
+// plainText turns a description, which is often HTML, into text: a line per
+// paragraph, no markup. The result is text, not safe HTML: whoever shows it
+// escapes it.
+func plainText(s string) string {
+	s = hidden.ReplaceAllString(s, "")
+	s = newLine.ReplaceAllString(s, "\n")
+	s = html.UnescapeString(otherTag.ReplaceAllString(s, ""))
+	var lines []string
+	for line := range strings.Lines(s) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,56 @@
+package imaging
+
+import "fmt"
+
+// Config holds the limits of a Renderer. Zero fields mean the defaults.
+type Config struct {
+	// MemoryBytes is shared by all renders that run at once.
+	MemoryBytes int64 `env:"RENDER_MEMORY" envDefault:"402653184"`
+	// MaxPixels bounds images that a decoder must hold whole.
+	MaxPixels int64 `env:"RENDER_MAX_PIXELS" envDefault:"50000000"`
+	// MaxStreamPixels bounds images that are decoded line by line.
+	MaxStreamPixels int64 `env:"RENDER_MAX_STREAM_PIXELS" envDefault:"268435456"`
+	// MaxBytes bounds the encoded source.
+	MaxBytes int64 `env:"RENDER_MAX_BYTES" envDefault:"67108864"`
+	// MaxWaiting bounds the renders that wait for memory.
+	MaxWaiting int `env:"RENDER_MAX_WAITING" envDefault:"64"`
+}
+
+// minMemory is what one render of a common page needs.
+const minMemory = 64 << 20
+
+func (c Config) withDefaults() Config {
+	def := func(v *int64, d int64) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def(&c.MemoryBytes, 384<<20)
+	def(&c.MaxPixels, 50_000_000)
+	def(&c.MaxStreamPixels, 1<<28)
+	def(&c.MaxBytes, 64<<20)
+	if c.MaxWaiting == 0 {
+		c.MaxWaiting = 64
+	}
+	return c
+}
+
+// Validate names the first setting that cannot work and what would.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	switch {
+	case c.MemoryBytes < minMemory:
+		return fmt.Errorf("RENDER_MEMORY is %d bytes: set at least %d", c.MemoryBytes, minMemory)
+	case c.MaxPixels < 1, c.MaxStreamPixels < 1:
+		return fmt.Errorf("RENDER_MAX_PIXELS and RENDER_MAX_STREAM_PIXELS must be at least 1")
+	case c.MaxStreamPixels > 1<<32:
+		return fmt.Errorf("RENDER_MAX_STREAM_PIXELS is %d: set at most %d", c.MaxStreamPixels, int64(1)<<32)
+	case c.MaxPixels > c.MaxStreamPixels:
+		return fmt.Errorf("RENDER_MAX_PIXELS (%d) must not exceed RENDER_MAX_STREAM_PIXELS (%d)", c.MaxPixels, c.MaxStreamPixels)
+	case c.MaxBytes < 1:
+		return fmt.Errorf("RENDER_MAX_BYTES is %d: set at least 1", c.MaxBytes)
+	case c.MaxWaiting < 1:
+		return fmt.Errorf("RENDER_MAX_WAITING is %d: set at least 1", c.MaxWaiting)
+	}
+	return nil
+}

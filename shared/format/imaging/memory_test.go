@@ -1,0 +1,98 @@
+package imaging
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const childVariable = "IMAGING_MEMORY_CHILD"
+
+// TestMemoryStaysFlat renders many pages in a process of its own and reads the
+// kernel's account of its memory: one 1200 px WebP at a time takes at most
+// 64 MB above the start, and after many mixed renders, four at once, no more is
+// held than after some.
+func TestMemoryStaysFlat(t *testing.T) {
+	if os.Getenv(childVariable) != "" {
+		memoryChild(t)
+		return
+	}
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	t.Parallel()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestMemoryStaysFlat$", "-test.v")
+	cmd.Env = append(os.Environ(), childVariable+"=1")
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func memoryChild(t *testing.T) {
+	r := New(Config{})
+	render := func(spec Spec) {
+		if _, err := r.Render(context.Background(), pageJPEG(), spec); err != nil {
+			t.Error(err)
+		}
+	}
+	render(Spec{Width: 8, Format: PNG})
+	base := memory(t, "VmHWM")
+	for range 10 {
+		render(Spec{Width: 1200, Format: WebP})
+	}
+	single := memory(t, "VmHWM")
+	mixed := func(n int) {
+		var wg sync.WaitGroup
+		for worker := range 4 {
+			wg.Go(func() {
+				for i := range n {
+					render(Spec{Width: 150 << ((i + worker) % 4), Format: []string{JPEG, WebP, JPEG}[i%3]})
+				}
+			})
+		}
+		wg.Wait()
+	}
+	mixed(12)
+	debug.FreeOSMemory() // what Go has yet to give back is not what libvips holds
+	some, someHigh := memory(t, "VmRSS"), memory(t, "VmHWM")
+	mixed(30)
+	debug.FreeOSMemory()
+	many, manyHigh := memory(t, "VmRSS"), memory(t, "VmHWM")
+	fmt.Printf("MB: base %d, peak of one worker %d, of four %d then %d, held after some %d, after many %d\n",
+		base>>10, single>>10, someHigh>>10, manyHigh>>10, some>>10, many>>10)
+	if single > base+64<<10 {
+		t.Errorf("one worker took %d MB above its start", (single-base)>>10)
+	}
+	if float64(manyHigh) > 1.2*float64(someHigh) || many > someHigh {
+		t.Errorf("memory grows with the number of renders")
+	}
+}
+
+// memory returns a field of /proc/self/status in kB.
+func memory(t *testing.T, field string) int {
+	t.Helper()
+	f, err := os.Open("/proc/self/status")
+	if err != nil {
+		t.Skip("needs /proc")
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if rest, ok := strings.CutPrefix(s.Text(), field+":"); ok {
+			var kb int
+			if _, err := fmt.Sscanf(rest, "%d kB", &kb); err != nil {
+				t.Fatal(err)
+			}
+			return kb
+		}
+	}
+	t.Fatalf("no %s", field)
+	return 0
+}

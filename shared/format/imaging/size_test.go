@@ -1,0 +1,91 @@
+package imaging
+
+import (
+	"testing"
+
+	"github.com/longbox/longbox/shared/format/mediatype"
+)
+
+func TestLadder(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[int]int{-1: 0, 0: 0, 1: 150, 150: 150, 151: 300, 1100: 1200, 3000: 3000, 3001: 0, 1 << 40: 0} {
+		if got := Ladder(in); got != want {
+			t.Errorf("Ladder(%d) = %d, want %d", in, got, want)
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ w, h, boxW, boxH, wantW, wantH int }{
+		{1600, 2400, 300, 0, 300, 450},
+		{1600, 2400, 0, 300, 200, 300},
+		{1600, 2400, 300, 300, 200, 300},
+		{1600, 2400, 3000, 3000, 1600, 2400},
+		{1600, 2400, 0, 0, 1600, 2400},
+		{1, 60000, 0, 100, 1, 100},
+		{60000, 1, 100, 100, 100, 1},
+		{4000, 60016, 1200, 16383, 1092, 16383},
+	}
+	for _, tt := range tests {
+		if w, h := fit(tt.w, tt.h, tt.boxW, tt.boxH); w != tt.wantW || h != tt.wantH {
+			t.Errorf("fit(%d x %d in %d x %d) = %d x %d, want %d x %d", tt.w, tt.h, tt.boxW, tt.boxH, w, h, tt.wantW, tt.wantH)
+		}
+	}
+}
+
+func TestShrinkOnLoad(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ w, h, toW, toH, want int }{
+		{1600, 2400, 300, 450, 4},
+		{1600, 2400, 200, 300, 8},
+		{1600, 2400, 100, 150, 8},
+		{1600, 2400, 800, 1200, 2},
+		{1600, 2400, 801, 1201, 1},
+		{1600, 2400, 1600, 2400, 1},
+		{16, 3000, 2, 300, 8},
+	}
+	for _, tt := range tests {
+		if got := shrinkOnLoad(tt.w, tt.h, tt.toW, tt.toH); got != tt.want {
+			t.Errorf("shrinkOnLoad(%d x %d to %d x %d) = %d, want %d", tt.w, tt.h, tt.toW, tt.toH, got, tt.want)
+		}
+	}
+}
+
+// TestWorkingSet pins which decoders are charged for the whole picture.
+func TestWorkingSet(t *testing.T) {
+	t.Parallel()
+	strip := header{mediaType: mediatype.JPEG, width: 4000, height: 60016, orientation: 1, stream: true}
+	if got := workingSet(strip, 0, 1200, 18005, JPEG); got > 64<<20 {
+		t.Errorf("a tall strip that is decoded by lines is charged %d MiB", got>>20)
+	}
+	strip.stream = false
+	if got := workingSet(strip, 0, 1200, 18005, JPEG); got < 1<<30 {
+		t.Errorf("the same strip, progressive, is charged only %d MiB", got>>20)
+	}
+	page := header{mediaType: mediatype.JPEG, width: 1600, height: 2400, orientation: 1, stream: true}
+	if got := workingSet(page, 1<<20, 300, 450, JPEG); got != floorBytes+1<<20 {
+		t.Errorf("a common page is charged %d", got)
+	}
+}
+
+func TestConfigValidate(t *testing.T) {
+	t.Parallel()
+	if err := (Config{}).Validate(); err != nil {
+		t.Errorf("the defaults: %v", err)
+	}
+	for name, c := range map[string]Config{
+		"little memory":     {MemoryBytes: 1 << 20},
+		"negative pixels":   {MaxPixels: -1},
+		"pixels reversed":   {MaxPixels: 100, MaxStreamPixels: 10},
+		"pixels unbounded":  {MaxStreamPixels: 1 << 40},
+		"negative bytes":    {MaxBytes: -1},
+		"nobody may wait":   {MaxWaiting: -1},
+		"negative strip":    {MaxStreamPixels: -5},
+		"memory of minus 1": {MemoryBytes: -1},
+	} {
+		if c.Validate() == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}

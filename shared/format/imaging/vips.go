@@ -1,0 +1,56 @@
+package imaging
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/davidbyttow/govips/v2/vips"
+)
+
+// start initialises libvips on first use: it takes about 20 ms and 20 MB that a
+// process which never renders should not pay.
+var start = sync.OnceValue(func() error {
+	// Loaders that libvips calls unsafe for untrusted input stay off; the
+	// variable is read during initialisation. What is decoded stays in memory:
+	// a temporary file in a function's small disk would be the next limit.
+	for name, value := range map[string]string{"VIPS_BLOCK_UNTRUSTED": "1", "VIPS_DISC_THRESHOLD": "4g"} {
+		if err := os.Setenv(name, value); err != nil {
+			return fmt.Errorf("start libvips: %w", err)
+		}
+	}
+	keepHeapSmall()
+	// Its messages repeat what the returned errors say.
+	vips.LoggingSettings(func(string, vips.LogLevel, string) {}, vips.LogLevelError)
+	err := vips.Startup(&vips.Config{ConcurrencyLevel: 1})
+	if err != nil {
+		return fmt.Errorf("start libvips: %w", err)
+	}
+	return nil
+})
+
+// undecodable wraps an error of libvips without the stack that govips adds.
+func undecodable(mediaType string, err error) *Undecodable {
+	if errors.Is(err, vips.ErrUnsupportedImageFormat) {
+		return &Undecodable{mediaType, errors.New("this build has no decoder for it")}
+	}
+	text, _, _ := strings.Cut(err.Error(), "\nStack:")
+	var lines []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "source: bad seek") { // a follow-up of reading near the end
+			lines = append(lines, line)
+		}
+	}
+	text = strings.Join(lines, "; ")
+	const most = 300
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + " …"
+	}
+	if text == "" {
+		text = "the decoder gave no reason"
+	}
+	return &Undecodable{mediaType, errors.New(text)}
+}

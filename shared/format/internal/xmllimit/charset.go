@@ -1,0 +1,108 @@
+package xmllimit
+
+import (
+	"bytes"
+	"encoding/binary"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/unicode"
+)
+
+var (
+	declaration = regexp.MustCompile(`^\s*<\?xml\s[^>]*?\?>`)
+	declared    = regexp.MustCompile(`encoding\s*=\s*["']([A-Za-z0-9._:-]+)["']`)
+)
+
+// decode returns a document as UTF-8, without byte order mark, XML declaration
+// and characters that XML does not allow. The bytes are believed before the
+// declaration: a byte order mark, then valid UTF-8, then the declared encoding
+// if its bytes fit, else windows-1252, in which every byte means something.
+func decode(b []byte) []byte {
+	switch {
+	case bytes.HasPrefix(b, []byte("\xef\xbb\xbf")):
+		b = b[3:]
+	case bytes.HasPrefix(b, []byte("\xff\xfe")), bytes.HasPrefix(b, []byte("<\x00")):
+		b = wide(b, binary.LittleEndian)
+	case bytes.HasPrefix(b, []byte("\xfe\xff")), bytes.HasPrefix(b, []byte("\x00<")):
+		b = wide(b, binary.BigEndian)
+	}
+	head := declaration.Find(b[:min(len(b), 1024)])
+	name := ""
+	if m := declared.FindSubmatch(head); m != nil {
+		name = strings.ToLower(string(m[1]))
+	}
+	b = b[len(head):]
+	if !utf8.Valid(b) || name == "iso-2022-jp" {
+		b = convert(b, name)
+	}
+	return bytes.Map(allowed, b)
+}
+
+func convert(b []byte, name string) []byte {
+	if enc := known(name); enc != nil {
+		if s, err := enc.NewDecoder().Bytes(b); err == nil && !bytes.ContainsRune(s, utf8.RuneError) {
+			return s
+		}
+	}
+	s, err := charmap.Windows1252.NewDecoder().Bytes(b)
+	if err != nil {
+		return bytes.ToValidUTF8(b, []byte("\ufffd"))
+	}
+	return s
+}
+
+func wide(b []byte, order binary.ByteOrder) []byte {
+	endian := unicode.LittleEndian
+	if order == binary.BigEndian {
+		endian = unicode.BigEndian
+	}
+	s, err := unicode.UTF16(endian, unicode.UseBOM).NewDecoder().Bytes(b)
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
+// known returns the encodings that books are found in, or nil.
+func known(name string) encoding.Encoding {
+	switch name {
+	case "iso-8859-1", "latin1", "windows-1252", "cp1252":
+		return charmap.Windows1252
+	case "iso-8859-2", "latin2":
+		return charmap.ISO8859_2
+	case "iso-8859-15", "latin9":
+		return charmap.ISO8859_15
+	case "windows-1250":
+		return charmap.Windows1250
+	case "windows-1251":
+		return charmap.Windows1251
+	case "koi8-r":
+		return charmap.KOI8R
+	case "shift_jis", "shift-jis", "sjis", "windows-31j", "cp932":
+		return japanese.ShiftJIS
+	case "euc-jp":
+		return japanese.EUCJP
+	case "iso-2022-jp":
+		return japanese.ISO2022JP
+	case "gbk", "gb2312", "gb18030":
+		return simplifiedchinese.GB18030
+	}
+	return nil
+}
+
+// allowed drops what is no character of XML 1.0 (section 2.2).
+func allowed(r rune) rune {
+	switch {
+	case r == '\t', r == '\n', r == '\r':
+		return r
+	case r < ' ', r == 0xfffe, r == 0xffff:
+		return -1
+	}
+	return r
+}

@@ -1,0 +1,209 @@
+// Package xmllimit parses the XML that comes out of books: small trees from
+// documents nobody vouches for. Nothing is ever fetched, no entity beyond the
+// five predefined ones is known, and size, depth, number of elements and length
+// of tags are bounded before they cost anything.
+package xmllimit
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// The bounds of every document.
+const (
+	MaxBytes    = 4 << 20 // as stored
+	MaxDepth    = 64      // elements within elements
+	MaxElements = 100_000
+	MaxTag      = 64 << 10 // bytes of one tag with its attributes
+)
+
+// The reasons for which a document is refused as a whole.
+var (
+	ErrDTD      = errors.New("declares a DTD or entities, which are never read")
+	ErrTooLarge = errors.New("too large")
+	ErrEmpty    = errors.New("holds no XML element")
+)
+
+// Mode says how strictly a document is read.
+type Mode int
+
+const (
+	// NoDoctype refuses every document type declaration.
+	NoDoctype Mode = iota
+	// Doctype steps over a declaration without an internal subset, as old OPF
+	// files have one; it means nothing here.
+	Doctype
+	// XHTML is Doctype with the names of HTML's entities and its void elements.
+	XHTML
+)
+
+// Node is an element or, without a name, a piece of text.
+type Node struct {
+	Name     string // local name, without its prefix
+	Attrs    []xml.Attr
+	Text     string
+	Children []*Node
+}
+
+// Attr returns the value of the attribute with a local name, or "".
+func (n *Node) Attr(local string) string {
+	for _, a := range n.Attrs {
+		if a.Name.Local == local {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// Child returns the first child element with a name, whatever its case, or nil.
+func (n *Node) Child(name string) *Node {
+	for _, c := range n.Children {
+		if strings.EqualFold(c.Name, name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// Content returns all text within the node.
+func (n *Node) Content() string {
+	if n.Name == "" {
+		return n.Text
+	}
+	var b strings.Builder
+	n.writeContent(&b)
+	return b.String()
+}
+
+func (n *Node) writeContent(b *strings.Builder) {
+	b.WriteString(n.Text)
+	for _, c := range n.Children {
+		c.writeContent(b)
+	}
+}
+
+// Parse reads a document and returns its root element. When the document is
+// malformed further on, what came before is returned together with the error.
+// Errors that wrap ErrDTD, ErrTooLarge or ErrEmpty come with no root.
+func Parse(b []byte, mode Mode) (*Node, error) {
+	if len(b) > MaxBytes {
+		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, len(b), MaxBytes)
+	}
+	b = decode(b)
+	if err := scan(b, mode); err != nil {
+		return nil, err
+	}
+	d := xml.NewDecoder(bytes.NewReader(b))
+	d.Strict = false
+	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // decoded already
+	if mode == XHTML {
+		d.Entity, d.AutoClose = xml.HTMLEntity, xml.HTMLAutoClose
+	}
+	root := &Node{}
+	open := []*Node{root}
+	for {
+		token, err := d.Token()
+		if err != nil {
+			if err == io.EOF {
+				err = nil
+			}
+			return first(root, err)
+		}
+		top := open[len(open)-1]
+		switch t := token.(type) {
+		case xml.StartElement:
+			if len(open) > MaxDepth {
+				return nil, fmt.Errorf("%w: more than %d elements within each other", ErrTooLarge, MaxDepth)
+			}
+			n := &Node{Name: t.Name.Local, Attrs: t.Attr}
+			top.Children = append(top.Children, n)
+			open = append(open, n)
+		case xml.EndElement:
+			if len(open) > 1 {
+				open = open[:len(open)-1]
+			}
+		case xml.CharData:
+			if len(open) > 1 {
+				top.Children = append(top.Children, &Node{Text: string(t)})
+			}
+		}
+	}
+}
+
+// first returns the document's element.
+func first(root *Node, err error) (*Node, error) {
+	for _, c := range root.Children {
+		if c.Name != "" {
+			return c, err
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrEmpty, err)
+	}
+	return nil, ErrEmpty
+}
+
+// scan walks over the markup and refuses what the decoder would spend memory
+// on before it could be stopped.
+func scan(b []byte, mode Mode) error {
+	elements := 0
+	for len(b) > 0 {
+		at := bytes.IndexByte(b, '<')
+		if at < 0 {
+			return nil
+		}
+		b = b[at:]
+		switch {
+		case bytes.HasPrefix(b, []byte("<!--")):
+			b = after(b[4:], "-->")
+		case bytes.HasPrefix(b, []byte("<![CDATA[")):
+			b = after(b[9:], "]]>")
+		case bytes.HasPrefix(b, []byte("<?")):
+			b = after(b[2:], "?>")
+		case bytes.HasPrefix(b, []byte("<!")):
+			end := tagEnd(b)
+			if mode == NoDoctype || bytes.IndexByte(b[:end], '[') >= 0 || bytes.Contains(b[2:end], []byte("<")) {
+				return ErrDTD
+			}
+			b = b[end:]
+		default:
+			if elements++; elements > 2*MaxElements { // start and end tags
+				return fmt.Errorf("%w: more than %d elements", ErrTooLarge, MaxElements)
+			}
+			end := tagEnd(b)
+			if end > MaxTag {
+				return fmt.Errorf("%w: a tag of more than %d bytes", ErrTooLarge, MaxTag)
+			}
+			b = b[end:]
+		}
+	}
+	return nil
+}
+
+func after(b []byte, end string) []byte {
+	_, rest, _ := bytes.Cut(b, []byte(end))
+	return rest
+}
+
+// tagEnd returns the length of the tag at the start of b: to the first '>' that
+// is not quoted, or all of b.
+func tagEnd(b []byte) int {
+	var quote byte
+	for i, c := range b {
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '>':
+			return i + 1
+		}
+	}
+	return len(b)
+}

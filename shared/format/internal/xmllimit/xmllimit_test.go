@@ -1,0 +1,117 @@
+package xmllimit
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/unicode"
+)
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	utf16 := func(s string, e unicode.Endianness, bom unicode.BOMPolicy) string {
+		out, err := unicode.UTF16(e, bom).NewEncoder().String(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	sjis, err := japanese.ShiftJIS.NewEncoder().String("漫画")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const doc = `<?xml version="1.0" encoding="utf-16"?><r>é漫</r>`
+	tests := map[string]struct {
+		in   string
+		mode Mode
+		want string
+	}{
+		"plain":               {`<r>a &amp; b &lt; &#233;</r>`, NoDoctype, "a & b < é"},
+		"lone ampersand":      {`<r>Tom & Jerry &nbsp;</r>`, NoDoctype, "Tom & Jerry &nbsp;"},
+		"XML 1.1":             {`<?xml version="1.1"?><r>a</r>`, NoDoctype, "a"},
+		"CDATA":               {`<r><![CDATA[<b> ]] & ]]>x</r>`, NoDoctype, "<b> ]] & x"},
+		"comment with markup": {`<!-- <!DOCTYPE x [ --><r>a</r>`, NoDoctype, "a"},
+		"BOM":                 {"\xef\xbb\xbf<r>é</r>", NoDoctype, "é"},
+		"UTF-16 LE":           {utf16(doc, unicode.LittleEndian, unicode.UseBOM), NoDoctype, "é漫"},
+		"UTF-16 BE":           {utf16(doc, unicode.BigEndian, unicode.UseBOM), NoDoctype, "é漫"},
+		"UTF-16 without BOM":  {utf16(doc, unicode.LittleEndian, unicode.IgnoreBOM), NoDoctype, "é漫"},
+		"lying utf-8":         {"<?xml version='1.0' encoding='utf-8'?><r>caf\xe9 \x93x\x94</r>", NoDoctype, "café “x”"},
+		"lying utf-16":        {`<?xml version="1.0" encoding="utf-16"?><r>é</r>`, NoDoctype, "é"},
+		"lying latin1":        {`<?xml version="1.0" encoding="iso-8859-1"?><r>é</r>`, NoDoctype, "é"},
+		"latin1":              {"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><r>\xe9</r>", NoDoctype, "é"},
+		"Shift-JIS":           {`<?xml version="1.0" encoding="Shift_JIS"?><r>` + sjis + `</r>`, NoDoctype, "漫画"},
+		"control characters":  {"<r>a\x00\x1fb</r>", NoDoctype, "ab"},
+		"doctype":             {`<!DOCTYPE html PUBLIC "a" "http://example.org/x.dtd"><r>a</r>`, Doctype, "a"},
+		"HTML":                {`<!DOCTYPE html><r>a&nbsp;b<br>c</r>`, XHTML, "a\u00a0bc"},
+	}
+	for name, tt := range tests {
+		root, err := Parse([]byte(tt.in), tt.mode)
+		if err != nil || root.Name != "r" || root.Content() != tt.want {
+			t.Errorf("%s: %+v, %v; want %q", name, root, err, tt.want)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	entity := `<!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd">]><r>&e;</r>`
+	tests := map[string]struct {
+		in   string
+		mode Mode
+		want error
+	}{
+		"empty":                 {"", NoDoctype, ErrEmpty},
+		"no XML":                {"some text", NoDoctype, ErrEmpty},
+		"DTD":                   {`<!DOCTYPE r SYSTEM "x.dtd"><r/>`, NoDoctype, ErrDTD},
+		"entity":                {entity, NoDoctype, ErrDTD},
+		"entity, doctype mode":  {entity, Doctype, ErrDTD},
+		"entity, XHTML":         {entity, XHTML, ErrDTD},
+		"entity behind quotes":  {`<!DOCTYPE r "]>" [<!ENTITY a "b">]><r/>`, Doctype, ErrDTD},
+		"bare entity":           {`<!ENTITY a "b"><r/>`, NoDoctype, ErrDTD},
+		"lower case doctype":    {`<!doctype r [<!entity a "b">]><r/>`, Doctype, ErrDTD},
+		"deep":                  {strings.Repeat("<a>", 200), NoDoctype, ErrTooLarge},
+		"very deep":             {strings.Repeat("<a>", MaxBytes/3), NoDoctype, ErrTooLarge},
+		"large":                 {"<r>" + strings.Repeat("x", 50<<20), NoDoctype, ErrTooLarge},
+		"many elements":         {"<r>" + strings.Repeat("<a/>", MaxBytes/4-2), NoDoctype, ErrTooLarge},
+		"many attributes":       {"<r" + strings.Repeat(` a=""`, MaxBytes/5-2), NoDoctype, ErrTooLarge},
+		"attributes and quotes": {`<r a=">" ` + strings.Repeat(` a=""`, MaxBytes/5-10), NoDoctype, ErrTooLarge},
+	}
+	for name, tt := range tests {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		root, err := Parse([]byte(tt.in), tt.mode)
+		runtime.ReadMemStats(&after)
+		if root != nil || !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+		if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 64+uint64(len(tt.in)>>20) {
+			t.Errorf("%s: %d MiB allocated", name, used)
+		}
+	}
+}
+
+func TestParseKeepsWhatCameBefore(t *testing.T) {
+	t.Parallel()
+	root, err := Parse([]byte(`<r><a>first</a><b>second`), NoDoctype)
+	if err == nil || root == nil || root.Child("A").Content() != "first" {
+		t.Errorf("%+v, %v", root, err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`<?xml version="1.0"?><r a="b">c<d/>&amp;<![CDATA[x]]></r>`))
+	f.Add([]byte("\xff\xfe<\x00r\x00/\x00>\x00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, mode := range []Mode{NoDoctype, Doctype, XHTML} {
+			root, err := Parse(b, mode)
+			if root == nil && err == nil {
+				t.Error("neither root nor error")
+			}
+			if root != nil {
+				root.Content()
+			}
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package mediatype
+
+import "encoding/binary"
+
+func be16(b []byte) uint16 { return binary.BigEndian.Uint16(b) }
+func be32(b []byte) uint32 { return binary.BigEndian.Uint32(b) }
+func le16(b []byte) uint16 { return binary.LittleEndian.Uint16(b) }
+func le32(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
+
+// Dimensions returns the pixel size that an image's header states, as stored:
+// an EXIF orientation is not applied, a HEIF or AVIF rotation is. ok is false
+// when head does not hold the header, when the type has none that is read here
+// (TIFF, documents) or when a side is zero.
+func Dimensions(head []byte) (width, height int, ok bool) {
+	switch Detect(head) {
+	case JPEG:
+		width, height, _ = scanJPEG(head)
+	case PNG:
+		width, height = sizePNG(head)
+	case GIF:
+		if len(head) >= 10 {
+			width, height = int(le16(head[6:])), int(le16(head[8:]))
+		}
+	case WebP:
+		width, height = sizeWebP(head)
+	case BMP:
+		width, height = sizeBMP(head)
+	case AVIF, HEIC:
+		width, height = sizeHEIF(head)
+	case JXL:
+		width, height = sizeJXL(head)
+	}
+	if width <= 0 || height <= 0 {
+		return 0, 0, false
+	}
+	return width, height, true
+}
+
+// Progressive reports whether a JPEG is progressive or a PNG interlaced: such
+// an image cannot be decoded line by line, its decoder holds all of it.
+func Progressive(head []byte) bool {
+	switch Detect(head) {
+	case JPEG:
+		_, _, marker := scanJPEG(head)
+		switch marker {
+		case 0xc2, 0xc6, 0xca, 0xce:
+			return true
+		}
+	case PNG:
+		return len(head) >= 29 && head[28] != 0
+	}
+	return false
+}
+
+// scanJPEG walks the marker segments to the first frame header (ITU T.81 B.2)
+// and returns its size and marker; embedded thumbnails lie inside segments and
+// are stepped over.
+func scanJPEG(b []byte) (width, height int, marker byte) {
+	i := 2
+	for i+4 <= len(b) {
+		if b[i] != 0xff {
+			return 0, 0, 0
+		}
+		m := b[i+1]
+		switch {
+		case m == 0xff: // fill byte
+			i++
+			continue
+		case m == 0x01 || m >= 0xd0 && m <= 0xd8: // no payload
+			i += 2
+			continue
+		case m == 0xd9 || m == 0xda: // end of image, or pixels before any frame header
+			return 0, 0, 0
+		case m >= 0xc0 && m <= 0xcf && m != 0xc4 && m != 0xc8 && m != 0xcc:
+			if i+9 > len(b) {
+				return 0, 0, 0
+			}
+			return int(be16(b[i+7:])), int(be16(b[i+5:])), m
+		}
+		size := int(be16(b[i+2:]))
+		if size < 2 {
+			return 0, 0, 0
+		}
+		i += 2 + size
+	}
+	return 0, 0, 0
+}
+
+func sizePNG(b []byte) (width, height int) {
+	if len(b) < 24 || string(b[12:16]) != "IHDR" {
+		return 0, 0
+	}
+	w, h := be32(b[16:]), be32(b[20:])
+	if w > 1<<31-1 || h > 1<<31-1 {
+		return 0, 0
+	}
+	return int(w), int(h)
+}
+
+func sizeBMP(b []byte) (width, height int) {
+	if le32(b[14:]) == 12 {
+		if len(b) < 22 {
+			return 0, 0
+		}
+		return int(le16(b[18:])), int(le16(b[20:]))
+	}
+	if len(b) < 26 {
+		return 0, 0
+	}
+	height = int(int32(le32(b[22:])))
+	if height < 0 { // rows stored top down
+		height = -height
+	}
+	return int(int32(le32(b[18:]))), height
+}
+
+func sizeWebP(b []byte) (width, height int) {
+	if len(b) < 30 {
+		return 0, 0
+	}
+	switch string(b[12:16]) {
+	case "VP8 ":
+		if b[23] != 0x9d || b[24] != 0x01 || b[25] != 0x2a {
+			return 0, 0
+		}
+		return int(le16(b[26:]) & 0x3fff), int(le16(b[28:]) & 0x3fff)
+	case "VP8L":
+		if b[20] != 0x2f {
+			return 0, 0
+		}
+		v := le32(b[21:])
+		return int(v&0x3fff) + 1, int(v>>14&0x3fff) + 1
+	case "VP8X":
+		w := int(b[24]) | int(b[25])<<8 | int(b[26])<<16
+		h := int(b[27]) | int(b[28])<<8 | int(b[29])<<16
+		return w + 1, h + 1
+	}
+	return 0, 0
+}

@@ -1,0 +1,142 @@
+package naming
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Compare orders two names naturally: digit runs by value, everything else
+// rune by rune without regard to case or to full-width forms; names that are
+// equal so far are ordered byte by byte, so only identical names give 0.
+//
+// The order is total. (Orders that compare equal numbers of different length
+// as text are not: "a01b" < "a1" < "a1a" < "a01b".)
+func Compare(a, b string) int {
+	if c := compareFolded(a, b); c != 0 {
+		return c
+	}
+	return strings.Compare(a, b)
+}
+
+// Less reports whether a sorts before b in natural order.
+func Less(a, b string) bool { return Compare(a, b) < 0 }
+
+// ComparePath orders two slash-separated paths naturally, folder by folder, so
+// that everything in "c2" comes before everything in "c10" and "c2 extra".
+func ComparePath(a, b string) int {
+	for {
+		headA, restA, moreA := strings.Cut(a, "/")
+		headB, restB, moreB := strings.Cut(b, "/")
+		if headA != headB {
+			return Compare(headA, headB)
+		}
+		switch {
+		case !moreA && !moreB:
+			return 0
+		case !moreA:
+			return -1
+		case !moreB:
+			return 1
+		}
+		a, b = restA, restB
+	}
+}
+
+func compareFolded(a, b string) int {
+	for a != "" && b != "" {
+		if n := commonPrefix(a, b); n > 0 {
+			a, b = a[n:], b[n:]
+			continue
+		}
+		if isDigit(a) && isDigit(b) {
+			c, restA, restB := compareDigits(a, b)
+			if c != 0 {
+				return c
+			}
+			a, b = restA, restB
+			continue
+		}
+		ra, sizeA := next(a)
+		rb, sizeB := next(b)
+		if ra != rb {
+			if ra < rb {
+				return -1
+			}
+			return 1
+		}
+		a, b = a[sizeA:], b[sizeB:]
+	}
+	return len(a) - len(b)
+}
+
+// commonPrefix returns how many bytes a and b have in common before the first
+// digit or non-ASCII byte.
+func commonPrefix(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if c := a[i]; c != b[i] || c >= utf8.RuneSelf || c >= '0' && c <= '9' {
+			return i
+		}
+	}
+	return n
+}
+
+// compareDigits compares the digit runs at the start of a and b by value,
+// whatever their length, and returns what follows them.
+func compareDigits(a, b string) (c int, restA, restB string) {
+	a, b = skipZeros(a), skipZeros(b)
+	for {
+		moreA, moreB := isDigit(a), isDigit(b)
+		if !moreA || !moreB {
+			switch {
+			case moreA:
+				return 1, "", ""
+			case moreB:
+				return -1, "", ""
+			}
+			return c, a, b
+		}
+		ra, sizeA := next(a)
+		rb, sizeB := next(b)
+		if c == 0 && ra != rb {
+			// The first differing digit decides, if the runs are equally long.
+			c = int(ra) - int(rb)
+		}
+		a, b = a[sizeA:], b[sizeB:]
+	}
+}
+
+func skipZeros(s string) string {
+	for s != "" {
+		r, size := next(s)
+		if r != '0' {
+			return s
+		}
+		s = s[size:]
+	}
+	return s
+}
+
+func isDigit(s string) bool {
+	if s == "" {
+		return false
+	}
+	r, _ := next(s)
+	return r >= '0' && r <= '9'
+}
+
+// next decodes the first rune of s, folded for comparison.
+func next(s string) (rune, int) {
+	if c := s[0]; c < utf8.RuneSelf {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		return rune(c), 1
+	}
+	r, size := utf8.DecodeRuneInString(s)
+	if r >= '！' && r <= '～' { // full-width ASCII
+		r -= '！' - '!'
+	}
+	return unicode.ToLower(r), size
+}

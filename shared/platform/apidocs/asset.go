@@ -1,0 +1,109 @@
+package apidocs
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+//go:embed swagger/*.gz page.js page.css
+var files embed.FS
+
+// asset is a file in both encodings; each is made when it is first asked for.
+type asset struct {
+	mediaType string
+	etag      func() string
+	plain     func() ([]byte, error)
+	packed    func() ([]byte, error)
+}
+
+// fromGzip is a file that is kept compressed.
+func fromGzip(mediaType, name string) *asset {
+	packed := sync.OnceValues(func() ([]byte, error) { return files.ReadFile(name) })
+	return newAsset(mediaType, func() ([]byte, error) { return gunzip(packed()) }, packed)
+}
+
+// fromPlain is content that is compressed here; it must not change.
+func fromPlain(mediaType string, read func() ([]byte, error)) *asset {
+	return newAsset(mediaType, read, sync.OnceValues(func() ([]byte, error) { return compress(read()) }))
+}
+
+func newAsset(mediaType string, plain, packed func() ([]byte, error)) *asset {
+	a := &asset{mediaType: mediaType, plain: plain, packed: packed}
+	a.etag = sync.OnceValue(func() string {
+		data, err := packed()
+		if err != nil {
+			return ""
+		}
+		sum := sha256.Sum256(data)
+		return hex.EncodeToString(sum[:12])
+	})
+	return a
+}
+
+// serve answers with the asset, compressed where the client takes that.
+func (a *asset) serve(w http.ResponseWriter, r *http.Request) error {
+	h := w.Header()
+	h.Set("Vary", "Accept-Encoding")
+	read, tag := a.plain, a.etag()
+	if takesGzip(r) {
+		h.Set("Content-Encoding", "gzip")
+		read, tag = a.packed, tag+"-gzip"
+	}
+	data, err := read()
+	if err != nil {
+		h.Del("Content-Encoding")
+		return err
+	}
+	h.Set("Content-Type", a.mediaType)
+	h.Set("Cache-Control", "no-cache")
+	h.Set("ETag", `"`+tag+`"`)
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+	return nil
+}
+
+func takesGzip(r *http.Request) bool {
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, params, _ := strings.Cut(strings.TrimSpace(part), ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			q := strings.ReplaceAll(params, " ", "")
+			return q != "q=0" && !strings.HasPrefix(q, "q=0.000") && q != "q=0.0" && q != "q=0.00"
+		}
+	}
+	return false
+}
+
+func gunzip(packed []byte, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fmt.Errorf("embedded file: %w", err)
+	}
+	return io.ReadAll(z)
+}
+
+func compress(plain []byte, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := z.Write(plain); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), z.Close()
+}

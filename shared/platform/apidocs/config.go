@@ -1,0 +1,27 @@
+package apidocs
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Config says whether the description is served, and where its page is besides /api/docs.
+type Config struct {
+	Enabled bool   `env:"API_DOCS" envDefault:"false"`
+	Path    string `env:"API_DOCS_PATH" envDefault:"/docs"`
+}
+
+var pathShape = regexp.MustCompile(`^(/[A-Za-z0-9_-]+)+$`)
+
+// Validate names the setting that is out of its bounds.
+func (c Config) Validate() error {
+	switch {
+	case !pathShape.MatchString(c.Path):
+		return fmt.Errorf("API_DOCS_PATH: must be a path such as /docs, of letters, digits, - and _; is %q", c.Path)
+	case c.Path == "/health" || strings.HasPrefix(c.Path+"/", "/api/v1/") || strings.HasPrefix(c.Path+"/", "/opds/"):
+		return errors.New("API_DOCS_PATH: must not lie where the API answers")
+	}
+	return nil
+}

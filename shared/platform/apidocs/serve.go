@@ -1,0 +1,79 @@
+package apidocs
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"net/http"
+	"sync"
+
+	description "github.com/longbox/longbox/api"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+const base = "/api/docs"
+
+// policy lets the page run the scripts and styles of this server only, and talk to this server only.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; " +
+	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+var page = template.Must(template.New("page").Parse(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Longbox API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="{{.}}/swagger-ui.css">
+<link rel="stylesheet" href="{{.}}/page.css">
+<script src="{{.}}/swagger-ui-bundle.js" defer></script>
+<script src="{{.}}/page.js" defer></script>
+</head>
+<body>
+<div id="docs" data-url="{{.}}/openapi.json"></div>
+<noscript>This page needs JavaScript. The description is at <a href="{{.}}/openapi.json">{{.}}/openapi.json</a> and
+<a href="{{.}}/openapi.yaml">{{.}}/openapi.yaml</a>.</noscript>
+</body>
+</html>
+`))
+
+// Routes serves the published description at /api/docs/openapi.json and .yaml, and its page at /api/docs and
+// c.Path, to anybody who reaches the server. Where c does not enable it, there is nothing at these paths.
+func Routes(a *httpapi.API, c Config) error {
+	if !c.Enabled {
+		nothing := func(w http.ResponseWriter, r *http.Request) {
+			httpapi.WriteError(w, r, fault.New(fault.NotFound, "There is nothing at %s %s", r.Method, r.URL.Path))
+		}
+		a.Router.Get(base, nothing)
+		a.Router.Get(base+"/*", nothing)
+		return nil
+	}
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	var html bytes.Buffer
+	if err := page.Execute(&html, base); err != nil {
+		return fmt.Errorf("page of the API description: %w", err)
+	}
+	index := fromPlain("text/html; charset=utf-8", func() ([]byte, error) { return html.Bytes(), nil })
+	for path, file := range map[string]*asset{
+		base: index, base + "/": index, c.Path: index, c.Path + "/": index,
+		base + "/openapi.json":         fromPlain("application/json", func() ([]byte, error) { return description.JSON, nil }),
+		base + "/openapi.yaml":         fromPlain("application/yaml", sync.OnceValues(func() ([]byte, error) { return toYAML(description.JSON) })),
+		base + "/swagger-ui-bundle.js": fromGzip("text/javascript; charset=utf-8", "swagger/swagger-ui-bundle.js.gz"),
+		base + "/swagger-ui.css":       fromGzip("text/css; charset=utf-8", "swagger/swagger-ui.css.gz"),
+		base + "/page.js":              fromPlain("text/javascript; charset=utf-8", func() ([]byte, error) { return files.ReadFile("page.js") }),
+		base + "/page.css":             fromPlain("text/css; charset=utf-8", func() ([]byte, error) { return files.ReadFile("page.css") }),
+	} {
+		serve := func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Security-Policy", policy)
+			if err := file.serve(w, r); err != nil {
+				httpapi.WriteError(w, r, err)
+			}
+		}
+		a.Router.Get(path, serve)
+		a.Router.Head(path, serve)
+	}
+	return nil
+}

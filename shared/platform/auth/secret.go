@@ -1,0 +1,96 @@
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"golang.org/x/crypto/argon2"
+)
+
+// argon2id parameters: OWASP's minimum, 19 MiB, 2 passes, 1 lane: 18 ms.
+const (
+	argonMemory = 19 * 1024
+	argonTime   = 2
+	argonLanes  = 1
+	argonKey    = 32
+)
+
+// slots bounds the memory of hashing: at most this many at once, the rest wait.
+var slots = make(chan struct{}, 4)
+
+// HashPassword makes an argon2id hash in the PHC string format.
+func HashPassword(password string) string {
+	salt := make([]byte, 16)
+	_, _ = rand.Read(salt) // crypto/rand.Read never fails (it ends the program instead)
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes,
+		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(derive(password, salt)))
+}
+
+// NoPassword is a well-formed hash that no password matches: checking against it costs the same as a real one,
+// so that an unknown user cannot be told by time.
+var NoPassword = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes,
+	base64.RawStdEncoding.EncodeToString(make([]byte, 16)), base64.RawStdEncoding.EncodeToString(make([]byte, argonKey)))
+
+// CheckPassword tells whether the password matches the hash.
+func CheckPassword(hash, password string) (bool, error) {
+	parts := strings.Split(hash, "$")
+	if len(parts) != 6 || parts[1] != "argon2id" {
+		return false, errors.New("password hash: unknown format")
+	}
+	salt, err := base64.RawStdEncoding.DecodeString(parts[4])
+	if err != nil {
+		return false, fmt.Errorf("password hash: salt: %w", err)
+	}
+	want, err := base64.RawStdEncoding.DecodeString(parts[5])
+	if err != nil {
+		return false, fmt.Errorf("password hash: key: %w", err)
+	}
+	return subtle.ConstantTimeCompare(want, derive(password, salt)) == 1, nil
+}
+
+func derive(password string, salt []byte) []byte {
+	slots <- struct{}{}
+	defer func() { <-slots }()
+	return argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonLanes, argonKey)
+}
+
+var apiKeyShape = regexp.MustCompile(`^(lbx_[0-9a-f]{16})_[0-9a-f]{32}$`)
+
+// NewAPIKey makes an API key `lbx_<16 hex>_<32 hex>`. Only prefix and hash are kept.
+func NewAPIKey() (key, prefix string, hash []byte) {
+	random := make([]byte, 24)
+	_, _ = rand.Read(random)
+	prefix = "lbx_" + hex.EncodeToString(random[:8])
+	key = prefix + "_" + hex.EncodeToString(random[8:])
+	return key, prefix, HashSecret(key)
+}
+
+// APIKeyPrefix is the first two parts of an API key, and whether s has the shape of one.
+func APIKeyPrefix(s string) (string, bool) {
+	m := apiKeyShape.FindStringSubmatch(s)
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
+}
+
+// NewSecret makes a random opaque token of 32 bytes and the hash to keep.
+func NewSecret() (token string, hash []byte) {
+	random := make([]byte, 32)
+	_, _ = rand.Read(random)
+	token = base64.RawURLEncoding.EncodeToString(random)
+	return token, HashSecret(token)
+}
+
+// HashSecret is SHA-256: enough for secrets that are random and long.
+func HashSecret(s string) []byte {
+	sum := sha256.Sum256([]byte(s))
+	return sum[:]
+}

@@ -1,0 +1,216 @@
+// Package blob speaks the S3 protocol: ranged reads of library objects, and whole objects of the media bucket.
+// It is the only storage there is, in the cloud and on one machine.
+package blob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// Config is how to reach the two stores. Empty endpoints mean AWS itself. Credentials come from the standard
+// variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, as Lambda sets them.
+type Config struct {
+	LibraryEndpoint string `env:"LIBRARY_S3_ENDPOINT"`
+	MediaEndpoint   string `env:"MEDIA_S3_ENDPOINT"`
+	MediaBucket     string `env:"MEDIA_BUCKET" envDefault:"longbox-media"`
+	Region          string `env:"AWS_REGION" envDefault:"us-east-1"`
+	PathStyle       bool   `env:"S3_PATH_STYLE" envDefault:"false"`
+}
+
+// Library is the store of the library roots; Longbox only reads it.
+func (c Config) Library() *Store { return open(c.LibraryEndpoint, c) }
+
+// Media is the store of everything derived.
+func (c Config) Media() *Store { return open(c.MediaEndpoint, c) }
+
+// Store is an S3 endpoint. It connects on first use.
+type Store struct{ client *s3.Client }
+
+func open(endpoint string, c Config) *Store {
+	o := s3.Options{
+		Region:       c.Region,
+		UsePathStyle: c.PathStyle,
+		Credentials: aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider(
+			os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN"))),
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
+		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
+		RetryMaxAttempts:           3,
+		HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+			t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 128
+			t.ResponseHeaderTimeout = 20 * time.Second // a FIFO in a served folder never answers
+			t.DisableCompression = true
+		}),
+	}
+	if endpoint != "" {
+		o.BaseEndpoint = aws.String(endpoint)
+	}
+	return &Store{client: s3.New(o)}
+}
+
+// Object is one object as a listing or an answer shows it. ETag is "" where the store has none for it; then
+// size and modification time are its version.
+type Object struct {
+	Key      string
+	Size     int64
+	ETag     string
+	Modified time.Time
+}
+
+// The failures that callers tell apart; anything else means that the store is not reachable or refuses.
+var (
+	ErrNotFound = errors.New("the object does not exist")
+	ErrChanged  = errors.New("the object has changed")
+	ErrRange    = errors.New("the object is shorter than the range")
+	ErrDenied   = errors.New("the store refuses access")
+)
+
+// Tail reads the last n bytes of an object in one request and says what version they are of.
+func (s *Store) Tail(ctx context.Context, bucket, key string, n int64) ([]byte, Object, error) {
+	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key, Range: aws.String(fmt.Sprintf("bytes=-%d", n))})
+	if err != nil {
+		return nil, Object{}, explain("read", bucket, key, err)
+	}
+	defer out.Body.Close()
+	o := Object{Key: key, Size: aws.ToInt64(out.ContentLength), ETag: aws.ToString(out.ETag), Modified: aws.ToTime(out.LastModified)}
+	if total, ok := totalOf(aws.ToString(out.ContentRange)); ok {
+		o.Size = total
+	}
+	data, err := io.ReadAll(io.LimitReader(out.Body, n+1))
+	if err != nil {
+		return nil, o, explain("read", bucket, key, err)
+	}
+	if int64(len(data)) > n { // the store ignored the range
+		return nil, o, fmt.Errorf("read s3://%s/%s: the store does not support ranges", bucket, key)
+	}
+	return data, o, nil
+}
+
+// Range opens n bytes from offset of exactly this version of the object: one request; ErrChanged when there is
+// another version by now.
+func (s *Store) Range(ctx context.Context, bucket string, o Object, offset, n int64) (io.ReadCloser, error) {
+	in := &s3.GetObjectInput{Bucket: &bucket, Key: &o.Key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", offset, offset+n-1))}
+	if o.ETag != "" {
+		in.IfMatch = aws.String(o.ETag)
+	} else if !o.Modified.IsZero() {
+		// Listings show whole seconds, the comparison is finer: the second after is still this version.
+		in.IfUnmodifiedSince = aws.Time(o.Modified.Add(time.Second))
+	}
+	out, err := s.client.GetObject(ctx, in)
+	if err != nil {
+		return nil, explain("read", bucket, o.Key, err)
+	}
+	if total, ok := totalOf(aws.ToString(out.ContentRange)); ok && o.Size > 0 && total != o.Size {
+		out.Body.Close()
+		return nil, fmt.Errorf("read s3://%s/%s: %w", bucket, o.Key, ErrChanged)
+	}
+	if got := aws.ToInt64(out.ContentLength); got < n {
+		out.Body.Close()
+		return nil, fmt.Errorf("read s3://%s/%s: %w", bucket, o.Key, ErrRange)
+	}
+	return out.Body, nil
+}
+
+// ReadRange is Range, read into memory.
+func (s *Store) ReadRange(ctx context.Context, bucket string, o Object, offset, n int64) ([]byte, error) {
+	r, err := s.Range(ctx, bucket, o, offset, n)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	data := make([]byte, n)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return nil, fmt.Errorf("read s3://%s/%s: %w", bucket, o.Key, err)
+	}
+	return data, nil
+}
+
+// Get opens a whole object: one request.
+func (s *Store) Get(ctx context.Context, bucket, key string) (io.ReadCloser, Object, error) {
+	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+	if err != nil {
+		return nil, Object{}, explain("read", bucket, key, err)
+	}
+	return out.Body, Object{Key: key, Size: aws.ToInt64(out.ContentLength), ETag: aws.ToString(out.ETag), Modified: aws.ToTime(out.LastModified)}, nil
+}
+
+// Put stores an object.
+func (s *Store) Put(ctx context.Context, bucket, key, mediaType string, data []byte) error {
+	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, ContentType: &mediaType,
+		ContentLength: aws.Int64(int64(len(data))), Body: bytes.NewReader(data),
+		CacheControl: aws.String("private, max-age=31536000, immutable")})
+	if err != nil {
+		return explain("store", bucket, key, err)
+	}
+	return nil
+}
+
+// Delete removes an object; one that is gone already is fine.
+func (s *Store) Delete(ctx context.Context, bucket, key string) error {
+	if _, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: &key}); err != nil {
+		if err := explain("delete", bucket, key, err); !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// explain keeps the kinds that callers tell apart and says where it happened.
+func explain(what, bucket, key string, err error) error {
+	kind := err
+	var re *smithyhttp.ResponseError
+	var api smithy.APIError
+	switch {
+	case errors.As(err, &re):
+		switch re.HTTPStatusCode() {
+		case http.StatusNotFound:
+			kind = ErrNotFound
+		case http.StatusPreconditionFailed:
+			kind = ErrChanged
+		case http.StatusRequestedRangeNotSatisfiable:
+			kind = ErrRange
+		case http.StatusForbidden, http.StatusUnauthorized:
+			kind = fmt.Errorf("%w: %w", ErrDenied, err)
+		}
+	case errors.As(err, &api) && api.ErrorCode() == "NoSuchKey":
+		kind = ErrNotFound
+	}
+	return fmt.Errorf("%s s3://%s/%s: %w", what, bucket, key, kind)
+}
+
+// Unreachable tells whether err says that the store cannot be talked to, rather than something about an object.
+func Unreachable(err error) bool {
+	var re *smithyhttp.ResponseError
+	var ne net.Error
+	if errors.As(err, &re) {
+		return re.HTTPStatusCode() >= 500
+	}
+	return errors.As(err, &ne)
+}
+
+// totalOf is the size after the slash of a Content-Range (RFC 9110 14.4).
+func totalOf(contentRange string) (int64, bool) {
+	_, after, ok := strings.Cut(contentRange, "/")
+	if !ok {
+		return 0, false
+	}
+	var n int64
+	if _, err := fmt.Sscanf(after, "%d", &n); err != nil {
+		return 0, false
+	}
+	return n, true
+}

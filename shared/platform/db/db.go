@@ -1,0 +1,174 @@
+// Package db runs SQL in the name of a tenant. Every call starts with the statement that enters the tenant
+// (and, for a request, its user), pipelined with the caller's own statements into one implicit transaction:
+// one network round trip, and nothing takes effect when the entry is refused.
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Config is how to reach Postgres.
+type Config struct {
+	URL      string        `env:"DATABASE_URL,required"`
+	MaxConns int32         `env:"DATABASE_MAX_CONNS" envDefault:"8"`
+	Timeout  time.Duration `env:"DATABASE_TIMEOUT" envDefault:"15s"`
+}
+
+// Validate names the setting that is out of its bounds.
+func (c Config) Validate() error {
+	if c.MaxConns < 1 || c.MaxConns > 1000 {
+		return fmt.Errorf("DATABASE_MAX_CONNS: must be 1 to 1000, is %d", c.MaxConns)
+	}
+	if _, err := pgxpool.ParseConfig(c.URL); err != nil {
+		return fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	return nil
+}
+
+// DB is a pool of connections. It connects on first use, so that starting costs no network call.
+type DB struct {
+	pool    *pgxpool.Pool
+	timeout time.Duration
+}
+
+// Open prepares the pool. The statement mode needs no named prepared statements, so a transaction pooler
+// (pgbouncer, RDS Proxy) may stand between.
+func Open(c Config) (*DB, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	pc, err := pgxpool.ParseConfig(c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	pc.MaxConns = c.MaxConns
+	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	pc.ConnConfig.ConnectTimeout = 5 * time.Second
+	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		// Times come back in UTC, whatever the machine's zone: the interface writes them with a Z.
+		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID,
+			Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+		return nil
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), pc)
+	if err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	return &DB{pool: pool, timeout: c.Timeout}, nil
+}
+
+// Close ends every connection.
+func (d *DB) Close() { d.pool.Close() }
+
+// Pool is the bare pool, for statements outside any tenant (health, listening, system-wide claims).
+func (d *DB) Pool() *pgxpool.Pool { return d.pool }
+
+// Scope is in whose name statements run: a request's caller, a worker's task, or a bare tenant.
+type Scope interface {
+	// Enter queues the statement that binds the transaction.
+	Enter(b *pgx.Batch)
+}
+
+type scopeKey struct{}
+
+// In is ctx with the scope that every later call enters.
+func In(ctx context.Context, s Scope) context.Context { return context.WithValue(ctx, scopeKey{}, s) }
+
+// ScopeOf is the scope of ctx, or nil.
+func ScopeOf(ctx context.Context) Scope { s, _ := ctx.Value(scopeKey{}).(Scope); return s }
+
+// ErrNoScope is returned when a statement would run without a tenant: a mistake in the program.
+var ErrNoScope = errors.New("db: no tenant in the context")
+
+// Run sends the batch in one round trip as one transaction, after entering the scope of ctx. The results are
+// read by the callbacks of the queued queries. It fails as a whole.
+func (d *DB) Run(ctx context.Context, b *pgx.Batch) error {
+	scope := ScopeOf(ctx)
+	if scope == nil {
+		return ErrNoScope
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	all := &pgx.Batch{}
+	scope.Enter(all)
+	all.QueuedQueries = append(all.QueuedQueries, b.QueuedQueries...)
+	return translate(d.pool.SendBatch(ctx, all).Close())
+}
+
+// Enter only checks that the scope of ctx may enter.
+func (d *DB) Enter(ctx context.Context) error { return d.Run(ctx, &pgx.Batch{}) }
+
+// Tx runs fn in an explicit transaction, for rules that need to read before they write: two round trips more
+// than Run.
+func (d *DB) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	scope := ScopeOf(ctx)
+	if scope == nil {
+		return ErrNoScope
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	return translate(pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		b := &pgx.Batch{}
+		scope.Enter(b)
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+		return fn(tx)
+	}))
+}
+
+// translate turns a database failure into what a client may see: a refused entry into 401 or 403, an
+// unreachable or overloaded server into 503. Others are passed on.
+func translate(err error) error {
+	if err == nil || errors.As(err, new(*fault.Error)) {
+		return err
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code {
+		case "LB401":
+			return fault.New(fault.Unauthorized, "%s", pg.Message)
+		case "LB403":
+			return fault.New(fault.Forbidden, "%s", pg.Message)
+		case "57P01", "57P02", "57P03", "53300", "25006", "08006", "08P01":
+			return unavailable(err)
+		}
+		return err
+	}
+	var dial *pgconn.ConnectError
+	var network net.Error
+	if errors.As(err, &dial) || errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) ||
+		pgconn.SafeToRetry(err) || errors.Is(err, net.ErrClosed) {
+		return unavailable(err)
+	}
+	return err
+}
+
+func unavailable(err error) error {
+	e := fault.Wrap(err, fault.Unavailable, "The database is not reachable at the moment; try again shortly")
+	e.RetryAfter = 2 * time.Second
+	return e
+}
+
+// ErrLost tells a worker that its task was cancelled or taken over; it must stop without writing.
+func ErrLost(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "LB410"
+}
+
+// Conflict tells whether err is a violation of the named unique index.
+func Conflict(err error, index string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "23505" && pg.ConstraintName == index
+}

@@ -1,0 +1,95 @@
+package db
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// All queues a query whose rows fill dst by column name (the `db` tags of T).
+func All[T any](b *pgx.Batch, dst *[]T, sql string, args ...any) {
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		got, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
+		if err != nil {
+			return err
+		}
+		*dst = got
+		return nil
+	})
+}
+
+// One queues a query for at most one row, which fills dst by column name; dst stays nil when there is none.
+func One[T any](b *pgx.Batch, dst **T, sql string, args ...any) {
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		got, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[T])
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		*dst = got
+		return nil
+	})
+}
+
+// Values queues a query of one column whose values fill dst.
+func Values[T any](b *pgx.Batch, dst *[]T, sql string, args ...any) {
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		got, err := pgx.CollectRows(rows, pgx.RowTo[T])
+		if err != nil {
+			return err
+		}
+		*dst = got
+		return nil
+	})
+}
+
+// Value queues a query of one row and column that fills dst; dst is left alone when there is no row.
+func Value[T any](b *pgx.Batch, dst *T, sql string, args ...any) {
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		got, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		*dst = got
+		return nil
+	})
+}
+
+// Affected queues a statement and counts the rows it changed into n.
+func Affected(b *pgx.Batch, n *int64, sql string, args ...any) {
+	b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
+		*n = tag.RowsAffected()
+		return nil
+	})
+}
+
+// Get is the one row of a query on its own, or nil: one round trip.
+func Get[T any](ctx context.Context, d *DB, sql string, args ...any) (*T, error) {
+	var b pgx.Batch
+	var out *T
+	One(&b, &out, sql, args...)
+	return out, d.Run(ctx, &b)
+}
+
+// List is the rows of a query on its own: one round trip.
+func List[T any](ctx context.Context, d *DB, sql string, args ...any) ([]T, error) {
+	var b pgx.Batch
+	out := []T{}
+	All(&b, &out, sql, args...)
+	return out, d.Run(ctx, &b)
+}
+
+// Exec runs one statement on its own and says how many rows it changed: one round trip.
+func Exec(ctx context.Context, d *DB, sql string, args ...any) (int64, error) {
+	var b pgx.Batch
+	var n int64
+	Affected(&b, &n, sql, args...)
+	return n, d.Run(ctx, &b)
+}

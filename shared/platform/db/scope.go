@@ -1,0 +1,24 @@
+package db
+
+import (
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// Tenant is a scope in nobody's name: sign-in, set-up, operators, clean-up.
+type Tenant uuid.UUID
+
+// Enter binds the transaction to the tenant.
+func (t Tenant) Enter(b *pgx.Batch) { b.Queue("select app.use_tenant($1)", uuid.UUID(t)) }
+
+// Task is the scope of a worker that holds a task: entering fails (see ErrLost) once the lease is lost.
+type Task struct {
+	Tenant uuid.UUID
+	ID     uuid.UUID
+	Epoch  int32
+}
+
+// Enter binds the transaction to the task's tenant and locks the task against cancelling until commit.
+func (t Task) Enter(b *pgx.Batch) {
+	b.Queue("select app.hold_task($1, $2, $3)", t.Tenant, t.ID, t.Epoch)
+}

@@ -1,0 +1,44 @@
+package events
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// Config bounds what publishing keeps and how long it waits. The zero value means the defaults.
+type Config struct {
+	Replay    int64         `env:"EVENT_REPLAY" envDefault:"10000"`   // entries kept per tenant and topic, about
+	Retention time.Duration `env:"EVENT_RETENTION" envDefault:"168h"` // a stream with no new entry for this long is removed
+	Timeout   time.Duration `env:"EVENT_TIMEOUT" envDefault:"20ms"`   // longest wait of one Publish for Redis
+	Pause     time.Duration `env:"EVENT_PAUSE" envDefault:"3s"`       // after a failure no Publish waits for this long
+	Hold      time.Duration `env:"EVENT_HOLD" envDefault:"30s"`       // unsent events are dropped after this long
+	Queue     int           `env:"EVENT_QUEUE" envDefault:"10000"`    // events one process holds unsent
+}
+
+// Validate names the first setting that is out of bounds.
+func (c Config) Validate() error {
+	switch c = c.withDefaults(); {
+	case c.Replay < 1 || c.Replay > 1_000_000:
+		return fmt.Errorf("EVENT_REPLAY is %d: want 1 to 1,000,000", c.Replay)
+	case c.Retention < time.Minute:
+		return fmt.Errorf("EVENT_RETENTION is %s: want at least 1m", c.Retention)
+	case c.Timeout < time.Millisecond || c.Timeout > time.Second:
+		return fmt.Errorf("EVENT_TIMEOUT is %s: want 1ms to 1s", c.Timeout)
+	case c.Pause < 0 || c.Pause > time.Minute:
+		return fmt.Errorf("EVENT_PAUSE is %s: want 0 to 1m", c.Pause)
+	case c.Hold < time.Second || c.Hold > time.Minute:
+		return fmt.Errorf("EVENT_HOLD is %s: want 1s to 1m", c.Hold)
+	case c.Queue < 1 || c.Queue > 1_000_000:
+		return fmt.Errorf("EVENT_QUEUE is %d: want 1 to 1,000,000", c.Queue)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	d := Config{10_000, 168 * time.Hour, 20 * time.Millisecond, 3 * time.Second, 30 * time.Second, 10_000}
+	return Config{
+		Replay: cmp.Or(c.Replay, d.Replay), Retention: cmp.Or(c.Retention, d.Retention), Timeout: cmp.Or(c.Timeout, d.Timeout),
+		Pause: cmp.Or(c.Pause, d.Pause), Hold: cmp.Or(c.Hold, d.Hold), Queue: cmp.Or(c.Queue, d.Queue),
+	}
+}

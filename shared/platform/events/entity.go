@@ -1,0 +1,124 @@
+package events
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Book names a book with the series and library it belongs to.
+type Book struct{ ID, SeriesID, LibraryID uuid.UUID }
+
+// Series names a series with the library it belongs to.
+type Series struct{ ID, LibraryID uuid.UUID }
+
+// EntityType says whose cover changed.
+type EntityType string
+
+// The kinds of things that have a cover.
+const (
+	BookEntity    EntityType = "book"
+	SeriesEntity  EntityType = "series"
+	LibraryEntity EntityType = "library"
+)
+
+type bookData struct {
+	Type      string    `json:"type"`
+	BookID    uuid.UUID `json:"book_id"`
+	SeriesID  uuid.UUID `json:"series_id"`
+	LibraryID uuid.UUID `json:"library_id"`
+	Timestamp time.Time `json:"timestamp"`
+}
+
+type bookFieldsData struct {
+	bookData
+	Fields []string `json:"fields"`
+}
+
+type seriesData struct {
+	Type      string    `json:"type"`
+	SeriesID  uuid.UUID `json:"series_id"`
+	LibraryID uuid.UUID `json:"library_id"`
+	Timestamp time.Time `json:"timestamp"`
+}
+
+type seriesFieldsData struct {
+	seriesData
+	Fields []string `json:"fields"`
+}
+
+type libraryData struct {
+	Type      string    `json:"type"`
+	LibraryID uuid.UUID `json:"library_id"`
+	Timestamp time.Time `json:"timestamp"`
+}
+
+type coverData struct {
+	Type       string     `json:"type"`
+	EntityType EntityType `json:"entity_type"`
+	EntityID   uuid.UUID  `json:"entity_id"`
+	LibraryID  *uuid.UUID `json:"library_id"`
+	Timestamp  time.Time  `json:"timestamp"`
+}
+
+// BookCreated says that a new book was added.
+func BookCreated(b Book) Event { return bookEvent("book_created", b) }
+
+// BookDeleted says that a book was removed for good; a vanished file is [BookUpdated] "deleted".
+func BookDeleted(b Book) Event { return bookEvent("book_deleted", b) }
+
+// BookUpdated says that a book changed; fields names what changed, none means anything (null).
+func BookUpdated(b Book, fields ...string) Event {
+	e := bookEvent("book_updated", b)
+	e.Data = bookFieldsData{e.Data.(bookData), fields}
+	return e
+}
+
+// SeriesCreated says that a new series was discovered.
+func SeriesCreated(s Series) Event { return seriesEvent("series_created", s) }
+
+// SeriesDeleted says that a series was removed.
+func SeriesDeleted(s Series) Event { return seriesEvent("series_deleted", s) }
+
+// SeriesUpdated says that a series changed; fields names what changed, none means anything (null).
+func SeriesUpdated(s Series, fields ...string) Event {
+	e := seriesEvent("series_updated", s)
+	e.Data = seriesFieldsData{e.Data.(seriesData), fields}
+	return e
+}
+
+// LibraryCreated says that a library was added.
+func LibraryCreated(id uuid.UUID) Event { return libraryEvent("library_created", id) }
+
+// LibraryUpdated says that a library's settings changed.
+func LibraryUpdated(id uuid.UUID) Event { return libraryEvent("library_updated", id) }
+
+// LibraryDeleted says that a library was removed.
+func LibraryDeleted(id uuid.UUID) Event { return libraryEvent("library_deleted", id) }
+
+// CoverUpdated says that a cover was rendered or chosen anew; library may be nil.
+func CoverUpdated(entity EntityType, id uuid.UUID, library *uuid.UUID) Event {
+	permission := map[EntityType]string{BookEntity: "BooksRead", SeriesEntity: "SeriesRead"}[entity]
+	if permission == "" {
+		permission = "LibrariesRead"
+	}
+	return Event{Topic: Entities, Kind: "cover_updated", Permission: permission,
+		Data: coverData{"cover_updated", entity, id, library, now()}}
+}
+
+func bookEvent(kind string, b Book) Event {
+	return Event{Topic: Entities, Kind: kind, Permission: "BooksRead",
+		Data: bookData{kind, b.ID, b.SeriesID, b.LibraryID, now()}}
+}
+
+func seriesEvent(kind string, s Series) Event {
+	return Event{Topic: Entities, Kind: kind, Permission: "SeriesRead",
+		Data: seriesData{kind, s.ID, s.LibraryID, now()}}
+}
+
+func libraryEvent(kind string, id uuid.UUID) Event {
+	return Event{Topic: Entities, Kind: kind, Permission: "LibrariesRead",
+		Data: libraryData{kind, id, now()}}
+}
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }

@@ -1,0 +1,77 @@
+package events
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// TaskProgress is the state of a background task; nil pointers are sent as null.
+type TaskProgress struct {
+	TaskID      uuid.UUID  `json:"task_id"`
+	TaskType    string     `json:"task_type"` // for example scan_library
+	Status      string     `json:"status"`    // pending, running, completed, failed, cancelled
+	Progress    *Progress  `json:"progress"`
+	Error       *string    `json:"error"`
+	StartedAt   *time.Time `json:"started_at"`
+	CompletedAt *time.Time `json:"completed_at"`
+	LibraryID   *uuid.UUID `json:"library_id"`
+	SeriesID    *uuid.UUID `json:"series_id"`
+	BookID      *uuid.UUID `json:"book_id"`
+}
+
+// Progress counts the items of a task; what an item is, the message says.
+type Progress struct {
+	Current int64   `json:"current"`
+	Total   int64   `json:"total"`
+	Message *string `json:"message"`
+}
+
+// ScanProgress is the state of a library scan with its counts so far.
+type ScanProgress struct {
+	LibraryID      uuid.UUID  `json:"library_id"`
+	Status         string     `json:"status"` // pending, running, completed, failed, cancelled
+	FilesTotal     int64      `json:"files_total"`
+	FilesProcessed int64      `json:"files_processed"`
+	SeriesFound    int64      `json:"series_found"`
+	BooksFound     int64      `json:"books_found"`
+	BooksUpdated   int64      `json:"books_updated"`
+	BooksDeleted   int64      `json:"books_deleted"`
+	Errors         []string   `json:"errors"` // at most 20 are sent, each cut at 200 bytes
+	StartedAt      *time.Time `json:"started_at"`
+	CompletedAt    *time.Time `json:"completed_at"`
+}
+
+const (
+	maxScanErrors = 20 // with maxErrorBytes below MaxData even if every byte is escaped
+	maxErrorBytes = 200
+	maxTextBytes  = 1000
+)
+
+// TaskProgressed is the task_progress event; every listener of the task stream receives it.
+// Its error and message are cut at 1,000 bytes.
+func TaskProgressed(t TaskProgress) Event {
+	t.Error = cut(t.Error)
+	if t.Progress != nil {
+		t.Progress = &Progress{t.Progress.Current, t.Progress.Total, cut(t.Progress.Message)}
+	}
+	return Event{Topic: Tasks, Kind: "task_progress", Permission: "LibrariesRead", Data: t}
+}
+
+// ScanProgressed is the scan_progress event; every listener of the scan stream receives it.
+func ScanProgressed(s ScanProgress) Event {
+	texts := make([]string, 0, maxScanErrors) // never null
+	for _, text := range s.Errors[:min(len(s.Errors), maxScanErrors)] {
+		texts = append(texts, text[:min(len(text), maxErrorBytes)])
+	}
+	s.Errors = texts
+	return Event{Topic: Scans, Kind: "scan_progress", Permission: "LibrariesRead", Data: s}
+}
+
+func cut(text *string) *string {
+	if text == nil || len(*text) <= maxTextBytes {
+		return text
+	}
+	short := (*text)[:maxTextBytes]
+	return &short
+}

@@ -1,0 +1,219 @@
+// Package filter compiles a condition tree, as clients send it, into the where
+// clause of an SQL query (contract 4.12).
+//
+// A node is {"allOf": [...]}, {"anyOf": [...]} or a leaf {field: {"operator":
+// ..., "value": ...}}. Which fields there are, and which SQL stands for each,
+// says a Schema: nothing else can get into the text of the query, and values
+// only ever become parameters.
+package filter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Limits of a condition.
+const (
+	MaxDepth  = 8
+	MaxLeaves = 64
+	MaxString = 1000 // characters
+	MaxList   = 500
+	maxBytes  = 4 << 20 // all lists at their limits fit
+)
+
+// Type says which operators a field has and what its values look like.
+type Type int
+
+// The types of fields. Comparisons of text ignore letter case; isNot,
+// doesNotContain and notIn also match null; comparisons of numbers and dates
+// never do.
+const (
+	Text   Type = iota // is isNot isNull isNotNull contains doesNotContain beginsWith endsWith
+	UUID               // is isNot in notIn
+	Bool               // isTrue isFalse
+	Number             // eq ne gt gte lt lte between isNull isNotNull
+	Date               // after before onOrAfter onOrBefore between isNull isNotNull
+	Enum               // is isNot, with one of Field.Values
+)
+
+// Field is one name that conditions may use.
+type Field struct {
+	Type   Type
+	Column string   // SQL expression, written by us
+	Values []string // of an Enum
+	// Custom, when set, writes the SQL instead. It is called with a canonical
+	// operator of the Type and its checked value: string for Text and Enum,
+	// uuid.UUID or []uuid.UUID, int64 or float64, time.Time, Range, or nil. An
+	// *Error that it returns gets the path of the condition; any other error is
+	// not the client's.
+	Custom func(b *Builder, op string, value any) (string, error)
+}
+
+// Range is the value of between; a nil bound is open. Bounds are int64 or
+// float64, or time.Time, and belong to the range.
+type Range struct{ Min, Max any }
+
+// Schema names the fields, in camelCase; conditions may use snake_case too.
+// Aliases are further keys.
+type Schema map[string]Field
+
+// Error says what is wrong with a condition, and where: Path is like
+// allOf[1].genre.operator, "" for the condition itself.
+type Error struct{ Path, Message string }
+
+func (e *Error) Error() string {
+	if e.Path == "" {
+		return "condition: " + e.Message
+	}
+	return "condition." + e.Path + ": " + e.Message
+}
+
+// Builder collects the parameters of the clause that is being written.
+type Builder struct {
+	first int
+	args  []any
+}
+
+// Arg adds a parameter and returns its placeholder, such as $3.
+func (b *Builder) Arg(v any) string {
+	b.args = append(b.args, v)
+	return "$" + strconv.Itoa(b.first+len(b.args)-1)
+}
+
+// Compile returns a where clause and its parameters, numbered from firstArg on.
+// No condition (empty, null, or an empty allOf) is "true"; an empty anyOf is
+// "false". The clause can stand beside others with "and". Its error is *Error,
+// or that of a Field.Custom.
+func Compile(raw json.RawMessage, s Schema, firstArg int) (where string, args []any, err error) {
+	if len(raw) > maxBytes {
+		return "", nil, &Error{"", fmt.Sprintf("is larger than %d bytes", maxBytes)}
+	}
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || string(raw) == "null" {
+		return "true", nil, nil
+	}
+	if firstArg < 1 {
+		return "", nil, fmt.Errorf("filter: first argument %d, want 1 or more", firstArg)
+	}
+	c := compiler{schema: s, Builder: Builder{first: firstArg}}
+	where, err = c.node(raw, "", 1)
+	if err != nil {
+		return "", nil, err
+	}
+	return where, c.args, nil
+}
+
+type compiler struct {
+	Builder
+	schema Schema
+	leaves int
+}
+
+func (c *compiler) node(raw json.RawMessage, path string, depth int) (string, error) {
+	if depth > MaxDepth {
+		return "", &Error{path, fmt.Sprintf("is nested deeper than %d levels", MaxDepth)}
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &keys); err != nil || keys == nil {
+		return "", &Error{path, "must be an object with one key: allOf, anyOf or the name of a field"}
+	}
+	if len(keys) != 1 {
+		return "", &Error{path, fmt.Sprintf("must have exactly one key, has %d", len(keys))}
+	}
+	for key, body := range keys {
+		at := join(path, key)
+		switch canonical(key) {
+		case "allOf":
+			return c.group(body, at, depth, " and ", "true")
+		case "anyOf":
+			return c.group(body, at, depth, " or ", "false")
+		}
+		return c.leaf(key, body, at)
+	}
+	return "", nil // not reached: there is one key
+}
+
+func (c *compiler) group(raw json.RawMessage, path string, depth int, operator, empty string) (string, error) {
+	var nodes []json.RawMessage
+	if err := json.Unmarshal(raw, &nodes); err != nil || nodes == nil {
+		return "", &Error{path, "must be an array of conditions"}
+	}
+	if len(nodes) > MaxLeaves {
+		return "", &Error{path, fmt.Sprintf("has %d conditions, at most %d are allowed", len(nodes), MaxLeaves)}
+	}
+	parts := make([]string, 0, len(nodes))
+	for i, node := range nodes {
+		part, err := c.node(node, fmt.Sprintf("%s[%d]", path, i), depth+1)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, part)
+	}
+	switch len(parts) {
+	case 0:
+		return empty, nil
+	case 1:
+		return parts[0], nil
+	}
+	return "(" + strings.Join(parts, operator) + ")", nil
+}
+
+func (c *compiler) leaf(key string, raw json.RawMessage, path string) (string, error) {
+	field, ok := c.schema[key]
+	if !ok {
+		field, ok = c.schema[canonical(key)]
+	}
+	if !ok {
+		names := slices.Sorted(maps.Keys(c.schema))
+		return "", &Error{path, "is not a field; the fields are " + strings.Join(names, ", ")}
+	}
+	if c.leaves++; c.leaves > MaxLeaves {
+		return "", &Error{path, fmt.Sprintf("is one condition too many, at most %d are allowed", MaxLeaves)}
+	}
+	op, value, err := readLeaf(field, raw, path)
+	if err != nil {
+		return "", err
+	}
+	if field.Custom == nil {
+		return c.sql(field, op, value), nil
+	}
+	sql, err := field.Custom(&c.Builder, op, value)
+	var refused *Error
+	switch {
+	case errors.As(err, &refused):
+		return "", &Error{path, refused.Message}
+	case err != nil:
+		return "", fmt.Errorf("condition.%s: %w", path, err)
+	}
+	return "(" + sql + ")", nil // it may hold an "or"
+}
+
+func join(path, key string) string {
+	if len(key) > 50 { // it is the client's, and goes into a message
+		key = strings.ToValidUTF8(key[:50], "") + "…"
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// canonical turns snake_case into camelCase and leaves camelCase alone.
+func canonical(key string) string {
+	if !strings.Contains(key, "_") {
+		return key
+	}
+	head, rest, _ := strings.Cut(key, "_")
+	for part := range strings.SplitSeq(rest, "_") {
+		if part != "" {
+			head += strings.ToUpper(part[:1]) + part[1:]
+		}
+	}
+	return head
+}

@@ -1,0 +1,135 @@
+package filter
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Text writes a text comparison of a column, for use in a Field.Custom.
+func (b *Builder) Text(column, op string, value any) string {
+	s, _ := value.(string)
+	switch op {
+	case "isNull":
+		return column + " is null"
+	case "isNotNull":
+		return column + " is not null"
+	case "is":
+		return "lower(" + column + ") = lower(" + b.Arg(s) + "::text)"
+	case "isNot":
+		return "lower(" + column + ") is distinct from lower(" + b.Arg(s) + "::text)"
+	case "contains":
+		return column + " ilike " + b.Arg("%"+escapeLike(s)+"%") + "::text"
+	case "doesNotContain":
+		return "(" + column + " ilike " + b.Arg("%"+escapeLike(s)+"%") + "::text) is not true"
+	case "beginsWith":
+		return column + " ilike " + b.Arg(escapeLike(s)+"%") + "::text"
+	default: // endsWith
+		return column + " ilike " + b.Arg("%"+escapeLike(s)) + "::text"
+	}
+}
+
+var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+// escapeLike takes the meaning from what like and ilike treat as wildcards.
+func escapeLike(s string) string { return likeEscaper.Replace(s) }
+
+// Many returns a Field.Custom for a text field that has several values, such as
+// genres: rows is a query without select list, for example
+// "from series_genre g where g.series_id = s.id", and column the text compared.
+// A positive operator asks whether one of the values matches, a negative one
+// whether none does; isNull means that there are none.
+func Many(rows, column string) func(*Builder, string, any) (string, error) {
+	return func(b *Builder, op string, value any) (string, error) {
+		switch op {
+		case "isNull":
+			return "not exists (select 1 " + rows + ")", nil
+		case "isNotNull":
+			return "exists (select 1 " + rows + ")", nil
+		}
+		not := ""
+		switch op {
+		case "isNot":
+			op, not = "is", "not "
+		case "doesNotContain":
+			op, not = "contains", "not "
+		}
+		return not + "exists (select 1 " + rows + " and " + b.Text(column, op, value) + ")", nil
+	}
+}
+
+var comparisons = map[string]string{
+	"eq": "=", "ne": "<>", "gt": ">", "gte": ">=", "lt": "<", "lte": "<=",
+	"after": ">", "onOrAfter": ">=", "before": "<", "onOrBefore": "<=",
+}
+
+func (c *compiler) sql(f Field, op string, value any) string {
+	col := f.Column
+	switch {
+	case op == "isNull":
+		return col + " is null"
+	case op == "isNotNull":
+		return col + " is not null"
+	case op == "isTrue":
+		return col + " is true"
+	case op == "isFalse":
+		return col + " is not true"
+	case op == "between":
+		return c.between(col, value.(Range))
+	case f.Type == Text:
+		return c.Text(col, op, value)
+	case f.Type == Number, f.Type == Date:
+		return col + " " + comparisons[op] + " " + c.typed(value)
+	}
+	switch op { // UUID and Enum
+	case "is":
+		return col + " = " + c.typed(value)
+	case "isNot":
+		return col + " is distinct from " + c.typed(value)
+	}
+	ids := value.([]uuid.UUID)
+	switch {
+	case op == "in" && len(ids) == 0:
+		return "false"
+	case op == "notIn" && len(ids) == 0:
+		return "true"
+	case op == "in":
+		return col + " = any(" + c.typed(ids) + ")"
+	default: // notIn
+		return "(" + col + " = any(" + c.typed(ids) + ")) is not true"
+	}
+}
+
+func (c *compiler) between(col string, r Range) string {
+	switch {
+	case r.Min == nil && r.Max == nil:
+		return col + " is not null"
+	case r.Max == nil:
+		return col + " >= " + c.typed(r.Min)
+	case r.Min == nil:
+		return col + " <= " + c.typed(r.Max)
+	}
+	low := c.typed(r.Min)
+	return fmt.Sprintf("%s between %s and %s", col, low, c.typed(r.Max))
+}
+
+// typed adds a parameter with a cast, so that its type never depends on the
+// column: 10.5 compared with an integer column is no error then.
+func (c *compiler) typed(v any) string {
+	cast := "::text"
+	switch v.(type) {
+	case int64:
+		cast = "::bigint"
+	case float64:
+		cast = "::float8"
+	case time.Time:
+		cast = "::timestamptz"
+	case uuid.UUID:
+		cast = "::uuid"
+	case []uuid.UUID:
+		cast = "::uuid[]"
+	}
+	return c.Arg(v) + cast
+}

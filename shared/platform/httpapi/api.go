@@ -1,0 +1,95 @@
+// Package httpapi is the HTTP side of every function: one router, typed operations with their permission, one
+// error shape, the list envelope, and the middleware that knows tenant, caller and rate limit before a handler
+// runs.
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+	"github.com/go-chi/chi/v5"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/ratelimit"
+)
+
+// MaxBody is the largest request body, in bytes, unless an operation says otherwise.
+const MaxBody = 2 << 20
+
+// InterfaceVersion is the version of the published interface description (contract 9).
+const InterfaceVersion = "2.1.0"
+
+// Config is how requests are received.
+type Config struct {
+	TrustedProxies int      `env:"TRUSTED_PROXIES" envDefault:"0"` // how many hops in front may report the client
+	RateLimit      bool     `env:"RATE_LIMIT" envDefault:"true"`
+	CORSOrigins    []string `env:"CORS_ORIGINS"` // origins of web clients on other hosts; * for any, without cookies
+}
+
+// Identity finds out who sends a request.
+type Identity struct {
+	// Tenant finds the tenant of a host name; NotFound when there is none.
+	Tenant func(ctx context.Context, host string) (Tenant, error)
+	// Known is the caller when no I/O is needed to tell: a token, or a credential seen before. It is nil with
+	// no error for a credential that Resolve has to look at.
+	Known func(ctx context.Context, c Credential) (*auth.Caller, error)
+	// Resolve looks a credential up; Unauthorized when it is no good.
+	Resolve func(ctx context.Context, c Credential) (*auth.Caller, error)
+}
+
+// API is the router of one function and the operations on it.
+type API struct {
+	Huma       huma.API
+	Router     chi.Router
+	Operations []Op
+
+	config   Config
+	database *db.DB
+	limiter  *ratelimit.Limiter
+	identity Identity
+	exempt   []string
+	public   map[string]bool // method and path of operations that need no credential
+}
+
+// New makes a router with the middleware on it. limiter may be nil: no rate limit.
+func New(c Config, database *db.DB, limiter *ratelimit.Limiter, id Identity) *API {
+	humaErrors()
+	a := &API{config: c, database: database, limiter: limiter, identity: id, exempt: []string{"/health", "/api/v1/health"}, public: map[string]bool{}}
+	r := chi.NewRouter()
+	r.Use(a.observe, a.cors, a.spelling, a.identify)
+	hc := huma.DefaultConfig("Longbox", InterfaceVersion)
+	hc.AllowAdditionalPropertiesByDefault = true
+	hc.CreateHooks, hc.DocsPath, hc.OpenAPIPath, hc.SchemasPath = nil, "", "", ""
+	hc.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
+	hc.Info.Description = "A digital library server for comics, manga and e-books."
+	hc.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"bearer": {Type: "http", Scheme: "bearer", Description: "Access token of POST /auth/login, or an API key"},
+		"apiKey": {Type: "apiKey", In: "header", Name: "X-API-Key"},
+		"basic":  {Type: "http", Scheme: "basic"},
+	}
+	a.Huma = humachi.New(r, hc)
+	a.Router = r
+	r.NotFound(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/api/") && auth.CallerOf(r.Context()) == nil {
+			WriteError(w, r, errUnauthenticated)
+			return
+		}
+		WriteError(w, r, fault.New(fault.NotFound, "There is nothing at %s %s", r.Method, r.URL.Path))
+	})
+	r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		if auth.CallerOf(r.Context()) == nil {
+			WriteError(w, r, errUnauthenticated)
+			return
+		}
+		WriteError(w, r, fault.New(fault.NotFound, "There is nothing at %s %s", r.Method, r.URL.Path))
+	})
+	return a
+}
+
+func (a *API) isExempt(path string) bool { return slices.Contains(a.exempt, path) }

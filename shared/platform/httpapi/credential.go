@@ -1,0 +1,46 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+)
+
+// SessionCookie holds an access token for images, files and streams in a browser.
+const SessionCookie = "auth_token"
+
+// Credential is what a request brought, unchecked: a Bearer token or API key, or a user name and password.
+type Credential struct {
+	Bearer   string
+	Username string
+	Password string
+	Basic    bool
+	Cookie   bool // Bearer came by the session cookie
+}
+
+// Empty tells that the request brought none.
+func (c Credential) Empty() bool { return c.Bearer == "" && !c.Basic }
+
+// credentialOf reads the headers in the contract's order; an explicit credential wins over the cookie.
+func credentialOf(r *http.Request) Credential {
+	header := r.Header.Get("Authorization")
+	scheme, value, _ := strings.Cut(header, " ")
+	switch {
+	case strings.EqualFold(scheme, "Bearer"):
+		return Credential{Bearer: strings.TrimSpace(value)}
+	case strings.EqualFold(scheme, "Basic"):
+		user, password, _ := r.BasicAuth()
+		return Credential{Basic: true, Username: user, Password: password}
+	}
+	if key := r.Header.Get("X-API-Key"); key != "" {
+		return Credential{Bearer: key}
+	}
+	if c, err := r.Cookie(SessionCookie); err == nil && c.Value != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		return Credential{Bearer: c.Value, Cookie: true}
+	}
+	return Credential{}
+}
+
+type cookieKey struct{}
+
+func (a *API) viaCookie(ctx context.Context) bool { v, _ := ctx.Value(cookieKey{}).(bool); return v }

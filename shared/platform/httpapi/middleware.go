@@ -1,0 +1,289 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5/middleware"
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/ratelimit"
+)
+
+// The buckets of contract 8: requests a second and burst.
+const (
+	anonymousRate, anonymousBurst = 10, 50
+	userRate, userBurst           = 50, 200
+	loginRate, loginBurst         = 0.2, 20
+)
+
+// observe gives the request its id, one log line, and an answer even when a handler panics.
+func (a *API) observe(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ww := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		req := &request{id: newRequestID(), header: ww.Header(), started: time.Now(), userAgent: truncate(r.UserAgent(), 512)}
+		req.clientIP = clientIP(r, a.config.TrustedProxies)
+		u := *r.URL
+		u.Scheme = "http"
+		if r.TLS != nil || (a.config.TrustedProxies > 0 && r.Header.Get("X-Forwarded-Proto") == "https") {
+			u.Scheme = "https"
+		}
+		req.url = &u
+		h := ww.Header()
+		h.Set("X-Request-Id", req.id)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, req))
+		defer func() {
+			if p := recover(); p != nil {
+				if p == http.ErrAbortHandler {
+					a.log(r, ww, req, slog.LevelWarn)
+					panic(p)
+				}
+				req.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+				if ww.Status() == 0 {
+					WriteError(ww, r, req.err)
+				}
+			}
+			level := slog.LevelInfo
+			if req.err != nil {
+				level = slog.LevelError
+			}
+			a.log(r, ww, req, level)
+		}()
+		next.ServeHTTP(ww, r)
+	})
+}
+
+func (a *API) log(r *http.Request, w middleware.WrapResponseWriter, req *request, level slog.Level) {
+	if a.isExempt(r.URL.Path) && level == slog.LevelInfo {
+		level = slog.LevelDebug
+	}
+	attrs := []slog.Attr{slog.String("id", req.id), slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		slog.Int("status", max(w.Status(), 200)), slog.Int("bytes", w.BytesWritten()),
+		slog.Float64("ms", float64(time.Since(req.started).Microseconds())/1000),
+		slog.String("tenant", req.tenant.Name), slog.String("ip", req.clientIP)}
+	attrs = append(attrs, req.notes...)
+	if req.err != nil {
+		attrs = append(attrs, slog.String("error", req.err.Error()))
+	}
+	slog.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// spelling makes query parameters in snake_case mean the same in camelCase (contract decision 2).
+func (a *API) spelling(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.RawQuery, "_") {
+			q := r.URL.Query()
+			out := make(url.Values, len(q))
+			for k, v := range q {
+				if to := camel(k); !q.Has(to) || to == k {
+					out[to] = v
+				}
+			}
+			r.URL.RawQuery = out.Encode()
+			*requestOf(r.Context()).url = withScheme(*r.URL, requestOf(r.Context()).url.Scheme)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func withScheme(u url.URL, scheme string) url.URL { u.Scheme = scheme; return u }
+
+// identify finds tenant and caller and counts the request against the right bucket. It does no database work
+// for a credential seen before.
+func (a *API) identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if a.isExempt(r.URL.Path) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		ctx := r.Context()
+		req := requestOf(ctx)
+		tenant, err := a.identity.Tenant(ctx, a.host(r))
+		if err != nil {
+			WriteError(w, r, err)
+			return
+		}
+		req.tenant = tenant
+		cred := credentialOf(r)
+		var caller *auth.Caller
+		var credErr error
+		if !cred.Empty() {
+			caller, credErr = a.identity.Known(ctx, cred)
+		}
+		if !a.take(w, r, tenant, caller) {
+			return
+		}
+		if tenant.Suspended {
+			WriteError(w, r, fault.New(fault.Forbidden, "This library server is suspended; ask its operator"))
+			return
+		}
+		public := a.public[r.Method+" "+r.URL.Path]
+		if caller == nil && credErr == nil && !cred.Empty() && !public {
+			caller, credErr = a.resolve(InTenant(ctx), cred)
+		}
+		switch {
+		case credErr != nil && (cred.Cookie || public): // a stale token is no reason to refuse signing in again
+		case credErr != nil:
+			WriteError(w, r, credErr)
+			return
+		case caller != nil:
+			req.note(slog.String("user", caller.AccountID.String()))
+			ctx = db.In(ctx, caller)
+			if cred.Cookie {
+				ctx = context.WithValue(ctx, cookieKey{}, true)
+			}
+			r = r.WithContext(ctx)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// resolve looks a credential up; trying passwords counts like signing in, whatever the operation.
+func (a *API) resolve(ctx context.Context, c Credential) (*auth.Caller, error) {
+	if _, isKey := auth.APIKeyPrefix(c.Password); c.Basic && !isKey {
+		if err := a.TakeLogin(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return a.identity.Resolve(ctx, c)
+}
+
+// take counts the request and sets the headers of contract 8; it answers 429 itself and returns false.
+func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *auth.Caller) bool {
+	if a.limiter == nil {
+		return true
+	}
+	tenant := uuid.UUID(t.ID).String()
+	bucket := ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:ip:" + requestOf(r.Context()).clientIP, Rate: anonymousRate, Burst: anonymousBurst}
+	if caller != nil {
+		bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:user:" + caller.AccountID.String(), Rate: userRate, Burst: userBurst}
+	}
+	res := a.limiter.Take(r.Context(), bucket, GenerationKey(t.ID))
+	requestOf(r.Context()).generation = res.Generation
+	if !a.config.RateLimit {
+		return true
+	}
+	return a.limited(w, r, res)
+}
+
+func (a *API) limited(w http.ResponseWriter, r *http.Request, res ratelimit.Result) bool {
+	h := w.Header()
+	h.Set("X-RateLimit-Limit", strconv.Itoa(res.Limit))
+	h.Set("X-RateLimit-Remaining", strconv.Itoa(res.Remaining))
+	h.Set("X-RateLimit-Reset", strconv.Itoa(int(math.Ceil(res.Reset.Seconds()))))
+	if res.Allowed {
+		return true
+	}
+	e := fault.New(fault.TooManyRequests, "Too many requests; wait and try again")
+	e.RetryAfter = max(res.RetryAfter, time.Second)
+	WriteError(w, r, e)
+	return false
+}
+
+// TakeLogin counts an attempt to sign in against the client's stricter bucket; an error is the 429.
+func (a *API) TakeLogin(ctx context.Context) error {
+	if a.limiter == nil || !a.config.RateLimit {
+		return nil
+	}
+	t := TenantOf(ctx)
+	key := "lb:{" + uuid.UUID(t.ID).String() + "}:rate:login:" + ClientIP(ctx)
+	res := a.limiter.Take(ctx, ratelimit.Bucket{Key: key, Rate: loginRate, Burst: loginBurst}, GenerationKey(t.ID))
+	if res.Allowed {
+		return nil
+	}
+	e := fault.New(fault.TooManyRequests, "Too many attempts to sign in; wait and try again")
+	e.RetryAfter = max(res.RetryAfter, time.Second)
+	return e
+}
+
+// GenerationKey is the Redis key of the tenant's access generation.
+func GenerationKey(tenant uuid.UUID) string { return "lb:{" + tenant.String() + "}:gen" }
+
+// cors answers preflight requests and lets configured web origins read answers.
+func (a *API) cors(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		origin := r.Header.Get("Origin")
+		anyOrigin := slices.Contains(a.config.CORSOrigins, "*")
+		if origin == "" || (!anyOrigin && !slices.Contains(a.config.CORSOrigins, origin)) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		h := w.Header()
+		h.Add("Vary", "Origin")
+		h.Set("Access-Control-Expose-Headers", "Link, ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, Content-Disposition, Content-Range, X-Request-Id")
+		if anyOrigin {
+			h.Set("Access-Control-Allow-Origin", "*")
+		} else {
+			h.Set("Access-Control-Allow-Origin", origin)
+			h.Set("Access-Control-Allow-Credentials", "true")
+		}
+		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+			h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
+			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, X-API-Key, X-Device-Id, Range, If-None-Match, If-Range, Last-Event-ID")
+			h.Set("Access-Control-Max-Age", "600")
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (a *API) host(r *http.Request) string {
+	host := r.Host
+	if fwd := r.Header.Get("X-Forwarded-Host"); fwd != "" && a.config.TrustedProxies > 0 {
+		host = fwd
+	}
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// clientIP is the address that the outermost of n trusted proxies saw: the n-th entry of X-Forwarded-For from
+// the right. What a client writes further left counts for nothing.
+func clientIP(r *http.Request, n int) string {
+	peer, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		peer = r.RemoteAddr
+	}
+	if n == 0 {
+		return peer
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	if len(hops) < n {
+		return peer
+	}
+	ip := net.ParseIP(strings.TrimSpace(hops[len(hops)-n]))
+	if ip == nil {
+		return peer
+	}
+	return ip.String()
+}
+
+func truncate(s string, n int) string {
+	if len(s) > n {
+		return s[:n]
+	}
+	return s
+}
+
+// Gone tells whether err only says that the client went away.
+func Gone(ctx context.Context, err error) bool {
+	return errors.Is(err, context.Canceled) && ctx.Err() != nil
+}

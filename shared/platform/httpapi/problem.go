@@ -1,0 +1,129 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Problem is the body of every error answer (contract 7).
+type Problem struct {
+	Word       string        `json:"error" doc:"What kind of error" example:"NotFound"`
+	Message    string        `json:"message" doc:"What happened and what to do"`
+	Details    []fault.Field `json:"details" nullable:"true" doc:"The inputs at fault, where there are any"`
+	RetryAfter *int          `json:"retry_after,omitempty" doc:"Seconds to wait, with 429 and 503"`
+	RequestID  string        `json:"requestId,omitempty" doc:"With 500: the id under which the log has the cause"`
+
+	status int
+}
+
+// Error makes a Problem an error that huma can answer with.
+func (p *Problem) Error() string { return p.Message }
+
+// GetStatus is the HTTP status.
+func (p *Problem) GetStatus() int { return p.status }
+
+// problem turns any error into its answer and logs what the client must not see.
+func problem(r *request, err error) *Problem {
+	e := fault.From(err)
+	p := &Problem{Word: e.Code.Word(), Message: e.Message, Details: e.Fields, status: e.Code.Status()}
+	if e.Code == fault.Internal {
+		r.fail(err)
+		p.RequestID = r.id
+	} else if e.Err != nil {
+		r.note(slog.String("cause", e.Err.Error()))
+	}
+	if e.RetryAfter > 0 {
+		s := int(math.Ceil(e.RetryAfter.Seconds()))
+		p.RetryAfter = &s
+		r.header.Set("Retry-After", strconv.Itoa(s))
+	}
+	return p
+}
+
+// WriteError answers a plain handler's request with an error.
+func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	req := requestOf(r.Context())
+	p := problem(req, err)
+	h := w.Header()
+	h.Del("ETag")
+	h.Del("Last-Modified")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Type", "application/json")
+	w.WriteHeader(p.status)
+	if err := json.NewEncoder(w).Encode(p); err != nil {
+		req.note(slog.String("write", err.Error()))
+	}
+}
+
+// humaErrors makes huma answer with Problems: failed validation is 400 with the fields, but only for a caller
+// who may use the operation at all. huma keeps the constructor in a package variable, hence once.
+var humaErrors = sync.OnceFunc(func() {
+	huma.NewErrorWithContext = func(hc huma.Context, status int, msg string, errs ...error) huma.StatusError {
+		if hc == nil { // while operations are registered, for the error schema
+			return &Problem{status: status, Message: msg}
+		}
+		r := requestOf(hc.Context())
+		for _, err := range errs {
+			if errors.As(err, new(*fault.Error)) {
+				return problem(r, err)
+			}
+		}
+		code := fault.FromStatus(status)
+		if status == http.StatusUnprocessableEntity {
+			code = fault.BadRequest
+		}
+		if code == fault.Internal {
+			return problem(r, errors.Join(append(errs, errors.New(msg))...))
+		}
+		if r.enter != nil && code == fault.BadRequest {
+			if err := r.enter(); err != nil {
+				return problem(r, err)
+			}
+		}
+		return problem(r, &fault.Error{Code: code, Message: message(msg, errs), Fields: fields(errs)})
+	}
+	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
+		return &Problem{status: status, Word: fault.FromStatus(status).Word(), Message: message(msg, errs), Details: fields(errs)}
+	}
+})
+
+func message(msg string, errs []error) string {
+	if f := fields(errs); len(f) > 0 && f[0].Field != "" {
+		return f[0].Field + ": " + f[0].Message
+	}
+	for _, err := range errs {
+		return msg + ": " + err.Error()
+	}
+	return msg
+}
+
+func fields(errs []error) []fault.Field {
+	var out []fault.Field
+	for _, err := range errs {
+		var d huma.ErrorDetailer
+		if !errors.As(err, &d) {
+			continue
+		}
+		det := d.ErrorDetail()
+		_, path, _ := strings.Cut(det.Location, ".")
+		msg := det.Message
+		if name, ok := strings.CutPrefix(msg, "expected required property "); ok {
+			name, _, _ = strings.Cut(name, " ")
+			path, msg = strings.TrimPrefix(path+"."+name, "."), "is required"
+		} else if path == "" {
+			path = det.Location
+		}
+		out = append(out, fault.Field{Field: path, Message: msg})
+	}
+	return out
+}

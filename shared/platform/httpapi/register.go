@@ -1,0 +1,207 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Op describes one operation. Permission must be one of auth's, Public or SignedIn: an operation that declares
+// nothing cannot be registered.
+type Op struct {
+	Method     string
+	Path       string // below the service address, for example /api/v1/books/{id}
+	ID         string // operation id, for example listBooks
+	Summary    string
+	Tag        string
+	Permission string
+	Status     int  // of success; 0 is 200, or 204 where there is no body
+	Cookie     bool // the session cookie is accepted (GET of images, files and streams only)
+	Media      string   // type of the answer of a plain handler
+	Query      []string // query parameters of a plain handler, for the description
+}
+
+// Who may use an operation, besides a permission's name.
+const (
+	Public   = "public"
+	SignedIn = "signed-in"
+)
+
+// None is the body of an operation that answers with none (204).
+type None struct{}
+
+type output[O any] struct {
+	Status int
+	Body   O
+}
+
+// Register adds a JSON operation: I is huma's input struct (path, query, Body), O the body of the answer; a nil
+// answer is 204.
+func Register[I, O any](a *API, op Op, handle func(ctx context.Context, in *I) (*O, error)) {
+	h := a.operation(op)
+	call := func(ctx context.Context, in *I) (*O, error) {
+		ctx, err := a.authorize(ctx, op)
+		if err != nil {
+			return nil, problem(requestOf(ctx), err)
+		}
+		out, err := handle(ctx, in)
+		if err = a.entered(ctx, err); err != nil {
+			return nil, problem(requestOf(ctx), err)
+		}
+		return out, nil
+	}
+	if reflect.TypeFor[O]() == reflect.TypeFor[None]() {
+		if h.DefaultStatus == 0 {
+			h.DefaultStatus = http.StatusNoContent
+		}
+		huma.Register(a.Huma, h, func(ctx context.Context, in *I) (*struct{}, error) {
+			_, err := call(ctx, in)
+			return nil, err
+		})
+		return
+	}
+	huma.Register(a.Huma, h, func(ctx context.Context, in *I) (*output[O], error) {
+		out, err := call(ctx, in)
+		switch {
+		case err != nil:
+			return nil, err
+		case out == nil:
+			return &output[O]{Status: http.StatusNoContent}, nil
+		}
+		return &output[O]{Status: max(op.Status, http.StatusOK), Body: *out}, nil
+	})
+}
+
+// Handle adds an operation that writes its answer itself: images, files, feeds.
+func (a *API) Handle(op Op, handle func(w http.ResponseWriter, r *http.Request) error) {
+	h := a.operation(op)
+	h.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
+		op.Media: {Schema: &huma.Schema{Type: "string", Format: "binary"}}}}}
+	for _, name := range pathParams(op.Path) {
+		s := &huma.Schema{Type: "string", Format: "uuid"}
+		if name == "pageNumber" {
+			s = &huma.Schema{Type: "integer"}
+		}
+		h.Parameters = append(h.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: s})
+	}
+	for _, name := range op.Query {
+		h.Parameters = append(h.Parameters, &huma.Param{Name: name, In: "query", Schema: &huma.Schema{Type: "string"}})
+	}
+	a.Huma.OpenAPI().AddOperation(&h)
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		ctx, err := a.authorize(r.Context(), op)
+		if err == nil {
+			if err = handle(w, r.WithContext(ctx)); err != nil {
+				err = a.entered(ctx, err)
+			}
+		}
+		if err != nil {
+			WriteError(w, r, err)
+		}
+	}
+	a.Router.MethodFunc(op.Method, op.Path, serve)
+	if op.Method == http.MethodGet {
+		a.Router.MethodFunc(http.MethodHead, op.Path, serve)
+	}
+}
+
+func (a *API) operation(op Op) huma.Operation {
+	switch {
+	case op.Permission == "":
+		panic(op.Method + " " + op.Path + " declares no permission")
+	case op.Cookie && op.Method != http.MethodGet:
+		panic(op.Method + " " + op.Path + ": the cookie is for GET only")
+	}
+	a.Operations = append(a.Operations, op)
+	if op.Permission == Public {
+		a.public[op.Method+" "+op.Path] = true
+	}
+	h := huma.Operation{OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Tags: []string{op.Tag},
+		DefaultStatus: op.Status, MaxBodyBytes: MaxBody, Extensions: map[string]any{"x-permission": op.Permission}}
+	if op.Permission != Public {
+		h.Security = []map[string][]string{{"bearer": {}}, {"apiKey": {}}, {"basic": {}}}
+	}
+	if op.Status != 0 {
+		h.DefaultStatus = op.Status
+	}
+	h.Middlewares = huma.Middlewares{func(hc huma.Context, next func(huma.Context)) {
+		// Before validation: who is not signed in learns nothing about the input.
+		r := requestOf(hc.Context())
+		caller := auth.CallerOf(hc.Context())
+		if op.Permission != Public {
+			if caller == nil || (a.viaCookie(hc.Context()) && !op.Cookie) {
+				_ = huma.WriteErr(a.Huma, hc, http.StatusUnauthorized, "", errUnauthenticated) // writes the answer
+				return
+			}
+			ctx := hc.Context()
+			r.enter = func() error {
+				ctx, err := a.authorize(ctx, op)
+				if err != nil {
+					return err
+				}
+				return a.database.Enter(ctx)
+			}
+		}
+		next(hc)
+	}}
+	return h
+}
+
+var errUnauthenticated = fault.New(fault.Unauthorized, "Sign in first: send a bearer token, an API key or a user name and password")
+
+// authorize binds the context to what the operation needs; the database checks it with the first statement.
+func (a *API) authorize(ctx context.Context, op Op) (context.Context, error) {
+	if op.Permission == Public {
+		return InTenant(ctx), nil
+	}
+	caller := auth.CallerOf(ctx)
+	if caller == nil || (a.viaCookie(ctx) && !op.Cookie) {
+		return ctx, errUnauthenticated
+	}
+	bound := *caller
+	if op.Permission != SignedIn {
+		bound.Permission = op.Permission
+	}
+	return db.In(ctx, &bound), nil
+}
+
+// entered makes sure that an operation which never asked the database is still checked there: who may not use it
+// does not learn what is wrong with the input or that a thing does not exist. err is the operation's own.
+func (a *API) entered(ctx context.Context, err error) error {
+	c := auth.CallerOf(ctx)
+	if c == nil || c.Entered {
+		return err
+	}
+	if err != nil {
+		switch fault.From(err).Code {
+		case fault.BadRequest, fault.NotFound, fault.Conflict, fault.Unprocessable, fault.RangeInvalid, fault.TooLarge:
+		default:
+			return err
+		}
+	}
+	if refused := a.database.Enter(ctx); refused != nil {
+		return refused
+	}
+	return err
+}
+
+func pathParams(path string) []string {
+	var out []string
+	for i := 0; i < len(path); i++ {
+		if path[i] == '{' {
+			j := i + 1
+			for j < len(path) && path[j] != '}' {
+				j++
+			}
+			out = append(out, path[i+1:j])
+			i = j
+		}
+	}
+	return out
+}

@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// Tenant is the library server that a request's host name names.
+type Tenant struct {
+	ID        [16]byte
+	Name      string
+	Secret    []byte // 32 bytes: keys what must not be guessed
+	Suspended bool
+}
+
+// request is what the middleware knows of one request; it travels in the context.
+type request struct {
+	id         string
+	url        *url.URL
+	header     http.Header // of the answer
+	tenant     Tenant
+	clientIP   string
+	userAgent  string
+	generation string       // of the tenant's access data; "" when Redis did not answer
+	enter      func() error // checks caller and permission before a failed validation is shown
+	notes      []slog.Attr
+	err        error
+	started    time.Time
+}
+
+type requestKey struct{}
+
+func requestOf(ctx context.Context) *request {
+	if r, ok := ctx.Value(requestKey{}).(*request); ok {
+		return r
+	}
+	return &request{header: http.Header{}, url: &url.URL{}}
+}
+
+func (r *request) note(a ...slog.Attr) { r.notes = append(r.notes, a...) }
+
+func (r *request) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// Header is the header of the answer, for cookies and the like.
+func Header(ctx context.Context) http.Header { return requestOf(ctx).header }
+
+// TenantOf is the tenant of the request.
+func TenantOf(ctx context.Context) Tenant { return requestOf(ctx).tenant }
+
+// ClientIP is the address that the trusted proxies report.
+func ClientIP(ctx context.Context) string { return requestOf(ctx).clientIP }
+
+// UserAgent is the client's own name for itself.
+func UserAgent(ctx context.Context) string { return requestOf(ctx).userAgent }
+
+// Generation changes whenever what callers of the tenant may see changes; "" when it is not known, and then
+// nothing may be remembered between requests.
+func Generation(ctx context.Context) string { return requestOf(ctx).generation }
+
+// Note adds to the one log line of the request.
+func Note(ctx context.Context, attrs ...slog.Attr) { requestOf(ctx).note(attrs...) }
+
+// Cookie answers with a cookie.
+func Cookie(ctx context.Context, c *http.Cookie) { Header(ctx).Add("Set-Cookie", c.String()) }
+
+// Secure tells whether the client came by https.
+func Secure(ctx context.Context) bool { return requestOf(ctx).url.Scheme == "https" }
+
+// InTenant is ctx in the request's tenant but in nobody's name, for sign-in and set-up.
+func InTenant(ctx context.Context) context.Context { return db.In(ctx, db.Tenant(TenantOf(ctx).ID)) }
+
+func newRequestID() string {
+	b := make([]byte, 12)
+	_, _ = rand.Read(b) // crypto/rand.Read never fails (it ends the program instead)
+	return hex.EncodeToString(b)
+}

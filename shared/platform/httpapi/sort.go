@@ -1,0 +1,34 @@
+package httpapi
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Sorting is the order of a list in the query (contract 4.12), in either spelling.
+type Sorting struct {
+	Sort  string `query:"sort" maxLength:"64" doc:"Field, or field,asc or field,desc"`
+	Order string `query:"order" enum:"asc,desc" doc:"Direction, where sort names only a field"`
+}
+
+// By is the field to sort by and whether it descends; without a field, fallback. BadRequest for a field that is
+// none of fields, or a direction that is none.
+func (s Sorting) By(fallback string, fields ...string) (field string, desc bool, err error) {
+	field, direction, both := strings.Cut(s.Sort, ",")
+	if !both {
+		direction = s.Order
+	}
+	if field == "" {
+		field = fallback
+	}
+	if !slices.Contains(fields, field) {
+		return "", false, fault.Invalid("sort", "%q is not a field to sort by; use one of %s", field, strings.Join(fields, ", "))
+	}
+	switch direction {
+	case "", "asc", "desc":
+		return field, direction == "desc", nil
+	}
+	return "", false, fault.Invalid("sort", "the direction must be asc or desc, is %q", direction)
+}

@@ -1,0 +1,78 @@
+// Package lambdahttp runs an http.Handler: under the Lambda runtime where that is present, else as a server of
+// its own, from the same main.
+package lambdahttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdaurl"
+	"github.com/awslabs/aws-lambda-go-api-proxy/httpadapter"
+)
+
+// InLambda tells whether the program runs as a Lambda function.
+func InLambda() bool { return os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" }
+
+// Serve answers API Gateway HTTP API (v2) events in Lambda, else requests at LISTEN_ADDR until SIGTERM.
+func Serve(handler http.Handler) error {
+	if InLambda() {
+		lambda.Start(httpadapter.NewV2(handler).ProxyWithContext)
+		return nil
+	}
+	return Listen(handler)
+}
+
+// Stream is Serve for answers that are streamed: function URL events in Lambda.
+func Stream(handler http.Handler) error {
+	if InLambda() {
+		lambdaurl.Start(handler)
+		return nil
+	}
+	return Listen(handler)
+}
+
+// Listen answers requests at LISTEN_ADDR (default 127.0.0.1:8081) until SIGTERM or SIGINT, then finishes the
+// ones under way.
+func Listen(handler http.Handler) error {
+	addr := os.Getenv("LISTEN_ADDR")
+	if addr == "" {
+		addr = "127.0.0.1:8081"
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("LISTEN_ADDR %s: %w", addr, err)
+	}
+	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	done := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		end, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		done <- srv.Shutdown(end)
+	}()
+	slog.Info("listening", "addr", l.Addr().String())
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-done
+}
+
+// Main runs a program's work and ends it with one line on failure.
+func Main(name string, run func() error) {
+	if err := run(); err != nil {
+		slog.Error(name+" ended", "error", err)
+		fmt.Fprintf(os.Stderr, "longbox %s: %v\n", name, err)
+		os.Exit(1)
+	}
+}

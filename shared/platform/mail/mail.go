@@ -1,0 +1,101 @@
+// Package mail delivers short plain-text messages: by SMTP where a server is configured, else into the log, so
+// that a machine without a mail server can still read the links that would have been sent.
+package mail
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/mail"
+	"time"
+)
+
+// Sender delivers messages.
+type Sender interface {
+	// Send delivers one message before it returns, or fails.
+	Send(ctx context.Context, m Message) error
+}
+
+// Message is one plain-text mail.
+type Message struct {
+	To      string // a bare address
+	Subject string
+	Text    string
+}
+
+// How the connection to the SMTP server is encrypted.
+const (
+	StartTLS    = "starttls" // upgraded before anything else is said; refused when the server cannot
+	ImplicitTLS = "tls"      // from the first byte, usually port 465
+	Plain       = "none"     // for a relay on the same machine or network
+)
+
+// Config is which SMTP server delivers; without a host messages are written to the log.
+type Config struct {
+	Host     string        `env:"SMTP_HOST"`
+	Port     int           `env:"SMTP_PORT" envDefault:"587"`
+	Username string        `env:"SMTP_USERNAME"`
+	Password string        `env:"SMTP_PASSWORD"`
+	From     string        `env:"SMTP_FROM"`
+	TLS      string        `env:"SMTP_TLS" envDefault:"starttls"`
+	Timeout  time.Duration `env:"SMTP_TIMEOUT" envDefault:"15s"`
+}
+
+// Validate names the setting that is wrong.
+func (c Config) Validate() error {
+	if c.Host == "" {
+		return nil
+	}
+	if c.Port < 1 || c.Port > 65535 {
+		return fmt.Errorf("SMTP_PORT: must be 1 to 65535, is %d", c.Port)
+	}
+	if a, err := mail.ParseAddress(c.From); err != nil || a.Address == "" {
+		return fmt.Errorf("SMTP_FROM: must be the address that messages come from, for example library@example.org, is %q", c.From)
+	}
+	switch c.TLS {
+	case StartTLS, ImplicitTLS, Plain:
+	default:
+		return fmt.Errorf("SMTP_TLS: must be %s, %s or %s, is %q", StartTLS, ImplicitTLS, Plain, c.TLS)
+	}
+	if c.Username != "" && c.TLS == Plain {
+		return fmt.Errorf("SMTP_TLS: a user name and password are not sent unencrypted; use %s or %s", StartTLS, ImplicitTLS)
+	}
+	if c.Timeout < time.Second || c.Timeout > time.Minute {
+		return fmt.Errorf("SMTP_TIMEOUT: must be 1s to 1m, is %s", c.Timeout)
+	}
+	return nil
+}
+
+// New is the Sender that the configuration asks for.
+func New(c Config) (Sender, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Host == "" {
+		return logSender{}, nil
+	}
+	return &smtpSender{config: c}, nil
+}
+
+// logSender is the delivery of a machine without a mail server.
+type logSender struct{}
+
+func (logSender) Send(ctx context.Context, m Message) error {
+	if _, err := parseTo(m.To); err != nil {
+		return err
+	}
+	slog.InfoContext(ctx, "mail is not sent because SMTP_HOST is not set",
+		slog.String("to", m.To), slog.String("subject", m.Subject), slog.String("text", m.Text))
+	return nil
+}
+
+func parseTo(to string) (string, error) {
+	a, err := mail.ParseAddress(to)
+	if err != nil {
+		return "", fmt.Errorf("mail to %q: %w", to, err)
+	}
+	if a.Address != to {
+		return "", fmt.Errorf("mail to %q: not a bare address", to)
+	}
+	return a.Address, nil
+}

@@ -1,0 +1,92 @@
+package ratelimit
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// The first probe comes almost at once: if only this machine was too busy to
+	// read an answer in time, the limit is back before anyone can profit.
+	firstProbeAfter = 4 * time.Millisecond
+	maxProbePause   = 5 * time.Second
+	probeWithin     = 250 * time.Millisecond
+)
+
+// breaker is open while Redis is lost. One probe at a time, in the background
+// and with growing, jittered pauses, finds out when it is back; requests are
+// never used to find out.
+type breaker struct {
+	open atomic.Bool
+	ping func(context.Context) error
+	log  *slog.Logger
+	// pause waits and reports whether to go on; a test replaces it.
+	pause func(context.Context, time.Duration) bool
+
+	ctx  context.Context // ended by close
+	stop context.CancelFunc
+	mu   sync.Mutex // orders starting a probe against close
+	wg   sync.WaitGroup
+}
+
+func newBreaker(ping func(context.Context) error, log *slog.Logger) *breaker {
+	ctx, stop := context.WithCancel(context.Background())
+	return &breaker{ping: ping, log: log, pause: pause, ctx: ctx, stop: stop}
+}
+
+// trip opens the breaker and starts probing, unless that is so already.
+func (b *breaker) trip(cause error) {
+	if !b.open.CompareAndSwap(false, true) {
+		return
+	}
+	b.log.Warn("Redis does not answer: requests pass without rate limit", "error", cause)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ctx.Err() == nil {
+		b.wg.Go(b.probe)
+	}
+}
+
+func (b *breaker) probe() {
+	lost := time.Now()
+	next := firstProbeAfter
+	for b.pause(b.ctx, jitter(next)) {
+		ctx, cancel := context.WithTimeout(b.ctx, probeWithin)
+		err := b.ping(ctx)
+		cancel()
+		if err == nil {
+			b.log.Info("Redis answers again", "lost_for", time.Since(lost).Round(time.Millisecond).String())
+			b.open.Store(false)
+			return
+		}
+		next = min(2*next, maxProbePause)
+	}
+}
+
+func (b *breaker) close() {
+	b.mu.Lock()
+	b.stop()
+	b.mu.Unlock()
+	b.wg.Wait()
+}
+
+// jitter spreads d over [d/2, 3d/2), so that many processes do not return at
+// the same moment.
+func jitter(d time.Duration) time.Duration {
+	return d/2 + rand.N(d)
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

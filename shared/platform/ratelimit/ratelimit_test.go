@@ -1,0 +1,179 @@
+package ratelimit
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// epoch is a clock in microseconds of the size that real ones have.
+const epoch = int64(1_790_000_000_000_000)
+
+func TestTake(t *testing.T) {
+	t.Parallel()
+	l, _ := withRedis(t)
+	bucket := Bucket{Key: "b:basic", Rate: 2, Burst: 3}
+	const second = 1_000_000
+	steps := []struct {
+		name string
+		at   int64
+		want Result
+	}{
+		{"full", 0, Result{Allowed: true, Remaining: 2}},
+		{"one gone", 0, Result{Allowed: true, Remaining: 1}},
+		{"the last token", 0, Result{Allowed: true, Remaining: 0, Reset: 500 * time.Millisecond}},
+		{"empty", 0, Result{Reset: 500 * time.Millisecond, RetryAfter: 500 * time.Millisecond}},
+		{"refusals cost nothing", 200_000, Result{Reset: 300 * time.Millisecond, RetryAfter: 300 * time.Millisecond}},
+		{"exactly one refilled", 500_000, Result{Allowed: true, Remaining: 0, Reset: 500 * time.Millisecond}},
+		{"two refilled", 500_000 + second, Result{Allowed: true, Remaining: 1}},
+		{"never above the burst", 100 * second, Result{Allowed: true, Remaining: 2}},
+		{"a clock that steps back gives nothing", 99 * second, Result{Allowed: false, Reset: 500 * time.Millisecond, RetryAfter: 500 * time.Millisecond}},
+	}
+	for _, s := range steps {
+		s.want.Limit = 3
+		got := l.take(context.Background(), bucket, "", epoch+s.at)
+		if diff := cmp.Diff(s.want, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", s.name, diff)
+		}
+	}
+}
+
+func TestTakeKeepsBucketsApart(t *testing.T) {
+	t.Parallel()
+	l, rdb := withRedis(t)
+	one, two := Bucket{Key: "b:1", Rate: 1, Burst: 1}, Bucket{Key: "b:2", Rate: 1, Burst: 1}
+	if !l.Take(t.Context(), one, "").Allowed || l.Take(t.Context(), one, "").Allowed || !l.Take(t.Context(), two, "").Allowed {
+		t.Error("the buckets touch each other")
+	}
+	ttl, err := rdb.PTTL(t.Context(), "b:1").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ttl <= 0 || ttl > time.Second {
+		t.Errorf("the bucket stays for %v: want until it is full", ttl)
+	}
+}
+
+// TestTakeIsExact drives buckets with random requests and compares what is let
+// through with a bucket calculated beside it, within one in a hundred. The rates
+// are low, because keys expire by the true clock.
+func TestTakeIsExact(t *testing.T) {
+	t.Parallel()
+	l, _ := withRedis(t)
+	for _, bucket := range []Bucket{{"e:1", 50, 200}, {"e:2", 10, 50}, {"e:3", 0.5, 5}, {"e:4", 0.3, 1}, {"e:5", 1, 3}} {
+		rnd := rand.New(rand.NewPCG(1, 2))
+		now, allowed, ideal := int64(0), 0, 0
+		tokens := float64(bucket.Burst)
+		for range 3000 {
+			if tokens >= 1 {
+				tokens--
+				ideal++
+			}
+			if l.take(t.Context(), bucket, "", epoch+now).Allowed {
+				allowed++
+			}
+			pause := rnd.Int64N(int64(1e6 / bucket.Rate)) // twice as fast as the bucket refills
+			now += pause
+			tokens = min(float64(bucket.Burst), tokens+bucket.Rate*float64(pause)/1e6)
+		}
+		if ideal < 1000 {
+			t.Fatalf("%+v: only %d requests were to pass", bucket, ideal)
+		}
+		if ratio := float64(allowed) / float64(ideal); ratio > 1.01 || ratio < 0.99 {
+			t.Errorf("%+v: %d allowed, ideal %d", bucket, allowed, ideal)
+		}
+	}
+}
+
+// TestTakeIsExactInRealTime lets 16 goroutines fight for one bucket for a second.
+func TestTakeIsExactInRealTime(t *testing.T) {
+	t.Parallel()
+	l, _ := withRedis(t)
+	bucket := Bucket{Key: "r:1", Rate: 500, Burst: 200}
+	var allowed atomic.Int64
+	l.Take(t.Context(), Bucket{}, "g") // connects and loads the script
+	start := time.Now()
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for time.Since(start) < time.Second {
+				switch res := l.Take(t.Context(), bucket, "g"); {
+				case res.Degraded:
+					t.Error("Redis did not answer")
+					return
+				case res.Allowed:
+					allowed.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	ideal := 200 + 500*time.Since(start).Seconds()
+	if ratio := float64(allowed.Load()) / ideal; ratio > 1.01 || ratio < 0.99 {
+		t.Errorf("%d allowed, ideal %.1f", allowed.Load(), ideal)
+	}
+}
+
+func TestTakeWithoutLimit(t *testing.T) {
+	t.Parallel()
+	l, rdb := withRedis(t)
+	for _, bucket := range []Bucket{{"n:1", 0, 10}, {"n:2", 10, 0}, {"n:3", -1, -1}} {
+		for range 20 {
+			if res := l.Take(t.Context(), bucket, "gen"); !res.Allowed || res.Degraded || res.Generation == "" {
+				t.Fatalf("%+v: %+v", bucket, res)
+			}
+		}
+		if n := rdb.Exists(t.Context(), bucket.Key).Val(); n != 0 {
+			t.Errorf("%+v: counted", bucket)
+		}
+	}
+	if res := l.Take(t.Context(), Bucket{}, ""); !res.Allowed || res.Degraded {
+		t.Errorf("nothing asked: %+v", res)
+	}
+}
+
+func TestGeneration(t *testing.T) {
+	t.Parallel()
+	l, rdb := withRedis(t)
+	other := limiter(t, rdb)
+	other.within = l.within
+	bucket := Bucket{Key: "g:b", Rate: 1, Burst: 2}
+	first := l.Take(t.Context(), bucket, "gen").Generation
+	if first == "" {
+		t.Fatal("no generation was created")
+	}
+	if got := other.Take(t.Context(), bucket, "gen").Generation; got != first {
+		t.Errorf("another process sees %q instead of %q", got, first)
+	}
+	if res := l.Take(t.Context(), bucket, "gen"); res.Allowed || res.Generation != first {
+		t.Errorf("a refused request must learn the generation too: %+v", res)
+	}
+	if got := l.Take(t.Context(), bucket, "gen:2").Generation; got == first || got == "" {
+		t.Errorf("another tenant's generation is %q", got)
+	}
+	if got := l.Take(t.Context(), bucket, "").Generation; got != "" {
+		t.Errorf("%q came without being asked for", got)
+	}
+	if err := rdb.Set(t.Context(), "gen", "42", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Take(t.Context(), bucket, "gen").Generation; got != "42" {
+		t.Errorf("after a change: %q", got)
+	}
+	seen := map[string]bool{first: true, "42": true}
+	for range 50 {
+		if err := rdb.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		got := l.Take(t.Context(), bucket, "gen").Generation
+		if got == "" || seen[got] {
+			t.Fatalf("a flushed Redis answers with the old value %q", got)
+		}
+		seen[got] = true
+	}
+}

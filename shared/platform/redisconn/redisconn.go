@@ -1,0 +1,62 @@
+// Package redisconn turns a Redis URL into client options that suit a server
+// which must go on without Redis: no retries, short timeouts, nothing sent that
+// was not asked for.
+package redisconn
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"runtime"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+const (
+	dialTimeout = 500 * time.Millisecond
+	ioTimeout   = 500 * time.Millisecond
+)
+
+// Options reads a redis://, rediss:// or unix:// URL. Nothing is dialled: a
+// client made of the options connects with its first command. Errors never
+// repeat the URL, which may hold a password.
+//
+// The client library dials five times with pauses and repeats failed commands
+// by default, so that a Redis that is gone costs over a second a request; here
+// it is asked once. Deadlines of a command's context are honoured. Readers that
+// block on a stream need a longer ReadTimeout: set it on the result.
+func Options(rawURL string) (*redis.Options, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		var parse *url.Error
+		if errors.As(err, &parse) {
+			err = parse.Err // the outer error repeats the URL
+		}
+		return nil, fmt.Errorf("REDIS_URL is not a URL: %w", err)
+	}
+	switch u.Scheme {
+	case "redis", "rediss", "unix":
+	default:
+		return nil, fmt.Errorf("REDIS_URL has the scheme %q: want redis://host:port/0, rediss://… or unix:///path", u.Scheme)
+	}
+	opt, err := redis.ParseURL(rawURL)
+	if err != nil {
+		return nil, fmt.Errorf("REDIS_URL: %w", err)
+	}
+	opt.MaxRetries = -1
+	opt.DialerRetries = 1
+	opt.DialTimeout = dialTimeout
+	opt.ReadTimeout = ioTimeout
+	opt.WriteTimeout = ioTimeout
+	opt.PoolTimeout = ioTimeout
+	opt.ContextTimeoutEnabled = true
+	opt.PoolSize = max(16, 8*runtime.GOMAXPROCS(0))
+	opt.PipelinePoolSize = -1 // pipelines share the pool
+	opt.ConnMaxIdleTime = 5 * time.Minute
+	opt.ReadBufferSize, opt.WriteBufferSize = 8<<10, 8<<10
+	opt.DisableIdentity = true
+	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return opt, nil
+}

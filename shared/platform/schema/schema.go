@@ -1,0 +1,40 @@
+// Package schema brings a database to the schema of this build.
+package schema
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // goose speaks database/sql
+	"github.com/pressly/goose/v3"
+
+	"github.com/longbox/longbox/migrations"
+)
+
+// Migrate applies what is missing, as the owner role, and says how many steps that were. Several at once wait
+// for one another.
+func Migrate(ctx context.Context, ownerURL string) (applied int, err error) {
+	conn, err := sql.Open("pgx", ownerURL)
+	if err != nil {
+		return 0, fmt.Errorf("DATABASE_OWNER_URL: %w", err)
+	}
+	defer conn.Close()
+	lock, err := conn.Conn(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("migrate: connect: %w", err)
+	}
+	defer lock.Close()
+	if _, err := lock.ExecContext(ctx, "select pg_advisory_lock(726601)"); err != nil {
+		return 0, fmt.Errorf("migrate: lock: %w", err)
+	}
+	p, err := goose.NewProvider(goose.DialectPostgres, conn, migrations.FS)
+	if err != nil {
+		return 0, fmt.Errorf("migrate: %w", err)
+	}
+	results, err := p.Up(ctx)
+	if err != nil {
+		return len(results), fmt.Errorf("migrate: %w", err)
+	}
+	return len(results), nil
+}

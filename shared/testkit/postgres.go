@@ -1,0 +1,234 @@
+// Package testkit gives tests the real services: Postgres as the restricted role with one database a test,
+// Redis, an S3 gateway, fixture books and a signed-in client. A service comes from the environment
+// (TEST_DATABASE_URL, TEST_REDIS_URL, TEST_S3_ENDPOINT), else from the installed program, else from a
+// container. Its absence fails the test.
+package testkit
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib" // goose speaks database/sql
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/wait"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/schema"
+)
+
+// Databases are the three ways into one test's database.
+type Databases struct {
+	App, System, Owner          *db.DB
+	AppURL, SystemURL, OwnerURL string
+}
+
+const testPassword = "longbox"
+
+var (
+	clusterOnce sync.Once
+	clusterURL  string
+	clusterErr  error
+	databases   atomic.Int64
+)
+
+// DB makes a database of its own for the test, with the schema, from a template.
+func DB(t testing.TB) *Databases {
+	t.Helper()
+	clusterOnce.Do(func() { clusterURL, clusterErr = startCluster() })
+	if clusterErr != nil {
+		t.Fatalf("PostgreSQL for tests: %v (install it: apt-get install postgresql, or set TEST_DATABASE_URL to a superuser's URL)", clusterErr)
+	}
+	name := fmt.Sprintf("t%d_%d", os.Getpid(), databases.Add(1))
+	admin(t, "create database "+name+" template longbox_template owner longbox_owner")
+	d := &Databases{
+		AppURL:    userURL(t, "longbox_app", name),
+		SystemURL: userURL(t, "longbox_system", name),
+		OwnerURL:  userURL(t, "longbox_owner", name),
+	}
+	open := func(u string) *db.DB {
+		pool, err := db.Open(db.Config{URL: u, MaxConns: 8, Timeout: 30 * time.Second})
+		if err != nil {
+			t.Fatalf("open %s: %v", u, err)
+		}
+		return pool
+	}
+	d.App, d.System, d.Owner = open(d.AppURL), open(d.SystemURL), open(d.OwnerURL)
+	t.Cleanup(func() {
+		d.App.Close()
+		d.System.Close()
+		d.Owner.Close()
+		admin(t, "drop database "+name+" with (force)")
+	})
+	return d
+}
+
+// Tenant adds a tenant to the database.
+func (d *Databases) Tenant(t testing.TB, name string) uuid.UUID {
+	t.Helper()
+	id := uuid.New()
+	_, err := d.Owner.Pool().Exec(context.Background(),
+		"insert into tenant (id, name, hosts, secret) values ($1, $2, $3, $4)", id, name, []string{name + ".test"}, make32(id))
+	if err != nil {
+		t.Fatalf("add tenant: %v", err)
+	}
+	return id
+}
+
+func make32(id uuid.UUID) []byte { return append(id[:], id[:]...) }
+
+func admin(t testing.TB, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), clusterURL)
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(context.Background(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func userURL(t testing.TB, user, database string) string {
+	u, err := url.Parse(clusterURL)
+	if err != nil {
+		t.Fatalf("cluster URL: %v", err)
+	}
+	u.User = url.UserPassword(user, testPassword)
+	u.Path = "/" + database
+	return u.String()
+}
+
+func startCluster() (string, error) {
+	superuser := os.Getenv("TEST_DATABASE_URL")
+	if superuser == "" {
+		var err error
+		if bin := postgresBin(); bin != "" {
+			superuser, err = startInstalled(bin)
+		} else {
+			superuser, err = startContainer()
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return superuser, prepareTemplate(superuser)
+}
+
+// prepareTemplate makes roles and the template database, once for a server that several test programs share.
+func prepareTemplate(superuser string) error {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, superuser)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "select pg_advisory_lock(7266)"); err != nil {
+		return err
+	}
+	for _, role := range []string{"longbox_owner", "longbox_app", "longbox_system"} {
+		sql := fmt.Sprintf(`do $$ begin
+			if not exists (select from pg_roles where rolname = '%s') then create role %s login password '%s'; end if;
+		end $$`, role, role, testPassword)
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	var exists bool
+	if err := conn.QueryRow(ctx, "select exists (select from pg_database where datname = 'longbox_template' and datistemplate)").Scan(&exists); err != nil {
+		return err
+	}
+	if exists {
+		return nil
+	}
+	if _, err := conn.Exec(ctx, "drop database if exists longbox_template"); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "create database longbox_template owner longbox_owner encoding 'UTF8' locale 'C.UTF-8' template template0"); err != nil {
+		return err
+	}
+	u, err := url.Parse(superuser)
+	if err != nil {
+		return err
+	}
+	u.Path = "/longbox_template"
+	u.User = url.UserPassword("longbox_owner", testPassword)
+	if _, err := schema.Migrate(ctx, u.String()); err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, "alter database longbox_template is_template true")
+	return err
+}
+
+func postgresBin() string {
+	if p, err := exec.LookPath("initdb"); err == nil {
+		if _, err := os.Stat(filepath.Join(filepath.Dir(p), "postgres")); err == nil {
+			return filepath.Dir(p)
+		}
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	return filepath.Dir(found[len(found)-1])
+}
+
+func startInstalled(bin string) (string, error) {
+	dir, err := os.MkdirTemp("", "longbox-pg-")
+	if err != nil {
+		return "", err
+	}
+	port, err := FreePort()
+	if err != nil {
+		return "", err
+	}
+	if err := giveAway(dir); err != nil {
+		return "", err
+	}
+	data := filepath.Join(dir, "data")
+	if out, err := asUser(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	cmd := asUser(exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", fmt.Sprint(port), "-h", "127.0.0.1", "-k", dir,
+		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off", "-c", "max_connections=200", "-c", "jit=off", "-c", "max_wal_size=512MB"))
+	if err := startBound(cmd, dir); err != nil {
+		return "", err
+	}
+	u := fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
+	return u, waitFor(20*time.Second, func() error {
+		conn, err := pgx.Connect(context.Background(), u)
+		if err != nil {
+			return err
+		}
+		return conn.Close(context.Background())
+	})
+}
+
+func startContainer() (string, error) {
+	ctx := context.Background()
+	c, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{
+		ContainerRequest: testcontainers.ContainerRequest{
+			Image:        "postgres:15",
+			ExposedPorts: []string{"5432/tcp"},
+			Env:          map[string]string{"POSTGRES_PASSWORD": testPassword},
+			WaitingFor:   wait.ForListeningPort("5432/tcp"),
+		}, Started: true})
+	if err != nil {
+		return "", fmt.Errorf("neither an installed PostgreSQL nor a container engine: %w", err)
+	}
+	endpoint, err := c.Endpoint(ctx, "")
+	if err != nil {
+		return "", err
+	}
+	return "postgres://postgres:" + testPassword + "@" + strings.TrimPrefix(endpoint, "tcp://") + "/postgres?sslmode=disable", nil
+}

@@ -1,0 +1,98 @@
+package testkit
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// FreePort is a TCP port on loopback that nobody listens on now.
+func FreePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// unprivileged is the user that servers run as when the tests run as root: PostgreSQL refuses root.
+func unprivileged() (uid, gid uint32, ok bool) {
+	if os.Getuid() != 0 {
+		return 0, 0, false
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		id, err1 := strconv.ParseUint(u.Uid, 10, 32)
+		group, err2 := strconv.ParseUint(u.Gid, 10, 32)
+		if err1 == nil && err2 == nil {
+			return uint32(id), uint32(group), true
+		}
+	}
+	return 0, 0, false
+}
+
+func giveAway(dir string) error {
+	if uid, gid, ok := unprivileged(); ok {
+		return os.Chown(dir, int(uid), int(gid))
+	}
+	return nil
+}
+
+func asUser(cmd *exec.Cmd) *exec.Cmd {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if uid, gid, ok := unprivileged(); ok {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: gid}
+	}
+	return cmd
+}
+
+// startBound starts a server that ends, and whose folder goes, when this test program ends however it ends: a
+// shell in between waits for the program's end of a pipe.
+func startBound(cmd *exec.Cmd, dir string) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	script := `"$@" & pid=$!; read -r _; kill -INT $pid 2>/dev/null; wait $pid; rm -rf "$DIR"`
+	shell := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, cmd.Args...)...)
+	shell.Env = append(os.Environ(), "DIR="+dir)
+	shell.SysProcAttr = cmd.SysProcAttr
+	shell.Stdin = r
+	shell.Dir = dir
+	log, err := os.Create(dir + "/log")
+	if err != nil {
+		return err
+	}
+	shell.Stdout, shell.Stderr = log, log
+	if err := shell.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", cmd.Args[0], err)
+	}
+	keepOpen = append(keepOpen, w)
+	return r.Close()
+}
+
+var keepOpen []*os.File // the write ends of the pipes above; closed by the end of the program
+
+func waitFor(limit time.Duration, try func() error) error {
+	deadline := time.Now().Add(limit)
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.Join(errors.New("not ready in "+limit.String()), err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

@@ -1,0 +1,77 @@
+package testkit
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"context"
+
+	"github.com/longbox/longbox/shared/platform/redisconn"
+)
+
+var (
+	redisOnce sync.Once
+	redisURL  string
+	redisErr  error
+)
+
+// RedisURL is a Redis that the tests of one program share; keys hold tenants, and every test has its own.
+func RedisURL(t testing.TB) string {
+	t.Helper()
+	redisOnce.Do(func() { redisURL, redisErr = startRedis() })
+	if redisErr != nil {
+		t.Fatalf("Redis for tests: %v (install it: apt-get install redis-server, or set TEST_REDIS_URL)", redisErr)
+	}
+	return redisURL
+}
+
+// Redis is a client of RedisURL.
+func Redis(t testing.TB) *redis.Client {
+	t.Helper()
+	o, err := redisconn.Options(RedisURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(o)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func startRedis() (string, error) {
+	if u := os.Getenv("TEST_REDIS_URL"); u != "" {
+		return u, nil
+	}
+	bin, err := exec.LookPath("redis-server")
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "longbox-redis-")
+	if err != nil {
+		return "", err
+	}
+	if err := giveAway(dir); err != nil {
+		return "", err
+	}
+	port, err := FreePort()
+	if err != nil {
+		return "", err
+	}
+	cmd := asUser(exec.Command(bin, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir))
+	if err := startBound(cmd, dir); err != nil {
+		return "", err
+	}
+	u := "redis://127.0.0.1:" + strconv.Itoa(port)
+	o, err := redisconn.Options(u)
+	if err != nil {
+		return "", err
+	}
+	c := redis.NewClient(o)
+	defer c.Close()
+	return u, waitFor(10*time.Second, func() error { return c.Ping(context.Background()).Err() })
+}

@@ -1,0 +1,189 @@
+package testkit
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/blob"
+)
+
+// Credentials of the S3 gateways in tests.
+const (
+	s3Access = "longboxtest"
+	s3Secret = "longboxtestsecret"
+)
+
+// S3 is a gateway over one folder per bucket, behind a proxy that counts.
+type S3 struct {
+	Config  blob.Config
+	Store   *blob.Store
+	Dir     string // holds a folder for each bucket
+	Counter *Counter
+}
+
+// StartS3 serves folders as buckets with the real gateway. Library folders are not written by it: they have no
+// ETags, as on one machine.
+func StartS3(t testing.TB, buckets ...string) *S3 {
+	t.Helper()
+	os.Setenv("AWS_ACCESS_KEY_ID", s3Access)
+	os.Setenv("AWS_SECRET_ACCESS_KEY", s3Secret)
+	dir, err := os.MkdirTemp("", "longbox-s3-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	data := filepath.Join(dir, "data")
+	for _, b := range append([]string{"../meta", "media"}, buckets...) {
+		if err := os.MkdirAll(filepath.Join(data, b), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	endpoint := os.Getenv("TEST_S3_ENDPOINT")
+	if endpoint == "" {
+		endpoint = startGateway(t, data, filepath.Join(dir, "meta"))
+	}
+	c := NewCounter(t, endpoint)
+	cfg := blob.Config{LibraryEndpoint: c.URL, MediaEndpoint: c.URL, MediaBucket: "media", Region: "us-east-1", PathStyle: true}
+	return &S3{Config: cfg, Store: cfg.Library(), Dir: data, Counter: c}
+}
+
+func startGateway(t testing.TB, data, meta string) string {
+	bin := gatewayBin(t)
+	port, err := FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(bin, "--port", "127.0.0.1:"+strconv.Itoa(port), "--access", s3Access, "--secret", s3Secret, "--region", "us-east-1",
+		"--keep-alive", "--quiet", "--health", "/health", "posix", "--sidecar", meta, "--disable-object-lock-file", data)
+	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+s3Access, "ROOT_SECRET_KEY="+s3Secret)
+	log, err := os.Create(filepath.Join(filepath.Dir(data), "gateway.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start the S3 gateway: %v", err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }) // it holds nothing that outlives the test
+	url := "http://127.0.0.1:" + strconv.Itoa(port)
+	err = waitFor(15*time.Second, func() error {
+		res, err := http.Get(url + "/health")
+		if err != nil {
+			return err
+		}
+		return res.Body.Close()
+	})
+	if err != nil {
+		out, _ := os.ReadFile(log.Name())
+		t.Fatalf("the S3 gateway: %v: %s", err, out)
+	}
+	return url
+}
+
+// gatewayBin is the gateway's program: on the PATH or where `make test` puts it.
+func gatewayBin(t testing.TB) string {
+	if p, err := exec.LookPath("versitygw"); err == nil {
+		return p
+	}
+	p := filepath.Join(Root(), ".tools", "bin", "versitygw")
+	if _, err := os.Stat(p); err != nil {
+		t.Fatalf("no S3 gateway: run `make tools`, or set TEST_S3_ENDPOINT")
+	}
+	return p
+}
+
+// Root is the folder of the repository.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// Fixtures is the folder of real works, or "" where there is none: FIXTURES, else shared/fixtures beside the
+// repository.
+func Fixtures() string {
+	dir := os.Getenv("FIXTURES")
+	if dir == "" {
+		dir = filepath.Join(Root(), "..", "shared", "fixtures")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "library")); err != nil {
+		return ""
+	}
+	return dir
+}
+
+// Counter counts the requests that pass to an S3 endpoint.
+type Counter struct {
+	URL string
+
+	mu       sync.Mutex
+	requests []Request
+}
+
+// Request is one request that the Counter saw.
+type Request struct {
+	Method, Path, Query, Range string
+	Bytes                      int64 // of the answer
+}
+
+// NewCounter puts a counting proxy in front of an endpoint.
+func NewCounter(t testing.TB, endpoint string) *Counter {
+	t.Helper()
+	target, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Counter{}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 128
+	proxy.Transport = transport
+	direct := proxy.Director
+	proxy.Director = func(r *http.Request) { host := r.Host; direct(r); r.Host = host } // the signature covers Host
+	proxy.ModifyResponse = func(res *http.Response) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		r := res.Request
+		c.requests = append(c.requests, Request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("Range"), max(0, res.ContentLength)})
+		return nil
+	}
+	srv := httptest.NewServer(proxy)
+	t.Cleanup(srv.Close)
+	c.URL = srv.URL
+	return c
+}
+
+// Reset forgets what was counted and returns it.
+func (c *Counter) Reset() []Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.requests
+	c.requests = nil
+	return out
+}
+
+// Objects are the requests for objects, not listings, of a method.
+func Objects(all []Request, method string) []Request {
+	var out []Request
+	for _, r := range all {
+		if r.Method == method && !strings.Contains(r.Query, "list-type") {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func (r Request) String() string {
+	return fmt.Sprintf("%s %s %s (%d bytes)", r.Method, r.Path, r.Range, r.Bytes)
+}

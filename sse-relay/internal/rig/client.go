@@ -1,0 +1,115 @@
+package rig
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Block is one block of a stream: what stands between two empty lines.
+type Block struct {
+	ID, Event, Data, Comment, Retry string
+}
+
+// Client reads one stream.
+type Client struct {
+	Conn     net.Conn
+	Response *http.Response
+	LastID   string // of the last complete block that had one
+	in       *bufio.Reader
+}
+
+// Open connects to the relay at addr and asks for path with the header lines ("Name: value"). It
+// returns once the answer's head is there; the answer may be an error.
+func Open(addr, path string, lines ...string) (*Client, error) {
+	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	return Ask(conn, path, lines...)
+}
+
+// Ask is Open on a connection that is there already.
+func Ask(conn net.Conn, path string, lines ...string) (*Client, error) {
+	request := "GET " + path + " HTTP/1.1\r\n"
+	if !strings.HasPrefix(strings.ToLower(strings.Join(lines, "\n")), "host:") {
+		request += "Host: library.test\r\n"
+	}
+	for _, line := range lines {
+		request += line + "\r\n"
+	}
+	if _, err := io.WriteString(conn, request+"\r\n"); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	c := &Client{Conn: conn, in: bufio.NewReaderSize(conn, 1024)}
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.Response, err = http.ReadResponse(c.in, nil); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	return c, nil
+}
+
+// Next returns the next complete block, or an error when the stream ends or nothing comes for 20 s.
+func (c *Client) Next() (Block, error) {
+	if err := c.Conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		return Block{}, err
+	}
+	var b Block
+	for {
+		line, err := c.in.ReadString('\n')
+		if err != nil {
+			return Block{}, err
+		}
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" {
+			if b.ID != "" {
+				c.LastID = b.ID
+			}
+			return b, nil
+		}
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch name {
+		case "":
+			b.Comment = value
+		case "id":
+			b.ID = value
+		case "event":
+			b.Event = value
+		case "data":
+			b.Data = value
+		case "retry":
+			b.Retry = value
+		default:
+			return Block{}, fmt.Errorf("unknown line %q", line)
+		}
+	}
+}
+
+// NextEvent returns the next block that is an event.
+func (c *Client) NextEvent() (Block, error) {
+	for {
+		b, err := c.Next()
+		if err != nil || b.Event != "" {
+			return b, err
+		}
+	}
+}
+
+// Body returns the rest of an answer that is no stream.
+func (c *Client) Body() (string, error) {
+	text, err := io.ReadAll(c.Response.Body)
+	return string(text), err
+}
+
+// Close ends the connection.
+func (c *Client) Close() error { return c.Conn.Close() }

@@ -1,0 +1,311 @@
+package relay
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/sse-relay/internal/rig"
+)
+
+func TestRefused(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.MaxConnections, c.MaxPerUser = 5, 2 })
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	blind, account := s.account(tenant)
+	account.Permissions = []string{"BooksRead", "TasksRead", "SystemAdmin"}
+	s.api.Set(strings.TrimPrefix(blind, "Authorization: "), account)
+	shape := func(body map[string]any, code string) {
+		t.Helper()
+		details, there := body["details"]
+		if body["error"] != code || body["message"] == "" || !there || details != nil {
+			t.Errorf("body %v, want the error %s with a message and details null", body, code)
+		}
+	}
+	_, body := s.refused(401, "/api/v1/events/stream")
+	shape(body, "Unauthorized")
+	_, body = s.refused(401, "/api/v1/events/stream", "Authorization: Bearer nobody")
+	shape(body, "Unauthorized")
+	for _, name := range events.Topics {
+		_, body = s.refused(403, "/api/v1/"+string(name)+"/stream", blind)
+		shape(body, "Forbidden")
+	}
+	_, body = s.refused(404, "/api/v1/books/stream", token)
+	shape(body, "NotFound")
+	response, err := http.Post("http://"+s.addr+"/api/v1/events/stream", "text/plain", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != 405 || response.Header.Get("Allow") != "GET" {
+		t.Errorf("POST: %s, Allow %q", response.Status, response.Header.Get("Allow"))
+	}
+
+	s.open("/api/v1/events/stream", token)
+	s.open("/api/v1/tasks/stream", token)
+	c, body := s.refused(429, "/api/v1/scans/stream", token)
+	if body["error"] != "rate_limit_exceeded" || body["retry_after"] != 10. || c.Response.Header.Get("Retry-After") != "10" {
+		t.Errorf("too many of a user: %v, %v", body, c.Response.Header)
+	}
+	for range 3 {
+		other, _ := s.account(tenant)
+		s.open("/api/v1/events/stream", other)
+	}
+	other, _ := s.account(tenant)
+	c, body = s.refused(503, "/api/v1/events/stream", other)
+	if shape(body, "ServiceUnavailable"); c.Response.Header.Get("Retry-After") == "" {
+		t.Error("a full relay sends no Retry-After")
+	}
+	if open := s.server.limits.open(); open != 5 {
+		t.Errorf("%d places taken, want 5: refused requests give theirs back", open)
+	}
+}
+
+func TestUnusableAPI(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.APITimeout = 200 * time.Millisecond })
+	token, _ := s.account(uuid.New())
+	write := func(status int, media, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", media)
+			w.Header().Set("Retry-After", "77")
+			w.WriteHeader(status)
+			fmt.Fprint(w, body)
+		}
+	}
+	for name, test := range map[string]struct {
+		handler http.HandlerFunc
+		status  int
+		retry   string
+	}{
+		"gateway error":    {write(502, "text/html", "<html>"), 503, "5"},
+		"not JSON":         {write(200, "application/json", "<html>"), 503, "5"},
+		"no tenant":        {write(200, "application/json", `{"userId":"`+uuid.NewString()+`"}`), 503, "5"},
+		"bad tenant":       {write(200, "application/json", `{"tenantId":"../x","userId":"1"}`), 503, "5"},
+		"endless":          {write(200, "application/json", `{"tenantId":"`+strings.Repeat("x", 1<<17)), 503, "5"},
+		"redirect":         {http.RedirectHandler("http://127.0.0.1:1/", 302).ServeHTTP, 503, "5"},
+		"never":            {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 503, "5"},
+		"its own 503":      {write(503, "application/json", `{"error":"ServiceUnavailable","message":"m","details":null}`), 503, "77"},
+		"too many of them": {write(429, "application/json", `{"error":"rate_limit_exceeded","message":"m","retry_after":77}`), 429, "77"},
+	} {
+		s.api.Answer(test.handler)
+		c, body := s.refused(test.status, "/api/v1/events/stream", token)
+		if body["message"] == "" || c.Response.Header.Get("Retry-After") != test.retry {
+			t.Errorf("%s: %v, Retry-After %q, want %q", name, body, c.Response.Header.Get("Retry-After"), test.retry)
+		}
+	}
+	s.apiServer.Close()
+	c, _ := s.refused(503, "/api/v1/events/stream", token)
+	if c.Response.Header.Get("Retry-After") != "5" {
+		t.Error("no Retry-After without an API")
+	}
+}
+
+func TestCredentialsAreForwarded(t *testing.T) {
+	s := newStage(t, nil)
+	account := rig.Reader(uuid.New())
+	for _, line := range []string{"Authorization: Bearer a", "Authorization: Basic dTpw", "X-API-Key: lbx_1_2", "Cookie: session=1"} {
+		_, value, _ := strings.Cut(line, ": ")
+		s.api.Set(value, account)
+		s.open("/api/v1/events/stream", "Host: acme.example.org", line, "X-Forwarded-Host: front.example.org", "X-Forwarded-For: 192.0.2.7, 10.0.0.1")
+		got := s.api.Last()
+		if got.Host != "acme.example.org" || got.Header.Get("X-Forwarded-Host") != "front.example.org" || got.Header.Get("X-Forwarded-For") != "192.0.2.7, 10.0.0.1" {
+			t.Errorf("%s: host %q, header %v", line, got.Host, got.Header)
+		}
+	}
+	s.api.Set("Bearer b", account)
+	s.open("/api/v1/events/stream", "Host: acme.example.org", "Authorization: Bearer b")
+	if got := s.api.Last(); got.Header.Get("X-Forwarded-For") != "127.0.0.1" || got.Header.Get("X-Forwarded-Host") != "acme.example.org" {
+		t.Errorf("without a proxy: header %v", got.Header)
+	}
+}
+
+func TestSameTokenOnAnotherHostIsAskedAnew(t *testing.T) {
+	s := newStage(t, nil)
+	one, two := rig.Reader(uuid.New()), rig.Reader(uuid.New())
+	s.api.Answer(func(w http.ResponseWriter, r *http.Request) {
+		account := one
+		if r.Host == "two.test" {
+			account = two
+		}
+		json.NewEncoder(w).Encode(map[string]any{"tenantId": account.Tenant, "userId": account.User, "permissions": account.Permissions, "expiresAt": nil})
+	})
+	first := s.open("/api/v1/events/stream", "Host: one.test", "Authorization: Bearer x")
+	second := s.open("/api/v1/events/stream", "Host: two.test", "Authorization: Bearer x")
+	s.publish(two.Tenant, numbered("two", 2))
+	s.publish(one.Tenant, numbered("one", 1))
+	s.expect(first, "one")
+	s.expect(second, "two")
+}
+
+func TestAnswersAreCachedUntilAccessChanges(t *testing.T) {
+	s := newStage(t, nil)
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	bare := strings.TrimPrefix(token, "Authorization: ")
+	for range 5 {
+		s.open("/api/v1/events/stream", token)
+	}
+	if n := s.api.Asked(bare); n != 2 { // the first answer tells which tenant's generation to read
+		t.Errorf("asked %d times for five streams, want 2", n)
+	}
+	if err := s.publisher.ChangeAccess(t.Context(), tenant); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the API is asked again", func() bool { return s.api.Asked(bare) == 3 })
+	for range 5 {
+		s.open("/api/v1/events/stream", token)
+	}
+	if n := s.api.Asked(bare); n != 3 {
+		t.Errorf("asked %d times, want 3: once for all connections of the credential", n)
+	}
+}
+
+func TestConcurrentConnectsAskOnce(t *testing.T) {
+	s := newStage(t, nil)
+	tenant := uuid.New()
+	warm, _ := s.account(tenant)
+	s.open("/api/v1/events/stream", warm)
+	token, _ := s.account(tenant)
+	var group sync.WaitGroup
+	for range 30 {
+		group.Go(func() {
+			c, err := rig.Open(s.addr, "/api/v1/events/stream", token)
+			if err != nil || c.Response.StatusCode != 200 {
+				t.Errorf("%+v, %v", c, err)
+				return
+			}
+			t.Cleanup(func() { c.Close() })
+		})
+	}
+	group.Wait()
+	if n := s.api.Asked(strings.TrimPrefix(token, "Authorization: ")); n > 3 {
+		t.Errorf("asked %d times for 30 streams at once", n)
+	}
+}
+
+func TestRevoked(t *testing.T) {
+	type change func(s *stage, token string, account rig.Account)
+	remove := func(s *stage, token string, _ rig.Account) { s.api.Remove(token) }
+	for name, test := range map[string]struct {
+		change  change
+		message bool
+	}{
+		"removed":                {remove, true},
+		"permission lost":        {func(s *stage, token string, a rig.Account) { a.Permissions = nil; s.api.Set(token, a) }, true},
+		"another tenant's":       {func(s *stage, token string, a rig.Account) { a.Tenant = uuid.New(); s.api.Set(token, a) }, true},
+		"the message is missing": {remove, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, func(c *Config) {
+				if !test.message {
+					c.AccessInterval = 300 * time.Millisecond // the message missing, the next look finds it
+				}
+			})
+			tenant := uuid.New()
+			token, account := s.account(tenant)
+			staying, _ := s.account(tenant)
+			var lost []*rig.Client
+			for range 10 {
+				lost = append(lost, s.open("/api/v1/events/stream", token))
+			}
+			keeps := s.open("/api/v1/events/stream", staying)
+			test.change(s, strings.TrimPrefix(token, "Authorization: "), account)
+			if test.message {
+				if err := s.publisher.ChangeAccess(t.Context(), tenant); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				s.redis.Client.Set(t.Context(), events.GenerationKey(tenant), "other", 0)
+			}
+			for _, c := range lost {
+				s.ended(c, time.Second)
+			}
+			s.publish(tenant, numbered("still", 1))
+			s.expect(keeps, "still")
+		})
+	}
+}
+
+func TestPermissionOfEventsLost(t *testing.T) {
+	s := newStage(t, nil)
+	tenant := uuid.New()
+	token, account := s.account(tenant)
+	c := s.open("/api/v1/events/stream", token)
+	s.publish(tenant, events.BookCreated(events.Book{}))
+	s.expect(c, "book_created")
+	account.Permissions = []string{"LibrariesRead"}
+	s.api.Set(strings.TrimPrefix(token, "Authorization: "), account)
+	if err := s.publisher.ChangeAccess(t.Context(), tenant); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the relay knows", func() bool {
+		s.server.access.mu.Lock()
+		defer s.server.access.mu.Unlock()
+		for g := range s.server.access.owners[tenant] {
+			if slices.Equal(g.permissions.Load().names, account.Permissions) {
+				return true
+			}
+		}
+		return false
+	})
+	s.publish(tenant, events.BookCreated(events.Book{}), events.LibraryUpdated(uuid.New()))
+	s.expect(c, "library_updated")
+}
+
+func TestExpires(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.KeepAlive = 100 * time.Millisecond })
+	tenant := uuid.New()
+	token, account := s.account(tenant)
+	bare := strings.TrimPrefix(token, "Authorization: ")
+	account.Expires = time.Now().Add(500 * time.Millisecond)
+	s.api.Set(bare, account)
+	c := s.open("/api/v1/events/stream", token)
+	s.api.Remove(bare)
+	s.ended(c, 1500*time.Millisecond)
+	if early := time.Until(account.Expires); early > 0 {
+		t.Errorf("the stream ended %s before the token expired", early)
+	}
+	s.refused(401, "/api/v1/events/stream", token)
+}
+
+func TestUnconfirmedConnections(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.AccessGrace = 1500 * time.Millisecond; c.APITimeout = 300 * time.Millisecond })
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	c := s.open("/api/v1/events/stream", token)
+	down := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
+	change := func() {
+		t.Helper()
+		asked := s.api.Asked(strings.TrimPrefix(token, "Authorization: "))
+		if err := s.publisher.ChangeAccess(t.Context(), tenant); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the API is asked", func() bool { return s.api.Asked(strings.TrimPrefix(token, "Authorization: ")) > asked })
+	}
+	s.api.Answer(down)
+	change()
+	s.publish(tenant, numbered("kept", 1)) // a short failure of the API closes nothing
+	s.expect(c, "kept")
+	s.api.Answer(nil)
+	eventually(t, "the access is confirmed", func() bool {
+		s.server.access.mu.Lock()
+		defer s.server.access.mu.Unlock()
+		for g := range s.server.access.owners[tenant] {
+			return g.failing.IsZero()
+		}
+		return false
+	})
+	s.publish(tenant, numbered("confirmed", 1))
+	s.expect(c, "confirmed")
+	s.api.Answer(down)
+	change()
+	s.ended(c, 6*time.Second) // a long one does
+}

@@ -1,0 +1,93 @@
+package relay
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Config is the relay's environment; every setting has a default that works on one machine.
+type Config struct {
+	ListenAddr string     `env:"LISTEN_ADDR" envDefault:"127.0.0.1:8083"`
+	LogLevel   slog.Level `env:"LOG_LEVEL" envDefault:"INFO"`
+
+	APIURL      string        `env:"API_URL" envDefault:"http://127.0.0.1:8080"`
+	APITimeout  time.Duration `env:"API_TIMEOUT" envDefault:"3s"`
+	APIKeepHost bool          `env:"API_KEEP_HOST" envDefault:"true"` // false: the API is reached by the host of API_URL, X-Forwarded-Host names the client's
+	RedisURL    string        `env:"REDIS_URL" envDefault:"redis://127.0.0.1:6379/0"`
+
+	RedisPing time.Duration `env:"REDIS_PING" envDefault:"5s"` // a Redis that is silent for more than twice this is left
+
+	KeepAlive      time.Duration `env:"KEEP_ALIVE" envDefault:"15s"`
+	WriteTimeout   time.Duration `env:"WRITE_TIMEOUT" envDefault:"10s"`  // a client that leaves data unread for so long is dropped
+	ClientQueue    int           `env:"CLIENT_QUEUE" envDefault:"65536"` // bytes held for a client whose socket is full
+	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"20000"`
+	MaxPerUser     int           `env:"MAX_CONNECTIONS_PER_USER" envDefault:"50"`
+	ReplayPage     int           `env:"REPLAY_PAGE" envDefault:"100"` // entries per read of a stream
+	ReplayReads    int           `env:"REPLAY_READS" envDefault:"32"` // reads of streams at the same time
+
+	AccessInterval time.Duration `env:"ACCESS_INTERVAL" envDefault:"30s"` // at the latest then a tenant's access generation is compared
+	AccessMaxAge   time.Duration `env:"ACCESS_MAX_AGE" envDefault:"10m"`  // at the latest then the API is asked again, generation or not
+	AccessGrace    time.Duration `env:"ACCESS_GRACE" envDefault:"1m"`     // a connection that cannot be confirmed for so long is closed
+}
+
+// Validate names the first setting that is out of bounds.
+func (c Config) Validate() error {
+	if _, _, err := net.SplitHostPort(c.ListenAddr); err != nil {
+		return fmt.Errorf("LISTEN_ADDR %q: want host:port", c.ListenAddr)
+	}
+	if api, err := url.Parse(c.APIURL); err != nil || api.Host == "" || api.Scheme != "http" && api.Scheme != "https" {
+		return fmt.Errorf("API_URL %q: want http:// or https:// and a host", c.APIURL)
+	}
+	if _, err := redis.ParseURL(c.RedisURL); err != nil {
+		return fmt.Errorf("REDIS_URL: %w", err)
+	}
+	for _, limit := range []struct {
+		name             string
+		value, low, high time.Duration
+	}{
+		{"API_TIMEOUT", c.APITimeout, 10 * time.Millisecond, time.Minute},
+		{"KEEP_ALIVE", c.KeepAlive, 10 * time.Millisecond, 5 * time.Minute},
+		{"WRITE_TIMEOUT", c.WriteTimeout, 10 * time.Millisecond, time.Minute},
+		{"REDIS_PING", c.RedisPing, 10 * time.Millisecond, time.Minute},
+		{"ACCESS_INTERVAL", c.AccessInterval, 10 * time.Millisecond, time.Minute},
+		{"ACCESS_MAX_AGE", c.AccessMaxAge, time.Second, 24 * time.Hour},
+		{"ACCESS_GRACE", c.AccessGrace, 10 * time.Millisecond, time.Hour},
+	} {
+		if limit.value < limit.low || limit.value > limit.high {
+			return fmt.Errorf("%s is %s: want %s to %s", limit.name, limit.value, limit.low, limit.high)
+		}
+	}
+	for _, limit := range []struct {
+		name             string
+		value, low, high int
+	}{
+		{"CLIENT_QUEUE", c.ClientQueue, 1 << 10, 16 << 20},
+		{"MAX_CONNECTIONS", c.MaxConnections, 1, 1_000_000},
+		{"MAX_CONNECTIONS_PER_USER", c.MaxPerUser, 1, 1_000_000},
+		{"REPLAY_PAGE", c.ReplayPage, 2, 10_000},
+		{"REPLAY_READS", c.ReplayReads, 1, 1_000},
+	} {
+		if limit.value < limit.low || limit.value > limit.high {
+			return fmt.Errorf("%s is %d: want %d to %d", limit.name, limit.value, limit.low, limit.high)
+		}
+	}
+	return nil
+}
+
+// RedisClient returns a client that gives up soon: the relay has its own way of waiting for Redis.
+func (c Config) RedisClient() (*redis.Client, error) {
+	options, err := redis.ParseURL(c.RedisURL)
+	if err != nil {
+		return nil, fmt.Errorf("REDIS_URL: %w", err)
+	}
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = 2*time.Second, 2*time.Second, 2*time.Second
+	options.DialerRetries, options.MaxRetries = 1, 1
+	options.ContextTimeoutEnabled = true
+	options.PoolSize = c.ReplayReads + 16
+	return redis.NewClient(options), nil
+}

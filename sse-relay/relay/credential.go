@@ -1,0 +1,154 @@
+package relay
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	maxAnswer      = 64 << 10
+	maxPermissions = 256
+)
+
+// credential is what a request shows of itself to the API.
+type credential struct {
+	authorization, apiKey, cookie string
+	host, forwardedHost           string
+	forwardedFor                  string // not part of the identity
+}
+
+func credentialOf(r *http.Request) credential {
+	c := credential{
+		authorization: r.Header.Get("Authorization"),
+		apiKey:        r.Header.Get("X-API-Key"),
+		cookie:        strings.Join(r.Header.Values("Cookie"), "; "),
+		host:          r.Host,
+		forwardedHost: r.Header.Get("X-Forwarded-Host"),
+		forwardedFor:  strings.Join(r.Header.Values("X-Forwarded-For"), ", "),
+	}
+	if c.forwardedFor == "" {
+		c.forwardedFor, _, _ = net.SplitHostPort(r.RemoteAddr)
+	}
+	return c
+}
+
+// key identifies the credential and the tenant it is shown to.
+func (c credential) key() [sha256.Size]byte {
+	text := strings.Join([]string{c.authorization, c.apiKey, c.cookie, c.host, c.forwardedHost}, "\n")
+	return sha256.Sum256([]byte(text))
+}
+
+// place is the host that names the tenant.
+func (c credential) place() string { return c.forwardedHost + "\n" + c.host }
+
+// answer is what the API says of a credential.
+type answer struct {
+	TenantID    uuid.UUID  `json:"tenantId"`
+	UserID      uuid.UUID  `json:"userId"`
+	Permissions []string   `json:"permissions"`
+	ExpiresAt   *time.Time `json:"expiresAt"`
+}
+
+// refusal is an error answer: the API's own, passed on, or ours.
+type refusal struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("the API answered %d", r.status) }
+
+// lasting reports whether the refusal says that the credential is not good, rather than that it
+// cannot be judged now.
+func (r *refusal) lasting() bool {
+	return r.status >= 400 && r.status < 500 && r.status != http.StatusTooManyRequests && r.status != http.StatusRequestTimeout
+}
+
+// errUnavailable means that the API could not be asked.
+var errUnavailable = errors.New("the API cannot be asked")
+
+// apiClient asks the API who a credential is.
+type apiClient struct {
+	url      string
+	keepHost bool
+	http     *http.Client
+}
+
+func newAPIClient(cfg Config) *apiClient {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost, transport.MaxConnsPerHost = 32, 128
+	transport.DisableCompression = true
+	return &apiClient{
+		url:      strings.TrimRight(cfg.APIURL, "/") + "/api/v1/auth/stream",
+		keepHost: cfg.APIKeepHost,
+		http: &http.Client{Transport: transport, Timeout: cfg.APITimeout,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}
+}
+
+// ask returns the API's answer, a *refusal, or an error that wraps errUnavailable.
+func (a *apiClient) ask(ctx context.Context, c credential) (answer, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url, nil)
+	if err != nil {
+		return answer{}, fmt.Errorf("%w: %w", errUnavailable, err)
+	}
+	forwardedHost := c.forwardedHost
+	if forwardedHost == "" {
+		forwardedHost = c.host
+	}
+	if a.keepHost {
+		request.Host = c.host
+	}
+	for name, value := range map[string]string{
+		"Authorization": c.authorization, "X-API-Key": c.apiKey, "Cookie": c.cookie,
+		"X-Forwarded-Host": forwardedHost, "X-Forwarded-For": c.forwardedFor,
+		"Accept": "application/json", "User-Agent": "longbox-sse-relay",
+	} {
+		if value != "" {
+			request.Header.Set(name, value)
+		}
+	}
+	response, err := a.http.Do(request)
+	if err != nil {
+		return answer{}, fmt.Errorf("%w: %w", errUnavailable, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err != nil {
+		return answer{}, fmt.Errorf("%w: read the answer: %w", errUnavailable, err)
+	}
+	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	switch {
+	case len(body) > maxAnswer:
+		return answer{}, fmt.Errorf("%w: the answer is longer than %d bytes", errUnavailable, maxAnswer)
+	case response.StatusCode >= 400 && media == "application/json" && json.Valid(body):
+		header := http.Header{"Content-Type": {"application/json"}}
+		for _, name := range []string{"Www-Authenticate", "Retry-After", "X-Request-Id", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"} {
+			if value := response.Header.Get(name); value != "" {
+				header.Set(name, value)
+			}
+		}
+		return answer{}, &refusal{response.StatusCode, header, body}
+	case response.StatusCode != http.StatusOK:
+		return answer{}, fmt.Errorf("%w: it answered %s with %q", errUnavailable, response.Status, media)
+	}
+	var out answer
+	if err := json.Unmarshal(body, &out); err != nil {
+		return answer{}, fmt.Errorf("%w: read the answer: %w", errUnavailable, err)
+	}
+	if out.TenantID == uuid.Nil || out.UserID == uuid.Nil || len(out.Permissions) > maxPermissions {
+		return answer{}, fmt.Errorf("%w: the answer names no tenant, no user, or more than %d permissions", errUnavailable, maxPermissions)
+	}
+	return out, nil
+}

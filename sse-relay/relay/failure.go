@@ -1,0 +1,65 @@
+package relay
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"strconv"
+)
+
+// failure is an error answer to a request for a stream.
+type failure struct {
+	status        int
+	code, message string
+	retry         int      // seconds, for Retry-After; 0 for none
+	refusal       *refusal // the API's own answer, instead of the above
+	cause         error    // for the log
+}
+
+func unavailable(message string, retry int, cause error) *failure {
+	return &failure{status: http.StatusServiceUnavailable, code: "ServiceUnavailable", message: message, retry: retry, cause: cause}
+}
+
+// refusedBy turns an error of access into an answer.
+func refusedBy(err error) *failure {
+	var refused *refusal
+	if errors.As(err, &refused) {
+		return &failure{refusal: refused, cause: err}
+	}
+	return unavailable("The API does not answer, so that access cannot be checked; connect again later.", 5, err)
+}
+
+func (f *failure) write(w http.ResponseWriter) int {
+	if f.refusal != nil {
+		maps.Copy(w.Header(), f.refusal.header)
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(f.refusal.status)
+		_, _ = w.Write(f.refusal.body) // the client may be gone
+		return f.refusal.status
+	}
+	if f.retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(f.retry))
+	}
+	if f.status == http.StatusTooManyRequests {
+		writeJSON(w, f.status, map[string]any{"error": f.code, "message": f.message, "retry_after": f.retry})
+		return f.status
+	}
+	writeError(w, f.status, f.code, f.message)
+	return f.status
+}
+
+func writeError(w http.ResponseWriter, status int, code, message string) {
+	writeJSON(w, status, map[string]any{"error": code, "message": message, "details": nil})
+}
+
+func writeJSON(w http.ResponseWriter, status int, body map[string]any) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // strings, numbers and nil always encode
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // the client may be gone
+}

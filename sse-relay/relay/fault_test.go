@@ -1,0 +1,425 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/sse-relay/internal/rig"
+)
+
+// TestThousandCuts cuts the connections of twenty clients fifty times each while numbers are
+// published; the connections to Redis are cut too and the relay is restarted.
+func TestThousandCuts(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.ReplayPage = 20 })
+	tenant := uuid.New()
+	const clients, cuts, last = 20, 50, -1
+	var tokens []string
+	for range clients {
+		token, _ := s.account(tenant)
+		tokens = append(tokens, token)
+	}
+	killer := redis.NewClient(&redis.Options{Network: "unix", Addr: strings.TrimPrefix(s.redis.URL, "unix://")})
+	defer killer.Close()
+
+	var done atomic.Int64 // cuts so far
+	var seen [clients]atomic.Int64
+	var resumed sync.WaitGroup // every client has an id to resume from before the first number
+	resumed.Add(clients)
+	var group sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for i := range clients {
+		group.Go(func() {
+			if err := follow(ctx, s.addr, tokens[i], cuts, last, &done, &seen[i], resumed.Done); err != nil {
+				t.Errorf("client %d: %v", i, err)
+				cancel()
+			}
+		})
+	}
+	resumed.Wait()
+	slowest := func() int64 {
+		low := seen[0].Load()
+		for i := range seen {
+			low = min(low, seen[i].Load())
+		}
+		return low
+	}
+	published, kills, restarts := int64(0), 0, 0
+	for done.Load() < clients*cuts && ctx.Err() == nil {
+		var batch []events.Event
+		for range 1 + rand.N(8) {
+			batch = append(batch, numbered("n", int(published)))
+			published++
+		}
+		if err := s.publisher.Publish(ctx, tenant, batch...); err != nil && !strings.Contains(err.Error(), "delayed") {
+			t.Fatal(err)
+		}
+		if published-slowest() > 500 { // keep to the pace of the slowest
+			eventually(t, "the slowest client catches up", func() bool { return published-slowest() < 300 || ctx.Err() != nil })
+		}
+		if at := done.Load(); at > int64(40*(kills+1)) {
+			kills++
+			for _, kind := range []string{"pubsub", "normal"} {
+				if err := killer.Do(ctx, "client", "kill", "type", kind, "skipme", "yes").Err(); err != nil && ctx.Err() == nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if at := done.Load(); at > int64(250*(restarts+1)) {
+			restarts++
+			s.end()
+			s.start()
+		}
+	}
+	if err := s.publisher.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.publish(tenant, numbered("n", last))
+	group.Wait()
+	for i := range seen {
+		if got := seen[i].Load(); got != published {
+			t.Errorf("client %d saw %d of %d events", i, got, published)
+		}
+	}
+	t.Logf("%d cuts, %d events to each of %d clients, %d times Redis' connections killed, %d restarts", done.Load(), published, clients, kills, restarts)
+	if done.Load() < clients*cuts || kills < 20 || restarts < 3 {
+		t.Errorf("%d cuts, %d kills, %d restarts", done.Load(), kills, restarts)
+	}
+}
+
+// follow reads numbers until the last one, cutting its connection as often as told. Every number
+// must be the next one: none missing, none twice, none out of order.
+func follow(ctx context.Context, addr, token string, cuts, last int, done, seen *atomic.Int64, ready func()) error {
+	id, next := "", 0
+	for ctx.Err() == nil {
+		lines := []string{token}
+		if id != "" {
+			lines = append(lines, "Last-Event-ID: "+id)
+		}
+		c, err := rig.Open(addr, "/api/v1/events/stream", lines...)
+		if err != nil {
+			continue // the relay is being restarted
+		}
+		if c.Response.StatusCode != 200 {
+			c.Close()
+			continue
+		}
+		cut := -1
+		if cuts > 0 {
+			cut = rand.N(40)
+		}
+		for cut != 0 {
+			b, err := c.Next()
+			if err != nil {
+				break // cut by the other side: the relay's restart
+			}
+			if b.ID != "" {
+				id = b.ID
+				if ready != nil {
+					ready()
+					ready = nil
+				}
+			}
+			if b.Event == "" {
+				continue
+			}
+			if b.Event != "n" {
+				c.Close()
+				return fmt.Errorf("%+v where %d was due", b, next)
+			}
+			n, err := strconv.Atoi(b.Data)
+			if err == nil && n == last {
+				c.Close()
+				return nil
+			}
+			if err != nil || n != next {
+				c.Close()
+				return fmt.Errorf("%s where %d was due", b.Data, next)
+			}
+			next++
+			seen.Store(int64(next))
+			cut--
+		}
+		if cut == 0 {
+			cuts--
+			done.Add(1)
+			if rand.N(2) == 0 {
+				c.Conn.(*net.TCPConn).SetLinger(0) // reset instead of a clean end
+			}
+		}
+		c.Close()
+	}
+	return ctx.Err()
+}
+
+// TestClientsThatNeverRead fills the sockets of a hundred clients that do not read.
+func TestClientsThatNeverRead(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"queue full": func(c *Config) { c.WriteTimeout = 20 * time.Second },
+		"deadline":   func(c *Config) { c.WriteTimeout, c.ClientQueue = 2*time.Second, 16<<20 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, func(c *Config) { c.MaxPerUser = 200; change(c) })
+			neverRead(t, s)
+		})
+	}
+}
+
+func neverRead(t *testing.T, s *stage) {
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	deaf, _ := s.account(tenant)
+	const count = 100
+	for range count {
+		s.deaf(deaf)
+	}
+	eventually(t, "a hundred streams", func() bool { return s.server.limits.open() == count })
+	reader := s.open("/api/v1/events/stream", token)
+	text := strings.Repeat("x", 20_000)
+	slow := func() int64 {
+		n := int64(0)
+		for _, shard := range s.server.hub.shards {
+			n += shard.closed[tooSlow].Load()
+		}
+		return n
+	}
+	var worst time.Duration
+	deadline := time.Now().Add(30 * time.Second)
+	for filled := 0; slow() < count; filled++ {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d clients were dropped within 30 s", slow(), count)
+		}
+		start := time.Now()
+		event := events.Event{Topic: events.Entities, Kind: "n", Data: text}
+		if filled > 50 { // every socket is full: small ones now, so that a large queue does not overflow
+			event.Data = "x"
+		}
+		s.publish(tenant, event)
+		s.expect(reader, "n")
+		worst = max(worst, time.Since(start))
+	}
+	t.Logf("longest delivery beside %d deaf clients: %s", count, worst)
+	if worst > 1500*time.Millisecond { // less than either timeout: nobody waited for a deaf one
+		t.Errorf("a delivery took %s", worst)
+	}
+	eventually(t, "only the reader is left", func() bool { return s.server.limits.open() == 1 })
+}
+
+// deaf opens a stream and never reads from it.
+func (s *stage) deaf(lines ...string) {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { conn.Close() })
+	if err := conn.(*net.TCPConn).SetReadBuffer(2048); err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(conn, "GET /api/v1/events/stream HTTP/1.1\r\nHost: a.test\r\n%s\r\n\r\n", strings.Join(lines, "\r\n")); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestDeafClientDuringReplay does not read while it is given what it missed.
+func TestDeafClientDuringReplay(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.WriteTimeout = 300 * time.Millisecond })
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	first := s.open("/api/v1/events/stream", token)
+	start := first.LastID
+	for range 300 {
+		s.publish(tenant, events.Event{Topic: events.Entities, Kind: "n", Data: strings.Repeat("x", 30_000)})
+		s.expect(first, "n")
+	}
+	s.deaf(token, "Last-Event-ID: "+start)
+	eventually(t, "its stream", func() bool { return s.server.limits.open() == 2 })
+	eventually(t, "it is dropped", func() bool { return s.server.limits.open() == 1 })
+	s.publish(tenant, numbered("n", 1))
+	s.expect(first, "n")
+}
+
+func TestGracefulEnd(t *testing.T) {
+	s := newStage(t, nil)
+	tenant := uuid.New()
+	var clients []*rig.Client
+	for range 30 {
+		token, _ := s.account(tenant)
+		clients = append(clients, s.open("/api/v1/events/stream", token))
+	}
+	start := time.Now()
+	s.end()
+	if passed := time.Since(start); passed > 5*time.Second {
+		t.Errorf("stopping took %s", passed)
+	}
+	waits := map[string]bool{}
+	for _, c := range clients {
+		blocks := s.ended(c, time.Second)
+		if len(blocks) != 1 || blocks[0].Retry == "" {
+			t.Fatalf("before the end: %+v, want a retry line", blocks)
+		}
+		waits[blocks[0].Retry] = true
+	}
+	if len(waits) < 10 {
+		t.Errorf("%d different waits for 30 clients: they come back together", len(waits))
+	}
+	if _, err := rig.Open(s.addr, "/api/v1/events/stream"); err == nil {
+		t.Error("a stopped relay accepts connections")
+	}
+}
+
+// TestRedisAway stops Redis: streams stay and live, and go on when it is back.
+func TestRedisAway(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.KeepAlive = 50 * time.Millisecond })
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	stranger, _ := s.account(uuid.New())
+	c := s.open("/api/v1/events/stream", token)
+	s.redis.Stop(t)
+	for range 5 {
+		if b, err := c.Next(); err != nil || b.Comment != "keep-alive" {
+			t.Fatalf("%+v, %v: want keep-alives without Redis", b, err)
+		}
+	}
+	refusal, _ := s.refused(503, "/api/v1/events/stream", stranger)
+	if refusal.Response.Header.Get("Retry-After") == "" {
+		t.Error("no Retry-After without Redis")
+	}
+	s.redis.Run(t) // it lost everything, and the relay says so
+	if b := s.expect(c, "resync"); b.Data != `{"reason":"history_lost"}` {
+		t.Errorf("data %s", b.Data)
+	}
+	if err := s.publisher.Publish(t.Context(), tenant, numbered("again", 1)); err != nil && !strings.Contains(err.Error(), "delayed") {
+		t.Fatal(err)
+	}
+	s.expect(c, "again")
+	s.open("/api/v1/events/stream", stranger)
+}
+
+// TestRedisIsSilent puts a proxy before Redis that stops forwarding: what was published meanwhile
+// arrives, once and in order, when it forwards again.
+func TestRedisIsSilent(t *testing.T) {
+	var p *proxy
+	s := newStage(t, func(c *Config) {
+		p = newProxy(t, strings.TrimPrefix(c.RedisURL, "unix://"))
+		c.RedisURL, c.RedisPing = "redis://"+p.listener.Addr().String(), 50*time.Millisecond
+	})
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	c := s.open("/api/v1/events/stream", token)
+	s.publish(tenant, numbered("n", 0))
+	s.expect(c, "n")
+	p.silent.Store(true)
+	for i := range 50 {
+		s.publish(tenant, numbered("n", i+1))
+	}
+	eventually(t, "the relay notices", func() bool { return !s.server.hub.sub.alive.Load() })
+	p.silent.Store(false)
+	p.cut()
+	for i := range 50 {
+		if b := s.expect(c, "n"); b.Data != strconv.Itoa(i+1) {
+			t.Fatalf("%s, want %d", b.Data, i+1)
+		}
+	}
+}
+
+// proxy forwards TCP connections to a Unix socket, or swallows what they say.
+type proxy struct {
+	listener net.Listener
+	silent   atomic.Bool
+	mu       sync.Mutex
+	open     []net.Conn
+}
+
+func newProxy(t *testing.T, socket string) *proxy {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{listener: listener}
+	t.Cleanup(func() { listener.Close(); p.cut() })
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("unix", socket)
+			if err != nil {
+				in.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.open = append(p.open, in, out)
+			p.mu.Unlock()
+			go p.copy(in, out)
+			go p.copy(out, in)
+		}
+	}()
+	return p
+}
+
+func (p *proxy) copy(from io.Reader, to io.WriteCloser) {
+	defer to.Close()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		if p.silent.Load() {
+			continue
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.open {
+		c.Close()
+	}
+	p.open = nil
+}
+
+// TestRedisConnectionsKilled loses the subscription while much is published.
+func TestRedisConnectionsKilled(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.ReplayPage = 10 })
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	c := s.open("/api/v1/events/stream", token)
+	const total = 3000
+	var group sync.WaitGroup
+	group.Go(func() {
+		for i := range total {
+			s.publish(tenant, numbered("n", i))
+			if i%100 == 0 {
+				if err := s.redis.Client.Do(t.Context(), "client", "kill", "type", "pubsub").Err(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	for i := range total {
+		if b := s.expect(c, "n"); b.Data != strconv.Itoa(i) {
+			t.Fatalf("%s, want %d", b.Data, i)
+		}
+	}
+	group.Wait()
+}

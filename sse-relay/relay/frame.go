@@ -1,0 +1,49 @@
+package relay
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// frame is an event as it is written to every client that may see it.
+type frame struct {
+	id         events.ID
+	permission string
+	user       string
+	resync     bool // tells every listener to fetch its state anew
+	bytes      []byte
+}
+
+const (
+	head = "HTTP/1.1 200 OK\r\n" +
+		"Content-Type: text/event-stream\r\n" +
+		"Cache-Control: no-cache\r\n" +
+		"X-Accel-Buffering: no\r\n" +
+		"X-Content-Type-Options: nosniff\r\n" +
+		"Connection: close\r\n\r\n"
+	keepAlive = ": keep-alive\n\n"
+)
+
+func eventFrame(m events.Message) frame {
+	text := "id: " + m.ID.String() + "\nevent: " + m.Kind + "\ndata: " + m.Data + "\n\n"
+	return frame{id: m.ID, permission: m.Permission, user: m.UserID, bytes: []byte(text)}
+}
+
+// resyncFrame says that events were lost; the client goes on from id.
+func resyncFrame(id events.ID, reason string) frame {
+	text := fmt.Sprintf("id: %s\nevent: resync\ndata: {\"reason\":%q}\n\n", id, reason)
+	return frame{id: id, resync: true, bytes: []byte(text)}
+}
+
+// The reasons of a resync event.
+const (
+	reasonMalformed = "malformed_last_event_id"
+	reasonUnknown   = "unknown_last_event_id"
+	reasonTrimmed   = "trimmed"
+	reasonLost      = "history_lost" // Redis came back without what the relay had seen last
+)
+
+// retryLine asks the client to come back after a random time, so that many do not come at once.
+func retryLine() string { return fmt.Sprintf("retry: %d\n", 1000+rand.N(4000)) }

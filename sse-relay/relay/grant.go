@@ -1,0 +1,87 @@
+package relay
+
+import (
+	"crypto/sha256"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// requiredPermission opens any of the streams; each event may ask for more.
+const requiredPermission = "LibrariesRead"
+
+// grant is what one credential may do, as the API last said. Its connections share it.
+type grant struct {
+	key         [sha256.Size]byte
+	credential  credential
+	tenant      uuid.UUID
+	user        string
+	permissions atomic.Pointer[permissionSet]
+	expires     atomic.Int64 // Unix nanoseconds; 0 means never
+	revoked     atomic.Bool
+	connections atomic.Int64
+
+	// Under access.mu.
+	generation string    // of the tenant when the API was asked
+	asked      time.Time // when the newest answer was asked for
+	failing    time.Time // since when the API does not confirm it; zero when it does
+	used       time.Time // last connect
+}
+
+// valid reports whether the grant holds at now, in Unix nanoseconds.
+func (g *grant) valid(now int64) bool {
+	expires := g.expires.Load()
+	return !g.revoked.Load() && (expires == 0 || now < expires)
+}
+
+// lostBy says why the grant is not valid at now.
+func (g *grant) lostBy(now int64) reason {
+	if expires := g.expires.Load(); expires != 0 && now >= expires {
+		return tokenExpired
+	}
+	return accessLost
+}
+
+// sees reports whether an event that asks for the permission and is for the user (both may be
+// empty) may go to the grant's connections.
+func (g *grant) sees(permission, user string) bool {
+	if user != "" && user != g.user {
+		return false
+	}
+	return permission == "" || g.permissions.Load().has(permission)
+}
+
+// permissionSet is immutable; equal sets are the same one, because thousands of users share a role.
+type permissionSet struct{ names []string }
+
+func (p *permissionSet) has(name string) bool {
+	_, found := slices.BinarySearch(p.names, name)
+	return found
+}
+
+// maxSets bounds the sets that are remembered; users with own permissions make their own.
+const maxSets = 1024
+
+type permissionSets struct {
+	mu   sync.Mutex
+	sets map[string]*permissionSet
+}
+
+func (p *permissionSets) of(names []string) *permissionSet {
+	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
+	key := strings.Join(sorted, "\x00")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if set := p.sets[key]; set != nil {
+		return set
+	}
+	if p.sets == nil || len(p.sets) >= maxSets {
+		p.sets = map[string]*permissionSet{}
+	}
+	p.sets[key] = &permissionSet{sorted}
+	return p.sets[key]
+}

@@ -1,0 +1,228 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// hub knows the topics that have listeners and the shards that serve them.
+type hub struct {
+	cfg     Config
+	rdb     redis.UniversalClient
+	log     *slog.Logger
+	shards  []*shard
+	watcher *watcher
+	next    atomic.Uint32 // shard of the next connection
+	sub     *subscriber
+	reads   chan struct{} // bounds the reads of streams at the same time
+	tasks   sync.WaitGroup
+
+	generation func(uuid.UUID, bool) // a tenant's access may have changed; has changed
+
+	mu      sync.Mutex
+	topics  map[string]*topic
+	tenants map[string]*tenant // by generation channel
+}
+
+// tenant is one with at least one topic.
+type tenant struct {
+	id     uuid.UUID
+	topics int
+}
+
+func newHub(cfg Config, rdb redis.UniversalClient, log *slog.Logger, release func(*connection), generation func(uuid.UUID, bool)) (*hub, error) {
+	w, err := newWatcher()
+	if err != nil {
+		return nil, err
+	}
+	h := &hub{cfg: cfg, rdb: rdb, log: log, watcher: w, reads: make(chan struct{}, cfg.ReplayReads), generation: generation,
+		topics: map[string]*topic{}, tenants: map[string]*tenant{}}
+	for range max(4, 2*runtime.GOMAXPROCS(0)) {
+		h.shards = append(h.shards, newShard(cfg, w, func(c *connection) {
+			c.topic.listeners.Add(-1)
+			release(c)
+		}))
+	}
+	h.sub = newSubscriber(rdb, log, h)
+	return h, nil
+}
+
+// run serves until ctx ends.
+func (h *hub) run(ctx context.Context) {
+	for _, s := range h.shards {
+		h.tasks.Go(func() { s.run(ctx) })
+	}
+	h.tasks.Go(func() { h.sub.run(ctx) })
+	h.tasks.Go(func() {
+		if err := h.watcher.run(ctx); err != nil {
+			h.log.Error("closed connections are noticed late", "error", err)
+		}
+	})
+	ticker := time.NewTicker(10 * time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			h.tasks.Wait()
+			return
+		case <-ticker.C:
+			h.forget()
+		}
+	}
+}
+
+// stop closes every connection, also those that are about to start, and returns when it is done.
+func (h *hub) stop(ctx context.Context) {
+	for _, s := range h.shards {
+		done := make(chan struct{})
+		if s.send(ctx, command{kind: stopAll, done: done}) {
+			select {
+			case <-done:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// checkAll drops every connection whose access ended.
+func (h *hub) checkAll(ctx context.Context) {
+	for _, s := range h.shards {
+		s.send(ctx, command{kind: checkAll})
+	}
+}
+
+// acquire returns the topic with one more listener and subscribes to it when it is new. The listener
+// is released when its connection ends, or with release.
+func (h *hub) acquire(id uuid.UUID, name events.Topic) *topic {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := events.Key(id, name)
+	t := h.topics[key]
+	if t == nil {
+		t = &topic{key: key, tenant: id, hub: h, ready: make(chan struct{})}
+		h.topics[key] = t
+		channel := events.GenerationKey(id)
+		if h.tenants[channel] == nil {
+			h.tenants[channel] = &tenant{id: id}
+			h.sub.add(channel)
+		}
+		h.tenants[channel].topics++
+		h.sub.add(key)
+	}
+	t.unused = false
+	t.listeners.Add(1)
+	return t
+}
+
+func (h *hub) release(t *topic) { t.listeners.Add(-1) }
+
+// forget ends the subscriptions of topics that had no listener at two looks in a row.
+func (h *hub) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for key, t := range h.topics {
+		switch {
+		case t.listeners.Load() > 0:
+			t.unused = false
+		case !t.unused:
+			t.unused = true
+		default:
+			delete(h.topics, key)
+			h.sub.remove(key)
+			channel := events.GenerationKey(t.tenant)
+			if h.tenants[channel].topics--; h.tenants[channel].topics == 0 {
+				delete(h.tenants, channel)
+				h.sub.remove(channel)
+			}
+		}
+	}
+}
+
+// subscribed is called by the subscriber when a subscription took effect.
+func (h *hub) subscribed(ctx context.Context, channel string) {
+	t, owner := h.find(channel)
+	if t != nil {
+		t.subscribed(ctx)
+	}
+	if owner != nil {
+		h.generation(owner.id, false)
+	}
+}
+
+// message is called by the subscriber, in the order of each channel.
+func (h *hub) message(ctx context.Context, channel, payload string) {
+	t, owner := h.find(channel)
+	if owner != nil {
+		h.generation(owner.id, true)
+	}
+	if t == nil {
+		return
+	}
+	m, err := events.DecodeMessage(payload)
+	if err != nil {
+		h.log.Error("an event cannot be read", "channel", channel, "error", err)
+		return
+	}
+	t.live(ctx, m)
+}
+
+func (h *hub) find(channel string) (*topic, *tenant) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.topics[channel], h.tenants[channel]
+}
+
+// after reads the page of a stream behind from, up to to. It reports false when from is not in the
+// stream, so that nothing can be said about what came after it.
+func (h *hub) after(ctx context.Context, key string, from events.ID, to *events.ID) ([]events.Message, bool, error) {
+	if err := h.enter(ctx); err != nil {
+		return nil, false, err
+	}
+	defer h.leave()
+	page, err := events.Range(ctx, h.rdb, key, from, to, int64(h.cfg.ReplayPage))
+	if err != nil {
+		return nil, false, err
+	}
+	if len(page) == 0 || page[0].ID != from {
+		return nil, false, nil
+	}
+	return page[1:], true, nil
+}
+
+// enter waits for one of the places to read from Redis.
+func (h *hub) enter(ctx context.Context) error {
+	select {
+	case h.reads <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(errors.New("too many streams are read at the same time"), ctx.Err())
+	}
+}
+
+func (h *hub) leave() { <-h.reads }
+
+// backoff is a growing pause with jitter, so that many do not return at once.
+type backoff struct{ next time.Duration }
+
+func newBackoff() *backoff { return &backoff{50 * time.Millisecond} }
+
+func (b *backoff) sleep(ctx context.Context) {
+	timer := time.NewTimer(b.next/2 + rand.N(b.next))
+	defer timer.Stop()
+	b.next = min(2*b.next, 2*time.Second)
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

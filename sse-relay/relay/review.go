@@ -1,0 +1,159 @@
+package relay
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	asksAtOnce = 16 // questions to the API at the same time per tenant
+	idleGrants = time.Minute
+)
+
+// changed asks for a look at a tenant's connections: at all of them, or only if its generation is
+// another one than theirs.
+func (a *access) changed(tenant uuid.UUID, all bool) {
+	a.mu.Lock()
+	a.due[tenant] = a.due[tenant] || all
+	a.mu.Unlock()
+	a.look()
+}
+
+func (a *access) look() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run looks at tenants when they change and at every tenant in turn, until ctx ends.
+func (a *access) run(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	timer := time.NewTimer(a.interval())
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			a.dueAll()
+			timer.Reset(a.interval())
+		case <-a.wake:
+		}
+		for tenant, all := range a.take() {
+			group.Go(func() {
+				again := a.review(ctx, tenant, all)
+				a.mu.Lock()
+				delete(a.busy, tenant)
+				a.mu.Unlock()
+				if again {
+					time.AfterFunc(500*time.Millisecond+rand.N(time.Second), func() { a.changed(tenant, false) })
+				}
+				a.look() // at what came due meanwhile
+			})
+		}
+	}
+}
+
+// interval is a little shorter than the longest allowed, so that many relays do not ask at once.
+func (a *access) interval() time.Duration {
+	return a.cfg.AccessInterval*4/5 + rand.N(a.cfg.AccessInterval/5+1)
+}
+
+// take returns the tenants to look at now, except those that are being looked at.
+func (a *access) take() map[uuid.UUID]bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	taken := map[uuid.UUID]bool{}
+	for tenant, all := range a.due {
+		if !a.busy[tenant] {
+			taken[tenant] = all
+			a.busy[tenant] = true
+			delete(a.due, tenant)
+		}
+	}
+	return taken
+}
+
+// dueAll marks every tenant and forgets credentials that have not been used for a while.
+func (a *access) dueAll() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for tenant, grants := range a.owners {
+		for g := range grants {
+			if g.connections.Load() == 0 && time.Since(g.used) > idleGrants {
+				a.forget(g)
+			}
+		}
+		a.due[tenant] = a.due[tenant] || false
+	}
+}
+
+// review asks the API again for the tenant's credentials, once for each however many connections it
+// has, and reports whether some could not be judged.
+func (a *access) review(ctx context.Context, tenant uuid.UUID, all bool) bool {
+	generation, err := a.generation(ctx, tenant)
+	if err != nil {
+		a.log.Warn("the API is asked about every connection", "tenant", tenant, "error", err)
+		generation, all = unknownGeneration, true
+	}
+	var group sync.WaitGroup
+	places := make(chan struct{}, asksAtOnce)
+	for _, g := range a.unconfirmed(tenant, generation, all) {
+		select {
+		case <-ctx.Done():
+			group.Wait()
+			return false
+		case places <- struct{}{}:
+		}
+		group.Go(func() {
+			a.confirm(ctx, g, generation)
+			<-places
+		})
+	}
+	group.Wait()
+	return err == nil && len(a.unconfirmed(tenant, generation, false)) > 0
+}
+
+func (a *access) confirm(ctx context.Context, g *grant, generation string) {
+	asked := time.Now()
+	said, err := a.api.ask(ctx, g.credential)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		a.deny(g.key, asked, err)
+	} else {
+		a.admit(g.key, g.credential, said, generation, asked)
+	}
+	if err == nil && !g.permissions.Load().has(requiredPermission) {
+		a.mu.Lock()
+		a.revoke(g)
+		a.mu.Unlock()
+	}
+	if g.revoked.Load() {
+		a.revoked(ctx)
+	}
+}
+
+// unconfirmed returns the tenant's grants that the API should be asked about.
+func (a *access) unconfirmed(tenant uuid.UUID, generation string, all bool) []*grant {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []*grant
+	for g := range a.owners[tenant] {
+		if g.connections.Load() == 0 && (all || g.generation != generation) {
+			a.forget(g) // nobody is connected: asked at the next connect
+			continue
+		}
+		if all || g.generation != generation || !g.failing.IsZero() || time.Since(g.asked) > a.cfg.AccessMaxAge {
+			out = append(out, g)
+		}
+	}
+	return out
+}

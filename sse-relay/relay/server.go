@@ -1,0 +1,219 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+const (
+	readyTimeout = 3 * time.Second
+	stopTimeout  = 4 * time.Second
+)
+
+// Server is the relay: it serves the three streams and /health.
+type Server struct {
+	cfg      Config
+	log      *slog.Logger
+	hub      *hub
+	access   *access
+	limits   *limits
+	http     *http.Server
+	stopping atomic.Bool
+	begins   sync.WaitGroup // requests whose stream is about to start
+	opened   atomic.Int64
+}
+
+// New returns a relay that is not serving yet. The configuration must be valid.
+func New(cfg Config, rdb redis.UniversalClient, log *slog.Logger) (*Server, error) {
+	if most := fileLimit(); most < cfg.MaxConnections {
+		log.Warn("fewer connections than MAX_CONNECTIONS: raise the limit of open files (ulimit -n)", "connections", most)
+		cfg.MaxConnections = most
+	}
+	s := &Server{cfg: cfg, log: log, access: newAccess(cfg, rdb, log), limits: newLimits(cfg.MaxConnections, cfg.MaxPerUser)}
+	var err error
+	s.hub, err = newHub(cfg, rdb, log, s.released, s.access.changed)
+	if err != nil {
+		return nil, err
+	}
+	s.access.revoked = s.hub.checkAll
+	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 30 * time.Second,
+		MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	return s, nil
+}
+
+// Serve answers on l until ctx ends, then tells every client to come back elsewhere, closes all
+// connections and returns within about four seconds.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	life, end := context.WithCancel(context.WithoutCancel(ctx)) // everything but the listener outlives ctx a little
+	defer end()
+	s.http.BaseContext = func(net.Listener) context.Context { return life }
+	var group sync.WaitGroup
+	group.Go(func() { s.hub.run(life) })
+	group.Go(func() { s.access.run(life) })
+	group.Go(func() { s.report(life) })
+	failed := make(chan error, 1)
+	go func() { failed <- s.http.Serve(l) }()
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	s.stop(context.WithoutCancel(ctx))
+	end()
+	group.Wait()
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) stop(ctx context.Context) {
+	s.stopping.Store(true)
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	s.hub.stop(ctx)
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.log.Warn("requests were cut off", "error", err, "close", s.http.Close())
+	}
+	begun := make(chan struct{})
+	go func() {
+		s.begins.Wait() // streams that were about to start: their shard closes them
+		close(begun)
+	}()
+	select {
+	case <-begun:
+	case <-ctx.Done():
+	}
+}
+
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	for _, name := range events.Topics {
+		mux.HandleFunc("GET /api/v1/"+string(name)+"/stream", func(w http.ResponseWriter, r *http.Request) { s.stream(w, r, name) })
+		mux.HandleFunc("/api/v1/"+string(name)+"/stream", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", "GET")
+			writeError(w, http.StatusMethodNotAllowed, "MethodNotAllowed", "A stream is opened with GET.")
+		})
+	}
+	mux.HandleFunc("GET /health", s.health)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, http.StatusNotFound, "NotFound", "There is nothing here: the streams are /api/v1/events/stream, /api/v1/tasks/stream and /api/v1/scans/stream.")
+	})
+	return mux
+}
+
+// stream answers a request with an error or turns its connection into a stream.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, name events.Topic) {
+	began := time.Now()
+	s.begins.Add(1)
+	defer s.begins.Done()
+	line := []any{"stream", name, "remote", r.RemoteAddr}
+	g, t, fail := s.admit(r, name)
+	if g != nil {
+		line = append(line, "tenant", g.tenant, "user", g.user)
+	}
+	if fail != nil {
+		status := fail.write(w)
+		s.log.Info("stream refused", append(line, "status", status, "reason", fail.cause, "ms", time.Since(began).Milliseconds())...)
+		return
+	}
+	c, err := s.takeOver(w, t, g)
+	if err != nil {
+		s.hub.release(t)
+		s.releasePlaces(g)
+		s.log.Error("stream failed", append(line, "error", err)...)
+		return
+	}
+	s.opened.Add(1)
+	replayed, err := s.hub.begin(r.Context(), c, lastEventID(r))
+	line = append(line, "replayed", replayed, "ms", time.Since(began).Milliseconds())
+	if err != nil {
+		line = append(line, "error", err)
+	}
+	s.log.Info("stream", line...)
+}
+
+// admit takes all the places that a connection needs, or none and says why.
+func (s *Server) admit(r *http.Request, name events.Topic) (*grant, *topic, *failure) {
+	if s.stopping.Load() {
+		return nil, nil, unavailable("The relay is stopping; connect again.", 1, errors.New("stopping"))
+	}
+	if !s.limits.enter() {
+		return nil, nil, unavailable("This relay has no free connection; connect again later.", 10, errors.New("process limit"))
+	}
+	g, err := s.access.authorize(r.Context(), credentialOf(r))
+	if err != nil {
+		s.limits.leave()
+		return nil, nil, refusedBy(err)
+	}
+	leave := func(f *failure) (*grant, *topic, *failure) {
+		s.access.release(g)
+		s.limits.leave()
+		return g, nil, f
+	}
+	if !g.permissions.Load().has(requiredPermission) {
+		return leave(&failure{status: http.StatusForbidden, code: "Forbidden",
+			message: "The permission " + requiredPermission + " is needed.", cause: errors.New("permission")})
+	}
+	if !s.limits.own(owner{g.tenant, g.user}) {
+		return leave(&failure{status: http.StatusTooManyRequests, code: "rate_limit_exceeded", retry: 10, cause: errors.New("user limit"),
+			message: fmt.Sprintf("A user may have %d streams open: close one first.", s.cfg.MaxPerUser)})
+	}
+	t := s.hub.acquire(g.tenant, name)
+	ready := time.NewTimer(readyTimeout)
+	defer ready.Stop()
+	select {
+	case <-t.ready:
+		return g, t, nil
+	case <-ready.C:
+		err = errors.New("no subscription to Redis")
+	case <-r.Context().Done():
+		err = r.Context().Err()
+	}
+	s.hub.release(t)
+	s.limits.disown(owner{g.tenant, g.user})
+	return leave(unavailable("Events cannot be read at the moment; connect again later.", 5, err))
+}
+
+// takeOver gets the socket from the HTTP server.
+func (s *Server) takeOver(w http.ResponseWriter, t *topic, g *grant) (*connection, error) {
+	socket, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		writeError(w, http.StatusHTTPVersionNotSupported, "BadRequest", "A stream needs HTTP/1.1.")
+		return nil, fmt.Errorf("take over the connection: %w", err)
+	}
+	shard := s.hub.shards[s.hub.next.Add(1)%uint32(len(s.hub.shards))]
+	c, err := newConnection(socket, shard, t, g)
+	if err != nil {
+		return nil, errors.Join(err, socket.Close())
+	}
+	return c, nil
+}
+
+// released gives back what a connection had; shards call it.
+func (s *Server) released(c *connection) { s.releasePlaces(c.grant) }
+
+func (s *Server) releasePlaces(g *grant) {
+	s.access.release(g)
+	s.limits.disown(owner{g.tenant, g.user})
+	s.limits.leave()
+}
+
+// lastEventID is the header that clients send by themselves, or the query for those that cannot.
+func lastEventID(r *http.Request) string {
+	if id := r.Header.Get("Last-Event-ID"); id != "" {
+		return id
+	}
+	return r.URL.Query().Get("lastEventId")
+}

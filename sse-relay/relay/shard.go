@@ -1,0 +1,292 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// reason says why a connection ended.
+type reason uint8
+
+const (
+	closedByClient reason = iota
+	tooSlow
+	accessLost
+	tokenExpired
+	replayFailed
+	relayStops
+	reasonCount
+)
+
+func (r reason) String() string {
+	return [reasonCount]string{"client", "slow", "access", "expired", "replay", "stop"}[r]
+}
+
+type commandKind uint8
+
+const (
+	joinIt    commandKind = iota // connection: deliver the topic's events from now on, held back
+	openIt                       // connection, after: the start is written, the socket is the shard's
+	dropIt                       // connection, reason
+	deliverIt                    // topic, frame
+	checkAll                     // drop what lost its access
+	stopAll                      // tell every client to come back elsewhere, then close; answer on done
+)
+
+type command struct {
+	kind       commandKind
+	reason     reason
+	connection *connection
+	topic      *topic
+	frame      *frame
+	after      events.ID
+	done       chan<- struct{}
+}
+
+// shard owns a part of the connections. Only its goroutine touches them.
+type shard struct {
+	in      chan command
+	stopped chan struct{}
+	all     []*connection
+	topics  map[*topic][]*connection
+	writer  *writer
+	watcher *watcher
+	release func(*connection)
+	cfg     Config
+	now     int64 // Unix nanoseconds, as of the command or tick at hand
+	ending  bool
+	closed  [reasonCount]atomic.Int64
+}
+
+func newShard(cfg Config, w *watcher, release func(*connection)) *shard {
+	return &shard{in: make(chan command, 1024), stopped: make(chan struct{}), topics: map[*topic][]*connection{},
+		writer: newWriter(), watcher: w, release: release, cfg: cfg}
+}
+
+// send queues a command, waiting for room; it reports false once the shard has ended.
+func (s *shard) send(ctx context.Context, c command) bool {
+	select {
+	case s.in <- c:
+		return true
+	case <-s.stopped:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// run serves the shard's connections until ctx ends.
+func (s *shard) run(ctx context.Context) {
+	defer close(s.stopped)
+	tick := min(max(s.cfg.KeepAlive/16, 5*time.Millisecond), 500*time.Millisecond)
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			s.stop()
+			return
+		case c := <-s.in:
+			s.now = time.Now().UnixNano()
+			s.do(c)
+		case at := <-ticker.C:
+			s.now = at.UnixNano()
+			s.tick(int64(tick))
+		}
+	}
+}
+
+func (s *shard) do(c command) {
+	switch c.kind {
+	case joinIt:
+		s.join(c.connection)
+	case openIt:
+		s.open(c.connection, c.after)
+	case dropIt:
+		s.drop(c.connection, c.reason)
+	case deliverIt:
+		s.deliver(c.topic, c.frame)
+	case checkAll:
+		s.check()
+	case stopAll:
+		s.stop()
+		close(c.done)
+	}
+}
+
+func (s *shard) join(c *connection) {
+	if s.ending {
+		c.gone = true
+		s.close(c, relayStops)
+		return
+	}
+	here := s.topics[c.topic]
+	c.atAll, c.atHere = int32(len(s.all)), int32(len(here))
+	s.all, s.topics[c.topic] = append(s.all, c), append(here, c)
+}
+
+// open hands out what was held back and lets the connection run on its own.
+func (s *shard) open(c *connection, after events.ID) {
+	if c.gone {
+		return
+	}
+	held := c.held
+	c.held, c.after, c.ping = nil, after, s.now+int64(s.cfg.KeepAlive)
+	if err := s.watcher.add(c); err != nil {
+		s.drop(c, closedByClient)
+		return
+	}
+	for _, f := range held.frames {
+		if s.frame(c, f); c.gone {
+			return
+		}
+	}
+}
+
+// deliver writes a frame to the listeners of a topic that may see it.
+func (s *shard) deliver(t *topic, f *frame) {
+	here := s.topics[t]
+	for i := len(here) - 1; i >= 0; i-- { // backwards: the last one takes the place of one that is dropped
+		s.frame(here[i], f)
+	}
+}
+
+func (s *shard) frame(c *connection, f *frame) {
+	switch {
+	case c.held != nil:
+		if c.held.bytes += len(f.bytes); c.held.bytes > 4*s.cfg.ClientQueue {
+			s.drop(c, tooSlow)
+			return
+		}
+		c.held.frames = append(c.held.frames, f)
+	case f.resync:
+		c.after = f.id
+		s.write(c, f.bytes)
+	case f.id.Compare(c.after) <= 0:
+	case !c.grant.valid(s.now):
+		s.drop(c, c.grant.lostBy(s.now))
+	case c.grant.sees(f.permission, f.user):
+		s.write(c, f.bytes)
+	}
+}
+
+// write gives the socket what it takes now and queues the rest.
+func (s *shard) write(c *connection, bytes []byte) {
+	if len(c.queue) == 0 {
+		n, err := s.writer.write(c, bytes)
+		if err != nil {
+			s.drop(c, closedByClient)
+			return
+		}
+		if bytes = bytes[n:]; len(bytes) == 0 {
+			return
+		}
+		c.full = s.now
+	}
+	if len(c.queue)+len(bytes) > s.cfg.ClientQueue {
+		s.drop(c, tooSlow)
+		return
+	}
+	c.queue = append(c.queue, bytes...)
+}
+
+// tick writes what is queued, sends keep-alives and ends what expired or stalled.
+func (s *shard) tick(length int64) {
+	for i := len(s.all) - 1; i >= 0; i-- {
+		c := s.all[i]
+		if !c.grant.valid(s.now) {
+			s.drop(c, c.grant.lostBy(s.now))
+			continue
+		}
+		if c.held != nil {
+			continue
+		}
+		if len(c.queue) > 0 && !s.flush(c) {
+			continue
+		}
+		if s.now+length/2 >= c.ping {
+			c.ping = max(c.ping, s.now-length) + int64(s.cfg.KeepAlive)
+			s.write(c, []byte(keepAlive))
+		}
+	}
+}
+
+// flush reports whether the connection is still there.
+func (s *shard) flush(c *connection) bool {
+	n, err := s.writer.write(c, c.queue)
+	if err != nil {
+		s.drop(c, closedByClient)
+		return false
+	}
+	if n == len(c.queue) {
+		c.queue = nil
+		return true
+	}
+	c.queue = c.queue[n:]
+	if s.now-c.full > int64(s.cfg.WriteTimeout) {
+		s.drop(c, tooSlow)
+		return false
+	}
+	return true
+}
+
+func (s *shard) check() {
+	for i := len(s.all) - 1; i >= 0; i-- {
+		if c := s.all[i]; !c.grant.valid(s.now) {
+			s.drop(c, c.grant.lostBy(s.now))
+		}
+	}
+}
+
+// stop asks every client to come back at a random time and closes its connection.
+func (s *shard) stop() {
+	s.ending = true
+	for i := len(s.all) - 1; i >= 0; i-- {
+		c := s.all[i]
+		if c.held == nil && len(c.queue) == 0 {
+			// Failing is no harm: the connection ends either way.
+			_, _ = s.writer.write(c, fmt.Appendf(nil, "retry: %d\n\n", 500+rand.N(4500)))
+		}
+		s.drop(c, relayStops)
+	}
+}
+
+func (s *shard) drop(c *connection, why reason) {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	last := len(s.all) - 1
+	s.all[c.atAll] = s.all[last]
+	s.all[c.atAll].atAll = c.atAll
+	s.all[last] = nil
+	s.all = s.all[:last]
+	here := s.topics[c.topic]
+	last = len(here) - 1
+	here[c.atHere] = here[last]
+	here[c.atHere].atHere = c.atHere
+	here[last] = nil
+	if here = here[:last]; last == 0 {
+		delete(s.topics, c.topic)
+	} else {
+		s.topics[c.topic] = here
+	}
+	if cap(s.all) > 64 && len(s.all) < cap(s.all)/4 {
+		s.all = slices.Clip(slices.Clone(s.all))
+	}
+	s.close(c, why)
+}
+
+func (s *shard) close(c *connection, why reason) {
+	s.watcher.remove(c)
+	_ = c.socket.Close() // an error says that it is closed already
+	c.queue, c.held = nil, nil
+	s.closed[why].Add(1)
+	s.release(c)
+}

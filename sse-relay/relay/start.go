@@ -1,0 +1,117 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// begin writes the start of a stream, with what the client missed, and hands the connection to its
+// shard. resume is the id of the last event that the client has; empty for none. It reports how many
+// events were replayed. An error means that the connection was dropped.
+func (h *hub) begin(ctx context.Context, c *connection, resume string) (int, error) {
+	// Live first, replay second: what happens in between is held back and nothing is missed.
+	tail, joined := c.topic.join(ctx, c)
+	if !joined {
+		c.socket.Close()
+		c.shard.release(c)
+		return 0, errors.New("the relay stops")
+	}
+	s := &start{hub: h, c: c, after: tail}
+	if err := s.run(ctx, resume, tail); err != nil {
+		c.shard.send(ctx, command{kind: dropIt, connection: c, reason: replayFailed})
+		return s.replayed, err
+	}
+	c.shard.send(ctx, command{kind: openIt, connection: c, after: s.after})
+	return s.replayed, nil
+}
+
+// start is the state of one beginning stream.
+type start struct {
+	hub      *hub
+	c        *connection
+	after    events.ID // live events from here on
+	replayed int
+}
+
+func (s *start) run(ctx context.Context, resume string, tail events.ID) error {
+	opening := head + retryLine()
+	if resume == "" {
+		// The id alone makes no event, but a client that is cut off before the first one can resume.
+		return s.write([]byte(opening + "id: " + tail.String() + "\n\n"))
+	}
+	if err := s.write([]byte(opening + "\n")); err != nil {
+		return err
+	}
+	from, err := events.ParseID(resume)
+	if err != nil {
+		return s.write(resyncFrame(tail, reasonMalformed).bytes)
+	}
+	if from == tail {
+		return nil
+	}
+	return s.replay(ctx, from, tail)
+}
+
+// replay writes what lies behind from, up to tail.
+func (s *start) replay(ctx context.Context, from, tail events.ID) error {
+	to := tail
+	if from.Compare(tail) > 0 {
+		to = from // this relay is behind the one the client came from: nothing to replay
+	}
+	for {
+		page, found, err := s.hub.after(ctx, s.c.topic.key, from, &to)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return s.lost(ctx, from, tail)
+		}
+		var text []byte
+		now := time.Now().UnixNano()
+		for _, m := range page {
+			if from = m.ID; m.Kind != "" && s.c.grant.valid(now) && s.c.grant.sees(m.Permission, m.UserID) {
+				text = append(text, eventFrame(m).bytes...)
+				s.replayed++
+			}
+		}
+		if err := s.write(text); err != nil {
+			return err
+		}
+		if len(page) < s.hub.cfg.ReplayPage-1 {
+			s.after = to
+			return nil
+		}
+	}
+}
+
+// lost tells the client that the stream does not have its place any more, and why.
+func (s *start) lost(ctx context.Context, from, tail events.ID) error {
+	if err := s.hub.enter(ctx); err != nil {
+		return err
+	}
+	oldest, err := events.Range(ctx, s.hub.rdb, s.c.topic.key, events.ID{}, nil, 1)
+	s.hub.leave()
+	if err != nil {
+		return err
+	}
+	why := reasonUnknown
+	if len(oldest) > 0 && from.Compare(oldest[0].ID) < 0 {
+		why = reasonTrimmed
+	}
+	return s.write(resyncFrame(tail, why).bytes)
+}
+
+// write waits for the client, at most the write timeout; no other client waits with it.
+func (s *start) write(bytes []byte) error {
+	if err := s.c.socket.SetWriteDeadline(time.Now().Add(s.hub.cfg.WriteTimeout)); err != nil {
+		return err
+	}
+	if _, err := s.c.socket.Write(bytes); err != nil {
+		return fmt.Errorf("the client does not take the start of its stream: %w", err)
+	}
+	return s.c.socket.SetWriteDeadline(time.Time{})
+}

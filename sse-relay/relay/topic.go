@@ -1,0 +1,157 @@
+package relay
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// maxWaiting bounds the live events a topic keeps while it reads its stream; with more it reads again.
+const maxWaiting = 1000
+
+// topic is one stream of one tenant, with the channel of the same name.
+type topic struct {
+	key       string
+	tenant    uuid.UUID
+	hub       *hub
+	listeners atomic.Int64 // raised under hub.mu only, so that the topic is not forgotten meanwhile
+	unused    bool         // no listener at the last look; under hub.mu
+	ready     chan struct{}
+
+	mu      sync.Mutex
+	known   bool      // last is known
+	last    events.ID // newest event handed to the shards
+	syncing bool      // the stream is being read: live events wait
+	again   bool      // and must be read once more
+	waiting []events.Message
+}
+
+// join makes the connection a listener, held back, and returns the newest event it will not get.
+func (t *topic) join(ctx context.Context, c *connection) (events.ID, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last, c.shard.send(ctx, command{kind: joinIt, connection: c})
+}
+
+// live takes an event from the channel.
+func (t *topic) live(ctx context.Context, m events.Message) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case !t.syncing && t.known:
+		t.deliver(ctx, m)
+	case len(t.waiting) < maxWaiting:
+		t.waiting = append(t.waiting, m)
+	default:
+		t.waiting, t.again = nil, true
+	}
+}
+
+// deliver hands an event to every shard, once. The caller holds t.mu.
+func (t *topic) deliver(ctx context.Context, m events.Message) {
+	if m.ID.Compare(t.last) <= 0 {
+		return
+	}
+	t.last = m.ID
+	if m.Kind != "" {
+		f := eventFrame(m)
+		t.toShards(ctx, &f)
+	}
+}
+
+func (t *topic) toShards(ctx context.Context, f *frame) {
+	for _, s := range t.hub.shards {
+		s.send(ctx, command{kind: deliverIt, topic: t, frame: f})
+	}
+}
+
+// subscribed starts to read the stream: whatever was published before the subscription took effect
+// is only there.
+func (t *topic) subscribed(ctx context.Context) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.syncing {
+		t.again = true
+		return
+	}
+	t.syncing = true
+	t.hub.tasks.Go(func() { t.sync(ctx) })
+}
+
+// sync reads the stream until it has caught up with the channel, however often Redis fails.
+func (t *topic) sync(ctx context.Context) {
+	for wait := newBackoff(); ctx.Err() == nil; {
+		if err := t.catchUp(ctx); err != nil {
+			t.hub.log.Warn("cannot read a stream, trying again", "stream", t.key, "error", err)
+			wait.sleep(ctx)
+			continue
+		}
+		t.mu.Lock()
+		if t.again {
+			t.again = false
+			t.mu.Unlock()
+			continue
+		}
+		for _, m := range t.waiting {
+			t.deliver(ctx, m)
+		}
+		t.waiting, t.syncing = nil, false
+		t.mu.Unlock()
+		return
+	}
+}
+
+func (t *topic) catchUp(ctx context.Context) error {
+	t.mu.Lock()
+	known, last := t.known, t.last
+	t.mu.Unlock()
+	if !known {
+		return t.restart(ctx)
+	}
+	for {
+		page, found, err := t.hub.after(ctx, t.key, last, nil)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return t.restart(ctx)
+		}
+		t.mu.Lock()
+		for _, m := range page {
+			t.deliver(ctx, m)
+		}
+		last = t.last
+		t.mu.Unlock()
+		if len(page) < t.hub.cfg.ReplayPage-1 {
+			return nil
+		}
+	}
+}
+
+// restart begins at the end of the stream. Listeners that were there already have missed something.
+func (t *topic) restart(ctx context.Context) error {
+	if err := t.hub.enter(ctx); err != nil {
+		return err
+	}
+	tail, err := events.Tail(ctx, t.hub.rdb, t.key)
+	t.hub.leave()
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = tail
+	if !t.known {
+		t.known = true
+		close(t.ready)
+		return nil
+	}
+	t.hub.log.Warn("a stream lost its history: its listeners are told to fetch anew", "stream", t.key)
+	f := resyncFrame(tail, reasonLost)
+	t.toShards(ctx, &f)
+	return nil
+}

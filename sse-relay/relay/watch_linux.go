@@ -1,0 +1,76 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"syscall"
+)
+
+// watcher notices clients that close their connection: one epoll set for all of them.
+type watcher struct {
+	set    int
+	mu     sync.Mutex
+	serial uint32
+	byFD   []*connection
+}
+
+func newWatcher() (*watcher, error) {
+	set, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("create an epoll set: %w", err)
+	}
+	return &watcher{set: set}, nil
+}
+
+// add watches c until it is removed, which must happen before its socket is closed.
+func (w *watcher) add(c *connection) error {
+	var err error
+	failed := c.raw.Control(func(fd uintptr) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for int(fd) >= len(w.byFD) {
+			w.byFD = append(w.byFD, nil)
+		}
+		w.serial++
+		c.fd, c.serial = int32(fd), w.serial
+		event := syscall.EpollEvent{Events: syscall.EPOLLRDHUP | syscall.EPOLLONESHOT, Fd: c.fd, Pad: int32(c.serial)}
+		if err = syscall.EpollCtl(w.set, syscall.EPOLL_CTL_ADD, int(fd), &event); err == nil {
+			w.byFD[fd] = c
+		}
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// remove forgets c; closing its socket takes it out of the epoll set.
+func (w *watcher) remove(c *connection) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c.fd >= 0 && w.byFD[c.fd] == c {
+		w.byFD[c.fd] = nil
+	}
+}
+
+// run tells shards of connections that their clients have closed, until ctx ends.
+func (w *watcher) run(ctx context.Context) error {
+	defer syscall.Close(w.set)
+	seen := make([]syscall.EpollEvent, 256)
+	for ctx.Err() == nil {
+		n, err := syscall.EpollWait(w.set, seen, 250)
+		if err != nil && err != syscall.EINTR {
+			return fmt.Errorf("wait for closed connections: %w", err)
+		}
+		for _, event := range seen[:max(n, 0)] {
+			w.mu.Lock()
+			c := w.byFD[event.Fd]
+			w.mu.Unlock()
+			if c != nil && c.serial == uint32(event.Pad) {
+				c.shard.send(ctx, command{kind: dropIt, connection: c, reason: closedByClient})
+			}
+		}
+	}
+	return nil
+}
