@@ -1,7 +1,6 @@
 package main
 
 import (
-
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/api"
 	"github.com/longbox/longbox/shared/app/media"

@@ -13,12 +13,12 @@ import (
 type document struct {
 	OpenAPI string `json:"openapi"`
 	Paths   map[string]map[string]struct {
-		ID         string                     `json:"operationId"`
-		Summary    string                     `json:"summary"`
-		Tags       []string                   `json:"tags"`
-		Permission string                     `json:"x-permission"`
-		Security   []map[string][]string      `json:"security"`
-		Responses  map[string]json.RawMessage `json:"responses"`
+		ID         string                      `json:"operationId"`
+		Summary    string                      `json:"summary"`
+		Tags       []string                    `json:"tags"`
+		Permission string                      `json:"x-permission"`
+		Security   []map[string][]string       `json:"security"`
+		Responses  map[string]json.RawMessage  `json:"responses"`
 		Parameters []struct{ Name, In string } `json:"parameters"`
 	} `json:"paths"`
 	Components struct {

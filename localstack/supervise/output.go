@@ -14,21 +14,27 @@ const lineLimit = 64 << 10
 // tailLines is how many of a child's last lines an error shows.
 const tailLines = 5
 
-// tail remembers the last lines of one run of a child.
+// tail remembers the last lines of one run of a child; after a panic, those up to its cause.
 type tail struct {
-	mu    sync.Mutex
-	lines []string
+	mu       sync.Mutex
+	panicked bool
+	trace    bool
+	lines    []string
 }
 
-func (t *tail) add(line string) {
+// add remembers a line. It returns false for the stack trace after a panic, which is for the log file only.
+func (t *tail) add(line string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if line = strings.TrimSpace(line); line == "" {
-		return
+	t.panicked = t.panicked || strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
+	t.trace = t.trace || t.panicked && strings.HasPrefix(line, "goroutine ")
+	if line = strings.TrimSpace(line); line == "" || t.trace {
+		return !t.trace
 	}
 	if t.lines = append(t.lines, line); len(t.lines) > tailLines {
 		t.lines = t.lines[1:]
 	}
+	return true
 }
 
 // String joins the lines into one, so that an error stays one line.

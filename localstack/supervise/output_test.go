@@ -91,3 +91,17 @@ func TestLogIsPutAsideAtItsLimit(t *testing.T) {
 		}
 	}
 }
+
+func TestTailOfAPanicNamesItsCause(t *testing.T) {
+	t.Parallel()
+	var got tail
+	shown := 0
+	for _, line := range []string{"starting\n", "panic: duplicate name\n", "\n", "goroutine 1 [running]:\n", "main.main()\n", "\t/main.go:11 +0x26\n"} {
+		if got.add(line) {
+			shown++
+		}
+	}
+	if want := "starting | panic: duplicate name"; got.String() != want || shown != 3 {
+		t.Errorf("got %q with %d lines shown, want %q with 3", got.String(), shown, want)
+	}
+}

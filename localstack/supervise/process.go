@@ -141,10 +141,10 @@ func (p *Process) start() (*run, error) {
 }
 
 func (p *Process) line(r *run, line []byte) {
-	r.tail.add(string(line))
+	show := r.tail.add(string(line))
 	// A full disk must not stop the child, and the console still shows what matters.
 	_, _ = p.log.Write(line)
-	if !p.spec.Quiet {
+	if show && !p.spec.Quiet {
 		p.s.console.child(p.spec.Name, line)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"strconv"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -94,5 +95,18 @@ func waitFor(limit time.Duration, try func() error) error {
 			return errors.Join(errors.New("not ready in "+limit.String()), err)
 		}
 		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// Eventually waits until the condition holds and fails the test when it does not within the limit.
+func Eventually(t testing.TB, limit time.Duration, condition func() bool) {
+	t.Helper()
+	if err := waitFor(limit, func() error {
+		if condition() {
+			return nil
+		}
+		return errors.New("the condition does not hold")
+	}); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -230,7 +230,15 @@ func (b *bench) memory() error {
 	if err != nil {
 		return err
 	}
+	busy, err := b.cpu()
+	if err != nil {
+		return err
+	}
 	time.Sleep(b.settle)
+	after, err := b.cpu()
+	if err != nil {
+		return err
+	}
 	idle, err := b.rss()
 	if err != nil {
 		return err
@@ -239,6 +247,7 @@ func (b *bench) memory() error {
 	fmt.Printf("connections          %d of %d credentials in %.2f s\n", b.clients, b.users, took.Seconds())
 	fmt.Printf("relay RSS            %.1f MB without, %.1f MB after connecting, %.1f MB after %s idle\n",
 		float64(before)/1024, float64(fresh)/1024, float64(idle)/1024, b.settle)
+	fmt.Printf("relay CPU            %.1f %% of one core while idle\n", 100*(after-busy).Seconds()/b.settle.Seconds())
 	fmt.Printf("per connection       %.2f KB after connecting, %.2f KB idle\n", each(fresh), each(idle))
 	return nil
 }
@@ -254,6 +263,24 @@ func (b *bench) rss() (int, error) {
 		return 0, errors.New("no VmRSS: has the relay ended?")
 	}
 	return strconv.Atoi(strings.Fields(string(rest))[0])
+}
+
+// cpu is the processor time that the relay has used.
+func (b *bench) cpu() (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", b.pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	var ticks int // of 10 ms: user and system time
+	for _, field := range fields[11:13] {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			return 0, fmt.Errorf("read the relay's processor time: %w", err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond, nil
 }
 
 func (b *bench) read(c *rig.Client) {
@@ -279,6 +306,10 @@ func (b *bench) read(c *rig.Client) {
 func (b *bench) fanOut(ctx context.Context, title string) error {
 	var all []time.Duration
 	var last []time.Duration
+	before, err := b.cpu()
+	if err != nil {
+		return err
+	}
 	for round := range b.rounds + 2 {
 		sent := time.Now()
 		event := events.Event{Topic: events.Entities, Kind: "bench", Permission: "BooksRead", Data: round}
@@ -304,13 +335,18 @@ func (b *bench) fanOut(ctx context.Context, title string) error {
 			all, last = append(all, these...), append(last, slowest)
 		}
 	}
+	after, err := b.cpu()
+	if err != nil {
+		return err
+	}
 	slices.Sort(all)
 	slices.Sort(last)
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	at := func(q float64) float64 { return ms(all[int(q*float64(len(all)-1))]) }
 	middle := last[len(last)/2]
-	fmt.Printf("%s: p50 %.1f ms, p95 %.1f ms, p99 %.1f ms, last client (median of %d rounds) %.1f ms, %.0f messages/s\n",
-		title, at(0.5), at(0.95), at(0.99), b.rounds, ms(middle), float64(b.clients)/middle.Seconds())
+	fmt.Printf("%s: p50 %.1f ms, p95 %.1f ms, p99 %.1f ms, last client (median of %d rounds) %.1f ms, %.0f messages/s, relay CPU %.1f µs a message\n",
+		title, at(0.5), at(0.95), at(0.99), b.rounds, ms(middle), float64(b.clients)/middle.Seconds(),
+		float64((after-before).Microseconds())/float64(b.clients*(b.rounds+2)))
 	return nil
 }
 

@@ -32,7 +32,6 @@ type access struct {
 	sets    permissionSets
 	flights singleflight.Group
 	wake    chan struct{}
-	revoked func(context.Context) // some grant lost its access
 
 	mu     sync.Mutex
 	grants map[[sha256.Size]byte]*grant

@@ -234,6 +234,31 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
+// TestRevokedWhileAsking changes the access after the API has decided and before it has answered.
+func TestRevokedWhileAsking(t *testing.T) {
+	s := newStage(t, nil)
+	tenant := uuid.New()
+	warm, _ := s.account(tenant)
+	s.open("/api/v1/events/stream", warm)
+	token, account := s.account(tenant)
+	asked := 0
+	s.api.Answer(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == strings.TrimPrefix(warm, "Authorization: ") {
+			http.Error(w, "not now", http.StatusBadGateway)
+			return
+		}
+		if asked++; asked > 1 {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"error":"Unauthorized","message":"gone","details":null}`)
+			return
+		}
+		s.redis.Client.Set(r.Context(), events.GenerationKey(tenant), "other", 0)
+		json.NewEncoder(w).Encode(map[string]any{"tenantId": account.Tenant, "userId": account.User, "permissions": account.Permissions, "expiresAt": nil})
+	})
+	s.refused(401, "/api/v1/events/stream", token)
+}
+
 func TestPermissionOfEventsLost(t *testing.T) {
 	s := newStage(t, nil)
 	tenant := uuid.New()

@@ -82,7 +82,7 @@ func (h *hub) run(ctx context.Context) {
 	}
 }
 
-// stop closes every connection, also those that are about to start, and returns when it is done.
+// stop sends every client away; streams that are about to start end as soon as they have.
 func (h *hub) stop(ctx context.Context) {
 	for _, s := range h.shards {
 		done := make(chan struct{})
@@ -92,13 +92,6 @@ func (h *hub) stop(ctx context.Context) {
 			case <-ctx.Done():
 			}
 		}
-	}
-}
-
-// checkAll drops every connection whose access ended.
-func (h *hub) checkAll(ctx context.Context) {
-	for _, s := range h.shards {
-		s.send(ctx, command{kind: checkAll})
 	}
 }
 

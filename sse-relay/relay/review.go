@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	asksAtOnce = 16 // questions to the API at the same time per tenant
+	asksAtOnce = 32 // questions to the API at the same time per tenant
 	idleGrants = time.Minute
 )
 
@@ -135,9 +135,6 @@ func (a *access) confirm(ctx context.Context, g *grant, generation string) {
 		a.mu.Lock()
 		a.revoke(g)
 		a.mu.Unlock()
-	}
-	if g.revoked.Load() {
-		a.revoked(ctx)
 	}
 }
 

@@ -46,7 +46,6 @@ func New(cfg Config, rdb redis.UniversalClient, log *slog.Logger) (*Server, erro
 	if err != nil {
 		return nil, err
 	}
-	s.access.revoked = s.hub.checkAll
 	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 30 * time.Second,
 		MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	return s, nil
@@ -62,6 +61,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	group.Go(func() { s.hub.run(life) })
 	group.Go(func() { s.access.run(life) })
 	group.Go(func() { s.report(life) })
+	group.Go(func() { s.trim(life) })
 	failed := make(chan error, 1)
 	go func() { failed <- s.http.Serve(l) }()
 	var err error
@@ -88,7 +88,7 @@ func (s *Server) stop(ctx context.Context) {
 	}
 	begun := make(chan struct{})
 	go func() {
-		s.begins.Wait() // streams that were about to start: their shard closes them
+		s.begins.Wait() // streams that are about to start: they end when they have
 		close(begun)
 	}()
 	select {

@@ -28,6 +28,9 @@ func (r reason) String() string {
 	return [reasonCount]string{"client", "slow", "access", "expired", "replay", "stop"}[r]
 }
 
+// maxTick bounds how long a connection outlives its access.
+const maxTick = 250 * time.Millisecond
+
 type commandKind uint8
 
 const (
@@ -35,8 +38,7 @@ const (
 	openIt                       // connection, after: the start is written, the socket is the shard's
 	dropIt                       // connection, reason
 	deliverIt                    // topic, frame
-	checkAll                     // drop what lost its access
-	stopAll                      // tell every client to come back elsewhere, then close; answer on done
+	stopAll                      // tell every client to come back elsewhere and close, then done
 )
 
 type command struct {
@@ -55,7 +57,6 @@ type shard struct {
 	stopped chan struct{}
 	all     []*connection
 	topics  map[*topic][]*connection
-	writer  *writer
 	watcher *watcher
 	release func(*connection)
 	cfg     Config
@@ -66,7 +67,7 @@ type shard struct {
 
 func newShard(cfg Config, w *watcher, release func(*connection)) *shard {
 	return &shard{in: make(chan command, 1024), stopped: make(chan struct{}), topics: map[*topic][]*connection{},
-		writer: newWriter(), watcher: w, release: release, cfg: cfg}
+		watcher: w, release: release, cfg: cfg}
 }
 
 // send queues a command, waiting for room; it reports false once the shard has ended.
@@ -84,13 +85,15 @@ func (s *shard) send(ctx context.Context, c command) bool {
 // run serves the shard's connections until ctx ends.
 func (s *shard) run(ctx context.Context) {
 	defer close(s.stopped)
-	tick := min(max(s.cfg.KeepAlive/16, 5*time.Millisecond), 500*time.Millisecond)
+	tick := min(max(s.cfg.KeepAlive/16, 5*time.Millisecond), maxTick)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			s.stop()
+			for len(s.all) > 0 {
+				s.drop(s.all[len(s.all)-1], relayStops)
+			}
 			return
 		case c := <-s.in:
 			s.now = time.Now().UnixNano()
@@ -112,8 +115,6 @@ func (s *shard) do(c command) {
 		s.drop(c.connection, c.reason)
 	case deliverIt:
 		s.deliver(c.topic, c.frame)
-	case checkAll:
-		s.check()
 	case stopAll:
 		s.stop()
 		close(c.done)
@@ -121,11 +122,6 @@ func (s *shard) do(c command) {
 }
 
 func (s *shard) join(c *connection) {
-	if s.ending {
-		c.gone = true
-		s.close(c, relayStops)
-		return
-	}
 	here := s.topics[c.topic]
 	c.atAll, c.atHere = int32(len(s.all)), int32(len(here))
 	s.all, s.topics[c.topic] = append(s.all, c), append(here, c)
@@ -136,16 +132,23 @@ func (s *shard) open(c *connection, after events.ID) {
 	if c.gone {
 		return
 	}
-	held := c.held
-	c.held, c.after, c.ping = nil, after, s.now+int64(s.cfg.KeepAlive)
-	if err := s.watcher.add(c); err != nil {
+	err := c.detach()
+	if err == nil {
+		err = s.watcher.add(c)
+	}
+	if err != nil { // the client has closed it, or the system has no descriptor left
 		s.drop(c, closedByClient)
 		return
 	}
+	held := c.held
+	c.held, c.after, c.ping = nil, after, s.now+int64(s.cfg.KeepAlive)
 	for _, f := range held.frames {
 		if s.frame(c, f); c.gone {
 			return
 		}
+	}
+	if s.ending {
+		s.bid(c)
 	}
 }
 
@@ -179,7 +182,7 @@ func (s *shard) frame(c *connection, f *frame) {
 // write gives the socket what it takes now and queues the rest.
 func (s *shard) write(c *connection, bytes []byte) {
 	if len(c.queue) == 0 {
-		n, err := s.writer.write(c, bytes)
+		n, err := c.write(bytes)
 		if err != nil {
 			s.drop(c, closedByClient)
 			return
@@ -219,7 +222,7 @@ func (s *shard) tick(length int64) {
 
 // flush reports whether the connection is still there.
 func (s *shard) flush(c *connection) bool {
-	n, err := s.writer.write(c, c.queue)
+	n, err := c.write(c.queue)
 	if err != nil {
 		s.drop(c, closedByClient)
 		return false
@@ -236,25 +239,23 @@ func (s *shard) flush(c *connection) bool {
 	return true
 }
 
-func (s *shard) check() {
+// stop sends every client away; one whose stream is about to start follows when it has.
+func (s *shard) stop() {
+	s.ending = true
 	for i := len(s.all) - 1; i >= 0; i-- {
-		if c := s.all[i]; !c.grant.valid(s.now) {
-			s.drop(c, c.grant.lostBy(s.now))
+		if c := s.all[i]; c.held == nil {
+			s.bid(c)
 		}
 	}
 }
 
-// stop asks every client to come back at a random time and closes its connection.
-func (s *shard) stop() {
-	s.ending = true
-	for i := len(s.all) - 1; i >= 0; i-- {
-		c := s.all[i]
-		if c.held == nil && len(c.queue) == 0 {
-			// Failing is no harm: the connection ends either way.
-			_, _ = s.writer.write(c, fmt.Appendf(nil, "retry: %d\n\n", 500+rand.N(4500)))
-		}
-		s.drop(c, relayStops)
+// bid asks a client to come back at a random time, where the next relay is, and closes.
+func (s *shard) bid(c *connection) {
+	if len(c.queue) == 0 {
+		// Failing is no harm: the connection ends either way.
+		_, _ = c.write(fmt.Appendf(nil, "retry: %d\n\n", 500+rand.N(4500)))
 	}
+	s.drop(c, relayStops)
 }
 
 func (s *shard) drop(c *connection, why reason) {
@@ -285,7 +286,7 @@ func (s *shard) drop(c *connection, why reason) {
 
 func (s *shard) close(c *connection, why reason) {
 	s.watcher.remove(c)
-	_ = c.socket.Close() // an error says that it is closed already
+	c.close()
 	c.queue, c.held = nil, nil
 	s.closed[why].Add(1)
 	s.release(c)

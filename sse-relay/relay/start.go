@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/longbox/longbox/shared/platform/events"
@@ -14,13 +15,14 @@ import (
 // events were replayed. An error means that the connection was dropped.
 func (h *hub) begin(ctx context.Context, c *connection, resume string) (int, error) {
 	// Live first, replay second: what happens in between is held back and nothing is missed.
+	socket := c.socket
 	tail, joined := c.topic.join(ctx, c)
 	if !joined {
-		c.socket.Close()
+		socket.Close()
 		c.shard.release(c)
 		return 0, errors.New("the relay stops")
 	}
-	s := &start{hub: h, c: c, after: tail}
+	s := &start{hub: h, c: c, socket: socket, after: tail}
 	if err := s.run(ctx, resume, tail); err != nil {
 		c.shard.send(ctx, command{kind: dropIt, connection: c, reason: replayFailed})
 		return s.replayed, err
@@ -33,7 +35,8 @@ func (h *hub) begin(ctx context.Context, c *connection, resume string) (int, err
 type start struct {
 	hub      *hub
 	c        *connection
-	after    events.ID // live events from here on
+	socket   *net.TCPConn // the connection's own field is its shard's
+	after    events.ID    // live events from here on
 	replayed int
 }
 
@@ -107,11 +110,11 @@ func (s *start) lost(ctx context.Context, from, tail events.ID) error {
 
 // write waits for the client, at most the write timeout; no other client waits with it.
 func (s *start) write(bytes []byte) error {
-	if err := s.c.socket.SetWriteDeadline(time.Now().Add(s.hub.cfg.WriteTimeout)); err != nil {
+	if err := s.socket.SetWriteDeadline(time.Now().Add(s.hub.cfg.WriteTimeout)); err != nil {
 		return err
 	}
-	if _, err := s.c.socket.Write(bytes); err != nil {
+	if _, err := s.socket.Write(bytes); err != nil {
 		return fmt.Errorf("the client does not take the start of its stream: %w", err)
 	}
-	return s.c.socket.SetWriteDeadline(time.Time{})
+	return s.socket.SetWriteDeadline(time.Time{})
 }

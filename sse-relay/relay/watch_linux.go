@@ -23,33 +23,28 @@ func newWatcher() (*watcher, error) {
 	return &watcher{set: set}, nil
 }
 
-// add watches c until it is removed, which must happen before its socket is closed.
+// add watches c until it is removed, which must happen before its descriptor is closed.
 func (w *watcher) add(c *connection) error {
-	var err error
-	failed := c.raw.Control(func(fd uintptr) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for int(fd) >= len(w.byFD) {
-			w.byFD = append(w.byFD, nil)
-		}
-		w.serial++
-		c.fd, c.serial = int32(fd), w.serial
-		event := syscall.EpollEvent{Events: syscall.EPOLLRDHUP | syscall.EPOLLONESHOT, Fd: c.fd, Pad: int32(c.serial)}
-		if err = syscall.EpollCtl(w.set, syscall.EPOLL_CTL_ADD, int(fd), &event); err == nil {
-			w.byFD[fd] = c
-		}
-	})
-	if failed != nil {
-		return failed
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for int(c.fd) >= len(w.byFD) {
+		w.byFD = append(w.byFD, nil)
 	}
-	return err
+	w.serial++
+	c.serial = w.serial
+	event := syscall.EpollEvent{Events: syscall.EPOLLRDHUP | syscall.EPOLLONESHOT, Fd: c.fd, Pad: int32(c.serial)}
+	if err := syscall.EpollCtl(w.set, syscall.EPOLL_CTL_ADD, int(c.fd), &event); err != nil {
+		return fmt.Errorf("watch a connection: %w", err)
+	}
+	w.byFD[c.fd] = c
+	return nil
 }
 
-// remove forgets c; closing its socket takes it out of the epoll set.
+// remove forgets c; closing its descriptor takes it out of the epoll set.
 func (w *watcher) remove(c *connection) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c.fd >= 0 && w.byFD[c.fd] == c {
+	if c.fd >= 0 && int(c.fd) < len(w.byFD) && w.byFD[c.fd] == c {
 		w.byFD[c.fd] = nil
 	}
 }

@@ -51,8 +51,7 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 		return nil, nil, err
 	}
 	Routes(a, base, tokens, sender, c.PublicURL)
-	apidocs.Routes(a, c.Docs)
-	return a, base, nil
+	return a, base, apidocs.Routes(a, c.Docs)
 }
 
 // Routes adds every JSON operation.

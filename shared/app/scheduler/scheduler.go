@@ -12,7 +12,6 @@ import (
 
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/domain/account"
-	"github.com/longbox/longbox/shared/domain/rendition"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -35,6 +34,10 @@ type Scheduler struct {
 
 // cleanEvery is how often old tasks, tokens and renditions are cleared away.
 const cleanEvery = time.Hour
+
+// pageLife is how long a stored page rendition is kept; covers stay. In the cloud the bucket's lifecycle rule
+// does the same.
+const pageLife = 30 * 24 * time.Hour
 
 // New prepares the rounds.
 func New(c Config) (*Scheduler, *app.Base, error) {
@@ -107,7 +110,7 @@ func (s *Scheduler) expire(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("list tenants: %w", err)
 	}
 	for _, id := range tenants {
-		if _, err := rendition.Expire(ctx, s.base.Media, s.base.Bucket, id, now); err != nil {
+		if _, err := s.base.Media.DeleteOlder(ctx, s.base.Bucket, id.String()+"/page/", now.Add(-pageLife)); err != nil {
 			return err
 		}
 	}

@@ -1,13 +1,16 @@
 package account_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -212,5 +215,52 @@ func TestStreamAccess(t *testing.T) {
 	s.exec(t, "update api_key set permissions = array['LibrariesRead'] where account_id = $1", u.ID)
 	if m = with(u, "X-API-Key", key).Do("GET", "/api/v1/auth/stream", nil).Want(200).Map(); m["expiresAt"] != nil {
 		t.Errorf("a key that does not end: %v", m)
+	}
+}
+
+// Between checking a password and storing the session, and wherever a row was left behind, the account decides.
+func TestSessionOfAChangedAccount(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	u := s.User(t, "one", "reader")
+	l := signIn(t, s.Anonymous(t, "one"), u.Name, testkit.Password)
+	if _, err := account.Open(s.In(s.One), s.DB.App, s.Tokens, u.ID, 0); !fault.Is(err, fault.Unauthorized) {
+		t.Errorf("signed in with an old generation: %v", err)
+	}
+	if _, err := account.Open(s.In(s.Two), s.DB.App, s.Tokens, u.ID, 1); !fault.Is(err, fault.Unauthorized) {
+		t.Errorf("signed in to another tenant: %v", err)
+	}
+	s.exec(t, "update account set is_active = false where id = $1", u.ID)
+	if _, err := account.Open(s.In(s.One), s.DB.App, s.Tokens, u.ID, 1); !fault.Is(err, fault.Unauthorized) {
+		t.Errorf("a disabled user signed in: %v", err)
+	}
+	s.Anonymous(t, "one").Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": l.RefreshToken}).Want(401)
+	if n := s.count(t, "select count(*) from refresh_token where account_id = $1", u.ID); n != 1 {
+		t.Errorf("%d tokens", n)
+	}
+}
+
+func TestForgetTokens(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	one, two := s.User(t, "one", "reader"), s.User(t, "two", "reader")
+	for _, u := range []*testkit.Client{one, two} {
+		c := s.Anonymous(t, strings.TrimSuffix(u.Host, ".test"))
+		signIn(t, c, u.Name, testkit.Password)
+		signIn(t, c, u.Name, testkit.Password)
+		s.exec(t, `update refresh_token set expires_at = now() - interval '1 second'
+			where id = (select id from refresh_token where account_id = $1 limit 1)`, u.ID)
+		s.exec(t, `insert into verification_token (tenant_id, account_id, hash, expires_at) values ($1, $2, '\x00', now() - interval '1 second')`, u.Tenant, u.ID)
+	}
+	if n, err := account.ForgetTokens(context.Background(), s.DB.App); err != nil || n != 0 {
+		t.Errorf("the restricted role reaches across tenants: %d, %v", n, err)
+	}
+	for _, want := range []int64{4, 0} {
+		if n, err := account.ForgetTokens(context.Background(), s.DB.System); err != nil || n != want {
+			t.Errorf("forgot %d tokens, want %d; %v", n, want, err)
+		}
+	}
+	if n := s.count(t, "select count(*) from refresh_token"); n != 2 {
+		t.Errorf("%d tokens are left", n)
 	}
 }

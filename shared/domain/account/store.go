@@ -78,7 +78,7 @@ func CreateFirst(ctx context.Context, d *db.DB, n New) (id uuid.UUID, created bo
 	u := toStore{id: id, New: n, hash: auth.HashPassword(n.Password), role: auth.Admin, active: true, verified: true}
 	var b pgx.Batch
 	var n64 int64
-	b.Queue("select 1")
+	b.Queue("select pg_advisory_xact_lock(hashtextextended('longbox first user ' || app.tenant(), 0))")
 	db.Affected(&b, &n64, insertAccount+" where not exists (select from account where tenant_id = app.tenant())", u.args()...)
 	err = d.Run(ctx, &b)
 	return id, n64 == 1, err

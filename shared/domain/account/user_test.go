@@ -196,6 +196,7 @@ func TestNobodyRisesAboveThemselves(t *testing.T) {
 	at := "/api/v1/users/" + admin.ID.String()
 	manager.Do("PATCH", at, `{"password":"taking over"}`).Want(403)
 	manager.Do("PATCH", at, `{"email":"mine@example.org"}`).Want(403)
+	manager.Do("PATCH", at, `{"role":"reader","permissions":[]}`).Want(403)
 	manager.Do("DELETE", at, nil).Want(403)
 	manager.Do("POST", "/api/v1/users", newUser("bob")).Want(201)
 	manager.Do("PATCH", "/api/v1/users/"+reader.ID.String(), `{"permissions":["UsersRead"]}`).Want(200)

@@ -202,7 +202,7 @@ func message(key string, a *archive.Error) string {
 		return a.Msg
 	}
 	switch ext := strings.ToLower(strings.TrimPrefix(path.Ext(key), ".")); ext {
-	case "cbr", "cb7", "cbt", "pdf":
+	case "cbr", "cb7", "cbt", "pdf", "rar", "7z":
 		return strings.ToUpper(ext) + " files cannot be read yet; convert the book to CBZ or EPUB"
 	}
 	return a.Msg

@@ -51,7 +51,7 @@ type (
 // Routes adds the operations on libraries. listable says whether a folder can be listed; startScan queues a scan
 // into the batch that creates the library.
 func Routes(a *httpapi.API, d *db.DB, publish publisher, listable checker, startScan starter) {
-	tell := func(ctx context.Context, e events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e) }
+	tell := func(ctx context.Context, e ...events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e...) }
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries", ID: "listLibraries",
 		Summary: "Libraries, by name", Tag: "Libraries", Permission: auth.LibrariesRead},
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Library], error) {
@@ -89,14 +89,18 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, listable checker, start
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/libraries/{id}", ID: "deleteLibrary",
 		Summary: "Delete a library with its series, books and progress; its files stay", Tag: "Libraries", Permission: auth.LibrariesDelete},
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
-			found, err := remove(ctx, d, in.ID)
+			tasks, found, err := remove(ctx, d, in.ID)
 			if err != nil {
 				return nil, err
 			}
 			if !found {
 				return nil, fault.Missing("Library")
 			}
-			tell(ctx, events.LibraryDeleted(in.ID))
+			var ended []events.Event
+			for _, t := range tasks {
+				ended = append(ended, t.events(in.ID)...)
+			}
+			tell(ctx, append(ended, events.LibraryDeleted(in.ID))...)
 			return nil, nil
 		})
 }

@@ -324,7 +324,7 @@ func TestDeleteTakesEverythingAlong(t *testing.T) {
 	if books != 5 || series != 1 || counters != 1 || pending != 1 || cancelled != 1 {
 		t.Errorf("left: %d books, %d series, %d counters, %d pending and %d cancelled tasks", books, series, counters, pending, cancelled)
 	}
-	if !slices.Contains(f.events, "library_deleted") {
-		t.Errorf("events: %v", f.events)
+	if want := []string{"library_created", "library_created", "task_progress", "scan_progress", "library_deleted"}; !slices.Equal(f.events, want) {
+		t.Errorf("events: %v, want %v", f.events, want)
 	}
 }

@@ -11,8 +11,8 @@ import (
 const (
 	maxPatterns    = 100
 	maxGlob        = 500 // bytes
-	maxGroups      = 3   // {…} in one pattern
-	maxAlternative = 30  // commas in them
+	maxGroups      = 2   // {…} in one pattern
+	maxAlternative = 20  // commas in them
 )
 
 // Excluded reads newline-separated globs and returns the test whether a key, relative to the library's root, is

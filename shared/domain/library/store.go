@@ -8,7 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/filesystem"
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -163,14 +165,45 @@ func (s Scanning) equal(o Scanning) bool {
 	return s.Enabled == o.Enabled && same(s.CronSchedule, o.CronSchedule) && same(s.CronTimezone, o.CronTimezone)
 }
 
-// remove cancels the library's unfinished tasks and deletes it with everything in it; false when there is none.
-func remove(ctx context.Context, d *db.DB, id uuid.UUID) (bool, error) {
+// cancelled is an unfinished task that a deleted library took along, with the counters of its scan.
+type cancelled struct {
+	ID          uuid.UUID  `db:"id"`
+	Type        string     `db:"type"`
+	SeriesID    *uuid.UUID `db:"series_id"`
+	BookID      *uuid.UUID `db:"book_id"`
+	StartedAt   *time.Time `db:"started_at"`
+	CompletedAt *time.Time `db:"completed_at"`
+	FilesTotal  int64      `db:"files_total"`
+	FilesDone   int64      `db:"files_processed"`
+}
+
+// remove cancels the library's unfinished tasks and deletes it with everything in it; found is false when there is
+// none. Tasks are locked before anything else and children before parents, as their workers do it: no worker
+// writes into the library meanwhile.
+func remove(ctx context.Context, d *db.DB, id uuid.UUID) (tasks []cancelled, found bool, err error) {
+	const cancel = `update task t set status = 'cancelled', completed_at = now(), lease_until = null
+		where t.tenant_id = app.tenant() and t.library_id = $1 and t.status in ('pending', 'running') and t.parent_id is `
 	var b pgx.Batch
 	var n int64
-	b.Queue(`update task set status = 'cancelled', completed_at = now(), lease_until = null, locked_by = null
-		where tenant_id = app.tenant() and library_id = $1 and status in ('pending', 'running')`, id)
+	b.Queue(cancel+"not null", id)
+	db.All(&b, &tasks, "with t as ("+cancel+`null returning t.*)
+		select t.id, t.type, t.series_id, t.book_id, t.started_at, t.completed_at, coalesce(c.files_total, 0) as files_total,
+		  coalesce(c.files_processed, 0) as files_processed
+		from t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`, id)
 	db.Affected(&b, &n, "delete from library where tenant_id = app.tenant() and id = $1", id)
-	return n > 0, d.Run(ctx, &b)
+	err = d.Run(ctx, &b)
+	return tasks, n > 0, err
+}
+
+// events tell the listeners that the task of a deleted library has ended.
+func (c cancelled) events(library uuid.UUID) []events.Event {
+	out := []events.Event{events.TaskProgressed(events.TaskProgress{TaskID: c.ID, TaskType: c.Type, Status: task.Cancelled,
+		StartedAt: c.StartedAt, CompletedAt: c.CompletedAt, LibraryID: &library, SeriesID: c.SeriesID, BookID: c.BookID})}
+	if c.Type == task.ScanLibrary {
+		out = append(out, events.ScanProgressed(events.ScanProgress{LibraryID: library, Status: task.Cancelled, FilesTotal: c.FilesTotal,
+			FilesProcessed: c.FilesDone, StartedAt: c.StartedAt, CompletedAt: c.CompletedAt}))
+	}
+	return out
 }
 
 func named(err error, name string) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -215,7 +216,9 @@ func TestRefusals(t *testing.T) {
 	if _, err := s.DB.Owner.Pool().Exec(context.Background(), "update book set deleted_at = now() where id = $1", books[1]); err != nil {
 		t.Fatal(err)
 	}
-	other := s.User(t, "two", "admin")
+	other, lacking := s.User(t, "two", "admin"), s.Key(t, s.User(t, "one", "admin"), auth.ProgressRead, auth.ProgressWrite)
+	lacking.Do("GET", "/api/v1/progress", nil).Want(403)
+	s.Anonymous(t, "one").Do("GET", "/api/v1/progress", nil).Want(401)
 	for _, r := range []struct{ method, path, body string }{
 		{"GET", "progress", ""}, {"PUT", "progress", `{"currentPage":1}`}, {"DELETE", "progress", ""},
 		{"POST", "read", ""}, {"POST", "unread", ""},
@@ -225,6 +228,7 @@ func TestRefusals(t *testing.T) {
 			body = r.body
 		}
 		other.Do(r.method, "/api/v1/books/"+books[0].String()+"/"+r.path, body).Want(404)
+		lacking.Do(r.method, "/api/v1/books/"+books[0].String()+"/"+r.path, body).Want(403)
 		me.Do(r.method, "/api/v1/books/"+books[1].String()+"/"+r.path, body).Want(404)
 		me.Do(r.method, "/api/v1/books/"+uuid.NewString()+"/"+r.path, body).Want(404)
 		s.Anonymous(t, "one").Do(r.method, "/api/v1/books/"+books[0].String()+"/"+r.path, body).Want(401)

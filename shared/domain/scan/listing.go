@@ -66,7 +66,8 @@ func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRa
 		if end || len(page) == 0 {
 			return each(page, keyRange{from, r.to})
 		}
-		next := page[len(page)-1].Key + "\x00"
+		// The smallest key after this one: Postgres knows no NUL.
+		next := page[len(page)-1].Key + "\x01"
 		if err := each(page, keyRange{from, next}); err != nil {
 			return err
 		}

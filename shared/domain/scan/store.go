@@ -127,6 +127,7 @@ func queueResults(b *pgx.Batch, found []analyzed) error {
 		  left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
 		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision`,
 		ids, revisions, formats, prints, titles, sorts, searches, directions, errorTypes, errorTexts, numbers, chapters, volumes, pages)
+	queuePositions(b, found)
 	for _, a := range found {
 		if a.Result == nil {
 			continue
@@ -136,6 +137,24 @@ func queueResults(b *pgx.Batch, found []analyzed) error {
 		}
 	}
 	return nil
+}
+
+// queuePositions is the last resort of the number strategy smart: a book without a number in its metadata or file
+// name takes its position in natural file order.
+func queuePositions(b *pgx.Batch, found []analyzed) {
+	var books, series []uuid.UUID
+	for _, a := range found {
+		if number, _, _ := a.numbers(); number == nil && a.NumberStrategy == "smart" {
+			books, series = append(books, a.ID), append(series, a.SeriesID)
+		}
+	}
+	if len(books) == 0 {
+		return
+	}
+	b.Queue(`update book b set number = r.n
+		from (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
+		      from book where tenant_id = app.tenant() and series_id = any($2) and deleted_at is null) r
+		where b.tenant_id = app.tenant() and b.id = r.id and b.id = any($1) and b.number is null`, books, series)
 }
 
 // queueDetails stores metadata (but no locked field), the page index and the link of one book.
@@ -194,6 +213,9 @@ func (a analyzed) title() string {
 // numbers follow the library's number and book strategies; file names were looked at when the file was found.
 func (a analyzed) numbers() (number *float64, volume *int, chapter *float64) {
 	number, volume, chapter = a.bookRow.Number, a.bookRow.Volume, a.bookRow.Chapter
+	if a.Result == nil {
+		return number, volume, chapter
+	}
 	if a.Result.Number != nil && (a.NumberStrategy == "metadata" || a.NumberStrategy == "smart") {
 		number = a.Result.Number
 	}

@@ -20,22 +20,17 @@ type KeyInput struct {
 	Key string `path:"key" maxLength:"255" doc:"Key of the setting, for example application.name"`
 }
 
-// UpdateInput is a new value and, for the history, why.
-type UpdateInput struct {
-	KeyInput
-	Body struct {
-		Value        Text    `json:"value"`
-		ChangeReason *string `json:"changeReason,omitempty" nullable:"true" maxLength:"500" doc:"For the history"`
-	}
+// SettingUpdate is a new value and, for the history, why.
+type SettingUpdate struct {
+	Value        Text    `json:"value"`
+	ChangeReason *string `json:"changeReason,omitempty" nullable:"true" maxLength:"500" doc:"For the history"`
 }
 
-// BulkInput are new values: all are stored or none.
-type BulkInput struct {
-	Body struct {
-		Settings     Entries `json:"settings,omitempty"`
-		Updates      Entries `json:"updates,omitempty" doc:"The same as settings"`
-		ChangeReason *string `json:"changeReason,omitempty" nullable:"true" maxLength:"500" doc:"For the history"`
-	}
+// SettingUpdates are new values: all are stored or none.
+type SettingUpdates struct {
+	Settings     SettingValues `json:"settings,omitempty"`
+	Updates      SettingValues `json:"updates,omitempty" doc:"The same as settings"`
+	ChangeReason *string       `json:"changeReason,omitempty" nullable:"true" maxLength:"500" doc:"For the history"`
 }
 
 type handlers struct {
@@ -93,7 +88,10 @@ func (h *handlers) get(ctx context.Context, in *KeyInput) (*Setting, error) {
 	return &s, nil
 }
 
-func (h *handlers) update(ctx context.Context, in *UpdateInput) (*Setting, error) {
+func (h *handlers) update(ctx context.Context, in *struct {
+	KeyInput
+	Body SettingUpdate
+}) (*Setting, error) {
 	d, err := known(in.Key)
 	if err != nil {
 		return nil, err
@@ -131,7 +129,7 @@ func (h *handlers) write(ctx context.Context, writes []write, reason *string) ([
 	return out, nil
 }
 
-func (h *handlers) bulk(ctx context.Context, in *BulkInput) (*httpapi.Page[Setting], error) {
+func (h *handlers) bulk(ctx context.Context, in *struct{ Body SettingUpdates }) (*httpapi.Page[Setting], error) {
 	entries := append(in.Body.Settings, in.Body.Updates...)
 	if len(entries) == 0 {
 		return nil, fault.Invalid("settings", "is required: an object of values by key, or a list of {key, value}")

@@ -41,19 +41,19 @@ func (Text) Schema(huma.Registry) *huma.Schema {
 
 func ptrInt(n int) *int { return &n }
 
-// Entry is one value of a bulk update.
-type Entry struct {
+// SettingValue is one value of a bulk update.
+type SettingValue struct {
 	Key   string `json:"key" maxLength:"255"`
 	Value Text   `json:"value"`
 }
 
-// Entries are values by key, or a list of keys with values.
-type Entries []Entry
+// SettingValues are values by key, or a list of keys with values.
+type SettingValues []SettingValue
 
 // UnmarshalJSON understands both forms.
-func (e *Entries) UnmarshalJSON(data []byte) error {
+func (e *SettingValues) UnmarshalJSON(data []byte) error {
 	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '[' {
-		var list []Entry
+		var list []SettingValue
 		if err := json.Unmarshal(data, &list); err != nil {
 			return err
 		}
@@ -64,17 +64,17 @@ func (e *Entries) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &byKey); err != nil {
 		return err
 	}
-	out := make(Entries, 0, len(byKey))
+	out := make(SettingValues, 0, len(byKey))
 	for k, v := range byKey {
-		out = append(out, Entry{k, v})
+		out = append(out, SettingValue{k, v})
 	}
-	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(out, func(a, b SettingValue) int { return cmp.Compare(a.Key, b.Key) })
 	*e = out
 	return nil
 }
 
 // Schema is the two forms.
-func (Entries) Schema(r huma.Registry) *huma.Schema {
+func (SettingValues) Schema(r huma.Registry) *huma.Schema {
 	value := Text("").Schema(r)
 	one, most := 1, len(all)
 	return &huma.Schema{Description: "Values by key, or a list of {key, value}", OneOf: []*huma.Schema{
@@ -85,7 +85,7 @@ func (Entries) Schema(r huma.Registry) *huma.Schema {
 }
 
 // writes checks every entry and lists everything that is wrong.
-func (e Entries) writes() ([]write, error) {
+func (e SettingValues) writes() ([]write, error) {
 	out := make([]write, 0, len(e))
 	var bad []fault.Field
 	seen := map[string]bool{}

@@ -122,6 +122,22 @@ func TestSetupRace(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	second := s.Beside(t, routes(t))
+	ctx := context.Background()
+	// Whoever has seen that there is no user waits at a gate before the row is written: without a lock around
+	// both, all would go through.
+	if _, err := s.DB.Owner.Pool().Exec(ctx, `create function gate() returns trigger language plpgsql as $$
+			begin perform pg_advisory_xact_lock_shared(42); return new; end $$;
+		create trigger gate before insert on account for each row execute function gate()`); err != nil {
+		t.Fatal(err)
+	}
+	gate, err := s.DB.Owner.Pool().Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = gate.Rollback(ctx) }() // after the commit below there is nothing to undo
+	if _, err := gate.Exec(ctx, "select pg_advisory_xact_lock(42)"); err != nil {
+		t.Fatal(err)
+	}
 	var mu sync.Mutex
 	counts := map[int]int{}
 	var group sync.WaitGroup
@@ -140,12 +156,21 @@ func TestSetupRace(t *testing.T) {
 			mu.Unlock()
 		})
 	}
+	for waiting := 0; waiting < 8; { // as many as the pool has connections stand before the insert
+		if err := s.DB.Owner.Pool().QueryRow(ctx, `select count(*) from pg_locks where not granted
+			and database = (select oid from pg_database where datname = current_database())`).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := gate.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
 	group.Wait()
 	if counts[201] != 1 || counts[400] != 19 {
 		t.Errorf("answers: %v", counts)
 	}
 	var users int
-	if err := s.DB.Owner.Pool().QueryRow(context.Background(), "select count(*) from account").Scan(&users); err != nil || users != 1 {
+	if err := s.DB.Owner.Pool().QueryRow(ctx, "select count(*) from account").Scan(&users); err != nil || users != 1 {
 		t.Errorf("%d users, %v", users, err)
 	}
 }

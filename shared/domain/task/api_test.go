@@ -183,7 +183,7 @@ func TestCancelledChildEndsItsWaitingParent(t *testing.T) {
 	t.Parallel()
 	s, p := serve(t)
 	c := s.User(t, "one", "maintainer")
-	parent := add(t, s, s.One, task.Spec{Type: task.AnalyzeSerie})
+	parent := add(t, s, s.One, task.Spec{Type: task.AnalyzeSeries})
 	first := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &parent})
 	second := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &parent})
 	exec(t, s, "update task set status = 'running', done = true, open_children = 2 where id = $1", parent)

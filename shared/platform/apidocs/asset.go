@@ -105,5 +105,8 @@ func compress(plain []byte, err error) ([]byte, error) {
 	if _, err := z.Write(plain); err != nil {
 		return nil, err
 	}
-	return out.Bytes(), z.Close()
+	if err := z.Close(); err != nil { // writes what is left
+		return nil, err
+	}
+	return out.Bytes(), nil
 }

@@ -157,7 +157,7 @@ func describeField(f reflect.StructField, p *huma.Schema, input, omitted bool) *
 	}
 	switch {
 	case t == uuidType && p.Type == huma.TypeString:
-		p.Format = "uuid"
+		p.Format, p.Nullable = "uuid", pointer && !omitted || p.Nullable
 	case t.Kind() == reflect.Slice && p.Type == huma.TypeArray:
 		if t.Elem() == uuidType {
 			p.Items.Format = "uuid"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -51,4 +52,24 @@ func (s *Store) Folders(ctx context.Context, bucket, prefix string) (folders []s
 		}
 	}
 	return folders, objects, aws.ToBool(out.IsTruncated), nil
+}
+
+// DeleteOlder deletes the objects below a prefix that were stored before a time, and says how many.
+func (s *Store) DeleteOlder(ctx context.Context, bucket, prefix string, before time.Time) (int, error) {
+	n := 0
+	for page, err := range s.List(ctx, bucket, prefix, "") {
+		if err != nil {
+			return n, err
+		}
+		for _, o := range page {
+			if !o.Modified.Before(before) {
+				continue
+			}
+			if err := s.Delete(ctx, bucket, o.Key); err != nil {
+				return n, err
+			}
+			n++
+		}
+	}
+	return n, nil
 }

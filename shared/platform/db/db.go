@@ -141,6 +141,8 @@ func translate(err error) error {
 			return fault.New(fault.Unauthorized, "%s", pg.Message)
 		case "LB403":
 			return fault.New(fault.Forbidden, "%s", pg.Message)
+		case "22021", "22P05":
+			return fault.Wrap(err, fault.BadRequest, "A text holds a character that cannot be stored (NUL, or bytes that are no UTF-8)")
 		case "57P01", "57P02", "57P03", "53300", "25006", "08006", "08P01":
 			return unavailable(err)
 		}

@@ -65,6 +65,7 @@ func New(c Config, database *db.DB, limiter *ratelimit.Limiter, id Identity) *AP
 	r.Use(a.observe, a.cors, a.spelling, a.identify)
 	hc := huma.DefaultConfig("Longbox", InterfaceVersion)
 	hc.AllowAdditionalPropertiesByDefault = true
+	hc.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	hc.CreateHooks, hc.DocsPath, hc.OpenAPIPath, hc.SchemasPath = nil, "", "", ""
 	hc.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
 	hc.Info.Description = "A digital library server for comics, manga and e-books."

@@ -21,8 +21,8 @@ type Op struct {
 	Summary    string
 	Tag        string
 	Permission string
-	Status     int  // of success; 0 is 200, or 204 where there is no body
-	Cookie     bool // the session cookie is accepted (GET of images, files and streams only)
+	Status     int      // of success; 0 is 200, or 204 where there is no body
+	Cookie     bool     // the session cookie is accepted (GET of images, files and streams only)
 	Media      string   // type of the answer of a plain handler
 	Query      []string // query parameters of a plain handler, for the description
 }

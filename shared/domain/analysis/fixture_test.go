@@ -1,0 +1,115 @@
+package analysis_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// TestRealWorks analyses every real work, odd file and hostile file where the fixtures are there; the same paths
+// are covered with built archives by the other tests.
+func TestRealWorks(t *testing.T) {
+	dir := testkit.Fixtures()
+	if dir == "" {
+		t.Log("no fixtures beside the repository: only built archives are tested")
+		return
+	}
+	s3 := testkit.StartS3(t, "fixtures")
+	bucket := filepath.Join(s3.Dir, "fixtures")
+	if err := os.CopyFS(filepath.Join(bucket, "all"), os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	books := 0
+	for page, err := range s3.Store.List(context.Background(), "fixtures", "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range page {
+			if analysis.Format(o.Key) == "" {
+				continue
+			}
+			books++
+			s3.Counter.Reset()
+			res, err := analysis.File(context.Background(), s3.Store, "fixtures", o, analysis.Options{CoverImage: true})
+			gets := len(testkit.Objects(s3.Counter.Reset(), "GET"))
+			var problem *analysis.Problem
+			switch {
+			case errors.As(err, &problem):
+				t.Logf("%-70s %s: %s (%d GET)", o.Key, problem.Type, problem.Message, gets)
+				if ext := strings.ToLower(filepath.Ext(o.Key)); strings.Contains(o.Key, "/library/") && (ext == ".cbz" || ext == ".epub") {
+					t.Errorf("%s was not read: %v", o.Key, err)
+				}
+				if strings.Contains(o.Key, "/odd/") {
+					t.Errorf("%s was not read: %v", o.Key, err)
+				}
+			case err != nil:
+				t.Errorf("%s: %v", o.Key, err)
+			default:
+				t.Logf("%-70s %s %d pages, %d spine, title %q number %v lang %q, %d warnings (%d GET)", o.Key, res.Format, len(res.Pages),
+					res.SpineCount, res.Metadata.Title, res.Metadata.Number, res.Metadata.LanguageISO, len(res.Warnings), gets)
+				if gets > 3 && res.Format == "cbz" {
+					t.Errorf("%s took %d requests", o.Key, gets)
+				}
+			}
+		}
+	}
+	if books == 0 {
+		t.Error("no books found")
+	}
+}
+
+func TestLinkIsNotFollowed(t *testing.T) {
+	s3 := testkit.StartS3(t, "books")
+	outside := filepath.Join(s3.Dir, "secret.cbz")
+	if err := os.WriteFile(outside, testkit.Comic(t, 1, 2, ""), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(s3.Dir, "books", "link.cbz")); err != nil {
+		t.Fatal(err)
+	}
+	for page, err := range s3.Store.List(context.Background(), "books", "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range page {
+			_, err := analysis.File(context.Background(), s3.Store, "books", o, analysis.Options{})
+			if !errors.As(err, new(*analysis.Problem)) {
+				t.Errorf("%s: %v", o.Key, err)
+			}
+		}
+	}
+}
+
+func TestOneRequestForASmallBook(t *testing.T) {
+	s3 := testkit.StartS3(t, "books")
+	testkit.WriteFile(t, s3.Dir, "books/a.cbz", testkit.Comic(t, 1, 5, "<Title>T</Title>"))
+	list, _, err := first(s3.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s3.Counter.Reset()
+	res, err := analysis.File(context.Background(), s3.Store, "books", list, analysis.Options{CoverImage: true})
+	if err != nil || len(res.Pages) != 5 || res.Metadata.Title != "T" || len(res.CoverImage) == 0 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if gets := s3.Counter.Reset(); len(gets) != 1 {
+		t.Errorf("requests: %v", gets)
+	}
+}
+
+func first(s *blob.Store) (blob.Object, bool, error) {
+	for page, err := range s.List(context.Background(), "books", "", "") {
+		if err != nil || len(page) == 0 {
+			return blob.Object{}, false, err
+		}
+		return page[0], true, nil
+	}
+	return blob.Object{}, false, nil
+}

@@ -1,0 +1,34 @@
+package book
+
+import "github.com/google/uuid"
+
+// Statement is one named query of the lists.
+type Statement struct {
+	Name, SQL string
+	Args      []any
+}
+
+// Statements are the page and the total of every list, in every order, at two depths.
+func Statements(library, series uuid.UUID) []Statement {
+	var out []Statement
+	add := func(name string, q query) {
+		for at, offset := range map[string]int{"first": 0, "deep": 10_000} {
+			out = append(out, Statement{name + " " + at, pageSQL(q.ids, len(q.args)), append(append([]any{}, q.args...), 50, offset)})
+		}
+		out = append(out, Statement{name + " largest", pageSQL(q.ids, len(q.args)), append(append([]any{}, q.args...), 500, 0)},
+			Statement{name + " total", q.total, q.totalArgs})
+	}
+	for _, field := range sortFields {
+		for _, desc := range []bool{false, true} {
+			add("books by "+field, listBy(scope{}, field, desc))
+			add("books of a library by "+field, listBy(scope{library: &library}, field, desc))
+		}
+	}
+	add("books of a series", listBy(scope{series: &series}, inSeries, false))
+	add("all books of a series", listBy(scope{series: &series, deleted: true}, inSeries, false))
+	for name, list := range map[string]func(scope) query{"reading": reading, "recently read": recentlyRead, "recently added": recentlyAdded, "on deck": onDeck} {
+		add(name, list(scope{}))
+		add(name+" in a library", list(scope{library: &library}))
+	}
+	return out
+}

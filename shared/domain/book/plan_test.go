@@ -1,0 +1,28 @@
+package book_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// No list may read a table from end to end: with 890,000 books that is a second.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	me := s.User(t, "one", "reader")
+	library, series := s.Crowd(t, s.One, me.ID)
+	for _, q := range book.Statements(library, series) {
+		scanned, plan := s.Scans(t, me, q.SQL, q.Args...)
+		for _, table := range []string{"book", "series", "progress", "book_metadata"} {
+			if slices.Contains(scanned, table) {
+				t.Errorf("%s reads all of %s: %s", q.Name, table, plan)
+			}
+		}
+	}
+	if scanned, _ := s.Scans(t, me, "select name from library"); !slices.Contains(scanned, "library") {
+		t.Error("the test does not notice a sequential scan")
+	}
+}

@@ -1,0 +1,7 @@
+package progress
+
+// ListSQL and CountSQL are the statements of the list.
+var (
+	ListSQL  = listSQL()
+	CountSQL = countSQL
+)

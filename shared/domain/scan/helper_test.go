@@ -1,0 +1,141 @@
+package scan_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// rig is a library in a folder, with workers on demand.
+type rig struct {
+	t       testing.TB
+	db      *testkit.Databases
+	s3      *testkit.S3
+	tenant  uuid.UUID
+	library uuid.UUID
+	folder  string
+
+	mu     sync.Mutex
+	events []events.Event
+}
+
+func newRig(t testing.TB) *rig {
+	t.Helper()
+	r := &rig{t: t, db: testkit.DB(t), s3: testkit.StartS3(t, "books"), library: uuid.New()}
+	r.tenant = r.db.Tenant(t, "one")
+	r.folder = r.s3.Dir + "/books"
+	_, err := r.db.Owner.Pool().Exec(context.Background(), `insert into library
+		(tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+		values ($1, $2, 'Books', '/books', 'books', '', 'series_volume', 'metadata_first', 'smart')`, r.tenant, r.library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *rig) ctx() context.Context { return db.In(context.Background(), db.Tenant(r.tenant)) }
+
+func (r *rig) publish(_ context.Context, _ uuid.UUID, e ...events.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e...)
+}
+
+func (r *rig) runner(slots int) *task.Runner {
+	s := &scan.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 8}
+	return &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: slots, Poll: 200 * time.Millisecond, Ended: s.Ended,
+		Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks, task.AnalyzeBook: s.AnalyzeBooks, task.AnalyzeSeries: s.AnalyzeSeries}}
+}
+
+// work runs a worker until ctx ends.
+func (r *rig) work(ctx context.Context) (wait func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := r.runner(3).Run(ctx); err != nil {
+			r.t.Error(err)
+		}
+	}()
+	return func() { <-done }
+}
+
+func (r *rig) start(mode string) uuid.UUID {
+	r.t.Helper()
+	var b pgx.Batch
+	var id uuid.UUID
+	if err := scan.Start(&b, r.library, mode, uuid.Must(uuid.NewV7()), &id); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.db.App.Run(r.ctx(), &b); err != nil {
+		r.t.Fatal(err)
+	}
+	return id
+}
+
+// result is how a scan stands.
+type result struct {
+	Status    string   `db:"status"`
+	Total     int64    `db:"files_total"`
+	Processed int64    `db:"files_processed"`
+	Series    int64    `db:"series_created"`
+	Created   int64    `db:"books_created"`
+	Updated   int64    `db:"books_updated"`
+	Deleted   int64    `db:"books_deleted"`
+	Restored  int64    `db:"books_restored"`
+	Errors    int64    `db:"error_count"`
+	Texts     []string `db:"errors"`
+	Failure   *string  `db:"last_error"`
+}
+
+func (r *rig) result(id uuid.UUID) result {
+	r.t.Helper()
+	s, err := db.Get[result](r.ctx(), r.db.App, `select t.status, s.files_total, s.files_processed, s.series_created, s.books_created,
+		s.books_updated, s.books_deleted, s.books_restored, s.error_count, s.errors, t.last_error
+		from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id where s.tenant_id = app.tenant() and s.id = $1`, id)
+	if err != nil || s == nil {
+		r.t.Fatalf("scan %s: %v %v", id, s, err)
+	}
+	return *s
+}
+
+// scan runs a scan to its end.
+func (r *rig) scan(mode string) result {
+	r.t.Helper()
+	id := r.start(mode)
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := r.work(ctx)
+	defer wait()
+	defer cancel()
+	return r.await(id)
+}
+
+func (r *rig) await(id uuid.UUID) result {
+	r.t.Helper()
+	var res result
+	testkit.Eventually(r.t, 20*time.Second, func() bool {
+		res = r.result(id)
+		return res.Status != task.Pending && res.Status != task.Running
+	})
+	return res
+}
+
+func values[T any](r *rig, sql string, args ...any) []T {
+	r.t.Helper()
+	var b pgx.Batch
+	var out []T
+	db.Values(&b, &out, sql, args...)
+	if err := r.db.App.Run(r.ctx(), &b); err != nil {
+		r.t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,114 @@
+package scan_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+func TestScanFindsAndAnalyses(t *testing.T) {
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "Alpha/Alpha 1.cbz", testkit.Comic(t, 1, 3, "<Title>First</Title><Number>7</Number><LanguageISO>ja</LanguageISO><Genre>Drama, Comedy</Genre>"))
+	testkit.WriteFile(t, r.folder, "Alpha/Alpha 2.cbz", testkit.Comic(t, 2, 4, ""))
+	testkit.WriteFile(t, r.folder, "Beta/Vol 1/b.cbz", testkit.Comic(t, 3, 2, ""))
+	testkit.WriteFile(t, r.folder, "single.cbz", testkit.Comic(t, 4, 1, ""))
+	testkit.WriteFile(t, r.folder, "Alpha/notes.txt", []byte("no book"))
+	testkit.WriteFile(t, r.folder, "Alpha/.hidden.cbz", testkit.Comic(t, 5, 1, ""))
+	testkit.WriteFile(t, r.folder, "Broken/empty.cbz", nil)
+	testkit.WriteFile(t, r.folder, "Broken/text.cbz", []byte("not an archive"))
+
+	res := r.scan("normal")
+	want := result{Status: "completed", Total: 6, Processed: 6, Series: 4, Created: 6, Errors: 2, Texts: res.Texts}
+	if !slices.Equal(res.Texts, want.Texts) || res.Status != want.Status || res.Total != 6 || res.Processed != 6 || res.Series != 4 || res.Created != 6 || res.Errors != 2 {
+		t.Fatalf("scan: %+v", res)
+	}
+	got := values[string](r, `select b.title || '|' || b.page_count || '|' || coalesce(b.number::text, '-') || '|' || s.title
+		from book b join series s on s.tenant_id = b.tenant_id and s.id = b.series_id where b.tenant_id = app.tenant() and b.analyzed order by b.key`)
+	wantRows := []string{"First|3|7|Alpha", "Alpha 2|4|2|Alpha", "b|2|1|Vol 1", "single|1|1|single"}
+	if !slices.Equal(got, wantRows) {
+		t.Errorf("books %q, want %q", got, wantRows)
+	}
+	for _, text := range values[string](r, "select error_message from book where tenant_id = app.tenant() and not analyzed order by key") {
+		if text == "" {
+			t.Error("an error without a text")
+		}
+	}
+	if n := values[int64](r, "select books from library_count where tenant_id = app.tenant()"); n[0] != 6 {
+		t.Errorf("counter %d", n[0])
+	}
+	if g := values[string](r, "select name from genre where tenant_id = app.tenant() order by 1"); !slices.Equal(g, []string{"Comedy", "Drama"}) {
+		t.Errorf("genres %q", g)
+	}
+}
+
+func TestRescanUnchangedWritesNothing(t *testing.T) {
+	r := newRig(t)
+	for i := range 30 {
+		testkit.WriteFile(t, r.folder, "S/"+string(rune('a'+i%26))+string(rune('0'+i/26))+".cbz", testkit.Comic(t, i, 1, ""))
+	}
+	r.scan("normal")
+	stamps := "select xmin::text || id from book where tenant_id = app.tenant() union all select xmin::text || id from series where tenant_id = app.tenant() order by 1"
+	before := values[string](r, stamps)
+	r.s3.Counter.Reset()
+	res := r.scan("normal")
+	if res.Created+res.Updated+res.Deleted+res.Series != 0 || res.Processed != 30 {
+		t.Fatalf("rescan: %+v", res)
+	}
+	if after := values[string](r, stamps); !slices.Equal(before, after) {
+		t.Error("rows were written")
+	}
+	if gets := testkit.Objects(r.s3.Counter.Reset(), "GET"); len(gets) != 0 {
+		t.Errorf("objects were read: %v", gets)
+	}
+}
+
+func TestVanishedComesBackWithProgress(t *testing.T) {
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 2, ""))
+	testkit.WriteFile(t, r.folder, "S/b.cbz", testkit.Comic(t, 2, 2, ""))
+	r.scan("normal")
+	ids := values[string](r, "select id::text from book where tenant_id = app.tenant() order by key")
+	path := filepath.Join(r.folder, "S", "a.cbz")
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if res := r.scan("normal"); res.Deleted != 1 || res.Status != "completed" {
+		t.Fatalf("after removal: %+v", res)
+	}
+	if n := values[int64](r, "select book_count from series where tenant_id = app.tenant()"); n[0] != 1 {
+		t.Errorf("the series counts %d books", n[0])
+	}
+	if err := os.Rename(path+".away", path); err != nil {
+		t.Fatal(err)
+	}
+	if res := r.scan("normal"); res.Restored != 1 || res.Created != 0 {
+		t.Fatalf("after return: %+v", res)
+	}
+	if again := values[string](r, "select id::text from book where tenant_id = app.tenant() and deleted_at is null order by key"); !slices.Equal(ids, again) {
+		t.Errorf("ids changed: %v %v", ids, again)
+	}
+}
+
+func TestEmptyListingDeletesNothing(t *testing.T) {
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 2, ""))
+	r.scan("normal")
+	for _, make := range []func() error{
+		func() error { return os.RemoveAll(filepath.Join(r.folder, "S")) },
+		func() error { return os.RemoveAll(r.folder) },
+	} {
+		if err := make(); err != nil {
+			t.Fatal(err)
+		}
+		res := r.scan("normal")
+		if res.Status != "failed" || res.Deleted != 0 || res.Failure == nil {
+			t.Fatalf("an empty listing: %+v", res)
+		}
+		if n := values[int64](r, "select count(*) from book where tenant_id = app.tenant() and deleted_at is null"); n[0] != 1 {
+			t.Fatalf("%d books are left", n[0])
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package series
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// IDInput names a series.
+type IDInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// ScopeInput narrows a list to a library.
+type ScopeInput struct {
+	LibraryID string `query:"libraryId" format:"uuid"`
+}
+
+func (in ScopeInput) scope() scope { return scope{library: book.OptionalID(in.LibraryID)} }
+
+type listInput struct {
+	ScopeInput
+	httpapi.Paging
+}
+
+// Routes adds the operations on series. Nothing of it changes what others see, so that nothing is published.
+func Routes(a *httpapi.API, d *db.DB, _ func(ctx context.Context, tenant uuid.UUID, e ...events.Event)) {
+	op := func(method, path, id, summary, permission string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: permission}
+	}
+	answer := func(ctx context.Context, q query, p httpapi.Paging) (*httpapi.Page[Series], error) {
+		page, total, err := q.run(ctx, d, p.Limit(), p.Offset())
+		if err != nil {
+			return nil, err
+		}
+		return httpapi.NewPage(ctx, p, page, total), nil
+	}
+	httpapi.Register(a, op("GET", "", "listSeries", "Series", auth.SeriesRead),
+		func(ctx context.Context, in *struct {
+			ScopeInput
+			httpapi.Paging
+			httpapi.Sorting
+		}) (*httpapi.Page[Series], error) {
+			field, desc, err := in.By("name", sortFields...)
+			if err != nil {
+				return nil, err
+			}
+			return answer(ctx, listBy(in.scope(), field, desc), in.Paging)
+		})
+	httpapi.Register(a, op("POST", "/list", "filterSeries", "Series that meet a condition", auth.SeriesRead),
+		func(ctx context.Context, in *struct {
+			httpapi.Paging
+			httpapi.Sorting
+			Body struct{ book.ListBody }
+		}) (*httpapi.Page[Series], error) {
+			if err := in.Body.Check(); err != nil {
+				return nil, err
+			}
+			var s scope
+			field, desc, err := in.By("name", sortFields...)
+			if err == nil {
+				s.where, s.args, err = book.Condition(in.Body.Condition, fields)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return answer(ctx, listBy(s, field, desc), in.Paging)
+		})
+	for _, l := range []struct {
+		path, id, summary string
+		list              func(scope) query
+	}{
+		{"/in-progress", "listSeriesInProgress", "Series with a book that the caller has begun, the latest read first", inProgress},
+		{"/recently-added", "listSeriesRecentlyAdded", "Series, the newest first", recentlyAdded},
+		{"/recently-updated", "listSeriesRecentlyUpdated", "Series, the latest changed first", recentlyUpdated},
+	} {
+		httpapi.Register(a, op("GET", l.path, l.id, l.summary, auth.SeriesRead),
+			func(ctx context.Context, in *listInput) (*httpapi.Page[Series], error) {
+				return answer(ctx, l.list(in.scope()), in.Paging)
+			})
+	}
+	httpapi.Register(a, op("GET", "/{id}", "getSeries", "One series", auth.SeriesRead),
+		func(ctx context.Context, in *IDInput) (*Details, error) { return get(ctx, d, in.ID) })
+	httpapi.Register(a, op("GET", "/{id}/books", "listSeriesBooks", "The books of a series, in order", auth.BooksRead),
+		func(ctx context.Context, in *struct {
+			IDInput
+			httpapi.Paging
+			IncludeDeleted bool `query:"includeDeleted" doc:"Also books whose file is gone"`
+		}) (*httpapi.Page[book.Book], error) {
+			page, total, exists, err := book.InSeries(ctx, d, in.ID, in.IncludeDeleted, in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			if !exists {
+				return nil, fault.Missing("Series")
+			}
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+	httpapi.Register(a, op("POST", "/{id}/analyze", "analyzeSeries", "Analyse all books of a series again", auth.SeriesWrite),
+		func(ctx context.Context, in *IDInput) (*book.Started, error) { return analyze(ctx, d, in.ID) })
+	httpapi.Register(a, op("POST", "/{id}/read", "readSeries", "Mark every book of a series as read", auth.BooksRead),
+		func(ctx context.Context, in *IDInput) (*progress.Marked, error) {
+			n, err := progress.ReadSeries(ctx, d, in.ID)
+			return &progress.Marked{Count: n, Message: fmt.Sprintf("%d books are marked as read", n)}, err
+		})
+	httpapi.Register(a, op("POST", "/{id}/unread", "unreadSeries", "Mark every book of a series as unread: clears the progress", auth.BooksRead),
+		func(ctx context.Context, in *IDInput) (*progress.Marked, error) {
+			n, err := progress.UnreadSeries(ctx, d, in.ID)
+			return &progress.Marked{Count: n, Message: fmt.Sprintf("%d books are marked as unread", n)}, err
+		})
+}

@@ -1,0 +1,11 @@
+// Package series shows series: lists, the full record and the books of one, marks them as read, and asks for
+// their analysis.
+//
+//   - Every list is one round trip, made as the lists of books are: ids by an index, records by id, the total
+//     from the counters where the list is no further narrowed than by library.
+//   - What a record says of reading is the caller's: unread books, how often the whole series was completed (the
+//     fewest completions of any of its books) and when that was last.
+//   - Books whose file is gone count nowhere.
+//
+// Tables: reads series, its genres, tags, titles, ids, links and ratings, book, library, progress and completion.
+package series

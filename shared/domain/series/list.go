@@ -1,0 +1,172 @@
+package series
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// row is a series as the select of a page returns it.
+type row struct {
+	Series
+	LibraryPath string `db:"library_path"`
+	Key         string `db:"path"`
+}
+
+func (r row) series() Series {
+	s := r.Series
+	s.Path = book.Join(r.LibraryPath, r.Key)
+	s.SelectedCoverSource = "first_book" // the only source there is
+	return s
+}
+
+// sql selects the rows of one page, one index lookup for each id and table ("limit 1" and the lateral aggregate
+// keep the planner from reading whole tables). The last two parameters are its limit and offset.
+func (q query) sql() string {
+	limits := fmt.Sprintf(" limit $%d offset $%d", len(q.args)+1, len(q.args)+2)
+	if q.skips {
+		limits = fmt.Sprintf(" limit $%d", len(q.args)+1)
+	}
+	return "with page as materialized (select id, row_number() over () as pos from (" + q.ids + limits + `) x)
+	select s.id, s.library_id, l.name as library_name, l.path as library_path, s.title, s.title_sort, s.path, s.summary, s.publisher,
+	  s.year, s.book_count, c.unread_count, c.max_volume, c.max_chapter, c.volumes_owned, s.created_at, s.updated_at
+	from page
+	cross join lateral (select x.id, x.library_id, x.title, x.title_sort, x.path, x.summary, x.publisher, x.year, x.book_count,
+	  x.created_at, x.updated_at from series x where x.tenant_id = app.tenant() and x.id = page.id limit 1) s
+	cross join lateral (select x.name, x.path from library x where x.tenant_id = app.tenant() and x.id = s.library_id limit 1) l
+	cross join lateral (select max(b.volume) as max_volume, max(b.chapter) as max_chapter,
+	    count(*) filter (where b.volume is not null and b.chapter is null) as volumes_owned,
+	    count(*) filter (where (select p.completed from progress p
+	      where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id) is not true) as unread_count
+	  from book b where b.tenant_id = app.tenant() and b.series_id = page.id and b.deleted_at is null) c
+	order by page.pos`
+}
+
+// query is a list: a select of ids in order, and how many there are in all.
+type query struct {
+	ids, total      string
+	args, totalArgs []any
+	skips           bool // ids leaves out the rows before the offset itself
+}
+
+func (q query) run(ctx context.Context, d *db.DB, limit, offset int) ([]Series, int64, error) {
+	var b pgx.Batch
+	var rows []row
+	var total int64
+	db.All(&b, &rows, q.sql(), append(append([]any{}, q.args...), limit, offset)...)
+	db.Value(&b, &total, q.total, q.totalArgs...)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, 0, err
+	}
+	out := make([]Series, len(rows))
+	for i, r := range rows {
+		out[i] = r.series()
+	}
+	return out, total, nil
+}
+
+// scope narrows a list.
+type scope struct {
+	library *uuid.UUID
+	where   string // a compiled condition on s; its parameters come first
+	args    []any
+}
+
+// sorts are the fields that lists can be ordered by; every one of them has an index. The order by date_read is
+// made by lastRead.
+var sorts = map[string]string{"name": "s.title_sort", "date_added": "s.created_at", "date_updated": "s.updated_at",
+	"release_date": "s.year", "book_count": "s.book_count", "file_size": "s.file_size", "filename": "s.path", "page_count": "s.page_count"}
+
+var sortFields = []string{"name", "date_added", "date_updated", "release_date", "date_read", "book_count", "file_size", "filename", "page_count"}
+
+func (s scope) sql() (string, []any) {
+	where, args := "s.tenant_id = app.tenant()", append([]any{}, s.args...)
+	if s.where != "" {
+		where += " and " + s.where
+	}
+	if s.library != nil {
+		args = append(args, *s.library)
+		where += fmt.Sprintf(" and s.library_id = $%d", len(args))
+	}
+	return where, args
+}
+
+// listBy is the list in the order of a field.
+func listBy(s scope, field string, desc bool) query {
+	if field == "date_read" {
+		return lastRead(s, desc)
+	}
+	direction := ""
+	if desc {
+		direction = " desc"
+	}
+	where, args := s.sql()
+	return query{
+		ids:  "select s.id from series s where " + where + " order by " + sorts[field] + direction + ", s.id" + direction,
+		args: args,
+	}.counted(s, where)
+}
+
+// counted adds the total: from the counters where they know it, else by counting.
+func (q query) counted(s scope, where string) query {
+	switch {
+	case s.where != "":
+		q.total, q.totalArgs = "select count(*) from series s where "+where, q.args
+	case s.library != nil:
+		q.total, q.totalArgs = "select series from library_count where tenant_id = app.tenant() and library_id = $1", []any{*s.library}
+	default:
+		q.total = "select coalesce(sum(series), 0)::bigint from library_count where tenant_id = app.tenant()"
+	}
+	return q
+}
+
+// read is what the caller has read of each series: one index lookup for each row of progress.
+const read = `select b.series_id, max(p.updated_at) as at, count(*) filter (where p.completed) as done, bool_or(not p.completed) as open,
+	  bool_or(p.completed or p.current_page > 0) as begun
+	from progress p cross join lateral (select b.series_id from book b
+	  where b.tenant_id = app.tenant() and b.id = p.book_id and b.deleted_at is null limit 1) b
+	where p.tenant_id = app.tenant() and p.account_id = app.account() group by b.series_id`
+
+// lastRead is the list in the order of the caller's last reading; what was never read follows by name. Only what
+// was read is sorted, the rest comes from the index: the second part skips what the first one showed of the offset.
+func lastRead(s scope, desc bool) query {
+	direction := ""
+	if desc {
+		direction = " desc"
+	}
+	where, args := s.sql()
+	n := len(args) // limit and offset are $n+1 and $n+2
+	ids := fmt.Sprintf(`with read as materialized (
+	    select r.series_id, r.at from (%s) r where (select true from series s where %s and s.id = r.series_id))
+	  select id from (
+	    select id, 1 as part, row_number() over () as nth from (
+	      select series_id as id from read order by at%s, series_id limit $%d offset $%d) a
+	    union all
+	    select id, 2, row_number() over () from (
+	      select s.id from series s where %s and s.id not in (select series_id from read)
+	      order by s.title_sort, s.id limit $%d offset greatest(0, $%d - (select count(*) from read))) b) u
+	  order by part, nth`, read, where, direction, n+1, n+2, where, n+1, n+2)
+	return query{ids: ids, args: args, skips: true}.counted(s, where)
+}
+
+// inProgress is the list of series with a book that the caller has begun, the latest read first.
+func inProgress(s scope) query {
+	where, args := s.sql()
+	from := `(select b.series_id, max(p.updated_at) as at from progress p
+	    cross join lateral (select b.series_id from book b
+	      where b.tenant_id = app.tenant() and b.id = p.book_id and b.deleted_at is null limit 1) b
+	    where p.tenant_id = app.tenant() and p.account_id = app.account() and not p.completed group by b.series_id) r
+	  where (select true from series s where ` + where + ` and s.id = r.series_id)`
+	return query{
+		ids:  "select r.series_id as id from " + from + " order by r.at desc, r.series_id",
+		args: args, total: "select count(*) from " + from, totalArgs: args,
+	}
+}
+
+func recentlyAdded(s scope) query   { return listBy(s, "date_added", true) }
+func recentlyUpdated(s scope) query { return listBy(s, "date_updated", true) }

@@ -1,0 +1,128 @@
+package series
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+)
+
+// Series is a series as lists show it.
+type Series struct {
+	ID                  uuid.UUID `json:"id" db:"id"`
+	LibraryID           uuid.UUID `json:"libraryId" db:"library_id"`
+	LibraryName         string    `json:"libraryName" db:"library_name"`
+	Title               string    `json:"title" db:"title"`
+	TitleSort           string    `json:"titleSort" db:"title_sort"`
+	Path                string    `json:"path" db:"-"`
+	Summary             *string   `json:"summary" db:"summary"`
+	Publisher           *string   `json:"publisher" db:"publisher"`
+	Year                *int32    `json:"year" db:"year"`
+	BookCount           int64     `json:"bookCount" db:"book_count"`
+	UnreadCount         int64     `json:"unreadCount" db:"unread_count" doc:"The caller's"`
+	LocalMaxVolume      *int32    `json:"localMaxVolume" db:"max_volume"`
+	LocalMaxChapter     *float64  `json:"localMaxChapter" db:"max_chapter"`
+	VolumesOwned        int64     `json:"volumesOwned" db:"volumes_owned" doc:"Books that are a whole volume"`
+	HasCustomCover      bool      `json:"hasCustomCover" db:"-"`
+	SelectedCoverSource string    `json:"selectedCoverSource" db:"-" example:"first_book"`
+	WantToRead          bool      `json:"wantToRead" db:"-"`
+	Tracked             bool      `json:"tracked" db:"-"`
+	UpstreamChapterGap  *float64  `json:"upstreamChapterGap" db:"-"`
+	UpstreamVolumeGap   *int32    `json:"upstreamVolumeGap" db:"-"`
+	UpstreamGapProvider *string   `json:"upstreamGapProvider" db:"-"`
+	CreatedAt           time.Time `json:"createdAt" db:"created_at"`
+	UpdatedAt           time.Time `json:"updatedAt" db:"updated_at"`
+}
+
+// Details is the full record of a series (contract 2.3).
+type Details struct {
+	Series
+	LastCompletedAt *time.Time       `json:"lastCompletedAt" doc:"When the caller last completed all of it"`
+	ReadCount       int64            `json:"readCount" doc:"How often the caller completed all of it"`
+	Metadata        Metadata         `json:"metadata"`
+	AlternateTitles []AlternateTitle `json:"alternateTitles" nullable:"false"`
+	ExternalIDs     []ExternalID     `json:"externalIds" nullable:"false"`
+	ExternalLinks   []ExternalLink   `json:"externalLinks" nullable:"false"`
+	ExternalRatings []ExternalRating `json:"externalRatings" nullable:"false"`
+	Genres          []book.Term      `json:"genres" nullable:"false"`
+	Tags            []book.Term      `json:"tags" nullable:"false"`
+}
+
+// Metadata is the metadata record of a series; what is not known is null.
+type Metadata struct {
+	Title             string          `json:"title" db:"title"`
+	TitleSort         string          `json:"titleSort" db:"title_sort"`
+	Summary           *string         `json:"summary" db:"summary"`
+	Publisher         *string         `json:"publisher" db:"publisher"`
+	Imprint           *string         `json:"imprint" db:"imprint"`
+	Status            *string         `json:"status" db:"status" enum:"ongoing,ended,hiatus,abandoned,unknown"`
+	ReadingDirection  *string         `json:"readingDirection" db:"reading_direction" enum:"ltr,rtl,ttb,webtoon"`
+	Language          *string         `json:"language" db:"language" doc:"BCP 47"`
+	AgeRating         *int32          `json:"ageRating" db:"age_rating"`
+	Year              *int32          `json:"year" db:"year"`
+	TotalChapterCount *float64        `json:"totalChapterCount" db:"total_chapter_count"`
+	TotalVolumeCount  *int32          `json:"totalVolumeCount" db:"total_volume_count"`
+	Authors           []book.Author   `json:"authors" db:"authors" nullable:"true"`
+	CustomMetadata    json.RawMessage `json:"customMetadata" db:"custom_metadata"`
+	CreatedAt         time.Time       `json:"createdAt" db:"created_at"`
+	UpdatedAt         time.Time       `json:"updatedAt" db:"updated_at"`
+	Locks             Locks           `json:"locks" db:"-"`
+}
+
+// Locks says of each field whether only people may change it.
+type Locks map[string]bool
+
+var lockNames = []string{"ageRating", "alternateTitles", "authorsJsonLock", "cover", "customMetadata", "genres", "imprint", "language",
+	"publisher", "readingDirection", "status", "summary", "tags", "title", "titleSort", "totalChapterCount", "totalVolumeCount", "year"}
+
+// Schema names every lock.
+func (Locks) Schema(huma.Registry) *huma.Schema { return book.LockSchema(lockNames) }
+
+// AlternateTitle is the title in another language or of another kind.
+type AlternateTitle struct {
+	ID        uuid.UUID `json:"id" db:"id"`
+	SeriesID  uuid.UUID `json:"seriesId" db:"series_id"`
+	Label     string    `json:"label" db:"label"`
+	Title     string    `json:"title" db:"title"`
+	CreatedAt time.Time `json:"createdAt" db:"created_at"`
+	UpdatedAt time.Time `json:"updatedAt" db:"updated_at"`
+}
+
+// ExternalID is what another service calls the series.
+type ExternalID struct {
+	ID           uuid.UUID  `json:"id" db:"id"`
+	SeriesID     uuid.UUID  `json:"seriesId" db:"series_id"`
+	Source       string     `json:"source" db:"source" doc:"The service, for example comicinfo"`
+	ExternalID   string     `json:"externalId" db:"external_id"`
+	ExternalURL  *string    `json:"externalUrl" db:"external_url"`
+	MetadataHash *string    `json:"metadataHash" db:"metadata_hash"`
+	LastSyncedAt *time.Time `json:"lastSyncedAt" db:"last_synced_at"`
+	CreatedAt    time.Time  `json:"createdAt" db:"created_at"`
+	UpdatedAt    time.Time  `json:"updatedAt" db:"updated_at"`
+}
+
+// ExternalLink is a page about the series.
+type ExternalLink struct {
+	ID         uuid.UUID `json:"id" db:"id"`
+	SeriesID   uuid.UUID `json:"seriesId" db:"series_id"`
+	SourceName string    `json:"sourceName" db:"source_name"`
+	URL        string    `json:"url" db:"url"`
+	ExternalID *string   `json:"externalId" db:"external_id"`
+	CreatedAt  time.Time `json:"createdAt" db:"created_at"`
+	UpdatedAt  time.Time `json:"updatedAt" db:"updated_at"`
+}
+
+// ExternalRating is what another service's readers think of the series.
+type ExternalRating struct {
+	ID         uuid.UUID `json:"id" db:"id"`
+	SeriesID   uuid.UUID `json:"seriesId" db:"series_id"`
+	SourceName string    `json:"sourceName" db:"source_name"`
+	Rating     float64   `json:"rating" db:"rating" minimum:"0" maximum:"100"`
+	VoteCount  *int32    `json:"voteCount" db:"vote_count"`
+	FetchedAt  time.Time `json:"fetchedAt" db:"fetched_at"`
+	CreatedAt  time.Time `json:"createdAt" db:"created_at"`
+	UpdatedAt  time.Time `json:"updatedAt" db:"updated_at"`
+}

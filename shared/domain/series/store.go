@@ -1,0 +1,87 @@
+package series
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+type metadataRow struct {
+	Metadata
+	Locked []string `db:"locks"`
+}
+
+type readings struct {
+	Count int64      `db:"read_count"`
+	Last  *time.Time `db:"last_completed_at"`
+}
+
+// readingsSQL counts how often the caller completed all books of series $1: the fewest completions of any of them.
+// The nth time ended when the last of them was completed for the nth time.
+const readingsSQL = `with done as (
+	  select b.id, c.completed_at, row_number() over (partition by b.id order by c.completed_at) as nth, count(c.id) over (partition by b.id) as times
+	  from book b left join completion c on c.tenant_id = app.tenant() and c.account_id = app.account() and c.book_id = b.id
+	  where b.tenant_id = app.tenant() and b.series_id = $1 and b.deleted_at is null),
+	least_often as (select coalesce(min(times), 0) as n from done)
+	select n as read_count, (select max(completed_at) from done where nth = n and n > 0) as last_completed_at from least_often`
+
+func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
+	var b pgx.Batch
+	var rows []row
+	var meta *metadataRow
+	var read *readings
+	out := Details{}
+	q := query{ids: "select s.id from series s where s.tenant_id = app.tenant() and s.id = $1", args: []any{id}}
+	db.All(&b, &rows, q.sql(), id, 1, 0)
+	db.One(&b, &meta, `select title, title_sort, summary, publisher, imprint, status, reading_direction, language, age_rating,
+		year, total_chapter_count, total_volume_count, authors, custom_metadata, created_at, updated_at, locks
+		from series where tenant_id = app.tenant() and id = $1`, id)
+	db.One(&b, &read, readingsSQL, id)
+	db.All(&b, &out.AlternateTitles, `select id, series_id, label, title, created_at, updated_at from alternate_title
+		where tenant_id = app.tenant() and series_id = $1 order by label, id`, id)
+	db.All(&b, &out.ExternalIDs, `select id, series_id, source, external_id, external_url, metadata_hash, last_synced_at, created_at,
+		updated_at from external_id where tenant_id = app.tenant() and series_id = $1 order by source`, id)
+	db.All(&b, &out.ExternalLinks, `select id, series_id, source_name, url, external_id, created_at, updated_at from external_link
+		where tenant_id = app.tenant() and series_id = $1 order by source_name`, id)
+	db.All(&b, &out.ExternalRatings, `select id, series_id, source_name, rating, vote_count, fetched_at, created_at, updated_at
+		from external_rating where tenant_id = app.tenant() and series_id = $1 order by source_name`, id)
+	book.QueueTerms(&b, &out.Genres, "genre", "$1", id)
+	book.QueueTerms(&b, &out.Tags, "tag", "$1", id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, fault.Missing("Series")
+	}
+	out.Series, out.Metadata = rows[0].series(), meta.Metadata
+	out.Metadata.Locks = book.LockSet(lockNames, meta.Locked)
+	out.ReadCount, out.LastCompletedAt = read.Count, read.Last
+	return &out, nil
+}
+
+// analyze queues the analysis of every book of a series, or finds the one that waits already.
+func analyze(ctx context.Context, d *db.DB, id uuid.UUID) (*book.Started, error) {
+	at, err := db.Get[struct {
+		LibraryID uuid.UUID `db:"library_id"`
+	}](ctx, d, "select library_id from series where tenant_id = app.tenant() and id = $1", id)
+	if err != nil {
+		return nil, err
+	}
+	if at == nil {
+		return nil, fault.Missing("Series")
+	}
+	var b pgx.Batch
+	out := book.Started{Message: "The analysis of the series' books is queued"}
+	if err := task.Add(&b, task.Spec{Type: task.AnalyzeSeries, Params: map[string]any{"seriesId": id}, LibraryID: &at.LibraryID, SeriesID: &id,
+		DedupeKey: task.AnalyzeSeries + ":" + id.String()}, &out.TaskID); err != nil {
+		return nil, err
+	}
+	return &out, d.Run(ctx, &b)
+}
