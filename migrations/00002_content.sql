@@ -194,7 +194,8 @@ create index book_series_all on book (tenant_id, series_id);
 call app.protect('book');
 
 -- The metadata record of a book: one JSON document, since it has forty optional fields that are read and
--- written as a whole; locks names those that only a person may change.
+-- written as a whole; locks names those that only a person may change, as the
+-- interface calls them (titleLock, authorsJsonLock).
 create table book_metadata (
   tenant_id  uuid not null,
   book_id    uuid not null,

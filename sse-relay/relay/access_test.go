@@ -168,6 +168,16 @@ func TestAnswersAreCachedUntilAccessChanges(t *testing.T) {
 	}
 }
 
+func TestCachedAnswerIsVoidAfterAChange(t *testing.T) {
+	s := newStage(t, nil)
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	s.open("/api/v1/events/stream", token)
+	s.api.Remove(strings.TrimPrefix(token, "Authorization: "))
+	s.redis.Client.Set(t.Context(), events.GenerationKey(tenant), "other", 0) // no message: the relay must look
+	s.refused(401, "/api/v1/events/stream", token)
+}
+
 func TestConcurrentConnectsAskOnce(t *testing.T) {
 	s := newStage(t, nil)
 	tenant := uuid.New()

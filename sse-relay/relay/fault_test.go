@@ -134,6 +134,36 @@ func TestGracefulEnd(t *testing.T) {
 	}
 }
 
+// TestGracefulEndDuringReplay stops the relay while a client is being given what it missed.
+func TestGracefulEndDuringReplay(t *testing.T) {
+	s := newStage(t, nil)
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	first := s.open("/api/v1/events/stream", token)
+	start := first.LastID
+	s.publish(tenant, numbered("n", 0))
+	s.expect(first, "n")
+	for range s.cfg.ReplayReads { // nobody can read a stream
+		s.server.hub.reads <- struct{}{}
+	}
+	c := s.open("/api/v1/events/stream", token, "Last-Event-ID: "+start)
+	go s.end()
+	eventually(t, "no new connections", func() bool {
+		probe, err := net.Dial("tcp", s.addr)
+		if err == nil {
+			probe.Close()
+		}
+		return err != nil
+	})
+	for range s.cfg.ReplayReads {
+		<-s.server.hub.reads
+	}
+	s.expect(c, "n")
+	if blocks := s.ended(c, 5*time.Second); len(blocks) != 1 || blocks[0].Retry == "" {
+		t.Errorf("before the end: %+v, want a retry line", blocks)
+	}
+}
+
 // TestRedisAway stops Redis: streams stay and live, and go on when it is back.
 func TestRedisAway(t *testing.T) {
 	s := newStage(t, func(c *Config) { c.KeepAlive = 50 * time.Millisecond })

@@ -100,8 +100,11 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("events %v, scans %v", f.events, f.scans)
 	}
 	var bucket, prefix string
-	if err := f.DB.Owner.Pool().QueryRow(context.Background(), "select bucket, prefix from library").Scan(&bucket, &prefix); err != nil || bucket != "bucket" || prefix != "comics/" {
-		t.Errorf("stored at %q, %q, %v", bucket, prefix, err)
+	var unset int
+	if err := f.DB.Owner.Pool().QueryRow(context.Background(), `select bucket, prefix, num_nulls(series_config, book_config, number_config,
+		title_preprocessing_rules, auto_match_conditions, allowed_formats) from library`).Scan(&bucket, &prefix, &unset); err != nil ||
+		bucket != "bucket" || prefix != "comics/" || unset != 6 {
+		t.Errorf("stored at %q, %q with %d of 6 unset, %v", bucket, prefix, unset, err)
 	}
 }
 

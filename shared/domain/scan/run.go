@@ -88,6 +88,11 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 	if err := r.markDeleted(ctx, vanished); err != nil {
 		return nil, err
 	}
+	if r.library.PurgeAfterwards {
+		if err := r.purge(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := r.renumber(ctx); err != nil {
 		return nil, err
 	}

@@ -112,3 +112,49 @@ func TestEmptyListingDeletesNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestPurgeOnScan(t *testing.T) {
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 2, ""))
+	testkit.WriteFile(t, r.folder, "T/b.cbz", testkit.Comic(t, 2, 2, ""))
+	r.scan("normal")
+	if _, err := r.db.Owner.Pool().Exec(t.Context(), "update library set purge_deleted_on_scan = true"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(r.folder, "S", "a.cbz")); err != nil {
+		t.Fatal(err)
+	}
+	if res := r.scan("normal"); res.Deleted != 1 || res.Status != "completed" {
+		t.Fatalf("%+v", res)
+	}
+	if got := values[string](r, "select path from series where tenant_id = app.tenant()"); !slices.Equal(got, []string{"T"}) {
+		t.Errorf("series %q", got)
+	}
+	if n := values[int64](r, "select count(*) from book where tenant_id = app.tenant()"); n[0] != 1 {
+		t.Errorf("%d books", n[0])
+	}
+	if got := values[int64](r, "select books * 100 + series from library_count where tenant_id = app.tenant()"); got[0] != 101 {
+		t.Errorf("counters %v", got)
+	}
+}
+
+func TestLockedFieldsAreKept(t *testing.T) {
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 2, "<Title>File</Title><Number>4</Number><Writer>W</Writer><Summary>old</Summary>"))
+	r.scan("normal")
+	for _, sql := range []string{
+		"update book set title = 'Mine', number = 9",
+		`update book_metadata set locks = '{titleLock,numberLock,authorsJsonLock}', metadata = metadata || '{"title": "Mine", "authors": [{"name": "Me", "role": "writer"}]}'`,
+	} {
+		if _, err := r.db.Owner.Pool().Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 2, 3, "<Title>New</Title><Number>5</Number><Writer>X</Writer><Summary>new</Summary>"))
+	r.scan("deep")
+	got := values[string](r, `select b.title || '|' || b.number || '|' || b.page_count || '|' || (m.metadata ->> 'title') || '|' || (m.metadata -> 'authors' -> 0 ->> 'name') || '|' || (m.metadata ->> 'summary')
+		from book b join book_metadata m on m.tenant_id = b.tenant_id and m.book_id = b.id where b.tenant_id = app.tenant()`)
+	if want := []string{"Mine|9|3|Mine|Me|new"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -114,12 +114,12 @@ func queueResults(b *pgx.Batch, found []analyzed) error {
 		  analyzed = u.error_type is null, error_type = u.error_type, error_message = u.error_text,
 		  error_at = case when u.error_type is null then null else now() end,
 		  format = coalesce(u.format, k.format), fingerprint = coalesce(u.print, k.fingerprint),
-		  title = case when 'title' = any(l.locks) then k.title else coalesce(u.title, k.title) end,
-		  title_sort = case when 'titleSort' = any(l.locks) then k.title_sort else coalesce(u.sort, k.title_sort) end,
-		  search_title = case when 'title' = any(l.locks) then k.search_title else coalesce(u.search, k.search_title) end,
-		  number = case when 'number' = any(l.locks) then k.number else coalesce(u.number, k.number) end,
-		  volume = case when 'volume' = any(l.locks) then k.volume else u.volume end,
-		  chapter = case when 'chapter' = any(l.locks) then k.chapter else u.chapter end,
+		  title = case when 'titleLock' = any(l.locks) then k.title else coalesce(u.title, k.title) end,
+		  title_sort = case when 'titleSortLock' = any(l.locks) then k.title_sort else coalesce(u.sort, k.title_sort) end,
+		  search_title = case when 'titleLock' = any(l.locks) then k.search_title else coalesce(u.search, k.search_title) end,
+		  number = case when 'numberLock' = any(l.locks) then k.number else coalesce(u.number, k.number) end,
+		  volume = case when 'volumeLock' = any(l.locks) then k.volume else u.volume end,
+		  chapter = case when 'chapterLock' = any(l.locks) then k.chapter else u.chapter end,
 		  reading_direction = u.direction, page_count = coalesce(u.pages, k.page_count), updated_at = now()
 		from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
 		    $11::double precision[], $12::double precision[], $13::integer[], $14::integer[])
@@ -171,7 +171,7 @@ func queueDetails(b *pgx.Batch, a analyzed) error {
 	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, warnings) select app.tenant(), $1, $2, $3
 		where exists (select from book where tenant_id = app.tenant() and id = $1)
 		on conflict (tenant_id, book_id) do update set
-		  metadata = excluded.metadata || coalesce((select jsonb_object_agg(k, m.metadata -> k) from unnest(m.locks) k where m.metadata ? k), '{}'),
+		  metadata = excluded.metadata || coalesce((select jsonb_object_agg(f, m.metadata -> f) from (select regexp_replace(k, '(Json)?Lock$', '') f from unnest(m.locks) k) l where m.metadata ? f), '{}'),
 		  warnings = excluded.warnings, updated_at = now()`, a.ID, data, clipAll(a.Warnings))
 	p := pageArrays(a.Pages)
 	var cover struct {

@@ -225,7 +225,7 @@ func (s *run) renumber(ctx context.Context) error {
 			from (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
 			      from book where tenant_id = app.tenant() and series_id = any($1) and deleted_at is null) r
 			where b.tenant_id = app.tenant() and b.id = r.id and b.number is distinct from r.n
-			  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'number' = any(m.locks))`,
+			  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`,
 			ids[start:min(start+writeBatch, len(ids))])
 		if err != nil {
 			return err

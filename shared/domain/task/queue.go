@@ -12,8 +12,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Lease is how long a worker may be silent before its tasks go to another.
-const Lease = 30 * time.Second
+// DefaultLease is how long a worker may be silent before its tasks go to another.
+const DefaultLease = 30 * time.Second
 
 // Held is a task that this worker has claimed.
 type Held struct {
@@ -36,7 +36,7 @@ func (h Held) Scope() db.Task { return db.Task{Tenant: h.Tenant, ID: h.ID, Epoch
 const heldColumns = "t.tenant_id, t.id, t.type, t.params, t.library_id, t.series_id, t.book_id, t.parent_id, t.lease_epoch, t.attempts, t.started_at"
 
 // claim takes up to n due tasks of any tenant, the most urgent first; no two workers get the same one.
-func claim(ctx context.Context, system *db.DB, worker string, n int) ([]Held, error) {
+func claim(ctx context.Context, system *db.DB, worker string, lease time.Duration, n int) ([]Held, error) {
 	rows, err := system.Pool().Query(ctx, `
 		with next as (
 		  select tenant_id, id from task where status = 'pending' and scheduled_for <= now()
@@ -44,7 +44,7 @@ func claim(ctx context.Context, system *db.DB, worker string, n int) ([]Held, er
 		update task t set status = 'running', locked_by = $2, lease_until = now() + $3, lease_epoch = t.lease_epoch + 1,
 		  attempts = t.attempts + 1, started_at = coalesce(t.started_at, now())
 		from next where t.tenant_id = next.tenant_id and t.id = next.id
-		returning `+heldColumns, n, worker, Lease)
+		returning `+heldColumns, n, worker, lease)
 	if err != nil {
 		return nil, fmt.Errorf("claim tasks: %w", err)
 	}
@@ -57,7 +57,7 @@ func claim(ctx context.Context, system *db.DB, worker string, n int) ([]Held, er
 
 // renew extends the leases of the tasks and tells which of them are still held. Rows that a writer has locked
 // this moment keep the lease they have: waiting for them could deadlock.
-func renew(ctx context.Context, system *db.DB, held []Held) (map[uuid.UUID]bool, error) {
+func renew(ctx context.Context, system *db.DB, lease time.Duration, held []Held) (map[uuid.UUID]bool, error) {
 	tenants, ids, epochs := make([]uuid.UUID, len(held)), make([]uuid.UUID, len(held)), make([]int32, len(held))
 	for i, h := range held {
 		tenants[i], ids[i], epochs[i] = h.Tenant, h.ID, h.Epoch
@@ -71,7 +71,7 @@ func renew(ctx context.Context, system *db.DB, held []Held) (map[uuid.UUID]bool,
 		  select t.tenant_id, t.id from task t join held using (tenant_id, id) for update of t skip locked),
 		renewed as (
 		  update task t set lease_until = now() + $4 from free where t.tenant_id = free.tenant_id and t.id = free.id)
-		select id from held`, tenants, ids, epochs, Lease)
+		select id from held`, tenants, ids, epochs, lease)
 	if err != nil {
 		return nil, fmt.Errorf("renew leases: %w", err)
 	}

@@ -33,6 +33,7 @@ type Runner struct {
 	Worker   string // name in locked_by
 	Slots    int    // tasks at once
 	Poll     time.Duration
+	Lease    time.Duration // zero: DefaultLease
 	// Ended is told what became of a task and, where its end changed it, of its parent.
 	Ended func(ctx context.Context, tenant, id uuid.UUID, status string)
 
@@ -50,6 +51,9 @@ var errLost = errors.New("the task was cancelled or given to another worker")
 // Run works until ctx ends, then gives back what it holds. It wakes up by notification and by polling.
 func (r *Runner) Run(ctx context.Context) error {
 	r.held = map[uuid.UUID]*running{}
+	if r.Lease == 0 {
+		r.Lease = DefaultLease
+	}
 	wake := make(chan struct{}, 1)
 	var background, workers sync.WaitGroup
 	background.Go(func() { r.listen(ctx, wake) })
@@ -79,7 +83,7 @@ func (r *Runner) fill(ctx context.Context, slots chan struct{}, workers *sync.Wa
 	case <-ctx.Done():
 		return 0
 	}
-	tasks, err := claim(ctx, r.System, r.Worker, cap(slots)-len(slots))
+	tasks, err := claim(ctx, r.System, r.Worker, r.Lease, cap(slots)-len(slots))
 	if err != nil {
 		if ctx.Err() == nil {
 			slog.Error("cannot claim tasks; will try again", "error", err)
@@ -181,7 +185,7 @@ func giveBack(ctx context.Context, system *db.DB, h Held) error {
 // heartbeat renews the leases every second and cancels the work on tasks that are no longer held, so that a
 // cancelled task stops within two.
 func (r *Runner) heartbeat(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(min(time.Second, r.Lease/4))
 	defer tick.Stop()
 	for {
 		select {
@@ -198,7 +202,7 @@ func (r *Runner) heartbeat(ctx context.Context) {
 		if len(held) == 0 {
 			continue
 		}
-		still, err := renew(ctx, r.System, held)
+		still, err := renew(ctx, r.System, r.Lease, held)
 		if err != nil {
 			if ctx.Err() == nil {
 				slog.Warn("cannot renew leases", "error", err)

@@ -1,0 +1,164 @@
+package e2e_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+type pageInfo struct {
+	PageNumber    int
+	FileName      string
+	FileSize      int64
+	Width, Height *int
+	MediaType     string
+}
+
+func (s *system) pages(c *testkit.Client, b book) []pageInfo {
+	s.t.Helper()
+	var p list[pageInfo]
+	c.Do("GET", "/api/v1/books/"+b.ID.String()+"/pages?pageSize=500", nil).Want(200).JSON(&p)
+	if int(p.Total) != len(p.Data) || len(p.Data) != b.PageCount {
+		s.t.Errorf("%s: %d pages listed, total %d, the book has %d", b.Path, len(p.Data), p.Total, b.PageCount)
+	}
+	return p.Data
+}
+
+func pageURL(b book, n int) string {
+	return "/api/v1/books/" + b.ID.String() + "/pages/" + strconv.Itoa(n)
+}
+
+func TestPagesOfEveryArchive(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin, reader := s.as("admin"), s.as("reader")
+	shapes := archives(t)
+	for _, a := range shapes {
+		testkit.WriteFile(t, s.folder, a.file, a.bytes)
+	}
+	if st := s.scan(admin, s.library(admin, "Books", "")); st.Status != "completed" || st.ErrorCount != 0 || st.FilesTotal != int64(len(shapes)) {
+		t.Fatalf("scan: %+v", st)
+	}
+	books := s.books(reader)
+	for _, a := range shapes {
+		b, ok := books[a.file]
+		if !ok || !b.Analyzed || b.PageCount != len(a.pages) {
+			t.Errorf("%s: %+v, want %d pages", a.file, b, len(a.pages))
+			continue
+		}
+		for i, info := range s.pages(reader, b) {
+			want := a.pages[i]
+			if info.PageNumber != i+1 || filepath.Base(info.FileName) != filepath.Base(want.name) || info.FileSize != int64(len(want.data)) || info.MediaType != "image/jpeg" {
+				t.Errorf("%s page %d: %+v, want %s of %d bytes", a.file, i+1, info, want.name, len(want.data))
+			}
+			s.checkPage(t, reader, b, i+1, want)
+		}
+		s.fetch(t, reader, "GET", pageURL(b, len(a.pages)+1)).problem(t, 404)
+		s.fetch(t, reader, "GET", pageURL(b, 0)).problem(t, 400)
+	}
+}
+
+// checkPage asks for a page cold, warm, with and without gzip, and conditionally, and counts what that costs.
+func (s *system) checkPage(t *testing.T, c *testkit.Client, b book, n int, want page) {
+	t.Helper()
+	at := fmt.Sprintf("%s page %d", b.Path, n)
+	s.s3.Counter.Reset()
+	first := s.fetch(t, c, "GET", pageURL(b, n)).want(t, 200)
+	s.checkCost(t, at+" cold", 1, 1)
+	if sha256.Sum256(first.Body) != sha256.Sum256(want.data) {
+		t.Errorf("%s: %d bytes that are not the %d of %s", at, len(first.Body), len(want.data), want.name)
+	}
+	if first.Length != int64(len(want.data)) || first.Header.Get("Content-Encoding") != "" || first.Header.Get("Content-Type") != "image/jpeg" {
+		t.Errorf("%s: Content-Length %d of %d, headers %v", at, first.Length, len(want.data), first.Header)
+	}
+	if cc := first.Header.Get("Cache-Control"); !strings.Contains(cc, "private") || !strings.Contains(cc, "immutable") {
+		t.Errorf("%s: Cache-Control %q", at, cc)
+	}
+	zipped := s.fetch(t, c, "GET", pageURL(b, n), "Accept-Encoding", "gzip").want(t, 200)
+	s.checkCost(t, at+" gzip", 0, 1)
+	deflated := strings.Contains(b.Path, "deflated") || strings.Contains(b.Path, "natural")
+	if got := zipped.Header.Get("Content-Encoding"); (got == "gzip") != deflated {
+		t.Errorf("%s: Content-Encoding %q where gzip is accepted", at, got)
+	}
+	body := zipped.Body
+	if deflated {
+		r, err := gzip.NewReader(bytes.NewReader(zipped.Body))
+		if err != nil {
+			t.Fatalf("%s: %v", at, err)
+		}
+		if body, err = io.ReadAll(r); err != nil {
+			t.Fatalf("%s: %v", at, err)
+		}
+		for _, a := range []answer{first, zipped} {
+			if a.Header.Get("Vary") != "Accept-Encoding" {
+				t.Errorf("%s: Vary %q", at, a.Header.Get("Vary"))
+			}
+		}
+		if first.Header.Get("ETag") == zipped.Header.Get("ETag") {
+			t.Errorf("%s: both forms have the ETag %s", at, first.Header.Get("ETag"))
+		}
+	}
+	if sha256.Sum256(body) != sha256.Sum256(want.data) || zipped.Length != int64(len(zipped.Body)) {
+		t.Errorf("%s with gzip: %d bytes that are not %s, Content-Length %d", at, len(body), want.name, zipped.Length)
+	}
+	for _, enc := range []string{"identity", "gzip"} {
+		tag := first.Header.Get("ETag")
+		if enc == "gzip" {
+			tag = zipped.Header.Get("ETag")
+		}
+		again := s.fetch(t, c, "GET", pageURL(b, n), "Accept-Encoding", enc, "If-None-Match", `"other", `+tag)
+		if again.Status != 304 || len(again.Body) != 0 || again.Header.Get("ETag") != tag {
+			t.Errorf("%s, %s: conditional %d, %v", at, enc, again.Status, again.Header)
+		}
+		head := s.fetch(t, c, "HEAD", pageURL(b, n), "Accept-Encoding", enc).want(t, 200)
+		if head.Header.Get("ETag") != tag || len(head.Body) != 0 || head.Header.Get("Content-Length") == "" {
+			t.Errorf("%s, %s: HEAD %v", at, enc, head.Header)
+		}
+		s.checkCost(t, at+" conditional and HEAD", 0, 0)
+	}
+}
+
+// checkCost fails unless between least and most GETs and nothing else reached S3, each of at most 512 bytes more
+// than a stored page may have.
+func (s *system) checkCost(t *testing.T, what string, least, most int) {
+	t.Helper()
+	all := s.s3.Counter.Reset()
+	gets := testkit.Objects(all, "GET")
+	if len(gets) != len(all) || len(gets) < least || len(gets) > most {
+		t.Errorf("%s: S3 saw %v, want %d to %d GETs", what, all, least, most)
+	}
+	for _, g := range gets {
+		if g.Range == "" {
+			t.Errorf("%s: a GET without a range: %v", what, g)
+		}
+	}
+}
+
+// The range of a page holds its stored bytes, at most 512 more, and nothing of other pages.
+func TestRangeIsThePageAlone(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin := s.as("admin")
+	pages := jpegs(t, 3, "1.jpg", "2.jpg", "3.jpg", "4.jpg")
+	testkit.WriteFile(t, s.folder, "S/stored.cbz", testkit.Zip(t, files(false, pages...)...))
+	testkit.WriteFile(t, s.folder, "S/exact.cbz", exactZip(t, 0, pages, true))
+	s.scan(admin, s.library(admin, "Books", ""))
+	for _, b := range s.books(admin) {
+		for n, p := range pages {
+			s.s3.Counter.Reset()
+			s.fetch(t, admin, "GET", pageURL(b, n+1)).want(t, 200)
+			gets := s.s3.Counter.Reset()
+			if len(gets) != 1 || gets[0].Bytes < int64(len(p.data)) || gets[0].Bytes > int64(len(p.data))+512 {
+				t.Errorf("%s page %d of %d bytes cost %v", b.Path, n+1, len(p.data), gets)
+			}
+		}
+	}
+}

@@ -1,0 +1,226 @@
+// Package e2e_test drives the whole interface, as the functions wire it, against real services: the api and media
+// routers behind one address, the worker's own runner, Postgres as the restricted role, Redis, and S3.
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/app/api"
+	"github.com/longbox/longbox/shared/app/media"
+	"github.com/longbox/longbox/shared/app/worker"
+	"github.com/longbox/longbox/shared/platform/apidocs"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// system is a whole Longbox with the tenants "one" and "two"; bucket "books" is tenant one's folder /books.
+type system struct {
+	*testkit.Server
+	t      testing.TB
+	s3     *testkit.S3
+	folder string // what bucket "books" holds
+	api    *httpapi.API
+	media  *httpapi.API
+	config app.HTTPConfig
+}
+
+// links are the ways to the services where a test puts something in between.
+type links struct {
+	database func(url string) string
+	redis    func(url string) string
+}
+
+func newSystem(t testing.TB, l links) *system {
+	t.Helper()
+	d := testkit.DB(t)
+	s := &system{t: t, s3: testkit.StartS3(t, "books")}
+	s.folder = filepath.Join(s.s3.Dir, "books")
+	databaseURL, redisURL := d.AppURL, testkit.RedisURL(t)
+	if l.database != nil {
+		databaseURL = l.database(databaseURL)
+	}
+	if l.redis != nil {
+		redisURL = l.redis(redisURL)
+	}
+	s.config = app.HTTPConfig{
+		Config: app.Config{Database: db.Config{URL: databaseURL, MaxConns: 6, Timeout: 5 * time.Second}, Blob: s.s3.Config,
+			Events: events.Config{}, RedisURL: redisURL},
+		HTTP:      httpapi.Config{RateLimit: false}, // counted all the same: the answer holds the access generation
+		Auth:      auth.Config{SigningKey: base64.StdEncoding.EncodeToString(make([]byte, 32)), TokenLife: time.Hour},
+		PublicURL: "http://localhost",
+	}
+	var err error
+	var base *app.Base
+	if s.api, base, err = api.New(api.Config{HTTPConfig: s.config, Docs: apidocs.Config{Path: "/docs"}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(base.Close)
+	if s.media, base, err = media.New(media.Config{HTTPConfig: s.config}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(base.Close)
+	srv := httptest.NewServer(http.HandlerFunc(s.route))
+	t.Cleanup(srv.Close)
+	s.Server = &testkit.Server{URL: srv.URL, DB: d, One: d.Tenant(t, "one"), Two: d.Tenant(t, "two"), Tokens: testkit.Tokens(t), API: s.api}
+	s.exec("insert into library_root (tenant_id, path, bucket) values ($1, '/books', 'books')", s.One)
+	return s
+}
+
+// route sends a request to the function that has an operation for it, as the gateway does.
+func (s *system) route(w http.ResponseWriter, r *http.Request) {
+	if s.media.Router.Match(chi.NewRouteContext(), r.Method, r.URL.Path) && r.URL.Path != "/health" && r.URL.Path != "/api/v1/health" {
+		s.media.Router.ServeHTTP(w, r)
+		return
+	}
+	s.api.Router.ServeHTTP(w, r)
+}
+
+func (s *system) exec(sql string, args ...any) {
+	s.t.Helper()
+	if _, err := s.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
+		s.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// library makes a library of the folder /books below sub through the interface.
+func (s *system) library(c *testkit.Client, name, sub string) uuid.UUID {
+	s.t.Helper()
+	var l struct{ ID uuid.UUID }
+	c.Do("POST", "/api/v1/libraries", map[string]any{"name": name, "path": "/books" + sub, "bookStrategy": "metadata_first",
+		"numberStrategy": "smart"}).Want(201).JSON(&l)
+	return l.ID
+}
+
+type scanStatus struct {
+	Status                               string
+	FilesTotal, FilesProcessed           int64
+	BooksFound, BooksUpdated, ErrorCount int64
+	Errors                               []string
+}
+
+// scan runs the worker until a scan of the library has ended.
+func (s *system) scan(c *testkit.Client, library uuid.UUID) scanStatus {
+	s.t.Helper()
+	runner, base, err := worker.New(worker.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Slots: 2, Parallel: 4, Covers: true,
+		Poll: 100 * time.Millisecond})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer runner.System.Close()
+	defer base.Close()
+	c.Do("POST", "/api/v1/libraries/"+library.String()+"/scan", nil).Want(200)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- runner.Run(ctx) }()
+	var status scanStatus
+	testkit.Eventually(s.t, time.Minute, func() bool {
+		c.Do("GET", "/api/v1/libraries/"+library.String()+"/scan-status", nil).Want(200).JSON(&status)
+		return status.Status != "pending" && status.Status != "running"
+	})
+	cancel()
+	if err := <-done; err != nil {
+		s.t.Fatal(err)
+	}
+	return status
+}
+
+type book struct {
+	ID, SeriesID, LibraryID uuid.UUID
+	Title, Path, FileFormat string
+	Number                  *float64
+	Volume                  *int32
+	PageCount               int
+	Analyzed                bool
+	ReadingDirection        string
+	AnalysisError           *struct{ ErrorType, Message string }
+}
+
+type list[T any] struct {
+	Data  []T
+	Total int64
+}
+
+// books are the books that the caller sees, by path below /books.
+func (s *system) books(c *testkit.Client) map[string]book {
+	s.t.Helper()
+	var page list[book]
+	c.Do("GET", "/api/v1/books?pageSize=500", nil).Want(200).JSON(&page)
+	out := map[string]book{}
+	for _, b := range page.Data {
+		rel, err := filepath.Rel("/books", b.Path)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		out[rel] = b
+	}
+	return out
+}
+
+// plain never asks for compression by itself and never undoes it, so that tests see what was sent.
+var plain = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 16}
+
+type answer struct {
+	Status int
+	Header http.Header
+	Length int64 // as announced
+	Body   []byte
+}
+
+// fetch sends a request as the client with header lines "Name: value".
+func (s *system) fetch(t testing.TB, c *testkit.Client, method, path string, header ...string) answer {
+	t.Helper()
+	req, err := http.NewRequest(method, s.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host, req.Header = c.Host, c.Header.Clone()
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := plain.RoundTrip(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return answer{res.StatusCode, res.Header, res.ContentLength, body}
+}
+
+// want fails the test unless the status is the given one.
+func (a answer) want(t testing.TB, status int) answer {
+	t.Helper()
+	if a.Status != status {
+		t.Fatalf("status %d, want %d: %.300s", a.Status, status, a.Body)
+	}
+	return a
+}
+
+// problem checks that an answer is the one error shape with the given status.
+func (a answer) problem(t testing.TB, status int) {
+	t.Helper()
+	var p struct{ Error, Message string }
+	if a.Status != status || json.NewDecoder(bytes.NewReader(a.Body)).Decode(&p) != nil || p.Error == "" || p.Message == "" {
+		t.Errorf("status %d, want %d as an error: %.300s", a.Status, status, a.Body)
+	}
+}
+
+func (s *system) as(role string) *testkit.Client { return s.User(s.t, "one", role) }

@@ -1,0 +1,212 @@
+package scan_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// TestMain runs the test program as a worker of its own where a test asks for one to kill.
+func TestMain(m *testing.M) {
+	if spec := os.Getenv("SCAN_TEST_WORKER"); spec != "" {
+		workerProcess(spec)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+type workerSpec struct {
+	App, System string
+	Blob        blob.Config
+}
+
+const shortLease = 700 * time.Millisecond
+
+func workerProcess(spec string) {
+	var w workerSpec
+	if err := json.Unmarshal([]byte(spec), &w); err != nil {
+		panic(err)
+	}
+	open := func(u string) *db.DB {
+		d, err := db.Open(db.Config{URL: u, MaxConns: 6, Timeout: 20 * time.Second})
+		if err != nil {
+			panic(err)
+		}
+		return d
+	}
+	publish := func(context.Context, uuid.UUID, ...events.Event) {}
+	s := &scan.Scanner{Database: open(w.App), Library: w.Blob.Library(), Publish: publish, Parallel: 4}
+	r := &task.Runner{System: open(w.System), Publish: publish, Worker: fmt.Sprint(os.Getpid()), Slots: 3, Poll: 100 * time.Millisecond, Lease: shortLease,
+		Ended: s.Ended, Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks}}
+	if err := r.Run(context.Background()); err != nil {
+		panic(err)
+	}
+}
+
+// state is everything that a scan leaves behind, without what differs by chance (ids, times).
+func (r *rig) state() []string {
+	return values[string](r, `
+		select 'book|' || b.key || '|' || b.title || '|' || b.page_count || '|' || coalesce(b.number, -1) || '|' || b.fingerprint || '|' ||
+		  b.analyzed || '|' || coalesce(b.error_message, '') || '|' || s.path || '|' || coalesce(m.metadata::text, '') || '|' || coalesce(array_length(p.names, 1), -1)
+		from book b join series s on s.tenant_id = b.tenant_id and s.id = b.series_id
+		left join book_metadata m on m.tenant_id = b.tenant_id and m.book_id = b.id
+		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id where b.tenant_id = app.tenant()
+		union all select 'series|' || path || '|' || title || '|' || book_count || '|' || file_size || '|' || page_count || '|' || coalesce(publisher, '') from series where tenant_id = app.tenant()
+		union all select 'count|' || books || '|' || series || '|' || bytes || '|' || pages from library_count where tenant_id = app.tenant()
+		order by 1`)
+}
+
+func (r *rig) fill(series, books int) {
+	for s := range series {
+		for b := range books {
+			info := ""
+			if b%3 == 0 {
+				info = fmt.Sprintf("<Title>T%d-%d</Title><Publisher>P%d</Publisher>", s, b, s)
+			}
+			testkit.WriteFile(r.t, r.folder, fmt.Sprintf("S%02d/b%03d.cbz", s, b), testkit.Comic(r.t, s*1000+b, 2, info))
+		}
+	}
+}
+
+func TestKilledWorkersLeaveTheSameResult(t *testing.T) {
+	undisturbed := newRig(t)
+	undisturbed.fill(20, 40)
+	if res := undisturbed.scan("normal"); res.Status != "completed" {
+		t.Fatalf("%+v", res)
+	}
+	want := undisturbed.state()
+
+	r := newRig(t)
+	r.fill(20, 40)
+	spec, err := json.Marshal(workerSpec{r.db.AppURL, r.db.SystemURL, r.s3.Config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	rescued := make(chan struct{})
+	go func() { // the scheduler
+		defer close(rescued)
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				if _, err := task.Rescue(context.Background(), r.db.System); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+	// Attempts count only up to the limit: a scan that is killed ten times is not its own fault here.
+	if _, err := r.db.Owner.Pool().Exec(context.Background(), "alter table task alter column max_attempts set default 100"); err != nil {
+		t.Fatal(err)
+	}
+	id := r.start("normal")
+	kills := 0
+	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
+	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "SCAN_TEST_WORKER="+string(spec))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		alive := time.After(time.Duration(80+random.IntN(400)) * time.Millisecond)
+		if kills >= 12 {
+			alive = time.After(30 * time.Second) // let it finish
+		}
+		finished := false
+	wait:
+		for {
+			select {
+			case <-alive:
+				break wait
+			case <-time.After(50 * time.Millisecond):
+				if res := r.result(id); res.Status != task.Pending && res.Status != task.Running {
+					finished = true
+					break wait
+				}
+			}
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // killed: that is its end
+		if finished {
+			break
+		}
+		kills++
+	}
+	close(stop)
+	<-rescued
+	res := r.result(id)
+	if res.Status != "completed" || res.Created != 800 || res.Series != 20 || res.Processed != res.Total || res.Total != 800 {
+		t.Fatalf("after %d kills: %+v", kills, res)
+	}
+	if got := r.state(); !slices.Equal(got, want) {
+		for i := range min(len(got), len(want)) {
+			if got[i] != want[i] {
+				t.Fatalf("after %d kills row %d is\n%s\nwant\n%s", kills, i, got[i], want[i])
+			}
+		}
+		t.Fatalf("after %d kills: %d rows, want %d", kills, len(got), len(want))
+	}
+	t.Logf("%d kills", kills)
+}
+
+func TestCancelStopsWithinTwoSeconds(t *testing.T) {
+	r := newRig(t)
+	r.fill(20, 40)
+	id := r.start("normal")
+	ctx, stop := context.WithCancel(context.Background())
+	wait := r.work(ctx)
+	defer wait()
+	defer stop()
+	testkit.Eventually(t, 20*time.Second, func() bool { return r.result(id).Created > 0 })
+	cancelled := time.Now()
+	if _, err := db.Exec(r.ctx(), r.db.App, `with c as (update task set status = 'cancelled', completed_at = now() where tenant_id = app.tenant()
+		and id = $1 and status in ('pending', 'running') returning id)
+		update task t set status = 'cancelled', completed_at = now() from c where t.tenant_id = app.tenant() and t.parent_id = c.id and t.status in ('pending', 'running')`, id); err != nil {
+		t.Fatal(err)
+	}
+	before := r.state()
+	r.mu.Lock()
+	r.events = nil
+	r.mu.Unlock()
+	testkit.Eventually(t, 2*time.Second, func() bool {
+		if _, err := task.Rescue(context.Background(), r.db.System); err != nil {
+			t.Fatal(err)
+		}
+		return values[int64](r, "select count(*) from task where tenant_id = app.tenant() and status in ('pending', 'running')")[0] == 0
+	})
+	t.Logf("quiet %s after the cancel", time.Since(cancelled).Round(time.Millisecond))
+	if after := r.state(); !slices.Equal(before, after) {
+		t.Error("books changed after the cancel")
+	}
+	if res := r.result(id); res.Status != "cancelled" {
+		t.Errorf("%+v", res)
+	}
+	// The next scan finishes what the cancelled one left.
+	if res := r.scan("normal"); res.Status != "completed" {
+		t.Fatalf("%+v", res)
+	}
+	if n := values[int64](r, "select count(*) from book where tenant_id = app.tenant() and analyzed"); n[0] != 800 {
+		t.Errorf("%d books are analysed", n[0])
+	}
+}
