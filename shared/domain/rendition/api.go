@@ -53,15 +53,15 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server) {
 			}
 			return s.File(w, r, i)
 		})
-	for _, c := range []struct{ path, id, what, permission, exists, query string }{
-		{"/api/v1/books/{id}/thumbnail", "getBookThumbnail", "Book", auth.BooksRead,
+	for _, c := range []struct{ path, id, tag, what, permission, exists, query string }{
+		{"/api/v1/books/{id}/thumbnail", "getBookThumbnail", "Books", "Book", auth.BooksRead,
 			"select true from book where tenant_id = app.tenant() and id = $1 and deleted_at is null", bookCover},
-		{"/api/v1/series/{id}/thumbnail", "getSeriesThumbnail", "Series", auth.SeriesRead,
+		{"/api/v1/series/{id}/thumbnail", "getSeriesThumbnail", "Series", "Series", auth.SeriesRead,
 			"select true from series where tenant_id = app.tenant() and id = $1", seriesCover},
-		{"/api/v1/libraries/{id}/thumbnail", "getLibraryThumbnail", "Library", auth.LibrariesRead,
+		{"/api/v1/libraries/{id}/thumbnail", "getLibraryThumbnail", "Libraries", "Library", auth.LibrariesRead,
 			"select true from library where tenant_id = app.tenant() and id = $1", libraryCover},
 	} {
-		a.Handle(httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.what, Summary: "Cover image", Permission: c.permission, Cookie: true, Media: "image/*"},
+		a.Handle(httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true, Media: "image/*"},
 			func(w http.ResponseWriter, r *http.Request) error {
 				id, err := pathID("id", chi.URLParam(r, "id"))
 				if err != nil {

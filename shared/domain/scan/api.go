@@ -99,23 +99,23 @@ func start(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UUI
 // cancel ends the scan and everything it still waits for. A batch that is being written is finished first; after
 // the cancel nothing is.
 func cancel(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UUID) (*httpapi.None, error) {
-	var b pgx.Batch
-	var cancelled []uuid.UUID
-	var status *Status
-	db.Values(&b, &cancelled, `update task set status = 'cancelled', completed_at = now(), lease_until = null
-		where tenant_id = app.tenant() and library_id = $1 and type = 'scan_library' and status in ('pending', 'running') returning id`, library)
-	b.Queue(`update task c set status = 'cancelled', completed_at = now(), lease_until = null from task p
-		where c.tenant_id = app.tenant() and p.tenant_id = c.tenant_id and p.id = c.parent_id and p.library_id = $1
-		  and p.type = 'scan_library' and p.status = 'cancelled' and c.status in ('pending', 'running')`, library)
-	db.One(&b, &status, newest, library)
-	if err := d.Run(ctx, &b); err != nil {
+	none := fault.New(fault.NotFound, "No scan of this library is waiting or running")
+	running, err := db.Get[struct{ ID uuid.UUID }](ctx, d, `select id from task where tenant_id = app.tenant() and library_id = $1
+		and type = 'scan_library' and status in ('pending', 'running')`, library)
+	if err != nil {
 		return nil, err
 	}
-	if len(cancelled) == 0 || status == nil {
-		return nil, fault.New(fault.NotFound, "No scan of this library is waiting or running")
+	if running == nil {
+		return nil, none
 	}
-	status.utc()
-	publish(ctx, httpapi.TenantOf(ctx).ID, status.Event(), status.taskEvent())
+	out, err := task.Cancel(ctx, d, running.ID)
+	if fault.Is(err, fault.BadRequest) { // it ended in between
+		return nil, none
+	}
+	if err != nil {
+		return nil, err
+	}
+	publish(ctx, httpapi.TenantOf(ctx).ID, out...)
 	return &httpapi.None{}, nil
 }
 

@@ -180,9 +180,7 @@ func TestCancelStopsWithinTwoSeconds(t *testing.T) {
 	defer stop()
 	testkit.Eventually(t, 20*time.Second, func() bool { return r.result(id).Created > 0 })
 	cancelled := time.Now()
-	if _, err := db.Exec(r.ctx(), r.db.App, `with c as (update task set status = 'cancelled', completed_at = now() where tenant_id = app.tenant()
-		and id = $1 and status in ('pending', 'running') returning id)
-		update task t set status = 'cancelled', completed_at = now() from c where t.tenant_id = app.tenant() and t.parent_id = c.id and t.status in ('pending', 'running')`, id); err != nil {
+	if _, err := task.Cancel(r.ctx(), r.db.App, id); err != nil {
 		t.Fatal(err)
 	}
 	before := r.state()

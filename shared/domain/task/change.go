@@ -145,6 +145,9 @@ func retry(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 // events are what listeners of the task and, for a scan, the scan stream are told.
 func (c *changed) events() []events.Event {
 	started, completed := utc(c.StartedAt), utc(c.CompletedAt)
+	if c.ScanID != nil { // a scan counts in its own row
+		c.Current, c.Total = c.FilesDone, c.FilesTotal
+	}
 	out := []events.Event{events.TaskProgressed(events.TaskProgress{TaskID: c.ID, TaskType: c.Type, Status: c.Status,
 		Progress: &events.Progress{Current: c.Current, Total: c.Total, Message: c.Message}, Error: c.LastError,
 		StartedAt: started, CompletedAt: completed, LibraryID: c.LibraryID, SeriesID: c.SeriesID, BookID: c.BookID})}

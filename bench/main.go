@@ -1,0 +1,79 @@
+// Command bench measures Longbox as it runs: the built programs over a private PostgreSQL, Redis and S3 gateway. A
+// figure is a ratio to a baseline taken in the same run, alternating with it, or an exact count.
+//
+//	go run ./bench [name ...]
+//
+// Without names it runs everything, in eight to ten minutes on a quiet machine. It exits with 1 when a bar is missed.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// benchmark is one group of figures that can be run alone.
+type benchmark struct {
+	name, what string
+	run        func(context.Context, *system, *report) error
+}
+
+var benchmarks = []benchmark{
+	{"roundtrips", "Postgres round trips of an authenticated GET", roundTrips},
+	{"limiter", "the rate limiter against PING, and requests without Redis", limiter},
+	{"images", "covers and WebP renditions", images},
+	{"start", "start and size of the api function", start},
+	{"idle", "memory of every process of make run", idle},
+	{"page", "a page through the whole path against the bare ranged GET", pages},
+	{"scan", "libraries of 2,000 and 10,000 books", scans},
+	{"lists", "lists at 10,000 and 890,000 books", lists},
+}
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	failed, err := run(ctx, os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+	}
+	if err != nil || failed {
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, names []string) (failed bool, err error) {
+	var known []string
+	for _, b := range benchmarks {
+		known = append(known, b.name)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return false, fmt.Errorf("no benchmark %q: there are %s", name, strings.Join(known, ", "))
+		}
+	}
+	s, err := newSystem(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	out := &report{w: os.Stdout}
+	out.head()
+	for _, b := range benchmarks {
+		if len(names) > 0 && !slices.Contains(names, b.name) {
+			continue
+		}
+		began := time.Now()
+		out.note("# %s: %s", b.name, b.what)
+		if err := b.run(ctx, s, out); err != nil {
+			return out.failed, fmt.Errorf("%s: %w", b.name, err)
+		}
+		out.note("# %s took %.0f s", b.name, time.Since(began).Seconds())
+	}
+	return out.failed, nil
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
+)
+
+// wire is a TCP proxy in front of Postgres that counts round trips: each ends with ReadyForQuery.
+type wire struct {
+	listener net.Listener
+	target   string
+	trips    atomic.Int64
+}
+
+// newWire proxies the server of a connection string.
+func newWire(database string) (*wire, error) {
+	u, err := url.Parse(database)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{listener: l, target: u.Host}
+	go w.serve()
+	return w, nil
+}
+
+func (w *wire) close() { w.listener.Close() }
+
+// url is the connection string through the proxy.
+func (w *wire) url(database string) string {
+	u, err := url.Parse(database)
+	if err != nil {
+		return database // It was parsed before.
+	}
+	u.Host = w.listener.Addr().String()
+	return u.String()
+}
+
+func (w *wire) serve() {
+	for {
+		client, err := w.listener.Accept()
+		if err != nil {
+			return // Closed.
+		}
+		server, err := net.Dial("tcp", w.target)
+		if err != nil {
+			client.Close() // The client reports it.
+			continue
+		}
+		go func() {
+			_, _ = io.Copy(server, client) // The end of a connection is no news.
+			server.Close()
+		}()
+		go func() {
+			_ = w.answers(client, server)
+			client.Close()
+		}()
+	}
+}
+
+// answers copies messages of the server: a type byte and a length that counts itself.
+func (w *wire) answers(client io.Writer, server io.Reader) error {
+	in, out := bufio.NewReaderSize(server, 64<<10), bufio.NewWriterSize(client, 64<<10)
+	for {
+		head, err := in.Peek(5)
+		if err != nil {
+			return err
+		}
+		if head[0] == 'Z' {
+			w.trips.Add(1)
+		}
+		length := int64(binary.BigEndian.Uint32(head[1:])) + 1
+		if length < 5 {
+			return fmt.Errorf("message of %d bytes", length)
+		}
+		if _, err := io.CopyN(out, in, length); err != nil {
+			return err
+		}
+		if in.Buffered() == 0 {
+			if err := out.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// counter is a proxy in front of an S3 endpoint that counts requests and bytes.
+type counter struct {
+	*httptest.Server
+	requests, bytes atomic.Int64
+}
+
+func newCounter(endpoint string) (*counter, error) {
+	target, err := url.Parse(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	c := &counter{}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 128
+	c.Server = httptest.NewServer(&httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host // The signature covers it.
+		},
+		ModifyResponse: func(res *http.Response) error {
+			c.requests.Add(1)
+			c.bytes.Add(max(res.ContentLength, 0))
+			return nil
+		},
+	})
+	return c, nil
+}

@@ -1,0 +1,149 @@
+package e2e_test
+
+import (
+	"bytes"
+	"image"
+	_ "image/jpeg" // the formats that renditions come in
+	_ "image/png"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// size is what a picture measures; WebP by its own header.
+func size(t *testing.T, data []byte) (w, h int, format string) {
+	t.Helper()
+	if len(data) > 30 && string(data[8:12]) == "WEBP" && string(data[12:15]) == "VP8" {
+		if data[15] == ' ' {
+			return (int(data[26]) | int(data[27])<<8) & 0x3fff, (int(data[28]) | int(data[29])<<8) & 0x3fff, "webp"
+		}
+		t.Fatalf("a WebP of kind %q", data[12:16])
+	}
+	c, format, err := image.DecodeConfig(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Width, c.Height, format
+}
+
+// buckets are how many requests went to the library and to the media bucket.
+func buckets(all []testkit.Request) (library, media int) {
+	for _, r := range all {
+		if strings.HasPrefix(r.Path, "/media/") {
+			media++
+		} else {
+			library++
+		}
+	}
+	return library, media
+}
+
+func TestRenditions(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin := s.as("admin")
+	testkit.WriteFile(t, s.folder, "S/large 1.cbz", testkit.Zip(t, testkit.File{Name: "1.jpg", Data: testkit.JPEG(t, 900, 1200, 1)},
+		testkit.File{Name: "2.jpg", Data: append([]byte("\xff\xd8\xff\xe0"), bytes.Repeat([]byte("no picture "), 50)...)},
+		testkit.File{Name: "3.jpg", Data: testkit.JPEG(t, 100, 50, 2), Deflate: true}))
+	s.scan(admin, s.library(admin, "Books", ""))
+	b := s.books(admin)["S/large 1.cbz"]
+	if b.PageCount != 3 {
+		t.Fatalf("%+v", b)
+	}
+	for _, c := range []struct {
+		page         int
+		query        string
+		width        int // largest expected; never the original's exceeded
+		height       int
+		format, kind string
+	}{
+		{1, "width=300", 320, 427, "jpeg", "image/jpeg"},
+		{1, "height=300", 240, 320, "jpeg", "image/jpeg"},
+		{1, "width=300&height=10000", 320, 427, "jpeg", "image/jpeg"},
+		{1, "format=png&width=160", 160, 214, "png", "image/png"},
+		{1, "format=webp&width=160", 160, 214, "webp", "image/webp"},
+		{1, "format=jpg", 900, 1200, "jpeg", "image/jpeg"},
+		{1, "width=5000", 900, 1200, "jpeg", "image/jpeg"},
+		{3, "width=4000&format=png", 100, 50, "png", "image/png"},
+	} {
+		a := s.fetch(t, admin, "GET", pageURL(b, c.page)+"?"+c.query)
+		if a.Status != 200 {
+			t.Errorf("%s: status %d: %s", c.query, a.Status, a.Body)
+			continue
+		}
+		w, h, format := size(t, a.Body)
+		if w > c.width || h > c.height || w < c.width*3/5 || format != c.format || a.Header.Get("Content-Type") != c.kind || a.Length != int64(len(a.Body)) {
+			t.Errorf("%s: %d x %d %s as %s, want at most %d x %d", c.query, w, h, format, a.Header.Get("Content-Type"), c.width, c.height)
+		}
+		s.s3.Counter.Reset()
+		again := s.fetch(t, admin, "GET", pageURL(b, c.page)+"?"+c.query, "If-None-Match", a.Header.Get("ETag"))
+		if all := s.s3.Counter.Reset(); again.Status != 304 || len(again.Body) != 0 || len(all) != 0 {
+			t.Errorf("%s: conditional %d after %v", c.query, again.Status, all)
+		}
+	}
+	// Widths on one step of the ladder are one rendition.
+	one := s.fetch(t, admin, "GET", pageURL(b, 1)+"?width=301").want(t, 200)
+	other := s.fetch(t, admin, "GET", pageURL(b, 1)+"?width=310").want(t, 200)
+	if one.Header.Get("ETag") != other.Header.Get("ETag") {
+		t.Errorf("widths 301 and 310 are two renditions: %s, %s", one.Header.Get("ETag"), other.Header.Get("ETag"))
+	}
+	s.fetch(t, admin, "GET", pageURL(b, 2)+"?width=300").problem(t, 422)
+	for _, bad := range []string{"width=0", "width=-3", "width=x", "height=20001", "format=gif", "width=1e3"} {
+		s.fetch(t, admin, "GET", pageURL(b, 1)+"?"+bad).problem(t, 400)
+	}
+	s.fetch(t, admin, "GET", pageURL(b, 9)+"?width=300").problem(t, 404)
+}
+
+func TestRenditionIsKeptOnSecondMiss(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin := s.as("admin")
+	testkit.WriteFile(t, s.folder, "S/a.cbz", testkit.Comic(t, 1, 2, ""))
+	s.scan(admin, s.library(admin, "Books", ""))
+	url := pageURL(s.books(admin)["S/a.cbz"], 1) + "?width=40&format=webp"
+	var bodies [][]byte
+	for i, want := range [][2]int{{1, 1}, {1, 2}, {0, 1}, {0, 1}} { // requests to the library, to the media bucket
+		s.s3.Counter.Reset()
+		bodies = append(bodies, s.fetch(t, admin, "GET", url).want(t, 200).Body)
+		all := s.s3.Counter.Reset()
+		if library, media := buckets(all); library != want[0] || media != want[1] {
+			t.Errorf("request %d: %v, want %v", i+1, all, want)
+		}
+		if !bytes.Equal(bodies[i], bodies[0]) {
+			t.Errorf("request %d answers with another picture", i+1)
+		}
+	}
+}
+
+func TestThumbnails(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin := s.as("admin")
+	testkit.WriteFile(t, s.folder, "S/a 1.cbz", testkit.Zip(t, testkit.File{Name: "1.jpg", Data: testkit.JPEG(t, 900, 1200, 1)}))
+	testkit.WriteFile(t, s.folder, "T/broken.cbz", []byte("no archive"))
+	library := s.library(admin, "Books", "")
+	s.scan(admin, library)
+	books := s.books(admin)
+	good, bad := books["S/a 1.cbz"], books["T/broken.cbz"]
+	for _, path := range []string{"books/" + good.ID.String(), "series/" + good.SeriesID.String(), "libraries/" + library.String()} {
+		s.s3.Counter.Reset()
+		a := s.fetch(t, admin, "GET", "/api/v1/"+path+"/thumbnail").want(t, 200)
+		if lib, media := buckets(s.s3.Counter.Reset()); lib != 0 || media != 1 {
+			t.Errorf("%s: %d requests to the library, %d to the media bucket", path, lib, media)
+		}
+		if w, h, format := size(t, a.Body); w != 300 || h != 400 || format != "jpeg" || a.Header.Get("Content-Type") != "image/jpeg" {
+			t.Errorf("%s: %d x %d %s", path, w, h, format)
+		}
+		again := s.fetch(t, admin, "GET", "/api/v1/"+path+"/thumbnail", "If-None-Match", a.Header.Get("ETag"))
+		if all := s.s3.Counter.Reset(); again.Status != 304 || len(all) != 0 {
+			t.Errorf("%s: conditional %d after %v", path, again.Status, all)
+		}
+	}
+	for _, path := range []string{"books/" + bad.ID.String(), "series/" + bad.SeriesID.String()} {
+		a := s.fetch(t, admin, "GET", "/api/v1/"+path+"/thumbnail").want(t, 200)
+		if a.Header.Get("Content-Type") != "image/svg+xml" || !strings.Contains(a.Header.Get("Content-Security-Policy"), "default-src 'none'") || !bytes.Contains(a.Body, []byte("<svg")) {
+			t.Errorf("%s: no placeholder: %v", path, a.Header)
+		}
+	}
+}
