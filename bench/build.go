@@ -9,39 +9,26 @@ import (
 	"strings"
 )
 
-// program is one binary to build; those with libvips need cgo.
-type program struct {
-	name, path string
-	cgo        bool
+// packages are what the programs are built from; those with libvips need cgo.
+var packages = map[string]string{
+	"api": "./functions/api", "media": "./functions/media", "worker": "./functions/worker", "scheduler": "./functions/scheduler",
+	"migrate": "./functions/migrate", "sse-relay": "./sse-relay", "localstack": "./localstack", "empty": "./bench/empty",
 }
 
-var programs = []program{
-	{name: "api", path: "./functions/api"},
-	{name: "media", path: "./functions/media", cgo: true},
-	{name: "worker", path: "./functions/worker", cgo: true},
-	{name: "scheduler", path: "./functions/scheduler"},
-	{name: "migrate", path: "./functions/migrate"},
-	{name: "sse-relay", path: "./sse-relay"},
-	{name: "localstack", path: "./localstack"},
-	{name: "empty", path: "./bench/empty"},
-}
-
-// build makes the program as it is deployed, once.
-func (p program) build(ctx context.Context, root, dir string) error {
-	binary := filepath.Join(dir, p.name)
+// build makes a program as it is deployed, once.
+func (s *system) build(ctx context.Context, name string) error {
+	binary := filepath.Join(s.programs, name)
 	if _, err := os.Stat(binary); err == nil {
 		return nil
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary)
-	cgo := "CGO_ENABLED=1"
-	if !p.cgo {
-		cgo = "CGO_ENABLED=0"
-		cmd.Args = append(cmd.Args, "-tags=lambda.norpc")
+	cgo := "CGO_ENABLED=0"
+	if name == "media" || name == "worker" {
+		cgo = "CGO_ENABLED=1"
 	}
-	cmd.Args = append(cmd.Args, p.path)
-	cmd.Dir, cmd.Env = root, append(os.Environ(), cgo)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-tags=lambda.norpc", "-o", binary, packages[name])
+	cmd.Dir, cmd.Env = s.root, append(os.Environ(), cgo)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w: %s", p.name, err, out)
+		return fmt.Errorf("build %s: %w: %s", name, err, out)
 	}
 	return nil
 }

@@ -76,10 +76,8 @@ func (s *system) prepare(ctx context.Context) (err error) {
 	if err := os.Mkdir(s.books, 0o755); err != nil {
 		return err
 	}
-	for _, p := range programs {
-		if err := p.build(ctx, s.root, s.programs); err != nil {
-			return err
-		}
+	if err := s.build(ctx, "migrate"); err != nil {
+		return err
 	}
 	tool, err := gateway.Program(filepath.Join(s.root, ".tools", "bin"), exec.LookPath)
 	if err != nil {
@@ -201,6 +199,9 @@ type function struct {
 
 // function starts one with settings that replace those of make run.
 func (s *system) function(ctx context.Context, name string, env ...string) (*function, error) {
+	if err := s.build(ctx, name); err != nil {
+		return nil, err
+	}
 	ports, err := port.Free(1)
 	if err != nil {
 		return nil, err

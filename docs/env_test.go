@@ -12,7 +12,7 @@ import (
 
 var (
 	tag = regexp.MustCompile(`env:"([A-Z][A-Z0-9_]*)[^"]*"(?:\s+envDefault:"([^"]*)")?`)
-	row = regexp.MustCompile("(?m)^\\| `([A-Z][A-Z0-9_]*)` \\| ([^|]*) \\|")
+	row = regexp.MustCompile("(?m)^\\| `([A-Z][A-Z0-9_]*)` \\|([^|]*)\\|")
 )
 
 type variable struct{ name, otherwise, file string }

@@ -118,9 +118,13 @@ func (s *system) compare(t *testing.T, c *testkit.Client, b book, path string) (
 		t.Fatal(err)
 	}
 	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Errorf("%s: %v", path, err)
-		return 0, 0
+	if err != nil { // the standard library takes an end record within the comment for the real one
+		for _, info := range s.pages(c, b) {
+			if a := s.fetch(t, c, "GET", pageURL(b, info.PageNumber)).want(t, 200); len(a.Body) < 100 || !bytes.Contains(data, a.Body) {
+				t.Errorf("%s page %d: these bytes are not in the file", path, info.PageNumber)
+			}
+		}
+		return b.PageCount, 0
 	}
 	// Names may be stored in another encoding: the content alone says which entry a page is.
 	byContent := map[[32]byte]*zip.File{}

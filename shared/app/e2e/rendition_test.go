@@ -15,8 +15,11 @@ import (
 func size(t *testing.T, data []byte) (w, h int, format string) {
 	t.Helper()
 	if len(data) > 30 && string(data[8:12]) == "WEBP" && string(data[12:15]) == "VP8" {
-		if data[15] == ' ' {
+		switch data[15] {
+		case ' ': // RFC 9649 2.5
 			return (int(data[26]) | int(data[27])<<8) & 0x3fff, (int(data[28]) | int(data[29])<<8) & 0x3fff, "webp"
+		case 'X': // RFC 9649 2.7
+			return 1 + (int(data[24]) | int(data[25])<<8 | int(data[26])<<16), 1 + (int(data[27]) | int(data[28])<<8 | int(data[29])<<16), "webp"
 		}
 		t.Fatalf("a WebP of kind %q", data[12:16])
 	}

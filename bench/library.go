@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// addLibrary creates a library over a folder of the library root.
+func (s *system) addLibrary(ctx context.Context, api *function, name, folder string) (uuid.UUID, error) {
+	var lib struct {
+		ID uuid.UUID `json:"id"`
+	}
+	err := newClient(s.token).call(ctx, http.MethodPost, api.url+"/api/v1/libraries",
+		map[string]any{"name": name, "path": filepath.Join(s.books, folder), "bookStrategy": "metadata_first"}, &lib)
+	return lib.ID, err
+}
+
+// scan scans a library to completion and returns how long it took, in seconds by the database's clock, from the
+// request to the last analysed book.
+func (s *system) scan(ctx context.Context, api *function, library uuid.UUID, books int) (float64, error) {
+	if err := newClient(s.token).call(ctx, http.MethodPost, api.url+"/api/v1/libraries/"+library.String()+"/scan", nil, nil); err != nil {
+		return 0, err
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var status string
+		var seconds *float64
+		var failure *string
+		err := s.admin.QueryRow(ctx, `select status, extract(epoch from completed_at - created_at)::float8, last_error from task
+			where tenant_id = $1 and library_id = $2 and type = 'scan_library' order by created_at desc limit 1`, s.tenant, library).
+			Scan(&status, &seconds, &failure)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("scan: %w", err)
+		case status == "completed":
+			return *seconds, s.complete(ctx, library, books)
+		case status != "pending" && status != "running":
+			reason := "no reason given"
+			if failure != nil {
+				reason = *failure
+			}
+			return 0, fmt.Errorf("the scan is %s: %s", status, reason)
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// complete checks that every book is there, analysed and without an error.
+func (s *system) complete(ctx context.Context, library uuid.UUID, books int) error {
+	var good int
+	err := s.admin.QueryRow(ctx, `select count(*) from book where tenant_id = $1 and library_id = $2 and analyzed
+		and error_type is null and deleted_at is null and page_count > 0`, s.tenant, library).Scan(&good)
+	if err == nil && good != books {
+		err = fmt.Errorf("after the scan %d of %d books are complete", good, books)
+	}
+	return err
+}

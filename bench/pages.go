@@ -1,0 +1,272 @@
+package main
+
+import (
+	"archive/zip"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/localstack/front"
+	"github.com/longbox/longbox/localstack/gateway"
+)
+
+const (
+	pairs    = 300
+	manyHere = 16           // clients at once
+	bigBooks = pairs + 2*16 // a book for each cold request and a reserve
+)
+
+// span is where a page lies in its archive.
+type span struct{ offset, length int64 }
+
+// shelf is one kind of archive as a library, with the ids of its books in the order of their names.
+type shelf struct {
+	folder string
+	ids    []uuid.UUID
+	spans  []span
+}
+
+// fetch gets page n of a book and tells milliseconds to the first and to the last byte.
+type fetch func(ctx context.Context, book, n int) (first, last float64, err error)
+
+// pages measures bars B1 and B4.
+func pages(ctx context.Context, s *system, out *report) error {
+	api, err := s.function(ctx, "api")
+	if err != nil {
+		return err
+	}
+	defer api.Stop()
+	shelves, err := s.shelves(ctx, api)
+	if err != nil {
+		return err
+	}
+	for _, v := range []struct {
+		name, shelf  string
+		gzip, warm   bool
+		clients      int
+		total, first float64 // bars
+	}{
+		{"page stored, cold index", "stored", false, false, 1, 1.5, 0},
+		{"page stored, index in process", "stored", false, true, 1, 1.25, 0},
+		{"page deflated, inflated by us, cold index", "deflated", false, false, 1, 0, 0},
+		{"page deflated as gzip, cold index", "deflated", true, false, 1, 1.5, 0},
+		{"page deflated as gzip, index in process", "deflated", true, true, 1, 1.25, 0},
+		{"page stored, cold index, 16 clients", "stored", false, false, manyHere, 1.5, 0},
+		{"page stored, index in process, 16 clients", "stored", false, true, manyHere, 1.25, 0},
+		{"page deflated as gzip, cold index, 16 cl.", "deflated", true, false, manyHere, 1.5, 0},
+	} {
+		if err := s.pageRun(ctx, api, shelves[v.shelf], out, v.name, v.gzip, v.warm, false, v.clients, v.total); err != nil {
+			return fmt.Errorf("%s: %w", v.name, err)
+		}
+	}
+	return s.pageRun(ctx, api, shelves["stored"], out, "page stored, in process, through the front", false, true, true, 1, 0)
+}
+
+// shelves makes the two libraries and scans them.
+func (s *system) shelves(ctx context.Context, api *function) (map[string]*shelf, error) {
+	worker, err := s.function(ctx, "worker", "WORKER_COVERS=false")
+	if err != nil {
+		return nil, err
+	}
+	defer worker.Stop()
+	all := map[string]*shelf{}
+	for _, name := range []string{"stored", "deflated"} {
+		if err := bigComic(filepath.Join(s.books, name), name == "deflated", bigBooks); err != nil {
+			return nil, err
+		}
+		library, err := s.addLibrary(ctx, api, name, name)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := s.scan(ctx, api, library, bigBooks); err != nil {
+			return nil, err
+		}
+		sh := &shelf{folder: name}
+		if sh.spans, err = spans(filepath.Join(s.books, name, "Series", bigName(0))); err != nil {
+			return nil, err
+		}
+		err = s.admin.QueryRow(ctx, "select array_agg(id order by key) from book where tenant_id = $1 and library_id = $2", s.tenant, library).Scan(&sh.ids)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = sh
+	}
+	return all, nil
+}
+
+// spans reads where the pages lie, with the standard library.
+func spans(path string) ([]span, error) {
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	var out []span
+	for _, f := range z.File {
+		offset, err := f.DataOffset()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, span{offset, int64(f.CompressedSize64)})
+	}
+	return out, nil
+}
+
+// pageRun measures one variant with a media process of its own, whose memory of indexes is empty.
+func (s *system) pageRun(ctx context.Context, api *function, sh *shelf, out *report, name string, gzip, warm, throughFront bool, clients int, bar float64) error {
+	media, err := s.function(ctx, "media")
+	if err != nil {
+		return err
+	}
+	defer media.Stop()
+	base := media.url
+	if throughFront {
+		f, err := front.Listen("127.0.0.1", 0)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		f.Open(front.Targets{API: api.address, Media: media.address, Relay: api.address}, func(string, ...any) {})
+		base = fmt.Sprintf("http://127.0.0.1:%d", f.Port())
+	}
+	ours, bare := s.viaLongbox(base, sh, gzip), s.viaSDK(sh)
+	book := func(i int) int { return 1 + i%(bigBooks-1) }
+	if warm {
+		book = func(int) int { return 0 }
+	}
+	// Book 0 opens the connections and, for the warm variants, fills the memory.
+	for i := range 5 {
+		for _, f := range []fetch{ours, bare} {
+			if _, _, err := alternate(ctx, clients, i, func(int) int { return 0 }, f); err != nil {
+				return err
+			}
+		}
+	}
+	var now, nowFirst, raw, rawFirst []float64
+	for i := 0; i < pairs; i += clients {
+		order := []fetch{ours, bare}
+		if i/clients%2 == 1 {
+			order[0], order[1] = order[1], order[0]
+		}
+		for j, f := range order {
+			first, last, err := alternate(ctx, clients, i, book, f)
+			if err != nil {
+				return err
+			}
+			if (j == 0) == (i/clients%2 == 0) {
+				now, nowFirst = append(now, last...), append(nowFirst, first...)
+			} else {
+				raw, rawFirst = append(raw, last...), append(rawFirst, first...)
+			}
+		}
+	}
+	out.ratio(name, now, raw, bar)
+	out.ratio("  first byte", nowFirst, rawFirst, 0)
+	return nil
+}
+
+// alternate runs f once for every client at the same time.
+func alternate(ctx context.Context, clients, i int, book func(int) int, f fetch) (first, last []float64, err error) {
+	first, last = make([]float64, clients), make([]float64, clients)
+	errs := make(chan error, clients)
+	var all sync.WaitGroup
+	for c := range clients {
+		all.Go(func() {
+			var err error
+			first[c], last[c], err = f(ctx, book(i+c), (i+c)*7%pageCount)
+			errs <- err
+		})
+	}
+	all.Wait()
+	for range clients {
+		if err := <-errs; err != nil {
+			return nil, nil, err
+		}
+	}
+	return first, last, nil
+}
+
+// viaLongbox asks the media function with a token.
+func (s *system) viaLongbox(base string, sh *shelf, gzip bool) fetch {
+	c := newClient(s.token)
+	return func(ctx context.Context, book, n int) (first, last float64, err error) {
+		req, err := c.request(ctx, http.MethodGet, fmt.Sprintf("%s/api/v1/books/%s/pages/%d", base, sh.ids[book], n+1), nil)
+		if err != nil {
+			return 0, 0, err
+		}
+		if gzip {
+			req.Header.Set("Accept-Encoding", "gzip")
+		}
+		began := time.Now()
+		res, err := c.http.Do(req)
+		if err != nil {
+			return 0, 0, err
+		}
+		if res.StatusCode != http.StatusOK || gzip != (res.Header.Get("Content-Encoding") == "gzip") {
+			res.Body.Close()
+			return 0, 0, fmt.Errorf("page answers %s, Content-Encoding %q", res.Status, res.Header.Get("Content-Encoding"))
+		}
+		return drain(res.Body, began)
+	}
+}
+
+// viaSDK asks the gateway for the same bytes.
+func (s *system) viaSDK(sh *shelf) fetch {
+	c := s.s3(s.library.Endpoint())
+	return func(ctx context.Context, book, n int) (first, last float64, err error) {
+		sp := sh.spans[n]
+		began := time.Now()
+		res, err := c.GetObject(ctx, &s3.GetObjectInput{Bucket: aws.String(s.bucket),
+			Key:   aws.String(sh.folder + "/Series/" + bigName(book)),
+			Range: aws.String(fmt.Sprintf("bytes=%d-%d", sp.offset, sp.offset+sp.length-1))})
+		if err != nil {
+			return 0, 0, err
+		}
+		return drain(res.Body, began)
+	}
+}
+
+// buffers spare both sides of a comparison the making of garbage.
+var buffers = sync.Pool{New: func() any { return new([256 << 10]byte) }}
+
+// drain reads a body to its end.
+func drain(body io.ReadCloser, began time.Time) (first, last float64, err error) {
+	defer body.Close()
+	buffer := buffers.Get().(*[256 << 10]byte)
+	defer buffers.Put(buffer)
+	if _, err := io.ReadFull(body, buffer[:1]); err != nil {
+		return 0, 0, err
+	}
+	first = since(began)
+	for {
+		if _, err := body.Read(buffer[:]); err == io.EOF {
+			return first, since(began), nil
+		} else if err != nil {
+			return 0, 0, err
+		}
+	}
+}
+
+// s3 is a client of a gateway as the SDK makes it.
+func (s *system) s3(endpoint string) *s3.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 64
+	transport.DisableCompression = true
+	return s3.New(s3.Options{
+		Region: gateway.Region, BaseEndpoint: aws.String(endpoint), UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider(s.secrets.S3AccessKey, s.secrets.S3SecretKey, ""),
+		HTTPClient:  &http.Client{Transport: transport},
+	})
+}
+
+func exists(path string) bool { _, err := os.Stat(path); return err == nil }

@@ -1,0 +1,78 @@
+package migrations_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// Each query lists what breaks a rule of README.md.
+var rules = []struct{ rule, offenders string }{
+	{"row-level security is enabled", `select c.relname from pg_class c
+		where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relrowsecurity and c.relname <> 'goose_db_version'`},
+	{"both roles have a policy for reading and writing", `select c.relname || ' for ' || r.rolname from pg_class c, pg_roles r
+		where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and c.relname <> 'goose_db_version'
+		and r.rolname in ('longbox_app', 'longbox_system') and not exists (select from pg_policy p
+			where p.polrelid = c.oid and p.polroles = array[r.oid] and p.polcmd = '*' and p.polqual is not null and p.polwithcheck is not null)`},
+	{"longbox_app sees the entered tenant only", `select p.polrelid::regclass::text from pg_policy p
+		where p.polroles = array['longbox_app'::regrole::oid] and pg_get_expr(p.polqual, p.polrelid) !~ '^\((tenant_id|id) = \( SELECT app.tenant\(\) AS tenant\)\)$'`},
+	{"tenant_id is first in the primary key", `select c.relname from pg_class c
+		where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and c.relname not in ('goose_db_version', 'tenant')
+		and not exists (select from pg_index i join pg_attribute a on a.attrelid = c.oid and a.attnum = i.indkey[0]
+			where i.indrelid = c.oid and i.indisprimary and a.attname = 'tenant_id')`},
+	{"foreign keys contain tenant_id", `select k.conname from pg_constraint k
+		where k.contype = 'f' and k.connamespace = 'public'::regnamespace and not exists (select from pg_attribute a
+			where a.attrelid = k.conrelid and a.attnum = any(k.conkey) and a.attname = 'tenant_id')`},
+	{"security definer functions fix their search path and are not for everybody", `select f.oid::regprocedure::text from pg_proc f
+		where f.pronamespace in ('app'::regnamespace, 'public'::regnamespace) and f.prosecdef
+		and (not coalesce(f.proconfig::text like '%search_path=pg_catalog%', false) or f.proacl is null
+			or exists (select from aclexplode(f.proacl) a where a.grantee = 0))`},
+	{"neither role can escape row-level security", `select rolname from pg_roles
+		where rolname in ('longbox_app', 'longbox_system') and (rolsuper or rolbypassrls or rolcreaterole or pg_has_role(oid, 'longbox_owner', 'member'))`},
+}
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	for _, r := range rules {
+		for _, name := range offenders(t, d, r.offenders) {
+			t.Errorf("%s: not so for %s", r.rule, name)
+		}
+	}
+}
+
+// A schema that breaks every rule is found out by every query.
+func TestRulesFindOffenders(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	_, err := d.Owner.Pool().Exec(context.Background(), `
+		create table bare (id uuid primary key, tenant uuid references tenant);
+		create table open (tenant_id uuid, id uuid, primary key (tenant_id, id));
+		alter table open enable row level security;
+		create policy tenant on open to longbox_app using (true);
+		create function app.peek() returns bigint language sql security definer as 'select count(*) from public.tenant';`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rules[:len(rules)-1] { // The last is about roles, which all databases of a server share.
+		if len(offenders(t, d, r.offenders)) == 0 {
+			t.Errorf("%s: no offender found", r.rule)
+		}
+	}
+}
+
+func offenders(t *testing.T, d *testkit.Databases, sql string) []string {
+	t.Helper()
+	rows, err := d.Owner.Pool().Query(context.Background(), sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatalf("%v: %s", err, sql)
+	}
+	return names
+}

@@ -1,0 +1,112 @@
+package e2e_test
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// link is a TCP connection to a service that a test can count and cut.
+type link struct {
+	target string
+	addr   string
+	trips  atomic.Int64 // ReadyForQuery messages of Postgres: the ends of round trips
+
+	mu     sync.Mutex
+	listen net.Listener
+	conns  map[net.Conn]bool
+}
+
+// newLink listens in front of what the URL names and returns the URL that leads through it.
+func newLink(t testing.TB, serviceURL string, postgres bool) (*link, string) {
+	t.Helper()
+	u, err := url.Parse(serviceURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &link{target: u.Host, addr: "127.0.0.1:0", conns: map[net.Conn]bool{}}
+	l.restore(t, postgres)
+	t.Cleanup(l.cut)
+	u.Host = l.addr
+	return l, u.String()
+}
+
+// cut ends every connection and refuses new ones.
+func (l *link) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listen.Close()
+	for c := range l.conns {
+		c.Close()
+	}
+	clear(l.conns)
+}
+
+// restore listens on the same address again.
+func (l *link) restore(t testing.TB, postgres bool) {
+	t.Helper()
+	listen, err := net.Listen("tcp", l.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.mu.Lock()
+	l.listen, l.addr = listen, listen.Addr().String()
+	l.mu.Unlock()
+	go func() {
+		for {
+			client, err := listen.Accept()
+			if err != nil {
+				return // cut
+			}
+			go l.serve(client, postgres)
+		}
+	}()
+}
+
+func (l *link) serve(client net.Conn, postgres bool) {
+	defer client.Close()
+	server, err := net.Dial("tcp", l.target)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	l.mu.Lock()
+	l.conns[client] = true
+	l.mu.Unlock()
+	defer func() { l.mu.Lock(); delete(l.conns, client); l.mu.Unlock() }()
+	go func() {
+		_, _ = io.Copy(server, client) // the end of either side ends both
+		server.Close()
+	}()
+	if !postgres {
+		_, _ = io.Copy(client, server)
+		return
+	}
+	in, out := bufio.NewReaderSize(server, 64<<10), bufio.NewWriterSize(client, 64<<10)
+	for {
+		// Each message of the server: one byte of type, four of length that count themselves.
+		var head [5]byte
+		if _, err := io.ReadFull(in, head[:]); err != nil {
+			return
+		}
+		if head[0] == 'Z' {
+			l.trips.Add(1)
+		}
+		if _, err := out.Write(head[:]); err != nil {
+			return
+		}
+		if _, err := io.CopyN(out, in, int64(binary.BigEndian.Uint32(head[1:]))-4); err != nil {
+			return
+		}
+		if in.Buffered() == 0 {
+			if err := out.Flush(); err != nil {
+				return
+			}
+		}
+	}
+}

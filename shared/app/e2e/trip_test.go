@@ -1,0 +1,105 @@
+package e2e_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// What a warm request costs Postgres, in round trips counted on the wire. Not parallel, so that nothing else takes
+// a connection that was warmed.
+func TestRoundTrips(t *testing.T) {
+	var l *link
+	s := newSystem(t, links{database: func(u string) string { var via string; l, via = newLink(t, u, true); return via }})
+	admin, reader := s.as("admin"), s.as("reader")
+	testkit.WriteFile(t, s.folder, "S/a 1.cbz", testkit.Comic(t, 1, 3, "<Title>T</Title>"))
+	testkit.WriteFile(t, s.folder, "S/a 2.cbz", testkit.Comic(t, 2, 3, ""))
+	s.scan(admin, s.library(admin, "Books", ""))
+	b := s.books(reader)["S/a 1.cbz"]
+	id, series, library := b.ID.String(), b.SeriesID.String(), b.LibraryID.String()
+	key := s.Key(t, admin, "BooksRead")
+	for _, c := range []struct {
+		client             *testkit.Client
+		method, path, body string
+		most               int64 // warm
+	}{
+		{reader, "GET", "/books", "", 1},
+		{key, "GET", "/books", "", 1},
+		{reader, "GET", "/books?libraryId=" + library + "&sort=title,desc&page=2&pageSize=1", "", 1},
+		{reader, "GET", "/books/" + id, "", 1},
+		{reader, "GET", "/books/" + id + "/pages", "", 1},
+		{reader, "GET", "/books/in-progress", "", 1},
+		{reader, "GET", "/books/on-deck", "", 1},
+		{reader, "GET", "/books/recently-read", "", 1},
+		{reader, "GET", "/books/recently-added", "", 1},
+		{reader, "POST", "/books/list", `{"condition":{"libraryId":{"operator":"is","value":"` + library + `"}}}`, 1},
+		{reader, "GET", "/series", "", 1},
+		{reader, "GET", "/series/" + series, "", 1},
+		{reader, "GET", "/series/" + series + "/books", "", 1},
+		{reader, "GET", "/libraries", "", 1},
+		{reader, "GET", "/libraries/" + library, "", 1},
+		{reader, "GET", "/libraries/" + library + "/scan-status", "", 1},
+		{reader, "GET", "/scans/active", "", 1},
+		{reader, "GET", "/books/" + id + "/progress", "", 1},
+		{reader, "GET", "/progress", "", 1},
+		{reader, "GET", "/user/preferences", "", 1},
+		{reader, "GET", "/auth/me", "", 1},
+		{reader, "GET", "/user", "", 1},
+		{reader, "GET", "/api-keys", "", 1},
+		{reader, "GET", "/settings/public", "", 1},
+		{admin, "GET", "/admin/settings", "", 1},
+		{admin, "GET", "/users", "", 1},
+		{admin, "GET", "/tasks", "", 1},
+		{admin, "GET", "/tasks/stats", "", 1},
+		{admin, "GET", "/metrics", "", 1},
+		{admin, "GET", "/filesystem/drives", "", 1},
+		{admin, "GET", "/filesystem/browse?path=/books", "", 1},
+		{reader, "GET", "/books/" + id + "/thumbnail", "", 1},
+		{reader, "GET", "/series/" + series + "/thumbnail", "", 1},
+		{reader, "GET", "/libraries/" + library + "/thumbnail", "", 1},
+		{reader, "PUT", "/books/" + id + "/progress", `{"currentPage":2}`, 2},
+		{reader, "POST", "/books/" + id + "/read", "", 2},
+		{reader, "DELETE", "/books/" + id + "/progress", "", 2},
+		{reader, "PUT", "/user/preferences/reader.theme", `{"value":"dark"}`, 2},
+		{reader, "POST", "/series/" + series + "/read", "", 2},
+	} {
+		call := func() int64 {
+			var body any
+			if c.body != "" {
+				body = c.body
+			}
+			before := l.trips.Load()
+			if r := c.client.Do(c.method, "/api/v1"+c.path, body); r.Status != 200 && r.Status != 204 {
+				t.Fatalf("%s %s: status %d: %s", c.method, c.path, r.Status, r.Body)
+			}
+			return l.trips.Load() - before
+		}
+		call() // opens connections and describes statements
+		call()
+		if got := []int64{call(), call()}; slices.Max(got) > c.most || slices.Min(got) < 1 {
+			t.Errorf("%s %s: %v round trips, want 1 to %d", c.method, c.path, got, c.most)
+		}
+	}
+	before := l.trips.Load()
+	other := s.books(reader)["S/a 2.cbz"] // one round trip
+	s.fetch(t, reader, "GET", pageURL(other, 1)).want(t, 200)
+	if got := l.trips.Load() - before - 1; got != 1 && got > 8 {
+		t.Errorf("a cold page: %d round trips", got)
+	}
+	var warm []int64
+	for n := range 6 {
+		before := l.trips.Load()
+		s.fetch(t, reader, "GET", pageURL(other, 1+n%3)).want(t, 200)
+		warm = append(warm, l.trips.Load()-before)
+	}
+	// A busy machine may answer for Redis too late once, and then nothing remembered is used.
+	if slices.Min(warm) != 0 || slices.Max(warm) > 1 || warm[5] != 0 && warm[4] != 0 {
+		t.Errorf("warm pages cost %v round trips, want none", warm)
+	}
+	before = l.trips.Load()
+	s.fetch(t, reader, "GET", pageURL(b, 1)).want(t, 200) // statements known, index not remembered
+	if got := l.trips.Load() - before; got != 1 {
+		t.Errorf("a page of a book not seen yet: %d round trips, want 1", got)
+	}
+}
