@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -51,21 +50,21 @@ func pages(ctx context.Context, s *system, out *report) error {
 		return err
 	}
 	for _, v := range []struct {
-		name, shelf  string
-		gzip, warm   bool
-		clients      int
-		total, first float64 // bars
+		name, shelf string
+		gzip, warm  bool
+		clients     int
+		bar         float64
 	}{
-		{"page stored, cold index", "stored", false, false, 1, 1.5, 0},
-		{"page stored, index in process", "stored", false, true, 1, 1.25, 0},
-		{"page deflated, inflated by us, cold index", "deflated", false, false, 1, 0, 0},
-		{"page deflated as gzip, cold index", "deflated", true, false, 1, 1.5, 0},
-		{"page deflated as gzip, index in process", "deflated", true, true, 1, 1.25, 0},
-		{"page stored, cold index, 16 clients", "stored", false, false, manyHere, 1.5, 0},
-		{"page stored, index in process, 16 clients", "stored", false, true, manyHere, 1.25, 0},
-		{"page deflated as gzip, cold index, 16 cl.", "deflated", true, false, manyHere, 1.5, 0},
+		{"page stored, cold index", "stored", false, false, 1, 1.5},
+		{"page stored, index in process", "stored", false, true, 1, 1.25},
+		{"page deflated, inflated by us, cold index", "deflated", false, false, 1, 0},
+		{"page deflated as gzip, cold index", "deflated", true, false, 1, 1.5},
+		{"page deflated as gzip, index in process", "deflated", true, true, 1, 1.25},
+		{"page stored, cold index, 16 clients", "stored", false, false, manyHere, 1.5},
+		{"page stored, index in process, 16 clients", "stored", false, true, manyHere, 1.25},
+		{"page deflated as gzip, cold index, 16 cl.", "deflated", true, false, manyHere, 1.5},
 	} {
-		if err := s.pageRun(ctx, api, shelves[v.shelf], out, v.name, v.gzip, v.warm, false, v.clients, v.total); err != nil {
+		if err := s.pageRun(ctx, api, shelves[v.shelf], out, v.name, v.gzip, v.warm, false, v.clients, v.bar); err != nil {
 			return fmt.Errorf("%s: %w", v.name, err)
 		}
 	}
@@ -268,5 +267,3 @@ func (s *system) s3(endpoint string) *s3.Client {
 		HTTPClient:  &http.Client{Transport: transport},
 	})
 }
-
-func exists(path string) bool { _, err := os.Stat(path); return err == nil }

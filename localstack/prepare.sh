@@ -138,8 +138,8 @@ run)
 	tool versitygw github.com/versity/versitygw/cmd/versitygw "$versitygw"
 	[[ -x .bin/localstack ]] || say "building Longbox (a few minutes, once)"
 	mkdir -p .bin
-	step "building" go build -o .bin/ ./functions/{api,media,worker,scheduler,migrate} ./sse-relay ./localstack || {
-		cat "$log" >&2
+	step "building" go build -v -o .bin/ ./functions/{api,media,worker,scheduler,migrate} ./sse-relay ./localstack || {
+		grep -v '^[^ :]*$' "$log" >&2 || true # Without the names of what was built well.
 		fail "the build failed; the lines above say where"
 	}
 	;;

@@ -106,6 +106,7 @@ func (s *Stack) migrateSpec() supervise.Spec {
 	}
 	return supervise.Spec{
 		Name: migrate, Path: filepath.Join(s.config.Programs, migrate), Env: env, Dir: s.scratch, Account: s.account,
-		Stop: syscall.SIGTERM, Grace: 10 * time.Second, Orphan: syscall.SIGKILL,
+		Quiet: true, // The error of a failure holds its last lines.
+		Stop:  syscall.SIGTERM, Grace: 10 * time.Second, Orphan: syscall.SIGKILL,
 	}
 }

@@ -24,7 +24,7 @@ func (p *Process) keep(r *run) {
 			if time.Since(born) > steady {
 				wait = shortestWait
 			}
-			p.s.console.Say("Longbox: %s ended (%s): %s; starting it again in %v", p.spec.Name, state(r.err), r.tail, wait)
+			p.s.console.Say("Longbox: %s ended (%s); %sstarting it again in %v", p.spec.Name, state(r.err), lastWords(r.tail), wait)
 		}
 		select {
 		case <-p.stop:
@@ -38,6 +38,14 @@ func (p *Process) keep(r *run) {
 		}
 		r, born = next, time.Now()
 	}
+}
+
+// lastWords is what a child said before it ended, where it said anything.
+func lastWords(t *tail) string {
+	if said := t.String(); said != "" {
+		return "it said: " + said + "; "
+	}
+	return ""
 }
 
 // Stop ends the child for good and returns when it is gone. It may be called more than once.

@@ -37,16 +37,16 @@ func (t *tail) add(line string) bool {
 	return true
 }
 
-// String joins the lines into one, so that an error stays one line.
+// String joins the lines into one, so that an error stays one line. What a child logged in JSON below WARN is left
+// out: it says nothing about the end.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	short := make([]string, len(t.lines))
-	for i, line := range t.lines {
+	var short []string
+	for _, line := range t.lines {
 		if text, show := readable([]byte(line)); show {
-			line = text
+			short = append(short, text[:min(len(text), 300)])
 		}
-		short[i] = line[:min(len(line), 300)]
 	}
 	return strings.Join(short, " | ")
 }

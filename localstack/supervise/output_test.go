@@ -105,3 +105,14 @@ func TestTailOfAPanicNamesItsCause(t *testing.T) {
 		t.Errorf("got %q with %d lines shown, want %q with 3", got.String(), shown, want)
 	}
 }
+
+func TestTailLeavesOutQuietLines(t *testing.T) {
+	t.Parallel()
+	var got tail
+	for _, line := range []string{`{"level":"INFO","msg":"listening"}`, `{"level":"ERROR","msg":"ended","error":"no key"}`, "bye"} {
+		got.add(line)
+	}
+	if want := "ERROR ended error=no key | bye"; got.String() != want {
+		t.Errorf("got %q, want %q", got.String(), want)
+	}
+}

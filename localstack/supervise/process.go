@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -178,7 +179,7 @@ func (p *Process) await(ctx context.Context, r *run) error {
 }
 
 func (p *Process) failure(what string, r *run) error {
-	return fmt.Errorf("%s %s (%s); its log %s ends: %s", p.spec.Name, what, state(r.err), p.log.path, r.tail)
+	return fmt.Errorf("%s %s (%s): %s (all of it is in %s)", p.spec.Name, what, state(r.err), cmp.Or(r.tail.String(), "it did not say why"), p.log.path)
 }
 
 func state(err error) string {

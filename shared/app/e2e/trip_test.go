@@ -81,12 +81,8 @@ func TestRoundTrips(t *testing.T) {
 			t.Errorf("%s %s: %v round trips, want 1 to %d", c.method, c.path, got, c.most)
 		}
 	}
-	before := l.trips.Load()
-	other := s.books(reader)["S/a 2.cbz"] // one round trip
-	s.fetch(t, reader, "GET", pageURL(other, 1)).want(t, 200)
-	if got := l.trips.Load() - before - 1; got != 1 && got > 8 {
-		t.Errorf("a cold page: %d round trips", got)
-	}
+	other := s.books(reader)["S/a 2.cbz"]
+	s.fetch(t, reader, "GET", pageURL(other, 1)).want(t, 200) // describes the statement
 	var warm []int64
 	for n := range 6 {
 		before := l.trips.Load()
@@ -97,7 +93,7 @@ func TestRoundTrips(t *testing.T) {
 	if slices.Min(warm) != 0 || slices.Max(warm) > 1 || warm[5] != 0 && warm[4] != 0 {
 		t.Errorf("warm pages cost %v round trips, want none", warm)
 	}
-	before = l.trips.Load()
+	before := l.trips.Load()
 	s.fetch(t, reader, "GET", pageURL(b, 1)).want(t, 200) // statements known, index not remembered
 	if got := l.trips.Load() - before; got != 1 {
 		t.Errorf("a page of a book not seen yet: %d round trips, want 1", got)

@@ -60,6 +60,7 @@ type Metadata struct {
 	Editor       *string  `json:"editor"`
 	Translator   *string  `json:"translator"`
 
+	Warnings  []string  `json:"warnings" nullable:"false" doc:"What the file says that could not be used, and why"`
 	Locks     Locks     `json:"locks"`
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
@@ -118,6 +119,7 @@ func LockSet(names, locked []string) map[string]bool {
 type metadataRow struct {
 	Document  []byte    `db:"metadata"`
 	Locks     []string  `db:"locks"`
+	Warnings  []string  `db:"warnings"`
 	CreatedAt time.Time `db:"created_at"`
 	UpdatedAt time.Time `db:"updated_at"`
 }
@@ -130,7 +132,7 @@ func (r *metadataRow) metadata() (*Metadata, error) {
 	if err := json.Unmarshal(r.Document, &m); err != nil {
 		return nil, err
 	}
-	m.Locks, m.CreatedAt, m.UpdatedAt = LockSet(lockNames, r.Locks), r.CreatedAt, r.UpdatedAt
+	m.Warnings, m.Locks, m.CreatedAt, m.UpdatedAt = r.Warnings, LockSet(lockNames, r.Locks), r.CreatedAt, r.UpdatedAt
 	for _, c := range []struct {
 		role string
 		list *[]string

@@ -43,7 +43,7 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID, deleted bool) (*Details, e
 	out := Details{}
 	ids := "select b.id from book b where b.tenant_id = app.tenant() and b.id = $1 and (b.deleted_at is null or $2)"
 	db.All(&b, &rows, pageSQL(ids, 2), id, deleted, 1, 0)
-	db.One(&b, &meta, "select metadata, locks, created_at, updated_at from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
+	db.One(&b, &meta, "select metadata, locks, warnings, created_at, updated_at from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
 	const series = "(select series_id from book where tenant_id = app.tenant() and id = $1)"
 	QueueTerms(&b, &out.Genres, "genre", series, id)
 	QueueTerms(&b, &out.Tags, "tag", series, id)

@@ -1,11 +1,14 @@
 package scan_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -156,5 +159,33 @@ func TestLockedFieldsAreKept(t *testing.T) {
 		from book b join book_metadata m on m.tenant_id = b.tenant_id and m.book_id = b.id where b.tenant_id = app.tenant()`)
 	if want := []string{"Mine|9|3|Mine|Me|new"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What files say must never fail the batch they are stored with.
+func TestExtremeValuesAreContained(t *testing.T) {
+	r := newRig(t)
+	long := strings.Repeat("長", 70)
+	for name, info := range map[string]string{
+		"S/x v99999999999999999999 c99999999999999999999999.cbz": "<Volume>99999999999</Volume><Number>1e308</Number><Year>99999999999</Year><Count>-5</Count>",
+		"S/y #1e999.cbz":         "<Number>NaN</Number><Title>" + strings.Repeat("T", 100_000) + "</Title>",
+		"S/" + long + ".cbz":     "<Number>-Inf</Number><Genre>" + strings.Repeat("g,", 5000) + "</Genre><LanguageISO>zz-zz-zz-zz</LanguageISO>",
+		"S/a\\b\tc'd\"e%_$1.cbz": "<Title>&#x202E;evil</Title><Web>javascript:alert(1)</Web><Volume>2147483648</Volume>",
+		"S/v2147483648.cbz":      "<Volume>-2147483649</Volume><Month>13</Month><Day>99</Day><PageCount>99999999999</PageCount>",
+	} {
+		testkit.WriteFile(t, r.folder, name, testkit.Comic(t, len(name), 2, info))
+	}
+	res := r.scan("normal")
+	if res.Status != "completed" || res.Created != 5 || res.Processed != 5 || res.Errors != 0 {
+		t.Fatalf("%+v", res)
+	}
+	if n := values[int64](r, "select count(*) from book where tenant_id = app.tenant() and analyzed and page_count = 2"); n[0] != 5 {
+		t.Errorf("%d books are analysed", n[0])
+	}
+	for _, doc := range values[string](r, "select metadata::text from book_metadata where tenant_id = app.tenant()") {
+		var m book.Metadata
+		if err := json.Unmarshal([]byte(doc), &m); err != nil {
+			t.Errorf("the stored document cannot be shown: %v: %.200s", err, doc)
+		}
 	}
 }

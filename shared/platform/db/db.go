@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -151,7 +152,8 @@ func translate(err error) error {
 	var dial *pgconn.ConnectError
 	var network net.Error
 	if errors.As(err, &dial) || errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) ||
-		pgconn.SafeToRetry(err) || errors.Is(err, net.ErrClosed) {
+		pgconn.SafeToRetry(err) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) { // the connection ended under the statement
 		return unavailable(err)
 	}
 	return err

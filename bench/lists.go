@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const listRequests = 200
+
+// lists measures lists of 50 with their totals in a tenant of 890,000 books and in one of 10,000, beside two others.
+func lists(ctx context.Context, s *system, out *report) error {
+	small, big := &crowd{name: "small", nth: 1, books: 10_000}, &crowd{name: "big", nth: 2, books: 890_000}
+	began := time.Now()
+	if err := s.seed(ctx, []*crowd{small, {name: "third", nth: 3, books: 60_000}, big, {name: "fourth", nth: 4, books: 40_000}}); err != nil {
+		return err
+	}
+	out.note("1,000,000 books of four tenants made in %.0f s", time.Since(began).Seconds())
+	api, err := s.function(ctx, "api")
+	if err != nil {
+		return err
+	}
+	defer api.Stop()
+	base := api.url + "/api/v1/"
+	routes := []string{"books?pageSize=50", "series?pageSize=50", "books?pageSize=50&libraryId=%s", "series?pageSize=50&libraryId=%s"}
+	for _, route := range routes {
+		now, then, err := alternating(ctx, big.client, small.client, base+big.fill(route), base+small.fill(route))
+		if err != nil {
+			return err
+		}
+		out.ratio(strings.ReplaceAll(route, "%s", "…")+", 890k to 10k", now, then, 0)
+	}
+	deep, err := big.client.time(ctx, base+"books?pageSize=50&page=10000")
+	if err != nil {
+		return err
+	}
+	out.info("books, page 10,000, the first time", deep, "ms")
+	now, then, err := alternating(ctx, big.client, big.client, base+"books?pageSize=50&page=10000", base+"books?pageSize=50")
+	if err != nil {
+		return err
+	}
+	out.ratio("books, page 10,000 to page 1 at 890k", now, then, 0)
+	if err := s.tax(ctx, out, big); err != nil {
+		return err
+	}
+	return s.plans(ctx, out, big, append(routes, "books?pageSize=50&page=10000", "books/on-deck", "books/in-progress", "books/recently-added"))
+}
+
+// fill puts the crowd's first library into a route.
+func (c *crowd) fill(route string) string {
+	library := fmt.Sprintf("00000001-0000-7000-8000-%06d%06d", 1, c.nth)
+	return strings.ReplaceAll(route, "%s", library)
+}
+
+// alternating asks both in turn.
+func alternating(ctx context.Context, a, b *client, urlA, urlB string) (now, then []float64, err error) {
+	for i := range listRequests + 10 {
+		tookA, err := a.time(ctx, urlA)
+		if err != nil {
+			return nil, nil, err
+		}
+		tookB, err := b.time(ctx, urlB)
+		if err != nil {
+			return nil, nil, err
+		}
+		if i >= 10 { // The first ones warm caches and connections.
+			now, then = append(now, tookA), append(then, tookB)
+		}
+	}
+	return now, then, nil
+}
+
+// tax compares queries under row-level security with the same ones as superuser with the tenant spelled out.
+func (s *system) tax(ctx context.Context, out *report, c *crowd) error {
+	app, err := pgx.Connect(ctx, s.postgres.AppURL())
+	if err != nil {
+		return err
+	}
+	defer app.Close(ctx)
+	for _, q := range []struct{ name, sql string }{
+		{"books by title", "select b.id from book b where b.tenant_id = %s and b.deleted_at is null order by b.title_sort, b.id limit 50"},
+		{"series by title", "select s.id from series s where s.tenant_id = %s order by s.title_sort, s.id limit 50"},
+		{"total of books", "select sum(books) from library_count where tenant_id = %s"},
+	} {
+		var under, plain []float64
+		for i := range listRequests + 10 {
+			a, err := inTenant(ctx, app, c, fmt.Sprintf(q.sql, "app.tenant()"))
+			if err != nil {
+				return err
+			}
+			b, err := inTenant(ctx, s.admin, c, fmt.Sprintf(q.sql, "'"+c.tenant.String()+"'"))
+			if err != nil {
+				return err
+			}
+			if i >= 10 {
+				under, plain = append(under, a), append(plain, b)
+			}
+		}
+		out.ratio("row security: "+q.name, under, plain, 0)
+	}
+	return nil
+}
+
+// inTenant times a query sent as the programs send it: in one batch with the statement that enters the tenant.
+func inTenant(ctx context.Context, conn *pgx.Conn, c *crowd, sql string) (float64, error) {
+	var b pgx.Batch
+	b.Queue("select set_config('app.tenant', $1, true)", c.tenant.String())
+	b.Queue(sql)
+	began := time.Now()
+	err := conn.SendBatch(ctx, &b).Close()
+	return since(began), err
+}

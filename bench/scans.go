@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/google/uuid"
+)
+
+const few, many = 2_000, 10_000
+
+// scans measures generated libraries of 2,000 and 10,000 small books with the real worker.
+func scans(ctx context.Context, s *system, out *report) error {
+	api, err := s.function(ctx, "api")
+	if err != nil {
+		return err
+	}
+	defer api.Stop()
+	for _, n := range []int{few, many} {
+		if err := smallComics(filepath.Join(s.books, "scan"+strconv.Itoa(n)), n); err != nil {
+			return err
+		}
+	}
+	peak := map[int]float64{}
+	for _, n := range []int{few, many} {
+		lib, p, err := s.fullScan(ctx, api, out, fmt.Sprintf("scan %d books, no covers", n), n, 500, "WORKER_COVERS=false")
+		if err != nil {
+			return err
+		}
+		if peak[n] = p; n == many {
+			if err := s.rescans(ctx, api, out, lib, n); err != nil {
+				return err
+			}
+		}
+	}
+	out.info(fmt.Sprintf("worker's peak memory at %d books", few), peak[few], "MB")
+	out.info(fmt.Sprintf("worker's peak memory at %d books", many), peak[many], "MB")
+	out.atMost("peak memory, 10,000 against 2,000", peak[many]/peak[few], 1.2, "x")
+	_, p, err := s.fullScan(ctx, api, out, fmt.Sprintf("scan %d books with covers", few), few, 40, "WORKER_COVERS=true")
+	if err != nil {
+		return err
+	}
+	out.info("worker's peak memory with covers", p, "MB")
+	return s.countedScan(ctx, api, out)
+}
+
+// fullScan scans n new books with a worker of its own and tells its peak memory in MB.
+func (s *system) fullScan(ctx context.Context, api *function, out *report, name string, n int, bar float64, env ...string) (library uuid.UUID, peak float64, err error) {
+	worker, err := s.function(ctx, "worker", env...)
+	if err != nil {
+		return
+	}
+	defer worker.Stop()
+	if library, err = s.addLibrary(ctx, api, name, "scan"+strconv.Itoa(n)); err != nil {
+		return
+	}
+	seconds, err := s.scan(ctx, api, library, n)
+	if err != nil {
+		return
+	}
+	out.info(name, seconds, "s")
+	out.atLeast("  books per second", float64(n)/seconds, bar, "/s")
+	peak, err = memory(worker.pid, "VmHWM")
+	return
+}
+
+// rescans compares scans without a change with the bare listing of the same folder.
+func (s *system) rescans(ctx context.Context, api *function, out *report, library uuid.UUID, n int) error {
+	worker, err := s.function(ctx, "worker", "WORKER_COVERS=false")
+	if err != nil {
+		return err
+	}
+	defer worker.Stop()
+	var now, list []float64
+	before, err := s.written(ctx)
+	if err != nil {
+		return err
+	}
+	const times = 7
+	for i := range times {
+		took, err := s.walk(ctx, fmt.Sprintf("scan%d/", n), n)
+		if err != nil {
+			return err
+		}
+		seconds, err := s.scan(ctx, api, library, n)
+		if err != nil {
+			return err
+		}
+		if i > 0 { // The first ones warm both.
+			list, now = append(list, took), append(now, seconds*1000)
+		}
+	}
+	worker.Stop() // Its connections report what they wrote.
+	after, err := s.written(ctx)
+	if err != nil {
+		return err
+	}
+	out.ratio(fmt.Sprintf("rescan of %d unchanged, against listing", n), now, list, 1.5)
+	content, rest := 0.0, 0.0
+	for table, rows := range after {
+		switch table {
+		case "book", "book_metadata", "page_index", "series", "series_genre", "genre", "library_count":
+			content += rows - before[table]
+		default:
+			rest += rows - before[table]
+		}
+	}
+	out.atMost("  rows of content written by a rescan", content/times, 0, "")
+	out.info("  other rows (task, scan, library)", rest/times, "")
+	return nil
+}
+
+// walk lists a folder with the SDK and nothing else, in milliseconds.
+func (s *system) walk(ctx context.Context, prefix string, want int) (float64, error) {
+	began := time.Now()
+	pages := s3.NewListObjectsV2Paginator(s.s3(s.library.Endpoint()), &s3.ListObjectsV2Input{Bucket: aws.String(s.bucket), Prefix: aws.String(prefix)})
+	books := 0
+	for pages.HasMorePages() {
+		p, err := pages.NextPage(ctx)
+		if err != nil {
+			return 0, err
+		}
+		for _, o := range p.Contents {
+			if strings.HasSuffix(*o.Key, ".cbz") {
+				books++
+			}
+		}
+	}
+	if books != want {
+		return 0, fmt.Errorf("the listing of %s has %d of %d books", prefix, books, want)
+	}
+	return since(began), nil
+}
+
+// written is how many rows of each table were inserted, updated and deleted so far. Connections report within a
+// second, or when they end.
+func (s *system) written(ctx context.Context) (map[string]float64, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(1500 * time.Millisecond):
+	}
+	rows, err := s.admin.Query(ctx, "select relname::text, (n_tup_ins + n_tup_upd + n_tup_del)::float8 from pg_stat_user_tables")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := map[string]float64{}
+	for rows.Next() {
+		var table string
+		var n float64
+		if err := rows.Scan(&table, &n); err != nil {
+			return nil, err
+		}
+		out[table] = n
+	}
+	return out, rows.Err()
+}
+
+// countedScan scans 2,000 books again as another library through counting proxies, whose own cost keeps it out of the
+// timed runs.
+func (s *system) countedScan(ctx context.Context, api *function, out *report) error {
+	w, err := newWire(s.postgres.AppURL())
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	c, err := newCounter(s.library.Endpoint())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	before, err := s.written(ctx)
+	if err != nil {
+		return err
+	}
+	worker, err := s.function(ctx, "worker", "WORKER_COVERS=false", "LIBRARY_S3_ENDPOINT="+c.URL,
+		"DATABASE_URL="+w.url(s.postgres.AppURL()), "DATABASE_SYSTEM_URL="+w.url(s.postgres.SystemURL()))
+	if err != nil {
+		return err
+	}
+	library, err := s.addLibrary(ctx, api, "counted", "scan"+strconv.Itoa(few))
+	if err == nil {
+		_, err = s.scan(ctx, api, library, few)
+	}
+	worker.Stop()
+	if err != nil {
+		return err
+	}
+	after, err := s.written(ctx)
+	if err != nil {
+		return err
+	}
+	rows := 0.0
+	for table, n := range after {
+		rows += n - before[table]
+	}
+	out.info("S3 requests per book", float64(c.requests.Load())/few, "")
+	out.info("S3 bytes per book", float64(c.bytes.Load())/few, "B")
+	out.info("Postgres round trips per book", float64(w.trips.Load())/few, "")
+	out.info("Postgres rows written per book", rows/few, "")
+	for _, table := range slices.Sorted(maps.Keys(after)) {
+		if per := (after[table] - before[table]) / few; per >= 0.01 {
+			out.info("  "+table, per, "")
+		}
+	}
+	return nil
+}

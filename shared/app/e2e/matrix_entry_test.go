@@ -1,0 +1,204 @@
+package e2e_test
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// entry says how to call an operation so that it succeeds for a caller who may use it.
+type entry struct {
+	name    func(m *matrix, owner *testkit.Client) string // makes what {id} or {key} in the path names
+	shared  bool                                          // the name is no id of a tenant's thing: it exists everywhere
+	query   string
+	body    func(m *matrix, c *testkit.Client) any
+	status  int // of success; 0 is 200
+	foreign int // for another tenant's admin, where it is neither 404 (with an id) nor the same as for the own admin
+}
+
+func text(s string) func(*matrix, *testkit.Client) string {
+	return func(*matrix, *testkit.Client) string { return s }
+}
+
+func value(v any) func(*matrix, *testkit.Client) any {
+	return func(*matrix, *testkit.Client) any { return v }
+}
+
+type object = map[string]any
+
+// operations has an entry for every operation there is.
+var operations = map[string]entry{
+	"setupStatus":        {},
+	"setupInitialize":    {body: value(object{"username": "first", "email": "first@example.org", "password": testkit.Password}), status: 400},
+	"login":              {body: (*matrix).login},
+	"refresh":            {body: (*matrix).refresh},
+	"logout":             {body: value(object{})},
+	"me":                 {},
+	"streamAccess":       {},
+	"currentUser":        {},
+	"register":           {body: (*matrix).newcomer, status: 201},
+	"verifyEmail":        {body: value(object{"token": "unknown"}), status: 400},
+	"resendVerification": {body: value(object{"email": "nobody@example.org"})},
+
+	"listUsers":  {},
+	"createUser": {body: (*matrix).newcomer, status: 201},
+	"getUser":    {name: (*matrix).user},
+	"updateUser": {name: (*matrix).user, body: value(object{"role": "maintainer"})},
+	"patchUser":  {name: (*matrix).user, body: value(object{"isActive": false})},
+	"deleteUser": {name: (*matrix).user, status: 204},
+
+	"listApiKeys":  {},
+	"createApiKey": {body: value(object{"name": "k"}), status: 201},
+	"getApiKey":    {name: (*matrix).key},
+	"updateApiKey": {name: (*matrix).key, body: value(object{"name": "k2"})},
+	"patchApiKey":  {name: (*matrix).key, body: value(object{"isActive": false})},
+	"deleteApiKey": {name: (*matrix).key, status: 204},
+
+	"listPreferences": {},
+	"getPreference":   {name: (*matrix).preference, shared: true},
+	"setPreference":   {name: (*matrix).preference, shared: true, body: value(object{"value": 1})},
+	"setPreferences":  {body: value(object{"preferences": object{"reader.theme": "dark"}})},
+	"resetPreference": {name: (*matrix).preference, shared: true},
+
+	"listSettings":       {},
+	"updateSettings":     {body: value(object{"settings": object{"application.name": "Geheim"}})},
+	"getSetting":         {name: text("application.name"), shared: true},
+	"updateSetting":      {name: text("application.name"), shared: true, body: value(object{"value": "Geheim"})},
+	"resetSetting":       {name: text("scanner.batch_size"), shared: true},
+	"listSettingHistory": {name: text("application.name"), shared: true},
+	"getPublicSettings":  {},
+	"getBranding":        {},
+
+	"listDrives":       {},
+	"browseFilesystem": {query: "path=/books", foreign: 400},
+	"getMetrics":       {},
+	"getInventory":     {},
+	"getInfo":          {},
+
+	"listTasks":    {},
+	"getTaskStats": {},
+	"purgeTasks":   {},
+	"getTask":      {name: (*matrix).pending},
+	"cancelTask":   {name: (*matrix).pending},
+	"retryTask":    {name: (*matrix).failed},
+
+	"listLibraries":   {},
+	"getLibrary":      {name: (*matrix).library},
+	"createLibrary":   {body: (*matrix).newLibrary, status: 201, foreign: 400},
+	"putLibrary":      {name: (*matrix).library, body: value(object{"description": "Geheim"})},
+	"patchLibrary":    {name: (*matrix).library, body: value(object{"description": "Geheim"})},
+	"deleteLibrary":   {name: (*matrix).library, status: 204},
+	"startScan":       {name: (*matrix).library},
+	"getScanStatus":   {name: (*matrix).scanning},
+	"cancelScan":      {name: (*matrix).scanning, status: 204},
+	"listActiveScans": {},
+
+	"listSeries":                {},
+	"filterSeries":              {body: value(object{})},
+	"listSeriesInProgress":      {},
+	"listSeriesRecentlyAdded":   {},
+	"listSeriesRecentlyUpdated": {},
+	"getSeries":                 {name: (*matrix).theSeries},
+	"listSeriesBooks":           {name: (*matrix).theSeries},
+	"analyzeSeries":             {name: (*matrix).theSeries},
+	"readSeries":                {name: (*matrix).theSeries},
+	"unreadSeries":              {name: (*matrix).theSeries},
+
+	"listBooks":              {},
+	"filterBooks":            {body: value(object{})},
+	"listBooksInProgress":    {},
+	"listCurrentlyReading":   {},
+	"listBooksOnDeck":        {},
+	"listBooksRecentlyRead":  {},
+	"listBooksRecentlyAdded": {},
+	"getBook":                {name: (*matrix).theBook},
+	"listPages":              {name: (*matrix).theBook},
+	"analyzeBook":            {name: (*matrix).theBook},
+	"getProgress":            {name: (*matrix).begun},
+	"setProgress":            {name: (*matrix).theBook, body: value(object{"currentPage": 1})},
+	"clearProgress":          {name: (*matrix).theBook, status: 204},
+	"readBook":               {name: (*matrix).theBook},
+	"unreadBook":             {name: (*matrix).theBook, status: 204},
+	"listProgress":           {},
+
+	"getPage":             {name: (*matrix).theBook},
+	"getBookFile":         {name: (*matrix).theBook},
+	"getBookThumbnail":    {name: (*matrix).theBook},
+	"getSeriesThumbnail":  {name: (*matrix).theSeries},
+	"getLibraryThumbnail": {name: (*matrix).library},
+}
+
+func (m *matrix) theBook(*testkit.Client) string   { return m.book.ID.String() }
+func (m *matrix) theSeries(*testkit.Client) string { return m.book.SeriesID.String() }
+
+func (m *matrix) login(c *testkit.Client) any {
+	return object{"username": m.known[c.Host], "password": testkit.Password}
+}
+
+func (m *matrix) refresh(c *testkit.Client) any {
+	r := m.Anonymous(m.t, c.Host[:len(c.Host)-len(".test")]).Do("POST", "/api/v1/auth/login", m.login(c)).Want(200).Map()
+	return object{"refreshToken": r["refresh_token"]}
+}
+
+func (m *matrix) newcomer(*testkit.Client) any {
+	m.n++
+	name := "newcomer" + strconv.Itoa(m.n)
+	return object{"username": name, "email": name + "@example.org", "password": testkit.Password}
+}
+
+func (m *matrix) newLibrary(*testkit.Client) any {
+	m.n++
+	return object{"name": "Geheim " + strconv.Itoa(m.n), "path": "/books"}
+}
+
+func (m *matrix) user(*testkit.Client) string { return m.User(m.t, "one", "reader").ID.String() }
+
+func (m *matrix) key(owner *testkit.Client) string {
+	id := uuid.New()
+	_, prefix, hash := auth.NewAPIKey()
+	m.exec("insert into api_key (tenant_id, id, account_id, name, prefix, hash, permissions) values ($1, $2, $3, 'Geheim', $4, $5, '{}')",
+		owner.Tenant, id, owner.ID, prefix, hash)
+	return id.String()
+}
+
+func (m *matrix) preference(owner *testkit.Client) string {
+	m.exec(`insert into preference (tenant_id, account_id, key, value) values ($1, $2, 'reader.theme', '1') on conflict do nothing`, owner.Tenant, owner.ID)
+	return "reader.theme"
+}
+
+func (m *matrix) begun(owner *testkit.Client) string {
+	m.exec(`insert into progress (tenant_id, account_id, book_id, id, current_page) values ($1, $2, $3, gen_random_uuid(), 1) on conflict do nothing`,
+		m.One, owner.ID, m.book.ID)
+	return m.book.ID.String()
+}
+
+func (m *matrix) library(*testkit.Client) string {
+	id := uuid.New()
+	m.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+		values ($1, $2, $3, '/books', 'books', '', 'series_volume', 'filename', 'file_order')`, m.One, id, "Geheim "+id.String())
+	return id.String()
+}
+
+func (m *matrix) task(status string, library any) string {
+	id := uuid.New()
+	var ended any
+	if status == "failed" {
+		ended = time.Now()
+	}
+	m.exec(`insert into task (tenant_id, id, type, status, library_id, completed_at) values ($1, $2, 'scan_library', $3, $4, $5)`,
+		m.One, id, status, library, ended)
+	return id.String()
+}
+
+func (m *matrix) pending(*testkit.Client) string { return m.task("pending", nil) }
+func (m *matrix) failed(*testkit.Client) string  { return m.task("failed", nil) }
+
+func (m *matrix) scanning(c *testkit.Client) string {
+	library := m.library(c)
+	m.exec("insert into scan (tenant_id, id, library_id, mode) values ($1, $2, $3, 'normal')", m.One, m.task("pending", library), library)
+	return library
+}

@@ -1,0 +1,151 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+const (
+	leakTenants = 50
+	leakBatches = 10_000
+	leakConns   = 4
+)
+
+func TestPoolDoesNotLeak(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	leak(t, d, d.AppURL)
+}
+
+func TestPoolDoesNotLeakBehindPgbouncer(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	leak(t, d, testkit.Pooler(t, d.AppURL, leakConns))
+}
+
+// leak runs interleaved batches of many tenants over few connections, some of them cancelled while they run, some
+// whose caller panics, some with an SQL error, and looks for rows of another tenant and for a tenant left behind.
+func leak(t *testing.T, d *testkit.Databases, url string) {
+	t.Helper()
+	pool, err := db.Open(db.Config{URL: url, MaxConns: leakConns, Timeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	refuseSuperuser(t, pool)
+	tenants := make([]uuid.UUID, leakTenants)
+	for i := range tenants {
+		tenants[i] = d.Tenant(t, fmt.Sprintf("t%d", i))
+		if _, err := d.Owner.Pool().Exec(context.Background(), `insert into tag (tenant_id, id, name)
+			select $1, gen_random_uuid(), 'tag ' || n from generate_series(1, 3) n`, tenants[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var next, foreign, left, cancelled, panicked, failed, good atomic.Int64
+	var workers sync.WaitGroup
+	for range 16 {
+		workers.Go(func() {
+			for {
+				n := next.Add(1)
+				if n > leakBatches || t.Failed() {
+					return
+				}
+				tenant := tenants[rand.IntN(leakTenants)]
+				switch kind := n % 20; kind {
+				case 0:
+					if err := cancelBatch(pool, tenant); err != nil {
+						cancelled.Add(1)
+					}
+				case 1:
+					if panicBatch(pool, tenant) {
+						panicked.Add(1)
+					}
+				case 2:
+					var b pgx.Batch
+					b.Queue("select 1 / (count(*) - count(*)) from tag")
+					if err := pool.Run(db.In(context.Background(), db.Tenant(tenant)), &b); err != nil {
+						failed.Add(1)
+					}
+				default:
+					rows, err := db.List[struct {
+						Tenant uuid.UUID `db:"tenant_id"`
+					}](db.In(context.Background(), db.Tenant(tenant)), pool, "select tenant_id from tag")
+					if err != nil || len(rows) != 3 {
+						t.Errorf("batch %d: %d rows, %v", n, len(rows), err)
+						return
+					}
+					for _, r := range rows {
+						if r.Tenant != tenant {
+							foreign.Add(1)
+						}
+					}
+					good.Add(1)
+				}
+				if n%5 == 0 {
+					var setting string
+					var seen int
+					// On its own, in no tenant: whatever connection this is, nothing may be left on it.
+					if err := pool.Pool().QueryRow(context.Background(), "select coalesce(current_setting('app.tenant', true), '') || coalesce(current_setting('app.account', true), ''), (select count(*) from tag)").
+						Scan(&setting, &seen); err != nil {
+						t.Errorf("batch %d: %v", n, err)
+						return
+					}
+					if setting != "" || seen != 0 {
+						left.Add(1)
+					}
+				}
+			}
+		})
+	}
+	workers.Wait()
+	t.Logf("%d good, %d cancelled, %d panicked, %d failed", good.Load(), cancelled.Load(), panicked.Load(), failed.Load())
+	if foreign.Load() != 0 || left.Load() != 0 {
+		t.Errorf("%d rows of another tenant, %d times a tenant left behind", foreign.Load(), left.Load())
+	}
+	if want := int64(leakBatches / 20); cancelled.Load() < want/2 || panicked.Load() != want || failed.Load() != want || good.Load() != leakBatches-3*want {
+		t.Error("the faults did not happen as meant")
+	}
+}
+
+// cancelBatch cancels a batch that is waiting in the middle.
+func cancelBatch(pool *db.DB, tenant uuid.UUID) error {
+	ctx, cancel := context.WithTimeout(db.In(context.Background(), db.Tenant(tenant)), time.Duration(2+rand.IntN(6))*time.Millisecond)
+	defer cancel()
+	var b pgx.Batch
+	b.Queue("select count(*) from tag")
+	b.Queue("select pg_sleep(0.02)")
+	return pool.Run(ctx, &b)
+}
+
+var errPanic = errors.New("the caller's own mistake")
+
+// panicBatch panics while the results of a batch or a transaction are read, as a handler with a mistake would.
+func panicBatch(pool *db.DB, tenant uuid.UUID) (panicked bool) {
+	defer func() { panicked = recover() == errPanic }()
+	ctx := db.In(context.Background(), db.Tenant(tenant))
+	if rand.IntN(2) == 0 {
+		_ = pool.Tx(ctx, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "select count(*) from tag"); err != nil {
+				return err
+			}
+			panic(errPanic)
+		})
+		return false
+	}
+	var b pgx.Batch
+	b.Queue("select tenant_id from tag").Query(func(pgx.Rows) error { panic(errPanic) })
+	_ = pool.Run(ctx, &b)
+	return false
+}
