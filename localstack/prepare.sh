@@ -78,7 +78,7 @@ install_packages() {
 	export DEBIAN_FRONTEND=noninteractive
 	step "reading package lists" apt-get update -q -o Acquire::Retries=3 || say "package lists may be old: $(last)"
 	step "installing packages" apt-get -q -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 ${command#apt-get } ||
-		fail "packages cannot be installed ($(last)): check the network and /etc/apt/sources.list, then run: $command"
+		fail "packages cannot be installed ($(last)): check the network and /etc/apt, then run: apt-get update && $command"
 	local package
 	for package in redis-server pgbouncer; do # Not at the next boot either.
 		if [[ " ${missing[*]} " == *" $package "* ]] && command -v update-rc.d >/dev/null; then

@@ -14,10 +14,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// Sizes of batches: books a transaction, and books an analysis task.
+// Sizes of batches: books a transaction, books an analysis task, series renumbered at once.
 const (
-	writeBatch   = 500
-	analyzeBatch = 64
+	writeBatch    = 500
+	analyzeBatch  = 64
+	renumberBatch = 50
 )
 
 // written is a book as a batch left it.
@@ -220,13 +221,13 @@ func (s *run) renumber(ctx context.Context) error {
 	for id := range s.touched {
 		ids = append(ids, id)
 	}
-	for start := 0; start < len(ids); start += writeBatch {
+	for start := 0; start < len(ids); start += renumberBatch {
 		_, err := db.Exec(ctx, s.database, `update book b set number = r.n
 			from (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
 			      from book where tenant_id = app.tenant() and series_id = any($1) and deleted_at is null) r
 			where b.tenant_id = app.tenant() and b.id = r.id and b.number is distinct from r.n
 			  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`,
-			ids[start:min(start+writeBatch, len(ids))])
+			ids[start:min(start+renumberBatch, len(ids))])
 		if err != nil {
 			return err
 		}

@@ -104,7 +104,13 @@ func (d *DB) Run(ctx context.Context, b *pgx.Batch) error {
 	all := &pgx.Batch{}
 	scope.Enter(all)
 	all.QueuedQueries = append(all.QueuedQueries, b.QueuedQueries...)
-	return translate(d.pool.SendBatch(ctx, all).Close())
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return translate(err)
+	}
+	// Also when a callback panics: a connection that is still busy then is closed, not put back.
+	defer conn.Release()
+	return translate(conn.SendBatch(ctx, all).Close())
 }
 
 // Enter only checks that the scope of ctx may enter.
