@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/google/uuid"
 )
+
+// patience is how long a scan may take before it counts as stuck.
+const patience = 5 * time.Minute
 
 // addLibrary creates a library over a folder of the library root.
 func (s *system) addLibrary(ctx context.Context, api *function, name, folder string) (uuid.UUID, error) {
@@ -26,6 +30,8 @@ func (s *system) scan(ctx context.Context, api *function, library uuid.UUID, boo
 	if err := newClient(s.token).call(ctx, http.MethodPost, api.url+"/api/v1/libraries/"+library.String()+"/scan", nil, nil); err != nil {
 		return 0, err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the scan of %d books has not ended after %v", books, patience))
+	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -49,10 +55,24 @@ func (s *system) scan(ctx context.Context, api *function, library uuid.UUID, boo
 		}
 		select {
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return 0, errors.Join(context.Cause(ctx), s.unfinished(library))
 		case <-tick.C:
 		}
 	}
+}
+
+// unfinished tells what became of a library's tasks that did not complete.
+func (s *system) unfinished(library uuid.UUID) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var tasks string
+	err := s.admin.QueryRow(ctx, `select coalesce(string_agg(format('%s %s, done %s, %s open children, attempt %s, lease until %s, due %s: %s',
+		type, status, done, open_children, attempts, lease_until, scheduled_for, last_error), '; '), 'none')
+		from task where tenant_id = $1 and library_id = $2 and status <> 'completed'`, s.tenant, library).Scan(&tasks)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("tasks that did not complete: %s", tasks)
 }
 
 // complete checks that every book is there, analysed and without an error.

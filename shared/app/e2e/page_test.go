@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/longbox/longbox/shared/testkit"
@@ -38,7 +40,43 @@ func pageURL(b book, n int) string {
 
 func TestPagesOfEveryArchive(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t, links{})
+	pagesOfEveryArchive(t, newSystem(t, links{}))
+}
+
+// The same through a pooler in transaction mode, where every transaction may get another connection.
+func TestBehindPgbouncer(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{database: func(u string) string { return testkit.Pooler(t, u, 3) }})
+	pagesOfEveryArchive(t, s)
+	admin, reader := s.as("admin"), s.as("reader")
+	for path, b := range s.books(reader) {
+		id := "/api/v1/books/" + b.ID.String()
+		reader.Do("PUT", id+"/progress", map[string]int{"currentPage": 1}).Want(200)
+		for _, get := range []string{id, id + "/progress", id + "/thumbnail", id + "/file", "/api/v1/series/" + b.SeriesID.String(),
+			"/api/v1/series/" + b.SeriesID.String() + "/books", "/api/v1/progress", "/api/v1/books/in-progress", "/api/v1/user/preferences"} {
+			if r := reader.Do("GET", get, nil); r.Status != 200 {
+				t.Errorf("%s: GET %s: status %d: %.200s", path, get, r.Status, r.Body)
+			}
+		}
+	}
+	// Many callers at once, each of whom must see the own tenant and progress alone.
+	other := s.User(t, "two", "admin")
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			client, want := []*testkit.Client{reader, admin, other}[i%3], []int64{10, 0, 0}[i%3]
+			var got list[book]
+			r := s.fetch(t, client, "GET", "/api/v1/books/in-progress")
+			if err := json.Unmarshal(r.Body, &got); err != nil || r.Status != 200 || got.Total != want {
+				t.Errorf("caller %d: status %d, total %d, want %d: %v", i%3, r.Status, got.Total, want, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func pagesOfEveryArchive(t *testing.T, s *system) {
+	t.Helper()
 	admin, reader := s.as("admin"), s.as("reader")
 	shapes := archives(t)
 	for _, a := range shapes {
@@ -126,8 +164,7 @@ func (s *system) checkPage(t *testing.T, c *testkit.Client, b book, n int, want 
 	}
 }
 
-// checkCost fails unless between least and most GETs and nothing else reached S3, each of at most 512 bytes more
-// than a stored page may have.
+// checkCost fails unless between least and most ranged GETs and nothing else reached S3.
 func (s *system) checkCost(t *testing.T, what string, least, most int) {
 	t.Helper()
 	all := s.s3.Counter.Reset()

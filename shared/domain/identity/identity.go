@@ -47,7 +47,8 @@ type known struct {
 	account    uuid.UUID
 	generation *int32
 	keyHash    []byte
-	expires    time.Time
+	ends       time.Time // of a token; zero otherwise
+	expires    time.Time // of this memory
 }
 
 // New makes an Identifier.
@@ -58,24 +59,41 @@ func New(d *db.DB, tokens *auth.Tokens) *Identifier {
 }
 
 // Known is the caller of a token, or of a key or password seen before: no I/O. It is nil, without an error,
-// for what Resolve has to look up.
+// for what Resolve has to look up. A token's signature is checked once and then remembered, too: checking costs
+// as much as the rest of a request for a remembered page.
 func (i *Identifier) Known(ctx context.Context, c httpapi.Credential) (*auth.Caller, error) {
 	tenant := uuid.UUID(httpapi.TenantOf(ctx).ID)
-	if _, isKey := auth.APIKeyPrefix(secret(c)); !c.Basic && !isKey {
-		account, generation, expires, err := i.tokens.Verify(c.Bearer, tenant)
-		if err != nil {
-			return nil, fault.Wrap(err, fault.Unauthorized, "%s", errInvalid.Message)
-		}
-		return &auth.Caller{Tenant: tenant, AccountID: account, Generation: &generation, Expires: expires}, nil
-	}
 	seen := i.fingerprint(tenant, c)
 	i.mu.Lock()
 	k, ok := i.known[seen]
 	i.mu.Unlock()
-	if !ok || time.Now().After(k.expires) {
+	if ok && time.Now().Before(k.expires) {
+		return i.caller(tenant, seen, k), nil
+	}
+	if _, isKey := auth.APIKeyPrefix(secret(c)); c.Basic || isKey {
 		return nil, nil
 	}
+	account, generation, ends, err := i.tokens.Verify(c.Bearer, tenant)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unauthorized, "%s", errInvalid.Message)
+	}
+	k = known{account: account, generation: &generation, ends: ends}
+	i.keep(seen, k)
 	return i.caller(tenant, seen, k), nil
+}
+
+// keep remembers a credential for a while, and a token no longer than it is valid.
+func (i *Identifier) keep(seen [sha256.Size]byte, k known) {
+	k.expires = time.Now().Add(remember)
+	if !k.ends.IsZero() && k.ends.Before(k.expires) {
+		k.expires = k.ends
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.known) >= maxKnown {
+		clear(i.known)
+	}
+	i.known[seen] = k
 }
 
 // Resolve looks up an API key or checks a password, and remembers it.
@@ -91,21 +109,15 @@ func (i *Identifier) Resolve(ctx context.Context, c httpapi.Credential) (*auth.C
 	if err != nil {
 		return nil, err
 	}
-	k.expires = time.Now().Add(remember)
 	seen := i.fingerprint(tenant, c)
-	i.mu.Lock()
-	if len(i.known) >= maxKnown {
-		clear(i.known)
-	}
-	i.known[seen] = k
-	i.mu.Unlock()
+	i.keep(seen, k)
 	return i.caller(tenant, seen, k), nil
 }
 
 // caller forgets the credential as soon as the database refuses it: a password is bound to the generation of
 // its account, so that a user who was disabled and enabled again would else be locked out until it expires.
 func (i *Identifier) caller(tenant uuid.UUID, seen [sha256.Size]byte, k known) *auth.Caller {
-	return &auth.Caller{Tenant: tenant, AccountID: k.account, Generation: k.generation, KeyHash: k.keyHash,
+	return &auth.Caller{Tenant: tenant, AccountID: k.account, Generation: k.generation, KeyHash: k.keyHash, Expires: k.ends,
 		Forget: func() {
 			i.mu.Lock()
 			delete(i.known, seen)

@@ -39,11 +39,17 @@ func TestPoolDoesNotLeakBehindPgbouncer(t *testing.T) {
 // whose caller panics, some with an SQL error, and looks for rows of another tenant and for a tenant left behind.
 func leak(t *testing.T, d *testkit.Databases, url string) {
 	t.Helper()
-	pool, err := db.Open(db.Config{URL: url, MaxConns: leakConns, Timeout: 20 * time.Second})
+	pool, err := db.Open(db.Config{URL: url, MaxConns: leakConns, Timeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pool.Close()
+	t.Cleanup(func() {
+		if !t.Failed() { // it would wait for connections that were lost
+			pool.Close()
+		}
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	refuseSuperuser(t, pool)
 	tenants := make([]uuid.UUID, leakTenants)
 	for i := range tenants {
@@ -97,7 +103,7 @@ func leak(t *testing.T, d *testkit.Databases, url string) {
 					var setting string
 					var seen int
 					// On its own, in no tenant: whatever connection this is, nothing may be left on it.
-					if err := pool.Pool().QueryRow(context.Background(), "select coalesce(current_setting('app.tenant', true), '') || coalesce(current_setting('app.account', true), ''), (select count(*) from tag)").
+					if err := pool.Pool().QueryRow(ctx, "select coalesce(current_setting('app.tenant', true), '') || coalesce(current_setting('app.account', true), ''), (select count(*) from tag)").
 						Scan(&setting, &seen); err != nil {
 						t.Errorf("batch %d: %v", n, err)
 						return
