@@ -50,13 +50,18 @@ func NewFinder(d *db.DB) *Finder {
 	return &Finder{database: d, permits: map[permit]time.Time{}, indexes: map[place]indexed{}}
 }
 
-// Find is the index of a book for the request's caller. It asks Postgres once, or not at all where caller and
-// index are remembered and Redis confirmed, with the rate limit, that no access has changed since.
-func (f *Finder) Find(ctx context.Context, book uuid.UUID) (*Index, error) {
+// Find is the index of a book, with the place of page n (0: of none), for the request's caller. It asks Postgres
+// once, or not at all where caller and index are remembered and Redis confirmed, with the rate limit, that no
+// access has changed since. The first page asked for comes alone; with the second, all of the book's are loaded.
+func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error) {
+	part := pages{n, n}
+	if n < 1 {
+		part = noPages
+	}
 	caller := auth.CallerOf(ctx)
 	access := httpapi.Generation(ctx)
 	if caller == nil || access == "" {
-		return Load(ctx, f.database, book)
+		return load(ctx, f.database, book, part)
 	}
 	who := permit{tenant: caller.Tenant, account: caller.AccountID, access: access, credential: -1, key: string(caller.KeyHash), permission: caller.Permission}
 	if caller.Generation != nil {
@@ -67,11 +72,14 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID) (*Index, error) {
 	f.mu.Lock()
 	known, found := f.permits[who], f.indexes[at]
 	f.mu.Unlock()
-	if now.Before(known) && now.Before(found.expires) {
+	if now.Before(known) && now.Before(found.expires) && found.index.has(n) {
 		caller.Entered = true
 		return found.index, nil
 	}
-	i, err := Load(ctx, f.database, book)
+	if found.index != nil {
+		part = allPages
+	}
+	i, err := load(ctx, f.database, book, part)
 	if err != nil {
 		return nil, err
 	}

@@ -2,11 +2,11 @@ package page
 
 import (
 	"context"
+	"math"
 	"strconv"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -27,6 +27,8 @@ type Index struct {
 	Fingerprint string    `db:"fingerprint"`
 	Analyzed    bool      `db:"analyzed"`
 	Error       *string   `db:"error_message"`
+	Count       int       `db:"count"` // pages of the book
+	First       int       `db:"first"` // page of the first elements below: 1 where all pages are there
 	Names       []string  `db:"names"`
 	Types       []string  `db:"types"`
 	Offsets     []int64   `db:"offsets"`
@@ -37,29 +39,36 @@ type Index struct {
 	CRCs        []int64   `db:"crcs"`
 }
 
-// Queue adds the query of a book's index to the batch; dst stays nil when the caller has no such book.
-func Queue(b *pgx.Batch, book uuid.UUID, dst **Index) {
-	db.One(b, dst, `select b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.format, b.fingerprint, b.analyzed, b.error_message,
-		coalesce(p.names, '{}') as names, coalesce(p.types, '{}') as types, coalesce(p.offsets, '{}') as offsets,
-		coalesce(p.lengths, '{}') as lengths, coalesce(p.packed, '{}') as packed, coalesce(p.sizes, '{}') as sizes,
-		coalesce(p.methods, '{}') as methods, coalesce(p.crcs, '{}') as crcs
+// pages is a part of a book's index: from, to and all between.
+type pages struct{ from, to int }
+
+var (
+	allPages = pages{1, math.MaxInt32}
+	noPages  = pages{1, 0}
+)
+
+// load is the index of a book with the places of some pages, or NotFound: one round trip.
+func load(ctx context.Context, d *db.DB, book uuid.UUID, part pages) (*Index, error) {
+	i, err := db.Get[Index](ctx, d, `select b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.format, b.fingerprint, b.analyzed, b.error_message,
+		coalesce(cardinality(p.names), 0) as count, $2::integer as first,
+		coalesce(p.names[$2:$3], '{}') as names, coalesce(p.types[$2:$3], '{}') as types, coalesce(p.offsets[$2:$3], '{}') as offsets,
+		coalesce(p.lengths[$2:$3], '{}') as lengths, coalesce(p.packed[$2:$3], '{}') as packed, coalesce(p.sizes[$2:$3], '{}') as sizes,
+		coalesce(p.methods[$2:$3], '{}') as methods, coalesce(p.crcs[$2:$3], '{}') as crcs
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
-		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, book)
-}
-
-// Load is the index of a book, or NotFound: one round trip.
-func Load(ctx context.Context, d *db.DB, book uuid.UUID) (*Index, error) {
-	var b pgx.Batch
-	var i *Index
-	Queue(&b, book, &i)
-	if err := d.Run(ctx, &b); err != nil {
+		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, book, part.from, part.to)
+	if err != nil {
 		return nil, err
 	}
 	if i == nil {
 		return nil, fault.Missing("Book")
 	}
 	return i, nil
+}
+
+// has tells whether the place of page n is here, or known not to exist. Page 0 is the book's file.
+func (i *Index) has(n int) bool {
+	return n < 1 || n > i.Count || (n >= i.First && n < i.First+len(i.Names))
 }
 
 // Object is the version of the file that was analysed.
@@ -72,16 +81,16 @@ func (i *Index) Entry(n int) (archive.Entry, error) {
 	if n < 1 {
 		return archive.Entry{}, fault.Invalid("pageNumber", "pages are counted from 1")
 	}
-	if n > len(i.Names) {
+	if n > i.Count {
 		switch {
 		case i.Error != nil:
 			return archive.Entry{}, fault.New(fault.NotFound, "The book cannot be read: %s", *i.Error)
 		case !i.Analyzed:
 			return archive.Entry{}, fault.New(fault.NotFound, "The book has not been analysed yet; try again shortly")
 		}
-		return archive.Entry{}, fault.New(fault.NotFound, "Page %d not found: the book has %d", n, len(i.Names))
+		return archive.Entry{}, fault.New(fault.NotFound, "Page %d not found: the book has %d", n, i.Count)
 	}
-	n--
+	n -= i.First
 	return archive.Entry{Name: i.Names[n], Offset: i.Offsets[n], Length: i.Lengths[n], CompressedSize: i.Packed[n], Size: i.Sizes[n],
 		Method: uint16(i.Methods[n]), CRC32: uint32(i.CRCs[n])}, nil
 }

@@ -51,7 +51,7 @@ func (s *Server) Original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		return nil
 	}
 	if r.Method == http.MethodHead {
-		describe(h, tag, i.Types[n-1], e, gzip)
+		describe(h, tag, i.Types[n-i.First], e, gzip)
 		return nil
 	}
 	body, err := s.Store.Range(r.Context(), i.Bucket, i.Object(), e.Offset, e.Length)
@@ -123,7 +123,7 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b 
 func Copy(w http.ResponseWriter, r *http.Request, content io.Reader) error {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
-	if _, err := io.CopyBuffer(onlyWriter{w}, content, *buf); err != nil {
+	if _, err := io.CopyBuffer(onlyWriter{w}, onlyReader{content}, *buf); err != nil {
 		if r.Context().Err() == nil {
 			httpapi.Note(r.Context(), slog.String("stream", err.Error()))
 		}
@@ -132,8 +132,12 @@ func Copy(w http.ResponseWriter, r *http.Request, content io.Reader) error {
 	return nil
 }
 
-// onlyWriter hides ReadFrom, whose own small buffer would be used instead of the pooled one.
-type onlyWriter struct{ io.Writer }
+// onlyWriter and onlyReader hide ReadFrom and WriteTo, whose own small buffers would be used instead of the pooled
+// one.
+type (
+	onlyWriter struct{ io.Writer }
+	onlyReader struct{ io.Reader }
+)
 
 // explain says what a failed read means for the reader.
 func (s *Server) explain(r *http.Request, book uuid.UUID, err error) error {

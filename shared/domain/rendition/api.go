@@ -31,7 +31,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server) {
 			if err != nil {
 				return err
 			}
-			i, err := s.Finder.Find(r.Context(), id)
+			i, err := s.Finder.Find(r.Context(), id, n)
 			if err != nil {
 				return err
 			}
@@ -47,7 +47,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server) {
 			if err != nil {
 				return err
 			}
-			i, err := s.Finder.Find(r.Context(), id)
+			i, err := s.Finder.Find(r.Context(), id, 0)
 			if err != nil {
 				return err
 			}

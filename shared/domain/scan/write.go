@@ -104,7 +104,8 @@ func (s *run) queueSeries(b *pgx.Batch, changes []change, created *[]uuid.UUID) 
 }
 
 // queueBooks adds new books and updates those whose file changed or came back. A book that comes back unchanged
-// needs no new analysis unless the scan is deep.
+// needs no new analysis unless the scan is deep. With the number strategy file_order a new book takes its position
+// among those of the batch, which nearly always is its final one; renumber corrects the rest at the end.
 func (s *run) queueBooks(b *pgx.Batch, changes []change, out *[]written) {
 	f := struct {
 		ids                                             []uuid.UUID
@@ -127,7 +128,8 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, out *[]written) {
 	db.All(b, out, `with changed as (
 		  insert into book as k (tenant_id, id, library_id, series_id, key, size, etag, modified_at, format, title, title_sort,
 		    search_title, number, volume, chapter)
-		  select app.tenant(), u.id, $1, s.id, u.key, u.size, u.etag, u.modified, u.format, u.title, u.sort, u.search, u.number, u.volume, u.chapter
+		  select app.tenant(), u.id, $1, s.id, u.key, u.size, u.etag, u.modified, u.format, u.title, u.sort, u.search,
+		    case when $17 then row_number() over (partition by u.dir order by u.key collate natural_order, u.key) else u.number end, u.volume, u.chapter
 		  from unnest($4::uuid[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::timestamptz[], $10::text[], $11::text[],
 		      $12::text[], $13::text[], $14::double precision[], $15::integer[], $16::double precision[])
 		    as u(id, dir, key, size, etag, modified, format, title, sort, search, number, volume, chapter)
@@ -143,7 +145,8 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, out *[]written) {
 		    books_updated = books_updated + (select count(*) from changed where revision > 0)
 		  where tenant_id = app.tenant() and id = $2)
 		select id, series_id, revision from changed`, s.library.ID, s.task.ID, s.mode == Deep, f.ids, f.dirs, f.keys, f.sizes,
-		f.etags, f.modified, f.formats, f.titles, f.sorts, f.find, f.numbers, f.volumes, f.chapters)
+		f.etags, f.modified, f.formats, f.titles, f.sorts, f.find, f.numbers, f.volumes, f.chapters,
+		s.library.NumberStrategy == "file_order")
 }
 
 // fromFileName is what the library's strategies take from a file's name; metadata may add to it later.
