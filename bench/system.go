@@ -180,7 +180,7 @@ func (s *system) spec(name, address string, more ...string) supervise.Spec {
 		"MEDIA_BUCKET=" + gateway.Bucket, "S3_PATH_STYLE=true",
 		"AWS_REGION=" + gateway.Region, "AWS_EC2_METADATA_DISABLED=true",
 		"AWS_ACCESS_KEY_ID=" + s.secrets.S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + s.secrets.S3SecretKey,
-		"AUTH_SIGNING_KEY=" + s.secrets.AuthSigningKey, "PUBLIC_URL=http://127.0.0.1", "TRUSTED_PROXIES=1", "SINGLE_TENANT=true",
+		"AUTH_SIGNING_KEY=" + s.secrets.AuthSigningKey, "PUBLIC_URL=http://127.0.0.1", "TRUSTED_PROXIES=1", "DATABASE_PREPARE=true", "SINGLE_TENANT=true",
 		"LIBRARY_ROOTS=" + s.books + "=" + s.bucket, "RATE_LIMIT=false", "LISTEN_ADDR=" + address,
 	}, more...)
 	return supervise.Spec{

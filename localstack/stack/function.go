@@ -59,6 +59,7 @@ func (s *Stack) baseEnvironment() []string {
 		"AUTH_SIGNING_KEY="+s.secrets.AuthSigningKey,
 		"PUBLIC_URL="+s.publicURL(),
 		"TRUSTED_PROXIES=1",
+		"DATABASE_PREPARE=true", // no pooler stands between
 		"SINGLE_TENANT=true",
 		"LIBRARY_ROOTS="+library.Environment(s.roots),
 		"API_URL=http://"+s.address(api),

@@ -48,7 +48,7 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	system, err := db.Open(db.Config{URL: c.SystemURL, MaxConns: 2, Timeout: c.Database.Timeout})
+	system, err := db.Open(db.Config{URL: c.SystemURL, MaxConns: 2, Timeout: c.Database.Timeout, Prepare: c.Database.Prepare})
 	if err != nil {
 		return nil, nil, fmt.Errorf("DATABASE_SYSTEM_URL: %w", err)
 	}

@@ -50,7 +50,7 @@ func New(c Config) (*task.Runner, *app.Base, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	system, err := db.Open(db.Config{URL: c.SystemURL, MaxConns: 4, Timeout: c.Database.Timeout})
+	system, err := db.Open(db.Config{URL: c.SystemURL, MaxConns: 4, Timeout: c.Database.Timeout, Prepare: c.Database.Prepare})
 	if err != nil {
 		return nil, nil, fmt.Errorf("DATABASE_SYSTEM_URL: %w", err)
 	}

@@ -24,6 +24,9 @@ type Config struct {
 	URL      string        `env:"DATABASE_URL,required"`
 	MaxConns int32         `env:"DATABASE_MAX_CONNS" envDefault:"8"`
 	Timeout  time.Duration `env:"DATABASE_TIMEOUT" envDefault:"15s"`
+	// Prepare keeps plans of statements in the server's sessions, which saves planning each one again. It needs
+	// sessions of our own: leave it off behind a transaction pooler (pgbouncer, RDS Proxy).
+	Prepare bool `env:"DATABASE_PREPARE" envDefault:"false"`
 }
 
 // Validate names the setting that is out of its bounds.
@@ -43,8 +46,8 @@ type DB struct {
 	timeout time.Duration
 }
 
-// Open prepares the pool. The statement mode needs no named prepared statements, so a transaction pooler
-// (pgbouncer, RDS Proxy) may stand between.
+// Open prepares the pool. Unless Prepare is set, no named prepared statements are needed, so that a transaction
+// pooler may stand between.
 func Open(c Config) (*DB, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -55,6 +58,9 @@ func Open(c Config) (*DB, error) {
 	}
 	pc.MaxConns = c.MaxConns
 	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	if c.Prepare {
+		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+	}
 	pc.ConnConfig.ConnectTimeout = 5 * time.Second
 	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		// Times come back in UTC, whatever the machine's zone: the interface writes them with a Z.
