@@ -165,19 +165,22 @@ create table preference (
 );
 call app.protect('preference');
 
--- The permissions that a role brings; shared/platform/auth holds the same list and a test compares them.
+-- The permissions that a role brings; shared/platform/auth holds the same list and a test compares them. One
+-- expression, so that the planner inlines it: every request asks.
 create function app.role_permissions(role text) returns text[] language sql immutable parallel safe as $$
   select case role
-    when 'reader' then r.reader
-    when 'maintainer' then r.reader || r.maintainer
-    when 'admin' then r.reader || r.maintainer || r.admin
-    else r.reader end
-  from (select
-    array['LibrariesRead','SeriesRead','BooksRead','PagesRead','ProgressRead','ProgressWrite','CollectionsRead',
-          'ReadListsRead','ApiKeysRead','ApiKeysWrite','ApiKeysDelete','SystemHealth'] as reader,
-    array['LibrariesWrite','SeriesWrite','SeriesDelete','BooksWrite','BooksDelete','CollectionsWrite',
-          'CollectionsDelete','ReadListsWrite','ReadListsDelete','TasksRead','TasksWrite'] as maintainer,
-    array['LibrariesDelete','UsersRead','UsersWrite','UsersDelete','PluginsManage','SystemAdmin'] as admin) r
+    when 'admin' then array['LibrariesRead','SeriesRead','BooksRead','PagesRead','ProgressRead','ProgressWrite','CollectionsRead',
+      'ReadListsRead','ApiKeysRead','ApiKeysWrite','ApiKeysDelete','SystemHealth',
+      'LibrariesWrite','SeriesWrite','SeriesDelete','BooksWrite','BooksDelete','CollectionsWrite',
+      'CollectionsDelete','ReadListsWrite','ReadListsDelete','TasksRead','TasksWrite',
+      'LibrariesDelete','UsersRead','UsersWrite','UsersDelete','PluginsManage','SystemAdmin']
+    when 'maintainer' then array['LibrariesRead','SeriesRead','BooksRead','PagesRead','ProgressRead','ProgressWrite','CollectionsRead',
+      'ReadListsRead','ApiKeysRead','ApiKeysWrite','ApiKeysDelete','SystemHealth',
+      'LibrariesWrite','SeriesWrite','SeriesDelete','BooksWrite','BooksDelete','CollectionsWrite',
+      'CollectionsDelete','ReadListsWrite','ReadListsDelete','TasksRead','TasksWrite']
+    else array['LibrariesRead','SeriesRead','BooksRead','PagesRead','ProgressRead','ProgressWrite','CollectionsRead',
+      'ReadListsRead','ApiKeysRead','ApiKeysWrite','ApiKeysDelete','SystemHealth']
+  end
 $$;
 
 -- use_tenant binds the transaction to a tenant, in nobody's name: sign-in, set-up, workers.
