@@ -73,7 +73,7 @@ type Base struct {
 
 // NewBase opens what Config describes.
 func NewBase(c Config) (*Base, error) {
-	if err := c.Events.Validate(); err != nil {
+	if err := errors.Join(c.Events.Validate(), c.Blob.Validate()); err != nil {
 		return nil, err
 	}
 	database, err := db.Open(c.Database)

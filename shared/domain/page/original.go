@@ -67,7 +67,10 @@ func (s *Server) Original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		return fault.New(fault.Unprocessable, "Page %d is no image that can be shown", n)
 	}
 	describe(h, tag, kind, e, gzip)
-	return Copy(w, r, content)
+	err = Copy(w, r, content)
+	// A range reaches to the next entry: what lies between is read, so that the connection can be used again.
+	_, _ = io.CopyN(io.Discard, body, 4096) // the answer is complete without it
+	return err
 }
 
 func describe(h http.Header, tag, kind string, e archive.Entry, gzip bool) {

@@ -10,11 +10,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -39,27 +41,45 @@ func (c Config) Library() *Store { return open(c.LibraryEndpoint, c) }
 func (c Config) Media() *Store { return open(c.MediaEndpoint, c) }
 
 // Store is an S3 endpoint. It connects on first use.
-type Store struct{ client *s3.Client }
+type Store struct {
+	client *s3.Client
+	read   *getter
+}
 
 func open(endpoint string, c Config) *Store {
+	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+		t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 128
+		t.ResponseHeaderTimeout = 20 * time.Second // a FIFO in a served folder never answers
+		t.DisableCompression = true
+	})
+	creds := aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider(
+		os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN")))
 	o := s3.Options{
-		Region:       c.Region,
-		UsePathStyle: c.PathStyle,
-		Credentials: aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider(
-			os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN"))),
+		Region:                     c.Region,
+		UsePathStyle:               c.PathStyle,
+		Credentials:                creds,
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
-		RetryMaxAttempts:           3,
-		HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-			t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 128
-			t.ResponseHeaderTimeout = 20 * time.Second // a FIFO in a served folder never answers
-			t.DisableCompression = true
-		}),
+		RetryMaxAttempts:           attempts,
+		HTTPClient:                 client,
 	}
+	read := &getter{client: &http.Client{Transport: client.GetTransport()}, signer: v4.NewSigner(), credentials: creds,
+		region: c.Region, pathStyle: c.PathStyle}
 	if endpoint != "" {
 		o.BaseEndpoint = aws.String(endpoint)
+		read.endpoint, _ = url.Parse(endpoint) // Validate has looked at it
 	}
-	return &Store{client: s3.New(o)}
+	return &Store{client: s3.New(o), read: read}
+}
+
+// Validate names the setting that is no address.
+func (c Config) Validate() error {
+	for name, v := range map[string]string{"LIBRARY_S3_ENDPOINT": c.LibraryEndpoint, "MEDIA_S3_ENDPOINT": c.MediaEndpoint} {
+		if u, err := url.Parse(v); err != nil || (v != "" && (u.Host == "" || u.Scheme == "")) {
+			return fmt.Errorf("%s: must be an address such as http://127.0.0.1:9000, is %q", name, v)
+		}
+	}
+	return nil
 }
 
 // Object is one object as a listing or an answer shows it. ETag is "" where the store has none for it; then
@@ -81,18 +101,15 @@ var (
 
 // Tail reads the last n bytes of an object in one request and says what version they are of.
 func (s *Store) Tail(ctx context.Context, bucket, key string, n int64) ([]byte, Object, error) {
-	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key, Range: aws.String(fmt.Sprintf("bytes=-%d", n))})
+	res, err := s.read.get(ctx, bucket, key, http.Header{"Range": {fmt.Sprintf("bytes=-%d", n)}})
 	if err != nil {
-		return nil, Object{}, explain("read", bucket, key, err)
+		return nil, Object{}, err
 	}
-	defer out.Body.Close()
-	o := Object{Key: key, Size: aws.ToInt64(out.ContentLength), ETag: aws.ToString(out.ETag), Modified: aws.ToTime(out.LastModified)}
-	if total, ok := totalOf(aws.ToString(out.ContentRange)); ok {
-		o.Size = total
-	}
-	data, err := io.ReadAll(io.LimitReader(out.Body, n+1))
+	defer res.Body.Close()
+	o := object(key, res)
+	data, err := io.ReadAll(io.LimitReader(res.Body, n+1))
 	if err != nil {
-		return nil, o, explain("read", bucket, key, err)
+		return nil, o, fmt.Errorf("read s3://%s/%s: %w", bucket, key, err)
 	}
 	if int64(len(data)) > n { // the store ignored the range
 		return nil, o, fmt.Errorf("read s3://%s/%s: the store does not support ranges", bucket, key)
@@ -103,26 +120,28 @@ func (s *Store) Tail(ctx context.Context, bucket, key string, n int64) ([]byte, 
 // Range opens n bytes from offset of exactly this version of the object: one request; ErrChanged when there is
 // another version by now.
 func (s *Store) Range(ctx context.Context, bucket string, o Object, offset, n int64) (io.ReadCloser, error) {
-	in := &s3.GetObjectInput{Bucket: &bucket, Key: &o.Key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", offset, offset+n-1))}
+	header := http.Header{"Range": {fmt.Sprintf("bytes=%d-%d", offset, offset+n-1)}}
 	if o.ETag != "" {
-		in.IfMatch = aws.String(o.ETag)
+		header.Set("If-Match", o.ETag)
 	} else if !o.Modified.IsZero() {
 		// Listings show whole seconds, the comparison is finer: the second after is still this version.
-		in.IfUnmodifiedSince = aws.Time(o.Modified.Add(time.Second))
+		header.Set("If-Unmodified-Since", o.Modified.Add(time.Second).UTC().Format(http.TimeFormat))
 	}
-	out, err := s.client.GetObject(ctx, in)
+	res, err := s.read.get(ctx, bucket, o.Key, header)
 	if err != nil {
-		return nil, explain("read", bucket, o.Key, err)
+		return nil, err
 	}
-	if total, ok := totalOf(aws.ToString(out.ContentRange)); ok && o.Size > 0 && total != o.Size {
-		out.Body.Close()
-		return nil, fmt.Errorf("read s3://%s/%s: %w", bucket, o.Key, ErrChanged)
+	kind := error(nil)
+	if total, ok := totalOf(res.Header.Get("Content-Range")); ok && o.Size > 0 && total != o.Size {
+		kind = ErrChanged
+	} else if res.ContentLength < n {
+		kind = ErrRange
 	}
-	if got := aws.ToInt64(out.ContentLength); got < n {
-		out.Body.Close()
-		return nil, fmt.Errorf("read s3://%s/%s: %w", bucket, o.Key, ErrRange)
+	if kind != nil {
+		res.Body.Close()
+		return nil, fmt.Errorf("read s3://%s/%s: %w", bucket, o.Key, kind)
 	}
-	return out.Body, nil
+	return res.Body, nil
 }
 
 // ReadRange is Range, read into memory.
@@ -141,11 +160,11 @@ func (s *Store) ReadRange(ctx context.Context, bucket string, o Object, offset, 
 
 // Get opens a whole object: one request.
 func (s *Store) Get(ctx context.Context, bucket, key string) (io.ReadCloser, Object, error) {
-	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+	res, err := s.read.get(ctx, bucket, key, nil)
 	if err != nil {
-		return nil, Object{}, explain("read", bucket, key, err)
+		return nil, Object{}, err
 	}
-	return out.Body, Object{Key: key, Size: aws.ToInt64(out.ContentLength), ETag: aws.ToString(out.ETag), Modified: aws.ToTime(out.LastModified)}, nil
+	return res.Body, object(key, res), nil
 }
 
 // Put stores an object.
@@ -195,11 +214,15 @@ func explain(what, bucket, key string, err error) error {
 // Unreachable tells whether err says that the store cannot be talked to, rather than something about an object.
 func Unreachable(err error) bool {
 	var re *smithyhttp.ResponseError
+	var answer *StatusError
 	var ne net.Error
-	if errors.As(err, &re) {
+	switch {
+	case errors.As(err, &answer):
+		return answer.Status >= 500
+	case errors.As(err, &re):
 		return re.HTTPStatusCode() >= 500
 	}
-	return errors.As(err, &ne)
+	return errors.As(err, &ne) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // totalOf is the size after the slash of a Content-Range (RFC 9110 14.4).
