@@ -67,8 +67,8 @@ func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	task.Routes(a, d, base.Publish)
 	library.Routes(a, d, base.Publish, checker(base.Library), startScan)
 	scan.Routes(a, d, base.Publish)
-	series.Routes(a, d, base.Publish)
-	book.Routes(a, d, base.Publish)
+	series.Routes(a, d)
+	book.Routes(a, d)
 	progress.Routes(a, d)
 }
 

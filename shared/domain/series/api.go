@@ -10,7 +10,6 @@ import (
 	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
-	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -33,7 +32,7 @@ type listInput struct {
 }
 
 // Routes adds the operations on series. Nothing of it changes what others see, so that nothing is published.
-func Routes(a *httpapi.API, d *db.DB, _ func(ctx context.Context, tenant uuid.UUID, e ...events.Event)) {
+func Routes(a *httpapi.API, d *db.DB) {
 	op := func(method, path, id, summary, permission string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: permission}
 	}
