@@ -83,7 +83,7 @@ func TestListAndGet(t *testing.T) {
 	reader := s.User(t, "one", "maintainer")
 	lib := library(t, s)
 	scan := add(t, s, s.One, task.Spec{Type: task.ScanLibrary, LibraryID: &lib, Params: map[string]any{"mode": "deep", "snake_case": 1}})
-	purge := add(t, s, s.One, task.Spec{Type: task.PurgeDeleted})
+	purge := add(t, s, s.One, task.Spec{Type: task.AnalyzeSeries})
 	exec(t, s, "update task set status = 'running', started_at = now(), lease_until = now() + interval '1 min', progress_current = 3, progress_total = 9 where id = $1", scan)
 
 	m := reader.Do("GET", base+"?pageSize=1", nil).Want(200).Map()
@@ -92,7 +92,7 @@ func TestListAndGet(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"status=running": scan.String(), "status=processing": scan.String(), "status=pending": purge.String(),
-		"taskType=scan_library": scan.String(), "task_type=purge_deleted": purge.String(),
+		"taskType=scan_library": scan.String(), "task_type=analyze_series": purge.String(),
 		"libraryId=" + lib.String(): scan.String(), "library_id=" + lib.String() + "&status=running": scan.String(),
 	} {
 		m := reader.Do("GET", base+"?"+query, nil).Want(200).Map()
@@ -149,7 +149,7 @@ func TestCancel(t *testing.T) {
 	child := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &scan})
 	grandchild := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &child})
 	finished := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &scan})
-	other := add(t, s, s.One, task.Spec{Type: task.PurgeDeleted})
+	other := add(t, s, s.One, task.Spec{Type: task.AnalyzeSeries})
 	exec(t, s, "update task set status = 'running', lease_epoch = 1, open_children = 2 where id in ($1, $2)", scan, child)
 	exec(t, s, "update task set status = 'completed', completed_at = now() where id = $1", finished)
 

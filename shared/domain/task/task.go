@@ -13,7 +13,6 @@ const (
 	AnalyzeBooks  = "analyze_books" // a batch of books
 	AnalyzeBook   = "analyze_book"  // one book, asked for by a person
 	AnalyzeSeries = "analyze_series"
-	PurgeDeleted  = "purge_deleted"
 )
 
 // The states of a task (contract decision 8).
@@ -26,7 +25,7 @@ const (
 )
 
 // priorities: higher runs first.
-var priorities = map[string]int{ScanLibrary: 600, PurgeDeleted: 550, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490}
+var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490}
 
 // Spec is a task to add.
 type Spec struct {
