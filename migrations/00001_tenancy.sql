@@ -48,8 +48,13 @@ create table tenant (
   id          uuid primary key,
   name        text not null unique check (name ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'),
   hosts       text[] not null default '{}',
-  status      text not null default 'active' check (status in ('active', 'suspended')),
+  status      text not null default 'active' check (status in ('active', 'suspended', 'deleting')),
   secret      bytea not null check (octet_length(secret) = 32),
+  -- Quotas; null is no limit.
+  max_books           bigint check (max_books >= 0),
+  max_rendition_bytes bigint check (max_rendition_bytes >= 0),
+  max_scans           integer check (max_scans >= 0),
+  max_requests        integer check (max_requests > 0), -- a second, of all its users together
   created_at  timestamptz not null default now()
 );
 create index tenant_hosts on tenant using gin (hosts);
