@@ -24,6 +24,7 @@ var rules = []struct {
 	{"shared/app", []string{"functions", "sse-relay", "localstack"}},
 	{"sse-relay", []string{"shared/domain", "shared/app", "shared/platform/db", "functions", "localstack"}},
 	{"functions/api", []string{"shared/format/imaging", "shared/domain/rendition"}},
+	{"shared/app/api", []string{"shared/domain/scan/scanner", "shared/domain/analysis", "shared/domain/rendition", "shared/format"}},
 }
 
 // onlyImporters of libraries that must stay in one place.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/domain/rendition"
-	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/imaging"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -54,7 +54,7 @@ func New(c Config) (*task.Runner, *app.Base, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("DATABASE_SYSTEM_URL: %w", err)
 	}
-	s := &scan.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel}
+	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel}
 	if c.Covers {
 		s.Cover = cover(base, imaging.New(c.Images))
 	}
@@ -74,7 +74,7 @@ func New(c Config) (*task.Runner, *app.Base, error) {
 	}, base, nil
 }
 
-func cover(base *app.Base, r *imaging.Renderer) scan.CoverFunc {
+func cover(base *app.Base, r *imaging.Renderer) scanner.CoverFunc {
 	m := &rendition.Maker{Media: base.Media, Bucket: base.Bucket, Renderer: r}
 	return func(ctx context.Context, tenant uuid.UUID, secret []byte, fingerprint string, size, quality int, image []byte) (string, error) {
 		return m.StoreCover(ctx, tenant, secret, fingerprint, rendition.Cover{MaxDimension: size, Quality: quality}, image)

@@ -41,7 +41,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 			if s == nil {
 				return nil, fault.New(fault.NotFound, "The library does not exist or was never scanned")
 			}
-			s.utc()
+			s.UTC()
 			return s, nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/{id}/scan/cancel", ID: "cancelScan",
@@ -58,7 +58,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 				return nil, err
 			}
 			for i := range all {
-				all[i].utc()
+				all[i].UTC()
 			}
 			return httpapi.All(ctx, in.Paging, all), nil
 		})
@@ -91,7 +91,7 @@ func start(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UUI
 	if status == nil {
 		return nil, fault.Missing("Library")
 	}
-	status.utc()
+	status.UTC()
 	publish(ctx, httpapi.TenantOf(ctx).ID, status.Event())
 	return status, nil
 }
@@ -117,25 +117,4 @@ func cancel(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UU
 	}
 	publish(ctx, httpapi.TenantOf(ctx).ID, out...)
 	return &httpapi.None{}, nil
-}
-
-// Ended completes the counters of a scan whose last part is done and tells listeners how it ended. Other tasks
-// are none of its business.
-func (s *Scanner) Ended(ctx context.Context, tenant, id uuid.UUID, taskStatus string) {
-	if taskStatus != task.Completed && taskStatus != task.Failed {
-		return
-	}
-	var b pgx.Batch
-	var status *Status
-	b.Queue(`update scan set files_processed = files_total where tenant_id = app.tenant() and id = $1 and $2 = 'completed'`, id, taskStatus)
-	db.One(&b, &status, `select `+statusColumns+` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
-		where s.tenant_id = app.tenant() and s.id = $1`, id)
-	if err := s.Database.Run(db.In(ctx, db.Tenant(tenant)), &b); err != nil {
-		logEnd(id, err)
-		return
-	}
-	if status != nil {
-		status.utc()
-		s.Publish(ctx, tenant, status.Event(), status.taskEvent())
-	}
 }

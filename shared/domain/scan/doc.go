@@ -1,18 +1,5 @@
-// Package scan compares a library's objects with its books and makes them agree.
+// Package scan is what people and schedules see of scans: starting, their state, cancelling. Package scanner does
+// the work; nothing here links what reads books.
 //
-//   - A scan is a task of type scan_library with a row of counters. It lists the library in parallel ranges of
-//     keys, compares each page of 1,000 keys with the same range of books (key, size, ETag or modification
-//     time), and writes differences in batches: series, books and the tasks that analyse them in one
-//     transaction.
-//   - Books are analysed in batches by tasks of type analyze_books, children of the scan, which is over when
-//     all of them are.
-//   - A rescan of an unchanged library writes nothing but its own row.
-//   - A file that is gone is marked deleted at the end of a complete listing; an empty or failed one deletes
-//     nothing. When the file comes back, so does the book with its progress.
-//   - Every write first checks that the task is still held: a cancelled or superseded scan changes nothing.
-//     What was done stays done, and a repeated scan continues from it.
-//   - Locks are taken in one order everywhere: task, scan, library_count, series, book.
-//
-// Tables: scan, series, book, book_metadata, page_index, genre, tag and their links, external_link (source
-// comicinfo).
+// Tables: scan, written by scanner too.
 package scan

@@ -41,7 +41,12 @@ const statusColumns = `s.id, s.library_id, s.mode, t.status, s.files_total, s.fi
 	case when t.last_error is null then s.errors else array_append(s.errors, t.last_error) end as errors,
 	coalesce(t.started_at, t.created_at) as started_at, t.completed_at`
 
-func (s *Status) utc() {
+// ByTask is the query of the scan that a task is; it fills a Status.
+const ByTask = `select ` + statusColumns + ` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
+	where s.tenant_id = app.tenant() and s.id = $1`
+
+// UTC makes its times those of the interface.
+func (s *Status) UTC() {
 	s.StartedAt = s.StartedAt.UTC()
 	if s.CompletedAt != nil {
 		c := s.CompletedAt.UTC()
@@ -55,6 +60,13 @@ func (s Status) Event() events.Event {
 	return events.ScanProgressed(events.ScanProgress{LibraryID: s.LibraryID, Status: s.Status, FilesTotal: s.FilesTotal,
 		FilesProcessed: s.FilesProcessed, SeriesFound: s.SeriesFound, BooksFound: s.BooksFound, BooksUpdated: s.BooksUpdated,
 		BooksDeleted: s.BooksDeleted, Errors: s.Errors, StartedAt: &started, CompletedAt: s.CompletedAt})
+}
+
+// TaskEvent is the scan's progress for the task stream.
+func (s Status) TaskEvent() events.Event {
+	started := s.StartedAt
+	return events.TaskProgressed(events.TaskProgress{TaskID: s.TaskID, TaskType: task.ScanLibrary, Status: s.Status, StartedAt: &started,
+		CompletedAt: s.CompletedAt, LibraryID: &s.LibraryID, Progress: &events.Progress{Current: s.FilesProcessed, Total: s.FilesTotal}})
 }
 
 // CheckMode refuses a mode that does not exist.
@@ -71,7 +83,7 @@ func Start(b *pgx.Batch, library uuid.UUID, mode string, fresh uuid.UUID, id *uu
 	if err := CheckMode(mode); err != nil {
 		return err
 	}
-	err := task.Add(b, task.Spec{ID: fresh, Type: task.ScanLibrary, LibraryID: &library, Params: params{Mode: mode},
+	err := task.Add(b, task.Spec{ID: fresh, Type: task.ScanLibrary, LibraryID: &library, Params: Params{Mode: mode},
 		DedupeKey: "scan:" + library.String()}, id)
 	if err != nil {
 		return err
@@ -81,6 +93,7 @@ func Start(b *pgx.Batch, library uuid.UUID, mode string, fresh uuid.UUID, id *uu
 	return nil
 }
 
-type params struct {
+// Params are those of a scan_library task.
+type Params struct {
 	Mode string `json:"mode"`
 }

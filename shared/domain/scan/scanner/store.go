@@ -1,4 +1,4 @@
-package scan
+package scanner
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -28,7 +29,7 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed) erro
 	}
 	slices.SortFunc(found, func(a, b analyzed) int { return strings.Compare(a.Key, b.Key) })
 	var b pgx.Batch
-	var status *Status
+	var status *scan.Status
 	if h.ParentID != nil {
 		texts := make([]string, 0, len(found))
 		failed := 0
@@ -48,8 +49,7 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed) erro
 	queueTaxonomy(&b, "genre", "genres", found, func(r *analysis.Result) []string { return r.Genres })
 	queueTaxonomy(&b, "tag", "tags", found, func(r *analysis.Result) []string { return r.Tags })
 	if h.ParentID != nil {
-		db.One(&b, &status, `select `+statusColumns+` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
-			where s.tenant_id = app.tenant() and s.id = $1`, h.ParentID)
+		db.One(&b, &status, scan.ByTask, h.ParentID)
 	}
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return fmt.Errorf("store %d analysed books: %w", len(found), err)
@@ -62,18 +62,11 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed) erro
 		}
 	}
 	if status != nil {
-		status.utc()
-		out = append(out, status.Event(), status.taskEvent())
+		status.UTC()
+		out = append(out, status.Event(), status.TaskEvent())
 	}
 	s.Publish(ctx, h.Tenant, out...)
 	return nil
-}
-
-// taskEvent is the scan's progress for the task stream.
-func (s Status) taskEvent() events.Event {
-	started := s.StartedAt
-	return events.TaskProgressed(events.TaskProgress{TaskID: s.TaskID, TaskType: task.ScanLibrary, Status: s.Status, StartedAt: &started,
-		CompletedAt: s.CompletedAt, LibraryID: &s.LibraryID, Progress: &events.Progress{Current: s.FilesProcessed, Total: s.FilesTotal}})
 }
 
 // Fingerprint is the content fingerprint that was found, or the old one.

@@ -1,4 +1,4 @@
-package scan
+package scanner
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -34,7 +35,7 @@ func (s *run) write(ctx context.Context, part collected) error {
 	var b pgx.Batch
 	var newSeries []uuid.UUID
 	var books []written
-	var status *Status
+	var status *scan.Status
 	restored := 0
 	for _, c := range part.changes {
 		if c.Restored {
@@ -51,8 +52,7 @@ func (s *run) write(ctx context.Context, part collected) error {
 			return err
 		}
 	}
-	db.One(&b, &status, `select `+statusColumns+` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
-		where s.tenant_id = app.tenant() and s.id = $1`, s.task.ID)
+	db.One(&b, &status, scan.ByTask, s.task.ID)
 	if err := s.database.Run(ctx, &b); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (s *run) write(ctx context.Context, part collected) error {
 		}
 	}
 	if status != nil {
-		status.utc()
+		status.UTC()
 		out = append(out, status.Event())
 	}
 	s.publish(ctx, s.task.Tenant, out...)
@@ -144,7 +144,7 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, out *[]written) {
 		  update scan set books_created = books_created + (select count(*) from changed where revision = 0),
 		    books_updated = books_updated + (select count(*) from changed where revision > 0)
 		  where tenant_id = app.tenant() and id = $2)
-		select id, series_id, revision from changed`, s.library.ID, s.task.ID, s.mode == Deep, f.ids, f.dirs, f.keys, f.sizes,
+		select id, series_id, revision from changed`, s.library.ID, s.task.ID, s.mode == scan.Deep, f.ids, f.dirs, f.keys, f.sizes,
 		f.etags, f.modified, f.formats, f.titles, f.sorts, f.find, f.numbers, f.volumes, f.chapters,
 		s.library.NumberStrategy == "file_order")
 }

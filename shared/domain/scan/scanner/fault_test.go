@@ -1,4 +1,4 @@
-package scan_test
+package scanner_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -50,7 +50,7 @@ func workerProcess(spec string) {
 		return d
 	}
 	publish := func(context.Context, uuid.UUID, ...events.Event) {}
-	s := &scan.Scanner{Database: open(w.App), Library: w.Blob.Library(), Publish: publish, Parallel: 4}
+	s := &scanner.Scanner{Database: open(w.App), Library: w.Blob.Library(), Publish: publish, Parallel: 4}
 	r := &task.Runner{System: open(w.System), Publish: publish, Worker: fmt.Sprint(os.Getpid()), Slots: 3, Poll: 100 * time.Millisecond, Lease: shortLease,
 		Ended: s.Ended, Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks}}
 	if err := r.Run(context.Background()); err != nil {

@@ -1,4 +1,4 @@
-package scan_test
+package scanner_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package scan
+package scanner
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 )
@@ -71,7 +72,7 @@ func (s *run) compare(ctx context.Context, page []blob.Object, covered keyRange)
 		}
 		b := books[0]
 		books = books[1:]
-		if s.mode != Deep && !b.Deleted && !b.Pending && b.Size == o.Size && b.ETag == o.ETag && b.Modified.Equal(o.Modified) {
+		if s.mode != scan.Deep && !b.Deleted && !b.Pending && b.Size == o.Size && b.ETag == o.ETag && b.Modified.Equal(o.Modified) {
 			d.unchanged++
 			continue
 		}

@@ -1,4 +1,4 @@
-package scan
+package scanner
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -103,13 +104,13 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 // begin loads the library and takes back the children that an interrupted attempt left pending: what they
 // were to analyse is found again.
 func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
-	var p params
+	var p scan.Params
 	if err := json.Unmarshal(h.Params, &p); err != nil {
 		return nil, fmt.Errorf("parameters of the scan: %w", err)
 	}
 	r := &run{Scanner: s, database: s.Database, publish: s.Publish, task: h, mode: p.Mode, touched: map[uuid.UUID]bool{}}
 	var lib *libraryRow
-	var status *Status
+	var status *scan.Status
 	var b pgx.Batch
 	b.Queue("update scan set files_total = 0, files_processed = 0 where tenant_id = app.tenant() and id = $1", h.ID)
 	db.One(&b, &lib, `select id, path, bucket, prefix, allowed_formats, coalesce(excluded_patterns, '') as excluded, book_strategy,
@@ -118,8 +119,7 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	b.Queue("update task set status = 'cancelled', completed_at = now() where tenant_id = app.tenant() and parent_id = $1 and status = 'pending'", h.ID)
 	b.Queue(`update task set open_children = (select count(*) from task c where c.tenant_id = app.tenant() and c.parent_id = $1 and c.status = 'running')
 		where tenant_id = app.tenant() and id = $1`, h.ID)
-	db.One(&b, &status, `select `+statusColumns+` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
-		where s.tenant_id = app.tenant() and s.id = $1`, h.ID)
+	db.One(&b, &status, scan.ByTask, h.ID)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 			return nil, fault.Wrap(err, fault.BadRequest, "The library's titlePreprocessingRules are not valid: %v", err)
 		}
 	}
-	status.utc()
+	status.UTC()
 	s.Publish(ctx, h.Tenant, status.Event())
 	return r, nil
 }
@@ -232,4 +232,24 @@ func (s *run) explain(err error) error {
 
 func logEnd(id uuid.UUID, err error) {
 	slog.Error("cannot complete the counters of the scan", "scan", id, "error", err)
+}
+
+// Ended completes the counters of a scan whose last part is done and tells listeners how it ended. Other tasks
+// are none of its business.
+func (s *Scanner) Ended(ctx context.Context, tenant, id uuid.UUID, taskStatus string) {
+	if taskStatus != task.Completed && taskStatus != task.Failed {
+		return
+	}
+	var b pgx.Batch
+	var status *scan.Status
+	b.Queue(`update scan set files_processed = files_total where tenant_id = app.tenant() and id = $1 and $2 = 'completed'`, id, taskStatus)
+	db.One(&b, &status, scan.ByTask, id)
+	if err := s.Database.Run(db.In(ctx, db.Tenant(tenant)), &b); err != nil {
+		logEnd(id, err)
+		return
+	}
+	if status != nil {
+		status.UTC()
+		s.Publish(ctx, tenant, status.Event(), status.TaskEvent())
+	}
 }

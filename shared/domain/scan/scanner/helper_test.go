@@ -1,4 +1,4 @@
-package scan_test
+package scanner_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -52,7 +53,7 @@ func (r *rig) publish(_ context.Context, _ uuid.UUID, e ...events.Event) {
 }
 
 func (r *rig) runner(slots int) *task.Runner {
-	s := &scan.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 8}
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 8}
 	return &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: slots, Poll: 200 * time.Millisecond, Ended: s.Ended,
 		Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks, task.AnalyzeBook: s.AnalyzeBooks, task.AnalyzeSeries: s.AnalyzeSeries}}
 }
