@@ -1,5 +1,5 @@
-// Command worker scans libraries and analyses books: it claims tasks from the task table until it is stopped,
-// and then gives back what it has not finished.
+// Command worker scans libraries and analyses books: as a Lambda function the tasks that messages name, else those of
+// the task table until it is stopped; then it gives back what it has not finished.
 package main
 
 import (
@@ -20,6 +20,13 @@ func main() {
 		c, err := app.Parse[worker.Config]()
 		if err != nil {
 			return err
+		}
+		if lambdahttp.InLambda() {
+			handle, base, err := worker.Handler(c)
+			if err != nil {
+				return err
+			}
+			return lambdahttp.Invoke(handle, base.Flush)
 		}
 		runner, base, err := worker.New(c)
 		if err != nil {

@@ -89,13 +89,18 @@ func NewBase(c Config) (*Base, error) {
 		Library: c.Blob.Library(), Media: c.Blob.Media(), Bucket: c.Blob.MediaBucket}, nil
 }
 
-// Close sends what is unsent and ends the connections.
-func (b *Base) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+// Flush sends what is unsent: before an invocation ends, since Lambda freezes the process then.
+func (b *Base) Flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
 	if err := b.Events.Flush(ctx); err != nil {
 		slog.Warn("some events were not sent", "error", err)
 	}
+}
+
+// Close sends what is unsent and ends the connections.
+func (b *Base) Close() {
+	b.Flush(context.Background())
 	b.Database.Close()
 	if err := b.Redis.Close(); err != nil {
 		slog.Warn("close redis", "error", err)
