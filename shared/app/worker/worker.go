@@ -3,6 +3,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"time"
@@ -41,8 +42,16 @@ func (c Config) Validate() error {
 	return c.Images.Validate()
 }
 
-// New makes the runner of tasks.
-func New(c Config) (*task.Runner, *app.Base, error) {
+// Worker is the function: the tasks of all tenants, and the store's notifications of changed objects.
+type Worker struct {
+	*task.Runner
+	// Objects handles one S3 notification ({"Records": [...]}). An error lets the message come again; nil refuses
+	// such messages.
+	Objects func(ctx context.Context, body json.RawMessage) error
+}
+
+// New makes the worker.
+func New(c Config) (*Worker, *app.Base, error) {
 	if err := c.Validate(); err != nil {
 		return nil, nil, err
 	}
@@ -62,7 +71,7 @@ func New(c Config) (*task.Runner, *app.Base, error) {
 	if err != nil {
 		host = "worker"
 	}
-	return &task.Runner{
+	return &Worker{Runner: &task.Runner{
 		System: system, Publish: base.Publish, Slots: c.Slots, Poll: c.Poll, Ended: s.Ended,
 		Worker: fmt.Sprintf("%s/%d", host, os.Getpid()),
 		Handlers: map[string]task.Handler{
@@ -71,7 +80,7 @@ func New(c Config) (*task.Runner, *app.Base, error) {
 			task.AnalyzeBook:   s.AnalyzeBooks,
 			task.AnalyzeSeries: s.AnalyzeSeries,
 		},
-	}, base, nil
+	}}, base, nil
 }
 
 func cover(base *app.Base, r *imaging.Renderer) scanner.CoverFunc {
