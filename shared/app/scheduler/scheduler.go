@@ -8,12 +8,11 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
@@ -29,15 +28,12 @@ type Scheduler struct {
 	base    *app.Base
 	system  *db.DB
 	every   time.Duration
+	expires bool // the store of renditions has no lifecycle rule of its own
 	cleaned time.Time
 }
 
 // cleanEvery is how often old tasks, tokens and renditions are cleared away.
 const cleanEvery = time.Hour
-
-// pageLife is how long a stored page rendition is kept; covers stay. In the cloud the bucket's lifecycle rule
-// does the same.
-const pageLife = 30 * 24 * time.Hour
 
 // New prepares the rounds.
 func New(c Config) (*Scheduler, *app.Base, error) {
@@ -52,7 +48,7 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("DATABASE_SYSTEM_URL: %w", err)
 	}
-	return &Scheduler{base: base, system: system, every: c.Every}, base, nil
+	return &Scheduler{base: base, system: system, every: c.Every, expires: c.Blob.MediaEndpoint != ""}, base, nil
 }
 
 // Run does a round at the start and one every few seconds until ctx ends.
@@ -91,28 +87,12 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	return errors.Join(err, forget, tokens, s.expire(ctx, now))
 }
 
-// expire deletes page renditions past their time, where the store does not do so by itself.
+// expire deletes page renditions past their time. A bucket of AWS has a lifecycle rule for it, which costs no
+// listing.
 func (s *Scheduler) expire(ctx context.Context, now time.Time) error {
-	rows, err := s.system.Pool().Query(ctx, "select id from tenant")
-	if err != nil {
-		return fmt.Errorf("list tenants: %w", err)
+	if !s.expires {
+		return nil
 	}
-	defer rows.Close()
-	var tenants []uuid.UUID
-	for rows.Next() {
-		var id uuid.UUID
-		if err := rows.Scan(&id); err != nil {
-			return fmt.Errorf("list tenants: %w", err)
-		}
-		tenants = append(tenants, id)
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("list tenants: %w", err)
-	}
-	for _, id := range tenants {
-		if _, err := s.base.Media.DeleteOlder(ctx, s.base.Bucket, id.String()+"/page/", now.Add(-pageLife)); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := s.base.Media.DeleteOlder(ctx, s.base.Bucket, blob.Expiring, now.Add(-blob.Life))
+	return err
 }
