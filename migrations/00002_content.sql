@@ -46,6 +46,8 @@ create table library (
 );
 create unique index library_name on library (tenant_id, lower(name));
 create index library_due on library (next_scan_at) where next_scan_at is not null;
+-- Over all tenants: an object that the store announces is looked up by the folders it lies in.
+create index library_place on library (bucket, prefix);
 call app.protect('library', true);
 
 -- Totals of a library, kept by the triggers below in the transaction that changes a book or series.
@@ -148,7 +150,9 @@ create index series_tag_tag on series_tag (tenant_id, tag_id);
 call app.protect('series_tag');
 
 -- key is the object's key below the library's prefix; etag is '' where the store has none, and then size and
--- modified_at identify the version. deleted_at marks a file that is gone: its progress waits for its return.
+-- modified_at identify the version. deleted_at marks a file that is gone: its progress waits for its return. seen_at
+-- is when the store was asked for what the row says: an answer to an earlier question never overwrites it, so that
+-- a scan and announced changes may come in any order.
 create table book (
   tenant_id         uuid not null,
   id                uuid not null,
@@ -174,6 +178,7 @@ create table book (
   error_message     text,
   error_at          timestamptz,
   deleted_at        timestamptz,
+  seen_at           timestamptz not null default now(),
   created_at        timestamptz not null default now(),
   updated_at        timestamptz not null default now(),
   primary key (tenant_id, id),

@@ -25,7 +25,8 @@ import (
 type CoverFunc func(ctx context.Context, tenant uuid.UUID, secret []byte, fingerprint string, size, quality int, image []byte) (warning string, err error)
 
 type analyzeParams struct {
-	BookIDs []uuid.UUID `json:"bookIds"`
+	BookIDs []uuid.UUID `json:"bookIds,omitempty"`
+	Keys    []string    `json:"keys,omitempty"` // of the task's library
 	// Force analyses books again that were analysed before.
 	Force bool `json:"force,omitempty"`
 }
@@ -68,7 +69,11 @@ func (s *Scanner) AnalyzeBooks(ctx context.Context, h task.Held) (any, error) {
 	if err := json.Unmarshal(h.Params, &p); err != nil {
 		return nil, fmt.Errorf("parameters of the analysis: %w", err)
 	}
-	return s.analyze(ctx, h, "b.id = any($1) and (not b.analyzed and b.error_type is null or $2)", p.BookIDs, p.Force)
+	const open = " and (not b.analyzed and b.error_type is null or $2)"
+	if len(p.Keys) > 0 {
+		return s.analyze(ctx, h, "b.key = any($1)"+open+" and b.library_id = $3", p.Keys, p.Force, h.LibraryID)
+	}
+	return s.analyze(ctx, h, "b.id = any($1)"+open, p.BookIDs, p.Force)
 }
 
 // AnalyzeSeries is the handler of analyze_series tasks: every book of a series, again.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/domain/scan"
@@ -24,36 +25,55 @@ type known struct {
 	Modified time.Time `db:"modified_at"`
 	Deleted  bool      `db:"deleted"`
 	Pending  bool      `db:"pending"` // never analysed, for example because a scan was cancelled
+	Seen     time.Time `db:"seen_at"`
 }
+
+const knownColumns = `id, key, size, etag, modified_at, deleted_at is not null as deleted,
+	not analyzed and error_type is null as pending, seen_at`
 
 // change is a file that the library's books do not agree with yet.
 type change struct {
 	ID     uuid.UUID
 	Object blob.Object // with the key below the library's prefix
 	Format string
+	Seen   time.Time // when the store was asked
 	// Restored says that the book was marked deleted.
 	Restored bool
 }
 
-// difference is what one page of the listing brought.
+// gone is a book whose file is not there, and when the store was asked.
+type gone struct {
+	ID   uuid.UUID
+	Seen time.Time
+}
+
+// difference is what one page of the listing, or one look at some keys, brought.
 type difference struct {
 	seen      int // book files in the listing
 	unchanged int
+	same      []uuid.UUID // the unchanged books
 	changes   []change
-	vanished  []uuid.UUID
+	vanished  []gone
 }
 
-// compare finds the differences between a page of the listing and the books in the range it stands for: one
-// round trip.
-func (s *run) compare(ctx context.Context, page []blob.Object, covered keyRange) (difference, error) {
-	books, err := db.List[known](ctx, s.database, `select id, key, size, etag, modified_at, deleted_at is not null as deleted,
-		not analyzed and error_type is null as pending
-		from book where tenant_id = app.tenant() and library_id = $1 and key >= $2 and ($3 = '' or key < $3) order by key`,
+// compare finds the differences between a page of the listing, asked for at seen, and the books in the range it
+// stands for; now is the time after it. One round trip.
+func (s *run) compare(ctx context.Context, page []blob.Object, covered keyRange, seen time.Time) (d difference, now time.Time, err error) {
+	var b pgx.Batch
+	var books []known
+	db.All(&b, &books, `select `+knownColumns+` from book
+		where tenant_id = app.tenant() and library_id = $1 and key >= $2 and ($3 = '' or key < $3) order by key`,
 		s.library.ID, strings.TrimPrefix(covered.from, s.library.Prefix), strings.TrimPrefix(covered.to, s.library.Prefix))
-	if err != nil {
-		return difference{}, err
+	db.Value(&b, &now, "select clock_timestamp()")
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return difference{}, now, err
 	}
-	var d difference
+	return s.differ(page, books, seen), now, nil
+}
+
+// differ compares objects with the books of the same keys, both in the order of their keys. A scan analyses books
+// again that never were; a look leaves them to the task that came with them.
+func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d difference) {
 	for _, o := range page {
 		rel := strings.TrimPrefix(o.Key, s.library.Prefix)
 		format := analysis.Format(rel)
@@ -63,30 +83,36 @@ func (s *run) compare(ctx context.Context, page []blob.Object, covered keyRange)
 		d.seen++
 		o.Key = rel
 		for len(books) > 0 && books[0].Key < rel {
-			d.gone(books[0])
+			d.gone(books[0], seen)
 			books = books[1:]
 		}
 		if len(books) == 0 || books[0].Key != rel {
-			d.changes = append(d.changes, change{ID: uuid.Must(uuid.NewV7()), Object: o, Format: format})
+			d.changes = append(d.changes, change{ID: uuid.Must(uuid.NewV7()), Object: o, Format: format, Seen: seen})
 			continue
 		}
 		b := books[0]
 		books = books[1:]
-		if s.mode != scan.Deep && !b.Deleted && !b.Pending && b.Size == o.Size && b.ETag == o.ETag && b.Modified.Equal(o.Modified) {
+		pending := b.Pending && s.scanID != nil
+		if s.mode != scan.Deep && !b.Deleted && !pending && b.Size == o.Size && b.ETag == o.ETag && b.Modified.Equal(o.Modified) {
+			d.unchanged++
+			d.same = append(d.same, b.ID)
+			continue
+		}
+		if b.Seen.After(seen) { // somebody has looked since
 			d.unchanged++
 			continue
 		}
-		d.changes = append(d.changes, change{ID: b.ID, Object: o, Format: format, Restored: b.Deleted})
+		d.changes = append(d.changes, change{ID: b.ID, Object: o, Format: format, Seen: seen, Restored: b.Deleted})
 	}
 	for _, b := range books {
-		d.gone(b)
+		d.gone(b, seen)
 	}
-	return d, nil
+	return d
 }
 
-func (d *difference) gone(b known) {
-	if !b.Deleted {
-		d.vanished = append(d.vanished, b.ID)
+func (d *difference) gone(b known, seen time.Time) {
+	if !b.Deleted && !b.Seen.After(seen) {
+		d.vanished = append(d.vanished, gone{b.ID, seen})
 	}
 }
 

@@ -16,6 +16,7 @@ func (s *run) purge(ctx context.Context) error {
 	for {
 		var b pgx.Batch
 		var books []written
+		queueLock(&b, s.library.ID)
 		db.All(&b, &books, `delete from book where tenant_id = app.tenant() and id in (
 			  select id from book where tenant_id = app.tenant() and library_id = $1 and deleted_at is not null limit $2)
 			returning id, series_id, revision`, s.library.ID, writeBatch)
@@ -24,7 +25,7 @@ func (s *run) purge(ctx context.Context) error {
 			and not exists (select from book b where b.tenant_id = app.tenant() and b.series_id = s.id)
 			and coalesce((select value from setting where tenant_id = app.tenant() and key = 'purge.purge_empty_series'), 'true') = 'true'
 			returning id`, s.library.ID)
-		if err := s.database.Run(ctx, &b); err != nil {
+		if err := s.Database.Run(ctx, &b); err != nil {
 			return err
 		}
 		var out []events.Event
@@ -35,7 +36,7 @@ func (s *run) purge(ctx context.Context) error {
 			delete(s.touched, id)
 			out = append(out, events.SeriesDeleted(events.Series{ID: id, LibraryID: s.library.ID}))
 		}
-		s.publish(ctx, s.task.Tenant, out...)
+		s.Publish(ctx, s.tenant, out...)
 		if len(books) < writeBatch {
 			return nil
 		}

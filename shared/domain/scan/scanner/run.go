@@ -47,16 +47,17 @@ type libraryRow struct {
 	PurgeAfterwards bool            `db:"purge_deleted_on_scan"`
 }
 
-// run is one scan at work.
+// run is one library whose books are made to agree with the store: all of them by a scan, or the books of a few
+// keys by a look.
 type run struct {
 	*Scanner
-	database *db.DB
-	publish  task.Publish
-	task     task.Held
+	tenant   uuid.UUID
+	scanID   *uuid.UUID // its task; nil when objects are looked at without a scan
 	library  libraryRow
 	rules    []library.TitleRule
 	excluded func(key string) bool
 	mode     string
+	started  time.Time          // by the database's clock
 	touched  map[uuid.UUID]bool // series whose books changed; used by the writer only
 }
 
@@ -86,7 +87,7 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 		return nil, fault.New(fault.Conflict, "%s lists no books at all although the library has %d: nothing was removed. "+
 			"Check that the folder is there and mounted; if the books are really gone, delete the library", r.library.Path, len(vanished))
 	}
-	if err := r.markDeleted(ctx, vanished); err != nil {
+	if err := r.deleteGone(ctx, vanished); err != nil {
 		return nil, err
 	}
 	if r.library.PurgeAfterwards {
@@ -97,7 +98,7 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 	if err := r.renumber(ctx); err != nil {
 		return nil, err
 	}
-	_, err = db.Exec(ctx, r.database, "update library set last_scanned_at = now() where tenant_id = app.tenant() and id = $1", r.library.ID)
+	_, err = db.Exec(ctx, r.Database, "update library set last_scanned_at = now() where tenant_id = app.tenant() and id = $1", r.library.ID)
 	return Result{FilesListed: listed, Vanished: len(vanished)}, err
 }
 
@@ -108,14 +109,11 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	if err := json.Unmarshal(h.Params, &p); err != nil {
 		return nil, fmt.Errorf("parameters of the scan: %w", err)
 	}
-	r := &run{Scanner: s, database: s.Database, publish: s.Publish, task: h, mode: p.Mode, touched: map[uuid.UUID]bool{}}
-	var lib *libraryRow
+	r := &run{Scanner: s, tenant: h.Tenant, scanID: &h.ID, mode: p.Mode, touched: map[uuid.UUID]bool{}}
 	var status *scan.Status
 	var b pgx.Batch
 	b.Queue("update scan set files_total = 0, files_processed = 0 where tenant_id = app.tenant() and id = $1", h.ID)
-	db.One(&b, &lib, `select id, path, bucket, prefix, allowed_formats, coalesce(excluded_patterns, '') as excluded, book_strategy,
-		number_strategy, title_preprocessing_rules as rules, purge_deleted_on_scan
-		from library where tenant_id = app.tenant() and id = $1`, h.LibraryID)
+	load := r.queueLibrary(&b, *h.LibraryID)
 	b.Queue("update task set status = 'cancelled', completed_at = now() where tenant_id = app.tenant() and parent_id = $1 and status = 'pending'", h.ID)
 	b.Queue(`update task set open_children = (select count(*) from task c where c.tenant_id = app.tenant() and c.parent_id = $1 and c.status = 'running')
 		where tenant_id = app.tenant() and id = $1`, h.ID)
@@ -123,26 +121,43 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	if lib == nil || status == nil {
+	if found, err := load(); err != nil {
+		return nil, err
+	} else if !found || status == nil {
 		return nil, fault.New(fault.NotFound, "The library was deleted")
-	}
-	r.library = *lib
-	var err error
-	if r.excluded, err = library.Excluded(lib.Excluded); err != nil {
-		return nil, fault.Wrap(err, fault.BadRequest, "The library's excludedPatterns are not valid: %v", err)
-	}
-	if len(lib.Rules) > 0 {
-		if err := json.Unmarshal(lib.Rules, &r.rules); err != nil {
-			return nil, fault.Wrap(err, fault.BadRequest, "The library's titlePreprocessingRules are not valid: %v", err)
-		}
 	}
 	status.UTC()
 	s.Publish(ctx, h.Tenant, status.Event())
 	return r, nil
 }
 
+// queueLibrary reads the library and the time; load says whether it is there, once the batch has run.
+func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool, err error)) {
+	var lib *libraryRow
+	db.One(b, &lib, `select id, path, bucket, prefix, allowed_formats, coalesce(excluded_patterns, '') as excluded, book_strategy,
+		number_strategy, title_preprocessing_rules as rules, purge_deleted_on_scan
+		from library where tenant_id = app.tenant() and id = $1`, id)
+	db.Value(b, &s.started, "select clock_timestamp()")
+	return func() (bool, error) {
+		if lib == nil {
+			return false, nil
+		}
+		s.library = *lib
+		var err error
+		if s.excluded, err = library.Excluded(lib.Excluded); err != nil {
+			return true, fault.Wrap(err, fault.BadRequest, "The library's excludedPatterns are not valid: %v", err)
+		}
+		if len(lib.Rules) > 0 {
+			if err := json.Unmarshal(lib.Rules, &s.rules); err != nil {
+				return true, fault.Wrap(err, fault.BadRequest, "The library's titlePreprocessingRules are not valid: %v", err)
+			}
+		}
+		return true, nil
+	}
+}
+
 // listAndWrite lists ranges in parallel; one writer makes the changes while the listing goes on.
-func (s *run) listAndWrite(ctx context.Context) (listed int64, vanished []uuid.UUID, err error) {
+func (s *run) listAndWrite(ctx context.Context) (listed int64, vanished []gone, err error) {
 	parts, err := ranges(ctx, s.Library, s.library.Bucket, s.library.Prefix, listers)
 	if err != nil {
 		return 0, nil, err
@@ -155,11 +170,16 @@ func (s *run) listAndWrite(ctx context.Context) (listed int64, vanished []uuid.U
 		working.Add(1)
 		g.Go(func() error {
 			defer working.Done()
+			seen, next := s.started, s.started
 			return list(ctx, s.Library, s.library.Bucket, s.library.Prefix, part, func(page []blob.Object, covered keyRange) error {
-				d, err := s.compare(ctx, page, covered)
+				if len(page) > 0 { // asked for after the page before it was compared
+					seen = next
+				}
+				d, now, err := s.compare(ctx, page, covered, seen)
 				if err != nil {
 					return err
 				}
+				next = now
 				mu.Lock()
 				listed += int64(d.seen)
 				vanished = append(vanished, d.vanished...)

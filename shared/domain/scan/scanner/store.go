@@ -42,6 +42,11 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed) erro
 		b.Queue(`update scan set files_processed = least(files_processed + $2, files_total), error_count = error_count + $3,
 			errors = (errors || $4::text[])[1:$5] where tenant_id = app.tenant() and id = $1`, h.ParentID, len(found), failed, texts, errorsKept)
 	}
+	libraries := make([]uuid.UUID, len(found))
+	for i, a := range found {
+		libraries[i] = a.LibraryID
+	}
+	queueLock(&b, libraries...)
 	if err := queueResults(&b, found); err != nil {
 		return err
 	}
@@ -162,10 +167,10 @@ func queueDetails(b *pgx.Batch, a analyzed) error {
 		return fmt.Errorf("metadata of %s: %w", a.Key, err)
 	}
 	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, warnings) select app.tenant(), $1, $2, $3
-		where exists (select from book where tenant_id = app.tenant() and id = $1)
+		where exists (select from book where tenant_id = app.tenant() and id = $1 and revision = $4)
 		on conflict (tenant_id, book_id) do update set
 		  metadata = excluded.metadata || coalesce((select jsonb_object_agg(f, m.metadata -> f) from (select regexp_replace(k, '(Json)?Lock$', '') f from unnest(m.locks) k) l where m.metadata ? f), '{}'),
-		  warnings = excluded.warnings, updated_at = now()`, a.ID, data, clipAll(a.Warnings))
+		  warnings = excluded.warnings, updated_at = now()`, a.ID, data, clipAll(a.Warnings), a.Revision)
 	p := pageArrays(a.Pages)
 	var cover struct {
 		offset, length, packed, size, crc *int64
@@ -188,9 +193,9 @@ func queueDetails(b *pgx.Batch, a analyzed) error {
 		cover.offset, cover.length, cover.packed, cover.size, cover.method, cover.crc)
 	if a.Link != "" {
 		b.Queue(`insert into external_link (tenant_id, id, book_id, source_name, url) select app.tenant(), $1, $2, 'comicinfo', $3
-			where exists (select from book where tenant_id = app.tenant() and id = $2)
+			where exists (select from book where tenant_id = app.tenant() and id = $2 and revision = $4)
 			on conflict (tenant_id, book_id, source_name) where book_id is not null do update set url = excluded.url, updated_at = now()`,
-			uuid.Must(uuid.NewV7()), a.ID, clip(a.Link, 2000))
+			uuid.Must(uuid.NewV7()), a.ID, clip(a.Link, 2000), a.Revision)
 	}
 	return nil
 }

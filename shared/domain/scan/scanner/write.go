@@ -2,6 +2,8 @@ package scanner
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,8 +35,7 @@ type written struct {
 // tasks that analyse them. The listener learns of them after commit.
 func (s *run) write(ctx context.Context, part collected) error {
 	var b pgx.Batch
-	var newSeries []uuid.UUID
-	var books []written
+	var done changed
 	var status *scan.Status
 	restored := 0
 	for _, c := range part.changes {
@@ -44,37 +45,68 @@ func (s *run) write(ctx context.Context, part collected) error {
 	}
 	b.Queue(`update scan set files_total = files_total + $2, files_processed = files_processed + $3,
 		books_restored = books_restored + $4, books_updated = books_updated - $4
-		where tenant_id = app.tenant() and id = $1`, s.task.ID, part.seen, part.unchanged, restored)
+		where tenant_id = app.tenant() and id = $1`, s.scanID, part.seen, part.unchanged, restored)
 	if len(part.changes) > 0 {
-		s.queueSeries(&b, part.changes, &newSeries)
-		s.queueBooks(&b, part.changes, &books)
-		if err := s.queueAnalysis(&b, part.changes); err != nil {
+		queueLock(&b, s.library.ID)
+		if err := s.queueChanges(&b, part.changes, &done); err != nil {
 			return err
 		}
 	}
-	db.One(&b, &status, scan.ByTask, s.task.ID)
-	if err := s.database.Run(ctx, &b); err != nil {
+	db.One(&b, &status, scan.ByTask, s.scanID)
+	if err := s.Database.Run(ctx, &b); err != nil {
 		return err
 	}
-	var out []events.Event
-	for _, id := range newSeries {
-		out = append(out, events.SeriesCreated(events.Series{ID: id, LibraryID: s.library.ID}))
-	}
-	for _, w := range books {
-		s.touched[w.SeriesID] = true
-		ref := events.Book{ID: w.ID, SeriesID: w.SeriesID, LibraryID: s.library.ID}
-		if w.Revision == 0 {
-			out = append(out, events.BookCreated(ref))
-		} else {
-			out = append(out, events.BookUpdated(ref, "file"))
-		}
-	}
+	out := done.events(s)
 	if status != nil {
 		status.UTC()
 		out = append(out, status.Event())
 	}
-	s.publish(ctx, s.task.Tenant, out...)
+	s.Publish(ctx, s.tenant, out...)
 	return nil
+}
+
+// changed is what queueChanges and queueDeleted have done, once their batch has run.
+type changed struct {
+	series  []uuid.UUID // new ones
+	books   []written
+	deleted []written
+}
+
+// events are what listeners are told of it; the series count as touched.
+func (c *changed) events(s *run) (out []events.Event) {
+	for _, id := range c.series {
+		out = append(out, events.SeriesCreated(events.Series{ID: id, LibraryID: s.library.ID}))
+	}
+	ref := func(w written) events.Book {
+		s.touched[w.SeriesID] = true
+		return events.Book{ID: w.ID, SeriesID: w.SeriesID, LibraryID: s.library.ID}
+	}
+	for _, w := range c.books {
+		if w.Revision == 0 {
+			out = append(out, events.BookCreated(ref(w)))
+		} else {
+			out = append(out, events.BookUpdated(ref(w), "file"))
+		}
+	}
+	for _, w := range c.deleted {
+		out = append(out, events.BookUpdated(ref(w), "deleted"))
+	}
+	return out
+}
+
+// queueLock makes the writers of one library wait for each other before they lock any book: none then holds a book
+// while it waits for the counters that another has. Several libraries are locked in the order of their ids.
+func queueLock(b *pgx.Batch, libraries ...uuid.UUID) {
+	b.Queue(`insert into library_count (tenant_id, library_id) select app.tenant(), u.id from (select distinct u.id from unnest($1::uuid[]) as u(id) order by 1) u
+		on conflict do nothing`, libraries)
+	b.Queue("select from library_count where tenant_id = app.tenant() and library_id = any($1) order by library_id for update", libraries)
+}
+
+// queueChanges makes the books of the changed files agree with them and adds the tasks that analyse them.
+func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error {
+	s.queueSeries(b, changes, &done.series)
+	s.queueBooks(b, changes, &done.books)
+	return s.queueAnalysis(b, changes)
 }
 
 // queueSeries adds the series of the changed files that do not exist yet.
@@ -100,18 +132,18 @@ func (s *run) queueSeries(b *pgx.Batch, changes []change, created *[]uuid.UUID) 
 		counted as (
 		  update scan set series_created = series_created + (select count(*) from added)
 		  where tenant_id = app.tenant() and id = $2)
-		select id from added`, s.library.ID, s.task.ID, ids, paths, names, titles, sorts, searches)
+		select id from added`, s.library.ID, s.scanID, ids, paths, names, titles, sorts, searches)
 }
 
 // queueBooks adds new books and updates those whose file changed or came back. A book that comes back unchanged
-// needs no new analysis unless the scan is deep. With the number strategy file_order a new book takes its position
+// needs no new analysis unless the scan is deep; one that somebody has looked at since stays as it is. With the number strategy file_order a new book takes its position
 // among those of the batch, which nearly always is its final one; renumber corrects the rest at the end.
 func (s *run) queueBooks(b *pgx.Batch, changes []change, out *[]written) {
 	f := struct {
 		ids                                             []uuid.UUID
 		dirs, keys, etags, formats, titles, sorts, find []string
 		sizes                                           []int64
-		modified                                        []time.Time
+		modified, seen                                  []time.Time
 		numbers, chapters                               []*float64
 		volumes                                         []*int
 	}{}
@@ -122,31 +154,32 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, out *[]written) {
 		f.ids, f.dirs, f.keys = append(f.ids, c.ID), append(f.dirs, dir), append(f.keys, c.Object.Key)
 		f.etags, f.formats, f.titles = append(f.etags, c.Object.ETag), append(f.formats, c.Format), append(f.titles, title)
 		f.sorts, f.find = append(f.sorts, naming.SortTitle(title)), append(f.find, naming.Normalize(title))
-		f.sizes, f.modified = append(f.sizes, c.Object.Size), append(f.modified, c.Object.Modified)
+		f.sizes, f.modified, f.seen = append(f.sizes, c.Object.Size), append(f.modified, c.Object.Modified), append(f.seen, c.Seen)
 		f.numbers, f.volumes, f.chapters = append(f.numbers, number), append(f.volumes, volume), append(f.chapters, chapter)
 	}
 	db.All(b, out, `with changed as (
 		  insert into book as k (tenant_id, id, library_id, series_id, key, size, etag, modified_at, format, title, title_sort,
-		    search_title, number, volume, chapter)
+		    search_title, number, volume, chapter, seen_at)
 		  select app.tenant(), u.id, $1, s.id, u.key, u.size, u.etag, u.modified, u.format, u.title, u.sort, u.search,
-		    case when $17 then row_number() over (partition by u.dir order by u.key collate natural_order, u.key) else u.number end, u.volume, u.chapter
+		    case when $17 then row_number() over (partition by u.dir order by u.key collate natural_order, u.key) else u.number end, u.volume, u.chapter, u.seen
 		  from unnest($4::uuid[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::timestamptz[], $10::text[], $11::text[],
-		      $12::text[], $13::text[], $14::double precision[], $15::integer[], $16::double precision[])
-		    as u(id, dir, key, size, etag, modified, format, title, sort, search, number, volume, chapter)
+		      $12::text[], $13::text[], $14::double precision[], $15::integer[], $16::double precision[], $18::timestamptz[])
+		    as u(id, dir, key, size, etag, modified, format, title, sort, search, number, volume, chapter, seen)
 		  join series s on s.tenant_id = app.tenant() and s.library_id = $1 and s.path = u.dir
 		  on conflict (tenant_id, library_id, key) do update set
 		    size = excluded.size, etag = excluded.etag, modified_at = excluded.modified_at, deleted_at = null,
 		    analyzed = k.analyzed and not $3 and (k.size, k.etag, k.modified_at) = (excluded.size, excluded.etag, excluded.modified_at),
 		    error_type = null, error_message = null, error_at = null,
-		    revision = k.revision + 1, updated_at = now()
+		    revision = k.revision + 1, updated_at = now(), seen_at = excluded.seen_at
+		    where k.seen_at <= excluded.seen_at
 		  returning id, series_id, revision),
 		counted as (
 		  update scan set books_created = books_created + (select count(*) from changed where revision = 0),
 		    books_updated = books_updated + (select count(*) from changed where revision > 0)
 		  where tenant_id = app.tenant() and id = $2)
-		select id, series_id, revision from changed`, s.library.ID, s.task.ID, s.mode == scan.Deep, f.ids, f.dirs, f.keys, f.sizes,
+		select id, series_id, revision from changed`, s.library.ID, s.scanID, s.mode == scan.Deep, f.ids, f.dirs, f.keys, f.sizes,
 		f.etags, f.modified, f.formats, f.titles, f.sorts, f.find, f.numbers, f.volumes, f.chapters,
-		s.library.NumberStrategy == "file_order")
+		s.library.NumberStrategy == "file_order", f.seen)
 }
 
 // fromFileName is what the library's strategies take from a file's name; metadata may add to it later.
@@ -168,48 +201,56 @@ func (s *run) fromFileName(key string) (number *float64, volume *int, chapter *f
 	return number, volume, chapter
 }
 
-// queueAnalysis adds the children that analyse the changed books.
+// queueAnalysis adds the tasks that analyse the changed books, as children of the scan where there is one. They name
+// keys: another writer may have added a book of the same key with an id of its own.
 func (s *run) queueAnalysis(b *pgx.Batch, changes []change) error {
 	children := 0
-	for start := 0; start < len(changes); start += analyzeBatch {
-		part := changes[start:min(start+analyzeBatch, len(changes))]
-		ids := make([]uuid.UUID, len(part))
+	for part := range slices.Chunk(changes, analyzeBatch) {
+		keys := make([]string, len(part))
 		for i, c := range part {
-			ids[i] = c.ID
+			keys[i] = c.Object.Key
 		}
 		var id uuid.UUID
-		err := task.Add(b, task.Spec{Type: task.AnalyzeBooks, LibraryID: &s.library.ID, ParentID: &s.task.ID, Params: analyzeParams{BookIDs: ids}}, &id)
+		err := task.Add(b, task.Spec{Type: task.AnalyzeBooks, LibraryID: &s.library.ID, ParentID: s.scanID, Params: analyzeParams{Keys: keys}}, &id)
 		if err != nil {
 			return err
 		}
 		children++
 	}
-	b.Queue("update task set open_children = open_children + $2 where tenant_id = app.tenant() and id = $1", s.task.ID, children)
+	b.Queue("update task set open_children = open_children + $2 where tenant_id = app.tenant() and id = $1", s.scanID, children)
 	return nil
 }
 
-// markDeleted marks the books whose files are gone; their numbers go with them. Covers, metadata and progress
-// stay for their return.
-func (s *run) markDeleted(ctx context.Context, ids []uuid.UUID) error {
-	for start := 0; start < len(ids); start += writeBatch {
+// queueDeleted marks the books whose files are gone; their numbers go with them. Covers, metadata and progress
+// stay for their return. A book that somebody has looked at since stays as it is.
+func (s *run) queueDeleted(b *pgx.Batch, books []gone, deleted *[]written) {
+	ids, seen := make([]uuid.UUID, len(books)), make([]time.Time, len(books))
+	for i, g := range books {
+		ids[i], seen[i] = g.ID, g.Seen
+	}
+	db.All(b, deleted, `with gone as (
+		  update book k set deleted_at = now(), number = null, updated_at = now(), seen_at = u.seen
+		  from unnest($2::uuid[], $3::timestamptz[]) as u(id, seen)
+		  where k.tenant_id = app.tenant() and k.id = u.id and k.deleted_at is null and k.seen_at <= u.seen
+		  returning k.id, k.series_id, k.revision),
+		counted as (
+		  update scan set books_deleted = books_deleted + (select count(*) from gone)
+		  where tenant_id = app.tenant() and id = $1)
+		select id, series_id, revision from gone`, s.scanID, ids, seen)
+}
+
+// deleteGone marks the books whose files are gone, batch by batch.
+func (s *run) deleteGone(ctx context.Context, books []gone) error {
+	for part := range slices.Chunk(books, writeBatch) {
 		var b pgx.Batch
-		var books []written
-		db.All(&b, &books, `with gone as (
-			  update book set deleted_at = now(), number = null, updated_at = now()
-			  where tenant_id = app.tenant() and id = any($2) and deleted_at is null returning id, series_id, revision),
-			counted as (
-			  update scan set books_deleted = books_deleted + (select count(*) from gone)
-			  where tenant_id = app.tenant() and id = $1)
-			select id, series_id, revision from gone`, s.task.ID, ids[start:min(start+writeBatch, len(ids))])
-		if err := s.database.Run(ctx, &b); err != nil {
+		var done changed
+		b.Queue("select from scan where tenant_id = app.tenant() and id = $1 for update", s.scanID)
+		queueLock(&b, s.library.ID)
+		s.queueDeleted(&b, part, &done.deleted)
+		if err := s.Database.Run(ctx, &b); err != nil {
 			return err
 		}
-		var out []events.Event
-		for _, w := range books {
-			s.touched[w.SeriesID] = true
-			out = append(out, events.BookUpdated(events.Book{ID: w.ID, SeriesID: w.SeriesID, LibraryID: s.library.ID}, "deleted"))
-		}
-		s.publish(ctx, s.task.Tenant, out...)
+		s.Publish(ctx, s.tenant, done.events(s)...)
 	}
 	return nil
 }
@@ -220,20 +261,21 @@ func (s *run) renumber(ctx context.Context) error {
 	if s.library.NumberStrategy != "file_order" || len(s.touched) == 0 {
 		return nil
 	}
-	ids := make([]uuid.UUID, 0, len(s.touched))
-	for id := range s.touched {
-		ids = append(ids, id)
-	}
-	for start := 0; start < len(ids); start += renumberBatch {
-		_, err := db.Exec(ctx, s.database, `update book b set number = r.n
-			from (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
-			      from book where tenant_id = app.tenant() and series_id = any($1) and deleted_at is null) r
-			where b.tenant_id = app.tenant() and b.id = r.id and b.number is distinct from r.n
-			  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`,
-			ids[start:min(start+renumberBatch, len(ids))])
-		if err != nil {
+	for part := range slices.Chunk(slices.Collect(maps.Keys(s.touched)), renumberBatch) {
+		var b pgx.Batch
+		queueLock(&b, s.library.ID)
+		queueRenumber(&b, part)
+		if err := s.Database.Run(ctx, &b); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func queueRenumber(b *pgx.Batch, series []uuid.UUID) {
+	b.Queue(`update book b set number = r.n
+		from (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
+		      from book where tenant_id = app.tenant() and series_id = any($1) and deleted_at is null) r
+		where b.tenant_id = app.tenant() and b.id = r.id and b.number is distinct from r.n
+		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`, series)
 }
