@@ -71,12 +71,12 @@ func TestVolumeAndChapter(t *testing.T) {
 		{"Title Volume 3 Chapter 10.5.cbz", 3, true, 10.5, true},
 		{"Title_v3_ch.4.cbz", 3, true, 4, true},
 		{"Title v01.5.cbz", 0, false, 0, false},
-		{"Title v01c002.cbz", 1, true, 0, false},
+		{"Title v01c002.cbz", 1, true, 2, true},
 		{"Title 12 (2012).cbz", 0, false, 0, false},
 		{"Rev3 abc4.cbz", 0, false, 0, false},
 		{"Rev3 v4.cbz", 4, true, 0, false},
 		{"Title (c2c).cbz", 0, false, 0, false},
-		{"第1巻 c003.cbz", 0, false, 3, true},
+		{"第1巻 c003.cbz", 1, true, 3, true},
 		{"Title v12345678901.cbz", 0, false, 0, false},
 	}
 	for _, tt := range tests {
@@ -199,7 +199,7 @@ func FuzzNames(f *testing.F) {
 	f.Add("Title v01 c002.cbz", "v1.5\xff(")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		for _, s := range []string{a, b} {
-			if n, ok := Number(s); ok && (n < 0 || n >= 1e7) {
+			if n, ok := Number(s); ok && (n <= -1e7 || n >= 1e7) {
 				t.Errorf("Number(%q) = %v", s, n)
 			}
 			if v, ok := Volume(s); ok && (v < 0 || v >= 1e7) {

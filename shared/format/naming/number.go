@@ -2,150 +2,190 @@ package naming
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// A marker is a word that a number follows: "v", "vol.", "#".
-// The expressions find candidates; find checks what stands around them, which
-// RE2 cannot express without consuming it.
 var (
-	hashMarker    = regexp.MustCompile(`#\s?(\d+(?:\.\d+)?)`)
-	volumeMarker  = regexp.MustCompile(`(?i)v(?:ol(?:ume)?)?\.?[\s_]*(\d+(?:\.\d+)?)`)
-	chapterMarker = regexp.MustCompile(`(?i)c(?:h(?:apter)?)?\.?[\s_]*(\d+(?:\.\d+)?)`)
-	partMarker    = regexp.MustCompile(`(?i)part\.?[\s_]*(\d+(?:\.\d+)?)`)
-	episodeMarker = regexp.MustCompile(`(?i)ep(?:isode)?\.?[\s_]*(\d+(?:\.\d+)?)`)
-	inParentheses = regexp.MustCompile(`\(\s*(\d+(?:\.\d+)?)\s*\)`)
-	bracketed     = regexp.MustCompile(`\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}`)
-	bareNumber    = regexp.MustCompile(`\d+(?:\.\d+)?`)
-	chapterNext   = regexp.MustCompile(`^(?i)c(?:h(?:apter)?)?\.?\d`)
+	bareNumber = regexp.MustCompile(`\d+(?:\.\d{1,2})?`)
+	behind     = regexp.MustCompile(`^\s+(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
+	countWords = regexp.MustCompile(`(?i)^\s*(?:of|von|sur|из)\s+(\d{1,4})(?:$|[^\p{L}\p{N}])`)
+	lateFix    = regexp.MustCompile(`(?i)^\s?v([1-9])(?:$|[^\p{L}\p{N}])`)
+	rangeEnd   = regexp.MustCompile(`^\s?[-~&+]\s?(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
+	bareYear   = regexp.MustCompile(`(?:[\s.])((?:19|20)\d\d)(?:$|[^\p{L}\p{N}])`)
+	padded     = regexp.MustCompile(`(?:^|[^\p{L}\p{N}])0\d+\s*$`)
+	hashes     = regexp.MustCompile(`(?i)[0-9a-f]{8,}`)
 )
 
-// maxName bounds the work on one name, in bytes; object keys are at most 1024.
-const maxName = 4096
-
-// maxDigits is the longest digit run that is read as a number; longer ones are
-// dates, hashes or identifiers.
-const maxDigits = 7
-
-// Number returns the number of a book by its file name: the first of "#N", a
-// chapter or volume marker, "part N", "ep N", "(N)" and a number standing
-// alone. Where a name has both a volume and a chapter the chapter is the
-// number, because it is what tells the books of one volume apart. A year
-// (1900-2099) in parentheses or among other words is not a number. Of several
-// numbers standing alone the last zero-padded one is taken, else the last.
-func Number(filename string) (float64, bool) {
-	name := clip(Stem(filename))
-	if n, ok := find(name, hashMarker, false); ok {
-		return parse(n)
-	}
-	if n, ok := find(name, chapterMarker, true); ok {
-		return parse(n)
-	}
-	for _, marker := range []*regexp.Regexp{volumeMarker, partMarker, episodeMarker} {
-		if n, ok := find(name, marker, true); ok {
-			return parse(n)
-		}
-	}
-	for _, m := range inParentheses.FindAllStringSubmatch(name, -1) {
-		if !isYear(m[1]) && len(m[1]) <= maxDigits {
-			return parse(m[1])
-		}
-	}
-	return standalone(name)
+// copyOf tells whether the number in brackets is the mark of a copy: "Title 012 (1)".
+func (r *reader) copyOf() bool {
+	return padded.MatchString(r.text[:r.bracketAt.from]) && r.Count == nil
 }
 
-// Volume returns the volume that a file name states with a marker ("v01",
-// "vol. 1", "Volume 1"). A fractional volume ("v01.5") is none.
-func Volume(filename string) (int, bool) {
-	n, ok := find(clip(Stem(filename)), volumeMarker, true)
-	if !ok {
-		return 0, false
+// behindVolume takes the number that follows a volume ("v2 012"): the issue of a series in its second volume.
+func (r *reader) behindVolume() bool {
+	if r.volumeNumber == nil || r.last > len(r.text) {
+		return false
 	}
-	v, err := strconv.Atoi(n)
-	return v, err == nil
-}
-
-// Chapter returns the chapter that a file name states with a marker ("c002",
-// "ch. 2.5", "Chapter 2").
-func Chapter(filename string) (float64, bool) {
-	n, ok := find(clip(Stem(filename)), chapterMarker, true)
-	if !ok {
-		return 0, false
+	m := behind.FindStringSubmatchIndex(r.text[r.last:])
+	if m == nil || isYear(r.text[r.last+m[2]:r.last+m[3]]) {
+		return false
 	}
-	return parse(n)
+	r.Number = parse(r.text[r.last+m[2] : r.last+m[3]])
+	r.take(span{r.last + m[2], r.last + m[3]})
+	return true
 }
 
-// find returns the digits after the first true occurrence of a marker: one
-// that, when it is a word, follows the start or neither a Latin letter nor a
-// digit, and whose number is not glued to a letter ("c2c" is a scanner's note).
-func find(name string, marker *regexp.Regexp, word bool) (string, bool) {
-	for at := 0; at < len(name); {
-		m := marker.FindStringSubmatchIndex(name[at:])
-		if m == nil {
-			return "", false
-		}
-		start, end := at+m[0], at+m[1]
-		number := name[at+m[2] : at+m[3]]
-		if len(number) <= maxDigits && (!word || startsWord(name, start)) && endsNumber(name[end:]) {
-			return number, true
-		}
-		at = start + 1
+// candidate is a number that stands alone, and how much speaks for it.
+type candidate struct {
+	at    span
+	score int
+}
+
+// standalone takes the best of the numbers that stand alone. For it speak: to be all of a segment between " - "
+// that is not the first, to be padded with zeros, to end its segment, to stand in the first segment. Of equals the
+// last of its segment is taken.
+func (r *reader) standalone() {
+	if s := strings.TrimSpace(r.text); s != "" && s == bareNumber.FindString(s) && len(s) <= maxDigits {
+		r.Number = parse(s) // a name that is a number: also where it could be a year
+		r.take(span{0, len(r.text)})
+		return
 	}
-	return "", false
-}
-
-func startsWord(name string, at int) bool {
-	r, _ := utf8.DecodeLastRuneInString(name[:at])
-	return at == 0 || !isLatinLetter(r) && !unicode.IsDigit(r)
-}
-
-func endsNumber(rest string) bool {
-	r, _ := utf8.DecodeRuneInString(rest)
-	return rest == "" || !isLatinLetter(r) || chapterNext.MatchString(rest)
-}
-
-func standalone(name string) (float64, bool) {
-	if whole := strings.TrimSpace(name); bareNumber.FindString(whole) == whole && whole != "" && len(whole) <= maxDigits {
-		return parse(whole)
-	}
-	name = bracketed.ReplaceAllStringFunc(name, func(s string) string { return strings.Repeat(" ", len(s)) })
-	best, padded := "", false
-	for _, m := range bareNumber.FindAllStringIndex(name, -1) {
-		n := name[m[0]:m[1]]
-		if len(n) > maxDigits || isYear(n) || !startsWord(name, m[0]) || !endsNumber(name[m[1]:]) {
-			continue
-		}
-		if strings.HasSuffix(strings.ToLower(strings.TrimRight(name[:m[0]], " ")), " of") {
-			continue // "3 of 6": the second number is a count
-		}
-		zero := len(n) > 1 && n[0] == '0' && n[1] != '.'
-		if zero || !padded {
-			best, padded = n, padded || zero
+	best := candidate{score: -1 << 30}
+	hex := hashes.FindAllStringIndex(r.text, -1)
+	segments := segments(r.text)
+	for i, seg := range segments {
+		for _, m := range bareNumber.FindAllStringIndex(r.text[seg.from:seg.to], -1) {
+			at := span{seg.from + m[0], seg.from + m[1]}
+			if c := r.rate(at, seg, i, segments, hex); c.score >= best.score && (c.score > best.score || i == 0) {
+				best = c
+			}
 		}
 	}
-	if best == "" {
-		return 0, false
+	if best.score == -1<<30 {
+		return
 	}
-	return parse(best)
+	r.Number = parse(r.text[best.at.from:best.at.to])
+	r.take(best.at)
+	if m := rangeEnd.FindStringSubmatchIndex(r.text[best.at.to:]); m != nil {
+		end := r.text[best.at.to+m[2] : best.at.to+m[3]]
+		if to := parse(end); to != nil && r.Number != nil && *to > *r.Number && !isYear(end) {
+			r.NumberTo = to
+			r.take(span{best.at.from, best.at.to + m[3]})
+		}
+	}
 }
 
-func isYear(n string) bool {
-	return len(n) == 4 && (strings.HasPrefix(n, "19") || strings.HasPrefix(n, "20"))
+const impossible = -1 << 30
+
+func (r *reader) rate(at, seg span, index int, all []span, hex [][]int) candidate {
+	n, before, after := r.text[at.from:at.to], r.text[seg.from:at.from], r.text[at.to:seg.to]
+	for _, h := range hex {
+		if at.from >= h[0] && at.to <= h[1] && len(n) < h[1]-h[0] {
+			return candidate{at, impossible}
+		}
+	}
+	last, _ := utf8.DecodeLastRuneInString(before)
+	next, _ := utf8.DecodeRuneInString(after)
+	switch {
+	case parse(n) == nil, isYear(n), before != "" && (isLatinLetter(last) || unicode.IsDigit(last) || last == '.' || last == '$'):
+		return candidate{at, impossible}
+	case after != "" && isLatinLetter(next) && !lateFix.MatchString(after), next == '%':
+		return candidate{at, impossible}
+	case ofCount.MatchString(before):
+		return candidate{at, impossible} // "3 of 6": the second number is a count
+	case rangeStart.MatchString(before):
+		return candidate{at, impossible} // the end of a range belongs to its start
+	}
+	score := 0
+	text := strings.TrimSpace(before) == "" && strings.Trim(after, separators) == ""
+	if text && index > 0 {
+		score += 20
+	}
+	if len(n) > 1 && n[0] == '0' && n[1] != '.' {
+		score += 12
+	}
+	if ends(r.text[at.to:], after) {
+		score += 10
+	}
+	if index == 0 {
+		score += 5
+	} else {
+		score -= 5
+	}
+	if last == '-' && before != "" && !text {
+		score -= 8 // "X-23"
+	}
+	return candidate{at, score}
+}
+
+var (
+	ofCount    = regexp.MustCompile(`(?i)(?:^|\s)(?:of|von|sur|из)\s+$`)
+	rangeStart = regexp.MustCompile(`(?:^|[^\p{L}\p{N}-])\d{1,4}\s?[-~]\s?$`)
+)
+
+// ends tells whether a number ends its segment: nothing, a bracket, a count or a revision follows.
+func ends(rest, after string) bool {
+	switch {
+	case strings.Trim(after, separators) == "":
+		return true
+	case strings.HasPrefix(after, "   "): // a bracket was there
+		return true
+	}
+	return countWords.MatchString(rest) || lateFix.MatchString(rest) || strings.HasPrefix(after, ". ") || rangeEnd.MatchString(rest)
+}
+
+// segments are the parts between dashes with spaces around, and behind a number with a dot in front.
+func segments(s string) []span {
+	var out []span
+	from := 0
+	for i := 0; i+2 < len(s); i++ {
+		if s[i] == ' ' && s[i+1] == '-' && s[i+2] == ' ' {
+			out = append(out, span{from, i})
+			from = i + 3
+		}
+	}
+	return append(out, span{from, len(s)})
+}
+
+// count reads "of 6" behind the number.
+func (r *reader) count() {
+	if r.first < 0 {
+		return
+	}
+	if m := countWords.FindStringSubmatchIndex(r.text[r.last:]); m != nil {
+		r.Count = whole(r.text[r.last+m[2] : r.last+m[3]])
+		r.last += m[3]
+	}
+}
+
+// revision reads "v2" right behind a number or chapter: a new version of the same.
+func (r *reader) revision() {
+	if r.Number == nil || r.first < 0 {
+		return
+	}
+	if m := lateFix.FindStringSubmatchIndex(r.text[r.last:]); m != nil {
+		r.revise(r.text[r.last+m[2] : r.last+m[3]])
+		r.last += m[3]
+	}
+}
+
+// year takes a year that stands alone where no bracket has one. It stays in the name of the series.
+func (r *reader) year() {
+	if r.Year != nil || !strings.Contains(r.text, "19") && !strings.Contains(r.text, "20") {
+		return
+	}
+	for _, m := range bareYear.FindAllStringSubmatchIndex(r.text, -1) {
+		n := r.text[m[2]:m[3]]
+		if taken := m[2] >= r.first && m[3] <= r.last && r.first >= 0; !taken && n >= "1930" && n <= "2039" {
+			r.Year = whole(n)
+			if m[2] >= r.last && r.first >= 0 {
+				r.text = r.text[:m[2]] // behind the number and the year come remarks
+			}
+			return
+		}
+	}
 }
 
 func isLatinLetter(r rune) bool { return unicode.IsLetter(r) && unicode.Is(unicode.Latin, r) }
-
-func parse(n string) (float64, bool) {
-	f, err := strconv.ParseFloat(n, 64)
-	return f, err == nil
-}
-
-func clip(name string) string {
-	if len(name) <= maxName {
-		return name
-	}
-	return strings.ToValidUTF8(name[:maxName], "")
-}

@@ -1,0 +1,128 @@
+package naming
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	bracketYear  = regexp.MustCompile(`(?:^|[\s,.\-])((?:19|20)\d\d)(?:$|[\s,.\-])`)
+	bracketCount = regexp.MustCompile(`(?i)^(?:(\d{1,4})\s*)?(?:of|de|von|sur|из|di)\s+(\d{1,4})$`)
+	bracketFix   = regexp.MustCompile(`(?i)^(?:v|r|rev\.?\s?|f)(\d)$|^fix(?:ed)?$`)
+	bracketPlain = regexp.MustCompile(`^\d{1,4}(?:\.\d{1,2})?$`)
+	bracketMark  = regexp.MustCompile(`(?i)^(?:v|vol|volume|vol\.|t|tome|c|ch|chap|chapter|ch\.|#|ep|episode|issue|no\.)\s?\d{1,4}(?:\.\d{1,2})?(?:\s?-\s?\w{0,3}\d{1,4})?$|^(?:第\s*)?\d{1,4}(?:-\d{1,4})?\s*(?:巻|卷|話|话|권|화|回)$|^第\s*\d{1,4}$`)
+	category     = regexp.MustCompile(`(?i)^(?:一般|成年)?(?:コミック|小説|雑誌|漫画|漫畫|manga|comics?|raw|同人誌|完|完結)$`)
+)
+
+// brackets reads what stands in brackets and takes it out of the text, save a marker in brackets, which loses
+// only those. The first bracket in front of everything else names a group.
+func (r *reader) brackets() {
+	groups := pairs(r.text)
+	outside := r.text
+	for _, g := range groups {
+		outside = outside[:g.from] + strings.Repeat(" ", g.to-g.from) + outside[g.to:]
+	}
+	bare := strings.TrimSpace(outside) == ""
+	kept := -1 // the bracket that holds the series where there is nothing else
+	for i, g := range groups {
+		in := strings.TrimSpace(r.text[g.from+1 : g.to-1])
+		front := strings.TrimSpace(r.text[:g.from]) == ""
+		numberBefore := bareNumber.MatchString(outside[:g.from]) || r.bracket != nil
+		switch {
+		case bracketMark.MatchString(in) && !(bracketFix.MatchString(in) && numberBefore) && !isYear(in):
+			r.text = r.text[:g.from] + " " + r.text[g.from+1:g.to-1] + " " + r.text[g.to:]
+			continue
+		case bracketFix.MatchString(in) && numberBefore:
+			m := bracketFix.FindStringSubmatch(in)
+			r.Revision = 2
+			if n := whole(m[1]); n != nil && *n > 0 {
+				r.Revision = *n
+			}
+		case bracketCount.MatchString(in):
+			m := bracketCount.FindStringSubmatch(in)
+			r.Count = whole(m[2])
+			if m[1] != "" && r.bracket == nil {
+				r.bracket, r.bracketAt = parse(m[1]), g
+			}
+		case isYear(in) || r.Year == nil && bracketYear.MatchString(in) && !bare:
+			if m := bracketYear.FindStringSubmatch(in); m != nil && r.Year == nil {
+				r.Year = whole(m[1])
+			}
+		case bracketPlain.MatchString(in):
+			if r.bracket == nil && !(front && strings.TrimSpace(outside) != "") {
+				r.bracket, r.bracketAt = parse(in), g
+			}
+		case bare && kept < 0 && !category.MatchString(in):
+			kept = i
+			r.text = r.text[:g.from] + " " + r.text[g.from+1:g.to-1] + " " + r.text[g.to:]
+			continue
+		case front && r.Group == "" && r.text[g.from] == '[' && !category.MatchString(in) && !bare:
+			r.Group = in
+		}
+		r.kindOf(in)
+		r.blank(g)
+		r.tags = append(r.tags, g)
+	}
+}
+
+// pairs are the outermost brackets of a text, in order.
+func pairs(s string) []span {
+	closing := map[byte]byte{'(': ')', '[': ']', '{': '}'}
+	var out []span
+	for i := 0; i < len(s); i++ {
+		end, opens := closing[s[i]]
+		if !opens {
+			continue
+		}
+		depth, j := 0, i
+		for ; j < len(s); j++ {
+			if s[j] == s[i] {
+				depth++
+			} else if s[j] == end {
+				if depth--; depth == 0 {
+					break
+				}
+			}
+		}
+		if j == len(s) {
+			continue // never closed: a character like any other
+		}
+		out = append(out, span{i, j + 1})
+		i = j
+	}
+	return out
+}
+
+// kinds are words that name a kind of book, each with letters that a name must contain for it.
+var kinds = []struct {
+	has  []string
+	word *regexp.Regexp
+	kind string
+}{
+	{[]string{"annual", "jahres"}, latinWord(`annuals?|jahresband`), "annual"},
+	{[]string{"shot", "os", "読", "단편"}, regexp.MustCompile(`(?:^|[^\p{L}\p{N}])(?:one[ -]?shots?|os)(?:$|[^\p{L}\p{N}])|読み切り|読切|단편`), "one-shot"},
+	{[]string{"tpb", "trade", "sammel", "intégr", "integr"}, latinWord(`tpb|trade paperback|sammelband|intégrale|integrale`), "tpb"},
+	{[]string{"omnibus"}, latinWord(`omnibus`), "omnibus"},
+	{[]string{"gn", "graphic"}, latinWord(`gn|ogn|graphic novel`), "graphic-novel"},
+	{[]string{"special", "sp", "hors", "hs", "sonder", "especial", "спец", "特", "특별"}, regexp.MustCompile(latinWord(`specials?|sp\d+|hors[- ]?s[ée]rie|hs(?:\s?\d+)?|sonderband|sonderheft|especial|спецвыпуск`).String() + `|特別編|特别篇|특별편`), "special"},
+	{[]string{"extra", "omake", "bonus", "side", "экстра", "番外", "外伝", "おまけ", "特典", "외전", "번외"}, regexp.MustCompile(latinWord(`extras?|omake|bonus|side story|экстра`).String() + `|番外|外伝|おまけ|特典|외전|번외`), "extra"},
+	{[]string{"prolog", "пролог", "序", "프롤"}, regexp.MustCompile(latinWord(`prolog(?:ue|o)?|пролог`).String() + `|序章|序幕|프롤로그`), "prologue"},
+	{[]string{"epilog", "эпилог", "終章", "最終", "에필"}, regexp.MustCompile(latinWord(`epilog(?:ue|o)?|эпилог`).String() + `|終章|最終回|에필로그`), "epilogue"},
+}
+
+func latinWord(words string) *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[^\p{L}\p{N}])(?:` + words + `)(?:$|[^\p{L}])`)
+}
+
+// kind says what kind of book the text names.
+func (r *reader) kind() { r.kindOf(r.text) }
+
+func (r *reader) kindOf(s string) {
+	s = strings.ToLower(s)
+	for _, k := range kinds {
+		if r.Kind == "" && slices.ContainsFunc(k.has, func(part string) bool { return strings.Contains(s, part) }) && k.word.MatchString(s) {
+			r.Kind = k.kind
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package naming
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxName bounds the work on one name, in bytes; object keys have at most 1024.
+const maxName = 1024
+
+// Name is what the name of a file says about its book. What it does not say is nil, zero or "".
+type Name struct {
+	Series             string // what stands before the first marker or number
+	Title              string // what stands behind the last one
+	Volume, VolumeTo   *int   // VolumeTo ends a range, as ChapterTo and NumberTo do
+	Chapter, ChapterTo *float64
+	Number, NumberTo   *float64 // see Number
+	Count              *int     // "(of 6)"
+	Year               *int
+	Kind               string // annual, one-shot, special, extra, tpb, omnibus, graphic-novel, prologue, epilogue
+	Revision           int    // 2 in "c012v2"
+	Group              string // the bracketed word in front: a group or an author
+}
+
+// Number returns the number of a book by its file name: the first of "#N", a chapter marker, the number behind a
+// volume ("v2 012"), a volume marker, "issue N", "part N", "ep N", "(N)" and a number standing alone. Where a name
+// has both a volume and a chapter the chapter is the number, because it is what tells the books of one volume
+// apart. A year (1900-2099) in parentheses or among other words is not a number.
+func Number(filename string) (float64, bool) {
+	n := Detect(filename).Number
+	if n == nil {
+		return 0, false
+	}
+	return *n, true
+}
+
+// Volume returns the volume that a file name states with a marker ("v01", "Tome 3", "第1巻"). A fractional volume
+// ("v01.5") is none.
+func Volume(filename string) (int, bool) {
+	n := Detect(filename).Volume
+	if n == nil {
+		return 0, false
+	}
+	return *n, true
+}
+
+// Chapter returns the chapter that a file name states with a marker ("c002", "Kapitel 2.5", "第3話").
+func Chapter(filename string) (float64, bool) {
+	n := Detect(filename).Chapter
+	if n == nil {
+		return 0, false
+	}
+	return *n, true
+}
+
+// span is a part of the text that a marker or number takes.
+type span struct{ from, to int }
+
+// reader is the state of one Detect.
+type reader struct {
+	Name
+	text         string   // prepared; brackets that say nothing more are blank
+	tags         []span   // where brackets were
+	before       []string // words in front of numbers
+	ascii        bool
+	first        int      // where the first marker or number begins, or -1
+	last         int      // where the last one ends
+	volumeNumber *float64 // also where it is a fraction, and thus no volume
+	volumeEnd    int
+	bracket      *float64 // "(3)", standing at bracketAt
+	bracketAt    span
+}
+
+// Detect reads a file name (or a key: folders and extension are left out).
+func Detect(filename string) Name {
+	r := reader{text: prepare(clip(Stem(filename))), first: -1}
+	r.brackets()
+	r.before, r.ascii = wordsBefore(r.text), ascii(r.text)
+	r.kind()
+	r.chapter()
+	r.volume()
+	issue, issueTo := r.issue()
+	switch {
+	case issue != nil && issue.strong:
+		r.Number, r.NumberTo = &issue.value, issueTo
+	case r.Chapter != nil:
+		r.Number, r.NumberTo = r.Chapter, r.ChapterTo
+	case r.behindVolume():
+	case r.volumeNumber != nil:
+		r.Number = r.volumeNumber
+		if r.VolumeTo != nil {
+			to := float64(*r.VolumeTo)
+			r.NumberTo = &to
+		}
+	case issue != nil:
+		r.Number, r.NumberTo = &issue.value, issueTo
+	case r.bracket != nil && !r.copyOf():
+		r.Number = r.bracket
+		r.take(r.bracketAt)
+	default:
+		r.standalone()
+	}
+	r.count()
+	r.revision()
+	r.year()
+	r.words()
+	return r.Name
+}
+
+// take remembers that a part of the text is a marker or number.
+func (r *reader) take(s span) {
+	if r.first < 0 || s.from < r.first {
+		r.first = s.from
+	}
+	r.last = max(r.last, s.to)
+}
+
+// blank replaces a part of the text by spaces; positions stay.
+func (r *reader) blank(s span) {
+	r.text = r.text[:s.from] + strings.Repeat(" ", s.to-s.from) + r.text[s.to:]
+}
+
+const separators = " \t-–—:;,.·・|~!_#/"
+
+var (
+	quoted    = regexp.MustCompile(`^[「『«"“](.*?)[」』»"”]?$`)
+	enclosing = regexp.MustCompile(`\s+`)
+)
+
+// words are the series before the first marker and the title behind the last, both only up to a bracket.
+func (r *reader) words() {
+	head, tail := r.text, ""
+	if r.first >= 0 {
+		head, tail = r.text[:r.first], r.text[r.last:]
+	}
+	for _, t := range r.tags {
+		switch {
+		case strings.TrimSpace(r.text[:min(t.from, len(head))]) == "": // in front: a group
+		case t.from < len(head):
+			head = head[:t.from]
+		}
+		if from := t.from - r.last; r.first >= 0 && from >= 0 && from < len(tail) && strings.TrimSpace(tail[:from]) != "" {
+			tail = tail[:from]
+		}
+	}
+	r.Series, r.Title = tidy(head), tidy(tail)
+	if m := quoted.FindStringSubmatch(r.Title); m != nil {
+		r.Title = strings.TrimSpace(m[1])
+	}
+}
+
+func tidy(s string) string {
+	s = enclosing.ReplaceAllString(strings.TrimSpace(s), " ")
+	s = strings.TrimRight(s, " \t-–—:;,·・|~_#/([{（")
+	s = strings.TrimLeft(s, " \t-–—:;,.·・|~_/#)]}")
+	if strings.HasSuffix(s, ".") && strings.Count(s, ".") == 1 {
+		s = strings.TrimRight(s, ".")
+	}
+	return strings.TrimSpace(s)
+}
+
+func ascii(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+func isYear(n string) bool {
+	return len(n) == 4 && (strings.HasPrefix(n, "19") || strings.HasPrefix(n, "20"))
+}
+
+// parse reads a number as names write it, with a point or a comma; nil when it is none or too long to be one.
+func parse(n string) *float64 {
+	n = strings.Replace(n, ",", ".", 1)
+	whole, _, _ := strings.Cut(n, ".")
+	if len(strings.TrimPrefix(whole, "-")) > maxDigits || len(n) > maxDigits+4 {
+		return nil
+	}
+	f, err := strconv.ParseFloat(n, 64)
+	if err != nil {
+		return nil
+	}
+	return &f
+}
+
+func whole(n string) *int {
+	if len(n) > maxDigits {
+		return nil
+	}
+	i, err := strconv.Atoi(n)
+	if err != nil {
+		return nil
+	}
+	return &i
+}
+
+func clip(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	return strings.ToValidUTF8(name[:maxName], "")
+}

@@ -1,0 +1,143 @@
+package naming
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// least is how many names the table must have, so that none gets lost.
+const least = 400
+
+// The table of names is the specification of Detect.
+func TestDetectTable(t *testing.T) {
+	t.Parallel()
+	f, err := os.Open("testdata/names.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	total, right := 0, 0
+	seen := map[string]bool{}
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		line := lines.Text()
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		cells := strings.Split(line, "|")
+		for len(cells) < 8 {
+			cells = append(cells, "")
+		}
+		if len(cells) != 8 {
+			t.Fatalf("line %d has %d fields", n, len(cells))
+		}
+		name := strings.TrimSuffix(cells[0], " ")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if seen[name] {
+			t.Errorf("line %d: %q is there twice", n, name)
+		}
+		seen[name] = true
+		total++
+		if got, want := show(Detect(name)), strings.Join(cells[1:], " | "); got != want {
+			t.Errorf("line %d: %s\n  got  %s\n  want %s", n, name, got, want)
+			continue
+		}
+		right++
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d of %d names are right", right, total)
+	if total < least {
+		t.Errorf("the table has %d names, it had at least %d", total, least)
+	}
+}
+
+// show writes what was detected as the table does.
+func show(n Name) string {
+	whole := func(v, to *int) string {
+		if v == nil {
+			return ""
+		}
+		if to != nil {
+			return fmt.Sprintf("%d-%d", *v, *to)
+		}
+		return strconv.Itoa(*v)
+	}
+	number := func(v, to *float64) string {
+		if v == nil {
+			return ""
+		}
+		s := strconv.FormatFloat(*v, 'f', -1, 64)
+		if to != nil {
+			s += "-" + strconv.FormatFloat(*to, 'f', -1, 64)
+		}
+		return s
+	}
+	var others []string
+	if n.Count != nil {
+		others = append(others, fmt.Sprintf("of=%d", *n.Count))
+	}
+	if n.Kind != "" {
+		others = append(others, "kind="+n.Kind)
+	}
+	if n.Revision > 0 {
+		others = append(others, fmt.Sprintf("rev=%d", n.Revision))
+	}
+	if n.Group != "" {
+		others = append(others, "group="+n.Group)
+	}
+	return strings.Join([]string{n.Series, whole(n.Volume, n.VolumeTo), number(n.Chapter, n.ChapterTo), number(n.Number, n.NumberTo),
+		whole(n.Year, nil), n.Title, strings.Join(others, " ")}, " | ")
+}
+
+// Whatever a name is made of, reading it takes no longer than its length allows.
+func TestDetectIsLinear(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{"v1 ", "c1v", "((((", "[1]", "1-", "第1", "一", "#", "½", "t1-", " - 1", ".1", "0a"} {
+		name := strings.Repeat(part, 100_000)
+		start := time.Now()
+		Detect(name)
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("%d bytes of %q take %v", len(name), part, took)
+		}
+	}
+}
+
+func FuzzDetect(f *testing.F) {
+	for _, s := range []string{"[Group] Title v01-03 c012v2 (of 6) (2012).cbz", "鳥の眼 第十二巻 第３.5話「夜」.zip", "Batman #-1 ½", "t.1-t2 том 3 глава 5 ((", "第\xff1話"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		n := Detect(s)
+		for what, v := range map[string]*float64{"number": n.Number, "chapter": n.Chapter, "its end": n.NumberTo} {
+			if v != nil && (*v <= -1e7 || *v >= 1e7 || *v != *v) {
+				t.Errorf("%q: %s %v", s, what, *v)
+			}
+		}
+		if n.Volume != nil && (*n.Volume < 0 || *n.Volume >= 1e7) {
+			t.Errorf("%q: volume %d", s, *n.Volume)
+		}
+		if n.VolumeTo != nil && *n.VolumeTo <= *n.Volume || n.ChapterTo != nil && *n.ChapterTo <= *n.Chapter || n.NumberTo != nil && *n.NumberTo <= *n.Number {
+			t.Errorf("%q: a range that ends before it begins: %+v", s, n)
+		}
+		for _, text := range []string{n.Series, n.Title, n.Group} {
+			if text != strings.TrimSpace(text) || strings.ToValidUTF8(text, "") != text || len(text) > 4*maxName {
+				t.Errorf("%q: text %q", s, text)
+			}
+		}
+	})
+}
+
+func BenchmarkDetect(b *testing.B) {
+	for b.Loop() {
+		Detect("[Group] Page Blanche v01 c010 (2012) (digital).cbz")
+	}
+}

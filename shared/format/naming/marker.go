@@ -1,0 +1,240 @@
+package naming
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxDigits is the longest digit run that is read as a number; longer ones are dates, hashes or identifiers.
+const maxDigits = 7
+
+// What the expressions are made of. A marker of Latin letters follows the start or neither a Latin letter nor a
+// digit (it may follow Japanese: "彼氏v02"); one of Cyrillic letters follows no letter at all. A number is not glued
+// to a letter behind it ("c2c" is a scanner's note), save to a revision ("c012v2"), a part ("c010a") or a chapter
+// ("v01c002").
+const (
+	latin   = `(^|[^\p{Latin}\p{N}])`
+	letter  = `(^|[^\p{L}\p{N}])`
+	num     = `(\d+(?:[.,]\d{1,3})?)`
+	upTo    = `(?:\s?[-~&+]\s?(?:%s)?\.?\s?` + num + `)?`
+	revised = `(?:v(\d)|[ab])?(?:$|[^\p{Latin}\p{N}])`
+)
+
+const (
+	volumeWords  = `volumes?|vols?|volumen|v|tomes?|tomos?|tom|band|bd|books?|bk|livre|libro|buch|deel|cilt|kötet|svazek`
+	chapterWords = `chapters?|chapitres?|chaps?|chp|ch|c|capítulos?|capitulos?|capitolo|cap|kapitel|kap|hoofdstuk|rozdział|bölüm|chương`
+	issueWords   = `issues?|iss|no|nr|n°|num|núm|numero|número|numéro|heft|ausgabe|edição|edicao|prog`
+	partWords    = `parts?|parte|partie|teil|pt|ep|eps|episodes?|épisodes?|episodio|folge|act`
+)
+
+var (
+	// Groups: what stands in front, number, end of the range, and for chapters and issues the revision.
+	volumeMarks = []marker{
+		{regexp.MustCompile(`(?i)` + latin + `(?:` + volumeWords + `)\.?[\s#]*-?` + num + strings.ReplaceAll(upTo, "%s", volumeWords) + `(?:$|[^\p{Latin}\p{N}]|c(?:h(?:ap(?:ter)?)?)?\.?\d)`), wordSet(volumeWords)},
+		{regexp.MustCompile(`(?i)` + letter + `(?:тома?|т|книга|кн)\.?\s*` + num + strings.ReplaceAll(upTo, "%s", "том|т") + `(?:$|[^\p{L}\p{N}])`), wordSet("том|тома|т|книга|кн")},
+		{regexp.MustCompile(`()(?:第|제)?\s*` + num + `\s*(?:巻|卷|권|冊|册)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `\s*(?:巻|卷|권|冊|册)`), nil},
+		{regexp.MustCompile(`()[卷巻]\s*` + num + `()`), nil},
+		{regexp.MustCompile(`(?i)` + latin + `t\.?` + `(\d{1,3})` + `(?:-t?(\d{1,3}))?(?:$|[^\p{Latin}\p{N}])`), wordSet("t")},
+	}
+	volumeBehind = []marker{
+		{regexp.MustCompile(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?(?:-?й)?\s*(?:том|книга)(?:$|[^\p{L}])`), nil},
+		{regexp.MustCompile(`(?i)` + latin + num + `()\.?\s*(?:kötet|cilt|díl)(?:$|[^\p{L}])`), nil},
+	}
+	chapterMarks = []marker{
+		{regexp.MustCompile(`(?i)(^|[^\p{Latin}\p{N}]|(?:v|vol|volume|tome|t)\.?\s?\d+)(?:` + chapterWords + `)\.?[\s#]*-?` + num + strings.ReplaceAll(upTo, "%s", chapterWords) + revised), wordSet(chapterWords)},
+		{regexp.MustCompile(`(?i)` + letter + `(?:глав[аы]|гл|розділ)\.?\s*` + num + strings.ReplaceAll(upTo, "%s", "глава|гл") + `()(?:$|[^\p{L}\p{N}])`), wordSet("глава|главы|гл|розділ")},
+		{regexp.MustCompile(`()(?:第|제)?\s*` + num + `\s*(?:話|话|章|回|화|장)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `()\s*(?:話|话|章|回|화|장)`), nil},
+	}
+	chapterBehind = []marker{
+		{regexp.MustCompile(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?()\s*(?:глава|главы)(?:$|[^\p{L}])`), nil},
+	}
+	hashMark   = marker{re: regexp.MustCompile(`(?i)(^|)(?:\b(?:issues?|iss|no|nr|heft)\.?\s*)?#\s?(-?\d+(?:[.,]\d{1,3})?)(?:\s?-\s?#?` + num + `)?(?:v(\d))?`)}
+	issueMarks = []marker{
+		{regexp.MustCompile(`(?i)` + latin + `(?:` + issueWords + `)\.?[\s#]*` + num + strings.ReplaceAll(upTo, "%s", issueWords) + revised), wordSet(issueWords)},
+		{regexp.MustCompile(`(?i)` + latin + `n\.\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n")},
+		{regexp.MustCompile(`(?i)` + letter + `(?:выпуск|вып|номер|часть|ч|серия)\.?\s*` + num + `()()(?:$|[^\p{L}\p{N}])`), wordSet("выпуск|вып|номер|часть|ч|серия")},
+		{regexp.MustCompile(`()(?:第|제)\s*` + num + `(?:\s?[-~]\s?` + num + `)?()\s*(?:号|號|호|集|部|弾|期|季|편|節|节|夜)?`), nil},
+		{regexp.MustCompile(`()(?:その|其の|其之)\s*` + num + `()()`), nil},
+		{regexp.MustCompile(`(?i)` + latin + `s\d{1,2}\s?e` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("e")},
+		{regexp.MustCompile(`(?i)` + latin + `(?:` + partWords + `)\.?[\s#]*` + num + strings.ReplaceAll(upTo, "%s", partWords) + revised), wordSet(partWords)},
+		{regexp.MustCompile(`(?i)` + latin + `(?:hs|sp|hors[- ]?s[ée]rie|sonderband|sonderheft|specials?|extras?|omake)\.?\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("hs|sp|hors|série|serie|sonderband|sonderheft|special|specials|extra|extras|omake")},
+		{regexp.MustCompile(`()(?:番外編?|외전|번외편?|特典|おまけ)\s*` + num + `()()`), nil},
+	}
+)
+
+// What stands behind a number as part of its marker; and the chapter glued to a volume, which is none.
+const behindNumber = "巻卷권冊册話话章回화장号號호集部弾期季편節节夜"
+
+var chapterNext = regexp.MustCompile(`(?i)^c`)
+
+// marker is an expression and the words that it needs in front of a number; without words it needs letters that
+// are no ASCII. Looking for those first spares nearly every name nearly every expression.
+type marker struct {
+	re    *regexp.Regexp
+	words map[string]bool
+}
+
+func wordSet(list string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Split(list, "|") {
+		w = strings.TrimSuffix(w, "°")
+		set[strings.TrimSuffix(w, "?")] = true // "volumes?" is volumes
+		if short, ok := strings.CutSuffix(w, "s?"); ok {
+			set[short] = true
+		}
+	}
+	return set
+}
+
+func (k marker) possible(r *reader) bool {
+	switch {
+	case k.words != nil:
+		return slices.ContainsFunc(r.before, func(w string) bool { return k.words[w] })
+	case k.re == hashMark.re:
+		return strings.Contains(r.text, "#")
+	}
+	return !r.ascii
+}
+
+// wordsBefore are the words that stand in front of a number, in lower case: Latin letters end where others begin.
+func wordsBefore(s string) []string {
+	var out []string
+	for i := 0; i < len(s); i++ {
+		if !digit(s[i]) || i > 0 && digit(s[i-1]) {
+			continue
+		}
+		head := strings.TrimRight(s[:i], " .#-°\t\n")
+		from := len(head)
+		var latin, begun bool
+		for from > 0 && len(head)-from < 40 {
+			c, size := utf8.DecodeLastRuneInString(head[:from])
+			if !unicode.IsLetter(c) || begun && latin != isLatinLetter(c) {
+				break
+			}
+			latin, begun, from = isLatinLetter(c), true, from-size
+		}
+		if from < len(head) {
+			out = append(out, strings.ToLower(head[from:]))
+		}
+	}
+	return out
+}
+
+// mark finds the first marker of a kind: number, end of the range, revision, and the part of the text it takes.
+func (r *reader) mark(all ...marker) (groups []string, at span) {
+	for _, k := range all {
+		if !k.possible(r) {
+			continue
+		}
+		for _, m := range k.re.FindAllStringSubmatchIndex(r.text, -1) {
+			g := make([]string, 3)
+			for i := 2; i < len(m)/2; i++ {
+				if m[2*i] >= 0 {
+					g[i-2] = r.text[m[2*i]:m[2*i+1]]
+				}
+			}
+			if parse(g[0]) == nil || groups != nil && m[3] >= at.from {
+				continue
+			}
+			end := m[5]
+			for i := 3; i < len(m)/2; i++ {
+				end = max(end, m[2*i+1])
+			}
+			tail := r.text[end:m[1]]
+			last, size := utf8.DecodeLastRuneInString(tail)
+			switch {
+			case chapterNext.MatchString(tail): // glued: begins its own marker
+			case !unicode.IsLetter(last):
+				end = m[1] - size // what had to follow the number is not part of it
+			case size < len(tail) || isLatinLetter(last) || strings.ContainsRune(behindNumber, last):
+				end = m[1]
+			}
+			groups, at = g, span{m[3], end}
+		}
+	}
+	return groups, at
+}
+
+func (r *reader) volume() {
+	g, at := r.mark(volumeMarks...)
+	if g == nil {
+		g, at = r.mark(volumeBehind...)
+	}
+	if g == nil {
+		return
+	}
+	if r.Chapter != nil && at.from >= r.last && strings.TrimSpace(r.text[r.last:at.from]) == "" && lateFix.MatchString(r.text[at.from:]) {
+		r.revise(g[0]) // "c012 v2" is the second version of the chapter
+		r.take(at)
+		return
+	}
+	r.volumeNumber = parse(g[0])
+	if r.Volume = whole(g[0]); r.Volume != nil && g[1] != "" {
+		if to := whole(g[1]); to != nil && *to > *r.Volume {
+			r.VolumeTo = to
+		}
+	}
+	r.take(at)
+	r.volumeEnd = at.to
+}
+
+func (r *reader) chapter() {
+	g, at := r.mark(chapterMarks...)
+	if g == nil {
+		g, at = r.mark(chapterBehind...)
+	}
+	if g == nil {
+		return
+	}
+	r.Chapter = parse(g[0])
+	if to := parse(g[1]); to != nil && *to > *r.Chapter {
+		r.ChapterTo = to
+	}
+	r.revise(g[2])
+	r.take(at)
+}
+
+func (r *reader) revise(n string) {
+	if v := whole(n); n != "" && v != nil && *v > 0 {
+		r.Revision = *v
+	}
+}
+
+// found is a number and whether its marker is stronger than chapter and volume.
+type found struct {
+	value  float64
+	strong bool
+}
+
+// issue finds "#N", else the words that say the same and those for parts and episodes. Beside a volume or chapter
+// such a word belongs to a name or title ("v01 - Part 2 of the Saga"), save where it follows the volume at once.
+func (r *reader) issue() (*found, *float64) {
+	g, at := r.mark(hashMark)
+	n := found{strong: g != nil}
+	for _, m := range issueMarks {
+		if g != nil {
+			break
+		}
+		g, at = r.mark(m)
+	}
+	if g == nil {
+		return nil, nil
+	}
+	n.value = *parse(g[0])
+	if !n.strong && r.Chapter == nil && r.volumeNumber != nil && at.from >= r.volumeEnd {
+		n.strong = strings.Trim(r.text[r.volumeEnd:at.from], " .,") == "" // "Vol. 2 No. 12"
+	}
+	if !n.strong && (r.Chapter != nil || r.volumeNumber != nil) {
+		return nil, nil
+	}
+	var to *float64
+	if end := parse(g[1]); end != nil && *end > n.value {
+		to = end
+	}
+	r.revise(g[2])
+	r.take(at)
+	return &n, to
+}
