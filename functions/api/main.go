@@ -18,6 +18,6 @@ func main() {
 			return err
 		}
 		defer base.Close()
-		return lambdahttp.Serve(a.Router)
+		return lambdahttp.Serve(a.Router, base.Flush)
 	})
 }

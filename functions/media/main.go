@@ -18,6 +18,6 @@ func main() {
 			return err
 		}
 		defer base.Close()
-		return lambdahttp.Stream(a.Router)
+		return lambdahttp.Stream(a.Router, base.Flush)
 	})
 }

@@ -1,10 +1,13 @@
-// Command migrate brings the database to the schema of this build and, on one machine, makes sure that the
-// default tenant exists with its library roots and first administrator.
+// Command migrate brings the database to the schema of this build and, with a single tenant, makes sure that this exists
+// with its library roots and first administrator. As a Lambda function it does so with every invocation and answers what
+// it did.
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -35,21 +38,68 @@ func main() {
 		if err != nil {
 			return err
 		}
+		if lambdahttp.InLambda() {
+			return lambdahttp.Invoke(func(ctx context.Context, payload json.RawMessage) (any, error) {
+				return invoked(ctx, c, payload)
+			}, nil)
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), 14*time.Minute)
 		defer cancel()
-		n, err := schema.Migrate(ctx, c.OwnerURL)
-		if err != nil {
-			return err
-		}
-		slog.Info("schema is up to date", "applied", n)
-		if !c.Single {
-			return nil
-		}
-		return prepareDefault(ctx, c)
+		_, err = migrate(ctx, c)
+		return err
 	})
 }
 
-func prepareDefault(ctx context.Context, c config) error {
+// order is what an invocation asks for: everything, or with dry_run only what there would be to do.
+type order struct {
+	DryRun bool `json:"dry_run"`
+}
+
+// result says what was done.
+type result struct {
+	Version int64   `json:"version"` // of the schema, the number of its last step
+	Applied int     `json:"applied"` // steps
+	Missing []int64 `json:"missing,omitempty"`
+	Tenant  string  `json:"tenant,omitempty"` // the default one, where there is to be one
+	Roots   int     `json:"roots,omitempty"`
+	Admin   string  `json:"admin,omitempty"`
+}
+
+func invoked(ctx context.Context, c config, payload json.RawMessage) (any, error) {
+	var o order
+	if p := bytes.TrimSpace(payload); len(p) > 0 && string(p) != "null" {
+		d := json.NewDecoder(bytes.NewReader(p))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&o); err != nil {
+			return nil, fmt.Errorf(`the payload must be empty, {} or {"dry_run": true}: %w`, err)
+		}
+	}
+	if !o.DryRun {
+		return migrate(ctx, c)
+	}
+	version, missing, err := schema.Pending(ctx, c.OwnerURL)
+	return result{Version: version, Missing: missing}, err
+}
+
+// migrate brings schema and default tenant up to date. It may be repeated.
+func migrate(ctx context.Context, c config) (result, error) {
+	n, err := schema.Migrate(ctx, c.OwnerURL)
+	if err != nil {
+		return result{}, err
+	}
+	version, _, err := schema.Pending(ctx, c.OwnerURL)
+	if err != nil {
+		return result{}, err
+	}
+	slog.Info("schema is up to date", "applied", n, "version", version)
+	done := result{Version: version, Applied: n}
+	if c.Single {
+		err = prepareDefault(ctx, c, &done)
+	}
+	return done, err
+}
+
+func prepareDefault(ctx context.Context, c config, done *result) error {
 	roots, err := parseRoots(c.Roots)
 	if err != nil {
 		return err
@@ -76,6 +126,7 @@ func prepareDefault(ctx context.Context, c config) error {
 	if err := d.Run(ctx, &b); err != nil {
 		return fmt.Errorf("library roots: %w", err)
 	}
+	done.Tenant, done.Roots = tenant.Default, len(roots)
 	if c.Admin == "" {
 		return nil
 	}
@@ -86,6 +137,7 @@ func prepareDefault(ctx context.Context, c config) error {
 	if err := setup.CreateAdmin(ctx, d, user, "", password); err != nil {
 		return fmt.Errorf("LONGBOX_ADMIN: %w", err)
 	}
+	done.Admin = user
 	return nil
 }
 

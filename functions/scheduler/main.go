@@ -1,5 +1,5 @@
-// Command scheduler does what is due for every tenant: it gives lost tasks back, starts scheduled scans and
-// clears away what has had its time.
+// Command scheduler does what is due for every tenant: it gives lost tasks back, starts scheduled scans and clears away
+// what has had its time. As a Lambda function it does one round for each event of its schedule.
 package main
 
 import (
@@ -25,6 +25,9 @@ func main() {
 			return err
 		}
 		defer base.Close()
+		if lambdahttp.InLambda() {
+			return lambdahttp.Invoke(s.Invoked, base.Flush)
+		}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 		defer stop()
 		failed := make(chan error, 1)

@@ -89,10 +89,8 @@ func NewBase(c Config) (*Base, error) {
 		Library: c.Blob.Library(), Media: c.Blob.Media(), Bucket: c.Blob.MediaBucket}, nil
 }
 
-// Flush sends what is unsent: before an invocation ends, since Lambda freezes the process then.
+// Flush sends what is unsent, until ctx ends: after an invocation, since Lambda freezes the process then.
 func (b *Base) Flush(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
-	defer cancel()
 	if err := b.Events.Flush(ctx); err != nil {
 		slog.Warn("some events were not sent", "error", err)
 	}
@@ -100,7 +98,9 @@ func (b *Base) Flush(ctx context.Context) {
 
 // Close sends what is unsent and ends the connections.
 func (b *Base) Close() {
-	b.Flush(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	b.Flush(ctx)
 	b.Database.Close()
 	if err := b.Redis.Close(); err != nil {
 		slog.Warn("close redis", "error", err)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/ratelimit"
+	"github.com/longbox/longbox/shared/platform/requestid"
 )
 
 // The buckets of contract 8: requests a second and burst.
@@ -35,7 +37,7 @@ const (
 func (a *API) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ww := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
-		req := &request{id: newRequestID(), header: ww.Header(), started: time.Now(), userAgent: truncate(r.UserAgent(), 512)}
+		req := &request{id: cmp.Or(requestid.Of(r.Context()), newRequestID()), header: ww.Header(), started: time.Now(), userAgent: truncate(r.UserAgent(), 512)}
 		req.clientIP = clientIP(r, a.config.TrustedProxies)
 		u := *r.URL
 		u.Scheme = "http"

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -35,6 +37,10 @@ func (p *Problem) GetStatus() int { return p.status }
 // problem turns any error into its answer and logs what the client must not see.
 func problem(r *request, err error) *Problem {
 	e := fault.From(err)
+	if e.Code == fault.Internal && errors.Is(err, context.DeadlineExceeded) { // of whoever runs us: nothing is broken
+		e = fault.Wrap(err, fault.Unavailable, "This took too long; try again")
+		e.RetryAfter = time.Second
+	}
 	p := &Problem{Word: e.Code.Word(), Message: e.Message, Details: e.Fields, status: e.Code.Status()}
 	if e.Code == fault.Internal {
 		r.fail(err)

@@ -14,9 +14,8 @@ import (
 // ends when the invocation's time is up.
 type Handler func(ctx context.Context, payload json.RawMessage) (any, error)
 
-// Invoke gives every invocation to handle; it needs the Lambda runtime (InLambda). after runs before the process is
-// frozen, to send what is unsent; nil does nothing. A panic fails the invocation and the next is taken all the same.
-func Invoke(handle Handler, after func(ctx context.Context)) error {
+// Invoke gives every invocation to handle; it needs the Lambda runtime (InLambda). after may be nil. A panic fails the invocation and the next is taken all the same.
+func Invoke(handle Handler, after After) error {
 	if !InLambda() {
 		return errors.New("AWS_LAMBDA_RUNTIME_API is not set: there is nothing to take invocations from")
 	}
@@ -25,11 +24,9 @@ func Invoke(handle Handler, after func(ctx context.Context)) error {
 			if p := recover(); p != nil {
 				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 			}
-			if after != nil {
-				after(ctx)
-			}
+			bounded(ctx, after, longAfter)
 		}()
-		return handle(ctx, payload)
+		return handle(identified(ctx), payload)
 	})
 	return nil
 }

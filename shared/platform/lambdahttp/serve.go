@@ -1,5 +1,3 @@
-// Package lambdahttp runs an http.Handler: under the Lambda runtime where that is present, else as a server of
-// its own, from the same main.
 package lambdahttp
 
 import (
@@ -15,26 +13,24 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-lambda-go/lambdaurl"
-	"github.com/awslabs/aws-lambda-go-api-proxy/httpadapter"
 )
 
 // InLambda tells whether the program runs as a Lambda function.
 func InLambda() bool { return os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" }
 
-// Serve answers API Gateway HTTP API (v2) events in Lambda, else requests at LISTEN_ADDR until SIGTERM.
-func Serve(handler http.Handler) error {
+// Serve answers the events of gateways in Lambda, else requests at LISTEN_ADDR until SIGTERM. after may be nil.
+func Serve(handler http.Handler, after After) error {
 	if InLambda() {
-		lambda.Start(httpadapter.NewV2(handler).ProxyWithContext)
+		lambda.Start(answers(handler, after))
 		return nil
 	}
 	return Listen(handler)
 }
 
 // Stream is Serve for answers that are streamed: function URL events in Lambda.
-func Stream(handler http.Handler) error {
+func Stream(handler http.Handler, after After) error {
 	if InLambda() {
-		lambdaurl.Start(handler)
+		lambda.Start(streams(handler, after))
 		return nil
 	}
 	return Listen(handler)

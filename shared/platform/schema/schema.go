@@ -12,6 +12,32 @@ import (
 	"github.com/longbox/longbox/migrations"
 )
 
+// Pending tells the version of the database's schema and which steps of this build are missing in it. It changes
+// nothing but makes goose's own table of versions where there is none.
+func Pending(ctx context.Context, ownerURL string) (version int64, missing []int64, err error) {
+	conn, err := sql.Open("pgx", ownerURL)
+	if err != nil {
+		return 0, nil, fmt.Errorf("DATABASE_OWNER_URL: %w", err)
+	}
+	defer conn.Close()
+	p, err := goose.NewProvider(goose.DialectPostgres, conn, migrations.FS)
+	if err != nil {
+		return 0, nil, fmt.Errorf("migrate: %w", err)
+	}
+	states, err := p.Status(ctx)
+	if err != nil {
+		return 0, nil, fmt.Errorf("migrate: %w", err)
+	}
+	for _, s := range states {
+		if s.State == goose.StatePending {
+			missing = append(missing, s.Source.Version)
+		} else {
+			version = max(version, s.Source.Version)
+		}
+	}
+	return version, missing, nil
+}
+
 // Migrate applies what is missing, as the owner role, and says how many steps that were. Several at once wait
 // for one another.
 func Migrate(ctx context.Context, ownerURL string) (applied int, err error) {

@@ -1,0 +1,52 @@
+package scheduler
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/longbox/longbox/shared/domain/scan"
+)
+
+// invocation is what the scheduler is asked for in Lambda: an event of EventBridge, of which only the kind matters, or
+// {"start": true}.
+type invocation struct {
+	Start      bool   `json:"start"`
+	DetailType string `json:"detail-type"`
+}
+
+// did is the answer.
+type did struct {
+	Started int       `json:"started"` // scans of libraries that are scanned on start
+	Round   time.Time `json:"round"`
+}
+
+// Invoked answers one invocation in Lambda: a round.
+//
+// Outside Lambda a start of the process is a start of the server, and libraries that are scanned on start are. In Lambda
+// processes come and go unseen, so a start is what the operator calls one: {"start": true}, sent at the end of a
+// deployment.
+func (s *Scheduler) Invoked(ctx context.Context, payload json.RawMessage) (any, error) {
+	var v invocation
+	if p := bytes.TrimSpace(payload); len(p) > 0 {
+		if err := json.Unmarshal(p, &v); err != nil {
+			return nil, fmt.Errorf(`the payload must be an event of EventBridge, {} or {"start": true}: %w`, err)
+		}
+	}
+	if v.DetailType != "" && v.DetailType != "Scheduled Event" {
+		return nil, fmt.Errorf("the scheduler takes Scheduled Event from EventBridge, not %q", v.DetailType)
+	}
+	out := did{Round: time.Now().UTC()}
+	if v.Start {
+		n, err := scan.OnStart(ctx, s.system)
+		if err != nil {
+			return nil, fmt.Errorf("scans on start: %w", err)
+		}
+		slog.Info("scans on start", "started", n)
+		out.Started = int(n)
+	}
+	return out, s.Round(ctx, out.Round)
+}

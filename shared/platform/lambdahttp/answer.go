@@ -1,0 +1,168 @@
+package lambdahttp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/awslabs/aws-lambda-go-api-proxy/core"
+)
+
+// maxAnswer is the largest buffered answer that Lambda takes, in bytes, less a little.
+const maxAnswer = 6<<20 - 1<<10
+
+// After sends what an invocation left unsent. Its context bounds the time.
+type After func(ctx context.Context)
+
+type (
+	v2  = events.APIGatewayV2HTTPResponse
+	v1  = events.APIGatewayProxyResponse
+	alb = events.ALBTargetGroupResponse
+)
+
+// buffered is what the api-proxy's writers have in common: they collect an answer.
+type buffered[T any] interface {
+	http.ResponseWriter
+	GetProxyResponse() (T, error)
+}
+
+// answers handles the events of every gateway.
+func answers(handler http.Handler, after After) func(ctx context.Context, payload json.RawMessage) (any, error) {
+	return func(ctx context.Context, payload json.RawMessage) (any, error) {
+		ctx = identified(ctx)
+		var r *http.Request
+		var err error
+		var body any
+		switch kindOf(payload) {
+		case version2:
+			if r, err = fromVersion2(ctx, payload); err == nil {
+				body, err = handle(handler, r, func() buffered[v2] { return core.NewProxyResponseWriterV2() })
+			}
+		case version1:
+			if r, err = fromVersion1(ctx, payload); err == nil {
+				body, err = handle(handler, r, func() buffered[v1] { return core.NewProxyResponseWriter() })
+			}
+		case balancer:
+			var multi bool
+			if r, multi, err = fromBalancer(ctx, payload); err == nil {
+				var a alb
+				a, err = handle(handler, r, func() buffered[alb] { return core.NewProxyResponseWriterALB() })
+				body = forBalancer(a, multi)
+			}
+		default:
+			err = errEvent
+		}
+		if err != nil {
+			return nil, err
+		}
+		data, err := json.Marshal(body)
+		if err == nil && len(data) > maxAnswer {
+			err = fmt.Errorf("the answer to %s %s has %d bytes as an event; Lambda takes %d", r.Method, r.URL.Path, len(data), maxAnswer)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &reply{Reader: bytes.NewReader(data), after: func() { bounded(ctx, after, quickAfter) }}, nil
+	}
+}
+
+// handle lets the handler answer within the invocation's time. An answer that comes too late is not looked at: a fresh
+// writer takes the refusal.
+func handle[T any](handler http.Handler, r *http.Request, writer func() buffered[T]) (T, error) {
+	ctx, cancel := workTime(r.Context())
+	defer cancel()
+	w, done := writer(), make(chan struct{})
+	go func() {
+		defer close(done)
+		defer recovered(w)
+		t := &tracked{ResponseWriter: w}
+		handler.ServeHTTP(t, r.WithContext(ctx))
+		if !t.begun {
+			t.WriteHeader(http.StatusOK) // as a server does
+		}
+	}()
+	select {
+	case <-done:
+		return w.GetProxyResponse()
+	case <-time.After(answerTime(r.Context())):
+		slog.Error("no answer within the invocation's time", "method", r.Method, "path", r.URL.Path)
+		refusal := writer()
+		refuse(refusal, http.StatusServiceUnavailable, "ServiceUnavailable", tookTooLong)
+		return refusal.GetProxyResponse()
+	}
+}
+
+// recovered turns a panic that no handler caught into an answer. Nothing has left yet, so it can still be whole.
+func recovered(w http.ResponseWriter) {
+	if p := recover(); p != nil {
+		panicked(w, p)
+	}
+}
+
+func panicked(w http.ResponseWriter, p any) {
+	if p != http.ErrAbortHandler { // that one is logged by who caused it
+		slog.Error("panic", "error", p, "stack", string(debug.Stack()))
+	}
+	clear(w.Header())
+	refuse(w, http.StatusBadGateway, "InternalServerError", "An internal error occurred")
+}
+
+const tookTooLong = "This took too long; try again"
+
+// refuse answers in the shape of every other error of the interface.
+func refuse(w http.ResponseWriter, status int, word, message string) {
+	header, body := problem(status, word, message)
+	for k, v := range header {
+		w.Header().Set(k, v)
+	}
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body) // a buffer, or a client that left
+}
+
+func problem(status int, word, message string) (header map[string]string, body string) {
+	header = map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store"}
+	if status == http.StatusServiceUnavailable {
+		header["Retry-After"] = "1"
+	}
+	return header, fmt.Sprintf(`{"error":%q,"message":%q,"details":null}`, word, message)
+}
+
+// forBalancer fits an answer to what the balancer heeds: with multi-value headers only those, else only the others.
+func forBalancer(a alb, multi bool) alb {
+	a.StatusDescription = fmt.Sprint(a.StatusCode, " ", http.StatusText(a.StatusCode))
+	if multi {
+		return a
+	}
+	a.Headers = map[string]string{}
+	for k, v := range a.MultiValueHeaders {
+		a.Headers[k] = strings.Join(v, ", ")
+		if k == "Set-Cookie" {
+			a.Headers[k] = v[len(v)-1] // cookies cannot be joined
+		}
+	}
+	a.MultiValueHeaders = nil
+	return a
+}
+
+// reply is an answer that runs after once the runtime has it: the client does not wait for that.
+type reply struct {
+	*bytes.Reader
+	after func()
+}
+
+func (*reply) ContentType() string { return "application/json" }
+
+// Close runs after.
+func (r *reply) Close() error { r.after(); return nil }
+
+// MarshalJSON refuses, so that the runtime takes the reader instead.
+func (*reply) MarshalJSON() ([]byte, error) { return nil, errors.New("read it") }
