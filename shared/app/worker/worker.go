@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/domain/ingest"
 	"github.com/longbox/longbox/shared/domain/rendition"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
@@ -71,7 +72,8 @@ func New(c Config) (*Worker, *app.Base, error) {
 	if err != nil {
 		host = "worker"
 	}
-	return &Worker{Runner: &task.Runner{
+	objects := &ingest.Ingest{System: system, Scanner: s}
+	return &Worker{Objects: objects.Objects, Runner: &task.Runner{
 		System: system, Publish: base.Publish, Slots: c.Slots, Poll: c.Poll, Ended: s.Ended,
 		Worker: fmt.Sprintf("%s/%d", host, os.Getpid()),
 		Handlers: map[string]task.Handler{
