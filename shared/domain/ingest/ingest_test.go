@@ -228,6 +228,37 @@ func TestWhileAScanRuns(t *testing.T) {
 	}
 }
 
+// A scan has compared a folder and goes on with the next; what it found is written only at its end.
+func TestBetweenListingAndWriting(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	lib := r.library(r.tenant, "", "file_order")
+	keys := []string{"A/1.cbz", "A/2.cbz", "B/1.cbz"}
+	for i, key := range keys {
+		r.put(key, i, 1)
+	}
+	r.say(created, keys...)
+	r.remove("A/1.cbz") // not announced: the scan finds out
+	g := newGate(r)
+	r.scan = r.scanner(g.store)
+	held, release := g.hold(func(q *http.Request) bool { return strings.HasPrefix(q.URL.Query().Get("start-after"), "B/") })
+	defer release()
+	r.startScan(lib)
+	r.work()
+	<-held
+	testkit.Eventually(t, 10*time.Second, func() bool { return r.count("select sum(files_total)::bigint from scan") == 1 })
+	r.put("A/1.cbz", 9, 3)
+	r.say(created, "A/1.cbz")
+	release()
+	r.idle()
+	if got := rows[string](r, "select key || page_count from book where deleted_at is null order by key"); !slices.Equal(got, []string{"A/1.cbz3", "A/2.cbz1", "B/1.cbz1"}) {
+		t.Errorf("books %q", got)
+	}
+	if n := r.count("select books_deleted from scan"); n != 0 {
+		t.Errorf("%d deleted", n)
+	}
+}
+
 // looks counts what is looked at together.
 type looks struct {
 	mu    sync.Mutex
