@@ -4,13 +4,14 @@ import (
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/api"
 	"github.com/longbox/longbox/shared/app/media"
+	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // whole is the interface of all functions and the relay together, with nothing behind it.
 func whole() *httpapi.API {
 	a := api.Describe()
-	media.Routes(a, &app.Base{}, nil)
+	media.Routes(a, &app.Base{}, nil, archive.Limits{})
 	addHealth(a)
 	addStreams(a)
 	return a

@@ -3,8 +3,10 @@ package media
 
 import (
 	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/domain/rendition"
+	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/imaging"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -12,7 +14,8 @@ import (
 // Config of the function.
 type Config struct {
 	app.HTTPConfig
-	Images imaging.Config
+	Images   imaging.Config
+	Archives archive.Limits
 }
 
 // New makes the function's router.
@@ -28,13 +31,15 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	Routes(a, base, imaging.New(c.Images))
+	Routes(a, base, imaging.New(c.Images), c.Archives)
 	return a, base, nil
 }
 
 // Routes adds the image and file operations.
-func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer) {
-	maker := &rendition.Maker{Database: base.Database, Library: base.Library, Media: base.Media, Bucket: base.Bucket,
+func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, limits archive.Limits) {
+	reader := &content.Reader{Store: base.Library, Limits: limits}
+	pages := page.NewServer(page.Server{Finder: page.NewFinder(base.Database), Content: reader, Media: base.Media, Bucket: base.Bucket})
+	maker := &rendition.Maker{Database: base.Database, Content: reader, Pages: pages, Media: base.Media, Bucket: base.Bucket,
 		Renderer: renderer, Redis: base.Redis}
-	rendition.Routes(a, maker, &page.Server{Finder: page.NewFinder(base.Database), Store: base.Library})
+	rendition.Routes(a, maker, pages)
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/app"
-	"github.com/longbox/longbox/shared/domain/ingest"
 	"github.com/longbox/longbox/shared/domain/rendition"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/imaging"
 	"github.com/longbox/longbox/shared/platform/db"
 )
@@ -24,6 +24,7 @@ type Config struct {
 	app.Config
 	SystemURL string `env:"DATABASE_SYSTEM_URL,required"` // the role that sees every tenant's tasks
 	Images    imaging.Config
+	Archives  archive.Limits
 	Slots     int           `env:"WORKER_SLOTS" envDefault:"3"`     // tasks at once
 	Parallel  int           `env:"WORKER_PARALLEL" envDefault:"8"`  // files of one task read at once
 	Covers    bool          `env:"WORKER_COVERS" envDefault:"true"` // render covers while analysing; else on first sight
@@ -64,7 +65,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("DATABASE_SYSTEM_URL: %w", err)
 	}
-	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel}
+	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel, Limits: c.Archives}
 	if c.Covers {
 		s.Cover = cover(base, imaging.New(c.Images))
 	}
@@ -72,8 +73,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 	if err != nil {
 		host = "worker"
 	}
-	objects := &ingest.Ingest{System: system, Scanner: s}
-	return &Worker{Objects: objects.Objects, Runner: &task.Runner{
+	return &Worker{Runner: &task.Runner{
 		System: system, Publish: base.Publish, Slots: c.Slots, Poll: c.Poll, Ended: s.Ended,
 		Worker: fmt.Sprintf("%s/%d", host, os.Getpid()),
 		Handlers: map[string]task.Handler{

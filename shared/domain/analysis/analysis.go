@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/comicinfo"
 	"github.com/longbox/longbox/shared/format/epub"
@@ -16,7 +17,7 @@ import (
 
 // Result is what was found in one file.
 type Result struct {
-	Format      string // cbz or epub
+	Format      string // cbz, cbr, cb7, cbt, epub or pdf: what it is, whatever its name says
 	Version     blob.Object
 	Fingerprint string
 	Pages       []Page
@@ -56,25 +57,26 @@ type Options struct{ CoverImage bool }
 
 // File analyses one object. A *Problem is a fact about the file; any other error means that the store could not
 // be read, and that the file should be tried again.
-func File(ctx context.Context, store *blob.Store, bucket string, listed blob.Object, o Options) (*Result, error) {
-	src, err := openSource(ctx, store, bucket, listed)
+func File(ctx context.Context, reader *content.Reader, bucket string, listed blob.Object, o Options) (*Result, error) {
+	src, err := openSource(ctx, reader, bucket, listed)
 	if err != nil {
 		return nil, explain(listed.Key, err)
 	}
-	dir, err := archive.ReadDirectory(src.tail, src.object.Size, archive.Limits{}, func(off, n int64) ([]byte, error) { return src.bytes(off, n) })
+	c, err := src.open(listed.Key)
 	if err != nil {
 		return nil, explain(listed.Key, err)
 	}
 	res := &Result{Version: src.object}
-	if strings.EqualFold(path.Ext(listed.Key), ".epub") {
-		err = res.readEPUB(src, dir)
-	} else {
-		err = res.readComic(src, dir)
+	switch {
+	case c.isEPUB(listed.Key):
+		err = res.readEPUB(src, c)
+	default:
+		err = res.readComic(src, c, o)
 	}
 	if err != nil {
 		return nil, explain(listed.Key, err)
 	}
-	if o.CoverImage && res.Cover != nil {
+	if o.CoverImage && res.Cover != nil && res.CoverImage == nil {
 		if res.CoverImage, err = src.entry(*res.Cover); err != nil {
 			if p := new(Problem); !errors.As(explain(listed.Key, err), &p) {
 				return nil, err
@@ -82,25 +84,27 @@ func File(ctx context.Context, store *blob.Store, bucket string, listed blob.Obj
 			res.warn("the cover cannot be read: " + err.Error())
 		}
 	}
+	res.measure(src)
 	return res, nil
 }
 
 func (r *Result) warn(text string) { r.Warnings = append(r.Warnings, text) }
 
-func (r *Result) readComic(src *source, dir *archive.Directory) error {
-	entries := archive.Pages(dir.Entries)
+func (r *Result) readComic(src *source, c *container, o Options) error {
+	entries := archive.Pages(c.Entries)
 	if err := archive.CheckPages(entries); err != nil {
 		return err
 	}
-	r.Format = "cbz"
-	r.Fingerprint = archive.Fingerprint(entries)
+	r.Format = c.format
+	if r.Fingerprint = c.Fingerprint; r.Fingerprint == "" {
+		r.Fingerprint = archive.Fingerprint(entries)
+	}
 	r.setPages(entries)
-	if info, err := r.comicInfo(src, dir); err != nil {
-		return err
-	} else if info != nil {
+	info, err := r.readTogether(src, c, o)
+	if err == nil && info != nil {
 		r.applyComicInfo(info)
 	}
-	return nil
+	return err
 }
 
 func (r *Result) setPages(entries []archive.Entry) {
@@ -113,24 +117,52 @@ func (r *Result) setPages(entries []archive.Entry) {
 	}
 }
 
-// comicInfo reads ComicInfo.xml: at the root, else the one nearest to it. A bad one is a warning, not a failed
-// book.
-func (r *Result) comicInfo(src *source, dir *archive.Directory) (*comicinfo.Info, error) {
-	var found *archive.Entry
-	for i, e := range dir.Entries {
-		if !e.Directory && strings.EqualFold(path.Base(e.Name), "ComicInfo.xml") &&
-			(found == nil || strings.Count(e.Name, "/") < strings.Count(found.Name, "/")) {
-			found = &dir.Entries[i]
+// measure takes the pixel sizes of pages whose headers were read anyway.
+func (r *Result) measure(src *source) {
+	for i := range r.Pages {
+		p := &r.Pages[i]
+		if p.Width == 0 {
+			p.Width, p.Height = src.size(p.Entry)
 		}
 	}
+	if len(r.Pages) > 0 && r.Pages[0].Width == 0 && r.CoverImage != nil && r.Cover.Offset == r.Pages[0].Offset {
+		r.Pages[0].Width, r.Pages[0].Height, _ = mediatype.Dimensions(r.CoverImage)
+	}
+}
+
+// infoEntry is ComicInfo.xml: at the root, else the one nearest to it.
+func infoEntry(entries []archive.Entry) *archive.Entry {
+	var found *archive.Entry
+	for i, e := range entries {
+		if !e.Directory && strings.EqualFold(path.Base(e.Name), "ComicInfo.xml") &&
+			(found == nil || strings.Count(e.Name, "/") < strings.Count(found.Name, "/")) {
+			found = &entries[i]
+		}
+	}
+	return found
+}
+
+// readTogether reads ComicInfo.xml and, where that is dear, the cover in the same pass over the file. What is wrong
+// with ComicInfo.xml is a warning, not a failed book.
+func (r *Result) readTogether(src *source, c *container, o Options) (*comicinfo.Info, error) {
+	found := infoEntry(c.Entries)
 	if found == nil {
 		return nil, nil
 	}
-	if found.Size > 4<<20 {
+	if found.Size > maxInfo {
 		r.warn("ComicInfo.xml was not read: it is larger than 4 MiB")
 		return nil, nil
 	}
-	data, err := src.entry(*found)
+	var data []byte
+	var err error
+	if list := []archive.Entry{*found}; o.CoverImage && r.Cover.Method == found.Method && !found.Direct() {
+		var all [][]byte
+		if all, err = src.entries(append(list, *r.Cover)); err == nil {
+			data, r.CoverImage = all[0], all[1]
+		}
+	} else {
+		data, err = src.entry(*found)
+	}
 	if err == nil {
 		var info *comicinfo.Info
 		if info, err = comicinfo.Parse(data); err == nil {
@@ -143,11 +175,14 @@ func (r *Result) comicInfo(src *source, dir *archive.Directory) (*comicinfo.Info
 	return nil, nil
 }
 
-func (r *Result) readEPUB(src *source, dir *archive.Directory) error {
-	pub, err := epub.Open(dir, src.entry, epub.Limits{})
+// maxInfo bounds ComicInfo.xml.
+const maxInfo = 4 << 20
+
+func (r *Result) readEPUB(src *source, c *container) error {
+	pub, err := epub.Open(&c.Directory, src.entry, epub.Limits{})
 	if err != nil {
-		if errors.Is(err, &archive.Error{Kind: epub.NoPackage}) && hasOnlyImages(dir) {
-			return r.readComic(src, dir) // a comic under the wrong extension
+		if errors.Is(err, &archive.Error{Kind: epub.NoPackage}) && hasOnlyImages(&c.Directory) {
+			return r.readComic(src, c, Options{}) // a comic under the wrong extension
 		}
 		return err
 	}
@@ -179,7 +214,7 @@ func explain(key string, err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.As(err, &a):
-		return &Problem{Type: problemType(a.Kind), Message: message(key, a), Err: err}
+		return &Problem{Type: problemType(a.Kind), Message: message(a), Err: err}
 	case errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
 		return &Problem{Type: "other", Message: "the file changed while it was read; scan again", Err: err}
 	}
@@ -196,14 +231,9 @@ func problemType(k archive.Kind) string {
 	return "parser"
 }
 
-// message says what a file is when it is no ZIP although its name promises a book.
-func message(key string, a *archive.Error) string {
-	if a.Kind != archive.NotArchive {
-		return a.Msg
-	}
-	switch ext := strings.ToLower(strings.TrimPrefix(path.Ext(key), ".")); ext {
-	case "cbr", "cb7", "cbt", "pdf", "rar", "7z":
-		return strings.ToUpper(ext) + " files cannot be read yet; convert the book to CBZ or EPUB"
+func message(a *archive.Error) string {
+	if a.Kind == archive.NotArchive {
+		return a.Msg + "; books are ZIP, RAR, 7z and tar archives of images, EPUB and PDF"
 	}
 	return a.Msg
 }
@@ -219,7 +249,7 @@ func Format(key string) string {
 		return "cbr"
 	case ".cb7", ".7z":
 		return "cb7"
-	case ".cbt":
+	case ".cbt", ".tar":
 		return "cbt"
 	case ".pdf":
 		return "pdf"

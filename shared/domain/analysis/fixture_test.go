@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -37,7 +38,7 @@ func TestRealWorks(t *testing.T) {
 			}
 			books++
 			s3.Counter.Reset()
-			res, err := analysis.File(context.Background(), s3.Store, "fixtures", o, analysis.Options{CoverImage: true})
+			res, err := analysis.File(context.Background(), &content.Reader{Store: s3.Store}, "fixtures", o, analysis.Options{CoverImage: true})
 			gets := len(testkit.Objects(s3.Counter.Reset(), "GET"))
 			var problem *analysis.Problem
 			switch {
@@ -79,7 +80,7 @@ func TestLinkIsNotFollowed(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range page {
-			_, err := analysis.File(context.Background(), s3.Store, "books", o, analysis.Options{})
+			_, err := analysis.File(context.Background(), &content.Reader{Store: s3.Store}, "books", o, analysis.Options{})
 			if !errors.As(err, new(*analysis.Problem)) {
 				t.Errorf("%s: %v", o.Key, err)
 			}
@@ -95,7 +96,7 @@ func TestOneRequestForASmallBook(t *testing.T) {
 		t.Fatal(err)
 	}
 	s3.Counter.Reset()
-	res, err := analysis.File(context.Background(), s3.Store, "books", list, analysis.Options{CoverImage: true})
+	res, err := analysis.File(context.Background(), &content.Reader{Store: s3.Store}, "books", list, analysis.Options{CoverImage: true})
 	if err != nil || len(res.Pages) != 5 || res.Metadata.Title != "T" || len(res.CoverImage) == 0 {
 		t.Fatalf("%+v, %v", res, err)
 	}

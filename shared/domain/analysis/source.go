@@ -7,26 +7,32 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/mediatype"
 	"github.com/longbox/longbox/shared/platform/blob"
 )
 
-// source is one object, read in ranges. What the last read brought is used again.
+// window is how much is read at once of headers that lie scattered over a file: most need less.
+const window = 1 << 10
+
+// source is one object, read in ranges. What was read once is used again.
 type source struct {
 	ctx    context.Context // of this one analysis; the format packages' callbacks take none
-	store  *blob.Store
+	reader *content.Reader
 	bucket string
 	object blob.Object
 	tail   []byte
+	at     *blob.At
 }
 
 // openSource reads the end of the object: one request. The object must have the size that the listing showed;
 // a link to another file has not, and is not read.
-func openSource(ctx context.Context, store *blob.Store, bucket string, listed blob.Object) (*source, error) {
+func openSource(ctx context.Context, reader *content.Reader, bucket string, listed blob.Object) (*source, error) {
 	if listed.Size == 0 {
 		return nil, &archive.Error{Kind: archive.Truncated, Msg: "the file is empty: replace it"}
 	}
-	tail, now, err := store.Tail(ctx, bucket, listed.Key, min(listed.Size, archive.TailBytes))
+	tail, now, err := reader.Store.Tail(ctx, bucket, listed.Key, min(listed.Size, archive.TailBytes))
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
 		return nil, &Problem{Type: "other", Message: "the file could not be opened under its name; rename it without special characters, or check that it is not a broken link", Err: err}
@@ -36,16 +42,18 @@ func openSource(ctx context.Context, store *blob.Store, bucket string, listed bl
 		return nil, &Problem{Type: "other", Message: "the file is not what the folder lists: it is a link, or it changed while it was read; scan again"}
 	}
 	now.Key = listed.Key
-	return &source{ctx: ctx, store: store, bucket: bucket, object: now, tail: tail}, nil
+	s := &source{ctx: ctx, reader: reader, bucket: bucket, object: now, tail: tail, at: reader.Store.ReaderAt(ctx, bucket, now, window)}
+	s.at.Keep(now.Size-int64(len(tail)), tail)
+	return s, nil
 }
 
-// bytes are n bytes from offset: from the tail where it holds them, else by one request.
-func (s *source) bytes(offset, n int64) ([]byte, error) {
-	start := s.object.Size - int64(len(s.tail))
-	if offset >= start && offset+n <= s.object.Size {
-		return s.tail[offset-start : offset-start+n], nil
+// head is the beginning of the object, as far as types are told from it.
+func (s *source) head() ([]byte, error) {
+	head := make([]byte, min(window, s.object.Size))
+	if _, err := s.at.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
 	}
-	return s.store.ReadRange(s.ctx, s.bucket, s.object, offset, n)
+	return head, nil
 }
 
 // entry is the plain content of an archive entry.
@@ -53,16 +61,52 @@ func (s *source) entry(e archive.Entry) ([]byte, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
 	}
-	if e.Size > archive.DefaultLimits().EntryBytes {
-		return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("%s is %d bytes, the limit is %d", e.Name, e.Size, archive.DefaultLimits().EntryBytes)}
+	if limit := s.reader.Limits.WithDefaults().EntryBytes; e.Size > limit {
+		return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("%s is %d bytes, the limit is %d", e.Name, e.Size, limit)}
 	}
-	raw, err := s.bytes(e.Offset, e.Length)
+	if !e.Direct() {
+		all, err := s.entries([]archive.Entry{e})
+		if err != nil {
+			return nil, err
+		}
+		return all[0], nil
+	}
+	raw, err := s.at.Bytes(e.Offset, e.Length)
 	if err != nil {
 		return nil, err
 	}
-	r, err := e.Open(bytes.NewReader(raw))
+	r, err := e.Open(bytes.NewReader(raw), s.reader.Limits)
 	if err != nil {
 		return nil, err
 	}
 	return io.ReadAll(r)
+}
+
+// entries are the contents of entries that no range of their own holds, from one pass over the file.
+func (s *source) entries(list []archive.Entry) ([][]byte, error) {
+	out := make([][]byte, len(list))
+	err := s.reader.WalkIn(s.ctx, s.at, s.bucket, s.object, list, func(i int, r io.Reader) (err error) {
+		out[i], err = io.ReadAll(r)
+		return err
+	})
+	return out, err
+}
+
+// size is the pixel size of a page where its first bytes were read anyway.
+func (s *source) size(e archive.Entry) (width, height int) {
+	start := s.object.Size - int64(len(s.tail))
+	if e.Offset < start || !e.Direct() || e.Encrypted {
+		return 0, 0
+	}
+	raw := s.tail[e.Offset-start : min(int64(len(s.tail)), e.Offset-start+e.Length)]
+	if e.Method != archive.Stored && e.Method != archive.Bare {
+		return 0, 0
+	}
+	r, err := e.Raw(bytes.NewReader(raw))
+	if err != nil {
+		return 0, 0
+	}
+	head, _ := io.ReadAll(io.LimitReader(r, mediatype.HeadBytes)) // cut short is fine: it is a header
+	width, height, _ = mediatype.Dimensions(head)
+	return width, height
 }

@@ -108,7 +108,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-const everything = `{"name":"All","path":"s3://bucket/manga","description":"d","isActive":true,"allowed_formats":["cbz","EPUB","CBZ"],
+const everything = `{"name":"All","path":"s3://bucket/manga","description":"d","isActive":true,"allowed_formats":["cbz","EPUB","CBZ","cb7"],
 	"excludedPatterns":"*.tmp\nextras/**","default_reading_direction":"rtl","bookStrategy":"metadata_first","numberStrategy":"smart",
 	"seriesStrategy":"series_volume","bookConfig":{"a_b":1},"numberConfig":{},"seriesConfig":{"x":[1]},
 	"titlePreprocessingRules":[{"pattern":"\\(.*\\)","replacement":"","description":"years"}],
@@ -127,7 +127,7 @@ func TestEveryFieldAndPartialUpdate(t *testing.T) {
 		scanning["scanOnStart"] != true || scanning["purgeDeletedOnScan"] != true || scanning["cronTimezone"] != "Europe/Berlin" {
 		t.Errorf("scanningConfig: %v", scanning)
 	}
-	if got := l["allowedFormats"].([]any); len(got) != 2 || got[0] != "CBZ" || got[1] != "EPUB" {
+	if got := l["allowedFormats"].([]any); len(got) != 3 || got[0] != "CBZ" || got[1] != "EPUB" || got[2] != "CB7" {
 		t.Errorf("allowedFormats: %v", got)
 	}
 	if l["bookConfig"].(map[string]any)["a_b"] != 1.0 {
@@ -190,8 +190,8 @@ func TestBadInput(t *testing.T) {
 		{`"seriesStrategy":"nonsense"`, "seriesStrategy"},
 		{`"bookStrategy":"smart"`, "bookStrategy"},
 		{`"numberStrategy":"x"`, "numberStrategy"},
-		{`"allowedFormats":["CBR"]`, "allowedFormats"},
-		{`"allowedFormats":["PDF","CBZ"]`, "allowedFormats"},
+		{`"allowedFormats":["CBX"]`, "allowedFormats"},
+		{`"allowedFormats":["CBZ","DOC"]`, "allowedFormats"},
 		{`"allowedFormats":"CBZ"`, "allowedFormats"},
 		{`"excludedPatterns":"[a"`, "excludedPatterns"},
 		{`"defaultReadingDirection":"up"`, "defaultReadingDirection"},

@@ -15,7 +15,7 @@ import (
 type Settings struct {
 	Description             httpapi.Optional[string]           `json:"description,omitempty" maxLength:"10000"`
 	IsActive                httpapi.Optional[bool]             `json:"isActive,omitempty"`
-	AllowedFormats          httpapi.Optional[[]string]         `json:"allowedFormats,omitempty" maxItems:"16" doc:"CBZ and EPUB for now; null or empty means all of them"`
+	AllowedFormats          httpapi.Optional[[]string]         `json:"allowedFormats,omitempty" maxItems:"16" doc:"CBZ, CBR, CB7, CBT, EPUB, PDF, as the file names promise; null or empty means all of them"`
 	ExcludedPatterns        httpapi.Optional[string]           `json:"excludedPatterns,omitempty" maxLength:"20000" doc:"Globs, one a line: without a slash at any depth, with one from the root"`
 	DefaultReadingDirection httpapi.Optional[string]           `json:"defaultReadingDirection,omitempty" enum:"ltr,rtl,ttb,webtoon"`
 	BookStrategy            httpapi.Optional[string]           `json:"bookStrategy,omitempty" enum:"filename,metadata_first,smart,series_name,custom" doc:"filename and metadata_first for now"`

@@ -17,7 +17,7 @@ import (
 
 // What can be scanned at present; the interface names more.
 var (
-	formats          = []string{"CBZ", "EPUB"}
+	formats          = []string{"CBZ", "CBR", "CB7", "CBT", "EPUB", "PDF"}
 	seriesStrategies = []string{"series_volume"}
 	bookStrategies   = []string{"filename", "metadata_first"}
 )
@@ -48,7 +48,7 @@ func check(l *Library) []fault.Field {
 	}
 	for _, f := range l.AllowedFormats {
 		if !slices.Contains(formats, strings.ToUpper(f)) {
-			add("allowedFormats", "%q is not supported yet; use %s", f, strings.Join(formats, " or "))
+			add("allowedFormats", "%q is no format of books; use %s", f, strings.Join(formats, ", "))
 		}
 	}
 	l.AllowedFormats = upper(l.AllowedFormats)

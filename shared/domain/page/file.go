@@ -132,7 +132,7 @@ func (o *object) notModified() bool {
 }
 
 func (o *object) open() (err error) {
-	o.body, err = o.server.Store.Range(o.request.Context(), o.index.Bucket, o.index.Object(), o.from, o.end-o.from)
+	o.body, err = o.server.Content.Store.Range(o.request.Context(), o.index.Bucket, o.index.Object(), o.from, o.end-o.from)
 	return err
 }
 

@@ -37,6 +37,12 @@ type Index struct {
 	Sizes       []int64   `db:"sizes"`
 	Methods     []int16   `db:"methods"`
 	CRCs        []int64   `db:"crcs"`
+	PackKey     *string   `db:"pack_key"` // nil: there is no page pack
+	PackSize    int64     `db:"pack_size"`
+	PackETag    string    `db:"pack_etag"`
+	PackOffsets []int64   `db:"pack_offsets"` // of the same pages; -1: in the book's file
+	PackSizes   []int64   `db:"pack_sizes"`
+	PackCRCs    []int64   `db:"pack_crcs"`
 }
 
 // pages is a part of a book's index: from, to and all between.
@@ -53,9 +59,12 @@ func load(ctx context.Context, d *db.DB, book uuid.UUID, part pages) (*Index, er
 		coalesce(cardinality(p.names), 0) as count, $2::integer as first,
 		coalesce(p.names[$2:$3], '{}') as names, coalesce(p.types[$2:$3], '{}') as types, coalesce(p.offsets[$2:$3], '{}') as offsets,
 		coalesce(p.lengths[$2:$3], '{}') as lengths, coalesce(p.packed[$2:$3], '{}') as packed, coalesce(p.sizes[$2:$3], '{}') as sizes,
-		coalesce(p.methods[$2:$3], '{}') as methods, coalesce(p.crcs[$2:$3], '{}') as crcs
+		coalesce(p.methods[$2:$3], '{}') as methods, coalesce(p.crcs[$2:$3], '{}') as crcs,
+		k.key as pack_key, coalesce(k.size, 0) as pack_size, coalesce(k.etag, '') as pack_etag, coalesce(k.offsets[$2:$3], '{}') as pack_offsets,
+		coalesce(k.sizes[$2:$3], '{}') as pack_sizes, coalesce(k.crcs[$2:$3], '{}') as pack_crcs
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
+		left join page_pack k on k.tenant_id = b.tenant_id and k.book_id = b.id and k.fingerprint = b.fingerprint
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, book, part.from, part.to)
 	if err != nil {
 		return nil, err
@@ -93,6 +102,18 @@ func (i *Index) Entry(n int) (archive.Entry, error) {
 	n -= i.First
 	return archive.Entry{Name: i.Names[n], Offset: i.Offsets[n], Length: i.Lengths[n], CompressedSize: i.Packed[n], Size: i.Sizes[n],
 		Method: uint16(i.Methods[n]), CRC32: uint32(i.CRCs[n])}, nil
+}
+
+// InPack is the place of page n in the book's page pack; ok is false when it is not there.
+func (i *Index) InPack(n int) (o blob.Object, e archive.Entry, ok bool) {
+	n -= i.First
+	if i.PackKey == nil || n < 0 || n >= len(i.PackOffsets) || n >= len(i.Names) || i.PackOffsets[n] < 0 {
+		return blob.Object{}, archive.Entry{}, false
+	}
+	size := i.PackSizes[n]
+	return blob.Object{Key: *i.PackKey, Size: i.PackSize, ETag: i.PackETag},
+		archive.Entry{Name: i.Names[n], Offset: i.PackOffsets[n], Length: size, CompressedSize: size, Size: size,
+			Method: archive.Bare, CRC32: uint32(i.PackCRCs[n])}, true
 }
 
 // Tag is the ETag of page n in a form: "" is the original.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/flate"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/mediatype"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -26,8 +28,14 @@ const Immutable = "private, max-age=31536000, immutable"
 
 // Server streams original pages.
 type Server struct {
-	Finder *Finder
-	Store  *blob.Store
+	Finder  *Finder
+	Content *content.Reader // of the library
+	Media   *blob.Store     // of page packs
+	Bucket  string          // of Media
+	// Want asks for a page pack of a book whose pages are dear; nil asks for none.
+	Want func(ctx context.Context, i *Index)
+
+	dear *dear
 }
 
 // Original answers with the bytes of page n as they lie in the book. A deflated page goes out as a gzip stream
@@ -36,6 +44,11 @@ func (s *Server) Original(w http.ResponseWriter, r *http.Request, i *Index, n in
 	e, err := i.Entry(n)
 	if err != nil {
 		return err
+	}
+	store, bucket, o := s.Content.Store, i.Bucket, i.Object()
+	packed, place, isPacked := i.InPack(n)
+	if isPacked {
+		store, bucket, o, e = s.Media, s.Bucket, packed, place
 	}
 	h := w.Header()
 	gzip := e.Method == archive.Deflated && acceptsGzip(r)
@@ -54,12 +67,21 @@ func (s *Server) Original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		describe(h, tag, i.Types[n-i.First], e, gzip)
 		return nil
 	}
-	body, err := s.Store.Range(r.Context(), i.Bucket, i.Object(), e.Offset, e.Length)
+	if !e.Direct() {
+		return s.sendDear(w, r, i, n, e, tag)
+	}
+	body, err := store.Range(r.Context(), bucket, o, e.Offset, e.Length)
+	if isPacked && errors.Is(err, blob.ErrNotFound) { // somebody emptied the bucket
+		if e, err = i.Entry(n); err != nil {
+			return err
+		}
+		return s.sendDear(w, r, i, n, e, tag)
+	}
 	if err != nil {
 		return s.explain(r, i.BookID, err)
 	}
 	defer body.Close()
-	content, kind, err := open(e, body, gzip)
+	content, kind, err := open(e, body, gzip, s.Content.Limits)
 	if err != nil {
 		return s.explain(r, i.BookID, err)
 	}
@@ -82,13 +104,15 @@ func describe(h http.Header, tag, kind string, e archive.Entry, gzip bool) {
 		h.Set("Content-Encoding", "gzip")
 		length = e.GzipSize()
 	}
-	h.Set("Content-Length", strconv.FormatInt(length, 10))
+	if length > 0 { // that of a page not yet drawn is not known
+		h.Set("Content-Length", strconv.FormatInt(length, 10))
+	}
 }
 
 // open is the content of an entry to send, and its media type, told from its first bytes.
-func open(e archive.Entry, body io.Reader, gzip bool) (io.Reader, string, error) {
+func open(e archive.Entry, body io.Reader, gzip bool, lim archive.Limits) (io.Reader, string, error) {
 	if !gzip {
-		plain, err := e.Open(body)
+		plain, err := e.Open(body, lim)
 		if err != nil {
 			return nil, "", err
 		}
@@ -146,6 +170,8 @@ type (
 func (s *Server) explain(r *http.Request, book uuid.UUID, err error) error {
 	var a *archive.Error
 	switch {
+	case errors.As(err, new(*fault.Error)):
+		return err
 	case errors.Is(err, blob.ErrNotFound):
 		s.Finder.Forget(r.Context(), book)
 		return fault.Wrap(err, fault.NotFound, "The file of this book is gone; scan the library")

@@ -92,7 +92,7 @@ func (m *Maker) cover(w http.ResponseWriter, r *http.Request, what, exists, quer
 			Method: uint16(*row.Method), CRC32: uint32(*row.CRC)}
 		o := blob.Object{Key: row.Prefix + row.Key, Size: row.Size, ETag: row.ETag, Modified: row.Modified}
 		img, err = m.render(ctx, key, row.spec(), func(ctx context.Context) ([]byte, error) {
-			return m.source(ctx, row.Bucket, o, e)
+			return readable(m.Content.Bytes(ctx, row.Bucket, o, e))
 		}, func(context.Context) bool { return true })
 		if fault.Is(err, fault.Unprocessable) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
 			return placeholder(w, r)

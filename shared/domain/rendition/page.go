@@ -59,8 +59,7 @@ func wanted(q url.Values) (spec imaging.Spec, ok bool, err error) {
 // Page answers with page n fitted into a box.
 func (m *Maker) Page(w http.ResponseWriter, r *http.Request, i *page.Index, n int, spec imaging.Spec) error {
 	ctx := r.Context()
-	e, err := i.Entry(n)
-	if err != nil {
+	if _, err := i.Entry(n); err != nil {
 		return err
 	}
 	t := httpapi.TenantOf(ctx)
@@ -76,7 +75,7 @@ func (m *Maker) Page(w http.ResponseWriter, r *http.Request, i *page.Index, n in
 	if img == nil {
 		httpapi.Note(ctx, slog.Bool("rendered", true))
 		img, err = m.render(ctx, key, spec, func(ctx context.Context) ([]byte, error) {
-			return m.source(ctx, i.Bucket, i.Object(), e)
+			return readable(m.Pages.Bytes(ctx, i, n))
 		}, func(ctx context.Context) bool { return m.secondMiss(ctx, t.ID, key) })
 		if err != nil {
 			return err

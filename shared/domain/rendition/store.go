@@ -1,7 +1,6 @@
 package rendition
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/imaging"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -26,7 +27,8 @@ const admission = 24 * time.Hour
 // Maker makes and keeps renditions.
 type Maker struct {
 	Database *db.DB
-	Library  *blob.Store
+	Content  *content.Reader // of the library
+	Pages    *page.Server
 	Media    *blob.Store
 	Bucket   string
 	Renderer *imaging.Renderer
@@ -73,25 +75,22 @@ func (m *Maker) stored(ctx context.Context, key string) (*image, error) {
 	return &image{data: data}, nil
 }
 
-// source reads the bytes of an archive entry: one ranged GET.
-func (m *Maker) source(ctx context.Context, bucket string, o blob.Object, e archive.Entry) ([]byte, error) {
-	raw, err := m.Library.ReadRange(ctx, bucket, o, e.Offset, e.Length)
+// readable says what a failed read of a picture's source means for whoever asked for it.
+func readable(data []byte, err error) ([]byte, error) {
+	var a *archive.Error
 	switch {
+	case err == nil:
+		return data, nil
+	case errors.As(err, new(*fault.Error)):
+		return nil, err
 	case errors.Is(err, blob.ErrNotFound):
 		return nil, fault.Wrap(err, fault.NotFound, "The file of this book is gone; scan the library")
 	case errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
 		return nil, fault.Wrap(err, fault.Conflict, "The file of this book has changed; scan the library")
-	case err != nil:
-		return nil, unavailable(err)
-	}
-	r, err := e.Open(bytes.NewReader(raw))
-	if err == nil {
-		raw, err = io.ReadAll(r)
-	}
-	if err != nil {
+	case errors.As(err, &a):
 		return nil, fault.Wrap(err, fault.Unprocessable, "The page cannot be read: %v", err)
 	}
-	return raw, nil
+	return nil, unavailable(err)
 }
 
 // render makes the picture; concurrent requests for the same one share the work.

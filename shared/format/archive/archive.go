@@ -19,12 +19,13 @@ const TailBytes = 0xffff + endLen + locatorLen + end64Len
 // Limits bound what an archive may ask of us. A field that is zero or less
 // stands for its default.
 type Limits struct {
-	Entries        int   // entries in the directory
-	DirectoryBytes int64 // size of the directory
-	NameBytes      int   // one name, as stored
-	EntryBytes     int64 // one page, and any entry that is opened, uncompressed
-	TotalBytes     int64 // all entries together, uncompressed
-	Ratio          int64 // all entries together to the size of the archive; applied above 64 MiB
+	Entries         int   `env:"ARCHIVE_MAX_ENTRIES" envDefault:"20000"`       // entries in the directory
+	DirectoryBytes  int64 `env:"ARCHIVE_MAX_DIRECTORY" envDefault:"8388608"`   // size of the directory
+	NameBytes       int   `env:"ARCHIVE_MAX_NAME" envDefault:"1024"`           // one name, as stored
+	EntryBytes      int64 `env:"ARCHIVE_MAX_ENTRY" envDefault:"67108864"`      // one page, and any entry that is opened, uncompressed
+	TotalBytes      int64 `env:"ARCHIVE_MAX_TOTAL" envDefault:"4294967296"`    // all entries together, uncompressed
+	Ratio           int64 `env:"ARCHIVE_MAX_RATIO" envDefault:"200"`           // all entries together to the size of the archive; applied above 64 MiB
+	DictionaryBytes int64 `env:"ARCHIVE_MAX_DICTIONARY" envDefault:"67108864"` // what a decompressor may keep of what it has read
 }
 
 // ratioFloor is the total below which no compression ratio is refused: small
@@ -34,24 +35,29 @@ const ratioFloor = 64 << 20
 // DefaultLimits returns the limits that fit every real book known to us.
 func DefaultLimits() Limits {
 	return Limits{
-		Entries:        20_000,
-		DirectoryBytes: 8 << 20,
-		NameBytes:      1024,
-		EntryBytes:     64 << 20,
-		TotalBytes:     4 << 30,
-		Ratio:          200,
+		Entries:         20_000,
+		DirectoryBytes:  8 << 20,
+		NameBytes:       1024,
+		EntryBytes:      64 << 20,
+		TotalBytes:      4 << 30,
+		Ratio:           200,
+		DictionaryBytes: 64 << 20,
 	}
 }
+
+// WithDefaults fills the fields that are not set.
+func (l Limits) WithDefaults() Limits { return l.withDefaults() }
 
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
 	return Limits{
-		Entries:        positive(l.Entries, d.Entries),
-		DirectoryBytes: positive(l.DirectoryBytes, d.DirectoryBytes),
-		NameBytes:      positive(l.NameBytes, d.NameBytes),
-		EntryBytes:     positive(l.EntryBytes, d.EntryBytes),
-		TotalBytes:     positive(l.TotalBytes, d.TotalBytes),
-		Ratio:          positive(l.Ratio, d.Ratio),
+		Entries:         positive(l.Entries, d.Entries),
+		DirectoryBytes:  positive(l.DirectoryBytes, d.DirectoryBytes),
+		NameBytes:       positive(l.NameBytes, d.NameBytes),
+		EntryBytes:      positive(l.EntryBytes, d.EntryBytes),
+		TotalBytes:      positive(l.TotalBytes, d.TotalBytes),
+		Ratio:           positive(l.Ratio, d.Ratio),
+		DictionaryBytes: positive(l.DictionaryBytes, d.DictionaryBytes),
 	}
 }
 
@@ -66,6 +72,8 @@ func positive[N int | int64](n, otherwise N) N {
 type Directory struct {
 	Entries []Entry // in directory order
 	Size    int64   // of the archive, in bytes
+	// Fingerprint stands for the content where the entries have no checksums.
+	Fingerprint string
 }
 
 // Entry is one file or folder of an archive.
@@ -75,15 +83,9 @@ type Entry struct {
 	Length         int64  // bytes from Offset to request: up to the next entry or the directory
 	CompressedSize int64
 	Size           int64  // uncompressed
-	Method         uint16 // Stored, Deflated or one that is not read
+	Method         uint16 // Stored, Deflated …, or how an entry of another container is read
 	CRC32          uint32 // of the uncompressed bytes
 	Encrypted      bool
 	Directory      bool
 	Symlink        bool // its content is a path; never followed, never a page
 }
-
-// The compression methods that are read (APPNOTE 4.4.5).
-const (
-	Stored   uint16 = 0
-	Deflated uint16 = 8
-)

@@ -251,3 +251,5 @@ func stdZip(t testing.TB, method uint16, files ...part) []byte {
 	}
 	return b.Bytes()
 }
+
+func crcOf(b []byte) uint32 { return crc32.ChecksumIEEE(b) }

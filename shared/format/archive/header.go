@@ -19,6 +19,7 @@ type parser struct {
 
 const (
 	flagEncrypted = 1 << 0
+	flagEndMarked = 1 << 1 // LZMA only
 	flagStrong    = 1 << 6
 	flagUTF8      = 1 << 11
 	flagMasked    = 1 << 13
@@ -65,7 +66,7 @@ func (p *parser) parse(count int) ([]Entry, error) {
 		return nil, errorf(Corrupt, "the archive states %d entries, its directory holds %d", count, len(entries))
 	}
 	old.decode(entries)
-	if err := p.check(entries); err != nil {
+	if err := CheckSizes(entries, p.size, p.lim); err != nil {
 		return nil, err
 	}
 	return entries, extents(entries, p.start)
@@ -96,6 +97,9 @@ func (p *parser) header(h, extra []byte) (Entry, error) {
 		CRC32:          le32(h[16:]),
 		Encrypted:      flags&(flagEncrypted|flagStrong) != 0,
 	}
+	if e.Method >= PDFPage {
+		e.Method = 0xfff0 // no ZIP has those methods: they are ours
+	}
 	const unix, macOS = 3, 19
 	if creator := h[5]; creator == unix || creator == macOS {
 		e.Symlink = le32(h[38:])>>28 == 0xa
@@ -103,23 +107,25 @@ func (p *parser) header(h, extra []byte) (Entry, error) {
 	return e, nil
 }
 
-// check holds the sizes of all entries against the limits.
-func (p *parser) check(entries []Entry) error {
+// CheckSizes holds the sizes of all entries of an archive of size bytes against the limits, before anything is
+// unpacked.
+func CheckSizes(entries []Entry, size int64, lim Limits) error {
+	lim = lim.withDefaults()
 	var total int64
 	for _, e := range entries {
 		if e.Method == Stored && !e.Encrypted && e.Size != e.CompressedSize {
 			return errorf(Corrupt, "%s: stored without compression, yet the sizes %d and %d differ", e.Name, e.CompressedSize, e.Size)
 		}
-		if e.Size > p.lim.EntryBytes && isPage(e) {
-			return tooLarge("bytes in page "+e.Name, e.Size, p.lim.EntryBytes)
+		if e.Size > lim.EntryBytes && isPage(e) {
+			return tooLarge("bytes in page "+e.Name, e.Size, lim.EntryBytes)
 		}
-		if e.Size > p.lim.TotalBytes-total {
-			return errorf(TooLarge, "unpacked, the archive has more bytes than the limit of %d", p.lim.TotalBytes)
+		if e.Size < 0 || e.Size > lim.TotalBytes-total {
+			return errorf(TooLarge, "unpacked, the archive has more bytes than the limit of %d", lim.TotalBytes)
 		}
 		total += e.Size
 	}
-	if total > ratioFloor && total/p.size > p.lim.Ratio {
-		return tooLarge("times that the archive grows when unpacked", total/p.size, p.lim.Ratio)
+	if total > ratioFloor && total/max(size, 1) > lim.Ratio {
+		return tooLarge("times that the archive grows when unpacked", total/max(size, 1), lim.Ratio)
 	}
 	return nil
 }

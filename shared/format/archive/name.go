@@ -45,6 +45,18 @@ func clean(raw string) (name string, directory bool) {
 	return norm.NFC.String(strings.Join(kept, "/")), directory
 }
 
+// SetNames gives entries their names as other containers store them, cleaned; those that are no UTF-8 are decoded
+// together.
+func SetNames(entries []Entry, raw []string) {
+	var old legacyNames
+	for i, name := range raw {
+		old.add(i, name)
+		clean, folder := clean(name)
+		entries[i].Name, entries[i].Directory = clean, entries[i].Directory || folder
+	}
+	old.decode(entries)
+}
+
 // isPlain reports that a name needs no cleaning, without allocating.
 func isPlain(s string) bool {
 	previous := byte('/')
@@ -89,7 +101,8 @@ func (l *legacyNames) decode(entries []Entry) {
 		} else {
 			name, _ = charmap.CodePage437.NewDecoder().String(l.names[i]) // every byte is defined
 		}
-		entries[n].Name, entries[n].Directory = clean(name)
+		clean, folder := clean(name)
+		entries[n].Name, entries[n].Directory = clean, entries[n].Directory || folder
 	}
 }
 

@@ -2,11 +2,11 @@ package archive
 
 import (
 	"bytes"
-	"compress/flate"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
 	"io"
+	"strconv"
 )
 
 // Open returns the plain bytes of an entry, from a reader of the entry's range
@@ -24,21 +24,29 @@ func (e Entry) Open(r io.Reader, lim ...Limits) (io.Reader, error) {
 	if e.Size > limits.EntryBytes {
 		return nil, tooLarge("bytes in "+e.Name, e.Size, limits.EntryBytes)
 	}
-	raw, err := e.Raw(r)
+	raw, err := e.raw(r)
 	if err != nil {
 		return nil, err
 	}
-	p := &plain{entry: e, r: raw, left: e.Size}
-	if e.Method == Deflated {
-		p.r = flate.NewReader(raw)
+	content, err := e.decompress(raw, limits)
+	if err != nil {
+		if raw.failed != nil {
+			err = raw.failed
+		}
+		return nil, err
 	}
-	return p, nil
+	return &plain{entry: e, source: raw, r: content, left: e.Size}, nil
 }
 
 // Raw returns the CompressedSize bytes of an entry as they are stored, from a
 // reader of the entry's range. A source that ends early is an *Error of kind
 // Truncated, never a short result.
-func (e Entry) Raw(r io.Reader) (io.Reader, error) {
+func (e Entry) Raw(r io.Reader) (io.Reader, error) { return e.raw(r) }
+
+func (e Entry) raw(r io.Reader) (*exact, error) {
+	if e.Method >= PDFPage { // no header of ours precedes it
+		return &exact{entry: e, r: r, left: e.Length}, nil
+	}
 	var h [localLen]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
 		return nil, e.shortOr(err)
@@ -59,7 +67,7 @@ func (e Entry) Raw(r io.Reader) (io.Reader, error) {
 	if _, err := io.CopyN(io.Discard, r, variable); err != nil {
 		return nil, e.shortOr(err)
 	}
-	return &exact{entry: e, r: r, left: e.CompressedSize}, nil
+	return &exact{entry: e, r: r, left: e.CompressedSize, flags: le16(h[6:])}, nil
 }
 
 // Gzip returns a deflated entry as a gzip file (RFC 1952) of GzipSize bytes
@@ -92,28 +100,17 @@ func (e Entry) Check() error {
 	switch {
 	case e.Encrypted:
 		return errorf(Encrypted, "%s is encrypted: remove the archive's password", e.Name)
-	case e.Method != Stored && e.Method != Deflated:
+	case !readable(e.Method):
 		return errorf(Unsupported, "%s is compressed with %s: pack the archive again with deflate or none", e.Name, methodName(e.Method))
 	}
 	return nil
 }
 
 func methodName(m uint16) string {
-	switch m {
-	case 9:
-		return "deflate64"
-	case 12:
-		return "bzip2"
-	case 14:
-		return "LZMA"
-	case 93:
-		return "Zstandard"
-	case 95:
-		return "XZ"
-	case 98:
-		return "PPMd"
+	if name := methodNames[m]; name != "" {
+		return name + " (method " + strconv.Itoa(int(m)) + ")"
 	}
-	return "an unknown method"
+	return "an unknown method (" + strconv.Itoa(int(m)) + ")"
 }
 
 func (e Entry) shortOr(err error) error {
@@ -125,9 +122,11 @@ func (e Entry) shortOr(err error) error {
 
 // exact yields exactly left bytes of r, or an error.
 type exact struct {
-	entry Entry
-	r     io.Reader
-	left  int64
+	entry  Entry
+	r      io.Reader
+	left   int64
+	flags  uint16 // of the local header
+	failed error  // why there is no more, where that is not the archive's end
 }
 
 func (x *exact) Read(b []byte) (int, error) {
@@ -137,7 +136,8 @@ func (x *exact) Read(b []byte) (int, error) {
 	n, err := x.r.Read(b[:min(int64(len(b)), x.left)])
 	x.left -= int64(n)
 	if err != nil && x.left > 0 {
-		return n, x.entry.shortOr(err)
+		x.failed = x.entry.shortOr(err)
+		return n, x.failed
 	}
 	return n, nil
 }
@@ -145,11 +145,12 @@ func (x *exact) Read(b []byte) (int, error) {
 // plain yields the bytes of an entry and compares them with its directory
 // header on the way.
 type plain struct {
-	entry Entry
-	r     io.Reader
-	left  int64
-	crc   uint32
-	err   error
+	entry  Entry
+	source *exact
+	r      io.Reader
+	left   int64
+	crc    uint32
+	err    error
 }
 
 func (p *plain) Read(b []byte) (int, error) {
@@ -188,20 +189,26 @@ func (p *plain) finish() error {
 			return p.corruptOr(err)
 		}
 	}
-	if p.crc != p.entry.CRC32 {
+	if p.crc != p.entry.CRC32 && (p.entry.CRC32 != 0 || p.entry.Method < PDFPage) {
 		return errorf(Corrupt, "%s: the checksum does not match, its content is damaged", p.entry.Name)
 	}
 	return io.EOF
 }
 
+// corruptOr tells trouble of the source from trouble that the data itself makes.
 func (p *plain) corruptOr(err error) error {
 	var problem *Error
-	var damaged flate.CorruptInputError
 	switch {
+	case p.source.failed != nil:
+		return p.source.failed
 	case errors.As(err, &problem):
 		return err
-	case errors.As(err, &damaged), errors.Is(err, io.ErrUnexpectedEOF):
-		return &Error{Kind: Corrupt, Msg: p.entry.Name + ": its compressed data is damaged", Err: err}
 	}
-	return err
+	return p.entry.damaged(err)
+}
+
+// Verify returns content, which is what a decompressor of another package made of an entry, with its size and
+// checksum compared on the way.
+func Verify(e Entry, content io.Reader) io.Reader {
+	return &plain{entry: e, source: &exact{}, r: content, left: e.Size}
 }

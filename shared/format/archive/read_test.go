@@ -21,7 +21,13 @@ func TestOpenChecksContent(t *testing.T) {
 		"less than stated":         {part{data: textA, deflate: true, size: ptr(uint64(10000))}, Corrupt},
 		"damaged data":             {part{data: bytes.Repeat([]byte{0xff}, 50), method: Deflated}, Corrupt},
 		"encrypted":                {part{data: textA, flags: 1}, Encrypted},
-		"bzip2":                    {part{data: textA, method: 12}, Unsupported},
+		"no bzip2":                 {part{data: textA, method: BZip2}, Corrupt},
+		"no LZMA":                  {part{data: textA, method: LZMA}, Corrupt},
+		"no Zstandard":             {part{data: textA, method: Zstd}, Corrupt},
+		"no .xz":                   {part{data: textA, method: XZ}, Corrupt},
+		"no Deflate64":             {part{data: textA, method: Deflate64}, Corrupt},
+		"PPMd":                     {part{data: textA, method: 98}, Unsupported},
+		"a number of ours":         {part{data: textA, method: Bare}, Unsupported},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

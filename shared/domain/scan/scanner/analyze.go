@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -101,32 +102,12 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 		if err := s.store(ctx, h, found); err != nil {
 			return nil, err
 		}
-		if err := s.lookForMissing(ctx, h.Tenant, found); err != nil {
-			return nil, err
-		}
 		done += len(found)
 		if failure != nil {
 			return nil, fault.Wrap(failure, fault.Unavailable, "%d of %d books could not be read from the store; trying again", len(part)-len(found), len(part))
 		}
 	}
 	return map[string]int{"booksAnalyzed": done}, nil
-}
-
-// lookForMissing looks again at books without a file: one that went after it was listed is marked deleted, as if the
-// listing had not had it. What is listed all the same (a broken link) stays, with its problem.
-func (s *Scanner) lookForMissing(ctx context.Context, tenant uuid.UUID, found []analyzed) error {
-	missing := map[uuid.UUID][]string{}
-	for _, a := range found {
-		if a.problem != nil && errors.Is(a.problem.Err, blob.ErrNotFound) {
-			missing[a.LibraryID] = append(missing[a.LibraryID], a.Prefix+a.Key)
-		}
-	}
-	for id, keys := range missing {
-		if err := s.Look(ctx, tenant, id, keys); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // read analyses books in parallel. What could be read is returned even when the store failed for others; that
@@ -165,7 +146,7 @@ func (s *Scanner) readOne(ctx context.Context, b bookRow) (a analyzed, err error
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	listed := blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}
-	res, err := analysis.File(ctx, s.Library, b.Bucket, listed, analysis.Options{CoverImage: s.Cover != nil})
+	res, err := analysis.File(ctx, &content.Reader{Store: s.Library, Limits: s.Limits, Draw: s.Draw}, b.Bucket, listed, analysis.Options{CoverImage: s.Cover != nil})
 	if errors.As(err, &a.problem) {
 		return a, nil
 	}

@@ -13,9 +13,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -31,6 +33,8 @@ type Scanner struct {
 	Publish  task.Publish
 	Cover    CoverFunc // nil: no covers are rendered while analysing
 	Parallel int       // files of one batch read at once
+	Limits   archive.Limits
+	Draw     content.Drawing // nil: no PDF page is drawn for a cover
 }
 
 // libraryRow is what a scan needs to know of its library.

@@ -1,0 +1,143 @@
+// Package content reads single entries of books' files, however the file holds them: from a range of their own by
+// one request, by decompressing what stands before them, or by drawing a page. Package analysis finds the entries,
+// package page and package rendition show them, package pack keeps those that are dear.
+//
+// Tables: none.
+package content
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/rar"
+	"github.com/longbox/longbox/shared/format/sevenz"
+	"github.com/longbox/longbox/shared/platform/blob"
+)
+
+// Drawing draws page n (from 0) of a PDF document as an image file, its longer side about side pixels.
+type Drawing func(ctx context.Context, document io.ReaderAt, size int64, n int) ([]byte, error)
+
+// Reader reads entries of objects in a store.
+type Reader struct {
+	Store  *blob.Store
+	Limits archive.Limits
+	Draw   Drawing // nil: pages that must be drawn cannot be read
+}
+
+// errEnough ends a walk that has found what it looked for.
+var errEnough = errors.New("found")
+
+// Bytes are the plain bytes of one entry. What is wrong with the file is an *archive.Error, trouble of the store
+// anything else.
+func (r *Reader) Bytes(ctx context.Context, bucket string, o blob.Object, e archive.Entry) ([]byte, error) {
+	if e.Direct() {
+		raw, err := r.Store.ReadRange(ctx, bucket, o, e.Offset, e.Length)
+		if err != nil {
+			return nil, err
+		}
+		content, err := e.Open(bytes.NewReader(raw), r.Limits)
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(content)
+	}
+	var out []byte
+	err := r.Walk(ctx, bucket, o, []archive.Entry{e}, func(_ int, content io.Reader) (err error) {
+		if out, err = io.ReadAll(content); err != nil {
+			return err
+		}
+		return errEnough
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	return out, nil
+}
+
+// windowBytes is how much is read at once of what lies scattered over a file.
+const windowBytes = 64 << 10
+
+// Walk gives the contents of entries of one file to each, with their index in entries, in the order in which the
+// file holds them: one pass over it.
+func (r *Reader) Walk(ctx context.Context, bucket string, o blob.Object, entries []archive.Entry, each func(i int, content io.Reader) error) error {
+	return r.walk(ctx, r.Store.ReaderAt(ctx, bucket, o, windowBytes), bucket, o, entries, each)
+}
+
+// WalkIn is Walk over an object of which something was read already.
+func (r *Reader) WalkIn(ctx context.Context, at *blob.At, bucket string, o blob.Object, entries []archive.Entry, each func(i int, content io.Reader) error) error {
+	return r.walk(ctx, at, bucket, o, entries, each)
+}
+
+func (r *Reader) walk(ctx context.Context, at *blob.At, bucket string, o blob.Object, entries []archive.Entry, each func(i int, content io.Reader) error) error {
+	byMethod := map[uint16]map[int64]archive.Entry{}
+	index := map[int64]int{}
+	for i, e := range entries {
+		if e.Size > r.Limits.WithDefaults().EntryBytes {
+			return &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("%s is %d bytes, the limit is %d", e.Name, e.Size, r.Limits.WithDefaults().EntryBytes)}
+		}
+		if byMethod[e.Method] == nil {
+			byMethod[e.Method] = map[int64]archive.Entry{}
+		}
+		byMethod[e.Method][e.Offset] = e
+		if !e.Direct() {
+			index[e.Offset] = i
+		}
+	}
+	give := func(n int64, content io.Reader) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return each(index[n], content)
+	}
+	if wanted := byMethod[archive.SolidRAR]; len(wanted) > 0 {
+		body, err := r.Store.Range(ctx, bucket, o, 0, o.Size)
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+		return rar.Walk(watched{ctx, body}, r.Limits, wanted, give)
+	}
+	if wanted := byMethod[archive.SevenZip]; len(wanted) > 0 {
+		open := func(off, n int64) (io.ReadCloser, error) {
+			body, err := r.Store.Range(ctx, bucket, o, off, n)
+			if err != nil {
+				return nil, err
+			}
+			return watched{ctx, body}, nil
+		}
+		return sevenz.Walk(at, o.Size, r.Limits, open, wanted, give)
+	}
+	for i, e := range entries {
+		if e.Method != archive.PDFPage {
+			return fmt.Errorf("content: %s needs no walk", e.Name)
+		}
+		if r.Draw == nil {
+			return &archive.Error{Kind: archive.Unsupported, Msg: e.Name + " must be drawn, and this program cannot"}
+		}
+		image, err := r.Draw(ctx, at, o.Size, int(e.Offset))
+		if err != nil {
+			return err
+		}
+		if err := each(i, bytes.NewReader(image)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watched ends a long decompression with its context.
+type watched struct {
+	ctx context.Context
+	io.ReadCloser
+}
+
+func (w watched) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.ReadCloser.Read(p)
+}

@@ -1,0 +1,102 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+const (
+	// patience is how long a reader waits for a page that must be decompressed or drawn; then it asks again, and
+	// by then the page pack is likely to be there.
+	patience = 8 * time.Second
+	// dearAtOnce bounds the pages that one process decompresses or draws at once, for their memory.
+	dearAtOnce = 2
+)
+
+// dear is the work on pages that no range of their own holds.
+type dear struct {
+	flights singleflight.Group
+	slots   *semaphore.Weighted
+}
+
+// NewServer makes a Server.
+func NewServer(s Server) *Server {
+	s.dear = &dear{slots: semaphore.NewWeighted(dearAtOnce)}
+	return &s
+}
+
+// sendDear answers with a page that must be decompressed or drawn, and asks for a page pack, so that later ones are
+// ranges.
+func (s *Server) sendDear(w http.ResponseWriter, r *http.Request, i *Index, n int, e archive.Entry, tag string) error {
+	data, err := s.extract(r.Context(), i, n, e)
+	if err != nil {
+		return s.explain(r, i.BookID, err)
+	}
+	kind := mediatype.Detect(data)
+	if !mediatype.Servable(kind) {
+		return fault.New(fault.Unprocessable, "Page %d is no image that can be shown", n)
+	}
+	e.Size = int64(len(data))
+	describe(w.Header(), tag, kind, e, false)
+	return Copy(w, r, bytes.NewReader(data))
+}
+
+// Bytes are the plain bytes of page n, from wherever they are.
+func (s *Server) Bytes(ctx context.Context, i *Index, n int) ([]byte, error) {
+	e, err := i.Entry(n)
+	if err != nil {
+		return nil, err
+	}
+	if o, place, ok := i.InPack(n); ok {
+		data, err := s.Media.ReadRange(ctx, s.Bucket, o, place.Offset, place.Length)
+		if !errors.Is(err, blob.ErrNotFound) {
+			return data, err
+		}
+	}
+	if !e.Direct() {
+		return s.extract(ctx, i, n, e)
+	}
+	return s.Content.Bytes(ctx, i.Bucket, i.Object(), e)
+}
+
+// extract reads a dear page; requests for the same one share the work.
+func (s *Server) extract(ctx context.Context, i *Index, n int, e archive.Entry) ([]byte, error) {
+	if s.Want != nil {
+		s.Want(ctx, i)
+	}
+	done := s.dear.flights.DoChan(fmt.Sprintf("%s|%s|%d", i.BookID, i.Fingerprint, n), func() (any, error) {
+		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		if err := s.dear.slots.Acquire(shared, 1); err != nil {
+			return nil, err
+		}
+		defer s.dear.slots.Release(1)
+		return s.Content.Bytes(shared, i.Bucket, i.Object(), e)
+	})
+	select {
+	case r := <-done:
+		if errors.Is(r.Err, context.DeadlineExceeded) {
+			later := fault.Wrap(r.Err, fault.Unavailable, "The pages of this book are being prepared; try again shortly")
+			later.RetryAfter = retryAfter
+			return nil, later
+		}
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.([]byte), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

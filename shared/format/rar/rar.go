@@ -1,0 +1,125 @@
+// Package rar reads the headers of RAR archives (versions 4 and 5) in an object store: block by block from their
+// places, skipping the content. The package that decompresses does not tell where an entry lies.
+//
+// An entry that is stored is a range of the object; one that is compressed by itself is read from its own block
+// (archive.RAR4, RAR5); one of a solid archive needs all before it (archive.SolidRAR, Walk).
+package rar
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/longbox/longbox/shared/format/archive"
+)
+
+const (
+	signature4 = "Rar!\x1a\x07\x00"
+	signature5 = "Rar!\x1a\x07\x01\x00"
+
+	// maxHeader bounds one block's header; names of 1,000 bytes and times fit many times.
+	maxHeader = 64 << 10
+)
+
+// reader walks the blocks of one archive.
+type reader struct {
+	r    io.ReaderAt
+	size int64
+	lim  archive.Limits
+	at   int64
+
+	entries []archive.Entry
+	names   []string
+	files   int64 // file blocks seen: the number that Walk counts by
+}
+
+// ReadDirectory reads the headers of an archive of size bytes. What is wrong with it is an *archive.Error; errors
+// of r are passed on.
+func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Directory, error) {
+	d := &reader{r: r, size: size, lim: lim.WithDefaults()}
+	head, err := d.read(0, len(signature5))
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case string(head) == signature5:
+		d.at = int64(len(signature5))
+		err = d.walk5()
+	case string(head[:len(signature4)]) == signature4:
+		d.at = int64(len(signature4))
+		err = d.walk4()
+	default:
+		err = problem(archive.NotArchive, "the file is no RAR archive")
+	}
+	if err != nil {
+		return nil, err
+	}
+	archive.SetNames(d.entries, d.names)
+	if err := archive.CheckSizes(d.entries, size, d.lim); err != nil {
+		return nil, err
+	}
+	return &archive.Directory{Entries: d.entries, Size: size}, nil
+}
+
+func problem(kind archive.Kind, format string, args ...any) error {
+	return &archive.Error{Kind: kind, Msg: fmt.Sprintf(format, args...)}
+}
+
+var (
+	errEncrypted = problem(archive.Encrypted, "the archive's directory is encrypted: remove the archive's password")
+	errVolume    = problem(archive.Unsupported, "the file is one part of a RAR archive in several files: pack it into one")
+)
+
+func (d *reader) damaged() error {
+	return problem(archive.Corrupt, "the RAR archive is damaged after %d entries (byte %d)", len(d.entries), d.at)
+}
+
+func (d *reader) cutShort() error {
+	return problem(archive.Truncated, "the RAR archive is cut short after %d entries; get a complete copy", len(d.entries))
+}
+
+// read returns n bytes from off; Truncated where the file ends before.
+func (d *reader) read(off int64, n int) ([]byte, error) {
+	if off < 0 || off+int64(n) > d.size {
+		return nil, d.cutShort()
+	}
+	b := make([]byte, n)
+	if _, err := d.r.ReadAt(b, off); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read the archive's headers: %w", err)
+	}
+	return b, nil
+}
+
+// add takes an entry. header is the size of its block's header, data that of what follows it.
+func (d *reader) add(e archive.Entry, name string, own uint16, header, data int64, stored, solid bool) error {
+	if len(d.entries) == d.lim.Entries {
+		return problem(archive.TooLarge, "entries in the archive: more than the limit of %d", d.lim.Entries)
+	}
+	if len(name) > d.lim.NameBytes {
+		return problem(archive.TooLarge, "bytes in a name in the archive: %d, the limit is %d", len(name), d.lim.NameBytes)
+	}
+	if d.at+header+data > d.size {
+		return problem(archive.Truncated, "the RAR archive ends inside entry %d; get a complete copy", len(d.entries)+1)
+	}
+	e.CompressedSize = data
+	switch {
+	case stored || e.Directory || e.Symlink:
+		e.Method, e.Offset, e.Length = archive.Bare, d.at+header, data
+		if stored && !e.Encrypted && !e.Directory && !e.Symlink && e.Size != data {
+			return problem(archive.Corrupt, "entry %d of the archive is stored, yet its sizes %d and %d differ", len(d.entries)+1, data, e.Size)
+		}
+	case solid:
+		e.Method, e.Offset, e.Length = archive.SolidRAR, d.files, 0
+	default:
+		e.Method, e.Offset, e.Length = own, d.at, header+data
+	}
+	d.files++
+	d.entries, d.names = append(d.entries, e), append(d.names, name)
+	return nil
+}
+
+var le = binary.LittleEndian
+
+func checksum16(header []byte) uint16 { return uint16(crc32.ChecksumIEEE(header)) }

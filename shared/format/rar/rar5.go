@@ -1,0 +1,149 @@
+package rar
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/longbox/longbox/shared/format/archive"
+)
+
+const (
+	main5, file5, service5, encryption5, end5 = 1, 2, 3, 4, 5
+
+	hasExtra5 = 0x01 // of any block
+	hasData5  = 0x02
+	split5    = 0x18
+
+	folder5      = 0x01 // of a file block
+	hasTime5     = 0x02
+	hasCRC5      = 0x04
+	sizeUnknown5 = 0x08
+
+	notLast5 = 0x01 // of the end block
+
+	extraEncryption5, extraLink5 = 1, 5
+)
+
+// fields reads the numbers of a header; bad once there were too few bytes.
+type fields struct {
+	b   []byte
+	bad bool
+}
+
+func (f *fields) number() uint64 {
+	v, n := binary.Uvarint(f.b)
+	if n <= 0 {
+		f.bad, f.b = true, nil
+		return 0
+	}
+	f.b = f.b[n:]
+	return v
+}
+
+func (f *fields) take(n uint64) []byte {
+	if n > uint64(len(f.b)) {
+		f.bad, f.b = true, nil
+		return nil
+	}
+	v := f.b[:n]
+	f.b = f.b[n:]
+	return v
+}
+
+func (f *fields) uint32() uint32 {
+	if b := f.take(4); b != nil {
+		return le.Uint32(b)
+	}
+	return 0
+}
+
+// walk5 reads the blocks of a version 5 archive, which always has an end block.
+func (d *reader) walk5() error {
+	for first := true; ; first = false {
+		start := min(d.size-d.at, 7) // checksum and the longest size
+		h, err := d.read(d.at, int(max(start, 7)))
+		if err != nil {
+			return err
+		}
+		size, n := binary.Uvarint(h[4:])
+		if n <= 0 || size == 0 || size > maxHeader {
+			return d.damaged()
+		}
+		total := 4 + n + int(size)
+		if h, err = d.read(d.at, total); err != nil {
+			return err
+		}
+		if crc32.ChecksumIEEE(h[4:]) != le.Uint32(h) {
+			return d.damaged()
+		}
+		f := &fields{b: h[4+n:]}
+		kind, flags := f.number(), f.number()
+		var extra, data uint64
+		if flags&hasExtra5 != 0 {
+			extra = f.number()
+		}
+		if flags&hasData5 != 0 {
+			data = f.number()
+		}
+		if f.bad || extra > uint64(len(f.b)) || data > 1<<60 || first && kind != main5 && kind != encryption5 {
+			return d.damaged()
+		}
+		extras := f.b[uint64(len(f.b))-extra:]
+		f.b = f.b[:uint64(len(f.b))-extra]
+		switch kind {
+		case encryption5:
+			return errEncrypted
+		case end5:
+			if f.number()&notLast5 != 0 {
+				return errVolume
+			}
+			return nil
+		case file5:
+			if flags&split5 != 0 {
+				return errVolume
+			}
+			if err := d.file5(f, extras, int64(total), int64(data)); err != nil {
+				return err
+			}
+		}
+		if d.at += int64(total) + int64(data); d.at > d.size {
+			return d.cutShort()
+		}
+	}
+}
+
+func (d *reader) file5(f *fields, extras []byte, header, data int64) error {
+	flags, unpacked := f.number(), f.number()
+	f.number() // attributes
+	if flags&hasTime5 != 0 {
+		f.uint32()
+	}
+	var crc uint32
+	if flags&hasCRC5 != 0 {
+		crc = f.uint32()
+	}
+	compression := f.number()
+	f.number() // system
+	name := f.take(f.number())
+	if f.bad || unpacked > 1<<60 {
+		return d.damaged()
+	}
+	e := archive.Entry{Size: int64(unpacked), CRC32: crc, Directory: flags&folder5 != 0}
+	for x := (&fields{b: extras}); len(x.b) > 0 && !x.bad; {
+		record := &fields{b: x.take(x.number())}
+		switch record.number() {
+		case extraEncryption5:
+			e.Encrypted = true
+		case extraLink5:
+			e.Symlink = true
+		}
+	}
+	if flags&sizeUnknown5 != 0 {
+		return problem(archive.Unsupported, "%.200s: its size is not stated: pack the archive again", name)
+	}
+	stored := compression>>7&7 == 0
+	if dict := int64(128<<10) << (compression >> 10 & 15); !stored && dict > d.lim.DictionaryBytes && !e.Directory {
+		return problem(archive.TooLarge, "dictionary of %.200s: %d bytes, the limit is %d", name, dict, d.lim.DictionaryBytes)
+	}
+	return d.add(e, string(name), archive.RAR5, header, data, stored, compression&0x40 != 0)
+}

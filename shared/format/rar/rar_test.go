@@ -1,0 +1,202 @@
+package rar_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/rar"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+var writers = map[string]func(testkit.RAROptions, ...testkit.File) []byte{"4": testkit.RAR4, "5": testkit.RAR5}
+
+func three() []testkit.File {
+	return []testkit.File{{Name: "c/2.jpg", Data: []byte("second")}, {Name: "c/10.jpg", Data: bytes.Repeat([]byte("tenth"), 5000)},
+		{Name: "c/漫画 1.jpg", Data: []byte("first")}}
+}
+
+func read(b []byte, lim archive.Limits) ([]archive.Entry, error) {
+	dir, err := rar.ReadDirectory(bytes.NewReader(b), int64(len(b)), lim)
+	if err != nil {
+		return nil, err
+	}
+	pages := archive.Pages(dir.Entries)
+	return pages, archive.CheckPages(pages)
+}
+
+func kindOf(err error) archive.Kind {
+	var problem *archive.Error
+	if errors.As(err, &problem) {
+		return problem.Kind
+	}
+	return archive.Kind(fmt.Sprint(err))
+}
+
+func TestStoredPagesAreRanges(t *testing.T) {
+	t.Parallel()
+	zip := testkit.Zip(t, three()...)
+	zipDir, err := archive.ReadDirectory(zip, int64(len(zip)), archive.Limits{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, build := range writers {
+		for _, unended := range []bool{false, true} {
+			if unended && version == "5" {
+				continue // those always have one
+			}
+			b := build(testkit.RAROptions{Unended: unended}, three()...)
+			pages, err := read(b, archive.Limits{})
+			if err != nil || len(pages) != 3 || pages[0].Name != "c/2.jpg" || pages[1].Name != "c/10.jpg" || pages[2].Name != "c/漫画 1.jpg" {
+				t.Fatalf("version %s: %+v, %v", version, pages, err)
+			}
+			for i, want := range []int{0, 1, 2} {
+				p := pages[i]
+				r, err := p.Open(bytes.NewReader(b[p.Offset : p.Offset+p.Length]))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := io.ReadAll(r); err != nil || p.Method != archive.Bare || !bytes.Equal(got, three()[want].Data) {
+					t.Errorf("version %s, %s: %d bytes, %v", version, p.Name, len(got), err)
+				}
+			}
+			if archive.Fingerprint(pages) != archive.Fingerprint(zipDir.Entries) {
+				t.Errorf("version %s: the same pages in a ZIP have another fingerprint", version)
+			}
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for version, build := range writers {
+		whole := build(testkit.RAROptions{}, three()...)
+		for name, c := range map[string]struct {
+			data []byte
+			lim  archive.Limits
+			kind archive.Kind
+			text string
+		}{
+			"several volumes":   {build(testkit.RAROptions{Split: true}, three()...), archive.Limits{}, archive.Unsupported, "several files"},
+			"encrypted content": {build(testkit.RAROptions{Encrypted: true}, three()...), archive.Limits{}, archive.Encrypted, "password"},
+			"encrypted headers": {build(testkit.RAROptions{Sealed: true}, three()...), archive.Limits{}, archive.Encrypted, "password"},
+			"cut in a file":     {whole[:200], archive.Limits{}, archive.Truncated, "complete copy"},
+			"no pages":          {build(testkit.RAROptions{}, testkit.File{Name: "a.txt"}), archive.Limits{}, archive.NoPages, ""},
+			"entries":           {whole, archive.Limits{Entries: 2}, archive.TooLarge, "limit of 2"},
+			"a page":            {whole, archive.Limits{EntryBytes: 100}, archive.TooLarge, "limit is 100"},
+			"in all":            {whole, archive.Limits{TotalBytes: 1000}, archive.TooLarge, "limit of 1000"},
+			"a name":            {whole, archive.Limits{NameBytes: 8}, archive.TooLarge, "limit is 8"},
+			"another file":      {[]byte("PK\x03\x04 no such archive"), archive.Limits{}, archive.NotArchive, ""},
+			"nothing":           {whole[:5], archive.Limits{}, archive.Truncated, ""},
+		} {
+			_, err := read(c.data, c.lim)
+			if kindOf(err) != c.kind || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("version %s, %s: %v", version, name, err)
+			}
+		}
+	}
+}
+
+func TestDamage(t *testing.T) {
+	t.Parallel()
+	for version, build := range writers {
+		b := build(testkit.RAROptions{}, three()[:1]...)
+		for at := range b {
+			damaged := bytes.Clone(b)
+			damaged[at] ^= 0x41
+			pages, err := read(damaged, archive.Limits{})
+			for _, p := range pages {
+				if err != nil {
+					break
+				}
+				var r io.Reader
+				if r, err = p.Open(bytes.NewReader(damaged[p.Offset : p.Offset+p.Length])); err == nil {
+					var got []byte
+					if got, err = io.ReadAll(r); err == nil && string(got) != "second" {
+						t.Fatalf("version %s, byte %d: other content without an error", version, at)
+					}
+				}
+			}
+			if err != nil && !errors.As(err, new(*archive.Error)) {
+				t.Fatalf("version %s, byte %d: %v", version, at, err)
+			}
+		}
+	}
+}
+
+func TestStoreFailureIsNoDamage(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("connection reset")
+	for version, build := range writers {
+		b := build(testkit.RAROptions{}, three()...)
+		if _, err := rar.ReadDirectory(failingAt{bytes.NewReader(b), 60, broken}, int64(len(b)), archive.Limits{}); !errors.Is(err, broken) {
+			t.Errorf("version %s: %v", version, err)
+		}
+		err := rar.Walk(io.MultiReader(bytes.NewReader(b[:30]), failing{broken}), archive.Limits{}, map[int64]archive.Entry{1: {}},
+			func(int64, io.Reader) error { return nil })
+		if !errors.Is(err, broken) {
+			t.Errorf("version %s, walk: %v", version, err)
+		}
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+type failingAt struct {
+	io.ReaderAt
+	from int64
+	err  error
+}
+
+func (f failingAt) ReadAt(p []byte, off int64) (int, error) {
+	if off >= f.from {
+		return 0, f.err
+	}
+	return f.ReaderAt.ReadAt(p, off)
+}
+
+func FuzzReadDirectory(f *testing.F) {
+	for _, build := range writers {
+		f.Add(build(testkit.RAROptions{}, three()...))
+		f.Add(build(testkit.RAROptions{Encrypted: true}, three()...))
+		f.Add(build(testkit.RAROptions{Split: true}, three()...))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		lim := archive.Limits{DictionaryBytes: 1 << 20, EntryBytes: 1 << 20, TotalBytes: 2 << 20, Entries: 1000}
+		pages, err := read(b, lim)
+		if err != nil {
+			if !errors.As(err, new(*archive.Error)) {
+				t.Fatal(err)
+			}
+			return
+		}
+		wanted := map[int64]archive.Entry{}
+		for _, p := range pages {
+			if !p.Direct() {
+				wanted[p.Offset] = p
+				continue
+			}
+			if p.Offset < 0 || p.Length < 0 || p.Offset+p.Length > int64(len(b)) {
+				t.Fatalf("outside the file: %+v", p)
+			}
+			if r, err := p.Open(bytes.NewReader(b[p.Offset:p.Offset+p.Length]), lim); err == nil {
+				if n, err := io.Copy(io.Discard, r); n > p.Size || err == nil && n != p.Size {
+					t.Fatalf("%d bytes of %d, %v", n, p.Size, err)
+				}
+			}
+		}
+		err = rar.Walk(bytes.NewReader(b), lim, wanted, func(_ int64, r io.Reader) error {
+			_, err := io.Copy(io.Discard, r)
+			return err
+		})
+		if err != nil && !errors.As(err, new(*archive.Error)) {
+			t.Fatal(err)
+		}
+	})
+}

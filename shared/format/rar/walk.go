@@ -1,0 +1,62 @@
+package rar
+
+import (
+	"errors"
+	"io"
+
+	"github.com/nwaples/rardecode/v2"
+
+	"github.com/longbox/longbox/shared/format/archive"
+)
+
+// Walk decompresses an archive from its first byte and gives the files that wanted names (by their number, as in
+// Entry.Offset) to each, in the order in which they lie in it, until each returns an error or none is left. Errors
+// of the source and of each are passed on; what is wrong with the archive is an *archive.Error.
+func Walk(source io.Reader, lim archive.Limits, wanted map[int64]archive.Entry, each func(number int64, content io.Reader) error) error {
+	lim = lim.WithDefaults()
+	in := &remembering{r: source}
+	left := len(wanted)
+	r, err := rardecode.NewReader(in, rardecode.MaxDictionarySize(lim.DictionaryBytes), rardecode.BufferSize(256<<10))
+	for n := int64(0); err == nil && left > 0; n++ {
+		if _, err = r.Next(); err != nil {
+			break
+		}
+		e, ok := wanted[n]
+		if !ok {
+			continue // what follows may need it: the package decompresses it on the way
+		}
+		left--
+		content := archive.Verify(e, r)
+		if err := each(n, content); err != nil {
+			if in.failed != nil {
+				return in.failed
+			}
+			return err
+		}
+	}
+	switch {
+	case in.failed != nil:
+		return in.failed
+	case err == nil:
+		return nil
+	case errors.Is(err, rardecode.ErrDictionaryTooLarge):
+		return problem(archive.TooLarge, "the archive needs a dictionary larger than the limit of %d bytes", lim.DictionaryBytes)
+	case errors.Is(err, rardecode.ErrArchivedFileEncrypted), errors.Is(err, rardecode.ErrArchiveEncrypted):
+		return errEncrypted
+	}
+	return &archive.Error{Kind: archive.Corrupt, Msg: "the RAR archive is damaged: its files cannot be decompressed", Err: err}
+}
+
+// remembering remembers why reading failed, to tell that from damage.
+type remembering struct {
+	r      io.Reader
+	failed error
+}
+
+func (s *remembering) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.failed = err
+	}
+	return n, err
+}

@@ -1,0 +1,204 @@
+package sevenz
+
+import (
+	"bytes"
+	"compress/bzip2"
+	"compress/flate"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz/lzma"
+
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/internal/inflate64"
+)
+
+// The compressors, by their numbers (DOC/Methods.txt of the LZMA SDK).
+const (
+	idCopy      = "00"
+	idLZMA      = "030101"
+	idLZMA2     = "21"
+	idDeflate   = "040108"
+	idDeflate64 = "040109"
+	idBZip2     = "040202"
+	idZstd      = "04f71101"
+	idAES       = "06f10701"
+)
+
+var coderNames = map[string]string{"030401": "PPMd", "03": "the filter Delta", "03030103": "the filter BCJ for programs",
+	"0303011b": "the filter BCJ2 for programs", "0a": "the filter ARM64 for programs", "04f71102": "Brotli", "04f71104": "LZ4"}
+
+// coder is one step of a folder, with one stream in and one out.
+type coder struct {
+	id         string
+	properties []byte
+	size       int64 // of what it gives out
+}
+
+// folder is a chain of coders over one range of the file: coders[0] reads the range.
+type folder struct {
+	offset, packed int64
+	coders         []coder
+	odd            bool // not a chain
+	packs, outs    int  // streams that it reads from the file, and that its coders give out
+	order          []int
+	hasCRC         bool
+	crc            uint32
+}
+
+func (f folder) size() int64 { return f.coders[len(f.coders)-1].size }
+
+func (f folder) encrypted() bool {
+	for _, c := range f.coders {
+		if c.id == idAES {
+			return true
+		}
+	}
+	return false
+}
+
+func (f folder) stored() bool { return len(f.coders) == 1 && f.coders[0].id == idCopy }
+
+// check tells whether the folder can be read within the limits, by what its header says.
+func (f folder) check(lim archive.Limits) error {
+	for _, c := range f.coders {
+		dict := int64(0)
+		switch c.id {
+		case idCopy, idDeflate, idDeflate64, idBZip2, idZstd:
+		case idLZMA:
+			if len(c.properties) != 5 {
+				return errDamaged
+			}
+			dict = min(int64(le.Uint32(c.properties[1:])), c.size)
+		case idLZMA2:
+			if len(c.properties) != 1 || c.properties[0] > 40 {
+				return errDamaged
+			}
+			dict = dictionary2(c.properties[0])
+		case idAES:
+			return problem(archive.Encrypted, "the archive is encrypted: remove its password")
+		default:
+			name := coderNames[c.id]
+			if name == "" {
+				name = "method " + c.id
+			}
+			return problem(archive.Unsupported, "the 7z archive is compressed with %s: pack it again with LZMA2 or none", name)
+		}
+		if dict > lim.DictionaryBytes {
+			return problem(archive.TooLarge, "dictionary of the 7z archive: %d bytes, the limit is %d", dict, lim.DictionaryBytes)
+		}
+	}
+	if f.odd {
+		return problem(archive.Unsupported, "the 7z archive is compressed in several streams at once: pack it again with LZMA2 or none")
+	}
+	return nil
+}
+
+func dictionary2(p byte) int64 { return int64(2|p&1) << (p/2 + 11) }
+
+// open decompresses the folder, which check has found good.
+func (f folder) open(packed io.Reader, lim archive.Limits) (io.Reader, error) {
+	r := packed
+	for _, c := range f.coders {
+		var err error
+		switch c.id {
+		case idCopy:
+		case idDeflate:
+			r = flate.NewReader(r)
+		case idDeflate64:
+			r = inflate64.NewReader(r)
+		case idBZip2:
+			r = bzip2.NewReader(r)
+		case idZstd:
+			r, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+				zstd.WithDecoderMaxWindow(uint64(lim.DictionaryBytes)), zstd.WithDecoderMaxMemory(uint64(max(c.size, lim.DictionaryBytes))))
+		case idLZMA:
+			dict := max(min(int64(le.Uint32(c.properties[1:])), c.size), lzma.MinDictCap)
+			head := binary.LittleEndian.AppendUint32([]byte{c.properties[0]}, uint32(dict))
+			head = binary.LittleEndian.AppendUint64(head, uint64(c.size))
+			r, err = lzma.NewReader(io.MultiReader(bytes.NewReader(head), r))
+		case idLZMA2:
+			r, err = lzma.Reader2Config{DictCap: int(max(dictionary2(c.properties[0]), lzma.MinDictCap))}.NewReader2(r)
+		default:
+			err = fmt.Errorf("coder %s", c.id)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// folder reads one folder's coders; sizes and place come later.
+func (c *cursor) folder() folder {
+	const maxCoders = 8
+	n := c.count(maxCoders)
+	if n == 0 {
+		c.bad = true
+	}
+	var f folder
+	simple := true
+	for range n {
+		flags := c.byte()
+		id := c.take(uint64(flags & 15))
+		if flags&0x10 != 0 {
+			in, out := c.count(32), c.count(32)
+			if in != 1 || out != 1 {
+				simple = false
+				c.extraIn += in - 1
+				c.extraOut += out - 1
+			}
+		}
+		var properties []byte
+		if flags&0x20 != 0 {
+			properties = c.take(c.number())
+		}
+		if flags&0xc0 != 0 {
+			c.bad = true
+		}
+		f.coders = append(f.coders, coder{id: hex.EncodeToString(id), properties: properties})
+	}
+	ins, outs := len(f.coders)+c.extraIn, len(f.coders)+c.extraOut
+	c.extraIn, c.extraOut = 0, 0
+	next := map[int]int{} // coder whose output it is → coder that reads it
+	fed := map[int]bool{}
+	for range outs - 1 {
+		in, out := c.count(64), c.count(64)
+		next[out], fed[in] = in, true
+	}
+	f.packs = ins - (outs - 1)
+	if f.packs < 1 || outs < 1 || outs > 64 {
+		c.bad = true
+		return f
+	}
+	if f.packs > 1 {
+		for range f.packs {
+			c.number()
+		}
+	}
+	f.outs = outs
+	f.odd = !simple || f.packs != 1
+	if f.odd || c.bad {
+		return f
+	}
+	// The chain begins at the coder that nothing feeds.
+	at := 0
+	for fed[at] {
+		at++
+	}
+	for range f.coders {
+		f.order = append(f.order, at)
+		follower, ok := next[at]
+		if !ok {
+			break
+		}
+		at = follower
+	}
+	if len(f.order) != len(f.coders) || at >= len(f.coders) {
+		c.bad = true
+	}
+	return f
+}

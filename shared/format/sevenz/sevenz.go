@@ -1,0 +1,247 @@
+// Package sevenz reads 7z archives in an object store: the header from its place at the end, the content folder by
+// folder. An entry that is stored is a range of the object; any other needs what its folder holds before it
+// (archive.SevenZip, Walk).
+//
+// The header is read here and not by a package, since those at hand allocate by counts that a header of forty bytes
+// may state. Folders are chains of plain compressors; filters for programs, which no picture needs, are refused.
+package sevenz
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/longbox/longbox/shared/format/archive"
+)
+
+const (
+	signature  = "7z\xbc\xaf\x27\x1c"
+	startBytes = 32
+
+	// maxNesting bounds headers that are packed inside packed headers.
+	maxNesting = 4
+)
+
+var le = binary.LittleEndian
+
+func problem(kind archive.Kind, format string, args ...any) error {
+	return &archive.Error{Kind: kind, Msg: fmt.Sprintf(format, args...)}
+}
+
+var (
+	errDamaged   = problem(archive.Corrupt, "the directory of the 7z archive is damaged")
+	errEncrypted = problem(archive.Encrypted, "the archive's directory is encrypted: remove the archive's password")
+)
+
+// ReadDirectory reads the header of an archive of size bytes. What is wrong with it is an *archive.Error; errors of
+// r are passed on.
+func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Directory, error) {
+	h, err := read(r, size, lim.WithDefaults())
+	if err != nil {
+		return nil, err
+	}
+	return &archive.Directory{Entries: h.entries, Size: size}, nil
+}
+
+// header is a parsed header.
+type header struct {
+	folders []folder
+	entries []archive.Entry
+	streams []stream // of all folders, in order
+}
+
+// stream is one file's part of a folder.
+type stream struct {
+	folder int
+	size   int64
+	crc    uint32
+}
+
+func read(r io.ReaderAt, size int64, lim archive.Limits) (*header, error) {
+	if size < startBytes {
+		return nil, problem(archive.Truncated, "the 7z archive is cut short; get a complete copy")
+	}
+	start := make([]byte, startBytes)
+	if err := readAt(r, start, 0); err != nil {
+		return nil, err
+	}
+	if string(start[:6]) != signature {
+		return nil, problem(archive.NotArchive, "the file is no 7z archive")
+	}
+	if crc32.ChecksumIEEE(start[12:]) != le.Uint32(start[8:]) {
+		return nil, errDamaged
+	}
+	offset, n := le.Uint64(start[12:]), le.Uint64(start[20:])
+	switch {
+	case n == 0:
+		return &header{}, nil
+	case offset > uint64(size) || n > uint64(size) || startBytes+offset+n > uint64(size):
+		return nil, problem(archive.Truncated, "the end of the 7z archive, where its directory is, is missing; get a complete copy")
+	case n > uint64(lim.DirectoryBytes):
+		return nil, problem(archive.TooLarge, "bytes in the archive's directory: %d, the limit is %d", n, lim.DirectoryBytes)
+	}
+	raw := make([]byte, n)
+	if err := readAt(r, raw, startBytes+int64(offset)); err != nil {
+		return nil, err
+	}
+	if crc32.ChecksumIEEE(raw) != le.Uint32(start[28:]) {
+		return nil, errDamaged
+	}
+	for range maxNesting {
+		c := &cursor{b: raw}
+		switch c.byte() {
+		case idHeader:
+			return parse(c, size, lim)
+		case idEncodedHeader:
+			var err error
+			if raw, err = unpackHeader(r, c, size, lim); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, errDamaged
+		}
+	}
+	return nil, errDamaged
+}
+
+// unpackHeader decompresses a header that is itself a folder.
+func unpackHeader(r io.ReaderAt, c *cursor, size int64, lim archive.Limits) ([]byte, error) {
+	s, err := c.streams(size, lim)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.folders) != 1 {
+		return nil, errDamaged
+	}
+	f := s.folders[0]
+	if f.encrypted() {
+		return nil, errEncrypted
+	}
+	n := f.size()
+	if n > lim.DirectoryBytes {
+		return nil, problem(archive.TooLarge, "bytes in the archive's directory: %d, the limit is %d", n, lim.DirectoryBytes)
+	}
+	if err := f.check(lim); err != nil {
+		return nil, err
+	}
+	packed := &remembering{r: io.NewSectionReader(r, f.offset, f.packed)}
+	content, err := f.open(packed, lim)
+	if err != nil {
+		return nil, packed.or(err)
+	}
+	raw := make([]byte, n)
+	if _, err := io.ReadFull(content, raw); err != nil {
+		return nil, packed.or(err)
+	}
+	if f.hasCRC && crc32.ChecksumIEEE(raw) != f.crc {
+		return nil, errDamaged
+	}
+	return raw, nil
+}
+
+func readAt(r io.ReaderAt, b []byte, off int64) error {
+	if _, err := r.ReadAt(b, off); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the archive's directory: %w", err)
+	}
+	return nil
+}
+
+// Walk decompresses the folders that hold the wanted entries (by their number, as in Entry.Offset), each from its
+// range that open gives, and hands the entries to each in their order, until each returns an error or none is left.
+func Walk(r io.ReaderAt, size int64, lim archive.Limits, open func(off, n int64) (io.ReadCloser, error),
+	wanted map[int64]archive.Entry, each func(number int64, content io.Reader) error) error {
+	lim = lim.WithDefaults()
+	h, err := read(r, size, lim)
+	if err != nil {
+		return err
+	}
+	last := map[int]int64{} // the last wanted number of each folder
+	for n := range wanted {
+		if n < 0 || n >= int64(len(h.streams)) {
+			return problem(archive.Corrupt, "the archive has no entry number %d", n)
+		}
+		f := h.streams[n].folder
+		last[f] = max(last[f], n)
+	}
+	for n := 0; n < len(h.streams); n++ {
+		f := h.streams[n].folder
+		end, ok := last[f]
+		if !ok {
+			continue
+		}
+		if err := h.walkFolder(int64(n), end, lim, open, wanted, each); err != nil {
+			return err
+		}
+		for n+1 < len(h.streams) && h.streams[n+1].folder == f {
+			n++
+		}
+	}
+	return nil
+}
+
+func (h *header) walkFolder(from, to int64, lim archive.Limits, open func(off, n int64) (io.ReadCloser, error),
+	wanted map[int64]archive.Entry, each func(number int64, content io.Reader) error) error {
+	f := h.folders[h.streams[from].folder]
+	if err := f.check(lim); err != nil {
+		return err
+	}
+	body, err := open(f.offset, f.packed)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	packed := &remembering{r: body}
+	content, err := f.open(packed, lim)
+	if err != nil {
+		return packed.or(err)
+	}
+	for n := from; n <= to; n++ {
+		part := &io.LimitedReader{R: content, N: h.streams[n].size}
+		if e, ok := wanted[n]; ok {
+			if err := each(n, archive.Verify(e, part)); err != nil {
+				if packed.failed != nil {
+					return packed.failed
+				}
+				return err
+			}
+		}
+		if _, err := io.Copy(io.Discard, part); err != nil {
+			return packed.or(err)
+		}
+		if part.N > 0 {
+			return packed.or(io.ErrUnexpectedEOF)
+		}
+	}
+	return nil
+}
+
+// remembering remembers why reading failed, to tell that from damage.
+type remembering struct {
+	r      io.Reader
+	failed error
+}
+
+func (s *remembering) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.failed = err
+	}
+	return n, err
+}
+
+func (s *remembering) or(err error) error {
+	var known *archive.Error
+	switch {
+	case s.failed != nil:
+		return s.failed
+	case errors.As(err, &known):
+		return err
+	}
+	return &archive.Error{Kind: archive.Corrupt, Msg: "the 7z archive is damaged: its content cannot be decompressed", Err: err}
+}
+
+// Is tells whether a file that begins with head is a 7z archive.
+func Is(head []byte) bool { return bytes.HasPrefix(head, []byte(signature)) }

@@ -1,0 +1,121 @@
+// Package tarball reads the headers of tar archives in an object store, skipping the content: every entry is a range
+// of the object, as it is. There are no checksums in the format; the fingerprint is of what the headers say.
+package tarball
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/longbox/longbox/shared/format/archive"
+)
+
+const block = 512
+
+// Is tells whether a file that begins with head is a tar archive: by the checksum of its first header.
+func Is(head []byte) bool {
+	if len(head) < block {
+		return false
+	}
+	head = head[:block]
+	const at, n = 148, 8
+	stated, err := strconv.ParseInt(strings.Trim(string(head[at:at+n]), " \x00"), 8, 32)
+	if err != nil || len(bytes.Trim(head, "\x00")) == 0 {
+		return false
+	}
+	sum := int64(n * ' ')
+	for i, b := range head {
+		if i < at || i >= at+n {
+			sum += int64(b)
+		}
+	}
+	return sum == stated
+}
+
+// ReadDirectory reads the headers of an archive of size bytes. What is wrong with it is an *archive.Error; errors
+// of r are passed on.
+func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Directory, error) {
+	lim = lim.WithDefaults()
+	in := &seeker{SectionReader: io.NewSectionReader(r, 0, size)}
+	t := tar.NewReader(in)
+	var entries []archive.Entry
+	var names []string
+	print := sha256.New()
+	for {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if in.failed != nil {
+			return nil, fmt.Errorf("read the archive's headers: %w", in.failed)
+		}
+		if err != nil {
+			return nil, &archive.Error{Kind: kind(err), Err: err,
+				Msg: fmt.Sprintf("the tar archive is damaged or cut short after %d entries; get a complete copy", len(entries))}
+		}
+		switch {
+		case len(entries) == lim.Entries:
+			return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("entries in the archive: more than the limit of %d", lim.Entries)}
+		case len(h.Name) > lim.NameBytes:
+			return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("bytes in a name in the archive: %d, the limit is %d", len(h.Name), lim.NameBytes)}
+		}
+		e := archive.Entry{Method: archive.Bare, Directory: h.Typeflag == tar.TypeDir,
+			Symlink: h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir}
+		if e.Offset, err = in.Seek(0, io.SeekCurrent); err != nil {
+			return nil, err
+		}
+		if !e.Directory && !e.Symlink {
+			if sparse(h) {
+				return nil, &archive.Error{Kind: archive.Unsupported, Msg: h.Name + " is stored with holes: pack the archive again"}
+			}
+			e.Size, e.CompressedSize, e.Length = h.Size, h.Size, h.Size
+			if e.Offset+e.Length > size {
+				return nil, &archive.Error{Kind: archive.Truncated, Msg: fmt.Sprintf("the tar archive ends inside %.200s; get a complete copy", h.Name)}
+			}
+		}
+		fmt.Fprintf(print, "%q %d %d\n", h.Name, h.Size, h.ModTime.UnixNano())
+		entries, names = append(entries, e), append(names, h.Name)
+	}
+	archive.SetNames(entries, names)
+	if err := archive.CheckSizes(entries, size, lim); err != nil {
+		return nil, err
+	}
+	return &archive.Directory{Entries: entries, Size: size, Fingerprint: hex.EncodeToString(print.Sum(nil))}, nil
+}
+
+// sparse files are not one range.
+func sparse(h *tar.Header) bool {
+	for name := range h.PAXRecords {
+		if strings.HasPrefix(name, "GNU.sparse.") {
+			return true
+		}
+	}
+	return h.Typeflag == tar.TypeGNUSparse
+}
+
+func kind(err error) archive.Kind {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return archive.Truncated
+	}
+	return archive.Corrupt
+}
+
+// seeker lets archive/tar skip content without reading it, and remembers why reading failed.
+type seeker struct {
+	*io.SectionReader
+	failed error
+}
+
+func (s *seeker) Read(p []byte) (int, error) {
+	n, err := s.SectionReader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		s.failed = err
+	}
+	return n, err
+}
