@@ -1,12 +1,17 @@
-// Command empty is the smallest HTTP server: what the start of a function is compared with.
+// Command empty is the smallest function, under Lambda and as a server: what the start of the others is compared with.
 package main
 
 import (
 	"net/http"
 	"os"
+
+	"github.com/aws/aws-lambda-go/lambda"
 )
 
 func main() {
+	if os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" {
+		lambda.Start(func() {})
+	}
 	err := http.ListenAndServe(os.Getenv("LISTEN_ADDR"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusOK)
 	}))

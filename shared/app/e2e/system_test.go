@@ -38,6 +38,9 @@ type system struct {
 	api    *httpapi.API
 	media  *httpapi.API
 	config app.HTTPConfig
+	log    *log // of the built functions, where those answer
+
+	toAPI, toMedia http.Handler
 }
 
 // links are the ways to the services where a test puts something in between.
@@ -75,6 +78,10 @@ func newSystem(t testing.TB, l links) *system {
 		t.Fatal(err)
 	}
 	t.Cleanup(base.Close)
+	s.toAPI, s.toMedia = s.api.Router, s.media.Router
+	if programs != "" {
+		s.toAPI, s.toMedia = s.functions()
+	}
 	srv := httptest.NewServer(http.HandlerFunc(s.route))
 	t.Cleanup(srv.Close)
 	s.Server = &testkit.Server{URL: srv.URL, DB: d, One: d.Tenant(t, "one"), Two: d.Tenant(t, "two"), Tokens: testkit.Tokens(t), API: s.api}
@@ -85,10 +92,10 @@ func newSystem(t testing.TB, l links) *system {
 // route sends a request to the function that has an operation for it, as the gateway does.
 func (s *system) route(w http.ResponseWriter, r *http.Request) {
 	if s.media.Router.Match(chi.NewRouteContext(), r.Method, r.URL.Path) && r.URL.Path != "/health" && r.URL.Path != "/api/v1/health" {
-		s.media.Router.ServeHTTP(w, r)
+		s.toMedia.ServeHTTP(w, r)
 		return
 	}
-	s.api.Router.ServeHTTP(w, r)
+	s.toAPI.ServeHTTP(w, r)
 }
 
 func (s *system) exec(sql string, args ...any) {
@@ -117,27 +124,39 @@ type scanStatus struct {
 // scan runs the worker until a scan of the library has ended.
 func (s *system) scan(c *testkit.Client, library uuid.UUID) scanStatus {
 	s.t.Helper()
-	runner, base, err := worker.New(worker.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Slots: 2, Parallel: 4, Covers: true,
-		Poll: 100 * time.Millisecond})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer runner.System.Close()
-	defer base.Close()
 	c.Do("POST", "/api/v1/libraries/"+library.String()+"/scan", nil).Want(200)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- runner.Run(ctx) }()
+	config := worker.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Slots: 2, Parallel: 4, Covers: true, Poll: 100 * time.Millisecond}
+	work := s.workHere
+	if programs != "" {
+		work = s.work
+	}
+	stop := work(config)
 	var status scanStatus
 	testkit.Eventually(s.t, time.Minute, func() bool {
 		c.Do("GET", "/api/v1/libraries/"+library.String()+"/scan-status", nil).Want(200).JSON(&status)
 		return status.Status != "pending" && status.Status != "running"
 	})
-	cancel()
-	if err := <-done; err != nil {
+	stop()
+	return status
+}
+
+// workHere runs the worker in this process until stop is called.
+func (s *system) workHere(c worker.Config) (stop func()) {
+	runner, base, err := worker.New(c)
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	return status
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- runner.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.t.Error(err)
+		}
+		runner.System.Close()
+		base.Close()
+	}
 }
 
 type book struct {

@@ -1,0 +1,125 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/longbox/longbox/shared/app/api"
+	"github.com/longbox/longbox/shared/app/media"
+	"github.com/longbox/longbox/shared/app/worker"
+	"github.com/longbox/longbox/shared/platform/apidocs"
+	"github.com/longbox/longbox/shared/testkit/lambdakit"
+)
+
+// programs is the folder of the built functions while the tests run through them; "" while they run in this process.
+var programs string
+
+// TestMain runs every test twice: with the routers in this process, and with the built functions under the Lambda runtime
+// API. E2E=process or E2E=functions runs one of the two; so does -short, the first.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	mode := os.Getenv("E2E")
+	os.Exit(func() int {
+		status := 0
+		if mode != "functions" {
+			status = m.Run()
+		}
+		if mode == "process" || testing.Short() && mode == "" {
+			return status
+		}
+		dir, err := os.MkdirTemp("", "longbox-functions-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		began := time.Now()
+		if err := lambdakit.Build(dir, "api", "media", "worker"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		built := time.Since(began)
+		programs, began = dir, time.Now()
+		if s := m.Run(); s != 0 {
+			fmt.Fprintln(os.Stderr, "the tests above ran through the built functions; E2E=functions runs only those")
+			status = s
+		}
+		fmt.Fprintf(os.Stderr, "functions: built in %.0f s, tests took %.0f s\n", built.Seconds(), time.Since(began).Seconds())
+		return status
+	}())
+}
+
+// log is what a system's functions wrote; it is shown when the test fails.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.b.Len() > 1<<20 {
+		return len(p), nil
+	}
+	return l.b.Write(p)
+}
+
+func (l *log) showFailed(t testing.TB) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.Failed() {
+		t.Logf("the functions' log ends with:\n%s", l.b.Bytes()[max(0, l.b.Len()-8000):])
+	}
+}
+
+// functions makes what answers requests by invoking the built programs: api behind an HTTP API, media behind a streaming
+// function URL.
+func (s *system) functions() (toAPI, toMedia http.Handler) {
+	s.log = &log{}
+	s.t.Cleanup(func() { s.log.showFailed(s.t) })
+	front := func(name string, g lambdakit.Gateway, config any) http.Handler {
+		f := lambdakit.New(lambdakit.Program{Name: name, Path: filepath.Join(programs, name), Env: environment(config), Output: s.log}, 4)
+		s.t.Cleanup(f.Close)
+		return &lambdakit.Front{Function: f, Gateway: g, Failed: func(err error) { fmt.Fprintln(s.log, name, "failed:", err) }}
+	}
+	return front("api", lambdakit.HTTPAPI, api.Config{HTTPConfig: s.config, Docs: apidocs.Config{Path: "/docs"}}),
+		front("media", lambdakit.FunctionURL, media.Config{HTTPConfig: s.config})
+}
+
+// environment is that of a function with the configuration, and the credentials of the store.
+func environment(config any) []string {
+	env := lambdakit.Environment(config)
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		env = append(env, name+"="+os.Getenv(name))
+	}
+	return env
+}
+
+// work runs the built worker as a program of its own until stop is called.
+func (s *system) work(c worker.Config) (stop func()) {
+	cmd := exec.CommandContext(context.Background(), filepath.Join(programs, "worker"))
+	cmd.Env = append(environment(c), "LISTEN_ADDR=127.0.0.1:0")
+	cmd.Stdout, cmd.Stderr = s.log, s.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	return func() {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			s.t.Errorf("worker: %v", err)
+		}
+	}
+}

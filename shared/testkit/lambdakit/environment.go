@@ -1,0 +1,39 @@
+package lambdakit
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Environment is the environment from which a function reads this configuration: every field with an `env` tag that is
+// not its zero value, as NAME=value.
+func Environment(config any) []string {
+	var out []string
+	collect(reflect.ValueOf(config), &out)
+	return out
+}
+
+func collect(v reflect.Value, out *[]string) {
+	for i := range v.NumField() {
+		f := v.Field(i)
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("env"), ",")
+		switch {
+		case name == "" && f.Kind() == reflect.Struct:
+			collect(f, out)
+		case name == "" || !v.Type().Field(i).IsExported():
+		case f.Kind() == reflect.Slice:
+			var parts []string
+			for j := range f.Len() {
+				parts = append(parts, fmt.Sprint(f.Index(j)))
+			}
+			if len(parts) > 0 {
+				*out = append(*out, name+"="+strings.Join(parts, ","))
+			}
+		case f.Kind() == reflect.Bool: // false may not be the default
+			*out = append(*out, name+"="+fmt.Sprint(f))
+		case !f.IsZero():
+			*out = append(*out, name+"="+fmt.Sprint(f))
+		}
+	}
+}
