@@ -26,7 +26,12 @@ import (
 
 type config struct {
 	OwnerURL string `env:"DATABASE_OWNER_URL,required"`
-	Single   bool   `env:"SINGLE_TENANT" envDefault:"false"`
+	// AdminURL, where given, makes the database and the three roles, with the passwords of their URLs.
+	AdminURL  string `env:"DATABASE_ADMIN_URL"`
+	AppURL    string `env:"DATABASE_URL"`
+	SystemURL string `env:"DATABASE_SYSTEM_URL"`
+
+	Single bool `env:"SINGLE_TENANT" envDefault:"false"`
 	// Roots are `/folder=bucket[/prefix]` pairs, separated by semicolons, that the default tenant may use.
 	Roots string `env:"LIBRARY_ROOTS"`
 	Admin string `env:"LONGBOX_ADMIN"` // user:password
@@ -66,6 +71,9 @@ type result struct {
 }
 
 func invoked(ctx context.Context, c config, payload json.RawMessage) (any, error) {
+	if e, ok := resourceEvent(payload); ok {
+		return resource(ctx, c, e)
+	}
 	var o order
 	if p := bytes.TrimSpace(payload); len(p) > 0 && string(p) != "null" {
 		d := json.NewDecoder(bytes.NewReader(p))
@@ -83,6 +91,11 @@ func invoked(ctx context.Context, c config, payload json.RawMessage) (any, error
 
 // migrate brings schema and default tenant up to date. It may be repeated.
 func migrate(ctx context.Context, c config) (result, error) {
+	if c.AdminURL != "" {
+		if err := schema.Prepare(ctx, c.AdminURL, c.OwnerURL, c.AppURL, c.SystemURL); err != nil {
+			return result{}, err
+		}
+	}
 	n, err := schema.Migrate(ctx, c.OwnerURL)
 	if err != nil {
 		return result{}, err

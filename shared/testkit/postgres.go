@@ -45,10 +45,7 @@ var (
 // DB makes a database of its own for the test, with the schema, from a template.
 func DB(t testing.TB) *Databases {
 	t.Helper()
-	clusterOnce.Do(func() { clusterURL, clusterErr = startCluster() })
-	if clusterErr != nil {
-		t.Fatalf("PostgreSQL for tests: %v (install it: apt-get install postgresql, or set TEST_DATABASE_URL to a superuser's URL)", clusterErr)
-	}
+	Superuser(t)
 	name := fmt.Sprintf("t%d_%d", os.Getpid(), databases.Add(1))
 	admin(t, "create database "+name+" template longbox_template owner longbox_owner")
 	d := &Databases{
@@ -71,6 +68,16 @@ func DB(t testing.TB) *Databases {
 		admin(t, "drop database "+name+" with (force)")
 	})
 	return d
+}
+
+// Superuser is the URL of the test server's superuser.
+func Superuser(t testing.TB) string {
+	t.Helper()
+	clusterOnce.Do(func() { clusterURL, clusterErr = startCluster() })
+	if clusterErr != nil {
+		t.Fatalf("PostgreSQL for tests: %v (install it: apt-get install postgresql, or set TEST_DATABASE_URL to a superuser's URL)", clusterErr)
+	}
+	return clusterURL
 }
 
 // Tenant adds a tenant to the database.

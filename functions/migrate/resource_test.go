@@ -1,0 +1,48 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// CloudFormation is answered whatever happens: it waits for the answer.
+func TestCloudFormationIsAnswered(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	for _, c := range []struct{ request, database, status, has string }{
+		{"Create", d.OwnerURL, "SUCCESS", `"PhysicalResourceId":"schema"`},
+		{"Update", d.OwnerURL, "SUCCESS", `"SchemaVersion"`},
+		{"Update", "postgres://longbox_owner:x@127.0.0.1:1/longbox?connect_timeout=1", "FAILED", `"Reason":"migrate: `},
+		{"Delete", "postgres://longbox_owner:x@127.0.0.1:1/longbox", "SUCCESS", `"PhysicalResourceId":"schema"`},
+	} {
+		t.Run(c.request+" "+c.status, func(t *testing.T) {
+			t.Parallel()
+			var answer string
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err != nil || r.Method != http.MethodPut {
+					t.Errorf("%s: %v", r.Method, err)
+				}
+				answer = string(body)
+			}))
+			defer s.Close()
+			payload, err := json.Marshal(map[string]any{"RequestType": c.request, "ResponseURL": s.URL, "RequestId": "r", "StackId": "s",
+				"LogicalResourceId": "Schema", "PhysicalResourceId": "schema", "ResourceProperties": map[string]any{"Version": "1"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := invoked(t.Context(), config{OwnerURL: c.database}, payload); err != nil {
+				t.Error(err)
+			}
+			if !strings.Contains(answer, `"Status":"`+c.status+`"`) || !strings.Contains(answer, c.has) || strings.Contains(answer, ":x@") {
+				t.Errorf("answered %s", answer)
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+package schema
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Prepare makes the roles and the database that the URLs name where they are missing, and gives the roles the
+// passwords of the URLs. The first role owns the database; the others may connect to it. adminURL is somebody who may
+// make roles and databases, and need not be a superuser: no hosted server has one to give.
+func Prepare(ctx context.Context, adminURL, ownerURL string, otherURLs ...string) (err error) {
+	var roles []*url.URL
+	for _, raw := range append([]string{ownerURL}, otherURLs...) {
+		u, err := url.Parse(raw)
+		if err != nil || u.User.Username() == "" || strings.Trim(u.Path, "/") == "" {
+			return errors.New("prepare the database: every DATABASE_…URL must be postgres://role:password@host/database")
+		}
+		roles = append(roles, u)
+	}
+	conn, err := pgx.Connect(ctx, adminURL)
+	if err != nil {
+		return fmt.Errorf("DATABASE_ADMIN_URL: %w", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	if _, err := conn.Exec(ctx, "select pg_advisory_lock(726602)"); err != nil {
+		return fmt.Errorf("prepare the database: %w", err)
+	}
+	for _, u := range roles {
+		if err := ensureRole(ctx, conn, u); err != nil {
+			return fmt.Errorf("role %s: %w", u.User.Username(), err)
+		}
+	}
+	if err := ensureDatabase(ctx, conn, roles); err != nil {
+		return fmt.Errorf("database %s: %w", strings.Trim(roles[0].Path, "/"), err)
+	}
+	return nil
+}
+
+// ensureRole keeps the password equal to the URL's. "create role" and "alter role" take no parameters.
+func ensureRole(ctx context.Context, conn *pgx.Conn, u *url.URL) error {
+	password, _ := u.User.Password()
+	if strings.ContainsAny(password, `'\`) || password == "" {
+		return errors.New(`the password in its URL is empty or holds a ' or \`)
+	}
+	there, err := exists(ctx, conn, "select exists (select from pg_roles where rolname = $1)", u.User.Username())
+	if err != nil {
+		return err
+	}
+	command := "create role %s login nosuperuser nocreatedb nocreaterole nobypassrls noreplication password '%s'"
+	if there {
+		command = "alter role %s login password '%s'"
+	}
+	_, err = conn.Exec(ctx, fmt.Sprintf(command, pgx.Identifier{u.User.Username()}.Sanitize(), password))
+	return err
+}
+
+func ensureDatabase(ctx context.Context, conn *pgx.Conn, roles []*url.URL) error {
+	name := strings.Trim(roles[0].Path, "/")
+	owner, database := pgx.Identifier{roles[0].User.Username()}.Sanitize(), pgx.Identifier{name}.Sanitize()
+	there, err := exists(ctx, conn, "select exists (select from pg_database where datname = $1)", name)
+	if err != nil {
+		return err
+	}
+	if !there {
+		// Whoever is no superuser gives a database only to a role that it is a member of.
+		member, err := exists(ctx, conn, "select pg_has_role(current_user, $1::name, 'member')", roles[0].User.Username())
+		if err != nil {
+			return err
+		}
+		if !member {
+			if _, err := conn.Exec(ctx, "grant "+owner+" to current_user"); err != nil {
+				return err
+			}
+		}
+		// The same order of text everywhere; from 17 on it needs nothing of the machine.
+		locale := "locale 'C.UTF-8'"
+		if v17, err := exists(ctx, conn, "select current_setting('server_version_num')::int >= 170000 and $1 <> ''", name); err != nil {
+			return err
+		} else if v17 {
+			locale = "locale_provider builtin builtin_locale 'C.UTF-8' locale 'C'"
+		}
+		if _, err := conn.Exec(ctx, "create database "+database+" owner "+owner+" template template0 encoding 'UTF8' "+locale); err != nil {
+			return err
+		}
+	}
+	if _, err := conn.Exec(ctx, "revoke all on database "+database+" from public"); err != nil {
+		return err
+	}
+	for _, u := range roles[1:] {
+		if _, err := conn.Exec(ctx, "grant connect, temporary on database "+database+" to "+pgx.Identifier{u.User.Username()}.Sanitize()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func exists(ctx context.Context, conn *pgx.Conn, query, name string) (there bool, err error) {
+	err = conn.QueryRow(ctx, query, name).Scan(&there)
+	return there, err
+}
