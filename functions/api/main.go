@@ -18,6 +18,6 @@ func main() {
 			return err
 		}
 		defer base.Close()
-		return lambdahttp.Serve(a.Router, base.Flush)
+		return lambdahttp.Serve(c.Origin.Guard(a.Router), base.Flush)
 	})
 }

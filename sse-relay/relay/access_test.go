@@ -127,6 +127,15 @@ func TestCredentialsAreForwarded(t *testing.T) {
 	}
 }
 
+func TestOriginSecretIsShown(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.OriginSecret = []string{"new", "old"} })
+	s.api.Set("Bearer a", rig.Reader(uuid.New()))
+	s.open("/api/v1/events/stream", "Authorization: Bearer a", "X-Origin-Secret: of a client")
+	if got := s.api.Last().Header.Values("X-Origin-Secret"); len(got) != 1 || got[0] != "new" {
+		t.Errorf("the api was shown %q", got)
+	}
+}
+
 func TestSameTokenOnAnotherHostIsAskedAnew(t *testing.T) {
 	s := newStage(t, nil)
 	one, two := rig.Reader(uuid.New()), rig.Reader(uuid.New())

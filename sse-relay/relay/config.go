@@ -18,7 +18,9 @@ type Config struct {
 	APIURL      string        `env:"API_URL" envDefault:"http://127.0.0.1:8080"`
 	APITimeout  time.Duration `env:"API_TIMEOUT" envDefault:"3s"`
 	APIKeepHost bool          `env:"API_KEEP_HOST" envDefault:"true"` // false: the API is reached by the host of API_URL, X-Forwarded-Host names the client's
-	RedisURL    string        `env:"REDIS_URL" envDefault:"redis://127.0.0.1:6379/0"`
+	// OriginSecret is shown to an API that answers only to its CDN; of two separated by a comma, the first.
+	OriginSecret []string `env:"ORIGIN_SECRET"`
+	RedisURL     string   `env:"REDIS_URL" envDefault:"redis://127.0.0.1:6379/0"`
 
 	RedisPing time.Duration `env:"REDIS_PING" envDefault:"5s"` // a Redis that is silent for more than twice this is left
 

@@ -82,6 +82,7 @@ var errUnavailable = errors.New("the API cannot be asked")
 type apiClient struct {
 	url      string
 	keepHost bool
+	secret   string
 	http     *http.Client
 }
 
@@ -92,6 +93,7 @@ func newAPIClient(cfg Config) *apiClient {
 	return &apiClient{
 		url:      strings.TrimRight(cfg.APIURL, "/") + "/api/v1/auth/stream",
 		keepHost: cfg.APIKeepHost,
+		secret:   strings.Join(cfg.OriginSecret[:min(len(cfg.OriginSecret), 1)], ""),
 		http: &http.Client{Transport: transport, Timeout: cfg.APITimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
@@ -113,7 +115,7 @@ func (a *apiClient) ask(ctx context.Context, c credential) (answer, error) {
 	for name, value := range map[string]string{
 		"Authorization": c.authorization, "X-API-Key": c.apiKey, "Cookie": c.cookie,
 		"X-Forwarded-Host": forwardedHost, "X-Forwarded-For": c.forwardedFor,
-		"Accept": "application/json", "User-Agent": "longbox-sse-relay",
+		"X-Origin-Secret": a.secret, "Accept": "application/json", "User-Agent": "longbox-sse-relay",
 	} {
 		if value != "" {
 			request.Header.Set(name, value)

@@ -32,12 +32,16 @@ import (
 // Config of the function.
 type Config struct {
 	app.HTTPConfig
-	Mail mail.Config
-	Docs apidocs.Config
+	Mail   mail.Config
+	Docs   apidocs.Config
+	Origin httpapi.Origin
 }
 
 // New makes the function's router.
 func New(c Config) (*httpapi.API, *app.Base, error) {
+	if err := c.Origin.Validate(); err != nil {
+		return nil, nil, err
+	}
 	base, err := app.NewBase(c.Config)
 	if err != nil {
 		return nil, nil, err

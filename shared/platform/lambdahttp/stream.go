@@ -73,7 +73,7 @@ type stream struct {
 // ServeHTTP corrects the request and keeps a panic from ending the process.
 func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e, _ := lambdaurl.RequestFromContext(r.Context()) // Wrap put it there
-	r = corrected(r, joined(e.Headers, e.Cookies), e.RequestContext.HTTP.SourceIP, true)
+	r = corrected(r, clientsOwn(joined(e.Headers, e.Cookies)), e.RequestContext.HTTP.SourceIP, true)
 	t := &tracked{ResponseWriter: w}
 	defer func() {
 		switch p := recover(); {
@@ -85,6 +85,19 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	s.handler.ServeHTTP(t, r)
+}
+
+// clientsOwn puts the client's credential where it belongs. Behind CloudFront the address of a function is called with
+// CloudFront's own signature in Authorization; what the client sent there comes in X-Forwarded-Authorization.
+func clientsOwn(h http.Header) http.Header {
+	if strings.HasPrefix(h.Get("Authorization"), "AWS4-") {
+		h.Del("Authorization")
+	}
+	if own := h.Get("X-Forwarded-Authorization"); own != "" {
+		h.Set("Authorization", own)
+		h.Del("X-Forwarded-Authorization")
+	}
+	return h
 }
 
 // tracked knows whether the status is out.
