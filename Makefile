@@ -10,10 +10,10 @@ export PATH := $(CURDIR)/.tools/bin:$(PATH)
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
 
-.PHONY: help run test tools lint fuzz bench openapi build clean
+.PHONY: help run test tools lint lint-infra fuzz bench openapi build clean
 
 help: ## this list
-	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
 
 run: ## start everything on this machine (PORT, DATA_DIR, LIBRARY=/a:/b, LONGBOX_ADMIN, BIND)
 	@localstack/prepare.sh run
@@ -32,6 +32,10 @@ lint: ## gofmt, go vet and staticcheck
 	@unformatted=$$(gofmt -l .); [[ -z $$unformatted ]] || { echo "not formatted (run gofmt -w): $$unformatted"; exit 1; }
 	go vet ./...
 	staticcheck ./...
+
+lint-infra: ## check the cloud templates: cfn-lint, the SAM translator, cfn-lint on what that makes
+	@localstack/prepare.sh infra
+	@.tools/cfn-lint/bin/python infra/lint/lint.py
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	@localstack/prepare.sh test

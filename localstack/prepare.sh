@@ -5,6 +5,7 @@
 #   prepare.sh test   packages (also pgbouncer) and the S3 gateway; tools is the same
 #   prepare.sh build  packages to compile with
 #   prepare.sh lint   packages to compile with, and staticcheck
+#   prepare.sh infra  the linter and the translator of the cloud templates, in a Python environment of their own
 #
 # Packages come from the distribution. Their services are neither started nor enabled, and no system-wide PostgreSQL
 # cluster is made: Longbox runs servers of its own.
@@ -13,6 +14,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 versitygw=v1.8.0
 staticcheck=v0.8.2
+cfnlint=1.58.0
+translator=1.115.0
 
 tools=$PWD/.tools
 log=$tools/install.log
@@ -126,6 +129,22 @@ tool() {
 	echo "$version" >"$tools/version/$name"
 }
 
+# --- Python tools ----------------------------------------------------------------------------------------------------
+
+install_cfnlint() {
+	local version="cfn-lint $cfnlint aws-sam-translator $translator"
+	if [[ -x $tools/cfn-lint/bin/cfn-lint && $(cat "$tools/version/cfn-lint" 2>/dev/null) == "$version" ]]; then
+		return 0
+	fi
+	say "installing $version (a minute, once)"
+	rm -rf "$tools/cfn-lint"
+	step "making a Python environment" python3 -m venv "$tools/cfn-lint" || fail "no Python environment can be made ($(last))"
+	step "installing cfn-lint" "$tools/cfn-lint/bin/pip" install --disable-pip-version-check --no-input \
+		"cfn-lint==$cfnlint" "aws-sam-translator==$translator" ||
+		fail "$version cannot be installed ($(last)): check that the Python package index can be reached (pip config list)"
+	echo "$version" >"$tools/version/cfn-lint"
+}
+
 # ---------------------------------------------------------------------------------------------------------------------
 
 command -v go >/dev/null || fail "no Go found: install Go 1.26 or newer from https://go.dev/dl and put its bin folder on the PATH"
@@ -159,7 +178,12 @@ lint)
 	install_packages
 	tool staticcheck honnef.co/go/tools/cmd/staticcheck "$staticcheck"
 	;;
+infra)
+	need python3-venv python3 -c 'import ensurepip'
+	install_packages
+	install_cfnlint
+	;;
 *)
-	fail "usage: prepare.sh run|test|tools|build|lint"
+	fail "usage: prepare.sh run|test|tools|build|lint|infra"
 	;;
 esac

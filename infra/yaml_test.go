@@ -1,0 +1,106 @@
+package infra_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// node is a part of a template. Tags such as !Sub stay what they are: a node with a tag.
+type node struct{ *yaml.Node }
+
+// read parses a template; the path is relative to the repository's root.
+func read(t testing.TB, path string) node {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("..", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(raw, &doc); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return node{doc.Content[0]}
+}
+
+// pairs are the entries of a map in their order.
+func (n node) pairs() (keys []string, values []node) {
+	if n.Node == nil || n.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		keys, values = append(keys, n.Content[i].Value), append(values, node{n.Content[i+1]})
+	}
+	return keys, values
+}
+
+// get follows keys; a node without content when one is missing.
+func (n node) get(path ...string) node {
+	for _, key := range path {
+		keys, values := n.pairs()
+		n = node{}
+		for i, k := range keys {
+			if k == key {
+				n = values[i]
+			}
+		}
+		if n.Node == nil {
+			return n
+		}
+	}
+	return n
+}
+
+func (n node) keys() []string { k, _ := n.pairs(); return k }
+
+// text is the value of a scalar, whatever its tag.
+func (n node) text() string {
+	if n.Node == nil {
+		return ""
+	}
+	return n.Value
+}
+
+// list is what a sequence holds; a scalar is a list of itself.
+func (n node) list() []node {
+	switch {
+	case n.Node == nil:
+		return nil
+	case n.Kind != yaml.SequenceNode || n.Tag == "!If":
+		return []node{n}
+	}
+	var out []node
+	for _, c := range n.Content {
+		out = append(out, node{c})
+	}
+	return out
+}
+
+// scalars are all values below a node.
+func (n node) scalars() []string {
+	if n.Node == nil {
+		return nil
+	}
+	if n.Kind == yaml.ScalarNode {
+		return []string{n.Value}
+	}
+	var out []string
+	for _, c := range n.Content {
+		out = append(out, node{c}.scalars()...)
+	}
+	return out
+}
+
+// resources are the named resources of a type.
+func (n node) resources(kind string) map[string]node {
+	out := map[string]node{}
+	keys, values := n.get("Resources").pairs()
+	for i, k := range keys {
+		if values[i].get("Type").text() == kind {
+			out[k] = values[i].get("Properties")
+		}
+	}
+	return out
+}
