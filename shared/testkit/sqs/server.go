@@ -1,0 +1,150 @@
+package sqs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const account = "000000000000"
+
+// Server holds queues.
+type Server struct {
+	URL string // endpoint, without a slash at its end
+
+	mu      sync.Mutex
+	queues  map[string]*queue
+	changed chan struct{} // closed and replaced when something may have become visible
+	faults  Faults
+	random  *rand.Rand
+	calls   map[string]int
+}
+
+// Faults are shares between 0 and 1 of the messages that each befalls.
+type Faults struct {
+	Seed      uint64
+	Duplicate float64       // sent once, kept twice
+	Lose      float64       // accepted, but not kept
+	Delay     float64       // kept back, up to DelayMax
+	DelayMax  time.Duration // of Delay
+	Reorder   bool          // any visible message is received next
+	Refuse    float64       // of requests: answered 503
+}
+
+// Start serves until the test ends.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{queues: map[string]*queue{}, changed: make(chan struct{}), calls: map[string]int{}}
+	s.Fault(Faults{})
+	srv := httptest.NewServer(s)
+	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() }) // a long poll ends with its connection
+	s.URL = srv.URL
+	return s
+}
+
+// Fault sets what goes wrong from now on.
+func (s *Server) Fault(f Faults) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults, s.random = f, rand.New(rand.NewPCG(f.Seed, 7))
+}
+
+// Queue makes a queue and returns its URL. dead, where not "", is the name of the queue that takes what was received
+// more than maxReceives times.
+func (s *Server) Queue(name string, visibility time.Duration, dead string, maxReceives int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queues[name] = &queue{name: name, visibility: visibility, dead: dead, maxReceives: maxReceives}
+	return s.address(name)
+}
+
+// Len counts the messages of a queue: those that can be received, and those that somebody holds or that are delayed.
+func (s *Server) Len(name string) (visible, hidden int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q := s.queues[name]; q != nil {
+		return q.count(time.Now())
+	}
+	return 0, 0
+}
+
+// Calls counts the requests for an action such as SendMessageBatch.
+func (s *Server) Calls(action string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[action]
+}
+
+func (s *Server) address(name string) string { return s.URL + "/" + account + "/" + name }
+
+// fail is an answer of the protocol's error shape.
+type fail struct {
+	status  int
+	code    string
+	message string
+}
+
+func (f *fail) Error() string { return f.code + ": " + f.message }
+
+func invalid(format string, args ...any) error {
+	return &fail{http.StatusBadRequest, "InvalidParameterValue", fmt.Sprintf(format, args...)}
+}
+
+// ServeHTTP answers one action.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	out, err := s.answer(r)
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	var f *fail
+	switch {
+	case errors.As(err, &f):
+		w.WriteHeader(f.status)
+		out = map[string]string{"__type": "com.amazonaws.sqs#" + f.code, "message": f.message}
+	case err != nil:
+		w.WriteHeader(http.StatusInternalServerError)
+		out = map[string]string{"__type": "com.amazonaws.sqs#InternalError", "message": err.Error()}
+	}
+	_ = json.NewEncoder(w).Encode(out) // the client has gone
+}
+
+func (s *Server) answer(r *http.Request) (any, error) {
+	action, ok := strings.CutPrefix(r.Header.Get("X-Amz-Target"), "AmazonSQS.")
+	switch {
+	case r.Method != http.MethodPost || !ok || r.Header.Get("Content-Type") != "application/x-amz-json-1.0":
+		return nil, &fail{http.StatusBadRequest, "InvalidAction", "only the JSON protocol is spoken here"}
+	case !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential="):
+		return nil, &fail{http.StatusForbidden, "MissingAuthenticationToken", "the request is not signed"}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, 2<<20))
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.calls[action]++
+	refused := s.random.Float64() < s.faults.Refuse
+	s.mu.Unlock()
+	if refused {
+		return nil, &fail{http.StatusServiceUnavailable, "ServiceUnavailable", "refused by the test"}
+	}
+	var in input
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, invalid("%v", err)
+	}
+	if action == "ReceiveMessage" {
+		return s.receive(r.Context(), in)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do, ok := actions[action]
+	if !ok {
+		return nil, &fail{http.StatusBadRequest, "InvalidAction", "this server does not know " + action}
+	}
+	return do(s, in)
+}
