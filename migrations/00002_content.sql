@@ -352,7 +352,8 @@ call app.protect('completion');
 
 -- A task is written in the transaction that causes it. lease_epoch fences a worker that lost its lease: each
 -- claim raises it and app.hold_task refuses older ones. open_children counts unfinished tasks that this one
--- waits for; done says that its own work is over.
+-- waits for; done says that its own work is over. queued_at is when its message was sent, null while it waits
+-- for one and once it is claimed. place is where a handler stopped when its time was up.
 create table task (
   tenant_id        uuid not null references tenant on delete cascade,
   id               uuid not null,
@@ -374,6 +375,8 @@ create table task (
   lease_epoch      integer not null default 0,
   lease_until      timestamptz,
   locked_by        text,
+  queued_at        timestamptz,
+  place            jsonb,
   progress_current bigint not null default 0,
   progress_total   bigint not null default 0,
   progress_message text,
@@ -385,7 +388,9 @@ create table task (
   completed_at     timestamptz,
   primary key (tenant_id, id)
 );
-create index task_claim on task (priority desc, scheduled_for, id) where status = 'pending';
+create index task_claim on task (tenant_id, priority desc, scheduled_for, id) where status = 'pending';
+create index task_sent on task (tenant_id, queued_at) where status = 'pending' and queued_at is not null;
+create index task_running on task (tenant_id, type, done) where status = 'running';
 create index task_lease on task (lease_until) where status = 'running';
 create index task_list on task (tenant_id, created_at desc, id);
 create index task_status on task (tenant_id, status, created_at desc);

@@ -16,12 +16,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/longbox/longbox/shared/domain/identity"
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/domain/tenant"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/queue"
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 	"github.com/longbox/longbox/shared/platform/redisconn"
 )
@@ -31,6 +33,7 @@ type Config struct {
 	Database db.Config
 	Blob     blob.Config
 	Events   events.Config
+	Queue    queue.Config
 	RedisURL string `env:"REDIS_URL" envDefault:"redis://127.0.0.1:6379"`
 }
 
@@ -69,11 +72,13 @@ type Base struct {
 	Library  *blob.Store
 	Media    *blob.Store
 	Bucket   string // of the media store
+	// Tasks sends tasks to the workers' queue; nil where workers look into the table themselves.
+	Tasks *task.Dispatcher
 }
 
 // NewBase opens what Config describes.
 func NewBase(c Config) (*Base, error) {
-	if err := errors.Join(c.Events.Validate(), c.Blob.Validate()); err != nil {
+	if err := errors.Join(c.Events.Validate(), c.Blob.Validate(), c.Queue.Validate()); err != nil {
 		return nil, err
 	}
 	database, err := db.Open(c.Database)
@@ -85,7 +90,15 @@ func NewBase(c Config) (*Base, error) {
 		return nil, err
 	}
 	client := redis.NewClient(options)
-	return &Base{Database: database, Redis: client, Events: events.New(client, c.Events, slog.Default()),
+	var tasks *task.Dispatcher
+	if c.Queue.TaskURL != "" {
+		q, err := queue.Open(c.Queue, c.Queue.TaskURL)
+		if err != nil {
+			return nil, fmt.Errorf("TASK_QUEUE_URL: %w", err)
+		}
+		tasks = &task.Dispatcher{Queue: q, Window: c.Queue.Window, Resend: c.Queue.Resend}
+	}
+	return &Base{Tasks: tasks, Database: database, Redis: client, Events: events.New(client, c.Events, slog.Default()),
 		Library: c.Blob.Library(), Media: c.Blob.Media(), Bucket: c.Blob.MediaBucket}, nil
 }
 
@@ -111,6 +124,14 @@ func (b *Base) Close() {
 func (b *Base) Publish(ctx context.Context, tenant uuid.UUID, e ...events.Event) {
 	if err := b.Events.Publish(context.WithoutCancel(ctx), tenant, e...); err != nil && !errors.Is(err, events.ErrDelayed) {
 		slog.Warn("events not sent", "tenant", tenant, "count", len(e), "error", err)
+	}
+}
+
+// Added sends a tenant's new tasks to the workers, after commit. Where no queue is set the insertion itself
+// has woken them.
+func (b *Base) Added(ctx context.Context, tenant uuid.UUID) {
+	if b.Tasks != nil {
+		b.Tasks.To(b.Database)(ctx, tenant)
 	}
 }
 

@@ -68,11 +68,11 @@ func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	setting.Routes(a, d, base.Bump)
 	filesystem.Routes(a, d, lister(base.Library))
 	health.Routes(a, d)
-	task.Routes(a, d, base.Publish)
-	library.Routes(a, d, base.Publish, checker(base.Library), startScan)
-	scan.Routes(a, d, base.Publish)
-	series.Routes(a, d)
-	book.Routes(a, d)
+	task.Routes(a, d, base.Publish, base.Added)
+	library.Routes(a, d, base.Publish, checker(base.Library), startScan, base.Added)
+	scan.Routes(a, d, base.Publish, base.Added)
+	series.Routes(a, d, base.Added)
+	book.Routes(a, d, base.Added)
 	progress.Routes(a, d)
 }
 

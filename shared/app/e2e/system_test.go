@@ -125,7 +125,8 @@ type scanStatus struct {
 func (s *system) scan(c *testkit.Client, library uuid.UUID) scanStatus {
 	s.t.Helper()
 	c.Do("POST", "/api/v1/libraries/"+library.String()+"/scan", nil).Want(200)
-	config := worker.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Slots: 2, Parallel: 4, Covers: true, Poll: 100 * time.Millisecond}
+	config := worker.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Slots: 2, Parallel: 4, Covers: true, Poll: 100 * time.Millisecond,
+		Lease: 30 * time.Second, Margin: time.Second}
 	work := s.workHere
 	if programs != "" {
 		work = s.work

@@ -78,6 +78,9 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	}
 	_, due := scan.Due(ctx, s.system, now)
 	err = errors.Join(err, due)
+	if s.base.Tasks != nil {
+		err = errors.Join(err, s.base.Tasks.All(ctx, s.system))
+	}
 	if now.Sub(s.cleaned) < cleanEvery {
 		return err
 	}

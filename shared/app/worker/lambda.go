@@ -4,18 +4,115 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/queue"
 )
 
 // Handler makes what answers an invocation of the worker in Lambda: one payload (a batch of messages) in, the
 // answer for the runtime out. The context ends with the invocation's time.
 func Handler(c Config) (handle func(ctx context.Context, payload json.RawMessage) (any, error), base *app.Base, err error) {
-	_, base, err = New(c)
+	w, base, err := New(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func(context.Context, json.RawMessage) (any, error) {
-		return nil, errors.New("this build of the worker knows no queue yet")
-	}, base, nil
+	return w.Handle, base, nil
+}
+
+// Handle works on one event: a batch of messages, of which those are named in the answer that must come again, or a
+// notification of the store.
+func (w *Worker) Handle(ctx context.Context, payload json.RawMessage) (any, error) {
+	var source struct {
+		Records []struct {
+			EventSource string `json:"eventSource"`
+		}
+	}
+	if err := json.Unmarshal(payload, &source); err != nil {
+		return nil, fmt.Errorf("event: %w", err)
+	}
+	if len(source.Records) == 0 {
+		return nil, errors.New("event: it has no Records; the worker takes messages of SQS and notifications of S3")
+	}
+	ctx, stop := w.begin(ctx)
+	defer stop()
+	switch s := source.Records[0].EventSource; s {
+	case "aws:sqs":
+		var e events.SQSEvent
+		if err := json.Unmarshal(payload, &e); err != nil {
+			return nil, fmt.Errorf("event of SQS: %w", err)
+		}
+		return w.batch(ctx, e.Records), nil
+	case "aws:s3":
+		return nil, w.object(ctx, payload)
+	default:
+		return nil, fmt.Errorf("event: the worker takes messages of SQS and notifications of S3, not events of %q", s)
+	}
+}
+
+// batch works on the messages at once, as far as there are slots.
+func (w *Worker) batch(ctx context.Context, messages []events.SQSMessage) events.SQSEventResponse {
+	out := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, m := range messages {
+		all.Go(func() {
+			receives, err := strconv.Atoi(m.Attributes["ApproximateReceiveCount"])
+			if err != nil {
+				receives = 1
+			}
+			q := w.queueOf(m.EventSourceARN)
+			err = w.message(ctx, q, queue.Message{ID: m.MessageId, Receipt: m.ReceiptHandle, Body: m.Body, Receives: receives},
+				w.isDead(m.EventSourceARN, m.Attributes["DeadLetterQueueSourceArn"]))
+			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
+			}
+		})
+	}
+	all.Wait()
+	return out
+}
+
+// begin renews leases until stop, and sets the times by which handlers should stop and must have stopped: in between
+// they save their place.
+func (w *Worker) begin(ctx context.Context) (_ context.Context, stop func()) {
+	beating, end := context.WithCancel(context.WithoutCancel(ctx))
+	var beat sync.WaitGroup
+	beat.Go(func() { w.Beat(beating) })
+	stop = func() { end(); beat.Wait() }
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return ctx, stop
+	}
+	margin := min(w.margin, time.Until(deadline)/3)
+	pausing, cancelPause := context.WithDeadline(beating, deadline.Add(-margin))
+	ctx, cancel := context.WithDeadlineCause(task.WithPause(ctx, pausing.Done()), deadline.Add(-margin/2), task.ErrTime)
+	return ctx, func() { stop(); cancel(); cancelPause() }
+}
+
+// queueOf is the queue with the ARN, or nil when it is none of the configured ones.
+func (w *Worker) queueOf(arn string) *queue.Queue {
+	for _, q := range []*queue.Queue{w.tasks, w.dead, w.objects} {
+		if q != nil && queue.Name(q.URL()) == queue.Name(arn) {
+			return q
+		}
+	}
+	return nil
+}
+
+// isDead tells whether messages of the queue were given up elsewhere: by its name, or because they were moved there
+// from the tasks' queue.
+func (w *Worker) isDead(arn, movedFrom string) bool {
+	if w.dead != nil {
+		return queue.Name(arn) == queue.Name(w.dead.URL())
+	}
+	return w.tasks != nil && movedFrom != "" && queue.Name(arn) != queue.Name(w.tasks.URL()) && queue.Name(movedFrom) == queue.Name(w.tasks.URL())
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/imaging"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/queue"
 )
 
 // Config of the function.
@@ -29,6 +30,9 @@ type Config struct {
 	Parallel  int           `env:"WORKER_PARALLEL" envDefault:"8"`  // files of one task read at once
 	Covers    bool          `env:"WORKER_COVERS" envDefault:"true"` // render covers while analysing; else on first sight
 	Poll      time.Duration `env:"WORKER_POLL" envDefault:"2s"`
+	Lease     time.Duration `env:"WORKER_LEASE" envDefault:"30s"`  // a worker silent for so long has died
+	Slice     time.Duration `env:"WORKER_SLICE" envDefault:"5s"`   // then a task makes room for another tenant's
+	Margin    time.Duration `env:"WORKER_MARGIN" envDefault:"10s"` // before an invocation's end, to save the place
 }
 
 // Validate names the setting that is out of its bounds.
@@ -40,6 +44,12 @@ func (c Config) Validate() error {
 		return fmt.Errorf("WORKER_PARALLEL: must be 1 to 64, is %d", c.Parallel)
 	case c.Poll < 100*time.Millisecond:
 		return fmt.Errorf("WORKER_POLL: must be at least 100ms, is %s", c.Poll)
+	case c.Lease < time.Second || c.Lease > 15*time.Minute:
+		return fmt.Errorf("WORKER_LEASE: must be 1s to 15m, is %s", c.Lease)
+	case c.Slice < 0:
+		return fmt.Errorf("WORKER_SLICE: must not be negative, is %s", c.Slice)
+	case c.Margin < time.Second || c.Margin > 5*time.Minute:
+		return fmt.Errorf("WORKER_MARGIN: must be 1s to 5m, is %s", c.Margin)
 	}
 	return c.Images.Validate()
 }
@@ -50,6 +60,10 @@ type Worker struct {
 	// Objects handles one S3 notification ({"Records": [...]}). An error lets the message come again; nil refuses
 	// such messages.
 	Objects func(ctx context.Context, body json.RawMessage) error
+
+	tasks, dead, objects *queue.Queue // nil where they are not set
+	margin               time.Duration
+	parallel             int
 }
 
 // New makes the worker.
@@ -73,8 +87,20 @@ func New(c Config) (*Worker, *app.Base, error) {
 	if err != nil {
 		host = "worker"
 	}
-	return &Worker{Runner: &task.Runner{
-		System: system, Publish: base.Publish, Slots: c.Slots, Poll: c.Poll, Ended: s.Ended,
+	w := &Worker{margin: c.Margin, parallel: c.Parallel}
+	for _, q := range []struct {
+		name, url string
+		to        **queue.Queue
+	}{{"TASK_QUEUE_URL", c.Queue.TaskURL, &w.tasks}, {"TASK_DLQ_URL", c.Queue.DeadURL, &w.dead}, {"OBJECT_QUEUE_URL", c.Queue.ObjectURL, &w.objects}} {
+		if q.url == "" {
+			continue
+		}
+		if *q.to, err = queue.Open(c.Queue, q.url); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", q.name, err)
+		}
+	}
+	w.Runner = &task.Runner{
+		System: system, Publish: base.Publish, Slots: c.Slots, Poll: c.Poll, Lease: c.Lease, Slice: c.Slice, Ended: s.Ended,
 		Worker: fmt.Sprintf("%s/%d", host, os.Getpid()),
 		Handlers: map[string]task.Handler{
 			task.ScanLibrary:   s.Scan,
@@ -82,7 +108,12 @@ func New(c Config) (*Worker, *app.Base, error) {
 			task.AnalyzeBook:   s.AnalyzeBooks,
 			task.AnalyzeSeries: s.AnalyzeSeries,
 		},
-	}}, base, nil
+	}
+	if base.Tasks != nil {
+		w.Added = base.Tasks.To(system)
+		s.Added = w.Added
+	}
+	return w, base, nil
 }
 
 func cover(base *app.Base, r *imaging.Renderer) scanner.CoverFunc {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -41,7 +42,7 @@ type listInput struct {
 
 // Routes adds the operations on books, and the list of those that the caller is reading. Nothing of it changes
 // what others see, so that nothing is published.
-func Routes(a *httpapi.API, d *db.DB) {
+func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	op := func(method, path, id, summary, permission string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Books", Permission: permission}
 	}
@@ -121,7 +122,13 @@ func Routes(a *httpapi.API, d *db.DB) {
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
 	httpapi.Register(a, op("POST", "/books/{id}/analyze", "analyzeBook", "Analyse a book again", auth.BooksWrite),
-		func(ctx context.Context, in *IDInput) (*Started, error) { return analyze(ctx, d, in.ID) })
+		func(ctx context.Context, in *IDInput) (*Started, error) {
+			s, err := analyze(ctx, d, in.ID)
+			if err == nil {
+				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+			}
+			return s, err
+		})
 }
 
 func reading(s scope) query       { return touched(s, true) }

@@ -46,11 +46,12 @@ type (
 	publisher = func(ctx context.Context, tenant uuid.UUID, e ...events.Event)
 	checker   = func(ctx context.Context, bucket, prefix string) error
 	starter   = func(b *pgx.Batch, library uuid.UUID, mode string, id *uuid.UUID) error
+	told      = func(ctx context.Context, tenant uuid.UUID)
 )
 
 // Routes adds the operations on libraries. listable says whether a folder can be listed; startScan queues a scan
-// into the batch that creates the library.
-func Routes(a *httpapi.API, d *db.DB, publish publisher, listable checker, startScan starter) {
+// into the batch that creates the library, and queued is told so after commit.
+func Routes(a *httpapi.API, d *db.DB, publish publisher, listable checker, startScan starter, queued told) {
 	tell := func(ctx context.Context, e ...events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e...) }
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries", ID: "listLibraries",
 		Summary: "Libraries, by name", Tag: "Libraries", Permission: auth.LibrariesRead},
@@ -72,6 +73,9 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, listable checker, start
 				return nil, err
 			}
 			tell(ctx, events.LibraryCreated(l.ID))
+			if in.Body.ScanImmediately {
+				queued(ctx, httpapi.TenantOf(ctx).ID)
+			}
 			return l, nil
 		})
 	for _, method := range []string{"PUT", "PATCH"} {

@@ -56,6 +56,10 @@ func serve(t *testing.T) *fixture {
 			db.Value(b, task, `insert into task (tenant_id, id, type, library_id) values (app.tenant(), $1, 'scan_library', $2) returning id`,
 				uuid.New(), id)
 			return nil
+		}, func(context.Context, uuid.UUID) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.scans = append(f.scans, "queued")
 		})
 	})
 	for _, tenant := range []uuid.UUID{f.One, f.Two} {
@@ -137,7 +141,7 @@ func TestEveryFieldAndPartialUpdate(t *testing.T) {
 	if rule["enabled"] != true || rule["description"] != "years" {
 		t.Errorf("rule: %v", rule)
 	}
-	if !slices.Equal(f.scans, []string{"normal"}) {
+	if !slices.Equal(f.scans, []string{"normal", "queued"}) {
 		t.Errorf("scans: %v", f.scans)
 	}
 	if next := nextScan(t, f, l["id"]); next == nil || !next.After(time.Now()) || next.UTC().Minute() != 0 {

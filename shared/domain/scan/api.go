@@ -22,14 +22,18 @@ const newest = `select ` + statusColumns + ` from scan s join task t on t.tenant
 	where s.tenant_id = app.tenant() and s.library_id = $1 order by s.id desc limit 1`
 
 // Routes adds the operations on scans (contract 4.4).
-func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
+func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/{id}/scan", ID: "startScan",
 		Summary: "Start a scan", Tag: "Scans", Permission: auth.LibrariesWrite},
 		func(ctx context.Context, in *struct {
 			LibraryInput
 			Mode string `query:"mode" default:"normal" enum:"normal,deep" doc:"normal: new and changed files; deep: analyse every file again"`
 		}) (*Status, error) {
-			return start(ctx, d, publish, in.ID, in.Mode)
+			s, err := start(ctx, d, publish, in.ID, in.Mode)
+			if err == nil {
+				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+			}
+			return s, err
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries/{id}/scan-status", ID: "getScanStatus",
 		Summary: "The newest scan of a library", Tag: "Scans", Permission: auth.LibrariesRead},
@@ -47,7 +51,11 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/{id}/scan/cancel", ID: "cancelScan",
 		Summary: "Cancel the running scan", Tag: "Scans", Permission: auth.LibrariesWrite},
 		func(ctx context.Context, in *LibraryInput) (*httpapi.None, error) {
-			return cancel(ctx, d, publish, in.ID)
+			none, err := cancel(ctx, d, publish, in.ID)
+			if err == nil {
+				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+			}
+			return none, err
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/scans/active", ID: "listActiveScans",
 		Summary: "All active scans", Tag: "Scans", Permission: auth.LibrariesRead},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -32,7 +33,7 @@ type listInput struct {
 }
 
 // Routes adds the operations on series. Nothing of it changes what others see, so that nothing is published.
-func Routes(a *httpapi.API, d *db.DB) {
+func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	op := func(method, path, id, summary, permission string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: permission}
 	}
@@ -105,7 +106,13 @@ func Routes(a *httpapi.API, d *db.DB) {
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
 	httpapi.Register(a, op("POST", "/{id}/analyze", "analyzeSeries", "Analyse all books of a series again", auth.SeriesWrite),
-		func(ctx context.Context, in *IDInput) (*book.Started, error) { return analyze(ctx, d, in.ID) })
+		func(ctx context.Context, in *IDInput) (*book.Started, error) {
+			s, err := analyze(ctx, d, in.ID)
+			if err == nil {
+				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+			}
+			return s, err
+		})
 	httpapi.Register(a, op("POST", "/{id}/read", "readSeries", "Mark every book of a series as read", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*progress.Marked, error) {
 			n, err := progress.ReadSeries(ctx, d, in.ID)

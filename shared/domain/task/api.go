@@ -41,7 +41,7 @@ type Purged struct {
 }
 
 // Routes adds the operations on tasks.
-func Routes(a *httpapi.API, d *db.DB, publish Publish) {
+func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 	op := func(method, path, id, summary, permission string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/tasks" + path, ID: id, Summary: summary, Tag: "Tasks", Permission: permission}
 	}
@@ -84,6 +84,7 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish) {
 				return nil, err
 			}
 			publish(ctx, httpapi.TenantOf(ctx).ID, e...)
+			added.Tell(ctx, httpapi.TenantOf(ctx).ID) // others may run in its place
 			return &Message{"The task is cancelled"}, nil
 		})
 	httpapi.Register(a, op("POST", "/{id}/retry", "retryTask", "Try a failed task again", auth.TasksWrite),
@@ -93,6 +94,7 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish) {
 				return nil, err
 			}
 			publish(ctx, httpapi.TenantOf(ctx).ID, t.events()...)
+			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 			return &Started{t.ID, "The task will be tried again"}, nil
 		})
 }

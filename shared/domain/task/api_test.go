@@ -46,7 +46,7 @@ func (p *published) String() string {
 
 func serve(t *testing.T) (*testkit.Server, *published) {
 	p := &published{}
-	return testkit.Serve(t, func(a *httpapi.API, d *db.DB) { task.Routes(a, d, p.publish) }), p
+	return testkit.Serve(t, func(a *httpapi.API, d *db.DB) { task.Routes(a, d, p.publish, nil) }), p
 }
 
 func add(t *testing.T, s *testkit.Server, tenant uuid.UUID, spec task.Spec) uuid.UUID {

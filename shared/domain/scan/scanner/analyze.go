@@ -64,6 +64,12 @@ type analyzed struct {
 	problem *analysis.Problem
 }
 
+// pausedAnalysis is where an analysis stopped when its time was up: books are taken in the order of their keys.
+type pausedAnalysis struct {
+	From string // the first key that is left
+	Done int
+}
+
 // AnalyzeBooks is the handler of analyze_books and analyze_book tasks.
 func (s *Scanner) AnalyzeBooks(ctx context.Context, h task.Held) (any, error) {
 	var p analyzeParams
@@ -83,19 +89,26 @@ func (s *Scanner) AnalyzeSeries(ctx context.Context, h task.Held) (any, error) {
 }
 
 func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args ...any) (any, error) {
+	var at pausedAnalysis
+	if h.Place != nil {
+		if err := json.Unmarshal(h.Place, &at); err != nil {
+			return nil, fmt.Errorf("place of the analysis: %w", err)
+		}
+	}
+	args = append(args, at.From)
 	books, err := db.List[bookRow](ctx, s.Database, `select b.id, b.series_id, b.library_id, b.key, b.size, b.etag, b.modified_at, b.revision,
 		b.format, b.number, b.volume, b.chapter, b.fingerprint, l.bucket, l.prefix, l.book_strategy, l.number_strategy, t.secret, t.id as tenant_id,
 		coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.max_dimension'), 400) as cover_size,
 		coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.jpeg_quality'), 85) as cover_quality
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id join tenant t on t.id = b.tenant_id
-		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+` order by b.key`, args...)
+		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+fmt.Sprintf(" and b.key >= $%d order by b.key", len(args)), args...)
 	if err != nil {
 		return nil, err
 	}
 	done := 0
 	for start := 0; start < len(books); start += analyzeBatch {
 		part := books[start:min(start+analyzeBatch, len(books))]
-		found, failure := s.read(ctx, part)
+		found, left, failure := s.read(ctx, part)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -104,21 +117,28 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 		}
 		done += len(found)
 		if failure != nil {
-			return nil, fault.Wrap(failure, fault.Unavailable, "%d of %d books could not be read from the store; trying again", len(part)-len(found), len(part))
+			return nil, fault.Wrap(failure, fault.Unavailable, "%d of %d books could not be read from the store; trying again", len(part)-len(left)-len(found), len(part))
+		}
+		if left = append(left, books[start+len(part):]...); len(left) > 0 && task.MustPause(ctx) {
+			return nil, task.Paused(pausedAnalysis{left[0].Key, at.Done + done})
 		}
 	}
-	return map[string]int{"booksAnalyzed": done}, nil
+	return map[string]int{"booksAnalyzed": at.Done + done}, nil
 }
 
 // read analyses books in parallel. What could be read is returned even when the store failed for others; that
-// failure is returned too.
-func (s *Scanner) read(ctx context.Context, books []bookRow) ([]analyzed, error) {
+// failure is returned too, and the books left for another run because this one must pause.
+func (s *Scanner) read(ctx context.Context, books []bookRow) (_ []analyzed, left []bookRow, _ error) {
 	var g errgroup.Group
 	g.SetLimit(s.Parallel)
 	var mu sync.Mutex
 	out := make([]analyzed, 0, len(books))
 	var failure error
-	for _, b := range books {
+	for i, b := range books {
+		if i > 0 && task.MustPause(ctx) {
+			left = books[i:len(books):len(books)]
+			break
+		}
 		g.Go(func() error {
 			a, err := s.readOne(ctx, b)
 			mu.Lock()
@@ -132,7 +152,7 @@ func (s *Scanner) read(ctx context.Context, books []bookRow) ([]analyzed, error)
 		})
 	}
 	_ = g.Wait() // the functions above keep their own failures
-	return out, failure
+	return out, left, failure
 }
 
 func (s *Scanner) readOne(ctx context.Context, b bookRow) (a analyzed, err error) {

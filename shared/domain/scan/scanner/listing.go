@@ -49,11 +49,15 @@ func ranges(ctx context.Context, store *blob.Store, bucket, prefix string, n int
 	return append(out, keyRange{from, ""}), nil
 }
 
-// list starts after the folder key itself, which no book has. It calls each with the objects of a range, a page of up to 1,000 at a time, and with the range of keys that
-// the page stands for: pages of one range follow each other without a gap, the last one reaches to its end.
+// after makes of a key the smallest one after it: Postgres knows no NUL. Stores are asked for what follows the key.
+const after = "\x01"
+
+// list calls each with the objects of a range, a page of up to 1,000 at a time, and with the range of keys that the
+// page stands for: pages of one range follow each other without a gap, the last one reaches to its end. It starts
+// after the folder key itself, which no book has.
 func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRange, each func(page []blob.Object, covered keyRange) error) error {
 	from := r.from
-	for page, err := range store.List(ctx, bucket, prefix, r.from) {
+	for page, err := range store.List(ctx, bucket, prefix, strings.TrimSuffix(r.from, after)) {
 		if err != nil {
 			return err
 		}
@@ -66,8 +70,7 @@ func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRa
 		if end || len(page) == 0 {
 			return each(page, keyRange{from, r.to})
 		}
-		// The smallest key after this one: Postgres knows no NUL.
-		next := page[len(page)-1].Key + "\x01"
+		next := page[len(page)-1].Key + after
 		if err := each(page, keyRange{from, next}); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 )
@@ -39,6 +40,9 @@ func (s *run) purge(ctx context.Context) error {
 		s.Publish(ctx, s.tenant, out...)
 		if len(books) < writeBatch {
 			return nil
+		}
+		if task.MustPause(ctx) {
+			return s.pause()
 		}
 	}
 }

@@ -35,6 +35,8 @@ type Scanner struct {
 	Parallel int       // files of one batch read at once
 	Limits   archive.Limits
 	Draw     content.Drawing // nil: no PDF page is drawn for a cover
+	// Added is told when a scan has added tasks of analysis, while it goes on; nil where no messages are sent.
+	Added task.Added
 }
 
 // libraryRow is what a scan needs to know of its library.
@@ -63,6 +65,7 @@ type run struct {
 	mode     string
 	started  time.Time          // by the database's clock
 	touched  map[uuid.UUID]bool // series whose books changed; used by the writer only
+	at       place
 }
 
 // collected is what several pages of the listing brought together.
@@ -83,15 +86,17 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	listed, vanished, err := r.listAndWrite(ctx)
-	if err != nil {
+	if err := r.listAndWrite(ctx); err != nil {
 		return nil, r.explain(err)
 	}
-	if listed == 0 && len(vanished) > 0 {
-		return nil, fault.New(fault.Conflict, "%s lists no books at all although the library has %d: nothing was removed. "+
-			"Check that the folder is there and mounted; if the books are really gone, delete the library", r.library.Path, len(vanished))
+	if len(r.at.Ranges) > 0 {
+		return nil, r.pause()
 	}
-	if err := r.deleteGone(ctx, vanished); err != nil {
+	if r.at.Listed == 0 && r.at.Deleted == 0 && len(r.at.Vanished) > 0 {
+		return nil, fault.New(fault.Conflict, "%s lists no books at all although the library has %d: nothing was removed. "+
+			"Check that the folder is there and mounted; if the books are really gone, delete the library", r.library.Path, len(r.at.Vanished))
+	}
+	if err := r.deleteGone(ctx); err != nil {
 		return nil, err
 	}
 	if r.library.PurgeAfterwards {
@@ -103,11 +108,11 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 		return nil, err
 	}
 	_, err = db.Exec(ctx, r.Database, "update library set last_scanned_at = now() where tenant_id = app.tenant() and id = $1", r.library.ID)
-	return Result{FilesListed: listed, Vanished: len(vanished)}, err
+	return Result{FilesListed: r.at.Listed, Vanished: r.at.Deleted}, err
 }
 
-// begin loads the library and takes back the children that an interrupted attempt left pending: what they
-// were to analyse is found again.
+// begin loads the library, and goes on from the task's place. Without one it begins anew and takes back the children
+// that an interrupted attempt left pending: what they were to analyse is found again.
 func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	var p scan.Params
 	if err := json.Unmarshal(h.Params, &p); err != nil {
@@ -116,11 +121,22 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	r := &run{Scanner: s, tenant: h.Tenant, scanID: &h.ID, mode: p.Mode, touched: map[uuid.UUID]bool{}}
 	var status *scan.Status
 	var b pgx.Batch
-	b.Queue("update scan set files_total = 0, files_processed = 0 where tenant_id = app.tenant() and id = $1", h.ID)
+	if h.Place != nil {
+		if err := json.Unmarshal(h.Place, &r.at); err != nil {
+			return nil, fmt.Errorf("place of the scan: %w", err)
+		}
+		for _, id := range r.at.Touched {
+			r.touched[id] = true
+		}
+		// The place holds once: a run that dies has listed more than it says.
+		b.Queue("update task set place = null where tenant_id = app.tenant() and id = $1", h.ID)
+	} else {
+		b.Queue("update scan set files_total = 0, files_processed = 0 where tenant_id = app.tenant() and id = $1", h.ID)
+		b.Queue("update task set status = 'cancelled', completed_at = now() where tenant_id = app.tenant() and parent_id = $1 and status = 'pending'", h.ID)
+		b.Queue(`update task set open_children = (select count(*) from task c where c.tenant_id = app.tenant() and c.parent_id = $1 and c.status = 'running')
+			where tenant_id = app.tenant() and id = $1`, h.ID)
+	}
 	load := r.queueLibrary(&b, *h.LibraryID)
-	b.Queue("update task set status = 'cancelled', completed_at = now() where tenant_id = app.tenant() and parent_id = $1 and status = 'pending'", h.ID)
-	b.Queue(`update task set open_children = (select count(*) from task c where c.tenant_id = app.tenant() and c.parent_id = $1 and c.status = 'running')
-		where tenant_id = app.tenant() and id = $1`, h.ID)
 	db.One(&b, &status, scan.ByTask, h.ID)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return nil, err
@@ -132,6 +148,12 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	}
 	status.UTC()
 	s.Publish(ctx, h.Tenant, status.Event())
+	if h.Place == nil {
+		var err error
+		if r.at.Ranges, err = ranges(ctx, s.Library, r.library.Bucket, r.library.Prefix, listers); err != nil {
+			return nil, r.explain(err)
+		}
+	}
 	return r, nil
 }
 
@@ -160,12 +182,14 @@ func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool,
 	}
 }
 
-// listAndWrite lists ranges in parallel; one writer makes the changes while the listing goes on.
-func (s *run) listAndWrite(ctx context.Context) (listed int64, vanished []gone, err error) {
-	parts, err := ranges(ctx, s.Library, s.library.Bucket, s.library.Prefix, listers)
-	if err != nil {
-		return 0, nil, err
-	}
+// errStop ends the listing of a range when the scan must pause.
+var errStop = errors.New("stop listing")
+
+// listAndWrite lists ranges in parallel; one writer makes the changes while the listing goes on. What it leaves in
+// s.at.Ranges is to be listed after a pause.
+func (s *run) listAndWrite(ctx context.Context) error {
+	parts := s.at.Ranges
+	s.at.Ranges = nil
 	found := make(chan difference, listers)
 	g, ctx := errgroup.WithContext(ctx)
 	var mu sync.Mutex
@@ -175,7 +199,7 @@ func (s *run) listAndWrite(ctx context.Context) (listed int64, vanished []gone, 
 		g.Go(func() error {
 			defer working.Done()
 			seen, next := s.started, s.started
-			return list(ctx, s.Library, s.library.Bucket, s.library.Prefix, part, func(page []blob.Object, covered keyRange) error {
+			err := list(ctx, s.Library, s.library.Bucket, s.library.Prefix, part, func(page []blob.Object, covered keyRange) error {
 				if len(page) > 0 { // asked for after the page before it was compared
 					seen = next
 				}
@@ -185,22 +209,31 @@ func (s *run) listAndWrite(ctx context.Context) (listed int64, vanished []gone, 
 				}
 				next = now
 				mu.Lock()
-				listed += int64(d.seen)
-				vanished = append(vanished, d.vanished...)
+				s.at.Listed += int64(d.seen)
+				s.at.Vanished = append(s.at.Vanished, d.vanished...)
 				mu.Unlock()
 				select {
 				case found <- d:
-					return nil
 				case <-ctx.Done():
 					return ctx.Err()
 				}
+				if covered.to != part.to && task.MustPause(ctx) {
+					mu.Lock()
+					s.at.Ranges = append(s.at.Ranges, keyRange{covered.to, part.to})
+					mu.Unlock()
+					return errStop
+				}
+				return nil
 			})
+			if errors.Is(err, errStop) {
+				return nil
+			}
+			return err
 		})
 	}
 	g.Go(func() error { working.Wait(); close(found); return nil })
 	g.Go(func() error { return s.collect(ctx, found) })
-	err = g.Wait()
-	return listed, vanished, err
+	return g.Wait()
 }
 
 // collect gathers differences into batches and writes them; progress is written at least every second.

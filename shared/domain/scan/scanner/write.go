@@ -56,6 +56,9 @@ func (s *run) write(ctx context.Context, part collected) error {
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return err
 	}
+	if len(part.changes) > 0 {
+		s.Added.Tell(ctx, s.tenant)
+	}
 	out := done.events(s)
 	if status != nil {
 		status.UTC()
@@ -240,8 +243,9 @@ func (s *run) queueDeleted(b *pgx.Batch, books []gone, deleted *[]written) {
 }
 
 // deleteGone marks the books whose files are gone, batch by batch.
-func (s *run) deleteGone(ctx context.Context, books []gone) error {
-	for part := range slices.Chunk(books, writeBatch) {
+func (s *run) deleteGone(ctx context.Context) error {
+	for len(s.at.Vanished) > 0 {
+		part := s.at.Vanished[:min(len(s.at.Vanished), writeBatch)]
 		var b pgx.Batch
 		var done changed
 		b.Queue("select from scan where tenant_id = app.tenant() and id = $1 for update", s.scanID)
@@ -251,6 +255,10 @@ func (s *run) deleteGone(ctx context.Context, books []gone) error {
 			return err
 		}
 		s.Publish(ctx, s.tenant, done.events(s)...)
+		s.at.Vanished, s.at.Deleted = s.at.Vanished[len(part):], s.at.Deleted+len(part)
+		if task.MustPause(ctx) {
+			return s.pause()
+		}
 	}
 	return nil
 }
@@ -267,6 +275,12 @@ func (s *run) renumber(ctx context.Context) error {
 		queueRenumber(&b, part)
 		if err := s.Database.Run(ctx, &b); err != nil {
 			return err
+		}
+		for _, id := range part {
+			delete(s.touched, id)
+		}
+		if len(s.touched) > 0 && task.MustPause(ctx) {
+			return s.pause()
 		}
 	}
 	return nil

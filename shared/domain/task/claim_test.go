@@ -63,6 +63,102 @@ func TestNoTaskIsClaimedTwice(t *testing.T) {
 	}
 }
 
+// Test 8 of the reliability tests through messages: each comes four times, to 32 receivers.
+func TestNoMessageRunsATaskTwice(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	tenant := d.Tenant(t, "one")
+	add(t, d, tenant, 200)
+	var ids []uuid.UUID
+	rows, err := d.Owner.Pool().Query(context.Background(), "select id from task")
+	must(t, err)
+	ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	must(t, err)
+	var mu sync.Mutex
+	runs, open := map[uuid.UUID]int{}, map[uuid.UUID]bool{}
+	r := worker(d, func(ctx context.Context, h Held) (any, error) {
+		mu.Lock()
+		runs[h.ID]++
+		if open[h.ID] {
+			t.Errorf("task %s has two holders", h.ID)
+		}
+		open[h.ID] = true
+		mu.Unlock()
+		err := d.App.Enter(ctx)
+		mu.Lock()
+		delete(open, h.ID)
+		mu.Unlock()
+		return nil, err
+	})
+	r.Slots = 32
+	messages := make(chan uuid.UUID)
+	var receivers sync.WaitGroup
+	for range 32 {
+		receivers.Go(func() {
+			for id := range messages {
+				if err := r.Take(context.Background(), message{tenant, id}.String()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 4 {
+		for _, id := range ids {
+			messages <- id
+			messages <- id
+		}
+	}
+	close(messages)
+	receivers.Wait()
+	for id, n := range runs {
+		if n != 1 {
+			t.Errorf("task %s ran %d times", id, n)
+		}
+	}
+	if n := count(t, d, "status = 'completed' and attempts = 1"); n != 200 || len(runs) != 200 {
+		t.Errorf("%d tasks completed, %d ran", n, len(runs))
+	}
+}
+
+// A tenant with 100,000 pending tasks beside one with ten: both get workers in turn, and claiming stays quick.
+func TestClaimsAreFair(t *testing.T) {
+	t.Parallel()
+	d, ctx := testkit.DB(t), context.Background()
+	big, small := d.Tenant(t, "big"), d.Tenant(t, "small")
+	exec(t, d, `insert into task (tenant_id, id, type, priority) select $1, gen_random_uuid(), 'analyze_books', 600 from generate_series(1, 100000)`, big)
+	add(t, d, small, 10)
+	var first []Held
+	var slowest time.Duration
+	for range 10 {
+		started := time.Now()
+		got, err := claim(ctx, d.System, "w", time.Minute, 2)
+		must(t, err)
+		slowest = max(slowest, time.Since(started))
+		first = append(first, got...)
+	}
+	n := map[uuid.UUID]int{}
+	for _, h := range first {
+		n[h.Tenant]++
+	}
+	if n[big] != 10 || n[small] != 10 {
+		t.Errorf("of the first 20 claims %d went to the big tenant, %d to the small one", n[big], n[small])
+	}
+	t.Logf("slowest claim of two tasks beside 100,000 pending: %s", slowest)
+	// Both ways of choosing read a few pages for each task they change, whatever waits; the tasks fill 2,000.
+	for _, sql := range []string{"select * from app.claim_task('w', '1 minute')", "select app.next_to_send(21, '1 minute')"} {
+		if n := pagesRead(t, d, big, sql); n > 1000 {
+			t.Errorf("%s reads %d pages", sql, n)
+		} else {
+			t.Logf("%s reads %d pages", sql, n)
+		}
+	}
+	more, err := claim(ctx, d.System, "w", time.Minute, 5) // nobody else waits: the rest is the big one's
+	must(t, err)
+	if len(more) != 5 || more[0].Tenant != big {
+		t.Errorf("%v", more)
+	}
+}
+
 func TestAPausedWorkerIsFencedOff(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -131,6 +227,25 @@ func TestParentWaitsForChildren(t *testing.T) {
 			t.Errorf("the parent after its last child: %v", states)
 		}
 	}
+}
+
+// pagesRead counts the pages that a statement touches in a tenant.
+func pagesRead(t *testing.T, d *testkit.Databases, tenant uuid.UUID, sql string) (pages int) {
+	t.Helper()
+	must(t, d.System.Tx(db.In(context.Background(), db.Tenant(tenant)), func(tx pgx.Tx) error {
+		var plans []struct {
+			Plan struct {
+				Hit  int `json:"Shared Hit Blocks"`
+				Read int `json:"Shared Read Blocks"`
+			}
+		}
+		if err := tx.QueryRow(context.Background(), "explain (analyze, buffers, format json) "+sql).Scan(&plans); err != nil {
+			return err
+		}
+		pages = plans[0].Plan.Hit + plans[0].Plan.Read
+		return nil
+	}))
+	return pages
 }
 
 func must(t *testing.T, err error) {

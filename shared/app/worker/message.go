@@ -1,0 +1,97 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/queue"
+)
+
+// message does what one message asks for, and keeps it hidden from others meanwhile. An error lets it come again, later
+// each time: the queue gives it up after a few.
+func (w *Worker) message(ctx context.Context, q *queue.Queue, m queue.Message, dead bool) error {
+	working, stop := context.WithCancel(ctx)
+	hidden := make(chan struct{})
+	go func() { defer close(hidden); w.keepHidden(working, q, m) }()
+	err := w.do(ctx, m, dead)
+	stop()
+	<-hidden
+	if err == nil {
+		return nil
+	}
+	slog.Error("message will come again", "message", m.ID, "receives", m.Receives, "error", err)
+	if q != nil {
+		wait := min(15*time.Minute, 5*time.Second<<min(m.Receives, 10))
+		if ctx.Err() != nil {
+			wait = 0 // only this worker is at its end
+		}
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+		defer cancel()
+		if err := q.Extend(end, wait, m); err != nil {
+			slog.Warn("message comes again when the queue says so", "message", m.ID, "error", err)
+		}
+	}
+	return err
+}
+
+func (w *Worker) do(ctx context.Context, m queue.Message, dead bool) error {
+	switch {
+	case isNotification(m.Body):
+		return w.object(ctx, json.RawMessage(m.Body))
+	case dead:
+		return w.GiveUp(ctx, m.Body, m.Receives)
+	}
+	return w.Take(ctx, m.Body)
+}
+
+// keepHidden extends the message's visibility as the lease of its task is renewed: when this worker dies, the message
+// is another's soon.
+func (w *Worker) keepHidden(ctx context.Context, q *queue.Queue, m queue.Message) {
+	if q == nil {
+		return
+	}
+	lease := w.visibility()
+	tick := time.NewTicker(lease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := q.Extend(ctx, lease, m); err != nil && ctx.Err() == nil {
+				slog.Warn("the message's visibility was not extended; it may come twice", "message", m.ID, "error", err)
+			}
+		}
+	}
+}
+
+// visibility of a message is the lease of its task, in whole seconds.
+func (w *Worker) visibility() time.Duration {
+	lease := w.Lease
+	if lease == 0 {
+		lease = task.DefaultLease
+	}
+	return max(lease, time.Second)
+}
+
+// isNotification tells whether a message is the store's: {"Records": ...} of S3, or its test when a bucket is set up.
+func isNotification(body string) bool {
+	var n struct {
+		Records json.RawMessage
+		Event   string
+		Source  string `json:"source"`
+	}
+	return json.Unmarshal([]byte(body), &n) == nil && (n.Records != nil || n.Event == "s3:TestEvent" || n.Source == "aws.s3")
+}
+
+// object hands a notification on.
+func (w *Worker) object(ctx context.Context, body json.RawMessage) error {
+	if w.Objects == nil {
+		slog.Warn("notification of the store refused: this worker does not take them", "body", string(body[:min(len(body), 200)]))
+		return nil
+	}
+	return w.Objects(ctx, body)
+}

@@ -1,0 +1,75 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/queue"
+)
+
+// Run works until ctx ends, then gives back what it holds: on the messages of the queues where they are set, else on
+// the tasks of the table.
+func (w *Worker) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	if w.objects != nil {
+		all.Go(func() { w.poll(ctx, w.objects, w.parallel, false) })
+	}
+	if w.dead != nil {
+		all.Go(func() { w.poll(ctx, w.dead, 1, true) })
+	}
+	if w.tasks == nil {
+		err := w.Runner.Run(ctx)
+		all.Wait()
+		return err
+	}
+	all.Go(func() { w.Beat(ctx) })
+	w.poll(ctx, w.tasks, w.Slots, false)
+	all.Wait()
+	return nil
+}
+
+// poll receives messages, as many as it can work on at once, and deletes what is done.
+func (w *Worker) poll(ctx context.Context, q *queue.Queue, n int, dead bool) {
+	free := make(chan struct{}, n)
+	var working sync.WaitGroup
+	defer working.Wait()
+	for ctx.Err() == nil {
+		select {
+		case free <- struct{}{}:
+			<-free // only this loop takes places
+		case <-ctx.Done():
+			return
+		}
+		messages, err := q.Receive(ctx, cap(free)-len(free), 20*time.Second, w.visibility())
+		if err != nil {
+			if ctx.Err() == nil {
+				slog.Error("cannot receive messages; will try again", "queue", queue.Name(q.URL()), "error", err)
+				wait(ctx, w.Poll)
+			}
+			continue
+		}
+		for _, m := range messages {
+			free <- struct{}{}
+			working.Go(func() {
+				defer func() { <-free }()
+				if w.message(ctx, q, m, dead) != nil {
+					return
+				}
+				end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+				defer cancel()
+				if err := q.Delete(end, m); err != nil {
+					slog.Warn("a message that is done was not deleted; it comes again and does nothing", "message", m.ID, "error", err)
+				}
+			})
+		}
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

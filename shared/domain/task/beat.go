@@ -1,0 +1,83 @@
+package task
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Beat renews the leases every second until ctx ends and cancels the work on tasks that are no longer held, so that a
+// cancelled task stops within two. It also makes room where other tenants wait.
+func (r *Runner) Beat(ctx context.Context) {
+	r.init()
+	tick := time.NewTicker(min(time.Second, r.Lease/4))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		r.mu.Lock()
+		held := make([]Held, 0, len(r.held))
+		for _, h := range r.held {
+			held = append(held, h.Held)
+		}
+		r.mu.Unlock()
+		if len(held) == 0 {
+			continue
+		}
+		still, err := renew(ctx, r.System, r.Lease, held)
+		if err != nil {
+			if ctx.Err() == nil {
+				slog.Warn("cannot renew leases", "error", err)
+			}
+			continue
+		}
+		r.mu.Lock()
+		for _, h := range held {
+			if run, ok := r.held[h.ID]; ok && !still[h.ID] {
+				run.cancel(errLost)
+			}
+		}
+		r.mu.Unlock()
+		if err := r.makeRoom(ctx); err != nil && ctx.Err() == nil {
+			slog.Warn("cannot ask which tenants wait", "error", err)
+		}
+	}
+}
+
+// makeRoom pauses a task that has had its slice when every slot is taken and a tenant waits that has none: of the
+// tenant with the most slots the task that has run longest. It goes on when its turn comes.
+func (r *Runner) makeRoom(ctx context.Context) error {
+	r.mu.Lock()
+	slots := map[uuid.UUID]int{}
+	tenants := make([]uuid.UUID, 0, len(r.held))
+	for _, run := range r.held {
+		slots[run.Tenant]++
+		tenants = append(tenants, run.Tenant)
+	}
+	var longest *running
+	for _, run := range r.held {
+		switch {
+		case time.Since(run.since) < r.Slice:
+		case longest == nil, slots[run.Tenant] > slots[longest.Tenant],
+			slots[run.Tenant] == slots[longest.Tenant] && run.since.Before(longest.since):
+			longest = run
+		}
+	}
+	full := len(r.held) == r.Slots
+	r.mu.Unlock()
+	if r.Slice == 0 || !full || longest == nil {
+		return nil
+	}
+	var waiting bool
+	err := r.System.Pool().QueryRow(ctx, `select exists (select from app.waiting_tenants() w where w.id <> all($1::uuid[]) and exists (
+		select from task k where k.tenant_id = w.id and k.status = 'pending' and k.scheduled_for < now() - interval '1 second'))`, tenants).Scan(&waiting)
+	if waiting {
+		longest.pause()
+	}
+	return err
+}

@@ -1,0 +1,118 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// DefaultLease is how long a worker may be silent before its tasks go to another.
+const DefaultLease = 30 * time.Second
+
+// Held is a task that this worker has claimed.
+type Held struct {
+	Tenant    uuid.UUID       `db:"tenant_id"`
+	ID        uuid.UUID       `db:"id"`
+	Type      string          `db:"type"`
+	Params    json.RawMessage `db:"params"`
+	LibraryID *uuid.UUID      `db:"library_id"`
+	SeriesID  *uuid.UUID      `db:"series_id"`
+	BookID    *uuid.UUID      `db:"book_id"`
+	ParentID  *uuid.UUID      `db:"parent_id"`
+	Epoch     int32           `db:"lease_epoch"`
+	Attempts  int             `db:"attempts"`
+	Started   *time.Time      `db:"started_at"`
+	// Place is where the handler stopped when its time was up; nil at a start.
+	Place json.RawMessage `db:"place"`
+}
+
+// Scope is the scope of the task's writes: they fail once the lease is lost.
+func (h Held) Scope() db.Task { return db.Task{Tenant: h.Tenant, ID: h.ID, Epoch: h.Epoch} }
+
+const heldColumns = "t.tenant_id, t.id, t.type, t.params, t.library_id, t.series_id, t.book_id, t.parent_id, t.lease_epoch, t.attempts, t.started_at, t.place"
+
+// claim takes up to n due tasks, each of the tenant for which the fewest run, the most urgent of that tenant first; no
+// two workers get the same one.
+func claim(ctx context.Context, system *db.DB, worker string, lease time.Duration, n int) ([]Held, error) {
+	var b pgx.Batch
+	found := make([]*Held, n)
+	for i := range found {
+		db.One(&b, &found[i], "select "+heldColumns+" from app.claim_task($1, $2) t", worker, lease)
+	}
+	if err := system.Pool().SendBatch(ctx, &b).Close(); err != nil {
+		return nil, fmt.Errorf("claim tasks: %w", err)
+	}
+	held := make([]Held, 0, n)
+	for _, h := range found {
+		if h != nil {
+			held = append(held, *h)
+		}
+	}
+	return held, nil
+}
+
+// verdict is what became of the claim of a task by its name: see app.claim_named.
+type verdict string
+
+const (
+	claimed verdict = "claimed"
+	unknown verdict = "unknown"
+)
+
+// claimNamed takes the one task, if it may run now.
+func claimNamed(ctx context.Context, system *db.DB, worker string, lease time.Duration, tenant, id uuid.UUID) (*Held, verdict, error) {
+	var b pgx.Batch
+	var v verdict
+	var held *Held
+	db.Value(&b, &v, "select app.claim_named($1, $2, $3, $4)", tenant, id, worker, lease)
+	db.One(&b, &held, "select "+heldColumns+" from task t where t.tenant_id = $1 and t.id = $2", tenant, id)
+	if err := system.Pool().SendBatch(ctx, &b).Close(); err != nil {
+		return nil, "", fmt.Errorf("claim task %s: %w", id, err)
+	}
+	if v != claimed {
+		held = nil
+	}
+	return held, v, nil
+}
+
+// renew extends the leases of the tasks and tells which of them are still held. Rows that a writer has locked
+// this moment keep the lease they have: waiting for them could deadlock.
+func renew(ctx context.Context, system *db.DB, lease time.Duration, held []Held) (map[uuid.UUID]bool, error) {
+	tenants, ids, epochs := make([]uuid.UUID, len(held)), make([]uuid.UUID, len(held)), make([]int32, len(held))
+	for i, h := range held {
+		tenants[i], ids[i], epochs[i] = h.Tenant, h.ID, h.Epoch
+	}
+	rows, err := system.Pool().Query(ctx, `
+		with held as (
+		  select t.tenant_id, t.id from task t join unnest($1::uuid[], $2::uuid[], $3::integer[]) as h(tenant_id, id, epoch)
+		    on t.tenant_id = h.tenant_id and t.id = h.id and t.lease_epoch = h.epoch
+		  where t.status = 'running'),
+		free as (
+		  select t.tenant_id, t.id from task t join held using (tenant_id, id) for update of t skip locked),
+		renewed as (
+		  update task t set lease_until = now() + $4 from free where t.tenant_id = free.tenant_id and t.id = free.id)
+		select id from held`, tenants, ids, epochs, lease)
+	if err != nil {
+		return nil, fmt.Errorf("renew leases: %w", err)
+	}
+	still, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return nil, fmt.Errorf("renew leases: %w", err)
+	}
+	out := make(map[uuid.UUID]bool, len(still))
+	for _, id := range still {
+		out[id] = true
+	}
+	return out, nil
+}
+
+// find is a task as a worker sees it, without claiming it; nil when there is none.
+func find(ctx context.Context, system *db.DB, tenant, id uuid.UUID) (*Held, error) {
+	return db.Get[Held](db.In(ctx, db.Tenant(tenant)), system, "select "+heldColumns+" from task t where t.tenant_id = $1 and t.id = $2", tenant, id)
+}

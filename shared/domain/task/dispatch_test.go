@@ -1,0 +1,309 @@
+package task
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/queue"
+	"github.com/longbox/longbox/shared/testkit"
+	"github.com/longbox/longbox/shared/testkit/sqs"
+)
+
+func TestMain(m *testing.M) {
+	os.Setenv("AWS_ACCESS_KEY_ID", "longboxtest")
+	os.Setenv("AWS_SECRET_ACCESS_KEY", "longboxtestsecret")
+	os.Exit(m.Run())
+}
+
+func dispatcher(t *testing.T, s *sqs.Server, window int, resend time.Duration) *Dispatcher {
+	t.Helper()
+	q, err := queue.Open(queue.Config{Region: "us-east-1"}, s.Queue("tasks", time.Minute, "", 0))
+	must(t, err)
+	return &Dispatcher{Queue: q, Window: window, Resend: resend}
+}
+
+func exec(t *testing.T, d *testkit.Databases, sql string, args ...any) {
+	t.Helper()
+	_, err := d.Owner.Pool().Exec(context.Background(), sql, args...)
+	must(t, err)
+}
+
+func count(t *testing.T, d *testkit.Databases, where string, args ...any) (n int) {
+	t.Helper()
+	must(t, d.Owner.Pool().QueryRow(context.Background(), "select count(*) from task where "+where, args...).Scan(&n))
+	return n
+}
+
+// worker is a runner whose tasks of type analyze_books do what work says.
+func worker(d *testkit.Databases, work Handler) *Runner {
+	return &Runner{System: d.System, Worker: "w", Slots: 4, Poll: 50 * time.Millisecond, Lease: 10 * time.Second,
+		Publish:  func(context.Context, uuid.UUID, ...events.Event) {},
+		Handlers: map[string]Handler{AnalyzeBooks: work, ScanLibrary: work}}
+}
+
+func nothing(context.Context, Held) (any, error) { return nil, nil }
+
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	d, s, ctx := testkit.DB(t), sqs.Start(t), context.Background()
+	big, small := d.Tenant(t, "big"), d.Tenant(t, "small")
+	add(t, d, big, 30)
+	add(t, d, small, 2)
+	p := dispatcher(t, s, 8, time.Hour)
+	var at sync.WaitGroup
+	for range 6 { // at the same time: together no more than one
+		at.Go(func() { must(t, p.Dispatch(ctx, d.App, big)) })
+	}
+	at.Wait()
+	must(t, p.All(ctx, d.System))
+	if n, _ := s.Len("tasks"); n != 10 || count(t, d, "queued_at is not null") != 10 {
+		t.Fatalf("%d messages, want a window of 8 and 2", n)
+	}
+	// Each end sends the next.
+	r := worker(d, nothing)
+	r.Added = p.To(d.System)
+	for done := 0; done < 32; {
+		got, err := p.Queue.Receive(ctx, 10, 0, time.Minute)
+		must(t, err)
+		if len(got) == 0 {
+			t.Fatalf("no message although %d tasks are left", 32-done)
+		}
+		for _, m := range got {
+			must(t, r.Take(ctx, m.Body))
+			done++
+			if out := count(t, d, "tenant_id = $1 and status = 'pending' and queued_at is not null", big); out > 8 {
+				t.Fatalf("%d messages of one tenant are out", out)
+			}
+		}
+		must(t, p.Queue.Delete(ctx, got...))
+	}
+	if n := count(t, d, "status = 'completed'"); n != 32 {
+		t.Errorf("%d completed", n)
+	}
+}
+
+// Test 7 of the reliability tests: sends that are lost after commit.
+func TestLostMessages(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		faults sqs.Faults
+	}{{"a fifth lost", sqs.Faults{Seed: 5, Lose: 0.2}}, {"all lost", sqs.Faults{Lose: 1}}, {"all refused", sqs.Faults{Refuse: 1}}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d, s, ctx := testkit.DB(t), sqs.Start(t), context.Background()
+			tenant := d.Tenant(t, "one")
+			p := dispatcher(t, s, 100, time.Second)
+			s.Fault(c.faults)
+			for range 100 {
+				add(t, d, tenant, 1)
+				started := time.Now()
+				p.To(d.App)(ctx, tenant) // what an operation does after commit: it never fails
+				if took := time.Since(started); took > 2*dispatchTime {
+					t.Fatalf("adding a task took %s", took)
+				}
+				if c.faults.Refuse > 0 {
+					break // three attempts each
+				}
+			}
+			total := count(t, d, "true")
+			if n := count(t, d, "status = 'pending'"); n != total {
+				t.Fatalf("%d of %d tasks are pending", n, total)
+			}
+			if n := count(t, d, "queued_at is null"); c.faults.Refuse > 0 && n != total {
+				t.Errorf("%d of %d tasks whose messages were refused count as sent", total-n, total)
+			}
+			s.Fault(sqs.Faults{})
+			r := worker(d, nothing)
+			r.Added = p.To(d.System)
+			healed := time.Now()
+			testkit.Eventually(t, 20*time.Second, func() bool {
+				must(t, p.All(ctx, d.System)) // the scheduler's round
+				got, err := p.Queue.Receive(ctx, 10, 0, time.Minute)
+				must(t, err)
+				for _, m := range got {
+					must(t, r.Take(ctx, m.Body))
+				}
+				must(t, p.Queue.Delete(ctx, got...))
+				return count(t, d, "status = 'completed'") == total
+			})
+			t.Logf("%d tasks, all done %s after the faults ended", total, time.Since(healed).Round(time.Millisecond))
+		})
+	}
+}
+
+func TestForgedMessages(t *testing.T) {
+	t.Parallel()
+	d, ctx := testkit.DB(t), context.Background()
+	one, two := d.Tenant(t, "one"), d.Tenant(t, "two")
+	add(t, d, one, 1)
+	var id uuid.UUID
+	must(t, d.Owner.Pool().QueryRow(ctx, "select id from task").Scan(&id))
+	ran := 0
+	r := worker(d, func(context.Context, Held) (any, error) { ran++; return nil, nil })
+	for _, body := range []string{
+		"", "x", "null", "[]", "{}", `{"tenant":"x","task":"y"}`, `{"tenant":"` + one.String() + `"}`,
+		message{two, id}.String(),         // another tenant's name on a task
+		message{uuid.New(), id}.String(),  // no tenant
+		message{one, uuid.New()}.String(), // no task
+		message{one, id}.String() + `{}`,
+		`{"tenant":"` + one.String() + `","task":"` + id.String() + `","type":"scan_library"}`,
+		`{"tenant":"` + one.String() + `' or true --","task":"` + id.String() + `"}`,
+	} {
+		if err := r.Take(ctx, body); err != nil {
+			t.Errorf("%s comes again: %v", body, err)
+		}
+		if err := r.GiveUp(ctx, body, 5); err != nil {
+			t.Errorf("%s comes again: %v", body, err)
+		}
+	}
+	if ran != 0 || count(t, d, "status = 'pending' and attempts = 0") != 1 {
+		t.Fatalf("a forged message ran %d tasks or changed one", ran)
+	}
+	must(t, r.Take(ctx, message{one, id}.String()))
+	must(t, r.Take(ctx, message{one, id}.String())) // once more: it has ended
+	must(t, r.GiveUp(ctx, message{one, id}.String(), 5))
+	if ran != 1 || count(t, d, "status = 'completed'") != 1 {
+		t.Errorf("the true message ran %d tasks", ran)
+	}
+}
+
+func TestDeadLetters(t *testing.T) {
+	t.Parallel()
+	d, ctx := testkit.DB(t), context.Background()
+	tenant := d.Tenant(t, "one")
+	var b pgx.Batch
+	parent, child, id := uuid.New(), uuid.New(), uuid.Nil
+	must(t, Add(&b, Spec{ID: parent, Type: ScanLibrary}, &id))
+	must(t, Add(&b, Spec{ID: child, Type: AnalyzeBooks, ParentID: &parent}, &id))
+	b.Queue("update task set status = 'running', done = true, open_children = 1 where tenant_id = app.tenant() and id = $1", parent)
+	b.Queue("update task set last_error = 'the store is away' where tenant_id = app.tenant() and id = $1", child)
+	must(t, d.App.Run(db.In(ctx, db.Tenant(tenant)), &b))
+	var ended []string
+	r := worker(d, nothing)
+	r.Ended = func(_ context.Context, _, id uuid.UUID, status string) {
+		ended = append(ended, map[uuid.UUID]string{parent: "parent ", child: "child "}[id]+status)
+	}
+	exec(t, d, "update task set status = 'running', lease_until = now() + interval '1 minute' where id = $1", child)
+	must(t, r.GiveUp(ctx, message{tenant, child}.String(), 6)) // a worker has it
+	if n := count(t, d, "id = $1 and status = 'running'", child); n != 1 {
+		t.Fatal("a task was failed under its worker")
+	}
+	exec(t, d, "update task set lease_until = now() - interval '1 second' where id = $1", child)
+	must(t, r.GiveUp(ctx, message{tenant, child}.String(), 6))
+	var reason string
+	must(t, d.Owner.Pool().QueryRow(ctx, "select status || ': ' || last_error from task where id = $1", child).Scan(&reason))
+	if reason != "failed: Gave up: its message was received 6 times and no worker finished it: the store is away" {
+		t.Error(reason)
+	}
+	if len(ended) != 2 || ended[0] != "child failed" || ended[1] != "parent completed" {
+		t.Errorf("ended: %q", ended)
+	}
+}
+
+func TestMessageOfADeadWorkersTask(t *testing.T) {
+	t.Parallel()
+	d, ctx := testkit.DB(t), context.Background()
+	tenant := d.Tenant(t, "one")
+	add(t, d, tenant, 1)
+	held, err := claim(ctx, d.System, "dead", time.Minute, 1)
+	must(t, err)
+	body := message{tenant, held[0].ID}.String()
+	r := worker(d, nothing)
+	must(t, r.Take(ctx, body)) // it may be alive
+	if count(t, d, "status = 'running' and locked_by = 'dead'") != 1 {
+		t.Fatal("a task was taken from its holder")
+	}
+	exec(t, d, "update task set lease_until = now() - interval '1 second'")
+	must(t, r.Take(ctx, body))
+	if count(t, d, "status = 'completed' and attempts = 2 and lease_epoch = 2") != 1 {
+		t.Error("the message that came again did not take the task over")
+	}
+}
+
+func TestSuspendedTenantsWait(t *testing.T) {
+	t.Parallel()
+	d, s, ctx := testkit.DB(t), sqs.Start(t), context.Background()
+	tenant := d.Tenant(t, "one")
+	add(t, d, tenant, 3)
+	p := dispatcher(t, s, 2, time.Hour)
+	must(t, p.Dispatch(ctx, d.App, tenant))
+	exec(t, d, "update tenant set status = 'suspended'")
+	r := worker(d, func(context.Context, Held) (any, error) { t.Error("a suspended tenant's task ran"); return nil, nil })
+	got, err := p.Queue.Receive(ctx, 10, 0, time.Minute)
+	must(t, err)
+	for _, m := range got { // sent before the suspension
+		must(t, r.Take(ctx, m.Body))
+	}
+	must(t, p.All(ctx, d.System))
+	if held, err := claim(ctx, d.System, "w", time.Minute, 3); err != nil || len(held) != 0 {
+		t.Errorf("claimed from the table: %v, %v", held, err)
+	}
+	if n := count(t, d, "status = 'pending' and queued_at is null and attempts = 0"); n != 3 || len(got) != 2 {
+		t.Fatalf("%d of 3 tasks wait, %d messages", n, len(got))
+	}
+	exec(t, d, "update tenant set status = 'active'")
+	must(t, p.All(ctx, d.System))
+	if n := count(t, d, "queued_at is not null"); n != 2 {
+		t.Errorf("%d messages after the tenant came back, want 2", n)
+	}
+}
+
+func TestScanQuota(t *testing.T) {
+	t.Parallel()
+	d, s, ctx := testkit.DB(t), sqs.Start(t), context.Background()
+	tenant := d.Tenant(t, "one")
+	exec(t, d, "update tenant set max_scans = 2")
+	var b pgx.Batch
+	ids := make([]uuid.UUID, 6)
+	for i := range ids {
+		must(t, Add(&b, Spec{Type: ScanLibrary}, &ids[i]))
+	}
+	must(t, d.App.Run(db.In(ctx, db.Tenant(tenant)), &b))
+	add(t, d, tenant, 1)
+	p := dispatcher(t, s, 8, time.Hour)
+	must(t, p.Dispatch(ctx, d.App, tenant))
+	if n, _ := s.Len("tasks"); n != 3 {
+		t.Errorf("%d messages, want two scans and one other", n)
+	}
+	exec(t, d, "update task set queued_at = null")
+	var claimers sync.WaitGroup
+	for i := range 12 { // from the table and by name, at once
+		claimers.Go(func() {
+			var err error
+			if i%2 == 0 {
+				_, err = claim(ctx, d.System, "w", time.Minute, 3)
+			} else {
+				_, _, err = claimNamed(ctx, d.System, "w", time.Minute, tenant, ids[i/2])
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	claimers.Wait()
+	if n := count(t, d, "type = 'scan_library' and status = 'running'"); n > 2 || n == 0 {
+		t.Errorf("%d scans run at once", n)
+	}
+	testkit.Eventually(t, 5*time.Second, func() bool { // who found the turn taken comes again
+		_, err := claim(ctx, d.System, "w", time.Minute, 3)
+		must(t, err)
+		return count(t, d, "type = 'scan_library' and status = 'running'") == 2 && count(t, d, "type <> 'scan_library' and status = 'running'") == 1
+	})
+	exec(t, d, "update task set done = true where type = 'scan_library' and status = 'running'") // waiting for their parts they still run
+	if held, err := claim(ctx, d.System, "w", time.Minute, 3); err != nil || len(held) != 0 {
+		t.Errorf("%v %v", held, err)
+	}
+	exec(t, d, "update task set status = 'completed' where done")
+	if held, err := claim(ctx, d.System, "w", time.Minute, 3); err != nil || len(held) != 2 {
+		t.Errorf("%d scans after the first two ended, %v", len(held), err)
+	}
+}

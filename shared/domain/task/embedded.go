@@ -1,0 +1,90 @@
+package task
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Run claims tasks from their table until ctx ends, then gives back what it holds. It wakes up by notification and by
+// polling.
+func (r *Runner) Run(ctx context.Context) error {
+	r.init()
+	wake := make(chan struct{}, 1)
+	var background, workers sync.WaitGroup
+	background.Go(func() { r.listen(ctx, wake) })
+	background.Go(func() { r.Beat(ctx) })
+	for ctx.Err() == nil {
+		if r.fill(ctx, &workers) > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-wake:
+		case <-time.After(r.Poll):
+		}
+	}
+	workers.Wait()
+	background.Wait()
+	return nil
+}
+
+// fill claims as many tasks as there are free slots and starts them; it waits for a slot first.
+func (r *Runner) fill(ctx context.Context, workers *sync.WaitGroup) int {
+	select {
+	case r.slots <- struct{}{}:
+		<-r.slots
+	case <-ctx.Done():
+		return 0
+	}
+	tasks, err := claim(ctx, r.System, r.Worker, r.Lease, cap(r.slots)-len(r.slots))
+	if err != nil {
+		if ctx.Err() == nil {
+			slog.Error("cannot claim tasks; will try again", "error", err)
+		}
+		return 0
+	}
+	for _, h := range tasks {
+		r.slots <- struct{}{}
+		workers.Go(func() {
+			defer func() { <-r.slots }()
+			if err := r.run(ctx, h); err != nil {
+				slog.Error("cannot record the end of the task; its lease will run out", "task", h.ID, "tenant", h.Tenant, "error", err)
+			}
+		})
+	}
+	return len(tasks)
+}
+
+// listen turns notifications into wake-ups, on a connection of its own; polling covers its absence.
+func (r *Runner) listen(ctx context.Context, wake chan<- struct{}) {
+	for ctx.Err() == nil {
+		err := func() error {
+			conn, err := r.System.Pool().Acquire(ctx)
+			if err != nil {
+				return err
+			}
+			defer conn.Release()
+			if _, err := conn.Exec(ctx, "listen "+Wake); err != nil {
+				return err
+			}
+			for {
+				if _, err := conn.Conn().WaitForNotification(ctx); err != nil {
+					return err
+				}
+				select {
+				case wake <- struct{}{}:
+				default:
+				}
+			}
+		}()
+		if ctx.Err() == nil {
+			slog.Warn("no notifications of new tasks; polling", "error", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(5 * time.Second):
+			}
+		}
+	}
+}

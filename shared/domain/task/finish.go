@@ -1,0 +1,58 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// state is a task and the status that it has now.
+type state struct {
+	ID     uuid.UUID `db:"id"`
+	Status string    `db:"status"`
+}
+
+// finish ends the task and tells the new state of it and of its parent; none when the lease was lost.
+func finish(ctx context.Context, system *db.DB, h Held, result json.RawMessage, failure *string, retry *time.Duration) ([]state, error) {
+	rows, err := system.Pool().Query(ctx, "select id, status from app.finish_task($1, $2, $3, $4, $5, $6)",
+		h.Tenant, h.ID, h.Epoch, result, failure, retry)
+	if err != nil {
+		return nil, fmt.Errorf("finish task %s: %w", h.ID, err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByName[state])
+	if err != nil {
+		return nil, fmt.Errorf("finish task %s: %w", h.ID, err)
+	}
+	return out, nil
+}
+
+// fail ends a task that nobody works on, with its reason, and tells the new state of it and of its parent; none when it
+// has ended already or a worker has it.
+func fail(ctx context.Context, system *db.DB, tenant, id uuid.UUID, reason string) ([]state, error) {
+	rows, err := system.Pool().Query(ctx, "select id, status from app.fail_task($1, $2, $3)", tenant, id, reason)
+	if err != nil {
+		return nil, fmt.Errorf("fail task %s: %w", id, err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByName[state])
+	if err != nil {
+		return nil, fmt.Errorf("fail task %s: %w", id, err)
+	}
+	return out, nil
+}
+
+// giveBack makes a task pending again, without counting the attempt; place, where not nil, is where it stopped.
+func giveBack(ctx context.Context, system *db.DB, h Held, place json.RawMessage) error {
+	_, err := system.Pool().Exec(ctx, `update task set status = 'pending', lease_until = null, locked_by = null, attempts = attempts - 1,
+		place = coalesce($4, place) where tenant_id = $1 and id = $2 and lease_epoch = $3 and status = 'running'`,
+		h.Tenant, h.ID, h.Epoch, place)
+	if err != nil {
+		return fmt.Errorf("give back task %s: %w", h.ID, err)
+	}
+	return nil
+}

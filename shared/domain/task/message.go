@@ -1,0 +1,110 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// message is the body of a message: which task is to be worked on. It is no command: what is done stands in the row.
+type message struct {
+	Tenant uuid.UUID `json:"tenant"`
+	Task   uuid.UUID `json:"task"`
+}
+
+func (m message) String() string {
+	return `{"tenant":"` + m.Tenant.String() + `","task":"` + m.Task.String() + `"}`
+}
+
+func parseMessage(body string) (m message, err error) {
+	d := json.NewDecoder(strings.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return m, err
+	}
+	if d.More() || m.Tenant == uuid.Nil || m.Task == uuid.Nil {
+		return m, errors.New(`it must be {"tenant": id, "task": id}`)
+	}
+	return m, nil
+}
+
+// Take works on the task that a message names, if it may run now. An error lets the message come again; nil means that
+// it is done: worked on, of a task that has ended or runs elsewhere, or refused because no row agrees with it.
+func (r *Runner) Take(ctx context.Context, body string) error {
+	r.init()
+	m, err := parseMessage(body)
+	if err != nil {
+		slog.Warn("message refused: it names no task", "error", err, "body", clip(body))
+		return nil
+	}
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-Pause(ctx):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if MustPause(ctx) {
+		return r.unsend(ctx, m)
+	}
+	h, v, err := claimNamed(ctx, r.System, r.Worker, r.Lease, m.Tenant, m.Task)
+	switch {
+	case err != nil:
+		return err
+	case v == claimed:
+		return r.run(ctx, *h)
+	case v == unknown:
+		slog.Warn("message refused: its tenant has no such task", "tenant", m.Tenant, "task", m.Task)
+	default:
+		slog.Debug("message of a task that cannot be claimed", "tenant", m.Tenant, "task", m.Task, "why", string(v))
+	}
+	return nil
+}
+
+// unsend frees a task whose message came when no time was left, for a message of its own: letting this one come again
+// would count towards giving the task up.
+func (r *Runner) unsend(ctx context.Context, m message) error {
+	ctx = db.In(ctx, db.Tenant(m.Tenant))
+	_, err := db.Exec(ctx, r.System, "update task set queued_at = null where tenant_id = app.tenant() and id = $1 and status = 'pending'", m.Task)
+	if err == nil {
+		r.Added.Tell(ctx, m.Tenant)
+	}
+	return err
+}
+
+// GiveUp fails the task that a message names which was received too often, as the dead-letter queue brings it. An
+// error lets the message come again.
+func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
+	m, err := parseMessage(body)
+	if err != nil {
+		slog.Warn("message refused: it names no task", "error", err, "body", clip(body))
+		return nil
+	}
+	reason := fmt.Sprintf("Gave up: its message was received %d times and no worker finished it", receives)
+	states, err := fail(ctx, r.System, m.Tenant, m.Task, reason)
+	if err != nil {
+		return err
+	}
+	log := slog.With("tenant", m.Tenant, "task", m.Task)
+	if len(states) == 0 {
+		log.Info("message of the dead-letter queue: the task has ended, is worked on or does not exist")
+		return nil
+	}
+	h, err := find(ctx, r.System, m.Tenant, m.Task)
+	if err != nil || h == nil { // it has failed all the same; only listeners are not told
+		log.Error("cannot tell that the task failed", "error", err)
+		return nil
+	}
+	r.tell(ctx, log, *h, states, &reason)
+	r.Added.Tell(ctx, m.Tenant)
+	return nil
+}
+
+func clip(s string) string { return s[:min(len(s), 200)] }

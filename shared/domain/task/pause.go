@@ -1,0 +1,50 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// paused is what a handler returns that has stopped because it was told to.
+type paused struct{ place json.RawMessage }
+
+func (*paused) Error() string { return "the task stopped at its place, to go on later" }
+
+// Paused is the error that a handler returns when it has stopped because Pause said so: the task goes on from place
+// (Held.Place) in another run, and no attempt is counted. A handler must get further in each run.
+func Paused(place any) error {
+	data, err := json.Marshal(place)
+	if err != nil {
+		return fmt.Errorf("place of the task: %w", err)
+	}
+	return &paused{data}
+}
+
+type pauseKey struct{}
+
+// WithPause lets the handler under ctx know that it should stop when the channel is closed.
+func WithPause(ctx context.Context, pause <-chan struct{}) context.Context {
+	return context.WithValue(ctx, pauseKey{}, pause)
+}
+
+// Pause is closed when the handler should save its place and return Paused: the invocation ends soon, or tasks of
+// other tenants wait for this worker. It is nil, which never is ready, where there is no such limit.
+func Pause(ctx context.Context) <-chan struct{} {
+	pause, _ := ctx.Value(pauseKey{}).(<-chan struct{})
+	return pause
+}
+
+// MustPause tells whether Pause is closed.
+func MustPause(ctx context.Context) bool {
+	select {
+	case <-Pause(ctx):
+		return true
+	default:
+		return false
+	}
+}
+
+// ErrTime is the cause of a context that ended because the invocation does.
+var ErrTime = errors.New("the invocation's time was over before the task had stopped")

@@ -1,0 +1,53 @@
+package task
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// Rescue gives back the tasks whose worker has died: to pending while attempts are left, else failed; and ends
+// the children of cancelled parents. It returns how many changed. The scheduler calls it.
+func Rescue(ctx context.Context, system *db.DB) (int64, error) {
+	tag, err := system.Pool().Exec(ctx, `
+		update task t set
+		  status = case when attempts < max_attempts then 'pending' else 'failed' end,
+		  lease_until = null, locked_by = null, scheduled_for = now(),
+		  last_error = 'The worker stopped answering while it had the task',
+		  completed_at = case when attempts < max_attempts then null else now() end
+		where status = 'running' and lease_until < now()`)
+	if err != nil {
+		return 0, fmt.Errorf("rescue tasks: %w", err)
+	}
+	orphans, err := system.Pool().Exec(ctx, `
+		update task t set status = 'cancelled', completed_at = now(), lease_until = null
+		from task p where p.tenant_id = t.tenant_id and p.id = t.parent_id and p.status = 'cancelled'
+		  and t.status in ('pending', 'running')`)
+	if err != nil {
+		return 0, fmt.Errorf("end children of cancelled tasks: %w", err)
+	}
+	lost, err := system.Pool().Exec(ctx, `
+		update task p set open_children = c.open,
+		  status = case when p.done and c.open = 0 then 'completed' else p.status end,
+		  completed_at = case when p.done and c.open = 0 then now() else p.completed_at end
+		from (select p.tenant_id, p.id, count(t.id) filter (where t.status in ('pending', 'running')) as open
+		      from task p left join task t on t.tenant_id = p.tenant_id and t.parent_id = p.id
+		      where p.status = 'running' and p.open_children > 0 group by 1, 2) c
+		where p.tenant_id = c.tenant_id and p.id = c.id and p.open_children > c.open`)
+	if err != nil {
+		return 0, fmt.Errorf("count children of tasks: %w", err)
+	}
+	return tag.RowsAffected() + orphans.RowsAffected() + lost.RowsAffected(), nil
+}
+
+// Forget deletes tasks that ended before the retention. The scheduler calls it.
+func Forget(ctx context.Context, system *db.DB, defaultDays int) (int64, error) {
+	tag, err := system.Pool().Exec(ctx, `
+		delete from task t where t.completed_at < now() - interval '1 day' * coalesce(
+		  (select s.value::integer from setting s where s.tenant_id = t.tenant_id and s.key = 'tasks.retention_days'), $1)`, defaultDays)
+	if err != nil {
+		return 0, fmt.Errorf("forget old tasks: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}
