@@ -97,7 +97,7 @@ func writeComic(path string, entries []entry) (err error) {
 
 const pageCount = 200
 
-// bigComic writes a book of 200 pages of about 740 KB, linked as often as wanted: so many books, one file in the
+// bigComic writes a book of 200 pages of about 1.4 MB, linked as often as wanted: so many books, one file in the
 // cache of the machine.
 func bigComic(dir string, deflated bool, books int) error {
 	const pictures = 4

@@ -100,7 +100,9 @@ func (s *system) shelves(ctx context.Context, api *function) (map[string]*shelf,
 		}
 		all[name] = sh
 	}
-	return all, nil
+	// The statistics that autovacuum gathers a minute after a scan.
+	_, err = s.admin.Exec(ctx, "vacuum analyze")
+	return all, err
 }
 
 // spans reads where the pages lie, with the standard library.

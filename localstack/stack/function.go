@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,11 +93,25 @@ func (s *Stack) publicURL() string {
 func (s *Stack) functionSpec(name string) supervise.Spec {
 	return supervise.Spec{
 		Name: name, Path: filepath.Join(s.config.Programs, name), Dir: s.scratch,
-		Env:     append(s.baseEnvironment(), "LISTEN_ADDR="+s.address(name)),
+		Env:     append(s.baseEnvironment(), "LISTEN_ADDR="+s.address(name), Processors(name)),
 		Account: s.account,
 		Stop:    syscall.SIGTERM, Grace: 15 * time.Second, Orphan: syscall.SIGKILL,
 		Ready: supervise.Healthy("http://" + s.address(name) + "/health"), Patience: time.Minute,
 	}
+}
+
+// Processors is the setting for how many processors a program uses at once, unless GOMAXPROCS says so for all. A
+// request goes through several processes of this machine one after the other: a program that spreads its own part
+// over all cores only takes them from the next, and pays for waking them. The worker is alone with its work.
+func Processors(program string) string {
+	if n := os.Getenv("GOMAXPROCS"); n != "" {
+		return "GOMAXPROCS=" + n
+	}
+	n := runtime.NumCPU()
+	if program != worker {
+		n = max(1, n/2)
+	}
+	return "GOMAXPROCS=" + strconv.Itoa(n)
 }
 
 // migrateSpec applies the schema, registers the library roots and makes the first administrator.

@@ -112,7 +112,7 @@ func describe(h http.Header, tag, kind string, e archive.Entry, gzip bool) {
 // open is the content of an entry to send, and its media type, told from its first bytes.
 func open(e archive.Entry, body io.Reader, gzip bool, lim archive.Limits) (io.Reader, string, error) {
 	if !gzip {
-		plain, err := e.Open(body, lim)
+		plain, err := bytesOf(e, body, lim)
 		if err != nil {
 			return nil, "", err
 		}
@@ -121,7 +121,7 @@ func open(e archive.Entry, body io.Reader, gzip bool, lim archive.Limits) (io.Re
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, "", err
 		}
-		return buffered, mediatype.Detect(head), nil
+		return direct(buffered, plain), mediatype.Detect(head), nil
 	}
 	framed, err := e.Gzip(body)
 	if err != nil {
@@ -138,7 +138,25 @@ func open(e archive.Entry, body io.Reader, gzip bool, lim archive.Limits) (io.Re
 	if n == 0 && err != nil {
 		return nil, "", &archive.Error{Kind: archive.Corrupt, Msg: e.Name + " cannot be inflated", Err: err}
 	}
-	return buffered, mediatype.Detect(head[:n]), nil
+	return direct(buffered, framed), mediatype.Detect(head[:n]), nil
+}
+
+// bytesOf is the content of an entry. Stored ones are passed on as they lie there, unseen; what is inflated here is
+// compared with its checksum.
+func bytesOf(e archive.Entry, body io.Reader, lim archive.Limits) (io.Reader, error) {
+	if err := e.Check(); e.Method != archive.Stored || err != nil {
+		return e.Open(body, lim)
+	}
+	return e.Raw(body)
+}
+
+// direct is the buffered source, with WriteTo only where the source has one: then bytes go from connection to
+// connection without a copy here. Else Copy's own buffer is the larger one.
+func direct(buffered *bufio.Reader, source io.Reader) io.Reader {
+	if _, ok := source.(io.WriterTo); ok {
+		return buffered
+	}
+	return onlyReader{buffered}
 }
 
 const sniff = 4096 // bytes of a page looked at before the answer begins
@@ -148,15 +166,24 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b 
 // Copy streams content; when the source fails on the way, the connection is cut, so that no client takes a part
 // for the whole.
 func Copy(w http.ResponseWriter, r *http.Request, content io.Reader) error {
-	buf := buffers.Get().(*[]byte)
-	defer buffers.Put(buf)
-	if _, err := io.CopyBuffer(onlyWriter{w}, onlyReader{content}, *buf); err != nil {
+	if err := send(w, content); err != nil {
 		if r.Context().Err() == nil {
 			httpapi.Note(r.Context(), slog.String("stream", err.Error()))
 		}
 		panic(http.ErrAbortHandler)
 	}
 	return nil
+}
+
+func send(w io.Writer, content io.Reader) error {
+	if c, ok := content.(io.WriterTo); ok {
+		_, err := c.WriteTo(w)
+		return err
+	}
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	_, err := io.CopyBuffer(onlyWriter{w}, onlyReader{content}, *buf)
+	return err
 }
 
 // onlyWriter and onlyReader hide ReadFrom and WriteTo, whose own small buffers would be used instead of the pooled

@@ -41,7 +41,21 @@ func (e Entry) Open(r io.Reader, lim ...Limits) (io.Reader, error) {
 // Raw returns the CompressedSize bytes of an entry as they are stored, from a
 // reader of the entry's range. A source that ends early is an *Error of kind
 // Truncated, never a short result.
-func (e Entry) Raw(r io.Reader) (io.Reader, error) { return e.raw(r) }
+func (e Entry) Raw(r io.Reader) (io.Reader, error) {
+	x, err := e.raw(r)
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := r.(copier); ok {
+		return &exactCopier{exact: x, from: c}, nil
+	}
+	return x, nil
+}
+
+// copier is a source that can hand bytes on without showing them: blob's bodies, from connection to connection.
+type copier interface {
+	CopyN(w io.Writer, n int64) (int64, error)
+}
 
 func (e Entry) raw(r io.Reader) (*exact, error) {
 	if e.Method >= PDFPage { // no header of ours precedes it
@@ -88,6 +102,9 @@ func (e Entry) Gzip(r io.Reader) (io.Reader, error) {
 	header := []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, unknownSystem}
 	trailer := binary.LittleEndian.AppendUint32(nil, e.CRC32)
 	trailer = binary.LittleEndian.AppendUint32(trailer, uint32(e.Size))
+	if c, ok := raw.(*exactCopier); ok {
+		return &framed{parts: [3]io.Reader{bytes.NewReader(header), c, bytes.NewReader(trailer)}}, nil
+	}
 	return io.MultiReader(bytes.NewReader(header), raw, bytes.NewReader(trailer)), nil
 }
 
@@ -140,6 +157,53 @@ func (x *exact) Read(b []byte) (int, error) {
 		return n, x.failed
 	}
 	return n, nil
+}
+
+// exactCopier is exact over a source that can hand bytes on.
+type exactCopier struct {
+	*exact
+	from copier
+}
+
+// WriteTo hands on what is left.
+func (x *exactCopier) WriteTo(w io.Writer) (int64, error) {
+	n, err := x.from.CopyN(w, x.left)
+	x.left -= n
+	if err != nil {
+		err = x.entry.shortOr(err)
+	}
+	return n, err
+}
+
+// framed is a gzip file around an entry that can be handed on.
+type framed struct {
+	parts [3]io.Reader // header, entry, trailer
+	at    int
+}
+
+func (f *framed) Read(b []byte) (int, error) {
+	for f.at < len(f.parts) {
+		n, err := f.parts[f.at].Read(b)
+		if err == io.EOF {
+			f.at++
+			err = nil
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+	return 0, io.EOF
+}
+
+// WriteTo hands on what is left.
+func (f *framed) WriteTo(w io.Writer) (n int64, err error) {
+	for f.at < len(f.parts) && err == nil {
+		var m int64
+		m, err = io.Copy(w, f.parts[f.at])
+		n += m
+		f.at++
+	}
+	return n, err
 }
 
 // plain yields the bytes of an entry and compares them with its directory

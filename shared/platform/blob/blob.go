@@ -55,8 +55,8 @@ type Store struct {
 
 func open(endpoint string, c Config) *Store {
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-		t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 128
-		t.ResponseHeaderTimeout = 20 * time.Second // a FIFO in a served folder never answers
+		t.MaxIdleConns, t.MaxIdleConnsPerHost = 2*maxIdleConns, maxIdleConns
+		t.ResponseHeaderTimeout = answerWithin
 		t.DisableCompression = true
 	})
 	creds := aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider(
@@ -70,7 +70,11 @@ func open(endpoint string, c Config) *Store {
 		RetryMaxAttempts:           attempts,
 		HTTPClient:                 client,
 	}
-	read := &getter{client: &http.Client{Transport: client.GetTransport()}, signer: v4.NewSigner(), credentials: creds,
+	transport := http.RoundTripper(client.GetTransport())
+	if strings.HasPrefix(endpoint, "http://") {
+		transport = newWire()
+	}
+	read := &getter{client: &http.Client{Transport: transport}, signer: v4.NewSigner(), credentials: creds,
 		region: c.Region, pathStyle: c.PathStyle}
 	if endpoint != "" {
 		o.BaseEndpoint = aws.String(endpoint)

@@ -18,6 +18,12 @@ import (
 // emptyPayload is the SHA-256 of no body.
 const emptyPayload = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
+// answerWithin is how long the store may take to begin an answer: a FIFO in a served folder never does.
+const (
+	answerWithin = 20 * time.Second
+	maxIdleConns = 128
+)
+
 // attempts and pause bound how often a read is tried when the store fails before it answers.
 const (
 	attempts = 3

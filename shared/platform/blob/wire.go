@@ -1,0 +1,204 @@
+package blob
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// wire sends GET requests over plain HTTP connections of its own, so that the bodies of its answers can be handed
+// to another connection by the kernel (splice) instead of being copied through this process: net/http's transport
+// never shows its connection. TLS cannot be spliced; there net/http is used.
+type wire struct {
+	dial        net.Dialer
+	headersIn   time.Duration
+	maxIdle     int
+	idleTimeout time.Duration
+
+	mu   sync.Mutex
+	idle map[string][]*wireConn // by address; the last used last
+}
+
+type wireConn struct {
+	*net.TCPConn
+	buffered *bufio.Reader
+	used     time.Time
+}
+
+func newWire() *wire {
+	return &wire{dial: net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}, headersIn: answerWithin,
+		maxIdle: maxIdleConns, idleTimeout: 90 * time.Second, idle: map[string][]*wireConn{}}
+}
+
+// RoundTrip sends a request without a body. One that fails on a connection that had been idle, before anything
+// was answered, is sent again on a fresh one: the server may have closed it meanwhile.
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	address := req.URL.Host
+	if req.URL.Port() == "" {
+		address = net.JoinHostPort(req.URL.Hostname(), "80")
+	}
+	for {
+		c, reused, err := w.take(req.Context(), address)
+		if err != nil {
+			return nil, err
+		}
+		res, err := w.send(c, address, req)
+		if err == nil {
+			return res, nil
+		}
+		c.Close()
+		if cause := req.Context().Err(); cause != nil {
+			return nil, cause
+		}
+		if !reused || errors.As(err, new(timeout)) {
+			return nil, err
+		}
+	}
+}
+
+type timeout interface{ Timeout() bool }
+
+// take is an idle connection or a new one.
+func (w *wire) take(ctx context.Context, address string) (c *wireConn, reused bool, err error) {
+	w.mu.Lock()
+	for list := w.idle[address]; len(list) > 0; {
+		c = list[len(list)-1]
+		list = list[:len(list)-1]
+		w.idle[address] = list
+		if time.Since(c.used) < w.idleTimeout {
+			w.mu.Unlock()
+			return c, true, nil
+		}
+		c.Close()
+	}
+	w.mu.Unlock()
+	conn, err := w.dial.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, false, err
+	}
+	tcp := conn.(*net.TCPConn) // what "tcp" dials
+	return &wireConn{TCPConn: tcp, buffered: bufio.NewReaderSize(tcp, 4096)}, false, nil
+}
+
+func (w *wire) send(c *wireConn, address string, req *http.Request) (*http.Response, error) {
+	if err := c.SetDeadline(time.Now().Add(w.headersIn)); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(req.Context(), func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // ends what is under way
+	res, err := func() (*http.Response, error) {
+		if err := req.Write(c); err != nil {
+			return nil, err
+		}
+		return http.ReadResponse(c.buffered, req)
+	}()
+	if err == nil {
+		err = c.SetDeadline(time.Time{})
+	}
+	if err == nil {
+		err = req.Context().Err() // its deadline may just have been taken back
+	}
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	if res.ContentLength < 0 || len(res.TransferEncoding) > 0 {
+		res.Close = true
+		res.Body = &ending{res.Body, func() { stop(); c.Close() }}
+		return res, nil
+	}
+	res.Body = &body{wire: w, conn: c, address: address, stop: stop, left: res.ContentLength, last: res.Close}
+	return res, nil
+}
+
+func (w *wire) put(address string, c *wireConn) {
+	c.used = time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.idle[address]) >= w.maxIdle {
+		c.Close()
+		return
+	}
+	w.idle[address] = append(w.idle[address], c)
+}
+
+// body is the rest of an answer of known length.
+type body struct {
+	wire    *wire
+	conn    *wireConn
+	address string
+	stop    func() bool
+	left    int64
+	last    bool // the server closes the connection after it
+	closed  bool
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := b.conn.buffered.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// WriteTo writes the rest to w: what is buffered here, then, where w is a connection or knows how to read from one,
+// straight from connection to connection.
+func (b *body) WriteTo(w io.Writer) (written int64, err error) { return b.CopyN(w, b.left) }
+
+// CopyN writes the next n bytes to w like WriteTo.
+func (b *body) CopyN(w io.Writer, n int64) (written int64, err error) {
+	n = min(n, b.left)
+	for n > 0 && err == nil {
+		var m int64
+		if k := int64(b.conn.buffered.Buffered()); k > 0 {
+			var p []byte
+			if p, err = b.conn.buffered.Peek(int(min(k, n))); err == nil {
+				var some int
+				some, err = w.Write(p)
+				_, _ = b.conn.buffered.Discard(some) // it is buffered
+				m = int64(some)
+			}
+		} else {
+			m, err = io.Copy(w, io.LimitReader(b.conn.TCPConn, n))
+			if err == nil && m < n {
+				err = io.ErrUnexpectedEOF
+			}
+		}
+		n -= m
+		b.left -= m
+		written += m
+	}
+	return written, err
+}
+
+// Close gives the connection back when the body was read to its end, and else closes it.
+func (b *body) Close() error {
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	if stopped := b.stop(); b.left == 0 && !b.last && stopped && b.conn.buffered.Buffered() == 0 {
+		b.wire.put(b.address, b.conn)
+		return nil
+	}
+	return b.conn.Close()
+}
+
+type ending struct {
+	io.ReadCloser
+	end func()
+}
+
+func (e *ending) Close() error {
+	err := e.ReadCloser.Close()
+	e.end()
+	return err
+}

@@ -1,0 +1,238 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// served is a plain server that counts its connections.
+func served(t *testing.T, h http.HandlerFunc) (url string, connections *atomic.Int64, srv *httptest.Server) {
+	t.Helper()
+	connections = new(atomic.Int64)
+	srv = httptest.NewUnstartedServer(h)
+	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return srv.URL, connections, srv
+}
+
+func fetch(t *testing.T, w *wire, ctx context.Context, url string) (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.RoundTrip(req)
+}
+
+func pattern(n int) []byte {
+	out := make([]byte, n)
+	for i := range out {
+		out[i] = byte(i * 7 >> 3)
+	}
+	return out
+}
+
+func TestWireReusesConnections(t *testing.T) {
+	t.Parallel()
+	data := pattern(300_000)
+	url, connections, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Length", strconv.Itoa(len(data)))
+		_, _ = rw.Write(data)
+	})
+	w := newWire()
+	for i := range 20 {
+		res, err := fetch(t, w, t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		if i%2 == 0 {
+			_, err = io.Copy(&got, res.Body) // WriteTo
+		} else {
+			_, err = io.Copy(&got, struct{ io.Reader }{res.Body}) // Read
+		}
+		if err != nil || !bytes.Equal(got.Bytes(), data) {
+			t.Fatalf("%d bytes, %v", got.Len(), err)
+		}
+		if err := errors.Join(res.Body.Close(), res.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// TestWireBetweenConnections sends bodies on to another connection, as a page goes to its reader.
+func TestWireBetweenConnections(t *testing.T) {
+	t.Parallel()
+	data := pattern(3_000_000)
+	from, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Length", strconv.Itoa(len(data)))
+		_, _ = rw.Write(data)
+	})
+	w := newWire()
+	to, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
+		res, err := fetch(t, w, r.Context(), from)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer res.Body.Close()
+		rw.Header().Set("Content-Length", strconv.Itoa(len(data)))
+		if n, err := res.Body.(*body).CopyN(rw, int64(len(data))); err != nil || n != int64(len(data)) {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+	})
+	for range 3 {
+		res, err := http.Get(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || !bytes.Equal(got, data) {
+			t.Fatalf("%d bytes, %v", len(got), err)
+		}
+	}
+}
+
+func TestWireUnreadBodyIsNotReused(t *testing.T) {
+	t.Parallel()
+	url, connections, _ := served(t, func(rw http.ResponseWriter, r *http.Request) { _, _ = rw.Write(pattern(100_000)) })
+	w := newWire()
+	for range 3 {
+		res, err := fetch(t, w, t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(res.Body, make([]byte, 10)); err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+	}
+	if n := connections.Load(); n != 3 {
+		t.Errorf("%d connections for 3 bodies left unread", n)
+	}
+}
+
+// TestWireStaleConnection meets a server that closed the idle connection: nobody notices.
+func TestWireStaleConnection(t *testing.T) {
+	t.Parallel()
+	url, connections, srv := served(t, func(rw http.ResponseWriter, r *http.Request) { rw.Header().Set("Content-Length", "0") })
+	w := newWire()
+	for range 3 {
+		res, err := fetch(t, w, t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		srv.CloseClientConnections()
+	}
+	if n := connections.Load(); n != 3 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+func TestWireShortBody(t *testing.T) {
+	t.Parallel()
+	url, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Length", "1000")
+		_, _ = rw.Write(pattern(400))
+		_ = http.NewResponseController(rw).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	for _, read := range []func(io.Reader) (int64, error){
+		func(r io.Reader) (int64, error) { return io.Copy(io.Discard, r) },
+		func(r io.Reader) (int64, error) { return io.Copy(io.Discard, struct{ io.Reader }{r}) },
+	} {
+		res, err := fetch(t, newWire(), t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := read(res.Body); err == nil {
+			t.Errorf("%d bytes of 1000 passed as whole", n)
+		}
+		res.Body.Close()
+	}
+}
+
+func TestWireEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	begun, release := make(chan bool, 2), make(chan bool)
+	url, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/body" {
+			rw.Header().Set("Content-Length", "1000")
+			_, _ = rw.Write(pattern(400))
+			_ = http.NewResponseController(rw).Flush()
+		}
+		begun <- true
+		<-release
+	})
+	t.Cleanup(func() { close(release) })
+	for _, path := range []string{"/header", "/body"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-begun; cancel() }()
+		res, err := fetch(t, newWire(), ctx, url+path)
+		if err == nil {
+			_, err = io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+		}
+		if err == nil {
+			t.Errorf("%s went on after its request had ended", path)
+		}
+	}
+}
+
+func TestWireSilentServer(t *testing.T) {
+	t.Parallel()
+	release := make(chan bool)
+	url, connections, _ := served(t, func(http.ResponseWriter, *http.Request) { <-release })
+	t.Cleanup(func() { close(release) })
+	w := newWire()
+	w.headersIn = 20 * time.Millisecond
+	_, err := fetch(t, w, t.Context(), url)
+	var slow timeout
+	if !errors.As(err, &slow) || !slow.Timeout() || connections.Load() != 1 {
+		t.Errorf("%v after %d connections", err, connections.Load())
+	}
+}
+
+// TestWireChunked reads an answer of unknown length; its connection is not used again.
+func TestWireChunked(t *testing.T) {
+	t.Parallel()
+	url, connections, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
+		for range 3 {
+			_, _ = rw.Write(pattern(1000))
+			_ = http.NewResponseController(rw).Flush()
+		}
+	})
+	w := newWire()
+	for range 2 {
+		res, err := fetch(t, w, t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(res.Body); err != nil || len(got) != 3000 {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+		res.Body.Close()
+	}
+	if n := connections.Load(); n != 2 {
+		t.Errorf("%d connections", n)
+	}
+}
