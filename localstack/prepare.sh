@@ -2,7 +2,7 @@
 # Makes this machine ready for one of the make targets: installs what is missing, and nothing twice.
 #
 #   prepare.sh run    packages, the S3 gateway, and the binaries in .bin
-#   prepare.sh test   packages (also pgbouncer) and the S3 gateway; tools is the same
+#   prepare.sh test   packages (also pgbouncer and nginx) and the S3 gateway; tools is the same
 #   prepare.sh build  packages to compile with
 #   prepare.sh lint   packages to compile with, and staticcheck
 #   prepare.sh infra  the linter and the translator of the cloud templates, in a Python environment of their own
@@ -83,7 +83,7 @@ install_packages() {
 	step "installing packages" apt-get -q -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 ${command#apt-get } ||
 		fail "packages cannot be installed ($(last)): check the network and /etc/apt, then run: apt-get update && $command"
 	local package
-	for package in redis-server pgbouncer; do # Not at the next boot either.
+	for package in redis-server pgbouncer nginx; do # Not at the next boot either.
 		if [[ " ${missing[*]} " == *" $package "* ]] && command -v update-rc.d >/dev/null; then
 			update-rc.d "$package" disable >>"$log" 2>&1 || say "the service $package stays enabled: $(tail -n 1 "$log")"
 		fi
@@ -166,6 +166,7 @@ test | tools)
 	need_compiler
 	need_servers
 	need pgbouncer command -v pgbouncer
+	need nginx test -x /usr/sbin/nginx
 	install_packages
 	tool versitygw github.com/versity/versitygw/cmd/versitygw "$versitygw"
 	;;

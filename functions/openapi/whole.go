@@ -5,13 +5,16 @@ import (
 	"github.com/longbox/longbox/shared/app/api"
 	"github.com/longbox/longbox/shared/app/media"
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/platform/cdn"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // whole is the interface of all functions and the relay together, with nothing behind it.
 func whole() *httpapi.API {
 	a := api.Describe()
-	media.Routes(a, &app.Base{}, nil, archive.Limits{})
+	if err := media.Routes(a, &app.Base{}, nil, archive.Limits{}, cdn.Config{}); err != nil {
+		panic(err) // direct delivery needs nothing that could fail
+	}
 	addHealth(a)
 	addStreams(a)
 	return a

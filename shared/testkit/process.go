@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/user"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -60,9 +61,15 @@ func asUser(cmd *exec.Cmd) *exec.Cmd {
 // startBound starts a server that ends, and whose folder goes, when this test program ends however it ends: a
 // shell in between waits for the program's end of a pipe.
 func startBound(cmd *exec.Cmd, dir string) error {
+	_, err := startUntil(cmd, dir)
+	return err
+}
+
+// startUntil is startBound that can end before.
+func startUntil(cmd *exec.Cmd, dir string) (stop func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	script := `"$@" & pid=$!; read -r _; kill -INT $pid 2>/dev/null; wait $pid; rm -rf "$DIR"`
 	shell := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, cmd.Args...)...)
@@ -72,17 +79,21 @@ func startBound(cmd *exec.Cmd, dir string) error {
 	shell.Dir = dir
 	log, err := os.Create(dir + "/log")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	shell.Stdout, shell.Stderr = log, log
 	if err := shell.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", cmd.Args[0], err)
+		return nil, fmt.Errorf("start %s: %w", cmd.Args[0], err)
 	}
-	keepOpen = append(keepOpen, w)
-	return r.Close()
+	keepOpen.Store(w, true)
+	return sync.OnceFunc(func() {
+		keepOpen.Delete(w)
+		w.Close()
+		_ = shell.Wait() // it ends as the server did
+	}), r.Close()
 }
 
-var keepOpen []*os.File // the write ends of the pipes above; closed by the end of the program
+var keepOpen sync.Map // the write ends of the pipes above; closed by the end of the program
 
 func waitFor(limit time.Duration, try func() error) error {
 	deadline := time.Now().Add(limit)

@@ -126,6 +126,7 @@ var operations = map[string]entry{
 	"listProgress":           {},
 
 	"getPage":             {name: (*matrix).theBook},
+	"getPageAddress":      {name: (*matrix).theBook},
 	"getBookFile":         {name: (*matrix).theBook},
 	"getBookThumbnail":    {name: (*matrix).theBook},
 	"getSeriesThumbnail":  {name: (*matrix).theSeries},

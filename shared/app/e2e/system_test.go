@@ -37,6 +37,7 @@ type system struct {
 	folder string // what bucket "books" holds
 	api    *httpapi.API
 	media  *httpapi.API
+	cdn    *testkit.CDN
 	config app.HTTPConfig
 	log    *log // of the built functions, where those answer
 
@@ -47,6 +48,7 @@ type system struct {
 type links struct {
 	database func(url string) string
 	redis    func(url string) string
+	cdn      bool // delivery by the CDN
 }
 
 func newSystem(t testing.TB, l links) *system {
@@ -74,8 +76,16 @@ func newSystem(t testing.TB, l links) *system {
 		t.Fatal(err)
 	}
 	t.Cleanup(base.Close)
-	if s.media, base, err = media.New(media.Config{HTTPConfig: s.config}); err != nil {
+	images := media.Config{HTTPConfig: s.config}
+	if l.cdn {
+		s.cdn = testkit.StartCDN(t, s.s3)
+		images.CDN = s.cdn.Config
+	}
+	if s.media, base, err = media.New(images); err != nil {
 		t.Fatal(err)
+	}
+	if l.cdn {
+		s.cdn.Serve(s.media.Router)
 	}
 	t.Cleanup(base.Close)
 	s.toAPI, s.toMedia = s.api.Router, s.media.Router

@@ -2,12 +2,16 @@
 package media
 
 import (
+	"errors"
+	"time"
+
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/domain/rendition"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/imaging"
+	"github.com/longbox/longbox/shared/platform/cdn"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -16,11 +20,12 @@ type Config struct {
 	app.HTTPConfig
 	Images   imaging.Config
 	Archives archive.Limits
+	CDN      cdn.Config
 }
 
 // New makes the function's router.
 func New(c Config) (*httpapi.API, *app.Base, error) {
-	if err := c.Images.Validate(); err != nil {
+	if err := errors.Join(c.Images.Validate(), c.CDN.Validate()); err != nil {
 		return nil, nil, err
 	}
 	base, err := app.NewBase(c.Config)
@@ -31,15 +36,24 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	Routes(a, base, imaging.New(c.Images), c.Archives)
-	return a, base, nil
+	return a, base, Routes(a, base, imaging.New(c.Images), c.Archives, c.CDN)
 }
 
-// Routes adds the image and file operations.
-func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, limits archive.Limits) {
+// Routes adds the image and file operations, and where the CDN delivers, what it asks.
+func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, limits archive.Limits, c cdn.Config) error {
 	reader := &content.Reader{Store: base.Library, Limits: limits}
 	pages := page.NewServer(page.Server{Finder: page.NewFinder(base.Database), Content: reader, Media: base.Media, Bucket: base.Bucket})
 	maker := &rendition.Maker{Database: base.Database, Content: reader, Pages: pages, Media: base.Media, Bucket: base.Bucket,
 		Renderer: renderer, Redis: base.Redis}
-	rendition.Routes(a, maker, pages)
+	delivery := rendition.Direct(maker, pages)
+	if c.Delivery == cdn.Redirect {
+		signer, err := cdn.NewSigner(c, time.Now)
+		if err != nil {
+			return err
+		}
+		delivery = rendition.Redirect(signer, time.Now)
+		rendition.NewOrigin(maker, pages, c.OriginSecret).Routes(a)
+	}
+	rendition.Routes(a, maker, pages, delivery)
+	return nil
 }

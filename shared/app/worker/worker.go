@@ -118,7 +118,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 
 func cover(base *app.Base, r *imaging.Renderer) scanner.CoverFunc {
 	m := &rendition.Maker{Media: base.Media, Bucket: base.Bucket, Renderer: r}
-	return func(ctx context.Context, tenant uuid.UUID, secret []byte, fingerprint string, size, quality int, image []byte) (string, error) {
-		return m.StoreCover(ctx, tenant, secret, fingerprint, rendition.Cover{MaxDimension: size, Quality: quality}, image)
+	return func(ctx context.Context, tenant, book uuid.UUID, secret []byte, fingerprint string, size, quality int, image []byte) (string, error) {
+		return m.StoreCover(ctx, tenant, book, secret, fingerprint, rendition.Cover{MaxDimension: size, Quality: quality}, image)
 	}
 }

@@ -42,6 +42,7 @@ type place struct {
 
 type indexed struct {
 	index   *Index
+	owner   *Owner // for the CDN
 	expires time.Time
 }
 
@@ -91,7 +92,7 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	if len(f.indexes) >= maxEntries {
 		clear(f.indexes)
 	}
-	f.permits[who], f.indexes[at] = now.Add(remember), indexed{i, now.Add(remember)}
+	f.permits[who], f.indexes[at] = now.Add(remember), indexed{index: i, expires: now.Add(remember)}
 	return i, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -55,7 +56,20 @@ var (
 
 // load is the index of a book with the places of some pages, or NotFound: one round trip.
 func load(ctx context.Context, d *db.DB, book uuid.UUID, part pages) (*Index, error) {
-	i, err := db.Get[Index](ctx, d, `select b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.format, b.fingerprint, b.analyzed, b.error_message,
+	var b pgx.Batch
+	var i *Index
+	queue(&b, &i, book, part)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if i == nil {
+		return nil, fault.Missing("Book")
+	}
+	return i, nil
+}
+
+func queue(b *pgx.Batch, dst **Index, book uuid.UUID, part pages) {
+	db.One(b, dst, `select b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.format, b.fingerprint, b.analyzed, b.error_message,
 		coalesce(cardinality(p.names), 0) as count, $2::integer as first,
 		coalesce(p.names[$2:$3], '{}') as names, coalesce(p.types[$2:$3], '{}') as types, coalesce(p.offsets[$2:$3], '{}') as offsets,
 		coalesce(p.lengths[$2:$3], '{}') as lengths, coalesce(p.packed[$2:$3], '{}') as packed, coalesce(p.sizes[$2:$3], '{}') as sizes,
@@ -66,13 +80,6 @@ func load(ctx context.Context, d *db.DB, book uuid.UUID, part pages) (*Index, er
 		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
 		left join page_pack k on k.tenant_id = b.tenant_id and k.book_id = b.id and k.fingerprint = b.fingerprint
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, book, part.from, part.to)
-	if err != nil {
-		return nil, err
-	}
-	if i == nil {
-		return nil, fault.Missing("Book")
-	}
-	return i, nil
 }
 
 // has tells whether the place of page n is here, or known not to exist. Page 0 is the book's file.

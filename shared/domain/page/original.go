@@ -41,6 +41,15 @@ type Server struct {
 // Original answers with the bytes of page n as they lie in the book. A deflated page goes out as a gzip stream
 // where the client takes that, so that nobody has to inflate it here.
 func (s *Server) Original(w http.ResponseWriter, r *http.Request, i *Index, n int) error {
+	return s.original(w, r, i, n, true)
+}
+
+// Plain is Original in one form for everybody, for a cache that keeps one: never packed.
+func (s *Server) Plain(w http.ResponseWriter, r *http.Request, i *Index, n int) error {
+	return s.original(w, r, i, n, false)
+}
+
+func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n int, negotiate bool) error {
 	e, err := i.Entry(n)
 	if err != nil {
 		return err
@@ -51,12 +60,12 @@ func (s *Server) Original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		store, bucket, o, e = s.Media, s.Bucket, packed, place
 	}
 	h := w.Header()
-	gzip := e.Method == archive.Deflated && acceptsGzip(r)
+	gzip := negotiate && e.Method == archive.Deflated && acceptsGzip(r)
 	form := ""
 	if gzip {
 		form = "gz"
 	}
-	if e.Method == archive.Deflated {
+	if negotiate && e.Method == archive.Deflated {
 		h.Set("Vary", "Accept-Encoding")
 	}
 	tag := i.Tag(n, form)

@@ -1,10 +1,12 @@
 package rendition
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -14,7 +16,7 @@ import (
 
 // Routes adds the images and files (contract 4.3, 4.5 to 4.7). They take the session cookie, since browsers
 // fetch them by themselves.
-func Routes(a *httpapi.API, m *Maker, s *page.Server) {
+func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 	a.Handle(httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/pages/{pageNumber}", ID: "getPage", Tag: "Pages",
 		Summary:    "A page image: the original, or with width, height or format a smaller one",
 		Permission: auth.PagesRead, Cookie: true, Media: "image/*", Query: []string{"width", "height", "format"}},
@@ -35,10 +37,21 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server) {
 			if err != nil {
 				return err
 			}
-			if resized {
-				return m.Page(w, r, i, n, spec)
+			if !resized {
+				return d.page(w, r, i, n, nil)
 			}
-			return s.Original(w, r, i, n)
+			return d.page(w, r, i, n, &spec)
+		})
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/pages/address", ID: "getPageAddress", Tag: "Pages",
+		Summary: "Where the pages of a book are, as templates to fill in", Permission: auth.PagesRead},
+		func(ctx context.Context, in *struct {
+			ID uuid.UUID `path:"id" format:"uuid"`
+		}) (*Address, error) {
+			i, err := s.Finder.Find(ctx, in.ID, 0)
+			if err != nil {
+				return nil, err
+			}
+			return d.address(ctx, i)
 		})
 	a.Handle(httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/file", ID: "getBookFile", Tag: "Books",
 		Summary: "The book's file, or a range of it", Permission: auth.BooksRead, Cookie: true, Media: "application/octet-stream"},
@@ -67,7 +80,14 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server) {
 				if err != nil {
 					return err
 				}
-				return m.cover(w, r, c.what, c.exists, c.query, id)
+				row, err := m.findCover(r.Context(), c.what, c.exists, c.query, id)
+				if err != nil {
+					return err
+				}
+				if row == nil {
+					return placeholder(w, r, http.StatusOK)
+				}
+				return d.cover(w, r, row)
 			})
 	}
 }

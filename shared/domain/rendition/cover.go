@@ -19,6 +19,7 @@ import (
 // coverRow is where the cover of a book lies, and how covers are made.
 type coverRow struct {
 	Cover
+	BookID      uuid.UUID `db:"id"`
 	Key         string    `db:"key"`
 	Bucket      string    `db:"bucket"`
 	Prefix      string    `db:"prefix"`
@@ -38,7 +39,7 @@ type coverRow struct {
 const coverSettings = `coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.max_dimension'), 400) as cover_size,
 	coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.jpeg_quality'), 85) as cover_quality`
 
-const coverColumns = `b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
+const coverColumns = `b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
 	coalesce(p.cover_offset, p.offsets[1]) as cover_offset, coalesce(p.cover_length, p.lengths[1]) as cover_length,
 	coalesce(p.cover_packed, p.packed[1]) as cover_packed, coalesce(p.cover_size, p.sizes[1]) as cover_plain,
 	coalesce(p.cover_method, p.methods[1]) as cover_method, coalesce(p.cover_crc, p.crcs[1]) as cover_crc, ` + coverSettings
@@ -60,59 +61,76 @@ const (
 		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id`
 )
 
-// cover answers with the cover that the query finds; exists says whether the thing itself is there, what names it.
-func (m *Maker) cover(w http.ResponseWriter, r *http.Request, what, exists, query string, id uuid.UUID) error {
-	ctx := r.Context()
+// findCover is where the cover lies that a query finds, nil where there is none to show; exists says whether the
+// thing itself is there, what names it.
+func (m *Maker) findCover(ctx context.Context, what, exists, query string, id uuid.UUID) (*coverRow, error) {
 	var b pgx.Batch
 	var row *coverRow
 	var found bool
 	db.Value(&b, &found, exists, id)
 	db.One(&b, &row, query, id)
 	if err := m.Database.Run(ctx, &b); err != nil {
-		return err
+		return nil, err
 	}
-	if !found {
-		return fault.Missing(what)
+	switch {
+	case !found:
+		return nil, fault.Missing(what)
+	case row == nil || row.Offset == nil || row.Fingerprint == "":
+		return nil, nil
 	}
-	if row == nil || row.Offset == nil || row.Fingerprint == "" {
-		return placeholder(w, r)
-	}
-	t := httpapi.TenantOf(ctx)
-	key := CoverKey(t.ID, t.Secret, row.Fingerprint, row.Cover)
-	tag := `"` + key[len(key)-32:] + `"`
+	return row, nil
+}
+
+// Cover answers with a cover, or what stands for one where it cannot be made.
+func (m *Maker) Cover(w http.ResponseWriter, r *http.Request, row *coverRow) error {
+	ctx := r.Context()
+	tag := row.tag(row.Cover)
 	if page.NotModified(w, r, tag) {
 		return nil
 	}
-	img, err := m.stored(ctx, key)
+	t := httpapi.TenantOf(ctx)
+	img, err := m.coverImage(ctx, coverKey(t.ID, row.BookID, t.Secret, row.Fingerprint, row.Cover), row, row.Cover)
+	if fault.Is(err, fault.Unprocessable) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
+		return placeholder(w, r, http.StatusOK)
+	}
 	if err != nil {
 		return err
-	}
-	if img == nil {
-		e := archive.Entry{Name: "cover", Offset: *row.Offset, Length: *row.Length, CompressedSize: *row.Packed, Size: *row.Plain,
-			Method: uint16(*row.Method), CRC32: uint32(*row.CRC)}
-		o := blob.Object{Key: row.Prefix + row.Key, Size: row.Size, ETag: row.ETag, Modified: row.Modified}
-		img, err = m.render(ctx, key, row.spec(), func(ctx context.Context) ([]byte, error) {
-			return readable(m.Content.Bytes(ctx, row.Bucket, o, e))
-		}, func(context.Context) bool { return true })
-		if fault.Is(err, fault.Unprocessable) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
-			return placeholder(w, r)
-		}
-		if err != nil {
-			return err
-		}
 	}
 	// The address of a cover stays while the cover may change: it is checked again, at no cost in requests.
 	return send(w, r, img, tag, "private, max-age=3600")
 }
 
+// tag is the ETag of the cover.
+func (row *coverRow) tag(c Cover) string {
+	return `"` + row.Fingerprint[:min(32, len(row.Fingerprint))] + "-" + c.form() + `"`
+}
+
+// coverImage is the stored cover, made where there is none yet.
+func (m *Maker) coverImage(ctx context.Context, key string, row *coverRow, c Cover) (*image, error) {
+	img, err := m.stored(ctx, key)
+	if err != nil || img != nil {
+		return img, err
+	}
+	e := archive.Entry{Name: "cover", Offset: *row.Offset, Length: *row.Length, CompressedSize: *row.Packed, Size: *row.Plain,
+		Method: uint16(*row.Method), CRC32: uint32(*row.CRC)}
+	o := blob.Object{Key: row.Prefix + row.Key, Size: row.Size, ETag: row.ETag, Modified: row.Modified}
+	return m.render(ctx, key, c.spec(), func(ctx context.Context) ([]byte, error) {
+		return readable(m.Content.Bytes(ctx, row.Bucket, o, e))
+	}, func(context.Context) bool { return true })
+}
+
 const placeholderSVG = `<svg xmlns="http://www.w3.org/2000/svg" width="300" height="450" viewBox="0 0 300 450"><rect width="300" height="450" fill="#e5e7eb"/><path d="M110 170h35v110h-35zM155 170h35v110h-35z" fill="#9ca3af"/></svg>`
 
 // placeholder stands for a cover that does not exist (yet).
-func placeholder(w http.ResponseWriter, r *http.Request) error {
+func placeholder(w http.ResponseWriter, r *http.Request, status int) error {
 	h := w.Header()
 	h.Set("Content-Type", "image/svg+xml")
 	h.Set("Cache-Control", "private, max-age=60")
+	if status != http.StatusOK {
+		h.Set("Cache-Control", "no-store")
+	}
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	w.WriteHeader(status)
 	if r.Method == http.MethodHead {
 		return nil
 	}

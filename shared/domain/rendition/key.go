@@ -3,14 +3,41 @@ package rendition
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/format/imaging"
 	"github.com/longbox/longbox/shared/platform/blob"
 )
+
+// A key names an object of the media bucket, and, behind a slash, its address at the CDN:
+//
+//	<tenant>/cover/<book>/<mac>/<size>-<quality>.jpeg
+//	page/<tenant>/<book>/<mac>/<page>/<width>x<height>.<format>
+//	page/<tenant>/<book>/<mac>/<page>/original    at the CDN alone: its bytes lie in the library
+//
+// mac is an HMAC, with the tenant's secret, of kind, book and content, and of the form of a cover. So a key names content that never changes, and
+// who knows all of it but the secret cannot say it. All pages of a book lie below one folder, for which one
+// signature is enough.
+const (
+	coverKind = "cover"
+	pageKind  = "page"
+	original  = "original"
+)
+
+// folder is what the objects of a book and kind lie below. Pages begin with what the store lets expire.
+func folder(tenant uuid.UUID, kind string, book uuid.UUID, mac string) string {
+	if kind == pageKind {
+		return blob.Expiring + tenant.String() + "/" + book.String() + "/" + mac
+	}
+	return tenant.String() + "/" + kind + "/" + book.String() + "/" + mac
+}
 
 // Cover says how covers are made: the settings thumbnail.max_dimension and thumbnail.jpeg_quality.
 type Cover struct {
@@ -22,18 +49,107 @@ func (c Cover) spec() imaging.Spec {
 	return imaging.Spec{Width: c.MaxDimension, Height: c.MaxDimension, Format: imaging.JPEG, Quality: c.Quality}
 }
 
-// CoverKey is the object that holds a cover.
-func CoverKey(tenant uuid.UUID, secret []byte, fingerprint string, c Cover) string {
-	return tenant.String() + "/cover/" + name(secret, fmt.Sprintf("%s|cover|%d|%d", fingerprint, c.MaxDimension, c.Quality))
+func (c Cover) form() string { return fmt.Sprintf("%d-%d.%s", c.MaxDimension, c.Quality, imaging.JPEG) }
+
+// coverKey is the object that holds a cover.
+func coverKey(tenant, book uuid.UUID, secret []byte, fingerprint string, c Cover) string {
+	return folder(tenant, coverKind, book, macOf(secret, coverKind+c.form(), book, fingerprint)) + "/" + c.form()
 }
 
-func pageKey(tenant uuid.UUID, secret []byte, fingerprint string, n int, s imaging.Spec) string {
-	return blob.Expiring + tenant.String() + "/" + name(secret, fmt.Sprintf("%s|page|%d|%d|%d|%s", fingerprint, n, s.Width, s.Height, s.Format))
+// pagesFolder is what all pages of a book lie below.
+func pagesFolder(tenant uuid.UUID, secret []byte, i *page.Index) string {
+	return folder(tenant, pageKind, i.BookID, macOf(secret, pageKind, i.BookID, i.Fingerprint))
 }
 
-func name(secret []byte, what string) string {
+// pageKey is the object of page n; nil is the original.
+func pageKey(tenant uuid.UUID, secret []byte, i *page.Index, n int, spec *imaging.Spec) string {
+	return pagesFolder(tenant, secret, i) + "/" + strconv.Itoa(n) + "/" + form(spec)
+}
+
+func form(spec *imaging.Spec) string {
+	if spec == nil {
+		return original
+	}
+	return side(spec.Width) + "x" + side(spec.Height) + "." + spec.Format
+}
+
+// side is empty for no bound.
+func side(pixels int) string {
+	if pixels == 0 {
+		return ""
+	}
+	return strconv.Itoa(pixels)
+}
+
+func macOf(secret []byte, what string, book uuid.UUID, fingerprint string) string {
 	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(what))
-	sum := hex.EncodeToString(mac.Sum(nil))
-	return sum[:2] + "/" + sum
+	fmt.Fprintf(mac, "%s|%s|%s", what, book, fingerprint)
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// parsed is what an address at the CDN asks for.
+type parsed struct {
+	tenant, book uuid.UUID
+	kind, mac    string
+	cover        Cover         // of a cover
+	n            int           // of a page
+	spec         *imaging.Spec // of a page; nil is the original
+}
+
+// parse reads a key; false unless it is written exactly as this package writes it, so that no two addresses mean one
+// object and no client makes new ones.
+func parse(key string) (p parsed, ok bool) {
+	part := strings.Split(key, "/")
+	if len(key) > 200 || len(part) < 5 {
+		return p, false
+	}
+	if strings.HasPrefix(key, blob.Expiring) { // <tenant>/page as covers have it
+		part[0], part[1] = part[1], pageKind
+	}
+	var err1, err2 error
+	p.tenant, err1 = uuid.Parse(part[0])
+	p.book, err2 = uuid.Parse(part[2])
+	p.kind, p.mac = part[1], part[3]
+	if err1 != nil || err2 != nil {
+		return p, false
+	}
+	again := folder(p.tenant, p.kind, p.book, p.mac)
+	switch {
+	case p.kind == coverKind && len(part) == 5:
+		size, quality, _ := strings.Cut(strings.TrimSuffix(part[4], "."+imaging.JPEG), "-")
+		p.cover = Cover{number(size), number(quality)}
+		again += "/" + p.cover.form()
+	case p.kind == pageKind && len(part) == 6:
+		p.n = number(part[4])
+		if part[5] != original {
+			box, format, _ := strings.Cut(part[5], ".")
+			w, h, _ := strings.Cut(box, "x")
+			p.spec = &imaging.Spec{Width: imaging.Ladder(number(w)), Height: imaging.Ladder(number(h)), Format: format}
+			if format != imaging.JPEG && format != imaging.PNG && format != imaging.WebP {
+				return p, false
+			}
+		}
+		again += "/" + strconv.Itoa(p.n) + "/" + form(p.spec)
+	default:
+		return p, false
+	}
+	return p, again == key
+}
+
+// number is 0 for what is none.
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > 1_000_000 {
+		return 0
+	}
+	return n
+}
+
+// authentic tells whether the mac is the tenant's own for this content.
+func (p parsed) authentic(secret []byte, fingerprint string) bool {
+	what := p.kind
+	if p.kind == coverKind {
+		what += p.cover.form()
+	}
+	return fingerprint != "" && subtle.ConstantTimeCompare([]byte(p.mac), []byte(macOf(secret, what, p.book, fingerprint))) == 1
 }

@@ -63,8 +63,8 @@ func (m *Maker) Page(w http.ResponseWriter, r *http.Request, i *page.Index, n in
 		return err
 	}
 	t := httpapi.TenantOf(ctx)
-	key := pageKey(t.ID, t.Secret, i.Fingerprint, n, spec)
-	tag := `"` + key[len(key)-32:] + `"`
+	key := pageKey(t.ID, t.Secret, i, n, &spec)
+	tag := i.Tag(n, form(&spec))
 	if page.NotModified(w, r, tag) {
 		return nil
 	}

@@ -2,6 +2,8 @@ package rendition
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +21,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // admission is how long a first miss of a page is remembered.
@@ -45,7 +48,7 @@ type image struct {
 
 // StoreCover renders and stores a cover while a book is analysed. A picture that cannot be rendered is no
 // failure: the warning says why.
-func (m *Maker) StoreCover(ctx context.Context, tenant uuid.UUID, secret []byte, fingerprint string, c Cover, source []byte) (warning string, err error) {
+func (m *Maker) StoreCover(ctx context.Context, tenant, book uuid.UUID, secret []byte, fingerprint string, c Cover, source []byte) (warning string, err error) {
 	res, err := m.Renderer.Render(ctx, source, c.spec())
 	var bad *imaging.Undecodable
 	var large *imaging.TooLarge
@@ -55,7 +58,7 @@ func (m *Maker) StoreCover(ctx context.Context, tenant uuid.UUID, secret []byte,
 	if err != nil {
 		return "", err
 	}
-	return "", m.Media.Put(ctx, m.Bucket, CoverKey(tenant, secret, fingerprint, c), res.MediaType, res.Bytes)
+	return "", m.Media.Put(ctx, m.Bucket, coverKey(tenant, book, secret, fingerprint, c), res.MediaType, res.Bytes)
 }
 
 // stored is the object's content, or nil when there is none.
@@ -93,12 +96,20 @@ func readable(data []byte, err error) ([]byte, error) {
 	return nil, unavailable(err)
 }
 
-// render makes the picture; concurrent requests for the same one share the work.
+// render makes the picture; concurrent requests for the same one share the work, and of several processes one works
+// at a time: the others find what it stored, since with them keep has been asked twice.
 func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load func(ctx context.Context) ([]byte, error), keep func(ctx context.Context) bool) (*image, error) {
 	done := m.flights.DoChan(key, func() (any, error) {
 		// The work outlives a client that goes away: others wait for it.
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
+		others := false
+		defer m.alone(shared, httpapi.TenantOf(ctx).ID, key, func() { others = true; keep(shared) })()
+		if others {
+			if img, err := m.stored(shared, key); err != nil || img != nil {
+				return img, err
+			}
+		}
 		data, err := load(shared)
 		if err != nil {
 			return nil, err
@@ -127,13 +138,19 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load 
 
 // secondMiss counts misses of a page and tells whether it is worth storing. Without Redis nothing is stored.
 func (m *Maker) secondMiss(ctx context.Context, tenant uuid.UUID, key string) bool {
-	name := fmt.Sprintf("lb:{%s}:miss:%s", tenant, key[len(key)-32:])
+	name := fmt.Sprintf("lb:{%s}:miss:%s", tenant, short(key))
 	first, err := m.Redis.SetNX(ctx, name, 1, admission).Result()
 	if err != nil {
 		slog.Warn("cannot count the misses of a page; it is not stored", "error", err)
 		return false
 	}
 	return !first
+}
+
+// short names an object in Redis.
+func short(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:16])
 }
 
 func explain(err error) error {

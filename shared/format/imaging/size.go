@@ -8,6 +8,9 @@ import (
 // ladder holds the sizes, in pixels, that renditions are made in.
 var ladder = []int{150, 300, 400, 600, 800, 1000, 1200, 1600, 2000, 2400, 3000}
 
+// Sizes are the steps of Ladder.
+func Sizes() []int { return slices.Clone(ladder) }
+
 // Ladder rounds a requested width or height up to the fixed steps that
 // renditions are made in, so that clients cannot fill the store with sizes.
 // Above the last step, and for 0 or less, it returns 0: no bound but the

@@ -54,6 +54,7 @@ type API struct {
 	limiter  *ratelimit.Limiter
 	identity Identity
 	exempt   []string
+	outside  []string        // prefixes of paths that are no part of the interface
 	public   map[string]bool // method and path of operations that need no credential
 }
 
@@ -94,3 +95,21 @@ func New(c Config, database *db.DB, limiter *ratelimit.Limiter, id Identity) *AP
 }
 
 func (a *API) isExempt(path string) bool { return slices.Contains(a.exempt, path) }
+
+// Outside adds a plain handler below a prefix (which begins and ends with a slash) that is no part of the interface:
+// no tenant is found by host name, nobody is signed in, nothing is counted, no origin is let in. The handler checks
+// who asks, and names the tenant with SetTenant.
+func (a *API) Outside(prefix string, handle func(w http.ResponseWriter, r *http.Request) error) {
+	a.outside = append(a.outside, prefix)
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		if err := handle(w, r); err != nil {
+			WriteError(w, r, err)
+		}
+	}
+	a.Router.Get(prefix+"*", serve)
+	a.Router.Head(prefix+"*", serve)
+}
+
+func (a *API) isOutside(path string) bool {
+	return slices.ContainsFunc(a.outside, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
+}

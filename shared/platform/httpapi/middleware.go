@@ -110,7 +110,7 @@ func withScheme(u url.URL, scheme string) url.URL { u.Scheme = scheme; return u 
 // for a credential seen before.
 func (a *API) identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if a.isExempt(r.URL.Path) {
+		if a.isExempt(r.URL.Path) || a.isOutside(r.URL.Path) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -222,7 +222,7 @@ func (a *API) cors(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
 		anyOrigin := slices.Contains(a.config.CORSOrigins, "*")
-		if origin == "" || (!anyOrigin && !slices.Contains(a.config.CORSOrigins, origin)) {
+		if origin == "" || a.isOutside(r.URL.Path) || (!anyOrigin && !slices.Contains(a.config.CORSOrigins, origin)) {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -58,6 +58,9 @@ func Header(ctx context.Context) http.Header { return requestOf(ctx).header }
 // TenantOf is the tenant of the request.
 func TenantOf(ctx context.Context) Tenant { return requestOf(ctx).tenant }
 
+// SetTenant names the tenant of a request outside the interface.
+func SetTenant(ctx context.Context, t Tenant) { requestOf(ctx).tenant = t }
+
 // ClientIP is the address that the trusted proxies report.
 func ClientIP(ctx context.Context) string { return requestOf(ctx).clientIP }
 

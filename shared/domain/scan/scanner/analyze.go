@@ -23,7 +23,7 @@ import (
 
 // CoverFunc renders and stores the cover of a book from the bytes of its cover image, so that it is there when
 // the first list is shown. A cover that cannot be rendered is a warning of the book: its text says why.
-type CoverFunc func(ctx context.Context, tenant uuid.UUID, secret []byte, fingerprint string, size, quality int, image []byte) (warning string, err error)
+type CoverFunc func(ctx context.Context, tenant, book uuid.UUID, secret []byte, fingerprint string, size, quality int, image []byte) (warning string, err error)
 
 type analyzeParams struct {
 	BookIDs []uuid.UUID `json:"bookIds,omitempty"`
@@ -175,7 +175,7 @@ func (s *Scanner) readOne(ctx context.Context, b bookRow) (a analyzed, err error
 	}
 	a.Result = res
 	if s.Cover != nil && len(res.CoverImage) > 0 {
-		warning, err := s.Cover(ctx, b.Tenant, b.Secret, res.Fingerprint, b.CoverSize, b.CoverQuality, res.CoverImage)
+		warning, err := s.Cover(ctx, b.Tenant, b.ID, b.Secret, res.Fingerprint, b.CoverSize, b.CoverQuality, res.CoverImage)
 		if err != nil {
 			return a, err
 		}

@@ -1,0 +1,253 @@
+package e2e_test
+
+import (
+	"bytes"
+	"image/jpeg"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/app/media"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// cdnSystem is a system that delivers by the CDN, with books of tenant one: a page of each kind of storage.
+func cdnSystem(t *testing.T) (*system, *testkit.Client, book) {
+	t.Helper()
+	s := newSystem(t, links{cdn: true})
+	admin := s.as("admin")
+	testkit.WriteFile(t, s.folder, "S/a 1.cbz", testkit.Zip(t, testkit.File{Name: "1.jpg", Data: testkit.JPEG(t, 900, 1200, 1)},
+		testkit.File{Name: "2.jpg", Data: testkit.JPEG(t, 300, 400, 2), Deflate: true},
+		testkit.File{Name: "3.jpg", Data: append([]byte("\xff\xd8\xff\xe0"), bytes.Repeat([]byte("no picture "), 50)...)}))
+	s.scan(admin, s.library(admin, "Books", ""))
+	return s, admin, s.books(admin)["S/a 1.cbz"]
+}
+
+// edge asks the CDN for an address, exactly as it is written.
+func (s *system) edge(t testing.TB, method, url string, header ...string) answer {
+	t.Helper()
+	path := strings.TrimPrefix(url, s.cdn.URL)
+	req, err := http.NewRequest(method, s.cdn.URL+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.URL.Opaque, _, _ = strings.Cut(path, "?")
+	_, req.URL.RawQuery, _ = strings.Cut(path, "?")
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+			continue
+		}
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := plain.RoundTrip(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	return answer{res.StatusCode, res.Header, res.ContentLength, body}
+}
+
+// location is where the interface sends a client that asks for a picture.
+func (s *system) location(t testing.TB, c *testkit.Client, path string) string {
+	t.Helper()
+	a := s.fetch(t, c, "GET", path).want(t, 302)
+	to := a.Header.Get("Location")
+	if !strings.HasPrefix(to, s.cdn.URL+"/") || !strings.Contains(to, "/"+c.Tenant.String()+"/") || len(a.Body) != 0 {
+		t.Fatalf("%s: sent to %q with %d bytes", path, to, len(a.Body))
+	}
+	return to
+}
+
+func cdnPath(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	_, path, _ := strings.Cut(rest, "/")
+	path, _, _ = strings.Cut(path, "?")
+	return "/" + path
+}
+
+func TestRedirectToTheCDN(t *testing.T) {
+	t.Parallel()
+	s, admin, b := cdnSystem(t)
+	reader := s.as("reader")
+	direct := testkit.JPEG(t, 900, 1200, 1)
+	for _, c := range []struct {
+		path          string
+		width, height int
+		format        string
+		bytes         []byte // exactly these, where given
+		media         int64  // requests that reach the function before the second one is answered
+	}{
+		{pageURL(b, 1), 900, 1200, "jpeg", direct, 1},
+		{pageURL(b, 2), 300, 400, "jpeg", testkit.JPEG(t, 300, 400, 2), 1},
+		{pageURL(b, 1) + "?width=290&format=webp", 300, 400, "webp", nil, 1},
+		{pageURL(b, 2) + "?height=150", 113, 150, "jpeg", nil, 1},
+		{"/api/v1/books/" + b.ID.String() + "/thumbnail", 300, 400, "jpeg", nil, 0},
+		{"/api/v1/series/" + b.SeriesID.String() + "/thumbnail", 300, 400, "jpeg", nil, 0},
+		{"/api/v1/libraries/" + b.LibraryID.String() + "/thumbnail", 300, 400, "jpeg", nil, 0},
+	} {
+		s.s3.Counter.Reset()
+		to := s.location(t, admin, c.path)
+		if all := s.s3.Counter.Reset(); len(all) != 0 {
+			t.Errorf("%s: the redirection asked S3: %v", c.path, all)
+		}
+		if again := s.location(t, reader, c.path); again != to {
+			t.Errorf("%s: two readers get two addresses:\n%s\n%s", c.path, to, again)
+		}
+		first, second := s.edge(t, "GET", to).want(t, 200), s.edge(t, "GET", to, "Accept-Encoding", "gzip").want(t, 200)
+		if second.Header.Get("X-Cache") != "HIT" || !bytes.Equal(first.Body, second.Body) || (c.bytes != nil && !bytes.Equal(first.Body, c.bytes)) {
+			t.Errorf("%s: %s of %d bytes, then %s of %d", c.path, first.Header.Get("X-Cache"), len(first.Body), second.Header.Get("X-Cache"), len(second.Body))
+		}
+		if w, h, format := size(t, first.Body); w != c.width || h != c.height || format != c.format || first.Header.Get("Content-Type") != "image/"+c.format {
+			t.Errorf("%s: %d x %d %s as %s", c.path, w, h, format, first.Header.Get("Content-Type"))
+		}
+		if n := s.cdn.Asked(cdnPath(to)); n != c.media && !strings.Contains(c.path, "series/") && !strings.Contains(c.path, "libraries/") {
+			t.Errorf("%s: media was asked %d times, want %d", c.path, n, c.media)
+		}
+		for _, a := range []answer{first, second} {
+			if a.Header.Get("Cache-Control") != "private, max-age=31536000, immutable" || a.Header.Get("Vary") != "" || a.Header.Get("Content-Encoding") != "" ||
+				a.Header.Get("Referrer-Policy") != "no-referrer" || a.Header.Get("Set-Cookie") != "" || a.Header.Get("X-Request-Id") != "" {
+				t.Errorf("%s: headers %v", c.path, a.Header)
+			}
+		}
+	}
+	head := s.fetch(t, admin, "HEAD", pageURL(b, 1)).want(t, 302)
+	if cc := head.Header.Get("Cache-Control"); !strings.HasPrefix(cc, "private, max-age=") || head.Header.Get("Referrer-Policy") != "no-referrer" {
+		t.Errorf("302 with Cache-Control %q, Referrer-Policy %q", cc, head.Header.Get("Referrer-Policy"))
+	}
+	// What cannot be shown is said before anybody is sent anywhere.
+	s.fetch(t, admin, "GET", pageURL(b, 9)).problem(t, 404)
+	s.fetch(t, admin, "GET", pageURL(b, 1)+"?width=x").problem(t, 400)
+	s.fetch(t, s.User(t, "two", "admin"), "GET", pageURL(b, 1)).problem(t, 404)
+	s.fetch(t, s.Key(t, admin, "BooksRead"), "GET", pageURL(b, 1)).problem(t, 403)
+}
+
+// One address for all pages, so that no page needs a redirection.
+func TestAddressOfAllPages(t *testing.T) {
+	t.Parallel()
+	s, admin, b := cdnSystem(t)
+	at := "/api/v1/books/" + b.ID.String() + "/pages/address"
+	var a struct {
+		Original, Resized string
+		Sizes             []int
+		Formats           []string
+		PageCount         int
+		ExpiresAt         time.Time
+	}
+	admin.Do("GET", at, nil).Want(200).JSON(&a)
+	if left := time.Until(a.ExpiresAt); left < 14*time.Minute || left > 76*time.Minute || a.PageCount != 3 || len(a.Sizes) < 5 || len(a.Formats) != 3 {
+		t.Errorf("%+v", a)
+	}
+	fill := func(template string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(template) }
+	one := fill(a.Original, "{pageNumber}", "1")
+	if got := s.edge(t, "GET", one).want(t, 200); !bytes.Equal(got.Body, testkit.JPEG(t, 900, 1200, 1)) {
+		t.Errorf("page 1: %d bytes", len(got.Body))
+	}
+	if cdnPath(one) != cdnPath(s.location(t, admin, pageURL(b, 1))) {
+		t.Error("the address and the redirection are two objects")
+	}
+	small := s.edge(t, "GET", fill(a.Resized, "{pageNumber}", "1", "{width}", "300", "{height}", "", "{format}", "webp")).want(t, 200)
+	if w, h, format := size(t, small.Body); w != 300 || h != 400 || format != "webp" {
+		t.Errorf("%d x %d %s", w, h, format)
+	}
+	for _, bad := range [][3]string{{"1", "301", "300"}, {"1", "0300", ""}, {"01", "300", ""}, {"1", "0", ""}, {"1", "-1", ""}, {"0", "300", ""}, {"4", "300", ""}, {"1", "%33%30%30", ""}} {
+		if got := s.edge(t, "GET", fill(a.Resized, "{pageNumber}", bad[0], "{width}", bad[1], "{height}", bad[2], "{format}", "webp")); got.Status < 400 || got.Status > 404 {
+			t.Errorf("%v: status %d", bad, got.Status)
+		}
+	}
+	// The wildcard ends at the folder of this book and version.
+	path, query, _ := strings.Cut(strings.TrimPrefix(one, s.cdn.URL), "?")
+	part := strings.Split(path, "/")
+	for name, other := range map[string]string{
+		"another tenant": strings.Replace(path, s.One.String(), s.Two.String(), 1), "another book": strings.Replace(path, b.ID.String(), uuid.NewString(), 1),
+		"another kind": strings.Replace(path, "/page/", "/cover/", 1), "up": path + "/../../../../" + part[3], "the folder in the query": "/x?y=" + path,
+	} {
+		if !strings.Contains(other, "?") {
+			other += "?"
+		} else {
+			other += "&"
+		}
+		if got := s.edge(t, "GET", other+query); got.Status != 403 && (name != "up" || got.Status != 404) {
+			t.Errorf("%s: status %d: %.200s", name, got.Status, got.Body)
+		}
+	}
+	two := s.User(t, "two", "admin")
+	s.fetch(t, two, "GET", at).problem(t, 404)
+	s.fetch(t, s.Key(t, admin, "BooksRead"), "GET", at).problem(t, 403)
+	s.fetch(t, s.Anonymous(t, "one"), "GET", at).problem(t, 401)
+	admin.Do("GET", "/api/v1/books/x/pages/address", nil).Want(400)
+	// Directly delivered, the same templates lead to the interface itself.
+	d := newSystem(t, links{})
+	boss := d.as("admin")
+	testkit.WriteFile(t, d.folder, "S/a 1.cbz", testkit.Comic(t, 1, 2, ""))
+	d.scan(boss, d.library(boss, "Books", ""))
+	boss.Do("GET", "/api/v1/books/"+d.books(boss)["S/a 1.cbz"].ID.String()+"/pages/address", nil).Want(200).JSON(&a)
+	d.fetch(t, boss, "GET", fill(a.Original, "{pageNumber}", "2")).want(t, 200)
+	got := d.fetch(t, boss, "GET", fill(a.Resized, "{pageNumber}", "2", "{width}", "", "{height}", "150", "{format}", "jpeg")).want(t, 200)
+	if c, err := jpeg.DecodeConfig(bytes.NewReader(got.Body)); err != nil || c.Height > 150 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// Many misses of one object at once are rendered once, also where each comes to another process.
+func TestOneRenderPerObject(t *testing.T) {
+	t.Parallel()
+	s, admin, b := cdnSystem(t)
+	path := cdnPath(s.location(t, admin, pageURL(b, 1)+"?width=800&format=png"))
+	const processes = 4
+	var servers []http.Handler
+	for range processes {
+		servers = append(servers, s.anotherMedia(t))
+	}
+	s.s3.Counter.Reset()
+	var all sync.WaitGroup
+	bodies := make([][]byte, 2*processes)
+	for i := range bodies {
+		all.Go(func() {
+			req, err := http.NewRequest("GET", "/cdn"+path, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			req.Header.Set("X-Origin-Secret", s.cdn.Config.OriginSecret[0])
+			w := httptest.NewRecorder()
+			servers[i%processes].ServeHTTP(w, req)
+			if w.Code != 200 {
+				t.Errorf("status %d: %.200s", w.Code, w.Body.Bytes())
+			}
+			bodies[i] = w.Body.Bytes()
+		})
+	}
+	all.Wait()
+	library, _ := buckets(s.s3.Counter.Reset())
+	// One reads the library; a process that began after the lock was free and before the object was stored may be a second.
+	if library > 2 {
+		t.Errorf("the page was read %d times from the library", library)
+	}
+	for i := range bodies {
+		if !bytes.Equal(bodies[i], bodies[0]) {
+			t.Errorf("answer %d differs", i)
+		}
+	}
+}
+
+// anotherMedia is a second process of the media function.
+func (s *system) anotherMedia(t *testing.T) http.Handler {
+	t.Helper()
+	a, base, err := media.New(media.Config{HTTPConfig: s.config, CDN: s.cdn.Config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(base.Close)
+	return a.Router
+}

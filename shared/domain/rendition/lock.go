@@ -1,0 +1,53 @@
+package rendition
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	lockLife = 30 * time.Second      // of a process that died while it rendered
+	lockLook = 50 * time.Millisecond // pause between looks at a lock that another holds
+)
+
+// unlock deletes the lock if it is still ours.
+var unlock = redis.NewScript(`if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`)
+
+// alone waits until no other process renders the object, then holds it. waited is called once when there is another:
+// it says there that somebody else wants the object, so that it is stored. Without Redis nobody waits.
+func (m *Maker) alone(ctx context.Context, tenant uuid.UUID, key string, waited func()) (release func()) {
+	name := "lb:{" + tenant.String() + "}:render:" + short(key)
+	random := make([]byte, 12)
+	_, _ = rand.Read(random) // crypto/rand.Read never fails (it ends the program instead)
+	mine := hex.EncodeToString(random)
+	look := time.NewTicker(lockLook)
+	defer look.Stop()
+	for first := true; ; first = false {
+		got, err := m.Redis.SetNX(ctx, name, mine, lockLife).Result()
+		if err != nil {
+			slog.Warn("no lock for a rendition; it may be made twice", "error", err)
+			return func() {}
+		}
+		if got {
+			return func() {
+				if err := unlock.Run(context.WithoutCancel(ctx), m.Redis, []string{name}, mine).Err(); err != nil {
+					slog.Warn("the lock of a rendition ends by itself", "error", err)
+				}
+			}
+		}
+		if first {
+			waited()
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return func() {}
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package rendition
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/page"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+const (
+	// OriginPrefix is in front of an object's key where the CDN asks this function for it.
+	OriginPrefix = "/cdn/"
+	// OriginHeader holds the secret by which the CDN is known.
+	OriginHeader = "X-Origin-Secret"
+)
+
+// Origin answers the CDN where the bucket has no such object: originals, and renditions not made or not kept. It asks
+// nobody's permission: the CDN has checked the signature, which only who may see the picture gets. What it checks is
+// that the CDN asks, that the address is the tenant's own, and that the tenant is not suspended. Its answers depend on
+// the path alone: no header of the request changes them.
+type Origin struct {
+	maker   *Maker
+	pages   *page.Server
+	secrets [][sha256.Size]byte
+}
+
+// NewOrigin makes an Origin; every one of secrets is good.
+func NewOrigin(m *Maker, s *page.Server, secrets []string) *Origin {
+	o := &Origin{maker: m, pages: s}
+	for _, v := range secrets {
+		o.secrets = append(o.secrets, sha256.Sum256([]byte(v)))
+	}
+	return o
+}
+
+// Routes adds the origin to a function.
+func (o *Origin) Routes(a *httpapi.API) { a.Outside(OriginPrefix, o.serve) }
+
+func (o *Origin) serve(w http.ResponseWriter, r *http.Request) error {
+	if !o.known(r.Header.Get(OriginHeader)) {
+		return fault.New(fault.Forbidden, "Only the content delivery network may ask here")
+	}
+	// The path as it came: what means the same written otherwise is another address.
+	key, ok := parse(strings.TrimPrefix(r.URL.EscapedPath(), OriginPrefix))
+	if !ok || r.URL.RawQuery != "" {
+		return errNothing
+	}
+	r = r.WithContext(db.In(r.Context(), db.Tenant(key.tenant)))
+	r.Header = http.Header{} // one picture for all: whole, in one encoding, never 304
+	w.Header().Del("X-Request-Id")
+	if key.kind == coverKind {
+		return o.cover(w, r, key)
+	}
+	return o.page(w, r, key)
+}
+
+var errNothing = fault.New(fault.NotFound, "There is no such picture")
+
+func (o *Origin) known(secret string) bool {
+	sum, good := sha256.Sum256([]byte(secret)), 0
+	for _, s := range o.secrets {
+		good |= subtle.ConstantTimeCompare(sum[:], s[:])
+	}
+	return good == 1
+}
+
+// admit names the tenant of an authentic address; an error for any other, and for that of a suspended tenant.
+func admit(ctx context.Context, key parsed, owner *page.Owner, fingerprint string) error {
+	if !key.authentic(owner.Secret, fingerprint) {
+		return errNothing
+	}
+	t := owner.Tenant()
+	httpapi.SetTenant(ctx, t)
+	if t.Suspended {
+		return fault.New(fault.Forbidden, "This library server is suspended; ask its operator")
+	}
+	return nil
+}
+
+func (o *Origin) page(w http.ResponseWriter, r *http.Request, key parsed) error {
+	i, owner, err := o.pages.Finder.Owned(r.Context(), key.tenant, key.book, key.n)
+	if fault.Is(err, fault.NotFound) {
+		return errNothing
+	}
+	if err != nil {
+		return err
+	}
+	if err := admit(r.Context(), key, owner, i.Fingerprint); err != nil {
+		return err
+	}
+	if key.spec == nil {
+		return o.pages.Plain(w, r, i, key.n)
+	}
+	return o.maker.Page(w, r, i, key.n, *key.spec)
+}
+
+func (o *Origin) cover(w http.ResponseWriter, r *http.Request, key parsed) error {
+	ctx := r.Context()
+	var b pgx.Batch
+	var row *coverRow
+	var owner *page.Owner
+	db.One(&b, &row, bookCover, key.book)
+	page.QueueOwner(&b, &owner)
+	if err := o.maker.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	if row == nil || owner == nil || row.Offset == nil {
+		return errNothing
+	}
+	if err := admit(ctx, key, owner, row.Fingerprint); err != nil {
+		return err
+	}
+	object := coverKey(key.tenant, key.book, owner.Secret, row.Fingerprint, key.cover)
+	img, err := o.maker.coverImage(ctx, object, row, key.cover)
+	if fault.Is(err, fault.Unprocessable) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
+		return placeholder(w, r, http.StatusNotFound) // shown all the same, and kept by nobody
+	}
+	if err != nil {
+		return err
+	}
+	return send(w, r, img, row.tag(key.cover), page.Immutable)
+}

@@ -1,0 +1,111 @@
+// Package cdn signs addresses of the content delivery network: CloudFront's scheme, RSA over SHA-1, which the edge
+// checks on every request, those it answers from its cache included. An address is the same for an hour, so that
+// what a browser keeps under it is found again, and dies at the latest 75 minutes after it was given.
+package cdn
+
+import (
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// The ways in which pictures reach a reader.
+const (
+	Direct   = "direct"   // through the media function
+	Redirect = "redirect" // from the CDN, by a signed address
+)
+
+// Config is how pictures are delivered.
+type Config struct {
+	Delivery   string `env:"DELIVERY" envDefault:"direct"`
+	URL        string `env:"CDN_URL"`
+	KeyID      string `env:"CDN_KEY_ID"`
+	PrivateKey string `env:"CDN_PRIVATE_KEY"` // PEM
+	// OriginSecret is what the CDN shows when it asks the media function; two while it is being changed.
+	OriginSecret []string `env:"ORIGIN_SECRET"`
+}
+
+const minSecret = 32 // characters
+
+var keyID = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
+
+// Validate names the setting that is missing or wrong. Nothing but DELIVERY counts where it is direct.
+func (c Config) Validate() error {
+	switch c.Delivery {
+	case "", Direct:
+		return nil
+	case Redirect:
+	default:
+		return fmt.Errorf("DELIVERY: must be %s or %s, is %q", Direct, Redirect, c.Delivery)
+	}
+	if _, err := c.address(); err != nil {
+		return err
+	}
+	if !keyID.MatchString(c.KeyID) {
+		return fmt.Errorf("CDN_KEY_ID: must be the id of the public key at the CDN, letters and digits, is %q", c.KeyID)
+	}
+	if _, err := c.key(); err != nil {
+		return err
+	}
+	if len(c.OriginSecret) == 0 || len(c.OriginSecret) > 2 {
+		return fmt.Errorf("ORIGIN_SECRET: needs one secret, or two separated by a comma while it is changed; there are %d", len(c.OriginSecret))
+	}
+	for _, s := range c.OriginSecret {
+		if len(s) < minSecret {
+			return fmt.Errorf("ORIGIN_SECRET: needs at least %d characters, has %d", minSecret, len(s))
+		}
+	}
+	return nil
+}
+
+// address is the CDN's scheme and host, without a slash at the end.
+func (c Config) address() (string, error) {
+	u, err := url.Parse(c.URL)
+	switch {
+	case err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http"):
+		return "", fmt.Errorf("CDN_URL: must be an address such as https://images.example.org, is %q", c.URL)
+	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+		return "", fmt.Errorf("CDN_URL: must be scheme and host alone, without path, query or user, is %q", c.URL)
+	case strings.ContainsAny(u.Host, "*?"): // they would be wildcards in a signed policy
+		return "", fmt.Errorf("CDN_URL: the host must not hold * or ?, is %q", u.Host)
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+// key reads the private key. Errors never repeat it.
+func (c Config) key() (*rsa.PrivateKey, error) {
+	if strings.TrimSpace(c.PrivateKey) == "" {
+		return nil, errors.New("CDN_PRIVATE_KEY: required with DELIVERY=redirect: an RSA key in PEM")
+	}
+	// What stores secrets as one line writes the ends of lines as \n.
+	block, _ := pem.Decode([]byte(strings.ReplaceAll(c.PrivateKey, `\n`, "\n")))
+	if block == nil {
+		return nil, errors.New(`CDN_PRIVATE_KEY: is not PEM: it must begin with -----BEGIN and keep its lines (or \n in their place)`)
+	}
+	var k any
+	var err error
+	switch block.Type {
+	case "RSA PRIVATE KEY":
+		k, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	case "PRIVATE KEY":
+		k, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	default:
+		return nil, fmt.Errorf("CDN_PRIVATE_KEY: is a %q; it must be a PRIVATE KEY (PKCS #8) or an RSA PRIVATE KEY (PKCS #1), without a password", block.Type)
+	}
+	if err != nil {
+		return nil, errors.New("CDN_PRIVATE_KEY: the PEM block cannot be read as a private key; it may have been cut")
+	}
+	r, ok := k.(*rsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("CDN_PRIVATE_KEY: must be an RSA key, is %T", k)
+	}
+	if n := r.N.BitLen(); n != 2048 {
+		return nil, fmt.Errorf("CDN_PRIVATE_KEY: CloudFront takes RSA keys of 2048 bits, this one has %d", n)
+	}
+	return r, nil
+}
