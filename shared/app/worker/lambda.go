@@ -81,21 +81,21 @@ func (w *Worker) batch(ctx context.Context, messages []events.SQSMessage) events
 	return out
 }
 
-// begin renews leases until stop, and sets the times by which handlers should stop and must have stopped: in between
-// they save their place.
-func (w *Worker) begin(ctx context.Context) (_ context.Context, stop func()) {
-	beating, end := context.WithCancel(context.WithoutCancel(ctx))
+// begin renews leases until the end that it returns is called, and sets the times by which handlers should stop and
+// must have stopped: in between they save their place.
+func (w *Worker) begin(ctx context.Context) (context.Context, func()) {
+	beating, cancelBeat := context.WithCancel(context.WithoutCancel(ctx))
 	var beat sync.WaitGroup
 	beat.Go(func() { w.Beat(beating) })
-	stop = func() { end(); beat.Wait() }
+	endBeat := func() { cancelBeat(); beat.Wait() }
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return ctx, stop
+		return ctx, endBeat
 	}
 	margin := min(w.margin, time.Until(deadline)/3)
 	pausing, cancelPause := context.WithDeadline(beating, deadline.Add(-margin))
 	ctx, cancel := context.WithDeadlineCause(task.WithPause(ctx, pausing.Done()), deadline.Add(-margin/2), task.ErrTime)
-	return ctx, func() { stop(); cancel(); cancelPause() }
+	return ctx, func() { endBeat(); cancel(); cancelPause() }
 }
 
 // queueOf is the queue with the ARN, or nil when it is none of the configured ones.

@@ -201,3 +201,13 @@ func (m *message) receive(now time.Time, hide time.Duration) map[string]any {
 	}
 	return map[string]any{"MessageId": m.id, "ReceiptHandle": receipt, "Body": m.body, "MD5OfBody": sum(m.body), "Attributes": attributes}
 }
+
+// Appear makes every hidden message of a queue visible, as when its time were over.
+func (s *Server) Appear(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.queues[name].messages {
+		m.visible = time.Now()
+	}
+	s.wake()
+}

@@ -1,0 +1,329 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/queue"
+	"github.com/longbox/longbox/shared/testkit"
+	"github.com/longbox/longbox/shared/testkit/sqs"
+)
+
+// undisturbed is what one worker without queues leaves of the library that fill makes.
+func undisturbed(t *testing.T, series, books int) []string {
+	t.Helper()
+	r := newRig(t, true)
+	o := r.owner("one")
+	o.fill(series, books)
+	id := o.start()
+	stop := r.work(1)
+	defer stop()
+	testkit.Eventually(t, time.Minute, func() bool { return o.ended(id) })
+	if res := o.result(id); res.Status != "completed" {
+		t.Fatalf("%+v", res)
+	}
+	return o.state()
+}
+
+func same(t *testing.T, got, want []string) {
+	t.Helper()
+	if slices.Equal(got, want) {
+		return
+	}
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			t.Fatalf("row %d is\n%s\nwant\n%s", i, got[i], want[i])
+		}
+	}
+	t.Fatalf("%d rows, want %d", len(got), len(want))
+}
+
+// Test 6 of the reliability tests: workers are killed again and again while messages come twice, late and in any order.
+func TestKilledWorkersAndBadQueue(t *testing.T) {
+	const series, books, kills = 25, 60, 60
+	want := undisturbed(t, series, books)
+	r := newRig(t, false)
+	o := r.owner("one")
+	o.fill(series, books)
+	r.exec("alter table task alter column max_attempts set default 1000") // being killed is not the tasks' fault here
+	r.sqs.Fault(sqs.Faults{Seed: 6, Duplicate: 0.1, Reorder: true, Delay: 0.2, DelayMax: 500 * time.Millisecond})
+	r.config.Queue.DeadURL = ""
+	r.config.Queue.TaskURL = r.sqs.Queue("tasks", time.Second, "", 0)
+	stop := r.work(0)
+	defer stop()
+	id := o.start()
+	spec, err := json.Marshal(r.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	killed := 0
+	random := rand.New(rand.NewPCG(6, 6))
+	life := func() time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		if killed >= kills {
+			return time.Minute
+		}
+		return time.Duration(300+random.IntN(900)) * time.Millisecond
+	}
+	deadline := time.Now().Add(90 * time.Second)
+	var workers sync.WaitGroup
+	for range 3 {
+		workers.Go(func() {
+			for !o.ended(id) && time.Now().Before(deadline) {
+				cmd := exec.Command(os.Args[0])
+				cmd.Env = append(os.Environ(), "WORKER_TEST_CONFIG="+string(spec))
+				if err := cmd.Start(); err != nil {
+					t.Error(err)
+					return
+				}
+				for end := time.Now().Add(life()); time.Now().Before(end) && !o.ended(id); {
+					time.Sleep(20 * time.Millisecond) // its life, not a wait for something
+				}
+				if err := cmd.Process.Kill(); err != nil {
+					t.Error(err)
+				}
+				_ = cmd.Wait() // killed: that is its end
+				mu.Lock()
+				killed++
+				mu.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	res := o.result(id)
+	if res.Status != "completed" || res.Created != series*books || res.Processed != res.Total || res.Total != series*books {
+		t.Fatalf("after %d kills: %+v", killed, res)
+	}
+	same(t, o.state(), want)
+	var attempts, epochs int
+	if err := r.db.Owner.Pool().QueryRow(context.Background(), "select sum(attempts), max(lease_epoch) from task").Scan(&attempts, &epochs); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d kills, %d attempts, the scan was claimed up to %d times", killed, attempts, epochs)
+}
+
+// A scan through the queue, with two workers.
+func TestScanThroughTheQueue(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	o := r.owner("one")
+	o.fill(5, 40)
+	id := o.start()
+	stop := r.work(2)
+	testkit.Eventually(t, time.Minute, func() bool { return o.ended(id) })
+	testkit.Eventually(t, 10*time.Second, func() bool {
+		visible, hidden := r.sqs.Len("tasks")
+		return visible+hidden == 0
+	})
+	stop()
+	if res := o.result(id); res.Status != "completed" || res.Created != 200 || res.Processed != 200 || res.Errors != 0 {
+		t.Errorf("%+v", res)
+	}
+	if dead, _ := r.sqs.Len("dead"); dead != 0 {
+		t.Errorf("%d messages were given up", dead)
+	}
+}
+
+// sqsEvent is a batch as Lambda hands it over; the messages are received from the queue first.
+func sqsEvent(t *testing.T, q *queue.Queue, name string, n int) (json.RawMessage, []queue.Message) {
+	t.Helper()
+	var all []queue.Message
+	testkit.Eventually(t, 10*time.Second, func() bool {
+		got, err := q.Receive(context.Background(), n-len(all), 0, 30*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, got...)
+		return len(all) == n
+	})
+	var e events.SQSEvent
+	for _, m := range all {
+		e.Records = append(e.Records, events.SQSMessage{MessageId: m.ID, ReceiptHandle: m.Receipt, Body: m.Body, EventSource: "aws:sqs",
+			EventSourceARN: "arn:aws:sqs:us-east-1:000000000000:" + name, Attributes: map[string]string{"ApproximateReceiveCount": fmt.Sprint(m.Receives)}})
+	}
+	data, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, all
+}
+
+func (r *rig) queue(url string) *queue.Queue {
+	r.t.Helper()
+	q, err := queue.Open(r.config.Queue, url)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return q
+}
+
+// again are the messages that the answer of an invocation names.
+func again(t *testing.T, out any) []string {
+	t.Helper()
+	ids := []string{}
+	for _, f := range out.(events.SQSEventResponse).BatchItemFailures {
+		ids = append(ids, f.ItemIdentifier)
+	}
+	data, err := json.Marshal(out)
+	if err != nil || !strings.HasPrefix(string(data), `{"batchItemFailures":[`) {
+		t.Errorf("answer %s, %v", data, err)
+	}
+	return ids
+}
+
+func TestPartOfABatchComesAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	o := r.owner("one")
+	w := r.worker()
+	w.Slots = 10
+	ran := make(chan uuid.UUID, 10)
+	w.Handlers = map[string]task.Handler{"good": func(_ context.Context, h task.Held) (any, error) { ran <- h.ID; return nil, nil }}
+	var notified []string
+	w.Objects = func(_ context.Context, body json.RawMessage) error {
+		notified = append(notified, string(body))
+		if len(notified) == 1 {
+			return errors.New("the database is away")
+		}
+		return nil
+	}
+	q := r.queue(r.config.Queue.TaskURL)
+	id := uuid.New()
+	r.exec("insert into task (tenant_id, id, type) values ($1, $2, 'good')", o.tenant, id)
+	bodies := []string{fmt.Sprintf(`{"tenant":%q,"task":%q}`, o.tenant, id), fmt.Sprintf(`{"tenant":%q,"task":%q}`, uuid.New(), id), "forged",
+		`{"Records":[{"eventSource":"aws:s3"}]}`}
+	if _, err := q.Send(context.Background(), bodies...); err != nil {
+		t.Fatal(err)
+	}
+	payload, messages := sqsEvent(t, q, "tasks", len(bodies))
+	out, err := w.Handle(context.Background(), payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := again(t, out)
+	if len(failed) != 1 || !slices.ContainsFunc(messages, func(m queue.Message) bool { return m.ID == failed[0] && strings.Contains(m.Body, "aws:s3") }) {
+		t.Errorf("come again: %v", failed)
+	}
+	if got := <-ran; got != id {
+		t.Errorf("ran %s", got)
+	}
+	// A notification of the store by itself.
+	if _, err := w.Handle(context.Background(), json.RawMessage(`{"Records":[{"eventSource":"aws:s3","s3":{}}]}`)); err != nil || len(notified) != 2 {
+		t.Errorf("%v %v", notified, err)
+	}
+	for _, bad := range []string{`{}`, `[]`, `{"Records":[{"eventSource":"aws:kinesis"}]}`, `{"Records":7}`} {
+		if _, err := w.Handle(context.Background(), json.RawMessage(bad)); err == nil {
+			t.Errorf("%s was accepted", bad)
+		}
+	}
+}
+
+// While work goes on neither the lease nor the message's visibility runs out, however long it takes.
+func TestVisibilityIsExtended(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	o := r.owner("one")
+	w := r.worker()
+	release, started := make(chan struct{}), make(chan struct{}, 10)
+	w.Handlers = map[string]task.Handler{"long": func(ctx context.Context, _ task.Held) (any, error) {
+		started <- struct{}{}
+		select {
+		case <-release:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}}
+	r.exec("insert into task (tenant_id, id, type, queued_at) values ($1, $2, 'long', now() + interval '1 hour')", o.tenant, uuid.New())
+	q := r.queue(r.config.Queue.TaskURL)
+	var id uuid.UUID
+	if err := r.db.Owner.Pool().QueryRow(context.Background(), "select id from task").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Send(context.Background(), fmt.Sprintf(`{"tenant":%q,"task":%q}`, o.tenant, id)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	<-started
+	before := r.sqs.Calls("ChangeMessageVisibilityBatch")
+	testkit.Eventually(t, 20*time.Second, func() bool { // the visibility and the lease are 1 s
+		if got, err := q.Receive(context.Background(), 1, 0, 0); err != nil || len(got) > 0 {
+			t.Fatalf("the message came again while it was worked on: %v, %v", got, err)
+		}
+		if n, err := task.Rescue(context.Background(), r.db.System); err != nil || n > 0 {
+			t.Fatalf("the task was given back while it was worked on: %v", err)
+		}
+		return r.sqs.Calls("ChangeMessageVisibilityBatch") > before+9 // every third of a second
+	})
+	close(release)
+	testkit.Eventually(t, 10*time.Second, func() bool {
+		visible, hidden := r.sqs.Len("tasks")
+		return visible+hidden == 0
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	var attempts int
+	if err := r.db.Owner.Pool().QueryRow(context.Background(), "select attempts from task where status = 'completed'").Scan(&attempts); err != nil || attempts != 1 {
+		t.Errorf("%d attempts, %v", attempts, err)
+	}
+}
+
+// A message whose task cannot even be claimed goes to the dead-letter queue, which fails the task.
+func TestDeadLetterQueue(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	o := r.owner("one")
+	id := uuid.New()
+	r.exec("insert into task (tenant_id, id, type, queued_at) values ($1, $2, 'analyze_books', now() + interval '1 hour')", o.tenant, id)
+	q := r.queue(r.config.Queue.TaskURL)
+	if _, err := q.Send(context.Background(), fmt.Sprintf(`{"tenant":%q,"task":%q}`, o.tenant, id)); err != nil {
+		t.Fatal(err)
+	}
+	w := r.worker()
+	broken := r.config
+	broken.SystemURL = strings.Replace(broken.SystemURL, "longbox_system", "longbox_nobody", 1)
+	r.config = broken
+	cannot := r.worker()
+	for n := 1; n <= 5; n++ {
+		payload, _ := sqsEvent(t, q, "tasks", 1)
+		out, err := cannot.Handle(context.Background(), payload)
+		if err != nil || len(again(t, out)) != 1 {
+			t.Fatalf("receive %d: %v, %v", n, out, err)
+		}
+		r.sqs.Appear("tasks") // the wait until it comes again is over
+	}
+	if got, err := q.Receive(context.Background(), 1, 0, time.Second); err != nil || len(got) != 0 {
+		t.Fatalf("received a sixth time: %v, %v", got, err)
+	}
+	payload, _ := sqsEvent(t, r.queue(r.config.Queue.DeadURL), "dead", 1)
+	if out, err := w.Handle(context.Background(), payload); err != nil || len(again(t, out)) != 0 {
+		t.Fatalf("%v, %v", out, err)
+	}
+	var reason string
+	if err := r.db.Owner.Pool().QueryRow(context.Background(), "select status || ': ' || last_error from task").Scan(&reason); err != nil {
+		t.Fatal(err)
+	}
+	if reason != "failed: Gave up: its message was received 6 times and no worker finished it" {
+		t.Error(reason)
+	}
+}
