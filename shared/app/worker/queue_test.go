@@ -54,7 +54,7 @@ func same(t *testing.T, got, want []string) {
 
 // Test 6 of the reliability tests: workers are killed again and again while messages come twice, late and in any order.
 func TestKilledWorkersAndBadQueue(t *testing.T) {
-	const series, books, kills = 25, 60, 60
+	const series, books, kills = 25, 60, 45
 	want := undisturbed(t, series, books)
 	r := newRig(t, false)
 	o := r.owner("one")

@@ -31,7 +31,7 @@ type Config struct {
 	Covers    bool          `env:"WORKER_COVERS" envDefault:"true"` // render covers while analysing; else on first sight
 	Poll      time.Duration `env:"WORKER_POLL" envDefault:"2s"`
 	Lease     time.Duration `env:"WORKER_LEASE" envDefault:"30s"`  // a worker silent for so long has died
-	Slice     time.Duration `env:"WORKER_SLICE" envDefault:"5s"`   // then a task makes room for another tenant's
+	Slice     time.Duration `env:"WORKER_SLICE" envDefault:"2s"`   // then a task makes room for another tenant's
 	Margin    time.Duration `env:"WORKER_MARGIN" envDefault:"10s"` // before an invocation's end, to save the place
 }
 
