@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.tools/bin:$(PATH)
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
 
-.PHONY: help run test tools lint lint-infra fuzz bench openapi build clean
+.PHONY: help run operator test tools lint lint-infra fuzz bench openapi build clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -18,6 +18,11 @@ help: ## this list
 run: ## start everything on this machine (PORT, DATA_DIR, LIBRARY=/a:/b, LONGBOX_ADMIN, BIND)
 	@localstack/prepare.sh run
 	@exec .bin/localstack
+
+operator: ## a command for tenants while make run runs: make operator ARGS='create acme --host acme.example.org'
+	@settings="$${DATA_DIR:-.data}/operator.env"; \
+	[[ -r $$settings ]] || { echo "Longbox is not running on $${DATA_DIR:-.data}: start it with make run" >&2; exit 1; }; \
+	set -a; . "$$settings"; set +a; exec .bin/operator $(ARGS)
 
 test: ## vet and run every test, with the race detector
 	@localstack/prepare.sh test

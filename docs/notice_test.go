@@ -15,7 +15,7 @@ func TestNoticeNamesEveryLinkedModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}",
-		"./functions/api", "./functions/media", "./functions/worker", "./functions/scheduler", "./functions/migrate",
+		"./functions/api", "./functions/media", "./functions/worker", "./functions/scheduler", "./functions/migrate", "./functions/operator",
 		"./sse-relay", "./localstack")
 	cmd.Dir = ".."
 	cmd.Stderr = os.Stderr

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -60,7 +62,27 @@ func TestStartUseStopStart(t *testing.T) {
 	checkDatabase(t, again, 2)
 	checkMedia(t, again, true)
 	checkRedis(t, again, true)
+	checkOperator(t, s, again)
 	c.stop(t)
+	if _, err := os.Stat(filepath.Join(s.data, "operator.env")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("operator.env after the stop: %v", err)
+	}
+}
+
+// checkOperator reads the settings of the operator as make operator does: the same as the functions have.
+func checkOperator(t *testing.T, s site, env map[string]string) {
+	t.Helper()
+	file := filepath.Join(s.data, "operator.env")
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("operator.env: %v, %v", info, err)
+	}
+	for _, name := range []string{"DATABASE_SYSTEM_URL", "REDIS_URL", "MEDIA_S3_ENDPOINT", "MEDIA_BUCKET", "AWS_SECRET_ACCESS_KEY", "S3_PATH_STYLE"} {
+		out, err := exec.Command("sh", "-c", `set -a; . "$0"; printenv "$1"`, file, name).Output()
+		if err != nil || strings.TrimSuffix(string(out), "\n") != env[name] {
+			t.Errorf("operator.env has %s=%q, the functions %q: %v", name, out, env[name], err)
+		}
+	}
 }
 
 func TestStartAfterKill(t *testing.T) {

@@ -55,11 +55,34 @@ create table tenant (
   max_rendition_bytes bigint check (max_rendition_bytes >= 0),
   max_scans           integer check (max_scans >= 0),
   max_requests        integer check (max_requests > 0), -- a second, of all its users together
+  status_at   timestamptz not null default now(),
+  secret_at   timestamptz not null default now(), -- when the secret was made
+  deletion    jsonb, -- what was deleted so far, while status is deleting
   created_at  timestamptz not null default now()
 );
 create index tenant_hosts on tenant using gin (hosts);
+-- What an export leaves out unless it is asked for: a test compares these marks with the names of columns.
+comment on column tenant.secret is 'secret';
 call app.protect('tenant', true, 'id');
 revoke insert, update, delete on tenant from longbox_app;
+
+-- No host leads to two tenants: neither another's host nor another's name, which is a host, too.
+-- +goose StatementBegin
+create function app.check_hosts() returns trigger language plpgsql as $$
+declare
+  v_other text;
+  v_hosts text[];
+begin
+  perform pg_advisory_xact_lock(7267);
+  select t.name, array(select unnest(t.hosts || t.name) intersect select unnest(new.hosts || new.name)) into v_other, v_hosts
+    from public.tenant t where t.id <> new.id and (t.hosts && (new.hosts || new.name) or t.name = any(new.hosts)) limit 1;
+  if found then
+    raise exception 'hosts: % belongs to the tenant % already', v_hosts[1], v_other using errcode = 'LB409';
+  end if;
+  return new;
+end $$;
+-- +goose StatementEnd
+create trigger tenant_hosts before insert or update of name, hosts on tenant for each row execute function app.check_hosts();
 
 create table account (
   tenant_id      uuid not null references tenant on delete cascade,
@@ -77,6 +100,7 @@ create table account (
   updated_at     timestamptz not null default now(),
   primary key (tenant_id, id)
 );
+comment on column account.password_hash is 'secret';
 create unique index account_username on account (tenant_id, lower(username));
 create unique index account_email on account (tenant_id, lower(email));
 call app.protect('account');
@@ -95,6 +119,7 @@ create table refresh_token (
   primary key (tenant_id, id),
   foreign key (tenant_id, account_id) references account on delete cascade
 );
+comment on column refresh_token.hash is 'secret';
 create unique index refresh_token_hash on refresh_token (tenant_id, hash);
 create index refresh_token_family on refresh_token (tenant_id, family_id);
 create index refresh_token_account on refresh_token (tenant_id, account_id);
@@ -110,6 +135,7 @@ create table verification_token (
   primary key (tenant_id, account_id),
   foreign key (tenant_id, account_id) references account on delete cascade
 );
+comment on column verification_token.hash is 'secret';
 create unique index verification_token_hash on verification_token (tenant_id, hash);
 call app.protect('verification_token', true);
 
@@ -129,6 +155,7 @@ create table api_key (
   primary key (tenant_id, id),
   foreign key (tenant_id, account_id) references account on delete cascade
 );
+comment on column api_key.hash is 'secret';
 create unique index api_key_prefix on api_key (tenant_id, prefix);
 create index api_key_account on api_key (tenant_id, account_id, created_at);
 call app.protect('api_key');
@@ -199,6 +226,9 @@ end $$;
 -- enter binds the transaction to a tenant and one of its users, and raises LB401 or LB403 (so that nothing of
 -- the batch takes effect) unless the user, and the API key where one was sent, may do what p_permission names.
 -- A token carries the generation of its account: a changed password or a forced sign-out ends every token.
+-- From here on no statement of the batch may take longer than app.request_timeout, a parameter of the database
+-- (`alter database longbox set app.request_timeout = '5s'`; 2 s where it is not set): what one user asks for must
+-- not take the database from the others.
 -- +goose StatementBegin
 create function app.enter(p_tenant uuid, p_account uuid, p_generation integer, p_key bytea, p_permission text,
   out account_id uuid, out username text, out email text, out role text, out email_verified boolean,
@@ -238,14 +268,16 @@ begin
   role := v_account.role;
   email_verified := v_account.email_verified;
   extra := v_account.permissions;
-  perform set_config('app.account', account_id::text, true);
+  perform set_config('app.account', account_id::text, true),
+    set_config('statement_timeout', coalesce(nullif(current_setting('app.request_timeout', true), ''), '2s'), true);
 end $$;
 -- +goose StatementEnd
 
 -- tenant_by_host finds the tenant of a host name before any tenant is entered; it shows nothing but that row.
-create function app.tenant_by_host(p_host text) returns table (id uuid, name text, status text, secret bytea)
+create function app.tenant_by_host(p_host text)
+  returns table (id uuid, name text, status text, secret bytea, max_rendition_bytes bigint, max_requests integer)
   language sql stable security definer set search_path = pg_catalog, public as $$
-  select t.id, t.name, t.status, t.secret from public.tenant t
+  select t.id, t.name, t.status, t.secret, t.max_rendition_bytes, t.max_requests from public.tenant t
   where t.hosts @> array[p_host] or t.name = p_host limit 1 $$;
 revoke execute on function app.tenant_by_host(text) from public;
 grant execute on function app.tenant_by_host(text) to longbox_app, longbox_system;

@@ -424,7 +424,7 @@ call app.protect('scan');
 
 -- hold_task binds the transaction to the tenant of a running task and locks it against cancel and re-claim
 -- until commit; it raises LB410 when the lease was lost or the task was cancelled, so that nothing of a
--- stale worker's batch takes effect.
+-- stale worker's batch takes effect. The same where the tenant is suspended or being deleted.
 -- +goose StatementBegin
 create function app.hold_task(p_tenant uuid, p_task uuid, p_epoch integer) returns void language plpgsql as $$
 begin
@@ -433,7 +433,9 @@ begin
     where t.tenant_id = p_tenant and t.id = p_task and t.lease_epoch = p_epoch and t.status = 'running'
       and (t.parent_id is null or not exists (
         select from public.task p where p.tenant_id = p_tenant and p.id = t.parent_id and p.status = 'cancelled'))
-    for share;
+      and exists (select from public.tenant o where o.id = p_tenant and o.status = 'active')
+      and exists (select from public.tenant o where o.id = p_tenant and o.status = 'active')
+    for share of t;
   if not found then
     raise exception 'task % is no longer held', p_task using errcode = 'LB410';
   end if;

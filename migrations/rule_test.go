@@ -26,6 +26,11 @@ var rules = []struct{ rule, offenders string }{
 	{"foreign keys contain tenant_id", `select k.conname from pg_constraint k
 		where k.contype = 'f' and k.connamespace = 'public'::regnamespace and not exists (select from pg_attribute a
 			where a.attrelid = k.conrelid and a.attnum = any(k.conkey) and a.attname = 'tenant_id')`},
+	{"columns that look like secrets are marked as such", `select a.attrelid::regclass || '.' || a.attname from pg_attribute a
+		join pg_class c on c.oid = a.attrelid join pg_type t on t.oid = a.atttypid
+		where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped
+		and (t.typname = 'bytea' or t.typname in ('text', 'varchar', 'jsonb') and a.attname ~ '(password|secret|token|hash|credential|private|_key$)')
+		and coalesce(col_description(c.oid, a.attnum), '') <> 'secret' and (c.relname, a.attname) not in (('external_id', 'metadata_hash'), ('task', 'dedupe_key'))`},
 	{"security definer functions fix their search path and are not for everybody", `select f.oid::regprocedure::text from pg_proc f
 		where f.pronamespace in ('app'::regnamespace, 'public'::regnamespace) and f.prosecdef
 		and (not coalesce(f.proconfig::text like '%search_path=pg_catalog%', false) or f.proacl is null
@@ -49,7 +54,7 @@ func TestRulesFindOffenders(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
 	_, err := d.Owner.Pool().Exec(context.Background(), `
-		create table bare (id uuid primary key, tenant uuid references tenant);
+		create table bare (id uuid primary key, tenant uuid references tenant, api_token text);
 		create table open (tenant_id uuid, id uuid, primary key (tenant_id, id));
 		alter table open enable row level security;
 		create policy tenant on open to longbox_app using (true);

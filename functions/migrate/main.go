@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/domain/filesystem"
 	"github.com/longbox/longbox/shared/domain/setup"
 	"github.com/longbox/longbox/shared/domain/tenant"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -134,7 +135,7 @@ func prepareDefault(ctx context.Context, c config, done *result) error {
 	var b pgx.Batch
 	b.Queue("delete from library_root where tenant_id = app.tenant()")
 	for _, r := range roots {
-		b.Queue("insert into library_root (tenant_id, path, bucket, prefix) values (app.tenant(), $1, $2, $3)", r.path, r.bucket, r.prefix)
+		b.Queue("insert into library_root (tenant_id, path, bucket, prefix) values (app.tenant(), $1, $2, $3)", r.Path, r.Bucket, r.Prefix)
 	}
 	if err := d.Run(ctx, &b); err != nil {
 		return fmt.Errorf("library roots: %w", err)
@@ -154,23 +155,17 @@ func prepareDefault(ctx context.Context, c config, done *result) error {
 	return nil
 }
 
-type root struct{ path, bucket, prefix string }
-
-func parseRoots(s string) ([]root, error) {
-	var out []root
+func parseRoots(s string) ([]filesystem.Root, error) {
+	var out []filesystem.Root
 	for _, pair := range strings.Split(s, ";") {
 		if pair == "" {
 			continue
 		}
-		i := strings.LastIndex(pair, "=")
-		if i < 1 || !strings.HasPrefix(pair, "/") || i == len(pair)-1 {
-			return nil, fmt.Errorf("LIBRARY_ROOTS: %q must be /folder=bucket or /folder=bucket/prefix", pair)
+		r, err := filesystem.ParseRoot(pair)
+		if err != nil {
+			return nil, fmt.Errorf("LIBRARY_ROOTS: %w", err)
 		}
-		bucket, prefix, _ := strings.Cut(pair[i+1:], "/")
-		if prefix != "" && !strings.HasSuffix(prefix, "/") {
-			prefix += "/"
-		}
-		out = append(out, root{pair[:i], bucket, prefix})
+		out = append(out, r)
 	}
 	return out, nil
 }

@@ -25,6 +25,7 @@ var programs = []program{
 	{name: "api", path: "./functions/api", zipped: true},
 	{name: "scheduler", path: "./functions/scheduler", zipped: true},
 	{name: "migrate", path: "./functions/migrate", zipped: true},
+	{name: "operator", path: "./functions/operator", zipped: true},
 	{name: "media", path: "./functions/media", vips: true, zipped: true},
 	{name: "worker", path: "./functions/worker", vips: true, zipped: true},
 	{name: "sse-relay", path: "./sse-relay"},

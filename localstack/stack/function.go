@@ -1,6 +1,8 @@
 package stack
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -112,6 +114,35 @@ func Processors(program string) string {
 		n = max(1, n/2)
 	}
 	return "GOMAXPROCS=" + strconv.Itoa(n)
+}
+
+// operatorFile is where the settings of functions/operator are while the system runs, for make operator.
+const operatorFile = "operator.env"
+
+// writeOperator writes them as a shell reads them: addresses and passwords, so for this account only.
+func (s *Stack) writeOperator(context.Context) error {
+	var text strings.Builder
+	for _, name := range []string{"DATABASE_SYSTEM_URL", "REDIS_URL", "MEDIA_S3_ENDPOINT", "MEDIA_BUCKET", "S3_PATH_STYLE", "AWS_REGION",
+		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_EC2_METADATA_DISABLED"} {
+		for _, pair := range s.baseEnvironment() {
+			if value, ok := strings.CutPrefix(pair, name+"="); ok {
+				fmt.Fprintf(&text, "%s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
+			}
+		}
+	}
+	if err := os.WriteFile(filepath.Join(s.config.DataDir, operatorFile), []byte(text.String()), 0o600); err != nil {
+		return fmt.Errorf("settings of the operator: %w", err)
+	}
+	return nil
+}
+
+// removeOperator takes the file away when the system stops.
+func (s *Stack) removeOperator() error {
+	err := os.Remove(filepath.Join(s.config.DataDir, operatorFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // migrateSpec applies the schema, registers the library roots and makes the first administrator.

@@ -49,7 +49,7 @@ type Stack struct {
 // Start starts everything and returns when all of it answers. A failure stops what was started.
 func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, error) {
 	s := &Stack{config: c, console: console}
-	for _, step := range []func(context.Context) error{s.prepare, s.startServers, s.migrate, s.startFunctions} {
+	for _, step := range []func(context.Context) error{s.prepare, s.startServers, s.migrate, s.startFunctions, s.writeOperator} {
 		err := step(ctx)
 		if err == nil {
 			err = ctx.Err()

@@ -50,8 +50,11 @@ func (s *Stack) Stop() error {
 		s.stopLayer(l)
 	}
 	var err error
+	if s.lock != nil { // the data folder is ours
+		err = s.removeOperator()
+	}
 	if s.front != nil {
-		err = s.front.Close()
+		err = errors.Join(err, s.front.Close())
 	}
 	if s.supervisor != nil {
 		s.supervisor.Close()

@@ -151,7 +151,7 @@ func (b *Base) Router(c HTTPConfig) (*httpapi.API, *auth.Tokens, error) {
 	resolver := tenant.NewResolver(b.Database, c.Tenant)
 	id := identity.New(b.Database, tokens)
 	a := httpapi.New(c.HTTP, b.Database, ratelimit.New(b.Redis, slog.Default()), httpapi.Identity{
-		Tenant: resolver.ByHost, Known: id.Known, Resolve: id.Resolve})
+		Tenant: resolver.ByHost, Confirm: resolver.Confirm, Known: id.Known, Resolve: id.Resolve})
 	a.Health(b.Check)
 	return a, tokens, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/domain/tenant"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 )
@@ -87,15 +88,16 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	s.cleaned = now
 	_, forget := task.Forget(ctx, s.system, 7)
 	_, tokens := account.ForgetTokens(ctx, s.system)
-	return errors.Join(err, forget, tokens, s.expire(ctx, now))
+	return errors.Join(err, forget, tokens, s.expire(ctx, now), tenant.Measure(ctx, s.system, s.base.Media, s.base.Bucket))
 }
 
-// expire deletes page renditions past their time. A bucket of AWS has a lifecycle rule for it, which costs no
+// expire deletes page renditions and exports past their time. A bucket of AWS has a lifecycle rule for it, which costs no
 // listing.
 func (s *Scheduler) expire(ctx context.Context, now time.Time) error {
 	if !s.expires {
 		return nil
 	}
-	_, err := s.base.Media.DeleteOlder(ctx, s.base.Bucket, blob.Expiring, now.Add(-blob.Life))
-	return err
+	_, pages := s.base.Media.DeleteOlder(ctx, s.base.Bucket, blob.Expiring, now.Add(-blob.Life))
+	_, exports := s.base.Media.DeleteOlder(ctx, s.base.Bucket, blob.Exports, now.Add(-blob.ExportLife))
+	return errors.Join(pages, exports)
 }

@@ -74,14 +74,20 @@ func insertUser(ctx context.Context, d *db.DB, u toStore, verification []byte) (
 // CreateFirst makes the first user of the tenant, an administrator; false when there is a user already. Of
 // several calls at once one wins.
 func CreateFirst(ctx context.Context, d *db.DB, n New) (id uuid.UUID, created bool, err error) {
-	id = uuid.Must(uuid.NewV7())
-	u := toStore{id: id, New: n, hash: auth.HashPassword(n.Password), role: auth.Admin, active: true, verified: true}
 	var b pgx.Batch
-	var n64 int64
-	b.Queue("select pg_advisory_xact_lock(hashtextextended('longbox first user ' || app.tenant(), 0))")
-	db.Affected(&b, &n64, insertAccount+" where not exists (select from account where tenant_id = app.tenant())", u.args()...)
+	var rows int64
+	id = AddFirst(&b, n, &rows)
 	err = d.Run(ctx, &b)
-	return id, n64 == 1, err
+	return id, rows == 1, err
+}
+
+// AddFirst queues CreateFirst into the caller's batch; created receives 1, or 0 when there is a user already.
+func AddFirst(b *pgx.Batch, n New, created *int64) uuid.UUID {
+	id := uuid.Must(uuid.NewV7())
+	u := toStore{id: id, New: n, hash: auth.HashPassword(n.Password), role: auth.Admin, active: true, verified: true}
+	b.Queue("select pg_advisory_xact_lock(hashtextextended('longbox first user ' || app.tenant(), 0))")
+	db.Affected(b, created, insertAccount+" where not exists (select from account where tenant_id = app.tenant())", u.args()...)
+	return id
 }
 
 // taken turns a violated unique index into the Conflict that names the input.

@@ -35,6 +35,37 @@ func Roots(b *pgx.Batch, dst *[]Root) {
 	db.All(b, dst, "select path, bucket, prefix from library_root where tenant_id = app.tenant() order by path")
 }
 
+// ParseRoot reads /folder=bucket, /folder=bucket/prefix, or s3://bucket/prefix, which stands for itself.
+func ParseRoot(s string) (Root, error) {
+	path, place := s, strings.TrimPrefix(s, scheme)
+	if i := strings.LastIndex(s, "="); i >= 0 {
+		path, place = s[:i], s[i+1:]
+	} else if !strings.HasPrefix(s, scheme) {
+		return Root{}, fmt.Errorf("%q must be /folder=bucket, /folder=bucket/prefix or s3://bucket/prefix", s)
+	}
+	clean, err := Clean(path)
+	if err != nil {
+		return Root{}, fmt.Errorf("%q: the folder %w", s, err)
+	}
+	bucket, prefix, _ := strings.Cut(place, "/")
+	if bucket == "" {
+		return Root{}, fmt.Errorf("%q must name a bucket: /folder=bucket, /folder=bucket/prefix or s3://bucket/prefix", s)
+	}
+	if len(folder(prefix)) > maxPrefix {
+		return Root{}, fmt.Errorf("%q: the prefix is %d bytes long; the limit is %d", s, len(prefix), maxPrefix)
+	}
+	return Root{Path: clean, Bucket: bucket, Prefix: folder(prefix)}, nil
+}
+
+// String is the form that ParseRoot reads.
+func (r Root) String() string {
+	place := r.Bucket + "/" + folder(r.Prefix)
+	if trimmed(r.Path) == trimmed(scheme+place) {
+		return scheme + place
+	}
+	return r.Path + "=" + place
+}
+
 // Resolve maps an absolute path at or below one of the roots, or s3://bucket/prefix at or below what one of
 // them stands for, to the bucket and the prefix of its keys ("" or ending in "/"). The longest root wins. A
 // BadRequest names `path` otherwise.

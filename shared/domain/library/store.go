@@ -190,6 +190,7 @@ func remove(ctx context.Context, d *db.DB, id uuid.UUID) (tasks []cancelled, fou
 		select t.id, t.type, t.series_id, t.book_id, t.started_at, t.completed_at, coalesce(c.files_total, 0) as files_total,
 		  coalesce(c.files_processed, 0) as files_processed
 		from t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`, id)
+	b.Queue("select set_config('statement_timeout', '0', true)") // a large library takes its time: DATABASE_TIMEOUT bounds it
 	db.Affected(&b, &n, "delete from library where tenant_id = app.tenant() and id = $1", id)
 	err = d.Run(ctx, &b)
 	return tasks, n > 0, err

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/singleflight"
 
@@ -118,7 +120,7 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load 
 		if err != nil {
 			return nil, explain(err)
 		}
-		if keep(shared) {
+		if keep(shared) && m.within(shared, key, len(res.Bytes)) {
 			if err := m.Media.Put(shared, m.Bucket, key, res.MediaType, res.Bytes); err != nil {
 				slog.Warn("rendition not stored", "error", err) // it is answered all the same, and made again
 			}
@@ -145,6 +147,23 @@ func (m *Maker) secondMiss(ctx context.Context, tenant uuid.UUID, key string) bo
 		return false
 	}
 	return !first
+}
+
+// within tells whether the tenant may have a page rendition of so many bytes more in the media bucket, and counts it.
+// Covers are kept whatever the limit: a list without them is no use.
+func (m *Maker) within(ctx context.Context, key string, size int) bool {
+	t := httpapi.TenantOf(ctx)
+	if t.MaxRenditionBytes == nil || !strings.HasPrefix(key, blob.Expiring) {
+		return true
+	}
+	var b pgx.Batch
+	var ok bool
+	db.Value(&b, &ok, "select app.keep_rendition($1)", size)
+	if err := m.Database.Run(db.In(ctx, db.Tenant(t.ID)), &b); err != nil {
+		slog.Warn("cannot count a rendition; it is not stored", "error", err)
+		return false
+	}
+	return ok
 }
 
 // short names an object in Redis.

@@ -22,12 +22,16 @@ type due struct {
 	Timezone string    `db:"scan_timezone"`
 }
 
+// served leaves out the libraries of tenants that are suspended or being deleted; what was due meanwhile is scanned
+// once when they come back.
+const served = " and exists (select from tenant t where t.id = library.tenant_id and t.status = 'active')"
+
 const dueColumns = "tenant_id, id, scan_mode, coalesce(scan_cron, '') as scan_cron, coalesce(scan_timezone, '') as scan_timezone"
 
 // Due starts the scans whose time has come, of every tenant, and sets the next time of each. Several schedulers
 // may call it at once: the due time is moved on in the transaction that queues the scan.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
-	return each(ctx, system, "next_scan_at <= $1 and is_active and scan_enabled", now, func(d due) (*time.Time, error) {
+	return each(ctx, system, "next_scan_at <= $1 and is_active and scan_enabled"+served, now, func(d due) (*time.Time, error) {
 		schedule, err := cronexpr.Parse(d.Cron, d.Timezone)
 		if err != nil {
 			return nil, err
@@ -39,7 +43,7 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 
 // OnStart queues a scan of every library that wants one when the system starts.
 func OnStart(ctx context.Context, system *db.DB) (int, error) {
-	return each(ctx, system, "scan_on_start and is_active and $1::timestamptz is not null", time.Now(), nil)
+	return each(ctx, system, "scan_on_start and is_active and $1::timestamptz is not null"+served, time.Now(), nil)
 }
 
 func each(ctx context.Context, system *db.DB, where string, now time.Time, next func(due) (*time.Time, error)) (int, error) {

@@ -18,9 +18,10 @@ import (
 // Default is the name of the tenant of a single-tenant installation.
 const Default = "default"
 
-// remember bounds how long a change of a tenant (suspension, hosts) takes to reach every process.
+// remember bounds how long a change of a tenant (suspension, hosts, quotas) takes to reach every process. With Redis
+// it is the next request: see Confirm.
 const (
-	remember = 10 * time.Second
+	remember = 5 * time.Second
 	maxHosts = 10_000
 )
 
@@ -39,8 +40,9 @@ type Resolver struct {
 }
 
 type entry struct {
-	tenant  *httpapi.Tenant // nil: there is none
-	expires time.Time
+	tenant     *httpapi.Tenant // nil: there is none
+	generation string          // of the tenant's access that this is known to hold under; "" when not known
+	expires    time.Time
 }
 
 // NewResolver looks tenants up in the database.
@@ -51,19 +53,52 @@ func NewResolver(d *db.DB, c Config) *Resolver {
 // ByHost is the tenant of a host name, or NotFound.
 func (r *Resolver) ByHost(ctx context.Context, host string) (httpapi.Tenant, error) {
 	now := time.Now()
-	r.mu.Lock()
-	e, ok := r.hosts[host]
-	r.mu.Unlock()
+	e, ok := r.remembered(host)
 	if !ok || now.After(e.expires) {
 		found, err := r.lookup(ctx, host)
 		switch {
 		case err != nil && !ok:
 			return httpapi.Tenant{}, err
 		case err == nil:
-			e = entry{tenant: found, expires: now.Add(remember)}
+			// What is known of an older row holds for this one: no change was announced up to that generation.
+			e = entry{tenant: found, generation: e.generation, expires: now.Add(remember)}
 			r.keep(host, e)
 		}
 	}
+	return e.answer()
+}
+
+// Confirm is ByHost under the access generation that Redis told after it: the tenant is looked up again where that
+// is another one than it was looked up under. Whoever changes a tenant announces a new generation, and so is
+// obeyed with the next request everywhere.
+func (r *Resolver) Confirm(ctx context.Context, host, generation string) (httpapi.Tenant, error) {
+	e, ok := r.remembered(host)
+	switch {
+	case !ok: // forgotten in between, for want of room
+		return r.ByHost(ctx, host)
+	case e.generation == generation:
+		return e.answer()
+	case e.generation != "":
+		found, err := r.lookup(ctx, host)
+		if err != nil {
+			return httpapi.Tenant{}, err
+		}
+		e.tenant, e.expires = found, time.Now().Add(remember)
+	}
+	// The first generation ever seen here may be newer than the row by a moment; it expires soon.
+	e.generation = generation
+	r.keep(host, e)
+	return e.answer()
+}
+
+func (r *Resolver) remembered(host string) (entry, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, ok := r.hosts[host]
+	return e, ok
+}
+
+func (e entry) answer() (httpapi.Tenant, error) {
 	if e.tenant == nil {
 		return httpapi.Tenant{}, fault.New(fault.NotFound, "No library server answers to this host name")
 	}
@@ -80,10 +115,12 @@ func (r *Resolver) keep(host string, e entry) {
 }
 
 type row struct {
-	ID     uuid.UUID `db:"id"`
-	Name   string    `db:"name"`
-	Status string    `db:"status"`
-	Secret []byte    `db:"secret"`
+	ID                uuid.UUID `db:"id"`
+	Name              string    `db:"name"`
+	Status            string    `db:"status"`
+	Secret            []byte    `db:"secret"`
+	MaxRenditionBytes *int64    `db:"max_rendition_bytes"`
+	MaxRequests       *int      `db:"max_requests"`
 }
 
 func (r *Resolver) lookup(ctx context.Context, host string) (*httpapi.Tenant, error) {
@@ -104,5 +141,10 @@ func (r *Resolver) lookup(ctx context.Context, host string) (*httpapi.Tenant, er
 	if found == nil {
 		return nil, nil
 	}
-	return &httpapi.Tenant{ID: found.ID, Name: found.Name, Secret: found.Secret, Suspended: found.Status == "suspended"}, nil
+	t := &httpapi.Tenant{ID: found.ID, Name: found.Name, Secret: found.Secret, Suspended: found.Status != "active",
+		MaxRenditionBytes: found.MaxRenditionBytes}
+	if found.MaxRequests != nil {
+		t.MaxRequests = *found.MaxRequests
+	}
+	return t, nil
 }

@@ -14,34 +14,56 @@ import (
 // Config is how access tokens are signed and how long they live.
 type Config struct {
 	SigningKey string        `env:"AUTH_SIGNING_KEY,required"` // base64 of a 32-byte Ed25519 seed
+	Previous   []string      `env:"AUTH_PREVIOUS_KEYS"`        // signing keys of before, whose tokens are still good
 	TokenLife  time.Duration `env:"AUTH_TOKEN_LIFE" envDefault:"24h"`
 }
+
+// maxPrevious bounds the keys that a token is tried with: each costs a signature check.
+const maxPrevious = 4
 
 // Tokens signs and checks access tokens: JWT with EdDSA (RFC 8037) and nothing else.
 type Tokens struct {
 	private ed25519.PrivateKey
-	public  ed25519.PublicKey
+	ring    jwt.VerificationKeySet // the public keys of the signing key and of those before
 	life    time.Duration
 	parser  *jwt.Parser
 }
 
 // NewTokens reads the signing key; an error names the setting.
 func NewTokens(c Config) (*Tokens, error) {
-	seed, err := base64.StdEncoding.DecodeString(c.SigningKey)
-	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, errors.New("AUTH_SIGNING_KEY: must be the base64 of 32 random bytes (openssl rand -base64 32)")
+	private, err := keyOf("AUTH_SIGNING_KEY", c.SigningKey)
+	if err != nil {
+		return nil, err
 	}
 	if c.TokenLife < time.Minute {
 		return nil, fmt.Errorf("AUTH_TOKEN_LIFE: must be at least 1m, is %s", c.TokenLife)
 	}
-	private := ed25519.NewKeyFromSeed(seed)
+	if len(c.Previous) > maxPrevious {
+		return nil, fmt.Errorf("AUTH_PREVIOUS_KEYS: has %d keys, at most %d are allowed; leave out those older than AUTH_TOKEN_LIFE", len(c.Previous), maxPrevious)
+	}
+	ring := jwt.VerificationKeySet{Keys: []jwt.VerificationKey{private.Public()}}
+	for _, text := range c.Previous {
+		key, err := keyOf("AUTH_PREVIOUS_KEYS", text)
+		if err != nil {
+			return nil, err
+		}
+		ring.Keys = append(ring.Keys, key.Public())
+	}
 	return &Tokens{
 		private: private,
-		public:  private.Public().(ed25519.PublicKey),
+		ring:    ring,
 		life:    c.TokenLife,
 		parser: jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}),
 			jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithStrictDecoding()),
 	}, nil
+}
+
+func keyOf(setting, text string) (ed25519.PrivateKey, error) {
+	seed, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(seed) != ed25519.SeedSize {
+		return nil, fmt.Errorf("%s: must be the base64 of 32 random bytes (openssl rand -base64 32)", setting)
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
 }
 
 // Claims name the tenant, the account and the generation of its credentials; what the account may do is
@@ -71,10 +93,11 @@ func (t *Tokens) Sign(tenant, account uuid.UUID, generation int32, now time.Time
 	return token, nil
 }
 
-// Verify checks signature, times and tenant. The header of a token chooses nothing: one key, one algorithm.
+// Verify checks signature, times and tenant. The header of a token chooses nothing: one algorithm, and the few keys
+// of the ring in turn.
 func (t *Tokens) Verify(token string, tenant uuid.UUID) (account uuid.UUID, generation int32, expires time.Time, err error) {
 	var c Claims
-	if _, err := t.parser.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) { return t.public, nil }); err != nil {
+	if _, err := t.parser.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) { return t.ring, nil }); err != nil {
 		return uuid.Nil, 0, time.Time{}, err
 	}
 	if len(c.Audience) != 1 || c.Audience[0] != tenant.String() {

@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -159,6 +160,43 @@ func TestTokenConfig(t *testing.T) {
 	} {
 		if _, err := auth.NewTokens(c.config); err == nil || !strings.HasPrefix(err.Error(), c.setting+":") {
 			t.Errorf("%s: %v", c.setting, err)
+		}
+	}
+}
+
+// After a change of keys, tokens of the key before are good as long as it is in the ring; new ones are signed with
+// the new key only.
+func TestTokenKeyRing(t *testing.T) {
+	t.Parallel()
+	key := func(b byte) string {
+		return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, ed25519.SeedSize))
+	}
+	tokens := func(signing string, previous ...string) *auth.Tokens {
+		out, err := auth.NewTokens(auth.Config{SigningKey: signing, Previous: previous, TokenLife: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	sign := func(by *auth.Tokens) string {
+		token, err := by.Sign(tenant, account, 1, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	first, second, third := tokens(key(1)), tokens(key(2), key(1)), tokens(key(3), key(2))
+	for _, c := range []struct {
+		by, of *auth.Tokens
+		good   bool
+	}{{second, second, true}, {second, first, true}, {first, second, false}, {third, second, true}, {third, first, false}} {
+		if _, _, _, err := c.by.Verify(sign(c.of), tenant); (err == nil) != c.good {
+			t.Errorf("good %v: %v", c.good, err)
+		}
+	}
+	for _, previous := range [][]string{{"short"}, {key(1), key(2), key(3), key(4), key(5)}} {
+		if _, err := auth.NewTokens(auth.Config{SigningKey: key(9), Previous: previous, TokenLife: time.Hour}); err == nil || !strings.Contains(err.Error(), "AUTH_PREVIOUS_KEYS") {
+			t.Errorf("%v: %v", previous, err)
 		}
 	}
 }

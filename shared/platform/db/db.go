@@ -154,6 +154,12 @@ func translate(err error) error {
 			return fault.New(fault.Unauthorized, "%s", pg.Message)
 		case "LB403":
 			return fault.New(fault.Forbidden, "%s", pg.Message)
+		case "LB409":
+			return fault.Wrap(err, fault.Conflict, "%s", pg.Message)
+		case "57014": // the statement_timeout that app.enter sets
+			e := fault.Wrap(err, fault.Unavailable, "The request takes the database too long; ask for less at once, or with a narrower filter")
+			e.RetryAfter = 2 * time.Second
+			return e
 		case "22021", "22P05":
 			return fault.Wrap(err, fault.BadRequest, "A text holds a character that cannot be stored (NUL, or bytes that are no UTF-8)")
 		case "57P01", "57P02", "57P03", "53300", "25006", "08006", "08P01":

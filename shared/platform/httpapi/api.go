@@ -36,6 +36,9 @@ type Config struct {
 type Identity struct {
 	// Tenant finds the tenant of a host name; NotFound when there is none.
 	Tenant func(ctx context.Context, host string) (Tenant, error)
+	// Confirm is the same, after Redis told the tenant's access generation: what is remembered from before that
+	// generation is looked up again. It may be nil.
+	Confirm func(ctx context.Context, host, generation string) (Tenant, error)
 	// Known is the caller when no I/O is needed to tell: a token, or a credential seen before. It is nil with
 	// no error for a credential that Resolve has to look at.
 	Known func(ctx context.Context, c Credential) (*auth.Caller, error)

@@ -31,7 +31,10 @@ const (
 	anonymousRate, anonymousBurst = 10, 50
 	userRate, userBurst           = 50, 200
 	loginRate, loginBurst         = 0.2, 20
+	tenantBurst                   = 4 // times the requests a second that a tenant's quota allows
 )
+
+var errSuspended = fault.New(fault.Forbidden, "This library server is suspended; ask its operator")
 
 // observe gives the request its id, one log line, and an answer even when a handler panics.
 func (a *API) observe(next http.Handler) http.Handler {
@@ -116,7 +119,11 @@ func (a *API) identify(next http.Handler) http.Handler {
 		}
 		ctx := r.Context()
 		req := requestOf(ctx)
-		tenant, err := a.identity.Tenant(ctx, a.host(r))
+		host := a.host(r)
+		tenant, err := a.identity.Tenant(ctx, host)
+		if err == nil && tenant.Suspended { // counted nowhere: nothing is kept of a tenant that is being deleted
+			err = errSuspended
+		}
 		if err != nil {
 			WriteError(w, r, err)
 			return
@@ -131,9 +138,15 @@ func (a *API) identify(next http.Handler) http.Handler {
 		if !a.take(w, r, tenant, caller) {
 			return
 		}
-		if tenant.Suspended {
-			WriteError(w, r, fault.New(fault.Forbidden, "This library server is suspended; ask its operator"))
-			return
+		if a.identity.Confirm != nil && req.generation != "" {
+			if tenant, err = a.identity.Confirm(ctx, host, req.generation); err == nil && tenant.Suspended {
+				err = errSuspended
+			}
+			if err != nil {
+				WriteError(w, r, err)
+				return
+			}
+			req.tenant = tenant
 		}
 		public := a.public[r.Method+" "+r.URL.Path]
 		if caller == nil && credErr == nil && !cred.Empty() && !public {
@@ -176,7 +189,8 @@ func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *aut
 	if caller != nil {
 		bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:user:" + caller.AccountID.String(), Rate: userRate, Burst: userBurst}
 	}
-	res := a.limiter.Take(r.Context(), bucket, GenerationKey(t.ID))
+	all := ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:tenant", Rate: float64(t.MaxRequests), Burst: tenantBurst * t.MaxRequests}
+	res := a.limiter.Take(r.Context(), bucket, GenerationKey(t.ID), all)
 	requestOf(r.Context()).generation = res.Generation
 	if !a.config.RateLimit {
 		return true
@@ -193,6 +207,9 @@ func (a *API) limited(w http.ResponseWriter, r *http.Request, res ratelimit.Resu
 		return true
 	}
 	e := fault.New(fault.TooManyRequests, "Too many requests; wait and try again")
+	if res.Bucket > 0 {
+		e = fault.New(fault.TooManyRequests, "Too many requests of all users of this library server together; wait and try again")
+	}
 	e.RetryAfter = max(res.RetryAfter, time.Second)
 	WriteError(w, r, e)
 	return false

@@ -18,6 +18,9 @@ type Tenant struct {
 	Name      string
 	Secret    []byte // 32 bytes: keys what must not be guessed
 	Suspended bool
+
+	MaxRequests       int    // a second, of all its users together; 0: no limit
+	MaxRenditionBytes *int64 // in the media bucket; nil: no limit
 }
 
 // request is what the middleware knows of one request; it travels in the context.

@@ -42,6 +42,7 @@ type Result struct {
 	Limit, Remaining int
 	Reset            time.Duration // until a token is available; 0 while tokens are left
 	RetryAfter       time.Duration // 0 when allowed
+	Bucket           int           // which of the buckets this tells of: the one with the fewest tokens left
 	Generation       string        // "" when Redis did not answer or no key was asked for
 	Degraded         bool          // Redis did not answer: nothing was counted
 }
@@ -79,53 +80,59 @@ func (l *Limiter) Close() { l.breaker.close() }
 // Healthy reports whether Redis answered last time.
 func (l *Limiter) Healthy() bool { return !l.breaker.open.Load() }
 
-// Take takes one token from the bucket and reads generationKey in one round
-// trip of at most 20 ms. A generation that Redis does not hold is created with
-// a value never used before, so that after a loss of Redis no remembered value
-// is taken for the current one; generationKey may be "". With Redis Cluster
-// both keys must share a hash tag. Take never fails: see Result.Degraded.
-func (l *Limiter) Take(ctx context.Context, bucket Bucket, generationKey string) Result {
-	return l.take(ctx, bucket, generationKey, 0)
+// Take takes one token from the bucket, and from each of the others, or from none when one of them is empty; and
+// reads generationKey, all in one round trip of at most 20 ms. A generation that Redis does not hold is created
+// with a value never used before, so that after a loss of Redis no remembered value is taken for the current one;
+// generationKey may be "". With Redis Cluster all keys must share a hash tag. Take never fails: see Result.Degraded.
+func (l *Limiter) Take(ctx context.Context, bucket Bucket, generationKey string, others ...Bucket) Result {
+	return l.take(ctx, generationKey, 0, append([]Bucket{bucket}, others...)...)
 }
 
 // take is Take with a clock in microseconds; 0 means that of Redis.
-func (l *Limiter) take(ctx context.Context, bucket Bucket, generationKey string, now int64) Result {
-	limited := bucket.Rate > 0 && bucket.Burst > 0
-	pass := Result{Allowed: true, Limit: max(bucket.Burst, 0), Remaining: max(bucket.Burst, 0)}
-	if !limited && generationKey == "" {
+func (l *Limiter) take(ctx context.Context, generationKey string, now int64, buckets ...Bucket) Result {
+	pass := Result{Allowed: true, Limit: max(buckets[0].Burst, 0), Remaining: max(buckets[0].Burst, 0)}
+	keys := make([]string, 0, len(buckets)+1)
+	args := make([]any, 0, 2*len(buckets)+2)
+	proposal := ""
+	if generationKey != "" {
+		keys = append(keys, generationKey)
+		proposal = l.process + "." + strconv.FormatUint(l.created.Add(1), 36)
+	}
+	args = append(args, proposal, now)
+	var limited []int // the buckets that limit
+	for i, b := range buckets {
+		if b.Rate > 0 && b.Burst > 0 {
+			limited = append(limited, i)
+			keys, args = append(keys, b.Key), append(args, 1e6/b.Rate, b.Burst) // microseconds that a token takes
+		}
+	}
+	if len(keys) == 0 {
 		return pass
 	}
 	pass.Degraded = true
 	if l.breaker.open.Load() {
 		return pass
 	}
-	interval := 0.0 // microseconds a token takes
-	if limited {
-		interval = 1e6 / bucket.Rate
-	}
 	// A client that hangs up must not cost us a connection or trip the breaker.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.within)
 	defer cancel()
-	keys := []string{bucket.Key}
-	proposal := ""
-	if generationKey != "" {
-		keys = append(keys, generationKey)
-		proposal = l.process + "." + strconv.FormatUint(l.created.Add(1), 36)
-	}
-	answer, err := l.script.Run(ctx, l.rdb, keys, interval, bucket.Burst, proposal, now).Slice()
+	answer, err := l.script.Run(ctx, l.rdb, keys, args...).Slice()
 	if err != nil {
 		l.failed(err)
 		return pass
 	}
 	res, err := read(answer)
-	if err != nil {
-		l.log.Error("rate limiter: unexpected answer", "error", err)
+	if err != nil || res.Bucket >= max(len(limited), 1) {
+		l.log.Error("rate limiter: unexpected answer", "error", err, "bucket", res.Bucket)
 		return pass
 	}
 	res.Limit = pass.Limit
-	if !limited {
+	if len(limited) == 0 {
 		res.Remaining = pass.Remaining
+		return res
 	}
+	res.Bucket = limited[res.Bucket]
+	res.Limit = buckets[res.Bucket].Burst
 	return res
 }
 
@@ -140,28 +147,29 @@ func (l *Limiter) failed(err error) {
 	l.breaker.trip(err)
 }
 
-// read decodes {allowed, remaining, reset µs, retry µs, generation}.
+// read decodes {allowed, remaining, reset µs, retry µs, generation, bucket from 0}.
 func read(answer []any) (Result, error) {
-	if len(answer) != 5 {
-		return Result{}, fmt.Errorf("%d values instead of 5", len(answer))
-	}
-	var n [4]int64
-	for i := range n {
-		v, ok := answer[i].(int64)
-		if !ok {
-			return Result{}, fmt.Errorf("value %d is %T", i, answer[i])
-		}
-		n[i] = v
+	if len(answer) != 6 {
+		return Result{}, fmt.Errorf("%d values instead of 6", len(answer))
 	}
 	generation, ok := answer[4].(string)
 	if !ok {
 		return Result{}, fmt.Errorf("the generation is %T", answer[4])
+	}
+	var n [5]int64
+	for i, at := range []int{0, 1, 2, 3, 5} {
+		v, ok := answer[at].(int64)
+		if !ok {
+			return Result{}, fmt.Errorf("value %d is %T", at, answer[at])
+		}
+		n[i] = v
 	}
 	return Result{
 		Allowed:    n[0] == 1,
 		Remaining:  int(min(n[1], math.MaxInt32)),
 		Reset:      time.Duration(n[2]) * time.Microsecond,
 		RetryAfter: time.Duration(n[3]) * time.Microsecond,
+		Bucket:     int(n[4]),
 		Generation: generation,
 	}, nil
 }

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -35,7 +36,7 @@ func TestTake(t *testing.T) {
 	}
 	for _, s := range steps {
 		s.want.Limit = 3
-		got := l.take(context.Background(), bucket, "", epoch+s.at)
+		got := l.take(context.Background(), "", epoch+s.at, bucket)
 		if diff := cmp.Diff(s.want, got); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", s.name, diff)
 		}
@@ -73,7 +74,7 @@ func TestTakeIsExact(t *testing.T) {
 				tokens--
 				ideal++
 			}
-			if l.take(t.Context(), bucket, "", epoch+now).Allowed {
+			if l.take(t.Context(), "", epoch+now, bucket).Allowed {
 				allowed++
 			}
 			pause := rnd.Int64N(int64(1e6 / bucket.Rate)) // twice as fast as the bucket refills
@@ -186,5 +187,38 @@ func TestGeneration(t *testing.T) {
 			t.Fatalf("a flushed Redis answers with the old value %q", got)
 		}
 		seen[got] = true
+	}
+}
+
+// A request takes a token from every bucket or from none, and hears of the one with the fewest left.
+func TestTwoBuckets(t *testing.T) {
+	t.Parallel()
+	l, _ := withRedis(t)
+	user := func(n int) Bucket { return Bucket{Key: fmt.Sprintf("two:user:%d", n), Rate: 1, Burst: 5} }
+	all := Bucket{Key: "two:all", Rate: 1, Burst: 8}
+	take := func(n int) Result { return l.take(t.Context(), "", epoch, user(n), all) }
+	for i := range 5 {
+		if got := take(1); !got.Allowed || got.Bucket != 0 || got.Limit != 5 || got.Remaining != 4-i {
+			t.Fatalf("request %d: %+v", i, got)
+		}
+	}
+	for range 3 { // refused by the user's own: costs the others nothing
+		if got := take(1); got.Allowed || got.Bucket != 0 || got.Limit != 5 || got.RetryAfter != time.Second {
+			t.Fatalf("user: %+v", got)
+		}
+	}
+	for i := range 3 {
+		if got := take(2); !got.Allowed || got.Bucket != 1 || got.Limit != 8 || got.Remaining != 2-i {
+			t.Fatalf("second user, request %d: %+v", i, got)
+		}
+	}
+	if got := take(2); got.Allowed || got.Bucket != 1 || got.Limit != 8 || got.RetryAfter != time.Second {
+		t.Fatalf("all: %+v", got)
+	}
+	if got := l.take(t.Context(), "", epoch, user(2), Bucket{}); !got.Allowed || got.Remaining != 1 || got.Bucket != 0 {
+		t.Fatalf("the refusal by the common bucket cost the user's own: %+v", got)
+	}
+	if got := l.take(t.Context(), "", epoch, Bucket{}, Bucket{Key: "two:none", Rate: 1, Burst: 3}); got.Bucket != 1 || got.Limit != 3 || got.Remaining != 2 {
+		t.Fatalf("only the second limits: %+v", got)
 	}
 }

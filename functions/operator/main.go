@@ -1,0 +1,41 @@
+// Command operator makes, suspends, limits, exports and deletes tenants: as a Lambda function that is invoked by IAM
+// only, else as a command.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/app/operator"
+	"github.com/longbox/longbox/shared/platform/lambdahttp"
+)
+
+func main() {
+	lambdahttp.Main("operator", func() error {
+		c, err := app.Parse[operator.Config]()
+		if err != nil {
+			return err
+		}
+		o, base, err := operator.New(c)
+		if err != nil {
+			return err
+		}
+		if lambdahttp.InLambda() {
+			return lambdahttp.Invoke(o.Invoke, base.Flush)
+		}
+		defer base.Close()
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		record, err := o.Run(ctx, os.Args[1:])
+		if err != nil {
+			return err
+		}
+		out := json.NewEncoder(os.Stdout)
+		out.SetIndent("", "  ")
+		return out.Encode(record)
+	})
+}

@@ -1,0 +1,194 @@
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longbox/longbox/shared/domain/operator"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/redisconn"
+	"github.com/longbox/longbox/shared/testkit"
+	"github.com/longbox/longbox/sse-relay/relay"
+
+	"github.com/caarlos0/env/v11"
+	"github.com/redis/go-redis/v9"
+)
+
+// obeyed is how long a suspension may take to be obeyed everywhere.
+const obeyed = 10 * time.Second
+
+// operator is what functions/operator works with, beside the system.
+func (s *system) operator(t testing.TB, redisURL string) func(args ...string) {
+	t.Helper()
+	options, err := redisconn.Options(redisURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	t.Cleanup(func() { client.Close() })
+	o := &operator.Operator{System: s.DB.System, Redis: client, Events: events.New(client, events.Config{}, nil),
+		Media: s.s3.Config.Media(), Bucket: s.s3.Config.MediaBucket, Temp: t.TempDir()}
+	return func(args ...string) {
+		t.Helper()
+		if _, err := o.Run(context.Background(), args); err != nil {
+			t.Fatalf("operator %v: %v", args, err)
+		}
+	}
+}
+
+// A suspended tenant is refused by every operation, for every caller, with the same clear answer, from the next
+// request on; others notice nothing.
+func TestMatrixSuspended(t *testing.T) {
+	t.Parallel()
+	m := newMatrix(t)
+	run := m.operator(t, testkit.RedisURL(t))
+	admin, theirs := m.as("admin"), m.User(t, "two", "admin")
+	callers := []*testkit.Client{admin, m.Key(t, admin), m.Anonymous(t, "one"), m.as("reader")}
+	names := map[string]string{}
+	for _, op := range m.all() { // before, so that each operation would succeed
+		if e := operations[op.ID]; e.name != nil {
+			names[op.ID] = e.name(m, admin)
+		}
+	}
+	page := "/api/v1/books/" + m.book.ID.String() + "/pages/1"
+	for range 2 { // index, permit, tenant and credential are remembered from here on
+		m.fetch(t, admin, "GET", page).want(t, 200)
+		admin.Do("GET", "/api/v1/books", nil).Want(200)
+	}
+	run("suspend", "one")
+	m.fetch(t, admin, "GET", page).problem(t, 403)
+	calls := 0
+	for _, op := range m.all() {
+		for _, c := range callers {
+			e := operations[op.ID]
+			if op.ID == "refresh" {
+				e.body = value(object{"refreshToken": "some"})
+			}
+			r := m.callNamed(op, e, c, names[op.ID])
+			calls++
+			if r.Status != 403 || !strings.Contains(string(r.Body), "suspended") || r.Header.Get("Content-Type") != "application/json" {
+				t.Errorf("%s: status %d, want 403: %.200s", op.ID, r.Status, r.Body)
+			}
+		}
+	}
+	theirs.Do("GET", "/api/v1/books", nil).Want(200)
+	run("resume", "one")
+	testkit.Eventually(t, obeyed, func() bool { return m.fetch(t, admin, "GET", page).Status == 200 })
+	admin.Do("GET", "/api/v1/books", nil).Want(200)
+	t.Logf("%d calls of %d operations were all 403", calls, len(m.all()))
+}
+
+// Without Redis nobody is told: processes look again by themselves in time.
+func TestSuspendedWithoutRedis(t *testing.T) {
+	t.Parallel()
+	var l *link
+	s := newSystem(t, links{redis: func(u string) string { var via string; l, via = newLink(t, u, false); return via }})
+	run := s.operator(t, testkit.RedisURL(t))
+	admin := s.as("admin")
+	admin.Do("GET", "/api/v1/books", nil).Want(200)
+	l.cut()
+	admin.Do("GET", "/api/v1/books", nil).Want(200)
+	began := time.Now()
+	run("suspend", "one")
+	testkit.Eventually(t, obeyed, func() bool { return admin.Do("GET", "/api/v1/books", nil).Status == 403 })
+	t.Logf("refused after %s", time.Since(began))
+}
+
+// Streams of a suspended tenant are closed and cannot be opened again.
+func TestSuspendedStreams(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	run := s.operator(t, testkit.RedisURL(t))
+	base := startRelay(t, s)
+	ours, theirs := s.stream(t, base, s.as("reader")), s.stream(t, base, s.User(t, "two", "reader"))
+	began := time.Now()
+	run("suspend", "one")
+	select {
+	case <-ours:
+		t.Logf("the stream ended after %s", time.Since(began))
+	case <-time.After(obeyed):
+		t.Error("the stream is still open")
+	}
+	req := request(t, base, s.as("reader"))
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != 403 {
+		t.Errorf("a new stream: %s", res.Status)
+	}
+	select {
+	case <-theirs:
+		t.Error("another tenant's stream ended")
+	default:
+	}
+}
+
+// startRelay runs the relay before the system's api and says where.
+func startRelay(t *testing.T, s *system) string {
+	t.Helper()
+	cfg, err := env.ParseAsWithOptions[relay.Config](env.Options{Environment: map[string]string{"API_URL": s.URL, "REDIS_URL": testkit.RedisURL(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb, err := cfg.RedisClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := relay.New(cfg, rdb, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		rdb.Close()
+	})
+	return "http://" + l.Addr().String()
+}
+
+func request(t *testing.T, base string, c *testkit.Client) *http.Request {
+	t.Helper()
+	req, err := http.NewRequest("GET", base+"/api/v1/events/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host, req.Header = c.Host, c.Header.Clone()
+	return req
+}
+
+// stream opens a stream of events; the channel is closed when it ends.
+func (s *system) stream(t *testing.T, base string, c *testkit.Client) <-chan struct{} {
+	t.Helper()
+	res, err := http.DefaultTransport.RoundTrip(request(t, base, c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	if res.StatusCode != 200 {
+		t.Fatalf("stream: %s", res.Status)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+		}
+	}()
+	return ended
+}

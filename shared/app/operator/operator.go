@@ -1,0 +1,35 @@
+// Package operator wires functions/operator: what the operator of an installation does to its tenants.
+package operator
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/domain/operator"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// Config of the function. It opens the database as longbox_system only.
+type Config struct {
+	SystemURL string `env:"DATABASE_SYSTEM_URL,required"`
+	Blob      blob.Config
+	Events    events.Config
+	RedisURL  string `env:"REDIS_URL" envDefault:"redis://127.0.0.1:6379"`
+}
+
+// statementTimeout bounds one round trip: a batch of rows, never a whole tenant.
+const statementTimeout = time.Minute
+
+// New makes what the commands work on.
+func New(c Config) (*operator.Operator, *app.Base, error) {
+	base, err := app.NewBase(app.Config{Database: db.Config{URL: c.SystemURL, MaxConns: 2, Timeout: statementTimeout},
+		Blob: c.Blob, Events: c.Events, RedisURL: c.RedisURL})
+	if err != nil {
+		return nil, nil, fmt.Errorf("operator: %w", err)
+	}
+	return &operator.Operator{System: base.Database, Redis: base.Redis, Events: base.Events, Media: base.Media, Bucket: base.Bucket,
+		Settle: operator.DefaultSettle}, base, nil
+}

@@ -1,0 +1,94 @@
+package operator
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// parse reads the words of a command line: the command, the tenant's name, and an option for every other member of
+// the command's input (tag `arg`). Options of lists may be repeated.
+func parse(args []string) (Command, any, error) {
+	if len(args) == 0 {
+		return Command{}, nil, fault.New(fault.BadRequest, "%s", Help())
+	}
+	c, err := find(args[0])
+	if err != nil {
+		return Command{}, nil, err
+	}
+	in := c.new()
+	rest := args[1:]
+	set := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	v := reflect.ValueOf(in).Elem()
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if field.Tag.Get("arg") == "" {
+			if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+				v.Field(i).SetString(rest[0])
+				rest = rest[1:]
+			}
+			continue
+		}
+		option(set, field, v.Field(i))
+	}
+	if err := set.Parse(rest); err != nil {
+		return c, nil, fault.New(fault.BadRequest, "%s: %v\n%s", c.Name, err, c.usage())
+	}
+	if set.NArg() > 0 {
+		return c, nil, fault.New(fault.BadRequest, "%s: %q is too much\n%s", c.Name, set.Arg(0), c.usage())
+	}
+	return c, in, nil
+}
+
+func option(set *flag.FlagSet, field reflect.StructField, v reflect.Value) {
+	name := field.Tag.Get("arg")
+	switch p := v.Addr().Interface().(type) {
+	case *bool:
+		set.BoolVar(p, name, false, "")
+	case *string:
+		set.StringVar(p, name, "", "")
+	case *int:
+		set.IntVar(p, name, 0, "")
+	case *[]string:
+		set.Func(name, "", func(s string) error { *p = append(*p, s); return nil })
+	case **int64:
+		set.Func(name, "", func(s string) error {
+			n, err := strconv.ParseInt(s, 10, 64)
+			*p = &n
+			return err
+		})
+	default:
+		panic(fmt.Sprintf("operator: no option for %s", field.Type))
+	}
+}
+
+// Help lists the commands.
+func Help() string {
+	var out strings.Builder
+	out.WriteString("usage: operator <command> [name] [--option value]...\n")
+	for _, c := range Commands {
+		fmt.Fprintf(&out, "  %-14s %s\n", c.Name, c.Help)
+	}
+	out.WriteString("operator <command> --help lists its options")
+	return out.String()
+}
+
+func (c Command) usage() string {
+	out := "usage: operator " + c.Name
+	t := reflect.TypeOf(c.new()).Elem()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Tag.Get("arg") == "" {
+			out += " <" + strings.Split(f.Tag.Get("json"), ",")[0] + ">"
+			continue
+		}
+		out += fmt.Sprintf("\n  --%-16s %s", f.Tag.Get("arg"), f.Tag.Get("help"))
+	}
+	return out
+}

@@ -1,0 +1,234 @@
+package operator
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/longbox/longbox/shared/domain/filesystem"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// suspend refuses the tenant everywhere from the next request on: the database first, for tasks, then, announced,
+// every process that remembers it. Running tasks go back into the queue and wait there; they count no attempt.
+func (o *Operator) suspend(ctx context.Context, i One) (any, error) {
+	return o.setStatus(ctx, i.Name, suspended)
+}
+
+func (o *Operator) resume(ctx context.Context, i One) (any, error) {
+	return o.setStatus(ctx, i.Name, active)
+}
+
+func (o *Operator) setStatus(ctx context.Context, name, status string) (any, error) {
+	t, err := o.find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if t.Status == deleting {
+		return nil, fault.New(fault.Conflict, "name: the tenant %s is being deleted; only delete can go on with it", name)
+	}
+	givenBack, err := o.turn(ctx, t, status)
+	if err != nil {
+		return nil, err
+	}
+	d, err := o.changed(ctx, t)
+	if err == nil && status == suspended {
+		d.GivenBack = &givenBack
+	}
+	return d, err
+}
+
+// turn sets the status and, unless it is active, gives running tasks back; the children first, as where one ends.
+func (o *Operator) turn(ctx context.Context, t *row, status string) (givenBack int64, err error) {
+	for range 3 {
+		var b pgx.Batch
+		b.Queue(`update tenant set status = $1, status_at = now() where id = app.tenant() and status <> $1
+			and (status <> 'deleting' or $1 = 'deleting')`, status)
+		if status == active {
+			b.Queue("select pg_notify($1, '')", task.Wake)
+		} else {
+			db.Affected(&b, &givenBack, `update task t set status = 'pending', lease_until = null, locked_by = null, attempts = greatest(t.attempts - 1, 0)
+				from (select id from task where tenant_id = app.tenant() and status = 'running' and not done order by id desc for update) r
+				where t.tenant_id = app.tenant() and t.id = r.id`)
+		}
+		err = o.System.Run(in(ctx, t), &b)
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "40P01" { // a deadlock is broken at somebody's cost: again
+			break
+		}
+	}
+	return givenBack, err
+}
+
+// changed announces the change and tells what the tenant is now.
+func (o *Operator) changed(ctx context.Context, t *row) (*Details, error) {
+	announced := o.announce(ctx, t)
+	d, err := o.details(ctx, t.Name)
+	if err != nil {
+		return nil, err
+	}
+	d.Announced = &announced
+	return d, nil
+}
+
+// alive is the tenant of a name that is not being deleted.
+func (o *Operator) alive(ctx context.Context, name string) (*row, error) {
+	t, err := o.find(ctx, name)
+	if err == nil && t.Status == deleting {
+		return nil, fault.New(fault.Conflict, "name: the tenant %s is being deleted", name)
+	}
+	return t, err
+}
+
+// Hosts names hosts of a tenant.
+type Hosts struct {
+	Name  string   `json:"name"`
+	Hosts []string `json:"hosts" arg:"host" help:"a host name; may be repeated"`
+}
+
+func (i *Hosts) tenant() string { return i.Name }
+
+func (o *Operator) addHosts(ctx context.Context, i Hosts) (any, error) {
+	return o.changeHosts(ctx, i, `update tenant set hosts = array(select distinct h from unnest(hosts || $1::text[]) h order by h)
+		where id = app.tenant() and cardinality(array(select distinct h from unnest(hosts || $1::text[]) h)) <= $2`)
+}
+
+func (o *Operator) removeHosts(ctx context.Context, i Hosts) (any, error) {
+	return o.changeHosts(ctx, i, "update tenant set hosts = array(select h from unnest(hosts) h where h <> all($1)) where id = app.tenant() and $2 > 0")
+}
+
+func (o *Operator) changeHosts(ctx context.Context, i Hosts, sql string) (any, error) {
+	hosts, err := checkHosts(i.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	if len(hosts) == 0 {
+		return nil, fault.Invalid("hosts", "is required")
+	}
+	t, err := o.alive(ctx, i.Name)
+	if err != nil {
+		return nil, err
+	}
+	n, err := db.Exec(in(ctx, t), o.System, sql, hosts, maxHosts)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, fault.Invalid("hosts", "a tenant has at most %d; remove some first", maxHosts)
+	}
+	return o.changed(ctx, t)
+}
+
+// Roots names folders of a tenant.
+type Roots struct {
+	Name  string   `json:"name"`
+	Roots []string `json:"roots" arg:"root" help:"/folder=bucket/prefix or s3://bucket/prefix; may be repeated"`
+}
+
+func (i *Roots) tenant() string { return i.Name }
+
+func (o *Operator) grantRoots(ctx context.Context, i Roots) (any, error) {
+	roots, err := checkRoots(i.Roots)
+	if err != nil {
+		return nil, err
+	}
+	if len(roots) == 0 {
+		return nil, fault.Invalid("roots", "is required")
+	}
+	t, err := o.alive(ctx, i.Name)
+	if err != nil {
+		return nil, err
+	}
+	var b pgx.Batch
+	var have []filesystem.Root
+	filesystem.Roots(&b, &have)
+	if err := o.System.Run(in(ctx, t), &b); err != nil {
+		return nil, err
+	}
+	paths := map[string]bool{}
+	for _, r := range append(have, roots...) {
+		paths[r.Path] = true
+	}
+	if len(paths) > maxRoots {
+		return nil, fault.Invalid("roots", "a tenant has at most %d; revoke some first", maxRoots)
+	}
+	b = pgx.Batch{}
+	queueRoots(&b, roots)
+	if err := o.System.Run(in(ctx, t), &b); err != nil {
+		return nil, err
+	}
+	return o.changed(ctx, t)
+}
+
+// Paths names folders that a tenant was given.
+type Paths struct {
+	Name  string   `json:"name"`
+	Paths []string `json:"paths" arg:"path" help:"the folder, as it was given; may be repeated"`
+}
+
+func (i *Paths) tenant() string { return i.Name }
+
+// revokeRoots takes folders from a tenant, unless a library still lies there.
+func (o *Operator) revokeRoots(ctx context.Context, i Paths) (any, error) {
+	if len(i.Paths) == 0 || len(i.Paths) > maxRoots {
+		return nil, fault.Invalid("paths", "must have 1 to %d folders", maxRoots)
+	}
+	t, err := o.alive(ctx, i.Name)
+	if err != nil {
+		return nil, err
+	}
+	var b pgx.Batch
+	var roots []filesystem.Root
+	var libraries []library
+	filesystem.Roots(&b, &roots)
+	db.All(&b, &libraries, "select name, path from library where tenant_id = app.tenant() order by name")
+	if err := o.System.Run(in(ctx, t), &b); err != nil {
+		return nil, err
+	}
+	left, err := without(roots, i.Paths)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range libraries {
+		if _, _, err := filesystem.Resolve(roots, l.Path); err != nil {
+			continue // it lay under no root before
+		}
+		if _, _, err := filesystem.Resolve(left, l.Path); err != nil {
+			return nil, fault.New(fault.Conflict, "paths: the library %q lies in %s; delete it first, or leave the tenant that folder", l.Name, l.Path)
+		}
+	}
+	if _, err := db.Exec(in(ctx, t), o.System, "delete from library_root where tenant_id = app.tenant() and path = any($1)", i.Paths); err != nil {
+		return nil, err
+	}
+	return o.changed(ctx, t)
+}
+
+type library struct {
+	Name string `db:"name"`
+	Path string `db:"path"`
+}
+
+func without(roots []filesystem.Root, paths []string) ([]filesystem.Root, error) {
+	known := map[string]bool{}
+	for _, r := range roots {
+		known[r.Path] = true
+	}
+	gone := map[string]bool{}
+	for _, p := range paths {
+		if !known[p] {
+			return nil, fault.Invalid("paths", "%q is no folder that the tenant was given", p)
+		}
+		gone[p] = true
+	}
+	var left []filesystem.Root
+	for _, r := range roots {
+		if !gone[r.Path] {
+			left = append(left, r)
+		}
+	}
+	return left, nil
+}

@@ -1,0 +1,126 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Command is one thing to do: a struct of input in, a record out.
+type Command struct {
+	Name, Help string
+	new        func() any // a pointer to an empty input
+	run        func(ctx context.Context, o *Operator, in any) (any, error)
+}
+
+func command[I any](name, help string, run func(*Operator, context.Context, I) (any, error)) Command {
+	return Command{name, help, func() any { return new(I) }, func(ctx context.Context, o *Operator, in any) (any, error) {
+		return run(o, ctx, *in.(*I))
+	}}
+}
+
+// Commands lists every command.
+var Commands = []Command{
+	command("create", "make a tenant", (*Operator).create),
+	command("list", "tell of all tenants", (*Operator).list),
+	command("show", "tell of one tenant, with what it uses", (*Operator).show),
+	command("suspend", "refuse every request and task of a tenant", (*Operator).suspend),
+	command("resume", "end the suspension", (*Operator).resume),
+	command("delete", "remove a tenant and everything it has; library files stay", (*Operator).delete),
+	command("export", "write the tenant's rows to a ZIP", (*Operator).export),
+	command("add-hosts", "let the tenant answer to host names", (*Operator).addHosts),
+	command("remove-hosts", "take host names away", (*Operator).removeHosts),
+	command("grant-roots", "let the tenant make libraries of folders", (*Operator).grantRoots),
+	command("revoke-roots", "take folders away again", (*Operator).revokeRoots),
+	command("set-quotas", "limit what the tenant may use", (*Operator).setQuotas),
+	command("rotate-keys", "give the tenant a new secret and clear away what was named by the old one", (*Operator).rotateKeys),
+}
+
+func find(name string) (Command, error) {
+	i := slices.IndexFunc(Commands, func(c Command) bool { return c.Name == name })
+	if i < 0 {
+		var names []string
+		for _, c := range Commands {
+			names = append(names, c.Name)
+		}
+		return Command{}, fault.Invalid("command", "must be one of %s; is %q", strings.Join(names, ", "), name)
+	}
+	return Commands[i], nil
+}
+
+// Event is the payload of an invocation.
+type Event struct {
+	Command string          `json:"command"`
+	Input   json.RawMessage `json:"input"`
+}
+
+// Invoke does what a JSON event says: {"command": "suspend", "input": {"name": "acme"}}.
+func (o *Operator) Invoke(ctx context.Context, payload json.RawMessage) (any, error) {
+	var e Event
+	if err := decode(payload, &e); err != nil {
+		return nil, err
+	}
+	c, err := find(e.Command)
+	if err != nil {
+		return nil, err
+	}
+	in := c.new()
+	if len(e.Input) > 0 {
+		if err := decode(e.Input, in); err != nil {
+			return nil, err
+		}
+	}
+	return o.do(ctx, c, in)
+}
+
+// Run does what the words of a command line say: suspend acme.
+func (o *Operator) Run(ctx context.Context, args []string) (any, error) {
+	c, in, err := parse(args)
+	if err != nil {
+		return nil, err
+	}
+	return o.do(ctx, c, in)
+}
+
+func (o *Operator) do(ctx context.Context, c Command, in any) (any, error) {
+	out, err := c.run(ctx, o, in)
+	slog.Info("operator", "command", c.Name, "tenant", nameOf(in), "failed", err != nil)
+	return out, err
+}
+
+// named is an input that names a tenant.
+type named interface{ tenant() string }
+
+func nameOf(in any) string {
+	if n, ok := in.(named); ok {
+		return n.tenant()
+	}
+	return ""
+}
+
+// decode reads one JSON object into a struct; an error names the member.
+func decode(data json.RawMessage, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong):
+		return fault.Invalid(wrong.Field, "must be of type %s, is a %s", wrong.Type, wrong.Value)
+	case err != nil && strings.HasPrefix(err.Error(), "json: unknown field "):
+		return fault.Invalid(strings.Trim(strings.TrimPrefix(err.Error(), "json: unknown field "), `"`), "is unknown")
+	case err != nil:
+		return fault.New(fault.BadRequest, `the event must be {"command": "…", "input": {…}}: %v`, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fault.New(fault.BadRequest, "the event must be one JSON object")
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package operator
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/account"
+	"github.com/longbox/longbox/shared/domain/filesystem"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Limits of what a tenant is given.
+const (
+	maxHosts = 50
+	maxRoots = 100
+	noLimit  = -1 // as a quota in the input
+)
+
+// Create is a tenant to be.
+type Create struct {
+	Name           string   `json:"name"`
+	Hosts          []string `json:"hosts" arg:"host" help:"a host name that it answers to; may be repeated (its own name is one already)"`
+	Roots          []string `json:"roots" arg:"root" help:"/folder=bucket/prefix or s3://bucket/prefix that it may make libraries of; may be repeated"`
+	Admin          string   `json:"admin" arg:"admin" help:"user name of the first administrator; left out, whoever comes first to /setup makes one"`
+	AdminEmail     string   `json:"adminEmail" arg:"admin-email" help:"their e-mail address; name@localhost.localdomain when left out"`
+	AdminPassword  string   `json:"adminPassword" arg:"admin-password" help:"their password (other users see the command line); left out, one is made and shown once"`
+	Books          *int64   `json:"books" arg:"books" help:"most books; left out or -1: no limit"`
+	RenditionBytes *int64   `json:"renditionBytes" arg:"rendition-bytes" help:"most bytes in the media bucket; left out or -1: no limit"`
+	Scans          *int64   `json:"scans" arg:"scans" help:"most scans at once; left out or -1: no limit"`
+	Requests       *int64   `json:"requests" arg:"requests" help:"most requests a second of all its users; left out or -1: no limit"`
+}
+
+func (i *Create) tenant() string { return i.Name }
+
+// Admin is a new administrator. The password is there only when it was made here.
+type Admin struct {
+	Username string `json:"username"`
+	Email    string `json:"email"`
+	Password string `json:"password,omitempty"`
+}
+
+func (o *Operator) create(ctx context.Context, i Create) (any, error) {
+	if err := checkName(i.Name); err != nil {
+		return nil, err
+	}
+	hosts, err := checkHosts(i.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := checkRoots(i.Roots)
+	if err != nil {
+		return nil, err
+	}
+	q := quotas{i.Books, i.RenditionBytes, i.Scans, i.Requests}
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	admin, first, err := i.first()
+	if err != nil {
+		return nil, err
+	}
+	id, secret := uuid.Must(uuid.NewV7()), newSecret()
+	var b pgx.Batch
+	b.Queue(`insert into tenant (id, name, hosts, secret, max_books, max_rendition_bytes, max_scans, max_requests)
+		values ($1, $2, $3, $4, nullif($5::bigint, -1), nullif($6::bigint, -1), nullif($7::bigint, -1), nullif($8::bigint, -1))`,
+		id, i.Name, hosts, secret, q.books, q.renditionBytes, q.scans, q.requests)
+	queueRoots(&b, roots)
+	if first != nil {
+		var made int64
+		account.AddFirst(&b, *first, &made)
+	}
+	err = o.System.Run(db.In(ctx, db.Tenant(id)), &b)
+	if db.Conflict(err, "tenant_name_key") {
+		return nil, &fault.Error{Code: fault.Conflict, Message: fmt.Sprintf("name: there is a tenant %q already", i.Name),
+			Fields: []fault.Field{{Field: "name", Message: "is taken"}}}
+	}
+	if err != nil {
+		return nil, err
+	}
+	d, err := o.details(ctx, i.Name)
+	if err != nil {
+		return nil, err
+	}
+	d.Admin = admin
+	return d, nil
+}
+
+// first is the administrator to make, checked; nil when none is asked for.
+func (i Create) first() (*Admin, *account.New, error) {
+	if i.Admin == "" {
+		for _, f := range [][2]string{{"adminEmail", i.AdminEmail}, {"adminPassword", i.AdminPassword}} {
+			if f[1] != "" {
+				return nil, nil, fault.Invalid("admin", "is required with %s", f[0])
+			}
+		}
+		return nil, nil, nil
+	}
+	a := &Admin{Username: i.Admin, Email: i.AdminEmail}
+	if a.Email == "" {
+		a.Email = i.Admin + "@localhost.localdomain"
+	}
+	password := i.AdminPassword
+	if password == "" {
+		password = rand.Text()
+		a.Password = password
+	}
+	n := account.New{Username: a.Username, Email: a.Email, Password: password}
+	bad := n.Check()
+	for k := range bad { // as this input calls them
+		bad[k].Field = map[string]string{"username": "admin", "email": "adminEmail", "password": "adminPassword"}[bad[k].Field]
+	}
+	return a, &n, fault.InvalidFields(bad)
+}
+
+func newSecret() []byte {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // crypto/rand.Read never fails (it ends the program instead)
+	return secret
+}
+
+var hostShape = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// checkHosts brings host names into the form that requests are compared with.
+func checkHosts(hosts []string) ([]string, error) {
+	out := []string{}
+	for _, h := range hosts {
+		clean := strings.ToLower(strings.TrimSuffix(strings.TrimSpace(h), "."))
+		if len(clean) > 253 || !hostShape.MatchString(clean) {
+			return nil, fault.Invalid("hosts", "%q is no host name (without scheme, port or path; international names as xn--…)", h)
+		}
+		if !slices.Contains(out, clean) {
+			out = append(out, clean)
+		}
+	}
+	if len(out) > maxHosts {
+		return nil, fault.Invalid("hosts", "has %d names, at most %d are allowed", len(out), maxHosts)
+	}
+	return out, nil
+}
+
+func checkRoots(roots []string) ([]filesystem.Root, error) {
+	if len(roots) > maxRoots {
+		return nil, fault.Invalid("roots", "has %d folders, at most %d are allowed", len(roots), maxRoots)
+	}
+	var out []filesystem.Root
+	for _, text := range roots {
+		r, err := filesystem.ParseRoot(text)
+		if err != nil {
+			return nil, fault.Invalid("roots", "%v", err)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func queueRoots(b *pgx.Batch, roots []filesystem.Root) {
+	for _, r := range roots {
+		b.Queue(`insert into library_root (tenant_id, path, bucket, prefix) values (app.tenant(), $1, $2, $3)
+			on conflict (tenant_id, path) do update set bucket = excluded.bucket, prefix = excluded.prefix`, r.Path, r.Bucket, r.Prefix)
+	}
+}

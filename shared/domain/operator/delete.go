@@ -1,0 +1,248 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Delete names the tenant to remove, twice.
+type Delete struct {
+	Name    string `json:"name"`
+	Confirm string `json:"confirm" arg:"confirm" help:"the tenant's name again: nothing brings a deleted tenant back"`
+}
+
+func (i *Delete) tenant() string { return i.Name }
+
+// Deletion tells what was removed, over all calls until it was done. Left is what a check of every table, the bucket
+// and Redis still found; Done says that it found nothing and the tenant's own row is gone.
+type Deletion struct {
+	Name      string           `json:"name"`
+	ID        string           `json:"id"`
+	Done      bool             `json:"done"`
+	Rows      map[string]int64 `json:"rows"`
+	Objects   int64            `json:"objects"`
+	Bytes     int64            `json:"bytes"`
+	RedisKeys int64            `json:"redisKeys"`
+	Left      map[string]int64 `json:"left,omitempty"`
+	Message   string           `json:"message,omitempty"`
+}
+
+// Sizes of what is deleted at once: no statement takes long.
+const (
+	rowBatch = 2000
+	passes   = 5 // triggers may write counters again while books are deleted
+)
+
+// delete removes a tenant: it is shut first, then its rows go table by table, its objects, its keys in Redis, and at
+// last its own row. It may be cut at any point and called again: what was done is written down with each step.
+func (o *Operator) delete(ctx context.Context, i Delete) (any, error) {
+	t, err := o.find(ctx, i.Name)
+	if err != nil {
+		return nil, err
+	}
+	if i.Confirm != i.Name {
+		return nil, fault.Invalid("confirm", "must repeat the tenant's name, %s: nothing brings a deleted tenant back", i.Name)
+	}
+	if t.Status != deleting {
+		if _, err := o.turn(ctx, t, deleting); err != nil {
+			return nil, err
+		}
+		o.announce(ctx, t)
+		if t, err = o.find(ctx, i.Name); err != nil {
+			return nil, err
+		}
+	}
+	if err := o.settled(ctx, t.StatusAt); err != nil {
+		return nil, err
+	}
+	tables, err := o.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range []func(context.Context, *row, []string) (bool, error){o.deleteRows, o.deleteObjects, o.deleteKeys} {
+		done, err := step(ctx, t, tables)
+		if err != nil {
+			return nil, err
+		}
+		if !done {
+			return o.deletion(ctx, t, nil, "The time of this invocation is up: call delete again")
+		}
+	}
+	left, err := o.left(ctx, t, tables)
+	if err != nil {
+		return nil, err
+	}
+	if len(left) > 0 {
+		return o.deletion(ctx, t, left, "Something was added meanwhile: call delete again")
+	}
+	d, err := o.deletion(ctx, t, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	n, err := db.Exec(in(ctx, t), o.System, "delete from tenant where id = app.tenant() and status = 'deleting'")
+	if err != nil {
+		return nil, err
+	}
+	d.Rows["tenant"], d.Done = n, true
+	return d, nil
+}
+
+// deletion is the report as it stands.
+func (o *Operator) deletion(ctx context.Context, t *row, left map[string]int64, message string) (*Deletion, error) {
+	d := &Deletion{Rows: map[string]int64{}}
+	var b pgx.Batch
+	b.Queue("select coalesce(deletion, '{}') from tenant where id = app.tenant()").QueryRow(func(r pgx.Row) error { return r.Scan(d) })
+	if err := o.System.Run(in(ctx, t), &b); err != nil {
+		return nil, err
+	}
+	d.Name, d.ID, d.Left, d.Message = t.Name, t.ID.String(), left, message
+	return d, nil
+}
+
+// note is the expression that adds $n to a number of the report.
+const note = "jsonb_set(coalesce(deletion, '{}'), $1, to_jsonb(coalesce((deletion #>> $1)::bigint, 0) + %s))"
+
+// count adds to a number of the report.
+func (o *Operator) count(b *pgx.Batch, key string, n int64) {
+	b.Queue("update tenant set deletion = "+fmt.Sprintf(note, "$2::bigint")+" where id = app.tenant()", []string{key}, n)
+}
+
+// deleteRows empties the tables, those that point at others first, batch by batch.
+func (o *Operator) deleteRows(ctx context.Context, t *row, tables []string) (bool, error) {
+	var b pgx.Batch
+	b.Queue(`update tenant set deletion = jsonb_set(coalesce(deletion, '{}'), '{rows}', coalesce(deletion -> 'rows', '{}')) where id = app.tenant()`)
+	if err := o.System.Run(in(ctx, t), &b); err != nil {
+		return false, err
+	}
+	for range passes {
+		removed := int64(0)
+		for _, table := range tables {
+			for {
+				if late(ctx) {
+					return false, nil
+				}
+				n, err := o.deleteBatch(ctx, t, table)
+				if err != nil {
+					return false, err
+				}
+				removed += n
+				if n < rowBatch {
+					break
+				}
+			}
+		}
+		if removed == 0 {
+			break
+		}
+	}
+	return true, nil
+}
+
+func (o *Operator) deleteBatch(ctx context.Context, t *row, table string) (int64, error) {
+	name := pgx.Identifier{table}.Sanitize()
+	var b pgx.Batch
+	var n int64
+	db.Value(&b, &n, `with gone as (
+		  delete from `+name+` where tenant_id = app.tenant() and ctid = any(array(select ctid from `+name+` where tenant_id = app.tenant() limit $2)) returning 1),
+		n as (select count(*) as n from gone)
+		update tenant set deletion = `+fmt.Sprintf(note, "n.n")+` from n where id = app.tenant() and n.n > 0 returning n.n`,
+		[]string{"rows", table}, rowBatch)
+	if err := o.System.Run(in(ctx, t), &b); err != nil {
+		return 0, fmt.Errorf("delete from %s: %w", table, err)
+	}
+	if n > 0 {
+		slog.Info("deleted", "tenant", t.Name, "table", table, "rows", n)
+	}
+	return n, nil
+}
+
+// deleteObjects empties the tenant's part of the media bucket. Libraries are in other buckets, which are never touched.
+func (o *Operator) deleteObjects(ctx context.Context, t *row, _ []string) (bool, error) {
+	for _, prefix := range blob.Prefixes(t.ID) {
+		for part, err := range o.Media.DeletePages(ctx, o.Bucket, prefix, time.Time{}) {
+			if err != nil {
+				return false, err
+			}
+			var b pgx.Batch
+			o.count(&b, "objects", part.Objects)
+			o.count(&b, "bytes", part.Bytes)
+			if err := o.System.Run(in(ctx, t), &b); err != nil {
+				return false, err
+			}
+			if late(ctx) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// deleteKeys removes streams, limits, misses and the access generation from Redis.
+func (o *Operator) deleteKeys(ctx context.Context, t *row, _ []string) (bool, error) {
+	removed := int64(0)
+	err := o.eachKeys(ctx, t, func(keys []string) error {
+		n, err := o.Redis.Unlink(ctx, keys...).Result()
+		removed += n
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("delete keys in Redis: %w", err)
+	}
+	var b pgx.Batch
+	o.count(&b, "redisKeys", removed)
+	return true, o.System.Run(in(ctx, t), &b)
+}
+
+func (o *Operator) eachKeys(ctx context.Context, t *row, do func([]string) error) error {
+	var cursor uint64
+	for {
+		keys, next, err := o.Redis.Scan(ctx, cursor, "lb:{"+t.ID.String()+"}:*", 1000).Result()
+		if err != nil {
+			return err
+		}
+		if len(keys) > 0 {
+			if err := do(keys); err != nil {
+				return err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// left counts what there still is of a tenant, by table, and in bucket and Redis; empty when there is nothing.
+func (o *Operator) left(ctx context.Context, t *row, tables []string) (map[string]int64, error) {
+	counts := make([]int64, len(tables))
+	var b pgx.Batch
+	for i, table := range tables {
+		db.Value(&b, &counts[i], "select count(*) from "+pgx.Identifier{table}.Sanitize()+" where tenant_id = app.tenant()")
+	}
+	if err := o.System.Run(in(ctx, t), &b); err != nil {
+		return nil, err
+	}
+	left := map[string]int64{}
+	for i, table := range tables {
+		left[table] = counts[i]
+	}
+	for _, prefix := range blob.Prefixes(t.ID) {
+		for page, err := range o.Media.List(ctx, o.Bucket, prefix, "") {
+			if err != nil {
+				return nil, err
+			}
+			left["objects in the media bucket"] += int64(len(page))
+		}
+	}
+	err := o.eachKeys(ctx, t, func(keys []string) error { left["keys in Redis"] += int64(len(keys)); return nil })
+	maps.DeleteFunc(left, func(_ string, n int64) bool { return n == 0 })
+	return left, err
+}

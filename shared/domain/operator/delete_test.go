@@ -1,0 +1,293 @@
+package operator_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/operator"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// two makes two filled tenants and a book file that both could reach.
+func two(t *testing.T, books int) (r *rig, ours, theirs uuid.UUID) {
+	r = newRig(t)
+	ours, theirs = r.details("create", "acme").ID, r.details("create", "beta").ID
+	r.fill(ours, books)
+	r.fill(theirs, 3)
+	for table, n := range r.rows(ours) {
+		if n == 0 {
+			t.Errorf("the test puts nothing into %s: add it to fill", table)
+		}
+	}
+	testkit.WriteFile(t, filepath.Join(r.s3.Dir, "books"), "S/a.cbz", testkit.Comic(t, 1, 2, ""))
+	return r, ours, theirs
+}
+
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	r, ours, theirs := two(t, 2500) // more than a batch
+	ourRows, theirRows := r.rows(ours), r.rows(theirs)
+	d := r.do("delete", "acme", "--confirm", "acme").(*operator.Deletion)
+	if !d.Done || len(d.Left) != 0 || d.ID != ours.String() || d.Objects != 4 || d.Bytes != 20 || d.RedisKeys < 3 {
+		t.Errorf("%+v", d)
+	}
+	for table, n := range ourRows {
+		if d.Rows[table] < n && table != "library_count" {
+			t.Errorf("%s: the report counts %d rows, there were %d", table, d.Rows[table], n)
+		}
+	}
+	gone(t, r, ours)
+	for table, n := range r.rows(theirs) {
+		if n != theirRows[table] {
+			t.Errorf("another tenant had %d rows in %s and has %d", theirRows[table], table, n)
+		}
+	}
+	if n := r.objects(theirs); n != 4 {
+		t.Errorf("another tenant has %d objects", n)
+	}
+	if _, err := os.Stat(filepath.Join(r.s3.Dir, "books", "S", "a.cbz")); err != nil {
+		t.Errorf("a library's file: %v", err)
+	}
+	refused(t, r, fault.NotFound, "no tenant", "delete", "acme", "--confirm", "acme")
+	if made := r.details("create", "acme"); made.ID == ours {
+		t.Error("the id came back")
+	}
+}
+
+// gone fails unless nothing of the tenant is left anywhere.
+func gone(t *testing.T, r *rig, id uuid.UUID) {
+	t.Helper()
+	for table, n := range r.rows(id) {
+		if n != 0 {
+			t.Errorf("%d rows are left in %s", n, table)
+		}
+	}
+	if n := r.objects(id); n != 0 {
+		t.Errorf("%d objects are left", n)
+	}
+	keys, err := r.Redis.Keys(context.Background(), "*"+id.String()+"*").Result()
+	if err != nil || len(keys) != 0 {
+		t.Errorf("keys are left in Redis: %v, %v", keys, err)
+	}
+}
+
+// Cut after every few statements and called again, deleting comes to the same end and counts the same.
+func TestDeleteGoesOn(t *testing.T) {
+	t.Parallel()
+	r, ours, _ := two(t, 50)
+	rows := r.rows(ours)
+	var d *operator.Deletion
+	cuts := 0
+	for cutAfter := int64(1); d == nil; cutAfter++ {
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() {
+			defer cancel()
+			start := statements(r)
+			for ctx.Err() == nil && statements(r)-start < cutAfter { // so the cut comes at any point
+			}
+		}()
+		out, err := r.Run(ctx, []string{"delete", "acme", "--confirm", "acme"})
+		cancel()
+		if err == nil {
+			d = out.(*operator.Deletion)
+			break
+		}
+		cuts++
+		if s := r.details("show", "acme").Status; s != "deleting" && s != "active" {
+			t.Fatalf("status %s after a cut", s)
+		}
+		if cutAfter == 400 {
+			t.Fatal("it never ends")
+		}
+	}
+	t.Logf("%d cuts", cuts)
+	if cuts < 3 {
+		t.Errorf("only %d cuts", cuts)
+	}
+	gone(t, r, ours)
+	for _, table := range []string{"book", "page_index", "progress", "series", "account", "task"} {
+		if d.Rows[table] != rows[table] {
+			t.Errorf("%s: %d rows counted, there were %d", table, d.Rows[table], rows[table])
+		}
+	}
+}
+
+// statements counts the transactions that deleting has begun, by what it has written down.
+func statements(r *rig) (n int64) {
+	err := r.db.Owner.Pool().QueryRow(context.Background(), `select coalesce((select count(*) + 1 from tenant, jsonb_each(deletion -> 'rows') where name = 'acme'), 0)`).Scan(&n)
+	if err != nil {
+		return 1 << 40
+	}
+	return n
+}
+
+// An invocation whose time is up says so and loses nothing.
+func TestDeleteOutOfTime(t *testing.T) {
+	t.Parallel()
+	r, ours, _ := two(t, 5)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // less than what is kept spare
+	defer cancel()
+	out, err := r.Run(ctx, []string{"delete", "acme", "--confirm", "acme"})
+	if err != nil || out.(*operator.Deletion).Done || !strings.Contains(out.(*operator.Deletion).Message, "call delete again") {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	for _, args := range []string{"resume acme", "suspend acme", "export acme", "set-quotas acme --books 1", "rotate-keys acme"} {
+		refused(t, r, fault.Conflict, "is being deleted", strings.Fields(args)...)
+	}
+	r.do("delete", "acme", "--confirm", "acme")
+	gone(t, r, ours)
+}
+
+func TestExport(t *testing.T) {
+	t.Parallel()
+	r, ours, _ := two(t, 30)
+	rows := r.rows(ours)
+	file := filepath.Join(t.TempDir(), "acme.zip")
+	out := r.do("export", "acme", "--output", file).(*operator.Exported)
+	data, err := os.ReadFile(file)
+	if err != nil || int64(len(data)) != out.Bytes {
+		t.Fatalf("%d bytes, %v, told %d", len(data), err, out.Bytes)
+	}
+	lines := read(t, data)
+	for table, n := range rows {
+		if got := int64(len(lines[table])); got != n || out.Rows[table] != n {
+			t.Errorf("%s: %d lines, told %d, %d rows", table, got, out.Rows[table], n)
+		}
+	}
+	if b := lines["book"][0]; b["tenant_id"] != ours.String() || b["format"] != "cbz" || b["size"].(float64) != 1000 {
+		t.Errorf("a book: %v", b)
+	}
+	secrets := map[string]string{"account": "password_hash", "refresh_token": "hash", "verification_token": "hash", "api_key": "hash", "tenant": "secret"}
+	for table, column := range secrets {
+		if _, ok := lines[table][0][column]; ok {
+			t.Errorf("%s.%s is in the export", table, column)
+		}
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	refused(t, r, fault.BadRequest, "output: ", "export", "acme", "--output", file)
+
+	stored := r.do("export", "acme", "--with-secrets").(*operator.Exported)
+	res, err := http.Get(stored.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if data, err = io.ReadAll(res.Body); err != nil || res.StatusCode != 200 || int64(len(data)) != stored.Bytes {
+		t.Fatalf("status %d, %d bytes, told %d: %v", res.StatusCode, len(data), stored.Bytes, err)
+	}
+	if life := time.Until(*stored.ExpiresAt); life > 15*time.Minute || life < 14*time.Minute {
+		t.Errorf("the address lives for %s", life)
+	}
+	if !strings.HasPrefix(stored.Object, "export/"+ours.String()+"/") {
+		t.Errorf("stored as %s", stored.Object)
+	}
+	lines = read(t, data)
+	for table, column := range secrets {
+		if v, _ := lines[table][0][column].(string); v == "" {
+			t.Errorf("%s.%s is not in the export with secrets", table, column)
+		}
+	}
+	bare, _, _ := strings.Cut(stored.URL, "?")
+	if res, err := http.Get(bare); err != nil || res.StatusCode != 403 {
+		t.Errorf("without its signature: %v, %v", res.Status, err)
+	}
+}
+
+// read is every table of an export, checked against its manifest.
+func read(t *testing.T, data []byte) map[string][]map[string]any {
+	t.Helper()
+	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(name string) []byte {
+		f, err := z.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		content, err := io.ReadAll(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return content
+	}
+	var m operator.Manifest
+	if err := json.Unmarshal(open("manifest.json"), &m); err != nil || m.Format != 1 || m.Tenant != "acme" {
+		t.Fatalf("manifest %+v: %v", m, err)
+	}
+	out := map[string][]map[string]any{}
+	for _, table := range m.Tables {
+		columns := map[string]bool{}
+		for _, c := range table.Columns {
+			columns[c.Name] = !c.Omitted
+		}
+		rows := []map[string]any{}
+		for line := range bytes.Lines(open(table.File)) {
+			var row map[string]any
+			if err := json.Unmarshal(line, &row); err != nil {
+				t.Fatalf("%s: %s: %v", table.File, line, err)
+			}
+			for name := range row {
+				if !columns[name] {
+					t.Fatalf("%s: %s is not in the manifest", table.Name, name)
+				}
+			}
+			rows = append(rows, row)
+		}
+		if int64(len(rows)) != table.Rows {
+			t.Errorf("%s: %d rows, the manifest says %d", table.Name, len(rows), table.Rows)
+		}
+		out[table.Name] = rows
+	}
+	return out
+}
+
+func TestRotateKeys(t *testing.T) {
+	t.Parallel()
+	r, ours, theirs := two(t, 1)
+	secret := func() (s []byte) {
+		if err := r.db.Owner.Pool().QueryRow(context.Background(), "select secret from tenant where id = $1", ours).Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	before := secret()
+	got := r.details("rotate-keys", "acme")
+	if c := got.Cleared; c == nil || c.Objects != 3 || c.Bytes != 15 || !c.Done || !*got.Announced {
+		t.Errorf("cleared %+v", c)
+	}
+	after := secret()
+	if len(after) != 32 || bytes.Equal(before, after) {
+		t.Error("the secret is the old one")
+	}
+	if r.objects(ours) != 1 || r.objects(theirs) != 4 {
+		t.Error("an export or another tenant's objects are gone")
+	}
+	// What was made since, under the new secret, stays when clearing goes on.
+	r.Settle = time.Nanosecond
+	r.exec("update tenant set secret_at = now() - interval '1 hour' where id = $1", ours)
+	if err := r.Media.Put(context.Background(), r.Bucket, "page/"+ours.String()+"/ab/new", "image/jpeg", []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if c := r.details("rotate-keys", "acme", "--resume").Cleared; c.Objects != 0 || !bytes.Equal(after, secret()) {
+		t.Errorf("going on: %+v", c)
+	}
+	if r.objects(ours) != 2 {
+		t.Error("a new page rendition is gone")
+	}
+}

@@ -1,0 +1,213 @@
+package operator
+
+import (
+	"archive/zip"
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Export says what to export and where to.
+type Export struct {
+	Name        string `json:"name"`
+	WithSecrets bool   `json:"withSecrets" arg:"with-secrets" help:"password hashes, hashes of keys and tokens, and the tenant's secret too"`
+	Output      string `json:"output" arg:"output" help:"file to write, which must not exist; left out, it goes into the media bucket and the answer has an address to fetch it from"`
+}
+
+func (i *Export) tenant() string { return i.Name }
+
+// Exported tells where the export is. URL works for a quarter of an hour for whoever has it; the object is
+// deleted after a day.
+type Exported struct {
+	Name      string           `json:"name"`
+	File      string           `json:"file,omitempty"`
+	Object    string           `json:"object,omitempty"`
+	URL       string           `json:"url,omitempty"`
+	ExpiresAt *time.Time       `json:"expiresAt,omitempty"`
+	Bytes     int64            `json:"bytes"`
+	Rows      map[string]int64 `json:"rows"`
+}
+
+const urlLife = 15 * time.Minute
+
+// Manifest is manifest.json of an export.
+type Manifest struct {
+	Format      int       `json:"format"` // 1
+	Tenant      string    `json:"tenant"`
+	TenantID    string    `json:"tenantId"`
+	ExportedAt  time.Time `json:"exportedAt"`
+	WithSecrets bool      `json:"withSecrets"`
+	Tables      []Table   `json:"tables"`
+}
+
+// Table is one table of an export: a file of NDJSON with a row a line, by column.
+type Table struct {
+	Name    string   `json:"name"`
+	File    string   `json:"file"`
+	Columns []Column `json:"columns"`
+	Rows    int64    `json:"rows"`
+}
+
+// Column is a column of a table. Values of bytea are text, \x and hexadecimal digits; Omitted ones are left out.
+type Column struct {
+	Name    string `json:"name"`
+	Type    string `json:"type"`
+	Omitted bool   `json:"omitted,omitempty"`
+}
+
+// export writes every row of the tenant, as of one moment, into a ZIP.
+func (o *Operator) export(ctx context.Context, i Export) (any, error) {
+	t, err := o.alive(ctx, i.Name)
+	if err != nil {
+		return nil, err
+	}
+	if i.Output != "" {
+		return o.exportFile(ctx, t, i)
+	}
+	f, err := os.CreateTemp(o.Temp, "longbox-export-")
+	if err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	m, err := o.writeExport(ctx, t, i.WithSecrets, f)
+	if err != nil {
+		return nil, err
+	}
+	out := m.exported()
+	if out.Bytes, err = f.Seek(0, io.SeekCurrent); err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	out.Object = blob.Exports + t.ID.String() + "/" + m.ExportedAt.Format("20060102T150405Z") + "-" + rand.Text() + ".zip"
+	if err := o.Media.PutFile(ctx, o.Bucket, out.Object, "application/zip", f); err != nil {
+		return nil, err
+	}
+	expires := time.Now().Add(urlLife).UTC()
+	out.ExpiresAt = &expires
+	out.URL, err = o.Media.PresignGet(ctx, o.Bucket, out.Object, urlLife)
+	return out, err
+}
+
+func (o *Operator) exportFile(ctx context.Context, t *row, i Export) (_ any, err error) {
+	f, err := os.OpenFile(i.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fault.Invalid("output", "%v", err)
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			err = errors.Join(err, os.Remove(i.Output)) // a part must not look whole
+		}
+	}()
+	m, err := o.writeExport(ctx, t, i.WithSecrets, f)
+	if err != nil {
+		return nil, err
+	}
+	out := m.exported()
+	out.File = i.Output
+	out.Bytes, err = f.Seek(0, io.SeekCurrent)
+	return out, err
+}
+
+func (m *Manifest) exported() *Exported {
+	out := &Exported{Name: m.Tenant, Rows: map[string]int64{}}
+	for _, t := range m.Tables {
+		out.Rows[t.Name] = t.Rows
+	}
+	return out
+}
+
+// writeExport writes the ZIP as one stream: the tables, and at the end the manifest, which counts them.
+func (o *Operator) writeExport(ctx context.Context, t *row, secrets bool, w io.Writer) (*Manifest, error) {
+	tables, err := o.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manifest{Format: 1, Tenant: t.Name, TenantID: t.ID.String(), ExportedAt: time.Now().UTC(), WithSecrets: secrets}
+	z := zip.NewWriter(w)
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, o.System.Pool(), snapshot, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "select app.use_tenant($1)", t.ID); err != nil {
+			return err
+		}
+		for _, table := range append([]string{"tenant"}, tables...) {
+			done, err := exportTable(ctx, tx, z, table, secrets)
+			if err != nil {
+				return fmt.Errorf("export %s: %w", table, err)
+			}
+			m.Tables = append(m.Tables, done)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	f, err := z.Create("manifest.json")
+	if err != nil {
+		return nil, err
+	}
+	e := json.NewEncoder(f)
+	e.SetIndent("", "  ")
+	if err := e.Encode(m); err != nil {
+		return nil, err
+	}
+	return m, z.Close()
+}
+
+func exportTable(ctx context.Context, tx pgx.Tx, z *zip.Writer, table string, secrets bool) (Table, error) {
+	out := Table{Name: table, File: "tables/" + table + ".ndjson"}
+	rows, err := tx.Query(ctx, `select a.attname::text, format_type(a.atttypid, a.atttypmod), coalesce(col_description(a.attrelid, a.attnum), '') = 'secret'
+		from pg_attribute a where a.attrelid = $1::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum`, "public."+table)
+	if err != nil {
+		return out, err
+	}
+	var c Column
+	var secret bool
+	omitted := []string{}
+	if _, err := pgx.ForEachRow(rows, []any{&c.Name, &c.Type, &secret}, func() error {
+		c.Omitted = secret && !secrets
+		if c.Omitted {
+			omitted = append(omitted, c.Name)
+		}
+		out.Columns = append(out.Columns, c)
+		return nil
+	}); err != nil {
+		return out, err
+	}
+	f, err := z.Create(out.File)
+	if err != nil {
+		return out, err
+	}
+	w := bufio.NewWriterSize(f, 64<<10)
+	key := "tenant_id"
+	if table == "tenant" {
+		key = "id"
+	}
+	rows, err = tx.Query(ctx, "select (to_jsonb(r) - $1::text[])::text from "+pgx.Identifier{table}.Sanitize()+" r where "+key+" = app.tenant()", omitted)
+	if err != nil {
+		return out, err
+	}
+	var line string
+	if _, err := pgx.ForEachRow(rows, []any{&line}, func() error {
+		if strings.ContainsRune(line, '\n') {
+			return errors.New("a row is no single line")
+		}
+		out.Rows++
+		_, err := w.WriteString(line + "\n")
+		return err
+	}); err != nil {
+		return out, err
+	}
+	return out, w.Flush()
+}

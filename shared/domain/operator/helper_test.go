@@ -1,0 +1,173 @@
+package operator_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/operator"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// rig is an operator over real services.
+type rig struct {
+	*operator.Operator
+	t  *testing.T
+	db *testkit.Databases
+	s3 *testkit.S3
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	d, s3 := testkit.DB(t), testkit.StartS3(t, "books")
+	client := testkit.Redis(t)
+	return &rig{t: t, db: d, s3: s3, Operator: &operator.Operator{System: d.System, Redis: client, Events: events.New(client, events.Config{}, nil),
+		Media: s3.Config.Media(), Bucket: s3.Config.MediaBucket, Temp: t.TempDir()}}
+}
+
+// do runs a command line that must succeed.
+func (r *rig) do(args ...string) any {
+	r.t.Helper()
+	out, err := r.Run(context.Background(), args)
+	if err != nil {
+		r.t.Fatalf("operator %v: %v", args, err)
+	}
+	return out
+}
+
+func (r *rig) details(args ...string) *operator.Details {
+	r.t.Helper()
+	d, ok := r.do(args...).(*operator.Details)
+	if !ok {
+		r.t.Fatalf("operator %v: no tenant in the answer", args)
+	}
+	return d
+}
+
+func (r *rig) exec(sql string, args ...any) {
+	r.t.Helper()
+	if _, err := r.db.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
+		r.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (r *rig) number(sql string, args ...any) (n int64) {
+	r.t.Helper()
+	if err := r.db.Owner.Pool().QueryRow(context.Background(), sql, args...).Scan(&n); err != nil {
+		r.t.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+// fill gives a tenant rows in every table, objects, and keys in Redis.
+func (r *rig) fill(id uuid.UUID, books int) {
+	r.t.Helper()
+	r.exec("insert into account (tenant_id, id, username, email, password_hash, role) values ($1, $1, 'user', 'user@example.org', 'argon', 'reader')", id)
+	for _, sql := range []string{
+		"insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at) values ($1, $1, $1, $1, 'refresh-hash', now() + interval '1 day')",
+		"insert into verification_token (tenant_id, account_id, hash, expires_at) values ($1, $1, 'verify-hash', now() + interval '1 day')",
+		"insert into api_key (tenant_id, id, account_id, name, prefix, hash, permissions) values ($1, $1, $1, 'key', 'lbx_1', decode(repeat('ab', 32), 'hex'), '{}')",
+		"insert into setting (tenant_id, key, value) values ($1, 'application.name', 'Filled')",
+		"insert into setting_history (tenant_id, id, key, old_value, new_value) values ($1, $1, 'application.name', '', 'Filled')",
+		"insert into preference (tenant_id, account_id, key, value) values ($1, $1, 'reader.theme', '1')",
+		"insert into library_root (tenant_id, path, bucket) values ($1, '/filled', 'books')",
+		`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+			values ($1, $1, 'Books', '/filled', 'books', '', 'series_volume', 'filename', 'file_order')`,
+		`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+			select $1, case n when 1 then $1 else gen_random_uuid() end, $1, 's' || n, 's' || n, 's', 's', 's' from generate_series(1, 5) n`,
+		"insert into genre (tenant_id, id, name) values ($1, $1, 'Drama')",
+		"insert into series_genre (tenant_id, series_id, genre_id) select tenant_id, id, tenant_id from series where tenant_id = $1",
+		"insert into tag (tenant_id, id, name) values ($1, $1, 'Colour')",
+		"insert into series_tag (tenant_id, series_id, tag_id) select tenant_id, id, tenant_id from series where tenant_id = $1",
+		"insert into external_link (tenant_id, id, series_id, source_name, url) select tenant_id, gen_random_uuid(), id, 'x', 'http://x' from series where tenant_id = $1",
+		"insert into external_id (tenant_id, id, series_id, source, external_id) select tenant_id, gen_random_uuid(), id, 'x', '1' from series where tenant_id = $1",
+		"insert into external_rating (tenant_id, id, series_id, source_name, rating) select tenant_id, gen_random_uuid(), id, 'x', 50 from series where tenant_id = $1",
+		"insert into alternate_title (tenant_id, id, series_id, label, title) select tenant_id, gen_random_uuid(), id, 'x', 'y' from series where tenant_id = $1",
+		"insert into task (tenant_id, id, type, library_id) values ($1, $1, 'scan_library', $1)",
+		"insert into scan (tenant_id, id, library_id, mode) values ($1, $1, $1, 'normal')",
+		"insert into rendition_usage (tenant_id, bytes) values ($1, 5)",
+	} {
+		r.exec(sql, id)
+	}
+	r.exec(`insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, page_count)
+		select $1, case n when 1 then $1 else gen_random_uuid() end, $1, s.id, s.path || '/' || n, 1000, now(), 'cbz', 't' || n, 't' || n, 't', 10
+		from generate_series(1, $2) n join lateral (select id, path from series where tenant_id = $1 order by path offset n % 5 limit 1) s on true`, id, books)
+	for _, sql := range []string{
+		"insert into book_metadata (tenant_id, book_id) select tenant_id, id from book where tenant_id = $1",
+		`insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights)
+			select tenant_id, id, 0, '{a}', '{b}', '{1}', '{1}', '{1}', '{1}', '{0}', '{1}', '{1}', '{1}' from book where tenant_id = $1`,
+		"insert into progress (tenant_id, account_id, book_id, id, current_page) select tenant_id, $1, id, gen_random_uuid(), 1 from book where tenant_id = $1",
+		"insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at) select tenant_id, gen_random_uuid(), $1, id, now(), now() from book where tenant_id = $1",
+	} {
+		r.exec(sql, id)
+	}
+	for table, n := range r.rows(id) {
+		if n == 0 {
+			r.fillAny(table, id)
+		}
+	}
+	ctx := context.Background()
+	for _, key := range []string{id.String() + "/cover/ab/1", "page/" + id.String() + "/ab/2", "page/" + id.String() + "/cd/3", "export/" + id.String() + "/old.zip"} {
+		if err := r.Media.Put(ctx, r.Bucket, key, "image/jpeg", []byte("12345")); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	for _, key := range []string{":gen", ":stream:tasks", ":rate:ip:1.2.3.4"} {
+		if err := r.Redis.Set(ctx, "lb:{"+id.String()+"}"+key, "1", 0).Err(); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// fillAny puts a row into a table that this file knows nothing of: the tenant's id wherever one is asked for, and the
+// plainest value of each type.
+func (r *rig) fillAny(table string, id uuid.UUID) {
+	r.t.Helper()
+	var names, values []string
+	if err := r.db.Owner.Pool().QueryRow(context.Background(), `select array_agg(quote_ident(a.attname)), array_agg(case
+		  when a.attndims > 0 then quote_literal('{}') when t.typname = 'uuid' then '$1' when t.typcategory = 'N' then '1' when t.typcategory = 'B' then 'true'
+		  when t.typcategory = 'D' then 'now()' when t.typname = 'jsonb' then quote_literal('{}') when t.typname = 'bytea' then 'decode(repeat(''ab'', 32), ''hex'')'
+		  else quote_literal('x') end)
+		from pg_attribute a join pg_type t on t.oid = a.atttypid
+		where a.attrelid = $1::regclass and a.attnum > 0 and not a.attisdropped and a.attnotnull and not a.atthasdef`, table).Scan(&names, &values); err != nil {
+		r.t.Fatal(err)
+	}
+	sql := "insert into " + table + " (" + strings.Join(names, ", ") + ") values (" + strings.Join(values, ", ") + ")"
+	if _, err := r.db.Owner.Pool().Exec(context.Background(), sql, id); err != nil {
+		r.t.Fatalf("%s is new: add a row of it to fill: %v", table, err)
+	}
+}
+
+// rows counts the rows of a tenant by table.
+func (r *rig) rows(id uuid.UUID) map[string]int64 {
+	r.t.Helper()
+	var tables []string
+	if err := r.db.Owner.Pool().QueryRow(context.Background(), `select array_agg(c.relname::text) from pg_class c join pg_attribute a on a.attrelid = c.oid
+		where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and a.attname = 'tenant_id' and not a.attisdropped`).Scan(&tables); err != nil {
+		r.t.Fatal(err)
+	}
+	out := map[string]int64{"tenant": r.number("select count(*) from tenant where id = $1", id)}
+	for _, table := range tables {
+		out[table] = r.number("select count(*) from "+table+" where tenant_id = $1", id)
+	}
+	return out
+}
+
+// objects counts what lies in the media bucket with the tenant's id in the key.
+func (r *rig) objects(id uuid.UUID) (n int) {
+	r.t.Helper()
+	for page, err := range r.Media.List(context.Background(), r.Bucket, "", "") {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, o := range page {
+			if strings.Contains(o.Key, id.String()) {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,129 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Operator has what the commands work on.
+type Operator struct {
+	System *db.DB // as longbox_system, which sees every tenant and, within one, its rows
+	Redis  redis.UniversalClient
+	Events *events.Publisher
+	Media  *blob.Store
+	Bucket string // of the media store
+	// Settle is how long other processes may go on with what they remember of a tenant whose change they were not
+	// told of, for want of Redis.
+	Settle time.Duration
+	// Temp is where an export is written before it is stored; "" is the system's folder for temporary files.
+	Temp string
+}
+
+// DefaultSettle is longer than any process remembers a tenant.
+const DefaultSettle = 6 * time.Second
+
+// spare is the time of an invocation that a command which can go on later leaves unused.
+const spare = 15 * time.Second
+
+var nameShape = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// row is a tenant.
+type row struct {
+	ID                uuid.UUID `db:"id"`
+	Name              string    `db:"name"`
+	Hosts             []string  `db:"hosts"`
+	Status            string    `db:"status"`
+	StatusAt          time.Time `db:"status_at"`
+	SecretAt          time.Time `db:"secret_at"`
+	CreatedAt         time.Time `db:"created_at"`
+	MaxBooks          *int64    `db:"max_books"`
+	MaxRenditionBytes *int64    `db:"max_rendition_bytes"`
+	MaxScans          *int64    `db:"max_scans"`
+	MaxRequests       *int64    `db:"max_requests"`
+}
+
+const columns = "id, name, hosts, status, status_at, secret_at, created_at, max_books, max_rendition_bytes, max_scans::bigint, max_requests::bigint"
+
+// The states of a tenant.
+const (
+	active    = "active"
+	suspended = "suspended"
+	deleting  = "deleting"
+)
+
+// find is the tenant of a name, or NotFound.
+func (o *Operator) find(ctx context.Context, name string) (*row, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	t, err := db.Get[row](nobody(ctx), o.System, "select "+columns+" from tenant where name = $1", name)
+	if err != nil {
+		return nil, err
+	}
+	if t == nil {
+		return nil, &fault.Error{Code: fault.NotFound, Message: fmt.Sprintf("name: there is no tenant %q", name),
+			Fields: []fault.Field{{Field: "name", Message: "is no tenant"}}}
+	}
+	return t, nil
+}
+
+func checkName(name string) error {
+	if !nameShape.MatchString(name) {
+		return fault.Invalid("name", "must be 1 to 63 lower-case letters, digits and hyphens, beginning and ending with a letter or digit")
+	}
+	return nil
+}
+
+// nobody is ctx in no tenant: longbox_system sees the table of tenants and those that are searched over all.
+func nobody(ctx context.Context) context.Context { return db.In(ctx, db.Tenant(uuid.Nil)) }
+
+func in(ctx context.Context, t *row) context.Context { return db.In(ctx, db.Tenant(t.ID)) }
+
+// announce tells every process that remembers the tenant to look at it again, and the relays to ask for every
+// listener. False: Redis could not be told; then it takes up to Settle, and listeners stay for up to half a minute.
+func (o *Operator) announce(ctx context.Context, t *row) bool {
+	err := o.Events.ChangeAccess(ctx, t.ID)
+	if errors.Is(err, events.ErrDelayed) {
+		wait, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		err = o.Events.Flush(wait)
+	}
+	if err != nil {
+		slog.Warn("the change was not announced: other processes notice by themselves", "tenant", t.Name, "error", err)
+	}
+	return err == nil
+}
+
+// settled waits until no process can still work with what it remembers from before since.
+func (o *Operator) settled(ctx context.Context, since time.Time) error {
+	var now time.Time
+	if err := o.System.Pool().QueryRow(ctx, "select now()").Scan(&now); err != nil {
+		return fmt.Errorf("the database's clock: %w", err)
+	}
+	timer := time.NewTimer(since.Add(o.Settle).Sub(now))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// late tells whether the invocation's time is nearly up.
+func late(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && time.Until(deadline) < spare
+}

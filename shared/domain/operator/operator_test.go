@@ -1,0 +1,193 @@
+package operator_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/domain/operator"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+func TestCreateAndChange(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	made := r.details("create", "acme", "--host", "Acme.Example.org.", "--host", "acme.example.org", "--root", "/comics=books/acme",
+		"--root", "s3://archive/acme/", "--admin", "boss", "--books", "100", "--scans", "-1", "--requests", "20")
+	if made.Status != "active" || strings.Join(made.Hosts, " ") != "acme.example.org" || strings.Join(made.Roots, " ") != "/comics=books/acme/ s3://archive/acme/" {
+		t.Errorf("created: %+v", made)
+	}
+	if q := made.Quotas; *q.Books != 100 || q.Scans != nil || q.RenditionBytes != nil || *q.Requests != 20 {
+		t.Errorf("quotas: %+v", q)
+	}
+	if made.Admin == nil || len(made.Admin.Password) < 20 || made.Admin.Email != "boss@localhost.localdomain" || made.Usage.Users != 1 {
+		t.Fatalf("admin: %+v, %+v", made.Admin, made.Usage)
+	}
+	var hash, role string
+	if err := r.db.Owner.Pool().QueryRow(context.Background(), "select password_hash, role from account where tenant_id = $1", made.ID).Scan(&hash, &role); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := auth.CheckPassword(hash, made.Admin.Password); !ok || err != nil || role != "admin" {
+		t.Errorf("the password shown does not open the account: %v, role %s", err, role)
+	}
+	if shown := r.details("show", "acme"); shown.Admin != nil {
+		t.Error("the password is shown twice")
+	}
+
+	got := r.details("set-quotas", "acme", "--books", "-1", "--rendition-bytes", "0")
+	if q := got.Quotas; q.Books != nil || *q.RenditionBytes != 0 || *q.Requests != 20 {
+		t.Errorf("quotas: %+v", q)
+	}
+	got = r.details("add-hosts", "acme", "--host", "b.example.org", "--host", "a.example.org", "--host", "acme.example.org")
+	if strings.Join(got.Hosts, " ") != "a.example.org acme.example.org b.example.org" || !*got.Announced {
+		t.Errorf("hosts: %v", got.Hosts)
+	}
+	if got = r.details("remove-hosts", "acme", "--host", "acme.example.org"); strings.Join(got.Hosts, " ") != "a.example.org b.example.org" {
+		t.Errorf("hosts: %v", got.Hosts)
+	}
+	if got = r.details("grant-roots", "acme", "--root", "/manga=books/manga", "--root", "/comics=books/other"); strings.Join(got.Roots, " ") != "/comics=books/other/ /manga=books/manga/ s3://archive/acme/" {
+		t.Errorf("roots: %v", got.Roots)
+	}
+	r.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+		values ($1, $1, 'Manga', '/manga/new', 'books', 'manga/new/', 'series_volume', 'filename', 'file_order')`, made.ID)
+	refused(t, r, fault.Conflict, `library "Manga"`, "revoke-roots", "acme", "--path", "/manga")
+	if got = r.details("revoke-roots", "acme", "--path", "/comics", "--path", "s3://archive/acme"); strings.Join(got.Roots, " ") != "/manga=books/manga/" {
+		t.Errorf("roots: %v", got.Roots)
+	}
+
+	r.do("create", "beta")
+	r.do("create", "gamma")
+	if l := r.do("list", "--limit", "2").(operator.Tenants); len(l.Tenants) != 2 || l.Tenants[0].Name != "acme" || !l.More {
+		t.Errorf("list: %+v", l)
+	}
+	if l := r.do("list", "--after", "beta").(operator.Tenants); len(l.Tenants) != 1 || l.Tenants[0].Name != "gamma" || l.More {
+		t.Errorf("list: %+v", l)
+	}
+}
+
+// refused runs a command line that must fail with a code and a text.
+func refused(t *testing.T, r *rig, code fault.Code, text string, args ...string) {
+	t.Helper()
+	_, err := r.Run(context.Background(), args)
+	if !fault.Is(err, code) || !strings.Contains(err.Error(), text) {
+		t.Errorf("operator %v: %v, want code %d and %q", args, err, code, text)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.do("create", "acme", "--host", "acme.example.org")
+	r.do("create", "beta", "--host", "beta.example.org")
+	for _, c := range []struct {
+		code fault.Code
+		text string
+		args string
+	}{
+		{fault.BadRequest, "usage: operator", ""},
+		{fault.BadRequest, "command: must be one of create, list", "destroy acme"},
+		{fault.BadRequest, "name: must be 1 to 63", "create Acme"},
+		{fault.BadRequest, "name: must be 1 to 63", "create"},
+		{fault.BadRequest, "name: must be 1 to 63", "show a_b"},
+		{fault.NotFound, `name: there is no tenant "nobody"`, "show nobody"},
+		{fault.NotFound, "there is no tenant", "suspend nobody"},
+		{fault.NotFound, "there is no tenant", "delete nobody --confirm nobody"},
+		{fault.Conflict, `there is a tenant "acme" already`, "create acme"},
+		{fault.Conflict, "hosts: acme.example.org belongs to the tenant acme", "create gamma --host acme.example.org"},
+		{fault.Conflict, "hosts: beta.example.org belongs to the tenant beta", "add-hosts acme --host beta.example.org"},
+		{fault.Conflict, "hosts: beta belongs to the tenant beta", "add-hosts acme --host beta"},
+		{fault.Conflict, "hosts: acme.example.org", "create gamma --host x.example.org --host acme.example.org"},
+		{fault.BadRequest, "hosts: ", "add-hosts acme --host https://x.example.org"},
+		{fault.BadRequest, "hosts: ", "add-hosts acme --host x.example.org:8080"},
+		{fault.BadRequest, "hosts: is required", "add-hosts acme"},
+		{fault.BadRequest, "at most 50", "add-hosts acme" + many(" --host h%.example.org", 51)},
+		{fault.BadRequest, "books: must be 0", "set-quotas acme --books -2"},
+		{fault.BadRequest, "requests: must be 1", "set-quotas acme --requests 0"},
+		{fault.BadRequest, "books: at least one", "set-quotas acme"},
+		{fault.BadRequest, "invalid value", "set-quotas acme --books many"},
+		{fault.BadRequest, "roots: ", "grant-roots acme --root comics=books"},
+		{fault.BadRequest, "roots: ", "grant-roots acme --root /comics"},
+		{fault.BadRequest, "roots: ", "grant-roots acme --root /a/../b=books"},
+		{fault.BadRequest, "paths: ", "revoke-roots acme --path /comics"},
+		{fault.BadRequest, "admin: is required with adminPassword", "create gamma --admin-password x"},
+		{fault.BadRequest, "adminPassword: ", "create gamma --admin boss --admin-password short"},
+		{fault.BadRequest, "adminEmail: ", "create gamma --admin boss --admin-email nowhere"},
+		{fault.BadRequest, "confirm: must repeat", "delete acme"},
+		{fault.BadRequest, "resume: the tenant's keys were never changed", "rotate-keys acme --resume"},
+		{fault.BadRequest, "limit: ", "list --limit 1001"},
+		{fault.BadRequest, "is too much", "show acme beta"},
+		{fault.BadRequest, "not defined", "show acme --force"},
+		{fault.BadRequest, "output: ", "export acme --output /"},
+	} {
+		refused(t, r, c.code, c.text, strings.Fields(c.args)...)
+	}
+	if n := r.number("select count(*) from tenant where name = 'gamma'"); n != 0 {
+		t.Error("a refused create left a tenant")
+	}
+}
+
+func many(format string, n int) string {
+	out := ""
+	for i := range n {
+		out += strings.Replace(format, "%", string(rune('a'+i/26))+string(rune('a'+i%26)), 1)
+	}
+	return out
+}
+
+// The same commands as events of an invocation.
+func TestInvoke(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := context.Background()
+	out, err := r.Invoke(ctx, json.RawMessage(`{"command": "create", "input": {"name": "acme", "hosts": ["acme.example.org"], "books": 5}}`))
+	if err != nil || out.(*operator.Details).Name != "acme" || *out.(*operator.Details).Quotas.Books != 5 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if out, err = r.Invoke(ctx, json.RawMessage(`{"command": "list"}`)); err != nil || len(out.(operator.Tenants).Tenants) != 1 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	for payload, text := range map[string]string{
+		`{"command": "create", "input": {"name": "b", "host": "x"}}`:  "host: is unknown",
+		`{"command": "create", "input": {"name": "b", "books": "5"}}`: "books: must be of type",
+		`{"command": "create", "input": ["b"]}`:                       "must be of type",
+		`{"Records": []}`:                                             "Records: is unknown",
+		`{"input": {}}`:                                               "command: must be one of",
+		`null`:                                                        "command: must be one of",
+		`{"command": "list"} {}`:                                      "one JSON object",
+		`{`:                                                           "the event must be",
+	} {
+		if _, err := r.Invoke(ctx, json.RawMessage(payload)); !fault.Is(err, fault.BadRequest) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v, want %q", payload, err, text)
+		}
+	}
+}
+
+func TestSuspend(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.details("create", "acme").ID
+	other := r.details("create", "beta").ID
+	for _, tenant := range []any{id, other} {
+		r.exec(`insert into task (tenant_id, id, type, status, attempts, lease_until, lease_epoch, locked_by, done) values
+			($1, gen_random_uuid(), 'a', 'running', 1, now() + interval '1 minute', 1, 'w', false), ($1, gen_random_uuid(), 'a', 'running', 3, null, 1, null, true)`, tenant)
+	}
+	got := r.details("suspend", "acme")
+	if got.Status != "suspended" || *got.GivenBack != 1 || !*got.Announced {
+		t.Errorf("%+v", got)
+	}
+	if n := r.number("select count(*) from task where tenant_id = $1 and status = 'pending' and attempts = 0 and locked_by is null and lease_until is null", id); n != 1 {
+		t.Errorf("%d tasks wait", n)
+	}
+	if n := r.number("select count(*) from task where tenant_id = $1 and status = 'running'", other); n != 2 {
+		t.Errorf("another tenant has %d running tasks", n)
+	}
+	again := r.details("suspend", "acme")
+	if !again.StatusAt.Equal(got.StatusAt) {
+		t.Error("suspending again counts as a new suspension")
+	}
+	if got := r.details("resume", "acme"); got.Status != "active" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,63 @@
+package operator
+
+import (
+	"context"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// SetQuotas changes the limits that it names.
+type SetQuotas struct {
+	Name           string `json:"name"`
+	Books          *int64 `json:"books" arg:"books" help:"most books; -1: no limit"`
+	RenditionBytes *int64 `json:"renditionBytes" arg:"rendition-bytes" help:"most bytes in the media bucket; -1: no limit"`
+	Scans          *int64 `json:"scans" arg:"scans" help:"most scans at once; -1: no limit"`
+	Requests       *int64 `json:"requests" arg:"requests" help:"most requests a second of all its users; -1: no limit"`
+}
+
+func (i *SetQuotas) tenant() string { return i.Name }
+
+// quotas as the input has them: nil is not said, noLimit is none.
+type quotas struct{ books, renditionBytes, scans, requests *int64 }
+
+func (q quotas) check() error {
+	var bad []fault.Field
+	for _, c := range []struct {
+		name        string
+		value       *int64
+		least, most int64
+	}{
+		{"books", q.books, 0, 1 << 40}, {"renditionBytes", q.renditionBytes, 0, 1 << 60},
+		{"scans", q.scans, 0, 1000}, {"requests", q.requests, 1, 1_000_000},
+	} {
+		if c.value != nil && *c.value != noLimit && (*c.value < c.least || *c.value > c.most) {
+			bad = append(bad, fault.Invalid(c.name, "must be %d to %d, or -1 for no limit; is %d", c.least, c.most, *c.value).Fields...)
+		}
+	}
+	return fault.InvalidFields(bad)
+}
+
+func (o *Operator) setQuotas(ctx context.Context, i SetQuotas) (any, error) {
+	q := quotas{i.Books, i.RenditionBytes, i.Scans, i.Requests}
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	if q == (quotas{}) {
+		return nil, fault.Invalid("books", "at least one of books, renditionBytes, scans and requests is required")
+	}
+	t, err := o.alive(ctx, i.Name)
+	if err != nil {
+		return nil, err
+	}
+	_, err = db.Exec(in(ctx, t), o.System, `update tenant set
+		max_books = case when $1::bigint is null then max_books else nullif($1, -1) end,
+		max_rendition_bytes = case when $2::bigint is null then max_rendition_bytes else nullif($2, -1) end,
+		max_scans = case when $3::bigint is null then max_scans else nullif($3, -1) end,
+		max_requests = case when $4::bigint is null then max_requests else nullif($4, -1) end
+		where id = app.tenant()`, q.books, q.renditionBytes, q.scans, q.requests)
+	if err != nil {
+		return nil, err
+	}
+	return o.changed(ctx, t)
+}

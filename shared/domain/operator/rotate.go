@@ -1,0 +1,80 @@
+package operator
+
+import (
+	"context"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// RotateKeys says whose keys to make anew.
+type RotateKeys struct {
+	Name   string `json:"name"`
+	Resume bool   `json:"resume" arg:"resume" help:"make no new key: only go on clearing away what the old one named"`
+}
+
+func (i *RotateKeys) tenant() string { return i.Name }
+
+// Cleared counts what was removed from the media bucket. Done is false when the invocation's time was up: call again
+// with resume.
+type Cleared struct {
+	Objects int64 `json:"objects"`
+	Bytes   int64 `json:"bytes"`
+	Done    bool  `json:"done"`
+}
+
+// rotateKeys gives the tenant a new secret. It keys the names of covers and page renditions: under the new one the
+// old objects are never found again, so addresses that leaked lead nowhere once they are cleared away, and each
+// picture is made again when it is next looked at. Sessions and API keys stay.
+func (o *Operator) rotateKeys(ctx context.Context, i RotateKeys) (any, error) {
+	t, err := o.alive(ctx, i.Name)
+	if err != nil {
+		return nil, err
+	}
+	announced := true
+	if !i.Resume {
+		if _, err := db.Exec(in(ctx, t), o.System, "update tenant set secret = $1, secret_at = now() where id = app.tenant()", newSecret()); err != nil {
+			return nil, err
+		}
+		announced = o.announce(ctx, t)
+		if t, err = o.find(ctx, i.Name); err != nil {
+			return nil, err
+		}
+	} else if t.SecretAt.Equal(t.CreatedAt) {
+		return nil, fault.Invalid("resume", "the tenant's keys were never changed")
+	}
+	// Until then somebody may still store under the old secret.
+	if err := o.settled(ctx, t.SecretAt); err != nil {
+		return nil, err
+	}
+	cleared, err := o.clear(ctx, t, t.SecretAt.Add(o.Settle))
+	if err != nil {
+		return nil, err
+	}
+	d, err := o.details(ctx, i.Name)
+	if err != nil {
+		return nil, err
+	}
+	d.Announced, d.Cleared = &announced, cleared
+	return d, nil
+}
+
+// clear deletes the renditions that were stored up to a time. Page packs stay: their rows say where they are.
+func (o *Operator) clear(ctx context.Context, t *row, upTo time.Time) (*Cleared, error) {
+	c := &Cleared{}
+	for _, prefix := range []string{t.ID.String() + "/cover/", blob.Expiring + t.ID.String() + "/"} {
+		for part, err := range o.Media.DeletePages(ctx, o.Bucket, prefix, upTo.Add(time.Second)) { // stores show whole seconds
+			if err != nil {
+				return c, err
+			}
+			c.Objects, c.Bytes = c.Objects+part.Objects, c.Bytes+part.Bytes
+			if late(ctx) {
+				return c, nil
+			}
+		}
+	}
+	c.Done = true
+	return c, nil
+}

@@ -1,0 +1,51 @@
+package tenant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// Measure lists what the tenants with a limit have in the media bucket and stores the sums, which are added to
+// between two measurements (app.keep_rendition): what expires is only noticed here. The scheduler calls it.
+func Measure(ctx context.Context, system *db.DB, media *blob.Store, bucket string) error {
+	rows, err := system.Pool().Query(ctx, "select id from tenant where max_rendition_bytes is not null and status <> 'deleting' order by id")
+	if err != nil {
+		return fmt.Errorf("tenants with a limit: %w", err)
+	}
+	tenants, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return fmt.Errorf("tenants with a limit: %w", err)
+	}
+	var failures error
+	for _, id := range tenants { // one that cannot be measured does not keep the others from it
+		if err := measure(ctx, system, media, bucket, id); err != nil {
+			failures = errors.Join(failures, fmt.Errorf("measure tenant %s: %w", id, err))
+		}
+	}
+	return failures
+}
+
+func measure(ctx context.Context, system *db.DB, media *blob.Store, bucket string, id uuid.UUID) error {
+	sum := int64(0)
+	for _, prefix := range []string{id.String() + "/", blob.Expiring + id.String() + "/"} {
+		for page, err := range media.List(ctx, bucket, prefix, "") {
+			if err != nil {
+				return err
+			}
+			for _, o := range page {
+				sum += o.Size
+			}
+		}
+	}
+	_, err := db.Exec(db.In(ctx, db.Tenant(id)), system, `insert into rendition_usage (tenant_id, bytes, measured_at)
+		select id, $1, now() from tenant where id = app.tenant()
+		on conflict (tenant_id) do update set bytes = excluded.bytes, measured_at = excluded.measured_at`, sum)
+	return err
+}

@@ -1,0 +1,94 @@
+package blob
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/google/uuid"
+)
+
+// Exports are below this prefix and the tenant's id; they are deleted after ExportLife.
+const (
+	Exports    = "export/"
+	ExportLife = 24 * time.Hour
+)
+
+// Prefixes are where everything of a tenant lies in the media bucket: what is kept, what expires, exports.
+func Prefixes(tenant uuid.UUID) []string {
+	id := tenant.String() + "/"
+	return []string{id, Expiring + id, Exports + id}
+}
+
+// Deleted counts objects that were deleted.
+type Deleted struct{ Objects, Bytes int64 }
+
+// DeletePages deletes the objects below a prefix that were stored before a time (zero: all), with one request for
+// up to 1,000 of them, and yields the counts of each.
+func (s *Store) DeletePages(ctx context.Context, bucket, prefix string, before time.Time) iter.Seq2[Deleted, error] {
+	return func(yield func(Deleted, error) bool) {
+		for page, err := range s.List(ctx, bucket, prefix, "") {
+			if err != nil {
+				yield(Deleted{}, err)
+				return
+			}
+			var done Deleted
+			var ids []types.ObjectIdentifier
+			for _, o := range page {
+				if before.IsZero() || o.Modified.Before(before) {
+					ids = append(ids, types.ObjectIdentifier{Key: aws.String(o.Key)})
+					done.Objects, done.Bytes = done.Objects+1, done.Bytes+o.Size
+				}
+			}
+			if len(ids) > 0 {
+				err = s.deleteAll(ctx, bucket, prefix, ids)
+			}
+			if !yield(done, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) deleteAll(ctx context.Context, bucket, prefix string, ids []types.ObjectIdentifier) error {
+	out, err := s.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &bucket, Delete: &types.Delete{Objects: ids, Quiet: aws.Bool(true)}})
+	if err != nil {
+		return explain("delete below", bucket, prefix, err)
+	}
+	if len(out.Errors) > 0 {
+		e := out.Errors[0]
+		return fmt.Errorf("delete below s3://%s/%s: %d objects are left, the first is %s: %s", bucket, prefix, len(out.Errors), aws.ToString(e.Key), aws.ToString(e.Message))
+	}
+	return nil
+}
+
+// PutFile stores what a file holds, from its beginning.
+func (s *Store) PutFile(ctx context.Context, bucket, key, mediaType string, f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if _, err := f.Seek(0, 0); err != nil {
+		return err
+	}
+	_, err = s.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, ContentType: &mediaType,
+		ContentLength: aws.Int64(info.Size()), Body: f})
+	if err != nil {
+		return explain("store", bucket, key, err)
+	}
+	return nil
+}
+
+// PresignGet is an address from which whoever has it may read the object for a while.
+func (s *Store) PresignGet(ctx context.Context, bucket, key string, life time.Duration) (string, error) {
+	req, err := s3.NewPresignClient(s.client).PresignGetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key}, s3.WithPresignExpires(life))
+	if err != nil {
+		return "", fmt.Errorf("address of s3://%s/%s: %w", bucket, key, err)
+	}
+	return req.URL, nil
+}
