@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/domain/ingest"
 	"github.com/longbox/longbox/shared/domain/rendition"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
@@ -87,7 +88,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 	if err != nil {
 		host = "worker"
 	}
-	w := &Worker{margin: c.Margin, parallel: c.Parallel}
+	w := &Worker{Objects: (&ingest.Ingest{System: system, Scanner: s}).Objects, margin: c.Margin, parallel: c.Parallel}
 	for _, q := range []struct {
 		name, url string
 		to        **queue.Queue

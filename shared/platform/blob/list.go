@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
 // List yields the objects below a prefix in key order, page by page of 1,000 and one request each, from the
@@ -26,7 +27,7 @@ func (s *Store) List(ctx context.Context, bucket, prefix, startAfter string) ite
 			}
 			page := make([]Object, len(out.Contents))
 			for i, c := range out.Contents {
-				page[i] = Object{Key: aws.ToString(c.Key), Size: aws.ToInt64(c.Size), ETag: aws.ToString(c.ETag), Modified: aws.ToTime(c.LastModified)}
+				page[i] = listed(c)
 			}
 			if !yield(page, nil) || !aws.ToBool(out.IsTruncated) {
 				return
@@ -34,6 +35,11 @@ func (s *Store) List(ctx context.Context, bucket, prefix, startAfter string) ite
 			in.ContinuationToken = out.NextContinuationToken
 		}
 	}
+}
+
+// listed is an entry of a listing.
+func listed(c types.Object) Object {
+	return Object{Key: aws.ToString(c.Key), Size: aws.ToInt64(c.Size), ETag: aws.ToString(c.ETag), Modified: aws.ToTime(c.LastModified)}
 }
 
 // Folders lists one level below a prefix: the folders (whole prefixes with the slash) and the objects, at most
@@ -47,8 +53,8 @@ func (s *Store) Folders(ctx context.Context, bucket, prefix string) (folders []s
 		folders = append(folders, aws.ToString(p.Prefix))
 	}
 	for _, c := range out.Contents {
-		if key := aws.ToString(c.Key); !strings.HasSuffix(key, "/") {
-			objects = append(objects, Object{Key: key, Size: aws.ToInt64(c.Size), ETag: aws.ToString(c.ETag), Modified: aws.ToTime(c.LastModified)})
+		if o := listed(c); !strings.HasSuffix(o.Key, "/") {
+			objects = append(objects, o)
 		}
 	}
 	return folders, objects, aws.ToBool(out.IsTruncated), nil

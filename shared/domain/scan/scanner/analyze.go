@@ -115,6 +115,9 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 		if err := s.store(ctx, h, found); err != nil {
 			return nil, err
 		}
+		if err := s.lookForMissing(ctx, h.Tenant, found); err != nil {
+			return nil, err
+		}
 		done += len(found)
 		if failure != nil {
 			return nil, fault.Wrap(failure, fault.Unavailable, "%d of %d books could not be read from the store; trying again", len(part)-len(left)-len(found), len(part))
@@ -124,6 +127,23 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 		}
 	}
 	return map[string]int{"booksAnalyzed": at.Done + done}, nil
+}
+
+// lookForMissing looks again at books without a file: one that went after it was listed is marked deleted, as if the
+// listing had not had it. What is listed all the same (a broken link) stays, with its problem.
+func (s *Scanner) lookForMissing(ctx context.Context, tenant uuid.UUID, found []analyzed) error {
+	missing := map[uuid.UUID][]string{}
+	for _, a := range found {
+		if a.problem != nil && errors.Is(a.problem.Err, blob.ErrNotFound) {
+			missing[a.LibraryID] = append(missing[a.LibraryID], a.Prefix+a.Key)
+		}
+	}
+	for id, keys := range missing {
+		if err := s.Look(ctx, tenant, id, keys); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // read analyses books in parallel. What could be read is returned even when the store failed for others; that

@@ -93,7 +93,7 @@ func queueResults(b *pgx.Batch, found []analyzed) error {
 		ids, revisions = append(ids, a.ID), append(revisions, a.Revision)
 		if a.problem != nil {
 			formats, prints, titles, sorts, searches, directions = append(formats, nil), append(prints, nil), append(titles, nil), append(sorts, nil), append(searches, nil), append(directions, nil)
-			numbers, chapters, volumes, pages = append(numbers, a.bookRow.Number), append(chapters, a.Chapter), append(volumes, a.Volume), append(pages, nil)
+			numbers, chapters, volumes, pages = append(numbers, nil), append(chapters, a.Chapter), append(volumes, a.Volume), append(pages, nil)
 			errorTypes, errorTexts = append(errorTypes, &a.problem.Type), append(errorTexts, ptr(clip(a.problem.Message, 1000)))
 			continue
 		}
@@ -103,6 +103,9 @@ func queueResults(b *pgx.Batch, found []analyzed) error {
 			count = a.SpineCount
 		}
 		number, volume, chapter := a.numbers()
+		if number == a.bookRow.Number { // the book's position may have changed since it was read
+			number = nil
+		}
 		formats, prints, titles = append(formats, &a.Result.Format), append(prints, &a.Result.Fingerprint), append(titles, &title)
 		sorts, searches, directions = append(sorts, ptr(cmp.Or(a.Metadata.TitleSort, naming.SortTitle(title)))), append(searches, ptr(naming.Normalize(title))), append(directions, nonEmpty(a.Direction))
 		numbers, chapters, volumes, pages = append(numbers, number), append(chapters, chapter), append(volumes, volume), append(pages, &count)

@@ -1,0 +1,101 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// Looker makes the books of some keys agree with the store: the scanner.
+type Looker interface {
+	Look(ctx context.Context, tenant, library uuid.UUID, keys []string) error
+}
+
+// Ingest works on notifications. It may be used by many at once.
+type Ingest struct {
+	System  *db.DB // the role that sees every tenant's libraries
+	Scanner Looker
+
+	gather gather
+}
+
+// Objects works on one notification. A nil error means that every book it is about is as the store has it; any other
+// that it should come again.
+func (i *Ingest) Objects(ctx context.Context, body json.RawMessage) error {
+	objects, err := ParseEvent(body)
+	if err != nil || len(objects) == 0 {
+		return err
+	}
+	return i.gather.do(ctx, objects, i.look)
+}
+
+// library is one that an object lies in.
+type library struct {
+	Tenant uuid.UUID `db:"tenant_id"`
+	ID     uuid.UUID `db:"id"`
+	Bucket string    `db:"bucket"`
+	Prefix string    `db:"prefix"`
+}
+
+// look has each library look at its objects; those of one that fails do not hold up the others.
+func (i *Ingest) look(ctx context.Context, objects []Object) map[Object]error {
+	libraries, err := i.libraries(ctx, objects)
+	if err != nil {
+		return all(objects, err)
+	}
+	failed := map[Object]error{}
+	for _, l := range libraries {
+		var mine []Object
+		var keys []string
+		for _, o := range objects {
+			if o.Bucket == l.Bucket && strings.HasPrefix(o.Key, l.Prefix) {
+				mine, keys = append(mine, o), append(keys, o.Key)
+			}
+		}
+		if err := i.Scanner.Look(db.In(ctx, db.Tenant(l.Tenant)), l.Tenant, l.ID, keys); err != nil {
+			maps.Copy(failed, all(mine, fmt.Errorf("library %s: %w", l.ID, err)))
+		}
+	}
+	return failed
+}
+
+// libraries finds the libraries that the objects lie in, of every tenant that is active: one query. A library's
+// prefix ends with a folder, so that each folder on the way to the key is one to ask for.
+func (i *Ingest) libraries(ctx context.Context, objects []Object) ([]library, error) {
+	var buckets, prefixes []string
+	asked := map[Object]bool{}
+	for _, o := range objects {
+		for end := 0; end >= 0; {
+			at := Object{o.Bucket, o.Key[:end]}
+			if !asked[at] {
+				asked[at] = true
+				buckets, prefixes = append(buckets, at.Bucket), append(prefixes, at.Key)
+			}
+			next := strings.IndexByte(o.Key[end:], '/')
+			if next < 0 {
+				break
+			}
+			end += next + 1
+		}
+	}
+	rows, err := i.System.Pool().Query(ctx, `select l.tenant_id, l.id, l.bucket, l.prefix
+		from (select distinct * from unnest($1::text[], $2::text[]) as u(bucket, prefix)) u
+		join library l on l.bucket = u.bucket and l.prefix = u.prefix
+		join tenant t on t.id = l.tenant_id and t.status = 'active'
+		where l.is_active order by l.tenant_id, l.id`, buckets, prefixes)
+	if err != nil {
+		return nil, fmt.Errorf("find the libraries of %d objects: %w", len(objects), err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByName[library])
+	if err != nil {
+		return nil, fmt.Errorf("find the libraries of %d objects: %w", len(objects), err)
+	}
+	return out, nil
+}

@@ -1,0 +1,315 @@
+package ingest_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/ingest"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+func TestUploadAppearsChangesAndVanishes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	lib := r.library(r.tenant, "", "file_order")
+	r.work()
+	analysed := func(key string, pages int) {
+		t.Helper()
+		testkit.Eventually(t, 10*time.Second, func() bool {
+			return r.count("select count(*) from book where key = $1 and analyzed and deleted_at is null and page_count = $2", key, pages) == 1
+		})
+	}
+	for _, key := range []string{"Series A/One 2.cbz", "Säries/日本 100% + #1.cbz"} {
+		r.put(key, 1, 2)
+		started := time.Now()
+		r.say(created, key)
+		analysed(key, 2)
+		t.Logf("%s was there %s after its upload", key, time.Since(started).Round(time.Millisecond))
+	}
+	r.put("Series A/One 1.cbz", 2, 3)
+	r.say("ObjectCreated:CompleteMultipartUpload", "Series A/One 1.cbz")
+	analysed("Series A/One 1.cbz", 3)
+	if got := rows[float64](r, "select number from book where key like 'Series A/%' order by key"); !slices.Equal(got, []float64{1, 2}) {
+		t.Errorf("numbers %v", got)
+	}
+	r.put("Series A/One 2.cbz", 3, 5)
+	r.say("ObjectCreated:Copy", "Series A/One 2.cbz")
+	analysed("Series A/One 2.cbz", 5)
+
+	id := rows[string](r, "select id::text from book where key = 'Series A/One 1.cbz'")
+	r.remove("Series A/One 1.cbz")
+	r.say("ObjectRemoved:DeleteMarkerCreated", "Series A/One 1.cbz")
+	if got := rows[string](r, "select key || number from book where library_id = $1 and deleted_at is null order by key", lib); !slices.Equal(got, []string{"Series A/One 2.cbz1", "Säries/日本 100% + #1.cbz1"}) {
+		t.Errorf("after the removal: %q", got)
+	}
+	r.put("Series A/One 1.cbz", 4, 4)
+	r.say(removed, "Series A/One 1.cbz") // late: the key exists again
+	analysed("Series A/One 1.cbz", 4)
+	if again := rows[string](r, "select id::text from book where key = 'Series A/One 1.cbz'"); !slices.Equal(id, again) {
+		t.Errorf("the book came back as another: %v, %v", id, again)
+	}
+	r.idle()
+	if n := r.count("select count(*) from scan"); n != 0 {
+		t.Errorf("%d scans", n)
+	}
+	kinds := map[string]int{}
+	for _, e := range r.events {
+		kinds[fmt.Sprintf("%T", e)]++
+	}
+	if len(r.events) < 10 {
+		t.Errorf("listeners were told %d things: %v", len(r.events), kinds)
+	}
+	// A scan finds nothing to do.
+	before := r.state(lib)
+	revisions := rows[int64](r, "select sum(revision) from book")
+	r.startScan(lib)
+	r.idle()
+	if after := r.state(lib); !slices.Equal(before, after) || !slices.Equal(revisions, rows[int64](r, "select sum(revision) from book")) {
+		t.Errorf("a scan changed\n%s\nto\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+}
+
+func TestSameResultAsAScan(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.work()
+	for _, numbers := range []string{"file_order", "filename"} {
+		var keys []string
+		for s := range 4 {
+			for b := range 15 {
+				key := fmt.Sprintf("%s/S %d/b %d.cbz", numbers, s, b)
+				r.put(key, s*100+b, 1+b%3)
+				keys = append(keys, key)
+			}
+		}
+		scanned := r.library(r.tenant, numbers+"/", numbers)
+		r.startScan(scanned)
+		r.idle()
+		want := r.state(scanned)
+		r.exec("update library set is_active = false where id = $1", scanned)
+		announced := r.library(r.tenant, numbers+"/", numbers)
+		r.exec("update library set is_active = false where id <> $1 and is_active", announced)
+		all := slices.Repeat(keys, 3) // each three times, in any order, many at once
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		var wg sync.WaitGroup
+		for part := range slices.Chunk(all, 20) {
+			wg.Go(func() { r.say(created, part...) })
+		}
+		wg.Wait()
+		r.idle()
+		got := r.state(announced)
+		if !slices.Equal(got, want) {
+			t.Fatalf("%s: announced\n%s\nscanned\n%s", numbers, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if n := r.count("select max(revision) from book where library_id = $1", announced); n != 0 {
+			t.Errorf("%s: repeated notifications changed a book (revision %d)", numbers, n)
+		}
+	}
+}
+
+func TestForeignObjectsAreDropped(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	two := r.db.Tenant(t, "two")
+	mine, theirs := r.library(r.tenant, "one/", "smart"), r.library(two, "two/", "smart")
+	r.exec("update library set allowed_formats = '{CBZ}', excluded_patterns = 'skip' where id = $1", mine)
+	good := []string{"one/S/a.cbz", "two/S/a.cbz"}
+	bad := []string{"S/a.cbz", "on/a.cbz", "onemore/a.cbz", "one/a.epub", "one/notes.txt", "one/.hidden/a.cbz", "one/__MACOSX/a.cbz", "one/skip/a.cbz", "one/S/", "one"}
+	for _, key := range append(bad, good...) {
+		if !strings.HasSuffix(key, "/") && key != "one" {
+			r.put(key, 1, 1)
+		}
+		r.say(created, key)
+	}
+	if err := r.ingest.Objects(t.Context(), json.RawMessage(records(record(created, "other", "one/S/a.cbz")))); err != nil {
+		t.Errorf("another bucket: %v", err)
+	}
+	if got := rows[string](r, "select l.prefix || b.key from book b join library l on l.id = b.library_id order by 1"); !slices.Equal(got, good) {
+		t.Errorf("books %q, want %q", got, good)
+	}
+	r.remove("one/S/a.cbz")
+	r.remove("two/S/a.cbz")
+	r.exec("update tenant set status = 'suspended' where id = $1", two)
+	r.exec("update library set is_active = false where id = $1", mine)
+	r.say(removed, good...)
+	if n := r.count("select count(*) from book where deleted_at is null"); n != 2 {
+		t.Errorf("%d books are left of a suspended tenant and an inactive library", n)
+	}
+	r.exec("update tenant set status = 'active'")
+	r.say(removed, "two/S") // never more than the key
+	r.say(removed, "two/S/a.cb")
+	if n := r.count("select count(*) from book where library_id = $1 and deleted_at is null", theirs); n != 1 {
+		t.Errorf("more than the key was removed")
+	}
+	r.say(removed, "two/S/a.cbz")
+	if n := r.count("select count(*) from book where library_id = $1 and deleted_at is null", theirs); n != 0 {
+		t.Errorf("%d books are left", n)
+	}
+	if err := r.ingest.Objects(t.Context(), json.RawMessage(`{"tenant": 1}`)); !fault.Is(err, fault.BadRequest) {
+		t.Errorf("no notification: %v", err)
+	}
+}
+
+// A scan whose listing is older than what was announced meanwhile, and a look whose answer is older than a scan.
+func TestWhileAScanRuns(t *testing.T) {
+	t.Parallel()
+	for name, scanFirst := range map[string]bool{"the scan is late": true, "the notification is late": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			lib := r.library(r.tenant, "lib/", "file_order")
+			old := []string{"lib/S/1.cbz", "lib/S/2.cbz", "lib/S/3.cbz", "lib/S/5.cbz"}
+			for i, key := range old {
+				r.put(key, i, 1)
+			}
+			r.say(created, old[:3]...) // 5 is not known yet
+			g := newGate(r)
+			late := r.scanner(g.store)
+			change := func() {
+				r.put("lib/S/1.cbz", 50, 4) // replaced
+				r.remove("lib/S/2.cbz")     // known and removed
+				r.remove("lib/S/5.cbz")     // not known, and removed
+				r.put("lib/S/4.cbz", 60, 2) // added
+			}
+			keys := []string{"lib/S/1.cbz", "lib/S/2.cbz", "lib/S/4.cbz", "lib/S/5.cbz"}
+			if scanFirst {
+				r.scan = late
+				held, release := g.hold(func(q *http.Request) bool { return q.URL.Query().Get("delimiter") == "" && q.URL.Query().Has("list-type") })
+				defer release()
+				r.startScan(lib)
+				r.work()
+				<-held
+				change()
+				r.say(created, keys...)
+				release()
+			} else {
+				slow := &ingest.Ingest{System: r.db.System, Scanner: late}
+				held, release := g.hold(func(q *http.Request) bool { return q.URL.Query().Has("list-type") })
+				defer release()
+				done := make(chan error, 1)
+				go func() {
+					var all []string
+					for _, key := range keys {
+						all = append(all, record(created, "books", url.QueryEscape(key)))
+					}
+					done <- slow.Objects(context.WithoutCancel(t.Context()), json.RawMessage(records(all...)))
+				}()
+				<-held
+				change()
+				r.startScan(lib)
+				r.work()
+				r.idle()
+				release()
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.idle()
+			got := r.state(lib)
+			fresh := r.library(r.tenant, "lib/", "file_order")
+			r.startScan(fresh)
+			r.idle()
+			if want := r.state(fresh); !slices.Equal(got, want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		})
+	}
+}
+
+// A scan has compared a folder and goes on with the next; what it found is written only at its end.
+func TestBetweenListingAndWriting(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	lib := r.library(r.tenant, "", "file_order")
+	keys := []string{"A/1.cbz", "A/2.cbz", "B/1.cbz"}
+	for i, key := range keys {
+		r.put(key, i, 1)
+	}
+	r.say(created, keys...)
+	r.remove("A/1.cbz") // not announced: the scan finds out
+	g := newGate(r)
+	r.scan = r.scanner(g.store)
+	held, release := g.hold(func(q *http.Request) bool { return strings.HasPrefix(q.URL.Query().Get("start-after"), "B/") })
+	defer release()
+	r.startScan(lib)
+	r.work()
+	<-held
+	testkit.Eventually(t, 10*time.Second, func() bool { return r.count("select sum(files_total)::bigint from scan") == 1 })
+	r.put("A/1.cbz", 9, 3)
+	r.say(created, "A/1.cbz")
+	release()
+	r.idle()
+	if got := rows[string](r, "select key || page_count from book where deleted_at is null order by key"); !slices.Equal(got, []string{"A/1.cbz3", "A/2.cbz1", "B/1.cbz1"}) {
+		t.Errorf("books %q", got)
+	}
+	if n := r.count("select books_deleted from scan"); n != 0 {
+		t.Errorf("%d deleted", n)
+	}
+}
+
+// looks counts what is looked at together.
+type looks struct {
+	mu    sync.Mutex
+	calls []int
+	block chan struct{}
+	fail  uuid.UUID
+}
+
+func (l *looks) Look(_ context.Context, _, library uuid.UUID, keys []string) error {
+	<-l.block
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls = append(l.calls, len(keys))
+	if library == l.fail {
+		return fmt.Errorf("this library cannot be read")
+	}
+	return nil
+}
+
+func TestManyNotificationsAreTakenTogether(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	good, bad := r.library(r.tenant, "good/", "smart"), r.library(r.tenant, "bad/", "smart")
+	l := &looks{block: make(chan struct{}), fail: bad}
+	i := &ingest.Ingest{System: r.db.System, Scanner: l}
+	var wg sync.WaitGroup
+	say := func(key string, fails bool) {
+		wg.Go(func() {
+			err := i.Objects(context.Background(), json.RawMessage(records(record(created, "books", key))))
+			if (err != nil) != fails {
+				t.Errorf("%s: %v", key, err)
+			}
+		})
+	}
+	for n := range 300 {
+		say(fmt.Sprintf("good/%d.cbz", n), false)
+	}
+	say("bad/1.cbz", true)
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := i.Objects(short, json.RawMessage(records(record(created, "books", "good/x.cbz")))); err == nil {
+		t.Error("a caller without time left does not say so")
+	}
+	close(l.block)
+	wg.Wait()
+	total := 0
+	for _, n := range l.calls {
+		total += n
+	}
+	if len(l.calls) > 60 || total < 301 {
+		t.Errorf("%d objects of %s in %d looks", total, good, len(l.calls))
+	}
+	t.Logf("%d objects in %d looks", total, len(l.calls))
+}

@@ -1,0 +1,113 @@
+package scanner
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// lookBatch is how many keys are looked at and written at once.
+const lookBatch = 500
+
+// Look makes the books of some keys agree with the store as it is now: whatever was said to have happened to an
+// object, the store is asked. It does what a scan does, for these keys only: a book appears, changes, comes back or
+// is marked deleted, and what changed is analysed. Keys are whole ones; those that are no book of the library are
+// left alone. The scope of ctx is the tenant, or a task of it.
+func (s *Scanner) Look(ctx context.Context, tenant, libraryID uuid.UUID, keys []string) error {
+	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+	for part := range slices.Chunk(keys, lookBatch) {
+		if err := s.look(ctx, tenant, libraryID, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Scanner) look(ctx context.Context, tenant, libraryID uuid.UUID, keys []string) error {
+	r := &run{Scanner: s, tenant: tenant, touched: map[uuid.UUID]bool{}}
+	var b pgx.Batch
+	load := r.queueLibrary(&b, libraryID)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	if found, err := load(); err != nil || !found {
+		return err
+	}
+	if keys = r.books(keys); len(keys) == 0 {
+		return nil
+	}
+	objects, err := s.Library.Look(ctx, r.library.Bucket, keys)
+	if err != nil {
+		return r.explain(err)
+	}
+	var out []events.Event
+	err = s.Database.Tx(ctx, func(tx pgx.Tx) error {
+		out, err = r.settle(ctx, tx, keys, objects)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.Publish(ctx, tenant, out...)
+	return nil
+}
+
+// books are the keys that the library would take for a book.
+func (s *run) books(keys []string) (out []string) {
+	for _, key := range keys {
+		rel, below := strings.CutPrefix(key, s.library.Prefix)
+		if format := analysis.Format(rel); below && format != "" && s.wanted(rel, format) {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// settle compares and writes in one transaction, alone in the library: no other writer comes between.
+func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []blob.Object) ([]events.Event, error) {
+	var read, write, after pgx.Batch
+	var books []known
+	below := make([]string, len(keys))
+	for i, key := range keys {
+		below[i] = strings.TrimPrefix(key, s.library.Prefix)
+	}
+	queueLock(&read, s.library.ID)
+	db.All(&read, &books, "select "+knownColumns+" from book where tenant_id = app.tenant() and library_id = $1 and key = any($2) order by key", s.library.ID, below)
+	if err := tx.SendBatch(ctx, &read).Close(); err != nil {
+		return nil, err
+	}
+	d := s.differ(objects, books, s.started)
+	var done changed
+	if len(d.changes) > 0 {
+		if err := s.queueChanges(&write, d.changes, &done); err != nil {
+			return nil, err
+		}
+	}
+	if len(d.vanished) > 0 {
+		s.queueDeleted(&write, d.vanished, &done.deleted)
+	}
+	// An older answer that is still under way must not win against what was found unchanged now.
+	if len(d.same) > 0 {
+		write.Queue("update book set seen_at = $2 where tenant_id = app.tenant() and id = any($1) and seen_at < $2", d.same, s.started)
+	}
+	if err := tx.SendBatch(ctx, &write).Close(); err != nil {
+		return nil, err
+	}
+	out := done.events(s)
+	if s.library.NumberStrategy == "file_order" && len(s.touched) > 0 {
+		queueRenumber(&after, slices.Collect(maps.Keys(s.touched)))
+		if err := tx.SendBatch(ctx, &after).Close(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,79 @@
+package blob
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// Look finds the objects of some keys, which must be sorted; those without an object are left out. It asks for
+// listings, so that an object looks the same as in a scan: the times of a HEAD are whole seconds, those of some
+// listings (MinIO) finer. Keys that lie close together come with one request.
+func (s *Store) Look(ctx context.Context, bucket string, keys []string) ([]Object, error) {
+	var found []Object
+	for len(keys) > 0 {
+		folder := keys[0][:strings.LastIndexByte(keys[0], '/')+1]
+		n := 1
+		for n < len(keys) && strings.HasPrefix(keys[n], folder) {
+			n++
+		}
+		some, err := s.lookBelow(ctx, bucket, keys[:n])
+		if err != nil {
+			return nil, err
+		}
+		found, keys = append(found, some...), keys[n:]
+	}
+	return found, nil
+}
+
+// lookBelow finds the objects of keys of one folder.
+func (s *Store) lookBelow(ctx context.Context, bucket string, keys []string) (found []Object, err error) {
+	seen := "" // everything up to here was listed
+	for len(keys) > 0 {
+		in := &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: aws.String(common(keys[0], keys[len(keys)-1]))}
+		if len(keys) == 1 {
+			in.MaxKeys = aws.Int32(1) // of all keys that begin with it, it is the first
+		} else if after := max(before(keys[0]), seen); len(after) > len(*in.Prefix) {
+			in.StartAfter = &after
+		}
+		out, err := s.client.ListObjectsV2(ctx, in)
+		if err != nil {
+			return nil, explain("list", bucket, keys[0], err)
+		}
+		for _, c := range out.Contents {
+			o := listed(c)
+			for len(keys) > 0 && keys[0] < o.Key {
+				keys = keys[1:]
+			}
+			if len(keys) > 0 && keys[0] == o.Key {
+				found, keys = append(found, o), keys[1:]
+			}
+			seen = o.Key
+		}
+		if in.MaxKeys != nil || !aws.ToBool(out.IsTruncated) || len(out.Contents) == 0 {
+			return found, nil
+		}
+	}
+	return found, nil
+}
+
+// before is a key that sorts before this one with hardly anything between: it without its last character.
+func before(key string) string {
+	_, n := utf8.DecodeLastRuneInString(key)
+	return key[:len(key)-n]
+}
+
+// common is what both begin with, in whole characters.
+func common(a, b string) string {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	for n > 0 && n < len(a) && !utf8.RuneStart(a[n]) {
+		n--
+	}
+	return a[:n]
+}
