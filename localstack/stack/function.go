@@ -53,6 +53,7 @@ func (s *Stack) baseEnvironment() []string {
 		"REDIS_URL="+s.redis.URL(),
 		"MEDIA_S3_ENDPOINT="+s.media.Endpoint(),
 		"LIBRARY_S3_ENDPOINT="+s.library.Endpoint(),
+		"UPLOAD_MAX_BYTES=0", // the gateway over the library folders refuses every write
 		"MEDIA_BUCKET="+gateway.Bucket,
 		"S3_PATH_STYLE=true",
 		"AWS_REGION="+gateway.Region,

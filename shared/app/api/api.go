@@ -3,6 +3,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/google/uuid"
@@ -22,6 +23,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/setup"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/domain/upload"
 	"github.com/longbox/longbox/shared/platform/apidocs"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -32,14 +34,15 @@ import (
 // Config of the function.
 type Config struct {
 	app.HTTPConfig
-	Mail   mail.Config
-	Docs   apidocs.Config
-	Origin httpapi.Origin
+	Mail    mail.Config
+	Uploads upload.Config
+	Docs    apidocs.Config
+	Origin  httpapi.Origin
 }
 
 // New makes the function's router.
 func New(c Config) (*httpapi.API, *app.Base, error) {
-	if err := c.Origin.Validate(); err != nil {
+	if err := errors.Join(c.Origin.Validate(), c.Uploads.Validate()); err != nil {
 		return nil, nil, err
 	}
 	base, err := app.NewBase(c.Config)
@@ -54,15 +57,15 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	Routes(a, base, tokens, sender, c.PublicURL)
+	Routes(a, base, tokens, sender, c)
 	return a, base, apidocs.Routes(a, c.Docs)
 }
 
 // Routes adds every JSON operation.
-func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sender, publicURL string) {
+func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sender, c Config) {
 	d := base.Database
 	setup.Routes(a, d, tokens)
-	account.Routes(a, d, tokens, base.Bump, sender, publicURL)
+	account.Routes(a, d, tokens, base.Bump, sender, c.PublicURL)
 	apikey.Routes(a, d, base.Bump)
 	preference.Routes(a, d)
 	setting.Routes(a, d, base.Bump)
@@ -71,6 +74,7 @@ func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	task.Routes(a, d, base.Publish, base.Added)
 	library.Routes(a, d, base.Publish, checker(base.Library), startScan, base.Added)
 	scan.Routes(a, d, base.Publish, base.Added)
+	(&upload.Uploader{Database: d, Store: base.Library, Config: c.Uploads}).Routes(a)
 	series.Routes(a, d, base.Added)
 	book.Routes(a, d, base.Added)
 	progress.Routes(a, d)
@@ -79,7 +83,7 @@ func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 // Describe is the router without anything behind it, for the interface description.
 func Describe() *httpapi.API {
 	a := httpapi.New(httpapi.Config{}, nil, nil, httpapi.Identity{})
-	Routes(a, &app.Base{}, nil, nil, "")
+	Routes(a, &app.Base{}, nil, nil, Config{})
 	return a
 }
 

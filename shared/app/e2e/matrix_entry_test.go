@@ -97,6 +97,11 @@ var operations = map[string]entry{
 	"cancelScan":      {name: (*matrix).scanning, status: 204},
 	"listActiveScans": {},
 
+	"beginUploads":   {name: (*matrix).bucketLibrary, body: value(object{"files": []any{object{"path": "Geheim/2.cbz", "size": 10}}}), status: 201},
+	"getUpload":      {name: (*matrix).upload},
+	"completeUpload": {name: (*matrix).upload, status: 409}, // no part has arrived
+	"abortUpload":    {name: (*matrix).upload, status: 204},
+
 	"listSeries":                {},
 	"filterSeries":              {body: value(object{})},
 	"listSeriesInProgress":      {},
@@ -182,6 +187,24 @@ func (m *matrix) library(*testkit.Client) string {
 	m.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
 		values ($1, $2, $3, '/books', 'books', '', 'series_volume', 'filename', 'file_order')`, m.One, id, "Geheim "+id.String())
 	return id.String()
+}
+
+func (m *matrix) bucketLibrary(c *testkit.Client) string {
+	id := m.library(c)
+	m.exec("update library set path = 's3://books' where id = $1", id)
+	return id
+}
+
+// upload is one in parts, as library|upload.
+func (m *matrix) upload(c *testkit.Client) string {
+	library, id := m.bucketLibrary(c), uuid.NewString()
+	begun, err := m.s3.Store.BeginParts(m.t.Context(), "books", "Geheim/"+id+".cbz", "application/zip")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.exec(`insert into upload (tenant_id, id, library_id, key, size, part_size, overwrite, store_id, expires_at)
+		values ($1, $2, $3, $4, 20, 10, false, $5, now() + interval '1 hour')`, m.One, id, library, "Geheim/"+id+".cbz", begun)
+	return library + "|" + id
 }
 
 func (m *matrix) task(status string, library any) string {

@@ -97,7 +97,11 @@ func (m *matrix) call(op httpapi.Op, e entry, c *testkit.Client, owner *testkit.
 }
 
 func (m *matrix) callNamed(op httpapi.Op, e entry, c *testkit.Client, name string) *testkit.Response {
-	path := strings.NewReplacer("{id}", name, "{key}", name, "{pageNumber}", "1").Replace(op.Path)
+	name, second, _ := strings.Cut(name, "|") // of a thing inside a thing
+	if second == "" {
+		second = uuid.NewString()
+	}
+	path := strings.NewReplacer("{id}", name, "{uploadId}", second, "{key}", name, "{pageNumber}", "1").Replace(op.Path)
 	if e.query != "" {
 		path += "?" + e.query
 	}

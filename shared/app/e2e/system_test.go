@@ -21,6 +21,7 @@ import (
 	"github.com/longbox/longbox/shared/app/api"
 	"github.com/longbox/longbox/shared/app/media"
 	"github.com/longbox/longbox/shared/app/worker"
+	"github.com/longbox/longbox/shared/domain/upload"
 	"github.com/longbox/longbox/shared/platform/apidocs"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -72,7 +73,8 @@ func newSystem(t testing.TB, l links) *system {
 	}
 	var err error
 	var base *app.Base
-	if s.api, base, err = api.New(api.Config{HTTPConfig: s.config, Docs: apidocs.Config{Path: "/docs"}}); err != nil {
+	if s.api, base, err = api.New(api.Config{HTTPConfig: s.config, Docs: apidocs.Config{Path: "/docs"},
+		Uploads: upload.Config{MaxBytes: 1 << 30, SingleBytes: 8 << 20, Life: 15 * time.Minute}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(base.Close)

@@ -151,7 +151,10 @@ func rows[T any](r *rig, sql string, args ...any) []T {
 	return out
 }
 
-func (r *rig) count(sql string, args ...any) int64 { r.t.Helper(); return rows[int64](r, sql, args...)[0] }
+func (r *rig) count(sql string, args ...any) int64 {
+	r.t.Helper()
+	return rows[int64](r, sql, args...)[0]
+}
 
 // state is what readers see of a library, and its counters.
 func (r *rig) state(library uuid.UUID) []string {

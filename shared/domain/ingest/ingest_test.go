@@ -186,7 +186,9 @@ func TestWhileAScanRuns(t *testing.T) {
 			keys := []string{"lib/S/1.cbz", "lib/S/2.cbz", "lib/S/4.cbz", "lib/S/5.cbz"}
 			if scanFirst {
 				r.scan = late
-				held, release := g.hold(func(q *http.Request) bool { return q.URL.Query().Get("delimiter") == "" && q.URL.Query().Has("list-type") })
+				held, release := g.hold(func(q *http.Request) bool {
+					return q.URL.Query().Get("delimiter") == "" && q.URL.Query().Has("list-type")
+				})
 				defer release()
 				r.startScan(lib)
 				r.work()

@@ -28,6 +28,7 @@ import (
 // variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, as Lambda sets them.
 type Config struct {
 	LibraryEndpoint string `env:"LIBRARY_S3_ENDPOINT"`
+	LibraryPublic   string `env:"LIBRARY_S3_PUBLIC_ENDPOINT"` // the same server as people reach it, for uploads
 	MediaEndpoint   string `env:"MEDIA_S3_ENDPOINT"`
 	MediaBucket     string `env:"MEDIA_BUCKET" envDefault:"longbox-media"`
 	Region          string `env:"AWS_REGION" envDefault:"us-east-1"`
@@ -41,8 +42,15 @@ const (
 	Life     = 30 * 24 * time.Hour
 )
 
-// Library is the store of the library roots; Longbox only reads it.
-func (c Config) Library() *Store { return open(c.LibraryEndpoint, c) }
+// Library is the store of the library roots. Longbox itself only reads objects there; people upload theirs with
+// addresses that Presign makes.
+func (c Config) Library() *Store {
+	s := open(c.LibraryEndpoint, c)
+	if c.LibraryPublic != "" {
+		s.public, _ = url.Parse(c.LibraryPublic) // Validate has looked at it
+	}
+	return s
+}
 
 // Media is the store of everything derived.
 func (c Config) Media() *Store { return open(c.MediaEndpoint, c) }
@@ -51,6 +59,7 @@ func (c Config) Media() *Store { return open(c.MediaEndpoint, c) }
 type Store struct {
 	client *s3.Client
 	read   *getter
+	public *url.URL // where people reach the endpoint; nil: at the same address
 }
 
 func open(endpoint string, c Config) *Store {
@@ -85,7 +94,7 @@ func open(endpoint string, c Config) *Store {
 
 // Validate names the setting that is no address.
 func (c Config) Validate() error {
-	for name, v := range map[string]string{"LIBRARY_S3_ENDPOINT": c.LibraryEndpoint, "MEDIA_S3_ENDPOINT": c.MediaEndpoint} {
+	for name, v := range map[string]string{"LIBRARY_S3_ENDPOINT": c.LibraryEndpoint, "LIBRARY_S3_PUBLIC_ENDPOINT": c.LibraryPublic, "MEDIA_S3_ENDPOINT": c.MediaEndpoint} {
 		if u, err := url.Parse(v); err != nil || (v != "" && (u.Host == "" || u.Scheme == "")) {
 			return fmt.Errorf("%s: must be an address such as http://127.0.0.1:9000, is %q", name, v)
 		}

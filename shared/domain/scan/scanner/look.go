@@ -57,6 +57,9 @@ func (s *Scanner) look(ctx context.Context, tenant, libraryID uuid.UUID, keys []
 	if err != nil {
 		return err
 	}
+	if len(out) > 0 { // perhaps tasks were added
+		s.Added.Tell(ctx, tenant)
+	}
 	s.Publish(ctx, tenant, out...)
 	return nil
 }

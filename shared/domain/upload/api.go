@@ -1,0 +1,89 @@
+package upload
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// File is one to upload.
+type File struct {
+	Path        string `json:"path" maxLength:"900" doc:"Below the library's folder, for example Series/Series 001.cbz"`
+	Size        int64  `json:"size" minimum:"1" doc:"Bytes: exactly so many must be sent"`
+	ContentType string `json:"contentType,omitempty" maxLength:"100" doc:"Media type to send; by default what the extension says"`
+}
+
+// BeginInput are the files of one request.
+type BeginInput struct {
+	ID   uuid.UUID `path:"id" format:"uuid"`
+	Body struct {
+		Files     []File `json:"files" minItems:"1" maxItems:"100" nullable:"false"`
+		Overwrite bool   `json:"overwrite,omitempty" doc:"Replace books that exist"`
+	}
+}
+
+// Input names an upload in parts.
+type Input struct {
+	ID       uuid.UUID `path:"id" format:"uuid"`
+	UploadID uuid.UUID `path:"uploadId" format:"uuid"`
+}
+
+// Begun are the addresses, in the order of the files.
+type Begun struct {
+	Files []Address `json:"files" nullable:"false"`
+}
+
+// Address is where one file goes: with url in one PUT, else in parts that are completed afterwards.
+type Address struct {
+	Path      string            `json:"path"`
+	Method    string            `json:"method" enum:"PUT"`
+	URL       string            `json:"url,omitempty" doc:"Where the whole file goes, for a file of one PUT"`
+	Headers   map[string]string `json:"headers" nullable:"false" doc:"Must be sent exactly so, with each PUT; Content-Length is the size"`
+	UploadID  *uuid.UUID        `json:"uploadId,omitempty" doc:"Names an upload in parts: complete or abort it within a day"`
+	PartSize  int64             `json:"partSize,omitempty" doc:"Bytes of every part but the last"`
+	Parts     []PartAddress     `json:"parts,omitempty"`
+	ExpiresAt time.Time         `json:"expiresAt" doc:"Of the addresses; getUpload gives new ones for parts that are missing"`
+}
+
+// PartAddress is where one part goes.
+type PartAddress struct {
+	Number int    `json:"number"`
+	Offset int64  `json:"offset" doc:"Of its first byte in the file"`
+	Size   int64  `json:"size"`
+	URL    string `json:"url"`
+}
+
+// Completed is a file that has arrived.
+type Completed struct {
+	Path string `json:"path"`
+	Size int64  `json:"size"`
+}
+
+// Uploader begins and ends uploads.
+type Uploader struct {
+	Database *db.DB
+	Store    *blob.Store
+	Config   Config
+}
+
+// Routes adds the operations on uploads.
+func (u *Uploader) Routes(a *httpapi.API) {
+	op := func(method, path, id, summary string, status int) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}/uploads" + path, ID: id, Summary: summary, Tag: "Uploads",
+			Status: status, Permission: auth.LibrariesWrite}
+	}
+	httpapi.Register(a, op("POST", "", "beginUploads", "Addresses to upload files to", 201),
+		func(ctx context.Context, in *BeginInput) (*Begun, error) { return u.begin(ctx, in) })
+	httpapi.Register(a, op("GET", "/{uploadId}", "getUpload", "New addresses for the parts of an upload that are missing", 0),
+		func(ctx context.Context, in *Input) (*Address, error) { return u.resume(ctx, in) })
+	httpapi.Register(a, op("POST", "/{uploadId}/complete", "completeUpload", "Make the file of its parts", 0),
+		func(ctx context.Context, in *Input) (*Completed, error) { return u.complete(ctx, in) })
+	httpapi.Register(a, op("DELETE", "/{uploadId}", "abortUpload", "Give up an upload in parts", 0),
+		func(ctx context.Context, in *Input) (*httpapi.None, error) { return nil, u.abort(ctx, in) })
+}

@@ -1,0 +1,325 @@
+package upload_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/upload"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+type object = map[string]any
+
+type rig struct {
+	*testing.T
+	*testkit.Server
+	s3      *testkit.S3
+	store   *blob.Store
+	library uuid.UUID
+	base    string
+}
+
+func newRig(t *testing.T, c upload.Config) *rig {
+	r := &rig{T: t, s3: testkit.StartS3(t, "books")}
+	cfg := r.s3.Config
+	r.store = cfg.Library()
+	r.Server = testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		(&upload.Uploader{Database: d, Store: r.store, Config: c}).Routes(a)
+	})
+	r.library = r.add(r.One, "s3://books/lib", "lib/")
+	r.base = "/api/v1/libraries/" + r.library.String() + "/uploads"
+	return r
+}
+
+func (r *rig) add(tenant uuid.UUID, path, prefix string) uuid.UUID {
+	id := uuid.New()
+	r.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy, excluded_patterns)
+		values ($1, $2, $3, $4, 'books', $5, 'series_volume', 'filename', 'smart', 'skip')`, tenant, id, id.String(), path, prefix)
+	return id
+}
+
+func (r *rig) exec(sql string, args ...any) {
+	r.Helper()
+	if _, err := r.DB.Owner.Pool().Exec(r.Context(), sql, args...); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// put sends a body to an address with the headers it asks for; change may alter the request.
+func (r *rig) put(address string, headers map[string]string, body []byte, change func(*http.Request)) (status int, answer string) {
+	r.Helper()
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodPut, address, bytes.NewReader(body))
+	if err != nil {
+		r.Fatal(err)
+	}
+	for k, v := range headers {
+		req.Header.Set(k, v)
+	}
+	if change != nil {
+		change(req)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return res.StatusCode, string(data)
+}
+
+func (r *rig) content(key string) []byte {
+	r.Helper()
+	body, _, err := r.store.Get(r.Context(), "books", key)
+	if err != nil {
+		return nil
+	}
+	defer body.Close()
+	data, err := io.ReadAll(body)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return data
+}
+
+func files(overwrite bool, all ...object) object { return object{"files": all, "overwrite": overwrite} }
+
+var config = upload.Config{MaxBytes: 100 << 20, SingleBytes: 1 << 20, Life: time.Minute}
+
+func TestOnePut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, config)
+	user := r.User(t, "one", "maintainer")
+	begin := func(size int, path string) upload.Address {
+		t.Helper()
+		var got upload.Begun
+		user.Do("POST", r.base, files(false, object{"path": path, "size": size, "contentType": "application/zip"})).Want(201).JSON(&got)
+		return got.Files[0]
+	}
+	data := testkit.Comic(t, 1, 2, "")
+	path := "Sérieß/日本 #1 + 100%.cbz"
+	a := begin(len(data), path)
+	if life := time.Until(a.ExpiresAt); life > time.Minute || life < 30*time.Second || a.Method != "PUT" {
+		t.Errorf("%+v", a)
+	}
+	refused := func(what string, address string, body []byte, change func(*http.Request)) {
+		t.Helper()
+		if status, answer := r.put(address, a.Headers, body, change); status/100 != 4 {
+			t.Errorf("%s: %d %s", what, status, answer)
+		}
+		if r.content("lib/"+path) != nil {
+			t.Fatalf("%s: the file is there", what)
+		}
+	}
+	at, err := url.Parse(a.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := *at
+	other.Path, other.RawPath = "/books/lib/other.cbz", ""
+	refused("another key", other.String(), data, nil)
+	other.Path = "/books/elsewhere/a.cbz"
+	refused("outside the library", other.String(), data, nil)
+	refused("a longer body", a.URL, append(bytes.Clone(data), 'x'), nil)
+	refused("a shorter body", a.URL, data[:len(data)-1], nil)
+	refused("another type", a.URL, data, func(q *http.Request) { q.Header.Set("Content-Type", "text/html") })
+	refused("no type", a.URL, data, func(q *http.Request) { q.Header.Del("Content-Type") })
+	refused("without the condition", a.URL, data, func(q *http.Request) { q.Header.Del("If-None-Match") })
+	refused("a longer life", strings.Replace(a.URL, "X-Amz-Expires=60", "X-Amz-Expires=900", 1), data, nil)
+	refused("a copy of something else", a.URL, nil, func(q *http.Request) { q.Header.Set("X-Amz-Copy-Source", "/books/lib/x") })
+	refused("a deletion", a.URL, nil, func(q *http.Request) { q.Method = http.MethodDelete })
+	for _, c := range []string{other.Path} {
+		if r.content(strings.TrimPrefix(c, "/books/")) != nil {
+			t.Errorf("%s is there", c)
+		}
+	}
+	if status, answer := r.put(a.URL, a.Headers, data, nil); status != 200 {
+		t.Fatalf("the upload: %d %s", status, answer)
+	}
+	if !bytes.Equal(r.content("lib/"+path), data) {
+		t.Error("the file is not what was sent")
+	}
+	if status, _ := r.put(a.URL, a.Headers, data, nil); status != 412 {
+		t.Errorf("replacing unasked: %d", status)
+	}
+	short := newRig(t, upload.Config{MaxBytes: 1 << 20, SingleBytes: 1 << 20, Life: time.Second})
+	var late upload.Begun
+	short.User(t, "one", "admin").Do("POST", short.base, files(false, object{"path": "late.cbz", "size": 3})).Want(201).JSON(&late)
+	testkit.Eventually(t, 5*time.Second, func() bool { return time.Now().After(late.Files[0].ExpiresAt.Add(time.Second)) })
+	if status, answer := short.put(late.Files[0].URL, late.Files[0].Headers, []byte("abc"), nil); status != 403 {
+		t.Errorf("after its expiry: %d %s", status, answer)
+	}
+}
+
+func TestInParts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, config)
+	user := r.User(t, "one", "maintainer")
+	data := bytes.Repeat([]byte("0123456789abcdef"), (33<<20)/16) // three parts
+	var got upload.Begun
+	user.Do("POST", r.base, files(false, object{"path": "S/big.cbz", "size": len(data)})).Want(201).JSON(&got)
+	a := got.Files[0]
+	if a.UploadID == nil || len(a.Parts) != 3 || a.PartSize != 16<<20 || a.URL != "" {
+		t.Fatalf("%+v", a)
+	}
+	mine := r.base + "/" + a.UploadID.String()
+	user.Do("POST", mine+"/complete", nil).Want(409)
+	send := func(p upload.PartAddress) (int, string) {
+		return r.put(p.URL, a.Headers, data[p.Offset:p.Offset+p.Size], nil)
+	}
+	if status, _ := r.put(a.Parts[2].URL, a.Headers, data[:a.Parts[2].Size+1], nil); status/100 != 4 {
+		t.Errorf("a part that is too long: %d", status)
+	}
+	for _, p := range a.Parts[:2] {
+		if status, answer := send(p); status != 200 {
+			t.Fatalf("part %d: %d %s", p.Number, status, answer)
+		}
+	}
+	if answer := user.Do("POST", mine+"/complete", nil).Want(409); !bytes.Contains(answer.Body, []byte("another size: 3.")) {
+		t.Errorf("one part missing: %s", answer.Body)
+	}
+	var rest upload.Address
+	user.Do("GET", mine, nil).Want(200).JSON(&rest)
+	if len(rest.Parts) != 1 || rest.Parts[0].Number != 3 {
+		t.Fatalf("what is missing: %+v", rest.Parts)
+	}
+	if status, answer := send(rest.Parts[0]); status != 200 {
+		t.Fatalf("part 3: %d %s", status, answer)
+	}
+	foreign := r.User(t, "two", "admin")
+	for _, c := range [][2]string{{"GET", ""}, {"POST", "/complete"}, {"DELETE", ""}} {
+		foreign.Do(c[0], mine+c[1], nil).Want(404)
+		r.User(t, "one", "reader").Do(c[0], mine+c[1], nil).Want(403)
+		user.Do(c[0], "/api/v1/libraries/"+uuid.NewString()+"/uploads/"+a.UploadID.String()+c[1], nil).Want(404)
+	}
+	user.Do("POST", mine+"/complete", nil).Want(200)
+	if !bytes.Equal(r.content("lib/S/big.cbz"), data) {
+		t.Error("the file is not what was sent")
+	}
+	user.Do("POST", mine+"/complete", nil).Want(404)
+
+	// Another upload of the same file: it appeared meanwhile.
+	user.Do("POST", r.base, files(false, object{"path": "S/big.cbz", "size": 2 << 20})).Want(201).JSON(&got)
+	again := got.Files[0]
+	if status, answer := r.put(again.Parts[0].URL, nil, data[:2<<20], nil); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	user.Do("POST", r.base+"/"+again.UploadID.String()+"/complete", nil).Want(409)
+	user.Do("DELETE", r.base+"/"+again.UploadID.String(), nil).Want(204)
+	if status, _ := r.put(again.Parts[0].URL, nil, data[:2<<20], nil); status < 400 {
+		t.Errorf("a part of an aborted upload: %d", status)
+	}
+	user.Do("GET", r.base+"/"+again.UploadID.String(), nil).Want(404)
+
+	// The answer to a completion was lost.
+	user.Do("POST", r.base, files(true, object{"path": "S/big.cbz", "size": 2 << 20})).Want(201).JSON(&got)
+	lost := got.Files[0]
+	if status, answer := r.put(lost.Parts[0].URL, nil, data[:2<<20], nil); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	var stored string
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select store_id from upload where id = $1", lost.UploadID).Scan(&stored); err != nil {
+		t.Fatal(err)
+	}
+	parts, err := r.store.Parts(t.Context(), "books", "lib/S/big.cbz", stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.store.CompleteParts(t.Context(), "books", "lib/S/big.cbz", stored, parts, false); err != nil {
+		t.Fatal(err)
+	}
+	user.Do("POST", r.base+"/"+lost.UploadID.String()+"/complete", nil).Want(200)
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, config)
+	user := r.User(t, "one", "maintainer")
+	one := func(path string, size int64) object { return object{"path": path, "size": size} }
+	bad := user.Do("POST", r.base, files(false, one("ok.cbz", 1), one("../a.cbz", 1), one("x.exe", 1), one("a.cbz", 0), one("b.cbz", 200<<20), one("ok.cbz", 2), one("skip/a.cbz", 1))).Want(400)
+	for i, member := range map[int]string{1: "path", 2: "path", 4: "size", 5: "path", 6: "path"} {
+		if !bytes.Contains(bad.Body, []byte(fmt.Sprintf("files[%d].%s", i, member))) && !bytes.Contains(bad.Body, []byte(fmt.Sprintf("files.%d.%s", i, member))) && !bytes.Contains(bad.Body, []byte("files[3]")) {
+			t.Errorf("files[%d].%s is not named: %s", i, member, bad.Body)
+		}
+	}
+	user.Do("POST", r.base, files(false)).Want(400)
+	many := make([]object, 101)
+	for i := range many {
+		many[i] = one(fmt.Sprintf("%d.cbz", i), 1)
+	}
+	user.Do("POST", r.base, files(false, many...)).Want(400)
+	for i := range many {
+		many[i]["size"] = 2 << 20
+	}
+	user.Do("POST", r.base, files(false, many[:21]...)).Want(400)
+	r.User(t, "one", "reader").Do("POST", r.base, files(false, one("a.cbz", 1))).Want(403)
+	r.User(t, "two", "admin").Do("POST", r.base, files(false, one("a.cbz", 1))).Want(404)
+	user.Do("POST", "/api/v1/libraries/"+uuid.NewString()+"/uploads", files(false, one("a.cbz", 1))).Want(404)
+
+	local := r.add(r.One, "/srv/books", "srv/")
+	if answer := user.Do("POST", "/api/v1/libraries/"+local.String()+"/uploads", files(false, one("a.cbz", 1))).Want(409); !bytes.Contains(answer.Body, []byte("/srv/books")) {
+		t.Errorf("a folder: %s", answer.Body)
+	}
+	off := newRig(t, upload.Config{SingleBytes: 1, Life: time.Minute})
+	off.User(t, "one", "admin").Do("POST", off.base, files(false, one("a.cbz", 1))).Want(409)
+
+	// A book that exists, and one that was deleted.
+	series := uuid.New()
+	r.exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) values ($1, $2, $3, 'S', 'S', 'S', 'S', 's')`, r.One, series, r.library)
+	for i, key := range []string{"S/here.cbz", "S/gone.cbz"} {
+		r.exec(`insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, deleted_at)
+			values ($1, gen_random_uuid(), $2, $3, $4, 1, now(), 'cbz', 'b', 'b', 'b', case when $5 = 1 then now() end)`, r.One, r.library, series, key, i)
+	}
+	taken := user.Do("POST", r.base, files(false, one("S/gone.cbz", 1), one("S/here.cbz", 1))).Want(409)
+	if !bytes.Contains(taken.Body, []byte("files[1].path")) || bytes.Contains(taken.Body, []byte("files[0]")) {
+		t.Errorf("what exists: %s", taken.Body)
+	}
+	var got upload.Begun
+	user.Do("POST", r.base, files(true, one("S/here.cbz", 1))).Want(201).JSON(&got)
+	if _, conditional := got.Files[0].Headers["If-None-Match"]; conditional {
+		t.Error("overwriting is conditional")
+	}
+	r.exec("update tenant set max_books = 2 where id = $1", r.One)
+	user.Do("POST", r.base, files(true, one("S/new.cbz", 1), one("S/here.cbz", 1))).Want(201) // one there is
+	full := user.Do("POST", r.base, files(true, one("S/new.cbz", 1), one("S/newer.cbz", 1))).Want(409)
+	if !bytes.Contains(full.Body, []byte("may hold 2 books and has 1")) {
+		t.Errorf("a full tenant: %s", full.Body)
+	}
+	user.Do("POST", r.base, files(true, one("S/here.cbz", 1), one("S/cover.jpg", 1))).Want(201) // no new book
+
+	r.exec(`insert into upload (tenant_id, id, library_id, key, size, part_size, overwrite, store_id, expires_at)
+		select $1, gen_random_uuid(), $2, n::text, 1, 1, false, 'x', now() + interval '1 hour' from generate_series(1, 1000) n`, r.One, r.library)
+	user.Do("POST", r.base, files(true, one("S/here.cbz", 2<<20))).Want(409)
+	r.exec("update upload set expires_at = now() - interval '1 second'")
+	user.Do("POST", r.base, files(true, one("S/here.cbz", 2<<20))).Want(201)
+}
+
+// The address that people reach the store at may be another than that of the functions.
+func TestPublicEndpoint(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, config)
+	cfg := r.s3.Config
+	cfg.LibraryPublic = "https://books.example.org"
+	r.store = cfg.Library()
+	other := r.Beside(t, func(a *httpapi.API, d *db.DB) {
+		(&upload.Uploader{Database: d, Store: cfg.Library(), Config: config}).Routes(a)
+	})
+	var got upload.Begun
+	r.User(t, "one", "admin").At(other).Do("POST", r.base, files(false, object{"path": "a b.cbz", "size": 1})).Want(201).JSON(&got)
+	if !strings.HasPrefix(got.Files[0].URL, "https://books.example.org/books/lib/a%20b.cbz?") {
+		t.Errorf("address %s", got.Files[0].URL)
+	}
+}

@@ -1,0 +1,212 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// place is the library that files go to, and how full it and its tenant are.
+type place struct {
+	Path     string   `db:"path"`
+	Bucket   string   `db:"bucket"`
+	Prefix   string   `db:"prefix"`
+	Formats  []string `db:"allowed_formats"`
+	Excluded string   `db:"excluded"`
+	MaxBooks *int64   `db:"max_books"`
+	Books    int64    `db:"books"`
+	Open     int64    `db:"open"`
+}
+
+func (u *Uploader) begin(ctx context.Context, in *BeginInput) (*Begun, error) {
+	paths := make([]string, len(in.Body.Files))
+	for i, f := range in.Body.Files {
+		if paths[i] = f.Path; checkPath(f.Path) != "" { // refused below
+			paths[i] = ""
+		}
+	}
+	var b pgx.Batch
+	var at *place
+	var exist []string
+	b.Queue("delete from upload where tenant_id = app.tenant() and expires_at < now()") // the store forgets them by itself
+	db.One(&b, &at, `select l.path, l.bucket, l.prefix, l.allowed_formats, coalesce(l.excluded_patterns, '') as excluded, t.max_books,
+		(select coalesce(sum(books), 0)::bigint from library_count where tenant_id = app.tenant()) as books,
+		(select count(*) from upload where tenant_id = app.tenant()) as open
+		from library l join tenant t on t.id = l.tenant_id where l.tenant_id = app.tenant() and l.id = $1`, in.ID)
+	db.Values(&b, &exist, "select key from book where tenant_id = app.tenant() and library_id = $1 and key = any($2) and deleted_at is null", in.ID, paths)
+	if err := u.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if at == nil {
+		return nil, fault.Missing("Library")
+	}
+	if err := u.open(at); err != nil {
+		return nil, err
+	}
+	files, err := u.checkAll(at, in.Body.Files)
+	if err != nil {
+		return nil, err
+	}
+	if err := at.room(files, exist, in.Body.Overwrite); err != nil {
+		return nil, err
+	}
+	return u.addresses(ctx, in, at, files)
+}
+
+// open says why the library takes no uploads at all.
+func (u *Uploader) open(at *place) error {
+	if u.Config.MaxBytes == 0 {
+		return fault.New(fault.Conflict, "This server takes no uploads; put the files into %s and scan the library", at.Path)
+	}
+	if !strings.HasPrefix(at.Path, "s3://") {
+		return fault.New(fault.Conflict, "Only libraries on s3:// paths take uploads; put the files into %s and scan the library", at.Path)
+	}
+	return nil
+}
+
+func (u *Uploader) checkAll(at *place, files []File) ([]checked, error) {
+	selected, err := library.Selection(at.Formats, at.Excluded)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Conflict, "The library's excludedPatterns are not valid: %v", err)
+	}
+	var bad []fault.Field
+	out := make([]checked, len(files))
+	twice := map[string]int{}
+	begun, addresses := 0, 0
+	for i, f := range files {
+		name := fmt.Sprintf("files[%d]", i)
+		c, member, reason := f.check(u.Config, at.Prefix, selected)
+		if reason != "" {
+			bad = append(bad, fault.Field{Field: name + "." + member, Message: reason})
+			continue
+		}
+		if first, ok := twice[f.Path]; ok {
+			bad = append(bad, fault.Field{Field: name + ".path", Message: fmt.Sprintf("is the same as that of files[%d]", first)})
+		}
+		twice[f.Path], out[i] = i, c
+		addresses++
+		if c.size > u.Config.SingleBytes {
+			begun++
+			addresses += int((c.size+partSize(c.size)-1)/partSize(c.size)) - 1
+		}
+	}
+	if begun > maxBegun || addresses > maxParts {
+		bad = append(bad, fault.Field{Field: "files", Message: fmt.Sprintf("would need %d addresses for parts; the limits are %d addresses and %d files in parts: send several requests",
+			addresses, maxParts, maxBegun)})
+	}
+	if at.Open+int64(begun) > maxOpen {
+		return nil, fault.New(fault.Conflict, "%d uploads in parts are open; the limit is %d: complete or abort some", at.Open, maxOpen)
+	}
+	return out, fault.InvalidFields(bad)
+}
+
+// room refuses to replace books unasked, and more books than the tenant may have.
+func (at *place) room(files []checked, exist []string, overwrite bool) error {
+	known := map[string]bool{}
+	for _, key := range exist {
+		known[key] = true
+	}
+	var taken []fault.Field
+	var fresh int64
+	for i, f := range files {
+		switch {
+		case known[f.path] && !overwrite:
+			taken = append(taken, fault.Field{Field: fmt.Sprintf("files[%d].path", i), Message: "exists already; set overwrite to replace it"})
+		case f.book && !known[f.path]:
+			fresh++
+		}
+	}
+	if len(taken) > 0 {
+		return &fault.Error{Code: fault.Conflict, Message: taken[0].Field + ": " + taken[0].Message, Fields: taken}
+	}
+	if at.MaxBooks != nil && fresh > 0 && at.Books+fresh > *at.MaxBooks {
+		return fault.New(fault.Conflict, "This library server may hold %d books and has %d; %d more do not fit. Ask its operator, or delete some", *at.MaxBooks, at.Books, fresh)
+	}
+	return nil
+}
+
+// addresses begins what comes in parts and signs. What was begun is aborted again when something fails.
+func (u *Uploader) addresses(ctx context.Context, in *BeginInput, at *place, files []checked) (out *Begun, err error) {
+	var parted []*row
+	rows := make([]*row, len(files))
+	for i, f := range files {
+		rows[i] = &row{ID: uuid.Must(uuid.NewV7()), LibraryID: in.ID, Bucket: at.Bucket, Prefix: at.Prefix, Key: f.path, Size: f.size, Overwrite: in.Body.Overwrite}
+		if f.size > u.Config.SingleBytes {
+			rows[i].PartSize = partSize(f.size)
+			parted = append(parted, rows[i])
+		}
+	}
+	defer func() {
+		if err != nil {
+			u.undo(context.WithoutCancel(ctx), parted)
+		}
+	}()
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for i, r := range rows {
+		if r.PartSize > 0 {
+			g.Go(func() (err error) {
+				r.StoreID, err = u.Store.BeginParts(gctx, r.Bucket, r.Prefix+r.Key, files[i].mediaType)
+				return refused(err)
+			})
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	if err := u.keep(ctx, parted); err != nil {
+		return nil, err
+	}
+	out = &Begun{Files: make([]Address, len(files))}
+	for i, r := range rows {
+		if r.PartSize > 0 {
+			out.Files[i], err = u.sign(ctx, r, nil)
+		} else {
+			out.Files[i], err = u.whole(ctx, r, files[i].mediaType)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// whole is the address of a file of one PUT. The store refuses to replace an object that appeared meanwhile.
+func (u *Uploader) whole(ctx context.Context, r *row, mediaType string) (Address, error) {
+	a := Address{Path: r.Key, Method: http.MethodPut, Headers: map[string]string{"Content-Type": mediaType}, ExpiresAt: u.expiry()}
+	header := http.Header{"Content-Type": {mediaType}}
+	if !r.Overwrite {
+		a.Headers["If-None-Match"] = "*"
+		header.Set("If-None-Match", "*")
+	}
+	var err error
+	a.URL, err = u.Store.Presign(ctx, blob.Upload{Bucket: r.Bucket, Key: r.Prefix + r.Key, Size: r.Size, Header: header}, u.Config.Life)
+	return a, err
+}
+
+func (u *Uploader) expiry() time.Time {
+	return time.Now().UTC().Truncate(time.Second).Add(u.Config.Life)
+}
+
+// refused says that the store does not let Longbox upload.
+func refused(err error) error {
+	if errors.Is(err, blob.ErrDenied) {
+		return fault.Wrap(err, fault.Conflict, "The store does not take uploads to this library: its folder may only be read")
+	}
+	if blob.Unreachable(err) {
+		return fault.Wrap(err, fault.Unavailable, "The store does not answer; try again shortly")
+	}
+	return err
+}

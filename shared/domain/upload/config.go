@@ -1,0 +1,48 @@
+package upload
+
+import (
+	"fmt"
+	"time"
+)
+
+// Config bounds uploads.
+type Config struct {
+	MaxBytes    int64         `env:"UPLOAD_MAX_BYTES" envDefault:"4294967296"`  // of one file; 0: no uploads
+	SingleBytes int64         `env:"UPLOAD_SINGLE_BYTES" envDefault:"67108864"` // larger files come in parts
+	Life        time.Duration `env:"UPLOAD_LIFE" envDefault:"15m"`              // of an address
+}
+
+// The limits of S3, and of one answer.
+const (
+	maxSingle   = 5 << 30  // bytes of one PUT
+	maxObject   = 5 << 40  // bytes of an object
+	minPart     = 16 << 20 // bytes of a part
+	maxParts    = 1000     // of one file, and addresses in one answer
+	maxFiles    = 100      // of one request
+	maxBegun    = 20       // files in parts of one request
+	maxOpen     = 1000     // uploads in parts of one tenant
+	maxSideFile = 20 << 20 // bytes of a file beside books
+	openFor     = 24 * time.Hour
+)
+
+// Validate names the setting that is out of its bounds.
+func (c Config) Validate() error {
+	switch {
+	case c.MaxBytes < 0 || c.MaxBytes > maxObject:
+		return fmt.Errorf("UPLOAD_MAX_BYTES: must be 0 (no uploads) to %d, is %d", int64(maxObject), c.MaxBytes)
+	case c.SingleBytes < 1 || c.SingleBytes > maxSingle:
+		return fmt.Errorf("UPLOAD_SINGLE_BYTES: must be 1 to %d, is %d", int64(maxSingle), c.SingleBytes)
+	case c.Life < time.Second || c.Life > 15*time.Minute:
+		return fmt.Errorf("UPLOAD_LIFE: must be 1s to 15m, is %s", c.Life)
+	}
+	return nil
+}
+
+// partSize is the size of all parts but the last: as few as maxParts allows, whole MiB.
+func partSize(size int64) int64 {
+	n := int64(minPart)
+	for (size+n-1)/n > maxParts/5 {
+		n *= 2
+	}
+	return n
+}

@@ -1,0 +1,121 @@
+package upload
+
+import (
+	"fmt"
+	"mime"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/format/naming"
+)
+
+// Limits of a path: a key of S3 has 1,024 bytes, a name in most file systems 255.
+const (
+	maxKey  = 1024
+	maxPath = 900
+	maxName = 255
+)
+
+// types are the media types that a file may be stored as, by what its extension promises; the first is the usual one.
+var types = map[string][]string{
+	"cbz":  {"application/vnd.comicbook+zip", "application/zip", "application/x-cbz", "application/x-zip-compressed"},
+	"epub": {"application/epub+zip"},
+	"cbr":  {"application/vnd.comicbook-rar", "application/x-cbr", "application/x-rar-compressed", "application/vnd.rar"},
+	"cb7":  {"application/x-cb7", "application/x-7z-compressed"},
+	"cbt":  {"application/x-cbt", "application/x-tar"},
+	"pdf":  {"application/pdf"},
+	"xml":  {"application/xml", "text/xml"},
+	"jpg":  {"image/jpeg"},
+	"png":  {"image/png"},
+	"webp": {"image/webp"},
+}
+
+// beside are the files that may lie beside books, by their names in lower case.
+var beside = map[string]string{
+	"comicinfo.xml": "xml",
+	"cover.jpg":     "jpg", "cover.jpeg": "jpg", "cover.png": "png", "cover.webp": "webp",
+	"folder.jpg": "jpg", "folder.jpeg": "jpg", "folder.png": "png", "folder.webp": "webp",
+}
+
+// checked is a file that may be uploaded.
+type checked struct {
+	path, mediaType string
+	size            int64
+	book            bool
+}
+
+// checkPath says what is wrong with a path, or "". Nothing is corrected: what could mean another place to another
+// reader is refused.
+func checkPath(p string) string {
+	switch {
+	case p == "":
+		return "is required"
+	case len(p) > maxPath:
+		return fmt.Sprintf("has %d bytes; the limit is %d", len(p), maxPath)
+	case !utf8.ValidString(p) || strings.ContainsRune(p, utf8.RuneError):
+		return "is not valid UTF-8"
+	case strings.ContainsFunc(p, unicode.IsControl):
+		return "must not contain control characters"
+	case strings.Contains(p, `\`):
+		return `must not contain a backslash; separate folders with "/"`
+	case strings.HasPrefix(p, "/"):
+		return "must be relative to the library's folder"
+	case len(p) > 1 && p[1] == ':':
+		return "must not begin with a drive letter"
+	}
+	for name := range strings.SplitSeq(p, "/") {
+		switch {
+		case name == "":
+			return "has an empty folder or file name"
+		case name == "." || name == "..":
+			return `must not contain "." or ".." as a name`
+		case len(name) > maxName:
+			return fmt.Sprintf("has a name of %d bytes; the limit is %d", len(name), maxName)
+		case strings.TrimSpace(name) != name:
+			return "has a name that begins or ends with a space"
+		}
+	}
+	if library.Hidden(p) {
+		return "is hidden (a name begins with a dot, or the folder is __MACOSX): it would not be read"
+	}
+	return ""
+}
+
+// check says what is wrong with a file for this library: the member and the reason, or the file as it may be uploaded.
+func (f File) check(c Config, prefix string, selected func(key string) (string, bool)) (out checked, member, reason string) {
+	if reason := checkPath(f.Path); reason != "" {
+		return out, "path", reason
+	}
+	if n := len(prefix) + len(f.Path); n > maxKey {
+		return out, "path", fmt.Sprintf("has %d bytes with the library's folder; the limit is %d", n, maxKey)
+	}
+	limit := c.MaxBytes
+	kind, book := selected(f.Path)
+	if !book {
+		side, ok := beside[strings.ToLower(path.Base(f.Path))]
+		switch {
+		case ok:
+			kind, limit = side, min(limit, maxSideFile)
+		case naming.Format(f.Path) == "":
+			return out, "path", "is no book that Longbox knows: the name must end in .cbz, .zip, .epub or another format of books (beside them, cover.jpg and ComicInfo.xml)"
+		default:
+			return out, "path", "would not be read: the library's allowedFormats or excludedPatterns leave it out"
+		}
+	}
+	if f.Size < 1 || f.Size > limit {
+		return out, "size", fmt.Sprintf("must be 1 to %d bytes, is %d", limit, f.Size)
+	}
+	mediaType := types[kind][0]
+	if f.ContentType != "" {
+		parsed, params, err := mime.ParseMediaType(f.ContentType)
+		if err != nil || len(params) > 0 || parsed != "application/octet-stream" && !slices.Contains(types[kind], parsed) {
+			return out, "contentType", "must be one of " + strings.Join(types[kind], ", ") + " or application/octet-stream, without parameters"
+		}
+		mediaType = parsed
+	}
+	return checked{path: f.Path, mediaType: mediaType, size: f.Size, book: book}, "", ""
+}

@@ -1,0 +1,109 @@
+package upload
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/domain/library"
+)
+
+func TestPathsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, p := range []string{"", "/a.cbz", "../a.cbz", "a/../b.cbz", "a/..", "..", ".", "a//b.cbz", "a/", "./a.cbz", `a\b.cbz`, "a\x00.cbz", "a\n.cbz", "a\u0085.cbz",
+		"C:/a.cbz", "c:a.cbz", "a\xff.cbz", "a\ufffd.cbz", ".hidden.cbz", "a/.b/c.cbz", "__MACOSX/a.cbz", "a/__MACOSX/b.cbz", " a.cbz", "a /b.cbz", "a/b.cbz ",
+		strings.Repeat("n", 252) + ".cbz", strings.Repeat("folder/", 130) + "a.cbz"} {
+		if checkPath(p) == "" {
+			t.Errorf("%q is accepted", p)
+		}
+	}
+	for _, p := range []string{"a.cbz", "Series/Vol 1/a + b #1 (2012) 100%.cbz", "日本/語.epub", "a..b.cbz", "…/a.cbz", "ab:c.cbz", "A 1: The End/x.cbz"} {
+		if reason := checkPath(p); reason != "" {
+			t.Errorf("%q %s", p, reason)
+		}
+	}
+}
+
+func TestFilesOfALibrary(t *testing.T) {
+	t.Parallel()
+	c := Config{MaxBytes: 100 << 20, SingleBytes: 10}
+	all, err := library.Selection(nil, "skip\n*.old.cbz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	epub, err := library.Selection([]string{"EPUB"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		file     File
+		selected func(string) (string, bool)
+		member   string // at fault
+		want     string // media type
+	}{
+		{File{"a/b.cbz", 1, ""}, all, "", "application/vnd.comicbook+zip"},
+		{File{"a/b.zip", 1, "application/zip"}, all, "", "application/zip"},
+		{File{"a/b.CBZ", 1, "application/octet-stream"}, all, "", "application/octet-stream"},
+		{File{"a/b.epub", 100 << 20, ""}, epub, "", "application/epub+zip"},
+		{File{"a/Cover.JPG", 1, ""}, epub, "", "image/jpeg"},
+		{File{"a/ComicInfo.xml", 20 << 20, "text/xml"}, all, "", "text/xml"},
+		{File{"a/ComicInfo.xml", 20<<20 + 1, ""}, all, "size", ""},
+		{File{"a/b.cbz", 0, ""}, all, "size", ""},
+		{File{"a/b.cbz", -5, ""}, all, "size", ""},
+		{File{"a/b.cbz", 100<<20 + 1, ""}, all, "size", ""},
+		{File{"a/b.cbz", 1, "text/html"}, all, "contentType", ""},
+		{File{"a/b.cbz", 1, "application/zip; charset=x"}, all, "contentType", ""},
+		{File{"a/b.cbz", 1, "application/zip\r\nX: y"}, all, "contentType", ""},
+		{File{"a/b.cbz", 1, ""}, epub, "path", ""},
+		{File{"skip/b.cbz", 1, ""}, all, "path", ""},
+		{File{"a/b.old.cbz", 1, ""}, all, "path", ""},
+		{File{"a/b.html", 1, ""}, all, "path", ""},
+		{File{"a/b.exe", 1, ""}, all, "path", ""},
+		{File{"a/picture.jpg", 1, ""}, all, "path", ""},
+		{File{"a/b", 1, ""}, all, "path", ""},
+	} {
+		got, member, reason := x.file.check(c, "prefix/", x.selected)
+		if member != x.member || (member == "") != (reason == "") || got.mediaType != x.want {
+			t.Errorf("%+v: %+v, %s %s", x.file, got, member, reason)
+		}
+	}
+	if _, member, _ := (File{strings.Repeat("f/", 200) + "b.cbz", 1, ""}).check(c, strings.Repeat("p/", 400), all); member != "path" {
+		t.Error("a key above 1,024 bytes is accepted")
+	}
+}
+
+func TestPartsCoverTheFile(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int64{1, minPart - 1, minPart, minPart + 1, 200 * minPart, 200*minPart + 1, 5 << 30, maxObject} {
+		r := row{Size: size, PartSize: partSize(size)}
+		var sum int64
+		n := 1
+		for ; ; n++ {
+			offset, part, ok := r.part(n)
+			if !ok {
+				break
+			}
+			if offset != sum || part < 1 || part > r.PartSize {
+				t.Fatalf("%d bytes: part %d is %d from %d", size, n, part, offset)
+			}
+			sum += part
+		}
+		if sum != size || n-1 > 200 || r.PartSize > 5<<30+maxObject/200*2 {
+			t.Errorf("%d bytes in %d parts of %d: %d", size, n-1, r.PartSize, sum)
+		}
+	}
+}
+
+func FuzzCheckPath(f *testing.F) {
+	for _, s := range []string{"a/b.cbz", "../x", `a\b`, "C:/x.cbz", "a//b", ".x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, p string) {
+		if checkPath(p) != "" {
+			return
+		}
+		if strings.HasPrefix(p, "/") || strings.ContainsAny(p, "\\\x00") || slices.Contains(strings.Split(p, "/"), "..") || len(p) > maxPath {
+			t.Errorf("%q is accepted", p)
+		}
+	})
+}

@@ -1,0 +1,180 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// row is an upload in parts.
+type row struct {
+	ID        uuid.UUID `db:"id"`
+	LibraryID uuid.UUID `db:"library_id"`
+	Bucket    string    `db:"bucket"`
+	Prefix    string    `db:"prefix"`
+	Key       string    `db:"key"`
+	Size      int64     `db:"size"`
+	PartSize  int64     `db:"part_size"`
+	Overwrite bool      `db:"overwrite"`
+	StoreID   string    `db:"store_id"`
+}
+
+// keep stores the uploads that were begun.
+func (u *Uploader) keep(ctx context.Context, rows []*row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	var b pgx.Batch
+	for _, r := range rows {
+		b.Queue(`insert into upload (tenant_id, id, library_id, account_id, key, size, part_size, overwrite, store_id, expires_at)
+			values (app.tenant(), $1, $2, app.account(), $3, $4, $5, $6, $7, now() + $8)`,
+			r.ID, r.LibraryID, r.Key, r.Size, r.PartSize, r.Overwrite, r.StoreID, openFor)
+	}
+	return u.Database.Run(ctx, &b)
+}
+
+// undo aborts what was begun for a request that failed. What cannot be aborted the bucket's lifecycle rule removes.
+func (u *Uploader) undo(ctx context.Context, rows []*row) {
+	for _, r := range rows {
+		if r.StoreID == "" {
+			continue
+		}
+		if err := u.Store.AbortParts(ctx, r.Bucket, r.Prefix+r.Key, r.StoreID); err != nil {
+			slog.Warn("an upload that was begun cannot be aborted; the bucket's lifecycle removes it", "library", r.LibraryID, "key", r.Key, "error", err)
+		}
+	}
+}
+
+func (u *Uploader) find(ctx context.Context, in *Input) (*row, error) {
+	r, err := db.Get[row](ctx, u.Database, `select u.id, u.library_id, l.bucket, l.prefix, u.key, u.size, u.part_size, u.overwrite, u.store_id
+		from upload u join library l on l.tenant_id = u.tenant_id and l.id = u.library_id
+		where u.tenant_id = app.tenant() and u.library_id = $1 and u.id = $2 and u.expires_at > now()`, in.ID, in.UploadID)
+	if err == nil && r == nil {
+		err = fault.New(fault.NotFound, "The upload does not exist: it was completed, aborted, or is older than a day")
+	}
+	return r, err
+}
+
+func (u *Uploader) forget(ctx context.Context, id uuid.UUID) error {
+	_, err := db.Exec(ctx, u.Database, "delete from upload where tenant_id = app.tenant() and id = $1", id)
+	return err
+}
+
+// part is the n-th part of the file, from 1.
+func (r *row) part(n int) (offset, size int64, ok bool) {
+	offset = int64(n-1) * r.PartSize
+	return offset, min(r.PartSize, r.Size-offset), n > 0 && offset < r.Size
+}
+
+// arrived sorts the parts that the store has: those that are as they should be, by number.
+func (r *row) arrived(parts []blob.Part) map[int]blob.Part {
+	out := map[int]blob.Part{}
+	for _, p := range parts {
+		if _, size, ok := r.part(p.Number); ok && size == p.Size {
+			out[p.Number] = p
+		}
+	}
+	return out
+}
+
+// sign makes the addresses of the parts that have not arrived.
+func (u *Uploader) sign(ctx context.Context, r *row, have map[int]blob.Part) (Address, error) {
+	a := Address{Path: r.Key, Method: http.MethodPut, Headers: map[string]string{}, UploadID: &r.ID, PartSize: r.PartSize, ExpiresAt: u.expiry()}
+	for n := 1; ; n++ {
+		offset, size, ok := r.part(n)
+		if !ok {
+			return a, nil
+		}
+		if _, there := have[n]; there {
+			continue
+		}
+		address, err := u.Store.Presign(ctx, blob.Upload{Bucket: r.Bucket, Key: r.Prefix + r.Key, Size: size, Part: n, ID: r.StoreID}, u.Config.Life)
+		if err != nil {
+			return a, err
+		}
+		a.Parts = append(a.Parts, PartAddress{Number: n, Offset: offset, Size: size, URL: address})
+	}
+}
+
+func (u *Uploader) resume(ctx context.Context, in *Input) (*Address, error) {
+	r, err := u.find(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := u.Store.Parts(ctx, r.Bucket, r.Prefix+r.Key, r.StoreID)
+	if err != nil {
+		return nil, gone(err)
+	}
+	a, err := u.sign(ctx, r, r.arrived(parts))
+	return &a, err
+}
+
+// complete makes the file of its parts once all are there. Asked again it says the same.
+func (u *Uploader) complete(ctx context.Context, in *Input) (*Completed, error) {
+	r, err := u.find(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	key := r.Prefix + r.Key
+	parts, err := u.Store.Parts(ctx, r.Bucket, key, r.StoreID)
+	if errors.Is(err, blob.ErrNotFound) { // completed, but the answer was lost
+		if objects, lerr := u.Store.Look(ctx, r.Bucket, []string{key}); lerr != nil || len(objects) == 0 || objects[0].Size != r.Size {
+			return nil, errors.Join(gone(err), lerr)
+		}
+		return &Completed{r.Key, r.Size}, u.forget(ctx, r.ID)
+	}
+	if err != nil {
+		return nil, refused(err)
+	}
+	have := r.arrived(parts)
+	var all []blob.Part
+	var missing []string
+	for n := 1; ; n++ {
+		if _, _, ok := r.part(n); !ok {
+			break
+		}
+		if p, ok := have[n]; ok {
+			all = append(all, p)
+		} else if len(missing) < 20 {
+			missing = append(missing, strconv.Itoa(n))
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fault.New(fault.Conflict, "These parts are missing or have another size: %s. Send them and complete again", strings.Join(missing, ", "))
+	}
+	if err := u.Store.CompleteParts(ctx, r.Bucket, key, r.StoreID, all, !r.Overwrite); err != nil {
+		if errors.Is(err, blob.ErrChanged) {
+			return nil, fault.Wrap(err, fault.Conflict, "%s exists by now; abort this upload and begin one with overwrite to replace it", r.Key)
+		}
+		return nil, refused(err)
+	}
+	return &Completed{r.Key, r.Size}, u.forget(ctx, r.ID)
+}
+
+func (u *Uploader) abort(ctx context.Context, in *Input) error {
+	r, err := u.find(ctx, in)
+	if err != nil {
+		return err
+	}
+	if err := u.Store.AbortParts(ctx, r.Bucket, r.Prefix+r.Key, r.StoreID); err != nil {
+		return refused(err)
+	}
+	return u.forget(ctx, r.ID)
+}
+
+func gone(err error) error {
+	if errors.Is(err, blob.ErrNotFound) {
+		return fault.Wrap(err, fault.NotFound, "The store knows this upload no longer; begin another")
+	}
+	return refused(err)
+}

@@ -1,0 +1,25 @@
+package naming
+
+import (
+	"path"
+	"strings"
+)
+
+// Format is the kind of book that a file name promises, or "" for what is no book.
+func Format(key string) string {
+	switch strings.ToLower(path.Ext(key)) {
+	case ".cbz", ".zip":
+		return "cbz"
+	case ".epub":
+		return "epub"
+	case ".cbr", ".rar":
+		return "cbr"
+	case ".cb7", ".7z":
+		return "cb7"
+	case ".cbt":
+		return "cbt"
+	case ".pdf":
+		return "pdf"
+	}
+	return ""
+}

@@ -1,0 +1,72 @@
+package blob
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+)
+
+// Part is a part of a multipart upload as the store has it.
+type Part struct {
+	Number int
+	Size   int64
+	ETag   string
+}
+
+// BeginParts begins a multipart upload and names it.
+func (s *Store) BeginParts(ctx context.Context, bucket, key, mediaType string) (id string, err error) {
+	out, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &bucket, Key: &key, ContentType: &mediaType})
+	if err != nil {
+		return "", explain("begin an upload to", bucket, key, err)
+	}
+	return aws.ToString(out.UploadId), nil
+}
+
+// Parts are those that have arrived, by number; ErrNotFound when the upload was completed or aborted.
+func (s *Store) Parts(ctx context.Context, bucket, key, id string) ([]Part, error) {
+	var parts []Part
+	in := &s3.ListPartsInput{Bucket: &bucket, Key: &key, UploadId: &id}
+	for {
+		out, err := s.client.ListParts(ctx, in)
+		if err != nil {
+			return nil, explain("list the parts of", bucket, key, err)
+		}
+		for _, p := range out.Parts {
+			parts = append(parts, Part{int(aws.ToInt32(p.PartNumber)), aws.ToInt64(p.Size), aws.ToString(p.ETag)})
+		}
+		if !aws.ToBool(out.IsTruncated) || aws.ToString(out.NextPartNumberMarker) == aws.ToString(in.PartNumberMarker) {
+			return parts, nil
+		}
+		in.PartNumberMarker = out.NextPartNumberMarker
+	}
+}
+
+// CompleteParts makes the object of its parts. ErrChanged when onlyNew is set and the object exists.
+func (s *Store) CompleteParts(ctx context.Context, bucket, key, id string, parts []Part, onlyNew bool) error {
+	done := make([]types.CompletedPart, len(parts))
+	for i, p := range parts {
+		done[i] = types.CompletedPart{PartNumber: aws.Int32(int32(p.Number)), ETag: &p.ETag}
+	}
+	in := &s3.CompleteMultipartUploadInput{Bucket: &bucket, Key: &key, UploadId: &id, MultipartUpload: &types.CompletedMultipartUpload{Parts: done}}
+	if onlyNew {
+		in.IfNoneMatch = aws.String("*")
+	}
+	if _, err := s.client.CompleteMultipartUpload(ctx, in); err != nil {
+		return explain("complete the upload of", bucket, key, err)
+	}
+	return nil
+}
+
+// AbortParts forgets a multipart upload with its parts; one that is gone already is fine.
+func (s *Store) AbortParts(ctx context.Context, bucket, key, id string) error {
+	_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &bucket, Key: &key, UploadId: &id})
+	if err != nil {
+		if err = explain("abort the upload of", bucket, key, err); !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
