@@ -31,6 +31,7 @@ var benchmarks = []benchmark{
 	{"start", "start and size of the api function", start},
 	{"idle", "memory of every process of make run", idle},
 	{"page", "a page through the whole path against the bare ranged GET", pages},
+	{"cdn", "evenings of 50 readers behind a CDN", cdnRun},
 	{"scan", "libraries of 2,000 and 10,000 books", scans},
 	{"lists", "lists at 10,000 and 890,000 books", lists},
 }

@@ -77,6 +77,24 @@ func (s *system) seed(ctx context.Context, crowds []*crowd) error {
 }
 
 func (s *system) seedOne(ctx context.Context, c *crowd) error {
+	if err := s.seedTenant(ctx, c); err != nil {
+		return err
+	}
+	for _, sql := range seeds {
+		if _, err := s.admin.Exec(ctx, sql, c.tenant, c.nth, c.books); err != nil {
+			return err
+		}
+	}
+	var books int
+	err := s.admin.QueryRow(ctx, "select count(*) from book where tenant_id = $1", c.tenant).Scan(&books)
+	if err == nil && books != c.books {
+		err = fmt.Errorf("%d of %d books were made", books, c.books)
+	}
+	return err
+}
+
+// seedTenant makes a tenant with an administrator and a client of theirs.
+func (s *system) seedTenant(ctx context.Context, c *crowd) error {
 	c.tenant = uuid.New()
 	user := uuid.New()
 	host := c.name + ".test"
@@ -94,15 +112,5 @@ func (s *system) seedOne(ctx context.Context, c *crowd) error {
 	}
 	c.client = newClient(token)
 	c.client.host = host
-	for _, sql := range seeds {
-		if _, err := s.admin.Exec(ctx, sql, c.tenant, c.nth, c.books); err != nil {
-			return err
-		}
-	}
-	var books int
-	err = s.admin.QueryRow(ctx, "select count(*) from book where tenant_id = $1", c.tenant).Scan(&books)
-	if err == nil && books != c.books {
-		err = fmt.Errorf("%d of %d books were made", books, c.books)
-	}
-	return err
+	return nil
 }

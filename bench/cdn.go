@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// The evenings that cdn simulates. Nothing about them is measured; change them to see another library.
+const (
+	cdnBooks   = 12 // of a tenant at first; each evening brings one more, which then is read most
+	cdnPages   = 24 // of a book
+	cdnReads   = 5  // books that a reader reads in an evening
+	cdnBack    = 10 // percent of pages after which the reader looks at the one before again
+	cdnAgain   = 25 // percent of books that are read once more, after the hour has turned
+	cdnZipf    = 1.1
+	cdnEvening = 3
+)
+
+// cdnReaders are the readers of each tenant.
+var cdnReaders = map[string]int{"cdn-large": 25, "cdn-middle": 15, "cdn-small": 10}
+
+// cdnForms are what devices ask for: a desktop, a tablet, a phone.
+var cdnForms = []cdnForm{{}, {400, "webp"}, {300, "webp"}}
+
+type cdnForm struct {
+	width  int
+	format string
+}
+
+// cdnRun measures what of an evening's page requests reaches a function, and what of its bytes.
+func cdnRun(ctx context.Context, s *system, out *report) error {
+	e, err := s.startEdge(ctx)
+	if err != nil {
+		return err
+	}
+	defer e.close()
+	tenants, err := e.tenants(ctx)
+	if err != nil {
+		return err
+	}
+	out.note("%d tenants, %v readers, %d books each and one more an evening, %d pages a book, %d books a reader and evening",
+		len(tenants), cdnReaders, cdnBooks, cdnPages, cdnReads)
+	out.note("a page request is each time a reader looks at a page; one answered by the browser's own cache is one, too")
+	for n := 1; n <= cdnEvening+1; n++ {
+		for _, t := range tenants {
+			if err := e.addBook(ctx, t); err != nil {
+				return err
+			}
+		}
+		plain := n > cdnEvening
+		c, err := e.evening(ctx, tenants, plain, uint64(n))
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("evening %d", n)
+		if plain {
+			name += ", clients that know no address"
+		}
+		c.tell(out, name, n == cdnEvening)
+	}
+	return e.signatures(ctx, out)
+}
+
+// tell prints an evening; judged holds it against the bar.
+func (c *cdnCount) tell(out *report, name string, judged bool) {
+	page := func(n int64) float64 { return 100 * float64(n) / float64(c.pages) }
+	out.note("%s: %d page requests, %d cover requests, %d other requests to functions", name, c.pages, c.covers, c.other)
+	share := 100 - page(c.reached)
+	if judged {
+		out.atLeast(name+": pages that reach no function", share, 95, "%")
+	} else {
+		out.info(name+": pages that reach no function", share, "%")
+	}
+	out.info("  picture from the browser's cache", page(c.browser), "%")
+	out.info("  picture from the CDN's cache", page(c.hit), "%")
+	out.info("  picture fetched by the CDN from the bucket", page(c.stored), "%")
+	out.info("  picture fetched by the CDN from media", page(c.missed), "%")
+	out.info("  address by a redirection (302, no bytes)", page(c.redirected), "%")
+	out.info("  hit ratio of the CDN, pages", 100*float64(c.hit)/float64(max(1, c.hit+c.stored+c.missed)), "%")
+	out.info("  requests to functions of any kind, per page", 100*float64(c.redirected+c.missed+c.other+c.coverRedirected+c.coverMissed)/float64(c.pages), "%")
+	out.info("  bytes to readers", float64(c.bytes)/1e6, "MB")
+	out.info("  bytes that media sent", float64(c.mediaBytes)/1e6, "MB")
+}
+
+// cdnTenant is a tenant and its books, the newest first.
+type cdnTenant struct {
+	name   string
+	client *client
+	tenant uuid.UUID
+	lib    uuid.UUID
+	books  []uuid.UUID
+	made   int
+}
+
+func (e *cdnEdge) tenants(ctx context.Context) ([]*cdnTenant, error) {
+	var all []*cdnTenant
+	for name := range cdnReaders {
+		t := &cdnTenant{name: name}
+		c := &crowd{name: name}
+		if err := e.s.seedTenant(ctx, c); err != nil {
+			return nil, err
+		}
+		t.tenant, t.client = c.tenant, c.client
+		if _, err := e.s.admin.Exec(ctx, "insert into library_root (tenant_id, path, bucket) values ($1, $2, $3)", t.tenant, e.s.books, e.s.bucket); err != nil {
+			return nil, err
+		}
+		for range cdnBooks - 1 {
+			if err := e.writeBook(t); err != nil {
+				return nil, err
+			}
+		}
+		var lib struct {
+			ID uuid.UUID `json:"id"`
+		}
+		if err := t.client.call(ctx, "POST", e.api.url+"/api/v1/libraries", map[string]any{"name": name, "path": filepath.Join(e.s.books, name)}, &lib); err != nil {
+			return nil, err
+		}
+		t.lib = lib.ID
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+func (e *cdnEdge) writeBook(t *cdnTenant) error {
+	t.made++
+	var entries []entry
+	for n := range cdnPages {
+		jpg, err := picture(600, 900, 36, 80, uint64(n))
+		if err != nil {
+			return err
+		}
+		one, err := newEntry(fmt.Sprintf("%03d.jpg", n), marked(jpg, t.made*1000+n), n%2 == 1)
+		if err != nil {
+			return err
+		}
+		entries = append(entries, one)
+	}
+	return writeComic(filepath.Join(e.s.books, t.name, "Series", fmt.Sprintf("Book %03d.cbz", t.made)), entries)
+}
+
+// addBook makes one more book appear by a scan.
+func (e *cdnEdge) addBook(ctx context.Context, t *cdnTenant) error {
+	if err := e.writeBook(t); err != nil {
+		return err
+	}
+	if err := t.client.call(ctx, "POST", e.api.url+"/api/v1/libraries/"+t.lib.String()+"/scan", nil, nil); err != nil {
+		return err
+	}
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		err := e.s.admin.QueryRow(ctx, `select coalesce(array_agg(id order by key desc), '{}') from book
+			where tenant_id = $1 and analyzed and page_count = $2 and fingerprint <> ''`, t.tenant, cdnPages).Scan(&t.books)
+		switch {
+		case err != nil:
+			return err
+		case len(t.books) == t.made:
+			return nil
+		case time.Since(began) > patience:
+			return fmt.Errorf("%s: %d of %d books after %s", t.name, len(t.books), t.made, patience)
+		}
+	}
+}
+
+// evening lets all readers read.
+func (e *cdnEdge) evening(ctx context.Context, tenants []*cdnTenant, plain bool, seed uint64) (*cdnCount, error) {
+	c := &cdnCount{}
+	before := e.media.bytes.Load()
+	var all sync.WaitGroup
+	errs := make(chan error, 100)
+	n := 0
+	for _, t := range tenants {
+		for range cdnReaders[t.name] {
+			n++
+			r := &cdnReader{edge: e, tenant: t, plain: plain, count: c, form: cdnForms[n%len(cdnForms)], random: rand.New(rand.NewPCG(seed, uint64(n)))}
+			all.Go(func() { errs <- r.read(ctx) })
+		}
+	}
+	all.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	c.mediaBytes = e.media.bytes.Load() - before
+	return c, nil
+}
+
+// signatures asks for everything that lies in the cache without a signature and with a wrong one.
+func (e *cdnEdge) signatures(ctx context.Context, out *report) error {
+	refused, served := 0, 0
+	var failure error
+	e.seen.Range(func(key, _ any) bool {
+		url := key.(string)
+		path, query, _ := strings.Cut(url, "?")
+		broken := strings.Replace(query, "Signature=", "Signature=A", 1)
+		for _, u := range []string{path, path + "?" + broken, path + "?" + strings.Replace(query, "Key-Pair-Id=", "Key-Pair-Id=X", 1)} {
+			a, err := e.get(ctx, u)
+			if err != nil {
+				failure = err
+				return false
+			}
+			if a.status == 403 {
+				refused++
+			} else {
+				served++
+			}
+		}
+		return true
+	})
+	out.info("requests for cached pictures, badly signed", float64(refused+served), "")
+	out.atMost("  of them answered with anything but 403", float64(served), 0, "")
+	return failure
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// cdnCount is what an evening came to. Of each look at a page exactly one of browser, hit, stored and missed counts:
+// who had the picture; redirected, where a function was asked for its address; reached, where any function was asked.
+type cdnCount struct {
+	counts
+	mediaBytes int64
+}
+
+type counts struct {
+	pages, browser, hit, stored, missed, redirected, reached int64
+	covers, coverRedirected, coverMissed                     int64
+	other                                                    int64 // lists and addresses
+	bytes                                                    int64
+}
+
+// cdnReader is one reader with a browser: what it was sent once it does not ask for again within the hour.
+type cdnReader struct {
+	edge   *cdnEdge
+	tenant *cdnTenant
+	plain  bool // knows no address of all pages: each page is a redirection
+	form   cdnForm
+	random *rand.Rand
+	count  *cdnCount
+
+	redirects map[string]string
+	images    map[string]bool
+	addresses map[string]string
+}
+
+// turn is the turn of an hour: every address is another one, so that nothing that the browser has is found again.
+func (r *cdnReader) turn() {
+	r.redirects, r.images, r.addresses = map[string]string{}, map[string]bool{}, map[string]string{}
+}
+
+func (r *cdnReader) read(ctx context.Context) error {
+	r.turn()
+	left := slices.Clone(r.tenant.books)
+	for range cdnReads {
+		if err := r.list(ctx); err != nil {
+			return err
+		}
+		at := r.pick(len(left))
+		book := left[at].String()
+		left = slices.Delete(left, at, at+1) // nobody chooses a book twice in an evening
+		if err := r.book(ctx, book); err != nil {
+			return err
+		}
+		if r.random.IntN(100) < cdnAgain {
+			r.turn()
+			if err := r.book(ctx, book); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pick is a rank below n, by Zipf's law: the newest books are read most.
+func (r *cdnReader) pick(n int) int {
+	var sum float64
+	for i := range n {
+		sum += math.Pow(float64(i+1), -cdnZipf)
+	}
+	at := r.random.Float64() * sum
+	for i := range n {
+		if at -= math.Pow(float64(i+1), -cdnZipf); at < 0 {
+			return i
+		}
+	}
+	return n - 1
+}
+
+// list shows the books with their covers.
+func (r *cdnReader) list(ctx context.Context) error {
+	atomic.AddInt64(&r.count.other, 1)
+	if err := r.tenant.client.call(ctx, "GET", r.edge.api.url+"/api/v1/books?pageSize=50", nil, nil); err != nil {
+		return err
+	}
+	for _, id := range r.tenant.books {
+		atomic.AddInt64(&r.count.covers, 1)
+		to, redirected, err := r.follow(ctx, "/api/v1/books/"+id.String()+"/thumbnail")
+		if err != nil {
+			return err
+		}
+		from, err := r.image(ctx, to)
+		if err != nil {
+			return err
+		}
+		if redirected {
+			atomic.AddInt64(&r.count.coverRedirected, 1)
+		}
+		if from == "media" {
+			atomic.AddInt64(&r.count.coverMissed, 1)
+		}
+	}
+	return nil
+}
+
+func (r *cdnReader) book(ctx context.Context, id string) error {
+	for n := 1; n <= cdnPages; n++ {
+		if err := r.page(ctx, id, n); err != nil {
+			return err
+		}
+		if n > 1 && r.random.IntN(100) < cdnBack {
+			if err := r.page(ctx, id, n-1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// page looks at a page once and counts who answered.
+func (r *cdnReader) page(ctx context.Context, id string, n int) error {
+	atomic.AddInt64(&r.count.pages, 1)
+	to, redirected, err := r.address(ctx, id, n)
+	if err != nil {
+		return err
+	}
+	from, err := r.image(ctx, to)
+	if err != nil {
+		return err
+	}
+	which := map[string]*int64{"browser": &r.count.browser, "cache": &r.count.hit, "bucket": &r.count.stored, "media": &r.count.missed}[from]
+	if which == nil {
+		return fmt.Errorf("the CDN answers from %q", from)
+	}
+	atomic.AddInt64(which, 1)
+	if redirected {
+		atomic.AddInt64(&r.count.redirected, 1)
+	}
+	if redirected || from == "media" {
+		atomic.AddInt64(&r.count.reached, 1)
+	}
+	return nil
+}
+
+// address is where a page is: by the template of the book, which costs one request an hour, or by redirection.
+func (r *cdnReader) address(ctx context.Context, id string, n int) (to string, redirected bool, err error) {
+	path := "/api/v1/books/" + id + "/pages/"
+	if r.plain {
+		path += strconv.Itoa(n)
+		if r.form.width > 0 {
+			path += fmt.Sprintf("?width=%d&format=%s", r.form.width, r.form.format)
+		}
+		return r.follow(ctx, path)
+	}
+	template, ok := r.addresses[id]
+	if !ok {
+		var a struct{ Original, Resized string }
+		atomic.AddInt64(&r.count.other, 1)
+		if err := r.tenant.client.call(ctx, "GET", r.edge.function.url+path+"address", nil, &a); err != nil {
+			return "", false, err
+		}
+		template = a.Original
+		if r.form.width > 0 {
+			template = a.Resized
+		}
+		r.addresses[id] = template
+	}
+	return strings.NewReplacer("{pageNumber}", strconv.Itoa(n), "{width}", strconv.Itoa(r.form.width), "{height}", "", "{format}", r.form.format).Replace(template), false, nil
+}
+
+// follow asks the function where a picture is, unless the browser remembers.
+func (r *cdnReader) follow(ctx context.Context, path string) (to string, asked bool, err error) {
+	if to, ok := r.redirects[path]; ok {
+		return to, false, nil
+	}
+	req, err := r.tenant.client.request(ctx, http.MethodGet, r.edge.function.url+path, nil)
+	if err != nil {
+		return "", false, err
+	}
+	a, err := r.edge.do(req)
+	if err != nil {
+		return "", false, err
+	}
+	if a.status != http.StatusFound || !strings.HasPrefix(a.header.Get("Cache-Control"), "private, max-age=") {
+		return "", false, fmt.Errorf("%s answers %d, Cache-Control %q", path, a.status, a.header.Get("Cache-Control"))
+	}
+	to = a.header.Get("Location")
+	r.redirects[path] = to
+	return to, true, nil
+}
+
+// image loads a picture and tells who had it: browser, cache, bucket or media.
+func (r *cdnReader) image(ctx context.Context, url string) (from string, err error) {
+	if r.images[url] {
+		return "browser", nil
+	}
+	a, err := r.edge.get(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	if a.status != http.StatusOK || a.bytes == 0 {
+		return "", fmt.Errorf("the CDN answers %d with %d bytes", a.status, a.bytes)
+	}
+	atomic.AddInt64(&r.count.bytes, a.bytes)
+	r.images[url] = true
+	r.edge.seen.Store(url, true)
+	if a.header.Get("X-Cache") == "HIT" {
+		return "cache", nil
+	}
+	return a.header.Get("X-Origin"), nil
+}
+
+type cdnAnswer struct {
+	status int
+	header http.Header
+	bytes  int64
+}
+
+func (e *cdnEdge) get(ctx context.Context, url string) (cdnAnswer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return cdnAnswer{}, err
+	}
+	return e.do(req)
+}
+
+// do never follows a redirection by itself.
+func (e *cdnEdge) do(req *http.Request) (cdnAnswer, error) {
+	res, err := e.http.Transport.RoundTrip(req)
+	if err != nil {
+		return cdnAnswer{}, err
+	}
+	defer res.Body.Close()
+	n, err := io.Copy(io.Discard, res.Body)
+	return cdnAnswer{res.StatusCode, res.Header, n}, err
+}
