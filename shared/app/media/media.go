@@ -7,10 +7,13 @@ import (
 
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/domain/rendition"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/imaging"
+	"github.com/longbox/longbox/shared/format/pdf"
+	"github.com/longbox/longbox/shared/format/pdfdraw"
 	"github.com/longbox/longbox/shared/platform/cdn"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -18,14 +21,17 @@ import (
 // Config of the function.
 type Config struct {
 	app.HTTPConfig
-	Images   imaging.Config
-	Archives archive.Limits
-	CDN      cdn.Config
+	Images    imaging.Config
+	Archives  archive.Limits
+	Documents pdf.Limits
+	Drawing   pdfdraw.Config
+	Packs     pack.Config
+	CDN       cdn.Config
 }
 
 // New makes the function's router.
 func New(c Config) (*httpapi.API, *app.Base, error) {
-	if err := errors.Join(c.Images.Validate(), c.CDN.Validate()); err != nil {
+	if err := errors.Join(c.Images.Validate(), c.Drawing.Validate(), c.Packs.Validate(), c.CDN.Validate()); err != nil {
 		return nil, nil, err
 	}
 	base, err := app.NewBase(c.Config)
@@ -36,23 +42,26 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return a, base, Routes(a, base, imaging.New(c.Images), c.Archives, c.CDN)
+	return a, base, Routes(a, base, imaging.New(c.Images), c)
 }
 
 // Routes adds the image and file operations, and where the CDN delivers, what it asks.
-func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, limits archive.Limits, c cdn.Config) error {
-	reader := &content.Reader{Store: base.Library, Limits: limits}
+func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, c Config) error {
+	reader := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Draw: pdfdraw.New(c.Drawing).Draw}
 	pages := page.NewServer(page.Server{Finder: page.NewFinder(base.Database), Content: reader, Media: base.Media, Bucket: base.Bucket})
+	if c.Packs.Made != pack.Never {
+		pages.Want = (&pack.Wanter{Database: base.Database, Added: base.Added}).Want
+	}
 	maker := &rendition.Maker{Database: base.Database, Content: reader, Pages: pages, Media: base.Media, Bucket: base.Bucket,
 		Renderer: renderer, Redis: base.Redis}
 	delivery := rendition.Direct(maker, pages)
-	if c.Delivery == cdn.Redirect {
-		signer, err := cdn.NewSigner(c, time.Now)
+	if c.CDN.Delivery == cdn.Redirect {
+		signer, err := cdn.NewSigner(c.CDN, time.Now)
 		if err != nil {
 			return err
 		}
 		delivery = rendition.Redirect(signer, time.Now)
-		rendition.NewOrigin(maker, pages, c.OriginSecret).Routes(a)
+		rendition.NewOrigin(maker, pages, c.CDN.OriginSecret).Routes(a)
 	}
 	rendition.Routes(a, maker, pages, delivery)
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/domain/account"
+	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/domain/tenant"
@@ -88,7 +89,8 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	s.cleaned = now
 	_, forget := task.Forget(ctx, s.system, 7)
 	_, tokens := account.ForgetTokens(ctx, s.system)
-	return errors.Join(err, forget, tokens, s.expire(ctx, now), tenant.Measure(ctx, s.system, s.base.Media, s.base.Bucket))
+	_, packs := pack.Expire(ctx, s.system, s.base.Media, s.base.Bucket)
+	return errors.Join(err, forget, tokens, packs, s.expire(ctx, now), tenant.Measure(ctx, s.system, s.base.Media, s.base.Bucket))
 }
 
 // expire deletes page renditions and exports past their time. A bucket of AWS has a lifecycle rule for it, which costs no

@@ -4,6 +4,7 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -11,12 +12,16 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/app"
+	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/ingest"
+	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/rendition"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/imaging"
+	"github.com/longbox/longbox/shared/format/pdf"
+	"github.com/longbox/longbox/shared/format/pdfdraw"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/queue"
 )
@@ -27,6 +32,9 @@ type Config struct {
 	SystemURL string `env:"DATABASE_SYSTEM_URL,required"` // the role that sees every tenant's tasks
 	Images    imaging.Config
 	Archives  archive.Limits
+	Documents pdf.Limits
+	Drawing   pdfdraw.Config
+	Packs     pack.Config
 	Slots     int           `env:"WORKER_SLOTS" envDefault:"3"`     // tasks at once
 	Parallel  int           `env:"WORKER_PARALLEL" envDefault:"8"`  // files of one task read at once
 	Covers    bool          `env:"WORKER_COVERS" envDefault:"true"` // render covers while analysing; else on first sight
@@ -52,7 +60,7 @@ func (c Config) Validate() error {
 	case c.Margin < time.Second || c.Margin > 5*time.Minute:
 		return fmt.Errorf("WORKER_MARGIN: must be 1s to 5m, is %s", c.Margin)
 	}
-	return c.Images.Validate()
+	return errors.Join(c.Images.Validate(), c.Drawing.Validate(), c.Packs.Validate())
 }
 
 // Worker is the function: the tasks of all tenants, and the store's notifications of changed objects.
@@ -80,7 +88,10 @@ func New(c Config) (*Worker, *app.Base, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("DATABASE_SYSTEM_URL: %w", err)
 	}
-	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel, Limits: c.Archives}
+	books := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Draw: pdfdraw.New(c.Drawing).Draw}
+	packs := &pack.Maker{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket}
+	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel, Content: books,
+		Packs: c.Packs.Made == pack.AtScan}
 	if c.Covers {
 		s.Cover = cover(base, imaging.New(c.Images))
 	}
@@ -108,6 +119,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 			task.AnalyzeBooks:  s.AnalyzeBooks,
 			task.AnalyzeBook:   s.AnalyzeBooks,
 			task.AnalyzeSeries: s.AnalyzeSeries,
+			task.PackBook:      packs.Pack,
 		},
 	}
 	if base.Tasks != nil {

@@ -68,6 +68,8 @@ func File(ctx context.Context, reader *content.Reader, bucket string, listed blo
 	}
 	res := &Result{Version: src.object}
 	switch {
+	case c.document != nil:
+		res.readPDF(src, c.document)
 	case c.isEPUB(listed.Key):
 		err = res.readEPUB(src, c)
 	default:

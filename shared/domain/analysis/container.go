@@ -7,15 +7,17 @@ import (
 
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/format/pdf"
 	"github.com/longbox/longbox/shared/format/rar"
 	"github.com/longbox/longbox/shared/format/sevenz"
 	"github.com/longbox/longbox/shared/format/tarball"
 )
 
-// container is what a file turned out to be.
+// container is what a file turned out to be: an archive, or a PDF document.
 type container struct {
 	archive.Directory
-	format string // cbz, cbr, cb7 or cbt
+	format   string // cbz, cbr, cb7 or cbt
+	document *pdf.Document
 }
 
 // open finds out what the file is. Its bytes decide; the extension only says where to look first: at the end, where
@@ -59,6 +61,10 @@ func (s *source) openMarked() (*container, error) {
 	case tarball.Is(head):
 		format = "cbt"
 		dir, err = tarball.ReadDirectory(s.at, s.object.Size, s.reader.Limits)
+	case pdf.Is(head):
+		s.at.Window(documentWindow)
+		d, err := pdf.Open(s.ctx, s.at, s.object.Size, s.reader.Documents)
+		return &container{document: d}, err
 	default:
 		return nil, nil
 	}

@@ -16,6 +16,9 @@ import (
 // window is how much is read at once of headers that lie scattered over a file: most need less.
 const window = 1 << 10
 
+// documentWindow is that of PDF, where what belongs to a page often lies together.
+const documentWindow = 8 << 10
+
 // source is one object, read in ranges. What was read once is used again.
 type source struct {
 	ctx    context.Context // of this one analysis; the format packages' callbacks take none

@@ -13,19 +13,22 @@ import (
 	"io"
 
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/pdf"
 	"github.com/longbox/longbox/shared/format/rar"
 	"github.com/longbox/longbox/shared/format/sevenz"
 	"github.com/longbox/longbox/shared/platform/blob"
 )
 
-// Drawing draws page n (from 0) of a PDF document as an image file, its longer side about side pixels.
+// Drawing draws page n (from 0) of a PDF document as an image file.
 type Drawing func(ctx context.Context, document io.ReaderAt, size int64, n int) ([]byte, error)
 
 // Reader reads entries of objects in a store.
 type Reader struct {
 	Store  *blob.Store
 	Limits archive.Limits
-	Draw   Drawing // nil: pages that must be drawn cannot be read
+	// Documents are the limits of PDF.
+	Documents pdf.Limits
+	Draw      Drawing // nil: pages that must be drawn cannot be read
 }
 
 // errEnough ends a walk that has found what it looked for.

@@ -73,7 +73,7 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	f.mu.Lock()
 	known, found := f.permits[who], f.indexes[at]
 	f.mu.Unlock()
-	if now.Before(known) && now.Before(found.expires) && found.index.has(n) {
+	if now.Before(known) && now.Before(found.expires) && found.index.has(n) && !found.index.dear(n) {
 		caller.Entered = true
 		return found.index, nil
 	}

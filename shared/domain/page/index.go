@@ -87,6 +87,17 @@ func (i *Index) has(n int) bool {
 	return n < 1 || n > i.Count || (n >= i.First && n < i.First+len(i.Names))
 }
 
+// dear tells that page n must be decompressed or drawn: then the page pack may be there by the next request.
+func (i *Index) dear(n int) bool {
+	if n < i.First || n >= i.First+len(i.Names) {
+		return false
+	}
+	if _, _, ok := i.InPack(n); ok {
+		return false
+	}
+	return !archive.Entry{Method: uint16(i.Methods[n-i.First])}.Direct()
+}
+
 // Object is the version of the file that was analysed.
 func (i *Index) Object() blob.Object {
 	return blob.Object{Key: i.Prefix + i.Key, Size: i.Size, ETag: i.ETag, Modified: i.Modified}

@@ -13,6 +13,7 @@ const (
 	AnalyzeBooks  = "analyze_books" // a batch of books
 	AnalyzeBook   = "analyze_book"  // one book, asked for by a person
 	AnalyzeSeries = "analyze_series"
+	PackBook      = "pack_book" // makes the page pack of a book
 )
 
 // The states of a task (contract decision 8).
@@ -25,7 +26,7 @@ const (
 )
 
 // priorities: higher runs first.
-var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490}
+var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, PackBook: 550}
 
 // Spec is a task to add.
 type Spec struct {

@@ -44,6 +44,13 @@ func (a *At) Keep(off int64, data []byte) {
 	a.pieces = append([]piece{{off, data}}, a.pieces...)
 }
 
+// Window changes how much is read at once.
+func (a *At) Window(n int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.window = n
+}
+
 // Size is that of the object.
 func (a *At) Size() int64 { return a.object.Size }
 
@@ -93,7 +100,7 @@ func (a *At) find(off, n int64) []byte {
 func (a *At) fetch(off, n int64) ([]byte, error) {
 	a.mu.Lock()
 	want := a.window
-	if off >= a.end && off-a.end < nearby && a.end > 0 {
+	if a.end > 0 && off > a.end-a.window && off-a.end < nearby {
 		want = max(want, wide)
 	}
 	a.mu.Unlock()

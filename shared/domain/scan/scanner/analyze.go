@@ -175,6 +175,14 @@ func (s *Scanner) read(ctx context.Context, books []bookRow) (_ []analyzed, left
 	return out, left, failure
 }
 
+// books reads books' files.
+func (s *Scanner) books() *content.Reader {
+	if s.Content != nil {
+		return s.Content
+	}
+	return &content.Reader{Store: s.Library}
+}
+
 func (s *Scanner) readOne(ctx context.Context, b bookRow) (a analyzed, err error) {
 	a.bookRow = b
 	defer func() {
@@ -186,7 +194,7 @@ func (s *Scanner) readOne(ctx context.Context, b bookRow) (a analyzed, err error
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	listed := blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}
-	res, err := analysis.File(ctx, &content.Reader{Store: s.Library, Limits: s.Limits, Draw: s.Draw}, b.Bucket, listed, analysis.Options{CoverImage: s.Cover != nil})
+	res, err := analysis.File(ctx, s.books(), b.Bucket, listed, analysis.Options{CoverImage: s.Cover != nil})
 	if errors.As(err, &a.problem) {
 		return a, nil
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
-	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -31,11 +30,11 @@ type Scanner struct {
 	Database *db.DB
 	Library  *blob.Store
 	Publish  task.Publish
-	Cover    CoverFunc // nil: no covers are rendered while analysing
-	Parallel int       // files of one batch read at once
-	Limits   archive.Limits
-	Draw     content.Drawing // nil: no PDF page is drawn for a cover
-	// Added is told when a scan has added tasks of analysis, while it goes on; nil where no messages are sent.
+	Cover    CoverFunc       // nil: no covers are rendered while analysing
+	Parallel int             // files of one batch read at once
+	Content  *content.Reader // nil: of Library, with the limits of their own, and no page of a PDF is drawn
+	Packs    bool            // page packs are made with the analysis, not when a page is first asked for
+	// Added is told when a scan has added tasks, while it goes on; nil where no messages are sent.
 	Added task.Added
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/naming"
@@ -50,6 +51,11 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed) erro
 	if err := queueResults(&b, found); err != nil {
 		return err
 	}
+	if s.Packs {
+		if err := queuePacks(&b, found); err != nil {
+			return err
+		}
+	}
 	queueSeriesMetadata(&b, found)
 	queueTaxonomy(&b, "genre", "genres", found, func(r *analysis.Result) []string { return r.Genres })
 	queueTaxonomy(&b, "tag", "tags", found, func(r *analysis.Result) []string { return r.Tags })
@@ -58,6 +64,9 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed) erro
 	}
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return fmt.Errorf("store %d analysed books: %w", len(found), err)
+	}
+	if s.Packs {
+		s.Added.Tell(ctx, h.Tenant)
 	}
 	var out []events.Event
 	for _, a := range found {
@@ -80,6 +89,20 @@ func (a analyzed) Fingerprint() string {
 		return a.Result.Fingerprint
 	}
 	return a.bookRow.Fingerprint
+}
+
+// queuePacks adds the tasks that make page packs of the books whose pages are dear.
+func queuePacks(b *pgx.Batch, found []analyzed) error {
+	for _, a := range found {
+		if a.Result == nil || !slices.ContainsFunc(a.Pages, func(p analysis.Page) bool { return !p.Direct() }) {
+			continue
+		}
+		var id uuid.UUID
+		if err := pack.Queue(b, a.ID, &id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func queueResults(b *pgx.Batch, found []analyzed) error {

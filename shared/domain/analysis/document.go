@@ -1,0 +1,52 @@
+package analysis
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/format/pdf"
+)
+
+// readPDF takes a document's pages: those that are one JPEG are ranges of the file, the others must be drawn.
+func (r *Result) readPDF(src *source, d *pdf.Document) {
+	r.Format = "pdf"
+	r.Fingerprint = d.Fingerprint
+	entries := make([]archive.Entry, len(d.Pages))
+	for i, p := range d.Pages {
+		e := archive.Entry{Name: fmt.Sprintf("page-%04d.jpg", i+1), Method: archive.PDFPage, Offset: int64(i)}
+		if p.JPEG {
+			e.Method, e.Offset, e.Length, e.CompressedSize, e.Size = archive.Bare, p.Offset, p.Length, p.Length, p.Length
+		}
+		entries[i] = e
+		r.Pages = append(r.Pages, Page{Entry: e, MediaType: mediatype.JPEG, Width: p.Width, Height: p.Height})
+	}
+	if entries[0].Direct() || src.reader.Draw != nil {
+		r.Cover = &entries[0]
+	}
+	r.applyInfo(d.Info)
+}
+
+// applyInfo takes the document's own description, as far as it is one: programs put file names into the title.
+func (r *Result) applyInfo(i pdf.Info) {
+	m := &r.Metadata
+	if t := strings.ToLower(i.Title); t != "untitled" && !strings.HasPrefix(t, "microsoft word") && !strings.HasSuffix(t, ".pdf") && !strings.HasSuffix(t, ".indd") {
+		m.Title = i.Title
+	}
+	m.Summary = i.Subject
+	m.LanguageISO = r.language(i.Language)
+	for _, name := range strings.Split(i.Author, ";") {
+		if name = strings.TrimSpace(name); name != "" {
+			m.Authors = append(m.Authors, Author{Name: name, Role: "author"})
+		}
+	}
+	for _, word := range strings.FieldsFunc(i.Keywords, func(c rune) bool { return c == ',' || c == ';' }) {
+		if word = strings.TrimSpace(word); word != "" {
+			m.Subjects = append(m.Subjects, word)
+		}
+	}
+	if i.RightToLeft {
+		r.Direction = "rtl"
+	}
+}

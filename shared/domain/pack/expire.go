@@ -1,0 +1,57 @@
+package pack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// Expire removes the packs of books that are gone or have other content by now, of every tenant, and says how many.
+// The scheduler calls it.
+func Expire(ctx context.Context, system *db.DB, media *blob.Store, bucket string) (int, error) {
+	rows, err := system.Pool().Query(ctx, "select distinct tenant_id from page_pack")
+	if err != nil {
+		return 0, fmt.Errorf("find page packs: %w", err)
+	}
+	tenants, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return 0, fmt.Errorf("find page packs: %w", err)
+	}
+	removed := 0
+	var failures error
+	for _, t := range tenants {
+		n, err := expire(db.In(ctx, db.Tenant(t)), system, media, bucket)
+		removed += n
+		failures = errors.Join(failures, err)
+	}
+	return removed, failures
+}
+
+func expire(ctx context.Context, d *db.DB, media *blob.Store, bucket string) (int, error) {
+	type row struct {
+		Book uuid.UUID `db:"book_id"`
+		Key  string    `db:"key"`
+	}
+	stale, err := db.List[row](ctx, d, `select k.book_id, k.key from page_pack k
+		left join book b on b.tenant_id = k.tenant_id and b.id = k.book_id and b.fingerprint = k.fingerprint
+		where k.tenant_id = app.tenant() and b.id is null limit 1000`)
+	if err != nil {
+		return 0, err
+	}
+	for n, s := range stale {
+		// The object first: a row without one is found again, an object without a row never.
+		if err := media.Delete(ctx, bucket, s.Key); err != nil {
+			return n, err
+		}
+		if _, err := db.Exec(ctx, d, "delete from page_pack where tenant_id = app.tenant() and book_id = $1 and key = $2", s.Book, s.Key); err != nil {
+			return n, err
+		}
+	}
+	return len(stale), nil
+}

@@ -1,0 +1,187 @@
+package pack
+
+import (
+	"archive/zip"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Maker makes page packs.
+type Maker struct {
+	Database *db.DB
+	Content  *content.Reader // of the library
+	Media    *blob.Store
+	Bucket   string
+}
+
+// Queue adds the task that makes the pack of a book, unless one is waiting or running.
+func Queue(b *pgx.Batch, book uuid.UUID, id *uuid.UUID) error {
+	return task.Add(b, task.Spec{Type: task.PackBook, BookID: &book, DedupeKey: "pack:" + book.String()}, id)
+}
+
+// bookRow is a book to pack.
+type bookRow struct {
+	Tenant      uuid.UUID `db:"tenant_id"`
+	Secret      []byte    `db:"secret"`
+	Quota       *int64    `db:"max_rendition_bytes"`
+	Used        int64     `db:"used"`
+	Done        bool      `db:"done"`
+	Key         string    `db:"key"`
+	Bucket      string    `db:"bucket"`
+	Prefix      string    `db:"prefix"`
+	Size        int64     `db:"size"`
+	ETag        string    `db:"etag"`
+	Modified    time.Time `db:"modified_at"`
+	Fingerprint string    `db:"fingerprint"`
+	Names       []string  `db:"names"`
+	Offsets     []int64   `db:"offsets"`
+	Sizes       []int64   `db:"sizes"`
+	Methods     []int16   `db:"methods"`
+	CRCs        []int64   `db:"crcs"`
+}
+
+// Result is what the task tells.
+type Result struct {
+	Pages int   `json:"pages"`
+	Bytes int64 `json:"bytes"`
+}
+
+// Pack is the handler of pack_book tasks.
+func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
+	if h.BookID == nil {
+		return nil, fault.New(fault.BadRequest, "A task of type %s needs a book", task.PackBook)
+	}
+	b, err := db.Get[bookRow](ctx, m.Database, `select b.tenant_id, t.secret, t.max_rendition_bytes,
+		(select coalesce(sum(size), 0)::bigint from page_pack o where o.tenant_id = app.tenant() and o.book_id <> b.id) as used,
+		coalesce(k.fingerprint = b.fingerprint, false) as done, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
+		p.names, p.offsets, p.sizes, p.methods, p.crcs
+		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id join tenant t on t.id = b.tenant_id
+		join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
+		left join page_pack k on k.tenant_id = b.tenant_id and k.book_id = b.id
+		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null and b.fingerprint <> ''`, *h.BookID)
+	if err != nil {
+		return nil, err
+	}
+	if b == nil {
+		return nil, fault.Missing("Book")
+	}
+	if b.Done {
+		return Result{}, nil
+	}
+	index, entries := b.dear()
+	if len(entries) == 0 {
+		return Result{}, nil
+	}
+	if err := b.fits(entries); err != nil {
+		return nil, err
+	}
+	places, o, err := m.write(ctx, b, *h.BookID, index, entries)
+	if err != nil {
+		return nil, readable(err)
+	}
+	_, err = db.Exec(ctx, m.Database, `insert into page_pack (tenant_id, book_id, fingerprint, key, size, etag, offsets, sizes, crcs)
+		select app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8
+		where exists (select from book where tenant_id = app.tenant() and id = $1 and fingerprint = $2)
+		on conflict (tenant_id, book_id) do update set fingerprint = excluded.fingerprint, key = excluded.key, size = excluded.size,
+		  etag = excluded.etag, offsets = excluded.offsets, sizes = excluded.sizes, crcs = excluded.crcs, created_at = now()`,
+		*h.BookID, b.Fingerprint, o.Key, o.Size, o.ETag, places.offsets, places.sizes, places.crcs)
+	if err != nil {
+		return nil, err
+	}
+	return Result{Pages: len(entries), Bytes: o.Size}, nil
+}
+
+// dear are the pages that no range of their own holds, with their index.
+func (b *bookRow) dear() (index []int, entries []archive.Entry) {
+	for i, name := range b.Names {
+		e := archive.Entry{Name: name, Offset: b.Offsets[i], Size: b.Sizes[i], Method: uint16(b.Methods[i]), CRC32: uint32(b.CRCs[i])}
+		if !e.Direct() {
+			index, entries = append(index, i), append(entries, e)
+		}
+	}
+	return index, entries
+}
+
+// fits tells whether the tenant has room for the pack. The size of pages that are yet to be drawn is not known: the
+// check after the fact is the next pack's.
+func (b *bookRow) fits(entries []archive.Entry) error {
+	if b.Quota == nil {
+		return nil
+	}
+	need := int64(0)
+	for _, e := range entries {
+		need += e.Size
+	}
+	if b.Used+need > *b.Quota {
+		return fault.New(fault.Conflict, "No page pack: it needs %d bytes, %d of the %d for renditions are used. The book is read without", need, b.Used, *b.Quota)
+	}
+	return nil
+}
+
+// places is where each page of the book lies in the pack; -1: not there.
+type places struct{ offsets, sizes, crcs []int64 }
+
+func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []int, entries []archive.Entry) (places, blob.Object, error) {
+	p := places{make([]int64, len(b.Names)), make([]int64, len(b.Names)), make([]int64, len(b.Names))}
+	for i := range p.offsets {
+		p.offsets[i] = -1
+	}
+	source := blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}
+	o, err := m.Media.Upload(ctx, m.Bucket, Key(b.Tenant, b.Secret, book, b.Fingerprint), "application/zip", func(u *blob.Upload) error {
+		z := zip.NewWriter(u)
+		err := m.Content.Walk(ctx, b.Bucket, source, entries, func(i int, content io.Reader) error {
+			w, err := z.CreateHeader(&zip.FileHeader{Name: fmt.Sprintf("%05d", index[i]+1), Method: zip.Store})
+			if err != nil {
+				return err
+			}
+			if err := z.Flush(); err != nil {
+				return err
+			}
+			n := index[i]
+			p.offsets[n] = u.Written()
+			sum := crc32.NewIEEE()
+			p.sizes[n], err = io.Copy(io.MultiWriter(w, sum), content)
+			p.crcs[n] = int64(sum.Sum32())
+			return err
+		})
+		return errors.Join(err, z.Close())
+	})
+	return p, o, err
+}
+
+// Key is the object that holds the pack of a book.
+func Key(tenant uuid.UUID, secret []byte, book uuid.UUID, fingerprint string) string {
+	mac := hmac.New(sha256.New, secret)
+	fmt.Fprintf(mac, "%s|%s|pack", book, fingerprint)
+	sum := hex.EncodeToString(mac.Sum(nil))
+	return tenant.String() + "/pack/" + sum[:2] + "/" + sum
+}
+
+// readable says what a failed read of the book means; what trying again may mend stays as it is.
+func readable(err error) error {
+	var a *archive.Error
+	switch {
+	case errors.As(err, &a):
+		return fault.Wrap(err, fault.Conflict, "No page pack: %s", a.Msg)
+	case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
+		return fault.Wrap(err, fault.Conflict, "No page pack: the book's file is gone or has changed; scan the library")
+	}
+	return err
+}

@@ -1,0 +1,222 @@
+package pack_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"hash/crc32"
+	"io"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/domain/pack"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// rig is one book of two pages in a solid 7z.
+type rig struct {
+	t      *testing.T
+	db     *testkit.Databases
+	s3     *testkit.S3
+	media  *blob.Store
+	tenant uuid.UUID
+	book   uuid.UUID
+	object blob.Object
+	found  *analysis.Result
+	maker  *pack.Maker
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, db: testkit.DB(t), s3: testkit.StartS3(t, "books"), book: uuid.New()}
+	data, err := os.ReadFile("../../format/sevenz/testdata/lzma2.7z")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.WriteFile(t, r.s3.Dir, "books/a.cb7", data)
+	for list, err := range r.s3.Store.List(t.Context(), "books", "", "") {
+		if err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+		r.object = list[0]
+	}
+	r.media = r.s3.Config.Media()
+	reader := &content.Reader{Store: r.s3.Store}
+	r.maker = &pack.Maker{Database: r.db.App, Content: reader, Media: r.media, Bucket: "media"}
+	if r.found, err = analysis.File(t.Context(), reader, "books", r.object, analysis.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	r.tenant = r.db.Tenant(t, "one")
+	library, series := uuid.New(), uuid.New()
+	r.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+		values ($1, $2, 'Books', '/books', 'books', '', 'series_volume', 'metadata_first', 'smart')`, r.tenant, library)
+	r.exec("insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) values ($1, $2, $3, 's', 's', 's', 's', 's')", r.tenant, series, library)
+	r.exec(`insert into book (tenant_id, id, library_id, series_id, key, size, etag, modified_at, format, title, title_sort, search_title, fingerprint, analyzed)
+		values ($1, $2, $3, $4, 'a.cb7', $5, $6, $7, 'cb7', 'a', 'a', 'a', $8, true)`, r.tenant, r.book, library, series, r.object.Size, r.object.ETag, r.object.Modified, r.found.Fingerprint)
+	var names, types []string
+	var offsets, sizes, crcs []int64
+	var methods, zeros []int32
+	for _, p := range r.found.Pages {
+		names, types, offsets, sizes = append(names, p.Name), append(types, p.MediaType), append(offsets, p.Offset), append(sizes, p.Size)
+		crcs, methods, zeros = append(crcs, int64(p.CRC32)), append(methods, int32(int16(p.Method))), append(zeros, 0)
+	}
+	r.exec(`insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights)
+		values ($1, $2, 0, $3, $4, $5, $6::int[], $6::int[], $7, $8::int[], $9, $6::int[], $6::int[])`, r.tenant, r.book, names, types, offsets, zeros, sizes, methods, crcs)
+	return r
+}
+
+func (r *rig) exec(sql string, args ...any) {
+	r.t.Helper()
+	if _, err := r.db.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// pack runs the task of the book, as a worker does.
+func (r *rig) pack() (pack.Result, error) {
+	var b pgx.Batch
+	var id uuid.UUID
+	if err := pack.Queue(&b, r.book, &id); err != nil {
+		return pack.Result{}, err
+	}
+	if err := r.db.App.Run(db.In(context.Background(), db.Tenant(r.tenant)), &b); err != nil {
+		return pack.Result{}, err
+	}
+	r.exec("update task set status = 'running', lease_epoch = 1 where id = $1", id)
+	h := task.Held{Tenant: r.tenant, ID: id, Type: task.PackBook, BookID: &r.book, Epoch: 1, Params: json.RawMessage(`{}`)}
+	out, err := r.maker.Pack(db.In(context.Background(), h.Scope()), h)
+	r.exec("update task set status = 'completed' where id = $1", id)
+	if err != nil {
+		return pack.Result{}, err
+	}
+	return out.(pack.Result), nil
+}
+
+type packed struct {
+	Key     string  `db:"key"`
+	Size    int64   `db:"size"`
+	ETag    string  `db:"etag"`
+	Offsets []int64 `db:"offsets"`
+	Sizes   []int64 `db:"sizes"`
+	CRCs    []int64 `db:"crcs"`
+}
+
+func (r *rig) row() *packed {
+	r.t.Helper()
+	p, err := db.Get[packed](db.In(context.Background(), db.Tenant(r.tenant)), r.db.App, "select key, size, etag, offsets, sizes, crcs from page_pack where tenant_id = app.tenant()")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return p
+}
+
+func TestPagesOfAPackAreRanges(t *testing.T) {
+	r := newRig(t)
+	res, err := r.pack()
+	if err != nil || res.Pages != 2 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	p := r.row()
+	body, o, err := r.media.Get(t.Context(), "media", p.Key)
+	if err != nil || o.Size != p.Size || res.Bytes != p.Size {
+		t.Fatalf("%+v, %+v, %v", o, p, err)
+	}
+	if whole, err := io.ReadAll(body); err != nil || !bytes.HasPrefix(whole, []byte("PK\x03\x04")) {
+		t.Errorf("%d bytes, %v", len(whole), err)
+	}
+	body.Close()
+	for i, page := range r.found.Pages {
+		data, err := r.media.ReadRange(t.Context(), "media", blob.Object{Key: p.Key, Size: p.Size, ETag: p.ETag}, p.Offsets[i], p.Sizes[i])
+		if err != nil || crc32.ChecksumIEEE(data) != page.CRC32 || int64(page.CRC32) != p.CRCs[i] || string(data[:2]) != "BM" {
+			t.Errorf("page %d: %d bytes, %v", i+1, len(data), err)
+		}
+	}
+	// Again: nothing is done twice.
+	if res, err := r.pack(); err != nil || res.Pages != 0 {
+		t.Errorf("again: %+v, %v", res, err)
+	}
+}
+
+func TestTwoAtOnceGiveOnePack(t *testing.T) {
+	r := newRig(t)
+	var wait sync.WaitGroup
+	ids := make([]uuid.UUID, 2)
+	for i := range ids {
+		wait.Go(func() {
+			var b pgx.Batch
+			if err := pack.Queue(&b, r.book, &ids[i]); err != nil {
+				t.Error(err)
+			}
+			if err := r.db.App.Run(db.In(context.Background(), db.Tenant(r.tenant)), &b); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if ids[0] != ids[1] {
+		t.Errorf("two tasks: %v", ids)
+	}
+}
+
+func TestQuota(t *testing.T) {
+	r := newRig(t)
+	r.exec("update tenant set max_rendition_bytes = 1000 where id = $1", r.tenant)
+	if _, err := r.pack(); !fault.Is(err, fault.Conflict) {
+		t.Errorf("%v", err)
+	}
+	if p := r.row(); p != nil {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestDamagedBookLeavesNothing(t *testing.T) {
+	r := newRig(t)
+	data, err := os.ReadFile(r.s3.Dir + "/books/a.cb7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[200] ^= 0xff
+	if err := os.WriteFile(r.s3.Dir+"/books/a.cb7", data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(r.s3.Dir+"/books/a.cb7", r.object.Modified, r.object.Modified); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.pack(); !fault.Is(err, fault.Conflict) {
+		t.Errorf("%v", err)
+	}
+	for list, err := range r.media.List(t.Context(), "media", r.tenant.String(), "") {
+		if err != nil || len(list) != 0 {
+			t.Errorf("%v, %v", list, err)
+		}
+	}
+}
+
+func TestExpire(t *testing.T) {
+	r := newRig(t)
+	if _, err := r.pack(); err != nil {
+		t.Fatal(err)
+	}
+	key := r.row().Key
+	if n, err := pack.Expire(t.Context(), r.db.System, r.media, "media"); n != 0 || err != nil {
+		t.Errorf("of a living book: %d, %v", n, err)
+	}
+	r.exec("update book set fingerprint = 'other'")
+	if n, err := pack.Expire(t.Context(), r.db.System, r.media, "media"); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, _, err := r.media.Get(t.Context(), "media", key); !errors.Is(err, blob.ErrNotFound) || r.row() != nil {
+		t.Errorf("still there: %v", err)
+	}
+}

@@ -1,0 +1,144 @@
+package pdf
+
+// state is what operators change and q and Q keep.
+type state struct {
+	m         [6]float64 // the transformation (8.3.3)
+	invisible bool       // text: rendering mode 3
+}
+
+// maxState bounds nested q.
+const maxState = 64
+
+// onlyImage runs a content stream and tells which XObject it shows, where that is all it does: the object fills the
+// page, upright and not mirrored. Invisible text, which scans carry, does not count.
+func onlyImage(content []byte, page rectangle) (shown name, ok bool) {
+	l := &lexer{b: content, end: true}
+	now := state{m: [6]float64{1, 0, 0, 1, 0, 0}}
+	var kept []state
+	var operands []any
+	var clip *rectangle
+	for {
+		l.space()
+		if l.at >= len(l.b) {
+			return shown, shown != ""
+		}
+		v, err := l.object(0)
+		if err != nil {
+			return "", false
+		}
+		op, isOperator := v.(opcode)
+		if !isOperator {
+			const maxOperands = 512
+			if operands = append(operands, v); len(operands) > maxOperands {
+				return "", false
+			}
+			continue
+		}
+		switch op {
+		case "q":
+			if len(kept) == maxState {
+				return "", false
+			}
+			kept = append(kept, now)
+		case "Q":
+			if len(kept) == 0 {
+				return "", false
+			}
+			now, kept = kept[len(kept)-1], kept[:len(kept)-1]
+		case "cm":
+			m, ok := six(operands)
+			if !ok {
+				return "", false
+			}
+			now.m = multiply(m, now.m)
+		case "Do":
+			n, ok := one[name](operands)
+			if !ok || shown != "" || !now.fills(page) {
+				return "", false
+			}
+			shown = n
+		case "re":
+			r, ok := now.rectangle(operands)
+			if !ok || clip != nil {
+				return "", false
+			}
+			clip = &r
+		case "n": // ends a path that paints nothing
+			clip = nil
+		case "W", "W*":
+			if clip == nil || !clip.around(page) {
+				return "", false
+			}
+		case "Tr":
+			n, ok := one[int64](operands)
+			now.invisible = ok && n == 3
+		case "Tj", "TJ", "'", "\"":
+			if !now.invisible {
+				return "", false
+			}
+		case "BT", "ET", "Tf", "Td", "TD", "Tm", "T*", "Tc", "Tw", "Tz", "TL", "Ts", // text, of which only Tj shows any
+			"w", "J", "j", "M", "d", "i", "ri", // how lines would look
+			"g", "G", "rg", "RG", "k", "K", "cs", "CS", // colours: an image has its own
+			"BMC", "BDC", "EMC", "MP", "DP", "BX", "EX": // marks
+		default:
+			return "", false
+		}
+		operands = operands[:0]
+	}
+}
+
+func one[T any](operands []any) (v T, ok bool) {
+	if len(operands) != 1 {
+		return v, false
+	}
+	v, ok = operands[0].(T)
+	return v, ok
+}
+
+func six(operands []any) (m [6]float64, ok bool) {
+	if len(operands) != len(m) {
+		return m, false
+	}
+	for i, v := range operands {
+		if m[i], ok = number(v); !ok {
+			return m, false
+		}
+	}
+	return m, true
+}
+
+// multiply is a after b: what cm does (8.3.4).
+func multiply(a, b [6]float64) [6]float64 {
+	return [6]float64{
+		a[0]*b[0] + a[1]*b[2], a[0]*b[1] + a[1]*b[3],
+		a[2]*b[0] + a[3]*b[2], a[2]*b[1] + a[3]*b[3],
+		a[4]*b[0] + a[5]*b[2] + b[4], a[4]*b[1] + a[5]*b[3] + b[5],
+	}
+}
+
+// upright tells that the transformation neither turns nor mirrors.
+func (s state) upright() bool {
+	small := 1e-3 * (s.m[0] + s.m[3])
+	return s.m[0] > 0 && s.m[3] > 0 && s.m[1] <= small && s.m[1] >= -small && s.m[2] <= small && s.m[2] >= -small
+}
+
+// fills tells whether the unit square, which an image is drawn into, becomes the page.
+func (s state) fills(page rectangle) bool {
+	return s.upright() && rectangle{s.m[4], s.m[5], s.m[4] + s.m[0], s.m[5] + s.m[3]}.near(page)
+}
+
+func (s state) rectangle(operands []any) (rectangle, bool) {
+	if len(operands) != 4 || !s.upright() {
+		return rectangle{}, false
+	}
+	var n [4]float64
+	for i, v := range operands {
+		var ok bool
+		if n[i], ok = number(v); !ok {
+			return rectangle{}, false
+		}
+	}
+	x, y := n[0]*s.m[0]+s.m[4], n[1]*s.m[3]+s.m[5]
+	w, h := n[2]*s.m[0], n[3]*s.m[3]
+	return rectangle{min(x, x+w), min(y, y+h), max(x, x+w), max(y, y+h)}, true
+}

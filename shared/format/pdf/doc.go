@@ -1,0 +1,77 @@
+// Package pdf reads what a library server needs of PDF documents in an object store, in small ranges: how many pages
+// there are, what the document says about itself, and which pages are one JPEG image, whose bytes then are a range of
+// the object. It draws nothing.
+//
+// References are to ISO 32000-1. Documents are hostile until proven otherwise: objects, nesting, streams and pages
+// are held against Limits. Encrypted documents are refused, damaged cross-reference tables are not repaired.
+package pdf
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/longbox/longbox/shared/format/archive"
+)
+
+// Limits bound what a document may ask of us. A field that is zero or less stands for its default.
+type Limits struct {
+	Objects     int   `env:"PDF_MAX_OBJECTS" envDefault:"500000"`  // entries of the cross-reference table
+	Pages       int   `env:"PDF_MAX_PAGES" envDefault:"20000"`     // pages
+	StreamBytes int64 `env:"PDF_MAX_STREAM" envDefault:"16777216"` // one stream of structure, unpacked
+	Requests    int   `env:"PDF_MAX_READS" envDefault:"100000"`    // objects that are looked at
+}
+
+// DefaultLimits returns the limits that fit every real book known to us.
+func DefaultLimits() Limits {
+	return Limits{Objects: 500_000, Pages: 20_000, StreamBytes: 16 << 20, Requests: 100_000}
+}
+
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
+	if l.Objects > 0 {
+		d.Objects = l.Objects
+	}
+	if l.Pages > 0 {
+		d.Pages = l.Pages
+	}
+	if l.StreamBytes > 0 {
+		d.StreamBytes = l.StreamBytes
+	}
+	if l.Requests > 0 {
+		d.Requests = l.Requests
+	}
+	return d
+}
+
+// maxDepth bounds arrays in dictionaries in arrays, and the tree of pages.
+const maxDepth = 64
+
+// headBytes is where the mark of a document may stand at the latest: some programs write something before it.
+const headBytes = 1024
+
+// Is tells whether a file that begins with head is a PDF document.
+func Is(head []byte) bool {
+	return bytes.Contains(head[:min(len(head), headBytes)], []byte("%PDF-"))
+}
+
+// Document is what was read of a document.
+type Document struct {
+	Pages       []Page
+	Info        Info
+	Fingerprint string // of its cross-reference table and size
+}
+
+// Page is one page. Where JPEG is true, the page shows exactly one image, whose file is Length bytes from Offset.
+type Page struct {
+	JPEG           bool
+	Offset, Length int64
+	Width, Height  int // pixels of that image
+}
+
+func problem(kind archive.Kind, format string, args ...any) error {
+	return &archive.Error{Kind: kind, Msg: fmt.Sprintf(format, args...)}
+}
+
+func damaged(format string, args ...any) error {
+	return problem(archive.Corrupt, "the PDF document is damaged: "+format, args...)
+}

@@ -1,0 +1,125 @@
+package pdf
+
+import (
+	"context"
+	"io"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longbox/longbox/shared/format/archive"
+)
+
+// atOnce bounds the pages that are looked at together: each waits for two or three small reads.
+const atOnce = 8
+
+// Open reads a document of size bytes. What is wrong with it is an *archive.Error; errors of r are passed on.
+func Open(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Document, error) {
+	d, err := newReader(r, size, lim)
+	if err != nil {
+		return nil, err
+	}
+	if d.head["Encrypt"] != nil {
+		return nil, problem(archive.Encrypted, "the PDF document is encrypted: remove its password")
+	}
+	root, err := d.follow(d.head["Root"])
+	if err != nil {
+		return nil, err
+	}
+	catalog, ok := root.(dict)
+	if !ok {
+		return nil, damaged("it has no catalogue")
+	}
+	leaves, err := d.leaves(catalog["Pages"])
+	if err != nil {
+		return nil, err
+	}
+	if len(leaves) == 0 {
+		return nil, problem(archive.NoPages, "the PDF document has no pages")
+	}
+	out := &Document{Pages: make([]Page, len(leaves)), Fingerprint: d.fingerprint()}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	for i, leaf := range leaves {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			out.Pages[i] = d.page(leaf)
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	out.Info = d.info(catalog)
+	return out, nil
+}
+
+// leaf is a page with what it inherits.
+type leaf struct {
+	resources, mediaBox, cropBox, rotate, contents any
+}
+
+// node is a node of the tree of pages on the way down.
+type node struct {
+	at        any
+	inherited leaf
+	depth     int
+}
+
+// leaves walks the tree of pages (7.7.3) in order.
+func (d *Reader) leaves(root any) ([]leaf, error) {
+	var out []leaf
+	seen := map[int64]bool{}
+	stack := []node{{at: root}}
+	for len(stack) > 0 {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if r, ok := n.at.(ref); ok {
+			if seen[r.number] {
+				return nil, damaged("its pages are in a circle")
+			}
+			seen[r.number] = true
+		}
+		if n.depth > maxDepth {
+			return nil, damaged("its pages are nested more than %d deep", maxDepth)
+		}
+		v, err := d.follow(n.at)
+		if err != nil {
+			return nil, err
+		}
+		page, ok := v.(dict)
+		if !ok {
+			continue
+		}
+		here := n.inherited
+		for _, f := range []struct {
+			key name
+			to  *any
+		}{{"Resources", &here.resources}, {"MediaBox", &here.mediaBox}, {"CropBox", &here.cropBox}, {"Rotate", &here.rotate}} {
+			if own, ok := page[f.key]; ok {
+				*f.to = own
+			}
+		}
+		kids, err := d.follow(page["Kids"])
+		if err != nil {
+			return nil, err
+		}
+		list, ok := kids.(array)
+		if !ok || page["Type"] == name("Page") {
+			if len(out) == d.lim.Pages {
+				return nil, problem(archive.TooLarge, "pages of the PDF document: more than the limit of %d", d.lim.Pages)
+			}
+			here.contents = page["Contents"]
+			out = append(out, here)
+			continue
+		}
+		if len(list) > d.lim.Pages {
+			return nil, problem(archive.TooLarge, "pages of the PDF document: more than the limit of %d", d.lim.Pages)
+		}
+		for i := len(list) - 1; i >= 0; i-- {
+			stack = append(stack, node{list[i], here, n.depth + 1})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,80 @@
+package pdf
+
+import (
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Info is what a document says about itself (14.3.3); "" where it says nothing.
+type Info struct {
+	Title, Author, Subject, Keywords, Creator string
+	Created                                   string // D:YYYYMMDD…, as written
+	Language                                  string // of the catalogue
+	RightToLeft                               bool   // as the document wants to be shown
+}
+
+// textBytes bounds one text.
+const textBytes = 64 << 10
+
+func (d *Reader) info(catalog dict) Info {
+	entries, _ := d.value(d.head["Info"]).(dict)
+	get := func(from dict, key name) string {
+		s, _ := d.value(from[key]).(text)
+		return plain(s)
+	}
+	view, _ := d.value(catalog["ViewerPreferences"]).(dict)
+	return Info{
+		Title: get(entries, "Title"), Author: get(entries, "Author"), Subject: get(entries, "Subject"),
+		Keywords: get(entries, "Keywords"), Creator: get(entries, "Creator"), Created: get(entries, "CreationDate"),
+		Language: get(catalog, "Lang"), RightToLeft: d.value(view["Direction"]) == name("R2L"),
+	}
+}
+
+// above80 are the characters of PDFDocEncoding from 0x80 (annex D.2); the others are those of Latin-1.
+var above80 = []rune("•†‡…—–ƒ⁄‹›−‰„“”‘’‚™ﬁﬂŁŒŠŸŽıłœšž\ufffd€")
+
+// plain decodes a text string (7.9.2.2) with single spaces.
+func plain(s text) string {
+	if len(s) > textBytes {
+		s = s[:textBytes]
+	}
+	out := ""
+	switch {
+	case strings.HasPrefix(string(s), "\xfe\xff"):
+		var units []uint16
+		for i := 2; i+1 < len(s); i += 2 {
+			units = append(units, uint16(s[i])<<8|uint16(s[i+1]))
+		}
+		out = string(utf16.Decode(units))
+	case strings.HasPrefix(string(s), "\xef\xbb\xbf"), !isASCII(s) && utf8.ValidString(string(s)):
+		out = strings.ToValidUTF8(strings.TrimPrefix(string(s), "\xef\xbb\xbf"), "")
+	default:
+		var b strings.Builder
+		for i := range len(s) {
+			switch c := s[i]; {
+			case c >= 0x80 && int(c-0x80) < len(above80):
+				b.WriteRune(above80[c-0x80])
+			default:
+				b.WriteRune(rune(c))
+			}
+		}
+		out = b.String()
+	}
+	out = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, out)
+	return strings.Join(strings.Fields(out), " ")
+}
+
+func isASCII(s text) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,363 @@
+package pdf
+
+import (
+	"errors"
+	"strconv"
+)
+
+// The objects of a document (7.3): null is nil, numbers are int64 or float64, and besides these:
+type (
+	name   string
+	text   string // the bytes of a string
+	array  []any
+	dict   map[name]any
+	ref    struct{ number, generation int64 }
+	opcode string // in a content stream, or a key word of the file
+)
+
+var (
+	errMore   = errors.New("pdf: the object goes on") // after what was read
+	errSyntax = errors.New("pdf: no object")
+)
+
+// lexer reads objects from bytes.
+type lexer struct {
+	b    []byte
+	at   int
+	refs bool // "1 0 R" is a reference: not so in content streams
+	end  bool // b ends where the data ends: running out of it is no reason to read more
+}
+
+func isSpace(c byte) bool {
+	return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == 0 || c == '\f'
+}
+
+func isDelimiter(c byte) bool {
+	switch c {
+	case '(', ')', '<', '>', '[', ']', '{', '}', '/', '%':
+		return true
+	}
+	return false
+}
+
+func (l *lexer) more() error {
+	if l.end {
+		return errSyntax
+	}
+	return errMore
+}
+
+// space skips white space and comments.
+func (l *lexer) space() {
+	for l.at < len(l.b) {
+		switch c := l.b[l.at]; {
+		case isSpace(c):
+			l.at++
+		case c == '%':
+			for l.at < len(l.b) && l.b[l.at] != '\n' && l.b[l.at] != '\r' {
+				l.at++
+			}
+		default:
+			return
+		}
+	}
+}
+
+// object reads the next object or key word.
+func (l *lexer) object(depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, errSyntax
+	}
+	l.space()
+	if l.at >= len(l.b) {
+		return nil, l.more()
+	}
+	switch c := l.b[l.at]; {
+	case c == '/':
+		return l.name()
+	case c == '(':
+		return l.literal()
+	case c == '<':
+		if l.at+1 >= len(l.b) {
+			return nil, l.more()
+		}
+		if l.b[l.at+1] == '<' {
+			l.at += 2
+			return l.dict(depth)
+		}
+		return l.hex()
+	case c == '[':
+		l.at++
+		return l.array(depth)
+	case c >= '0' && c <= '9', c == '+', c == '-', c == '.':
+		return l.number()
+	case isDelimiter(c):
+		return nil, errSyntax
+	}
+	start := l.at
+	for l.at < len(l.b) && !isSpace(l.b[l.at]) && !isDelimiter(l.b[l.at]) {
+		l.at++
+	}
+	if l.at == len(l.b) && !l.end {
+		return nil, errMore
+	}
+	switch word := string(l.b[start:l.at]); word {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	case "null":
+		return nil, nil
+	default:
+		return opcode(word), nil
+	}
+}
+
+func (l *lexer) name() (any, error) {
+	l.at++
+	var out []byte
+	for l.at < len(l.b) && !isSpace(l.b[l.at]) && !isDelimiter(l.b[l.at]) {
+		c := l.b[l.at]
+		l.at++
+		if c == '#' && l.at+1 < len(l.b) {
+			if v, err := strconv.ParseUint(string(l.b[l.at:l.at+2]), 16, 8); err == nil {
+				c = byte(v)
+				l.at += 2
+			}
+		}
+		out = append(out, c)
+	}
+	if l.at == len(l.b) && !l.end {
+		return nil, errMore
+	}
+	return name(out), nil
+}
+
+func (l *lexer) literal() (any, error) {
+	l.at++
+	var out []byte
+	for open := 1; l.at < len(l.b); {
+		c := l.b[l.at]
+		l.at++
+		switch c {
+		case '(':
+			open++
+		case ')':
+			if open--; open == 0 {
+				return text(out), nil
+			}
+		case '\\':
+			if l.at >= len(l.b) {
+				return nil, l.more()
+			}
+			out = l.escape(out)
+			continue
+		}
+		out = append(out, c)
+	}
+	return nil, l.more()
+}
+
+// escape reads what follows a backslash (7.3.4.2).
+func (l *lexer) escape(out []byte) []byte {
+	c := l.b[l.at]
+	l.at++
+	switch c {
+	case 'n':
+		return append(out, '\n')
+	case 'r':
+		return append(out, '\r')
+	case 't':
+		return append(out, '\t')
+	case 'b':
+		return append(out, '\b')
+	case 'f':
+		return append(out, '\f')
+	case '\r':
+		if l.at < len(l.b) && l.b[l.at] == '\n' {
+			l.at++
+		}
+		return out
+	case '\n':
+		return out
+	}
+	if c < '0' || c > '7' {
+		return append(out, c)
+	}
+	v := int(c - '0')
+	for i := 0; i < 2 && l.at < len(l.b) && l.b[l.at] >= '0' && l.b[l.at] <= '7'; i++ {
+		v = v*8 + int(l.b[l.at]-'0')
+		l.at++
+	}
+	return append(out, byte(v))
+}
+
+func (l *lexer) hex() (any, error) {
+	l.at++
+	var out []byte
+	high, odd := byte(0), false
+	for l.at < len(l.b) {
+		c := l.b[l.at]
+		l.at++
+		var v byte
+		switch {
+		case c >= '0' && c <= '9':
+			v = c - '0'
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			v = c | 0x20 - 'a' + 10
+		case c == '>':
+			if odd {
+				out = append(out, high)
+			}
+			return text(out), nil
+		case isSpace(c):
+			continue
+		default:
+			return nil, errSyntax
+		}
+		if odd = !odd; odd {
+			high = v << 4
+		} else {
+			out = append(out, high|v)
+		}
+	}
+	return nil, l.more()
+}
+
+func (l *lexer) array(depth int) (any, error) {
+	out := array{}
+	for {
+		l.space()
+		if l.at < len(l.b) && l.b[l.at] == ']' {
+			l.at++
+			return out, nil
+		}
+		v, err := l.object(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := v.(opcode); ok {
+			return nil, errSyntax
+		}
+		out = append(out, v)
+	}
+}
+
+func (l *lexer) dict(depth int) (any, error) {
+	out := dict{}
+	for {
+		l.space()
+		if l.at+1 < len(l.b) && l.b[l.at] == '>' && l.b[l.at+1] == '>' {
+			l.at += 2
+			return out, nil
+		}
+		if l.at+1 >= len(l.b) {
+			return nil, l.more()
+		}
+		key, err := l.object(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		k, ok := key.(name)
+		if !ok {
+			return nil, errSyntax
+		}
+		v, err := l.object(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := v.(opcode); ok {
+			return nil, errSyntax
+		}
+		out[k] = v
+	}
+}
+
+// number reads a number, or a reference of two and an R.
+func (l *lexer) number() (any, error) {
+	v, err := l.plainNumber()
+	if err != nil || !l.refs {
+		return v, err
+	}
+	first, ok := v.(int64)
+	if !ok || first < 0 {
+		return v, nil
+	}
+	before := l.at
+	l.space()
+	if l.at >= len(l.b) && !l.end {
+		return nil, errMore
+	}
+	if l.at < len(l.b) && l.b[l.at] >= '0' && l.b[l.at] <= '9' {
+		second, err := l.plainNumber()
+		if err != nil {
+			return nil, err
+		}
+		l.space()
+		if l.at >= len(l.b) && !l.end {
+			return nil, errMore
+		}
+		if generation, ok := second.(int64); ok && l.at < len(l.b) && l.b[l.at] == 'R' &&
+			(l.at+1 == len(l.b) || isSpace(l.b[l.at+1]) || isDelimiter(l.b[l.at+1])) {
+			l.at++
+			return ref{first, generation}, nil
+		}
+	}
+	l.at = before
+	return v, nil
+}
+
+func (l *lexer) plainNumber() (any, error) {
+	start := l.at
+	for l.at < len(l.b) && !isSpace(l.b[l.at]) && !isDelimiter(l.b[l.at]) {
+		l.at++
+	}
+	if l.at == len(l.b) && !l.end {
+		return nil, errMore
+	}
+	s := string(l.b[start:l.at])
+	if v, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return v, nil
+	}
+	if len(s) > 40 {
+		return nil, errSyntax
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		if v, ok := looseNumber(s); ok {
+			return v, nil
+		}
+		return nil, errSyntax
+	}
+	return v, nil
+}
+
+// looseNumber reads what bad writers make of numbers, such as "--5" and "1.2-3".
+func looseNumber(s string) (float64, bool) {
+	for len(s) > 1 && (s[0] == '-' || s[0] == '+') && (s[1] == '-' || s[1] == '+') {
+		s = s[1:]
+	}
+	for i := 1; i < len(s); i++ {
+		if s[i] == '-' {
+			s = s[:i]
+			break
+		}
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	return v, err == nil || s == "." || s == "-"
+}
+
+func number(v any) (float64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, true
+	}
+	return 0, false
+}
+
+func integer(v any) (int64, bool) {
+	n, ok := v.(int64)
+	return n, ok
+}

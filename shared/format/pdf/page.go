@@ -1,0 +1,145 @@
+package pdf
+
+import "math"
+
+const (
+	// contentBytes bounds the content stream of a page that can be one image: a few operators, and the invisible
+	// text of a scan.
+	contentBytes = 256 << 10
+	// slack is how far an image may be from the edges of its page, as a share of the page's side.
+	slack = 0.03
+)
+
+// page looks whether a page is one JPEG image. Whatever is unusual about it makes it a page that must be drawn.
+func (d *Reader) page(p leaf) Page {
+	if n, _ := number(d.value(p.rotate)); math.Mod(n, 360) != 0 {
+		return Page{}
+	}
+	box, ok := d.box(p.cropBox)
+	if !ok {
+		if box, ok = d.box(p.mediaBox); !ok {
+			return Page{}
+		}
+	}
+	content, ok := d.contents(p.contents)
+	if !ok {
+		return Page{}
+	}
+	shown, ok := onlyImage(content, box)
+	if !ok {
+		return Page{}
+	}
+	resources, _ := d.value(p.resources).(dict)
+	objects, _ := d.value(resources["XObject"]).(dict)
+	image, ok := d.value(objects[shown]).(stream)
+	if !ok {
+		return Page{}
+	}
+	return d.jpeg(image)
+}
+
+// jpeg is the place of an image that is a JPEG file a browser shows in the same way.
+func (d *Reader) jpeg(s stream) Page {
+	filters, params := s.filters(d)
+	if s.dict["Subtype"] != name("Image") || len(filters) != 1 || filters[0] != "DCTDecode" && filters[0] != "DCT" || len(params[0]) > 0 {
+		return Page{}
+	}
+	for _, k := range []name{"SMask", "Mask", "ImageMask", "Decode", "SMaskInData", "Alternates"} {
+		if v := d.value(s.dict[k]); v != nil && v != false {
+			return Page{}
+		}
+	}
+	if !d.plainColours(s.dict["ColorSpace"]) {
+		return Page{}
+	}
+	length, ok := integer(d.value(s.dict["Length"]))
+	if !ok || length < 4 || length > d.size-s.offset {
+		return Page{}
+	}
+	var mark [3]byte
+	if d.readAt(mark[:], s.offset) != nil || mark != [3]byte{0xff, 0xd8, 0xff} {
+		return Page{}
+	}
+	w, _ := integer(d.value(s.dict["Width"]))
+	h, _ := integer(d.value(s.dict["Height"]))
+	const maxSide = 1 << 20
+	if w < 1 || h < 1 || w > maxSide || h > maxSide {
+		return Page{}
+	}
+	return Page{JPEG: true, Offset: s.offset, Length: length, Width: int(w), Height: int(h)}
+}
+
+// plainColours tells whether a colour space is grey or red, green and blue: others are not what browsers expect.
+func (d *Reader) plainColours(v any) bool {
+	switch c := d.value(v).(type) {
+	case name:
+		return c == "DeviceRGB" || c == "DeviceGray" || c == "RGB" || c == "G"
+	case array:
+		if len(c) < 2 {
+			return false
+		}
+		switch d.value(c[0]) {
+		case name("CalRGB"), name("CalGray"):
+			return true
+		case name("ICCBased"):
+			profile, _ := d.value(c[1]).(stream)
+			n, _ := integer(d.value(profile.dict["N"]))
+			return n == 1 || n == 3
+		}
+	}
+	return false
+}
+
+// rectangle is a box with its left lower corner first.
+type rectangle struct{ x0, y0, x1, y1 float64 }
+
+func (d *Reader) box(v any) (r rectangle, ok bool) {
+	a, _ := d.value(v).(array)
+	if len(a) != 4 {
+		return r, false
+	}
+	var n [4]float64
+	for i := range n {
+		if n[i], ok = number(d.value(a[i])); !ok {
+			return r, false
+		}
+	}
+	r = rectangle{min(n[0], n[2]), min(n[1], n[3]), max(n[0], n[2]), max(n[1], n[3])}
+	return r, r.x1-r.x0 > 0 && r.y1-r.y0 > 0
+}
+
+// near tells whether two boxes are the same, about; around whether r encloses o.
+func (r rectangle) near(o rectangle) bool {
+	dx, dy := slack*(o.x1-o.x0), slack*(o.y1-o.y0)
+	return math.Abs(r.x0-o.x0) <= dx && math.Abs(r.x1-o.x1) <= dx && math.Abs(r.y0-o.y0) <= dy && math.Abs(r.y1-o.y1) <= dy
+}
+
+func (r rectangle) around(o rectangle) bool {
+	dx, dy := slack*(o.x1-o.x0), slack*(o.y1-o.y0)
+	return r.x0 <= o.x0+dx && r.x1 >= o.x1-dx && r.y0 <= o.y0+dy && r.y1 >= o.y1-dy
+}
+
+// contents is a page's content stream, where it is small.
+func (d *Reader) contents(v any) ([]byte, bool) {
+	parts := array{v}
+	if list, ok := d.value(v).(array); ok {
+		parts = list
+	}
+	const maxParts = 16
+	if len(parts) > maxParts {
+		return nil, false
+	}
+	var out []byte
+	for _, p := range parts {
+		s, ok := d.value(p).(stream)
+		if !ok {
+			return nil, false
+		}
+		data, err := d.content(s, contentBytes-int64(len(out)))
+		if err != nil {
+			return nil, false
+		}
+		out = append(append(out, data...), '\n')
+	}
+	return out, true
+}

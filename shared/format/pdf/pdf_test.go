@@ -1,0 +1,262 @@
+package pdf
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/format/archive"
+)
+
+// builder writes documents.
+type builder struct {
+	bytes.Buffer
+	at []int
+}
+
+func (b *builder) object(format string, args ...any) int {
+	b.at = append(b.at, b.Len())
+	fmt.Fprintf(b, "%d 0 obj\n%s\nendobj\n", len(b.at), fmt.Sprintf(format, args...))
+	return len(b.at)
+}
+
+func (b *builder) finish(trailer string) []byte {
+	start := b.Len()
+	fmt.Fprintf(b, "xref\n0 %d\n0000000000 65535 f \n", len(b.at)+1)
+	for _, o := range b.at {
+		fmt.Fprintf(b, "%010d 00000 n \n", o)
+	}
+	fmt.Fprintf(b, "trailer\n<</Size %d/Root 1 0 R %s>>\nstartxref\n%d\n%%%%EOF\n", len(b.at)+1, trailer, start)
+	return b.Bytes()
+}
+
+const jpegFile = "\xff\xd8\xff\xe0 not really a picture"
+
+// scan is a document of one page that shows an image in some way.
+func scan(page, content, image string) []byte {
+	b := &builder{}
+	b.WriteString("%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
+	b.object("<</Type/Catalog/Pages 2 0 R/Lang(fr)/ViewerPreferences<</Direction/R2L>>>>")
+	b.object("<</Type/Pages/Count 1/Kids[3 0 R]/MediaBox[0 0 200 300]>>")
+	b.object("<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</XObject<</Im0 5 0 R>>>>%s>>", page)
+	b.object("<</Length %d>>stream\n%s\nendstream", len(content), content)
+	b.object("<</Type/XObject/Subtype/Image/Width 20/Height 30/BitsPerComponent 8/Length 6 0 R%s>>stream\r\n%s\nendstream", image, jpegFile)
+	b.object("%d", len(jpegFile))
+	b.object("<</Title(\xfe\xff\x00P\x00a\x00g\x00e)/Author(Boulet \\(B.\\))>>")
+	return b.finish("/Info 7 0 R")
+}
+
+const (
+	plainImage = "/Filter/DCTDecode/ColorSpace/DeviceRGB"
+	fill       = "q 200 0 0 300 0 0 cm /Im0 Do Q"
+)
+
+func open(b []byte, lim Limits) (*Document, error) {
+	return Open(context.Background(), bytes.NewReader(b), int64(len(b)), lim)
+}
+
+func TestPagesThatAreOneJPEG(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		page, content, image string
+		jpeg                 bool
+	}{
+		"plain":                  {"", fill, plainImage, true},
+		"filter in an array":     {"", fill, "/Filter[/DCTDecode]/ColorSpace[/CalRGB<<>>]", true},
+		"grey":                   {"", fill, "/Filter/DCTDecode/ColorSpace/DeviceGray", true},
+		"two transformations":    {"", "q 2 0 0 3 0 0 cm 100 0 0 100 0 0 cm /Im0 Do Q", plainImage, true},
+		"clipped to the page":    {"", "q 0 0 200 300 re W n 200 0 0 300 0 0 cm /Im0 Do Q", plainImage, true},
+		"with invisible text":    {"", fill + " BT /F1 10 Tf 3 Tr 10 10 Td (words) Tj ET", plainImage, true},
+		"marked":                 {"", "/P <</MCID 0>> BDC " + fill + " EMC", plainImage, true},
+		"with visible text":      {"", fill + " BT /F1 10 Tf 10 10 Td (words) Tj ET", plainImage, false},
+		"turned page":            {"/Rotate 90", fill, plainImage, false},
+		"mirrored":               {"", "q -200 0 0 300 200 0 cm /Im0 Do Q", plainImage, false},
+		"upside down":            {"", "q 200 0 0 -300 0 300 cm /Im0 Do Q", plainImage, false},
+		"part of the page":       {"", "q 100 0 0 150 0 0 cm /Im0 Do Q", plainImage, false},
+		"larger than the page":   {"", "q 400 0 0 600 0 0 cm /Im0 Do Q", plainImage, false},
+		"cropped":                {"/CropBox[0 0 100 100]", fill, plainImage, false},
+		"clipped":                {"", "q 0 0 20 20 re W n 200 0 0 300 0 0 cm /Im0 Do Q", plainImage, false},
+		"twice":                  {"", fill + " " + fill, plainImage, false},
+		"a line over it":         {"", fill + " 0 0 m 10 10 l S", plainImage, false},
+		"a state that is unread": {"", "/GS0 gs " + fill, plainImage, false},
+		"nothing":                {"", "q Q", plainImage, false},
+		"with a mask":            {"", fill, plainImage + "/SMask 6 0 R", false},
+		"inverted":               {"", fill, plainImage + "/Decode[1 0 1 0 1 0]", false},
+		"four colours":           {"", fill, "/Filter/DCTDecode/ColorSpace/DeviceCMYK", false},
+		"another filter":         {"", fill, "/Filter/JPXDecode/ColorSpace/DeviceRGB", false},
+		"two filters":            {"", fill, "/Filter[/FlateDecode/DCTDecode]/ColorSpace/DeviceRGB", false},
+		"bad content":            {"", "q ] 200", plainImage, false},
+	} {
+		b := scan(c.page, c.content, c.image)
+		doc, err := open(b, Limits{})
+		if err != nil || len(doc.Pages) != 1 {
+			t.Errorf("%s: %+v, %v", name, doc, err)
+			continue
+		}
+		p := doc.Pages[0]
+		if p.JPEG != c.jpeg {
+			t.Errorf("%s: %+v", name, p)
+		}
+		if p.JPEG && (string(b[p.Offset:p.Offset+p.Length]) != jpegFile || p.Width != 20 || p.Height != 30) {
+			t.Errorf("%s: %q", name, b[p.Offset:p.Offset+p.Length])
+		}
+		if i := doc.Info; i.Title != "Page" || i.Author != "Boulet (B.)" || i.Language != "fr" || !i.RightToLeft {
+			t.Errorf("%s: %+v", name, i)
+		}
+	}
+}
+
+// TestObjectStreams reads a document of version 1.5: its objects and its table are compressed.
+func TestObjectStreams(t *testing.T) {
+	t.Parallel()
+	b := modern()
+	doc, err := open(b, Limits{})
+	if err != nil || len(doc.Pages) != 3 || doc.Info.Title != "Packed" {
+		t.Fatalf("%+v, %v", doc, err)
+	}
+	if other, err := open(append([]byte("junk\n"), b...), Limits{}); err != nil || len(other.Pages) != 3 {
+		t.Errorf("with something before it: %v", err)
+	}
+}
+
+func deflated(s string) string {
+	var out bytes.Buffer
+	z := zlib.NewWriter(&out)
+	_, _ = z.Write([]byte(s))
+	_ = z.Close()
+	return out.String()
+}
+
+func modern() []byte {
+	parts := []string{"<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Count 3/Kids[3 0 R 3 0 R 4 0 R]>>", "<</Type/Page>>", "<</Type/Pages/Kids[5 0 R 6 0 R]>>",
+		"<</Type/Page>>", "<</Type/Page>>", "<</Title(Packed)>>"}
+	parts[1] = "<</Type/Pages/Count 3/Kids[3 0 R 4 0 R]>>"
+	var index, body strings.Builder
+	for i, p := range parts {
+		fmt.Fprintf(&index, "%d %d ", i+1, body.Len())
+		body.WriteString(p + " ")
+	}
+	packed := deflated(index.String() + body.String())
+	var b bytes.Buffer
+	b.WriteString("%PDF-1.5\n")
+	at := b.Len()
+	fmt.Fprintf(&b, "8 0 obj<</Type/ObjStm/N %d/First %d/Filter/FlateDecode/Length %d>>stream\n%s\nendstream endobj\n", len(parts), index.Len(), len(packed), packed)
+	start := b.Len()
+	// Rows with the predictor that every writer uses: the difference to the row above.
+	rows := [][4]byte{{0, 0, 0, 0}}
+	for i := range parts {
+		rows = append(rows, [4]byte{2, 0, 8, byte(i)})
+	}
+	rows = append(rows, [4]byte{1, byte(at >> 8), byte(at), 0}, [4]byte{1, byte(start >> 8), byte(start), 0})
+	var table strings.Builder
+	var above [4]byte
+	for _, r := range rows {
+		table.WriteByte(2)
+		for i := range r {
+			table.WriteByte(r[i] - above[i])
+		}
+		above = r
+	}
+	z := deflated(table.String())
+	fmt.Fprintf(&b, "9 0 obj<</Type/XRef/Size 10/W[1 2 1]/Root 1 0 R/Info 7 0 R/Filter/FlateDecode/DecodeParms<</Predictor 12/Columns 4>>/Length %d>>stream\n%s\nendstream endobj\nstartxref\n%d\n%%%%EOF", len(z), z, start)
+	return b.Bytes()
+}
+
+func kindOf(err error) archive.Kind {
+	var p *archive.Error
+	if errors.As(err, &p) {
+		return p.Kind
+	}
+	return archive.Kind(fmt.Sprint(err))
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	whole := scan("", fill, plainImage)
+	circle := &builder{}
+	circle.WriteString("%PDF-1.4\n")
+	circle.object("<</Type/Catalog/Pages 2 0 R>>")
+	circle.object("<</Type/Pages/Kids[2 0 R]>>")
+	empty := &builder{}
+	empty.WriteString("%PDF-1.4\n")
+	empty.object("<</Type/Catalog/Pages 2 0 R>>")
+	empty.object("<</Type/Pages/Kids[]>>")
+	sealed := &builder{}
+	sealed.WriteString("%PDF-1.4\n")
+	sealed.object("<</Type/Catalog>>")
+	bomb := deflated(strings.Repeat("0", 1<<20))
+	stream := fmt.Sprintf("%%PDF-1.5\n1 0 obj<</Type/XRef/Size 9/W[1 2 1]/Filter/FlateDecode/Length %d>>stream\n%s\nendstream endobj\nstartxref\n9\n", len(bomb), bomb)
+	for name, c := range map[string]struct {
+		data []byte
+		lim  Limits
+		kind archive.Kind
+	}{
+		"no document":        {[]byte("hello, world, this is text"), Limits{}, archive.NotArchive},
+		"cut short":          {whole[:300], Limits{}, archive.Truncated},
+		"encrypted":          {sealed.finish("/Encrypt 1 0 R"), Limits{}, archive.Encrypted},
+		"pages in a circle":  {circle.finish(""), Limits{}, archive.Corrupt},
+		"no pages":           {empty.finish(""), Limits{}, archive.NoPages},
+		"objects":            {whole, Limits{Objects: 3}, archive.TooLarge},
+		"objects looked at":  {whole, Limits{Requests: 1}, archive.TooLarge},
+		"pages":              {modern(), Limits{Pages: 2}, archive.TooLarge},
+		"a stream":           {[]byte(stream), Limits{StreamBytes: 10_000}, archive.TooLarge},
+		"a table far off":    {[]byte("%PDF-1.4\nstartxref\n99999999999\n%%EOF"), Limits{}, archive.Corrupt},
+		"a table of objects": {[]byte("%PDF-1.4\nxref\n0 99999999999\nstartxref\n9\n%%EOF"), Limits{}, archive.TooLarge},
+		"nested":             {[]byte("%PDF-1.4\n1 0 obj " + strings.Repeat("[", 100_000) + "\nstartxref\n9\n%%EOF"), Limits{}, archive.Corrupt},
+	} {
+		if doc, err := open(c.data, c.lim); kindOf(err) != c.kind {
+			t.Errorf("%s: %+v, %v, want %s", name, doc, err, c.kind)
+		}
+	}
+}
+
+func TestStoreFailureIsNoDamage(t *testing.T) {
+	t.Parallel()
+	b := modern()
+	broken := errors.New("connection reset")
+	if _, err := Open(t.Context(), failing{broken}, int64(len(b)), Limits{}); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.err }
+
+func FuzzOpen(f *testing.F) {
+	f.Add(scan("", fill, plainImage))
+	f.Add(modern())
+	f.Add([]byte("%PDF-1.4\nxref\n0 1\n0000000000 65535 f \ntrailer<</Root 1 0 R/Prev 9>>\nstartxref\n9\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		doc, err := open(b, Limits{Objects: 1000, Pages: 100, StreamBytes: 1 << 20, Requests: 1000})
+		if err != nil {
+			if !errors.As(err, new(*archive.Error)) {
+				t.Fatal(err)
+			}
+			return
+		}
+		for _, p := range doc.Pages {
+			if p.JPEG && (p.Offset < 0 || p.Length <= 0 || p.Offset+p.Length > int64(len(b))) {
+				t.Fatalf("outside the file: %+v", p)
+			}
+		}
+	})
+}
+
+func FuzzContent(f *testing.F) {
+	f.Add([]byte(fill))
+	f.Add([]byte("q 0 0 200 300 re W n BT 3 Tr (x) Tj ET Q"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		onlyImage(b, rectangle{0, 0, 200, 300})
+		l := &lexer{b: b, refs: true, end: true}
+		for range 1000 {
+			if _, err := l.object(0); err != nil {
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,167 @@
+package pdf
+
+import (
+	"bytes"
+	"compress/zlib"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/longbox/longbox/shared/format/archive"
+)
+
+// stream is a dictionary and the place of the bytes that belong to it.
+type stream struct {
+	dict   dict
+	offset int64
+}
+
+// content returns the plain bytes of a stream of structure: at most limit of them.
+func (d *Reader) content(s stream, limit int64) ([]byte, error) {
+	n, ok := integer(d.value(s.dict["Length"]))
+	if !ok || n < 0 || s.offset+n > d.size {
+		return nil, damaged("a stream has no length")
+	}
+	if n > limit {
+		return nil, tooLarge(n, limit)
+	}
+	raw := make([]byte, n)
+	if err := d.readAt(raw, s.offset); err != nil {
+		return nil, err
+	}
+	filters, params := s.filters(d)
+	const maxFilters = 4
+	if len(filters) > maxFilters {
+		return nil, damaged("a stream with %d filters", len(filters))
+	}
+	for i, f := range filters {
+		switch f {
+		case "FlateDecode", "Fl":
+			var err error
+			if raw, err = inflate(raw, limit); err != nil {
+				return nil, err
+			}
+			if raw, err = unpredict(raw, params[i]); err != nil {
+				return nil, err
+			}
+		case "ASCIIHexDecode", "AHx":
+			l := &lexer{b: append(append([]byte("<"), bytes.TrimSuffix(bytes.TrimSpace(raw), []byte(">"))...), '>'), end: true}
+			v, err := l.hex()
+			if err != nil {
+				return nil, damaged("a stream of hexadecimal digits")
+			}
+			raw = []byte(v.(text))
+		default:
+			return nil, fmt.Errorf("%w: %s", errFilter, f)
+		}
+	}
+	return raw, nil
+}
+
+// errFilter says that a stream is compressed in a way that is not read here.
+var errFilter = errors.New("pdf: filter")
+
+func tooLarge(n, limit int64) error {
+	return problem(archive.TooLarge, "bytes in a stream of the PDF document: %d, the limit is %d", n, limit)
+}
+
+// filters are the names of a stream's filters with the parameters of each.
+func (s stream) filters(d *Reader) ([]name, []dict) {
+	var names []name
+	switch f := d.value(s.dict["Filter"]).(type) {
+	case name:
+		names = []name{f}
+	case array:
+		for _, v := range f {
+			n, _ := d.value(v).(name)
+			names = append(names, n)
+		}
+	}
+	params := make([]dict, len(names))
+	switch p := d.value(s.dict["DecodeParms"]).(type) {
+	case dict:
+		if len(params) > 0 {
+			params[0] = p
+		}
+	case array:
+		for i := range min(len(p), len(params)) {
+			params[i], _ = d.value(p[i]).(dict)
+		}
+	}
+	return names, params
+}
+
+func inflate(raw []byte, limit int64) ([]byte, error) {
+	z, err := zlib.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, damaged("a compressed stream")
+	}
+	out, err := io.ReadAll(io.LimitReader(z, limit+1))
+	if int64(len(out)) > limit {
+		return nil, tooLarge(int64(len(out)), limit)
+	}
+	// Writers leave the checksum away; what was decompressed is all there is.
+	if err != nil && len(out) == 0 {
+		return nil, damaged("a compressed stream")
+	}
+	return out, nil
+}
+
+// unpredict takes back the predictors of 7.4.4.4, as cross-reference streams use them.
+func unpredict(data []byte, p dict) ([]byte, error) {
+	predictor, _ := integer(p["Predictor"])
+	if predictor < 10 {
+		if predictor == 2 {
+			return nil, damaged("a predictor for pictures in a stream of structure")
+		}
+		return data, nil
+	}
+	columns, ok := integer(p["Columns"])
+	if !ok {
+		columns = 1
+	}
+	const maxColumns = 1 << 16
+	if columns < 1 || columns > maxColumns {
+		return nil, damaged("a predictor with %d columns", columns)
+	}
+	row := int(columns)
+	out := make([]byte, 0, len(data))
+	previous := make([]byte, row)
+	for len(data) > row {
+		kind, line := data[0], data[1:1+row]
+		data = data[1+row:]
+		for i := range line {
+			var left, upperLeft byte
+			if i > 0 {
+				left, upperLeft = line[i-1], previous[i-1]
+			}
+			switch kind {
+			case 1:
+				line[i] += left
+			case 2:
+				line[i] += previous[i]
+			case 3:
+				line[i] += byte((int(left) + int(previous[i])) / 2)
+			case 4:
+				line[i] += paeth(left, previous[i], upperLeft)
+			}
+		}
+		out = append(out, line...)
+		previous = line
+	}
+	return out, nil
+}
+
+func paeth(a, b, c byte) byte {
+	p := int(a) + int(b) - int(c)
+	pa, pb, pc := abs(p-int(a)), abs(p-int(b)), abs(p-int(c))
+	switch {
+	case pa <= pb && pa <= pc:
+		return a
+	case pb <= pc:
+		return b
+	}
+	return c
+}
+
+func abs(n int) int { return max(n, -n) }

@@ -1,0 +1,261 @@
+package pdf
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/longbox/longbox/shared/format/archive"
+)
+
+const (
+	tailBytes  = 2048 // where the last words of a document are
+	maxUpdates = 256  // tables that continue each other
+	tableBytes = 16 << 10
+	entryBytes = 20
+)
+
+// readTables reads the cross-reference tables, the newest first (7.5.4, 7.5.8).
+func (d *Reader) readTables() error {
+	tail := make([]byte, min(d.size, tailBytes))
+	if err := d.readAt(tail, d.size-int64(len(tail))); err != nil {
+		return err
+	}
+	at := bytes.LastIndex(tail, []byte("startxref"))
+	if at < 0 {
+		return problem(archive.Truncated, "the end of the PDF document, where its directory is, is missing; get a complete copy")
+	}
+	l := &lexer{b: tail[at+len("startxref"):], end: true}
+	v, err := l.object(0)
+	next, ok := integer(v)
+	if err != nil || !ok {
+		return damaged("it does not say where its cross-reference table is")
+	}
+	seen := map[int64]bool{}
+	for range maxUpdates {
+		if seen[next] {
+			return nil
+		}
+		seen[next] = true
+		trailer, err := d.readTable(next + d.shift)
+		if err != nil {
+			return err
+		}
+		if d.head == nil {
+			d.head = trailer
+		}
+		if hybrid, ok := integer(trailer["XRefStm"]); ok && !seen[hybrid] {
+			seen[hybrid] = true
+			if _, err := d.readTable(hybrid + d.shift); err != nil {
+				return err
+			}
+		}
+		if next, ok = integer(trailer["Prev"]); !ok {
+			return nil
+		}
+	}
+	return damaged("more than %d updates", maxUpdates)
+}
+
+// readTable reads one table or cross-reference stream, and returns its trailer.
+func (d *Reader) readTable(off int64) (trailer dict, err error) {
+	var isTable bool
+	if err := d.parseAt(off, 64, 4096, func(l *lexer) error {
+		v, err := l.object(0)
+		isTable = v == opcode("xref")
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if !isTable {
+		return d.readStream(off)
+	}
+	most := int64(d.lim.Objects)*entryBytes + tableBytes
+	err = d.parseAt(off, tableBytes, most, func(l *lexer) error {
+		l.refs = false
+		if _, err := l.object(0); err != nil {
+			return err
+		}
+		for {
+			v, err := l.object(0)
+			if err != nil {
+				return err
+			}
+			if v == opcode("trailer") {
+				l.refs = true
+				t, err := l.object(0)
+				if err != nil {
+					return err
+				}
+				var ok bool
+				if trailer, ok = t.(dict); !ok {
+					return errSyntax
+				}
+				return nil
+			}
+			c, err := l.object(0)
+			if err != nil {
+				return err
+			}
+			start, ok1 := integer(v)
+			count, ok2 := integer(c)
+			if !ok1 || !ok2 {
+				return errSyntax
+			}
+			if err := d.readSection(l, start, count); err != nil {
+				return err
+			}
+		}
+	})
+	return trailer, err
+}
+
+func (d *Reader) readSection(l *lexer, start, count int64) error {
+	if err := d.room(start, count); err != nil {
+		return err
+	}
+	if int64(len(l.b)-l.at) < count*(entryBytes-2) && !l.end {
+		return errMore
+	}
+	for i := start; i < start+count; i++ {
+		a, err := l.object(0)
+		if err != nil {
+			return err
+		}
+		if _, err := l.object(0); err != nil {
+			return err
+		}
+		k, err := l.object(0)
+		if err != nil {
+			return err
+		}
+		off, ok := integer(a)
+		if !ok {
+			return errSyntax
+		}
+		switch k {
+		case opcode("n"):
+			d.set(i, place{offset: off, kind: direct})
+		case opcode("f"):
+			d.set(i, place{kind: free})
+		default:
+			return errSyntax
+		}
+	}
+	return nil
+}
+
+// room makes the table large enough, within the limit.
+func (d *Reader) room(start, count int64) error {
+	limit := int64(d.lim.Objects)
+	if start < 0 || count < 0 || start > limit || count > limit-start {
+		return problem(archive.TooLarge, "objects of the PDF document: %d, the limit is %d", start+count, limit)
+	}
+	if n := int(start + count); n > len(d.xref) {
+		grown := make([]place, n)
+		copy(grown, d.xref)
+		d.xref = grown
+	}
+	return nil
+}
+
+// set enters a place unless a newer table had one.
+func (d *Reader) set(number int64, p place) {
+	if d.xref[number].kind == unknown {
+		d.xref[number] = p
+	}
+}
+
+// readStream reads a cross-reference stream.
+func (d *Reader) readStream(off int64) (dict, error) {
+	_, v, err := d.objectAt(off)
+	if err != nil {
+		return nil, err
+	}
+	s, ok := v.(stream)
+	if !ok || s.dict["Type"] != name("XRef") {
+		return nil, damaged("no cross-reference table at byte %d", off)
+	}
+	data, err := d.content(s, d.lim.StreamBytes)
+	if err != nil {
+		return nil, d.asProblem(err)
+	}
+	var widths [3]int
+	w, _ := s.dict["W"].(array)
+	for i := range widths {
+		if i >= len(w) {
+			return nil, damaged("a cross-reference stream without widths")
+		}
+		n, ok := integer(w[i])
+		if !ok || n < 0 || n > 8 {
+			return nil, damaged("a cross-reference stream with a width of %v", w[i])
+		}
+		widths[i] = int(n)
+	}
+	row := widths[0] + widths[1] + widths[2]
+	if row == 0 {
+		return nil, damaged("a cross-reference stream without widths")
+	}
+	index, _ := s.dict["Index"].(array)
+	if len(index) == 0 {
+		index = array{int64(0), s.dict["Size"]}
+	}
+	for ; len(index) >= 2; index = index[2:] {
+		start, ok1 := integer(index[0])
+		count, ok2 := integer(index[1])
+		if !ok1 || !ok2 {
+			return nil, damaged("a cross-reference stream")
+		}
+		count = min(count, int64(len(data)/row))
+		if err := d.room(start, count); err != nil {
+			return nil, err
+		}
+		for i := start; i < start+count; i++ {
+			kind := uint64(1)
+			if widths[0] > 0 {
+				kind = bigEndian(data[:widths[0]])
+			}
+			second, third := bigEndian(data[widths[0]:widths[0]+widths[1]]), bigEndian(data[widths[0]+widths[1]:row])
+			data = data[row:]
+			switch kind {
+			case 0:
+				d.set(i, place{kind: free})
+			case 1:
+				d.set(i, place{offset: int64(second & (1<<62 - 1)), kind: direct})
+			case 2:
+				d.set(i, place{offset: int64(second & (1<<62 - 1)), index: int32(third), kind: compressed})
+			}
+		}
+	}
+	return s.dict, nil
+}
+
+func bigEndian(b []byte) (v uint64) {
+	for _, c := range b {
+		v = v<<8 | uint64(c)
+	}
+	return v
+}
+
+// fingerprint stands for the content, of which analysis reads little: where every object lies, what identifies the
+// document, and how large it is.
+func (d *Reader) fingerprint() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "pdf %d %q\n", d.size, d.identity())
+	for i, p := range d.xref {
+		fmt.Fprintf(h, "%d %d %d\n", i, p.offset, p.kind)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func (d *Reader) identity() []text {
+	ids, _ := d.value(d.head["ID"]).(array)
+	var out []text
+	for _, id := range ids[:min(len(ids), 2)] {
+		if s, ok := id.(text); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
