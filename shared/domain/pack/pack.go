@@ -144,7 +144,7 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 		p.offsets[i] = -1
 	}
 	source := blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}
-	o, err := m.Media.Upload(ctx, m.Bucket, Key(b.Tenant, b.Secret, book, b.Fingerprint), "application/zip", func(u *blob.Upload) error {
+	o, err := m.Media.Upload(ctx, m.Bucket, Key(b.Tenant, b.Secret, book, b.Fingerprint), "application/zip", func(u *blob.Writer) error {
 		z := zip.NewWriter(u)
 		err := m.Content.Walk(ctx, b.Bucket, source, entries, func(i int, content io.Reader) error {
 			w, err := z.CreateHeader(&zip.FileHeader{Name: fmt.Sprintf("%05d", index[i]+1), Method: zip.Store})

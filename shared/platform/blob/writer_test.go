@@ -15,7 +15,7 @@ func TestUploadInParts(t *testing.T) {
 	media, ctx := s.Config.Media(), t.Context()
 	piece := bytes.Repeat([]byte("0123456789"), 10_000)
 	for _, pieces := range []int{0, 1, 250} { // nothing, one request, three parts and a rest
-		o, err := media.Upload(ctx, "media", "t/pack/a", "application/zip", func(u *blob.Upload) error {
+		o, err := media.Upload(ctx, "media", "t/pack/a", "application/zip", func(u *blob.Writer) error {
 			for range pieces {
 				if _, err := u.Write(piece); err != nil {
 					return err
@@ -46,7 +46,7 @@ func TestUploadInParts(t *testing.T) {
 func TestFailedUploadLeavesNothing(t *testing.T) {
 	s := testkit.StartS3(t)
 	media, broken := s.Config.Media(), errors.New("the source broke")
-	_, err := media.Upload(t.Context(), "media", "t/pack/b", "application/zip", func(u *blob.Upload) error {
+	_, err := media.Upload(t.Context(), "media", "t/pack/b", "application/zip", func(u *blob.Writer) error {
 		for range 100 {
 			if _, err := u.Write(make([]byte, 100_000)); err != nil {
 				return err

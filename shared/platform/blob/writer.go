@@ -16,8 +16,8 @@ const partBytes = 8 << 20
 
 // Upload stores an object of any size that write writes, part by part. Nobody sees it before it is whole; when write
 // or the store fails, nothing remains.
-func (s *Store) Upload(ctx context.Context, bucket, key, mediaType string, write func(w *Upload) error) (Object, error) {
-	u := &Upload{ctx: ctx, store: s, bucket: bucket, key: key, mediaType: mediaType}
+func (s *Store) Upload(ctx context.Context, bucket, key, mediaType string, write func(w *Writer) error) (Object, error) {
+	u := &Writer{ctx: ctx, store: s, bucket: bucket, key: key, mediaType: mediaType}
 	err := write(u)
 	if err == nil {
 		err = u.finish()
@@ -35,8 +35,8 @@ func (s *Store) Upload(ctx context.Context, bucket, key, mediaType string, write
 	return Object{}, err
 }
 
-// Upload is an object on its way to the store.
-type Upload struct {
+// Writer is an object on its way to the store.
+type Writer struct {
 	ctx       context.Context
 	store     *Store
 	bucket    string
@@ -50,7 +50,7 @@ type Upload struct {
 }
 
 // Write implements io.Writer.
-func (u *Upload) Write(p []byte) (int, error) {
+func (u *Writer) Write(p []byte) (int, error) {
 	if err := u.ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -65,9 +65,9 @@ func (u *Upload) Write(p []byte) (int, error) {
 }
 
 // Written is how many bytes the object has by now.
-func (u *Upload) Written() int64 { return u.written }
+func (u *Writer) Written() int64 { return u.written }
 
-func (u *Upload) part() error {
+func (u *Writer) part() error {
 	if u.id == nil {
 		out, err := u.store.client.CreateMultipartUpload(u.ctx, &s3.CreateMultipartUploadInput{Bucket: &u.bucket, Key: &u.key, ContentType: &u.mediaType})
 		if err != nil {
@@ -86,7 +86,7 @@ func (u *Upload) part() error {
 	return nil
 }
 
-func (u *Upload) finish() error {
+func (u *Writer) finish() error {
 	if u.id == nil { // small enough for one request
 		out, err := u.store.client.PutObject(u.ctx, &s3.PutObjectInput{Bucket: &u.bucket, Key: &u.key, ContentType: &u.mediaType,
 			ContentLength: aws.Int64(int64(u.buffer.Len())), Body: bytes.NewReader(u.buffer.Bytes())})
