@@ -39,6 +39,7 @@ type change struct {
 	Seen   time.Time // when the store was asked
 	// Restored says that the book was marked deleted.
 	Restored bool
+	New      bool // there was no book with this key
 }
 
 // gone is a book whose file is not there, and when the store was asked.
@@ -87,7 +88,7 @@ func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d diffe
 			books = books[1:]
 		}
 		if len(books) == 0 || books[0].Key != rel {
-			d.changes = append(d.changes, change{ID: uuid.Must(uuid.NewV7()), Object: o, Format: format, Seen: seen})
+			d.changes = append(d.changes, change{ID: uuid.Must(uuid.NewV7()), Object: o, Format: format, Seen: seen, New: true})
 			continue
 		}
 		b := books[0]

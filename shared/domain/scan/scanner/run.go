@@ -50,6 +50,7 @@ type libraryRow struct {
 	NumberStrategy  string          `db:"number_strategy"`
 	Rules           json.RawMessage `db:"rules"`
 	PurgeAfterwards bool            `db:"purge_deleted_on_scan"`
+	MaxBooks        *int64          `db:"max_books"` // of the tenant; nil: no limit
 }
 
 // run is one library whose books are made to agree with the store: all of them by a scan, or the books of a few
@@ -160,7 +161,8 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool, err error)) {
 	var lib *libraryRow
 	db.One(b, &lib, `select id, path, bucket, prefix, allowed_formats, coalesce(excluded_patterns, '') as excluded, book_strategy,
-		number_strategy, title_preprocessing_rules as rules, purge_deleted_on_scan
+		number_strategy, title_preprocessing_rules as rules, purge_deleted_on_scan,
+		(select max_books from tenant where id = app.tenant()) as max_books
 		from library where tenant_id = app.tenant() and id = $1`, id)
 	db.Value(b, &s.started, "select clock_timestamp()")
 	return func() (bool, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // Sizes of batches: books a transaction, books an analysis task, series renumbered at once.
@@ -31,9 +32,23 @@ type written struct {
 	Revision int       `db:"revision"`
 }
 
-// write makes the collected changes in one transaction and one round trip: counters, series, books, and the
-// tasks that analyse them. The listener learns of them after commit.
+// write makes the collected changes, as many as the tenant's limit of books lets in.
 func (s *run) write(ctx context.Context, part collected) error {
+	for try := 1; ; try++ {
+		admitted, refused, err := s.admit(ctx, part)
+		if err != nil {
+			return err
+		}
+		err = s.writeAll(ctx, admitted, refused)
+		if !fault.Is(err, fault.Conflict) || try == 3 { // else another scan of the tenant took the last places meanwhile
+			return err
+		}
+	}
+}
+
+// writeAll makes the collected changes in one transaction and one round trip: counters, series, books, and the
+// tasks that analyse them. The listener learns of them after commit.
+func (s *run) writeAll(ctx context.Context, part collected, refused int) error {
 	var b pgx.Batch
 	var done changed
 	var status *scan.Status
@@ -46,6 +61,7 @@ func (s *run) write(ctx context.Context, part collected) error {
 	b.Queue(`update scan set files_total = files_total + $2, files_processed = files_processed + $3,
 		books_restored = books_restored + $4, books_updated = books_updated - $4
 		where tenant_id = app.tenant() and id = $1`, s.scanID, part.seen, part.unchanged, restored)
+	s.queueRefused(&b, refused)
 	if len(part.changes) > 0 {
 		queueLock(&b, s.library.ID)
 		if err := s.queueChanges(&b, part.changes, &done); err != nil {

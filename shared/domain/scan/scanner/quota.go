@@ -1,0 +1,59 @@
+package scanner
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// admit leaves out the books to add for which the tenant's limit has no room, the first ones stay; what is there
+// already is changed and deleted whatever the limit. The database refuses what slips through beside another scan.
+func (s *run) admit(ctx context.Context, part collected) (collected, int, error) {
+	adds := 0
+	for _, c := range part.changes {
+		if c.New || c.Restored {
+			adds++
+		}
+	}
+	if s.library.MaxBooks == nil || adds == 0 {
+		return part, 0, nil
+	}
+	var b pgx.Batch
+	var room *int64
+	db.Value(&b, &room, "select app.book_room()")
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return part, 0, err
+	}
+	if room == nil || *room >= int64(adds) {
+		return part, 0, nil
+	}
+	out := collected{seen: part.seen, unchanged: part.unchanged}
+	left, refused := max(*room, 0), 0
+	for _, c := range part.changes {
+		if c.New || c.Restored {
+			if left == 0 {
+				refused++
+				continue
+			}
+			left--
+		}
+		out.changes = append(out.changes, c)
+	}
+	return out, refused, nil
+}
+
+// queueRefused tells in the scan how many files the limit kept out.
+func (s *run) queueRefused(b *pgx.Batch, n int) {
+	if n == 0 {
+		return
+	}
+	slog.Warn("the tenant's limit of books is reached", "tenant", s.tenant, "library", s.library.ID, "limit", *s.library.MaxBooks, "refused", n)
+	text := fmt.Sprintf("The limit of %d books of this library server is reached: some files were not added", *s.library.MaxBooks)
+	b.Queue(`update scan set files_processed = files_processed + $2, error_count = error_count + $2,
+		errors = case when $3::text = any(errors) then errors else (array[$3::text] || errors)[1:$4] end
+		where tenant_id = app.tenant() and id = $1`, s.scanID, n, text, errorsKept)
+}
