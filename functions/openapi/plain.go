@@ -12,7 +12,7 @@ import (
 // addHealth describes what every function answers outside the operations.
 func addHealth(a *httpapi.API) {
 	for path, id := range map[string]string{"/health": "getHealth", "/api/v1/health": "getHealthBelowPrefix"} {
-		a.Huma.OpenAPI().AddOperation(&huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Tags: []string{"Health"},
+		a.OpenAPI().AddOperation(&huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Tags: []string{"Health"},
 			Summary: "Whether the server can do its work; not rate limited", Extensions: map[string]any{"x-permission": httpapi.Public},
 			Responses: map[string]*huma.Response{
 				"200": text("OK", "text/plain"),
@@ -28,7 +28,7 @@ func addStreams(a *httpapi.API) {
 		{"/api/v1/tasks/stream", "streamTasks", "Tasks", "Progress of background tasks (kind task_progress)"},
 		{"/api/v1/scans/stream", "streamScans", "Scans", "Progress of library scans (kind scan_progress)"},
 	} {
-		a.Huma.OpenAPI().AddOperation(&huma.Operation{OperationID: s.id, Method: http.MethodGet, Path: s.path, Tags: []string{s.tag}, Summary: s.summary,
+		a.OpenAPI().AddOperation(&huma.Operation{OperationID: s.id, Method: http.MethodGet, Path: s.path, Tags: []string{s.tag}, Summary: s.summary,
 			Description: "Server-sent events: `id:`, `event:` and `data:` lines, the data one JSON object, and a `: keep-alive` comment every 15 seconds.",
 			Security:    []map[string][]string{{"bearer": {}}, {"apiKey": {}}, {"basic": {}}, {"session": {}}},
 			Extensions:  map[string]any{"x-permission": auth.LibrariesRead},

@@ -19,7 +19,7 @@ const sessionScheme = "session"
 // JSON describes the operations of a, indented.
 func JSON(a *httpapi.API) ([]byte, error) {
 	complete(a)
-	raw, err := json.Marshal(a.Huma.OpenAPI())
+	raw, err := json.Marshal(a.OpenAPI())
 	if err != nil {
 		return nil, fmt.Errorf("describe the API: %w", err)
 	}
@@ -51,7 +51,7 @@ func toYAML(data []byte) ([]byte, error) {
 // complete adds what the types and operations know but their schemas do not say yet. It changes the description
 // only: what requests are checked against was fixed when the operations were registered.
 func complete(a *httpapi.API) {
-	doc := a.Huma.OpenAPI()
+	doc := a.OpenAPI()
 	failure := &huma.Response{Description: "Error", Content: map[string]*huma.MediaType{"application/json": {
 		Schema: doc.Components.Schemas.Schema(reflect.TypeFor[httpapi.Problem](), true, "Problem")}}}
 	doc.Components.SecuritySchemes[sessionScheme] = &huma.SecurityScheme{Type: "apiKey", In: "cookie", Name: httpapi.SessionCookie,

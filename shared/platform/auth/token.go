@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -23,15 +24,14 @@ const maxPrevious = 4
 
 // Tokens signs and checks access tokens: JWT with EdDSA (RFC 8037) and nothing else.
 type Tokens struct {
-	private ed25519.PrivateKey
-	ring    jwt.VerificationKeySet // the public keys of the signing key and of those before
-	life    time.Duration
-	parser  *jwt.Parser
+	keys   func() keys // made of the seeds on first use: each takes a millisecond, which a start can do without
+	life   time.Duration
+	parser *jwt.Parser
 }
 
 // NewTokens reads the signing key; an error names the setting.
 func NewTokens(c Config) (*Tokens, error) {
-	private, err := keyOf("AUTH_SIGNING_KEY", c.SigningKey)
+	seed, err := seedOf("AUTH_SIGNING_KEY", c.SigningKey)
 	if err != nil {
 		return nil, err
 	}
@@ -41,29 +41,43 @@ func NewTokens(c Config) (*Tokens, error) {
 	if len(c.Previous) > maxPrevious {
 		return nil, fmt.Errorf("AUTH_PREVIOUS_KEYS: has %d keys, at most %d are allowed; leave out those older than AUTH_TOKEN_LIFE", len(c.Previous), maxPrevious)
 	}
-	ring := jwt.VerificationKeySet{Keys: []jwt.VerificationKey{private.Public()}}
+	var previous [][]byte
 	for _, text := range c.Previous {
-		key, err := keyOf("AUTH_PREVIOUS_KEYS", text)
+		seed, err := seedOf("AUTH_PREVIOUS_KEYS", text)
 		if err != nil {
 			return nil, err
 		}
-		ring.Keys = append(ring.Keys, key.Public())
+		previous = append(previous, seed)
 	}
 	return &Tokens{
-		private: private,
-		ring:    ring,
-		life:    c.TokenLife,
+		keys: sync.OnceValue(func() keys { return keysOf(seed, previous) }),
+		life: c.TokenLife,
 		parser: jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}),
 			jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithStrictDecoding()),
 	}, nil
 }
 
-func keyOf(setting, text string) (ed25519.PrivateKey, error) {
+// keys are what signs, and what is accepted: the public keys of the signing key and of those before.
+type keys struct {
+	private ed25519.PrivateKey
+	ring    jwt.VerificationKeySet
+}
+
+func keysOf(seed []byte, previous [][]byte) keys {
+	k := keys{private: ed25519.NewKeyFromSeed(seed)}
+	k.ring.Keys = append(k.ring.Keys, k.private.Public())
+	for _, p := range previous {
+		k.ring.Keys = append(k.ring.Keys, ed25519.NewKeyFromSeed(p).Public())
+	}
+	return k
+}
+
+func seedOf(setting, text string) ([]byte, error) {
 	seed, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(seed) != ed25519.SeedSize {
 		return nil, fmt.Errorf("%s: must be the base64 of 32 random bytes (openssl rand -base64 32)", setting)
 	}
-	return ed25519.NewKeyFromSeed(seed), nil
+	return seed, nil
 }
 
 // Claims name the tenant, the account and the generation of its credentials; what the account may do is
@@ -86,7 +100,7 @@ func (t *Tokens) Sign(tenant, account uuid.UUID, generation int32, now time.Time
 			ExpiresAt: jwt.NewNumericDate(now.Add(t.life)),
 		},
 		Generation: generation,
-	}).SignedString(t.private)
+	}).SignedString(t.keys().private)
 	if err != nil {
 		return "", fmt.Errorf("sign access token: %w", err)
 	}
@@ -97,7 +111,7 @@ func (t *Tokens) Sign(tenant, account uuid.UUID, generation int32, now time.Time
 // of the ring in turn.
 func (t *Tokens) Verify(token string, tenant uuid.UUID) (account uuid.UUID, generation int32, expires time.Time, err error) {
 	var c Claims
-	if _, err := t.parser.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) { return t.ring, nil }); err != nil {
+	if _, err := t.parser.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) { return t.keys().ring, nil }); err != nil {
 		return uuid.Nil, 0, time.Time{}, err
 	}
 	if len(c.Audience) != 1 || c.Audience[0] != tenant.String() {

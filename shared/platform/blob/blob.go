@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -44,25 +45,32 @@ const (
 
 // Library is the store of the library roots. Longbox itself only reads objects there; people upload theirs with
 // addresses that Presign makes.
-func (c Config) Library() *Store {
-	s := open(c.LibraryEndpoint, c)
-	if c.LibraryPublic != "" {
-		s.public, _ = url.Parse(c.LibraryPublic) // Validate has looked at it
-	}
-	return s
-}
+func (c Config) Library() *Store { return lazily(c.LibraryEndpoint, c.LibraryPublic, c) }
 
 // Media is the store of everything derived.
-func (c Config) Media() *Store { return open(c.MediaEndpoint, c) }
+func (c Config) Media() *Store { return lazily(c.MediaEndpoint, "", c) }
 
-// Store is an S3 endpoint. It connects on first use.
-type Store struct {
+// Store is an S3 endpoint. Its clients are made on first use, and then connect: a function that starts need not wait
+// for what its first request may not want.
+type Store struct{ open func() clients }
+
+type clients struct {
 	client *s3.Client
 	read   *getter
 	public *url.URL // where people reach the endpoint; nil: at the same address
 }
 
-func open(endpoint string, c Config) *Store {
+func lazily(endpoint, public string, c Config) *Store {
+	return &Store{open: sync.OnceValue(func() clients {
+		opened := open(endpoint, c)
+		if public != "" {
+			opened.public, _ = url.Parse(public) // Validate has looked at it
+		}
+		return opened
+	})}
+}
+
+func open(endpoint string, c Config) clients {
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = 2*maxIdleConns, maxIdleConns
 		t.ResponseHeaderTimeout = answerWithin
@@ -89,7 +97,7 @@ func open(endpoint string, c Config) *Store {
 		o.BaseEndpoint = aws.String(endpoint)
 		read.endpoint, _ = url.Parse(endpoint) // Validate has looked at it
 	}
-	return &Store{client: s3.New(o), read: read}
+	return clients{client: s3.New(o), read: read}
 }
 
 // Validate names the setting that is no address.
@@ -121,7 +129,7 @@ var (
 
 // Tail reads the last n bytes of an object in one request and says what version they are of.
 func (s *Store) Tail(ctx context.Context, bucket, key string, n int64) ([]byte, Object, error) {
-	res, err := s.read.get(ctx, bucket, key, http.Header{"Range": {fmt.Sprintf("bytes=-%d", n)}})
+	res, err := s.open().read.get(ctx, bucket, key, http.Header{"Range": {fmt.Sprintf("bytes=-%d", n)}})
 	if err != nil {
 		return nil, Object{}, err
 	}
@@ -147,7 +155,7 @@ func (s *Store) Range(ctx context.Context, bucket string, o Object, offset, n in
 		// Listings show whole seconds, the comparison is finer: the second after is still this version.
 		header.Set("If-Unmodified-Since", o.Modified.Add(time.Second).UTC().Format(http.TimeFormat))
 	}
-	res, err := s.read.get(ctx, bucket, o.Key, header)
+	res, err := s.open().read.get(ctx, bucket, o.Key, header)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +188,7 @@ func (s *Store) ReadRange(ctx context.Context, bucket string, o Object, offset, 
 
 // Get opens a whole object: one request.
 func (s *Store) Get(ctx context.Context, bucket, key string) (io.ReadCloser, Object, error) {
-	res, err := s.read.get(ctx, bucket, key, nil)
+	res, err := s.open().read.get(ctx, bucket, key, nil)
 	if err != nil {
 		return nil, Object{}, err
 	}
@@ -189,7 +197,7 @@ func (s *Store) Get(ctx context.Context, bucket, key string) (io.ReadCloser, Obj
 
 // Put stores an object.
 func (s *Store) Put(ctx context.Context, bucket, key, mediaType string, data []byte) error {
-	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, ContentType: &mediaType,
+	_, err := s.open().client.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, ContentType: &mediaType,
 		ContentLength: aws.Int64(int64(len(data))), Body: bytes.NewReader(data),
 		CacheControl: aws.String("private, max-age=31536000, immutable")})
 	if err != nil {
@@ -200,7 +208,7 @@ func (s *Store) Put(ctx context.Context, bucket, key, mediaType string, data []b
 
 // Delete removes an object; one that is gone already is fine.
 func (s *Store) Delete(ctx context.Context, bucket, key string) error {
-	if _, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: &key}); err != nil {
+	if _, err := s.open().client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: &key}); err != nil {
 		if err := explain("delete", bucket, key, err); !errors.Is(err, ErrNotFound) {
 			return err
 		}

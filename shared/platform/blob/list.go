@@ -20,7 +20,7 @@ func (s *Store) List(ctx context.Context, bucket, prefix, startAfter string) ite
 			in.StartAfter = &startAfter
 		}
 		for {
-			out, err := s.client.ListObjectsV2(ctx, in)
+			out, err := s.open().client.ListObjectsV2(ctx, in)
 			if err != nil {
 				yield(nil, explain("list", bucket, prefix, err))
 				return
@@ -45,7 +45,7 @@ func listed(c types.Object) Object {
 // Folders lists one level below a prefix: the folders (whole prefixes with the slash) and the objects, at most
 // a thousand of both; more says that there are others.
 func (s *Store) Folders(ctx context.Context, bucket, prefix string) (folders []string, objects []Object, more bool, err error) {
-	out, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: &prefix, Delimiter: aws.String("/")})
+	out, err := s.open().client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: &prefix, Delimiter: aws.String("/")})
 	if err != nil {
 		return nil, nil, false, explain("list", bucket, prefix, err)
 	}

@@ -39,7 +39,7 @@ func (s *Store) lookBelow(ctx context.Context, bucket string, keys []string) (fo
 		} else if after := max(before(keys[0]), seen); len(after) > len(*in.Prefix) {
 			in.StartAfter = &after
 		}
-		out, err := s.client.ListObjectsV2(ctx, in)
+		out, err := s.open().client.ListObjectsV2(ctx, in)
 		if err != nil {
 			return nil, explain("list", bucket, keys[0], err)
 		}

@@ -56,7 +56,7 @@ func (s *Store) DeletePages(ctx context.Context, bucket, prefix string, before t
 }
 
 func (s *Store) deleteAll(ctx context.Context, bucket, prefix string, ids []types.ObjectIdentifier) error {
-	out, err := s.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &bucket, Delete: &types.Delete{Objects: ids, Quiet: aws.Bool(true)}})
+	out, err := s.open().client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &bucket, Delete: &types.Delete{Objects: ids, Quiet: aws.Bool(true)}})
 	if err != nil {
 		return explain("delete below", bucket, prefix, err)
 	}
@@ -76,7 +76,7 @@ func (s *Store) PutFile(ctx context.Context, bucket, key, mediaType string, f *o
 	if _, err := f.Seek(0, 0); err != nil {
 		return err
 	}
-	_, err = s.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, ContentType: &mediaType,
+	_, err = s.open().client.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, ContentType: &mediaType,
 		ContentLength: aws.Int64(info.Size()), Body: f})
 	if err != nil {
 		return explain("store", bucket, key, err)
@@ -86,7 +86,7 @@ func (s *Store) PutFile(ctx context.Context, bucket, key, mediaType string, f *o
 
 // PresignGet is an address from which whoever has it may read the object for a while.
 func (s *Store) PresignGet(ctx context.Context, bucket, key string, life time.Duration) (string, error) {
-	req, err := s3.NewPresignClient(s.client).PresignGetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key}, s3.WithPresignExpires(life))
+	req, err := s3.NewPresignClient(s.open().client).PresignGetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key}, s3.WithPresignExpires(life))
 	if err != nil {
 		return "", fmt.Errorf("address of s3://%s/%s: %w", bucket, key, err)
 	}

@@ -18,7 +18,7 @@ type Part struct {
 
 // BeginParts begins a multipart upload and names it.
 func (s *Store) BeginParts(ctx context.Context, bucket, key, mediaType string) (id string, err error) {
-	out, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &bucket, Key: &key, ContentType: &mediaType})
+	out, err := s.open().client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &bucket, Key: &key, ContentType: &mediaType})
 	if err != nil {
 		return "", explain("begin an upload to", bucket, key, err)
 	}
@@ -30,7 +30,7 @@ func (s *Store) Parts(ctx context.Context, bucket, key, id string) ([]Part, erro
 	var parts []Part
 	in := &s3.ListPartsInput{Bucket: &bucket, Key: &key, UploadId: &id}
 	for {
-		out, err := s.client.ListParts(ctx, in)
+		out, err := s.open().client.ListParts(ctx, in)
 		if err != nil {
 			return nil, explain("list the parts of", bucket, key, err)
 		}
@@ -54,7 +54,7 @@ func (s *Store) CompleteParts(ctx context.Context, bucket, key, id string, parts
 	if onlyNew {
 		in.IfNoneMatch = aws.String("*")
 	}
-	if _, err := s.client.CompleteMultipartUpload(ctx, in); err != nil {
+	if _, err := s.open().client.CompleteMultipartUpload(ctx, in); err != nil {
 		return explain("complete the upload of", bucket, key, err)
 	}
 	return nil
@@ -62,7 +62,7 @@ func (s *Store) CompleteParts(ctx context.Context, bucket, key, id string, parts
 
 // AbortParts forgets a multipart upload with its parts; one that is gone already is fine.
 func (s *Store) AbortParts(ctx context.Context, bucket, key, id string) error {
-	_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &bucket, Key: &key, UploadId: &id})
+	_, err := s.open().client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &bucket, Key: &key, UploadId: &id})
 	if err != nil {
 		if err = explain("abort the upload of", bucket, key, err); !errors.Is(err, ErrNotFound) {
 			return err

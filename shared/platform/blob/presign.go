@@ -26,9 +26,9 @@ type Upload struct {
 // Presign is an address for exactly this upload: whoever has it may send it until it expires, and nothing else. Key,
 // size and headers are part of the signature.
 func (s *Store) Presign(ctx context.Context, u Upload, life time.Duration) (string, error) {
-	g := *s.read
-	if s.public != nil {
-		g.endpoint = s.public
+	g := *s.open().read
+	if public := s.open().public; public != nil {
+		g.endpoint = public
 	}
 	at := g.url(u.Bucket, u.Key)
 	q := url.Values{"X-Amz-Expires": {strconv.Itoa(int(life.Seconds()))}}

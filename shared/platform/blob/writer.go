@@ -27,7 +27,7 @@ func (s *Store) Upload(ctx context.Context, bucket, key, mediaType string, write
 	}
 	if u.id != nil {
 		// The context may be what ended it; a lifecycle rule of the bucket removes what this cannot.
-		_, abort := s.client.AbortMultipartUpload(context.WithoutCancel(ctx), &s3.AbortMultipartUploadInput{Bucket: &bucket, Key: &key, UploadId: u.id})
+		_, abort := s.open().client.AbortMultipartUpload(context.WithoutCancel(ctx), &s3.AbortMultipartUploadInput{Bucket: &bucket, Key: &key, UploadId: u.id})
 		if abort != nil {
 			err = errors.Join(err, explain("give up storing", bucket, key, abort))
 		}
@@ -69,14 +69,14 @@ func (u *Writer) Written() int64 { return u.written }
 
 func (u *Writer) part() error {
 	if u.id == nil {
-		out, err := u.store.client.CreateMultipartUpload(u.ctx, &s3.CreateMultipartUploadInput{Bucket: &u.bucket, Key: &u.key, ContentType: &u.mediaType})
+		out, err := u.store.open().client.CreateMultipartUpload(u.ctx, &s3.CreateMultipartUploadInput{Bucket: &u.bucket, Key: &u.key, ContentType: &u.mediaType})
 		if err != nil {
 			return explain("store", u.bucket, u.key, err)
 		}
 		u.id = out.UploadId
 	}
 	number := aws.Int32(int32(len(u.parts) + 1))
-	out, err := u.store.client.UploadPart(u.ctx, &s3.UploadPartInput{Bucket: &u.bucket, Key: &u.key, UploadId: u.id, PartNumber: number,
+	out, err := u.store.open().client.UploadPart(u.ctx, &s3.UploadPartInput{Bucket: &u.bucket, Key: &u.key, UploadId: u.id, PartNumber: number,
 		ContentLength: aws.Int64(int64(u.buffer.Len())), Body: bytes.NewReader(u.buffer.Bytes())})
 	if err != nil {
 		return explain(fmt.Sprintf("store part %d of", *number), u.bucket, u.key, err)
@@ -88,7 +88,7 @@ func (u *Writer) part() error {
 
 func (u *Writer) finish() error {
 	if u.id == nil { // small enough for one request
-		out, err := u.store.client.PutObject(u.ctx, &s3.PutObjectInput{Bucket: &u.bucket, Key: &u.key, ContentType: &u.mediaType,
+		out, err := u.store.open().client.PutObject(u.ctx, &s3.PutObjectInput{Bucket: &u.bucket, Key: &u.key, ContentType: &u.mediaType,
 			ContentLength: aws.Int64(int64(u.buffer.Len())), Body: bytes.NewReader(u.buffer.Bytes())})
 		if err != nil {
 			return explain("store", u.bucket, u.key, err)
@@ -101,7 +101,7 @@ func (u *Writer) finish() error {
 			return err
 		}
 	}
-	out, err := u.store.client.CompleteMultipartUpload(u.ctx, &s3.CompleteMultipartUploadInput{Bucket: &u.bucket, Key: &u.key, UploadId: u.id,
+	out, err := u.store.open().client.CompleteMultipartUpload(u.ctx, &s3.CompleteMultipartUploadInput{Bucket: &u.bucket, Key: &u.key, UploadId: u.id,
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts}})
 	if err != nil {
 		return explain("store", u.bucket, u.key, err)

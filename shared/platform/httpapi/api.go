@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"github.com/go-chi/chi/v5"
 
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -48,7 +48,6 @@ type Identity struct {
 
 // API is the router of one function and the operations on it.
 type API struct {
-	Huma       huma.API
 	Router     chi.Router
 	Operations []Op
 
@@ -59,6 +58,8 @@ type API struct {
 	exempt   []string
 	outside  []string        // prefixes of paths that are no part of the interface
 	public   map[string]bool // method and path of operations that need no credential
+	describe []func(huma.API)
+	openAPI  func() *huma.OpenAPI
 }
 
 // New makes a router with the middleware on it. limiter may be nil: no rate limit.
@@ -67,19 +68,8 @@ func New(c Config, database *db.DB, limiter *ratelimit.Limiter, id Identity) *AP
 	a := &API{config: c, database: database, limiter: limiter, identity: id, exempt: []string{"/health", "/api/v1/health"}, public: map[string]bool{}}
 	r := chi.NewRouter()
 	r.Use(a.observe, a.cors, a.spelling, a.identify)
-	hc := huma.DefaultConfig("Longbox", InterfaceVersion)
-	hc.AllowAdditionalPropertiesByDefault = true
-	hc.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
-	hc.CreateHooks, hc.DocsPath, hc.OpenAPIPath, hc.SchemasPath = nil, "", "", ""
-	hc.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
-	hc.Info.Description = "A digital library server for comics, manga and e-books."
-	hc.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		"bearer": {Type: "http", Scheme: "bearer", Description: "Access token of POST /auth/login, or an API key"},
-		"apiKey": {Type: "apiKey", In: "header", Name: "X-API-Key"},
-		"basic":  {Type: "http", Scheme: "basic"},
-	}
-	a.Huma = humachi.New(r, hc)
 	a.Router = r
+	a.openAPI = sync.OnceValue(a.describeAll)
 	r.NotFound(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/api/") && auth.CallerOf(r.Context()) == nil {
 			WriteError(w, r, errUnauthenticated)

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-chi/chi/v5/middleware"
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -39,7 +38,7 @@ var errSuspended = fault.New(fault.Forbidden, "This library server is suspended;
 // observe gives the request its id, one log line, and an answer even when a handler panics.
 func (a *API) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ww := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		ww := &writer{ResponseWriter: w}
 		req := &request{id: cmp.Or(requestid.Of(r.Context()), newRequestID()), header: ww.Header(), started: time.Now(), userAgent: truncate(r.UserAgent(), 512)}
 		req.clientIP = clientIP(r, a.config.TrustedProxies)
 		u := *r.URL
@@ -60,7 +59,7 @@ func (a *API) observe(next http.Handler) http.Handler {
 					panic(p)
 				}
 				req.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
-				if ww.Status() == 0 {
+				if ww.status == 0 {
 					WriteError(ww, r, req.err)
 				}
 			}
@@ -74,12 +73,12 @@ func (a *API) observe(next http.Handler) http.Handler {
 	})
 }
 
-func (a *API) log(r *http.Request, w middleware.WrapResponseWriter, req *request, level slog.Level) {
+func (a *API) log(r *http.Request, w *writer, req *request, level slog.Level) {
 	if a.isExempt(r.URL.Path) && level == slog.LevelInfo {
 		level = slog.LevelDebug
 	}
 	attrs := []slog.Attr{slog.String("id", req.id), slog.String("method", r.Method), slog.String("path", r.URL.Path),
-		slog.Int("status", max(w.Status(), 200)), slog.Int("bytes", w.BytesWritten()),
+		slog.Int("status", max(w.status, 200)), slog.Int64("bytes", w.bytes),
 		slog.Float64("ms", float64(time.Since(req.started).Microseconds())/1000),
 		slog.String("tenant", req.tenant.Name), slog.String("ip", req.clientIP)}
 	attrs = append(attrs, req.notes...)

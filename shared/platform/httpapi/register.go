@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"reflect"
@@ -44,7 +45,7 @@ type output[O any] struct {
 // Register adds a JSON operation: I is huma's input struct (path, query, Body), O the body of the answer; a nil
 // answer is 204.
 func Register[I, O any](a *API, op Op, handle func(ctx context.Context, in *I) (*O, error)) {
-	h := a.operation(op)
+	a.declare(op)
 	call := func(ctx context.Context, in *I) (*O, error) {
 		ctx, err := a.authorize(ctx, op)
 		if err != nil {
@@ -56,44 +57,33 @@ func Register[I, O any](a *API, op Op, handle func(ctx context.Context, in *I) (
 		}
 		return out, nil
 	}
-	if reflect.TypeFor[O]() == reflect.TypeFor[None]() {
-		if h.DefaultStatus == 0 {
-			h.DefaultStatus = http.StatusNoContent
+	a.lazily(op, func(api huma.API) {
+		h := a.operation(op, api)
+		if reflect.TypeFor[O]() == reflect.TypeFor[None]() {
+			h.DefaultStatus = cmp.Or(h.DefaultStatus, http.StatusNoContent)
+			huma.Register(api, h, func(ctx context.Context, in *I) (*struct{}, error) {
+				_, err := call(ctx, in)
+				return nil, err
+			})
+			return
 		}
-		huma.Register(a.Huma, h, func(ctx context.Context, in *I) (*struct{}, error) {
-			_, err := call(ctx, in)
-			return nil, err
+		huma.Register(api, h, func(ctx context.Context, in *I) (*output[O], error) {
+			out, err := call(ctx, in)
+			switch {
+			case err != nil:
+				return nil, err
+			case out == nil:
+				return &output[O]{Status: http.StatusNoContent}, nil
+			}
+			return &output[O]{Status: max(op.Status, http.StatusOK), Body: *out}, nil
 		})
-		return
-	}
-	huma.Register(a.Huma, h, func(ctx context.Context, in *I) (*output[O], error) {
-		out, err := call(ctx, in)
-		switch {
-		case err != nil:
-			return nil, err
-		case out == nil:
-			return &output[O]{Status: http.StatusNoContent}, nil
-		}
-		return &output[O]{Status: max(op.Status, http.StatusOK), Body: *out}, nil
 	})
 }
 
 // Handle adds an operation that writes its answer itself: images, files, feeds.
 func (a *API) Handle(op Op, handle func(w http.ResponseWriter, r *http.Request) error) {
-	h := a.operation(op)
-	h.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
-		op.Media: {Schema: &huma.Schema{Type: "string", Format: "binary"}}}}}
-	for _, name := range pathParams(op.Path) {
-		s := &huma.Schema{Type: "string", Format: "uuid"}
-		if name == "pageNumber" {
-			s = &huma.Schema{Type: "integer"}
-		}
-		h.Parameters = append(h.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: s})
-	}
-	for _, name := range op.Query {
-		h.Parameters = append(h.Parameters, &huma.Param{Name: name, In: "query", Schema: &huma.Schema{Type: "string"}})
-	}
-	a.Huma.OpenAPI().AddOperation(&h)
+	a.declare(op)
+	a.describe = append(a.describe, func(api huma.API) { a.describePlain(op, api) })
 	serve := func(w http.ResponseWriter, r *http.Request) {
 		ctx, err := a.authorize(r.Context(), op)
 		if err == nil {
@@ -111,7 +101,26 @@ func (a *API) Handle(op Op, handle func(w http.ResponseWriter, r *http.Request) 
 	}
 }
 
-func (a *API) operation(op Op) huma.Operation {
+// describePlain describes an operation of which huma knows no types.
+func (a *API) describePlain(op Op, api huma.API) {
+	h := a.operation(op, api)
+	h.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
+		op.Media: {Schema: &huma.Schema{Type: "string", Format: "binary"}}}}}
+	for _, name := range pathParams(op.Path) {
+		s := &huma.Schema{Type: "string", Format: "uuid"}
+		if name == "pageNumber" {
+			s = &huma.Schema{Type: "integer"}
+		}
+		h.Parameters = append(h.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: s})
+	}
+	for _, name := range op.Query {
+		h.Parameters = append(h.Parameters, &huma.Param{Name: name, In: "query", Schema: &huma.Schema{Type: "string"}})
+	}
+	api.OpenAPI().AddOperation(&h)
+}
+
+// declare notes what the middleware must know of an operation before it is prepared.
+func (a *API) declare(op Op) {
 	switch {
 	case op.Permission == "":
 		panic(op.Method + " " + op.Path + " declares no permission")
@@ -122,6 +131,9 @@ func (a *API) operation(op Op) huma.Operation {
 	if op.Permission == Public {
 		a.public[op.Method+" "+op.Path] = true
 	}
+}
+
+func (a *API) operation(op Op, api huma.API) huma.Operation {
 	h := huma.Operation{OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Tags: []string{op.Tag},
 		DefaultStatus: op.Status, MaxBodyBytes: MaxBody, Extensions: map[string]any{"x-permission": op.Permission}}
 	if op.Permission != Public {
@@ -136,7 +148,7 @@ func (a *API) operation(op Op) huma.Operation {
 		caller := auth.CallerOf(hc.Context())
 		if op.Permission != Public {
 			if caller == nil || (a.viaCookie(hc.Context()) && !op.Cookie) {
-				_ = huma.WriteErr(a.Huma, hc, http.StatusUnauthorized, "", errUnauthenticated) // writes the answer
+				_ = huma.WriteErr(api, hc, http.StatusUnauthorized, "", errUnauthenticated) // writes the answer
 				return
 			}
 			ctx := hc.Context()

@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+)
+
+// What an operation needs to check its input (schemas by reflection, a tenth of a millisecond each) is made when it is
+// first asked for: a function starts often and then answers few of its operations. Each has a registry of its own, so
+// that none is written to while another reads.
+
+// lazily adds the operation's route; prepare registers the operation with the huma.API that it is given.
+func (a *API) lazily(op Op, prepare func(huma.API)) {
+	a.describe = append(a.describe, prepare)
+	ready := sync.OnceValue(func() *single {
+		var s single
+		prepare(huma.NewAPI(humaConfig(), &s))
+		return &s
+	})
+	a.Router.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
+		s := ready()
+		s.handle(humachi.NewContext(s.op, r, w))
+	})
+}
+
+// OpenAPI describes all operations together. Add operations before, not after the first call.
+func (a *API) OpenAPI() *huma.OpenAPI { return a.openAPI() }
+
+func (a *API) describeAll() *huma.OpenAPI {
+	all := huma.NewAPI(humaConfig(), &single{})
+	for _, describe := range a.describe {
+		describe(all)
+	}
+	return all.OpenAPI()
+}
+
+// single is the adapter of one operation: it keeps what it is given last.
+type single struct {
+	op     *huma.Operation
+	handle func(huma.Context)
+}
+
+// Handle keeps the operation.
+func (s *single) Handle(op *huma.Operation, handle func(huma.Context)) { s.op, s.handle = op, handle }
+
+// ServeHTTP is not used: the router knows the routes.
+func (s *single) ServeHTTP(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
+
+func humaConfig() huma.Config {
+	c := huma.DefaultConfig("Longbox", InterfaceVersion)
+	c.AllowAdditionalPropertiesByDefault = true
+	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	c.CreateHooks, c.DocsPath, c.OpenAPIPath, c.SchemasPath = nil, "", "", ""
+	c.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
+	c.Info.Description = "A digital library server for comics, manga and e-books."
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"bearer": {Type: "http", Scheme: "bearer", Description: "Access token of POST /auth/login, or an API key"},
+		"apiKey": {Type: "apiKey", In: "header", Name: "X-API-Key"},
+		"basic":  {Type: "http", Scheme: "basic"},
+	}
+	return c
+}
