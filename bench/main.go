@@ -29,6 +29,7 @@ var benchmarks = []benchmark{
 	{"limiter", "the rate limiter against PING, and requests without Redis", limiter},
 	{"images", "covers and WebP renditions", images},
 	{"start", "start and size of the api function", start},
+	{"lambda", "the functions under the Lambda runtime API: start, size, memory", lambda},
 	{"idle", "memory of every process of make run", idle},
 	{"page", "a page through the whole path against the bare ranged GET", pages},
 	{"cdn", "evenings of 50 readers behind a CDN", cdnRun},

@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/app/api"
 	"github.com/longbox/longbox/shared/app/media"
@@ -105,21 +106,55 @@ func environment(config any) []string {
 	return env
 }
 
-// work runs the built worker as a program of its own until stop is called.
+// work gives the built worker, under the runtime API, a message for every task that waits, in batches as a queue does,
+// until stop is called.
 func (s *system) work(c worker.Config) (stop func()) {
-	cmd := exec.CommandContext(context.Background(), filepath.Join(programs, "worker"))
-	cmd.Env = append(environment(c), "LISTEN_ADDR=127.0.0.1:0")
-	cmd.Stdout, cmd.Stderr = s.log, s.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	f := lambdakit.New(lambdakit.Program{Name: "worker", Path: filepath.Join(programs, "worker"), Env: environment(c), Output: s.log}, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.pump(ctx, f) }()
 	return func() {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			s.t.Fatal(err)
-		}
-		if err := cmd.Wait(); err != nil {
+		cancel()
+		if err := <-done; err != nil {
 			s.t.Errorf("worker: %v", err)
 		}
+		f.Close()
 	}
+}
+
+func (s *system) pump(ctx context.Context, f *lambdakit.Function) error {
+	for ctx.Err() == nil {
+		rows, err := s.DB.Owner.Pool().Query(ctx, `select json_build_object('tenant', tenant_id, 'task', id)::text from task
+			where status = 'pending' and scheduled_for <= now() order by priority desc, scheduled_for limit 10`)
+		if err != nil {
+			return ignoreEnd(ctx, err)
+		}
+		bodies, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return ignoreEnd(ctx, err)
+		}
+		if len(bodies) == 0 {
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+			continue
+		}
+		var messages []lambdakit.Message
+		for i, body := range bodies {
+			messages = append(messages, lambdakit.Message{ID: fmt.Sprint(i), Body: body})
+		}
+		var answer events.SQSEventResponse // what failed still waits, and comes again
+		if err := f.Call(context.WithoutCancel(ctx), lambdakit.SQSEvent("tasks", messages...), &answer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }

@@ -44,6 +44,17 @@ func (f *Function) Inits() []time.Duration {
 	return append([]time.Duration{}, f.inits...)
 }
 
+// PIDs are the ids of its processes.
+func (f *Function) PIDs() []int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []int
+	for s := range f.all {
+		out = append(out, s.PID())
+	}
+	return out
+}
+
 // acquire is a free process, a new one if there is none.
 func (f *Function) acquire(ctx context.Context) (*Sandbox, error) {
 	select {
