@@ -1,0 +1,228 @@
+package infra_test
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// s3Action is what a role needs for an operation of the SDK's client; presigning one needs the same.
+var s3Action = map[string]string{
+	"ListObjectsV2": "s3:ListBucket", "GetObject": "s3:GetObject", "HeadObject": "s3:GetObject",
+	"PutObject": "s3:PutObject", "CopyObject": "s3:PutObject", "DeleteObject": "s3:DeleteObject", "DeleteObjects": "s3:DeleteObject",
+	"CreateMultipartUpload": "s3:PutObject", "UploadPart": "s3:PutObject", "CompleteMultipartUpload": "s3:PutObject",
+	"AbortMultipartUpload": "s3:AbortMultipartUpload", "ListParts": "s3:ListMultipartUploadParts",
+	"ListMultipartUploads": "s3:ListBucketMultipartUploads",
+}
+
+// signed are functions that sign requests by themselves, and what the requests need.
+var signed = map[string]string{
+	"(*" + module + "/shared/platform/blob.getter).once":  "s3:GetObject",
+	"(*" + module + "/shared/platform/queue.client).once": "", // its callers name the action: see sqsAction
+}
+
+// sqsAction is what a role needs for an action of the queue's protocol.
+var sqsAction = map[string]string{
+	"SendMessage": "sqs:SendMessage", "SendMessageBatch": "sqs:SendMessage", "ReceiveMessage": "sqs:ReceiveMessage",
+	"DeleteMessage": "sqs:DeleteMessage", "DeleteMessageBatch": "sqs:DeleteMessage",
+	"ChangeMessageVisibility": "sqs:ChangeMessageVisibility", "ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
+	"GetQueueAttributes": "sqs:GetQueueAttributes", "GetQueueUrl": "sqs:GetQueueUrl",
+}
+
+// eventSource is what Lambda does in a function's name with a queue that it reads for it.
+var eventSource = []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
+
+const store = "(*" + module + "/shared/platform/blob.Store)."
+
+// stores says which bucket a *blob.Store is of, where its name is neither Library nor Media. The key is the package and
+// what stands before the dot.
+var stores = map[string]string{
+	"shared/app/api: store":             "library",
+	"shared/domain/analysis: Store":     "library",
+	"shared/domain/content: Store":      "library",
+	"shared/domain/page: Store":         "library",
+	"shared/domain/page: store":         "library",
+	"shared/domain/scan/scanner: store": "library",
+}
+
+// unneeded is what the code could do but never does in this installation, and why.
+var unneeded = map[string]string{
+	"Scheduler media s3:ListBucket":   "Scheduler.expires is false where the store is AWS: the lifecycle rule deletes",
+	"Scheduler media s3:DeleteObject": "Scheduler.expires is false where the store is AWS: the lifecycle rule deletes",
+}
+
+// needs are "library s3:GetObject" and "sqs:SendMessage": what a program calls.
+func needs(t *testing.T, p program) map[string]bool {
+	g, out := reach(t), map[string]bool{}
+	reached := g.program(p.folder)
+	if len(reached) < 100 {
+		t.Fatalf("only %d functions found in %s: the search is broken", len(reached), p.folder)
+	}
+	for f := range reached {
+		for _, c := range g.calls[f] {
+			switch {
+			case strings.HasPrefix(c.callee, "(*github.com/aws/aws-sdk-go-v2/aws/signer/v4.Signer)."):
+				if _, ok := signed[f]; !ok {
+					t.Errorf("%s signs requests: add it to signed in infra/permission_test.go, with what they need", f)
+				}
+			case strings.HasPrefix(c.callee, "(*"+module+"/shared/platform/queue.client).do"):
+				if len(c.literals) == 0 || sqsAction[c.literals[0]] == "" {
+					t.Errorf("%s calls the queue with an action that sqsAction in infra/permission_test.go does not know: %q", f, c.literals)
+					continue
+				}
+				out[sqsAction[c.literals[0]]] = true
+			case strings.HasPrefix(c.callee, store) && !strings.HasPrefix(packageOf(f), "shared/platform/blob"):
+				bucket := strings.ToLower(c.receiver)
+				if bucket != "library" && bucket != "media" {
+					if bucket = stores[packageOf(f)+": "+c.receiver]; bucket == "" {
+						t.Errorf("%s: which bucket is %s.%s of? Add %q to stores in infra/permission_test.go", g.files.Position(c.position), c.receiver, strings.TrimPrefix(c.callee, store), packageOf(f)+": "+c.receiver)
+					}
+				}
+				for _, action := range actions(t, g, c.callee) {
+					out[bucket+" "+action] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+var ofModule = regexp.MustCompile(`^(?:init |\(\*?)?` + regexp.QuoteMeta(module) + `/([\w/-]+)`)
+
+// packageOf is the folder of a function: shared/app/api of (*github.com/…/shared/app/api.T).Method.
+func packageOf(f string) string {
+	if m := ofModule.FindStringSubmatch(f); m != nil {
+		return m[1]
+	}
+	return f
+}
+
+// actions are what a method of the store does at S3.
+func actions(t *testing.T, g *graph, method string) (out []string) {
+	for f := range g.from(method) {
+		if a := signed[f]; a != "" {
+			out = append(out, a)
+		}
+		for _, c := range g.calls[f] {
+			op, ok := strings.CutPrefix(c.callee, "(*github.com/aws/aws-sdk-go-v2/service/s3.Client).")
+			if !ok {
+				if op, ok = strings.CutPrefix(c.callee, "(*github.com/aws/aws-sdk-go-v2/service/s3.PresignClient).Presign"); !ok {
+					continue
+				}
+			}
+			if s3Action[op] == "" {
+				t.Errorf("%s calls S3's %s: add what it needs to s3Action in infra/permission_test.go", f, op)
+				continue
+			}
+			out = append(out, s3Action[op])
+		}
+	}
+	if slices.Contains(out, "s3:GetObject") {
+		out = append(out, "s3:ListBucket") // Without it an object that is not there is 403, not 404.
+	}
+	return out
+}
+
+var account = regexp.MustCompile(`^arn:\$\{AWS::Partition\}:s3:::\$\{(Library|Media)Bucket\}(/\*)?$`)
+
+// given is what the role of a function allows, in the same words as needs; what every function has (Base) is not in it.
+func given(t *testing.T, role string) map[string]bool {
+	out := map[string]bool{}
+	for _, s := range read(t, "infra/role.yaml").get("Resources", role, "Properties", "Policies").list() {
+		for _, statement := range s.get("PolicyDocument", "Statement").list() {
+			for _, resource := range statement.get("Resource").list() {
+				for _, action := range statement.get("Action").list() {
+					name := action.text()
+					if strings.Contains(name, "*") {
+						t.Errorf("role %s: %s is more than one action", role, name)
+					}
+					m := account.FindStringSubmatch(resource.text())
+					switch {
+					case strings.HasPrefix(name, "sqs:"):
+						out[name] = true
+					case m == nil:
+						t.Errorf("role %s: %s on %q is neither on a bucket nor on a queue", role, name, resource.text())
+					case (m[2] == "") != strings.HasPrefix(name, "s3:List"):
+						t.Errorf("role %s: %s cannot be on %q: lists are of the bucket, the rest of its objects", role, name, resource.text())
+					default:
+						out[strings.ToLower(m[1])+" "+name] = true
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// onQueue tells whether a role allows an action on a queue.
+func onQueue(t *testing.T, role, action, queue string) bool {
+	for _, s := range read(t, "infra/role.yaml").get("Resources", role, "Properties", "Policies").list() {
+		for _, statement := range s.get("PolicyDocument", "Statement").list() {
+			if slices.Contains(statement.get("Action").scalars(), action) && slices.Contains(statement.get("Resource").scalars(), queue) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestRolesAllowWhatTheCodeCalls(t *testing.T) {
+	t.Parallel()
+	template := read(t, "template.yaml")
+	wanted, byRole, used := map[string]map[string]string{}, map[string][]string{}, map[string]bool{}
+	for _, p := range programs {
+		if p.resource == "" {
+			if n := needs(t, p); len(n) > 0 {
+				t.Errorf("the relay, whose role allows nothing, calls %v", slices.Collect(maps.Keys(n)))
+			}
+			continue
+		}
+		function := template.get("Resources", p.resource, "Properties")
+		role := strings.TrimPrefix(function.get("Role").text(), "Role.Outputs.")
+		byRole[role] = append(byRole[role], p.resource)
+		if wanted[role] == nil {
+			wanted[role] = map[string]string{}
+		}
+		for need := range needs(t, p) {
+			if unneeded[p.resource+" "+need] != "" {
+				used[p.resource+" "+need] = true
+				continue
+			}
+			wanted[role][need] = p.folder
+		}
+		_, events := function.get("Events").pairs()
+		for _, e := range events {
+			if e.get("Type").text() == "SQS" {
+				queue := strings.TrimPrefix(e.get("Properties", "Queue").text(), "Storage.Outputs.")
+				for _, a := range eventSource {
+					if !onQueue(t, role, a, queue) {
+						t.Errorf("infra/role.yaml: role %s must allow %s on %s, which %s is invoked with", role, a, queue, p.resource)
+					}
+					wanted[role][a] = fmt.Sprintf("Lambda, for the queue that %s is invoked with,", p.resource)
+				}
+			}
+		}
+	}
+	for spared := range unneeded {
+		if !used[spared] {
+			t.Errorf("infra/permission_test.go: unneeded names %q, which the code does not call: take it away", spared)
+		}
+	}
+	for role, wants := range wanted {
+		has := given(t, role)
+		t.Logf("%s %v: %v", role, byRole[role], slices.Sorted(maps.Keys(wants)))
+		for need, who := range wants {
+			if !has[need] {
+				t.Errorf("infra/role.yaml: role %s lacks %s, which %s calls", role, need, who)
+			}
+		}
+		for allowed := range has {
+			if wants[allowed] == "" {
+				t.Errorf("infra/role.yaml: role %s allows %s, which nothing in %v calls: take it away", role, allowed, byRole[role])
+			}
+		}
+	}
+}

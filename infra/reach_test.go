@@ -1,0 +1,252 @@
+package infra_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const module = "github.com/longbox/longbox"
+
+// graph says which functions of this module mention which others. It is coarse on the safe side: mentioning counts as
+// calling, and a call of an interface's method as one of every method that may stand behind it.
+type graph struct {
+	files  *token.FileSet
+	edges  map[string][]string // by full name; "init <package>" holds what variables are made of
+	calls  map[string][]call   // of methods of types outside: SDK clients, signers; and of the stores and queues
+	linked map[string][]string // packages of this module in each program
+}
+
+// call is one mention of a method from inside a function.
+type call struct {
+	callee   string
+	receiver string   // what stands before the dot: Media for m.Media.Put
+	literals []string // arguments that are string constants
+	position token.Pos
+}
+
+type listed struct {
+	ImportPath, Dir, Export string
+	GoFiles, CgoFiles       []string
+	Module                  *struct{ Main bool }
+}
+
+var load = sync.OnceValues(func() (*graph, error) { return build() })
+
+func reach(t testing.TB) *graph {
+	t.Helper()
+	g, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func build() (*graph, error) {
+	g := &graph{token.NewFileSet(), map[string][]string{}, map[string][]call{}, map[string][]string{}}
+	exports := map[string]string{}
+	checked := map[string]*types.Package{}
+	var outside types.ImporterFrom = importer.ForCompiler(g.files, "gc", func(path string) (io.ReadCloser, error) {
+		if exports[path] == "" {
+			return nil, fmt.Errorf("no export data of %s", path)
+		}
+		return os.Open(exports[path])
+	}).(types.ImporterFrom)
+	var later []func()
+	for _, p := range programs {
+		cmd := exec.Command("go", "list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles,CgoFiles,Module", "./"+p.folder)
+		cmd.Dir, cmd.Stderr = "..", os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, err
+		}
+		for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+			var l listed // in the order of imports
+			if err := d.Decode(&l); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return nil, err
+			}
+			exports[l.ImportPath] = l.Export
+			if l.Module == nil || !l.Module.Main {
+				continue
+			}
+			g.linked[p.folder] = append(g.linked[p.folder], l.ImportPath)
+			if checked[l.ImportPath] != nil {
+				continue
+			}
+			info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}}
+			files, err := parse(g.files, l)
+			if err != nil {
+				return nil, err
+			}
+			c := types.Config{FakeImportC: true, Importer: importing(func(path string) (*types.Package, error) {
+				if p := checked[path]; p != nil {
+					return p, nil
+				}
+				return outside.ImportFrom(path, l.Dir, 0)
+			})}
+			if checked[l.ImportPath], err = c.Check(l.ImportPath, g.files, files, info); err != nil {
+				return nil, err
+			}
+			// When all types are known: what stands behind an interface may be declared later.
+			later = append(later, func() { g.collect(l.ImportPath, files, info, checked) })
+		}
+	}
+	for _, f := range later {
+		f()
+	}
+	return g, nil
+}
+
+type importing func(path string) (*types.Package, error)
+
+func (f importing) Import(path string) (*types.Package, error) { return f(path) }
+
+func parse(set *token.FileSet, l listed) (files []*ast.File, err error) {
+	for _, name := range append(l.GoFiles, l.CgoFiles...) {
+		f, err := parser.ParseFile(set, filepath.Join(l.Dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+func (g *graph) collect(path string, files []*ast.File, info *types.Info, all map[string]*types.Package) {
+	for _, f := range files {
+		for _, d := range f.Decls {
+			from := "init " + path
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Name.Name != "init" {
+				from = info.Defs[fn.Name].(*types.Func).FullName()
+			}
+			g.mentions(from, d, info, all)
+		}
+	}
+}
+
+// mentions notes every function and type that a declaration names.
+func (g *graph) mentions(from string, d ast.Node, info *types.Info, all map[string]*types.Package) {
+	noted := map[*ast.Ident]bool{}
+	note := func(id *ast.Ident, receiver string, args []ast.Expr) {
+		fn, ok := info.Uses[id].(*types.Func)
+		if !ok {
+			return
+		}
+		fn, noted[id] = fn.Origin(), true
+		g.edges[from] = append(g.edges[from], fn.FullName())
+		if recv := fn.Signature().Recv(); recv != nil {
+			c := call{callee: fn.FullName(), receiver: receiver, position: id.Pos()}
+			for _, a := range args {
+				if v := info.Types[a].Value; v != nil {
+					c.literals = append(c.literals, strings.Trim(v.ExactString(), `"`))
+				}
+			}
+			g.calls[from] = append(g.calls[from], c)
+			if i, ok := recv.Type().Underlying().(*types.Interface); ok {
+				g.edges[from] = append(g.edges[from], behind(i, fn.Name(), all)...)
+			}
+		}
+	}
+	ast.Inspect(d, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if s, ok := n.Fun.(*ast.SelectorExpr); ok {
+				note(s.Sel, last(s.X), n.Args)
+			}
+		case *ast.SelectorExpr:
+			if !noted[n.Sel] {
+				note(n.Sel, last(n.X), nil)
+			}
+		case *ast.Ident:
+			if noted[n] {
+				return true
+			}
+			note(n, "", nil)
+			if name, ok := info.Uses[n].(*types.TypeName); ok && name.Pkg() != nil && all[name.Pkg().Path()] != nil {
+				g.edges[from] = append(g.edges[from], calledFromOutside(name)...)
+			}
+		}
+		return true
+	})
+}
+
+// last is the last name of an expression: Media of m.base.Media.
+func last(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	case *ast.CallExpr:
+		return last(e.Fun)
+	}
+	return ""
+}
+
+// behind are the methods of this module that a call of an interface's method may reach.
+func behind(i *types.Interface, method string, all map[string]*types.Package) (out []string) {
+	for _, p := range all {
+		for _, name := range p.Scope().Names() {
+			t, ok := p.Scope().Lookup(name).(*types.TypeName)
+			if !ok || types.IsInterface(t.Type()) || !types.Implements(types.NewPointer(t.Type()), i) {
+				continue
+			}
+			if m, _, _ := types.LookupFieldOrMethod(types.NewPointer(t.Type()), true, p, method); m != nil {
+				out = append(out, m.(*types.Func).FullName())
+			}
+		}
+	}
+	return out
+}
+
+// calledFromOutside are methods that libraries call on a type given to them.
+func calledFromOutside(t *types.TypeName) (out []string) {
+	named, ok := t.Type().(*types.Named)
+	if !ok {
+		return nil
+	}
+	for m := range named.Methods() {
+		switch m.Name() {
+		case "ServeHTTP", "Read", "ReadAt", "Write", "Close", "RoundTrip", "Enter":
+			out = append(out, m.FullName())
+		}
+	}
+	return out
+}
+
+// from is everything that can run when the named functions do.
+func (g *graph) from(starts ...string) map[string]bool {
+	seen := map[string]bool{}
+	for len(starts) > 0 {
+		f := starts[len(starts)-1]
+		starts = starts[:len(starts)-1]
+		if !seen[f] {
+			seen[f] = true
+			starts = append(starts, g.edges[f]...)
+		}
+	}
+	return seen
+}
+
+// program is everything that can run in a program.
+func (g *graph) program(folder string) map[string]bool {
+	starts := []string{module + "/" + folder + ".main"}
+	for _, p := range g.linked[folder] {
+		starts = append(starts, "init "+p)
+	}
+	return g.from(starts...)
+}

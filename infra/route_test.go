@@ -1,0 +1,75 @@
+package infra_test
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Every operation of the interface reaches, by the CDN's path patterns, the function that has it.
+func TestPathsReachTheirFunction(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../api/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var description struct {
+		Paths map[string]map[string]struct {
+			Responses map[string]struct {
+				Content map[string]any
+			}
+		}
+	}
+	if err := json.Unmarshal(raw, &description); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for path, methods := range description.Paths {
+		for method, operation := range methods {
+			want := "api"
+			for kind := range operation.Responses["200"].Content {
+				switch {
+				case strings.HasPrefix(kind, "image/"), kind == "application/octet-stream":
+					want = "media"
+				case kind == "text/event-stream":
+					want = "relay"
+				}
+			}
+			seen[want]++
+			example := regexp.MustCompile(`\{[^}]+\}`).ReplaceAllString(path, "0190aaaa-0000-7000-8000-000000000000")
+			if got := origin(t, example); got != want {
+				t.Errorf("%s %s goes to %s, but %s answers it: correct CacheBehaviors in infra/edge.yaml", method, path, got, want)
+			}
+		}
+	}
+	if seen["api"] < 30 || seen["media"] < 4 {
+		t.Fatalf("only %v operations found: the search is broken", seen)
+	}
+	for _, stream := range []string{"events", "tasks", "scans"} {
+		if got := origin(t, "/api/v1/"+stream+"/stream"); got != "relay" {
+			t.Errorf("the stream of %s goes to %s", stream, got)
+		}
+	}
+}
+
+// origin is what the distribution asks for a path.
+func origin(t *testing.T, path string) string {
+	t.Helper()
+	for _, d := range read(t, "infra/edge.yaml").resources("AWS::CloudFront::Distribution") {
+		config := d.get("DistributionConfig")
+		for _, b := range config.get("CacheBehaviors").list() {
+			if b.Tag == "!If" { // only where addresses are signed
+				b = node{b.Content[1]}
+			}
+			pattern := strings.ReplaceAll(regexp.QuoteMeta(b.get("PathPattern").text()), `\*`, ".*")
+			if regexp.MustCompile("^" + pattern + "$").MatchString(path) {
+				return b.get("TargetOriginId").text()
+			}
+		}
+		return config.get("DefaultCacheBehavior", "TargetOriginId").text()
+	}
+	t.Fatal("no distribution in infra/edge.yaml")
+	return ""
+}

@@ -1,0 +1,78 @@
+package infra_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/blob"
+)
+
+// The bucket forgets stored pages as the code expects it to.
+func TestLifecycleIsTheCodes(t *testing.T) {
+	t.Parallel()
+	found := false
+	for _, rule := range read(t, "infra/storage.yaml").resources("AWS::S3::Bucket")["MediaBucket"].get("LifecycleConfiguration", "Rules").list() {
+		if rule.get("ExpirationInDays").text() == "" {
+			continue
+		}
+		days, err := strconv.Atoi(rule.get("ExpirationInDays").text())
+		if err != nil || time.Duration(days)*24*time.Hour != blob.Life || rule.get("Prefix").text() != blob.Expiring {
+			t.Errorf("rule %s expires %q after %d days; blob.Expiring and blob.Life say %q and %s", rule.get("Id").text(), rule.get("Prefix").text(), days, blob.Expiring, blob.Life)
+		}
+		found = true
+	}
+	if !found {
+		t.Error("no rule of MediaBucket expires stored pages")
+	}
+}
+
+// Every bucket is encrypted, closed and takes TLS only; every queue takes TLS only, and what works on a message has six
+// times its own timeout before the message comes again.
+func TestBucketsAndQueuesAreSafe(t *testing.T) {
+	t.Parallel()
+	storage := read(t, "infra/storage.yaml")
+	buckets := storage.resources("AWS::S3::Bucket")
+	if len(buckets) < 2 {
+		t.Fatal("no buckets found")
+	}
+	for name, b := range buckets {
+		for _, block := range []string{"BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"} {
+			if b.get("PublicAccessBlockConfiguration", block).text() != "true" {
+				t.Errorf("%s: %s is not set", name, block)
+			}
+		}
+		if b.get("BucketEncryption").Node == nil {
+			t.Errorf("%s is not encrypted", name)
+		}
+		if p := storage.resources("AWS::S3::BucketPolicy")[name+"Policy"]; !strings.Contains(strings.Join(p.scalars(), " "), "Deny Principal * Action s3:*") {
+			t.Errorf("%s: no policy refuses requests without TLS", name)
+		}
+		if !strings.Contains(strings.Join(b.get("LifecycleConfiguration").scalars(), " "), "AbortIncompleteMultipartUpload") {
+			t.Errorf("%s keeps broken uploads", name)
+		}
+	}
+	closed := map[string]bool{}
+	for _, p := range storage.resources("AWS::SQS::QueuePolicy") {
+		for _, q := range p.get("Queues").list() {
+			closed[q.text()] = strings.Contains(strings.Join(p.scalars(), " "), "Deny Principal * Action sqs:*")
+		}
+	}
+	timeout, err := strconv.Atoi(read(t, "template.yaml").get("Resources", "Worker", "Properties", "Timeout").text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	visibility, err := strconv.Atoi(storage.get("Parameters", "WorkerTimeout", "Default").text())
+	if err != nil || visibility < 6*timeout {
+		t.Errorf("messages come again after %d s; six times the worker's timeout are %d", visibility, 6*timeout)
+	}
+	for name, q := range storage.resources("AWS::SQS::Queue") {
+		if !closed[name] {
+			t.Errorf("%s: no policy refuses requests without TLS", name)
+		}
+		if strings.HasSuffix(name, "Queue") && (q.get("RedrivePolicy").Node == nil || q.get("VisibilityTimeout").text() != "WorkerTimeout") {
+			t.Errorf("%s needs a RedrivePolicy and VisibilityTimeout: !Ref WorkerTimeout", name)
+		}
+	}
+}
