@@ -10,7 +10,12 @@ export PATH := $(CURDIR)/.tools/bin:$(PATH)
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
 
-.PHONY: help run operator test tools lint lint-infra fuzz bench openapi build clean
+# What make deploy deploys.
+SIZE ?= small
+STACK ?= longbox
+PARAMETERS ?=
+
+.PHONY: help run operator test tools lint lint-infra fuzz bench openapi build deploy clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -56,6 +61,9 @@ openapi: ## write api/openapi.json and api/openapi.yaml
 build: ## stripped binaries of every function and their Lambda zips, in dist/
 	@localstack/prepare.sh build
 	go run ./localstack/dist
+
+deploy: ## deploy to AWS (SIZE=small|large, STACK=longbox, PARAMETERS=file); docs/cloud.md explains
+	@SIZE="$(SIZE)" STACK="$(STACK)" PARAMETERS="$(PARAMETERS)" infra/deploy.sh
 
 clean: ## remove what was built (data and tools stay)
 	rm -rf .bin dist

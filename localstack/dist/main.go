@@ -6,6 +6,7 @@ package main
 import (
 	"archive/zip"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,7 @@ type program struct {
 	name, path string
 	vips       bool
 	zipped     bool // The relay is no Lambda function.
+	arm        bool // For another processor than this machine's.
 }
 
 var programs = []program{
@@ -32,7 +34,13 @@ var programs = []program{
 }
 
 func main() {
+	lambda := flag.Bool("lambda", false, "only what goes to Lambda as a zip: for arm64, without the programs with libvips")
+	flag.Parse()
 	for _, p := range programs {
+		if *lambda && (p.vips || !p.zipped) {
+			continue
+		}
+		p.arm = *lambda
 		if err := p.build("dist"); err != nil {
 			fmt.Fprintln(os.Stderr, "Longbox:", err)
 			os.Exit(1)
@@ -48,6 +56,9 @@ func (p program) build(dir string) error {
 	}
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-tags=lambda.norpc", "-o", binary, p.path)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
+	if p.arm {
+		cmd.Env = append(cmd.Env, "GOOS=linux", "GOARCH=arm64")
+	}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("build %s: %w", p.name, err)

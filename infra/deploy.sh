@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Deploys Longbox to AWS: make deploy SIZE=small STACK=longbox [PARAMETERS=file]. docs/cloud.md explains it.
+#
+# In this order: zips and images, packages in a bucket, the stack (which migrates before it changes the functions), and
+# scans of libraries that are scanned on start. Every step may be repeated.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+size=${SIZE:-small}
+stack=${STACK:-longbox}
+parameters=${PARAMETERS:-}
+
+fail() {
+	echo "Longbox: $*" >&2
+	exit 1
+}
+for tool in aws docker go git; do
+	command -v "$tool" >/dev/null || fail "make deploy needs $tool, which is not installed: aws is AWS' command line (version 2), docker builds the images of media, worker and sse-relay"
+done
+docker buildx version >/dev/null 2>&1 || fail "make deploy needs docker buildx, to build for arm64"
+[[ -f infra/parameters/$size ]] || fail "SIZE=$size: there are only $(cd infra/parameters && echo *)"
+[[ -z $parameters || -f $parameters ]] || fail "PARAMETERS=$parameters: there is no such file"
+account=$(aws sts get-caller-identity --query Account --output text) || fail "aws has no credentials: aws configure, or set AWS_PROFILE"
+region=$(aws configure get region || true)
+region=${AWS_REGION:-${AWS_DEFAULT_REGION:-$region}}
+[[ -n $region ]] || fail "no region: set AWS_REGION"
+[[ -z $(git status --porcelain) ]] || fail "the clone has changes that are not committed: what runs must be findable"
+version=$(git rev-parse --short=12 HEAD)
+
+# name=value lines, those of the size first; name=@file takes a file's content.
+values=("Version=$version")
+while IFS= read -r line; do
+	[[ -z $line || $line == \#* ]] && continue
+	[[ $line == *=* ]] || fail "$line: every line of the parameters is Name=Value"
+	value=${line#*=}
+	[[ $value != @* ]] || value=$(<"${value#@}")
+	values+=("${line%%=*}=$value")
+done < <(cat "infra/parameters/$size" ${parameters:+"$parameters"})
+
+echo "Longbox: $version as $stack ($size) to account $account, $region"
+bucket=longbox-packages-$account-$region
+if ! aws s3api head-bucket --bucket "$bucket" 2>/dev/null; then
+	aws s3 mb "s3://$bucket"
+	aws s3api put-public-access-block --bucket "$bucket" \
+		--public-access-block-configuration BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=true,RestrictPublicBuckets=true
+fi
+
+go run ./localstack/dist -lambda
+
+digests=infra/container/golang.digest
+if [[ ! -f $digests ]]; then
+	docker buildx imagetools inspect golang:1.26-bookworm --format '{{.Manifest.Digest}}' >"$digests"
+	fail "wrote $digests, which fixes the base image from now on: look at it, commit it, and deploy again"
+fi
+registry=$account.dkr.ecr.$region.amazonaws.com
+aws ecr get-login-password | docker login --username AWS --password-stdin "$registry"
+image() { # image <name> <Dockerfile> <parameter>
+	local repository=longbox/$1
+	aws ecr describe-repositories --repository-names "$repository" >/dev/null 2>&1 ||
+		aws ecr create-repository --repository-name "$repository" --image-tag-mutability IMMUTABLE --image-scanning-configuration scanOnPush=true >/dev/null
+	if ! aws ecr describe-images --repository-name "$repository" --image-ids imageTag="$version" >/dev/null 2>&1; then
+		docker buildx build --platform linux/arm64 --provenance=false --push -f "$2" --build-arg PROGRAM="$1" \
+			--build-arg GO_DIGEST="$(<$digests)" -t "$registry/$repository:$version" .
+	fi
+	local digest
+	digest=$(aws ecr describe-images --repository-name "$repository" --image-ids imageTag="$version" --query 'imageDetails[0].imageDigest' --output text)
+	values+=("$3=$registry/$repository@$digest")
+}
+image media infra/container/Dockerfile MediaImage
+image worker infra/container/Dockerfile WorkerImage
+image sse-relay sse-relay/Dockerfile RelayImage
+
+aws cloudformation package --template-file template.yaml --s3-bucket "$bucket" --output-template-file dist/packaged.yaml >/dev/null
+aws cloudformation deploy --template-file dist/packaged.yaml --stack-name "$stack" --s3-bucket "$bucket" \
+	--capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --no-fail-on-empty-changeset --parameter-overrides "${values[@]}"
+aws cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --output table
+
+scheduler=$(aws cloudformation describe-stack-resource --stack-name "$stack" --logical-resource-id Scheduler \
+	--query StackResourceDetail.PhysicalResourceId --output text)
+aws lambda invoke --function-name "$scheduler" --cli-binary-format raw-in-base64-out --payload '{"start": true}' dist/start.json >/dev/null
+echo "Longbox: libraries to scan on start: $(<dist/start.json)"
