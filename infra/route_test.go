@@ -39,6 +39,9 @@ func TestPathsReachTheirFunction(t *testing.T) {
 			}
 			seen[want]++
 			example := regexp.MustCompile(`\{[^}]+\}`).ReplaceAllString(path, "0190aaaa-0000-7000-8000-000000000000")
+			if strings.HasSuffix(path, "/pages/address") {
+				want = "media" // JSON, but signed with the key that only media has
+			}
 			if got := origin(t, example); got != want {
 				t.Errorf("%s %s goes to %s, but %s answers it: correct CacheBehaviors in infra/edge.yaml", method, path, got, want)
 			}
@@ -60,9 +63,6 @@ func origin(t *testing.T, path string) string {
 	for _, d := range read(t, "infra/edge.yaml").resources("AWS::CloudFront::Distribution") {
 		config := d.get("DistributionConfig")
 		for _, b := range config.get("CacheBehaviors").list() {
-			if b.Tag == "!If" { // only where addresses are signed
-				b = node{b.Content[1]}
-			}
 			pattern := strings.ReplaceAll(regexp.QuoteMeta(b.get("PathPattern").text()), `\*`, ".*")
 			if regexp.MustCompile("^" + pattern + "$").MatchString(path) {
 				return b.get("TargetOriginId").text()

@@ -1,0 +1,50 @@
+package infra_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var copied = regexp.MustCompile(`(?m)^COPY ([^-\s]\S*) \S+$`)
+
+// A container file copies every package that its programs are built of, fixes its base by a digest, and its last image
+// runs as nobody, without a shell.
+func TestContainerFiles(t *testing.T) {
+	t.Parallel()
+	g := reach(t)
+	for file, folders := range map[string][]string{
+		"../infra/container/Dockerfile": {"functions/media", "functions/worker"},
+		"../sse-relay/Dockerfile":       {"sse-relay"},
+	} {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(raw)
+		var sources []string
+		for _, m := range copied.FindAllStringSubmatch(text, -1) {
+			sources = append(sources, m[1])
+		}
+		for _, folder := range folders {
+			if len(g.linked[folder]) == 0 {
+				t.Fatalf("no packages of %s found", folder)
+			}
+			for _, p := range g.linked[folder] {
+				path, found := strings.TrimPrefix(p, module+"/"), false
+				for _, s := range sources {
+					found = found || path == s || strings.HasPrefix(path, s+"/")
+				}
+				if !found {
+					t.Errorf("%s builds %s, which needs %s: COPY it", file, folder, path)
+				}
+			}
+		}
+		stages := strings.Split(text, "\nFROM ")
+		if len(stages) < 3 || !strings.Contains(stages[1], "@${GO_DIGEST}") || !strings.HasPrefix(stages[len(stages)-1], "scratch\n") ||
+			!strings.Contains(stages[len(stages)-1], "\nUSER 65532:65532\n") {
+			t.Errorf("%s: the base must be fixed by GO_DIGEST, the last stage be scratch with USER 65532:65532", file)
+		}
+	}
+}
