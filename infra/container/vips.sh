@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds libvips from Debian's own source with what Longbox decodes and encodes (jpeg, png, webp, heif and avif, and the
+# Builds libvips from Debian's own source with what Longbox decodes and encodes (jpeg, png, webp, gif, heif and avif, orientation and the
 # colour profiles) and nothing else, into PREFIX. Debian's package links a hundred libraries for formats that the code
 # switches off.
 #
@@ -24,8 +24,8 @@ tar -xf vips_*.orig.tar.* -C source --strip-components=1
 cd source
 meson setup build --prefix="$prefix" --libdir=lib --buildtype=release --default-library=shared -Dauto_features=disabled \
 	-Dmodules=disabled -Dintrospection=false -Dexamples=false -Dcplusplus=false -Ddoxygen=false -Dgtk_doc=false \
-	-Dnsgif=false -Dppm=false -Danalyze=false -Dradiance=false \
-	-Djpeg=enabled -Dpng=enabled -Dwebp=enabled -Dheif=enabled -Dlcms=enabled
+	-Dnsgif=true -Dppm=false -Danalyze=false -Dradiance=false \
+	-Djpeg=enabled -Dpng=enabled -Dwebp=enabled -Dheif=enabled -Dlcms=enabled -Dexif=enabled
 ninja -C build
 ninja -C build install
 strip --strip-unneeded "$prefix"/lib/libvips.so.*.*.*
