@@ -15,10 +15,10 @@ SIZE ?= small
 STACK ?= longbox
 PARAMETERS ?=
 
-.PHONY: help run operator test tools lint lint-infra fuzz bench openapi build deploy clean
+.PHONY: help run operator test tools lint lint-infra conformance fuzz bench openapi build deploy clean
 
 help: ## this list
-	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
 
 run: ## start everything on this machine (PORT, DATA_DIR, LIBRARY=/a:/b, LONGBOX_ADMIN, BIND)
 	@localstack/prepare.sh run
@@ -54,6 +54,10 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 bench: ## measure the whole path and print figures beside their bars
 	@localstack/prepare.sh test
 	go run ./bench
+
+conformance: ## run the S3, SQS and event suites against every store there is, and print what each supports
+	@localstack/prepare.sh conformance
+	go run ./localstack/conformance
 
 openapi: ## write api/openapi.json and api/openapi.yaml
 	go run ./functions/openapi

@@ -4,6 +4,7 @@
 #   prepare.sh run    packages, the S3 gateway, and the binaries in .bin
 #   prepare.sh test   packages (also pgbouncer and nginx) and the S3 gateway; tools is the same
 #   prepare.sh build  packages to compile with
+#   prepare.sh conformance  as test, and MinIO
 #   prepare.sh lint   packages to compile with, and staticcheck
 #   prepare.sh infra  the linter and the translator of the cloud templates, in a Python environment of their own
 #
@@ -14,6 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 versitygw=v1.8.0
 staticcheck=v0.8.2
+minio=v0.0.0-20260212201848-7aac2a2c5b7c
 cfnlint=1.58.0
 translator=1.115.0
 
@@ -170,6 +172,13 @@ test | tools)
 	install_packages
 	tool versitygw github.com/versity/versitygw/cmd/versitygw "$versitygw"
 	;;
+conformance)
+	need_compiler
+	need_servers
+	install_packages
+	tool versitygw github.com/versity/versitygw/cmd/versitygw "$versitygw"
+	tool minio github.com/minio/minio "$minio"
+	;;
 build)
 	need_compiler
 	install_packages
@@ -185,6 +194,6 @@ infra)
 	install_cfnlint
 	;;
 *)
-	fail "usage: prepare.sh run|test|tools|build|lint|infra"
+	fail "usage: prepare.sh run|test|tools|conformance|build|lint|infra"
 	;;
 esac
