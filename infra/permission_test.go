@@ -20,8 +20,9 @@ var s3Action = map[string]string{
 
 // signed are functions that sign requests by themselves, and what the requests need.
 var signed = map[string]string{
-	"(*" + module + "/shared/platform/blob.getter).once":  "s3:GetObject",
-	"(*" + module + "/shared/platform/queue.client).once": "", // its callers name the action: see sqsAction
+	"(*" + module + "/shared/platform/blob.getter).once":   "s3:GetObject",
+	"(*" + module + "/shared/platform/blob.Store).Presign": "s3:PutObject",
+	"(*" + module + "/shared/platform/queue.client).once":  "", // its callers name the action: see sqsAction
 }
 
 // sqsAction is what a role needs for an action of the queue's protocol.
@@ -52,6 +53,7 @@ var stores = map[string]string{
 	"shared/domain/page: Store":         "library",
 	"shared/domain/page: store":         "library",
 	"shared/domain/scan/scanner: store": "library",
+	"shared/domain/upload: Store":       "library",
 }
 
 // unneeded is what the code could do but never does in this installation, and why.
@@ -151,7 +153,7 @@ func given(t *testing.T, role string) map[string]bool {
 						out[name] = true
 					case m == nil:
 						t.Errorf("role %s: %s on %q is neither on a bucket nor on a queue", role, name, resource.text())
-					case (m[2] == "") != strings.HasPrefix(name, "s3:List"):
+					case (m[2] == "") != strings.HasPrefix(name, "s3:ListBucket"):
 						t.Errorf("role %s: %s cannot be on %q: lists are of the bucket, the rest of its objects", role, name, resource.text())
 					default:
 						out[strings.ToLower(m[1])+" "+name] = true
