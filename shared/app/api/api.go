@@ -4,6 +4,7 @@ package api
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 
 	"github.com/google/uuid"
@@ -72,7 +73,7 @@ func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	filesystem.Routes(a, d, lister(base.Library))
 	health.Routes(a, d)
 	task.Routes(a, d, base.Publish, base.Added)
-	library.Routes(a, d, base.Publish, checker(base.Library), startScan, base.Added)
+	library.Routes(a, d, base.Publish, checker(base.Library), objects(base.Library), startScan, base.Added)
 	scan.Routes(a, d, base.Publish, base.Added)
 	(&upload.Uploader{Database: d, Store: base.Library, Config: c.Uploads}).Routes(a)
 	series.Routes(a, d, base.Added)
@@ -95,6 +96,13 @@ func checker(store *blob.Store) func(ctx context.Context, bucket, prefix string)
 	return func(ctx context.Context, bucket, prefix string) error {
 		_, _, _, err := store.Folders(ctx, bucket, prefix)
 		return err
+	}
+}
+
+// objects lists everything below a prefix.
+func objects(store *blob.Store) library.Lister {
+	return func(ctx context.Context, bucket, prefix string) iter.Seq2[[]blob.Object, error] {
+		return store.List(ctx, bucket, prefix, "")
 	}
 }
 

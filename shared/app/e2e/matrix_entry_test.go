@@ -92,6 +92,7 @@ var operations = map[string]entry{
 	"putLibrary":      {name: (*matrix).library, body: value(object{"description": "Geheim"})},
 	"patchLibrary":    {name: (*matrix).library, body: value(object{"description": "Geheim"})},
 	"deleteLibrary":   {name: (*matrix).library, status: 204},
+	"previewScan":     {body: value(object{"path": "/books"}), foreign: 400},
 	"startScan":       {name: (*matrix).library},
 	"getScanStatus":   {name: (*matrix).scanning},
 	"cancelScan":      {name: (*matrix).scanning, status: 204},

@@ -12,6 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/format/comicinfo"
 	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/blob"
 )
 
@@ -30,6 +31,7 @@ type Result struct {
 	Genres      []string
 	Tags        []string
 	Link        string // of the metadata's web address, or ""
+	AgeRating   *int   // the lowest age that the metadata names
 	Warnings    []string
 }
 
@@ -241,20 +243,4 @@ func message(a *archive.Error) string {
 }
 
 // Format is the kind of book that a file name promises, or "" for what is no book.
-func Format(key string) string {
-	switch strings.ToLower(path.Ext(key)) {
-	case ".cbz", ".zip":
-		return "cbz"
-	case ".epub":
-		return "epub"
-	case ".cbr", ".rar":
-		return "cbr"
-	case ".cb7", ".7z":
-		return "cb7"
-	case ".cbt", ".tar":
-		return "cbt"
-	case ".pdf":
-		return "pdf"
-	}
-	return ""
-}
+func Format(key string) string { return naming.Format(key) }

@@ -50,8 +50,8 @@ type (
 )
 
 // Routes adds the operations on libraries. listable says whether a folder can be listed; startScan queues a scan
-// into the batch that creates the library, and queued is told so after commit.
-func Routes(a *httpapi.API, d *db.DB, publish publisher, listable checker, startScan starter, queued told) {
+// into the batch that creates the library, and queued is told so after commit; objects lists them for a preview.
+func Routes(a *httpapi.API, d *db.DB, publish publisher, listable checker, objects Lister, startScan starter, queued told) {
 	tell := func(ctx context.Context, e ...events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e...) }
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries", ID: "listLibraries",
 		Summary: "Libraries, by name", Tag: "Libraries", Permission: auth.LibrariesRead},
@@ -78,6 +78,9 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, listable checker, start
 			}
 			return l, nil
 		})
+	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/preview-scan", ID: "previewScan",
+		Summary: "What a scan would find, by its names alone", Tag: "Libraries", Permission: auth.LibrariesWrite},
+		func(ctx context.Context, in *PreviewInput) (*Preview, error) { return preview(ctx, d, in, objects) })
 	for _, method := range []string{"PUT", "PATCH"} {
 		httpapi.Register(a, httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}", ID: strings.ToLower(method) + "Library",
 			Summary: "Change what is sent of a library", Tag: "Libraries", Permission: auth.LibrariesWrite},

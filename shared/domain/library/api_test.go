@@ -3,6 +3,7 @@ package library_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -29,6 +31,8 @@ type fixture struct {
 	mu     sync.Mutex
 	events []string
 	scans  []string
+
+	listing [][]string // keys below the root, by pages
 }
 
 func serve(t *testing.T) *fixture {
@@ -49,6 +53,25 @@ func serve(t *testing.T) *fixture {
 				return fault.New(fault.Unavailable, "the store is down")
 			}
 			return nil
+		}, func(_ context.Context, _, prefix string) iter.Seq2[[]blob.Object, error] {
+			return func(yield func([]blob.Object, error) bool) {
+				switch prefix {
+				case "missing/":
+					yield(nil, errors.New("no such key"))
+				case "down/":
+					yield(nil, fault.New(fault.Unavailable, "the store is down"))
+				default:
+					for _, page := range f.listing {
+						var objects []blob.Object
+						for _, key := range page {
+							objects = append(objects, blob.Object{Key: prefix + key})
+						}
+						if !yield(objects, nil) {
+							return
+						}
+					}
+				}
+			}
 		}, func(b *pgx.Batch, id uuid.UUID, mode string, task *uuid.UUID) error {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -190,9 +213,13 @@ func TestBadInput(t *testing.T) {
 		{`"path":"/books/../etc"`, "path"},
 		{`"path":"/books/missing"`, "path"},
 		{`"path":"s3://other/x"`, "path"},
-		{`"seriesStrategy":"flat"`, "seriesStrategy"},
 		{`"seriesStrategy":"nonsense"`, "seriesStrategy"},
-		{`"bookStrategy":"smart"`, "bookStrategy"},
+		{`"bookStrategy":"x"`, "bookStrategy"},
+		{`"seriesStrategy":"custom"`, "seriesConfig.pattern"},
+		{`"seriesStrategy":"custom","seriesConfig":{"pattern":"("}`, "seriesConfig.pattern"},
+		{`"seriesStrategy":"publisher_hierarchy","seriesConfig":{"skip_depth":-1}`, "seriesConfig.skipDepth"},
+		{`"seriesStrategy":"calibre","series_config":{"series_mode":"x"}`, "seriesConfig.seriesMode"},
+		{`"bookStrategy":"custom","bookConfig":{"pattern":"x"}`, "bookConfig.pattern"},
 		{`"numberStrategy":"x"`, "numberStrategy"},
 		{`"allowedFormats":["CBX"]`, "allowedFormats"},
 		{`"allowedFormats":["CBZ","DOC"]`, "allowedFormats"},
@@ -242,7 +269,7 @@ func TestBadInput(t *testing.T) {
 		{`{"name":null}`, "name"},
 		{`{"path":null}`, "path"},
 		{`{"path":"/books/missing"}`, "path"},
-		{`{"bookStrategy":"custom"}`, "bookStrategy"},
+		{`{"bookStrategy":"custom"}`, "bookConfig.pattern"},
 	} {
 		if m := me.Do("PUT", one, c.body).Want(400).Map(); !slices.Contains(fieldsOf(m), c.field) {
 			t.Errorf("%s: %v", c.body, m)

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -18,9 +19,9 @@ type Settings struct {
 	AllowedFormats          httpapi.Optional[[]string]         `json:"allowedFormats,omitempty" maxItems:"16" doc:"CBZ, CBR, CB7, CBT, EPUB, PDF, as the file names promise; null or empty means all of them"`
 	ExcludedPatterns        httpapi.Optional[string]           `json:"excludedPatterns,omitempty" maxLength:"20000" doc:"Globs, one a line: without a slash at any depth, with one from the root"`
 	DefaultReadingDirection httpapi.Optional[string]           `json:"defaultReadingDirection,omitempty" enum:"ltr,rtl,ttb,webtoon"`
-	BookStrategy            httpapi.Optional[string]           `json:"bookStrategy,omitempty" enum:"filename,metadata_first,smart,series_name,custom" doc:"filename and metadata_first for now"`
+	BookStrategy            httpapi.Optional[string]           `json:"bookStrategy,omitempty" enum:"filename,metadata_first,smart,series_name,custom" doc:"Books are named anew when they are analysed again, for example by a deep scan"`
 	NumberStrategy          httpapi.Optional[string]           `json:"numberStrategy,omitempty" enum:"file_order,metadata,filename,smart"`
-	SeriesStrategy          httpapi.Optional[string]           `json:"seriesStrategy,omitempty" enum:"series_volume,series_volume_chapter,flat,publisher_hierarchy,calibre,custom" doc:"series_volume for now; cannot be changed later"`
+	SeriesStrategy          httpapi.Optional[string]           `json:"seriesStrategy,omitempty" enum:"series_volume,series_volume_chapter,flat,publisher_hierarchy,calibre,custom" doc:"Cannot be changed later"`
 	BookConfig              httpapi.Optional[json.RawMessage]  `json:"bookConfig,omitempty"`
 	NumberConfig            httpapi.Optional[json.RawMessage]  `json:"numberConfig,omitempty"`
 	SeriesConfig            httpapi.Optional[json.RawMessage]  `json:"seriesConfig,omitempty" doc:"Cannot be changed later"`
@@ -77,7 +78,7 @@ func checkFixed(old, now Library) []fault.Field {
 	if old.SeriesStrategy != now.SeriesStrategy {
 		bad = append(bad, fault.Field{Field: "seriesStrategy", Message: "cannot be changed after creation (it is " + old.SeriesStrategy + "); create another library"})
 	}
-	if !sameJSON(old.SeriesConfig, now.SeriesConfig) {
+	if !sameJSON(old.SeriesConfig, strategy.Canonical(now.SeriesConfig)) {
 		bad = append(bad, fault.Field{Field: "seriesConfig", Message: "cannot be changed after creation; create another library"})
 	}
 	return bad

@@ -11,16 +11,13 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/format/cronexpr"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// What can be scanned at present; the interface names more.
-var (
-	formats          = []string{"CBZ", "CBR", "CB7", "CBT", "EPUB", "PDF"}
-	seriesStrategies = []string{"series_volume"}
-	bookStrategies   = []string{"filename", "metadata_first"}
-)
+// The formats of the interface.
+var formats = []string{"CBZ", "CBR", "CB7", "CBT", "EPUB", "PDF"}
 
 const (
 	maxName   = 200
@@ -40,12 +37,6 @@ func check(l *Library) []fault.Field {
 	if l.Description != nil && strings.ContainsRune(*l.Description, 0) {
 		add("description", "must not contain a NUL character")
 	}
-	if !slices.Contains(seriesStrategies, l.SeriesStrategy) {
-		add("seriesStrategy", "%s is not supported yet; use %s", l.SeriesStrategy, strings.Join(seriesStrategies, " or "))
-	}
-	if !slices.Contains(bookStrategies, l.BookStrategy) {
-		add("bookStrategy", "%s is not supported yet; use %s", l.BookStrategy, strings.Join(bookStrategies, " or "))
-	}
 	for _, f := range l.AllowedFormats {
 		if !slices.Contains(formats, strings.ToUpper(f)) {
 			add("allowedFormats", "%q is no format of books; use %s", f, strings.Join(formats, ", "))
@@ -57,6 +48,7 @@ func check(l *Library) []fault.Field {
 			add("excludedPatterns", "%v", err)
 		}
 	}
+	before := len(bad)
 	for _, c := range []struct {
 		field string
 		value *json.RawMessage
@@ -64,6 +56,11 @@ func check(l *Library) []fault.Field {
 		if msg := checkObject(c.value); msg != "" {
 			add(c.field, "%s", msg)
 		}
+		*c.value = strategy.Canonical(*c.value)
+	}
+	if len(bad) == before {
+		_, wrong := strategy.New(l.strategies())
+		bad = append(bad, wrong...)
 	}
 	bad = append(bad, checkTitleRules(l.TitlePreprocessingRules)...)
 	if len(l.TitlePreprocessingRules) == 0 {

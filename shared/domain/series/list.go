@@ -3,6 +3,7 @@ package series
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -20,7 +21,10 @@ type row struct {
 
 func (r row) series() Series {
 	s := r.Series
-	s.Path = book.Join(r.LibraryPath, r.Key)
+	s.Path = r.LibraryPath
+	if !strings.HasPrefix(r.Key, "/") { // else its files are all over the library
+		s.Path = book.Join(r.LibraryPath, r.Key)
+	}
 	s.SelectedCoverSource = "first_book" // the only source there is
 	return s
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -34,33 +35,35 @@ type analyzeParams struct {
 
 // bookRow is a book to analyse.
 type bookRow struct {
-	ID             uuid.UUID `db:"id"`
-	SeriesID       uuid.UUID `db:"series_id"`
-	LibraryID      uuid.UUID `db:"library_id"`
-	Key            string    `db:"key"`
-	Size           int64     `db:"size"`
-	ETag           string    `db:"etag"`
-	Modified       time.Time `db:"modified_at"`
-	Revision       int       `db:"revision"`
-	Format         string    `db:"format"`
-	Number         *float64  `db:"number"`
-	Volume         *int      `db:"volume"`
-	Chapter        *float64  `db:"chapter"`
-	Fingerprint    string    `db:"fingerprint"`
-	Bucket         string    `db:"bucket"`
-	Prefix         string    `db:"prefix"`
-	BookStrategy   string    `db:"book_strategy"`
-	NumberStrategy string    `db:"number_strategy"`
-	Secret         []byte    `db:"secret"`
-	Tenant         uuid.UUID `db:"tenant_id"`
-	CoverSize      int       `db:"cover_size"`
-	CoverQuality   int       `db:"cover_quality"`
+	ID          uuid.UUID `db:"id"`
+	SeriesID    uuid.UUID `db:"series_id"`
+	LibraryID   uuid.UUID `db:"library_id"`
+	Key         string    `db:"key"`
+	Size        int64     `db:"size"`
+	ETag        string    `db:"etag"`
+	Modified    time.Time `db:"modified_at"`
+	Revision    int       `db:"revision"`
+	Format      string    `db:"format"`
+	Number      *float64  `db:"number"`
+	Volume      *int      `db:"volume"`
+	Chapter     *float64  `db:"chapter"`
+	Fingerprint string    `db:"fingerprint"`
+	Bucket      string    `db:"bucket"`
+	Prefix      string    `db:"prefix"`
+	strategies
+	SeriesPath   string          `db:"series_path"`
+	Rules        json.RawMessage `db:"rules"`
+	Secret       []byte          `db:"secret"`
+	Tenant       uuid.UUID       `db:"tenant_id"`
+	CoverSize    int             `db:"cover_size"`
+	CoverQuality int             `db:"cover_quality"`
 }
 
 // analyzed is a book and what was found in it, or the problem with it.
 type analyzed struct {
 	bookRow
 	*analysis.Result
+	file    strategy.File // what the strategies make of it
 	problem *analysis.Problem
 }
 
@@ -97,10 +100,12 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 	}
 	args = append(args, at.From)
 	books, err := db.List[bookRow](ctx, s.Database, `select b.id, b.series_id, b.library_id, b.key, b.size, b.etag, b.modified_at, b.revision,
-		b.format, b.number, b.volume, b.chapter, b.fingerprint, l.bucket, l.prefix, l.book_strategy, l.number_strategy, t.secret, t.id as tenant_id,
+		b.format, b.number, b.volume, b.chapter, b.fingerprint, l.bucket, l.prefix, `+strategyColumns+`,
+		l.title_preprocessing_rules as rules, s.path as series_path, t.secret, t.id as tenant_id,
 		coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.max_dimension'), 400) as cover_size,
 		coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.jpeg_quality'), 85) as cover_quality
-		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id join tenant t on t.id = b.tenant_id
+		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
+		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id join tenant t on t.id = b.tenant_id
 		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+fmt.Sprintf(" and b.key >= $%d order by b.key", len(args)), args...)
 	if err != nil {
 		return nil, err
@@ -112,7 +117,11 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := s.store(ctx, h, found); err != nil {
+		sets, err := describe(found)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.store(ctx, h, found, sets); err != nil {
 			return nil, err
 		}
 		if err := s.lookForMissing(ctx, h.Tenant, found); err != nil {
@@ -144,6 +153,29 @@ func (s *Scanner) lookForMissing(ctx context.Context, tenant uuid.UUID, found []
 		}
 	}
 	return nil
+}
+
+// describe lets the strategies of each library name and place what was found; it returns them.
+func describe(found []analyzed) (map[uuid.UUID]*strategy.Set, error) {
+	sets := map[uuid.UUID]*strategy.Set{}
+	for i := range found {
+		a := &found[i]
+		set := sets[a.LibraryID]
+		if set == nil {
+			var err error
+			if set, err = a.strategies.set(); err != nil {
+				return nil, err
+			}
+			sets[a.LibraryID] = set
+		}
+		if a.Result == nil {
+			a.file = set.Read(a.Key, nil)
+			continue
+		}
+		a.file = set.Read(a.Key, &strategy.Meta{Title: clip(a.Metadata.Title, 1000), Series: clip(a.Metadata.Series, 500), Number: a.Result.Number,
+			Volume: a.Metadata.Volume, Chapter: a.Metadata.Chapter})
+	}
+	return sets, nil
 }
 
 // read analyses books in parallel. What could be read is returned even when the store failed for others; that

@@ -2,15 +2,12 @@ package scanner
 
 import (
 	"context"
-	"path"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -37,6 +34,7 @@ type change struct {
 	Object blob.Object // with the key below the library's prefix
 	Format string
 	Seen   time.Time // when the store was asked
+	Known  bool      // there is a book of it
 	// Restored says that the book was marked deleted.
 	Restored bool
 	New      bool // there was no book with this key
@@ -77,8 +75,8 @@ func (s *run) compare(ctx context.Context, page []blob.Object, covered keyRange,
 func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d difference) {
 	for _, o := range page {
 		rel := strings.TrimPrefix(o.Key, s.library.Prefix)
-		format := analysis.Format(rel)
-		if format == "" || !s.wanted(rel, format) {
+		format, ok := s.wanted(rel)
+		if !ok {
 			continue
 		}
 		d.seen++
@@ -103,7 +101,7 @@ func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d diffe
 			d.unchanged++
 			continue
 		}
-		d.changes = append(d.changes, change{ID: b.ID, Object: o, Format: format, Seen: seen, Restored: b.Deleted})
+		d.changes = append(d.changes, change{ID: b.ID, Object: o, Format: format, Seen: seen, Known: true, Restored: b.Deleted})
 	}
 	for _, b := range books {
 		d.gone(b, seen)
@@ -117,22 +115,5 @@ func (d *difference) gone(b known, seen time.Time) {
 	}
 }
 
-// wanted applies the library's formats and patterns; hidden files are no books.
-func (s *run) wanted(rel, format string) bool {
-	if strings.HasPrefix(rel, ".") || strings.Contains(rel, "/.") || strings.Contains("/"+rel, "/__MACOSX/") {
-		return false
-	}
-	if len(s.library.AllowedFormats) > 0 && !slices.ContainsFunc(s.library.AllowedFormats, func(f string) bool { return strings.EqualFold(f, format) }) {
-		return false
-	}
-	return !s.excluded(rel)
-}
-
-// seriesPath is the folder whose books are one series; a file at the root is a series of its own.
-func seriesPath(rel string) (dir, name string) {
-	dir = path.Dir(rel)
-	if dir == "." {
-		return rel, strings.TrimSuffix(rel, path.Ext(rel))
-	}
-	return dir, path.Base(dir)
-}
+// wanted tells whether a key is a book of this library: see library.Selection.
+func (s *run) wanted(rel string) (format string, ok bool) { return s.selected(rel) }

@@ -1,68 +1,92 @@
 package scanner
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/analysis"
-	"github.com/longbox/longbox/shared/format/naming"
 )
 
-// queueSeriesMetadata lets a series take summary, publisher and year from its first book, all three or none and
-// only while they are empty and unlocked; language and reading direction each while it is empty.
+// offer is what a book says of its series.
+type offer struct {
+	BookID    uuid.UUID         `json:"book_id"`
+	Summary   string            `json:"summary,omitempty"`
+	Publisher string            `json:"publisher,omitempty"`
+	Placed    string            `json:"placed,omitempty"` // the publisher that a folder names
+	Imprint   string            `json:"imprint,omitempty"`
+	Language  string            `json:"language,omitempty"`
+	Direction string            `json:"direction,omitempty"`
+	Year      *int              `json:"year,omitempty"`
+	Age       *int              `json:"age,omitempty"`
+	Volumes   *int              `json:"volumes,omitempty"`
+	Chapters  *int              `json:"chapters,omitempty"`
+	Authors   []analysis.Author `json:"authors,omitempty"`
+}
+
+// queueSeriesMetadata lets a series take from its first book summary, publisher and year, all three or none and only
+// while they are empty and unlocked; imprint, language, reading direction and authors each while it is empty. The
+// age rating and the counts of volumes and chapters are the highest that any book names.
 func queueSeriesMetadata(b *pgx.Batch, found []analyzed) {
-	first := map[uuid.UUID]analyzed{}
+	var offers []offer
 	for _, a := range found {
 		if a.Result == nil {
 			continue
 		}
-		if have, ok := first[a.SeriesID]; !ok || naming.ComparePath(a.Key, have.Key) < 0 {
-			first[a.SeriesID] = a
-		}
-	}
-	var series, books []uuid.UUID
-	var summaries, publishers, languages, directions []*string
-	var years []*int
-	for _, id := range sortedKeys(first) {
-		a := first[id]
 		m := a.Metadata
-		if m.Summary == "" && m.Publisher == "" && m.Year == nil && m.LanguageISO == "" && a.Direction == "" {
-			continue
+		o := offer{BookID: a.ID, Summary: m.Summary, Publisher: m.Publisher, Placed: a.file.Publisher, Imprint: m.Imprint, Language: m.LanguageISO,
+			Direction: a.Direction, Year: m.Year, Age: a.AgeRating, Authors: m.Authors}
+		if a.file.Volume != nil && a.file.Chapter == nil {
+			o.Volumes = m.Count
+		} else {
+			o.Chapters = m.Count
 		}
-		series, books = append(series, id), append(books, a.ID)
-		summaries, publishers = append(summaries, nonEmpty(m.Summary)), append(publishers, nonEmpty(m.Publisher))
-		languages, directions, years = append(languages, nonEmpty(m.LanguageISO)), append(directions, nonEmpty(a.Direction)), append(years, m.Year)
+		if o.Summary != "" || o.Publisher != "" || o.Imprint != "" || o.Language != "" || o.Direction != "" || o.Year != nil || o.Age != nil ||
+			m.Count != nil || len(o.Authors) > 0 {
+			offers = append(offers, o)
+		}
 	}
-	if len(series) == 0 {
+	if len(offers) == 0 {
 		return
 	}
-	b.Queue(`update series s set
+	b.Queue(`with offer as materialized (
+		  select o.*, k.series_id, o.book_id = (select f.id from book f where f.tenant_id = app.tenant() and f.series_id = k.series_id and f.deleted_at is null
+		    order by f.key collate natural_order, f.key limit 1) as first
+		  from jsonb_to_recordset($1) as o(book_id uuid, summary text, publisher text, placed text, imprint text, language text, direction text,
+		    year integer, age integer, volumes integer, chapters integer, authors jsonb)
+		  join book k on k.tenant_id = app.tenant() and k.id = o.book_id),
+		best as (
+		  select series_id, max(age) as age, max(volumes) as volumes, max(chapters) as chapters from offer group by 1),
+		u as (
+		  select s.id, s.summary is null and coalesce(s.publisher, f.placed, '') = coalesce(f.placed, '') and s.year is null as fill, f.summary,
+		    coalesce(s.publisher, f.publisher) as publisher, f.year, f.imprint, f.language, f.direction,
+		    f.authors, best.age, best.volumes, best.chapters
+		  from best join series s on s.tenant_id = app.tenant() and s.id = best.series_id
+		  left join offer f on f.series_id = best.series_id and f.first)
+		update series s set
 		  summary = case when u.fill and not 'summary' = any(s.locks) then u.summary else s.summary end,
 		  publisher = case when u.fill and not 'publisher' = any(s.locks) then u.publisher else s.publisher end,
 		  year = case when u.fill and not 'year' = any(s.locks) then u.year else s.year end,
+		  imprint = case when 'imprint' = any(s.locks) then s.imprint else coalesce(s.imprint, u.imprint) end,
 		  language = case when 'language' = any(s.locks) then s.language else coalesce(s.language, u.language) end,
 		  reading_direction = case when 'readingDirection' = any(s.locks) then s.reading_direction else coalesce(s.reading_direction, u.direction) end,
+		  authors = case when 'authorsJsonLock' = any(s.locks) then s.authors else coalesce(s.authors, u.authors) end,
+		  age_rating = case when 'ageRating' = any(s.locks) then s.age_rating else greatest(s.age_rating, u.age) end,
+		  total_volume_count = case when 'totalVolumeCount' = any(s.locks) then s.total_volume_count else greatest(s.total_volume_count, u.volumes) end,
+		  total_chapter_count = case when 'totalChapterCount' = any(s.locks) then s.total_chapter_count else greatest(s.total_chapter_count, u.chapters) end,
 		  updated_at = now()
-		from (
-		  select u.*, t.summary is null and t.publisher is null and t.year is null as fill
-		  from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::integer[], $6::text[], $7::text[])
-		    as u(series_id, book_id, summary, publisher, year, language, direction)
-		  join series t on t.tenant_id = app.tenant() and t.id = u.series_id
-		  where u.book_id = (select k.id from book k where k.tenant_id = app.tenant() and k.series_id = u.series_id and k.deleted_at is null
-		    order by k.key collate natural_order, k.key limit 1)) u
-		where s.tenant_id = app.tenant() and s.id = u.series_id
-		  and (u.fill and num_nonnulls(u.summary, u.publisher, u.year) > 0 or s.language is null and u.language is not null
-		    or s.reading_direction is null and u.direction is not null)`,
-		series, books, summaries, publishers, years, languages, directions)
+		from u where s.tenant_id = app.tenant() and s.id = u.id
+		  and (u.fill and num_nonnulls(u.summary, u.publisher, u.year) > 0 or s.imprint is null and u.imprint is not null
+		    or s.language is null and u.language is not null or s.reading_direction is null and u.direction is not null
+		    or s.authors is null and u.authors is not null or u.age > coalesce(s.age_rating, -1)
+		    or u.volumes > coalesce(s.total_volume_count, -1) or u.chapters > coalesce(s.total_chapter_count, -1))`, *toJSON(offers))
 }
 
 // queueTaxonomy adds the names that the books carry to their series, unless the series' set is locked. Names are
 // inserted in one order so that two writers cannot deadlock.
 func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*analysis.Result) []string) {
-	var series []uuid.UUID
+	var books []uuid.UUID
 	var names []string
 	for _, a := range found {
 		if a.Result == nil {
@@ -70,7 +94,7 @@ func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*
 		}
 		for _, name := range of(a.Result) {
 			if name = strings.TrimSpace(name); name != "" && len(name) <= 200 {
-				series, names = append(series, a.SeriesID), append(names, name)
+				books, names = append(books, a.ID), append(names, name)
 			}
 		}
 	}
@@ -81,17 +105,9 @@ func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*
 		select app.tenant(), gen_random_uuid(), n.name from (select distinct on (lower(name)) name from unnest($1::text[]) u(name) order by lower(name), name) n
 		on conflict (tenant_id, lower(name)) do nothing`, names)
 	b.Queue(`insert into series_`+table+` (tenant_id, series_id, `+table+`_id)
-		select distinct app.tenant(), u.series_id, g.id from unnest($1::uuid[], $2::text[]) u(series_id, name)
+		select distinct app.tenant(), s.id, g.id from unnest($1::uuid[], $2::text[]) u(book_id, name)
+		join book k on k.tenant_id = app.tenant() and k.id = u.book_id
 		join `+table+` g on g.tenant_id = app.tenant() and lower(g.name) = lower(u.name)
-		join series s on s.tenant_id = app.tenant() and s.id = u.series_id and not $3 = any(s.locks)
-		on conflict do nothing`, series, names, lock)
-}
-
-func sortedKeys(m map[uuid.UUID]analyzed) []uuid.UUID {
-	out := make([]uuid.UUID, 0, len(m))
-	for id := range m {
-		out = append(out, id)
-	}
-	slices.SortFunc(out, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })
-	return out
+		join series s on s.tenant_id = app.tenant() and s.id = k.series_id and not $3 = any(s.locks)
+		on conflict do nothing`, books, names, lock)
 }

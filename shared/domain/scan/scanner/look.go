@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -68,7 +67,7 @@ func (s *Scanner) look(ctx context.Context, tenant, libraryID uuid.UUID, keys []
 func (s *run) books(keys []string) (out []string) {
 	for _, key := range keys {
 		rel, below := strings.CutPrefix(key, s.library.Prefix)
-		if format := analysis.Format(rel); below && format != "" && s.wanted(rel, format) {
+		if _, ok := s.wanted(rel); below && ok {
 			out = append(out, key)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -40,14 +41,13 @@ type Scanner struct {
 
 // libraryRow is what a scan needs to know of its library.
 type libraryRow struct {
-	ID              uuid.UUID       `db:"id"`
-	Path            string          `db:"path"`
-	Bucket          string          `db:"bucket"`
-	Prefix          string          `db:"prefix"`
-	AllowedFormats  []string        `db:"allowed_formats"`
-	Excluded        string          `db:"excluded"`
-	BookStrategy    string          `db:"book_strategy"`
-	NumberStrategy  string          `db:"number_strategy"`
+	ID             uuid.UUID `db:"id"`
+	Path           string    `db:"path"`
+	Bucket         string    `db:"bucket"`
+	Prefix         string    `db:"prefix"`
+	AllowedFormats []string  `db:"allowed_formats"`
+	Excluded       string    `db:"excluded"`
+	strategies
 	Rules           json.RawMessage `db:"rules"`
 	PurgeAfterwards bool            `db:"purge_deleted_on_scan"`
 	MaxBooks        *int64          `db:"max_books"` // of the tenant; nil: no limit
@@ -60,8 +60,9 @@ type run struct {
 	tenant   uuid.UUID
 	scanID   *uuid.UUID // its task; nil when objects are looked at without a scan
 	library  libraryRow
+	set      *strategy.Set
 	rules    []library.TitleRule
-	excluded func(key string) bool
+	selected func(key string) (format string, ok bool)
 	mode     string
 	started  time.Time          // by the database's clock
 	touched  map[uuid.UUID]bool // series whose books changed; used by the writer only
@@ -105,6 +106,9 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 		}
 	}
 	if err := r.renumber(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.retitle(ctx); err != nil {
 		return nil, err
 	}
 	_, err = db.Exec(ctx, r.Database, "update library set last_scanned_at = now() where tenant_id = app.tenant() and id = $1", r.library.ID)
@@ -160,10 +164,10 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 // queueLibrary reads the library and the time; load says whether it is there, once the batch has run.
 func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool, err error)) {
 	var lib *libraryRow
-	db.One(b, &lib, `select id, path, bucket, prefix, allowed_formats, coalesce(excluded_patterns, '') as excluded, book_strategy,
-		number_strategy, title_preprocessing_rules as rules, purge_deleted_on_scan,
+	db.One(b, &lib, `select id, path, bucket, prefix, allowed_formats, coalesce(excluded_patterns, '') as excluded,
+		`+strategyColumns+`, title_preprocessing_rules as rules, purge_deleted_on_scan,
 		(select max_books from tenant where id = app.tenant()) as max_books
-		from library where tenant_id = app.tenant() and id = $1`, id)
+		from library l where tenant_id = app.tenant() and id = $1`, id)
 	db.Value(b, &s.started, "select clock_timestamp()")
 	return func() (bool, error) {
 		if lib == nil {
@@ -171,7 +175,10 @@ func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool,
 		}
 		s.library = *lib
 		var err error
-		if s.excluded, err = library.Excluded(lib.Excluded); err != nil {
+		if s.set, err = lib.strategies.set(); err != nil {
+			return true, err
+		}
+		if s.selected, err = library.Selection(lib.AllowedFormats, lib.Excluded); err != nil {
 			return true, fault.Wrap(err, fault.BadRequest, "The library's excludedPatterns are not valid: %v", err)
 		}
 		if len(lib.Rules) > 0 {

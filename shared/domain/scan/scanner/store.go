@@ -1,7 +1,6 @@
 package scanner
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -24,7 +24,7 @@ import (
 const errorsKept = 50
 
 // store writes the results of a batch in one transaction and one round trip.
-func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed) error {
+func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets map[uuid.UUID]*strategy.Set) error {
 	if len(found) == 0 {
 		return nil
 	}
@@ -48,8 +48,21 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed) erro
 		libraries[i] = a.LibraryID
 	}
 	queueLock(&b, libraries...)
-	if err := queueResults(&b, found); err != nil {
+	moves, err := queueMoves(&b, h.ParentID, found, sets)
+	if err != nil {
 		return err
+	}
+	if err := queueResults(&b, found, sets); err != nil {
+		return err
+	}
+	if h.ParentID == nil { // no scan numbers them afterwards
+		var alone []uuid.UUID
+		for _, a := range found {
+			if sets[a.LibraryID].Positions() {
+				alone = append(alone, a.ID)
+			}
+		}
+		queueRenumberOf(&b, alone)
 	}
 	if s.Packs {
 		if err := queuePacks(&b, found); err != nil {
@@ -68,9 +81,22 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed) erro
 	if s.Packs {
 		s.Added.Tell(ctx, h.Tenant)
 	}
-	var out []events.Event
+	if err := s.settle(ctx, found, sets, moves); err != nil {
+		return err
+	}
+	out := moveEvents(moves)
+	now := map[uuid.UUID]uuid.UUID{} // the series of books that moved
+	for _, m := range moves {
+		for _, w := range m.books {
+			now[w.ID] = w.SeriesID
+		}
+	}
 	for _, a := range found {
-		out = append(out, events.BookUpdated(events.Book{ID: a.ID, SeriesID: a.SeriesID, LibraryID: a.LibraryID}, "analysis"))
+		series, movedTo := now[a.ID]
+		if !movedTo {
+			series = a.SeriesID
+		}
+		out = append(out, events.BookUpdated(events.Book{ID: a.ID, SeriesID: series, LibraryID: a.LibraryID}, "analysis"))
 		if a.Result != nil && a.Fingerprint() != a.bookRow.Fingerprint {
 			out = append(out, events.CoverUpdated(events.BookEntity, a.ID, &a.LibraryID))
 		}
@@ -105,33 +131,39 @@ func queuePacks(b *pgx.Batch, found []analyzed) error {
 	return nil
 }
 
-func queueResults(b *pgx.Batch, found []analyzed) error {
+func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.Set) error {
 	var ids []uuid.UUID
 	var revisions []int
 	var formats, prints, titles, sorts, searches, errorTypes, errorTexts []*string
 	var directions []*string
 	var numbers, chapters []*float64
 	var volumes, pages []*int
+	var keep []bool // the number: it is a position that the scan gave
 	for _, a := range found {
-		ids, revisions = append(ids, a.ID), append(revisions, a.Revision)
+		set := sets[a.LibraryID]
+		ids, revisions, keep = append(ids, a.ID), append(revisions, a.Revision), append(keep, set.Positions())
+		numbers, chapters, volumes = append(numbers, a.file.Number), append(chapters, a.file.Chapter), append(volumes, a.file.Volume)
 		if a.problem != nil {
 			formats, prints, titles, sorts, searches, directions = append(formats, nil), append(prints, nil), append(titles, nil), append(sorts, nil), append(searches, nil), append(directions, nil)
-			numbers, chapters, volumes, pages = append(numbers, nil), append(chapters, a.Chapter), append(volumes, a.Volume), append(pages, nil)
+			pages = append(pages, nil)
 			errorTypes, errorTexts = append(errorTypes, &a.problem.Type), append(errorTexts, ptr(clip(a.problem.Message, 1000)))
 			continue
 		}
-		title := a.title()
 		count := len(a.Pages)
 		if count == 0 {
 			count = a.SpineCount
 		}
-		number, volume, chapter := a.numbers()
-		if number == a.bookRow.Number { // the book's position may have changed since it was read
-			number = nil
+		title, sort := a.file.Title, naming.SortTitle(a.file.Title)
+		if a.Metadata.TitleSort != "" && title == strings.TrimSpace(a.Metadata.Title) {
+			sort = clip(a.Metadata.TitleSort, 1000)
 		}
-		formats, prints, titles = append(formats, &a.Result.Format), append(prints, &a.Result.Fingerprint), append(titles, &title)
-		sorts, searches, directions = append(sorts, ptr(cmp.Or(a.Metadata.TitleSort, naming.SortTitle(title)))), append(searches, ptr(naming.Normalize(title))), append(directions, nonEmpty(a.Direction))
-		numbers, chapters, volumes, pages = append(numbers, number), append(chapters, chapter), append(volumes, volume), append(pages, &count)
+		formats, prints, directions = append(formats, &a.Result.Format), append(prints, &a.Result.Fingerprint), append(directions, nonEmpty(a.Direction))
+		if set.Positioned() { // the scan names it
+			titles, sorts, searches = append(titles, nil), append(sorts, nil), append(searches, nil)
+		} else {
+			titles, sorts, searches = append(titles, &title), append(sorts, &sort), append(searches, ptr(naming.Normalize(title)))
+		}
+		pages = append(pages, &count)
 		errorTypes, errorTexts = append(errorTypes, nil), append(errorTexts, nil)
 	}
 	b.Queue(`update book k set
@@ -141,16 +173,16 @@ func queueResults(b *pgx.Batch, found []analyzed) error {
 		  title = case when 'titleLock' = any(l.locks) then k.title else coalesce(u.title, k.title) end,
 		  title_sort = case when 'titleSortLock' = any(l.locks) then k.title_sort else coalesce(u.sort, k.title_sort) end,
 		  search_title = case when 'titleLock' = any(l.locks) then k.search_title else coalesce(u.search, k.search_title) end,
-		  number = case when 'numberLock' = any(l.locks) then k.number else coalesce(u.number, k.number) end,
+		  number = case when 'numberLock' = any(l.locks) or u.keep then k.number else u.number end,
 		  volume = case when 'volumeLock' = any(l.locks) then k.volume else u.volume end,
 		  chapter = case when 'chapterLock' = any(l.locks) then k.chapter else u.chapter end,
 		  reading_direction = u.direction, page_count = coalesce(u.pages, k.page_count), updated_at = now()
 		from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
-		    $11::double precision[], $12::double precision[], $13::integer[], $14::integer[])
-		  as u(id, revision, format, print, title, sort, search, direction, error_type, error_text, number, chapter, volume, pages)
+		    $11::double precision[], $12::double precision[], $13::integer[], $14::integer[], $15::boolean[])
+		  as u(id, revision, format, print, title, sort, search, direction, error_type, error_text, number, chapter, volume, pages, keep)
 		  left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
 		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision`,
-		ids, revisions, formats, prints, titles, sorts, searches, directions, errorTypes, errorTexts, numbers, chapters, volumes, pages)
+		ids, revisions, formats, prints, titles, sorts, searches, directions, errorTypes, errorTexts, numbers, chapters, volumes, pages, keep)
 	queuePositions(b, found)
 	for _, a := range found {
 		if a.Result == nil {
@@ -166,10 +198,10 @@ func queueResults(b *pgx.Batch, found []analyzed) error {
 // queuePositions is the last resort of the number strategy smart: a book without a number in its metadata or file
 // name takes its position in natural file order.
 func queuePositions(b *pgx.Batch, found []analyzed) {
-	var books, series []uuid.UUID
+	var books []uuid.UUID
 	for _, a := range found {
-		if number, _, _ := a.numbers(); number == nil && a.NumberStrategy == "smart" {
-			books, series = append(books, a.ID), append(series, a.SeriesID)
+		if a.file.Position && a.NumberStrategy == "smart" {
+			books = append(books, a.ID)
 		}
 	}
 	if len(books) == 0 {
@@ -177,8 +209,10 @@ func queuePositions(b *pgx.Batch, found []analyzed) {
 	}
 	b.Queue(`update book b set number = r.n
 		from (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
-		      from book where tenant_id = app.tenant() and series_id = any($2) and deleted_at is null) r
-		where b.tenant_id = app.tenant() and b.id = r.id and b.id = any($1) and b.number is null`, books, series)
+		      from book where tenant_id = app.tenant() and deleted_at is null
+		        and series_id in (select k.series_id from book k where k.tenant_id = app.tenant() and k.id = any($1))) r
+		where b.tenant_id = app.tenant() and b.id = r.id and b.id = any($1) and b.number is null
+		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`, books)
 }
 
 // queueDetails stores metadata (but no locked field), the page index and the link of one book.
@@ -224,29 +258,6 @@ func queueDetails(b *pgx.Batch, a analyzed) error {
 			uuid.Must(uuid.NewV7()), a.ID, clip(a.Link, 2000), a.Revision)
 	}
 	return nil
-}
-
-// title follows the library's book strategy.
-func (a analyzed) title() string {
-	if a.BookStrategy == "metadata_first" && strings.TrimSpace(a.Metadata.Title) != "" {
-		return clip(a.Metadata.Title, 1000)
-	}
-	return naming.Stem(a.Key)
-}
-
-// numbers follow the library's number and book strategies; file names were looked at when the file was found.
-func (a analyzed) numbers() (number *float64, volume *int, chapter *float64) {
-	number, volume, chapter = a.bookRow.Number, a.bookRow.Volume, a.bookRow.Chapter
-	if a.Result == nil {
-		return number, volume, chapter
-	}
-	if a.Result.Number != nil && (a.NumberStrategy == "metadata" || a.NumberStrategy == "smart") {
-		number = a.Result.Number
-	}
-	if a.BookStrategy == "metadata_first" {
-		volume, chapter = a.Metadata.Volume, a.Metadata.Chapter
-	}
-	return number, volume, chapter
 }
 
 type arrays struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -123,41 +123,25 @@ func queueLock(b *pgx.Batch, libraries ...uuid.UUID) {
 
 // queueChanges makes the books of the changed files agree with them and adds the tasks that analyse them.
 func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error {
-	s.queueSeries(b, changes, &done.series)
-	s.queueBooks(b, changes, &done.books)
+	files := make([]strategy.File, len(changes))
+	var places []strategy.Place
+	for i, c := range changes {
+		files[i] = s.set.Read(c.Object.Key, nil)
+		if !c.Known || !files[i].Later { // a book that is there has its series
+			places = append(places, files[i].Place)
+		}
+	}
+	queueSeries(b, s.library.ID, s.scanID, s.rules, places, &done.series)
+	s.queueBooks(b, changes, files, &done.books)
 	return s.queueAnalysis(b, changes)
 }
 
-// queueSeries adds the series of the changed files that do not exist yet.
-func (s *run) queueSeries(b *pgx.Batch, changes []change, created *[]uuid.UUID) {
-	var ids []uuid.UUID
-	var paths, names, titles, sorts, searches []string
-	seen := map[string]bool{}
-	for _, c := range changes {
-		dir, name := seriesPath(c.Object.Key)
-		if seen[dir] {
-			continue
-		}
-		seen[dir] = true
-		title := library.CleanTitle(s.rules, name)
-		ids, paths, names = append(ids, uuid.Must(uuid.NewV7())), append(paths, dir), append(names, name)
-		titles, sorts, searches = append(titles, title), append(sorts, naming.SortTitle(title)), append(searches, naming.Normalize(title))
-	}
-	db.Values(b, created, `with added as (
-		  insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
-		  select app.tenant(), u.id, $1, u.path, u.name, u.title, u.sort, u.search
-		  from unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[]) as u(id, path, name, title, sort, search)
-		  on conflict (tenant_id, library_id, path) do nothing returning id),
-		counted as (
-		  update scan set series_created = series_created + (select count(*) from added)
-		  where tenant_id = app.tenant() and id = $2)
-		select id from added`, s.library.ID, s.scanID, ids, paths, names, titles, sorts, searches)
-}
-
 // queueBooks adds new books and updates those whose file changed or came back. A book that comes back unchanged
-// needs no new analysis unless the scan is deep; one that somebody has looked at since stays as it is. With the number strategy file_order a new book takes its position
-// among those of the batch, which nearly always is its final one; renumber corrects the rest at the end.
-func (s *run) queueBooks(b *pgx.Batch, changes []change, out *[]written) {
+// needs no new analysis unless the scan is deep; one that somebody has looked at since stays as it is. With the
+// number strategy file_order a new book takes its position among those of the batch, which nearly always is its final
+// one; renumber corrects the rest at the end. A deep scan puts a book into the series that its key names, unless the
+// metadata decides that.
+func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, out *[]written) {
 	f := struct {
 		ids                                             []uuid.UUID
 		dirs, keys, etags, formats, titles, sorts, find []string
@@ -165,27 +149,29 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, out *[]written) {
 		modified, seen                                  []time.Time
 		numbers, chapters                               []*float64
 		volumes                                         []*int
+		later                                           []bool
 	}{}
-	for _, c := range changes {
-		dir, _ := seriesPath(c.Object.Key)
-		title := naming.Stem(c.Object.Key)
-		number, volume, chapter := s.fromFileName(c.Object.Key)
-		f.ids, f.dirs, f.keys = append(f.ids, c.ID), append(f.dirs, dir), append(f.keys, c.Object.Key)
-		f.etags, f.formats, f.titles = append(f.etags, c.Object.ETag), append(f.formats, c.Format), append(f.titles, title)
-		f.sorts, f.find = append(f.sorts, naming.SortTitle(title)), append(f.find, naming.Normalize(title))
+	for i, c := range changes {
+		file := files[i]
+		f.ids, f.dirs, f.keys = append(f.ids, c.ID), append(f.dirs, file.Path), append(f.keys, c.Object.Key)
+		f.etags, f.formats, f.titles = append(f.etags, c.Object.ETag), append(f.formats, c.Format), append(f.titles, file.Title)
+		f.sorts, f.find = append(f.sorts, naming.SortTitle(file.Title)), append(f.find, naming.Normalize(file.Title))
 		f.sizes, f.modified, f.seen = append(f.sizes, c.Object.Size), append(f.modified, c.Object.Modified), append(f.seen, c.Seen)
-		f.numbers, f.volumes, f.chapters = append(f.numbers, number), append(f.volumes, volume), append(f.chapters, chapter)
+		f.numbers, f.volumes, f.chapters = append(f.numbers, file.Number), append(f.volumes, file.Volume), append(f.chapters, file.Chapter)
+		f.later = append(f.later, file.Later)
 	}
 	db.All(b, out, `with changed as (
 		  insert into book as k (tenant_id, id, library_id, series_id, key, size, etag, modified_at, format, title, title_sort,
 		    search_title, number, volume, chapter, seen_at)
-		  select app.tenant(), u.id, $1, s.id, u.key, u.size, u.etag, u.modified, u.format, u.title, u.sort, u.search,
+		  select app.tenant(), u.id, $1, coalesce(o.series_id, s.id), u.key, u.size, u.etag, u.modified, u.format, u.title, u.sort, u.search,
 		    case when $17 then row_number() over (partition by u.dir order by u.key collate natural_order, u.key) else u.number end, u.volume, u.chapter, u.seen
 		  from unnest($4::uuid[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::timestamptz[], $10::text[], $11::text[],
-		      $12::text[], $13::text[], $14::double precision[], $15::integer[], $16::double precision[], $18::timestamptz[])
-		    as u(id, dir, key, size, etag, modified, format, title, sort, search, number, volume, chapter, seen)
-		  join series s on s.tenant_id = app.tenant() and s.library_id = $1 and s.path = u.dir
-		  on conflict (tenant_id, library_id, key) do update set
+		      $12::text[], $13::text[], $14::double precision[], $15::integer[], $16::double precision[], $18::timestamptz[], $19::boolean[])
+		    as u(id, dir, key, size, etag, modified, format, title, sort, search, number, volume, chapter, seen, later)
+		  left join book o on o.tenant_id = app.tenant() and o.library_id = $1 and o.key = u.key and (u.later or not $3)
+		  left join series s on s.tenant_id = app.tenant() and s.library_id = $1 and s.path = u.dir
+		  where coalesce(o.series_id, s.id) is not null
+		  on conflict (tenant_id, library_id, key) do update set series_id = excluded.series_id,
 		    size = excluded.size, etag = excluded.etag, modified_at = excluded.modified_at, deleted_at = null,
 		    analyzed = k.analyzed and not $3 and (k.size, k.etag, k.modified_at) = (excluded.size, excluded.etag, excluded.modified_at),
 		    error_type = null, error_message = null, error_at = null,
@@ -197,27 +183,7 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, out *[]written) {
 		    books_updated = books_updated + (select count(*) from changed where revision > 0)
 		  where tenant_id = app.tenant() and id = $2)
 		select id, series_id, revision from changed`, s.library.ID, s.scanID, s.mode == scan.Deep, f.ids, f.dirs, f.keys, f.sizes,
-		f.etags, f.modified, f.formats, f.titles, f.sorts, f.find, f.numbers, f.volumes, f.chapters,
-		s.library.NumberStrategy == "file_order", f.seen)
-}
-
-// fromFileName is what the library's strategies take from a file's name; metadata may add to it later.
-func (s *run) fromFileName(key string) (number *float64, volume *int, chapter *float64) {
-	stem := naming.Stem(key)
-	if s.library.NumberStrategy == "filename" || s.library.NumberStrategy == "smart" {
-		if n, ok := naming.Number(stem); ok {
-			number = &n
-		}
-	}
-	if s.library.BookStrategy == "filename" {
-		if v, ok := naming.Volume(stem); ok {
-			volume = &v
-		}
-		if c, ok := naming.Chapter(stem); ok {
-			chapter = &c
-		}
-	}
-	return number, volume, chapter
+		f.etags, f.modified, f.formats, f.titles, f.sorts, f.find, f.numbers, f.volumes, f.chapters, s.set.Positions(), f.seen, f.later)
 }
 
 // queueAnalysis adds the tasks that analyse the changed books, as children of the scan where there is one. They name
@@ -282,7 +248,7 @@ func (s *run) deleteGone(ctx context.Context) error {
 // renumber gives the books of changed series their position in natural file order (number strategy file_order).
 // Numbers that a person has locked stay.
 func (s *run) renumber(ctx context.Context) error {
-	if s.library.NumberStrategy != "file_order" || len(s.touched) == 0 {
+	if !s.set.Positions() || len(s.touched) == 0 {
 		return nil
 	}
 	for part := range slices.Chunk(slices.Collect(maps.Keys(s.touched)), renumberBatch) {
@@ -303,9 +269,13 @@ func (s *run) renumber(ctx context.Context) error {
 }
 
 func queueRenumber(b *pgx.Batch, series []uuid.UUID) {
-	b.Queue(`update book b set number = r.n
+	b.Queue(renumber("series_id = any($1)"), series)
+}
+
+func renumber(where string) string {
+	return `update book b set number = r.n
 		from (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
-		      from book where tenant_id = app.tenant() and series_id = any($1) and deleted_at is null) r
+		      from book where tenant_id = app.tenant() and ` + where + ` and deleted_at is null) r
 		where b.tenant_id = app.tenant() and b.id = r.id and b.number is distinct from r.n
-		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`, series)
+		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`
 }

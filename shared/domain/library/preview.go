@@ -1,0 +1,183 @@
+package library
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longbox/longbox/shared/domain/strategy"
+	"github.com/longbox/longbox/shared/format/naming"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Limits of a preview: it is an answer to a person who waits, not a scan.
+const (
+	previewKeys   = 20_000 // listed
+	previewSeries = 1_000  // shown
+	previewTime   = 10 * time.Second
+	previewBooks  = 5 // shown of each series
+)
+
+// PreviewInput is a library that might be made, as far as a scan asks.
+type PreviewInput struct {
+	Body struct {
+		Path                    string          `json:"path" minLength:"1" maxLength:"4096"`
+		SeriesStrategy          string          `json:"seriesStrategy,omitempty" required:"false" enum:"series_volume,series_volume_chapter,flat,publisher_hierarchy,calibre,custom" doc:"series_volume when absent"`
+		SeriesConfig            json.RawMessage `json:"seriesConfig,omitempty" required:"false"`
+		BookStrategy            string          `json:"bookStrategy,omitempty" required:"false" enum:"filename,metadata_first,smart,series_name,custom" doc:"filename when absent"`
+		BookConfig              json.RawMessage `json:"bookConfig,omitempty" required:"false"`
+		AllowedFormats          []string        `json:"allowedFormats,omitempty" required:"false" maxItems:"16"`
+		ExcludedPatterns        string          `json:"excludedPatterns,omitempty" required:"false" maxLength:"20000"`
+		TitlePreprocessingRules []TitleRule     `json:"titlePreprocessingRules,omitempty" required:"false" maxItems:"50"`
+	}
+}
+
+// Preview is what a scan would find.
+type Preview struct {
+	DetectedSeries []DetectedSeries `json:"detectedSeries" nullable:"false" doc:"By name; at most 1,000"`
+	TotalSeries    int              `json:"totalSeries"`
+	TotalFiles     int              `json:"totalFiles" doc:"Books among the listed files"`
+	Truncated      bool             `json:"truncated" doc:"There is more: the preview lists at most 20,000 files or 10 seconds"`
+}
+
+// DetectedSeries is one series of a preview.
+type DetectedSeries struct {
+	Name        string            `json:"name"`
+	Path        *string           `json:"path" doc:"Its folder below the root; null where files of several folders belong together"`
+	BookCount   int               `json:"bookCount"`
+	SampleBooks []string          `json:"sampleBooks" nullable:"false" doc:"Titles of the first five"`
+	Metadata    *DetectedMetadata `json:"metadata"`
+}
+
+// DetectedMetadata is what the folders say of a series.
+type DetectedMetadata struct {
+	Publisher *string `json:"publisher"`
+	Author    *string `json:"author"`
+}
+
+// Lister lists the objects below a prefix, a page at a time.
+type Lister = func(ctx context.Context, bucket, prefix string) iter.Seq2[[]blob.Object, error]
+
+// preview runs the part of a scan that reads nothing but the listing.
+func preview(ctx context.Context, d *db.DB, in *PreviewInput, list Lister) (*Preview, error) {
+	l := blank()
+	l.Name, l.SeriesConfig, l.BookConfig = "preview", in.Body.SeriesConfig, in.Body.BookConfig
+	l.SeriesStrategy, l.BookStrategy = orDefault(in.Body.SeriesStrategy, l.SeriesStrategy), orDefault(in.Body.BookStrategy, l.BookStrategy)
+	l.AllowedFormats, l.ExcludedPatterns, l.TitlePreprocessingRules = in.Body.AllowedFormats, &in.Body.ExcludedPatterns, in.Body.TitlePreprocessingRules
+	bad := check(&l)
+	at, err := locate(ctx, d, in.Body.Path, nil, false)
+	if err == nil {
+		err = fault.InvalidFields(bad)
+	}
+	if err != nil {
+		return nil, err
+	}
+	set, _ := strategy.New(l.strategies()) // checked above
+	chosen, err := Selection(l.AllowedFormats, in.Body.ExcludedPatterns)
+	if err != nil {
+		return nil, fault.Invalid("excludedPatterns", "%v", err)
+	}
+	f := finder{set: set, rules: l.TitlePreprocessingRules, found: map[string]*DetectedSeries{}}
+	ctx, cancel := context.WithTimeout(ctx, previewTime)
+	defer cancel()
+	listed := 0
+	for page, err := range list(ctx, at.bucket, at.prefix) {
+		if err != nil && ctx.Err() != nil && listed > 0 {
+			f.Truncated = true
+			break
+		}
+		if err != nil {
+			return nil, atPath(err)
+		}
+		for _, o := range page {
+			if listed++; listed > previewKeys {
+				f.Truncated = true
+				break
+			}
+			key := strings.TrimPrefix(o.Key, at.prefix)
+			if _, ok := chosen(key); ok {
+				f.add(key)
+			}
+		}
+		if f.Truncated {
+			break
+		}
+	}
+	return f.result(), nil
+}
+
+// finder gathers the series of a preview.
+type finder struct {
+	Preview
+	set   *strategy.Set
+	rules []TitleRule
+	found map[string]*DetectedSeries
+}
+
+func (f *finder) add(key string) {
+	f.TotalFiles++
+	file := f.set.Read(key, nil)
+	s := f.found[file.Path]
+	if s == nil {
+		s = &DetectedSeries{Name: CleanTitle(f.rules, file.Name), SampleBooks: []string{}}
+		if !strings.HasPrefix(file.Path, "/") {
+			s.Path = &file.Path
+		}
+		if file.Publisher != "" || file.Author != "" {
+			s.Metadata = &DetectedMetadata{Publisher: emptyIsNil(&file.Publisher), Author: emptyIsNil(&file.Author)}
+		}
+		f.found[file.Path] = s
+	}
+	s.BookCount++
+	if len(s.SampleBooks) < previewBooks {
+		title := file.Title
+		if f.set.Positioned() {
+			title = strategy.Title(s.Name, file.Volume, file.Chapter, s.BookCount, s.BookCount)
+		}
+		s.SampleBooks = append(s.SampleBooks, title)
+	}
+}
+
+func (f *finder) result() *Preview {
+	out := f.Preview
+	out.TotalSeries = len(f.found)
+	out.DetectedSeries = make([]DetectedSeries, 0, len(f.found))
+	for _, s := range f.found {
+		out.DetectedSeries = append(out.DetectedSeries, *s)
+	}
+	slices.SortFunc(out.DetectedSeries, func(a, b DetectedSeries) int {
+		if c := naming.Compare(a.Name, b.Name); c != 0 {
+			return c
+		}
+		return naming.Compare(deref(a.Path), deref(b.Path))
+	})
+	if len(out.DetectedSeries) > previewSeries {
+		out.DetectedSeries, out.Truncated = out.DetectedSeries[:previewSeries], true
+	}
+	return &out
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func orDefault(s, def string) string {
+	if s == "" {
+		return def
+	}
+	return s
+}
+
+// strategies are the library's ways to find series and to name and number books.
+func (l *Library) strategies() strategy.Options {
+	return strategy.Options{Series: l.SeriesStrategy, Book: l.BookStrategy, Number: l.NumberStrategy,
+		SeriesConfig: l.SeriesConfig, BookConfig: l.BookConfig, NumberConfig: l.NumberConfig}
+}

@@ -1,0 +1,136 @@
+package scanner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/domain/strategy"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// move is what became of the books of one library that their metadata put into another series.
+type move struct {
+	library uuid.UUID
+	from    []uuid.UUID // the series they were in
+	created []uuid.UUID // new series
+	books   []written
+	emptied []uuid.UUID // series without a book, removed
+}
+
+// queueMoves moves books to the series that their metadata names, adds the ones that are not there yet, and removes
+// those that are left with nothing where the setting purge.purge_empty_series allows.
+func queueMoves(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid.UUID]*strategy.Set) ([]*move, error) {
+	books := map[uuid.UUID][]analyzed{}
+	for _, a := range found {
+		if a.Result != nil && a.file.Later && a.file.Path != a.SeriesPath {
+			books[a.LibraryID] = append(books[a.LibraryID], a)
+		}
+	}
+	var out []*move
+	for id := range books {
+		out = append(out, &move{library: id})
+	}
+	slices.SortFunc(out, func(x, y *move) int { return bytes.Compare(x.library[:], y.library[:]) })
+	for _, m := range out {
+		if err := m.queue(b, scanID, books[m.library], sets[m.library]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed, set *strategy.Set) error {
+	var rules []library.TitleRule
+	if len(books[0].Rules) > 0 {
+		if err := json.Unmarshal(books[0].Rules, &rules); err != nil {
+			return fmt.Errorf("title rules of library %s: %w", m.library, err)
+		}
+	}
+	var places []strategy.Place
+	var ids []uuid.UUID
+	var paths []string
+	for _, a := range books {
+		places, paths = append(places, a.file.Place), append(paths, a.file.Path)
+		ids, m.from = append(ids, a.ID), append(m.from, a.SeriesID)
+	}
+	queueSeries(b, m.library, scanID, rules, places, &m.created)
+	db.All(b, &m.books, `update book k set series_id = s.id, updated_at = now()
+		from unnest($2::uuid[], $3::text[]) as u(id, path) join series s on s.tenant_id = app.tenant() and s.library_id = $1 and s.path = u.path
+		where k.tenant_id = app.tenant() and k.id = u.id and k.series_id <> s.id
+		returning k.id, k.series_id, k.revision`, m.library, ids, paths)
+	if set.Positions() {
+		queueRenumber(b, m.from)
+		queueRenumberOf(b, ids)
+	}
+	db.Values(b, &m.emptied, `with gone as (
+		  delete from series s where s.tenant_id = app.tenant() and s.id = any($1) and s.book_count = 0
+		  and not exists (select from book b where b.tenant_id = app.tenant() and b.series_id = s.id)
+		  and coalesce((select value from setting where tenant_id = app.tenant() and key = 'purge.purge_empty_series'), 'true') = 'true'
+		  returning s.id),
+		counted as (
+		  update scan set series_created = greatest(series_created - (select count(*) from gone), 0)
+		  where tenant_id = app.tenant() and id = $2)
+		select id from gone`, m.from, scanID)
+	return nil
+}
+
+// moveEvents are what listeners are told of the series.
+func moveEvents(moves []*move) (out []events.Event) {
+	for _, m := range moves {
+		for _, id := range m.created {
+			out = append(out, events.SeriesCreated(events.Series{ID: id, LibraryID: m.library}))
+		}
+		for _, id := range m.emptied {
+			out = append(out, events.SeriesDeleted(events.Series{ID: id, LibraryID: m.library}))
+		}
+	}
+	return out
+}
+
+// settle names the books whose titles depend on their neighbours: those of series that books have come to or left, or
+// in which books were analysed.
+func (s *Scanner) settle(ctx context.Context, found []analyzed, sets map[uuid.UUID]*strategy.Set, moves []*move) error {
+	series := map[uuid.UUID]map[uuid.UUID]bool{} // by library
+	add := func(libraryID, id uuid.UUID) {
+		if sets[libraryID].Positioned() {
+			if series[libraryID] == nil {
+				series[libraryID] = map[uuid.UUID]bool{}
+			}
+			series[libraryID][id] = true
+		}
+	}
+	for _, m := range moves {
+		for _, id := range m.from {
+			add(m.library, id)
+		}
+		for _, w := range m.books {
+			add(m.library, w.SeriesID)
+		}
+	}
+	for _, a := range found {
+		add(a.LibraryID, a.SeriesID)
+	}
+	for libraryID, ids := range series {
+		list := make([]uuid.UUID, 0, len(ids))
+		for id := range ids {
+			list = append(list, id)
+		}
+		if err := s.retitleSeries(ctx, []uuid.UUID{libraryID}, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// queueRenumberOf renumbers the series of some books.
+func queueRenumberOf(b *pgx.Batch, books []uuid.UUID) {
+	b.Queue(renumber("series_id in (select k.series_id from book k where k.tenant_id = app.tenant() and k.id = any($1))"), books)
+}

@@ -1,0 +1,149 @@
+package scanner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/domain/strategy"
+	"github.com/longbox/longbox/shared/format/naming"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// strategies are the columns of a library that say how series are found and books named.
+type strategies struct {
+	SeriesStrategy string          `db:"series_strategy"`
+	SeriesConfig   json.RawMessage `db:"series_config"`
+	BookStrategy   string          `db:"book_strategy"`
+	BookConfig     json.RawMessage `db:"book_config"`
+	NumberStrategy string          `db:"number_strategy"`
+	NumberConfig   json.RawMessage `db:"number_config"`
+}
+
+const strategyColumns = "l.series_strategy, l.series_config, l.book_strategy, l.book_config, l.number_strategy, l.number_config"
+
+func (s strategies) set() (*strategy.Set, error) {
+	set, bad := strategy.New(strategy.Options{Series: s.SeriesStrategy, SeriesConfig: s.SeriesConfig, Book: s.BookStrategy,
+		BookConfig: s.BookConfig, Number: s.NumberStrategy, NumberConfig: s.NumberConfig})
+	if len(bad) > 0 { // it was checked when the library was saved, perhaps by another version
+		return nil, fault.New(fault.BadRequest, "The library's strategies are not valid: %s %s; change the library", bad[0].Field, bad[0].Message)
+	}
+	return set, nil
+}
+
+// queueSeries adds the series that do not exist yet, with what their folders say of them; created receives their ids.
+func queueSeries(b *pgx.Batch, libraryID uuid.UUID, scanID *uuid.UUID, rules []library.TitleRule, places []strategy.Place, created *[]uuid.UUID) {
+	var ids []uuid.UUID
+	var paths, names, titles, sorts, searches []string
+	var publishers, imprints, authors, extras []*string
+	seen := map[string]bool{}
+	for _, p := range places {
+		if seen[p.Path] {
+			continue
+		}
+		seen[p.Path] = true
+		title := library.CleanTitle(rules, p.Name)
+		ids, paths, names = append(ids, uuid.Must(uuid.NewV7())), append(paths, p.Path), append(names, p.Name)
+		titles, sorts, searches = append(titles, title), append(sorts, naming.SortTitle(title)), append(searches, naming.Normalize(title))
+		publishers, imprints = append(publishers, nonEmpty(p.Publisher)), append(imprints, nonEmpty(p.Imprint))
+		authors, extras = append(authors, authorJSON(p.Author)), append(extras, objectJSON(p.Extra))
+	}
+	db.Values(b, created, `with added as (
+		  insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title, publisher, imprint, authors, custom_metadata)
+		  select app.tenant(), u.id, $1, u.path, u.name, u.title, u.sort, u.search, u.publisher, u.imprint, u.authors::jsonb, u.extra::jsonb
+		  from unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[])
+		    as u(id, path, name, title, sort, search, publisher, imprint, authors, extra)
+		  on conflict (tenant_id, library_id, path) do nothing returning id),
+		counted as (
+		  update scan set series_created = series_created + (select count(*) from added)
+		  where tenant_id = app.tenant() and id = $2)
+		select id from added`, libraryID, scanID, ids, paths, names, titles, sorts, searches, publishers, imprints, authors, extras)
+}
+
+func authorJSON(name string) *string {
+	if name == "" {
+		return nil
+	}
+	return toJSON([]analysis.Author{{Name: name, Role: "author"}})
+}
+
+func objectJSON(m map[string]string) *string {
+	if len(m) == 0 {
+		return nil
+	}
+	return toJSON(m)
+}
+
+// toJSON writes what can always be written.
+func toJSON(v any) *string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("%T cannot be written as JSON: %v", v, err))
+	}
+	text := string(data)
+	return &text
+}
+
+// retitle names the books of the touched series after series and position (book strategy series_name).
+func (s *run) retitle(ctx context.Context) error {
+	if !s.set.Positioned() || len(s.touched) == 0 {
+		return nil
+	}
+	for part := range slices.Chunk(slices.Collect(maps.Keys(s.touched)), renumberBatch) {
+		if err := s.retitleSeries(ctx, []uuid.UUID{s.library.ID}, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type titled struct {
+	ID       uuid.UUID `db:"id"`
+	Series   string    `db:"series"`
+	Title    string    `db:"title"`
+	Volume   *int      `db:"volume"`
+	Chapter  *float64  `db:"chapter"`
+	Position int       `db:"position"`
+	Count    int       `db:"count"`
+}
+
+// retitleSeries names the books of a few series; titles that a person locked stay.
+func (s *Scanner) retitleSeries(ctx context.Context, libraries, series []uuid.UUID) error {
+	books, err := db.List[titled](ctx, s.Database, `select b.id, s.title as series, b.title, b.volume, b.chapter,
+		  row_number() over (partition by b.series_id order by b.key collate natural_order, b.key) as position,
+		  count(*) over (partition by b.series_id) as count
+		from book b join series s on s.tenant_id = b.tenant_id and s.id = b.series_id
+		where b.tenant_id = app.tenant() and b.series_id = any($1) and b.deleted_at is null`, series)
+	if err != nil {
+		return err
+	}
+	var ids []uuid.UUID
+	var titles, sorts, searches []string
+	for _, t := range books {
+		title := strategy.Title(t.Series, t.Volume, t.Chapter, t.Position, t.Count)
+		if title == t.Title {
+			continue
+		}
+		ids, titles = append(ids, t.ID), append(titles, title)
+		sorts, searches = append(sorts, naming.SortTitle(title)), append(searches, naming.Normalize(title))
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	var b pgx.Batch
+	queueLock(&b, libraries...)
+	b.Queue(`update book k set title = u.title, search_title = u.search, updated_at = now(),
+		  title_sort = case when 'titleSortLock' = any(l.locks) then k.title_sort else u.sort end
+		from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as u(id, title, sort, search)
+		left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
+		where k.tenant_id = app.tenant() and k.id = u.id and not 'titleLock' = any(l.locks)`, ids, titles, sorts, searches)
+	return s.Database.Run(ctx, &b)
+}

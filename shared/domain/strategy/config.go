@@ -1,0 +1,157 @@
+package strategy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Limits of configurations.
+const (
+	maxPatterns = 20
+	maxPattern  = 1000 // bytes
+	maxTemplate = 500  // bytes
+	maxDepth    = 10   // folders
+)
+
+// config is a configuration on its way to a strategy, with what is wrong with it.
+type config struct {
+	field   string
+	members map[string]json.RawMessage
+	bad     []fault.Field
+}
+
+func parseConfig(field string, raw json.RawMessage) *config {
+	c := &config{field: field, members: map[string]json.RawMessage{}}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return c
+	}
+	if err := json.Unmarshal(raw, &c.members); err != nil {
+		c.fail("", "must be a JSON object or null")
+	}
+	return c
+}
+
+func (c *config) fail(member, format string, args ...any) {
+	at := c.field
+	if member != "" {
+		at += "." + member
+	}
+	c.bad = append(c.bad, fault.Field{Field: at, Message: fmt.Sprintf(format, args...)})
+}
+
+// read puts a member, in camelCase or snake_case, into dst; absent and null leave it as it is.
+func (c *config) read(name string, dst any, must string) (present bool) {
+	v, ok := c.members[name]
+	if !ok {
+		v, ok = c.members[snake(name)]
+	}
+	if !ok || bytes.Equal(bytes.TrimSpace(v), []byte("null")) {
+		return ok
+	}
+	if err := json.Unmarshal(v, dst); err != nil {
+		c.fail(name, "must be %s", must)
+	}
+	return true
+}
+
+// pattern reads a regular expression.
+func (c *config) pattern(name, value string) *regexp.Regexp {
+	if value == "" || len(value) > maxPattern {
+		c.fail(name, "must be a regular expression of 1 to %d bytes", maxPattern)
+		return nil
+	}
+	re, err := regexp.Compile(value)
+	if err != nil {
+		c.fail(name, "is not a valid regular expression (RE2 syntax): %v", err)
+		return nil
+	}
+	return re
+}
+
+// patterns reads a list of them.
+func (c *config) patterns(name string, list []string) []*regexp.Regexp {
+	if len(list) > maxPatterns {
+		c.fail(name, "has %d patterns; the limit is %d", len(list), maxPatterns)
+		return nil
+	}
+	out := make([]*regexp.Regexp, 0, len(list))
+	for i, p := range list {
+		if re := c.pattern(fmt.Sprintf("%s[%d]", name, i), p); re != nil {
+			out = append(out, re)
+		}
+	}
+	return out
+}
+
+var placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// template checks that every placeholder of a template has a value.
+func (c *config) template(name, value string, known []string) {
+	if value == "" || len(value) > maxTemplate || strings.ContainsFunc(value, unicode.IsControl) {
+		c.fail(name, "must be 1 to %d bytes without control characters", maxTemplate)
+		return
+	}
+	for _, m := range placeholder.FindAllStringSubmatch(value, -1) {
+		found := false
+		for _, k := range known {
+			found = found || k == m[1]
+		}
+		if !found {
+			c.fail(name, "{%s} has no value here; use {%s}", m[1], strings.Join(known, "}, {"))
+		}
+	}
+}
+
+// fill puts values into a template; what has none is left out.
+func fill(template string, values map[string]string) string {
+	s := placeholder.ReplaceAllStringFunc(template, func(m string) string { return values[m[1:len(m)-1]] })
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// members of all configurations, to write them in one spelling.
+var memberNames = []string{"stripIdSuffix", "seriesMode", "readOpfMetadata", "authorFromFolder", "skipDepth", "storeSkippedAs",
+	"filenamePatterns", "requireMetadata", "seriesNameTemplate", "additionalGenericPatterns", "titleTemplate"}
+
+// Canonical writes the members that are known in camelCase, as every answer has them; others stay as they are.
+func Canonical(raw json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil || members == nil {
+		return raw
+	}
+	changed := false
+	for _, name := range memberNames {
+		s := snake(name)
+		if v, ok := members[s]; ok && s != name {
+			if _, both := members[name]; !both {
+				members[name] = v
+			}
+			delete(members, s)
+			changed = true
+		}
+	}
+	if !changed {
+		return raw
+	}
+	out, err := json.Marshal(members)
+	if err != nil { // it was JSON a moment ago
+		return raw
+	}
+	return out
+}
+
+func snake(camel string) string {
+	var b strings.Builder
+	for _, r := range camel {
+		if unicode.IsUpper(r) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}

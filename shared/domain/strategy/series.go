@@ -1,0 +1,249 @@
+package strategy
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/longbox/longbox/shared/format/naming"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// series finds the series of a file by one of six strategies.
+type series struct {
+	place   func(key string) Place
+	placeBy func(key string, p Place, meta Meta) Place
+	calibre bool
+	readOPF bool
+}
+
+func newSeries(name string, c *config) (series, []fault.Field) {
+	var s series
+	switch name {
+	case "series_volume":
+		s.place = byFolder
+	case "series_volume_chapter":
+		s.place = byFirstFolder
+	case "flat":
+		s = flat(c)
+	case "publisher_hierarchy":
+		s = hierarchy(c)
+	case "calibre":
+		s = calibre(c)
+	case "custom":
+		s = custom(c)
+	default:
+		return s, []fault.Field{{Field: "seriesStrategy",
+			Message: "must be series_volume, series_volume_chapter, flat, publisher_hierarchy, calibre or custom"}}
+	}
+	return s, c.bad
+}
+
+// named identifies a series that no folder holds.
+func named(name string) string {
+	return "/" + strings.ReplaceAll(naming.Normalize(name), "/", "-")
+}
+
+func folders(key string) []string {
+	dir := path.Dir(key)
+	if dir == "." {
+		return nil
+	}
+	return strings.Split(dir, "/")
+}
+
+// alone is the series of a file that no folder and no name puts into one: its own.
+func alone(key string) Place { return Place{Path: key, Name: stem(key)} }
+
+// byFolder: the folder that holds the file. Equally named folders in different places are different series.
+func byFolder(key string) Place {
+	dir := folders(key)
+	if len(dir) == 0 {
+		return alone(key)
+	}
+	return Place{Path: path.Dir(key), Name: dir[len(dir)-1]}
+}
+
+// byFirstFolder: the first folder; a deeper one may name a volume.
+func byFirstFolder(key string) Place {
+	dir := folders(key)
+	if len(dir) == 0 {
+		return alone(key)
+	}
+	p := Place{Path: dir[0], Name: dir[0]}
+	for _, label := range dir[1:] {
+		if v := volumeLabel(label); v != nil {
+			p.Volume = v
+		}
+	}
+	return p
+}
+
+// volumeLabel reads "Volume 03", "第3巻" or "03".
+func volumeLabel(folder string) *int {
+	if n, err := strconv.Atoi(folder); err == nil && n >= 0 && len(folder) <= 4 {
+		return &n
+	}
+	return naming.Detect(folder + ".cbz").Volume // an extension, so that the name is not cut at its last dot
+}
+
+var defaultPatterns = []*regexp.Regexp{regexp.MustCompile(`\[([^\]]+)\]`), regexp.MustCompile(`^([^-]+) -`), regexp.MustCompile(`^([^_]+)_`)}
+
+// flat: the first pattern that matches the file's name, group 1; else the metadata's series; else the words in
+// front of the first number.
+func flat(c *config) series {
+	patterns, list, require := defaultPatterns, []string(nil), false
+	if c.read("filenamePatterns", &list, "an array of regular expressions") && list != nil {
+		patterns = c.patterns("filenamePatterns", list)
+		for i, re := range patterns {
+			if re.NumSubexp() == 0 {
+				c.fail("filenamePatterns["+strconv.Itoa(i)+"]", "needs a group in parentheses: the name of the series")
+			}
+		}
+	}
+	c.read("requireMetadata", &require, "true or false")
+	place := func(key string) Place {
+		name := stem(key)
+		for _, re := range patterns {
+			if require {
+				break
+			}
+			if m := re.FindStringSubmatch(name); m != nil && strings.TrimSpace(m[1]) != "" {
+				found := strings.TrimSpace(m[1])
+				return Place{Path: named(found), Name: found}
+			}
+		}
+		p := alone(key)
+		if found := naming.Detect(key).Series; found != "" && !require {
+			p = Place{Path: named(found), Name: found}
+		}
+		p.Later = true
+		return p
+	}
+	return series{place: place, placeBy: bySeries}
+}
+
+// bySeries moves a book to the series that its metadata names.
+func bySeries(_ string, p Place, meta Meta) Place {
+	if name := strings.TrimSpace(meta.Series); name != "" {
+		p.Path, p.Name = named(name), name
+	}
+	return p
+}
+
+// hierarchy: the first folders are no series but say who publishes it; below them byFolder.
+func hierarchy(c *config) series {
+	depth, store := 1, "publisher"
+	c.read("skipDepth", &depth, "a whole number")
+	if depth < 0 || depth > maxDepth {
+		c.fail("skipDepth", "must be 0 to %d folders", maxDepth)
+	}
+	if c.members["storeSkippedAs"] != nil && string(c.members["storeSkippedAs"]) == "null" {
+		store = ""
+	}
+	c.read("storeSkippedAs", &store, "the name of a field, for example publisher, or null")
+	if len(store) > 50 || store != "" && !fieldName.MatchString(store) {
+		c.fail("storeSkippedAs", "must be a name of at most 50 letters, digits and underscores")
+	}
+	return series{place: func(key string) Place {
+		p := byFolder(key)
+		dir := folders(key)
+		skipped := dir[:min(depth, len(dir))]
+		if len(skipped) == len(dir) {
+			p = alone(key)
+		}
+		if value := strings.Join(skipped, " / "); value != "" {
+			switch store {
+			case "":
+			case "publisher":
+				p.Publisher = value
+			case "imprint":
+				p.Imprint = value
+			default:
+				p.Extra = map[string]string{store: value}
+			}
+		}
+		return p
+	}}
+}
+
+var fieldName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+
+var idSuffix = regexp.MustCompile(`\s*\(\d+\)$`)
+
+// calibre: Author/Title (id)/files.
+func calibre(c *config) series {
+	strip, read, fromFolder, mode := true, true, true, "standalone"
+	c.read("stripIdSuffix", &strip, "true or false")
+	c.read("readOpfMetadata", &read, "true or false")
+	c.read("authorFromFolder", &fromFolder, "true or false")
+	c.read("seriesMode", &mode, "standalone, by_author or from_metadata")
+	if !slices.Contains([]string{"standalone", "by_author", "from_metadata"}, mode) {
+		c.fail("seriesMode", "must be standalone, by_author or from_metadata")
+	}
+	place := func(key string) Place {
+		dir := folders(key)
+		if len(dir) == 0 {
+			return alone(key)
+		}
+		author, title, at := "", dir[0], 1
+		if len(dir) > 1 {
+			author, title, at = dir[0], dir[1], 2
+		}
+		if strip {
+			if short := idSuffix.ReplaceAllString(title, ""); short != "" {
+				title = short
+			}
+		}
+		p := Place{Path: strings.Join(dir[:at], "/"), Name: title, Later: mode == "from_metadata"}
+		if mode == "by_author" && author != "" {
+			p.Path, p.Name = author, author
+		}
+		if fromFolder {
+			p.Author = author
+		}
+		return p
+	}
+	return series{place: place, placeBy: bySeries, calibre: true, readOPF: read}
+}
+
+// custom: an expression on the path below the root with the group series; a file it does not match belongs to its
+// folder.
+func custom(c *config) series {
+	var pattern string
+	template := "{series}"
+	c.read("pattern", &pattern, "a regular expression")
+	re := c.pattern("pattern", pattern)
+	c.read("seriesNameTemplate", &template, "a text with {series}")
+	if re == nil {
+		return series{place: byFolder}
+	}
+	groups := slices.DeleteFunc(slices.Clone(re.SubexpNames()), func(s string) bool { return s == "" })
+	if !slices.Contains(groups, "series") {
+		c.fail("pattern", "needs a group named series: (?P<series>…)")
+	}
+	c.template("seriesNameTemplate", template, groups)
+	return series{place: func(key string) Place {
+		m := re.FindStringSubmatch(key)
+		if m == nil {
+			return byFolder(key)
+		}
+		values := map[string]string{}
+		for i, group := range re.SubexpNames() {
+			if values[group] == "" {
+				values[group] = strings.TrimSpace(m[i])
+			}
+		}
+		name := fill(template, values)
+		if values["series"] == "" || name == "" {
+			return byFolder(key)
+		}
+		p := Place{Path: named(name), Name: name, Publisher: values["publisher"], Book: values["book"]}
+		if v, err := strconv.Atoi(values["volume"]); err == nil && v >= 0 {
+			p.Volume = &v
+		}
+		return p
+	}}
+}
