@@ -32,6 +32,8 @@ type Result struct {
 	Tags        []string
 	Link        string // of the metadata's web address, or ""
 	AgeRating   *int   // the lowest age that the metadata names
+	ExternalID  string // an ISBN
+	Titles      []SeriesTitle
 	Warnings    []string
 }
 
@@ -40,6 +42,12 @@ type Page struct {
 	archive.Entry
 	MediaType     string
 	Width, Height int // pixels; 0 when unknown
+}
+
+// SeriesTitle is another title of the series, and of what kind.
+type SeriesTitle struct {
+	Label string `json:"label"`
+	Title string `json:"title"`
 }
 
 // Problem is a reason why a book cannot be read, in words for its owner.

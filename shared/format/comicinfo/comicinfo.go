@@ -62,6 +62,9 @@ type Info struct {
 	CommunityRating     *float64 // 0 to 5
 	Review              string
 	GTIN                string
+	LocalizedSeries     string // not in the schema, but written by several programs
+	SeriesSort          string // the same
+	TitleSort           string // the same
 	Pages               []Page
 	Warnings            []string // what was left out, and why
 }

@@ -27,6 +27,7 @@ summary</Summary><Notes>Notes</Notes><Year>2012</Year><Month>2</Month><Day>29</D
   <Manga>yesandrighttoleft</Manga><Characters>X</Characters><Teams>T</Teams><MainCharacterOrTeam>X</MainCharacterOrTeam><Locations>L</Locations>
   <ScanInformation>Scan</ScanInformation><StoryArc>Arc</StoryArc><StoryArcNumber>1</StoryArcNumber><SeriesGroup>Group</SeriesGroup>
   <AgeRating>Everyone</AgeRating><CommunityRating>4.5</CommunityRating><Review>Good</Review><GTIN>9781234567897</GTIN>
+  <LocalizedSeries>Série</LocalizedSeries><SeriesSort>Series, The</SeriesSort><TitleSort>Title, The</TitleSort>
   <Pages>
     <Page Image="0" Type="FrontCover" ImageSize="197892" ImageWidth="800" ImageHeight="1200" Key="k" Bookmark="Start"/>
     <Page Image="1" DoublePage="true" ImageSize="-1"/>
@@ -49,6 +50,7 @@ func TestParseComplete(t *testing.T) {
 		PageCount: ptr(2), LanguageISO: "ja", Format: "Webtoon", BlackAndWhite: ptr(true), Manga: "YesAndRightToLeft",
 		Characters: "X", Teams: "T", MainCharacterOrTeam: "X", Locations: "L", ScanInformation: "Scan", StoryArc: "Arc", StoryArcNumber: "1",
 		SeriesGroup: "Group", AgeRating: "Everyone", CommunityRating: ptr(4.5), Review: "Good", GTIN: "9781234567897",
+		LocalizedSeries: "Série", SeriesSort: "Series, The", TitleSort: "Title, The",
 		Pages: []Page{
 			{Image: 0, Type: "FrontCover", ImageSize: 197892, ImageWidth: 800, ImageHeight: 1200, Key: "k", Bookmark: "Start"},
 			{Image: 1, DoublePage: true},
@@ -237,6 +239,17 @@ func BenchmarkParse(b *testing.B) {
 	for b.Loop() {
 		if _, err := Parse([]byte(complete)); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+func TestMinimumAge(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]int{"Everyone": 0, "Teen": 13, "MA15+": 15, "Mature 17+": 17, "Adults Only 18+": 18, "everyone 10+": 10, "16+": 16,
+		"12": 12, "PG": 8, "Unknown": -1, "Rating Pending": -1, "": -1, "very old": -1, "150": -1} {
+		got := (&Info{AgeRating: in}).MinimumAge()
+		if (got == nil) != (want < 0) || got != nil && *got != want {
+			t.Errorf("%q: %v, want %d", in, got, want)
 		}
 	}
 }

@@ -72,6 +72,9 @@ func (i *Info) fields() map[string]func(string) string {
 		"communityrating":     i.setRating,
 		"review":              text(&i.Review),
 		"gtin":                text(&i.GTIN),
+		"localizedseries":     text(&i.LocalizedSeries),
+		"seriessort":          text(&i.SeriesSort),
+		"titlesort":           text(&i.TitleSort),
 	}
 }
 

@@ -2,6 +2,7 @@ package comicinfo
 
 import (
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -99,4 +100,25 @@ func (i *Info) Links() []string {
 		}
 	}
 	return links
+}
+
+// ages are the ratings of schema 2.1, in lower case without spaces, and from which age a book is meant for.
+var ages = map[string]int{"earlychildhood": 3, "everyone": 0, "g": 0, "kidstoadults": 6, "pg": 8, "everyone10+": 10, "teen": 13,
+	"ma15+": 15, "m": 17, "mature17+": 17, "r18+": 18, "x18+": 18, "adultsonly18+": 18}
+
+var age = regexp.MustCompile(`^(\d{1,2})\s*\+?$`)
+
+// MinimumAge is the age that AgeRating means, also one written as a number; nil when it says none.
+func (i *Info) MinimumAge() *int {
+	v := strings.ToLower(strings.Join(strings.Fields(i.AgeRating), ""))
+	if n, ok := ages[v]; ok {
+		return &n
+	}
+	if m := age.FindStringSubmatch(v); m != nil {
+		n, err := strconv.Atoi(m[1])
+		if err == nil {
+			return &n
+		}
+	}
+	return nil
 }

@@ -60,6 +60,11 @@ type Publication struct {
 	Title        string
 	TitleSort    string // file-as of the title
 	Subtitle     string
+	Edition      string   // the title of the type edition
+	Original     string   // the title in its original script or language, where it is marked so
+	OriginalYear int      // of the original publication, 0 when unknown
+	Rating       *float64 // calibre's, 0 to 10
+	Rights       string
 	Titles       []string // all of them, in order
 	Creators     []Creator
 	Contributors []Creator

@@ -45,6 +45,12 @@ func (b *book) readMetadata() {
 			dates = append(dates, n)
 		case "identifier":
 			b.addIdentifier(n, value)
+		case "rights":
+			if b.pub.Rights == "" {
+				b.pub.Rights = value
+			}
+		case "meta":
+			b.readCalibre(n)
 		}
 	}
 	if len(b.pub.Languages) > 0 {
@@ -126,13 +132,44 @@ func (b *book) readTitles(titles []*xmllimit.Node) {
 			if b.pub.Subtitle == "" {
 				b.pub.Subtitle = value
 			}
+			continue
+		case kind == "edition":
+			if b.pub.Edition == "" {
+				b.pub.Edition = value
+			}
+			continue
+		case kind == "original" || kind == "original-title":
+			b.pub.Original = value
+			continue
+		case kind == "short" || kind == "collection":
+			continue // the same book under a shorter name, or the work it belongs to
 		case b.pub.Title == "", kind == "main" && !main:
-			b.pub.Title, b.pub.TitleSort = value, b.refined(n, "file-as")
-			main = kind == "main"
+			b.pub.Title, main = value, kind == "main"
+			if as := b.refined(n, "file-as"); as != "" {
+				b.pub.TitleSort = as
+			}
+			if script := b.refined(n, "alternate-script"); script != "" && b.pub.Original == "" {
+				b.pub.Original = script
+			}
 		}
 	}
 	if b.pub.Title == "" && len(b.pub.Titles) > 0 {
 		b.pub.Title = b.pub.Titles[0]
+	}
+}
+
+// readCalibre reads what calibre keeps in metas of its own.
+func (b *book) readCalibre(n *xmllimit.Node) {
+	content := strings.Join(strings.Fields(n.Attr("content")), " ")
+	switch n.Attr("name") {
+	case "calibre:title_sort":
+		if b.pub.TitleSort == "" {
+			b.pub.TitleSort = b.clip(n, content)
+		}
+	case "calibre:rating":
+		if f, err := strconv.ParseFloat(content, 64); err == nil && f >= 0 && f <= 10 {
+			b.pub.Rating = &f
+		}
 	}
 }
 

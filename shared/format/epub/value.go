@@ -15,16 +15,25 @@ var datePattern = regexp.MustCompile(`^\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(
 // readDate takes the date of publication: of the elements marked so, else the
 // first unmarked one. A year before 1000 is a placeholder of some program.
 func (b *book) readDate(dates []*xmllimit.Node) {
-	best := ""
+	best, original, published := "", "", false
 	for _, n := range dates {
 		event := strings.ToLower(n.Attr("event"))
 		switch {
+		case strings.Contains(event, "original"):
+			if m := datePattern.FindStringSubmatch(b.text(n)); m != nil {
+				b.pub.OriginalYear, _ = strconv.Atoi(m[1]) // four digits
+			}
+			original = b.text(n)
 		case strings.Contains(event, "publication"):
 			b.setDate(b.text(n))
-			return
-		case event == "" && best == "":
+			best = ""
+			published = true
+		case event == "" && best == "" && !published:
 			best = b.text(n)
 		}
+	}
+	if best == "" && !published {
+		best = original
 	}
 	if best != "" {
 		b.setDate(best)
@@ -52,6 +61,9 @@ func (b *book) setDate(value string) {
 		b.pub.Day = day
 	}
 }
+
+// ISBN returns the digits of a valid ISBN, also where other codes may stand, or "".
+func ISBN(value string) string { return parseISBN(value, false) }
 
 // parseISBN returns the digits of a valid ISBN-10 or ISBN-13, or "". Where
 // nothing names the value an ISBN, only an ISBN-13 is taken for one.

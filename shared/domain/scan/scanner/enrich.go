@@ -111,3 +111,29 @@ func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*
 		join series s on s.tenant_id = app.tenant() and s.id = k.series_id and not $3 = any(s.locks)
 		on conflict do nothing`, books, names, lock)
 }
+
+// queueAlternateTitles adds other titles that the books name to their series, one of each kind, unless somebody locked
+// them.
+func queueAlternateTitles(b *pgx.Batch, found []analyzed) {
+	var books, ids []uuid.UUID
+	var labels, titles []string
+	for _, a := range found {
+		if a.Result == nil {
+			continue
+		}
+		for _, t := range a.Titles {
+			books, ids = append(books, a.ID), append(ids, uuid.Must(uuid.NewV7()))
+			labels, titles = append(labels, t.Label), append(titles, t.Title)
+		}
+	}
+	if len(books) == 0 {
+		return
+	}
+	b.Queue(`insert into alternate_title (tenant_id, id, series_id, label, title)
+		select distinct on (s.id, u.label) app.tenant(), u.id, s.id, u.label, u.title
+		from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[]) as u(book_id, id, label, title)
+		join book k on k.tenant_id = app.tenant() and k.id = u.book_id
+		join series s on s.tenant_id = app.tenant() and s.id = k.series_id and not 'alternateTitles' = any(s.locks)
+		where not exists (select from alternate_title x where x.tenant_id = app.tenant() and x.series_id = s.id and x.label = u.label)
+		order by s.id, u.label, u.id`, books, ids, labels, titles)
+}

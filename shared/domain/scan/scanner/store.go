@@ -72,6 +72,7 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	queueSeriesMetadata(&b, found)
 	queueTaxonomy(&b, "genre", "genres", found, func(r *analysis.Result) []string { return r.Genres })
 	queueTaxonomy(&b, "tag", "tags", found, func(r *analysis.Result) []string { return r.Tags })
+	queueAlternateTitles(&b, found)
 	if h.ParentID != nil {
 		db.One(&b, &status, scan.ByTask, h.ParentID)
 	}
@@ -229,7 +230,7 @@ func queueDetails(b *pgx.Batch, a analyzed) error {
 	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, warnings) select app.tenant(), $1, $2, $3
 		where exists (select from book where tenant_id = app.tenant() and id = $1 and revision = $4)
 		on conflict (tenant_id, book_id) do update set
-		  metadata = excluded.metadata || coalesce((select jsonb_object_agg(f, m.metadata -> f) from (select regexp_replace(k, '(Json)?Lock$', '') f from unnest(m.locks) k) l where m.metadata ? f), '{}'),
+		  metadata = `+unlocked+`,
 		  warnings = excluded.warnings, updated_at = now()`, a.ID, data, clipAll(a.Warnings), a.Revision)
 	p := pageArrays(a.Pages)
 	var cover struct {
@@ -251,6 +252,12 @@ func queueDetails(b *pgx.Batch, a analyzed) error {
 		  cover_method = excluded.cover_method, cover_crc = excluded.cover_crc`,
 		a.ID, a.Revision, p.names, p.types, p.offsets, p.lengths, p.packed, p.sizes, p.methods, p.crcs, p.widths, p.heights,
 		cover.offset, cover.length, cover.packed, cover.size, cover.method, cover.crc)
+	if a.ExternalID != "" {
+		b.Queue(`insert into external_id (tenant_id, id, book_id, source, external_id) select app.tenant(), $1, $2, 'epub', $3
+			where exists (select from book where tenant_id = app.tenant() and id = $2 and revision = $4)
+			on conflict (tenant_id, book_id, source) where book_id is not null do update set external_id = excluded.external_id, updated_at = now()`,
+			uuid.Must(uuid.NewV7()), a.ID, a.ExternalID, a.Revision)
+	}
 	if a.Link != "" {
 		b.Queue(`insert into external_link (tenant_id, id, book_id, source_name, url) select app.tenant(), $1, $2, 'comicinfo', $3
 			where exists (select from book where tenant_id = app.tenant() and id = $2 and revision = $4)
@@ -259,6 +266,16 @@ func queueDetails(b *pgx.Batch, a analyzed) error {
 	}
 	return nil
 }
+
+// unlocked is the new document with every locked field as it was, also one that was locked while it was empty; the
+// lock of a role (writerLock) keeps the authors of that role.
+const unlocked = `(excluded.metadata - array(select regexp_replace(k, '(Json)?Lock$', '') from unnest(m.locks) k))
+	|| coalesce((select jsonb_object_agg(f, m.metadata -> f) from (select regexp_replace(k, '(Json)?Lock$', '') f from unnest(m.locks) k) l where m.metadata ? f), '{}')
+	|| case when 'authorsJsonLock' = any(m.locks) or not m.locks && '{writerLock,pencillerLock,inkerLock,coloristLock,lettererLock,coverArtistLock,editorLock,translatorLock}'::text[]
+	  then '{}' else jsonb_build_object('authors', coalesce((select jsonb_agg(x.a) from (
+	    select a from jsonb_array_elements(coalesce(excluded.metadata -> 'authors', '[]')) a where not replace(a ->> 'role', 'cover_artist', 'coverArtist') || 'Lock' = any(m.locks)
+	    union all
+	    select a from jsonb_array_elements(coalesce(m.metadata -> 'authors', '[]')) a where replace(a ->> 'role', 'cover_artist', 'coverArtist') || 'Lock' = any(m.locks)) x), '[]')) end`
 
 type arrays struct {
 	names, types                          []string

@@ -1,0 +1,59 @@
+package scanner_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// Every element of ComicInfo.xml comes out in the book's or the series' record; bad values are warnings.
+func TestComicInfoIsTakenOverWhole(t *testing.T) {
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/S 1.cbz", testkit.Comic(t, 1, 2, `<Title>T</Title><Series>S</Series><Number>1½</Number><Count>12</Count><Volume>2012</Volume>
+		<AlternateSeries>Crossover</AlternateSeries><LocalizedSeries>エス</LocalizedSeries><AlternateNumber>3</AlternateNumber><Summary>Sum</Summary><Notes>Tagged</Notes>
+		<Year>2012</Year><Month>13</Month><Day>5</Day><Writer>A, B</Writer><CoverArtist>C</CoverArtist><Publisher>P</Publisher><Imprint>I</Imprint>
+		<Genre>Drama, Comedy</Genre><Tags>short</Tags><Web>https://example.org/1</Web><LanguageISO>PT-br</LanguageISO><Format>One-Shot</Format>
+		<Manga>YesAndRightToLeft</Manga><Characters>X, Y</Characters><StoryArc>Arc</StoryArc><SeriesGroup>G</SeriesGroup><AgeRating>Teen</AgeRating>
+		<CommunityRating>4.5</CommunityRating><Review>Good</Review><GTIN>978-1-234567-89-7</GTIN>`))
+	testkit.WriteFile(t, r.folder, "S/S 2.cbz", testkit.Comic(t, 2, 2, `<AgeRating>Mature 17+</AgeRating><Count>14</Count><LanguageISO>klingonish</LanguageISO>`))
+	r.scanned("normal")
+	doc := values[string](r, `select concat_ws('|', metadata->>'bookType', metadata->>'isbns', metadata->>'languageIso', metadata->>'seriesTotal', metadata->>'day',
+		metadata->'customMetadata'->'comicinfo'->>'storyArc', metadata->'customMetadata'->'comicinfo'->>'characters', metadata->'customMetadata'->'comicinfo'->>'communityRating',
+		metadata->'customMetadata'->'comicinfo'->>'review', warnings::text)
+		from book_metadata m join book b on b.id = m.book_id where b.tenant_id = app.tenant() order by b.key`)
+	if want := `oneshot|["9781234567897"]|pt-BR|12|5|["Arc"]|["X", "Y"]|4.5|Good|`; !strings.HasPrefix(doc[0], want) || !strings.Contains(doc[0], "Month") {
+		t.Errorf("got  %s\nwant %s and a warning about Month", doc[0], want)
+	}
+	if !strings.Contains(doc[1], "klingonish") {
+		t.Errorf("no warning: %s", doc[1])
+	}
+	got := values[string](r, `select concat_ws('|', summary, publisher, imprint, year, language, reading_direction, age_rating, coalesce(total_volume_count, total_chapter_count),
+		authors->0->>'name') from series where tenant_id = app.tenant()`)
+	if want := "Sum|P|I|2012|pt-BR|rtl|17|14|A"; got[0] != want {
+		t.Errorf("series %s, want %s", got[0], want)
+	}
+	if titles := values[string](r, "select label || ' ' || title from alternate_title where tenant_id = app.tenant() order by 1"); !slices.Equal(titles, []string{"Alternate Crossover", "Localized エス"}) {
+		t.Errorf("titles %q", titles)
+	}
+}
+
+// A locked field stays as it is, also where it is empty, and the lock of a role keeps its people.
+func TestLocksHoldAgainstFiles(t *testing.T) {
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/S 1.cbz", testkit.Comic(t, 1, 2, `<Summary>Old</Summary><Writer>A</Writer><Inker>B</Inker>`))
+	r.scanned("normal")
+	if _, err := r.db.Owner.Pool().Exec(context.Background(), "update book_metadata set locks = '{summaryLock,publisherLock,writerLock}'"); err != nil {
+		t.Fatal(err)
+	}
+	testkit.WriteFile(t, r.folder, "S/S 1.cbz", testkit.Comic(t, 2, 3, `<Summary>New</Summary><Publisher>P</Publisher><Imprint>I</Imprint><Writer>X</Writer><Inker>Y</Inker>`))
+	r.scanned("normal")
+	got := values[string](r, `select concat_ws('|', metadata->>'summary', coalesce(metadata->>'publisher', '-'), metadata->>'imprint',
+		(select string_agg(a->>'role' || ' ' || (a->>'name'), ', ' order by a->>'role') from jsonb_array_elements(metadata->'authors') a))
+		from book_metadata where tenant_id = app.tenant()`)
+	if want := "Old|-|I|inker Y, writer A"; got[0] != want {
+		t.Errorf("got %s, want %s", got[0], want)
+	}
+}
