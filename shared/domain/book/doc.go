@@ -1,10 +1,12 @@
-// Package book shows books: lists, the full record, the list of pages, and the request to analyse one again.
+// Package book shows books: lists, the full record, the list of pages, and the request to analyse one again; and takes
+// what people change of one.
 //
 //   - A book whose file is gone (deleted_at) is shown only where includeDeleted asks for it.
 //   - Every list is one round trip: the ids of the page by an index, their records by id, the total from the
 //     counters that the database keeps where the list is no further narrowed than by library or series.
 //   - Lists of what the caller reads come from the caller's progress and cost what the caller has read, not what
 //     the library holds.
+//   - A field that a person gives a value is locked: no scan writes it again until somebody opens the lock.
 //
-// Tables: reads book, book_metadata, page_index, series, library, genre, tag, progress and the counters.
+// Tables: writes title, number, volume and chapter of book and the locks of book_metadata; reads book, book_metadata, page_index, series, library, genre, tag, progress and the counters.
 package book

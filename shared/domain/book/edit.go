@@ -1,0 +1,164 @@
+package book
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/naming"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// PatchInput is what a person changes of a book. Each field that gets a value is locked.
+type PatchInput struct {
+	IDInput
+	Body struct {
+		Title   httpapi.Optional[string]  `json:"title,omitempty" minLength:"1" maxLength:"1000"`
+		Number  httpapi.Optional[float64] `json:"number,omitempty" minimum:"0" maximum:"9999999" doc:"null clears it"`
+		Volume  httpapi.Optional[int32]   `json:"volume,omitempty" minimum:"0" maximum:"9999999"`
+		Chapter httpapi.Optional[float64] `json:"chapter,omitempty" minimum:"0" maximum:"9999999"`
+	}
+}
+
+// Patched is what a change has left.
+type Patched struct {
+	ID        uuid.UUID `json:"id" db:"id"`
+	Title     string    `json:"title" db:"title"`
+	Number    *float64  `json:"number" db:"number"`
+	Volume    *int32    `json:"volume" db:"volume"`
+	Chapter   *float64  `json:"chapter" db:"chapter"`
+	UpdatedAt time.Time `json:"updatedAt" db:"updated_at"`
+	LibraryID uuid.UUID `json:"-" db:"library_id"`
+	SeriesID  uuid.UUID `json:"-" db:"series_id"`
+}
+
+// LockChanges are locks to set or to open; what is absent or null stays.
+type LockChanges map[string]*bool
+
+// Schema names every lock.
+func (LockChanges) Schema(huma.Registry) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{}, AdditionalProperties: true}
+	for _, n := range lockNames {
+		s.Properties[n] = &huma.Schema{Type: huma.TypeBoolean, Nullable: true}
+	}
+	return s
+}
+
+// EditRoutes adds the operations by which people change a book.
+func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
+	op := func(method, path, id, summary, permission string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1/books/{id}" + path, ID: id, Summary: summary, Tag: "Books", Permission: permission}
+	}
+	httpapi.Register(a, op("PATCH", "", "patchBook", "Change title, number, volume or chapter of a book, and lock what gets a value", auth.BooksWrite),
+		func(ctx context.Context, in *PatchInput) (*Patched, error) {
+			p, fields, err := patch(ctx, d, in)
+			if err != nil {
+				return nil, err
+			}
+			publish(ctx, httpapi.TenantOf(ctx).ID, events.BookUpdated(events.Book{ID: p.ID, SeriesID: p.SeriesID, LibraryID: p.LibraryID}, fields...))
+			return p, nil
+		})
+	httpapi.Register(a, op("GET", "/metadata/locks", "getBookLocks", "Which fields of a book only people may change", auth.BooksRead),
+		func(ctx context.Context, in *IDInput) (*Locks, error) { return changeLocks(ctx, d, in.ID, nil) })
+	httpapi.Register(a, op("PUT", "/metadata/locks", "putBookLocks", "Lock or open fields of a book", auth.BooksWrite),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body LockChanges
+		}) (*Locks, error) {
+			return changeLocks(ctx, d, in.ID, in.Body)
+		})
+}
+
+func patch(ctx context.Context, d *db.DB, in *PatchInput) (*Patched, []string, error) {
+	body := in.Body
+	title := strings.TrimSpace(body.Title.Or(""))
+	if body.Title.Set && (title == "" || strings.ContainsFunc(title, unicode.IsControl)) {
+		return nil, nil, fault.Invalid("title", "must be 1 to 1000 printable characters")
+	}
+	var fields, locks []string
+	for _, f := range []struct {
+		name       string
+		set, value bool
+	}{{"title", body.Title.Set, true}, {"number", body.Number.Set, body.Number.Value != nil},
+		{"volume", body.Volume.Set, body.Volume.Value != nil}, {"chapter", body.Chapter.Set, body.Chapter.Value != nil}} {
+		if f.set {
+			fields = append(fields, f.name)
+		}
+		if f.set && f.value {
+			locks = append(locks, f.name+"Lock")
+		}
+	}
+	var b pgx.Batch
+	var out *Patched
+	db.One(&b, &out, `update book k set
+		  title = case when $2 then $3 else k.title end, search_title = case when $2 then $4 else k.search_title end,
+		  title_sort = case when $2 and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and 'titleSortLock' = any(m.locks))
+		    then $5 else k.title_sort end,
+		  number = case when $6 then $7 else k.number end, volume = case when $8 then $9 else k.volume end,
+		  chapter = case when $10 then $11 else k.chapter end, updated_at = now()
+		where k.tenant_id = app.tenant() and k.id = $1
+		returning k.id, k.title, k.number, k.volume, k.chapter, k.updated_at, k.library_id, k.series_id`, in.ID,
+		body.Title.Set, title, naming.Normalize(title), naming.SortTitle(title), body.Number.Set, body.Number.Value,
+		body.Volume.Set, body.Volume.Value, body.Chapter.Set, body.Chapter.Value)
+	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, locks)
+		select app.tenant(), id, jsonb_strip_nulls(jsonb_build_object('title', case when $2 then title end, 'number', case when $3 then number::text end,
+		  'volume', case when $4 then volume end, 'chapter', case when $5 then chapter end)), $6 from book where tenant_id = app.tenant() and id = $1
+		on conflict (tenant_id, book_id) do update set
+		  metadata = (m.metadata - $7::text[]) || excluded.metadata,
+		  locks = array(select unnest(m.locks) union select unnest(excluded.locks)), updated_at = now()`,
+		in.ID, body.Title.Set, body.Number.Set, body.Volume.Set, body.Chapter.Set, orEmpty(locks), orEmpty(fields))
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, nil, err
+	}
+	if out == nil {
+		return nil, nil, fault.Missing("Book")
+	}
+	out.UpdatedAt = out.UpdatedAt.UTC()
+	return out, fields, nil
+}
+
+// changeLocks sets and opens locks and answers all of them.
+func changeLocks(ctx context.Context, d *db.DB, id uuid.UUID, changes LockChanges) (*Locks, error) {
+	on, off := []string{}, []string{}
+	for _, name := range lockNames {
+		switch v := changes[name]; {
+		case v == nil:
+		case *v:
+			on = append(on, name)
+		default:
+			off = append(off, name)
+		}
+	}
+	var b pgx.Batch
+	var row *struct {
+		Locks []string `db:"locks"`
+	}
+	if len(on)+len(off) > 0 {
+		b.Queue(`insert into book_metadata as m (tenant_id, book_id, locks) select app.tenant(), id, $2 from book where tenant_id = app.tenant() and id = $1
+			on conflict (tenant_id, book_id) do update set updated_at = now(),
+			  locks = array(select x from unnest(m.locks) x where not x = any($3::text[]) union select unnest($2::text[]))`, id, on, off)
+	}
+	db.One(&b, &row, `select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id), '{}') as locks
+		from book b where b.tenant_id = app.tenant() and b.id = $1`, id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, fault.Missing("Book")
+	}
+	out := Locks(LockSet(lockNames, row.Locks))
+	return &out, nil
+}
+
+func orEmpty(list []string) []string { return slices.Concat([]string{}, list) }

@@ -1,0 +1,81 @@
+package book_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+func TestPeopleChangeBooks(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var told []string
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		book.EditRoutes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, one := range e {
+				told = append(told, one.Kind)
+			}
+		})
+	})
+	me, reader, stranger := s.User(t, "one", "maintainer"), s.User(t, "one", "reader"), s.User(t, "two", "admin")
+	_, ids := series(t, s, s.One, library(t, s, s.One, "comics"), "A", 2)
+	one := "/api/v1/books/" + ids[0].String()
+	locks := one + "/metadata/locks"
+
+	m := me.Do("PATCH", one, `{"title":" Ärger ","volume":7,"chapter":null}`).Want(200).Map()
+	if m["title"] != "Ärger" || m["volume"] != 7.0 || m["chapter"] != nil || m["number"] != 1.0 {
+		t.Errorf("%v", m)
+	}
+	full := me.Do("GET", one, nil).Want(200).Map()
+	meta := full["metadata"].(map[string]any)
+	if full["titleSort"] != "Ärger" || meta["title"] != "Ärger" || meta["volume"] != 7.0 {
+		t.Errorf("%v %v", full, meta)
+	}
+	locked := func() (out []string) {
+		for name, on := range reader.Do("GET", locks, nil).Want(200).Map() {
+			if on == true {
+				out = append(out, name)
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	if got := fmt.Sprint(locked()); got != "[titleLock volumeLock]" {
+		t.Errorf("locks %s", got)
+	}
+	me.Do("PUT", locks, `{"volume_lock":false,"summaryLock":true,"titleLock":null,"unknownLock":true}`).Want(200)
+	if got := fmt.Sprint(locked()); got != "[summaryLock titleLock]" {
+		t.Errorf("locks %s", got)
+	}
+	for _, body := range []string{`{"title":null}`, `{"title":"  "}`, `{"number":-1}`, `{"volume":1.5}`, `{"chapter":"x"}`} {
+		me.Do("PATCH", one, body).Want(400)
+	}
+	me.Do("PUT", locks, `{"titleLock":"yes"}`).Want(400)
+	for _, c := range []struct {
+		method, path string
+		body         any
+	}{{"PATCH", one, `{"title":"x"}`}, {"PUT", locks, `{"titleLock":true}`}} {
+		reader.Do(c.method, c.path, c.body).Want(403)
+		s.Anonymous(t, "one").Do(c.method, c.path, c.body).Want(401)
+		stranger.Do(c.method, c.path, c.body).Want(404)
+	}
+	stranger.Do("GET", locks, nil).Want(404)
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(told, []string{"book_updated"}) {
+		t.Errorf("events %v", told)
+	}
+}
