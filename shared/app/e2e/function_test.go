@@ -18,7 +18,6 @@ import (
 	"github.com/longbox/longbox/shared/app/api"
 	"github.com/longbox/longbox/shared/app/media"
 	"github.com/longbox/longbox/shared/app/worker"
-	"github.com/longbox/longbox/shared/platform/apidocs"
 	"github.com/longbox/longbox/shared/testkit/lambdakit"
 )
 
@@ -60,6 +59,9 @@ func TestMain(m *testing.M) {
 	}())
 }
 
+// instances is how many processes of a function there are at most.
+const instances = 4
+
 // log is what a system's functions wrote; it is shown when the test fails.
 type log struct {
 	mu sync.Mutex
@@ -75,6 +77,16 @@ func (l *log) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
+// String is all of it; nothing where the tests run in this process.
+func (l *log) String() string {
+	if l == nil {
+		return ""
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 func (l *log) showFailed(t testing.TB) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,16 +97,15 @@ func (l *log) showFailed(t testing.TB) {
 
 // functions makes what answers requests by invoking the built programs: api behind an HTTP API, media behind a streaming
 // function URL.
-func (s *system) functions() (toAPI, toMedia http.Handler) {
+func (s *system) functions(documents api.Config, images media.Config) (toAPI, toMedia http.Handler) {
 	s.log = &log{}
 	s.t.Cleanup(func() { s.log.showFailed(s.t) })
 	front := func(name string, g lambdakit.Gateway, config any) http.Handler {
-		f := lambdakit.New(lambdakit.Program{Name: name, Path: filepath.Join(programs, name), Env: environment(config), Output: s.log}, 4)
+		f := lambdakit.New(lambdakit.Program{Name: name, Path: filepath.Join(programs, name), Env: environment(config), Output: s.log}, instances)
 		s.t.Cleanup(f.Close)
 		return &lambdakit.Front{Function: f, Gateway: g, Failed: func(err error) { fmt.Fprintln(s.log, name, "failed:", err) }}
 	}
-	return front("api", lambdakit.HTTPAPI, api.Config{HTTPConfig: s.config, Docs: apidocs.Config{Path: "/docs"}}),
-		front("media", lambdakit.FunctionURL, media.Config{HTTPConfig: s.config})
+	return front("api", lambdakit.HTTPAPI, documents), front("media", lambdakit.FunctionURL, images)
 }
 
 // environment is that of a function with the configuration, and the credentials of the store.

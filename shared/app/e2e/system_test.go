@@ -73,8 +73,9 @@ func newSystem(t testing.TB, l links) *system {
 	}
 	var err error
 	var base *app.Base
-	if s.api, base, err = api.New(api.Config{HTTPConfig: s.config, Docs: apidocs.Config{Path: "/docs"},
-		Uploads: upload.Config{MaxBytes: 1 << 30, SingleBytes: 8 << 20, Life: 15 * time.Minute}}); err != nil {
+	documents := api.Config{HTTPConfig: s.config, Docs: apidocs.Config{Path: "/docs"},
+		Uploads: upload.Config{MaxBytes: 1 << 30, SingleBytes: 8 << 20, Life: 15 * time.Minute}}
+	if s.api, base, err = api.New(documents); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(base.Close)
@@ -86,13 +87,13 @@ func newSystem(t testing.TB, l links) *system {
 	if s.media, base, err = media.New(images); err != nil {
 		t.Fatal(err)
 	}
-	if l.cdn {
-		s.cdn.Serve(s.media.Router)
-	}
 	t.Cleanup(base.Close)
 	s.toAPI, s.toMedia = s.api.Router, s.media.Router
 	if programs != "" {
-		s.toAPI, s.toMedia = s.functions()
+		s.toAPI, s.toMedia = s.functions(documents, images)
+	}
+	if l.cdn {
+		s.cdn.Serve(s.toMedia)
 	}
 	srv := httptest.NewServer(http.HandlerFunc(s.route))
 	t.Cleanup(srv.Close)
