@@ -98,7 +98,8 @@ func (w *wire) answers(client io.Writer, server io.Reader) error {
 // counter is a proxy in front of an S3 endpoint that counts requests and bytes.
 type counter struct {
 	*httptest.Server
-	requests, bytes atomic.Int64
+	requests, bytes   atomic.Int64
+	gets, puts, lists atomic.Int64 // of requests
 }
 
 func newCounter(endpoint string) (*counter, error) {
@@ -117,6 +118,14 @@ func newCounter(endpoint string) (*counter, error) {
 		},
 		ModifyResponse: func(res *http.Response) error {
 			c.requests.Add(1)
+			switch r := res.Request; {
+			case r.Method == http.MethodPut:
+				c.puts.Add(1)
+			case r.Method == http.MethodGet && r.URL.Query().Has("list-type"):
+				c.lists.Add(1)
+			case r.Method == http.MethodGet:
+				c.gets.Add(1)
+			}
 			c.bytes.Add(max(res.ContentLength, 0))
 			return nil
 		},

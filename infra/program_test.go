@@ -6,6 +6,7 @@ import (
 
 	"github.com/longbox/longbox/shared/app/api"
 	"github.com/longbox/longbox/shared/app/media"
+	"github.com/longbox/longbox/shared/app/operator"
 	"github.com/longbox/longbox/shared/app/scheduler"
 	"github.com/longbox/longbox/shared/app/worker"
 	"github.com/longbox/longbox/sse-relay/relay"
@@ -25,6 +26,7 @@ var programs = []program{
 	{"Render", "functions/media", media.Config{}},
 	{"Worker", "functions/worker", worker.Config{}},
 	{"Scheduler", "functions/scheduler", scheduler.Config{}},
+	{"Operator", "functions/operator", operator.Config{}},
 	{"Migrate", "functions/migrate", nil},
 	{"", "sse-relay", relay.Config{}},
 }

@@ -17,10 +17,10 @@ func example() *model {
 		assumed: map[string]figure{
 			"s3FirstByteMs": {Value: 50}, "databaseTripMs": {Value: 2}, "redisTripMs": {Value: 1}, "egressMBPerSecond": {Value: 100},
 			"coldStartShare": {Value: 0.01}, "coldStartMs": {Value: 200}, "cpuPerGB": {Value: 0.5}, "workerParallel": {Value: 10},
-			"booksPerMessage": {Value: 50}, "sqsRequestsPerMessage": {Value: 3}, "awakeMinutesPerScan": {Value: 30}, "scanACU": {Value: 2},
+			"booksPerMessage": {Value: 50}, "sqsRequestsPerMessage": {Value: 3}, "awakeMinutesPerScan": {Value: 30}, "scanACU": {Value: 2}, "pageKB": {Value: 500},
 		},
 		measured: map[string]use{
-			"original": {Gets: 1, CPU: 1, Bytes: 500_000, Trips: 1},
+			"original": {Gets: 1, CPU: 1, Bytes: 900_000, Trips: 1},
 			"book":     {Gets: 3, Puts: 1, CPU: 20, Trips: 1},
 		},
 		size: map[string]string{"MediaMemory": "512", "WorkerMemory": "2048"},
@@ -38,7 +38,7 @@ func TestArithmetic(t *testing.T) {
 	t.Parallel()
 	m := example()
 	// A quarter of a processor: 4 ms; S3 50, Postgres 2, Redis 1, a hundredth of a cold start 2, half a MB 5.
-	near(t, "a page", m.milliseconds(m.u("original"), 512, true), 64)
+	near(t, "a page", m.milliseconds(m.original(), 512, true), 64)
 	cold := m.cold()
 	near(t, "Lambda of cold pages", cold.of("Lambda"), 0.20+1e6*0.064*0.5*0.00001)
 	near(t, "S3 of cold pages", cold.of("S3"), 0.40)

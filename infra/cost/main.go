@@ -103,6 +103,9 @@ func table(root string) (text string, failed bool, err error) {
 		{"book", "book scanned, cover included", "WorkerMemory"}, {"list", "list of 50 books", "ApiMemory"},
 	} {
 		u, megabytes := m.u(row.name), m.number(row.memory)
+		if row.name == "original" {
+			u = m.original()
+		}
 		takes := "-"
 		if row.name != "book" {
 			takes = fmt.Sprintf("%.0f ms of %.0f MB", m.milliseconds(u, megabytes, row.name != "list"), megabytes)

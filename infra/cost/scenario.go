@@ -42,9 +42,16 @@ func (m *model) idle(everyMinute bool) (c cost) {
 	return c
 }
 
+// original is what an original page takes, at the size of a page that the bars speak of.
+func (m *model) original() use {
+	u := m.u("original")
+	u.Bytes = m.a("pageKB") * 1000
+	return u
+}
+
 // cold is a million original pages that no cache has.
 func (m *model) cold() (c cost) {
-	u, size := m.u("original"), m.number("MediaMemory")
+	u, size := m.original(), m.number("MediaMemory")
 	c.invoke(m, million, m.milliseconds(u, size, true), size)
 	c.store(m, u, million)
 	c.cdn(m, million)
@@ -118,7 +125,7 @@ func (m *model) readers() (c cost) {
 	c.add(m, "Gateway", "httpAPI", requests)
 	pages := readers * m.a("pagesPerReader")
 	missed := pages * (1 - m.a("cdnHitShare"))
-	u, media := m.u("original"), m.number("MediaMemory")
+	u, media := m.original(), m.number("MediaMemory")
 	c.invoke(m, missed, m.milliseconds(u, media, true), media)
 	c.store(m, u, missed)
 	c.cdn(m, requests+pages)

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// use is what one operation takes of the services that a cloud bills.
+type use struct {
+	Gets       float64 `json:"gets"` // S3 requests
+	Puts       float64 `json:"puts"`
+	Lists      float64 `json:"lists"`
+	Bytes      float64 `json:"bytes"`      // of the answer, or read while scanning
+	CPU        float64 `json:"cpuMs"`      // of the function
+	Trips      float64 `json:"trips"`      // to Postgres
+	DatabaseMs float64 `json:"databaseMs"` // processor time of Postgres
+}
+
+// counters is the file that infra/cost computes with.
+type counters struct {
+	Command  string         `json:"command"`
+	Date     string         `json:"date"`
+	Machine  string         `json:"machine"`
+	Measured map[string]use `json:"measured"`
+}
+
+const costBooks, costPages = 60, 100
+
+// costs counts what a page and the scan of a book use: requests exactly, and processor time, which other load on the
+// machine disturbs little.
+func costs(ctx context.Context, s *system, out *report) (err error) {
+	library, media, postgres, err := s.counting()
+	if err != nil {
+		return err
+	}
+	defer func() { library.Close(); media.Close(); postgres.close() }()
+	env := []string{"LIBRARY_S3_ENDPOINT=" + library.URL, "MEDIA_S3_ENDPOINT=" + media.URL,
+		"DATABASE_URL=" + postgres.url(s.postgres.AppURL()), "DATABASE_SYSTEM_URL=" + postgres.url(s.postgres.SystemURL())}
+	m := meter{s: s, library: library, media: media, wire: postgres}
+	all := counters{Command: "go run ./bench cost", Date: time.Now().UTC().Format(time.DateOnly), Machine: machine(), Measured: map[string]use{}}
+
+	api, err := s.function(ctx, "api", env...)
+	if err != nil {
+		return err
+	}
+	defer api.Stop()
+	if err := bigComic(filepath.Join(s.books, "cost"), false, costBooks); err != nil {
+		return err
+	}
+	id, err := s.addLibrary(ctx, api, "cost", "cost")
+	if err != nil {
+		return err
+	}
+	worker, err := s.function(ctx, "worker", append(env, "WORKER_COVERS=true")...)
+	if err != nil {
+		return err
+	}
+	m.start(worker.pid)
+	_, err = s.scan(ctx, api, id, costBooks)
+	all.Measured["book"], err = m.stop(worker.pid, costBooks, err)
+	worker.Stop()
+	if err != nil {
+		return err
+	}
+	var books []uuid.UUID
+	if err := s.admin.QueryRow(ctx, "select array_agg(id order by key) from book where library_id = $1", id).Scan(&books); err != nil {
+		return err
+	}
+	pages, err := s.function(ctx, "media", env...)
+	if err != nil {
+		return err
+	}
+	defer pages.Stop()
+	for _, o := range []struct {
+		name, url string
+		base      *function
+		n         int
+	}{
+		{"original", "/api/v1/books/%s/pages/%d", pages, costPages},
+		{"render", "/api/v1/books/%s/pages/%d?width=1200&format=webp", pages, costPages / 5},
+		{"renderAgain", "/api/v1/books/%s/pages/%d?width=1200&format=webp", pages, costPages / 5}, // now it is stored
+		{"stored", "/api/v1/books/%s/pages/%d?width=1200&format=webp", pages, costPages / 5},
+		{"list", "/api/v1/books?libraryId=%s&pageSize=%d", api, costPages},
+	} {
+		m.start(o.base.pid)
+		bytes, err := s.ask(ctx, o.base, o.url, books, id, o.n)
+		u, err := m.stop(o.base.pid, o.n, err)
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.name, err)
+		}
+		u.Bytes = bytes
+		all.Measured[o.name] = u
+	}
+	for name, u := range all.Measured {
+		out.note("  %-12s %+v", name, u)
+	}
+	raw, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.root, "infra", "cost", "counters.json"), append(raw, '\n'), 0o644)
+}
+
+// counting starts the proxies.
+func (s *system) counting() (library, media *counter, postgres *wire, err error) {
+	library, err1 := newCounter(s.library.Endpoint())
+	media, err2 := newCounter(s.media.Endpoint())
+	postgres, err3 := newWire(s.postgres.AppURL())
+	return library, media, postgres, errors.Join(err1, err2, err3)
+}
+
+// ask sends n requests, a page of another book each, and returns the mean size of the answers.
+func (s *system) ask(ctx context.Context, f *function, url string, books []uuid.UUID, library uuid.UUID, n int) (bytes float64, err error) {
+	c := newClient(s.token)
+	for i := range n {
+		path := fmt.Sprintf(url, books[i%len(books)], i%pageCount+1)
+		if strings.Contains(url, "libraryId") {
+			path = fmt.Sprintf(url, library, 50)
+		}
+		req, err := c.request(ctx, http.MethodGet, f.url+path, nil)
+		if err != nil {
+			return 0, err
+		}
+		res, err := c.http.Do(req)
+		if err != nil {
+			return 0, err
+		}
+		if res.StatusCode != http.StatusOK {
+			res.Body.Close()
+			return 0, fmt.Errorf("%s answers %s", path, res.Status)
+		}
+		size, err := io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		if err != nil {
+			return 0, err
+		}
+		bytes += float64(size)
+	}
+	return bytes / float64(n), nil
+}
+
+// meter reads what has been used since start.
+type meter struct {
+	s              *system
+	library, media *counter
+	wire           *wire
+	began          [7]float64
+}
+
+func (m *meter) read(pid int) (v [7]float64, err error) {
+	v[0] = float64(m.library.gets.Load() + m.media.gets.Load())
+	v[1] = float64(m.library.puts.Load() + m.media.puts.Load())
+	v[2] = float64(m.library.lists.Load() + m.media.lists.Load())
+	v[3] = float64(m.library.bytes.Load() + m.media.bytes.Load())
+	v[5] = float64(m.wire.trips.Load())
+	if v[4], err = processor(pid, false); err != nil {
+		return v, err
+	}
+	pids, err := processes(m.s.data())
+	if err != nil {
+		return v, err
+	}
+	v[6], err = processor(pids["postgres"], true)
+	return v, err
+}
+
+func (m *meter) start(pid int) { m.began, _ = m.read(pid) } // stop would fail the same way
+
+func (m *meter) stop(pid, n int, failure error) (use, error) {
+	v, err := m.read(pid)
+	if err := errors.Join(failure, err); err != nil {
+		return use{}, err
+	}
+	for i := range v {
+		v[i] = (v[i] - m.began[i]) / float64(n)
+	}
+	return use{v[0], v[1], v[2], v[3], v[4], v[5], v[6]}, nil
+}
+
+// processor is the time in milliseconds that a process has run, with the children that it has waited for; family adds
+// those that still run.
+func processor(pid int, family bool) (ms float64, err error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
+	for _, i := range []int{11, 12, 13, 14} { // user, system, and the same of children; in hundredths of a second
+		v, err := strconv.ParseFloat(fields[i], 64)
+		if err != nil {
+			return 0, err
+		}
+		ms += v * 10
+	}
+	if family {
+		for _, child := range children(pid) {
+			if v, err := processor(child, false); err == nil { // it may have ended meanwhile, and is counted then
+				ms += v
+			}
+		}
+	}
+	return ms, nil
+}
+
+// machine is the processor's name.
+func machine() string {
+	raw, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "unknown"
+	}
+	for l := range strings.Lines(string(raw)) {
+		if name, ok := strings.CutPrefix(l, "model name"); ok {
+			return strings.Trim(name, " \t\n:")
+		}
+	}
+	return "unknown"
+}
