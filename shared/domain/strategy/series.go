@@ -16,7 +16,6 @@ type series struct {
 	place   func(key string) Place
 	placeBy func(key string, p Place, meta Meta) Place
 	calibre bool
-	readOPF bool
 }
 
 func newSeries(name string, c *config) (series, []fault.Field) {
@@ -175,9 +174,9 @@ var idSuffix = regexp.MustCompile(`\s*\(\d+\)$`)
 
 // calibre: Author/Title (id)/files.
 func calibre(c *config) series {
-	strip, read, fromFolder, mode := true, true, true, "standalone"
+	strip, ignored, fromFolder, mode := true, true, true, "standalone"
 	c.read("stripIdSuffix", &strip, "true or false")
-	c.read("readOpfMetadata", &read, "true or false")
+	c.read("readOpfMetadata", &ignored, "true or false") // checked and kept: no metadata.opf is read yet
 	c.read("authorFromFolder", &fromFolder, "true or false")
 	c.read("seriesMode", &mode, "standalone, by_author or from_metadata")
 	if !slices.Contains([]string{"standalone", "by_author", "from_metadata"}, mode) {
@@ -206,7 +205,7 @@ func calibre(c *config) series {
 		}
 		return p
 	}
-	return series{place: place, placeBy: bySeries, calibre: true, readOPF: read}
+	return series{place: place, placeBy: bySeries, calibre: true}
 }
 
 // custom: an expression on the path below the root with the group series; a file it does not match belongs to its

@@ -106,8 +106,5 @@ func (s *Set) Positioned() bool { return s.byName }
 // Positions tells whether every number is a position.
 func (s *Set) Positions() bool { return s.number == "file_order" }
 
-// Sidecars tells whether a metadata.opf beside a book is read.
-func (s *Set) Sidecars() bool { return !s.series.calibre || s.series.readOPF }
-
 // Stem is the title that a file has by its name.
 func stem(key string) string { return strings.TrimSpace(naming.Stem(key)) }
