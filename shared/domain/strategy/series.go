@@ -15,7 +15,6 @@ import (
 type series struct {
 	place   func(key string) Place
 	placeBy func(key string, p Place, meta Meta) Place
-	calibre bool
 }
 
 func newSeries(name string, c *config) (series, []fault.Field) {
@@ -205,7 +204,7 @@ func calibre(c *config) series {
 		}
 		return p
 	}
-	return series{place: place, placeBy: bySeries, calibre: true}
+	return series{place: place, placeBy: bySeries}
 }
 
 // custom: an expression on the path below the root with the group series; a file it does not match belongs to its
