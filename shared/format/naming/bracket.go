@@ -1,18 +1,17 @@
 package naming
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
 
 var (
-	bracketYear  = regexp.MustCompile(`(?:^|[\s,.\-])((?:19|20)\d\d)(?:$|[\s,.\-])`)
-	bracketCount = regexp.MustCompile(`(?i)^(?:(\d{1,4})\s*)?(?:of|de|von|sur|из|di)\s+(\d{1,4})$`)
-	bracketFix   = regexp.MustCompile(`(?i)^(?:v|r|rev\.?\s?|f)(\d)$|^fix(?:ed)?$`)
-	bracketPlain = regexp.MustCompile(`^\d{1,4}(?:\.\d{1,2})?$`)
-	bracketMark  = regexp.MustCompile(`(?i)^(?:v|vol|volume|vol\.|t|tome|c|ch|chap|chapter|ch\.|#|ep|episode|issue|no\.)\s?\d{1,4}(?:\.\d{1,2})?(?:\s?-\s?\w{0,3}\d{1,4})?$|^(?:第\s*)?\d{1,4}(?:-\d{1,4})?\s*(?:巻|卷|話|话|권|화|回)$|^第\s*\d{1,4}$`)
-	category     = regexp.MustCompile(`(?i)^(?:一般|成年)?(?:コミック|小説|雑誌|漫画|漫畫|manga|comics?|raw|同人誌|完|完結)$`)
+	bracketYear  = lazily(`(?:^|[\s,.\-])((?:19|20)\d\d)(?:$|[\s,.\-])`)
+	bracketCount = lazily(`(?i)^(?:(\d{1,4})\s*)?(?:of|de|von|sur|из|di)\s+(\d{1,4})$`)
+	bracketFix   = lazily(`(?i)^(?:v|r|rev\.?\s?|f)(\d)$|^fix(?:ed)?$`)
+	bracketPlain = lazily(`^\d{1,4}(?:\.\d{1,2})?$`)
+	bracketMark  = lazily(`(?i)^(?:v|vol|volume|vol\.|t|tome|c|ch|chap|chapter|ch\.|#|ep|episode|issue|no\.)\s?\d{1,4}(?:\.\d{1,2})?(?:\s?-\s?\w{0,3}\d{1,4})?$|^(?:第\s*)?\d{1,4}(?:-\d{1,4})?\s*(?:巻|卷|話|话|권|화|回)$|^第\s*\d{1,4}$`)
+	category     = lazily(`(?i)^(?:一般|成年)?(?:コミック|小説|雑誌|漫画|漫畫|manga|comics?|raw|同人誌|完|完結)$`)
 )
 
 // brackets reads what stands in brackets and takes it out of the text, save a marker in brackets, which loses
@@ -97,22 +96,22 @@ func pairs(s string) []span {
 // kinds are words that name a kind of book, each with letters that a name must contain for it.
 var kinds = []struct {
 	has  []string
-	word *regexp.Regexp
+	word *pattern
 	kind string
 }{
 	{[]string{"annual", "jahres"}, latinWord(`annuals?|jahresband`), "annual"},
-	{[]string{"shot", "os", "読", "단편"}, regexp.MustCompile(`(?:^|[^\p{L}\p{N}])(?:one[ -]?shots?|os)(?:$|[^\p{L}\p{N}])|読み切り|読切|단편`), "one-shot"},
+	{[]string{"shot", "os", "読", "단편"}, lazily(`(?:^|[^\p{L}\p{N}])(?:one[ -]?shots?|os)(?:$|[^\p{L}\p{N}])|読み切り|読切|단편`), "one-shot"},
 	{[]string{"tpb", "trade", "sammel", "intégr", "integr"}, latinWord(`tpb|trade paperback|sammelband|intégrale|integrale`), "tpb"},
 	{[]string{"omnibus"}, latinWord(`omnibus`), "omnibus"},
 	{[]string{"gn", "graphic"}, latinWord(`gn|ogn|graphic novel`), "graphic-novel"},
-	{[]string{"special", "sp", "hors", "hs", "sonder", "especial", "спец", "特", "특별"}, regexp.MustCompile(latinWord(`specials?|sp\d+|hors[- ]?s[ée]rie|hs(?:\s?\d+)?|sonderband|sonderheft|especial|спецвыпуск`).String() + `|特別編|特别篇|특별편`), "special"},
-	{[]string{"extra", "omake", "bonus", "side", "экстра", "番外", "外伝", "おまけ", "特典", "외전", "번외"}, regexp.MustCompile(latinWord(`extras?|omake|bonus|side story|экстра`).String() + `|番外|外伝|おまけ|特典|외전|번외`), "extra"},
-	{[]string{"prolog", "пролог", "序", "프롤"}, regexp.MustCompile(latinWord(`prolog(?:ue|o)?|пролог`).String() + `|序章|序幕|프롤로그`), "prologue"},
-	{[]string{"epilog", "эпилог", "終章", "最終", "에필"}, regexp.MustCompile(latinWord(`epilog(?:ue|o)?|эпилог`).String() + `|終章|最終回|에필로그`), "epilogue"},
+	{[]string{"special", "sp", "hors", "hs", "sonder", "especial", "спец", "特", "특별"}, lazily(latinWord(`specials?|sp\d+|hors[- ]?s[ée]rie|hs(?:\s?\d+)?|sonderband|sonderheft|especial|спецвыпуск`).String() + `|特別編|特别篇|특별편`), "special"},
+	{[]string{"extra", "omake", "bonus", "side", "экстра", "番外", "外伝", "おまけ", "特典", "외전", "번외"}, lazily(latinWord(`extras?|omake|bonus|side story|экстра`).String() + `|番外|外伝|おまけ|特典|외전|번외`), "extra"},
+	{[]string{"prolog", "пролог", "序", "프롤"}, lazily(latinWord(`prolog(?:ue|o)?|пролог`).String() + `|序章|序幕|프롤로그`), "prologue"},
+	{[]string{"epilog", "эпилог", "終章", "最終", "에필"}, lazily(latinWord(`epilog(?:ue|o)?|эпилог`).String() + `|終章|最終回|에필로그`), "epilogue"},
 }
 
-func latinWord(words string) *regexp.Regexp {
-	return regexp.MustCompile(`(?:^|[^\p{L}\p{N}])(?:` + words + `)(?:$|[^\p{L}])`)
+func latinWord(words string) *pattern {
+	return lazily(`(?:^|[^\p{L}\p{N}])(?:` + words + `)(?:$|[^\p{L}])`)
 }
 
 // kind says what kind of book the text names.

@@ -1,7 +1,6 @@
 package naming
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -125,8 +124,8 @@ func (r *reader) blank(s span) {
 const separators = " \t-–—:;,.·・|~!_#/"
 
 var (
-	quoted    = regexp.MustCompile(`^[「『«"“](.*?)[」』»"”]?$`)
-	enclosing = regexp.MustCompile(`\s+`)
+	quoted    = lazily(`^[「『«"“](.*?)[」』»"”]?$`)
+	enclosing = lazily(`\s+`)
 )
 
 // words are the series before the first marker and the title behind the last, both only up to a bracket.

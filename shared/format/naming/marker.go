@@ -1,7 +1,6 @@
 package naming
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -33,47 +32,47 @@ const (
 var (
 	// Groups: what stands in front, number, end of the range, and for chapters and issues the revision.
 	volumeMarks = []marker{
-		{regexp.MustCompile(`(?i)` + latin + `(?:` + volumeWords + `)\.?[\s#]*-?` + num + strings.ReplaceAll(upTo, "%s", volumeWords) + `(?:$|[^\p{Latin}\p{N}]|c(?:h(?:ap(?:ter)?)?)?\.?\d)`), wordSet(volumeWords)},
-		{regexp.MustCompile(`(?i)` + letter + `(?:тома?|т|книга|кн)\.?\s*` + num + strings.ReplaceAll(upTo, "%s", "том|т") + `(?:$|[^\p{L}\p{N}])`), wordSet("том|тома|т|книга|кн")},
-		{regexp.MustCompile(`()(?:第|제)?\s*` + num + `\s*(?:巻|卷|권|冊|册)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `\s*(?:巻|卷|권|冊|册)`), nil},
-		{regexp.MustCompile(`()[卷巻]\s*` + num + `()`), nil},
-		{regexp.MustCompile(`(?i)` + latin + `t\.?` + `(\d{1,3})` + `(?:-t?(\d{1,3}))?(?:$|[^\p{Latin}\p{N}])`), wordSet("t")},
+		{lazily(`(?i)` + latin + `(?:` + volumeWords + `)\.?[\s#]*-?` + num + strings.ReplaceAll(upTo, "%s", volumeWords) + `(?:$|[^\p{Latin}\p{N}]|c(?:h(?:ap(?:ter)?)?)?\.?\d)`), wordSet(volumeWords)},
+		{lazily(`(?i)` + letter + `(?:тома?|т|книга|кн)\.?\s*` + num + strings.ReplaceAll(upTo, "%s", "том|т") + `(?:$|[^\p{L}\p{N}])`), wordSet("том|тома|т|книга|кн")},
+		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:巻|卷|권|冊|册)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `\s*(?:巻|卷|권|冊|册)`), nil},
+		{lazily(`()[卷巻]\s*` + num + `()`), nil},
+		{lazily(`(?i)` + latin + `t\.?` + `(\d{1,3})` + `(?:-t?(\d{1,3}))?(?:$|[^\p{Latin}\p{N}])`), wordSet("t")},
 	}
 	volumeBehind = []marker{
-		{regexp.MustCompile(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?(?:-?й)?\s*(?:том|книга)(?:$|[^\p{L}])`), nil},
-		{regexp.MustCompile(`(?i)` + latin + num + `()\.?\s*(?:kötet|cilt|díl)(?:$|[^\p{L}])`), nil},
+		{lazily(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?(?:-?й)?\s*(?:том|книга)(?:$|[^\p{L}])`), nil},
+		{lazily(`(?i)` + latin + num + `()\.?\s*(?:kötet|cilt|díl)(?:$|[^\p{L}])`), nil},
 	}
 	chapterMarks = []marker{
-		{regexp.MustCompile(`(?i)(^|[^\p{Latin}\p{N}]|(?:v|vol|volume|tome|t)\.?\s?\d+)(?:` + chapterWords + `)\.?[\s#]*-?` + num + strings.ReplaceAll(upTo, "%s", chapterWords) + revised), wordSet(chapterWords)},
-		{regexp.MustCompile(`(?i)` + letter + `(?:глав[аы]|гл|розділ)\.?\s*` + num + strings.ReplaceAll(upTo, "%s", "глава|гл") + `()(?:$|[^\p{L}\p{N}])`), wordSet("глава|главы|гл|розділ")},
-		{regexp.MustCompile(`()(?:第|제)?\s*` + num + `\s*(?:話|话|章|回|화|장)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `()\s*(?:話|话|章|回|화|장)`), nil},
+		{lazily(`(?i)(^|[^\p{Latin}\p{N}]|(?:v|vol|volume|tome|t)\.?\s?\d+)(?:` + chapterWords + `)\.?[\s#]*-?` + num + strings.ReplaceAll(upTo, "%s", chapterWords) + revised), wordSet(chapterWords)},
+		{lazily(`(?i)` + letter + `(?:глав[аы]|гл|розділ)\.?\s*` + num + strings.ReplaceAll(upTo, "%s", "глава|гл") + `()(?:$|[^\p{L}\p{N}])`), wordSet("глава|главы|гл|розділ")},
+		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:話|话|章|回|화|장)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `()\s*(?:話|话|章|回|화|장)`), nil},
 	}
 	chapterBehind = []marker{
-		{regexp.MustCompile(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?()\s*(?:глава|главы)(?:$|[^\p{L}])`), nil},
+		{lazily(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?()\s*(?:глава|главы)(?:$|[^\p{L}])`), nil},
 	}
-	hashMark   = marker{re: regexp.MustCompile(`(?i)(^|)(?:\b(?:issues?|iss|no|nr|heft)\.?\s*)?#\s?(-?\d+(?:[.,]\d{1,3})?)(?:\s?-\s?#?` + num + `)?(?:v(\d))?`)}
+	hashMark   = marker{re: lazily(`(?i)(^|)(?:\b(?:issues?|iss|no|nr|heft)\.?\s*)?#\s?(-?\d+(?:[.,]\d{1,3})?)(?:\s?-\s?#?` + num + `)?(?:v(\d))?`)}
 	issueMarks = []marker{
-		{regexp.MustCompile(`(?i)` + latin + `(?:` + issueWords + `)\.?[\s#]*` + num + strings.ReplaceAll(upTo, "%s", issueWords) + revised), wordSet(issueWords)},
-		{regexp.MustCompile(`(?i)` + latin + `n\.\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n")},
-		{regexp.MustCompile(`(?i)` + letter + `(?:выпуск|вып|номер|часть|ч|серия)\.?\s*` + num + `()()(?:$|[^\p{L}\p{N}])`), wordSet("выпуск|вып|номер|часть|ч|серия")},
-		{regexp.MustCompile(`()(?:第|제)\s*` + num + `(?:\s?[-~]\s?` + num + `)?()\s*(?:号|號|호|集|部|弾|期|季|편|節|节|夜)?`), nil},
-		{regexp.MustCompile(`()(?:その|其の|其之)\s*` + num + `()()`), nil},
-		{regexp.MustCompile(`(?i)` + latin + `s\d{1,2}\s?e` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("e")},
-		{regexp.MustCompile(`(?i)` + latin + `(?:` + partWords + `)\.?[\s#]*` + num + strings.ReplaceAll(upTo, "%s", partWords) + revised), wordSet(partWords)},
-		{regexp.MustCompile(`(?i)` + latin + `(?:hs|sp|hors[- ]?s[ée]rie|sonderband|sonderheft|specials?|extras?|omake)\.?\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("hs|sp|hors|série|serie|sonderband|sonderheft|special|specials|extra|extras|omake")},
-		{regexp.MustCompile(`()(?:番外編?|외전|번외편?|特典|おまけ)\s*` + num + `()()`), nil},
+		{lazily(`(?i)` + latin + `(?:` + issueWords + `)\.?[\s#]*` + num + strings.ReplaceAll(upTo, "%s", issueWords) + revised), wordSet(issueWords)},
+		{lazily(`(?i)` + latin + `n\.\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n")},
+		{lazily(`(?i)` + letter + `(?:выпуск|вып|номер|часть|ч|серия)\.?\s*` + num + `()()(?:$|[^\p{L}\p{N}])`), wordSet("выпуск|вып|номер|часть|ч|серия")},
+		{lazily(`()(?:第|제)\s*` + num + `(?:\s?[-~]\s?` + num + `)?()\s*(?:号|號|호|集|部|弾|期|季|편|節|节|夜)?`), nil},
+		{lazily(`()(?:その|其の|其之)\s*` + num + `()()`), nil},
+		{lazily(`(?i)` + latin + `s\d{1,2}\s?e` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("e")},
+		{lazily(`(?i)` + latin + `(?:` + partWords + `)\.?[\s#]*` + num + strings.ReplaceAll(upTo, "%s", partWords) + revised), wordSet(partWords)},
+		{lazily(`(?i)` + latin + `(?:hs|sp|hors[- ]?s[ée]rie|sonderband|sonderheft|specials?|extras?|omake)\.?\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("hs|sp|hors|série|serie|sonderband|sonderheft|special|specials|extra|extras|omake")},
+		{lazily(`()(?:番外編?|외전|번외편?|特典|おまけ)\s*` + num + `()()`), nil},
 	}
 )
 
 // What stands behind a number as part of its marker; and the chapter glued to a volume, which is none.
 const behindNumber = "巻卷권冊册話话章回화장号號호集部弾期季편節节夜"
 
-var chapterNext = regexp.MustCompile(`(?i)^c`)
+var chapterNext = lazily(`(?i)^c`)
 
 // marker is an expression and the words that it needs in front of a number; without words it needs letters that
 // are no ASCII. Looking for those first spares nearly every name nearly every expression.
 type marker struct {
-	re    *regexp.Regexp
+	re    *pattern
 	words map[string]bool
 }
 

@@ -1,21 +1,20 @@
 package naming
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
 var (
-	bareNumber = regexp.MustCompile(`\d+(?:\.\d{1,2})?`)
-	behind     = regexp.MustCompile(`^\s+(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
-	countWords = regexp.MustCompile(`(?i)^\s*(?:of|von|sur|из)\s+(\d{1,4})(?:$|[^\p{L}\p{N}])`)
-	lateFix    = regexp.MustCompile(`(?i)^\s?v([1-9])(?:$|[^\p{L}\p{N}])`)
-	rangeEnd   = regexp.MustCompile(`^\s?[-~&+]\s?(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
-	bareYear   = regexp.MustCompile(`(?:[\s.])((?:19|20)\d\d)(?:$|[^\p{L}\p{N}])`)
-	padded     = regexp.MustCompile(`(?:^|[^\p{L}\p{N}])0\d+\s*$`)
-	hashes     = regexp.MustCompile(`(?i)[0-9a-f]{8,}`)
+	bareNumber = lazily(`\d+(?:\.\d{1,2})?`)
+	behind     = lazily(`^\s+(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
+	countWords = lazily(`(?i)^\s*(?:of|von|sur|из)\s+(\d{1,4})(?:$|[^\p{L}\p{N}])`)
+	lateFix    = lazily(`(?i)^\s?v([1-9])(?:$|[^\p{L}\p{N}])`)
+	rangeEnd   = lazily(`^\s?[-~&+]\s?(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
+	bareYear   = lazily(`(?:[\s.])((?:19|20)\d\d)(?:$|[^\p{L}\p{N}])`)
+	padded     = lazily(`(?:^|[^\p{L}\p{N}])0\d+\s*$`)
+	hashes     = lazily(`(?i)[0-9a-f]{8,}`)
 )
 
 // copyOf tells whether the number in brackets is the mark of a copy: "Title 012 (1)".
@@ -121,8 +120,8 @@ func (r *reader) rate(at, seg span, index int, all []span, hex [][]int) candidat
 }
 
 var (
-	ofCount    = regexp.MustCompile(`(?i)(?:^|\s)(?:of|von|sur|из)\s+$`)
-	rangeStart = regexp.MustCompile(`(?:^|[^\p{L}\p{N}-])\d{1,4}\s?[-~]\s?$`)
+	ofCount    = lazily(`(?i)(?:^|\s)(?:of|von|sur|из)\s+$`)
+	rangeStart = lazily(`(?:^|[^\p{L}\p{N}-])\d{1,4}\s?[-~]\s?$`)
 )
 
 // ends tells whether a number ends its segment: nothing, a bracket, a count or a revision follows.

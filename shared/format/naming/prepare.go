@@ -1,7 +1,6 @@
 package naming
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -14,10 +13,10 @@ var same = strings.NewReplacer("【", "[", "】", "]", "〔", "[", "〕", "]", "
 	"〜", "~", "\u00a0", " ", "\u3000", " ", "\u200b", "", "\ufeff", "", "º", "°", "№", " no.", "＃", "#", "♯", "#")
 
 var (
-	fraction  = regexp.MustCompile(`(\d?)\s?([½¼¾])`)
+	fraction  = lazily(`(\d?)\s?([½¼¾])`)
 	fractions = map[string]string{"½": ".5", "¼": ".25", "¾": ".75"}
-	kanji     = regexp.MustCompile(`(第|卷|巻|其の|その)\s*([〇零一二三四五六七八九十百千]+)|([〇零一二三四五六七八九十百千]+)\s*(巻|卷|話|话|冊|册|回|章)`)
-	dotted    = regexp.MustCompile(`(\d)\.(\d)(\D|$)`)
+	kanji     = lazily(`(第|卷|巻|其の|その)\s*([〇零一二三四五六七八九十百千]+)|([〇零一二三四五六七八九十百千]+)\s*(巻|卷|話|话|冊|册|回|章)`)
+	dotted    = lazily(`(\d)\.(\d)(\D|$)`)
 )
 
 const decimal = "\x01" // a decimal point while the other dots become spaces
