@@ -27,6 +27,7 @@ import (
 func undisturbed(t *testing.T, series, books int) []string {
 	t.Helper()
 	r := newRig(t, true)
+	r.config.Lease = time.Minute // a busy machine must not take it for dead: that would disturb
 	o := r.owner("one")
 	o.fill(series, books)
 	id := o.start()

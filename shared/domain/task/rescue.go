@@ -8,7 +8,8 @@ import (
 )
 
 // Rescue gives back the tasks whose worker has died: to pending while attempts are left, else failed; and ends
-// the children of cancelled parents. It returns how many changed. The scheduler calls it.
+// the children of cancelled parents. It returns how many changed. Rows that somebody works on this moment are left for
+// the next round: waiting for them could deadlock. The scheduler calls it.
 func Rescue(ctx context.Context, system *db.DB) (int64, error) {
 	tag, err := system.Pool().Exec(ctx, `
 		update task t set
@@ -16,14 +17,16 @@ func Rescue(ctx context.Context, system *db.DB) (int64, error) {
 		  lease_until = null, locked_by = null, scheduled_for = now(),
 		  last_error = 'The worker stopped answering while it had the task',
 		  completed_at = case when attempts < max_attempts then null else now() end
-		where status = 'running' and lease_until < now()`)
+		from (select tenant_id, id from task where status = 'running' and lease_until < now() for update skip locked) silent
+		where t.tenant_id = silent.tenant_id and t.id = silent.id`)
 	if err != nil {
 		return 0, fmt.Errorf("rescue tasks: %w", err)
 	}
 	orphans, err := system.Pool().Exec(ctx, `
 		update task t set status = 'cancelled', completed_at = now(), lease_until = null
-		from task p where p.tenant_id = t.tenant_id and p.id = t.parent_id and p.status = 'cancelled'
-		  and t.status in ('pending', 'running')`)
+		from (select c.tenant_id, c.id from task c join task p on p.tenant_id = c.tenant_id and p.id = c.parent_id
+		      where p.status = 'cancelled' and c.status in ('pending', 'running') for update of c skip locked) orphan
+		where t.tenant_id = orphan.tenant_id and t.id = orphan.id`)
 	if err != nil {
 		return 0, fmt.Errorf("end children of cancelled tasks: %w", err)
 	}

@@ -116,6 +116,9 @@ func (r *Renderer) Draw(ctx context.Context, document io.ReaderAt, size int64, n
 	if err != nil {
 		return nil, fmt.Errorf("wait for PDFium: %w", errors.Join(err, limited.Err()))
 	}
+	if limited.Err() != nil { // nobody waits any more
+		return nil, errors.Join(limited.Err(), instance.Close())
+	}
 	type drawn struct {
 		image []byte
 		err   error
