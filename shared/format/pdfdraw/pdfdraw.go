@@ -136,7 +136,7 @@ func (r *Renderer) Draw(ctx context.Context, document io.ReaderAt, size int64, n
 	}()
 	select {
 	case d := <-done:
-		// An instance is not used twice: what a document did to it ends with it.
+		// An instance is not used twice, so a failure to close it changes nothing: what a document did to it ends with it.
 		_ = instance.Close()
 		switch {
 		case source.failed != nil:
@@ -146,7 +146,7 @@ func (r *Renderer) Draw(ctx context.Context, document io.ReaderAt, size int64, n
 		}
 		return d.image, nil
 	case <-limited.Done():
-		_ = instance.Kill()
+		_ = instance.Kill() // it is given up either way
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
