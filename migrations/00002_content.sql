@@ -216,11 +216,15 @@ call app.protect('book_metadata');
 
 -- Where each page lies in the object: element n of every array belongs to page n. offsets and lengths are the
 -- range to request (local header included), packed the stored bytes, sizes the plain ones, methods 0 or 8.
--- cover_* locate the cover where it is no page; null means page 1.
+-- cover_* locate the cover where it is no page; null means page 1. file_* is the version of the object that was
+-- read: while the book's is another, no page may be looked for at these places.
 create table page_index (
   tenant_id    uuid not null,
   book_id      uuid not null,
   revision     integer not null,
+  file_size    bigint not null,
+  file_etag    text not null,
+  file_modified timestamptz not null,
   names        text[] not null,
   types        text[] not null,
   offsets      bigint[] not null,

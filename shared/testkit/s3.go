@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -104,10 +103,20 @@ func gatewayBin(t testing.TB) string {
 	return p
 }
 
-// Root is the folder of the repository.
+// Root is the folder of the repository: the nearest one above the working directory that has a go.mod.
 func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+	dir, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	for start := dir; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			panic("no go.mod above " + start)
+		}
+	}
 }
 
 // Fixtures is the folder of real works, or "" where there is none: FIXTURES, else shared/fixtures beside the

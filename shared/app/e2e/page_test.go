@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -36,6 +38,30 @@ func (s *system) pages(c *testkit.Client, b book) []pageInfo {
 
 func pageURL(b book, n int) string {
 	return "/api/v1/books/" + b.ID.String() + "/pages/" + strconv.Itoa(n)
+}
+
+// TestIndexOfAnotherVersion notes that a book's file has changed before it was read again: the places in the old file
+// are not looked for in the new one.
+func TestIndexOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin := s.as("admin")
+	testkit.WriteFile(t, s.folder, "S/a 1.cbz", testkit.Comic(t, 1, 3, ""))
+	s.scan(admin, s.library(admin, "Books", ""))
+	b := s.books(admin)["S/a 1.cbz"]
+	s.fetch(t, admin, "GET", pageURL(b, 1)).want(t, 200)
+	testkit.WriteFile(t, s.folder, "S/a 1.cbz", testkit.Comic(t, 7, 5, "<Title>Another</Title>"))
+	info, err := os.Stat(filepath.Join(s.folder, "S/a 1.cbz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.exec("update book set size = $2, modified_at = $3, analyzed = false, revision = revision + 1 where id = $1", b.ID, info.Size(), info.ModTime().Truncate(time.Second))
+	reader := s.as("reader") // nothing is remembered for them
+	for n := 1; n <= 3; n++ {
+		if a := s.fetch(t, reader, "GET", pageURL(b, n)); a.Status != 404 && a.Status != 409 {
+			t.Errorf("page %d: status %d", n, a.Status)
+		}
+	}
 }
 
 func TestPagesOfEveryArchive(t *testing.T) {

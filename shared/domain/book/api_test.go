@@ -214,9 +214,9 @@ func TestPages(t *testing.T) {
 	me := s.User(t, "one", "reader")
 	_, bs := series(t, s, s.One, library(t, s, s.One, "comics"), "A", 2)
 	path := "/api/v1/books/" + bs[0].String() + "/pages"
-	exec(t, s, `insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights)
+	exec(t, s, `insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights, file_size, file_etag, file_modified)
 		values ($1, $2, 1, '{c/1.jpg,c/2.png,c/3.svg}', '{image/jpeg,image/png,image/svg+xml}', '{0,0,0}', '{1,1,1}', '{1,1,1}', '{10,20,30}',
-		'{0,0,0}', '{0,0,0}', '{800,0,1}', '{1200,0,2}')`, s.One, bs[0])
+		'{0,0,0}', '{0,0,0}', '{800,0,1}', '{1200,0,2}', 1, '', now())`, s.One, bs[0])
 	all := me.Do("GET", path, nil).Want(200).Map()
 	data := all["data"].([]any)
 	if all["total"] != 3.0 || len(data) != 3 {

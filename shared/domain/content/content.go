@@ -144,3 +144,7 @@ func (w watched) Read(p []byte) (int, error) {
 	}
 	return w.ReadCloser.Read(p)
 }
+
+// SameVersion joins page_index p to book b where the index was made of the version of the file that the book has now:
+// the places of an older one would be read out of the wrong file.
+const SameVersion = "p.tenant_id = b.tenant_id and p.book_id = b.id and (p.file_size, p.file_etag, p.file_modified) = (b.size, b.etag, b.modified_at)"

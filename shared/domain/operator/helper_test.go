@@ -97,8 +97,8 @@ func (r *rig) fill(id uuid.UUID, books int) {
 		from generate_series(1, $2) n join lateral (select id, path from series where tenant_id = $1 order by path offset n % 5 limit 1) s on true`, id, books)
 	for _, sql := range []string{
 		"insert into book_metadata (tenant_id, book_id) select tenant_id, id from book where tenant_id = $1",
-		`insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights)
-			select tenant_id, id, 0, '{a}', '{b}', '{1}', '{1}', '{1}', '{1}', '{0}', '{1}', '{1}', '{1}' from book where tenant_id = $1`,
+		`insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights, file_size, file_etag, file_modified)
+			select tenant_id, id, 0, '{a}', '{b}', '{1}', '{1}', '{1}', '{1}', '{0}', '{1}', '{1}', '{1}', size, etag, modified_at from book where tenant_id = $1`,
 		"insert into progress (tenant_id, account_id, book_id, id, current_page) select tenant_id, $1, id, gen_random_uuid(), 1 from book where tenant_id = $1",
 		"insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at) select tenant_id, gen_random_uuid(), $1, id, now(), now() from book where tenant_id = $1",
 	} {

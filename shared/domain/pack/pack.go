@@ -73,7 +73,7 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 		coalesce(k.fingerprint = b.fingerprint, false) as done, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
 		p.names, p.offsets, p.sizes, p.methods, p.crcs
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id join tenant t on t.id = b.tenant_id
-		join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
+		join page_index p on `+content.SameVersion+`
 		left join page_pack k on k.tenant_id = b.tenant_id and k.book_id = b.id
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null and b.fingerprint <> ''`, *h.BookID)
 	if err != nil {

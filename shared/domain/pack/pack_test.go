@@ -71,8 +71,9 @@ func newRig(t *testing.T) *rig {
 		names, types, offsets, sizes = append(names, p.Name), append(types, p.MediaType), append(offsets, p.Offset), append(sizes, p.Size)
 		crcs, methods, zeros = append(crcs, int64(p.CRC32)), append(methods, int32(int16(p.Method))), append(zeros, 0)
 	}
-	r.exec(`insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights)
-		values ($1, $2, 0, $3, $4, $5, $6::int[], $6::int[], $7, $8::int[], $9, $6::int[], $6::int[])`, r.tenant, r.book, names, types, offsets, zeros, sizes, methods, crcs)
+	r.exec(`insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights, file_size, file_etag, file_modified)
+		values ($1, $2, 0, $3, $4, $5, $6::int[], $6::int[], $7, $8::int[], $9, $6::int[], $6::int[], $10, $11, $12)`,
+		r.tenant, r.book, names, types, offsets, zeros, sizes, methods, crcs, r.object.Size, r.object.ETag, r.object.Modified)
 	return r
 }
 

@@ -33,8 +33,8 @@ func shelf(t *testing.T, s *testkit.Server, n int) (series uuid.UUID, books []uu
 		books = append(books, id)
 		exec(`insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, number, page_count, analyzed)
 			values ($1, $2, $3, $4, $5, 1, now(), 'cbz', $5, $5, $5, $6, 10, true)`, s.One, id, library, series, fmt.Sprintf("s/%d.cbz", i+1), i+1)
-		exec(`insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights)
-			values ($1, $2, 1, '{a}', '{image/png}', '{0}', '{1}', '{1}', '{1}', '{0}', '{0}', '{0}', '{0}')`, s.One, id)
+		exec(`insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights, file_size, file_etag, file_modified)
+			values ($1, $2, 1, '{a}', '{image/png}', '{0}', '{1}', '{1}', '{1}', '{0}', '{0}', '{0}', '{0}', 1, '', now())`, s.One, id)
 	}
 	return series, books
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -47,18 +48,18 @@ const coverColumns = `b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modifie
 // The covers of a series and of a library are those of their first books.
 const (
 	bookCover = `select ` + coverColumns + ` from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
-		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
+		left join page_index p on ` + content.SameVersion + `
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`
 	seriesCover = `select ` + coverColumns + ` from (
 		  select * from book where tenant_id = app.tenant() and series_id = $1 and deleted_at is null order by number, title_sort, id limit 1) b
 		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
-		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id`
+		left join page_index p on ` + content.SameVersion
 	libraryCover = `select ` + coverColumns + ` from (
 		  select k.* from (select id from series where tenant_id = app.tenant() and library_id = $1 and book_count > 0 order by title_sort, id limit 1) s
 		  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = s.id and k.deleted_at is null
 		    order by k.number, k.title_sort, k.id limit 1) k) b
 		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
-		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id`
+		left join page_index p on ` + content.SameVersion
 )
 
 // findCover is where the cover lies that a query finds, nil where there is none to show; exists says whether the

@@ -242,10 +242,11 @@ func queueDetails(b *pgx.Batch, a analyzed) error {
 		cover.offset, cover.length, cover.packed, cover.size, cover.crc, cover.method = &c.Offset, &c.Length, &c.CompressedSize, &c.Size, &crc, &method
 	}
 	b.Queue(`insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights,
-		  cover_offset, cover_length, cover_packed, cover_size, cover_method, cover_crc)
-		select app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18
-		where exists (select from book where tenant_id = app.tenant() and id = $1 and revision = $2)
-		on conflict (tenant_id, book_id) do update set revision = excluded.revision, names = excluded.names, types = excluded.types,
+		  cover_offset, cover_length, cover_packed, cover_size, cover_method, cover_crc, file_size, file_etag, file_modified)
+		select app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, k.size, k.etag, k.modified_at
+		from book k where k.tenant_id = app.tenant() and k.id = $1 and k.revision = $2
+		on conflict (tenant_id, book_id) do update set revision = excluded.revision,
+		  file_size = excluded.file_size, file_etag = excluded.file_etag, file_modified = excluded.file_modified, names = excluded.names, types = excluded.types,
 		  offsets = excluded.offsets, lengths = excluded.lengths, packed = excluded.packed, sizes = excluded.sizes, methods = excluded.methods,
 		  crcs = excluded.crcs, widths = excluded.widths, heights = excluded.heights, cover_offset = excluded.cover_offset,
 		  cover_length = excluded.cover_length, cover_packed = excluded.cover_packed, cover_size = excluded.cover_size,
