@@ -187,6 +187,9 @@ func TestResync(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for range 400 { // what the relay has not seen yet would follow the resync event, as it should
+		s.expect(first, "n")
+	}
 	for name, test := range map[string]struct{ id, reason string }{
 		"malformed":       {"nonsense", reasonMalformed},
 		"range syntax":    {"(1-1", reasonMalformed},

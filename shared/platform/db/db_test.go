@@ -2,11 +2,15 @@ package db_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -39,5 +43,27 @@ func TestScopeSeesItsOwn(t *testing.T) {
 	got, err := db.List[struct{ Path string }](other, d.App, "select path from library_root")
 	if err != nil || len(got) != 0 {
 		t.Fatalf("another tenant sees %v, %v", got, err)
+	}
+}
+
+// What takes a request's statement longer than app.request_timeout is refused for the time being.
+func TestStatementTakesTooLong(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t)
+	user := s.User(t, "one", "reader")
+	d, err := db.Open(db.Config{URL: s.DB.AppURL + "&app.request_timeout=20ms", MaxConns: 1, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	ctx := db.In(context.Background(), &auth.Caller{Tenant: s.One, AccountID: user.ID})
+	_, err = db.Exec(ctx, d, "select pg_sleep(30)")
+	var refused *fault.Error
+	if !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 {
+		t.Errorf("%v, want a refusal that says when to try again", err)
+	}
+	// A worker's task and the programs themselves have no such limit.
+	if _, err := db.Exec(db.In(context.Background(), db.Tenant(s.One)), d, "select pg_sleep(0.05)"); err != nil {
+		t.Error(err)
 	}
 }

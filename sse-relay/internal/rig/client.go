@@ -19,7 +19,7 @@ type Block struct {
 type Client struct {
 	Conn     net.Conn
 	Response *http.Response
-	LastID   string // of the last complete block that had one
+	LastID   string // where to resume: of the last complete block that had one, else what the stream was opened with
 	in       *bufio.Reader
 }
 
@@ -39,14 +39,17 @@ func Ask(conn net.Conn, path string, lines ...string) (*Client, error) {
 	if !strings.HasPrefix(strings.ToLower(strings.Join(lines, "\n")), "host:") {
 		request += "Host: library.test\r\n"
 	}
+	c := &Client{Conn: conn, in: bufio.NewReaderSize(conn, 1024)}
 	for _, line := range lines {
 		request += line + "\r\n"
+		if name, id, _ := strings.Cut(line, ": "); name == "Last-Event-ID" {
+			c.LastID = id
+		}
 	}
 	if _, err := io.WriteString(conn, request+"\r\n"); err != nil {
 		conn.Close()
 		return nil, err
 	}
-	c := &Client{Conn: conn, in: bufio.NewReaderSize(conn, 1024)}
 	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		return nil, err
 	}
