@@ -63,6 +63,7 @@ create table library_count (
 );
 call app.protect('library_count');
 
+-- described names the fields, as locks does, that series.json has filled: they go with it.
 create table series (
   tenant_id           uuid not null,
   id                  uuid not null,
@@ -87,6 +88,7 @@ create table series (
   authors             jsonb,
   custom_metadata     jsonb,
   locks               text[] not null default '{}',
+  described           text[] not null default '{}',
   book_count          bigint not null default 0,
   file_size           bigint not null default 0,
   page_count          bigint not null default 0,
@@ -150,7 +152,7 @@ create index series_tag_tag on series_tag (tenant_id, tag_id);
 call app.protect('series_tag');
 
 -- key is the object's key below the library's prefix; etag is '' where the store has none, and then size and
--- modified_at identify the version. deleted_at marks a file that is gone: its progress waits for its return. seen_at
+-- modified_at identify the version. sidecar is the version of the package document that was read with it. deleted_at marks a file that is gone: its progress waits for its return. seen_at
 -- is when the store was asked for what the row says: an answer to an earlier question never overwrites it, so that
 -- a scan and announced changes may come in any order.
 create table book (
@@ -164,6 +166,7 @@ create table book (
   modified_at       timestamptz not null,
   format            text not null,
   fingerprint       text not null default '',
+  sidecar           uuid,
   title             text not null,
   title_sort        text not null collate natural_order,
   search_title      text not null,
@@ -213,6 +216,29 @@ create table book_metadata (
   foreign key (tenant_id, book_id) references book on delete cascade
 );
 call app.protect('book_metadata');
+
+-- A file beside books that says something of them (kinds: shared/domain/library): key to modified_at and seen_at as in
+-- book, about is what it speaks of, version is another one with every content. While it is pending it was not read;
+-- then document is what it says, or problem why it says nothing.
+create table sidecar (
+  tenant_id   uuid not null,
+  library_id  uuid not null,
+  key         text not null collate "C",
+  kind        text not null check (kind in ('opf', 'series', 'cover')),
+  about       text not null collate "C",
+  version     uuid not null,
+  size        bigint not null,
+  etag        text not null default '',
+  modified_at timestamptz not null,
+  seen_at     timestamptz not null default now(),
+  pending     boolean not null default true,
+  document    jsonb,
+  problem     text,
+  primary key (tenant_id, library_id, key),
+  foreign key (tenant_id, library_id) references library on delete cascade
+);
+create index sidecar_about on sidecar (tenant_id, library_id, about, kind);
+call app.protect('sidecar');
 
 -- Where each page lies in the object: element n of every array belongs to page n. offsets and lengths are the
 -- range to request (local header included), packed the stored bytes, sizes the plain ones, methods 0 or 8.
@@ -533,5 +559,5 @@ create trigger count_update after update on book referencing old table as remove
 
 -- +goose Down
 drop table scan, task, completion, progress, alternate_title, external_rating, external_id, external_link, page_index,
-  book_metadata, book, series_tag, tag, series_genre, genre, series, library_count, library, library_root;
+  sidecar, book_metadata, book, series_tag, tag, series_genre, genre, series, library_count, library, library_root;
 drop function app.count_series, app.add_book_counts, app.count_books_insert, app.count_books_delete, app.count_books_update, app.hold_task;

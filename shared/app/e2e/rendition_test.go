@@ -5,6 +5,8 @@ import (
 	"image"
 	_ "image/jpeg" // the formats that renditions come in
 	_ "image/png"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -148,5 +150,56 @@ func TestThumbnails(t *testing.T) {
 		if a.Header.Get("Content-Type") != "image/svg+xml" || !strings.Contains(a.Header.Get("Content-Security-Policy"), "default-src 'none'") || !bytes.Contains(a.Body, []byte("<svg")) {
 			t.Errorf("%s: no placeholder: %v", path, a.Header)
 		}
+	}
+}
+
+// A picture beside the books is the cover of their series: rendered by the scan, of the picture's own content, until it
+// is gone. What is no picture, or too large to be one, leaves the first book's.
+func TestSeriesPicture(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin := s.as("admin")
+	testkit.WriteFile(t, s.folder, "S/a 1.cbz", testkit.Zip(t, testkit.File{Name: "1.jpg", Data: testkit.JPEG(t, 900, 1200, 1)}))
+	library := s.library(admin, "Books", "")
+	s.scan(admin, library)
+	series := "/api/v1/series/" + s.books(admin)["S/a 1.cbz"].SeriesID.String()
+	shown := func(source string, width, height int) (etag string) {
+		t.Helper()
+		s.s3.Counter.Reset()
+		a := s.fetch(t, admin, "GET", series+"/thumbnail").want(t, 200)
+		if lib, media := buckets(s.s3.Counter.Reset()); lib != 0 || media != 1 {
+			t.Errorf("%s: %d requests to the library, %d to the media bucket", source, lib, media)
+		}
+		if w, h, format := size(t, a.Body); w != width || h != height || format != "jpeg" {
+			t.Errorf("%s: %d x %d %s", source, w, h, format)
+		}
+		if got := admin.Do("GET", series, nil).Want(200).Map(); got["selectedCoverSource"] != source {
+			t.Errorf("selectedCoverSource %v, want %s", got["selectedCoverSource"], source)
+		}
+		return a.Header.Get("ETag")
+	}
+	first := shown("first_book", 300, 400)
+	testkit.WriteFile(t, s.folder, "S/poster.jpg", testkit.JPEG(t, 800, 800, 2))
+	s.scan(admin, library)
+	poster := shown("file", 400, 400)
+	testkit.WriteFile(t, s.folder, "S/Cover.JPG", testkit.JPEG(t, 400, 200, 3))
+	s.scan(admin, library)
+	cover := shown("file", 400, 200)
+	testkit.WriteFile(t, s.folder, "S/Cover.JPG", []byte("\xff\xd8\xff no picture"))
+	s.scan(admin, library)
+	if again := shown("file", 400, 400); again != poster || first == poster || cover == poster {
+		t.Errorf("tags %s, %s, %s, %s", first, poster, cover, again)
+	}
+	if warnings := admin.Do("GET", series, nil).Want(200).Map()["metadata"].(map[string]any)["warnings"].([]any); len(warnings) != 1 || !strings.Contains(warnings[0].(string), "Cover.JPG") {
+		t.Errorf("warnings %v", warnings)
+	}
+	for _, name := range []string{"Cover.JPG", "poster.jpg"} {
+		if err := os.Remove(filepath.Join(s.folder, "S", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.scan(admin, library)
+	if again := shown("first_book", 300, 400); again != first {
+		t.Errorf("tag %s, first %s", again, first)
 	}
 }

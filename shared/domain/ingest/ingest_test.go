@@ -315,3 +315,44 @@ func TestManyNotificationsAreTakenTogether(t *testing.T) {
 	}
 	t.Logf("%d objects in %d looks", total, len(l.calls))
 }
+
+// Announced sidecars take effect as those that a scan finds, in whatever order they come.
+func TestSidecarsAreTakenIn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.library(r.tenant, "", "smart")
+	r.work()
+	put := func(key, data string) {
+		t.Helper()
+		if err := r.s3.Store.Put(t.Context(), "books", key, "text/plain", []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+		r.say(created, key)
+	}
+	became := func(want string) {
+		t.Helper()
+		got := ""
+		testkit.Eventually(t, 10*time.Second, func() bool {
+			got = strings.Join(rows[string](r, "select concat_ws('|', b.title, s.publisher) from book b join series s on s.id = b.series_id where b.analyzed"), ",")
+			return got == want
+		})
+	}
+	put("S/series.json", `{"metadata": {"publisher": "P"}}`)
+	put("S/metadata.opf", `<package><metadata><title>Beside</title></metadata></package>`)
+	put("S/readme.txt", "nothing of interest")
+	r.put("S/1.cbz", 1, 2)
+	r.say(created, "S/1.cbz")
+	became("Beside|P")
+	put("S/metadata.opf", `<package><metadata><title>Changed</title></metadata></package>`)
+	put("S/series.json", `{"metadata": {"publisher": "Q"}}`)
+	became("Changed|Q")
+	for _, key := range []string{"S/metadata.opf", "S/series.json"} {
+		r.remove(key)
+		r.say(removed, key)
+	}
+	became("1")
+	r.idle()
+	if n := r.count("select count(*) from sidecar"); n != 0 {
+		t.Errorf("%d sidecars are left", n)
+	}
+}

@@ -66,13 +66,16 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 			}
 			return s.File(w, r, i)
 		})
-	for _, c := range []struct{ path, id, tag, what, permission, exists, query string }{
+	for _, c := range []struct {
+		path, id, tag, what, permission, exists string
+		queries                                 []string
+	}{
 		{"/api/v1/books/{id}/thumbnail", "getBookThumbnail", "Books", "Book", auth.BooksRead,
-			"select true from book where tenant_id = app.tenant() and id = $1 and deleted_at is null", bookCover},
+			"select true from book where tenant_id = app.tenant() and id = $1 and deleted_at is null", []string{bookCover}},
 		{"/api/v1/series/{id}/thumbnail", "getSeriesThumbnail", "Series", "Series", auth.SeriesRead,
-			"select true from series where tenant_id = app.tenant() and id = $1", seriesCover},
+			"select true from series where tenant_id = app.tenant() and id = $1", []string{pictureCover, seriesCover}},
 		{"/api/v1/libraries/{id}/thumbnail", "getLibraryThumbnail", "Libraries", "Library", auth.LibrariesRead,
-			"select true from library where tenant_id = app.tenant() and id = $1", libraryCover},
+			"select true from library where tenant_id = app.tenant() and id = $1", []string{libraryCover}},
 	} {
 		a.Handle(httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true, Media: "image/*"},
 			func(w http.ResponseWriter, r *http.Request) error {
@@ -80,7 +83,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 				if err != nil {
 					return err
 				}
-				row, err := m.findCover(r.Context(), c.what, c.exists, c.query, id)
+				row, err := m.findCover(r.Context(), c.what, c.exists, c.queries, id)
 				if err != nil {
 					return err
 				}

@@ -17,10 +17,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// coverRow is where the cover of a book lies, and how covers are made.
+// coverRow is where the cover of a book, or the picture of a series, lies, and how covers are made.
 type coverRow struct {
 	Cover
-	BookID      uuid.UUID `db:"id"`
+	ID          uuid.UUID `db:"id"`
 	Key         string    `db:"key"`
 	Bucket      string    `db:"bucket"`
 	Prefix      string    `db:"prefix"`
@@ -45,8 +45,14 @@ const coverColumns = `b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modifie
 	coalesce(p.cover_packed, p.packed[1]) as cover_packed, coalesce(p.cover_size, p.sizes[1]) as cover_plain,
 	coalesce(p.cover_method, p.methods[1]) as cover_method, coalesce(p.cover_crc, p.crcs[1]) as cover_crc, ` + coverSettings
 
-// The covers of a series and of a library are those of their first books.
+// The cover of a series is a picture beside its books (shared/domain/library), else that of its first book; the cover of
+// a library is that of the first book of its first series.
 const (
+	pictureCover = `select s.id, k.key, l.bucket, l.prefix, k.size, k.etag, k.modified_at, k.document->>'fingerprint' as fingerprint,
+		  0::bigint as cover_offset, k.size as cover_length, k.size as cover_packed, k.size as cover_plain, -1::smallint as cover_method, 0::bigint as cover_crc, ` + coverSettings + `
+		from series s join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path and k.kind = 'cover' and k.document is not null
+		join library l on l.tenant_id = s.tenant_id and l.id = s.library_id
+		where s.tenant_id = app.tenant() and s.id = $1 order by k.key limit 1`
 	bookCover = `select ` + coverColumns + ` from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		left join page_index p on ` + content.SameVersion + `
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`
@@ -62,24 +68,36 @@ const (
 		left join page_index p on ` + content.SameVersion
 )
 
-// findCover is where the cover lies that a query finds, nil where there is none to show; exists says whether the
-// thing itself is there, what names it.
-func (m *Maker) findCover(ctx context.Context, what, exists, query string, id uuid.UUID) (*coverRow, error) {
+// findCover is where the cover lies that the first of queries finds, nil where there is none to show; exists says
+// whether the thing itself is there, what names it.
+func (m *Maker) findCover(ctx context.Context, what, exists string, queries []string, id uuid.UUID) (*coverRow, error) {
 	var b pgx.Batch
-	var row *coverRow
 	var found bool
 	db.Value(&b, &found, exists, id)
-	db.One(&b, &row, query, id)
+	first := queueCovers(&b, queries, id)
 	if err := m.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	switch {
-	case !found:
+	if !found {
 		return nil, fault.Missing(what)
-	case row == nil || row.Offset == nil || row.Fingerprint == "":
-		return nil, nil
 	}
-	return row, nil
+	return first(), nil
+}
+
+// queueCovers asks all of queries; first is the first cover that can be shown, once the batch has run.
+func queueCovers(b *pgx.Batch, queries []string, id uuid.UUID) (first func() *coverRow) {
+	rows := make([]*coverRow, len(queries))
+	for i, q := range queries {
+		db.One(b, &rows[i], q, id)
+	}
+	return func() *coverRow {
+		for _, r := range rows {
+			if r != nil && r.Offset != nil && r.Fingerprint != "" {
+				return r
+			}
+		}
+		return nil
+	}
 }
 
 // Cover answers with a cover, or what stands for one where it cannot be made.
@@ -90,7 +108,7 @@ func (m *Maker) Cover(w http.ResponseWriter, r *http.Request, row *coverRow) err
 		return nil
 	}
 	t := httpapi.TenantOf(ctx)
-	img, err := m.coverImage(ctx, coverKey(t.ID, row.BookID, t.Secret, row.Fingerprint, row.Cover), row, row.Cover)
+	img, err := m.coverImage(ctx, coverKey(t.ID, row.ID, t.Secret, row.Fingerprint, row.Cover), row, row.Cover)
 	if fault.Is(err, fault.Unprocessable) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
 		return placeholder(w, r, http.StatusOK)
 	}

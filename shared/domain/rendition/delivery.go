@@ -80,7 +80,7 @@ func (d redirect) page(w http.ResponseWriter, r *http.Request, i *page.Index, n 
 
 func (d redirect) cover(w http.ResponseWriter, r *http.Request, row *coverRow) error {
 	t := httpapi.TenantOf(r.Context())
-	return d.to(w, coverKey(t.ID, row.BookID, t.Secret, row.Fingerprint, row.Cover))
+	return d.to(w, coverKey(t.ID, row.ID, t.Secret, row.Fingerprint, row.Cover))
 }
 
 // keepOff is how long before its end an address is not used again.

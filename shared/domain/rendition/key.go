@@ -18,7 +18,7 @@ import (
 
 // A key names an object of the media bucket, and, behind a slash, its address at the CDN:
 //
-//	<tenant>/cover/<book>/<mac>/<size>-<quality>.jpeg
+//	<tenant>/cover/<book or series>/<mac>/<size>-<quality>.jpeg
 //	page/<tenant>/<book>/<mac>/<page>/<width>x<height>.<format>
 //	page/<tenant>/<book>/<mac>/<page>/original    at the CDN alone: its bytes lie in the library
 //

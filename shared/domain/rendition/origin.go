@@ -105,14 +105,14 @@ func (o *Origin) page(w http.ResponseWriter, r *http.Request, key parsed) error 
 func (o *Origin) cover(w http.ResponseWriter, r *http.Request, key parsed) error {
 	ctx := r.Context()
 	var b pgx.Batch
-	var row *coverRow
 	var owner *page.Owner
-	db.One(&b, &row, bookCover, key.book)
+	first := queueCovers(&b, []string{bookCover, pictureCover}, key.book)
 	page.QueueOwner(&b, &owner)
 	if err := o.maker.Database.Run(ctx, &b); err != nil {
 		return err
 	}
-	if row == nil || owner == nil || row.Offset == nil {
+	row := first()
+	if row == nil || owner == nil {
 		return errNothing
 	}
 	if err := admit(ctx, key, owner, row.Fingerprint); err != nil {

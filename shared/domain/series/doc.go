@@ -7,5 +7,5 @@
 //     fewest completions of any of its books) and when that was last.
 //   - Books whose file is gone count nowhere.
 //
-// Tables: reads series, its genres, tags, titles, ids, links and ratings, book, library, progress and completion.
+// Tables: reads series, its genres, tags, titles, ids, links and ratings, sidecar, book, library, progress and completion.
 package series

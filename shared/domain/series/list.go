@@ -17,6 +17,7 @@ type row struct {
 	Series
 	LibraryPath string `db:"library_path"`
 	Key         string `db:"path"`
+	Pictured    bool   `db:"pictured"` // there is a cover picture beside its books
 }
 
 func (r row) series() Series {
@@ -25,7 +26,10 @@ func (r row) series() Series {
 	if !strings.HasPrefix(r.Key, "/") { // else its files are all over the library
 		s.Path = book.Join(r.LibraryPath, r.Key)
 	}
-	s.SelectedCoverSource = "first_book" // the only source there is
+	s.SelectedCoverSource = "first_book"
+	if r.Pictured {
+		s.SelectedCoverSource = "file"
+	}
 	return s
 }
 
@@ -38,7 +42,9 @@ func (q query) sql() string {
 	}
 	return "with page as materialized (select id, row_number() over () as pos from (" + q.ids + limits + `) x)
 	select s.id, s.library_id, l.name as library_name, l.path as library_path, s.title, s.title_sort, s.path, s.summary, s.publisher,
-	  s.year, s.book_count, c.unread_count, c.max_volume, c.max_chapter, c.volumes_owned, s.created_at, s.updated_at
+	  s.year, s.book_count, c.unread_count, c.max_volume, c.max_chapter, c.volumes_owned, s.created_at, s.updated_at,
+	  exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path
+	    and k.kind = 'cover' and k.document is not null) as pictured
 	from page
 	cross join lateral (select x.id, x.library_id, x.title, x.title_sort, x.path, x.summary, x.publisher, x.year, x.book_count,
 	  x.created_at, x.updated_at from series x where x.tenant_id = app.tenant() and x.id = page.id limit 1) s

@@ -27,7 +27,7 @@ type Series struct {
 	LocalMaxChapter     *float64  `json:"localMaxChapter" db:"max_chapter"`
 	VolumesOwned        int64     `json:"volumesOwned" db:"volumes_owned" doc:"Books that are a whole volume"`
 	HasCustomCover      bool      `json:"hasCustomCover" db:"-"`
-	SelectedCoverSource string    `json:"selectedCoverSource" db:"-" example:"first_book"`
+	SelectedCoverSource string    `json:"selectedCoverSource" db:"-" example:"first_book" doc:"first_book, or file for a picture beside the books"`
 	WantToRead          bool      `json:"wantToRead" db:"-"`
 	Tracked             bool      `json:"tracked" db:"-"`
 	UpstreamChapterGap  *float64  `json:"upstreamChapterGap" db:"-"`
@@ -69,6 +69,7 @@ type Metadata struct {
 	CustomMetadata    json.RawMessage `json:"customMetadata" db:"custom_metadata"`
 	CreatedAt         time.Time       `json:"createdAt" db:"created_at"`
 	UpdatedAt         time.Time       `json:"updatedAt" db:"updated_at"`
+	Warnings          []string        `json:"warnings" db:"-" nullable:"false" doc:"What files beside the books say that could not be used, and why"`
 	Locks             Locks           `json:"locks" db:"-"`
 }
 

@@ -43,6 +43,8 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 	db.One(&b, &meta, `select title, title_sort, summary, publisher, imprint, status, reading_direction, language, age_rating,
 		year, total_chapter_count, total_volume_count, authors, custom_metadata, created_at, updated_at, locks
 		from series where tenant_id = app.tenant() and id = $1`, id)
+	db.Values(&b, &out.Metadata.Warnings, `select k.problem from series s join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path
+		where s.tenant_id = app.tenant() and s.id = $1 and k.kind <> 'opf' and k.problem is not null order by k.key`, id)
 	db.One(&b, &read, readingsSQL, id)
 	db.All(&b, &out.AlternateTitles, `select id, series_id, label, title, created_at, updated_at from alternate_title
 		where tenant_id = app.tenant() and series_id = $1 order by label, id`, id)
@@ -60,6 +62,7 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 	if len(rows) == 0 {
 		return nil, fault.Missing("Series")
 	}
+	meta.Warnings = out.Metadata.Warnings
 	out.Series, out.Metadata = rows[0].series(), meta.Metadata
 	out.Metadata.Locks = book.LockSet(lockNames, meta.Locked)
 	out.ReadCount, out.LastCompletedAt = read.Count, read.Last

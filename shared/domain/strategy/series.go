@@ -15,6 +15,7 @@ import (
 type series struct {
 	place   func(key string) Place
 	placeBy func(key string, p Place, meta Meta) Place
+	alone   bool // package documents beside books are not read
 }
 
 func newSeries(name string, c *config) (series, []fault.Field) {
@@ -173,9 +174,9 @@ var idSuffix = regexp.MustCompile(`\s*\(\d+\)$`)
 
 // calibre: Author/Title (id)/files.
 func calibre(c *config) series {
-	strip, ignored, fromFolder, mode := true, true, true, "standalone"
+	strip, packages, fromFolder, mode := true, true, true, "standalone"
 	c.read("stripIdSuffix", &strip, "true or false")
-	c.read("readOpfMetadata", &ignored, "true or false") // checked and kept: no metadata.opf is read yet
+	c.read("readOpfMetadata", &packages, "true or false")
 	c.read("authorFromFolder", &fromFolder, "true or false")
 	c.read("seriesMode", &mode, "standalone, by_author or from_metadata")
 	if !slices.Contains([]string{"standalone", "by_author", "from_metadata"}, mode) {
@@ -204,7 +205,7 @@ func calibre(c *config) series {
 		}
 		return p
 	}
-	return series{place: place, placeBy: bySeries}
+	return series{place: place, placeBy: bySeries, alone: !packages}
 }
 
 // custom: an expression on the path below the root with the group series; a file it does not match belongs to its

@@ -106,5 +106,8 @@ func (s *Set) Positioned() bool { return s.byName }
 // Positions tells whether every number is a position.
 func (s *Set) Positions() bool { return s.number == "file_order" }
 
+// Packages tells whether package documents beside books are read (calibre's readOpfMetadata).
+func (s *Set) Packages() bool { return !s.series.alone }
+
 // Stem is the title that a file has by its name.
 func stem(key string) string { return strings.TrimSpace(naming.Stem(key)) }

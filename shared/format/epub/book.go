@@ -92,6 +92,10 @@ func (b *book) open() error {
 	if err != nil {
 		return err
 	}
+	return b.checkPackage()
+}
+
+func (b *book) checkPackage() error {
 	if b.opf.Name != "package" {
 		return &archive.Error{Kind: archive.Corrupt, Msg: fmt.Sprintf("%s holds the element %.40q, not package", b.opfPath, b.opf.Name)}
 	}
@@ -109,16 +113,20 @@ func (b *book) parse(e archive.Entry, mode xmllimit.Mode) (*xmllimit.Node, error
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", e.Name, err)
 	}
+	return b.document(e.Name, raw, mode)
+}
+
+func (b *book) document(name string, raw []byte, mode xmllimit.Mode) (*xmllimit.Node, error) {
 	root, err := xmllimit.Parse(raw, mode)
 	if root == nil {
 		kind := archive.Corrupt
 		if errors.Is(err, xmllimit.ErrTooLarge) {
 			kind = archive.TooLarge
 		}
-		return nil, &archive.Error{Kind: kind, Msg: fmt.Sprintf("%s: %v", e.Name, err), Err: err}
+		return nil, &archive.Error{Kind: kind, Msg: fmt.Sprintf("%s: %v", name, err), Err: err}
 	}
 	if err != nil {
-		b.warn("%s: malformed, read up to the mistake: %v", e.Name, err)
+		b.warn("%s: malformed, read up to the mistake: %v", name, err)
 	}
 	return root, nil
 }

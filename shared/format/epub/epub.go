@@ -12,6 +12,7 @@ package epub
 
 import (
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/internal/xmllimit"
 )
 
 // NoPackage is the kind of error for an archive without container.xml or
@@ -140,5 +141,24 @@ func Open(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim 
 	if len(b.pub.Pages) > 0 {
 		b.pub.Fingerprint = archive.Fingerprint(b.pub.Pages)
 	}
+	return b.pub, nil
+}
+
+// MaxPackage is the size of the largest package document that is read.
+const MaxPackage = xmllimit.MaxBytes
+
+// ReadPackage reads the metadata of a package document that stands by itself, as calibre writes it beside a book. What
+// is wrong with all of it is an *archive.Error; name is what its warnings call it.
+func ReadPackage(document []byte, name string, lim Limits) (*Publication, error) {
+	b := newBook(&archive.Directory{}, nil, lim.withDefaults())
+	b.opfPath = name
+	var err error
+	if b.opf, err = b.document(name, document, xmllimit.Doctype); err != nil {
+		return nil, err
+	}
+	if err := b.checkPackage(); err != nil {
+		return nil, err
+	}
+	b.readMetadata()
 	return b.pub, nil
 }

@@ -351,6 +351,55 @@ func TestPlainText(t *testing.T) {
 	}
 }
 
+// What calibre writes beside a book.
+const besides = `<?xml version='1.0' encoding='utf-8'?>
+<package xmlns="http://www.idpf.org/2007/opf" unique-identifier="uuid_id" version="2.0">
+  <metadata xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:opf="http://www.idpf.org/2007/opf">
+    <dc:identifier opf:scheme="calibre" id="calibre_id">45</dc:identifier>
+    <dc:identifier opf:scheme="ISBN">9780765350381</dc:identifier>
+    <dc:title>The Final Empire</dc:title>
+    <dc:creator opf:file-as="Sanderson, Brandon" opf:role="aut">Brandon Sanderson</dc:creator>
+    <dc:date>2006-07-17T00:00:00+00:00</dc:date>
+    <dc:description>&lt;p&gt;In a world&lt;/p&gt;</dc:description>
+    <dc:publisher>Tor</dc:publisher><dc:language>eng</dc:language>
+    <dc:subject>Fantasy</dc:subject>
+    <meta name="calibre:series" content="Mistborn"/><meta name="calibre:series_index" content="1.0"/>
+    <meta name="calibre:title_sort" content="Final Empire, The"/>
+  </metadata><guide><reference type="cover" href="cover.jpg"/></guide></package>`
+
+func TestReadPackage(t *testing.T) {
+	pub, err := ReadPackage([]byte(besides), "metadata.opf", Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(pub.Title, "|", pub.TitleSort, "|", pub.Series, "|", *pub.Position, "|", pub.Creators, "|", pub.ISBNs, "|", pub.Year, pub.Month, pub.Day,
+		"|", pub.Publisher, "|", pub.Language, "|", pub.Subjects, "|", pub.Description, "|", pub.Warnings)
+	if want := "The Final Empire|Final Empire, The|Mistborn|1|[{Brandon Sanderson Sanderson, Brandon aut}]|[9780765350381]|2006 7 17|Tor|eng|[Fantasy]|In a world|[]"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for document, kind := range map[string]archive.Kind{
+		"":        archive.Corrupt,
+		"<html/>": archive.Corrupt,
+		"<!DOCTYPE p [<!ENTITY a 'b'>]><package/>": archive.Corrupt,
+		strings.Repeat(" ", MaxPackage+1):          archive.TooLarge,
+	} {
+		if pub, err := ReadPackage([]byte(document), "metadata.opf", Limits{}); !errors.Is(err, &archive.Error{Kind: kind}) {
+			t.Errorf("%.20q: %+v, %v; want %s", document, pub, err, kind)
+		}
+	}
+}
+
+func FuzzReadPackage(f *testing.F) {
+	f.Add([]byte(besides))
+	f.Add([]byte(`<package><metadata><dc-metadata><title id="a">T</title></dc-metadata><meta refines="#a" property="file-as">x</meta></metadata></package>`))
+	f.Fuzz(func(t *testing.T, document []byte) {
+		pub, err := ReadPackage(document, "metadata.opf", Limits{})
+		if (pub == nil) == (err == nil) || err != nil && !errors.As(err, new(*archive.Error)) {
+			t.Fatalf("%v, %v", pub, err)
+		}
+	})
+}
+
 func FuzzOpen(f *testing.F) {
 	manifest, spine := spread(2, "")
 	f.Add([]byte(withOPF(fixed+`<dc:title id="t">T</dc:title><meta refines="#t" property="title-type">main</meta><dc:date>2012-01</dc:date>`, manifest, spine)[5]), []byte(xhtml(`<img src="../Images/1.jpg"/>`)))

@@ -29,6 +29,8 @@ type CoverFunc func(ctx context.Context, tenant, book uuid.UUID, secret []byte, 
 type analyzeParams struct {
 	BookIDs []uuid.UUID `json:"bookIds,omitempty"`
 	Keys    []string    `json:"keys,omitempty"` // of the task's library
+	// Sidecars are files beside its books that appeared, changed or vanished.
+	Sidecars []string `json:"sidecars,omitempty"`
 	// Force analyses books again that were analysed before.
 	Force bool `json:"force,omitempty"`
 }
@@ -57,7 +59,13 @@ type bookRow struct {
 	Tenant       uuid.UUID       `db:"tenant_id"`
 	CoverSize    int             `db:"cover_size"`
 	CoverQuality int             `db:"cover_quality"`
+
+	besides *packageDocument // the package document that speaks before the file; nil: none
 }
+
+// coverSettings are columns for any query of a tenant: the size and quality of covers.
+const coverSettings = `coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.max_dimension'), 400) as cover_size,
+	coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.jpeg_quality'), 85) as cover_quality`
 
 // analyzed is a book and what was found in it, or the problem with it.
 type analyzed struct {
@@ -78,6 +86,9 @@ func (s *Scanner) AnalyzeBooks(ctx context.Context, h task.Held) (any, error) {
 	var p analyzeParams
 	if err := json.Unmarshal(h.Params, &p); err != nil {
 		return nil, fmt.Errorf("parameters of the analysis: %w", err)
+	}
+	if len(p.Sidecars) > 0 {
+		return s.takeIn(ctx, h, p.Sidecars)
 	}
 	const open = " and (not b.analyzed and b.error_type is null or $2)"
 	if len(p.Keys) > 0 {
@@ -102,8 +113,7 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 	books, err := db.List[bookRow](ctx, s.Database, `select b.id, b.series_id, b.library_id, b.key, b.size, b.etag, b.modified_at, b.revision,
 		b.format, b.number, b.volume, b.chapter, b.fingerprint, l.bucket, l.prefix, `+strategyColumns+`,
 		l.title_preprocessing_rules as rules, s.path as series_path, t.secret, t.id as tenant_id,
-		coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.max_dimension'), 400) as cover_size,
-		coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.jpeg_quality'), 85) as cover_quality
+		`+coverSettings+`
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id join tenant t on t.id = b.tenant_id
 		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+fmt.Sprintf(" and b.key >= $%d order by b.key", len(args)), args...)
@@ -113,6 +123,9 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 	done := 0
 	for start := 0; start < len(books); start += analyzeBatch {
 		part := books[start:min(start+analyzeBatch, len(books))]
+		if err := s.packages(ctx, part); err != nil {
+			return nil, err
+		}
 		found, left, failure := s.read(ctx, part)
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -122,6 +135,9 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 			return nil, err
 		}
 		if err := s.store(ctx, h, found, sets); err != nil {
+			return nil, err
+		}
+		if err := s.queueStale(ctx, h, found); err != nil {
 			return nil, err
 		}
 		if err := s.lookForMissing(ctx, h.Tenant, found); err != nil {
@@ -234,6 +250,9 @@ func (s *Scanner) readOne(ctx context.Context, b bookRow) (a analyzed, err error
 		return a, err
 	}
 	a.Result = res
+	if err := a.override(ctx, s.Library); err != nil {
+		return a, err
+	}
 	if s.Cover != nil && len(res.CoverImage) > 0 {
 		warning, err := s.Cover(ctx, b.Tenant, b.ID, b.Secret, res.Fingerprint, b.CoverSize, b.CoverQuality, res.CoverImage)
 		if err != nil {

@@ -53,6 +53,8 @@ type difference struct {
 	same      []uuid.UUID // the unchanged books
 	changes   []change
 	vanished  []gone
+	sidecars  []sidecarChange
+	lost      []lostSidecar
 }
 
 // compare finds the differences between a page of the listing, asked for at seen, and the books in the range it
@@ -60,14 +62,18 @@ type difference struct {
 func (s *run) compare(ctx context.Context, page []blob.Object, covered keyRange, seen time.Time) (d difference, now time.Time, err error) {
 	var b pgx.Batch
 	var books []known
+	var sidecars []knownSidecar
+	from, to := strings.TrimPrefix(covered.from, s.library.Prefix), strings.TrimPrefix(covered.to, s.library.Prefix)
 	db.All(&b, &books, `select `+knownColumns+` from book
-		where tenant_id = app.tenant() and library_id = $1 and key >= $2 and ($3 = '' or key < $3) order by key`,
-		s.library.ID, strings.TrimPrefix(covered.from, s.library.Prefix), strings.TrimPrefix(covered.to, s.library.Prefix))
+		where tenant_id = app.tenant() and library_id = $1 and key >= $2 and ($3 = '' or key < $3) order by key`, s.library.ID, from, to)
+	s.sidecarsIn(&b, from, to, &sidecars)
 	db.Value(&b, &now, "select clock_timestamp()")
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return difference{}, now, err
 	}
-	return s.differ(page, books, seen), now, nil
+	d = s.differ(page, books, seen)
+	d.sidecars, d.lost = s.differSidecars(page, sidecars, seen)
+	return d, now, nil
 }
 
 // differ compares objects with the books of the same keys, both in the order of their keys. A scan analyses books

@@ -10,10 +10,13 @@
 //   - A rescan of an unchanged library writes nothing but its own row.
 //   - A file that is gone is marked deleted at the end of a complete listing; an empty or failed one deletes
 //     nothing. When the file comes back, so does the book with its progress.
+//   - Sidecars (shared/domain/library: package documents, series.json, cover pictures) are found by the same listing
+//     and compared in the same way; those that changed or went are taken in by analyze_books tasks too. A book keeps
+//     the version of the package document it was read with, so that it is read again when there is another.
 //   - Every write first checks that the task is still held: a cancelled or superseded scan changes nothing.
 //     What was done stays done, and a repeated scan continues from it.
 //   - Locks are taken in one order everywhere: task, scan, library_count, series, book.
 //
-// Tables: scan, series, book, book_metadata, page_index, genre, tag and their links, external_link (source
+// Tables: scan, series, book, book_metadata, sidecar, page_index, genre, tag and their links, external_link (source
 // comicinfo).
 package scanner

@@ -19,8 +19,8 @@ const lookBatch = 500
 
 // Look makes the books of some keys agree with the store as it is now: whatever was said to have happened to an
 // object, the store is asked. It does what a scan does, for these keys only: a book appears, changes, comes back or
-// is marked deleted, and what changed is analysed. Keys are whole ones; those that are no book of the library are
-// left alone. The scope of ctx is the tenant, or a task of it.
+// is marked deleted, and what changed is analysed. Keys are whole ones; those that are neither a book nor
+// a sidecar of the library are left alone. The scope of ctx is the tenant, or a task of it.
 func (s *Scanner) Look(ctx context.Context, tenant, libraryID uuid.UUID, keys []string) error {
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 	for part := range slices.Chunk(keys, lookBatch) {
@@ -41,7 +41,7 @@ func (s *Scanner) look(ctx context.Context, tenant, libraryID uuid.UUID, keys []
 	if found, err := load(); err != nil || !found {
 		return err
 	}
-	if keys = r.books(keys); len(keys) == 0 {
+	if keys = r.heeded(keys); len(keys) == 0 {
 		return nil
 	}
 	objects, err := s.Library.Look(ctx, r.library.Bucket, keys)
@@ -56,18 +56,18 @@ func (s *Scanner) look(ctx context.Context, tenant, libraryID uuid.UUID, keys []
 	if err != nil {
 		return err
 	}
-	if len(out) > 0 { // perhaps tasks were added
-		s.Added.Tell(ctx, tenant)
-	}
+	s.Added.Tell(ctx, tenant) // perhaps tasks were added
 	s.Publish(ctx, tenant, out...)
 	return nil
 }
 
-// books are the keys that the library would take for a book.
-func (s *run) books(keys []string) (out []string) {
+// heeded are the keys that the library would take for a book or a sidecar.
+func (s *run) heeded(keys []string) (out []string) {
 	for _, key := range keys {
 		rel, below := strings.CutPrefix(key, s.library.Prefix)
-		if _, ok := s.wanted(rel); below && ok {
+		_, book := s.wanted(rel)
+		kind, _ := s.sidecar(rel)
+		if below && (book || kind != "") {
 			out = append(out, key)
 		}
 	}
@@ -78,16 +78,19 @@ func (s *run) books(keys []string) (out []string) {
 func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []blob.Object) ([]events.Event, error) {
 	var read, write, after pgx.Batch
 	var books []known
+	var sidecars []knownSidecar
 	below := make([]string, len(keys))
 	for i, key := range keys {
 		below[i] = strings.TrimPrefix(key, s.library.Prefix)
 	}
 	queueLock(&read, s.library.ID)
 	db.All(&read, &books, "select "+knownColumns+" from book where tenant_id = app.tenant() and library_id = $1 and key = any($2) order by key", s.library.ID, below)
+	db.All(&read, &sidecars, "select "+knownSidecarColumns+" from sidecar where tenant_id = app.tenant() and library_id = $1 and key = any($2) order by key", s.library.ID, below)
 	if err := tx.SendBatch(ctx, &read).Close(); err != nil {
 		return nil, err
 	}
 	d := s.differ(objects, books, s.started)
+	d.sidecars, d.lost = s.differSidecars(objects, sidecars, s.started)
 	var done changed
 	if len(d.changes) > 0 {
 		if err := s.queueChanges(&write, d.changes, &done); err != nil {
@@ -96,6 +99,12 @@ func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []bl
 	}
 	if len(d.vanished) > 0 {
 		s.queueDeleted(&write, d.vanished, &done.deleted)
+	}
+	if err := s.queueSidecars(&write, d.sidecars); err != nil {
+		return nil, err
+	}
+	if err := s.queueLost(&write, d.lost); err != nil {
+		return nil, err
 	}
 	// An older answer that is still under way must not win against what was found unchanged now.
 	if len(d.same) > 0 {

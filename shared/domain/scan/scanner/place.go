@@ -13,10 +13,11 @@ import (
 // place is how far a scan has come. It is what a scan leaves when its time is up, and what the next run of the task
 // goes on from; a run that died without leaving one is begun anew.
 type place struct {
-	Ranges   []keyRange  // not listed yet
-	Listed   int64       // book files in the ranges that are
-	Vanished []gone      // not marked deleted yet
-	Deleted  int         // that are
+	Ranges   []keyRange // not listed yet
+	Listed   int64      // book files in the ranges that are
+	Vanished []gone     // not marked deleted yet
+	Deleted  int        // that are
+	Lost     []lostSidecar
 	Touched  []uuid.UUID // series to renumber
 }
 

@@ -31,7 +31,7 @@ func (s *run) admit(ctx context.Context, part collected) (collected, int, error)
 	if room == nil || *room >= int64(adds) {
 		return part, 0, nil
 	}
-	out := collected{seen: part.seen, unchanged: part.unchanged}
+	out := collected{seen: part.seen, unchanged: part.unchanged, sidecars: part.sidecars}
 	left, refused := max(*room, 0), 0
 	for _, c := range part.changes {
 		if c.New || c.Restored {

@@ -63,6 +63,7 @@ type run struct {
 	set      *strategy.Set
 	rules    []library.TitleRule
 	selected func(key string) (format string, ok bool)
+	sidecar  func(key string) (kind, about string)
 	mode     string
 	started  time.Time          // by the database's clock
 	touched  map[uuid.UUID]bool // series whose books changed; used by the writer only
@@ -73,6 +74,7 @@ type run struct {
 type collected struct {
 	seen, unchanged int64
 	changes         []change
+	sidecars        []sidecarChange
 }
 
 // Result is what a scan leaves in its task.
@@ -98,6 +100,9 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 			"Check that the folder is there and mounted; if the books are really gone, delete the library", r.library.Path, len(r.at.Vanished))
 	}
 	if err := r.deleteGone(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.deleteLost(ctx); err != nil {
 		return nil, err
 	}
 	if r.library.PurgeAfterwards {
@@ -181,6 +186,9 @@ func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool,
 		if s.selected, err = library.Selection(lib.AllowedFormats, lib.Excluded); err != nil {
 			return true, fault.Wrap(err, fault.BadRequest, "The library's excludedPatterns are not valid: %v", err)
 		}
+		if s.sidecar, err = library.Sidecars(lib.Excluded, s.set.Packages()); err != nil {
+			return true, err
+		}
 		if len(lib.Rules) > 0 {
 			if err := json.Unmarshal(lib.Rules, &s.rules); err != nil {
 				return true, fault.Wrap(err, fault.BadRequest, "The library's titlePreprocessingRules are not valid: %v", err)
@@ -219,6 +227,7 @@ func (s *run) listAndWrite(ctx context.Context) error {
 				mu.Lock()
 				s.at.Listed += int64(d.seen)
 				s.at.Vanished = append(s.at.Vanished, d.vanished...)
+				s.at.Lost = append(s.at.Lost, d.lost...)
 				mu.Unlock()
 				select {
 				case found <- d:
@@ -250,13 +259,13 @@ func (s *run) collect(ctx context.Context, found <-chan difference) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	flush := func(least int) error {
-		for len(part.changes) >= max(least, 1) || (least == 0 && part.seen+part.unchanged > 0) {
-			n := min(len(part.changes), writeBatch)
-			out := collected{seen: part.seen, unchanged: part.unchanged, changes: part.changes[:n]}
+		for len(part.changes)+len(part.sidecars) >= max(least, 1) || (least == 0 && part.seen+part.unchanged > 0) {
+			n, m := min(len(part.changes), writeBatch), min(len(part.sidecars), writeBatch)
+			out := collected{seen: part.seen, unchanged: part.unchanged, changes: part.changes[:n], sidecars: part.sidecars[:m]}
 			if err := s.write(ctx, out); err != nil {
 				return err
 			}
-			part = collected{changes: part.changes[n:]}
+			part = collected{changes: part.changes[n:], sidecars: part.sidecars[m:]}
 		}
 		return nil
 	}
@@ -269,6 +278,7 @@ func (s *run) collect(ctx context.Context, found <-chan difference) error {
 			part.seen += int64(d.seen)
 			part.unchanged += int64(d.unchanged)
 			part.changes = append(part.changes, d.changes...)
+			part.sidecars = append(part.sidecars, d.sidecars...)
 			if err := flush(writeBatch); err != nil {
 				return err
 			}

@@ -69,7 +69,10 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 			return err
 		}
 	}
+	queuePackages(&b, found)
+	queueDescriptions(&b, found, withdraw)
 	queueSeriesMetadata(&b, found)
+	queueDescriptions(&b, found, fillIn)
 	queueTaxonomy(&b, "genre", "genres", found, func(r *analysis.Result) []string { return r.Genres })
 	queueTaxonomy(&b, "tag", "tags", found, func(r *analysis.Result) []string { return r.Tags })
 	queueAlternateTitles(&b, found)

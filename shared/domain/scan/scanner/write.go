@@ -62,17 +62,22 @@ func (s *run) writeAll(ctx context.Context, part collected, refused int) error {
 		books_restored = books_restored + $4, books_updated = books_updated - $4
 		where tenant_id = app.tenant() and id = $1`, s.scanID, part.seen, part.unchanged, restored)
 	s.queueRefused(&b, refused)
-	if len(part.changes) > 0 {
+	if len(part.changes)+len(part.sidecars) > 0 {
 		queueLock(&b, s.library.ID)
+	}
+	if len(part.changes) > 0 {
 		if err := s.queueChanges(&b, part.changes, &done); err != nil {
 			return err
 		}
+	}
+	if err := s.queueSidecars(&b, part.sidecars); err != nil {
+		return err
 	}
 	db.One(&b, &status, scan.ByTask, s.scanID)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return err
 	}
-	if len(part.changes) > 0 {
+	if len(part.changes)+len(part.sidecars) > 0 {
 		s.Added.Tell(ctx, s.tenant)
 	}
 	out := done.events(s)

@@ -1,0 +1,53 @@
+package analysis
+
+import (
+	"maps"
+	"reflect"
+
+	"github.com/longbox/longbox/shared/format/epub"
+)
+
+// Sidecar is what a package document beside a book says of it.
+type Sidecar struct {
+	Metadata   Metadata `json:"metadata"`
+	Number     *float64 `json:"number,omitempty"`
+	Genres     []string `json:"genres,omitempty"`
+	ExternalID string   `json:"externalId,omitempty"`
+	Warnings   []string `json:"warnings,omitempty"`
+}
+
+// ReadSidecar reads a package document; name is what its warnings call it. The error says why it cannot be read.
+func ReadSidecar(document []byte, name string) (*Sidecar, error) {
+	p, err := epub.ReadPackage(document, name, epub.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	var r Result
+	r.applyEPUB(p)
+	return &Sidecar{Metadata: r.Metadata, Number: r.Number, Genres: r.Genres, ExternalID: r.ExternalID, Warnings: r.Warnings}, nil
+}
+
+// Override lets every field that the sidecar has take the place of what the file itself says.
+func (r *Result) Override(s *Sidecar) {
+	custom := maps.Clone(r.Metadata.Custom)
+	to, from := reflect.ValueOf(&r.Metadata).Elem(), reflect.ValueOf(s.Metadata)
+	for i := range from.NumField() {
+		if !from.Field(i).IsZero() {
+			to.Field(i).Set(from.Field(i))
+		}
+	}
+	if custom != nil {
+		maps.Copy(custom, s.Metadata.Custom)
+		r.Metadata.Custom = custom
+	}
+	if s.Number != nil {
+		r.Number = s.Number
+	}
+	if len(s.Genres) > 0 {
+		r.Genres = s.Genres
+	}
+	if s.ExternalID != "" {
+		r.ExternalID = s.ExternalID
+	}
+	r.Warnings = append(r.Warnings, s.Warnings...)
+}

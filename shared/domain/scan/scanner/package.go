@@ -1,0 +1,264 @@
+package scanner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/epub"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// packageRow is a package document beside books. It is read when the first of them is analysed, and what it says kept.
+type packageRow struct {
+	LibraryID uuid.UUID `db:"library_id"`
+	Key       string    `db:"key"`
+	About     string    `db:"about"`
+	Version   uuid.UUID `db:"version"`
+	Size      int64     `db:"size"`
+	ETag      string    `db:"etag"`
+	Modified  time.Time `db:"modified_at"`
+	Pending   bool      `db:"pending"`
+	Document  []byte    `db:"document"`
+	Problem   *string   `db:"problem"`
+}
+
+// packageDocument is one while books are analysed with it, several at once.
+type packageDocument struct {
+	packageRow
+	once sync.Once
+	says *analysis.Sidecar // nil: nothing, Problem is why
+	err  error
+}
+
+// place is what identifies a package document to its books.
+type packagePlace struct {
+	library uuid.UUID
+	about   string
+}
+
+// packagesSQL selects package documents by library and what they are about.
+const packagesSQL = `select s.library_id, s.key, s.about, s.version, s.size, s.etag, s.modified_at, s.pending, s.document, s.problem
+	from unnest($1::uuid[], $2::text[]) as u(library, about)
+	join sidecar s on s.tenant_id = app.tenant() and s.library_id = u.library and s.about = u.about and s.kind = 'opf' order by s.key`
+
+// packages finds the package documents beside books.
+func (s *Scanner) packages(ctx context.Context, books []bookRow) error {
+	asked := map[packagePlace]bool{}
+	var libraries []uuid.UUID
+	var abouts []string
+	for _, b := range books {
+		for _, about := range library.About(b.Key) {
+			if at := (packagePlace{b.LibraryID, about}); !asked[at] {
+				asked[at] = true
+				libraries, abouts = append(libraries, at.library), append(abouts, about)
+			}
+		}
+	}
+	rows, err := db.List[packageRow](ctx, s.Database, packagesSQL, libraries, abouts)
+	if err != nil {
+		return err
+	}
+	found := map[packagePlace]*packageDocument{}
+	for _, r := range rows {
+		found[packagePlace{r.LibraryID, r.About}] = &packageDocument{packageRow: r}
+	}
+	for i := range books {
+		b := &books[i]
+		for _, about := range library.About(b.Key) {
+			if b.besides == nil {
+				b.besides = found[packagePlace{b.LibraryID, about}]
+			}
+		}
+	}
+	return nil
+}
+
+// read makes sure that the document was read. An error means that the store could not be.
+func (p *packageDocument) read(ctx context.Context, store *blob.Store, bucket, prefix string) error {
+	p.once.Do(func() {
+		if !p.Pending {
+			if len(p.Document) > 0 {
+				p.says = &analysis.Sidecar{}
+				p.err = json.Unmarshal(p.Document, p.says)
+			}
+			return
+		}
+		name := path.Base(p.Key)
+		object := blob.Object{Key: prefix + p.Key, Size: p.Size, ETag: p.ETag, Modified: p.Modified}
+		data, problem, err := readSidecar(ctx, store, bucket, object, epub.MaxPackage)
+		if err == nil && problem == "" {
+			if p.says, err = analysis.ReadSidecar(data, name); err != nil {
+				p.says, problem, err = nil, name+" was not read: "+err.Error(), nil
+			}
+		}
+		p.Problem, p.err = nonEmpty(clip(problem, 500)), err
+		if p.says != nil && err == nil {
+			p.Document, p.err = json.Marshal(p.says)
+		}
+	})
+	return p.err
+}
+
+// readSidecar reads a small file whole. What is wrong with it is said in problem; an error is the store's.
+func readSidecar(ctx context.Context, store *blob.Store, bucket string, o blob.Object, limit int64) (data []byte, problem string, err error) {
+	name := path.Base(o.Key)
+	switch {
+	case o.Size == 0:
+		return nil, name + " is empty", nil
+	case o.Size > limit:
+		return nil, fmt.Sprintf("%s was not read: it has %d bytes, the limit is %d", name, o.Size, limit), nil
+	}
+	data, err = store.ReadRange(ctx, bucket, o, 0, o.Size)
+	switch {
+	case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
+		return nil, name + " changed while it was read; scan again", nil
+	case errors.Is(err, blob.ErrDenied):
+		return nil, name + " may not be read: check its permissions", nil
+	}
+	return data, "", err
+}
+
+// override lets the package document beside a book speak before the book's file.
+func (a *analyzed) override(ctx context.Context, store *blob.Store) error {
+	p := a.besides
+	if p == nil {
+		return nil
+	}
+	if err := p.read(ctx, store, a.Bucket, a.Prefix); err != nil {
+		return fmt.Errorf("%s: %w", p.Key, err)
+	}
+	if p.Problem != nil {
+		a.Warnings = append(a.Warnings, *p.Problem)
+	}
+	if p.says != nil {
+		a.Override(p.says)
+	}
+	return nil
+}
+
+// queuePackages keeps what package documents said, and of each book with which one it was read.
+func queuePackages(b *pgx.Batch, found []analyzed) {
+	var libraries, versions, books []uuid.UUID
+	var keys []string
+	var documents, problems []*string
+	var used []*uuid.UUID
+	kept := map[*packageDocument]bool{}
+	for _, a := range found {
+		books = append(books, a.ID)
+		p := a.besides
+		if p == nil {
+			used = append(used, nil)
+			continue
+		}
+		used = append(used, &p.Version)
+		if a.Result == nil || !p.Pending || kept[p] { // a book that cannot be read did not ask it
+			continue
+		}
+		kept[p] = true
+		libraries, keys, versions = append(libraries, p.LibraryID), append(keys, p.Key), append(versions, p.Version)
+		documents, problems = append(documents, nonEmpty(string(p.Document))), append(problems, p.Problem)
+	}
+	b.Queue(`update sidecar k set pending = false, document = u.document::jsonb, problem = u.problem
+		from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[]) as u(library, key, version, document, problem)
+		where k.tenant_id = app.tenant() and k.library_id = u.library and k.key = u.key and k.version = u.version`, libraries, keys, versions, documents, problems)
+	b.Queue(`update book k set sidecar = u.used from unnest($1::uuid[], $2::uuid[]) as u(id, used)
+		where k.tenant_id = app.tenant() and k.id = u.id and k.sidecar is distinct from u.used`, books, used)
+}
+
+// queueStale adds a task for those of some analysed books beside which there is another package document by now: it
+// came, changed or went while they were being read.
+func (s *Scanner) queueStale(ctx context.Context, h task.Held, found []analyzed) error {
+	books := make([]bookRow, len(found))
+	for i, a := range found {
+		books[i] = a.bookRow
+		books[i].besides = nil
+	}
+	if err := s.packages(ctx, books); err != nil {
+		return err
+	}
+	var stale []uuid.UUID
+	for i, a := range found {
+		if books[i].version() != a.version() {
+			stale = append(stale, a.ID)
+		}
+	}
+	if len(stale) == 0 {
+		return nil
+	}
+	var b pgx.Batch
+	var id uuid.UUID
+	if err := task.Add(&b, task.Spec{Type: task.AnalyzeBooks, LibraryID: h.LibraryID, Params: analyzeParams{BookIDs: stale, Force: true}}, &id); err != nil {
+		return err
+	}
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	s.Added.Tell(ctx, h.Tenant)
+	return nil
+}
+
+// version is that of the package document beside a book, all zero for none.
+func (b bookRow) version() uuid.UUID {
+	if b.besides == nil {
+		return uuid.UUID{}
+	}
+	return b.besides.Version
+}
+
+// readAgain finds the books that were read with another package document than the one beside them now: books about
+// which one of keys is.
+func (s *Scanner) readAgain(ctx context.Context, libraryID uuid.UUID, keys []string) ([]uuid.UUID, error) {
+	var from, to []string
+	for _, key := range keys {
+		switch kind, about := library.Sidecar(key); {
+		case kind != library.PackageSidecar:
+		case strings.HasSuffix(about, "/"):
+			from, to = append(from, about), append(to, about[:len(about)-1]+"0") // 0 follows the slash
+		default:
+			from, to = append(from, about+"."), append(to, about+"/") // the slash follows the dot
+		}
+	}
+	if len(from) == 0 {
+		return nil, nil
+	}
+	rows, err := db.List[struct {
+		ID      uuid.UUID  `db:"id"`
+		Key     string     `db:"key"`
+		Sidecar *uuid.UUID `db:"sidecar"`
+	}](ctx, s.Database, `select distinct b.id, b.key, b.sidecar from unnest($2::text[], $3::text[]) as u(low, high)
+		join book b on b.tenant_id = app.tenant() and b.library_id = $1 and b.key >= u.low and b.key < u.high
+		where (b.analyzed or b.error_type is not null) and b.deleted_at is null and strpos(substr(b.key, length(u.low) + 1), '/') = 0`, libraryID, from, to)
+	if err != nil {
+		return nil, err
+	}
+	books := make([]bookRow, len(rows))
+	for i, r := range rows {
+		books[i] = bookRow{ID: r.ID, LibraryID: libraryID, Key: r.Key}
+	}
+	if err := s.packages(ctx, books); err != nil {
+		return nil, err
+	}
+	var out []uuid.UUID
+	for i, r := range rows {
+		if r.Sidecar == nil {
+			r.Sidecar = &uuid.UUID{}
+		}
+		if books[i].version() != *r.Sidecar {
+			out = append(out, r.ID)
+		}
+	}
+	return out, nil
+}

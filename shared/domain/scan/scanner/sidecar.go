@@ -1,0 +1,152 @@
+package scanner
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// knownSidecar is a sidecar as the database has it.
+type knownSidecar struct {
+	Key      string    `db:"key"`
+	Size     int64     `db:"size"`
+	ETag     string    `db:"etag"`
+	Modified time.Time `db:"modified_at"`
+	Seen     time.Time `db:"seen_at"`
+}
+
+const knownSidecarColumns = "key, size, etag, modified_at, seen_at"
+
+// sidecarChange is a sidecar that is new or has another content.
+type sidecarChange struct {
+	Object      blob.Object // with the key below the library's prefix
+	Kind, About string
+	Seen        time.Time // when the store was asked
+}
+
+// lostSidecar is a sidecar that is not there any more, and when the store was asked.
+type lostSidecar struct {
+	Key  string
+	Seen time.Time
+}
+
+// differSidecars compares objects with the sidecars of the same keys, both in the order of their keys.
+func (s *run) differSidecars(page []blob.Object, known []knownSidecar, seen time.Time) (changes []sidecarChange, lost []lostSidecar) {
+	gone := func(k knownSidecar) {
+		if !k.Seen.After(seen) {
+			lost = append(lost, lostSidecar{k.Key, seen})
+		}
+	}
+	for _, o := range page {
+		o.Key = strings.TrimPrefix(o.Key, s.library.Prefix)
+		kind, about := s.sidecar(o.Key)
+		if kind == "" {
+			continue
+		}
+		for len(known) > 0 && known[0].Key < o.Key {
+			gone(known[0])
+			known = known[1:]
+		}
+		if len(known) > 0 && known[0].Key == o.Key {
+			k := known[0]
+			known = known[1:]
+			same := s.mode != scan.Deep && k.Size == o.Size && k.ETag == o.ETag && k.Modified.Equal(o.Modified)
+			if same || k.Seen.After(seen) {
+				continue
+			}
+		}
+		changes = append(changes, sidecarChange{Object: o, Kind: kind, About: about, Seen: seen})
+	}
+	for _, k := range known {
+		gone(k)
+	}
+	return changes, lost
+}
+
+// queueSidecars writes sidecars as the store has them, each with a version of its own, and adds the tasks that take
+// them in.
+func (s *run) queueSidecars(b *pgx.Batch, changes []sidecarChange) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	var keys, kinds, abouts, etags []string
+	var versions []uuid.UUID
+	var sizes []int64
+	var modified, seen []time.Time
+	for _, c := range changes {
+		keys, kinds, abouts = append(keys, c.Object.Key), append(kinds, c.Kind), append(abouts, c.About)
+		versions, sizes, etags = append(versions, uuid.Must(uuid.NewV7())), append(sizes, c.Object.Size), append(etags, c.Object.ETag)
+		modified, seen = append(modified, c.Object.Modified), append(seen, c.Seen)
+	}
+	b.Queue(`insert into sidecar as k (tenant_id, library_id, key, kind, about, version, size, etag, modified_at, seen_at)
+		select app.tenant(), $1, u.* from unnest($2::text[], $3::text[], $4::text[], $5::uuid[], $6::bigint[], $7::text[], $8::timestamptz[], $9::timestamptz[]) u
+		on conflict (tenant_id, library_id, key) do update set version = excluded.version, size = excluded.size, etag = excluded.etag,
+		  modified_at = excluded.modified_at, seen_at = excluded.seen_at, pending = true
+		  where k.seen_at <= excluded.seen_at`, s.library.ID, keys, kinds, abouts, versions, sizes, etags, modified, seen)
+	return s.queueTakeIn(b, keys)
+}
+
+// queueLost removes sidecars that are gone and adds the tasks that take back what they said.
+func (s *run) queueLost(b *pgx.Batch, lost []lostSidecar) error {
+	if len(lost) == 0 {
+		return nil
+	}
+	keys, seen := make([]string, len(lost)), make([]time.Time, len(lost))
+	for i, l := range lost {
+		keys[i], seen[i] = l.Key, l.Seen
+	}
+	b.Queue(`delete from sidecar k using unnest($2::text[], $3::timestamptz[]) u(key, seen)
+		where k.tenant_id = app.tenant() and k.library_id = $1 and k.key = u.key and k.seen_at <= u.seen`, s.library.ID, keys, seen)
+	return s.queueTakeIn(b, keys)
+}
+
+// queueTakeIn adds the tasks that take in sidecars, as children of the scan where there is one.
+func (s *run) queueTakeIn(b *pgx.Batch, keys []string) error {
+	children := 0
+	for part := range slices.Chunk(keys, analyzeBatch) {
+		var id uuid.UUID
+		err := task.Add(b, task.Spec{Type: task.AnalyzeBooks, LibraryID: &s.library.ID, ParentID: s.scanID, Params: analyzeParams{Sidecars: part}}, &id)
+		if err != nil {
+			return err
+		}
+		children++
+	}
+	b.Queue("update task set open_children = open_children + $2 where tenant_id = app.tenant() and id = $1", s.scanID, children)
+	return nil
+}
+
+// deleteLost removes the sidecars that are gone, batch by batch.
+func (s *run) deleteLost(ctx context.Context) error {
+	for len(s.at.Lost) > 0 {
+		part := s.at.Lost[:min(len(s.at.Lost), writeBatch)]
+		var b pgx.Batch
+		queueLock(&b, s.library.ID)
+		if err := s.queueLost(&b, part); err != nil {
+			return err
+		}
+		if err := s.Database.Run(ctx, &b); err != nil {
+			return err
+		}
+		s.Added.Tell(ctx, s.tenant)
+		s.at.Lost = s.at.Lost[len(part):]
+		if len(s.at.Lost) > 0 && task.MustPause(ctx) {
+			return s.pause()
+		}
+	}
+	return nil
+}
+
+// sidecarsIn reads the sidecars of a range of keys below the library's prefix; "" is no bound.
+func (s *run) sidecarsIn(b *pgx.Batch, from, to string, out *[]knownSidecar) {
+	db.All(b, out, "select "+knownSidecarColumns+` from sidecar
+		where tenant_id = app.tenant() and library_id = $1 and key >= $2 and ($3 = '' or key < $3) order by key`, s.library.ID, from, to)
+}

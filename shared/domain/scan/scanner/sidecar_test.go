@@ -1,0 +1,195 @@
+package scanner_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// opf is a package document as calibre writes it beside a book.
+func opf(title, more string) []byte {
+	return []byte(`<?xml version="1.0"?><package version="2.0"><metadata><dc:title>` + title + `</dc:title>` + more + `</metadata></package>`)
+}
+
+func (r *rig) remove(name string) {
+	r.t.Helper()
+	if err := os.Remove(filepath.Join(r.folder, name)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) one(sql string) string {
+	r.t.Helper()
+	return strings.Join(values[string](r, sql), "\n")
+}
+
+const bookTexts = `select concat_ws('|', b.title, b.number, m.metadata->>'publisher', m.metadata->>'summary', m.metadata->>'imprint', m.metadata->'authors'->0->>'name')
+	from book b join book_metadata m on m.book_id = b.id where b.tenant_id = app.tenant() order by b.key`
+
+// A package document beside a book speaks before its file, field by field, from the scan that finds it to the one that
+// finds it gone; one that did not change is not read again.
+func TestPackageDocumentOverrides(t *testing.T) {
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "A/T (1)/T - A.cbz", testkit.Comic(t, 1, 2, `<Title>Inside</Title><Number>9</Number><Publisher>P</Publisher><Imprint>I</Imprint><Writer>W</Writer>`))
+	r.scanned("normal")
+	const inside = "Inside|9|P|I|W"
+	if got := r.one(bookTexts); got != inside {
+		t.Fatalf("before: %s", got)
+	}
+	testkit.WriteFile(t, r.folder, "A/T (1)/metadata.opf", opf("Beside", `<dc:publisher>Q</dc:publisher><dc:creator>C</dc:creator>
+		<meta name="calibre:series" content="S"/><meta name="calibre:series_index" content="2.5"/>`))
+	r.scanned("normal")
+	if got := r.one(bookTexts); got != "Beside|2.5|Q|I|C" {
+		t.Errorf("with metadata.opf: %s", got)
+	}
+	r.s3.Counter.Reset()
+	r.scanned("normal")
+	if gets := testkit.Objects(r.s3.Counter.Reset(), "GET"); len(gets) > 0 {
+		t.Errorf("nothing changed, but %v was read", gets)
+	}
+	if _, err := r.db.Owner.Pool().Exec(t.Context(), "update book_metadata set locks = '{summaryLock}'"); err != nil {
+		t.Fatal(err)
+	}
+	testkit.WriteFile(t, r.folder, "A/T (1)/metadata.opf", opf("Changed", `<dc:publisher>R</dc:publisher><dc:description>Locked out</dc:description>`))
+	r.scanned("normal")
+	if got := r.one(bookTexts); got != "Changed|9|R|I|W" {
+		t.Errorf("changed: %s", got)
+	}
+	r.remove("A/T (1)/metadata.opf")
+	r.scanned("normal")
+	if got := r.one(bookTexts); got != inside {
+		t.Errorf("gone: %s", got)
+	}
+	if n := values[int](r, "select count(*) from sidecar where tenant_id = app.tenant()"); n[0] != 0 {
+		t.Errorf("%d sidecars are left", n[0])
+	}
+}
+
+// The document of a single book counts more than that of its folder; both speak of the books of their folder only.
+func TestPackageDocumentOfOneBook(t *testing.T) {
+	r := newRig(t)
+	for i, name := range []string{"S/a.cbz", "S/a.more.cbz", "S/b.cbz", "S/deeper/c.cbz"} {
+		testkit.WriteFile(t, r.folder, name, testkit.Comic(t, i+1, 2, ""))
+	}
+	testkit.WriteFile(t, r.folder, "S/metadata.opf", opf("Folder", ""))
+	testkit.WriteFile(t, r.folder, "S/a.opf", opf("Own", ""))
+	r.scanned("normal")
+	if got := values[string](r, "select title from book where tenant_id = app.tenant() order by key"); !slices.Equal(got, []string{"Own", "Folder", "Folder", "c"}) {
+		t.Errorf("titles %q", got)
+	}
+	r.remove("S/a.opf")
+	r.scanned("normal")
+	if got := values[string](r, "select title from book where tenant_id = app.tenant() order by key"); !slices.Equal(got, []string{"Folder", "Folder", "Folder", "c"}) {
+		t.Errorf("titles %q", got)
+	}
+}
+
+// calibre's from_metadata takes the series from the document, and readOpfMetadata turns it off.
+func TestCalibreReadsPackageDocuments(t *testing.T) {
+	for config, want := range map[string]string{
+		`{"seriesMode": "from_metadata"}`:                           "Mistborn|Beside",
+		`{"seriesMode": "from_metadata", "readOpfMetadata": false}`: "Title|Inside",
+	} {
+		r := newRig(t)
+		r.choose("calibre", config, "metadata_first", "", "file_order")
+		testkit.WriteFile(t, r.folder, "A/Title (1)/x.cbz", testkit.Comic(t, 1, 2, `<Title>Inside</Title>`))
+		testkit.WriteFile(t, r.folder, "A/Title (1)/metadata.opf", opf("Beside", `<meta name="calibre:series" content="Mistborn"/>`))
+		r.scanned("normal")
+		got := r.one(`select s.title || '|' || b.title from book b join series s on s.id = b.series_id where b.tenant_id = app.tenant()`)
+		if got != want {
+			t.Errorf("%s: %s, want %s", config, got, want)
+		}
+	}
+}
+
+// A document that cannot be read is a warning on the book.
+func TestBrokenPackageDocument(t *testing.T) {
+	r := newRig(t)
+	for name, document := range map[string]string{"a": "<package", "b": "", "c": `<!DOCTYPE p [<!ENTITY x SYSTEM "file:///etc/passwd">]><package/>`,
+		"d": strings.Repeat(" ", 5<<20)} {
+		testkit.WriteFile(t, r.folder, name+"/book.cbz", testkit.Comic(t, int(name[0]), 2, ""))
+		testkit.WriteFile(t, r.folder, name+"/metadata.opf", []byte(document))
+	}
+	r.s3.Counter.Reset()
+	r.scanned("normal")
+	for _, get := range testkit.Objects(r.s3.Counter.Reset(), "GET") {
+		if strings.HasSuffix(get.Path, "d/metadata.opf") || strings.HasSuffix(get.Path, "b/metadata.opf") {
+			t.Errorf("%s was read", get.Path)
+		}
+	}
+	got := values[string](r, "select warnings[1] from book_metadata m join book b on b.id = m.book_id where b.tenant_id = app.tenant() order by b.key")
+	for i, want := range []string{"metadata.opf was not read", "metadata.opf is empty", "DTD", "the limit is"} {
+		if len(got) != 4 || !strings.Contains(got[i], want) {
+			t.Errorf("warnings %q", got)
+			break
+		}
+	}
+}
+
+const seriesTexts = `select concat_ws('|', coalesce(publisher, '-'), coalesce(year::text, '-'), coalesce(summary, '-'), coalesce(status, '-'), coalesce(age_rating::text, '-'),
+	coalesce(total_chapter_count::text, '-')) from series where tenant_id = app.tenant() order by path`
+
+// series.json fills what the books leave empty and nobody has locked, and takes it back.
+func TestSeriesJSON(t *testing.T) {
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 2, `<Publisher>Book</Publisher>`))
+	testkit.WriteFile(t, r.folder, "S/series.json", []byte(`{"metadata": {"publisher": "Mylar", "year": 2012, "status": "Ended", "description_text": "D", "age_rating": "Teen", "total_issues": 12}}`))
+	testkit.WriteFile(t, r.folder, "T/1.cbz", testkit.Comic(t, 2, 2, ""))
+	testkit.WriteFile(t, r.folder, "T/series.json", []byte(`{"metadata": {"publisher": "Other"}}`))
+	r.scanned("normal")
+	if got := r.one(seriesTexts); got != "Book|2012|D|ended|13|12\nOther|-|-|-|-|-" {
+		t.Fatalf("filled: %s", got)
+	}
+	r.scanned("deep")
+	if got := r.one(seriesTexts); got != "Book|2012|D|ended|13|12\nOther|-|-|-|-|-" {
+		t.Errorf("again: %s", got)
+	}
+	if _, err := r.db.Owner.Pool().Exec(t.Context(), "update series set locks = '{summary}'"); err != nil {
+		t.Fatal(err)
+	}
+	testkit.WriteFile(t, r.folder, "S/series.json", []byte(`{"metadata": {"year": 2013, "status": "Continuing", "description_text": "E"}}`))
+	r.scanned("normal")
+	if got := r.one(seriesTexts); got != "Book|2013|D|ongoing|-|-\nOther|-|-|-|-|-" {
+		t.Errorf("changed: %s", got)
+	}
+	r.remove("S/series.json")
+	r.remove("T/series.json")
+	r.scanned("normal")
+	if got := r.one(seriesTexts); got != "Book|-|D|-|-|-\n-|-|-|-|-|-" {
+		t.Errorf("gone: %s", got)
+	}
+}
+
+// A series.json that cannot be read says so and changes nothing else; a picture that is none is no cover.
+func TestBrokenSeriesFiles(t *testing.T) {
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 2, ""))
+	testkit.WriteFile(t, r.folder, "S/series.json", []byte(`{"metadata": `))
+	testkit.WriteFile(t, r.folder, "S/cover.jpg", []byte("no picture"))
+	testkit.WriteFile(t, r.folder, "S/poster.png", testkit.JPEG(t, 20, 30, 1))
+	r.scanned("normal")
+	got := r.one("select key || ': ' || coalesce(problem, '') || (document is not null) from sidecar where tenant_id = app.tenant() and not pending order by key")
+	if want := "S/cover.jpg: cover.jpg is no picture that can be shownfalse\nS/poster.png: true\nS/series.json: series.json was not read: "; !strings.HasPrefix(got, want) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// An empty listing takes nothing away.
+func TestLostListingKeepsSidecars(t *testing.T) {
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 2, ""))
+	testkit.WriteFile(t, r.folder, "S/series.json", []byte(`{"metadata": {"publisher": "P"}}`))
+	r.scanned("normal")
+	r.remove("S/1.cbz")
+	r.remove("S/series.json")
+	if res := r.scan("normal"); res.Status != "failed" {
+		t.Fatalf("%+v", res)
+	}
+	if got := r.one(seriesTexts); got != "P|-|-|-|-|-" {
+		t.Errorf("%s", got)
+	}
+}

@@ -1,0 +1,123 @@
+// Package mylar reads series.json, in which Mylar describes the series of a folder of comics.
+package mylar
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// MaxBytes is the size of the largest document that is read.
+const MaxBytes = 1 << 20
+
+const (
+	maxText     = 64 << 10 // bytes of the summary
+	maxName     = 500      // bytes of other texts
+	maxWarnings = 20
+)
+
+// Series is what the document says; "" and nil where it says nothing, or nothing that makes sense.
+type Series struct {
+	Name      string
+	Summary   string
+	Publisher string
+	Imprint   string
+	Status    string // ongoing or ended
+	AgeRating string // as written
+	Year      *int
+	Issues    *int   // in all
+	ComicID   string // ComicVine's number of the series
+
+	Warnings []string // what was left out, and why
+}
+
+// Parse reads a document. The error says what is wrong with all of it; what is wrong with one member is a warning.
+func Parse(data []byte) (*Series, error) {
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("it has %d bytes; the limit is %d", len(data), MaxBytes)
+	}
+	var document struct {
+		Metadata map[string]json.RawMessage `json:"metadata"`
+	}
+	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &document); err != nil {
+		return nil, fmt.Errorf("it is not the JSON expected: %w", err)
+	}
+	if document.Metadata == nil {
+		return nil, errors.New("it has no member metadata")
+	}
+	s := &Series{}
+	m := reader{document.Metadata, s}
+	s.Name, s.Publisher, s.Imprint, s.AgeRating = m.text("name", maxName), m.text("publisher", maxName), m.text("imprint", maxName), m.text("age_rating", maxName)
+	if s.Summary = m.text("description_text", maxText); s.Summary == "" {
+		s.Summary = m.text("description_formatted", maxText)
+	}
+	s.Year, s.Issues = m.number("year", 1000, 9999), m.number("total_issues", 1, math.MaxInt32)
+	if id := m.number("comicid", 1, math.MaxInt32); id != nil {
+		s.ComicID = strconv.Itoa(*id)
+	}
+	switch status := m.text("status", maxName); strings.ToLower(status) {
+	case "":
+	case "continuing", "ongoing":
+		s.Status = "ongoing"
+	case "ended", "completed":
+		s.Status = "ended"
+	default:
+		m.warn("status: %.60q is neither Continuing nor Ended", status)
+	}
+	return s, nil
+}
+
+// reader takes members of the document.
+type reader struct {
+	members map[string]json.RawMessage
+	series  *Series
+}
+
+func (r reader) warn(format string, args ...any) {
+	if len(r.series.Warnings) < maxWarnings {
+		r.series.Warnings = append(r.series.Warnings, fmt.Sprintf(format, args...))
+	}
+}
+
+// text is a member, with single spaces within its lines.
+func (r reader) text(name string, most int) string {
+	raw, ok := r.members[name]
+	if !ok || string(raw) == "null" {
+		return ""
+	}
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		r.warn("%s: is not a text", name)
+		return ""
+	}
+	var lines []string
+	for line := range strings.Lines(strings.ReplaceAll(s, "\x00", "")) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	s = strings.Join(lines, "\n")
+	if len(s) > most {
+		r.warn("%s: has %d bytes, the limit is %d; the rest is left out", name, len(s), most)
+		s = strings.ToValidUTF8(s[:most], "")
+	}
+	return s
+}
+
+// number is a member that is a number, or a text that holds one; 0 and "None" say that it is not known.
+func (r reader) number(name string, low, high int) *int {
+	raw := strings.Trim(string(r.members[name]), `" `)
+	if raw == "" || raw == "null" || raw == "0" || raw == "None" {
+		return nil
+	}
+	n, err := strconv.Atoi(raw)
+	if err != nil || n < low || n > high {
+		r.warn("%s: %.60s is not a number from %d to %d", name, raw, low, high)
+		return nil
+	}
+	return &n
+}

@@ -1,0 +1,68 @@
+package mylar_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/format/mylar"
+)
+
+const whole = `{"version": "1.0.2", "metadata": {"type": "comicSeries", "publisher": "Image", "imprint": null, "name": "Saga",
+	"comicid": 46568, "year": 2012, "description_text": "Two  lovers\n\n from two worlds.", "description_formatted": "<p>no</p>", "volume": null,
+	"booktype": "Print", "age_rating": "Mature", "collects": null, "comic_image": "https://example.org/a.jpg", "total_issues": 66,
+	"publication_run": "May 2012 - Present", "status": "Continuing"}}`
+
+func TestParse(t *testing.T) {
+	year, issues := 2012, 66
+	want := &mylar.Series{Name: "Saga", Summary: "Two lovers\nfrom two worlds.", Publisher: "Image", Status: "ongoing", AgeRating: "Mature",
+		Year: &year, Issues: &issues, ComicID: "46568"}
+	got, err := mylar.Parse([]byte("\xef\xbb\xbf" + whole))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v\nwant %+v", got, err, want)
+	}
+}
+
+func TestParseWarns(t *testing.T) {
+	for document, want := range map[string]string{
+		`{"metadata": {"year": "soon", "publisher": "P"}}`:                                        "year: soon is not a number from 1000 to 9999",
+		`{"metadata": {"status": "Paused", "publisher": "P"}}`:                                    `status: "Paused" is neither Continuing nor Ended`,
+		`{"metadata": {"name": ["a"], "publisher": "P"}}`:                                         "name: is not a text",
+		`{"metadata": {"imprint": "` + strings.Repeat("a", 501) + `", "publisher": "P"}}`:         "imprint: has 501 bytes, the limit is 500; the rest is left out",
+		`{"metadata": {"publisher": "P", "year": "None", "total_issues": 0, "comicid": "46568"}}`: "",
+	} {
+		got, err := mylar.Parse([]byte(document))
+		if err != nil || got.Publisher != "P" || strings.Join(got.Warnings, ", ") != want {
+			t.Errorf("%.60s: %+v, %v; want the warning %q", document, got, err, want)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for document, want := range map[string]string{
+		``:                                    "not the JSON",
+		`[1]`:                                 "not the JSON",
+		`{"metadata": 1}`:                     "not the JSON",
+		`{"series": {}}`:                      "no member metadata",
+		"<html>":                              "not the JSON",
+		strings.Repeat(" ", mylar.MaxBytes+1): "the limit is",
+	} {
+		if got, err := mylar.Parse([]byte(document)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.20q: %+v, %v; want %q", document, got, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(whole))
+	f.Add([]byte(`{"metadata": {"year": "None", "status": 1}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := mylar.Parse(data)
+		if err != nil {
+			return
+		}
+		if len(s.Summary) > 64<<10 || len(s.Publisher) > 500 || strings.ContainsRune(s.Summary+s.Publisher+s.Name, 0) {
+			t.Errorf("%+v", s)
+		}
+	})
+}
