@@ -199,6 +199,8 @@ create index book_pages on book (tenant_id, page_count, id) where deleted_at is 
 create index book_number on book (tenant_id, number, id) where deleted_at is null;
 create index book_fingerprint on book (tenant_id, fingerprint) where fingerprint <> '';
 create index book_series_all on book (tenant_id, series_id);
+-- What is gone: looked into for every new book, whose content may have been there before.
+create index book_deleted on book (tenant_id, library_id, size, fingerprint) where deleted_at is not null;
 call app.protect('book');
 
 -- The metadata record of a book: one JSON document, since it has forty optional fields that are read and
@@ -443,6 +445,7 @@ create table scan (
   books_updated   bigint not null default 0,
   books_deleted   bigint not null default 0,
   books_restored  bigint not null default 0,
+  books_moved     bigint not null default 0,
   error_count     bigint not null default 0,
   errors          text[] not null default '{}',
   primary key (tenant_id, id),
@@ -557,7 +560,214 @@ end $$;
 create trigger count_update after update on book referencing old table as removed new table as added
   for each statement execute function app.count_books_update();
 
+-- keep_locked is the new metadata of a book with every locked field as it was, also one that was locked while it was
+-- empty; the lock of a role (writerLock) keeps the authors of that role.
+-- +goose StatementBegin
+create function app.keep_locked(p_new jsonb, p_old jsonb, p_locks text[]) returns jsonb language sql immutable as $$
+  select (p_new - array(select regexp_replace(k, '(Json)?Lock$', '') from unnest(p_locks) k))
+    || coalesce((select jsonb_object_agg(f, p_old -> f) from (select regexp_replace(k, '(Json)?Lock$', '') f from unnest(p_locks) k) l where p_old ? f), '{}')
+    || case when 'authorsJsonLock' = any(p_locks) or not p_locks && '{writerLock,pencillerLock,inkerLock,coloristLock,lettererLock,coverArtistLock,editorLock,translatorLock}'::text[]
+      then '{}' else jsonb_build_object('authors', coalesce((select jsonb_agg(x.a) from (
+        select a from jsonb_array_elements(coalesce(p_new -> 'authors', '[]')) a where not replace(a ->> 'role', 'cover_artist', 'coverArtist') || 'Lock' = any(p_locks)
+        union all
+        select a from jsonb_array_elements(coalesce(p_old -> 'authors', '[]')) a where replace(a ->> 'role', 'cover_artist', 'coverArtist') || 'Lock' = any(p_locks)) x), '[]')) end
+$$;
+-- +goose StatementEnd
+
+-- moves_since is how far back a book may have appeared that takes the place of one that is found gone now: for a scan,
+-- since the library was last scanned to its end; an hour where the store announced it, whose word comes in any order.
+-- +goose StatementBegin
+create function app.moves_since(p_library uuid, p_scan uuid) returns timestamptz language sql stable as $$
+  select coalesce(
+    (select min(t.created_at) from public.library l join public.scan s on s.tenant_id = l.tenant_id and s.library_id = l.id
+      join public.task t on t.tenant_id = s.tenant_id and t.id = s.id
+      where l.tenant_id = app.tenant() and l.id = p_library and p_scan is not null
+        and (t.status in ('pending', 'running') or t.created_at > coalesce(l.last_scanned_at, '-infinity'))),
+    now() - interval '1 hour');
+$$;
+-- +goose StatementEnd
+
+-- drop_empty_series removes those of the series that have no book left, not even one whose file is gone, where the
+-- setting purge.purge_empty_series allows, and tells which.
+-- +goose StatementBegin
+create function app.drop_empty_series(p_series uuid[]) returns setof uuid language sql as $$
+  delete from public.series s where s.tenant_id = app.tenant() and s.id = any(p_series) and s.book_count = 0
+    and not exists (select from public.book b where b.tenant_id = app.tenant() and b.series_id = s.id)
+    and coalesce((select value from public.setting where tenant_id = app.tenant() and key = 'purge.purge_empty_series'), 'true') = 'true'
+  returning s.id;
+$$;
+-- +goose StatementEnd
+
+-- replace_series lets a series go on under the path of a newer one whose folder is the old one's under another name:
+-- books, and what the folder says, come over, and the newer series goes. It says no, and does nothing, while the older one
+-- has books of its own, and where the newer one appeared before p_since or somebody has locked a field of it.
+-- +goose StatementBegin
+create function app.replace_series(p_scan uuid, p_old uuid, p_new uuid, p_since timestamptz) returns boolean language plpgsql as $$
+declare
+  v_tenant constant uuid := app.tenant();
+  v_new public.series;
+begin
+  select n.* into v_new from public.series n join public.series o on o.tenant_id = n.tenant_id and o.id = p_old
+    where n.tenant_id = v_tenant and n.id = p_new and n.id <> o.id and n.library_id = o.library_id and o.book_count = 0
+      and n.created_at >= p_since and n.locks = '{}' and o.created_at <= n.created_at;
+  if not found then
+    return false;
+  end if;
+  update public.book set series_id = p_old where tenant_id = v_tenant and series_id = p_new;
+  delete from public.series where tenant_id = v_tenant and id = p_new;
+  update public.series s set path = v_new.path, name = v_new.name, updated_at = now(),
+      title = case when 'title' = any(s.locks) then s.title else v_new.title end,
+      search_title = case when 'title' = any(s.locks) then s.search_title else v_new.search_title end,
+      title_sort = case when s.locks && '{title,titleSort}' then s.title_sort else v_new.title_sort end
+    where s.tenant_id = v_tenant and s.id = p_old;
+  update public.scan set series_created = greatest(series_created - 1, 0) where tenant_id = v_tenant and id = p_scan;
+  return true;
+end $$;
+-- +goose StatementEnd
+
+-- rename_series finds series that have lost all their books while a folder appeared with the same files: the first
+-- five have the same names and sizes. Each goes on under the new path; was is the series that had been made of it.
+-- +goose StatementBegin
+create function app.rename_series(p_library uuid, p_scan uuid, p_series uuid[]) returns table (id uuid, was uuid) language plpgsql as $$
+declare
+  v_tenant constant uuid := app.tenant();
+  v_since constant timestamptz := app.moves_since(p_library, p_scan);
+begin
+  for id, was in
+    with listed as (
+      select s.id, s.path, s.book_count = 0 as empty, (
+        select array_agg(f.name || '/' || f.size order by f.name, f.size) from (
+          select lower(substring(k.key from '[^/]*$')) as name, k.size from public.book k
+          where k.tenant_id = v_tenant and k.series_id = s.id and (s.book_count = 0) = (k.deleted_at is not null)
+            and (k.deleted_at is null or k.deleted_at >= v_since)
+          order by 1, 2 limit 5) f) as files
+      from public.series s
+      where s.tenant_id = v_tenant and s.library_id = p_library and (s.id = any(p_series) and s.book_count = 0 or s.created_at >= v_since and s.book_count > 0))
+    select o.id, n.id from listed o join listed n on n.files = o.files and o.empty and not n.empty order by o.path, n.path
+  loop
+    if app.replace_series(p_scan, id, was, v_since) then
+      return next;
+    end if;
+  end loop;
+end $$;
+-- +goose StatementEnd
+
+-- adopt_moved makes one book of two where a file has moved: of one whose file is gone and one that appeared with the
+-- same content, that is, fingerprint and size. The older row stays, with its id, its metadata and what people have read,
+-- and takes the place of the newer one, which goes. p_gone are books just marked deleted: one that appeared since
+-- moves_since (and, without a scan, that nobody has read) may be theirs. Or p_came are books analysed for the first time: any that is marked deleted may be
+-- theirs. Where several have the same content, those with the same file name belong together, then the most read with
+-- the first by key. A book that somebody has locked a field of stays itself.
+--
+-- It tells the books that stayed, the rows that went (was) with their series (came_series, which went too where it
+-- is not series_id: the series of the old place goes on under its path), and the series that were left (left_gone: and had
+-- no other book).
+-- +goose StatementBegin
+create function app.adopt_moved(p_library uuid, p_scan uuid, p_gone uuid[], p_came uuid[])
+returns table (id uuid, was uuid, series_id uuid, came_series uuid, left_series uuid, left_gone boolean) language plpgsql as $$
+declare
+  v_tenant constant uuid := app.tenant();
+  v_since constant timestamptz := app.moves_since(p_library, p_scan);
+  v_scan timestamptz := (select t.created_at from public.task t where t.tenant_id = v_tenant and t.id = p_scan);
+  v_by_name boolean;
+  v_gone uuid[] := '{}';
+  v_came uuid[] := '{}';
+  v_old public.book[];
+  v_new public.book[];
+  v_dropped uuid[];
+  v_pair record;
+begin
+  if p_gone is null then
+    select array_agg(distinct g.id) into p_gone
+      from public.book c cross join lateral (
+        select o.id from public.book o where o.tenant_id = v_tenant and o.library_id = p_library and o.size = c.size
+          and o.fingerprint = c.fingerprint and o.deleted_at is not null
+        order by (select count(*) from public.progress p where p.tenant_id = v_tenant and p.book_id = o.id) desc, o.key limit cardinality(p_came)) g
+      where c.tenant_id = v_tenant and c.id = any(p_came) and c.fingerprint <> '';
+  else
+    select array_agg(distinct c.id) into p_came
+      from public.book g cross join lateral (
+        select n.id from public.book n where n.tenant_id = v_tenant and n.library_id = p_library and n.fingerprint = g.fingerprint
+          and n.size = g.size and n.deleted_at is null and n.created_at >= v_since
+          and (p_scan is not null or not exists (select from public.progress p where p.tenant_id = v_tenant and p.book_id = n.id))
+        order by n.key limit cardinality(p_gone)) c
+      where g.tenant_id = v_tenant and g.id = any(p_gone) and g.fingerprint <> '' and g.deleted_at is not null;
+  end if;
+  if p_gone is null or p_came is null then
+    return;
+  end if;
+  foreach v_by_name in array array[true, false] loop
+    with gone as (
+      select b.id, b.fingerprint, b.size, n.name, row_number() over (partition by b.fingerprint, b.size, n.name order by (
+          select count(*) from public.progress p where p.tenant_id = v_tenant and p.book_id = b.id) desc, b.key) as place
+      from public.book b cross join lateral (select case when v_by_name then substring(b.key from '[^/]*$') else '' end as name) n
+      where b.tenant_id = v_tenant and b.id = any(p_gone) and b.id <> all(v_gone)),
+    came as (
+      select b.id, b.fingerprint, b.size, n.name, row_number() over (partition by b.fingerprint, b.size, n.name order by b.key) as place
+      from public.book b cross join lateral (select case when v_by_name then substring(b.key from '[^/]*$') else '' end as name) n
+      where b.tenant_id = v_tenant and b.id = any(p_came) and b.id <> all(v_came) and b.deleted_at is null
+        and not exists (select from public.book_metadata m where m.tenant_id = v_tenant and m.book_id = b.id and m.locks <> '{}'))
+    select v_gone || coalesce(array_agg(gone.id), '{}'), v_came || coalesce(array_agg(came.id), '{}') into v_gone, v_came
+      from gone join came using (fingerprint, size, name, place);
+  end loop;
+  if v_gone = '{}' then
+    return;
+  end if;
+
+  delete from public.page_index x where x.tenant_id = v_tenant and x.book_id = any(v_gone);
+  update public.page_index x set book_id = u.gone, revision = o.revision + 1
+    from unnest(v_gone, v_came) as u(gone, came) join public.book o on o.tenant_id = v_tenant and o.id = u.gone
+    where x.tenant_id = v_tenant and x.book_id = u.came;
+  insert into public.progress as p (tenant_id, account_id, book_id, id, current_page, percentage, completed, completed_at, started_at, updated_at)
+    select c.tenant_id, c.account_id, u.gone, c.id, c.current_page, c.percentage, c.completed, c.completed_at, c.started_at, c.updated_at
+    from unnest(v_gone, v_came) as u(gone, came) join public.progress c on c.tenant_id = v_tenant and c.book_id = u.came
+    on conflict (tenant_id, account_id, book_id) do update set current_page = excluded.current_page, percentage = excluded.percentage,
+      completed = excluded.completed, completed_at = excluded.completed_at, updated_at = excluded.updated_at
+    where p.updated_at < excluded.updated_at;
+  update public.completion c set book_id = u.gone from unnest(v_gone, v_came) as u(gone, came)
+    where c.tenant_id = v_tenant and c.book_id = u.came and not exists (select from public.completion o
+      where o.tenant_id = v_tenant and o.account_id = c.account_id and o.book_id = u.gone and o.completed_at = c.completed_at);
+  v_old := array(select b from public.book b where b.tenant_id = v_tenant and b.id = any(v_gone));
+  v_new := array(select b from public.book b where b.tenant_id = v_tenant and b.id = any(v_came));
+  update public.book_metadata m set metadata = app.keep_locked(c.metadata, m.metadata, m.locks), warnings = c.warnings, updated_at = now()
+    from unnest(v_gone, v_came) as u(gone, came) join unnest(v_old) o on o.id = u.gone join unnest(v_new) n on n.id = u.came
+    join public.book_metadata c on c.tenant_id = v_tenant and c.book_id = u.came
+    where m.tenant_id = v_tenant and m.book_id = u.gone and num_nonnulls(o.sidecar, n.sidecar) > 0; -- else the file says what it said
+  delete from public.book b where b.tenant_id = v_tenant and b.id = any(v_came);
+  update public.book k set key = n.key, series_id = n.series_id, size = n.size, etag = n.etag, modified_at = n.modified_at, seen_at = n.seen_at,
+      format = n.format, sidecar = n.sidecar, reading_direction = n.reading_direction, page_count = n.page_count, analyzed = n.analyzed,
+      title = case when 'titleLock' = any(l.locks) then k.title else n.title end,
+      search_title = case when 'titleLock' = any(l.locks) then k.search_title else n.search_title end,
+      title_sort = case when 'titleSortLock' = any(l.locks) then k.title_sort else n.title_sort end,
+      number = case when 'numberLock' = any(l.locks) then k.number else n.number end,
+      volume = case when 'volumeLock' = any(l.locks) then k.volume else n.volume end,
+      chapter = case when 'chapterLock' = any(l.locks) then k.chapter else n.chapter end,
+      error_type = null, error_message = null, error_at = null, deleted_at = null, revision = k.revision + 1, updated_at = now()
+    from unnest(v_gone, v_came) as u(gone, came) join unnest(v_new) n on n.id = u.came
+    cross join lateral (select coalesce((select m.locks from public.book_metadata m where m.tenant_id = v_tenant and m.book_id = u.gone), '{}') as locks) l
+    where k.tenant_id = v_tenant and k.id = u.gone;
+  update public.scan s set books_moved = s.books_moved + d.moved, books_created = greatest(s.books_created - d.created, 0),
+      books_deleted = greatest(s.books_deleted - d.deleted, 0)
+    from (select cardinality(v_gone) as moved, (select count(*) from unnest(v_new) n where n.created_at >= v_scan) as created,
+      (select count(*) from unnest(v_old) o where o.deleted_at >= v_scan) as deleted) d
+    where s.tenant_id = v_tenant and s.id = p_scan;
+
+  for v_pair in
+    select o.series_id as old_series, n.series_id as new_series
+    from unnest(v_gone, v_came) as u(gone, came) join unnest(v_old) o on o.id = u.gone join unnest(v_new) n on n.id = u.came
+    where o.series_id <> n.series_id group by 1, 2 order by count(*) desc, min(n.key)
+  loop
+    perform app.replace_series(p_scan, v_pair.old_series, v_pair.new_series, v_since);
+  end loop;
+  v_dropped := array(select app.drop_empty_series(array(select o.series_id from unnest(v_old) o)));
+  return query
+    select k.id, n.id, k.series_id, n.series_id, o.series_id, o.series_id = any(v_dropped)
+    from unnest(v_gone, v_came) as u(gone, came) join unnest(v_old) o on o.id = u.gone join unnest(v_new) n on n.id = u.came
+    join public.book k on k.tenant_id = v_tenant and k.id = u.gone order by k.key;
+end $$;
+-- +goose StatementEnd
+
 -- +goose Down
 drop table scan, task, completion, progress, alternate_title, external_rating, external_id, external_link, page_index,
   sidecar, book_metadata, book, series_tag, tag, series_genre, genre, series, library_count, library, library_root;
-drop function app.count_series, app.add_book_counts, app.count_books_insert, app.count_books_delete, app.count_books_update, app.hold_task;
+drop function app.keep_locked, app.adopt_moved, app.rename_series, app.replace_series, app.drop_empty_series, app.moves_since, app.count_series, app.add_book_counts, app.count_books_insert, app.count_books_delete, app.count_books_update, app.hold_task;

@@ -97,6 +97,8 @@ var operations = map[string]entry{
 	"getScanStatus":   {name: (*matrix).scanning},
 	"cancelScan":      {name: (*matrix).scanning, status: 204},
 	"listActiveScans": {},
+	"purgeLibrary":    {name: (*matrix).library},
+	"purgeSeries":     {name: (*matrix).theSeries},
 
 	"beginUploads":   {name: (*matrix).bucketLibrary, body: value(object{"files": []any{object{"path": "Geheim/2.cbz", "size": 10}}}), status: 201},
 	"getUpload":      {name: (*matrix).upload},

@@ -120,6 +120,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 			task.AnalyzeBook:   s.AnalyzeBooks,
 			task.AnalyzeSeries: s.AnalyzeSeries,
 			task.PackBook:      packs.Pack,
+			task.PurgeDeleted:  s.Purge,
 		},
 	}
 	if base.Tasks != nil {

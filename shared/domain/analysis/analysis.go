@@ -63,7 +63,15 @@ func (p *Problem) Error() string { return p.Message }
 func (p *Problem) Unwrap() error { return p.Err }
 
 // Options say what to read besides the index.
-type Options struct{ CoverImage bool }
+type Options struct {
+	CoverImage bool
+	// Without are fingerprints of contents whose cover is there already: it is not read.
+	Without []string
+}
+
+func (o Options) cover(r *Result) bool {
+	return o.CoverImage && r.Cover != nil && !slices.Contains(o.Without, r.Fingerprint)
+}
 
 // File analyses one object. A *Problem is a fact about the file; any other error means that the store could not
 // be read, and that the file should be tried again.
@@ -88,7 +96,7 @@ func File(ctx context.Context, reader *content.Reader, bucket string, listed blo
 	if err != nil {
 		return nil, explain(listed.Key, err)
 	}
-	if o.CoverImage && res.Cover != nil && res.CoverImage == nil {
+	if o.cover(res) && res.CoverImage == nil {
 		if res.CoverImage, err = src.entry(*res.Cover); err != nil {
 			if p := new(Problem); !errors.As(explain(listed.Key, err), &p) {
 				return nil, err
@@ -167,7 +175,7 @@ func (r *Result) readTogether(src *source, c *container, o Options) (*comicinfo.
 	}
 	var data []byte
 	var err error
-	if list := []archive.Entry{*found}; o.CoverImage && r.Cover.Method == found.Method && !found.Direct() {
+	if list := []archive.Entry{*found}; o.cover(r) && r.Cover.Method == found.Method && !found.Direct() {
 		var all [][]byte
 		if all, err = src.entries(append(list, *r.Cover)); err == nil {
 			data, r.CoverImage = all[0], all[1]

@@ -356,3 +356,47 @@ func TestSidecarsAreTakenIn(t *testing.T) {
 		t.Errorf("%d sidecars are left", n)
 	}
 }
+
+// A file that moves is announced as two, in either order: the book stays the same, and so does the series when its
+// last book has moved.
+func TestMovesAreAnnouncedInEitherOrder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	lib := r.library(r.tenant, "", "file_order")
+	r.work()
+	for i := range 4 {
+		r.put(fmt.Sprintf("Old/%d.cbz", i), i, 2+i)
+		r.say(created, fmt.Sprintf("Old/%d.cbz", i))
+	}
+	r.idle()
+	before := rows[string](r, "select k.id::text || s.id from book k join series s on s.id = k.series_id order by k.key")
+	for i := range 4 {
+		from, to := fmt.Sprintf("Old/%d.cbz", i), fmt.Sprintf("New/%d.cbz", i)
+		r.put(to, i, 2+i)
+		r.remove(from)
+		if i%2 == 0 {
+			r.say(created, to)
+			r.idle() // it is a book of its own by now
+			r.say(removed, from)
+		} else {
+			r.say(removed, from)
+			r.say(created, to)
+		}
+	}
+	r.idle()
+	if after := rows[string](r, "select k.id::text || s.id from book k join series s on s.id = k.series_id order by k.key"); !slices.Equal(before, after) {
+		t.Errorf("books and series %q, before %q", after, before)
+	}
+	if got := rows[string](r, "select path || book_count from series"); !slices.Equal(got, []string{"New4"}) {
+		t.Errorf("series %q", got)
+	}
+	if got := rows[string](r, "select key || number from book where deleted_at is null order by key"); !slices.Equal(got, []string{"New/0.cbz1", "New/1.cbz2", "New/2.cbz3", "New/3.cbz4"}) {
+		t.Errorf("numbers %q", got)
+	}
+	before = r.state(lib)
+	r.startScan(lib)
+	r.idle()
+	if after := r.state(lib); !slices.Equal(before, after) {
+		t.Errorf("a scan changed\n%s\nto\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+}

@@ -18,6 +18,11 @@ type LibraryInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
+// SeriesInput names a series.
+type SeriesInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
 const newest = `select ` + statusColumns + ` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
 	where s.tenant_id = app.tenant() and s.library_id = $1 order by s.id desc limit 1`
 
@@ -57,6 +62,19 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 			}
 			return none, err
 		})
+	purge := func(ctx context.Context, library, series *uuid.UUID) (*task.Started, error) {
+		s, err := requestPurge(ctx, d, library, series)
+		if err == nil {
+			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+		}
+		return s, err
+	}
+	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/libraries/{id}/purge-deleted", ID: "purgeLibrary",
+		Summary: "Remove the books of a library whose files are gone, for good", Tag: "Scans", Permission: auth.LibrariesWrite},
+		func(ctx context.Context, in *LibraryInput) (*task.Started, error) { return purge(ctx, &in.ID, nil) })
+	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/series/{id}/purge-deleted", ID: "purgeSeries",
+		Summary: "Remove the books of a series whose files are gone, for good", Tag: "Scans", Permission: auth.SeriesWrite},
+		func(ctx context.Context, in *SeriesInput) (*task.Started, error) { return purge(ctx, nil, &in.ID) })
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/scans/active", ID: "listActiveScans",
 		Summary: "All active scans", Tag: "Scans", Permission: auth.LibrariesRead},
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Status], error) {

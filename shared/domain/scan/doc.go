@@ -1,4 +1,4 @@
-// Package scan is what people and schedules see of scans: starting, their state, cancelling. Package scanner does
+// Package scan is what people and schedules see of scans: starting, their state, cancelling, and removing for good what they found gone. Package scanner does
 // the work; nothing here links what reads books.
 //
 // Tables: scan, written by scanner too.

@@ -30,6 +30,7 @@ type Status struct {
 	BooksUpdated   int64      `json:"booksUpdated" db:"books_updated"`
 	BooksDeleted   int64      `json:"booksDeleted" db:"books_deleted"`
 	BooksRestored  int64      `json:"booksRestored" db:"books_restored"`
+	BooksMoved     int64      `json:"booksMoved" db:"books_moved" doc:"Found in another place with the same content; neither created nor deleted"`
 	ErrorCount     int64      `json:"errorCount" db:"error_count"`
 	Errors         []string   `json:"errors" db:"errors" nullable:"false" doc:"The first of them"`
 	StartedAt      time.Time  `json:"startedAt" db:"started_at"`
@@ -37,7 +38,7 @@ type Status struct {
 }
 
 const statusColumns = `s.id, s.library_id, s.mode, t.status, s.files_total, s.files_processed, s.series_created, s.books_created,
-	s.books_updated, s.books_deleted, s.books_restored, s.error_count,
+	s.books_updated, s.books_deleted, s.books_restored, s.books_moved, s.error_count,
 	case when t.last_error is null then s.errors else array_append(s.errors, t.last_error) end as errors,
 	coalesce(t.started_at, t.created_at) as started_at, t.completed_at`
 

@@ -13,7 +13,8 @@ const (
 	AnalyzeBooks  = "analyze_books" // a batch of books
 	AnalyzeBook   = "analyze_book"  // one book, asked for by a person
 	AnalyzeSeries = "analyze_series"
-	PackBook      = "pack_book" // makes the page pack of a book
+	PackBook      = "pack_book"     // makes the page pack of a book
+	PurgeDeleted  = "purge_deleted" // removes books whose files are gone, of a library or a series
 )
 
 // The states of a task (contract decision 8).
@@ -26,7 +27,7 @@ const (
 )
 
 // priorities: higher runs first.
-var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, PackBook: 550}
+var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, PackBook: 550, PurgeDeleted: 550}
 
 // Spec is a task to add.
 type Spec struct {

@@ -50,6 +50,7 @@ type bookRow struct {
 	Volume      *int      `db:"volume"`
 	Chapter     *float64  `db:"chapter"`
 	Fingerprint string    `db:"fingerprint"`
+	Twins       []string  `db:"twins"` // fingerprints of others of its size: it may be one of them that moved
 	Bucket      string    `db:"bucket"`
 	Prefix      string    `db:"prefix"`
 	strategies
@@ -112,7 +113,10 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 	args = append(args, at.From)
 	books, err := db.List[bookRow](ctx, s.Database, `select b.id, b.series_id, b.library_id, b.key, b.size, b.etag, b.modified_at, b.revision,
 		b.format, b.number, b.volume, b.chapter, b.fingerprint, l.bucket, l.prefix, `+strategyColumns+`,
-		l.title_preprocessing_rules as rules, s.path as series_path, t.secret, t.id as tenant_id,
+		case when b.fingerprint = '' then array(
+		  (select x.fingerprint from book x where x.tenant_id = app.tenant() and x.library_id = b.library_id and x.size = b.size and x.deleted_at is not null limit 8)
+		  union all (select x.fingerprint from book x where x.tenant_id = app.tenant() and x.size = b.size and x.deleted_at is null and x.id <> b.id limit 8))
+		  else '{}' end as twins, l.title_preprocessing_rules as rules, s.path as series_path, t.secret, t.id as tenant_id,
 		`+coverSettings+`
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id join tenant t on t.id = b.tenant_id
@@ -242,7 +246,7 @@ func (s *Scanner) readOne(ctx context.Context, b bookRow) (a analyzed, err error
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	listed := blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}
-	res, err := analysis.File(ctx, s.books(), b.Bucket, listed, analysis.Options{CoverImage: s.Cover != nil})
+	res, err := analysis.File(ctx, s.books(), b.Bucket, listed, analysis.Options{CoverImage: s.Cover != nil, Without: b.Twins})
 	if errors.As(err, &a.problem) {
 		return a, nil
 	}

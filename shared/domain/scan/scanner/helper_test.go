@@ -55,7 +55,7 @@ func (r *rig) publish(_ context.Context, _ uuid.UUID, e ...events.Event) {
 func (r *rig) runner(slots int) *task.Runner {
 	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 8}
 	return &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: slots, Poll: 200 * time.Millisecond, Ended: s.Ended,
-		Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks, task.AnalyzeBook: s.AnalyzeBooks, task.AnalyzeSeries: s.AnalyzeSeries}}
+		Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks, task.AnalyzeBook: s.AnalyzeBooks, task.AnalyzeSeries: s.AnalyzeSeries, task.PurgeDeleted: s.Purge}}
 }
 
 // work runs a worker until ctx ends.
@@ -93,6 +93,7 @@ type result struct {
 	Updated   int64    `db:"books_updated"`
 	Deleted   int64    `db:"books_deleted"`
 	Restored  int64    `db:"books_restored"`
+	Moved     int64    `db:"books_moved"`
 	Errors    int64    `db:"error_count"`
 	Texts     []string `db:"errors"`
 	Failure   *string  `db:"last_error"`
@@ -101,7 +102,7 @@ type result struct {
 func (r *rig) result(id uuid.UUID) result {
 	r.t.Helper()
 	s, err := db.Get[result](r.ctx(), r.db.App, `select t.status, s.files_total, s.files_processed, s.series_created, s.books_created,
-		s.books_updated, s.books_deleted, s.books_restored, s.error_count, s.errors, t.last_error
+		s.books_updated, s.books_deleted, s.books_restored, s.books_moved, s.error_count, s.errors, t.last_error
 		from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id where s.tenant_id = app.tenant() and s.id = $1`, id)
 	if err != nil || s == nil {
 		r.t.Fatalf("scan %s: %v %v", id, s, err)
@@ -139,4 +140,16 @@ func values[T any](r *rig, sql string, args ...any) []T {
 		r.t.Fatal(err)
 	}
 	return out
+}
+
+// until runs a worker until a condition in SQL is true.
+func (r *rig) until(condition string, args ...any) {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := r.work(ctx)
+	defer wait()
+	defer cancel()
+	testkit.Eventually(r.t, 20*time.Second, func() bool {
+		return values[bool](r, "select "+condition, args...)[0]
+	})
 }

@@ -98,7 +98,7 @@ func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []bl
 		}
 	}
 	if len(d.vanished) > 0 {
-		s.queueDeleted(&write, d.vanished, &done.deleted)
+		s.queueDeleted(&write, d.vanished, &done)
 	}
 	if err := s.queueSidecars(&write, d.sidecars); err != nil {
 		return nil, err

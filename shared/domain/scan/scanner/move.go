@@ -70,11 +70,7 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed, set *str
 		queueRenumber(b, m.from)
 		queueRenumberOf(b, ids)
 	}
-	db.Values(b, &m.emptied, `with gone as (
-		  delete from series s where s.tenant_id = app.tenant() and s.id = any($1) and s.book_count = 0
-		  and not exists (select from book b where b.tenant_id = app.tenant() and b.series_id = s.id)
-		  and coalesce((select value from setting where tenant_id = app.tenant() and key = 'purge.purge_empty_series'), 'true') = 'true'
-		  returning s.id),
+	db.Values(b, &m.emptied, `with gone as (select id from app.drop_empty_series($1) as d(id)),
 		counted as (
 		  update scan set series_created = greatest(series_created - (select count(*) from gone), 0)
 		  where tenant_id = app.tenant() and id = $2)
@@ -97,7 +93,7 @@ func moveEvents(moves []*move) (out []events.Event) {
 
 // settle names the books whose titles depend on their neighbours: those of series that books have come to or left, or
 // in which books were analysed.
-func (s *Scanner) settle(ctx context.Context, found []analyzed, sets map[uuid.UUID]*strategy.Set, moves []*move) error {
+func (s *Scanner) settle(ctx context.Context, books []stored, sets map[uuid.UUID]*strategy.Set, moves []*move) error {
 	series := map[uuid.UUID]map[uuid.UUID]bool{} // by library
 	add := func(libraryID, id uuid.UUID) {
 		if sets[libraryID].Positioned() {
@@ -115,8 +111,8 @@ func (s *Scanner) settle(ctx context.Context, found []analyzed, sets map[uuid.UU
 			add(m.library, w.SeriesID)
 		}
 	}
-	for _, a := range found {
-		add(a.LibraryID, a.SeriesID)
+	for _, w := range books {
+		add(w.LibraryID, w.SeriesID)
 	}
 	for libraryID, ids := range series {
 		list := make([]uuid.UUID, 0, len(ids))

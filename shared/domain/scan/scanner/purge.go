@@ -2,47 +2,76 @@ package scanner
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// purge removes the books marked deleted for good, with their progress, and the series left empty where the
-// setting purge.purge_empty_series allows. Library files are never touched.
-func (s *run) purge(ctx context.Context) error {
-	for {
-		var b pgx.Batch
-		var books []written
-		queueLock(&b, s.library.ID)
-		db.All(&b, &books, `delete from book where tenant_id = app.tenant() and id in (
-			  select id from book where tenant_id = app.tenant() and library_id = $1 and deleted_at is not null limit $2)
-			returning id, series_id, revision`, s.library.ID, writeBatch)
-		var series []uuid.UUID
-		db.Values(&b, &series, `delete from series s where tenant_id = app.tenant() and library_id = $1 and book_count = 0
-			and not exists (select from book b where b.tenant_id = app.tenant() and b.series_id = s.id)
-			and coalesce((select value from setting where tenant_id = app.tenant() and key = 'purge.purge_empty_series'), 'true') = 'true'
-			returning id`, s.library.ID)
-		if err := s.Database.Run(ctx, &b); err != nil {
-			return err
-		}
-		var out []events.Event
-		for _, w := range books {
-			out = append(out, events.BookDeleted(events.Book{ID: w.ID, SeriesID: w.SeriesID, LibraryID: s.library.ID}))
-		}
-		for _, id := range series {
-			delete(s.touched, id)
-			out = append(out, events.SeriesDeleted(events.Series{ID: id, LibraryID: s.library.ID}))
-		}
-		s.Publish(ctx, s.tenant, out...)
-		if len(books) < writeBatch {
-			return nil
-		}
-		if task.MustPause(ctx) {
-			return s.pause()
+// Purged is what a purge leaves in its task, and where it goes on.
+type Purged struct {
+	Books  int `json:"booksPurged"`
+	Series int `json:"seriesRemoved"`
+}
+
+// Purge is the handler of purge_deleted tasks: it removes the books marked deleted for good, with their progress, and the
+// series left empty where the setting purge.purge_empty_series allows. Library files are never touched.
+func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
+	var done Purged
+	if h.Place != nil {
+		if err := json.Unmarshal(h.Place, &done); err != nil {
+			return nil, fmt.Errorf("place of the purge: %w", err)
 		}
 	}
+	for {
+		n, series, err := s.purge(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		done.Books, done.Series = done.Books+n, done.Series+series
+		if n < writeBatch {
+			return done, nil
+		}
+		if task.MustPause(ctx) {
+			return nil, task.Paused(done)
+		}
+	}
+}
+
+// purge removes one batch of books.
+func (s *Scanner) purge(ctx context.Context, h task.Held) (removed, emptied int, err error) {
+	var b pgx.Batch
+	var books []written
+	var series []uuid.UUID
+	unfinished := false
+	queueLock(&b, *h.LibraryID)
+	db.Value(&b, &unfinished, "select "+scan.Unfinished, h.LibraryID)
+	db.All(&b, &books, `delete from book where tenant_id = app.tenant() and id in (
+		  select id from book where tenant_id = app.tenant() and library_id = $1 and deleted_at is not null and ($2::uuid is null or series_id = $2)
+		    and not `+scan.Unfinished+` limit $3)
+		returning id, series_id, revision`, h.LibraryID, h.SeriesID, writeBatch)
+	db.Values(&b, &series, `select app.drop_empty_series(array(
+		select id from series where tenant_id = app.tenant() and library_id = $1 and book_count = 0 and ($2::uuid is null or id = $2)))`, h.LibraryID, h.SeriesID)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return 0, 0, err
+	}
+	var out []events.Event
+	for _, w := range books {
+		out = append(out, events.BookDeleted(events.Book{ID: w.ID, SeriesID: w.SeriesID, LibraryID: *h.LibraryID}))
+	}
+	for _, id := range series {
+		out = append(out, events.SeriesDeleted(events.Series{ID: id, LibraryID: *h.LibraryID}))
+	}
+	s.Publish(ctx, h.Tenant, out...)
+	if unfinished {
+		return 0, 0, fault.New(fault.Conflict, "A scan of the library has begun, which may find the files in other places; purge when it has ended")
+	}
+	return len(books), len(series), nil
 }

@@ -48,9 +48,8 @@ type libraryRow struct {
 	AllowedFormats []string  `db:"allowed_formats"`
 	Excluded       string    `db:"excluded"`
 	strategies
-	Rules           json.RawMessage `db:"rules"`
-	PurgeAfterwards bool            `db:"purge_deleted_on_scan"`
-	MaxBooks        *int64          `db:"max_books"` // of the tenant; nil: no limit
+	Rules    json.RawMessage `db:"rules"`
+	MaxBooks *int64          `db:"max_books"` // of the tenant; nil: no limit
 }
 
 // run is one library whose books are made to agree with the store: all of them by a scan, or the books of a few
@@ -102,13 +101,11 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 	if err := r.deleteGone(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.deleteLost(ctx); err != nil {
+	if err := r.renameSeries(ctx); err != nil {
 		return nil, err
 	}
-	if r.library.PurgeAfterwards {
-		if err := r.purge(ctx); err != nil {
-			return nil, err
-		}
+	if err := r.deleteLost(ctx); err != nil {
+		return nil, err
 	}
 	if err := r.renumber(ctx); err != nil {
 		return nil, err
@@ -170,7 +167,7 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool, err error)) {
 	var lib *libraryRow
 	db.One(b, &lib, `select id, path, bucket, prefix, allowed_formats, coalesce(excluded_patterns, '') as excluded,
-		`+strategyColumns+`, title_preprocessing_rules as rules, purge_deleted_on_scan,
+		`+strategyColumns+`, title_preprocessing_rules as rules,
 		(select max_books from tenant where id = app.tenant()) as max_books
 		from library l where tenant_id = app.tenant() and id = $1`, id)
 	db.Value(b, &s.started, "select clock_timestamp()")
@@ -305,26 +302,44 @@ func (s *run) explain(err error) error {
 	return err
 }
 
-func logEnd(id uuid.UUID, err error) {
-	slog.Error("cannot complete the counters of the scan", "scan", id, "error", err)
-}
-
-// Ended completes the counters of a scan whose last part is done and tells listeners how it ended. Other tasks
-// are none of its business.
+// Ended completes the counters of a scan whose last part is done, tells listeners how it ended, and has the books that
+// it did not find in another place purged, where the library wants that. Other tasks are none of its business.
 func (s *Scanner) Ended(ctx context.Context, tenant, id uuid.UUID, taskStatus string) {
 	if taskStatus != task.Completed && taskStatus != task.Failed {
 		return
 	}
+	if err := s.ended(db.In(ctx, db.Tenant(tenant)), tenant, id, taskStatus); err != nil {
+		slog.Error("cannot complete the scan", "scan", id, "error", err)
+	}
+}
+
+func (s *Scanner) ended(ctx context.Context, tenant, id uuid.UUID, taskStatus string) error {
 	var b pgx.Batch
 	var status *scan.Status
+	var purge *uuid.UUID
 	b.Queue(`update scan set files_processed = files_total where tenant_id = app.tenant() and id = $1 and $2 = 'completed'`, id, taskStatus)
 	db.One(&b, &status, scan.ByTask, id)
-	if err := s.Database.Run(db.In(ctx, db.Tenant(tenant)), &b); err != nil {
-		logEnd(id, err)
-		return
+	db.Value(&b, &purge, `select l.id from scan s join library l on l.tenant_id = s.tenant_id and l.id = s.library_id
+		where s.tenant_id = app.tenant() and s.id = $1 and $2 = 'completed' and l.purge_deleted_on_scan
+		  and exists (select from book k where k.tenant_id = app.tenant() and k.library_id = l.id and k.deleted_at is not null)`, id, taskStatus)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return err
 	}
 	if status != nil {
 		status.UTC()
 		s.Publish(ctx, tenant, status.Event(), status.TaskEvent())
 	}
+	if purge == nil {
+		return nil
+	}
+	b = pgx.Batch{}
+	var taskID uuid.UUID
+	if err := scan.Purge(&b, *purge, nil, &taskID); err != nil {
+		return err
+	}
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	s.Added.Tell(ctx, tenant)
+	return nil
 }

@@ -127,10 +127,20 @@ func TestPurgeOnScan(t *testing.T) {
 	if err := os.Remove(filepath.Join(r.folder, "S", "a.cbz")); err != nil {
 		t.Fatal(err)
 	}
-	if res := r.scan("normal"); res.Deleted != 1 || res.Status != "completed" {
-		t.Fatalf("%+v", res)
+	r.rename("T/b.cbz", "U/b.cbz") // not gone, but in another place
+	id := values[string](r, "select id::text from book where tenant_id = app.tenant() and key = 'T/b.cbz'")
+	r.start("normal")
+	r.until("exists (select from task where tenant_id = app.tenant() and type = 'purge_deleted' and status = 'completed')")
+	if res := values[string](r, "select t.status || s.books_deleted || s.books_moved from scan s join task t on t.id = s.id where s.tenant_id = app.tenant() order by t.created_at"); res[1] != "completed11" {
+		t.Fatalf("%q", res)
 	}
-	if got := values[string](r, "select path from series where tenant_id = app.tenant()"); !slices.Equal(got, []string{"T"}) {
+	if again := values[string](r, "select id::text from book where tenant_id = app.tenant() and key = 'U/b.cbz'"); !slices.Equal(id, again) {
+		t.Error("the moved book was purged")
+	}
+	if got := values[string](r, "select result::text from task where tenant_id = app.tenant() and type = 'purge_deleted'"); !slices.Equal(got, []string{`{"booksPurged": 1, "seriesRemoved": 1}`}) {
+		t.Errorf("result %q", got)
+	}
+	if got := values[string](r, "select path from series where tenant_id = app.tenant()"); !slices.Equal(got, []string{"U"}) {
 		t.Errorf("series %q", got)
 	}
 	if n := values[int64](r, "select count(*) from book where tenant_id = app.tenant()"); n[0] != 1 {

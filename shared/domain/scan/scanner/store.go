@@ -52,7 +52,8 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	if err != nil {
 		return err
 	}
-	if err := queueResults(&b, found, sets); err != nil {
+	stored, err := queueResults(&b, found, sets)
+	if err != nil {
 		return err
 	}
 	if h.ParentID == nil { // no scan numbers them afterwards
@@ -64,11 +65,6 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 		}
 		queueRenumberOf(&b, alone)
 	}
-	if s.Packs {
-		if err := queuePacks(&b, found); err != nil {
-			return err
-		}
-	}
 	queuePackages(&b, found)
 	queueDescriptions(&b, found, withdraw)
 	queueSeriesMetadata(&b, found)
@@ -76,35 +72,35 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	queueTaxonomy(&b, "genre", "genres", found, func(r *analysis.Result) []string { return r.Genres })
 	queueTaxonomy(&b, "tag", "tags", found, func(r *analysis.Result) []string { return r.Tags })
 	queueAlternateTitles(&b, found)
+	var moved []adopted
+	queueAdoptCame(&b, h.ParentID, found, &moved)
 	if h.ParentID != nil {
 		db.One(&b, &status, scan.ByTask, h.ParentID)
 	}
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return fmt.Errorf("store %d analysed books: %w", len(found), err)
 	}
-	if s.Packs {
-		s.Added.Tell(ctx, h.Tenant)
-	}
-	if err := s.settle(ctx, found, sets, moves); err != nil {
+	books := keep(*stored, moved)
+	if err := s.settle(ctx, books, sets, moves); err != nil {
 		return err
 	}
-	out := moveEvents(moves)
-	now := map[uuid.UUID]uuid.UUID{} // the series of books that moved
-	for _, m := range moves {
-		for _, w := range m.books {
-			now[w.ID] = w.SeriesID
+	if s.Packs {
+		if err := s.addPacks(ctx, h.Tenant, found, moved); err != nil {
+			return err
 		}
 	}
+	newCover := map[uuid.UUID]bool{}
 	for _, a := range found {
-		series, movedTo := now[a.ID]
-		if !movedTo {
-			series = a.SeriesID
-		}
-		out = append(out, events.BookUpdated(events.Book{ID: a.ID, SeriesID: series, LibraryID: a.LibraryID}, "analysis"))
-		if a.Result != nil && a.Fingerprint() != a.bookRow.Fingerprint {
-			out = append(out, events.CoverUpdated(events.BookEntity, a.ID, &a.LibraryID))
+		newCover[a.ID] = a.Result != nil && a.Result.Fingerprint != a.bookRow.Fingerprint
+	}
+	out := moveEvents(moves)
+	for _, w := range books {
+		out = append(out, events.BookUpdated(events.Book(w), "analysis"))
+		if newCover[w.ID] {
+			out = append(out, events.CoverUpdated(events.BookEntity, w.ID, &w.LibraryID))
 		}
 	}
+	out = append(out, adoptedEvents(moved)...)
 	if status != nil {
 		status.UTC()
 		out = append(out, status.Event(), status.TaskEvent())
@@ -113,29 +109,49 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	return nil
 }
 
-// Fingerprint is the content fingerprint that was found, or the old one.
-func (a analyzed) Fingerprint() string {
-	if a.Result != nil {
-		return a.Result.Fingerprint
-	}
-	return a.bookRow.Fingerprint
+// keep leaves out the books that became others.
+func keep(books []stored, moved []adopted) []stored {
+	return slices.DeleteFunc(books, func(w stored) bool {
+		return slices.ContainsFunc(moved, func(a adopted) bool { return a.Was == w.ID })
+	})
 }
 
-// queuePacks adds the tasks that make page packs of the books whose pages are dear.
-func queuePacks(b *pgx.Batch, found []analyzed) error {
+// addPacks adds the tasks that make page packs of the books whose pages are dear.
+func (s *Scanner) addPacks(ctx context.Context, tenant uuid.UUID, found []analyzed, moved []adopted) error {
+	var b pgx.Batch
 	for _, a := range found {
 		if a.Result == nil || !slices.ContainsFunc(a.Pages, func(p analysis.Page) bool { return !p.Direct() }) {
 			continue
 		}
-		var id uuid.UUID
-		if err := pack.Queue(b, a.ID, &id); err != nil {
+		id := a.ID
+		if i := slices.IndexFunc(moved, func(m adopted) bool { return m.Was == id }); i >= 0 {
+			id = moved[i].ID
+		}
+		var taskID uuid.UUID
+		if err := pack.Queue(&b, id, &taskID); err != nil {
 			return err
 		}
 	}
+	if b.Len() == 0 {
+		return nil
+	}
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	s.Added.Tell(ctx, tenant)
 	return nil
 }
 
-func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.Set) error {
+// stored is a book as its analysis left it.
+type stored struct {
+	ID        uuid.UUID `db:"id"`
+	SeriesID  uuid.UUID `db:"series_id"`
+	LibraryID uuid.UUID `db:"library_id"`
+}
+
+// queueResults stores what was found; of a book that changed meanwhile nothing. It returns the others.
+func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.Set) (*[]stored, error) {
+	out := new([]stored)
 	var ids []uuid.UUID
 	var revisions []int
 	var formats, prints, titles, sorts, searches, errorTypes, errorTexts []*string
@@ -170,7 +186,7 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		pages = append(pages, &count)
 		errorTypes, errorTexts = append(errorTypes, nil), append(errorTexts, nil)
 	}
-	b.Queue(`update book k set
+	db.All(b, out, `update book k set
 		  analyzed = u.error_type is null, error_type = u.error_type, error_message = u.error_text,
 		  error_at = case when u.error_type is null then null else now() end,
 		  format = coalesce(u.format, k.format), fingerprint = coalesce(u.print, k.fingerprint),
@@ -185,7 +201,8 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		    $11::double precision[], $12::double precision[], $13::integer[], $14::integer[], $15::boolean[])
 		  as u(id, revision, format, print, title, sort, search, direction, error_type, error_text, number, chapter, volume, pages, keep)
 		  left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
-		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision`,
+		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision
+		returning k.id, k.series_id, k.library_id`,
 		ids, revisions, formats, prints, titles, sorts, searches, directions, errorTypes, errorTexts, numbers, chapters, volumes, pages, keep)
 	queuePositions(b, found)
 	for _, a := range found {
@@ -193,10 +210,27 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 			continue
 		}
 		if err := queueDetails(b, a); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	queueClamp(b, found)
+	return out, nil
+}
+
+// queueClamp takes readers of a book that was replaced by one with fewer pages to its last page.
+func queueClamp(b *pgx.Batch, found []analyzed) {
+	var ids []uuid.UUID
+	for _, a := range found {
+		if a.Result != nil && a.bookRow.Fingerprint != "" && a.bookRow.Fingerprint != a.Result.Fingerprint {
+			ids = append(ids, a.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	b.Queue(`update progress p set current_page = k.page_count from book k
+		where k.tenant_id = app.tenant() and k.id = any($1) and p.tenant_id = k.tenant_id and p.book_id = k.id
+		  and k.page_count > 0 and p.current_page > k.page_count`, ids)
 }
 
 // queuePositions is the last resort of the number strategy smart: a book without a number in its metadata or file
@@ -233,7 +267,7 @@ func queueDetails(b *pgx.Batch, a analyzed) error {
 	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, warnings) select app.tenant(), $1, $2, $3
 		where exists (select from book where tenant_id = app.tenant() and id = $1 and revision = $4)
 		on conflict (tenant_id, book_id) do update set
-		  metadata = `+unlocked+`,
+		  metadata = app.keep_locked(excluded.metadata, m.metadata, m.locks),
 		  warnings = excluded.warnings, updated_at = now()`, a.ID, data, clipAll(a.Warnings), a.Revision)
 	p := pageArrays(a.Pages)
 	var cover struct {
@@ -270,16 +304,6 @@ func queueDetails(b *pgx.Batch, a analyzed) error {
 	}
 	return nil
 }
-
-// unlocked is the new document with every locked field as it was, also one that was locked while it was empty; the
-// lock of a role (writerLock) keeps the authors of that role.
-const unlocked = `(excluded.metadata - array(select regexp_replace(k, '(Json)?Lock$', '') from unnest(m.locks) k))
-	|| coalesce((select jsonb_object_agg(f, m.metadata -> f) from (select regexp_replace(k, '(Json)?Lock$', '') f from unnest(m.locks) k) l where m.metadata ? f), '{}')
-	|| case when 'authorsJsonLock' = any(m.locks) or not m.locks && '{writerLock,pencillerLock,inkerLock,coloristLock,lettererLock,coverArtistLock,editorLock,translatorLock}'::text[]
-	  then '{}' else jsonb_build_object('authors', coalesce((select jsonb_agg(x.a) from (
-	    select a from jsonb_array_elements(coalesce(excluded.metadata -> 'authors', '[]')) a where not replace(a ->> 'role', 'cover_artist', 'coverArtist') || 'Lock' = any(m.locks)
-	    union all
-	    select a from jsonb_array_elements(coalesce(m.metadata -> 'authors', '[]')) a where replace(a ->> 'role', 'cover_artist', 'coverArtist') || 'Lock' = any(m.locks)) x), '[]')) end`
 
 type arrays struct {
 	names, types                          []string

@@ -34,11 +34,13 @@ func (r *rig) mustBe(want ...string) {
 	}
 }
 
-func (r *rig) scanned(mode string) {
+func (r *rig) scanned(mode string) result {
 	r.t.Helper()
-	if res := r.scan(mode); res.Status != "completed" || res.Errors != 0 {
+	res := r.scan(mode)
+	if res.Status != "completed" || res.Errors != 0 {
 		r.t.Fatalf("scan: %+v", res)
 	}
+	return res
 }
 
 func TestSeriesVolumeChapter(t *testing.T) {

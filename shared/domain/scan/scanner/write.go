@@ -18,11 +18,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Sizes of batches: books a transaction, books an analysis task, series renumbered at once.
+// Sizes of batches: books a transaction, books an analysis task, series renumbered or looked for elsewhere at once.
 const (
 	writeBatch    = 500
 	analyzeBatch  = 64
 	renumberBatch = 50
+	renameBatch   = 500
 )
 
 // written is a book as a batch left it.
@@ -94,6 +95,7 @@ type changed struct {
 	series  []uuid.UUID // new ones
 	books   []written
 	deleted []written
+	adopted []adopted // of the deleted ones
 }
 
 // events are what listeners are told of it; the series count as touched.
@@ -112,10 +114,18 @@ func (c *changed) events(s *run) (out []events.Event) {
 			out = append(out, events.BookUpdated(ref(w), "file"))
 		}
 	}
-	for _, w := range c.deleted {
-		out = append(out, events.BookUpdated(ref(w), "deleted"))
+	moved := map[uuid.UUID]bool{}
+	for _, a := range c.adopted {
+		moved[a.ID] = true
+		s.touched[a.SeriesID], s.touched[a.LeftSeries] = true, true
 	}
-	return out
+	for _, w := range c.deleted {
+		e := events.BookUpdated(ref(w), "deleted")
+		if !moved[w.ID] {
+			out = append(out, e)
+		}
+	}
+	return append(out, adoptedEvents(c.adopted)...)
 }
 
 // queueLock makes the writers of one library wait for each other before they lock any book: none then holds a book
@@ -212,13 +222,14 @@ func (s *run) queueAnalysis(b *pgx.Batch, changes []change) error {
 }
 
 // queueDeleted marks the books whose files are gone; their numbers go with them. Covers, metadata and progress
-// stay for their return. A book that somebody has looked at since stays as it is.
-func (s *run) queueDeleted(b *pgx.Batch, books []gone, deleted *[]written) {
+// stay for their return, which those that have appeared elsewhere do at once. A book that somebody has looked at since
+// stays as it is.
+func (s *run) queueDeleted(b *pgx.Batch, books []gone, done *changed) {
 	ids, seen := make([]uuid.UUID, len(books)), make([]time.Time, len(books))
 	for i, g := range books {
 		ids[i], seen[i] = g.ID, g.Seen
 	}
-	db.All(b, deleted, `with gone as (
+	db.All(b, &done.deleted, `with gone as (
 		  update book k set deleted_at = now(), number = null, updated_at = now(), seen_at = u.seen
 		  from unnest($2::uuid[], $3::timestamptz[]) as u(id, seen)
 		  where k.tenant_id = app.tenant() and k.id = u.id and k.deleted_at is null and k.seen_at <= u.seen
@@ -227,6 +238,7 @@ func (s *run) queueDeleted(b *pgx.Batch, books []gone, deleted *[]written) {
 		  update scan set books_deleted = books_deleted + (select count(*) from gone)
 		  where tenant_id = app.tenant() and id = $1)
 		select id, series_id, revision from gone`, s.scanID, ids, seen)
+	queueAdoptGone(b, s.library.ID, s.scanID, books, &done.adopted)
 }
 
 // deleteGone marks the books whose files are gone, batch by batch.
@@ -237,7 +249,7 @@ func (s *run) deleteGone(ctx context.Context) error {
 		var done changed
 		b.Queue("select from scan where tenant_id = app.tenant() and id = $1 for update", s.scanID)
 		queueLock(&b, s.library.ID)
-		s.queueDeleted(&b, part, &done.deleted)
+		s.queueDeleted(&b, part, &done)
 		if err := s.Database.Run(ctx, &b); err != nil {
 			return err
 		}
