@@ -34,6 +34,7 @@ var benchmarks = []benchmark{
 	{"page", "a page through the whole path against the bare ranged GET", pages},
 	{"cdn", "evenings of 50 readers behind a CDN", cdnRun},
 	{"scan", "libraries of 2,000 and 10,000 books", scans},
+	{"scale", "sparse libraries of 1,000, 10,000 and 100,000 books, a million keys", scale},
 	{"cost", "what a page and a scan use, into infra/cost/counters.json", costs},
 	{"lists", "lists at 10,000 and 890,000 books", lists},
 }

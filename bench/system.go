@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -255,6 +256,22 @@ func memory(pid int, line string) (float64, error) {
 		}
 	}
 	return 0, fmt.Errorf("process %d has no %s", pid, line)
+}
+
+// cpu is the processor time that a process has used, in seconds.
+func cpu(pid int) (float64, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// After the name, in parentheses, utime and stime are the 12th and 13th field, in hundredths of a second.
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
+	}
+	user, err1 := strconv.ParseFloat(fields[11], 64)
+	system, err2 := strconv.ParseFloat(fields[12], 64)
+	return (user + system) / 100, errors.Join(err1, err2)
 }
 
 // close stops everything and removes the folder of the run.

@@ -52,25 +52,55 @@ func (e *StatusError) Error() string {
 }
 
 // get sends one GET request. The answer's status is 200 or 206; its body must be closed.
-func (g *getter) get(ctx context.Context, bucket, key string, header http.Header) (*http.Response, error) {
-	for n := 1; ; n++ {
-		res, err := g.once(ctx, bucket, key, header)
-		if err == nil {
-			return res, nil
+func (g *getter) get(ctx context.Context, bucket, key string, header http.Header) (res *http.Response, err error) {
+	err = again(ctx, func() error {
+		res, err = g.once(ctx, g.url(bucket, key), header)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read s3://%s/%s: %w", bucket, key, err)
+	}
+	return res, nil
+}
+
+// list asks for one page of a listing.
+func (g *getter) list(ctx context.Context, bucket string, query url.Values) (l listing, err error) {
+	u := g.url(bucket, "")
+	u.RawQuery = query.Encode()
+	err = again(ctx, func() error {
+		res, err := g.once(ctx, u, nil)
+		if err != nil {
+			return err
 		}
-		if n == attempts || ctx.Err() != nil || !Unreachable(err) {
-			return nil, fmt.Errorf("read s3://%s/%s: %w", bucket, key, err)
+		defer res.Body.Close()
+		doc, err := io.ReadAll(io.LimitReader(res.Body, maxListing))
+		if err != nil {
+			return err
+		}
+		l, err = readListing(doc)
+		return err
+	})
+	return l, err
+}
+
+// again tries a read a few times while the store is not reachable.
+func again(ctx context.Context, read func() error) error {
+	for n := 1; ; n++ {
+		err := read()
+		if err == nil || n == attempts || ctx.Err() != nil || !Unreachable(err) {
+			return err
 		}
 		select {
 		case <-time.After(pause << n):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }
 
-func (g *getter) once(ctx context.Context, bucket, key string, header http.Header) (*http.Response, error) {
-	req := (&http.Request{Method: http.MethodGet, URL: g.url(bucket, key), Header: header.Clone(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+func (g *getter) once(ctx context.Context, u *url.URL, header http.Header) (*http.Response, error) {
+	address := *u // signing rewrites the query
+	req := (&http.Request{Method: http.MethodGet, URL: &address, Header: header.Clone(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
 	if req.Header == nil {
 		req.Header = http.Header{}
 	}

@@ -2,62 +2,59 @@ package blob
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"maps"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
+
+// maxListing bounds an answer: a thousand keys of 1,024 bytes, each byte escaped, with all that is said of them.
+const maxListing = 16 << 20
+
+// list asks for one page of a listing (ListObjectsV2).
+func (s *Store) list(ctx context.Context, bucket, prefix string, more url.Values) (listing, error) {
+	query := url.Values{"list-type": {"2"}, "prefix": {prefix}}
+	maps.Copy(query, more)
+	l, err := s.open().read.list(ctx, bucket, query)
+	if err != nil {
+		return l, fmt.Errorf("list s3://%s/%s: %w", bucket, prefix, err)
+	}
+	return l, nil
+}
 
 // List yields the objects below a prefix in key order, page by page of 1,000 and one request each, from the
 // first key after startAfter.
 func (s *Store) List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[[]Object, error] {
 	return func(yield func([]Object, error) bool) {
-		in := &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: &prefix}
+		at := url.Values{}
 		if startAfter != "" {
-			in.StartAfter = &startAfter
+			at.Set("start-after", startAfter)
 		}
 		for {
-			out, err := s.open().client.ListObjectsV2(ctx, in)
+			l, err := s.list(ctx, bucket, prefix, at)
 			if err != nil {
-				yield(nil, explain("list", bucket, prefix, err))
+				yield(nil, err)
 				return
 			}
-			page := make([]Object, len(out.Contents))
-			for i, c := range out.Contents {
-				page[i] = listed(c)
-			}
-			if !yield(page, nil) || !aws.ToBool(out.IsTruncated) {
+			if !yield(l.objects, nil) || !l.more {
 				return
 			}
-			in.ContinuationToken = out.NextContinuationToken
+			at.Set("continuation-token", l.next)
 		}
 	}
-}
-
-// listed is an entry of a listing.
-func listed(c types.Object) Object {
-	return Object{Key: aws.ToString(c.Key), Size: aws.ToInt64(c.Size), ETag: aws.ToString(c.ETag), Modified: aws.ToTime(c.LastModified)}
 }
 
 // Folders lists one level below a prefix: the folders (whole prefixes with the slash) and the objects, at most
 // a thousand of both; more says that there are others.
 func (s *Store) Folders(ctx context.Context, bucket, prefix string) (folders []string, objects []Object, more bool, err error) {
-	out, err := s.open().client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: &prefix, Delimiter: aws.String("/")})
+	l, err := s.list(ctx, bucket, prefix, url.Values{"delimiter": {"/"}})
 	if err != nil {
-		return nil, nil, false, explain("list", bucket, prefix, err)
+		return nil, nil, false, err
 	}
-	for _, p := range out.CommonPrefixes {
-		folders = append(folders, aws.ToString(p.Prefix))
-	}
-	for _, c := range out.Contents {
-		if o := listed(c); !strings.HasSuffix(o.Key, "/") {
-			objects = append(objects, o)
-		}
-	}
-	return folders, objects, aws.ToBool(out.IsTruncated), nil
+	return l.folders, slices.DeleteFunc(l.objects, func(o Object) bool { return strings.HasSuffix(o.Key, "/") }), l.more, nil
 }
 
 // DeleteOlder deletes the objects below a prefix that were stored before a time, and says how many.

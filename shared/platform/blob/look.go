@@ -2,11 +2,9 @@ package blob
 
 import (
 	"context"
+	"net/url"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
 // Look finds the objects of some keys, which must be sorted; those without an object are left out. It asks for
@@ -33,18 +31,17 @@ func (s *Store) Look(ctx context.Context, bucket string, keys []string) ([]Objec
 func (s *Store) lookBelow(ctx context.Context, bucket string, keys []string) (found []Object, err error) {
 	seen := "" // everything up to here was listed
 	for len(keys) > 0 {
-		in := &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: aws.String(common(keys[0], keys[len(keys)-1]))}
-		if len(keys) == 1 {
-			in.MaxKeys = aws.Int32(1) // of all keys that begin with it, it is the first
-		} else if after := max(before(keys[0]), seen); len(after) > len(*in.Prefix) {
-			in.StartAfter = &after
+		prefix, only, more := common(keys[0], keys[len(keys)-1]), len(keys) == 1, url.Values{}
+		if only {
+			more.Set("max-keys", "1") // of all keys that begin with it, it is the first
+		} else if after := max(before(keys[0]), seen); len(after) > len(prefix) {
+			more.Set("start-after", after)
 		}
-		out, err := s.open().client.ListObjectsV2(ctx, in)
+		l, err := s.list(ctx, bucket, prefix, more)
 		if err != nil {
-			return nil, explain("list", bucket, keys[0], err)
+			return nil, err
 		}
-		for _, c := range out.Contents {
-			o := listed(c)
+		for _, o := range l.objects {
 			for len(keys) > 0 && keys[0] < o.Key {
 				keys = keys[1:]
 			}
@@ -53,7 +50,7 @@ func (s *Store) lookBelow(ctx context.Context, bucket string, keys []string) (fo
 			}
 			seen = o.Key
 		}
-		if in.MaxKeys != nil || !aws.ToBool(out.IsTruncated) || len(out.Contents) == 0 {
+		if only || !l.more || len(l.objects) == 0 {
 			return found, nil
 		}
 	}

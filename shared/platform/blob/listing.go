@@ -1,0 +1,217 @@
+package blob
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// listing is an answer to ListObjectsV2.
+type listing struct {
+	objects []Object
+	folders []string // CommonPrefixes
+	more    bool     // IsTruncated
+	next    string   // NextContinuationToken
+}
+
+// readListing decodes a ListBucketResult (Amazon S3 API, ListObjectsV2). A rescan of a library is little else: what
+// encoding/xml needs for a listing is most of its time. So the plain form that every store sends, elements and text, is
+// read here, in a tenth of that; any other is left to encoding/xml.
+func readListing(doc []byte) (listing, error) {
+	var p plain
+	if p.read(doc) {
+		return p.listing, nil
+	}
+	return readAnyListing(doc)
+}
+
+// readAnyListing is readListing for every XML document.
+func readAnyListing(doc []byte) (listing, error) {
+	var in struct {
+		XMLName               xml.Name `xml:"ListBucketResult"`
+		IsTruncated           bool
+		NextContinuationToken string
+		Contents              []struct {
+			Key, ETag    string
+			LastModified time.Time
+			Size         int64
+		}
+		CommonPrefixes []struct{ Prefix string }
+	}
+	if err := xml.Unmarshal(doc, &in); err != nil {
+		return listing{}, fmt.Errorf("the store's listing: %w", err)
+	}
+	out := listing{more: in.IsTruncated, next: in.NextContinuationToken}
+	for _, c := range in.Contents {
+		out.objects = append(out.objects, Object{Key: c.Key, Size: c.Size, ETag: c.ETag, Modified: c.LastModified})
+	}
+	for _, p := range in.CommonPrefixes {
+		out.folders = append(out.folders, p.Prefix)
+	}
+	return out, nil
+}
+
+// plain reads the form of XML that has an optional declaration, elements without attributes (but for the outermost)
+// and text with the five named entities or numbers; nothing else, no comment, CDATA or carriage return.
+type plain struct {
+	listing
+	object Object
+}
+
+// read tells whether the document was of that form and right.
+func (p *plain) read(doc []byte) bool {
+	if !utf8.Valid(doc) || slices.ContainsFunc(doc, control) {
+		return false
+	}
+	var open [4][]byte // names of the open elements
+	depth, leaf := 0, false
+	for first := true; ; first = false {
+		start := bytes.IndexByte(doc, '<')
+		if start < 0 {
+			return false
+		}
+		text := doc[:start]
+		end := bytes.IndexByte(doc[start:], '>')
+		if end < 2 {
+			return false
+		}
+		tag := doc[start+1 : start+end]
+		doc = doc[start+end+1:]
+		switch tag[0] {
+		case '?':
+			if !first || !declaration(tag) {
+				return false
+			}
+		case '/':
+			if depth == 0 || !bytes.Equal(tag[1:], open[depth-1]) || !p.end(open[:depth], text, leaf) {
+				return false
+			}
+			if depth, leaf = depth-1, false; depth == 0 {
+				return len(bytes.TrimSpace(doc)) == 0
+			}
+		default:
+			empty := tag[len(tag)-1] == '/'
+			if empty {
+				tag = tag[:len(tag)-1]
+			}
+			if depth == 0 {
+				tag, _, _ = bytes.Cut(tag, []byte(" ")) // xmlns
+				if string(tag) != "ListBucketResult" {
+					return false
+				}
+			}
+			if depth == len(open) || !name(tag) {
+				return false
+			}
+			open[depth] = tag
+			depth, leaf = depth+1, true
+			if empty {
+				if depth == 1 || !p.end(open[:depth], nil, true) {
+					return false
+				}
+				depth, leaf = depth-1, false
+			}
+		}
+	}
+}
+
+// control tells whether a byte must not be in text as it is; XML readers also turn carriage returns into line feeds.
+func control(b byte) bool { return b < ' ' && b != '\n' && b != '\t' }
+
+// declaration tells whether a tag is an XML declaration of UTF-8.
+func declaration(tag []byte) bool {
+	return bytes.HasPrefix(tag, []byte("?xml ")) && (!bytes.Contains(tag, []byte("encoding")) || bytes.Contains(bytes.ToLower(tag), []byte("utf-8")))
+}
+
+func name(s []byte) bool {
+	for _, c := range s {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return len(s) > 0
+}
+
+// end takes what an element held: its text, where no element was inside.
+func (p *plain) end(path [][]byte, text []byte, leaf bool) bool {
+	if len(path) == 1 {
+		return true
+	}
+	if len(path) == 2 {
+		switch string(path[1]) {
+		case "Contents":
+			p.objects, p.object = append(p.objects, p.object), Object{}
+			return true
+		case "IsTruncated":
+			p.more = string(text) == "true"
+			return leaf && (p.more || string(text) == "false")
+		case "NextContinuationToken":
+			return leaf && unescape(text, &p.next)
+		}
+		return true
+	}
+	if len(path) > 3 {
+		return true
+	}
+	switch string(path[1]) {
+	case "CommonPrefixes":
+		if string(path[2]) == "Prefix" {
+			p.folders = append(p.folders, "")
+			return leaf && unescape(text, &p.folders[len(p.folders)-1])
+		}
+	case "Contents":
+		var err error
+		switch o := &p.object; string(path[2]) {
+		case "Key":
+			return leaf && unescape(text, &o.Key)
+		case "ETag":
+			return leaf && unescape(text, &o.ETag)
+		case "Size":
+			o.Size, err = strconv.ParseInt(string(text), 10, 64)
+			return leaf && err == nil
+		case "LastModified":
+			o.Modified, err = time.Parse(time.RFC3339, string(text))
+			return leaf && err == nil
+		}
+	}
+	return true
+}
+
+// unescape sets to to a text without its references; false for one that is not known.
+func unescape(text []byte, to *string) bool {
+	at := bytes.IndexByte(text, '&')
+	if at < 0 {
+		*to = string(text)
+		return true
+	}
+	out := make([]byte, 0, len(text))
+	for ; at >= 0; at = bytes.IndexByte(text, '&') {
+		out = append(out, text[:at]...)
+		end := bytes.IndexByte(text[at:], ';')
+		if end < 0 {
+			return false
+		}
+		ref := string(text[at+1 : at+end])
+		text = text[at+end+1:]
+		switch ref {
+		case "amp":
+			out = append(out, '&')
+		case "lt":
+			out = append(out, '<')
+		case "gt":
+			out = append(out, '>')
+		case "quot", "#34", "#x22":
+			out = append(out, '"')
+		case "apos", "#39":
+			out = append(out, '\'')
+		default:
+			return false
+		}
+	}
+	*to = string(append(out, text...))
+	return true
+}

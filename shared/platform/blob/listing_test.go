@@ -1,0 +1,115 @@
+package blob
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// listings are answers as stores send them, and some that none should.
+var listings = []struct {
+	name, doc string
+	plain     bool // read without encoding/xml
+}{
+	{"AWS", `<?xml version="1.0" encoding="UTF-8"?>
+<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>b</Name><Prefix>a/</Prefix><NextContinuationToken>1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=</NextContinuationToken><KeyCount>2</KeyCount><MaxKeys>2</MaxKeys><IsTruncated>true</IsTruncated><Contents><Key>a/Tom &amp; Jerry &lt;1&gt; &apos;x&apos;.cbz</Key><LastModified>2026-10-12T17:50:30.000Z</LastModified><ETag>&quot;fba9dede5f27731c9771645a39863328-7&quot;</ETag><ChecksumAlgorithm>CRC64NVME</ChecksumAlgorithm><Size>434234</Size><StorageClass>STANDARD</StorageClass><Owner><ID>1</ID></Owner></Contents><Contents><Key>a/日本.cbz</Key><LastModified>2026-10-12T17:50:30.123Z</LastModified><Size>0</Size></Contents><CommonPrefixes><Prefix>a/b&#34;/</Prefix></CommonPrefixes></ListBucketResult>`, true},
+	{"empty", `<ListBucketResult><IsTruncated>false</IsTruncated><Prefix/></ListBucketResult>`, true},
+	{"line breaks", "<ListBucketResult>\n  <Contents>\n    <Key>a\n</Key>\n    <Size>1</Size>\n  </Contents>\n</ListBucketResult>\n", true},
+	{"comment", `<ListBucketResult><!-- <Contents> --><Contents><Key>a</Key></Contents></ListBucketResult>`, false},
+	{"CDATA", `<ListBucketResult><Contents><Key><![CDATA[a<b]]></Key></Contents></ListBucketResult>`, false},
+	{"character reference", `<ListBucketResult><Contents><Key>&#xe9;.cbz</Key></Contents></ListBucketResult>`, false},
+	{"attribute", `<ListBucketResult><Contents><Key a="b">x</Key></Contents></ListBucketResult>`, false},
+	{"carriage return", "<ListBucketResult><Contents><Key>a\r\nb</Key></Contents></ListBucketResult>", false},
+	{"namespace prefix", `<s:ListBucketResult xmlns:s="x"><s:Contents><s:Key>a</s:Key></s:Contents></s:ListBucketResult>`, false},
+	{"nested in a key", `<ListBucketResult><Contents><Key><b>x</b>a</Key></Contents></ListBucketResult>`, false},
+	{"cut off", `<ListBucketResult><Contents><Key>a</Key></Contents>`, false},
+	{"wrong end", `<ListBucketResult><Contents><Key>a</Keys></Contents></ListBucketResult>`, false},
+	{"deep", `<ListBucketResult><a><b><c><d><e/></d></c></b></a></ListBucketResult>`, false},
+	{"an error", `<Error><Code>SlowDown</Code></Error>`, false},
+	{"a page", `<html><body>hello</body></html>`, false},
+	{"no XML", "hello", false},
+	{"nothing", "", false},
+	{"bad size", `<ListBucketResult><Contents><Size>x</Size></Contents></ListBucketResult>`, false},
+	{"bad time", `<ListBucketResult><Contents><LastModified>yesterday</LastModified></Contents></ListBucketResult>`, false},
+}
+
+func TestReadListing(t *testing.T) {
+	for _, c := range listings {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := readListing([]byte(c.doc))
+			want, wantErr := readAnyListing([]byte(c.doc))
+			if fmt.Sprint(err) != fmt.Sprint(wantErr) || !same(got, want) {
+				t.Errorf("%+v %v, want %+v %v", got, err, want, wantErr)
+			}
+			var p plain
+			if p.read([]byte(c.doc)) != c.plain {
+				t.Errorf("read without encoding/xml: %t, want %t", !c.plain, c.plain)
+			}
+		})
+	}
+	got, err := readListing([]byte(listings[0].doc))
+	if err != nil || len(got.objects) != 2 || got.objects[0].Key != "a/Tom & Jerry <1> 'x'.cbz" || got.objects[0].ETag != `"fba9dede5f27731c9771645a39863328-7"` ||
+		got.objects[1].Modified.Nanosecond() != 123e6 || got.folders[0] != `a/b"/` || !got.more || got.next == "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func same(a, b listing) bool {
+	if len(a.objects) != len(b.objects) || len(a.folders) != len(b.folders) || a.more != b.more || a.next != b.next {
+		return false
+	}
+	for i, o := range a.objects {
+		p := b.objects[i]
+		if o.Key != p.Key || o.ETag != p.ETag || o.Size != p.Size || !o.Modified.Equal(p.Modified) {
+			return false
+		}
+	}
+	return len(a.folders) == 0 || reflect.DeepEqual(a.folders, b.folders)
+}
+
+// FuzzReadListing holds the quick way to encoding/xml: where both read a document, they read the same.
+func FuzzReadListing(f *testing.F) {
+	for _, c := range listings {
+		f.Add(c.doc)
+	}
+	f.Fuzz(func(t *testing.T, doc string) {
+		var p plain
+		if !p.read([]byte(doc)) {
+			return
+		}
+		if want, err := readAnyListing([]byte(doc)); err == nil && !same(p.listing, want) {
+			t.Errorf("%+v, encoding/xml: %+v", p.listing, want)
+		}
+	})
+}
+
+func thousand() []byte {
+	var b strings.Builder
+	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>x</Name>`)
+	for i := range 1000 {
+		fmt.Fprintf(&b, `<Contents><Key>books/Series %05d/Series %05d #%02d.cbz</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified>`+
+			`<ETag>&#34;%032d&#34;</ETag><Size>52428800</Size><StorageClass>STANDARD</StorageClass></Contents>`, i/20, i/20, i%20, i)
+	}
+	b.WriteString(`</ListBucketResult>`)
+	return []byte(b.String())
+}
+
+// BenchmarkReadListing reads a thousand objects; BenchmarkReadAnyListing leaves them to encoding/xml.
+func BenchmarkReadListing(b *testing.B) {
+	doc := thousand()
+	for b.Loop() {
+		if l, err := readListing(doc); err != nil || len(l.objects) != 1000 {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkReadAnyListing(b *testing.B) {
+	doc := thousand()
+	for b.Loop() {
+		if l, err := readAnyListing(doc); err != nil || len(l.objects) != 1000 {
+			b.Fatal(err)
+		}
+	}
+}
