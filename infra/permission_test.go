@@ -20,7 +20,9 @@ var s3Action = map[string]string{
 
 // signed are functions that sign requests by themselves, and what the requests need.
 var signed = map[string]string{
-	"(*" + module + "/shared/platform/blob.getter).once":   "s3:GetObject",
+	"(*" + module + "/shared/platform/blob.getter).once":   "", // its callers are the next two
+	"(*" + module + "/shared/platform/blob.getter).get":    "s3:GetObject",
+	"(*" + module + "/shared/platform/blob.getter).list":   "s3:ListBucket",
 	"(*" + module + "/shared/platform/blob.Store).Presign": "s3:PutObject",
 	"(*" + module + "/shared/platform/queue.client).once":  "", // its callers name the action: see sqsAction
 }
