@@ -77,6 +77,7 @@ func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	scan.Routes(a, d, base.Publish, base.Added)
 	(&upload.Uploader{Database: d, Store: base.Library, Config: c.Uploads}).Routes(a)
 	series.Routes(a, d, base.Added)
+	series.EditRoutes(a, d, base.Publish, base.Added)
 	book.Routes(a, d, base.Added)
 	book.EditRoutes(a, d, base.Publish)
 	progress.Routes(a, d)

@@ -63,6 +63,10 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "DELETE", "/books/" + id + "/progress", "", 2},
 		{reader, "PUT", "/user/preferences/reader.theme", `{"value":"dark"}`, 2},
 		{reader, "POST", "/series/" + series + "/read", "", 2},
+		{reader, "GET", "/series/" + series + "/metadata", "", 1},
+		{admin, "PATCH", "/books/" + id + "/metadata", `{"summary":"s"}`, 2},
+		{admin, "PATCH", "/series/" + series + "/metadata", `{"summary":"s"}`, 2},
+		{admin, "PUT", "/series/" + series + "/metadata/locks", `{"summary":true}`, 2},
 	} {
 		call := func() int64 {
 			var body any

@@ -18,23 +18,24 @@ import (
 
 // Result is what was found in one file.
 type Result struct {
-	Format      string // cbz, cbr, cb7, cbt, epub or pdf: what it is, whatever its name says
-	Version     blob.Object
-	Fingerprint string
-	Pages       []Page
-	SpineCount  int            // of an EPUB without pages
-	Cover       *archive.Entry // nil: no image to show
-	CoverImage  []byte         // the cover's bytes, where they were asked for
-	Metadata    Metadata
-	Number      *float64 // in the metadata
-	Direction   string   // reading direction, or ""
-	Genres      []string
-	Tags        []string
-	Link        string // of the metadata's web address, or ""
-	AgeRating   *int   // the lowest age that the metadata names
-	ExternalID  string // an ISBN
-	Titles      []SeriesTitle
-	Warnings    []string
+	Format         string // cbz, cbr, cb7, cbt, epub or pdf: what it is, whatever its name says
+	Version        blob.Object
+	Fingerprint    string
+	Pages          []Page
+	SpineCount     int            // of an EPUB without pages
+	Cover          *archive.Entry // nil: no image to show
+	CoverImage     []byte         // the cover's bytes, where they were asked for
+	Metadata       Metadata
+	Number         *float64 // in the metadata
+	Direction      string   // reading direction, or ""
+	Genres         []string
+	Tags           []string
+	Link           string // of the metadata's web address, or ""
+	AgeRating      *int   // the lowest age that the metadata names
+	ExternalID     string // an ISBN
+	ExternalSource string // what names it: epub, pdf or opf; "" without one
+	Titles         []SeriesTitle
+	Warnings       []string
 }
 
 // Page is one page image and where it lies.

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/longbox/longbox/shared/format/comicinfo"
-	"github.com/longbox/longbox/shared/format/epub"
+	"github.com/longbox/longbox/shared/format/isbn"
 )
 
 // applyComicInfo takes over every element of ComicInfo.xml: into the field of the book that means the same, else into
@@ -32,8 +32,8 @@ func (r *Result) applyComicInfo(i *comicinfo.Info) {
 		r.Number, m.Chapter, m.SeriesPosition = &n, &n, &n
 	}
 	if i.GTIN != "" {
-		if isbn := epub.ISBN(i.GTIN); isbn != "" {
-			m.ISBNs = `["` + isbn + `"]`
+		if n := isbn.Parse(i.GTIN, false); n != "" {
+			m.ISBNs = isbnList([]string{n})
 		}
 	}
 	m.custom("comicinfo", map[string]any{
@@ -66,9 +66,16 @@ func (r *Result) applyComicInfo(i *comicinfo.Info) {
 
 // applyPages takes sizes, and the cover where the file says which page it is.
 func (r *Result) applyPages(pages []comicinfo.Page) {
+	named := false
 	for _, p := range pages {
 		if p.Image < 0 || p.Image >= len(r.Pages) {
 			continue
+		}
+		if strings.EqualFold(p.Type, "FrontCover") && !named {
+			named = true
+			if r.Cover = &r.Pages[p.Image].Entry; p.Image > 0 {
+				r.CoverImage = nil // of page 1
+			}
 		}
 		if p.ImageWidth > 0 && p.ImageHeight > 0 {
 			r.Pages[p.Image].Width, r.Pages[p.Image].Height = p.ImageWidth, p.ImageHeight

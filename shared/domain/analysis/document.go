@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/isbn"
 	"github.com/longbox/longbox/shared/format/mediatype"
 	"github.com/longbox/longbox/shared/format/pdf"
 )
@@ -45,6 +46,10 @@ func (r *Result) applyInfo(i pdf.Info) {
 		if word = strings.TrimSpace(word); word != "" {
 			m.Subjects = append(m.Subjects, word)
 		}
+	}
+	if found := isbn.Find(strings.Join([]string{i.Title, i.Subject, i.Keywords, i.Author, i.Creator}, "\n")); len(found) > 0 {
+		m.ISBNs = isbnList(found)
+		r.ExternalID, r.ExternalSource = found[0], "pdf"
 	}
 	if i.RightToLeft {
 		r.Direction = "rtl"

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/text/language"
+	"github.com/longbox/longbox/shared/format/language"
 )
 
 // Metadata are the fields of a book's metadata record (contract 2.4) that files carry; what is absent is left
@@ -55,16 +55,15 @@ func (r *Result) language(s string) string {
 	if s == "" {
 		return ""
 	}
-	tag, err := language.Parse(strings.TrimSpace(s))
-	if code, ok := languageNames[strings.ToLower(strings.TrimSpace(s))]; ok {
-		tag, err = language.Parse(code)
-	}
-	if err != nil || tag == language.Und {
+	tag := language.Tag(s)
+	if tag == "" {
 		r.warn("the language " + strconv.Quote(cut(s, 40)) + " is no BCP 47 tag; write ja or pt-BR, for example")
-		return ""
 	}
-	return tag.String()
+	return tag
 }
+
+// isbnList is how the record has ISBNs: a JSON list.
+func isbnList(list []string) string { return `["` + strings.Join(list, `","`) + `"]` }
 
 func optional(n int) *int {
 	if n == 0 {
@@ -72,11 +71,6 @@ func optional(n int) *int {
 	}
 	return &n
 }
-
-// languageNames are names of languages that files have instead of their tags.
-var languageNames = map[string]string{"english": "en", "japanese": "ja", "jp": "ja", "french": "fr", "german": "de", "spanish": "es",
-	"italian": "it", "portuguese": "pt", "russian": "ru", "korean": "ko", "chinese": "zh", "cn": "zh", "dutch": "nl", "polish": "pl",
-	"français": "fr", "deutsch": "de", "español": "es", "italiano": "it", "日本語": "ja", "한국어": "ko", "中文": "zh", "русский": "ru"}
 
 // cut keeps at most n bytes of a text for a message.
 func cut(s string, n int) string {

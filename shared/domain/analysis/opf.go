@@ -45,7 +45,7 @@ func (r *Result) applyEPUB(p *epub.Publication) {
 	m.Year, m.Month, m.Day = optional(p.Year), optional(p.Month), optional(p.Day)
 	m.Subjects, m.Genre = p.Subjects, strings.Join(p.Subjects, ", ")
 	if len(p.ISBNs) > 0 {
-		m.ISBNs = `["` + strings.Join(p.ISBNs, `","`) + `"]`
+		m.ISBNs = isbnList(p.ISBNs)
 	}
 	for n, list := range [][]epub.Creator{p.Creators, p.Contributors} {
 		for _, c := range list {
@@ -73,13 +73,8 @@ func (r *Result) applyEPUB(p *epub.Publication) {
 		r.Direction = p.Direction
 	}
 	r.Genres = p.Subjects
-	for _, id := range p.Identifiers {
-		if r.ExternalID == "" && (strings.EqualFold(id.Scheme, "isbn") || strings.HasPrefix(strings.ToLower(id.Value), "urn:isbn:")) && len(p.ISBNs) > 0 {
-			r.ExternalID = p.ISBNs[0]
-		}
-	}
-	if r.ExternalID == "" && len(p.ISBNs) > 0 {
-		r.ExternalID = p.ISBNs[0]
+	if len(p.ISBNs) > 0 {
+		r.ExternalID, r.ExternalSource = p.ISBNs[0], "epub"
 	}
 	r.Warnings = append(r.Warnings, p.Warnings...)
 }

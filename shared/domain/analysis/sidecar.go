@@ -47,7 +47,7 @@ func (r *Result) Override(s *Sidecar) {
 		r.Genres = s.Genres
 	}
 	if s.ExternalID != "" {
-		r.ExternalID = s.ExternalID
+		r.ExternalID, r.ExternalSource = s.ExternalID, "opf"
 	}
 	r.Warnings = append(r.Warnings, s.Warnings...)
 }

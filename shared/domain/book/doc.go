@@ -8,5 +8,5 @@
 //     the library holds.
 //   - A field that a person gives a value is locked: no scan writes it again until somebody opens the lock.
 //
-// Tables: writes title, number, volume and chapter of book and the locks of book_metadata; reads book, book_metadata, page_index, series, library, genre, tag, progress and the counters.
+// Tables: writes title, number, volume and chapter of book and what people change of book_metadata; reads book, book_metadata, page_index, series, library, genre, tag, progress and the counters.
 package book

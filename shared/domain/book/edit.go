@@ -47,9 +47,12 @@ type Patched struct {
 type LockChanges map[string]*bool
 
 // Schema names every lock.
-func (LockChanges) Schema(huma.Registry) *huma.Schema {
+func (LockChanges) Schema(huma.Registry) *huma.Schema { return LockChangeSchema(lockNames) }
+
+// LockChangeSchema is an object with a boolean or null for each name.
+func LockChangeSchema(names []string) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{}, AdditionalProperties: true}
-	for _, n := range lockNames {
+	for _, n := range names {
 		s.Properties[n] = &huma.Schema{Type: huma.TypeBoolean, Nullable: true}
 	}
 	return s
@@ -69,6 +72,23 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 			publish(ctx, httpapi.TenantOf(ctx).ID, events.BookUpdated(events.Book{ID: p.ID, SeriesID: p.SeriesID, LibraryID: p.LibraryID}, fields...))
 			return p, nil
 		})
+	for _, c := range []struct {
+		method, id, summary string
+		replace             bool
+	}{{"PATCH", "patchBookMetadata", "Change fields of a book's metadata, and lock what gets a value", false},
+		{"PUT", "putBookMetadata", "Replace a book's metadata: what is absent is cleared, what gets a value is locked", true}} {
+		httpapi.Register(a, op(c.method, "/metadata", c.id, c.summary, auth.BooksWrite),
+			func(ctx context.Context, in *struct {
+				IDInput
+				Body MetadataBody
+			}) (*Amended, error) {
+				out, at, fields, err := amend(ctx, d, in.ID, &in.Body, c.replace)
+				if err == nil && len(fields) > 0 {
+					publish(ctx, httpapi.TenantOf(ctx).ID, events.BookUpdated(events.Book{ID: at.ID, SeriesID: at.SeriesID, LibraryID: at.LibraryID}, fields...))
+				}
+				return out, err
+			})
+	}
 	httpapi.Register(a, op("GET", "/metadata/locks", "getBookLocks", "Which fields of a book only people may change", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*Locks, error) { return changeLocks(ctx, d, in.ID, nil) })
 	httpapi.Register(a, op("PUT", "/metadata/locks", "putBookLocks", "Lock or open fields of a book", auth.BooksWrite),
@@ -130,16 +150,7 @@ func patch(ctx context.Context, d *db.DB, in *PatchInput) (*Patched, []string, e
 
 // changeLocks sets and opens locks and answers all of them.
 func changeLocks(ctx context.Context, d *db.DB, id uuid.UUID, changes LockChanges) (*Locks, error) {
-	on, off := []string{}, []string{}
-	for _, name := range lockNames {
-		switch v := changes[name]; {
-		case v == nil:
-		case *v:
-			on = append(on, name)
-		default:
-			off = append(off, name)
-		}
-	}
+	on, off := SplitLocks(lockNames, changes)
 	var b pgx.Batch
 	var row *struct {
 		Locks []string `db:"locks"`
@@ -159,6 +170,21 @@ func changeLocks(ctx context.Context, d *db.DB, id uuid.UUID, changes LockChange
 	}
 	out := Locks(LockSet(lockNames, row.Locks))
 	return &out, nil
+}
+
+// SplitLocks are the names to lock and those to open; others are left out.
+func SplitLocks(names []string, changes map[string]*bool) (on, off []string) {
+	on, off = []string{}, []string{}
+	for _, name := range names {
+		switch v := changes[name]; {
+		case v == nil:
+		case *v:
+			on = append(on, name)
+		default:
+			off = append(off, name)
+		}
+	}
+	return on, off
 }
 
 func orEmpty(list []string) []string { return slices.Concat([]string{}, list) }

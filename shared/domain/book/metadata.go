@@ -133,6 +133,10 @@ func (r *metadataRow) metadata() (*Metadata, error) {
 		return nil, err
 	}
 	m.Warnings, m.Locks, m.CreatedAt, m.UpdatedAt = r.Warnings, LockSet(lockNames, r.Locks), r.CreatedAt, r.UpdatedAt
+	if m.Year != nil && m.Month != nil && m.Day != nil {
+		date := time.Date(int(*m.Year), time.Month(*m.Month), int(*m.Day), 0, 0, 0, 0, time.UTC)
+		m.ReleaseDate = &date
+	}
 	for _, c := range []struct {
 		role string
 		list *[]string

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/mediatype"
 )
 
 // The kinds of sidecars: files beside books that say something of them.
@@ -34,7 +34,7 @@ func Sidecar(key string) (kind, about string) {
 		return PackageSidecar, folder
 	case lower == "series.json":
 		return SeriesSidecar, strings.TrimSuffix(folder, "/")
-	case archive.IsImage(lower) && slices.Contains(coverNames, strings.ToLower(stem)):
+	case mediatype.Servable(mediatype.ByExtension(lower)) && slices.Contains(coverNames, strings.ToLower(stem)):
 		return CoverSidecar, strings.TrimSuffix(folder, "/")
 	}
 	return "", ""

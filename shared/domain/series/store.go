@@ -32,41 +32,60 @@ const readingsSQL = `with done as (
 	least_often as (select coalesce(min(times), 0) as n from done)
 	select n as read_count, (select max(completed_at) from done where nth = n and n > 0) as last_completed_at from least_often`
 
+func (r *metadataRow) metadata(warnings []string) Metadata {
+	m := r.Metadata
+	m.Warnings, m.Locks = warnings, book.LockSet(lockNames, r.Locked)
+	m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
+	return m
+}
+
+// metadataColumns are the columns of a metadataRow.
+const metadataColumns = `title, title_sort, summary, publisher, imprint, status, reading_direction, language, age_rating,
+	year, total_chapter_count, total_volume_count, authors, custom_metadata, created_at, updated_at, locks`
+
+// warningsSQL selects what is wrong with the files that speak of series $1.
+const warningsSQL = `select k.problem from series s join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path
+	where s.tenant_id = app.tenant() and s.id = $1 and k.kind <> 'opf' and k.problem is not null order by k.key`
+
 func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 	var b pgx.Batch
-	var rows []row
-	var meta *metadataRow
-	var read *readings
-	out := Details{}
-	q := query{ids: "select s.id from series s where s.tenant_id = app.tenant() and s.id = $1", args: []any{id}}
-	db.All(&b, &rows, q.sql(), id, 1, 0)
-	db.One(&b, &meta, `select title, title_sort, summary, publisher, imprint, status, reading_direction, language, age_rating,
-		year, total_chapter_count, total_volume_count, authors, custom_metadata, created_at, updated_at, locks
-		from series where tenant_id = app.tenant() and id = $1`, id)
-	db.Values(&b, &out.Metadata.Warnings, `select k.problem from series s join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path
-		where s.tenant_id = app.tenant() and s.id = $1 and k.kind <> 'opf' and k.problem is not null order by k.key`, id)
-	db.One(&b, &read, readingsSQL, id)
-	db.All(&b, &out.AlternateTitles, `select id, series_id, label, title, created_at, updated_at from alternate_title
-		where tenant_id = app.tenant() and series_id = $1 order by label, id`, id)
-	db.All(&b, &out.ExternalIDs, `select id, series_id, source, external_id, external_url, metadata_hash, last_synced_at, created_at,
-		updated_at from external_id where tenant_id = app.tenant() and series_id = $1 order by source`, id)
-	db.All(&b, &out.ExternalLinks, `select id, series_id, source_name, url, external_id, created_at, updated_at from external_link
-		where tenant_id = app.tenant() and series_id = $1 order by source_name`, id)
-	db.All(&b, &out.ExternalRatings, `select id, series_id, source_name, rating, vote_count, fetched_at, created_at, updated_at
-		from external_rating where tenant_id = app.tenant() and series_id = $1 order by source_name`, id)
-	book.QueueTerms(&b, &out.Genres, "genre", "$1", id)
-	book.QueueTerms(&b, &out.Tags, "tag", "$1", id)
+	load := queueDetails(&b, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	if len(rows) == 0 {
-		return nil, fault.Missing("Series")
+	return load()
+}
+
+// queueDetails asks for the full record; load is it, once the batch has run.
+func queueDetails(b *pgx.Batch, id uuid.UUID) (load func() (*Details, error)) {
+	var rows []row
+	var meta *metadataRow
+	var read *readings
+	var warnings []string
+	out := Details{}
+	q := query{ids: "select s.id from series s where s.tenant_id = app.tenant() and s.id = $1", args: []any{id}}
+	db.All(b, &rows, q.sql(), id, 1, 0)
+	db.One(b, &meta, "select "+metadataColumns+` from series where tenant_id = app.tenant() and id = $1`, id)
+	db.Values(b, &warnings, warningsSQL, id)
+	db.One(b, &read, readingsSQL, id)
+	db.All(b, &out.AlternateTitles, `select id, series_id, label, title, created_at, updated_at from alternate_title
+		where tenant_id = app.tenant() and series_id = $1 order by label, id`, id)
+	db.All(b, &out.ExternalIDs, `select id, series_id, source, external_id, external_url, metadata_hash, last_synced_at, created_at,
+		updated_at from external_id where tenant_id = app.tenant() and series_id = $1 order by source`, id)
+	db.All(b, &out.ExternalLinks, `select id, series_id, source_name, url, external_id, created_at, updated_at from external_link
+		where tenant_id = app.tenant() and series_id = $1 order by source_name`, id)
+	db.All(b, &out.ExternalRatings, `select id, series_id, source_name, rating, vote_count, fetched_at, created_at, updated_at
+		from external_rating where tenant_id = app.tenant() and series_id = $1 order by source_name`, id)
+	book.QueueTerms(b, &out.Genres, "genre", "$1", id)
+	book.QueueTerms(b, &out.Tags, "tag", "$1", id)
+	return func() (*Details, error) {
+		if len(rows) == 0 {
+			return nil, fault.Missing("Series")
+		}
+		out.Series, out.Metadata, out.name = rows[0].series(), meta.metadata(warnings), rows[0].Name
+		out.ReadCount, out.LastCompletedAt = read.Count, read.Last
+		return &out, nil
 	}
-	meta.Warnings = out.Metadata.Warnings
-	out.Series, out.Metadata = rows[0].series(), meta.Metadata
-	out.Metadata.Locks = book.LockSet(lockNames, meta.Locked)
-	out.ReadCount, out.LastCompletedAt = read.Count, read.Last
-	return &out, nil
 }
 
 // analyze queues the analysis of every book of a series, or finds the one that waits already.
@@ -82,9 +101,13 @@ func analyze(ctx context.Context, d *db.DB, id uuid.UUID) (*book.Started, error)
 	}
 	var b pgx.Batch
 	out := book.Started{Message: "The analysis of the series' books is queued"}
-	if err := task.Add(&b, task.Spec{Type: task.AnalyzeSeries, Params: map[string]any{"seriesId": id}, LibraryID: &at.LibraryID, SeriesID: &id,
-		DedupeKey: task.AnalyzeSeries + ":" + id.String()}, &out.TaskID); err != nil {
+	if err := queueAnalysis(&b, id, at.LibraryID, &out.TaskID); err != nil {
 		return nil, err
 	}
 	return &out, d.Run(ctx, &b)
+}
+
+func queueAnalysis(b *pgx.Batch, id, libraryID uuid.UUID, taskID *uuid.UUID) error {
+	return task.Add(b, task.Spec{Type: task.AnalyzeSeries, Params: map[string]any{"seriesId": id}, LibraryID: &libraryID, SeriesID: &id,
+		DedupeKey: task.AnalyzeSeries + ":" + id.String()}, taskID)
 }

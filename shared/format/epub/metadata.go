@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/longbox/longbox/shared/format/internal/xmllimit"
+	"github.com/longbox/longbox/shared/format/isbn"
 )
 
 // readMetadata fills in what the metadata element says (EPUB 3.3, section 5.5;
@@ -202,8 +203,8 @@ func (b *book) addIdentifier(n *xmllimit.Node, value string) {
 	b.pub.Identifiers = append(b.pub.Identifiers, Identifier{Scheme: scheme, Value: value})
 	const onixISBN10, onixISBN13 = "02", "15" // ONIX code list 5
 	named := strings.EqualFold(scheme, "isbn") || kind == onixISBN10 || kind == onixISBN13
-	if isbn := parseISBN(value, named); isbn != "" {
-		b.pub.ISBNs = appendNew(b.pub.ISBNs, isbn)
+	if n := isbn.Parse(value, named); n != "" {
+		b.pub.ISBNs = appendNew(b.pub.ISBNs, n)
 	}
 }
 

@@ -62,61 +62,6 @@ func (b *book) setDate(value string) {
 	}
 }
 
-// ISBN returns the digits of a valid ISBN, also where other codes may stand, or "".
-func ISBN(value string) string { return parseISBN(value, false) }
-
-// parseISBN returns the digits of a valid ISBN-10 or ISBN-13, or "". Where
-// nothing names the value an ISBN, only an ISBN-13 is taken for one.
-func parseISBN(value string, named bool) string {
-	v := strings.ToUpper(strings.TrimSpace(value))
-	for _, prefix := range []string{"URN:ISBN:", "ISBN:", "ISBN-13:", "ISBN-10:", "ISBN"} {
-		if rest, ok := strings.CutPrefix(v, prefix); ok {
-			v, named = rest, true
-			break
-		}
-	}
-	v = strings.Map(func(r rune) rune {
-		if r == '-' || r == ' ' || r == '\u2010' || r == '\u2011' {
-			return -1
-		}
-		return r
-	}, v)
-	switch {
-	case len(v) == 13 && (strings.HasPrefix(v, "978") || strings.HasPrefix(v, "979")) && validISBN13(v):
-		return v
-	case len(v) == 10 && named && validISBN10(v):
-		return v
-	}
-	return ""
-}
-
-func validISBN13(v string) bool {
-	sum := 0
-	for i := range 13 {
-		d := int(v[i]) - '0'
-		if d < 0 || d > 9 {
-			return false
-		}
-		sum += d * (1 + 2*(i%2))
-	}
-	return sum%10 == 0
-}
-
-func validISBN10(v string) bool {
-	sum := 0
-	for i := range 10 {
-		d := int(v[i]) - '0'
-		if i == 9 && v[i] == 'X' {
-			d = 10
-		}
-		if d < 0 || d > 9 && i < 9 || d > 10 {
-			return false
-		}
-		sum += d * (10 - i)
-	}
-	return sum%11 == 0
-}
-
 var (
 	hidden   = regexp.MustCompile(`(?is)<(script|style|head)\b.*?(?:</(?:script|style|head)\s*>|$)|<!--.*?(?:-->|$)`)
 	newLine  = regexp.MustCompile(`(?i)</?(?:p|div|br|li|ul|ol|tr|h[1-6]|blockquote)\b[^<>]*>`)

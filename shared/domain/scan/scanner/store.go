@@ -290,11 +290,15 @@ func queueDetails(b *pgx.Batch, a analyzed) error {
 		  cover_method = excluded.cover_method, cover_crc = excluded.cover_crc`,
 		a.ID, a.Revision, p.names, p.types, p.offsets, p.lengths, p.packed, p.sizes, p.methods, p.crcs, p.widths, p.heights,
 		cover.offset, cover.length, cover.packed, cover.size, cover.method, cover.crc)
+	if a.bookRow.Fingerprint != "" { // it was read before, and may have named others
+		b.Queue(`delete from external_id where tenant_id = app.tenant() and book_id = $1 and source in ('epub', 'pdf', 'opf') and source <> $2`, a.ID, a.ExternalSource)
+		b.Queue(`delete from external_link where tenant_id = app.tenant() and book_id = $1 and source_name = 'comicinfo' and $2::text = ''`, a.ID, a.Link)
+	}
 	if a.ExternalID != "" {
-		b.Queue(`insert into external_id (tenant_id, id, book_id, source, external_id) select app.tenant(), $1, $2, 'epub', $3
+		b.Queue(`insert into external_id (tenant_id, id, book_id, source, external_id) select app.tenant(), $1, $2, $5, $3
 			where exists (select from book where tenant_id = app.tenant() and id = $2 and revision = $4)
 			on conflict (tenant_id, book_id, source) where book_id is not null do update set external_id = excluded.external_id, updated_at = now()`,
-			uuid.Must(uuid.NewV7()), a.ID, a.ExternalID, a.Revision)
+			uuid.Must(uuid.NewV7()), a.ID, a.ExternalID, a.Revision, a.ExternalSource)
 	}
 	if a.Link != "" {
 		b.Queue(`insert into external_link (tenant_id, id, book_id, source_name, url) select app.tenant(), $1, $2, 'comicinfo', $3

@@ -1,0 +1,51 @@
+package analysis_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// read analyses one file.
+func read(t *testing.T, name string, data []byte) *analysis.Result {
+	t.Helper()
+	s3 := testkit.StartS3(t, "books")
+	testkit.WriteFile(t, s3.Dir, "books/"+name, data)
+	listed, _, err := first(s3.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := analysis.File(t.Context(), &content.Reader{Store: s3.Store}, "books", listed, analysis.Options{CoverImage: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// The page that ComicInfo.xml calls the front cover is the cover.
+func TestFrontCover(t *testing.T) {
+	res := read(t, "a.cbz", testkit.Comic(t, 1, 4, `<Pages><Page Image="0" Type="InnerCover"/><Page Image="2" Type="FrontCover"/><Page Image="3" Type="FrontCover"/></Pages>`))
+	if res.Cover == nil || res.Cover.Offset != res.Pages[2].Offset || len(res.CoverImage) == 0 {
+		t.Errorf("cover %+v, %d bytes; page 3 is %+v", res.Cover, len(res.CoverImage), res.Pages[2].Entry)
+	}
+}
+
+// ISBNs are found wherever a document's own description names them.
+func TestDocumentISBN(t *testing.T) {
+	pdf := "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n" +
+		"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 10 10]>>endobj\n4 0 obj<</Title(T)/Subject(Novel, ISBN 0-8044-2957-X)/Keywords(978-0-7653-5038-1)>>endobj\n"
+	at := len(pdf)
+	pdf += "xref\n0 5\n0000000000 65535 f \n"
+	for _, object := range []string{"1 0 obj", "2 0 obj", "3 0 obj", "4 0 obj"} {
+		pdf += fmt.Sprintf("%010d 00000 n \n", strings.Index(pdf, object))
+	}
+	pdf += fmt.Sprintf("trailer<</Size 5/Root 1 0 R/Info 4 0 R>>\nstartxref\n%d\n%%%%EOF\n", at)
+	res := read(t, "a.pdf", []byte(pdf))
+	if res.ExternalID != "080442957X" || res.ExternalSource != "pdf" || res.Metadata.ISBNs != `["080442957X","9780765350381"]` {
+		t.Errorf("%s %s %s", res.ExternalSource, res.ExternalID, res.Metadata.ISBNs)
+	}
+}

@@ -1,0 +1,274 @@
+package book
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/format/isbn"
+	"github.com/longbox/longbox/shared/format/language"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// MetadataBody is what people change of a book's metadata: null clears, and so does absence where all is replaced.
+type MetadataBody struct {
+	Subtitle       httpapi.Optional[string]          `json:"subtitle,omitempty" maxLength:"1000"`
+	OriginalTitle  httpapi.Optional[string]          `json:"originalTitle,omitempty" maxLength:"1000"`
+	Summary        httpapi.Optional[string]          `json:"summary,omitempty" maxLength:"60000"`
+	Publisher      httpapi.Optional[string]          `json:"publisher,omitempty" maxLength:"500"`
+	Imprint        httpapi.Optional[string]          `json:"imprint,omitempty" maxLength:"500"`
+	Genre          httpapi.Optional[string]          `json:"genre,omitempty" maxLength:"2000"`
+	LanguageISO    httpapi.Optional[string]          `json:"languageIso,omitempty" maxLength:"100" doc:"A BCP 47 tag, for example ja or pt-BR"`
+	FormatDetail   httpapi.Optional[string]          `json:"formatDetail,omitempty" maxLength:"500"`
+	BookType       httpapi.Optional[string]          `json:"bookType,omitempty" enum:"comic,manga,novel,novella,anthology,artbook,oneshot,omnibus,graphic_novel,magazine"`
+	Edition        httpapi.Optional[string]          `json:"edition,omitempty" maxLength:"500"`
+	ISBNs          httpapi.Optional[string]          `json:"isbns,omitempty" maxLength:"2000" doc:"A JSON list of ISBNs, or ISBNs with commas between"`
+	BlackAndWhite  httpapi.Optional[bool]            `json:"blackAndWhite,omitempty"`
+	Manga          httpapi.Optional[bool]            `json:"manga,omitempty"`
+	Year           httpapi.Optional[int32]           `json:"year,omitempty" minimum:"1" maximum:"9999"`
+	Month          httpapi.Optional[int32]           `json:"month,omitempty" minimum:"1" maximum:"12"`
+	Day            httpapi.Optional[int32]           `json:"day,omitempty" minimum:"1" maximum:"31"`
+	OriginalYear   httpapi.Optional[int32]           `json:"originalYear,omitempty" minimum:"1" maximum:"9999"`
+	Volume         httpapi.Optional[int32]           `json:"volume,omitempty" minimum:"0" maximum:"9999999"`
+	Chapter        httpapi.Optional[float64]         `json:"chapter,omitempty" minimum:"0" maximum:"9999999"`
+	Count          httpapi.Optional[int32]           `json:"count,omitempty" minimum:"0" maximum:"9999999"`
+	SeriesPosition httpapi.Optional[float64]         `json:"seriesPosition,omitempty" minimum:"0" maximum:"9999999"`
+	SeriesTotal    httpapi.Optional[int32]           `json:"seriesTotal,omitempty" minimum:"0" maximum:"9999999"`
+	Subjects       httpapi.Optional[[]string]        `json:"subjects,omitempty" maxItems:"200"`
+	Authors        httpapi.Optional[[]AuthorBody]    `json:"authors,omitempty" maxItems:"200"`
+	Awards         httpapi.Optional[[]AwardBody]     `json:"awards,omitempty" maxItems:"100"`
+	CustomMetadata httpapi.Optional[json.RawMessage] `json:"customMetadata,omitempty" doc:"An object, kept as it is"`
+
+	// The people of one role, with commas between.
+	Writer      httpapi.Optional[string] `json:"writer,omitempty" maxLength:"5000" doc:"Names with commas between; so the other roles"`
+	Penciller   httpapi.Optional[string] `json:"penciller,omitempty" maxLength:"5000"`
+	Inker       httpapi.Optional[string] `json:"inker,omitempty" maxLength:"5000"`
+	Colorist    httpapi.Optional[string] `json:"colorist,omitempty" maxLength:"5000"`
+	Letterer    httpapi.Optional[string] `json:"letterer,omitempty" maxLength:"5000"`
+	CoverArtist httpapi.Optional[string] `json:"coverArtist,omitempty" maxLength:"5000"`
+	Editor      httpapi.Optional[string] `json:"editor,omitempty" maxLength:"5000"`
+	Translator  httpapi.Optional[string] `json:"translator,omitempty" maxLength:"5000"`
+}
+
+// AuthorBody is a person and what they did.
+type AuthorBody struct {
+	Name     string  `json:"name" minLength:"1" maxLength:"500"`
+	Role     string  `json:"role,omitempty" default:"author" enum:"author,co_author,editor,translator,illustrator,contributor,writer,penciller,inker,colorist,letterer,cover_artist"`
+	SortName *string `json:"sortName,omitempty" maxLength:"500"`
+}
+
+// AwardBody is a prize that a book won or was named for.
+type AwardBody struct {
+	Name     string  `json:"name" minLength:"1" maxLength:"500"`
+	Category *string `json:"category,omitempty" maxLength:"500"`
+	Year     *int32  `json:"year,omitempty" minimum:"1" maximum:"9999"`
+	Won      bool    `json:"won,omitempty"`
+}
+
+// Amended is the metadata as a change has left it.
+type Amended struct {
+	BookID uuid.UUID `json:"bookId"`
+	Metadata
+}
+
+// field is a member of the body: its value, nil where it is to be cleared.
+type field struct {
+	name  string
+	set   bool
+	value any
+}
+
+func of[T any](name string, o httpapi.Optional[T]) field {
+	f := field{name: name, set: o.Set}
+	if o.Value != nil {
+		f.value = *o.Value
+	}
+	return f
+}
+
+// fields are the members of the body, but people.
+func (b *MetadataBody) fields() []field {
+	return []field{of("subtitle", b.Subtitle), of("originalTitle", b.OriginalTitle), of("summary", b.Summary), of("publisher", b.Publisher),
+		of("imprint", b.Imprint), of("genre", b.Genre), of("languageIso", b.LanguageISO), of("formatDetail", b.FormatDetail), of("bookType", b.BookType),
+		of("edition", b.Edition), of("isbns", b.ISBNs), of("blackAndWhite", b.BlackAndWhite), of("manga", b.Manga), of("year", b.Year), of("month", b.Month),
+		of("day", b.Day), of("originalYear", b.OriginalYear), of("volume", b.Volume), of("chapter", b.Chapter), of("count", b.Count),
+		of("seriesPosition", b.SeriesPosition), of("seriesTotal", b.SeriesTotal), of("subjects", b.Subjects), of("awards", b.Awards), of("customMetadata", b.CustomMetadata)}
+}
+
+// roles are the members of the body that are people of one role.
+func (b *MetadataBody) roles() []field {
+	return []field{of("writer", b.Writer), of("penciller", b.Penciller), of("inker", b.Inker), of("colorist", b.Colorist), of("letterer", b.Letterer),
+		of("coverArtist", b.CoverArtist), of("editor", b.Editor), of("translator", b.Translator)}
+}
+
+// check brings languages, ISBNs and texts into their form and lists what is wrong.
+func (b *MetadataBody) check() error {
+	var bad []fault.Field
+	for _, f := range append(b.fields(), b.roles()...) {
+		if text, ok := f.value.(string); ok && strings.ContainsRune(text, 0) {
+			bad = append(bad, fault.Field{Field: f.name, Message: "must not contain the character NUL"})
+		}
+	}
+	if v := b.LanguageISO.Value; v != nil {
+		if *v = language.Tag(*v); *v == "" {
+			bad = append(bad, fault.Field{Field: "languageIso", Message: "must be a BCP 47 tag, for example ja or pt-BR"})
+		}
+	}
+	if v := b.ISBNs.Value; v != nil {
+		list, ok := isbns(*v)
+		if !ok {
+			bad = append(bad, fault.Field{Field: "isbns", Message: "must be ISBNs with 10 or 13 digits whose check digit is right"})
+		}
+		*v = list
+	}
+	if v := b.CustomMetadata.Value; v != nil {
+		if err := CheckObject("customMetadata", *v); err != nil {
+			bad = append(bad, *err)
+		}
+	}
+	if y, m, d := b.Year.Value, b.Month.Value, b.Day.Value; m != nil && d != nil {
+		year := int32(2000) // a leap year
+		if y != nil {
+			year = *y
+		}
+		if time.Date(int(year), time.Month(*m), int(*d), 0, 0, 0, 0, time.UTC).Day() != int(*d) {
+			bad = append(bad, fault.Field{Field: "day", Message: "the month has no such day"})
+		}
+	}
+	return fault.InvalidFields(bad)
+}
+
+// maxCustom is the size of the largest customMetadata, in bytes.
+const maxCustom = 64 << 10
+
+// CheckObject tells what is wrong with a free-form object, nil for nothing.
+func CheckObject(name string, raw json.RawMessage) *fault.Field {
+	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || len(raw) > maxCustom || bytes.Contains(raw, []byte(`\u0000`)) {
+		return &fault.Field{Field: name, Message: "must be a JSON object of at most 64 KiB without NUL, or null"}
+	}
+	return nil
+}
+
+// isbns are ISBNs as the record has them, a JSON list.
+func isbns(text string) (list string, ok bool) {
+	var parts []string
+	if json.Unmarshal([]byte(text), &parts) != nil {
+		parts = strings.Split(text, ",")
+	}
+	for i, p := range parts {
+		if parts[i] = isbn.Parse(p, true); parts[i] == "" {
+			return "", false
+		}
+	}
+	data, err := json.Marshal(parts)
+	return string(data), err == nil
+}
+
+// people are the authors that the body names, and the roles that they replace: all where whole is true.
+func (b *MetadataBody) people(replace bool) (people []Author, roles []string, whole bool) {
+	people, whole = []Author{}, b.Authors.Set || replace
+	if b.Authors.Value != nil {
+		for _, a := range *b.Authors.Value {
+			people = append(people, Author(a))
+		}
+	}
+	for _, f := range b.roles() {
+		if !f.set {
+			continue
+		}
+		role := f.name
+		if role == "coverArtist" {
+			role = "cover_artist"
+		}
+		roles = append(roles, role)
+		people = slices.DeleteFunc(people, func(a Author) bool { return a.Role == role })
+		if names, ok := f.value.(string); ok {
+			for name := range strings.SplitSeq(names, ",") {
+				if name = strings.Join(strings.Fields(name), " "); name != "" {
+					people = append(people, Author{Name: name, Role: role})
+				}
+			}
+		}
+	}
+	return people, roles, whole
+}
+
+// amend writes what people say of a book's metadata, and locks what gets a value; with replace what is absent is
+// cleared. One round trip.
+func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, *Patched, []string, error) {
+	if err := body.check(); err != nil {
+		return nil, nil, nil, err
+	}
+	set, names, locks := map[string]any{}, []string{}, []string{}
+	take := func(f field, lock string) {
+		if f.set || replace {
+			names = append(names, f.name)
+		}
+		if f.value != nil {
+			locks = append(locks, lock)
+		}
+	}
+	for _, f := range body.fields() {
+		lock := f.name + "Lock"
+		if f.name == "awards" {
+			lock = "awardsJsonLock"
+		}
+		take(f, lock)
+		if f.value != nil {
+			set[f.name] = f.value
+		}
+	}
+	for _, f := range body.roles() {
+		take(f, f.name+"Lock")
+	}
+	take(of("authors", body.Authors), "authorsJsonLock")
+	people, roles, whole := body.people(replace)
+	changed := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == "authors" })
+	document, err := json.Marshal(set)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	authors, err := json.Marshal(people)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	replaces := func(name string) bool { return slices.Contains(names, name) }
+	var b pgx.Batch
+	var at *Patched
+	var meta *metadataRow
+	db.One(&b, &at, `update book k set volume = case when $2 then $3 else k.volume end, chapter = case when $4 then $5 else k.chapter end,
+		  updated_at = case when $6 then now() else k.updated_at end
+		where k.tenant_id = app.tenant() and k.id = $1
+		returning k.id, k.title, k.number, k.volume, k.chapter, k.updated_at, k.library_id, k.series_id`,
+		id, replaces("volume"), body.Volume.Value, replaces("chapter"), body.Chapter.Value, len(names) > 0)
+	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, locks)
+		select app.tenant(), id, $2::jsonb || jsonb_build_object('authors', $3::jsonb), $4 from book where tenant_id = app.tenant() and id = $1
+		on conflict (tenant_id, book_id) do update set updated_at = case when $8 then now() else m.updated_at end,
+		  metadata = (m.metadata - $5::text[]) || $2::jsonb || case when $6 then jsonb_build_object('authors', $3::jsonb)
+		    when cardinality($7::text[]) > 0 then jsonb_build_object('authors', coalesce((select jsonb_agg(a) from jsonb_array_elements(
+		      case jsonb_typeof(m.metadata -> 'authors') when 'array' then m.metadata -> 'authors' else '[]' end) a where not a ->> 'role' = any($7)), '[]') || $3::jsonb)
+		    else '{}' end,
+		  locks = array(select unnest(m.locks) union select unnest(excluded.locks))`,
+		id, string(document), string(authors), locks, changed, whole, orEmpty(roles), len(names) > 0)
+	db.One(&b, &meta, "select metadata, locks, warnings, created_at, updated_at from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, nil, nil, err
+	}
+	if at == nil || meta == nil {
+		return nil, nil, nil, fault.Missing("Book")
+	}
+	m, err := meta.metadata()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
+	return &Amended{id, *m}, at, names, nil
+}

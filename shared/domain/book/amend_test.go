@@ -1,0 +1,111 @@
+package book_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// line is values with spaces between.
+func line(values ...any) string { return strings.TrimSpace(fmt.Sprintln(values...)) }
+
+func TestPeopleAmendMetadata(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var told []string
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		book.EditRoutes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, one := range e {
+				data, err := json.Marshal(one.Data)
+				if err != nil {
+					t.Error(err)
+				}
+				var fields struct{ Fields []string }
+				if err := json.Unmarshal(data, &fields); err != nil {
+					t.Error(err)
+				}
+				told = append(told, one.Kind+" "+strings.Join(fields.Fields, ","))
+			}
+		})
+	})
+	me, reader, stranger := s.User(t, "one", "maintainer"), s.User(t, "one", "reader"), s.User(t, "two", "admin")
+	_, ids := series(t, s, s.One, library(t, s, s.One, "comics"), "A", 2)
+	one := "/api/v1/books/" + ids[0].String()
+	exec(t, s, `insert into book_metadata (tenant_id, book_id, metadata) values ($1, $2, '{"title": "T", "publisher": "P", "summary": "S",
+		"authors": [{"name": "A", "role": "writer"}, {"name": "B", "role": "inker"}]}')
+		on conflict (tenant_id, book_id) do update set metadata = excluded.metadata`, s.One, ids[0])
+	locked := func(m map[string]any) (out []string) {
+		for name, on := range m["locks"].(map[string]any) {
+			if on == true {
+				out = append(out, strings.TrimSuffix(name, "Lock"))
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+
+	m := me.Do("PATCH", one+"/metadata", `{"summary":"New","publisher":null,"volume":3,"language_iso":"PT_br","isbns":"978-0-7653-5038-1","writer":"C,  D ",
+		"year":2012,"month":2,"day":29,"customMetadata":{"shelf_mark":{"a_b":1}},"subjects":["x"],"manga":true}`).Want(200).Map()
+	if got := line(m["bookId"] == ids[0].String(), m["title"], m["summary"], m["publisher"], m["volume"], m["languageIso"], m["isbns"], m["writer"], m["inker"],
+		m["releaseDate"], m["customMetadata"], m["subjects"], m["manga"]); got !=
+		`true T New <nil> 3 pt-BR ["9780765350381"] C, D B 2012-02-29T00:00:00Z map[shelf_mark:map[a_b:1]] [x] true` {
+		t.Errorf("patched: %s", got)
+	}
+	if got := fmt.Sprint(locked(m)); got != "[customMetadata day isbns languageIso manga month subjects summary volume writer year]" {
+		t.Errorf("locks %s", got)
+	}
+	if full := me.Do("GET", one, nil).Want(200).Map(); full["volume"] != 3.0 || full["metadata"].(map[string]any)["summary"] != "New" {
+		t.Errorf("%v", full)
+	}
+	m = me.Do("PATCH", one+"/metadata", `{"authors":[{"name":"E","role":"author","sortName":"E, the"}],"editor":"F"}`).Want(200).Map()
+	if got := line(m["authors"], m["editor"], m["writer"]); got != "[map[name:E role:author sortName:E, the] map[name:F role:editor sortName:<nil>]] F <nil>" {
+		t.Errorf("authors: %s", got)
+	}
+	mu.Lock()
+	if want := "book_updated summary"; len(told) != 2 || !strings.HasPrefix(told[0], "book_updated ") || told[1] != "book_updated editor,authors" {
+		t.Errorf("events %q, want %s", told, want)
+	}
+	told = nil
+	mu.Unlock()
+	before := m["updatedAt"]
+	if m = me.Do("PATCH", one+"/metadata", `{}`).Want(200).Map(); m["updatedAt"] != before || m["summary"] != "New" || len(told) != 0 {
+		t.Errorf("an empty change did something: %v", m)
+	}
+	m = me.Do("PUT", one+"/metadata", `{"summary":"Only"}`).Want(200).Map()
+	if got := line(m["title"], m["summary"], m["volume"], m["languageIso"], m["authors"], m["customMetadata"], m["year"]); got != "T Only <nil> <nil> [] <nil> <nil>" {
+		t.Errorf("replaced: %s", got)
+	}
+	other := "/api/v1/books/" + ids[1].String() + "/metadata"
+	exec(t, s, "delete from book_metadata where book_id = $1", ids[1])
+	if m := me.Do("PATCH", other, `{"summary":"First"}`).Want(200).Map(); m["summary"] != "First" {
+		t.Errorf("without metadata: %v", m)
+	}
+	for body, at := range map[string]string{`{"languageIso":"klingonish"}`: "languageIso", `{"isbns":"123"}`: "isbns", `{"month":2,"day":30}`: "day", `{"month":13}`: "month",
+		`{"bookType":"brick"}`: "bookType", `{"customMetadata":[1]}`: "customMetadata", `{"authors":[{"name":""}]}`: "authors", `{"authors":[{"name":"x","role":"cook"}]}`: "authors",
+		`{"volume":-1}`: "volume", `{"summary":7}`: "summary", `{"subjects":"x"}`: "subjects",
+		`{"summary":"a\u0000b"}`: "summary"} {
+		if text := string(me.Do("PATCH", one+"/metadata", body).Want(400).Body); !strings.Contains(text, at) {
+			t.Errorf("%s: %s does not name %s", body, text, at)
+		}
+	}
+	for _, method := range []string{"PATCH", "PUT"} {
+		reader.Do(method, one+"/metadata", `{"summary":"x"}`).Want(403)
+		s.Anonymous(t, "one").Do(method, one+"/metadata", `{"summary":"x"}`).Want(401)
+		stranger.Do(method, one+"/metadata", `{"summary":"x"}`).Want(404)
+	}
+}

@@ -1,0 +1,279 @@
+package series
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/language"
+	"github.com/longbox/longbox/shared/format/naming"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// MetadataBody is what people change of a series' metadata: null clears, and so does absence where all is replaced.
+type MetadataBody struct {
+	Title             httpapi.Optional[string]            `json:"title,omitempty" maxLength:"1000" doc:"Is locked with it; a series always has a title"`
+	TitleSort         httpapi.Optional[string]            `json:"titleSort,omitempty" maxLength:"1000" doc:"null: as the title"`
+	Summary           httpapi.Optional[string]            `json:"summary,omitempty" maxLength:"60000"`
+	Publisher         httpapi.Optional[string]            `json:"publisher,omitempty" maxLength:"500"`
+	Imprint           httpapi.Optional[string]            `json:"imprint,omitempty" maxLength:"500"`
+	Status            httpapi.Optional[string]            `json:"status,omitempty" enum:"ongoing,ended,hiatus,abandoned,unknown"`
+	ReadingDirection  httpapi.Optional[string]            `json:"readingDirection,omitempty" enum:"ltr,rtl,ttb,webtoon"`
+	Language          httpapi.Optional[string]            `json:"language,omitempty" maxLength:"100" doc:"A BCP 47 tag, for example ja or pt-BR"`
+	AgeRating         httpapi.Optional[int32]             `json:"ageRating,omitempty" minimum:"0" maximum:"99"`
+	Year              httpapi.Optional[int32]             `json:"year,omitempty" minimum:"1" maximum:"9999"`
+	TotalChapterCount httpapi.Optional[float64]           `json:"totalChapterCount,omitempty" minimum:"0" maximum:"9999999"`
+	TotalVolumeCount  httpapi.Optional[int32]             `json:"totalVolumeCount,omitempty" minimum:"0" maximum:"9999999"`
+	Authors           httpapi.Optional[[]book.AuthorBody] `json:"authors,omitempty" maxItems:"200"`
+	CustomMetadata    httpapi.Optional[json.RawMessage]   `json:"customMetadata,omitempty" doc:"An object, kept as it is"`
+}
+
+// Amended is the metadata as a change has left it.
+type Amended struct {
+	ID uuid.UUID `json:"id"`
+	Metadata
+}
+
+// FullMetadata is all that is known of a series, without its books.
+type FullMetadata struct {
+	SeriesID uuid.UUID `json:"seriesId"`
+	Metadata
+	AlternateTitles []AlternateTitle `json:"alternateTitles" nullable:"false"`
+	ExternalLinks   []ExternalLink   `json:"externalLinks" nullable:"false"`
+	ExternalRatings []ExternalRating `json:"externalRatings" nullable:"false"`
+	Genres          []book.Term      `json:"genres" nullable:"false"`
+	Tags            []book.Term      `json:"tags" nullable:"false"`
+}
+
+func (d *Details) metadata() *FullMetadata {
+	return &FullMetadata{d.ID, d.Metadata, d.AlternateTitles, d.ExternalLinks, d.ExternalRatings, d.Genres, d.Tags}
+}
+
+// LockChanges are locks to set or to open; what is absent or null stays.
+type LockChanges map[string]*bool
+
+// Schema names every lock.
+func (LockChanges) Schema(huma.Registry) *huma.Schema { return book.LockChangeSchema(lockNames) }
+
+// EditRoutes adds the operations by which people change a series.
+func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+	op := func(method, path, id, summary, permission string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1/series/{id}" + path, ID: id, Summary: summary, Tag: "Series", Permission: permission}
+	}
+	change := func(ctx context.Context, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, error) {
+		out, at, fields, err := amend(ctx, d, id, body, replace)
+		if err == nil && len(fields) > 0 {
+			publish(ctx, httpapi.TenantOf(ctx).ID, events.SeriesUpdated(events.Series{ID: id, LibraryID: at}, fields...))
+		}
+		return out, err
+	}
+	httpapi.Register(a, op("PATCH", "", "patchSeries", "Rename a series, and lock its title", auth.SeriesWrite),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body struct {
+				Title httpapi.Optional[string] `json:"title,omitempty" maxLength:"1000"`
+			}
+		}) (*Amended, error) {
+			return change(ctx, in.ID, &MetadataBody{Title: in.Body.Title}, false)
+		})
+	httpapi.Register(a, op("GET", "/metadata", "getSeriesMetadata", "The metadata of a series", auth.SeriesRead),
+		func(ctx context.Context, in *IDInput) (*FullMetadata, error) {
+			found, err := get(ctx, d, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return found.metadata(), nil
+		})
+	for _, c := range []struct {
+		method, id, summary string
+		replace             bool
+	}{{"PATCH", "patchSeriesMetadata", "Change fields of a series' metadata; a new title is locked", false},
+		{"PUT", "putSeriesMetadata", "Replace a series' metadata: what is absent is cleared, but the title", true}} {
+		httpapi.Register(a, op(c.method, "/metadata", c.id, c.summary, auth.SeriesWrite),
+			func(ctx context.Context, in *struct {
+				IDInput
+				Body MetadataBody
+			}) (*Amended, error) {
+				return change(ctx, in.ID, &in.Body, c.replace)
+			})
+	}
+	httpapi.Register(a, op("DELETE", "/metadata", "resetSeriesMetadata",
+		"Reset a series to what its files say: everything else and the locks go, and its books are analysed again", auth.SeriesWrite),
+		func(ctx context.Context, in *IDInput) (*FullMetadata, error) {
+			out, err := reset(ctx, d, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			publish(ctx, httpapi.TenantOf(ctx).ID, events.SeriesUpdated(events.Series{ID: in.ID, LibraryID: out.LibraryID}))
+			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+			return out.metadata(), nil
+		})
+	httpapi.Register(a, op("GET", "/metadata/locks", "getSeriesLocks", "Which fields of a series only people may change", auth.SeriesRead),
+		func(ctx context.Context, in *IDInput) (*Locks, error) { return changeLocks(ctx, d, in.ID, nil) })
+	httpapi.Register(a, op("PUT", "/metadata/locks", "putSeriesLocks", "Lock or open fields of a series", auth.SeriesWrite),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body LockChanges
+		}) (*Locks, error) {
+			return changeLocks(ctx, d, in.ID, in.Body)
+		})
+}
+
+// check brings texts into their form and lists what is wrong.
+func (b *MetadataBody) check() error {
+	var bad []fault.Field
+	if b.Title.Set && b.Title.Value == nil {
+		bad = append(bad, fault.Field{Field: "title", Message: "must not be null: a series always has a title"})
+	}
+	for _, f := range []struct {
+		name string
+		text *string
+		line bool // one line that must hold something
+	}{{"title", b.Title.Value, true}, {"titleSort", b.TitleSort.Value, true}, {"summary", b.Summary.Value, false},
+		{"publisher", b.Publisher.Value, true}, {"imprint", b.Imprint.Value, true}} {
+		if f.text == nil {
+			continue
+		}
+		*f.text = strings.TrimSpace(*f.text)
+		switch {
+		case f.line && (*f.text == "" || strings.ContainsFunc(*f.text, unicode.IsControl)):
+			bad = append(bad, fault.Field{Field: f.name, Message: "must hold printable characters, or be null"})
+		case strings.ContainsRune(*f.text, 0):
+			bad = append(bad, fault.Field{Field: f.name, Message: "must not contain the character NUL"})
+		}
+	}
+	if v := b.Language.Value; v != nil {
+		if *v = language.Tag(*v); *v == "" {
+			bad = append(bad, fault.Field{Field: "language", Message: "must be a BCP 47 tag, for example ja or pt-BR"})
+		}
+	}
+	if v := b.CustomMetadata.Value; v != nil {
+		if err := book.CheckObject("customMetadata", *v); err != nil {
+			bad = append(bad, *err)
+		}
+	}
+	return fault.InvalidFields(bad)
+}
+
+// column is a column that the body may change.
+type column struct {
+	field, name, kind string
+	sent              bool
+	value             any
+}
+
+func of[T any](field, name, kind string, o httpapi.Optional[T]) column {
+	return column{field, name, kind, o.Set, o.Value}
+}
+
+func (b *MetadataBody) columns() []column {
+	return []column{of("summary", "summary", "text", b.Summary), of("publisher", "publisher", "text", b.Publisher), of("imprint", "imprint", "text", b.Imprint),
+		of("status", "status", "text", b.Status), of("readingDirection", "reading_direction", "text", b.ReadingDirection), of("language", "language", "text", b.Language),
+		of("ageRating", "age_rating", "integer", b.AgeRating), of("year", "year", "integer", b.Year),
+		of("totalChapterCount", "total_chapter_count", "double precision", b.TotalChapterCount),
+		of("totalVolumeCount", "total_volume_count", "integer", b.TotalVolumeCount), of("authors", "authors", "jsonb", b.Authors),
+		of("customMetadata", "custom_metadata", "jsonb", b.CustomMetadata), of("titleSort", "custom_title_sort", "text", b.TitleSort)}
+}
+
+// amend writes what people say of a series' metadata; with replace what is absent is cleared, but the title: a series
+// always has one. What they write is no longer taken for what series.json has filled. One round trip.
+func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, uuid.UUID, []string, error) {
+	if err := body.check(); err != nil {
+		return nil, uuid.UUID{}, nil, err
+	}
+	title, names, locks := body.Title.Or(""), []string{}, []string{}
+	if body.Title.Set {
+		names, locks = append(names, "title"), append(locks, "title")
+	}
+	args, set := []any{id, body.Title.Set, title, naming.Normalize(title), locks}, []string{}
+	for _, c := range body.columns() {
+		if c.sent = c.sent || replace; c.sent {
+			names = append(names, c.field)
+		}
+		args = append(args, c.sent, c.value)
+		set = append(set, fmt.Sprintf("%[1]s = case when $%[2]d then $%[3]d::%[4]s else s.%[1]s end", c.name, len(args)-1, len(args), c.kind))
+	}
+	sort := fmt.Sprintf("case when $%d then $%[2]d::text else s.custom_title_sort end", len(args)-1, len(args)) // the last of the columns
+	args = append(args, names)
+	var b pgx.Batch
+	var row *amendedRow
+	db.One(&b, &row, "update series s set "+strings.Join(set, ", ")+`,
+		  title = case when $2 then $3 else s.title end, search_title = case when $2 then $4 else s.search_title end,
+		  title_sort = coalesce(`+sort+`, case when 'titleSort' = any(s.locks) then s.title_sort when $2 then $3 else s.title end),
+		  locks = array(select unnest(s.locks) union select unnest($5::text[])),
+		  described = array(select unnest(s.described) except select unnest($`+strconv.Itoa(len(args))+`::text[])),
+		  updated_at = case when cardinality($`+strconv.Itoa(len(args))+`::text[]) > 0 then now() else s.updated_at end
+		where s.tenant_id = app.tenant() and s.id = $1 returning s.library_id, `+metadataColumns, args...)
+	warnings := []string{}
+	db.Values(&b, &warnings, warningsSQL, id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, uuid.UUID{}, nil, err
+	}
+	if row == nil {
+		return nil, uuid.UUID{}, nil, fault.Missing("Series")
+	}
+	return &Amended{id, row.metadata(warnings)}, row.LibraryID, names, nil
+}
+
+type amendedRow struct {
+	metadataRow
+	LibraryID uuid.UUID `db:"library_id"`
+}
+
+// reset clears everything that the interface calls the metadata of a series, and its locks, calls it after its folder
+// and has its books analysed again, so that they fill what they know. What people read and rated stays.
+func reset(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
+	found, err := get(ctx, d, id)
+	if err != nil {
+		return nil, err
+	}
+	title := naming.SortTitle(found.name)
+	var b pgx.Batch
+	b.Queue(`update series s set title = $2, title_sort = $2, custom_title_sort = null, search_title = $3, summary = null, publisher = null, imprint = null, status = null,
+		  reading_direction = null, language = null, age_rating = null, year = null, total_chapter_count = null, total_volume_count = null, authors = null,
+		  custom_metadata = null, locks = '{}', described = '{}', updated_at = now()
+		where s.tenant_id = app.tenant() and s.id = $1`, id, title, naming.Normalize(title))
+	for _, table := range []string{"series_genre", "series_tag", "alternate_title", "external_id", "external_link", "external_rating"} {
+		b.Queue("delete from "+table+" where tenant_id = app.tenant() and series_id = $1", id)
+	}
+	var started book.Started
+	if err := queueAnalysis(&b, id, found.LibraryID, &started.TaskID); err != nil {
+		return nil, err
+	}
+	load := queueDetails(&b, id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	return load()
+}
+
+// changeLocks sets and opens locks and answers all of them.
+func changeLocks(ctx context.Context, d *db.DB, id uuid.UUID, changes LockChanges) (*Locks, error) {
+	on, off := book.SplitLocks(lockNames, changes)
+	row, err := db.Get[struct {
+		Locks []string `db:"locks"`
+	}](ctx, d, `update series s set locks = array(select x from unnest(s.locks) x where not x = any($3::text[]) union select unnest($2::text[])),
+		  updated_at = case when cardinality($2::text[] || $3::text[]) > 0 then now() else s.updated_at end
+		where s.tenant_id = app.tenant() and s.id = $1 returning s.locks`, id, on, off)
+	if err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, fault.Missing("Series")
+	}
+	out := Locks(book.LockSet(lockNames, row.Locks))
+	return &out, nil
+}

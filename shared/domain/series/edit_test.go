@@ -1,0 +1,114 @@
+package series_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// line is values with spaces between.
+func line(values ...any) string { return strings.TrimSpace(fmt.Sprintln(values...)) }
+
+func locked(m map[string]any) (out []string) {
+	for name, on := range m {
+		if on == true {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestPeopleChangeSeries(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	told := 0
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		series.EditRoutes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, one := range e {
+				if one.Kind == "series_updated" {
+					told++
+				}
+			}
+		}, nil)
+	})
+	me, reader, stranger := s.User(t, "one", "maintainer"), s.User(t, "one", "reader"), s.User(t, "two", "admin")
+	id, _ := newSeries(t, s, s.One, newLibrary(t, s, s.One, "comics"), "Folder", 1, 2)
+	one := "/api/v1/series/" + id.String()
+	exec(t, s, "update series set publisher = 'P', summary = 'S', described = '{publisher,summary}' where id = $1", id)
+
+	if m := me.Do("PATCH", one, `{"title":"  Die Ärzte "}`).Want(200).Map(); line(m["id"] == id.String(), m["title"], m["titleSort"], m["publisher"]) != "true Die Ärzte Die Ärzte P" {
+		t.Errorf("%v", m)
+	}
+	m := me.Do("PATCH", one+"/metadata", `{"title_sort":"Ärzte, Die","publisher":"Q","language":"pt_br","status":"ended","ageRating":16,"totalChapterCount":10.5,
+		"authors":[{"name":"A","role":"writer"}],"customMetadata":{"a_b":{"c_d":1}},"year":null}`).Want(200).Map()
+	if got := line(m["title"], m["titleSort"], m["publisher"], m["summary"], m["language"], m["status"], m["ageRating"], m["totalChapterCount"], m["year"], m["authors"],
+		m["customMetadata"], locked(m["locks"].(map[string]any))); got !=
+		"Die Ärzte Ärzte, Die Q S pt-BR ended 16 10.5 <nil> [map[name:A role:writer sortName:<nil>]] map[a_b:map[c_d:1]] [title]" {
+		t.Errorf("patched: %s", got)
+	}
+	if full := reader.Do("GET", one+"/metadata", nil).Want(200).Map(); line(full["seriesId"] == id.String(), full["publisher"], full["genres"], full["alternateTitles"]) != "true Q [] []" {
+		t.Errorf("%v", full)
+	}
+	var described []string
+	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select described from series where id = $1", id).Scan(&described); err != nil || !slices.Equal(described, []string{"summary"}) {
+		t.Errorf("described %v, %v", described, err)
+	}
+	if got := locked(me.Do("PUT", one+"/metadata/locks", `{"summary":true,"authorsJsonLock":true,"title":false,"unknown":true}`).Want(200).Map()); !slices.Equal(got, []string{"authorsJsonLock", "summary"}) {
+		t.Errorf("locks %v", got)
+	}
+	if m := me.Do("PUT", one+"/metadata", `{"summary":"Only"}`).Want(200).Map(); line(m["title"], m["titleSort"], m["summary"], m["publisher"], m["authors"], m["status"]) !=
+		"Die Ärzte Die Ärzte Only <nil> <nil> <nil>" {
+		t.Errorf("replaced: %v", m)
+	}
+	exec(t, s, "insert into alternate_title (tenant_id, id, series_id, label, title) values ($1, gen_random_uuid(), $2, 'x', 'y')", s.One, id)
+	m = me.Do("DELETE", one+"/metadata", nil).Want(200).Map()
+	if got := line(m["title"], m["titleSort"], m["summary"], m["alternateTitles"], locked(m["locks"].(map[string]any))); got != "Folder Folder <nil> [] []" {
+		t.Errorf("reset: %s", got)
+	}
+	var queued int
+	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from task where series_id = $1 and type = 'analyze_series'", id).Scan(&queued); err != nil || queued != 1 {
+		t.Errorf("%d tasks, %v", queued, err)
+	}
+	before := m["updatedAt"]
+	if m := me.Do("PATCH", one+"/metadata", `{}`).Want(200).Map(); m["updatedAt"] != before {
+		t.Errorf("an empty change did something: %v", m)
+	}
+	mu.Lock()
+	if told != 4 {
+		t.Errorf("%d events", told)
+	}
+	mu.Unlock()
+	for body, at := range map[string]string{`{"title":null}`: "title", `{"title":" "}`: "title", `{"language":"klingonish"}`: "language", `{"status":"paused"}`: "status",
+		`{"readingDirection":"up"}`: "readingDirection", `{"year":0}`: "year", `{"customMetadata":"x"}`: "customMetadata", `{"authors":[{"role":"writer"}]}`: "authors", `{"summary":"a\u0000"}`: "summary"} {
+		if text := string(me.Do("PATCH", one+"/metadata", body).Want(400).Body); !strings.Contains(text, at) {
+			t.Errorf("%s: %s does not name %s", body, text, at)
+		}
+	}
+	for _, c := range []struct{ method, path string }{{"PATCH", one}, {"PATCH", one + "/metadata"}, {"PUT", one + "/metadata"}, {"DELETE", one + "/metadata"}, {"PUT", one + "/metadata/locks"}} {
+		var body any = `{}`
+		if c.method == "DELETE" {
+			body = nil
+		}
+		reader.Do(c.method, c.path, body).Want(403)
+		s.Anonymous(t, "one").Do(c.method, c.path, body).Want(401)
+		stranger.Do(c.method, c.path, body).Want(404)
+	}
+	for _, path := range []string{"/metadata", "/metadata/locks"} {
+		stranger.Do("GET", one+path, nil).Want(404)
+	}
+}

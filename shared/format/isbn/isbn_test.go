@@ -1,0 +1,37 @@
+package isbn_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/longbox/longbox/shared/format/isbn"
+)
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct {
+		value string
+		named bool
+		want  string
+	}{
+		{"978-0-7653-5038-1", false, "9780765350381"}, {"urn:isbn:9780765350381", false, "9780765350381"}, {"978\u20110\u20107653 50381", false, "9780765350381"},
+		{"080442957X", true, "080442957X"}, {"080442957X", false, ""}, {"ISBN 0-8044-2957-x", false, "080442957X"}, {"9780765350382", true, ""},
+		{"1234567890123", true, ""}, {"", true, ""}, {"978076535038", true, ""}, {"08044X957X", true, ""},
+	} {
+		if got := isbn.Parse(c.value, c.named); got != c.want {
+			t.Errorf("Parse(%q, %v) = %q, want %q", c.value, c.named, got, c.want)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	for text, want := range map[string][]string{
+		"Second edition, ISBN 0-8044-2957-X, e-book 978-0-7653-5038-1 (again 9780765350381)": {"080442957X", "9780765350381"},
+		"phone 0804429570, order 97807653503810":                                             nil,
+		"ISBN-13: 9780765350381.":                                                            {"9780765350381"},
+		"":                                                                                   nil,
+	} {
+		if got := isbn.Find(text); !slices.Equal(got, want) {
+			t.Errorf("Find(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
