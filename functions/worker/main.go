@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/longbox/longbox/shared/app"
@@ -15,7 +16,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
 )
 
+// garbage is the GOGC of a worker that is given none: it keeps little and makes much garbage, and with 100 it would
+// collect it several times a second. With 400 a scan is a tenth faster for 10 MB more (go run ./bench scale).
+const garbage = 400
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	lambdahttp.Main("worker", func() error {
 		c, err := app.Parse[worker.Config]()
 		if err != nil {

@@ -135,7 +135,7 @@ func (s *Store) Tail(ctx context.Context, bucket, key string, n int64) ([]byte, 
 	}
 	defer res.Body.Close()
 	o := object(key, res)
-	data, err := io.ReadAll(io.LimitReader(res.Body, n+1))
+	data, err := readAll(res, n+1)
 	if err != nil {
 		return nil, o, fmt.Errorf("read s3://%s/%s: %w", bucket, key, err)
 	}

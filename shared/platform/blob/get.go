@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -73,7 +74,7 @@ func (g *getter) list(ctx context.Context, bucket string, query url.Values) (l l
 			return err
 		}
 		defer res.Body.Close()
-		doc, err := io.ReadAll(io.LimitReader(res.Body, maxListing))
+		doc, err := readAll(res, maxListing)
 		if err != nil {
 			return err
 		}
@@ -81,6 +82,16 @@ func (g *getter) list(ctx context.Context, bucket string, query url.Values) (l l
 		return err
 	})
 	return l, err
+}
+
+// readAll reads at most n bytes of an answer, into as much memory as it says that it needs.
+func readAll(res *http.Response, n int64) ([]byte, error) {
+	var b bytes.Buffer
+	if said := min(res.ContentLength, n); said > 0 {
+		b.Grow(int(said) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(io.LimitReader(res.Body, n))
+	return b.Bytes(), err
 }
 
 // again tries a read a few times while the store is not reachable.
