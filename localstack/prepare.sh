@@ -4,7 +4,7 @@
 #   prepare.sh run    packages, the S3 gateway, and the binaries in .bin
 #   prepare.sh test   packages (also pgbouncer and nginx) and the S3 gateway; tools is the same
 #   prepare.sh build  packages to compile with
-#   prepare.sh conformance  as test, and MinIO
+#   prepare.sh conformance  as test, MinIO, and LocalStack in a Python environment of its own
 #   prepare.sh lint   packages to compile with, and staticcheck
 #   prepare.sh infra  the linter and the translator of the cloud templates, in a Python environment of their own
 #
@@ -133,18 +133,31 @@ tool() {
 
 # --- Python tools ----------------------------------------------------------------------------------------------------
 
-install_cfnlint() {
-	local version="cfn-lint $cfnlint aws-sam-translator $translator"
-	if [[ -x $tools/cfn-lint/bin/cfn-lint && $(cat "$tools/version/cfn-lint" 2>/dev/null) == "$version" ]]; then
+# python <name> <version> <pip's arguments> makes the environment .tools/<name> with the packages, of wheels only: nothing
+# is compiled, and no package's own script runs.
+python() {
+	local name=$1 version=$2
+	shift 2
+	if [[ -x $tools/$name/bin/python && $(cat "$tools/version/$name" 2>/dev/null) == "$version" ]]; then
 		return 0
 	fi
-	say "installing $version (a minute, once)"
-	rm -rf "$tools/cfn-lint"
-	step "making a Python environment" python3 -m venv "$tools/cfn-lint" || fail "no Python environment can be made ($(last))"
-	step "installing cfn-lint" "$tools/cfn-lint/bin/pip" install --disable-pip-version-check --no-input \
-		"cfn-lint==$cfnlint" "aws-sam-translator==$translator" ||
-		fail "$version cannot be installed ($(last)): check that the Python package index can be reached (pip config list)"
-	echo "$version" >"$tools/version/cfn-lint"
+	say "installing $name (a minute or two, once)"
+	rm -rf "${tools:?}/$name"
+	step "making a Python environment" "${PYTHON:-python3}" -m venv "$tools/$name" || fail "no Python environment can be made ($(last))"
+	step "installing $name" "$tools/$name/bin/pip" install --disable-pip-version-check --no-input --only-binary :all: "$@" ||
+		fail "$name cannot be installed ($(last)): check that the Python package index can be reached (pip config list)"
+	echo "$version" >"$tools/version/$name"
+}
+
+install_cfnlint() {
+	python cfn-lint "cfn-lint $cfnlint aws-sam-translator $translator" "cfn-lint==$cfnlint" "aws-sam-translator==$translator"
+}
+
+install_localstack() {
+	"${PYTHON:-python3}" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+		fail "LocalStack needs Python 3.11 or newer: set PYTHON to one"
+	local list=localstack/conformance/requirements.txt
+	python localstack "$(sha256sum <"$list")" --no-deps -r "$list"
 }
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -175,9 +188,12 @@ test | tools)
 conformance)
 	need_compiler
 	need_servers
+	need nginx test -x /usr/sbin/nginx
+	need python3-venv python3 -c 'import ensurepip'
 	install_packages
 	tool versitygw github.com/versity/versitygw/cmd/versitygw "$versitygw"
 	tool minio github.com/minio/minio "$minio"
+	install_localstack
 	;;
 build)
 	need_compiler

@@ -1,8 +1,8 @@
 // Command conformance runs the suites of S3, SQS and object events against every store and queue that Longbox is
 // meant for, without containers, and prints a table of what each supports.
 //
-// A store is a program of .tools/bin: localstack/prepare.sh conformance builds them. The suites are ordinary tests
-// (shared/platform/blob, shared/platform/queue); what a store lacks is a skipped test, anything else a failure.
+// The services are programs of .tools, which localstack/prepare.sh conformance installs. The suites are ordinary tests;
+// what a service lacks is a skipped test, anything else a failure.
 package main
 
 import (
@@ -12,89 +12,81 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 )
 
-const access, secret = "longboxtest", "longboxtestsecret"
-
-// target is a service and how to test it.
-type target struct {
-	name   string
-	suite  string // package
-	run    string // pattern of tests
-	start  func(dir, port string) *exec.Cmd
-	health string
-	env    []string // of the suite; %s is the address
+// suite is a set of tests.
+type suite struct {
+	title, pkg string
+	run, skip  string // patterns of tests
 }
 
-var targets = []target{
-	{name: "versitygw", suite: "./shared/platform/blob", run: "TestConformance"}, // started by the suite itself
-	{name: "MinIO", suite: "./shared/platform/blob", run: "TestConformance", health: "/minio/health/live",
-		start: func(dir, port string) *exec.Cmd {
-			cmd := exec.Command(".tools/bin/minio", "server", "--quiet", "--address", "127.0.0.1:"+port, "--console-address", "127.0.0.1:0", filepath.Join(dir, "data"))
-			cmd.Env = append(os.Environ(), "MINIO_ROOT_USER="+access, "MINIO_ROOT_PASSWORD="+secret, "MINIO_UPDATE=off", "HOME="+dir)
-			return cmd
-		},
-		env: []string{"TEST_S3_ENDPOINT=%s", "TEST_S3_ACCESS_KEY=" + access, "TEST_S3_SECRET_KEY=" + secret}},
-	{name: "SQS of testkit", suite: "./shared/platform/queue", run: "."},
-}
+var (
+	stores  = &suite{title: "S3", pkg: "./shared/platform/blob", run: "TestConformance"}
+	queues  = &suite{title: "SQS", pkg: "./shared/platform/queue", run: ".", skip: "^Test(Trouble|Config)$"} // those ask no service
+	notices = &suite{title: "Object events", pkg: "./shared/domain/ingest", run: "^TestAnnouncements$"}
+	books   = &suite{title: "From upload to the list", pkg: "./shared/app/e2e", run: "^TestUploadIsIngest$"}
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	table := map[string]map[string]string{} // suite → test → "name: outcome"
-	var order []string
-	failed := false
-	for _, t := range targets {
-		outcomes, tests, err := t.test(ctx)
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "conformance: %s: %v\n", t.name, err)
-			failed = true
-		}
-		for _, test := range tests {
-			at := t.suite + " " + test
-			if table[at] == nil {
-				table[at] = map[string]string{}
-				order = append(order, at)
-			}
-			table[at][t.name] = outcomes[test]
-			failed = failed || outcomes[test] == "FAIL"
+	var t table
+	for _, s := range services {
+		if err := s.test(ctx, &t); err != nil {
+			fmt.Fprintf(os.Stderr, "conformance: %s: %v\n", s.name, err)
+			t.failed = true
 		}
 	}
-	print(table, order)
-	if failed {
+	t.document()
+	if err := t.print(os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		t.failed = true
+	}
+	if t.failed {
 		os.Exit(1)
 	}
 }
 
-// test starts the service, runs the suite and says how each test ended.
-func (t target) test(ctx context.Context) (outcomes map[string]string, tests []string, err error) {
-	env := os.Environ()
-	if t.start != nil {
-		address, stop, err := t.serve(ctx)
+// test starts the service, runs its suites and adds to the table how each test ended.
+func (s service) test(ctx context.Context, t *table) error {
+	env := append(os.Environ(), "E2E=process")
+	if s.start != nil {
+		more, stop, err := s.serve(ctx)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		defer stop()
-		for _, e := range t.env {
-			env = append(env, strings.ReplaceAll(e, "%s", address))
+		env = append(env, more...)
+	}
+	var failures error
+	for _, x := range s.suites {
+		if err := x.against(ctx, s.name, env, t); err != nil {
+			failures = errors.Join(failures, fmt.Errorf("%s: %w", x.title, err))
 		}
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-json", "-run", t.run, t.suite)
+	return failures
+}
+
+// measured is what a test says of how long something took.
+var measured = regexp.MustCompile(`measured: (.+)`)
+
+// inWord is where the next word of a test's name begins.
+var inWord = regexp.MustCompile(`([a-z])([A-Z])`)
+
+// against runs the suite with the environment that names the service.
+func (x *suite) against(ctx context.Context, name string, env []string, t *table) error {
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-json", "-run", x.run, "-skip", x.skip, x.pkg)
 	cmd.Env = env
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, runErr := cmd.Output()
-	outcomes, untested := map[string]string{}, map[string]bool{}
+	figures, ended := map[string]string{}, 0
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -102,92 +94,48 @@ func (t target) test(ctx context.Context) (outcomes map[string]string, tests []s
 		if json.Unmarshal(lines.Bytes(), &e) != nil || e.Test == "" {
 			continue
 		}
-		if e.Action == "output" && strings.Contains(e.Output, "not tested") {
-			untested[e.Test] = true
+		if text := strings.TrimSpace(e.Output); e.Action == "output" && strings.Contains(text, "_test.go:") {
+			if m := measured.FindStringSubmatch(text); m != nil {
+				figures[e.Test] = ", " + m[1]
+			} else {
+				fmt.Fprintf(os.Stderr, "%s, %s: %.300s\n", name, e.Test, text)
+			}
 		}
 		outcome := map[string]string{"pass": "yes", "skip": "no", "fail": "FAIL"}[e.Action]
-		if outcome == "no" && untested[e.Test] {
-			outcome = "not tested"
-		}
-		if outcome != "" && (strings.Contains(e.Test, "/") || t.run == ".") {
-			outcomes[e.Test] = outcome
-			tests = append(tests, e.Test)
-		}
-		if text := strings.TrimSpace(e.Output); e.Action == "output" && strings.Contains(text, "_test.go:") {
-			fmt.Fprintf(os.Stderr, "%s, %s: %.300s\n", t.name, e.Test, text)
-		}
-	}
-	slices.Sort(tests)
-	if len(tests) == 0 {
-		return nil, nil, errors.Join(fmt.Errorf("no test ran: %s", complaints.String()), runErr)
-	}
-	return outcomes, tests, lines.Err()
-}
-
-// serve starts the service on a free port and waits until it answers.
-func (t target) serve(ctx context.Context) (address string, stop func(), err error) {
-	dir, err := os.MkdirTemp("", "longbox-conformance-")
-	if err != nil {
-		return "", nil, err
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err = errors.Join(err, l.Close()); err != nil {
-		return "", nil, err
-	}
-	cmd := t.start(dir, port)
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		return "", nil, fmt.Errorf("%w: run localstack/prepare.sh conformance", err)
-	}
-	stop = func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = os.RemoveAll(dir) } // nothing outlives the run
-	address = "http://127.0.0.1:" + port
-	for end := time.Now().Add(time.Minute); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
-		res, err := http.Get(address + t.health)
-		if err != nil {
+		_, test, inner := strings.Cut(e.Test, "/")
+		if outcome == "" || !inner && x.run != "." {
 			continue
 		}
-		_ = res.Body.Close() // only its status matters
-		if res.StatusCode == http.StatusOK {
-			return address, stop, nil
+		if !inner { // SendReceiveDelete
+			test = strings.ToLower(inWord.ReplaceAllString(strings.TrimPrefix(e.Test, "Test"), "$1 $2"))
 		}
+		ended++
+		t.add(x, strings.ReplaceAll(test, "_", " "), name, outcome+figures[e.Test])
 	}
-	stop()
-	return "", nil, fmt.Errorf("does not answer: %s", log.String())
+	if ended == 0 {
+		return errors.Join(fmt.Errorf("no test ran: %s%.2000s", complaints.String(), out), runErr)
+	}
+	return lines.Err()
 }
 
-func print(table map[string]map[string]string, order []string) {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	for _, suite := range []string{"./shared/platform/blob", "./shared/platform/queue"} {
-		var names []string
-		for _, t := range targets {
-			if t.suite == suite {
-				names = append(names, t.name)
-			}
-		}
-		fmt.Fprintf(w, "%s\t%s\n", strings.TrimPrefix(suite, "./shared/platform/"), strings.Join(names, "\t"))
-		for _, at := range order {
-			test, ok := strings.CutPrefix(at, suite+" ")
-			if !ok {
-				continue
-			}
-			fmt.Fprint(w, strings.ReplaceAll(test[strings.Index(test, "/")+1:], "_", " "))
-			for _, name := range names {
-				outcome := table[at][name]
-				if outcome == "" {
-					outcome = "not run"
-				}
-				fmt.Fprint(w, "\t"+outcome)
-			}
-			fmt.Fprintln(w)
-		}
-		fmt.Fprintln(w)
+// table holds how the tests of each suite ended, in the order in which they ran first.
+type table struct {
+	rows   []row
+	failed bool
+}
+
+type row struct {
+	suite    *suite
+	test     string
+	outcomes map[string]string // by service
+}
+
+func (t *table) add(x *suite, test, service, outcome string) {
+	t.failed = t.failed || strings.HasPrefix(outcome, "FAIL")
+	at := slices.IndexFunc(t.rows, func(r row) bool { return r.suite == x && r.test == test })
+	if at < 0 {
+		at = len(t.rows)
+		t.rows = append(t.rows, row{x, test, map[string]string{}})
 	}
-	if err := w.Flush(); err != nil {
-		fmt.Fprintln(os.Stderr, "conformance:", err)
-	}
+	t.rows[at].outcomes[service] = outcome
 }

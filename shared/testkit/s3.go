@@ -1,6 +1,8 @@
 package testkit
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +16,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/longbox/longbox/shared/platform/blob"
 )
@@ -33,11 +38,18 @@ type S3 struct {
 }
 
 // StartS3 serves folders as buckets with the real gateway. Library folders are not written by it: they have no
-// ETags, as on one machine.
+// ETags, as on one machine. At TEST_S3_ENDPOINT (with TEST_S3_ACCESS_KEY and TEST_S3_SECRET_KEY) the buckets are made
+// instead, and files in Dir are no objects there.
 func StartS3(t testing.TB, buckets ...string) *S3 {
 	t.Helper()
-	os.Setenv("AWS_ACCESS_KEY_ID", s3Access)
-	os.Setenv("AWS_SECRET_ACCESS_KEY", s3Secret)
+	return startS3(t, "", buckets...)
+}
+
+// startS3 is StartS3 with the address, or "", to which the gateway posts its notifications.
+func startS3(t testing.TB, webhook string, buckets ...string) *S3 {
+	t.Helper()
+	os.Setenv("AWS_ACCESS_KEY_ID", cmp.Or(os.Getenv("TEST_S3_ACCESS_KEY"), s3Access))
+	os.Setenv("AWS_SECRET_ACCESS_KEY", cmp.Or(os.Getenv("TEST_S3_SECRET_KEY"), s3Secret))
 	dir, err := os.MkdirTemp("", "longbox-s3-")
 	if err != nil {
 		t.Fatal(err)
@@ -50,22 +62,36 @@ func StartS3(t testing.TB, buckets ...string) *S3 {
 		}
 	}
 	endpoint := os.Getenv("TEST_S3_ENDPOINT")
-	if endpoint == "" {
-		endpoint = startGateway(t, data, filepath.Join(dir, "meta"))
+	foreign := endpoint != ""
+	if !foreign {
+		endpoint = startGateway(t, data, filepath.Join(dir, "meta"), webhook)
 	}
 	c := NewCounter(t, endpoint)
 	cfg := blob.Config{LibraryEndpoint: c.URL, MediaEndpoint: c.URL, MediaBucket: "media", Region: "us-east-1", PathStyle: true}
-	return &S3{Config: cfg, Store: cfg.Library(), Dir: data, Counter: c}
+	s := &S3{Config: cfg, Store: cfg.Library(), Dir: data, Counter: c}
+	if foreign {
+		s.makeBuckets(t, append(buckets, "media")...)
+	}
+	return s
 }
 
-func startGateway(t testing.TB, data, meta string) string {
+func (s *S3) makeBuckets(t testing.TB, buckets ...string) {
+	for _, b := range buckets {
+		_, err := s.client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &b})
+		if err != nil && !errors.As(err, new(*types.BucketAlreadyOwnedByYou)) { // another test has made it
+			t.Fatal(err)
+		}
+	}
+}
+
+func startGateway(t testing.TB, data, meta, webhook string) string {
 	bin := gatewayBin(t)
 	port, err := FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(bin, "--port", "127.0.0.1:"+strconv.Itoa(port), "--access", s3Access, "--secret", s3Secret, "--region", "us-east-1",
-		"--keep-alive", "--quiet", "--health", "/health", "posix", "--sidecar", meta, "--disable-object-lock-file", data)
+		"--event-webhook-url", webhook, "--keep-alive", "--quiet", "--health", "/health", "posix", "--sidecar", meta, "--disable-object-lock-file", data)
 	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+s3Access, "ROOT_SECRET_KEY="+s3Secret)
 	log, err := os.Create(filepath.Join(filepath.Dir(data), "gateway.log"))
 	if err != nil {

@@ -8,24 +8,26 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/app/api"
 	"github.com/longbox/longbox/shared/app/media"
 	"github.com/longbox/longbox/shared/app/worker"
+	"github.com/longbox/longbox/shared/platform/queue"
 	"github.com/longbox/longbox/shared/testkit/lambdakit"
+	"github.com/longbox/longbox/shared/testkit/sqs"
 )
 
 // programs is the folder of the built functions while the tests run through them; "" while they run in this process.
 var programs string
 
-// TestMain runs every test twice: with the routers in this process, and with the built functions under the Lambda runtime
-// API. E2E=process or E2E=functions runs one of the two; so does -short, the first.
+// TestMain runs every test twice: with the routers in this process, where tasks wait in their table, and with the built
+// functions under the Lambda runtime API, where tasks travel by a queue. E2E=process or E2E=functions runs one of the two; so does -short, the first.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	mode := os.Getenv("E2E")
@@ -117,55 +119,60 @@ func environment(config any) []string {
 	return env
 }
 
-// work gives the built worker, under the runtime API, a message for every task that waits, in batches as a queue does,
-// until stop is called.
-func (s *system) work(c worker.Config) (stop func()) {
-	f := lambdakit.New(lambdakit.Program{Name: "worker", Path: filepath.Join(programs, "worker"), Env: environment(c), Output: s.log}, 1)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.pump(ctx, f) }()
-	return func() {
-		cancel()
-		if err := <-done; err != nil {
-			s.t.Errorf("worker: %v", err)
-		}
-		f.Close()
-	}
+// withTasks adds a queue of tasks, and one of those that were given up, to the configuration.
+func withTasks(t testing.TB, c queue.Config) queue.Config {
+	server := sqs.Start(t)
+	c.Region, c.Window, c.Resend = "us-east-1", 8, 2*time.Second
+	c.DeadURL = server.Queue("dead", 30*time.Second, "", 0)
+	c.TaskURL = server.Queue("tasks", 30*time.Second, "dead", 5)
+	return c
 }
 
-func (s *system) pump(ctx context.Context, f *lambdakit.Function) error {
-	for ctx.Err() == nil {
-		rows, err := s.DB.Owner.Pool().Query(ctx, `select json_build_object('tenant', tenant_id, 'task', id)::text from task
-			where status = 'pending' and scheduled_for <= now() order by priority desc, scheduled_for limit 10`)
-		if err != nil {
-			return ignoreEnd(ctx, err)
-		}
-		bodies, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			return ignoreEnd(ctx, err)
-		}
-		if len(bodies) == 0 {
-			select {
-			case <-ctx.Done():
-			case <-time.After(50 * time.Millisecond):
+// invoke has the built worker, under the runtime API, work on what its queues hold until stop is called.
+func (s *system) invoke(c worker.Config) (stop func()) {
+	urls := slices.DeleteFunc([]string{c.Queue.TaskURL, c.Queue.DeadURL, c.Queue.ObjectURL}, func(url string) bool { return url == "" })
+	f := lambdakit.New(lambdakit.Program{Name: "worker", Path: filepath.Join(programs, "worker"), Env: environment(c), Output: s.log}, len(urls))
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	for _, url := range urls {
+		all.Go(func() {
+			if err := mapQueue(ctx, f, c.Queue, url); err != nil && ctx.Err() == nil {
+				s.t.Errorf("worker: %v", err)
 			}
+		})
+	}
+	return func() { cancel(); all.Wait(); f.Close() }
+}
+
+// mapQueue invokes the function with the messages of a queue, ten at most, as Lambda's mapping of queues does: what the
+// answer does not name is deleted.
+func mapQueue(ctx context.Context, f *lambdakit.Function, c queue.Config, url string) error {
+	q, err := queue.Open(c, url)
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		messages, err := q.Receive(ctx, 10, 20*time.Second, 30*time.Second)
+		if err != nil {
+			return err
+		}
+		if len(messages) == 0 {
 			continue
 		}
-		var messages []lambdakit.Message
-		for i, body := range bodies {
-			messages = append(messages, lambdakit.Message{ID: fmt.Sprint(i), Body: body})
+		var batch []lambdakit.Message
+		for _, m := range messages {
+			batch = append(batch, lambdakit.Message{ID: m.ID, Receipt: m.Receipt, Body: m.Body, Received: m.Receives})
 		}
-		var answer events.SQSEventResponse // what failed still waits, and comes again
-		if err := f.Call(context.WithoutCancel(ctx), lambdakit.SQSEvent("tasks", messages...), &answer); err != nil {
+		var answer events.SQSEventResponse
+		if err := f.Call(context.WithoutCancel(ctx), lambdakit.SQSEvent(queue.Name(url), batch...), &answer); err != nil {
+			return err
+		}
+		for _, failed := range answer.BatchItemFailures {
+			messages = slices.DeleteFunc(messages, func(m queue.Message) bool { return m.ID == failed.ItemIdentifier })
+		}
+		if err := q.Delete(context.WithoutCancel(ctx), messages...); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func ignoreEnd(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/queue"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -35,7 +36,8 @@ type system struct {
 	*testkit.Server
 	t      testing.TB
 	s3     *testkit.S3
-	folder string // what bucket "books" holds
+	folder string       // what the bucket of books holds
+	queues queue.Config // of tasks where the tests run through the built functions, of objects where the store announces them
 	api    *httpapi.API
 	media  *httpapi.API
 	cdn    *testkit.CDN
@@ -49,14 +51,23 @@ type system struct {
 type links struct {
 	database func(url string) string
 	redis    func(url string) string
-	cdn      bool // delivery by the CDN
+	cdn      bool               // delivery by the CDN
+	store    *testkit.Announcer // has the bucket of books, and announces its objects to the worker
 }
 
 func newSystem(t testing.TB, l links) *system {
 	t.Helper()
 	d := testkit.DB(t)
-	s := &system{t: t, s3: testkit.StartS3(t, "books")}
-	s.folder = filepath.Join(s.s3.Dir, "books")
+	s, bucket := &system{t: t}, "books"
+	if l.store != nil {
+		s.s3, s.queues, bucket = l.store.S3, l.store.Queue, l.store.Bucket
+	} else {
+		s.s3 = testkit.StartS3(t, bucket)
+	}
+	s.folder = filepath.Join(s.s3.Dir, bucket)
+	if programs != "" { // in this process the worker finds tasks in their table
+		s.queues = withTasks(t, s.queues)
+	}
 	databaseURL, redisURL := d.AppURL, testkit.RedisURL(t)
 	if l.database != nil {
 		databaseURL = l.database(databaseURL)
@@ -66,7 +77,7 @@ func newSystem(t testing.TB, l links) *system {
 	}
 	s.config = app.HTTPConfig{
 		Config: app.Config{Database: db.Config{URL: databaseURL, MaxConns: 6, Timeout: 5 * time.Second}, Blob: s.s3.Config,
-			Events: events.Config{}, RedisURL: redisURL},
+			Events: events.Config{}, RedisURL: redisURL, Queue: s.queues},
 		HTTP:      httpapi.Config{RateLimit: false}, // counted all the same: the answer holds the access generation
 		Auth:      auth.Config{SigningKey: base64.StdEncoding.EncodeToString(make([]byte, 32)), TokenLife: time.Hour},
 		PublicURL: "http://localhost",
@@ -98,7 +109,7 @@ func newSystem(t testing.TB, l links) *system {
 	srv := httptest.NewServer(http.HandlerFunc(s.route))
 	t.Cleanup(srv.Close)
 	s.Server = &testkit.Server{URL: srv.URL, DB: d, One: d.Tenant(t, "one"), Two: d.Tenant(t, "two"), Tokens: testkit.Tokens(t), API: s.api}
-	s.exec("insert into library_root (tenant_id, path, bucket) values ($1, '/books', 'books')", s.One)
+	s.exec("insert into library_root (tenant_id, path, bucket) values ($1, '/books', $2)", s.One, bucket)
 	return s
 }
 
@@ -138,13 +149,7 @@ type scanStatus struct {
 func (s *system) scan(c *testkit.Client, library uuid.UUID) scanStatus {
 	s.t.Helper()
 	c.Do("POST", "/api/v1/libraries/"+library.String()+"/scan", nil).Want(200)
-	config := worker.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Slots: 2, Parallel: 4, Covers: true, Poll: 100 * time.Millisecond,
-		Lease: 30 * time.Second, Margin: time.Second}
-	work := s.workHere
-	if programs != "" {
-		work = s.work
-	}
-	stop := work(config)
+	stop := s.work()
 	var status scanStatus
 	testkit.Eventually(s.t, time.Minute, func() bool {
 		c.Do("GET", "/api/v1/libraries/"+library.String()+"/scan-status", nil).Want(200).JSON(&status)
@@ -152,6 +157,17 @@ func (s *system) scan(c *testkit.Client, library uuid.UUID) scanStatus {
 	})
 	stop()
 	return status
+}
+
+// work runs the worker until stop is called.
+func (s *system) work() (stop func()) {
+	s.t.Helper()
+	config := worker.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Slots: 2, Parallel: 4, Covers: true, Poll: 100 * time.Millisecond,
+		Lease: 30 * time.Second, Margin: time.Second}
+	if programs != "" {
+		return s.invoke(config)
+	}
+	return s.workHere(config)
 }
 
 // workHere runs the worker in this process until stop is called.

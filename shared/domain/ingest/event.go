@@ -29,9 +29,10 @@ type notification struct {
 		S3        struct {
 			Bucket struct {
 				Name string `json:"name"`
+				ARN  string `json:"arn"`
 			} `json:"bucket"`
 			Object struct {
-				Key string `json:"key"` // as in a form: + for a space, %XX
+				Key string `json:"key"` // as name reads it
 			} `json:"object"`
 		} `json:"s3"`
 	} `json:"Records"`
@@ -74,7 +75,7 @@ func ParseEvent(body []byte) ([]Object, error) {
 		if !changes(r.EventName) {
 			continue
 		}
-		key, err := url.QueryUnescape(r.S3.Object.Key)
+		key, err := name(r.S3.Object.Key, r.S3.Bucket.ARN)
 		if err != nil {
 			return nil, fault.Wrap(err, fault.BadRequest, "Records[%d].s3.object.key is not encoded as S3 does it", i)
 		}
@@ -103,6 +104,15 @@ func (n notification) bridged() ([]Object, error) {
 func changes(event string) bool {
 	event = strings.TrimPrefix(event, "s3:") // MinIO writes it
 	return strings.HasPrefix(event, "ObjectCreated:") || strings.HasPrefix(event, "ObjectRemoved:") || strings.HasPrefix(event, "LifecycleExpiration:")
+}
+
+// name is the key that a record means: S3, MinIO and LocalStack write it as in a form (+ for a space, %XX), the gateway of
+// one machine as it is. That one writes the request's path into the bucket's ARN, where others have the bucket's name.
+func name(key, arn string) (string, error) {
+	if strings.HasPrefix(arn, "arn:aws:s3:::/") {
+		return key, nil
+	}
+	return url.QueryUnescape(key)
 }
 
 func (o Object) check(at string) error {

@@ -37,6 +37,7 @@ func TestParseEvent(t *testing.T) {
 		"expired":          {records(record("LifecycleExpiration:Delete", "b", "1")), []ingest.Object{{"b", "1"}}},
 		"with s3: before":  {records(record("s3:ObjectCreated:Put", "b", "1")), []ingest.Object{{"b", "1"}}},
 		"encoded":          {records(record("ObjectCreated:Put", "b", "a+b/%E6%97%A5%2B1+%2325%25.cbz")), []ingest.Object{{"b", "a b/日+1 #25%.cbz"}}},
+		"of the gateway":   {strings.Replace(records(record("s3:ObjectCreated:Put", "b", "a+b/100%.cbz")), `:::b"`, `:::/b/a+b/100%.cbz"`, 1), []ingest.Object{{"b", "a+b/100%.cbz"}}},
 		"bridged":          {bridged("Object Created", "b", "a+b/100%.cbz"), []ingest.Object{{"b", "a+b/100%.cbz"}}},
 		"bridged deletion": {bridged("Object Deleted", "b", "日 1"), []ingest.Object{{"b", "日 1"}}},
 		"bridged tags":     {bridged("Object Tags Added", "b", "1"), nil},

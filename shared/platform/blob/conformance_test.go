@@ -205,7 +205,6 @@ func TestConformance(t *testing.T) {
 			x.Skip("not supported: ", err)
 		}
 	})
-	run("object events", (*target).announces)
 }
 
 func (x *target) refused(change func(*http.Request), body string) {

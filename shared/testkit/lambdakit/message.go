@@ -1,6 +1,7 @@
 package lambdakit
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"time"
@@ -11,7 +12,8 @@ import (
 // Message is one of an SQS queue.
 type Message struct {
 	ID, Body string
-	Received int // how often it was received before, plus one; zero: 1
+	Receipt  string // "": one that no queue knows
+	Received int    // how often it was received before, plus one; zero: 1
 }
 
 // SQSEvent is a batch of messages of the queue with the given name.
@@ -22,7 +24,7 @@ func SQSEvent(queue string, messages ...Message) events.SQSEvent {
 			m.ID = fmt.Sprintf("00000000-0000-4000-9000-%012d", i)
 		}
 		e.Records = append(e.Records, events.SQSMessage{
-			MessageId: m.ID, ReceiptHandle: "receipt-" + m.ID, Body: m.Body, EventSource: "aws:sqs", AWSRegion: "eu-central-1",
+			MessageId: m.ID, ReceiptHandle: cmp.Or(m.Receipt, "receipt-"+m.ID), Body: m.Body, EventSource: "aws:sqs", AWSRegion: "eu-central-1",
 			EventSourceARN: "arn:aws:sqs:eu-central-1:123456789012:" + queue,
 			Attributes: map[string]string{"ApproximateReceiveCount": fmt.Sprint(max(m.Received, 1)),
 				"SentTimestamp": fmt.Sprint(time.Now().UnixMilli())},

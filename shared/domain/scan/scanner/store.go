@@ -245,10 +245,11 @@ func queuePositions(b *pgx.Batch, found []analyzed) {
 	if len(books) == 0 {
 		return
 	}
-	b.Queue(`update book b set number = r.n
-		from (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
-		      from book where tenant_id = app.tenant() and deleted_at is null
-		        and series_id in (select k.series_id from book k where k.tenant_id = app.tenant() and k.id = any($1))) r
+	// Materialized, or a plan without statistics numbers the whole series once for each of its books.
+	b.Queue(`with r as materialized (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
+		from book where tenant_id = app.tenant() and deleted_at is null
+		  and series_id in (select k.series_id from book k where k.tenant_id = app.tenant() and k.id = any($1)))
+		update book b set number = r.n from r
 		where b.tenant_id = app.tenant() and b.id = r.id and b.id = any($1) and b.number is null
 		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`, books)
 }

@@ -290,9 +290,9 @@ func queueRenumber(b *pgx.Batch, series []uuid.UUID) {
 }
 
 func renumber(where string) string {
-	return `update book b set number = r.n
-		from (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
-		      from book where tenant_id = app.tenant() and ` + where + ` and deleted_at is null) r
+	return `with r as materialized (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
+		from book where tenant_id = app.tenant() and ` + where + ` and deleted_at is null)
+		update book b set number = r.n from r
 		where b.tenant_id = app.tenant() and b.id = r.id and b.number is distinct from r.n
 		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`
 }

@@ -1,0 +1,114 @@
+package testkit
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	sqsapi "github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/longbox/longbox/shared/platform/queue"
+	"github.com/longbox/longbox/shared/testkit/sqs"
+)
+
+// Announcer is a store with a bucket whose changes it announces, by itself, in a queue.
+type Announcer struct {
+	*S3
+	Bucket string
+	SDK    *s3.Client
+	Queue  queue.Config // ObjectURL is where the notifications arrive
+}
+
+// StartAnnouncer starts a store whose bucket announces what is created and removed. How the notifications reach a queue
+// differs, and only here:
+//
+//   - LocalStack and AWS send them to a queue themselves (TEST_S3_EVENTS=sqs, the queue's service at TEST_SQS_ENDPOINT);
+//   - MinIO posts them to an address, which it is started with (TEST_S3_EVENTS=webhook; TEST_S3_WEBHOOK is the host:port
+//     where it expects somebody to listen, and the target's name is longbox);
+//   - the gateway that StartS3 starts posts them too.
+//
+// What is posted is sent on to a queue unread.
+func StartAnnouncer(t testing.TB, bucket string) *Announcer {
+	t.Helper()
+	a := &Announcer{Bucket: bucket}
+	events := types.NotificationConfiguration{QueueConfigurations: []types.QueueConfiguration{{Events: []types.Event{"s3:ObjectCreated:*", "s3:ObjectRemoved:*"}}}}
+	switch os.Getenv("TEST_S3_EVENTS") {
+	case "sqs":
+		a.S3 = StartS3(t, bucket)
+		a.Queue = queue.Config{Endpoint: os.Getenv("TEST_SQS_ENDPOINT"), Region: a.Config.Region}
+		events.QueueConfigurations[0].QueueArn = a.queue(t)
+	case "webhook":
+		a.bridge(t, os.Getenv("TEST_S3_WEBHOOK"))
+		a.S3 = StartS3(t, bucket)
+		events.QueueConfigurations[0].QueueArn = aws.String("arn:minio:sqs::longbox:webhook")
+	default: // the gateway announces everything; it cannot be asked to by bucket
+		a.S3 = startS3(t, "http://"+a.bridge(t, "127.0.0.1:0"), bucket)
+		a.SDK = a.client()
+		return a
+	}
+	a.SDK = a.client()
+	if _, err := a.SDK.PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{Bucket: &bucket,
+		NotificationConfiguration: &events}); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// queue makes a queue at the store's own service of queues and returns its ARN.
+func (a *Announcer) queue(t testing.TB) *string {
+	c := sqsapi.New(sqsapi.Options{Region: a.Queue.Region, BaseEndpoint: &a.Queue.Endpoint, Credentials: envCredentials()})
+	made, err := c.CreateQueue(t.Context(), &sqsapi.CreateQueueInput{QueueName: &a.Bucket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Queue.ObjectURL = *made.QueueUrl
+	found, err := c.GetQueueAttributes(t.Context(), &sqsapi.GetQueueAttributesInput{QueueUrl: made.QueueUrl, AttributeNames: []sqstypes.QueueAttributeName{"QueueArn"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return aws.String(found.Attributes["QueueArn"])
+}
+
+// bridge sends what is posted to the address on to a queue, and returns where it listens.
+func (a *Announcer) bridge(t testing.TB, address string) string {
+	server := sqs.Start(t)
+	a.Queue = queue.Config{Region: "us-east-1", ObjectURL: server.Queue("objects", 30*time.Second, "", 0)}
+	to, err := queue.Open(a.Queue, a.Queue.ObjectURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil && len(body) > 0 { // MinIO asks with nothing whether somebody listens
+			_, err = to.Send(context.WithoutCancel(r.Context()), string(body))
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable) // the store sends it again
+		}
+	})}
+	go hook.Serve(l) // until it is closed
+	t.Cleanup(func() { hook.Close() })
+	return l.Addr().String()
+}
+
+func (s *S3) client() *s3.Client {
+	return s3.New(s3.Options{Region: s.Config.Region, UsePathStyle: true, BaseEndpoint: &s.Config.LibraryEndpoint, Credentials: envCredentials(),
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired}) // not every store understands them
+}
+
+func envCredentials() aws.CredentialsProvider {
+	return credentials.NewStaticCredentialsProvider(os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), "")
+}
