@@ -19,6 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/format/imaging"
 	"github.com/longbox/longbox/shared/format/pdf"
 	"github.com/longbox/longbox/shared/format/pdfdraw"
@@ -29,19 +30,20 @@ import (
 // Config of the function.
 type Config struct {
 	app.Config
-	SystemURL string `env:"DATABASE_SYSTEM_URL,required"` // the role that sees every tenant's tasks
-	Images    imaging.Config
-	Archives  archive.Limits
-	Documents pdf.Limits
-	Drawing   pdfdraw.Config
-	Packs     pack.Config
-	Slots     int           `env:"WORKER_SLOTS" envDefault:"3"`     // tasks at once
-	Parallel  int           `env:"WORKER_PARALLEL" envDefault:"8"`  // files of one task read at once
-	Covers    bool          `env:"WORKER_COVERS" envDefault:"true"` // render covers while analysing; else on first sight
-	Poll      time.Duration `env:"WORKER_POLL" envDefault:"2s"`
-	Lease     time.Duration `env:"WORKER_LEASE" envDefault:"30s"`  // a worker silent for so long has died
-	Slice     time.Duration `env:"WORKER_SLICE" envDefault:"2s"`   // then a task makes room for another tenant's
-	Margin    time.Duration `env:"WORKER_MARGIN" envDefault:"10s"` // before an invocation's end, to save the place
+	SystemURL    string `env:"DATABASE_SYSTEM_URL,required"` // the role that sees every tenant's tasks
+	Images       imaging.Config
+	Archives     archive.Limits
+	Documents    pdf.Limits
+	Publications epub.Limits
+	Drawing      pdfdraw.Config
+	Packs        pack.Config
+	Slots        int           `env:"WORKER_SLOTS" envDefault:"3"`     // tasks at once
+	Parallel     int           `env:"WORKER_PARALLEL" envDefault:"8"`  // files of one task read at once
+	Covers       bool          `env:"WORKER_COVERS" envDefault:"true"` // render covers while analysing; else on first sight
+	Poll         time.Duration `env:"WORKER_POLL" envDefault:"2s"`
+	Lease        time.Duration `env:"WORKER_LEASE" envDefault:"30s"`  // a worker silent for so long has died
+	Slice        time.Duration `env:"WORKER_SLICE" envDefault:"2s"`   // then a task makes room for another tenant's
+	Margin       time.Duration `env:"WORKER_MARGIN" envDefault:"10s"` // before an invocation's end, to save the place
 }
 
 // Validate names the setting that is out of its bounds.
@@ -88,7 +90,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("DATABASE_SYSTEM_URL: %w", err)
 	}
-	books := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Draw: pdfdraw.New(c.Drawing).Draw}
+	books := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Publications: c.Publications, Draw: pdfdraw.New(c.Drawing).Draw}
 	packs := &pack.Maker{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket}
 	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel, Content: books,
 		Packs: c.Packs.Made == pack.AtScan}

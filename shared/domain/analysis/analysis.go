@@ -3,6 +3,7 @@ package analysis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -170,8 +171,9 @@ func (r *Result) readTogether(src *source, c *container, o Options) (*comicinfo.
 	if found == nil {
 		return nil, nil
 	}
-	if found.Size > maxInfo {
-		r.warn("ComicInfo.xml was not read: it is larger than 4 MiB")
+	lim := src.reader.Publications.XML.WithDefaults()
+	if found.Size > lim.Bytes {
+		r.warn(fmt.Sprintf("ComicInfo.xml was not read: it has %d bytes, the limit XML_MAX_BYTES is %d", found.Size, lim.Bytes))
 		return nil, nil
 	}
 	var data []byte
@@ -186,7 +188,7 @@ func (r *Result) readTogether(src *source, c *container, o Options) (*comicinfo.
 	}
 	if err == nil {
 		var info *comicinfo.Info
-		if info, err = comicinfo.Parse(data); err == nil {
+		if info, err = comicinfo.Parse(data, lim); err == nil {
 			return info, nil
 		}
 	} else if p := new(Problem); !errors.As(explain(found.Name, err), &p) {
@@ -196,11 +198,8 @@ func (r *Result) readTogether(src *source, c *container, o Options) (*comicinfo.
 	return nil, nil
 }
 
-// maxInfo bounds ComicInfo.xml.
-const maxInfo = 4 << 20
-
 func (r *Result) readEPUB(src *source, c *container) error {
-	pub, err := epub.Open(&c.Directory, src.entry, epub.Limits{})
+	pub, err := epub.Open(&c.Directory, src.entry, src.reader.Publications)
 	if err != nil {
 		if errors.Is(err, &archive.Error{Kind: epub.NoPackage}) && hasOnlyImages(&c.Directory) {
 			return r.readComic(src, c, Options{}) // a comic under the wrong extension

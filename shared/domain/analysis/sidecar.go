@@ -17,8 +17,8 @@ type Sidecar struct {
 }
 
 // ReadSidecar reads a package document; name is what its warnings call it. The error says why it cannot be read.
-func ReadSidecar(document []byte, name string) (*Sidecar, error) {
-	p, err := epub.ReadPackage(document, name, epub.Limits{})
+func ReadSidecar(document []byte, name string, lim epub.Limits) (*Sidecar, error) {
+	p, err := epub.ReadPackage(document, name, lim)
 	if err != nil {
 		return nil, err
 	}

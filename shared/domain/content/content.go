@@ -13,6 +13,7 @@ import (
 	"io"
 
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/format/pdf"
 	"github.com/longbox/longbox/shared/format/rar"
 	"github.com/longbox/longbox/shared/format/sevenz"
@@ -26,9 +27,10 @@ type Drawing func(ctx context.Context, document io.ReaderAt, size int64, n int) 
 type Reader struct {
 	Store  *blob.Store
 	Limits archive.Limits
-	// Documents are the limits of PDF.
-	Documents pdf.Limits
-	Draw      Drawing // nil: pages that must be drawn cannot be read
+	// Documents are the limits of PDF, Publications those of EPUB and of every XML document.
+	Documents    pdf.Limits
+	Publications epub.Limits
+	Draw         Drawing // nil: pages that must be drawn cannot be read
 }
 
 // errEnough ends a walk that has found what it looked for.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/longbox/longbox/shared/format/internal/xmllimit"
+	"github.com/longbox/longbox/shared/format/xmllimit"
 )
 
 // The reasons for which a whole document is refused; test with errors.Is.
@@ -16,10 +16,6 @@ var (
 	ErrTooLarge = xmllimit.ErrTooLarge
 	ErrEmpty    = xmllimit.ErrEmpty
 )
-
-// MaxBytes is the largest document that Parse reads; larger ones need not be
-// fetched.
-const MaxBytes = xmllimit.MaxBytes
 
 const (
 	maxValue    = 64 << 10 // bytes of one value
@@ -84,8 +80,8 @@ type Page struct {
 // Parse reads a ComicInfo.xml. A document that is cut short or malformed gives
 // what could be read, with a warning. An error means that there is nothing: no
 // ComicInfo element, or a document that is refused (ErrDTD, ErrTooLarge).
-func Parse(b []byte) (*Info, error) {
-	root, err := xmllimit.Parse(b, xmllimit.NoDoctype)
+func Parse(b []byte, lim xmllimit.Limits) (*Info, error) {
+	root, err := xmllimit.Parse(b, xmllimit.NoDoctype, lim)
 	if root == nil {
 		return nil, fmt.Errorf("ComicInfo.xml: %w", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/longbox/longbox/shared/format/xmllimit"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -37,7 +39,7 @@ summary</Summary><Notes>Notes</Notes><Year>2012</Year><Month>2</Month><Day>29</D
 
 func TestParseComplete(t *testing.T) {
 	t.Parallel()
-	got, err := Parse([]byte(complete))
+	got, err := Parse([]byte(complete), xmllimit.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +110,7 @@ func TestParseTolerates(t *testing.T) {
 		"many mistakes":   {`<ComicInfo><Pages>` + strings.Repeat("<Page/>", 1000) + `</Pages></ComicInfo>`, Info{}, maxWarnings},
 	}
 	for name, tt := range tests {
-		got, err := Parse([]byte(tt.in))
+		got, err := Parse([]byte(tt.in), xmllimit.Limits{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -137,7 +139,7 @@ func TestParseRefuses(t *testing.T) {
 		"empty":           {"", ErrEmpty},
 		"another file":    {"<html><body/></html>", nil},
 	} {
-		info, err := Parse([]byte(tt.in))
+		info, err := Parse([]byte(tt.in), xmllimit.Limits{})
 		if info != nil || err == nil || tt.want != nil && !errors.Is(err, tt.want) || strings.Contains(err.Error(), "root:") {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
@@ -186,7 +188,7 @@ func TestFixtures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return Parse(b)
+			return Parse(b, xmllimit.Limits{})
 		}
 		t.Fatalf("%s has no ComicInfo.xml", name)
 		return nil, nil
@@ -218,7 +220,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(complete))
 	f.Add([]byte(`<ComicInfo><Year>2012</Year><Month>2</Month><Day>31</Day><Pages><Page Image="1"/></Pages>`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		info, err := Parse(b)
+		info, err := Parse(b, xmllimit.Limits{})
 		if (info == nil) == (err == nil) {
 			t.Fatalf("%v, %v", info, err)
 		}
@@ -237,7 +239,7 @@ func FuzzParse(f *testing.F) {
 func BenchmarkParse(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Parse([]byte(complete)); err != nil {
+		if _, err := Parse([]byte(complete), xmllimit.Limits{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/longbox/longbox/shared/format/archive"
-	"github.com/longbox/longbox/shared/format/internal/xmllimit"
+	"github.com/longbox/longbox/shared/format/xmllimit"
 )
 
 const maxWarnings = 50
@@ -106,8 +106,8 @@ func (b *book) checkPackage() error {
 // parse reads a required document. One that is malformed near its end is used
 // as far as it goes.
 func (b *book) parse(e archive.Entry, mode xmllimit.Mode) (*xmllimit.Node, error) {
-	if e.Size > xmllimit.MaxBytes {
-		return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("bytes in %s: %d, the limit is %d", e.Name, e.Size, xmllimit.MaxBytes)}
+	if e.Size > b.lim.XML.Bytes {
+		return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("bytes in %s: %d, the limit XML_MAX_BYTES is %d", e.Name, e.Size, b.lim.XML.Bytes)}
 	}
 	raw, err := b.read(e)
 	if err != nil {
@@ -117,7 +117,7 @@ func (b *book) parse(e archive.Entry, mode xmllimit.Mode) (*xmllimit.Node, error
 }
 
 func (b *book) document(name string, raw []byte, mode xmllimit.Mode) (*xmllimit.Node, error) {
-	root, err := xmllimit.Parse(raw, mode)
+	root, err := xmllimit.Parse(raw, mode, b.lim.XML)
 	if root == nil {
 		kind := archive.Corrupt
 		if errors.Is(err, xmllimit.ErrTooLarge) {

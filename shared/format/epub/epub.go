@@ -12,7 +12,7 @@ package epub
 
 import (
 	"github.com/longbox/longbox/shared/format/archive"
-	"github.com/longbox/longbox/shared/format/internal/xmllimit"
+	"github.com/longbox/longbox/shared/format/xmllimit"
 )
 
 // NoPackage is the kind of error for an archive without container.xml or
@@ -22,11 +22,12 @@ const NoPackage archive.Kind = "no_package"
 // Limits bound what a publication may ask of us. A field that is zero or less
 // stands for its default.
 type Limits struct {
-	Documents     int   // spine documents that are read to find page images
-	DocumentBytes int64 // one spine document, uncompressed
-	TotalBytes    int64 // all spine documents that are read, uncompressed
-	Items         int   // items of manifest and spine
-	TextBytes     int   // one text of the metadata
+	Documents     int             `env:"EPUB_MAX_DOCUMENTS" envDefault:"2000"`  // spine documents that are read to find page images
+	DocumentBytes int64           `env:"EPUB_MAX_DOCUMENT" envDefault:"262144"` // one spine document, uncompressed
+	TotalBytes    int64           `env:"EPUB_MAX_TOTAL" envDefault:"16777216"`  // all spine documents that are read, uncompressed
+	Items         int             `env:"EPUB_MAX_ITEMS" envDefault:"20000"`     // items of manifest and spine
+	TextBytes     int             `env:"EPUB_MAX_TEXT" envDefault:"65536"`      // one text of the metadata
+	XML           xmllimit.Limits // every document
 }
 
 // DefaultLimits returns the limits that fit every real book known to us.
@@ -51,6 +52,7 @@ func (l Limits) withDefaults() Limits {
 	if l.TextBytes > 0 {
 		d.TextBytes = l.TextBytes
 	}
+	d.XML = l.XML.WithDefaults()
 	return d
 }
 
@@ -143,9 +145,6 @@ func Open(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim 
 	}
 	return b.pub, nil
 }
-
-// MaxPackage is the size of the largest package document that is read.
-const MaxPackage = xmllimit.MaxBytes
 
 // ReadPackage reads the metadata of a package document that stands by itself, as calibre writes it beside a book. What
 // is wrong with all of it is an *archive.Error; name is what its warnings call it.

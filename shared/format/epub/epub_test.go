@@ -381,7 +381,7 @@ func TestReadPackage(t *testing.T) {
 		"":        archive.Corrupt,
 		"<html/>": archive.Corrupt,
 		"<!DOCTYPE p [<!ENTITY a 'b'>]><package/>": archive.Corrupt,
-		strings.Repeat(" ", MaxPackage+1):          archive.TooLarge,
+		strings.Repeat(" ", 4<<20+1):               archive.TooLarge,
 	} {
 		if pub, err := ReadPackage([]byte(document), "metadata.opf", Limits{}); !errors.Is(err, &archive.Error{Kind: kind}) {
 			t.Errorf("%.20q: %+v, %v; want %s", document, pub, err, kind)

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/longbox/longbox/shared/format/internal/xmllimit"
 	"github.com/longbox/longbox/shared/format/isbn"
+	"github.com/longbox/longbox/shared/format/xmllimit"
 )
 
 // readMetadata fills in what the metadata element says (EPUB 3.3, section 5.5;

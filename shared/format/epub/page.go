@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longbox/longbox/shared/format/archive"
-	"github.com/longbox/longbox/shared/format/internal/xmllimit"
+	"github.com/longbox/longbox/shared/format/xmllimit"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longbox/longbox/shared/format/internal/xmllimit"
+	"github.com/longbox/longbox/shared/format/xmllimit"
 )
 
 var datePattern = regexp.MustCompile(`^\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?:$|[\sT])`)

@@ -254,7 +254,7 @@ func (s *Scanner) readOne(ctx context.Context, b bookRow) (a analyzed, err error
 		return a, err
 	}
 	a.Result = res
-	if err := a.override(ctx, s.Library); err != nil {
+	if err := a.override(ctx, s.books()); err != nil {
 		return a, err
 	}
 	if s.Cover != nil && len(res.CoverImage) > 0 {

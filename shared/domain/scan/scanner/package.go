@@ -14,9 +14,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/task"
-	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 )
@@ -87,7 +87,7 @@ func (s *Scanner) packages(ctx context.Context, books []bookRow) error {
 }
 
 // read makes sure that the document was read. An error means that the store could not be.
-func (p *packageDocument) read(ctx context.Context, store *blob.Store, bucket, prefix string) error {
+func (p *packageDocument) read(ctx context.Context, reader *content.Reader, bucket, prefix string) error {
 	p.once.Do(func() {
 		if !p.Pending {
 			if len(p.Document) > 0 {
@@ -98,9 +98,9 @@ func (p *packageDocument) read(ctx context.Context, store *blob.Store, bucket, p
 		}
 		name := path.Base(p.Key)
 		object := blob.Object{Key: prefix + p.Key, Size: p.Size, ETag: p.ETag, Modified: p.Modified}
-		data, problem, err := readSidecar(ctx, store, bucket, object, epub.MaxPackage)
+		data, problem, err := readSidecar(ctx, reader.Store, bucket, object, reader.Publications.XML.WithDefaults().Bytes)
 		if err == nil && problem == "" {
-			if p.says, err = analysis.ReadSidecar(data, name); err != nil {
+			if p.says, err = analysis.ReadSidecar(data, name, reader.Publications); err != nil {
 				p.says, problem, err = nil, name+" was not read: "+err.Error(), nil
 			}
 		}
@@ -132,12 +132,12 @@ func readSidecar(ctx context.Context, store *blob.Store, bucket string, o blob.O
 }
 
 // override lets the package document beside a book speak before the book's file.
-func (a *analyzed) override(ctx context.Context, store *blob.Store) error {
+func (a *analyzed) override(ctx context.Context, reader *content.Reader) error {
 	p := a.besides
 	if p == nil {
 		return nil
 	}
-	if err := p.read(ctx, store, a.Bucket, a.Prefix); err != nil {
+	if err := p.read(ctx, reader, a.Bucket, a.Prefix); err != nil {
 		return fmt.Errorf("%s: %w", p.Key, err)
 	}
 	if p.Problem != nil {

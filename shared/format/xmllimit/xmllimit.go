@@ -13,13 +13,29 @@ import (
 	"strings"
 )
 
-// The bounds of every document.
-const (
-	MaxBytes    = 4 << 20 // as stored
-	MaxDepth    = 64      // elements within elements
-	MaxElements = 100_000
-	MaxTag      = 64 << 10 // bytes of one tag with its attributes
-)
+// Limits bound a document. A field that is zero or less stands for its default.
+type Limits struct {
+	Bytes    int64 `env:"XML_MAX_BYTES" envDefault:"4194304"` // as stored
+	Depth    int   `env:"XML_MAX_DEPTH" envDefault:"64"`      // elements within elements
+	Elements int   `env:"XML_MAX_ELEMENTS" envDefault:"100000"`
+}
+
+// WithDefaults is the limits that apply.
+func (l Limits) WithDefaults() Limits {
+	if l.Bytes <= 0 {
+		l.Bytes = 4 << 20
+	}
+	if l.Depth <= 0 {
+		l.Depth = 64
+	}
+	if l.Elements <= 0 {
+		l.Elements = 100_000
+	}
+	return l
+}
+
+// maxTag bounds the bytes of one tag with its attributes.
+const maxTag = 64 << 10
 
 // The reasons for which a document is refused as a whole.
 var (
@@ -89,12 +105,13 @@ func (n *Node) writeContent(b *strings.Builder) {
 // Parse reads a document and returns its root element. When the document is
 // malformed further on, what came before is returned together with the error.
 // Errors that wrap ErrDTD, ErrTooLarge or ErrEmpty come with no root.
-func Parse(b []byte, mode Mode) (*Node, error) {
-	if len(b) > MaxBytes {
-		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, len(b), MaxBytes)
+func Parse(b []byte, mode Mode, lim Limits) (*Node, error) {
+	lim = lim.WithDefaults()
+	if int64(len(b)) > lim.Bytes {
+		return nil, fmt.Errorf("%w: %d bytes, the limit XML_MAX_BYTES is %d", ErrTooLarge, len(b), lim.Bytes)
 	}
 	b = decode(b)
-	if err := scan(b, mode); err != nil {
+	if err := scan(b, mode, lim.Elements); err != nil {
 		return nil, err
 	}
 	d := xml.NewDecoder(bytes.NewReader(b))
@@ -116,8 +133,8 @@ func Parse(b []byte, mode Mode) (*Node, error) {
 		top := open[len(open)-1]
 		switch t := token.(type) {
 		case xml.StartElement:
-			if len(open) > MaxDepth {
-				return nil, fmt.Errorf("%w: more than %d elements within each other", ErrTooLarge, MaxDepth)
+			if len(open) > lim.Depth {
+				return nil, fmt.Errorf("%w: more than %d elements within each other, the limit XML_MAX_DEPTH", ErrTooLarge, lim.Depth)
 			}
 			n := &Node{Name: t.Name.Local, Attrs: t.Attr}
 			top.Children = append(top.Children, n)
@@ -149,7 +166,7 @@ func first(root *Node, err error) (*Node, error) {
 
 // scan walks over the markup and refuses what the decoder would spend memory
 // on before it could be stopped.
-func scan(b []byte, mode Mode) error {
+func scan(b []byte, mode Mode, maxElements int) error {
 	elements := 0
 	for len(b) > 0 {
 		at := bytes.IndexByte(b, '<')
@@ -171,12 +188,12 @@ func scan(b []byte, mode Mode) error {
 			}
 			b = b[end:]
 		default:
-			if elements++; elements > 2*MaxElements { // start and end tags
-				return fmt.Errorf("%w: more than %d elements", ErrTooLarge, MaxElements)
+			if elements++; elements > 2*maxElements { // start and end tags
+				return fmt.Errorf("%w: more than %d elements, the limit XML_MAX_ELEMENTS", ErrTooLarge, maxElements)
 			}
 			end := tagEnd(b)
-			if end > MaxTag {
-				return fmt.Errorf("%w: a tag of more than %d bytes", ErrTooLarge, MaxTag)
+			if end > maxTag {
+				return fmt.Errorf("%w: a tag of more than %d bytes", ErrTooLarge, maxTag)
 			}
 			b = b[end:]
 		}

@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 		"HTML":                {`<!DOCTYPE html><r>a&nbsp;b<br>c</r>`, XHTML, "a\u00a0bc"},
 	}
 	for name, tt := range tests {
-		root, err := Parse([]byte(tt.in), tt.mode)
+		root, err := Parse([]byte(tt.in), tt.mode, Limits{})
 		if err != nil || root.Name != "r" || root.Content() != tt.want {
 			t.Errorf("%s: %+v, %v; want %q", name, root, err, tt.want)
 		}
@@ -72,16 +72,16 @@ func TestParseRefuses(t *testing.T) {
 		"bare entity":           {`<!ENTITY a "b"><r/>`, NoDoctype, ErrDTD},
 		"lower case doctype":    {`<!doctype r [<!entity a "b">]><r/>`, Doctype, ErrDTD},
 		"deep":                  {strings.Repeat("<a>", 200), NoDoctype, ErrTooLarge},
-		"very deep":             {strings.Repeat("<a>", MaxBytes/3), NoDoctype, ErrTooLarge},
+		"very deep":             {strings.Repeat("<a>", 4<<20/3), NoDoctype, ErrTooLarge},
 		"large":                 {"<r>" + strings.Repeat("x", 50<<20), NoDoctype, ErrTooLarge},
-		"many elements":         {"<r>" + strings.Repeat("<a/>", MaxBytes/4-2), NoDoctype, ErrTooLarge},
-		"many attributes":       {"<r" + strings.Repeat(` a=""`, MaxBytes/5-2), NoDoctype, ErrTooLarge},
-		"attributes and quotes": {`<r a=">" ` + strings.Repeat(` a=""`, MaxBytes/5-10), NoDoctype, ErrTooLarge},
+		"many elements":         {"<r>" + strings.Repeat("<a/>", 4<<20/4-2), NoDoctype, ErrTooLarge},
+		"many attributes":       {"<r" + strings.Repeat(` a=""`, 4<<20/5-2), NoDoctype, ErrTooLarge},
+		"attributes and quotes": {`<r a=">" ` + strings.Repeat(` a=""`, 4<<20/5-10), NoDoctype, ErrTooLarge},
 	}
 	for name, tt := range tests {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		root, err := Parse([]byte(tt.in), tt.mode)
+		root, err := Parse([]byte(tt.in), tt.mode, Limits{})
 		runtime.ReadMemStats(&after)
 		if root != nil || !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
@@ -94,9 +94,28 @@ func TestParseRefuses(t *testing.T) {
 
 func TestParseKeepsWhatCameBefore(t *testing.T) {
 	t.Parallel()
-	root, err := Parse([]byte(`<r><a>first</a><b>second`), NoDoctype)
+	root, err := Parse([]byte(`<r><a>first</a><b>second`), NoDoctype, Limits{})
 	if err == nil || root == nil || root.Child("A").Content() != "first" {
 		t.Errorf("%+v, %v", root, err)
+	}
+}
+
+// A limit is a setting: what is just within it is read, what is just beyond it is refused by its name.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	lim := Limits{Bytes: 100, Depth: 3, Elements: 5}
+	for _, tt := range []struct{ in, setting string }{
+		{"<a>" + strings.Repeat(" ", 93) + "</a>", ""},
+		{"<a>" + strings.Repeat(" ", 94) + "</a>", "XML_MAX_BYTES"},
+		{"<a><b><c/></b></a>", ""},
+		{"<a><b><c><d/></c></b></a>", "XML_MAX_DEPTH"},
+		{"<a>" + strings.Repeat("<b></b>", 4) + "</a>", ""},
+		{"<a>" + strings.Repeat("<b></b>", 5) + "</a>", "XML_MAX_ELEMENTS"},
+	} {
+		_, err := Parse([]byte(tt.in), NoDoctype, lim)
+		if (err != nil) != (tt.setting != "") || err != nil && (!errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), tt.setting)) {
+			t.Errorf("%.30s: %v, want %q", tt.in, err, tt.setting)
+		}
 	}
 }
 
@@ -105,7 +124,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("\xff\xfe<\x00r\x00/\x00>\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, mode := range []Mode{NoDoctype, Doctype, XHTML} {
-			root, err := Parse(b, mode)
+			root, err := Parse(b, mode, Limits{})
 			if root == nil && err == nil {
 				t.Error("neither root nor error")
 			}
