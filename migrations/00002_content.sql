@@ -432,7 +432,8 @@ create index task_finished on task (completed_at) where completed_at is not null
 create unique index task_dedupe on task (tenant_id, dedupe_key) where dedupe_key is not null and status in ('pending', 'running');
 call app.protect('task', true);
 
--- The counters of a library scan; its row has the id of its task.
+-- The counters of a library scan; its row has the id of its task. removals_held is how many books it would have removed
+-- had it not stopped for an administrator to confirm that.
 create table scan (
   tenant_id       uuid not null,
   id              uuid not null,
@@ -446,6 +447,7 @@ create table scan (
   books_deleted   bigint not null default 0,
   books_restored  bigint not null default 0,
   books_moved     bigint not null default 0,
+  removals_held   bigint not null default 0,
   error_count     bigint not null default 0,
   errors          text[] not null default '{}',
   primary key (tenant_id, id),

@@ -91,7 +91,7 @@ func Describe() *httpapi.API {
 }
 
 func startScan(b *pgx.Batch, libraryID uuid.UUID, mode string, id *uuid.UUID) error {
-	return scan.Start(b, libraryID, mode, uuid.Must(uuid.NewV7()), id)
+	return scan.Start(b, libraryID, scan.Params{Mode: mode}, uuid.Must(uuid.NewV7()), id)
 }
 
 func checker(store *blob.Store) func(ctx context.Context, bucket, prefix string) error {

@@ -97,8 +97,10 @@ var operations = map[string]entry{
 	"getScanStatus":   {name: (*matrix).scanning},
 	"cancelScan":      {name: (*matrix).scanning, status: 204},
 	"listActiveScans": {},
+	"confirmScan":     {name: (*matrix).heldScan},
+	"scanSeries":      {name: (*matrix).newSeries},
 	"purgeLibrary":    {name: (*matrix).library},
-	"purgeSeries":     {name: (*matrix).theSeries},
+	"purgeSeries":     {name: (*matrix).newSeries},
 
 	"beginUploads":   {name: (*matrix).bucketLibrary, body: value(object{"files": []any{object{"path": "Geheim/2.cbz", "size": 10}}}), status: 201},
 	"getUpload":      {name: (*matrix).upload},
@@ -204,6 +206,14 @@ func (m *matrix) library(*testkit.Client) string {
 	return id.String()
 }
 
+// newSeries is a series of a library of its own.
+func (m *matrix) newSeries(c *testkit.Client) string {
+	library, id := m.library(c), uuid.New()
+	m.exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+		values ($1, $2, $3, 'Geheim', 'Geheim', 'Geheim', 'Geheim', 'geheim')`, m.One, id, library)
+	return id.String()
+}
+
 func (m *matrix) bucketLibrary(c *testkit.Client) string {
 	id := m.library(c)
 	m.exec("update library set path = 's3://books' where id = $1", id)
@@ -235,6 +245,12 @@ func (m *matrix) task(status string, library any) string {
 
 func (m *matrix) pending(*testkit.Client) string { return m.task("pending", nil) }
 func (m *matrix) failed(*testkit.Client) string  { return m.task("failed", nil) }
+
+func (m *matrix) heldScan(c *testkit.Client) string {
+	library := m.library(c)
+	m.exec("insert into scan (tenant_id, id, library_id, mode, removals_held) values ($1, $2, $3, 'normal', 20)", m.One, m.task("failed", library), library)
+	return library
+}
 
 func (m *matrix) scanning(c *testkit.Client) string {
 	library := m.library(c)

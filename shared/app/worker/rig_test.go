@@ -107,7 +107,7 @@ func (o *owner) start() uuid.UUID {
 	o.t.Helper()
 	var b pgx.Batch
 	var id uuid.UUID
-	if err := scan.Start(&b, o.library, scan.Normal, uuid.Must(uuid.NewV7()), &id); err != nil {
+	if err := scan.Start(&b, o.library, scan.Params{Mode: scan.Normal}, uuid.Must(uuid.NewV7()), &id); err != nil {
 		o.t.Fatal(err)
 	}
 	if err := o.db.App.Run(o.ctx(), &b); err != nil {

@@ -130,7 +130,7 @@ func (r *rig) startScan(library uuid.UUID) {
 	r.t.Helper()
 	var b pgx.Batch
 	var id uuid.UUID
-	if err := scan.Start(&b, library, scan.Normal, uuid.Must(uuid.NewV7()), &id); err != nil {
+	if err := scan.Start(&b, library, scan.Params{Mode: scan.Normal}, uuid.Must(uuid.NewV7()), &id); err != nil {
 		r.t.Fatal(err)
 	}
 	if err := r.db.App.Run(db.In(context.Background(), db.Tenant(r.tenant)), &b); err != nil {

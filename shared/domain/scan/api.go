@@ -2,6 +2,7 @@ package scan
 
 import (
 	"context"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -23,22 +24,52 @@ type SeriesInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
+// ModeInput is how thorough a scan is.
+type ModeInput struct {
+	Mode string `query:"mode" default:"normal" enum:"normal,deep" doc:"normal: new and changed files; deep: analyse every file again"`
+}
+
 const newest = `select ` + statusColumns + ` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
 	where s.tenant_id = app.tenant() and s.library_id = $1 order by s.id desc limit 1`
 
 // Routes adds the operations on scans (contract 4.4).
 func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+	begin := func(ctx context.Context, library uuid.UUID, p Params) (*Status, error) {
+		s, err := start(ctx, d, publish, library, p)
+		if err == nil {
+			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+		}
+		return s, err
+	}
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/{id}/scan", ID: "startScan",
 		Summary: "Start a scan", Tag: "Scans", Permission: auth.LibrariesWrite},
 		func(ctx context.Context, in *struct {
 			LibraryInput
-			Mode string `query:"mode" default:"normal" enum:"normal,deep" doc:"normal: new and changed files; deep: analyse every file again"`
+			ModeInput
+			Path string `query:"path" doc:"Only this folder, below the library's root: Marvel/Daredevil"`
 		}) (*Status, error) {
-			s, err := start(ctx, d, publish, in.ID, in.Mode)
-			if err == nil {
-				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+			return begin(ctx, in.ID, Params{Mode: in.Mode, Path: in.Path})
+		})
+	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/{id}/scan/confirm", ID: "confirmScan",
+		Summary: "Scan again, and remove what the last scan stopped for", Tag: "Scans", Permission: auth.LibrariesDelete},
+		func(ctx context.Context, in *LibraryInput) (*Status, error) {
+			p, err := held(ctx, d, in.ID)
+			if err != nil {
+				return nil, err
 			}
-			return s, err
+			return begin(ctx, in.ID, p)
+		})
+	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/series/{id}/scan", ID: "scanSeries",
+		Summary: "Scan the folder that holds all books of a series", Tag: "Scans", Permission: auth.LibrariesWrite},
+		func(ctx context.Context, in *struct {
+			SeriesInput
+			ModeInput
+		}) (*Status, error) {
+			library, folder, err := folderOf(ctx, d, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return begin(ctx, library, Params{Mode: in.Mode, Path: folder})
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries/{id}/scan-status", ID: "getScanStatus",
 		Summary: "The newest scan of a library", Tag: "Scans", Permission: auth.LibrariesRead},
@@ -90,7 +121,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 		})
 }
 
-func start(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UUID, mode string) (*Status, error) {
+func start(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UUID, p Params) (*Status, error) {
 	var b pgx.Batch
 	var exists bool
 	var status *Status
@@ -104,7 +135,7 @@ func start(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UUI
 		return nil, fault.Missing("Library")
 	}
 	b = pgx.Batch{}
-	if err := Start(&b, library, mode, fresh, &id); err != nil {
+	if err := Start(&b, library, p, fresh, &id); err != nil {
 		return nil, err
 	}
 	db.One(&b, &status, newest, library)
@@ -120,6 +151,49 @@ func start(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UUI
 	status.UTC()
 	publish(ctx, httpapi.TenantOf(ctx).ID, status.Event())
 	return status, nil
+}
+
+// held are the parameters of the newest scan, which stopped before it removed books, with that many confirmed.
+func held(ctx context.Context, d *db.DB, library uuid.UUID) (Params, error) {
+	s, err := db.Get[Status](ctx, d, newest, library)
+	switch {
+	case err != nil:
+		return Params{}, err
+	case s == nil:
+		return Params{}, fault.New(fault.NotFound, "The library does not exist or was never scanned")
+	case s.RemovalsHeld == 0 || s.Status != task.Failed:
+		return Params{}, fault.New(fault.Conflict, "The last scan of this library did not stop for a confirmation; start a scan")
+	}
+	return Params{Mode: s.Mode, Path: s.Path, Removals: int(s.RemovalsHeld)}, nil
+}
+
+// folderOf is the folder that holds all books of a series, also those whose files are gone; empty for the root.
+func folderOf(ctx context.Context, d *db.DB, series uuid.UUID) (library uuid.UUID, folder string, err error) {
+	at, err := db.Get[struct {
+		Library uuid.UUID `db:"library_id"`
+		First   *string   `db:"first"`
+		Last    *string   `db:"last"`
+	}](ctx, d, `select s.library_id, min(b.key) as first, max(b.key) as last from series s
+		left join book b on b.tenant_id = s.tenant_id and b.series_id = s.id where s.tenant_id = app.tenant() and s.id = $1 group by 1`, series)
+	if err != nil {
+		return library, "", err
+	}
+	if at == nil {
+		return library, "", fault.Missing("Series")
+	}
+	if at.First != nil { // what the first and the last key share, all between share
+		folder = common(*at.First, *at.Last)
+	}
+	return at.Library, folder, nil
+}
+
+// common is the folder that two keys lie in.
+func common(a, b string) string {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return a[:max(strings.LastIndexByte(a[:n], '/'), 0)]
 }
 
 // cancel ends the scan and everything it still waits for. A batch that is being written is finished first; after

@@ -53,7 +53,7 @@ func requestPurge(ctx context.Context, d *db.DB, library, series *uuid.UUID) (*t
 		return nil, fault.New(fault.Conflict, "A scan of this library is waiting or running, which may find the files in other places; purge when it has ended")
 	}
 	var b pgx.Batch
-	out := task.Started{Message: fmt.Sprintf("%d books whose files are gone will be removed for good", at.Books)}
+	out := task.Started{Message: fmt.Sprintf("Books whose files are gone (%d) will be removed for good", at.Books)}
 	if err := Purge(&b, at.LibraryID, series, &out.TaskID); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,10 @@
 package scan
 
 import (
+	"path"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -22,6 +25,7 @@ type Status struct {
 	TaskID         uuid.UUID  `json:"taskId" db:"id"`
 	LibraryID      uuid.UUID  `json:"libraryId" db:"library_id"`
 	Mode           string     `json:"mode" db:"mode" enum:"normal,deep"`
+	Path           string     `json:"path" db:"path" doc:"The folder of the library that is scanned; empty is all of it"`
 	Status         string     `json:"status" db:"status" enum:"pending,running,completed,failed,cancelled"`
 	FilesTotal     int64      `json:"filesTotal" db:"files_total"`
 	FilesProcessed int64      `json:"filesProcessed" db:"files_processed"`
@@ -31,14 +35,15 @@ type Status struct {
 	BooksDeleted   int64      `json:"booksDeleted" db:"books_deleted"`
 	BooksRestored  int64      `json:"booksRestored" db:"books_restored"`
 	BooksMoved     int64      `json:"booksMoved" db:"books_moved" doc:"Found in another place with the same content; neither created nor deleted"`
+	RemovalsHeld   int64      `json:"removalsHeld" db:"removals_held" doc:"Books that the scan would have removed, more than half of the library: it stopped, and waits for an administrator to confirm that"`
 	ErrorCount     int64      `json:"errorCount" db:"error_count"`
 	Errors         []string   `json:"errors" db:"errors" nullable:"false" doc:"The first of them"`
 	StartedAt      time.Time  `json:"startedAt" db:"started_at"`
 	CompletedAt    *time.Time `json:"completedAt" db:"completed_at"`
 }
 
-const statusColumns = `s.id, s.library_id, s.mode, t.status, s.files_total, s.files_processed, s.series_created, s.books_created,
-	s.books_updated, s.books_deleted, s.books_restored, s.books_moved, s.error_count,
+const statusColumns = `s.id, s.library_id, s.mode, coalesce(t.params ->> 'path', '') as path, t.status, s.files_total, s.files_processed, s.series_created, s.books_created,
+	s.books_updated, s.books_deleted, s.books_restored, s.books_moved, s.removals_held, s.error_count,
 	case when t.last_error is null then s.errors else array_append(s.errors, t.last_error) end as errors,
 	coalesce(t.started_at, t.created_at) as started_at, t.completed_at`
 
@@ -70,31 +75,41 @@ func (s Status) TaskEvent() events.Event {
 		CompletedAt: s.CompletedAt, LibraryID: &s.LibraryID, Progress: &events.Progress{Current: s.FilesProcessed, Total: s.FilesTotal}})
 }
 
-// CheckMode refuses a mode that does not exist.
-func CheckMode(mode string) error {
-	if mode != Normal && mode != Deep {
+// Params are those of a scan_library task.
+type Params struct {
+	Mode string `json:"mode"`
+	// Path is the folder to scan, below the library's root; empty is all of it.
+	Path string `json:"path,omitempty"`
+	// Removals is how many books may be marked deleted though they are more than half of the library: so many has an
+	// administrator confirmed.
+	Removals int `json:"removals,omitempty"`
+}
+
+// maxPath bounds Path: a key has 1,024 bytes.
+const maxPath = 1024
+
+// Check refuses a mode that does not exist, and a path that is no folder below the root.
+func (p Params) Check() error {
+	if p.Mode != Normal && p.Mode != Deep {
 		return fault.Invalid("mode", "must be normal or deep")
+	}
+	if p.Path != "" && (len(p.Path) > maxPath || path.Clean("/"+p.Path) != "/"+p.Path || strings.ContainsRune(p.Path, 0) || !utf8.ValidString(p.Path)) {
+		return fault.Invalid("path", "must be a folder below the library's root, as in Marvel/Daredevil: without a slash at its ends, and at most %d bytes", maxPath)
 	}
 	return nil
 }
 
 // Start queues a scan of the library. id receives the id of its task, which is fresh's unless a scan of the
 // library is unfinished; then that one goes on.
-func Start(b *pgx.Batch, library uuid.UUID, mode string, fresh uuid.UUID, id *uuid.UUID) error {
-	if err := CheckMode(mode); err != nil {
+func Start(b *pgx.Batch, library uuid.UUID, p Params, fresh uuid.UUID, id *uuid.UUID) error {
+	if err := p.Check(); err != nil {
 		return err
 	}
-	err := task.Add(b, task.Spec{ID: fresh, Type: task.ScanLibrary, LibraryID: &library, Params: Params{Mode: mode},
-		DedupeKey: "scan:" + library.String()}, id)
+	err := task.Add(b, task.Spec{ID: fresh, Type: task.ScanLibrary, LibraryID: &library, Params: p, DedupeKey: "scan:" + library.String()}, id)
 	if err != nil {
 		return err
 	}
 	b.Queue(`insert into scan (tenant_id, id, library_id, mode)
-		select tenant_id, id, library_id, $2 from task where tenant_id = app.tenant() and id = $1`, fresh, mode)
+		select tenant_id, id, library_id, $2 from task where tenant_id = app.tenant() and id = $1`, fresh, p.Mode)
 	return nil
-}
-
-// Params are those of a scan_library task.
-type Params struct {
-	Mode string `json:"mode"`
 }

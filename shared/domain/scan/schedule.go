@@ -87,7 +87,7 @@ func startDue(ctx context.Context, system *db.DB, d due, now time.Time, next fun
 		var b pgx.Batch
 		var id uuid.UUID
 		fresh := uuid.Must(uuid.NewV7())
-		if err := Start(&b, d.ID, d.Mode, fresh, &id); err != nil {
+		if err := Start(&b, d.ID, Params{Mode: d.Mode}, fresh, &id); err != nil {
 			return err
 		}
 		if err := tx.SendBatch(ctx, &b).Close(); err != nil {

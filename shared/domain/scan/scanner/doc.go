@@ -10,6 +10,7 @@
 //   - A rescan of an unchanged library writes nothing but its own row.
 //   - A file that is gone is marked deleted at the end of a complete listing; an empty or failed one deletes
 //     nothing. When the file comes back, so does the book with its progress.
+//   - A scan that would mark more than half of its library deleted stops before that, until as many are confirmed.
 //   - A file that has moved is a new book until it is read and the old one is marked deleted, whichever comes
 //     last: then the two become one (app.adopt_moved).
 //   - Sidecars (shared/domain/library: package documents, series.json, cover pictures) are found by the same listing

@@ -70,11 +70,13 @@ func (r *rig) work(ctx context.Context) (wait func()) {
 	return func() { <-done }
 }
 
-func (r *rig) start(mode string) uuid.UUID {
+func (r *rig) start(mode string) uuid.UUID { return r.startWith(scan.Params{Mode: mode}) }
+
+func (r *rig) startWith(p scan.Params) uuid.UUID {
 	r.t.Helper()
 	var b pgx.Batch
 	var id uuid.UUID
-	if err := scan.Start(&b, r.library, mode, uuid.Must(uuid.NewV7()), &id); err != nil {
+	if err := scan.Start(&b, r.library, p, uuid.Must(uuid.NewV7()), &id); err != nil {
 		r.t.Fatal(err)
 	}
 	if err := r.db.App.Run(r.ctx(), &b); err != nil {
@@ -94,6 +96,7 @@ type result struct {
 	Deleted   int64    `db:"books_deleted"`
 	Restored  int64    `db:"books_restored"`
 	Moved     int64    `db:"books_moved"`
+	Held      int64    `db:"removals_held"`
 	Errors    int64    `db:"error_count"`
 	Texts     []string `db:"errors"`
 	Failure   *string  `db:"last_error"`
@@ -102,7 +105,7 @@ type result struct {
 func (r *rig) result(id uuid.UUID) result {
 	r.t.Helper()
 	s, err := db.Get[result](r.ctx(), r.db.App, `select t.status, s.files_total, s.files_processed, s.series_created, s.books_created,
-		s.books_updated, s.books_deleted, s.books_restored, s.books_moved, s.error_count, s.errors, t.last_error
+		s.books_updated, s.books_deleted, s.books_restored, s.books_moved, s.removals_held, s.error_count, s.errors, t.last_error
 		from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id where s.tenant_id = app.tenant() and s.id = $1`, id)
 	if err != nil || s == nil {
 		r.t.Fatalf("scan %s: %v %v", id, s, err)
@@ -111,9 +114,11 @@ func (r *rig) result(id uuid.UUID) result {
 }
 
 // scan runs a scan to its end.
-func (r *rig) scan(mode string) result {
+func (r *rig) scan(mode string) result { return r.scanWith(scan.Params{Mode: mode}) }
+
+func (r *rig) scanWith(p scan.Params) result {
 	r.t.Helper()
-	id := r.start(mode)
+	id := r.startWith(p)
 	ctx, cancel := context.WithCancel(context.Background())
 	wait := r.work(ctx)
 	defer wait()

@@ -63,7 +63,7 @@ type run struct {
 	rules    []library.TitleRule
 	selected func(key string) (format string, ok bool)
 	sidecar  func(key string) (kind, about string)
-	mode     string
+	params   scan.Params
 	started  time.Time          // by the database's clock
 	touched  map[uuid.UUID]bool // series whose books changed; used by the writer only
 	at       place
@@ -94,9 +94,8 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 	if len(r.at.Ranges) > 0 {
 		return nil, r.pause()
 	}
-	if r.at.Listed == 0 && r.at.Deleted == 0 && len(r.at.Vanished) > 0 {
-		return nil, fault.New(fault.Conflict, "%s lists no books at all although the library has %d: nothing was removed. "+
-			"Check that the folder is there and mounted; if the books are really gone, delete the library", r.library.Path, len(r.at.Vanished))
+	if err := r.guard(ctx); err != nil {
+		return nil, err
 	}
 	if err := r.deleteGone(ctx); err != nil {
 		return nil, err
@@ -113,7 +112,9 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 	if err := r.retitle(ctx); err != nil {
 		return nil, err
 	}
-	_, err = db.Exec(ctx, r.Database, "update library set last_scanned_at = now() where tenant_id = app.tenant() and id = $1", r.library.ID)
+	if r.params.Path == "" {
+		_, err = db.Exec(ctx, r.Database, "update library set last_scanned_at = now() where tenant_id = app.tenant() and id = $1", r.library.ID)
+	}
 	return Result{FilesListed: r.at.Listed, Vanished: r.at.Deleted}, err
 }
 
@@ -124,7 +125,7 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	if err := json.Unmarshal(h.Params, &p); err != nil {
 		return nil, fmt.Errorf("parameters of the scan: %w", err)
 	}
-	r := &run{Scanner: s, tenant: h.Tenant, scanID: &h.ID, mode: p.Mode, touched: map[uuid.UUID]bool{}}
+	r := &run{Scanner: s, tenant: h.Tenant, scanID: &h.ID, params: p, touched: map[uuid.UUID]bool{}}
 	var status *scan.Status
 	var b pgx.Batch
 	if h.Place != nil {
@@ -156,11 +157,23 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	s.Publish(ctx, h.Tenant, status.Event())
 	if h.Place == nil {
 		var err error
-		if r.at.Ranges, err = ranges(ctx, s.Library, r.library.Bucket, r.library.Prefix, listers); err != nil {
+		if r.at.Ranges, err = ranges(ctx, s.Library, r.library.Bucket, r.prefix(), listers); err != nil {
 			return nil, r.explain(err)
+		}
+		if r.params.Path != "" { // the books of other folders are none of its business
+			r.at.Ranges[0].from = r.prefix()
+			r.at.Ranges[len(r.at.Ranges)-1].to = r.library.Prefix + r.params.Path + "0" // 0 follows the slash
 		}
 	}
 	return r, nil
+}
+
+// prefix is what the keys to list begin with.
+func (s *run) prefix() string {
+	if s.params.Path == "" {
+		return s.library.Prefix
+	}
+	return s.library.Prefix + s.params.Path + "/"
 }
 
 // queueLibrary reads the library and the time; load says whether it is there, once the batch has run.
@@ -212,7 +225,7 @@ func (s *run) listAndWrite(ctx context.Context) error {
 		g.Go(func() error {
 			defer working.Done()
 			seen, next := s.started, s.started
-			err := list(ctx, s.Library, s.library.Bucket, s.library.Prefix, part, func(page []blob.Object, covered keyRange) error {
+			err := list(ctx, s.Library, s.library.Bucket, s.prefix(), part, func(page []blob.Object, covered keyRange) error {
 				if len(page) > 0 { // asked for after the page before it was compared
 					seen = next
 				}

@@ -59,7 +59,7 @@ func (s *run) differSidecars(page []blob.Object, known []knownSidecar, seen time
 		if len(known) > 0 && known[0].Key == o.Key {
 			k := known[0]
 			known = known[1:]
-			same := s.mode != scan.Deep && k.Size == o.Size && k.ETag == o.ETag && k.Modified.Equal(o.Modified)
+			same := s.params.Mode != scan.Deep && k.Size == o.Size && k.ETag == o.ETag && k.Modified.Equal(o.Modified)
 			if same || k.Seen.After(seen) {
 				continue
 			}

@@ -197,7 +197,7 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, 
 		  update scan set books_created = books_created + (select count(*) from changed where revision = 0),
 		    books_updated = books_updated + (select count(*) from changed where revision > 0)
 		  where tenant_id = app.tenant() and id = $2)
-		select id, series_id, revision from changed`, s.library.ID, s.scanID, s.mode == scan.Deep, f.ids, f.dirs, f.keys, f.sizes,
+		select id, series_id, revision from changed`, s.library.ID, s.scanID, s.params.Mode == scan.Deep, f.ids, f.dirs, f.keys, f.sizes,
 		f.etags, f.modified, f.formats, f.titles, f.sorts, f.find, f.numbers, f.volumes, f.chapters, s.set.Positions(), f.seen, f.later)
 }
 

@@ -1,0 +1,114 @@
+package scan_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// rig is a library with a series of three books, of which one is gone.
+type rig struct {
+	*testkit.Server
+	t                       *testing.T
+	tenant, library, series uuid.UUID
+	admin, maintainer       *testkit.Client
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		scan.Routes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
+	})
+	r := &rig{Server: s, t: t, library: uuid.New(), series: uuid.New()}
+	r.admin, r.maintainer = s.User(t, "one", auth.Admin), s.User(t, "one", auth.Maintainer)
+	r.tenant = r.admin.Tenant
+	r.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+		values ($1, $2, 'L', 's3://b', 'b', '', 'series_volume', 'filename', 'file_order')`, r.tenant, r.library)
+	r.exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) values ($1, $2, $3, 'S', 'S', 'S', 'S', 's')`, r.tenant, r.series, r.library)
+	r.exec(`insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, deleted_at)
+		select $1, gen_random_uuid(), $2, $3, k, 100, now(), 'cbz', k, k, k, case when k like '%3' then now() end
+		from unnest('{Marvel/Daredevil/1,Marvel/Daredevil 2/2,Marvel/Daredevil/3}'::text[]) k`, r.tenant, r.library, r.series)
+	return r
+}
+
+func (r *rig) exec(sql string, args ...any) {
+	r.t.Helper()
+	if _, err := r.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) end(status string, held int) {
+	r.t.Helper()
+	r.exec("update task set status = $1, completed_at = now() where status = 'pending'", status)
+	r.exec("update scan set removals_held = $1", held)
+}
+
+func TestScanOfAFolder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	path := "/api/v1/libraries/" + r.library.String() + "/scan"
+	if got := r.maintainer.Do("POST", path+"?path=Marvel/Daredevil&mode=deep", nil).Want(200).Map(); got["path"] != "Marvel/Daredevil" || got["mode"] != "deep" {
+		t.Errorf("%v", got)
+	}
+	r.maintainer.Do("POST", "/api/v1/series/"+r.series.String()+"/scan", nil).Want(409) // one at a time
+	r.end("completed", 0)
+	if got := r.maintainer.Do("POST", "/api/v1/series/"+r.series.String()+"/scan", nil).Want(200).Map(); got["path"] != "Marvel" {
+		t.Errorf("the series lies in Marvel: %v", got)
+	}
+	r.maintainer.Do("POST", path+"?path=../etc", nil).Want(400)
+	r.maintainer.Do("POST", "/api/v1/series/"+uuid.NewString()+"/scan", nil).Want(404)
+}
+
+func TestConfirmation(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	path := "/api/v1/libraries/" + r.library.String() + "/scan"
+	r.admin.Do("POST", path+"/confirm", nil).Want(404) // never scanned
+	r.admin.Do("POST", path+"?path=Marvel&mode=deep", nil).Want(200)
+	r.admin.Do("POST", path+"/confirm", nil).Want(409) // nothing to confirm
+	r.end("failed", 21)
+	if got := r.admin.Do("GET", path+"-status", nil).Want(200).Map(); got["removalsHeld"] != 21.0 || got["status"] != "failed" {
+		t.Errorf("%v", got)
+	}
+	r.maintainer.Do("POST", path+"/confirm", nil).Want(403)
+	if got := r.admin.Do("POST", path+"/confirm", nil).Want(200).Map(); got["path"] != "Marvel" || got["mode"] != "deep" || got["removalsHeld"] != 0.0 {
+		t.Errorf("%v", got)
+	}
+	var params string
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select params::text from task where status = 'pending'").Scan(&params); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"mode": "deep", "path": "Marvel", "removals": 21}`; params != want {
+		t.Errorf("the scan may remove %s, want %s", params, want)
+	}
+	r.admin.Do("POST", path+"/confirm", nil).Want(409) // it is running
+}
+
+func TestPurgeByRequest(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	library, series := "/api/v1/libraries/"+r.library.String(), "/api/v1/series/"+r.series.String()
+	for _, path := range []string{library, series} {
+		first := r.maintainer.Do("DELETE", path+"/purge-deleted", nil).Want(200).Map()
+		if first["message"] != "Books whose files are gone (1) will be removed for good" {
+			t.Errorf("%v", first)
+		}
+		if again := r.maintainer.Do("DELETE", path+"/purge-deleted", nil).Want(200).Map(); again["taskId"] != first["taskId"] {
+			t.Error("two purges at once")
+		}
+	}
+	r.maintainer.Do("DELETE", "/api/v1/libraries/"+uuid.NewString()+"/purge-deleted", nil).Want(404)
+	r.maintainer.Do("DELETE", "/api/v1/series/"+uuid.NewString()+"/purge-deleted", nil).Want(404)
+	r.maintainer.Do("POST", library+"/scan", nil).Want(200)
+	r.maintainer.Do("DELETE", library+"/purge-deleted", nil).Want(409)
+	r.maintainer.Do("DELETE", series+"/purge-deleted", nil).Want(409)
+}

@@ -1,0 +1,63 @@
+package scanner
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// guardLeast is how many books a scan always may remove, however few the library has.
+const guardLeast = 10
+
+// guard stops a scan, before it removes anything, that lists no book at all, or that would remove more than half of the
+// library unless an administrator has confirmed so many. What has moved is not removed: as long as it is not read, files
+// of the same size stand for it.
+func (s *run) guard(ctx context.Context) error {
+	gone := len(s.at.Vanished)
+	if gone == 0 || s.at.Deleted > 0 { // or it goes on after a pause
+		return nil
+	}
+	if s.at.Listed == 0 && (s.params.Path == "" || gone > s.params.Removals) {
+		return s.hold(ctx, gone, "%s lists no books at all although there are %d: nothing was removed. Check that the folder is there and mounted; "+
+			"if the books are really gone, delete the library, or for one folder of it confirm with POST /api/v1/libraries/%s/scan/confirm",
+			s.library.Path, gone, s.library.ID)
+	}
+	if gone < guardLeast || gone <= s.params.Removals {
+		return nil
+	}
+	ids := make([]uuid.UUID, gone)
+	for i, g := range s.at.Vanished {
+		ids[i] = g.ID
+	}
+	var b pgx.Batch
+	var before, elsewhere int
+	db.Value(&b, &before, `select (c.books - s.books_created)::integer from scan s join library_count c on c.tenant_id = s.tenant_id and c.library_id = s.library_id
+		where s.tenant_id = app.tenant() and s.id = $1`, s.scanID)
+	db.Value(&b, &elsewhere, `with gone as (
+		  select size, count(*) as n from book where tenant_id = app.tenant() and id = any($3) group by size),
+		came as (
+		  select size, count(*) as n from book where tenant_id = app.tenant() and library_id = $1 and deleted_at is null
+		    and created_at >= app.moves_since($1, $2) group by size)
+		select coalesce(sum(least(gone.n, came.n)), 0)::integer from gone join came using (size)`, s.library.ID, s.scanID, ids)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	if gone -= elsewhere; gone < guardLeast || gone <= s.params.Removals || gone*2 <= before {
+		return nil
+	}
+	return s.hold(ctx, gone, "The scan would remove %d of the %d books of this library, more than half: nothing was removed. Check that %s is whole and mounted; "+
+		"if the books are really gone, an administrator confirms it with POST /api/v1/libraries/%s/scan/confirm", gone, before, s.library.Path, s.library.ID)
+}
+
+// hold notes how many removals wait to be confirmed and makes the error that ends the scan.
+func (s *run) hold(ctx context.Context, removals int, text string, args ...any) error {
+	_, err := db.Exec(ctx, s.Database, "update scan set removals_held = $2 where tenant_id = app.tenant() and id = $1", s.scanID, removals)
+	if err != nil {
+		return err
+	}
+	return fault.New(fault.Conflict, text, args...)
+}

@@ -1,0 +1,119 @@
+package scanner_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+func (r *rig) removeAll(folder string) {
+	r.t.Helper()
+	if err := os.RemoveAll(filepath.Join(r.folder, folder)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) live() int64 {
+	return values[int64](r, "select count(*) from book where tenant_id = app.tenant() and deleted_at is null")[0]
+}
+
+func TestGuardHoldsLargeRemovals(t *testing.T) {
+	r := newRig(t)
+	for i := range 24 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("%c/%d.cbz", 'A'+rune(i%2), i), testkit.Comic(t, i, 1, ""))
+	}
+	testkit.WriteFile(t, r.folder, "B/more.cbz", testkit.Comic(t, 99, 1, ""))
+	r.scanned("normal")
+
+	r.removeAll("B") // 13 of 25
+	for range 2 {
+		res := r.scan("normal")
+		if res.Status != "failed" || res.Held != 13 || res.Deleted != 0 || res.Failure == nil || !strings.Contains(*res.Failure, "13 of the 25 books") || r.live() != 25 {
+			t.Fatalf("%d books: %+v", r.live(), res)
+		}
+	}
+	told := false
+	for _, e := range r.events {
+		told = told || strings.Contains(fmt.Sprintf("%+v", e), "more than half: nothing was removed")
+	}
+	if !told {
+		t.Error("no event says so")
+	}
+	// More than was confirmed needs a confirmation of its own.
+	r.removeAll("A/0.cbz")
+	if res := r.scanWith(scan.Params{Mode: "normal", Removals: 13}); res.Status != "failed" || res.Held != 14 || r.live() != 25 {
+		t.Fatalf("%+v", res)
+	}
+	if res := r.scanWith(scan.Params{Mode: "normal", Removals: 14}); res.Status != "completed" || res.Deleted != 14 || r.live() != 11 {
+		t.Fatalf("confirmed: %+v", res)
+	}
+	// A new file does not stand for those that are gone.
+	r.removeAll("A")
+	testkit.WriteFile(t, r.folder, "C/new.cbz", testkit.Comic(t, 77, 2, ""))
+	if res := r.scan("normal"); res.Status != "failed" || res.Held != 11 {
+		t.Fatalf("eleven of eleven: %+v", res)
+	}
+}
+
+// A library whose folders all got other names loses nothing.
+func TestGuardLetsMovesPass(t *testing.T) {
+	r := newRig(t)
+	for i := range 30 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("Old/S%d/%d.cbz", i%3, i), testkit.Comic(t, i, 1+i%2, ""))
+	}
+	r.scanned("normal")
+	ids := values[string](r, "select id::text from book where tenant_id = app.tenant() order by id")
+	r.rename("Old", "New")
+	if res := r.scanned("normal"); res.Moved != 30 || res.Created+res.Deleted+res.Series != 0 {
+		t.Errorf("%+v", res)
+	}
+	if again := values[string](r, "select id::text from book where tenant_id = app.tenant() order by id"); !slices.Equal(ids, again) {
+		t.Error("the books are others")
+	}
+}
+
+// A scan of one folder leaves the others alone: also those whose names begin like it.
+func TestScanOfOneFolder(t *testing.T) {
+	r := newRig(t)
+	for i, key := range []string{"A/1.cbz", "A/B/2.cbz", "A/B/sub/3.cbz", "A/B 2/4.cbz", "A/B.cbz", "C/5.cbz"} {
+		testkit.WriteFile(t, r.folder, key, testkit.Comic(t, i, 1, ""))
+	}
+	r.scanned("normal")
+	scanned := values[string](r, "select last_scanned_at::text from library where tenant_id = app.tenant()")
+	for _, key := range []string{"A/1.cbz", "A/B/2.cbz", "A/B 2/4.cbz", "C/5.cbz"} {
+		r.removeAll(key)
+	}
+	for i, key := range []string{"A/new.cbz", "A/B/new.cbz", "C/new.cbz"} {
+		testkit.WriteFile(t, r.folder, key, testkit.Comic(t, 20+i, 1, ""))
+	}
+	res := r.scanWith(scan.Params{Mode: "normal", Path: "A/B"})
+	if res.Status != "completed" || res.Total != 2 || res.Created != 1 || res.Deleted != 1 {
+		t.Fatalf("%+v", res)
+	}
+	want := []string{"A/1.cbz", "A/B 2/4.cbz", "A/B.cbz", "A/B/new.cbz", "A/B/sub/3.cbz", "C/5.cbz"}
+	if got := values[string](r, "select key from book where tenant_id = app.tenant() and deleted_at is null order by key"); !slices.Equal(got, want) {
+		t.Errorf("books %q, want %q", got, want)
+	}
+	if again := values[string](r, "select last_scanned_at::text from library where tenant_id = app.tenant()"); !slices.Equal(scanned, again) {
+		t.Error("the library counts as scanned")
+	}
+	// A folder that is gone needs a word, since it may not be mounted.
+	r.removeAll("A/B")
+	if res := r.scanWith(scan.Params{Mode: "normal", Path: "A/B"}); res.Status != "failed" || res.Held != 2 {
+		t.Errorf("%+v", res)
+	}
+	if res := r.scanWith(scan.Params{Mode: "normal", Path: "A/B", Removals: 2}); res.Status != "completed" || res.Deleted != 2 {
+		t.Errorf("%+v", res)
+	}
+	for _, bad := range []string{"/A", "A/", "A//B", "..", "A/../B", "./A", strings.Repeat("a", 1025), "a\x00"} {
+		if (scan.Params{Mode: "normal", Path: bad}).Check() == nil {
+			t.Errorf("%q is taken for a folder", bad)
+		}
+	}
+}

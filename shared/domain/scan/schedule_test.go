@@ -1,0 +1,94 @@
+package scan_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// scheduled is a library with a schedule, due from a time on.
+func scheduled(t *testing.T, d *testkit.Databases, tenant uuid.UUID, cron, zone string, due time.Time) uuid.UUID {
+	t.Helper()
+	id := uuid.New()
+	_, err := d.Owner.Pool().Exec(t.Context(), `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy,
+		scan_enabled, scan_cron, scan_timezone, next_scan_at) values ($1, $2, $3, '/b', 'b', '', 'series_volume', 'filename', 'file_order', true, $4, $5, $6)`,
+		tenant, id, id.String(), cron, zone, due)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestSeveralSchedulersStartOneScan(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	tenant := d.Tenant(t, "one")
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	for _, cron := range []string{"0 12 * * *", "0 0 12 * * *", "*/10 * * * * *"} {
+		scheduled(t, d, tenant, cron, "", now)
+	}
+	started := 0
+	for round := range 3 { // the scans of the round before have ended
+		var mu sync.Mutex
+		var schedulers sync.WaitGroup
+		for range 8 {
+			schedulers.Go(func() {
+				n, err := scan.Due(context.Background(), d.System, now.Add(time.Duration(round)*time.Second))
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				started += n
+			})
+		}
+		schedulers.Wait()
+		if _, err := d.Owner.Pool().Exec(t.Context(), "update task set status = 'completed', completed_at = now()"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if started != 3 {
+		t.Errorf("%d scans of three libraries", started)
+	}
+}
+
+// Each night has one scan: also the one in which half past two comes twice, and the one in which it does not come.
+func TestDaylightSaving(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	tenant := d.Tenant(t, "one")
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, day := range map[string]time.Time{
+		"clocks go back": time.Date(2026, 10, 24, 12, 0, 0, 0, berlin), "clocks go forward": time.Date(2026, 3, 28, 12, 0, 0, 0, berlin),
+	} {
+		library := scheduled(t, d, tenant, "30 2 * * *", "Europe/Berlin", day)
+		var at []time.Time
+		for now := day; now.Before(day.Add(50 * time.Hour)); now = now.Add(10 * time.Minute) {
+			n, err := scan.Due(t.Context(), d.System, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n > 0 {
+				at = append(at, now.In(berlin))
+			}
+			if _, err := d.Owner.Pool().Exec(t.Context(), "update task set status = 'completed', completed_at = now() where status = 'pending'"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(at) != 3 || at[1].Day() == at[2].Day() || at[1].Hour() > 3 || at[2].Hour() != 2 { // the first was due at the start
+			t.Errorf("%s: %v", name, at)
+		}
+		if _, err := d.Owner.Pool().Exec(t.Context(), "delete from library where id = $1", library); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
