@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -164,6 +166,7 @@ type Counter struct {
 
 	mu       sync.Mutex
 	requests []Request
+	meddle   func(w http.ResponseWriter, r *http.Request, next http.Handler)
 }
 
 // Request is one request that the Counter saw.
@@ -193,10 +196,60 @@ func NewCounter(t testing.TB, endpoint string) *Counter {
 		c.requests = append(c.requests, Request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("Range"), max(0, res.ContentLength)})
 		return nil
 	}
-	srv := httptest.NewServer(proxy)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.mu.Lock()
+		meddle := c.meddle
+		c.mu.Unlock()
+		if meddle == nil {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		meddle(w, r, proxy)
+	}))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that a test cuts
+	proxy.ErrorLog = srv.Config.ErrorLog
+	srv.Start()
 	t.Cleanup(srv.Close)
 	c.URL = srv.URL
 	return c
+}
+
+// Meddle lets f answer what is asked of the endpoint, or have next do so; nil ends that.
+func (c *Counter) Meddle(f func(w http.ResponseWriter, r *http.Request, next http.Handler)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.meddle = f
+}
+
+// CutAfter passes the first n bytes of an answer's body on; then it calls then, which may panic with
+// http.ErrAbortHandler to close the connection, and passes the rest.
+func CutAfter(w http.ResponseWriter, n int, then func()) http.ResponseWriter {
+	return &cutting{ResponseWriter: w, left: n, then: then}
+}
+
+type cutting struct {
+	http.ResponseWriter
+	left int
+	then func()
+}
+
+func (c *cutting) Write(p []byte) (int, error) {
+	done := 0
+	if c.then != nil && len(p) >= c.left {
+		var err error
+		if done, err = c.ResponseWriter.Write(p[:c.left]); err != nil {
+			return done, err
+		}
+		if err := http.NewResponseController(c.ResponseWriter).Flush(); err != nil {
+			return done, err
+		}
+		then := c.then
+		c.then = nil
+		then()
+	}
+	n, err := c.ResponseWriter.Write(p[done:])
+	c.left -= n
+	return done + n, err
 }
 
 // Reset forgets what was counted and returns it.

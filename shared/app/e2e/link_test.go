@@ -18,7 +18,7 @@ type link struct {
 	trips  atomic.Int64 // ReadyForQuery messages of Postgres: the ends of round trips
 
 	mu     sync.Mutex
-	listen net.Listener
+	listen net.Listener // nil: cut
 	conns  map[net.Conn]bool
 }
 
@@ -40,7 +40,10 @@ func newLink(t testing.TB, serviceURL string, postgres bool) (*link, string) {
 func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.listen.Close()
+	if l.listen != nil {
+		l.listen.Close()
+		l.listen = nil
+	}
 	for c := range l.conns {
 		c.Close()
 	}
@@ -63,21 +66,55 @@ func (l *link) restore(t testing.TB, postgres bool) {
 			if err != nil {
 				return // cut
 			}
-			go l.serve(client, postgres)
+			go l.serve(listen, client, postgres)
 		}
 	}()
 }
 
-func (l *link) serve(client net.Conn, postgres bool) {
+// silence accepts connections after a cut and never answers.
+func (l *link) silence(t testing.TB) {
+	t.Helper()
+	listen, err := net.Listen("tcp", l.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.mu.Lock()
+	l.listen = listen
+	l.mu.Unlock()
+	go func() {
+		for {
+			client, err := listen.Accept()
+			if err != nil {
+				return // cut
+			}
+			if !l.hold(listen, client) {
+				client.Close()
+			}
+		}
+	}()
+}
+
+// hold notes a connection that the next cut ends; false: it came too late for that.
+func (l *link) hold(listen net.Listener, c net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.listen != listen {
+		return false
+	}
+	l.conns[c] = true
+	return true
+}
+
+func (l *link) serve(listen net.Listener, client net.Conn, postgres bool) {
 	defer client.Close()
 	server, err := net.Dial("tcp", l.target)
 	if err != nil {
 		return
 	}
 	defer server.Close()
-	l.mu.Lock()
-	l.conns[client] = true
-	l.mu.Unlock()
+	if !l.hold(listen, client) {
+		return
+	}
 	defer func() { l.mu.Lock(); delete(l.conns, client); l.mu.Unlock() }()
 	go func() {
 		_, _ = io.Copy(server, client) // the end of either side ends both

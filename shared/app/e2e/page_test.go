@@ -225,3 +225,18 @@ func TestRangeIsThePageAlone(t *testing.T) {
 		}
 	}
 }
+
+// Who asks for a page before the book is analysed gets it as soon as it is.
+func TestPageBeforeAnalysis(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	reader := s.as("reader")
+	testkit.WriteFile(t, s.folder, "S/a.cbz", testkit.Comic(t, 1, 3, ""))
+	admin := s.as("admin")
+	s.scan(admin, s.library(admin, "Books", ""))
+	b := s.books(admin)["S/a.cbz"]
+	s.exec("update page_index set file_size = file_size + 1") // it is of another version of the file
+	s.fetch(t, reader, "GET", pageURL(b, 2)).problem(t, 404)
+	s.exec("update page_index set file_size = file_size - 1")
+	s.fetch(t, reader, "GET", pageURL(b, 2)).want(t, 200)
+}

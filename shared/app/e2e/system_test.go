@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -51,6 +52,7 @@ type system struct {
 type links struct {
 	database func(url string) string
 	redis    func(url string) string
+	connect  time.Duration      // DATABASE_CONNECT_TIMEOUT; many tests at once connect slowly, so that it is long by itself
 	cdn      bool               // delivery by the CDN
 	store    *testkit.Announcer // has the bucket of books, and announces its objects to the worker
 }
@@ -76,7 +78,7 @@ func newSystem(t testing.TB, l links) *system {
 		redisURL = l.redis(redisURL)
 	}
 	s.config = app.HTTPConfig{
-		Config: app.Config{Database: db.Config{URL: databaseURL, MaxConns: 6, Timeout: 5 * time.Second}, Blob: s.s3.Config,
+		Config: app.Config{Database: db.Config{URL: databaseURL, MaxConns: 6, Timeout: 5 * time.Second, Connect: cmp.Or(l.connect, 5*time.Second)}, Blob: s.s3.Config,
 			Events: events.Config{}, RedisURL: redisURL, Queue: s.queues},
 		HTTP:      httpapi.Config{RateLimit: false}, // counted all the same: the answer holds the access generation
 		Auth:      auth.Config{SigningKey: base64.StdEncoding.EncodeToString(make([]byte, 32)), TokenLife: time.Hour},

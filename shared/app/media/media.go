@@ -48,7 +48,8 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 // Routes adds the image and file operations, and where the CDN delivers, what it asks.
 func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, c Config) error {
 	reader := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Draw: pdfdraw.New(c.Drawing).Draw}
-	pages := page.NewServer(page.Server{Finder: page.NewFinder(base.Database), Content: reader, Media: base.Media, Bucket: base.Bucket})
+	pages := page.NewServer(page.Server{Finder: page.NewFinder(base.Database), Content: reader, Media: base.Media, Bucket: base.Bucket,
+		Renew: &page.Renewer{Database: base.Database, Added: base.Added}})
 	if c.Packs.Made != pack.Never {
 		pages.Want = (&pack.Wanter{Database: base.Database, Added: base.Added}).Want
 	}

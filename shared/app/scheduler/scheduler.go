@@ -42,6 +42,7 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 	if c.Every < time.Second || c.Every > time.Minute {
 		return nil, nil, fmt.Errorf("SCHEDULER_EVERY: must be 1s to 1m, is %s", c.Every)
 	}
+	c.Database.Connect = 0 // nobody waits for an answer: a slow database is worth the time
 	base, err := app.NewBase(c.Config)
 	if err != nil {
 		return nil, nil, err

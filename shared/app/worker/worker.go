@@ -82,6 +82,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 	if err := c.Validate(); err != nil {
 		return nil, nil, err
 	}
+	c.Database.Connect = 0 // nobody waits for an answer: a slow database is worth the time
 	base, err := app.NewBase(c.Config)
 	if err != nil {
 		return nil, nil, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/format/archive"
@@ -41,13 +42,22 @@ func openSource(ctx context.Context, reader *content.Reader, bucket string, list
 		return nil, &Problem{Type: "other", Message: "the file could not be opened under its name; rename it without special characters, or check that it is not a broken link", Err: err}
 	case err != nil:
 		return nil, err
-	case now.Size != listed.Size:
-		return nil, &Problem{Type: "other", Message: "the file is not what the folder lists: it is a link, or it changed while it was read; scan again"}
+	case now.Size != listed.Size || changed(listed, now):
+		return nil, &Problem{Type: "other", Message: "the file is not what the folder lists: it is a link, or it changed while it was read; scan again", Err: blob.ErrChanged}
 	}
 	now.Key = listed.Key
 	s := &source{ctx: ctx, reader: reader, bucket: bucket, object: now, tail: tail, at: reader.Store.ReaderAt(ctx, bucket, now, window)}
 	s.at.Keep(now.Size-int64(len(tail)), tail)
 	return s, nil
+}
+
+// changed tells that an object is another version than the listed one, as far as that says which it is. Listings and
+// answers differ in fractions of a second.
+func changed(listed, now blob.Object) bool {
+	if listed.ETag != "" {
+		return now.ETag != listed.ETag
+	}
+	return !listed.Modified.IsZero() && now.Modified.After(listed.Modified.Add(time.Second))
 }
 
 // head is the beginning of the object, as far as types are told from it.

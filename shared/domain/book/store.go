@@ -82,9 +82,7 @@ func analyze(ctx context.Context, d *db.DB, id uuid.UUID) (*Started, error) {
 	}
 	var b pgx.Batch
 	out := Started{Message: "The analysis of the book is queued"}
-	params := map[string]any{"bookIds": []uuid.UUID{id}, "force": true}
-	if err := task.Add(&b, task.Spec{Type: task.AnalyzeBook, Params: params, LibraryID: &at.LibraryID, SeriesID: &at.SeriesID, BookID: &id,
-		DedupeKey: task.AnalyzeBook + ":" + id.String()}, &out.TaskID); err != nil {
+	if err := task.AddAnalysis(&b, id, at.LibraryID, at.SeriesID, &out.TaskID); err != nil {
 		return nil, err
 	}
 	return &out, d.Run(ctx, &b)

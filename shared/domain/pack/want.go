@@ -3,8 +3,6 @@ package pack
 import (
 	"context"
 	"log/slog"
-	"sync"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -15,36 +13,20 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// asked is how long a process does not ask for the same pack again.
-const (
-	asked    = time.Minute
-	maxAsked = 1000
-)
-
 // Wanter asks for page packs of books that are being read.
 type Wanter struct {
 	Database *db.DB
 	Added    task.Added // told that there is a task
 
-	mu    sync.Mutex
-	since map[uuid.UUID]time.Time
+	asked task.Once
 }
 
 // Want queues the task that makes the pack of a book. It serves a reader who waits for a page: a failure is noted
 // and changes nothing for them.
 func (w *Wanter) Want(ctx context.Context, i *page.Index) {
-	now := time.Now()
-	w.mu.Lock()
-	last, known := w.since[i.BookID]
-	if known && now.Sub(last) < asked {
-		w.mu.Unlock()
+	if !w.asked.First(i.BookID) {
 		return
 	}
-	if w.since == nil || len(w.since) >= maxAsked {
-		w.since = map[uuid.UUID]time.Time{}
-	}
-	w.since[i.BookID] = now
-	w.mu.Unlock()
 	var b pgx.Batch
 	var id uuid.UUID
 	err := Queue(&b, i.BookID, &id)

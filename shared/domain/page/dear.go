@@ -42,7 +42,7 @@ func NewServer(s Server) *Server {
 func (s *Server) sendDear(w http.ResponseWriter, r *http.Request, i *Index, n int, e archive.Entry, tag string) error {
 	data, err := s.extract(r.Context(), i, n, e)
 	if err != nil {
-		return s.explain(r, i.BookID, err)
+		return s.explain(r, i, err)
 	}
 	kind := mediatype.Detect(data)
 	if !mediatype.Servable(kind) {
@@ -65,10 +65,14 @@ func (s *Server) Bytes(ctx context.Context, i *Index, n int) ([]byte, error) {
 			return data, err
 		}
 	}
-	if !e.Direct() {
-		return s.extract(ctx, i, n, e)
+	var data []byte
+	if e.Direct() {
+		data, err = s.Content.Bytes(ctx, i.Bucket, i.Object(), e)
+	} else {
+		data, err = s.extract(ctx, i, n, e)
 	}
-	return s.Content.Bytes(ctx, i.Bucket, i.Object(), e)
+	s.Changed(ctx, i, err)
+	return data, err
 }
 
 // extract reads a dear page; requests for the same one share the work.

@@ -42,7 +42,7 @@ func (s *Server) File(w http.ResponseWriter, r *http.Request, i *Index) error {
 			for _, k := range []string{"Content-Disposition", "Content-Type", "ETag"} {
 				h.Del(k)
 			}
-			return s.explain(r, i.BookID, err)
+			return s.explain(r, i, err)
 		}
 	}
 	http.ServeContent(w, r, "", i.Modified, src)

@@ -19,6 +19,8 @@ import (
 // Index is where the pages of a book lie.
 type Index struct {
 	BookID      uuid.UUID `db:"id"`
+	LibraryID   uuid.UUID `db:"library_id"`
+	SeriesID    uuid.UUID `db:"series_id"`
 	Key         string    `db:"key"`
 	Bucket      string    `db:"bucket"`
 	Prefix      string    `db:"prefix"`
@@ -70,7 +72,7 @@ func load(ctx context.Context, d *db.DB, book uuid.UUID, part pages) (*Index, er
 }
 
 func queue(b *pgx.Batch, dst **Index, book uuid.UUID, part pages) {
-	db.One(b, dst, `select b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.format, b.fingerprint, b.analyzed, b.error_message,
+	db.One(b, dst, `select b.id, b.library_id, b.series_id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.format, b.fingerprint, b.analyzed, b.error_message,
 		coalesce(cardinality(p.names), 0) as count, $2::integer as first,
 		coalesce(p.names[$2:$3], '{}') as names, coalesce(p.types[$2:$3], '{}') as types, coalesce(p.offsets[$2:$3], '{}') as offsets,
 		coalesce(p.lengths[$2:$3], '{}') as lengths, coalesce(p.packed[$2:$3], '{}') as packed, coalesce(p.sizes[$2:$3], '{}') as sizes,
@@ -83,9 +85,10 @@ func queue(b *pgx.Batch, dst **Index, book uuid.UUID, part pages) {
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, book, part.from, part.to)
 }
 
-// has tells whether the place of page n is here, or known not to exist. Page 0 is the book's file.
+// has tells whether the place of page n is here. Page 0 is the book's file. A page that is not there may be by the next
+// request: the book is being analysed.
 func (i *Index) has(n int) bool {
-	return n < 1 || n > i.Count || (n >= i.First && n < i.First+len(i.Names))
+	return n < 1 || (n >= i.First && n < i.First+len(i.Names))
 }
 
 // dear tells that page n must be decompressed or drawn: then the page pack may be there by the next request.

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/uuid"
-
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/mediatype"
@@ -34,6 +32,8 @@ type Server struct {
 	Bucket  string          // of Media
 	// Want asks for a page pack of a book whose pages are dear; nil asks for none.
 	Want func(ctx context.Context, i *Index)
+	// Renew queues the analysis of a book whose file has changed; nil queues none.
+	Renew *Renewer
 
 	dear *dear
 }
@@ -87,12 +87,12 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		return s.sendDear(w, r, i, n, e, tag)
 	}
 	if err != nil {
-		return s.explain(r, i.BookID, err)
+		return s.explain(r, i, err)
 	}
 	defer body.Close()
 	content, kind, err := open(e, body, gzip, s.Content.Limits)
 	if err != nil {
-		return s.explain(r, i.BookID, err)
+		return s.explain(r, i, err)
 	}
 	if !mediatype.Servable(kind) {
 		return fault.New(fault.Unprocessable, "Page %d is no image that can be shown", n)
@@ -203,17 +203,16 @@ type (
 )
 
 // explain says what a failed read means for the reader.
-func (s *Server) explain(r *http.Request, book uuid.UUID, err error) error {
+func (s *Server) explain(r *http.Request, i *Index, err error) error {
+	s.Changed(r.Context(), i, err)
 	var a *archive.Error
 	switch {
 	case errors.As(err, new(*fault.Error)):
 		return err
 	case errors.Is(err, blob.ErrNotFound):
-		s.Finder.Forget(r.Context(), book)
-		return fault.Wrap(err, fault.NotFound, "The file of this book is gone; scan the library")
+		return fault.Wrap(err, fault.NotFound, "The file of this book is gone; what became of it is being looked up")
 	case errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
-		s.Finder.Forget(r.Context(), book)
-		return fault.Wrap(err, fault.Conflict, "The file of this book has changed; scan the library")
+		return fault.Wrap(err, fault.Conflict, "The file of this book has changed and is being analysed again; try again shortly")
 	case errors.As(err, &a):
 		return fault.Wrap(err, fault.Unprocessable, "The page cannot be read: %s", a.Msg)
 	case httpapi.Gone(r.Context(), err):

@@ -89,9 +89,9 @@ func readable(data []byte, err error) ([]byte, error) {
 	case errors.As(err, new(*fault.Error)):
 		return nil, err
 	case errors.Is(err, blob.ErrNotFound):
-		return nil, fault.Wrap(err, fault.NotFound, "The file of this book is gone; scan the library")
+		return nil, fault.Wrap(err, fault.NotFound, "The file of this book is gone; what became of it is being looked up")
 	case errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
-		return nil, fault.Wrap(err, fault.Conflict, "The file of this book has changed; scan the library")
+		return nil, fault.Wrap(err, fault.Conflict, "The file of this book has changed and is being analysed again; try again shortly")
 	case errors.As(err, &a):
 		return nil, fault.Wrap(err, fault.Unprocessable, "The page cannot be read: %v", err)
 	}

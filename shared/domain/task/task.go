@@ -11,7 +11,7 @@ import (
 const (
 	ScanLibrary   = "scan_library"
 	AnalyzeBooks  = "analyze_books" // a batch of books
-	AnalyzeBook   = "analyze_book"  // one book, asked for by a person
+	AnalyzeBook   = "analyze_book"  // one book, asked for by a person or by a reader who met another file
 	AnalyzeSeries = "analyze_series"
 	PackBook      = "pack_book"     // makes the page pack of a book
 	PurgeDeleted  = "purge_deleted" // removes books whose files are gone, of a library or a series

@@ -87,11 +87,15 @@ func open(endpoint string, c Config) clients {
 		RetryMaxAttempts:           attempts,
 		HTTPClient:                 client,
 	}
-	transport := http.RoundTripper(client.GetTransport())
+	fresh := client.GetTransport().Clone()
+	fresh.DisableKeepAlives = true
+	transport, anew := http.RoundTripper(client.GetTransport()), http.RoundTripper(fresh)
 	if strings.HasPrefix(endpoint, "http://") {
-		transport = newWire()
+		once := newWire()
+		once.maxIdle = 0
+		transport, anew = newWire(), once
 	}
-	read := &getter{client: &http.Client{Transport: transport}, signer: v4.NewSigner(), credentials: creds,
+	read := &getter{client: &http.Client{Transport: transport}, fresh: &http.Client{Transport: anew}, signer: v4.NewSigner(), credentials: creds,
 		region: c.Region, pathStyle: c.PathStyle}
 	if endpoint != "" {
 		o.BaseEndpoint = aws.String(endpoint)

@@ -35,6 +35,7 @@ const (
 // than the rest of a page's way through this process: see BenchmarkRange beside BenchmarkRangeSDK.
 type getter struct {
 	client      *http.Client
+	fresh       *http.Client // connects anew for each request: for second tries, since a slow or broken server may be behind a kept one
 	signer      *v4.Signer
 	credentials aws.CredentialsProvider
 	region      string
@@ -54,8 +55,8 @@ func (e *StatusError) Error() string {
 
 // get sends one GET request. The answer's status is 200 or 206; its body must be closed.
 func (g *getter) get(ctx context.Context, bucket, key string, header http.Header) (res *http.Response, err error) {
-	err = again(ctx, func() error {
-		res, err = g.once(ctx, g.url(bucket, key), header)
+	err = g.tries(ctx, func(c *http.Client) error {
+		res, err = g.once(ctx, c, g.url(bucket, key), header)
 		return err
 	})
 	if err != nil {
@@ -68,8 +69,8 @@ func (g *getter) get(ctx context.Context, bucket, key string, header http.Header
 func (g *getter) list(ctx context.Context, bucket string, query url.Values) (l listing, err error) {
 	u := g.url(bucket, "")
 	u.RawQuery = query.Encode()
-	err = again(ctx, func() error {
-		res, err := g.once(ctx, u, nil)
+	err = g.tries(ctx, func(c *http.Client) error {
+		res, err := g.once(ctx, c, u, nil)
 		if err != nil {
 			return err
 		}
@@ -94,22 +95,28 @@ func readAll(res *http.Response, n int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// again tries a read a few times while the store is not reachable.
-func again(ctx context.Context, read func() error) error {
+// tries tries a read a few times while the store is not reachable, from the second on over connections of their own.
+func (g *getter) tries(ctx context.Context, read func(c *http.Client) error) error {
+	client := g.client
 	for n := 1; ; n++ {
-		err := read()
+		err := read(client)
 		if err == nil || n == attempts || ctx.Err() != nil || !Unreachable(err) {
 			return err
 		}
+		client = g.fresh
+		wait := pause << n
+		if n == 1 && !errors.As(err, new(*StatusError)) { // perhaps the server only closed the connection when it was idle
+			wait = 0
+		}
 		select {
-		case <-time.After(pause << n):
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-func (g *getter) once(ctx context.Context, u *url.URL, header http.Header) (*http.Response, error) {
+func (g *getter) once(ctx context.Context, client *http.Client, u *url.URL, header http.Header) (*http.Response, error) {
 	address := *u // signing rewrites the query
 	req := (&http.Request{Method: http.MethodGet, URL: &address, Header: header.Clone(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
 	if req.Header == nil {
@@ -125,7 +132,7 @@ func (g *getter) once(ctx context.Context, u *url.URL, header http.Header) (*htt
 	if err != nil {
 		return nil, fmt.Errorf("sign: %w", err)
 	}
-	res, err := g.client.Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		return nil, err
 	}

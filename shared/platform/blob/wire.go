@@ -35,36 +35,30 @@ func newWire() *wire {
 		maxIdle: maxIdleConns, idleTimeout: 90 * time.Second, idle: map[string][]*wireConn{}}
 }
 
-// RoundTrip sends a request without a body. One that fails on a connection that had been idle, before anything
-// was answered, is sent again on a fresh one: the server may have closed it meanwhile.
+// RoundTrip sends a request without a body, once: on a connection that had been idle it may fail because the server
+// has closed that meanwhile.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	address := req.URL.Host
 	if req.URL.Port() == "" {
 		address = net.JoinHostPort(req.URL.Hostname(), "80")
 	}
-	for {
-		c, reused, err := w.take(req.Context(), address)
-		if err != nil {
-			return nil, err
-		}
-		res, err := w.send(c, address, req)
-		if err == nil {
-			return res, nil
-		}
-		c.Close()
-		if cause := req.Context().Err(); cause != nil {
-			return nil, cause
-		}
-		if !reused || errors.As(err, new(timeout)) {
-			return nil, err
-		}
+	c, err := w.take(req.Context(), address)
+	if err != nil {
+		return nil, err
 	}
+	res, err := w.send(c, address, req)
+	if err == nil {
+		return res, nil
+	}
+	c.Close()
+	if cause := req.Context().Err(); cause != nil {
+		return nil, cause
+	}
+	return nil, err
 }
 
-type timeout interface{ Timeout() bool }
-
 // take is an idle connection or a new one.
-func (w *wire) take(ctx context.Context, address string) (c *wireConn, reused bool, err error) {
+func (w *wire) take(ctx context.Context, address string) (c *wireConn, err error) {
 	w.mu.Lock()
 	for list := w.idle[address]; len(list) > 0; {
 		c = list[len(list)-1]
@@ -72,17 +66,17 @@ func (w *wire) take(ctx context.Context, address string) (c *wireConn, reused bo
 		w.idle[address] = list
 		if time.Since(c.used) < w.idleTimeout {
 			w.mu.Unlock()
-			return c, true, nil
+			return c, nil
 		}
 		c.Close()
 	}
 	w.mu.Unlock()
 	conn, err := w.dial.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	tcp := conn.(*net.TCPConn) // what "tcp" dials
-	return &wireConn{TCPConn: tcp, buffered: bufio.NewReaderSize(tcp, 4096)}, false, nil
+	return &wireConn{TCPConn: tcp, buffered: bufio.NewReaderSize(tcp, 4096)}, nil
 }
 
 func (w *wire) send(c *wireConn, address string, req *http.Request) (*http.Response, error) {

@@ -130,21 +130,64 @@ func TestWireUnreadBodyIsNotReused(t *testing.T) {
 	}
 }
 
-// TestWireStaleConnection meets a server that closed the idle connection: nobody notices.
-func TestWireStaleConnection(t *testing.T) {
-	t.Parallel()
+// TestStaleConnection meets a server that closed the idle connection: nobody notices.
+func TestStaleConnection(t *testing.T) {
 	url, connections, srv := served(t, func(rw http.ResponseWriter, r *http.Request) { rw.Header().Set("Content-Length", "0") })
-	w := newWire()
+	store := troubled(t, url)
 	for range 3 {
-		res, err := fetch(t, w, t.Context(), url)
+		body, _, err := store.Get(t.Context(), "b", "k")
 		if err != nil {
 			t.Fatal(err)
 		}
-		res.Body.Close()
+		body.Close()
 		srv.CloseClientConnections()
 	}
 	if n := connections.Load(); n != 3 {
 		t.Errorf("%d connections", n)
+	}
+}
+
+func troubled(t *testing.T, url string) *Store {
+	t.Helper()
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "s")
+	return Config{LibraryEndpoint: url, Region: "us-east-1", PathStyle: true}.Library()
+}
+
+// TestThreeTriesOnFreshConnections meets a server that asks for fewer requests, then one that closes without an answer: a read is
+// tried three times, and never again over a connection that is known.
+func TestThreeTriesOnFreshConnections(t *testing.T) {
+	for _, fails := range []func(http.ResponseWriter){
+		func(rw http.ResponseWriter) { http.Error(rw, "SlowDown", http.StatusServiceUnavailable) },
+		func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+	} {
+		var broken atomic.Bool
+		var requests atomic.Int64
+		url, connections, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
+			requests.Add(1)
+			if broken.Load() {
+				fails(rw)
+			}
+		})
+		store := troubled(t, url)
+		read := func() error {
+			body, _, err := store.Get(t.Context(), "b", "k")
+			if err == nil {
+				err = body.Close()
+			}
+			return err
+		}
+		if err := read(); err != nil {
+			t.Fatal(err)
+		}
+		broken.Store(true)
+		if err := read(); !Unreachable(err) {
+			t.Errorf("%v is not taken for trouble of the store", err)
+		}
+		// The first read and the first try of the second share a connection.
+		if n, c := requests.Load(), connections.Load(); n != 1+attempts || c != attempts {
+			t.Errorf("%d requests over %d connections", n, c)
+		}
 	}
 }
 
@@ -206,7 +249,7 @@ func TestWireSilentServer(t *testing.T) {
 	w := newWire()
 	w.headersIn = 20 * time.Millisecond
 	_, err := fetch(t, w, t.Context(), url)
-	var slow timeout
+	var slow net.Error
 	if !errors.As(err, &slow) || !slow.Timeout() || connections.Load() != 1 {
 		t.Errorf("%v after %d connections", err, connections.Load())
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,6 +25,9 @@ type Config struct {
 	URL      string        `env:"DATABASE_URL,required"`
 	MaxConns int32         `env:"DATABASE_MAX_CONNS" envDefault:"8"`
 	Timeout  time.Duration `env:"DATABASE_TIMEOUT" envDefault:"15s"`
+	// Connect bounds how long a statement waits for a connection that has to be made, not for one that others use: an
+	// answer says soon that Postgres is away. Zero is 5 s.
+	Connect time.Duration `env:"DATABASE_CONNECT_TIMEOUT" envDefault:"800ms"`
 	// Prepare keeps plans of statements in the server's sessions, which saves planning each one again. It needs
 	// sessions of our own: leave it off behind a transaction pooler (pgbouncer, RDS Proxy).
 	Prepare bool `env:"DATABASE_PREPARE" envDefault:"false"`
@@ -34,6 +38,9 @@ func (c Config) Validate() error {
 	if c.MaxConns < 1 || c.MaxConns > 1000 {
 		return fmt.Errorf("DATABASE_MAX_CONNS: must be 1 to 1000, is %d", c.MaxConns)
 	}
+	if c.Connect < 0 || c.Connect > 0 && c.Connect < 50*time.Millisecond {
+		return fmt.Errorf("DATABASE_CONNECT_TIMEOUT: must be at least 50ms, is %s", c.Connect)
+	}
 	return nil
 }
 
@@ -41,7 +48,15 @@ func (c Config) Validate() error {
 type DB struct {
 	pool    *pgxpool.Pool
 	timeout time.Duration
+	connect time.Duration
+	away    atomic.Int64 // until when no connection is tried, Unix nanoseconds: one was not made in time
 }
+
+// awayFor is how long no connection is tried after one was not made in time: a request that asks several times waits
+// once, and a server that comes back is not met by everybody at the same time.
+const awayFor = 300 * time.Millisecond
+
+var errAway = errors.New("the database did not accept a connection a moment ago")
 
 // Open prepares the pool. Unless Prepare is set, no named prepared statements are needed, so that a transaction
 // pooler may stand between.
@@ -58,18 +73,27 @@ func Open(c Config) (*DB, error) {
 	if c.Prepare {
 		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	}
-	pc.ConnConfig.ConnectTimeout = 5 * time.Second
+	if c.Connect == 0 {
+		c.Connect = 5 * time.Second
+	}
+	pc.ConnConfig.ConnectTimeout, pc.PingTimeout = c.Connect, c.Connect
+	d := &DB{timeout: c.Timeout, connect: c.Connect}
+	pc.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
+		if time.Now().UnixNano() < d.away.Load() {
+			return errAway
+		}
+		return nil
+	}
 	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		// Times come back in UTC, whatever the machine's zone: the interface writes them with a Z.
 		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID,
 			Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
 		return nil
 	}
-	pool, err := pgxpool.NewWithConfig(context.Background(), pc)
-	if err != nil {
+	if d.pool, err = pgxpool.NewWithConfig(context.Background(), pc); err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	return &DB{pool: pool, timeout: c.Timeout}, nil
+	return d, nil
 }
 
 // Close ends every connection.
@@ -107,13 +131,29 @@ func (d *DB) Run(ctx context.Context, b *pgx.Batch) error {
 	all := &pgx.Batch{}
 	scope.Enter(all)
 	all.QueuedQueries = append(all.QueuedQueries, b.QueuedQueries...)
-	conn, err := d.pool.Acquire(ctx)
+	conn, err := d.acquire(ctx)
 	if err != nil {
 		return translate(err)
 	}
 	// Also when a callback panics: a connection that is still busy then is closed, not put back.
 	defer conn.Release()
 	return translate(conn.SendBatch(ctx, all).Close())
+}
+
+// acquire is a connection of the pool. While not all of them are in use, nobody's statement is waited for but the
+// network: that must not take longer than connecting.
+func (d *DB) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	within := ctx
+	if s := d.pool.Stat(); s.AcquiredConns()+s.ConstructingConns() < s.MaxConns() {
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeout(ctx, d.connect)
+		defer cancel()
+	}
+	conn, err := d.pool.Acquire(within)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errAway) {
+		d.away.Store(time.Now().Add(awayFor).UnixNano())
+	}
+	return conn, err
 }
 
 // Enter only checks that the scope of ctx may enter.
@@ -128,7 +168,12 @@ func (d *DB) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	return translate(pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+	conn, err := d.acquire(ctx)
+	if err != nil {
+		return translate(err)
+	}
+	defer conn.Release()
+	return translate(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		scope.Enter(b)
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
@@ -166,7 +211,7 @@ func translate(err error) error {
 	}
 	var dial *pgconn.ConnectError
 	var network net.Error
-	if errors.As(err, &dial) || errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) ||
+	if errors.Is(err, errAway) || errors.As(err, &dial) || errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) ||
 		pgconn.SafeToRetry(err) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) { // the connection ended under the statement
 		return unavailable(err)

@@ -3,6 +3,7 @@ package db_test
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"time"
 
@@ -66,4 +67,48 @@ func TestStatementTakesTooLong(t *testing.T) {
 	if _, err := db.Exec(db.In(context.Background(), db.Tenant(s.One)), d, "select pg_sleep(0.05)"); err != nil {
 		t.Error(err)
 	}
+}
+
+// A server that accepts connections and says nothing is waited for once; then every statement is refused at once, until
+// it is tried again.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	listen, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listen.Close() })
+	accepted := make(chan net.Conn, 100)
+	go func() {
+		for {
+			conn, err := listen.Accept()
+			if err != nil {
+				close(accepted)
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	d, err := db.Open(db.Config{URL: "postgres://u@" + listen.Addr().String() + "/d?sslmode=disable", MaxConns: 4, Timeout: time.Minute,
+		Connect: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	ctx := db.In(context.Background(), db.Tenant(uuid.New()))
+	refuse := func() {
+		t.Helper()
+		var refused *fault.Error
+		if err := d.Enter(ctx); !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 {
+			t.Fatalf("%v, want a refusal that says when to try again", err)
+		}
+	}
+	for range 200 {
+		refuse()
+	}
+	n := len(accepted)
+	if n > 20 {
+		t.Errorf("%d connections were tried for 200 statements", n)
+	}
+	testkit.Eventually(t, 10*time.Second, func() bool { refuse(); return len(accepted) > n })
 }

@@ -158,12 +158,13 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 	return map[string]int{"booksAnalyzed": at.Done + done}, nil
 }
 
-// lookForMissing looks again at books without a file: one that went after it was listed is marked deleted, as if the
-// listing had not had it. What is listed all the same (a broken link) stays, with its problem.
+// lookForMissing looks again at books whose file is gone or another one: one that went after it was listed is marked
+// deleted, as if the listing had not had it; of one that changed the new version is analysed. What is listed all the
+// same (a broken link) stays, with its problem.
 func (s *Scanner) lookForMissing(ctx context.Context, tenant uuid.UUID, found []analyzed) error {
 	missing := map[uuid.UUID][]string{}
 	for _, a := range found {
-		if a.problem != nil && errors.Is(a.problem.Err, blob.ErrNotFound) {
+		if a.problem != nil && (errors.Is(a.problem.Err, blob.ErrNotFound) || errors.Is(a.problem.Err, blob.ErrChanged) || errors.Is(a.problem.Err, blob.ErrRange)) {
 			missing[a.LibraryID] = append(missing[a.LibraryID], a.Prefix+a.Key)
 		}
 	}
