@@ -11,7 +11,7 @@ import (
 func TestPostgresStops(t *testing.T) {
 	t.Parallel()
 	var l *link
-	s := newSystem(t, links{connect: 800 * time.Millisecond, database: func(u string) string { var via string; l, via = newLink(t, u, true); return via }})
+	s := newSystem(t, links{connect: 2 * time.Second, database: func(u string) string { var via string; l, via = newLink(t, u, true); return via }})
 	admin := s.as("admin")
 	testkit.WriteFile(t, s.folder, "S/a.cbz", testkit.Comic(t, 1, 200, ""))
 	s.scan(admin, s.library(admin, "Books", ""))
