@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -33,11 +34,25 @@ func undisturbed(t *testing.T, series, books int) []string {
 	id := o.start()
 	stop := r.work(1)
 	defer stop()
-	testkit.Eventually(t, time.Minute, func() bool { return o.ended(id) })
+	testkit.Eventually(t, time.Minute+time.Duration(series*books)*20*time.Millisecond, func() bool { return o.ended(id) })
 	if res := o.result(id); res.Status != "completed" {
 		t.Fatalf("%+v", res)
 	}
 	return o.state()
+}
+
+// size is a number from the environment.
+func size(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	v := os.Getenv(name)
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < otherwise {
+		t.Fatalf("%s: must be at least %d, is %q", name, otherwise, v)
+	}
+	return n
 }
 
 func same(t *testing.T, got, want []string) {
@@ -53,9 +68,11 @@ func same(t *testing.T, got, want []string) {
 	t.Fatalf("%d rows, want %d", len(got), len(want))
 }
 
-// Test 6 of the reliability tests: workers are killed again and again while messages come twice, late and in any order.
+// Workers are killed again and again while messages come twice, late and in any order. WORKER_TEST_BOOKS and
+// WORKER_TEST_KILLS make it larger: 5000 and 200 take some minutes.
 func TestKilledWorkersAndBadQueue(t *testing.T) {
-	const series, books, kills = 25, 60, 45
+	const series = 25
+	books, kills := size(t, "WORKER_TEST_BOOKS", 1500)/series, size(t, "WORKER_TEST_KILLS", 45)
 	want := undisturbed(t, series, books)
 	r := newRig(t, false)
 	o := r.owner("one")
@@ -82,7 +99,7 @@ func TestKilledWorkersAndBadQueue(t *testing.T) {
 		}
 		return time.Duration(300+random.IntN(900)) * time.Millisecond
 	}
-	deadline := time.Now().Add(90 * time.Second)
+	deadline := time.Now().Add(90*time.Second + time.Duration(kills-45)*time.Second + time.Duration(series*books-1500)*20*time.Millisecond)
 	var workers sync.WaitGroup
 	for range 3 {
 		workers.Go(func() {
@@ -108,7 +125,7 @@ func TestKilledWorkersAndBadQueue(t *testing.T) {
 	}
 	workers.Wait()
 	res := o.result(id)
-	if res.Status != "completed" || res.Created != series*books || res.Processed != res.Total || res.Total != series*books {
+	if res.Status != "completed" || res.Created != int64(series*books) || res.Processed != res.Total || res.Total != int64(series*books) {
 		t.Fatalf("after %d kills: %+v", killed, res)
 	}
 	same(t, o.state(), want)
