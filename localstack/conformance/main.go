@@ -31,6 +31,7 @@ var (
 	queues  = &suite{title: "SQS", pkg: "./shared/platform/queue", run: ".", skip: "^Test(Trouble|Config)$"} // those ask no service
 	notices = &suite{title: "Object events", pkg: "./shared/domain/ingest", run: "^TestAnnouncements$"}
 	books   = &suite{title: "From upload to the list", pkg: "./shared/app/e2e", run: "^TestUploadIsIngest$"}
+	setup   = &suite{title: "Script of the containers' buckets and queues", pkg: "./localstack/compose", run: "^TestInit$"}
 )
 
 func main() {
@@ -76,8 +77,8 @@ func (s service) test(ctx context.Context, t *table) error {
 // measured is what a test says of how long something took.
 var measured = regexp.MustCompile(`measured: (.+)`)
 
-// inWord is where the next word of a test's name begins.
-var inWord = regexp.MustCompile(`([a-z])([A-Z])`)
+// capital is where a word of a test's name begins.
+var capital = regexp.MustCompile(`[A-Z]`)
 
 // against runs the suite with the environment that names the service.
 func (x *suite) against(ctx context.Context, name string, env []string, t *table) error {
@@ -107,7 +108,7 @@ func (x *suite) against(ctx context.Context, name string, env []string, t *table
 			continue
 		}
 		if !inner { // SendReceiveDelete
-			test = strings.ToLower(inWord.ReplaceAllString(strings.TrimPrefix(e.Test, "Test"), "$1 $2"))
+			test = strings.TrimSpace(strings.ToLower(capital.ReplaceAllString(strings.TrimPrefix(e.Test, "Test"), " $0")))
 		}
 		ended++
 		t.add(x, strings.ReplaceAll(test, "_", " "), name, outcome+figures[e.Test])

@@ -10,10 +10,13 @@ import (
 
 const aws = "AWS"
 
-// document fills the column of AWS with what it documents for what the suites test: it is not run. It has all of it.
+// protocols are the suites of which AWS documents what they test.
+var protocols = []*suite{stores, queues, notices}
+
+// document fills the column of AWS, which is not run, with what it documents: all of it.
 func (t *table) document() {
 	for _, r := range t.rows {
-		if r.suite != books {
+		if slices.Contains(protocols, r.suite) {
 			r.outcomes[aws] = "yes"
 		}
 	}
@@ -21,7 +24,7 @@ func (t *table) document() {
 
 func (t *table) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, x := range []*suite{stores, queues, notices, books} {
+	for _, x := range []*suite{stores, queues, notices, books, setup} {
 		var names []string
 		for _, s := range services {
 			if slices.Contains(s.suites, x) {
@@ -29,7 +32,7 @@ func (t *table) print(out io.Writer) error {
 			}
 		}
 		heads := names
-		if x != books {
+		if slices.Contains(protocols, x) {
 			names, heads = append(slices.Clip(names), aws), append(slices.Clip(names), aws+" (documented)")
 		}
 		fmt.Fprintf(w, "%s\t%s\n", x.title, strings.Join(heads, "\t"))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func TestUploadIsIngest(t *testing.T) {
 	t.Run("a book appears", func(t *testing.T) { put(t, 3); pages(t, 3) })
 	t.Run("changes", func(t *testing.T) { put(t, 5); pages(t, 5) })
 	t.Run("is moved", func(t *testing.T) {
-		source := store.Bucket + "/" + url.QueryEscape(key) // %2F and + are known to all of them
+		source := store.Bucket + "/" + strings.ReplaceAll(url.QueryEscape(key), "+", "%20") // stores do not agree on +
 		if _, err := store.SDK.CopyObject(t.Context(), &s3.CopyObjectInput{Bucket: &store.Bucket, Key: aws.String("Andere/1.cbz"), CopySource: &source}); err != nil {
 			t.Fatal(err)
 		}

@@ -77,6 +77,15 @@ func (c Config) address() (string, error) {
 	return u.Scheme + "://" + u.Host, nil
 }
 
+// PublicKey is what the CDN checks signatures with.
+func (c Config) PublicKey() (*rsa.PublicKey, error) {
+	k, err := c.key()
+	if err != nil {
+		return nil, err
+	}
+	return &k.PublicKey, nil
+}
+
 // key reads the private key. Errors never repeat it.
 func (c Config) key() (*rsa.PrivateKey, error) {
 	if strings.TrimSpace(c.PrivateKey) == "" {
