@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,8 +19,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // goose speaks database/sql
-	"github.com/testcontainers/testcontainers-go"
-	"github.com/testcontainers/testcontainers-go/wait"
 
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/schema"
@@ -119,17 +116,12 @@ func userURL(t testing.TB, user, database string) string {
 }
 
 func startCluster() (string, error) {
-	superuser := os.Getenv("TEST_DATABASE_URL")
-	if superuser == "" {
-		var err error
-		if bin := postgresBin(); bin != "" {
-			superuser, err = startInstalled(bin)
-		} else {
-			superuser, err = startContainer()
-		}
-		if err != nil {
-			return "", err
-		}
+	superuser, err := source{setting: "TEST_DATABASE_URL", program: postgresBin, run: startInstalled, image: func() (string, error) {
+		address, err := containerImage{name: "postgres:15", port: "5432", env: map[string]string{"POSTGRES_PASSWORD": testPassword}}.start()
+		return "postgres://postgres:" + testPassword + "@" + address + "/postgres?sslmode=disable", err
+	}}.address()
+	if err != nil {
+		return "", err
 	}
 	return superuser, prepareTemplate(superuser)
 }
@@ -221,23 +213,4 @@ func startInstalled(bin string) (string, error) {
 		}
 		return conn.Close(context.Background())
 	})
-}
-
-func startContainer() (string, error) {
-	ctx := context.Background()
-	c, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{
-		ContainerRequest: testcontainers.ContainerRequest{
-			Image:        "postgres:15",
-			ExposedPorts: []string{"5432/tcp"},
-			Env:          map[string]string{"POSTGRES_PASSWORD": testPassword},
-			WaitingFor:   wait.ForListeningPort("5432/tcp"),
-		}, Started: true})
-	if err != nil {
-		return "", fmt.Errorf("neither an installed PostgreSQL nor a container engine: %w", err)
-	}
-	endpoint, err := c.Endpoint(ctx, "")
-	if err != nil {
-		return "", err
-	}
-	return "postgres://postgres:" + testPassword + "@" + strings.TrimPrefix(endpoint, "tcp://") + "/postgres?sslmode=disable", nil
 }

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"strconv"
@@ -9,8 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"context"
 
 	"github.com/longbox/longbox/shared/platform/redisconn"
 )
@@ -44,13 +43,13 @@ func Redis(t testing.TB) *redis.Client {
 }
 
 func startRedis() (string, error) {
-	if u := os.Getenv("TEST_REDIS_URL"); u != "" {
-		return u, nil
-	}
-	bin, err := exec.LookPath("redis-server")
-	if err != nil {
-		return "", err
-	}
+	return source{setting: "TEST_REDIS_URL", program: onPath("redis-server"), run: runRedis, image: func() (string, error) {
+		address, err := containerImage{name: "redis:7.4.5-bookworm", port: "6379"}.start()
+		return "redis://" + address, err
+	}}.address()
+}
+
+func runRedis(bin string) (string, error) {
 	dir, err := os.MkdirTemp("", "longbox-redis-")
 	if err != nil {
 		return "", err

@@ -63,15 +63,14 @@ func startS3(t testing.TB, webhook string, buckets ...string) *S3 {
 			t.Fatal(err)
 		}
 	}
-	endpoint := os.Getenv("TEST_S3_ENDPOINT")
-	foreign := endpoint != ""
-	if !foreign {
-		endpoint = startGateway(t, data, filepath.Join(dir, "meta"), webhook)
+	endpoint, err := gateway(t, dir, webhook).address()
+	if err != nil {
+		t.Fatalf("S3 for tests: %v (run `make tools`, or set TEST_S3_ENDPOINT)", err)
 	}
 	c := NewCounter(t, endpoint)
 	cfg := blob.Config{LibraryEndpoint: c.URL, MediaEndpoint: c.URL, MediaBucket: "media", Region: "us-east-1", PathStyle: true}
 	s := &S3{Config: cfg, Store: cfg.Library(), Dir: data, Counter: c}
-	if foreign {
+	if os.Getenv("TEST_S3_ENDPOINT") != "" {
 		s.makeBuckets(t, append(buckets, "media")...)
 	}
 	return s
@@ -86,47 +85,68 @@ func (s *S3) makeBuckets(t testing.TB, buckets ...string) {
 	}
 }
 
-func startGateway(t testing.TB, data, meta, webhook string) string {
-	bin := gatewayBin(t)
-	port, err := FreePort()
-	if err != nil {
-		t.Fatal(err)
+// gateway serves the folders of dir/data. Its container sees them too, so that what tests write there is an object.
+func gateway(t testing.TB, dir, webhook string) source {
+	arguments := func(port int) []string {
+		return []string{"--port", "127.0.0.1:" + strconv.Itoa(port), "--access", s3Access, "--secret", s3Secret, "--region", "us-east-1",
+			"--event-webhook-url", webhook, "--keep-alive", "--quiet", "--health", "/health", "posix", "--sidecar", filepath.Join(dir, "meta"),
+			"--disable-object-lock-file", filepath.Join(dir, "data")}
 	}
-	cmd := exec.Command(bin, "--port", "127.0.0.1:"+strconv.Itoa(port), "--access", s3Access, "--secret", s3Secret, "--region", "us-east-1",
-		"--event-webhook-url", webhook, "--keep-alive", "--quiet", "--health", "/health", "posix", "--sidecar", meta, "--disable-object-lock-file", data)
-	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+s3Access, "ROOT_SECRET_KEY="+s3Secret)
-	log, err := os.Create(filepath.Join(filepath.Dir(data), "gateway.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("start the S3 gateway: %v", err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }) // it holds nothing that outlives the test
+	return source{setting: "TEST_S3_ENDPOINT", program: gatewayBin,
+		run: func(bin string) (string, error) {
+			port, err := FreePort()
+			if err != nil {
+				return "", err
+			}
+			cmd := exec.Command(bin, arguments(port)...)
+			log, err := os.Create(filepath.Join(dir, "gateway.log"))
+			if err != nil {
+				return "", err
+			}
+			cmd.Stdout, cmd.Stderr = log, log
+			if err := cmd.Start(); err != nil {
+				return "", err
+			}
+			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }) // it holds nothing that outlives the test
+			url, err := healthy(port)
+			if err != nil {
+				out, _ := os.ReadFile(log.Name())
+				return "", fmt.Errorf("%w: %s", err, out)
+			}
+			return url, nil
+		},
+		image: func() (string, error) {
+			port, err := FreePort()
+			if err != nil {
+				return "", err
+			}
+			if _, err := (containerImage{name: "versity/versitygw:v1.8.0", port: strconv.Itoa(port), command: arguments(port), folder: dir}).start(); err != nil {
+				return "", err
+			}
+			return healthy(port)
+		}}
+}
+
+// healthy waits for the gateway and returns its address.
+func healthy(port int) (string, error) {
 	url := "http://127.0.0.1:" + strconv.Itoa(port)
-	err = waitFor(15*time.Second, func() error {
+	return url, waitFor(15*time.Second, func() error {
 		res, err := http.Get(url + "/health")
 		if err != nil {
 			return err
 		}
 		return res.Body.Close()
 	})
-	if err != nil {
-		out, _ := os.ReadFile(log.Name())
-		t.Fatalf("the S3 gateway: %v: %s", err, out)
-	}
-	return url
 }
 
 // gatewayBin is the gateway's program: on the PATH or where `make test` puts it.
-func gatewayBin(t testing.TB) string {
-	if p, err := exec.LookPath("versitygw"); err == nil {
+func gatewayBin() string {
+	if p := onPath("versitygw")(); p != "" {
 		return p
 	}
 	p := filepath.Join(Root(), ".tools", "bin", "versitygw")
 	if _, err := os.Stat(p); err != nil {
-		t.Fatalf("no S3 gateway: run `make tools`, or set TEST_S3_ENDPOINT")
+		return ""
 	}
 	return p
 }

@@ -1,0 +1,79 @@
+package testkit
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/wait"
+)
+
+// source is where a service comes from: its address in the environment, else the program that is installed, else a
+// container.
+type source struct {
+	setting string        // variable with the address
+	program func() string // path of the installed program, "" where there is none
+	run     func(program string) (address string, err error)
+	image   func() (address string, err error)
+}
+
+func (s source) address() (string, error) {
+	if a := os.Getenv(s.setting); a != "" {
+		return a, nil
+	}
+	if p := s.program(); p != "" {
+		return s.run(p)
+	}
+	a, err := s.image()
+	if err != nil {
+		return "", fmt.Errorf("neither %s is set, nor is the program installed, nor can a container be started: %w", s.setting, err)
+	}
+	return a, nil
+}
+
+// onPath looks for a program where the shell does.
+func onPath(name string) func() string {
+	return func() string {
+		p, err := exec.LookPath(name)
+		if err != nil {
+			return ""
+		}
+		return p
+	}
+}
+
+// containerImage is what a container is made of.
+type containerImage struct {
+	name    string // with its tag
+	port    string // that it listens on
+	env     map[string]string
+	command []string
+	folder  string // of this machine, which it has at the same place; then it is in this machine's network, and this user's
+}
+
+// start starts a container that ends with the test program, and returns host:port.
+func (i containerImage) start() (string, error) {
+	ctx := context.Background()
+	r := testcontainers.ContainerRequest{Image: i.name, Env: i.env, Cmd: i.command}
+	if i.folder != "" {
+		r.User = fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid())
+		r.HostConfigModifier = func(h *container.HostConfig) {
+			h.NetworkMode, h.Binds = "host", []string{i.folder + ":" + i.folder}
+		}
+	} else {
+		r.ExposedPorts, r.WaitingFor = []string{i.port + "/tcp"}, wait.ForListeningPort(i.port+"/tcp")
+	}
+	c, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{ContainerRequest: r, Started: true})
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", i.name, err)
+	}
+	if i.folder != "" {
+		return "127.0.0.1:" + i.port, nil
+	}
+	endpoint, err := c.Endpoint(ctx, "")
+	return strings.TrimPrefix(endpoint, "tcp://"), err
+}
