@@ -2,6 +2,7 @@ package rendition
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -14,6 +15,15 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
+// pageNumber reads the number of a page; one beyond all books is that of a page that no book has.
+func pageNumber(s string) (int, error) {
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, fault.Invalid("pageNumber", "must be a number from 1")
+	}
+	return int(n), nil
+}
+
 // Routes adds the images and files (contract 4.3, 4.5 to 4.7). They take the session cookie, since browsers
 // fetch them by themselves.
 func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
@@ -25,9 +35,9 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 			if err != nil {
 				return err
 			}
-			n, err := strconv.Atoi(chi.URLParam(r, "pageNumber"))
+			n, err := pageNumber(chi.URLParam(r, "pageNumber"))
 			if err != nil {
-				return fault.Invalid("pageNumber", "must be a number from 1")
+				return err
 			}
 			spec, resized, err := wanted(r.URL.Query())
 			if err != nil {
@@ -54,7 +64,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 			return d.address(ctx, i)
 		})
 	a.Handle(httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/file", ID: "getBookFile", Tag: "Books",
-		Summary: "The book's file, or a range of it", Permission: auth.BooksRead, Cookie: true, Media: "application/octet-stream"},
+		Summary: "The book's file, or a range of it", Permission: auth.BooksRead, Cookie: true, Media: "application/*"},
 		func(w http.ResponseWriter, r *http.Request) error {
 			id, err := pathID("id", chi.URLParam(r, "id"))
 			if err != nil {

@@ -20,6 +20,9 @@ func (w *writer) WriteHeader(status int) {
 		return
 	}
 	if w.status == 0 {
+		if status == http.StatusNoContent {
+			w.Header().Del("Content-Type") // of nothing
+		}
 		w.status = status
 		w.ResponseWriter.WriteHeader(status)
 	}

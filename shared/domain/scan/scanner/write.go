@@ -131,7 +131,7 @@ func (c *changed) events(s *run) (out []events.Event) {
 // queueLock makes the writers of one library wait for each other before they lock any book: none then holds a book
 // while it waits for the counters that another has. Several libraries are locked in the order of their ids.
 func queueLock(b *pgx.Batch, libraries ...uuid.UUID) {
-	b.Queue(`insert into library_count (tenant_id, library_id) select app.tenant(), u.id from (select distinct u.id from unnest($1::uuid[]) as u(id) order by 1) u
+	b.Queue(`insert into library_count (tenant_id, library_id) select tenant_id, id from library where tenant_id = app.tenant() and id = any($1) order by id
 		on conflict do nothing`, libraries)
 	b.Queue("select from library_count where tenant_id = app.tenant() and library_id = any($1) order by library_id for update", libraries)
 }
