@@ -27,6 +27,15 @@ func (s *system) addLibrary(ctx context.Context, api *function, name, folder str
 // scan scans a library to completion and returns how long it took, in seconds by the database's clock, from the
 // request to the last analysed book.
 func (s *system) scan(ctx context.Context, api *function, library uuid.UUID, books int) (float64, error) {
+	seconds, err := s.scanAny(ctx, api, library, books)
+	if err == nil {
+		err = s.complete(ctx, library, books)
+	}
+	return seconds, err
+}
+
+// scanAny is scan whatever becomes of the books.
+func (s *system) scanAny(ctx context.Context, api *function, library uuid.UUID, books int) (float64, error) {
 	if err := newClient(s.token).call(ctx, http.MethodPost, api.url+"/api/v1/libraries/"+library.String()+"/scan", nil, nil); err != nil {
 		return 0, err
 	}
@@ -45,7 +54,7 @@ func (s *system) scan(ctx context.Context, api *function, library uuid.UUID, boo
 		case err != nil:
 			return 0, fmt.Errorf("scan: %w", err)
 		case status == "completed":
-			return *seconds, s.complete(ctx, library, books)
+			return *seconds, nil
 		case status != "pending" && status != "running":
 			reason := "no reason given"
 			if failure != nil {

@@ -95,6 +95,18 @@ func (w *wire) answers(client io.Writer, server io.Reader) error {
 	}
 }
 
+// countedBody counts what is read of an answer: a client may give up long before its end.
+type countedBody struct {
+	io.ReadCloser
+	bytes *atomic.Int64
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.bytes.Add(int64(n))
+	return n, err
+}
+
 // counter is a proxy in front of an S3 endpoint that counts requests and bytes.
 type counter struct {
 	*httptest.Server
@@ -126,7 +138,7 @@ func newCounter(endpoint string) (*counter, error) {
 			case r.Method == http.MethodGet:
 				c.gets.Add(1)
 			}
-			c.bytes.Add(max(res.ContentLength, 0))
+			res.Body = &countedBody{res.Body, &c.bytes}
 			return nil
 		},
 	})

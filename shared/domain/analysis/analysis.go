@@ -194,7 +194,7 @@ func (r *Result) readTogether(src *source, c *container, o Options) (*comicinfo.
 	} else if p := new(Problem); !errors.As(explain(found.Name, err), &p) {
 		return nil, err
 	}
-	r.warn("ComicInfo.xml was not read: " + err.Error())
+	r.warn("ComicInfo.xml was not read: " + strings.TrimPrefix(err.Error(), "ComicInfo.xml: "))
 	return nil, nil
 }
 

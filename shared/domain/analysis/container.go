@@ -62,7 +62,7 @@ func (s *source) openMarked() (*container, error) {
 		format = "cbt"
 		dir, err = tarball.ReadDirectory(s.at, s.object.Size, s.reader.Limits)
 	case pdf.Is(head):
-		s.at.Window(documentWindow)
+		s.at.Window(documentWindow, documentWindow/4)
 		d, err := pdf.Open(s.ctx, s.at, s.object.Size, s.reader.Documents)
 		return &container{document: d}, err
 	default:

@@ -17,7 +17,7 @@ import (
 // window is how much is read at once of headers that lie scattered over a file: most need less.
 const window = 1 << 10
 
-// documentWindow is that of PDF, where what belongs to a page often lies together.
+// documentWindow is that of PDF, where what belongs to a page often lies together, in front of it and behind.
 const documentWindow = 8 << 10
 
 // source is one object, read in ranges. What was read once is used again.

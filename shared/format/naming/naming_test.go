@@ -95,6 +95,7 @@ func TestStem(t *testing.T) {
 		"a/b/Title 1.cbz":        "Title 1",
 		"Emakimono 10.5":         "Emakimono 10.5",
 		"Emakimono 10.5.cbz":     "Emakimono 10.5",
+		"Emakimono 10.7z":        "Emakimono 10",
 		"x.cb7":                  "x",
 		".hidden":                ".hidden",
 		"a/b/":                   "b",

@@ -9,12 +9,13 @@ import (
 
 // Stem returns the file name of a slash-separated key without its folders and
 // without its extension. An extension starts with a letter and has at most
-// eight letters or digits, so that the fraction of "Emakimono 10.5" stays.
+// eight letters or digits, so that the fraction of "Emakimono 10.5" stays; or
+// it is that of a book, as .7z is.
 func Stem(key string) string {
 	key = strings.TrimRight(key, "/")
 	name := key[strings.LastIndexByte(key, '/')+1:]
 	dot := strings.LastIndexByte(name, '.')
-	if dot <= 0 || !isExtension(name[dot+1:]) {
+	if dot <= 0 || !isExtension(name[dot+1:]) && Format(name) == "" {
 		return name
 	}
 	return name[:dot]

@@ -15,9 +15,11 @@ type At struct {
 	bucket string
 	object Object
 	window int64
+	before int64 // of a window, in front of what is asked for
 
 	mu     sync.Mutex
 	pieces []piece // the oldest first
+	kept   int64   // bytes of them
 	end    int64   // of the last window: what follows soon after is read in larger ones
 }
 
@@ -27,9 +29,9 @@ type piece struct {
 }
 
 const (
-	keptPieces = 16
-	nearby     = 64 << 10 // the next read is so near that reading on is cheaper than many requests
-	wide       = 128 << 10
+	keptBytes = 4 << 20
+	nearby    = 64 << 10 // the next read is so near that reading on is cheaper than many requests
+	wide      = 128 << 10
 )
 
 // ReaderAt reads the object in windows of so many bytes; more where a read asks for more.
@@ -42,13 +44,14 @@ func (a *At) Keep(off int64, data []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.pieces = append([]piece{{off, data}}, a.pieces...)
+	a.kept += int64(len(data))
 }
 
-// Window changes how much is read at once.
-func (a *At) Window(n int64) {
+// Window changes how much is read at once, and how much of it in front of what is asked for.
+func (a *At) Window(n, before int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.window = n
+	a.window, a.before = n, before
 }
 
 // Size is that of the object.
@@ -99,22 +102,23 @@ func (a *At) find(off, n int64) []byte {
 
 func (a *At) fetch(off, n int64) ([]byte, error) {
 	a.mu.Lock()
-	want := a.window
+	want, from := a.window, max(off-a.before, 0)
 	if a.end > 0 && off > a.end-a.window && off-a.end < nearby {
-		want = max(want, wide)
+		want, from = max(want, wide), off
 	}
 	a.mu.Unlock()
-	want = min(max(want, n), a.object.Size-off)
-	data, err := a.store.ReadRange(a.ctx, a.bucket, a.object, off, want)
+	want = min(max(want, off-from+n), a.object.Size-from)
+	data, err := a.store.ReadRange(a.ctx, a.bucket, a.object, from, want)
 	if err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.end = off + want
-	if len(a.pieces) >= keptPieces {
-		a.pieces = append(a.pieces[:1], a.pieces[2:]...) // the first may be kept for good
+	a.end = from + want
+	a.pieces, a.kept = append(a.pieces, piece{from, data}), a.kept+want
+	for a.kept > keptBytes && len(a.pieces) > 2 { // the first may be kept for good
+		a.kept -= int64(len(a.pieces[1].data))
+		a.pieces = append(a.pieces[:1], a.pieces[2:]...)
 	}
-	a.pieces = append(a.pieces, piece{off, data})
-	return data[:n], nil
+	return data[off-from : off-from+n], nil
 }

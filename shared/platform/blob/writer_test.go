@@ -83,6 +83,17 @@ func TestReaderAtReadsWindows(t *testing.T) {
 			t.Errorf("%d bytes at %d: %d requests, want %d", c.n, c.off, gets, c.gets)
 		}
 	}
+	at.Window(1000, 400)
+	s.Counter.Reset()
+	for _, off := range []int64{700_000, 699_600, 700_500} {
+		b := make([]byte, 100)
+		if _, err := at.ReadAt(b, off); err != nil || !bytes.Equal(b, data[off:off+100]) {
+			t.Errorf("at %d: %v", off, err)
+		}
+	}
+	if gets := len(s.Counter.Reset()); gets != 1 {
+		t.Errorf("%d requests for what lies in one window", gets)
+	}
 	b := make([]byte, 100)
 	if n, err := at.ReadAt(b, o.Size-10); n != 10 || err != io.EOF {
 		t.Errorf("over the end: %d, %v", n, err)

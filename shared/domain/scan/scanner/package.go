@@ -101,7 +101,7 @@ func (p *packageDocument) read(ctx context.Context, reader *content.Reader, buck
 		data, problem, err := readSidecar(ctx, reader.Store, bucket, object, reader.Publications.XML.WithDefaults().Bytes)
 		if err == nil && problem == "" {
 			if p.says, err = analysis.ReadSidecar(data, name, reader.Publications); err != nil {
-				p.says, problem, err = nil, name+" was not read: "+err.Error(), nil
+				p.says, problem, err = nil, name+" was not read: "+strings.TrimPrefix(err.Error(), name+": "), nil
 			}
 		}
 		p.Problem, p.err = nonEmpty(clip(problem, 500)), err
