@@ -3,7 +3,7 @@
 //
 //	go run ./bench [name ...]
 //
-// Without names it runs everything, in eight to ten minutes on a quiet machine. It exits with 1 when a bar is missed.
+// Without names it runs everything, in ten to fifteen minutes on a quiet machine. It exits with 1 when a bar is missed.
 package main
 
 import (
