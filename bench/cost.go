@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -99,7 +100,7 @@ func costs(ctx context.Context, s *system, out *report) (err error) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", o.name, err)
 		}
-		u.Bytes = bytes
+		u.Bytes = math.Round(bytes)
 		all.Measured[o.name] = u
 	}
 	for name, u := range all.Measured {
@@ -183,7 +184,7 @@ func (m *meter) stop(pid, n int, failure error) (use, error) {
 		return use{}, err
 	}
 	for i := range v {
-		v[i] = (v[i] - m.began[i]) / float64(n)
+		v[i] = math.Round((v[i]-m.began[i])/float64(n)*1000) / 1000
 	}
 	return use{v[0], v[1], v[2], v[3], v[4], v[5], v[6]}, nil
 }
