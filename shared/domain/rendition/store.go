@@ -40,6 +40,7 @@ type Maker struct {
 	Redis    redis.UniversalClient // counts misses of pages
 
 	flights singleflight.Group
+	turns   turns
 }
 
 // image is a picture ready to be sent.
@@ -112,6 +113,11 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load 
 				return img, err
 			}
 		}
+		give, err := m.turns.take(shared, httpapi.TenantOf(ctx).ID)
+		if err != nil {
+			return nil, err
+		}
+		defer give()
 		data, err := load(shared)
 		if err != nil {
 			return nil, err
