@@ -48,7 +48,6 @@ func (c Config) Validate() error {
 type DB struct {
 	pool    *pgxpool.Pool
 	timeout time.Duration
-	connect time.Duration
 	away    atomic.Int64 // until when no connection is tried, Unix nanoseconds: one was not made in time
 }
 
@@ -76,8 +75,9 @@ func Open(c Config) (*DB, error) {
 	if c.Connect == 0 {
 		c.Connect = 5 * time.Second
 	}
-	pc.ConnConfig.ConnectTimeout, pc.PingTimeout = c.Connect, c.Connect
-	d := &DB{timeout: c.Timeout, connect: c.Connect}
+	pc.ConnConfig.ConnectTimeout = c.Connect
+	pc.PingTimeout = c.Connect / 4 // of each connection that was idle, one after the other
+	d := &DB{timeout: c.Timeout}
 	pc.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
 		if time.Now().UnixNano() < d.away.Load() {
 			return errAway
@@ -140,17 +140,11 @@ func (d *DB) Run(ctx context.Context, b *pgx.Batch) error {
 	return translate(conn.SendBatch(ctx, all).Close())
 }
 
-// acquire is a connection of the pool. While not all of them are in use, nobody's statement is waited for but the
-// network: that must not take longer than connecting.
+// acquire is a connection of the pool: it waits for those that others use, and for one that has to be made no longer
+// than Connect.
 func (d *DB) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	within := ctx
-	if s := d.pool.Stat(); s.AcquiredConns()+s.ConstructingConns() < s.MaxConns() {
-		var cancel context.CancelFunc
-		within, cancel = context.WithTimeout(ctx, d.connect)
-		defer cancel()
-	}
-	conn, err := d.pool.Acquire(within)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, errAway) {
+	conn, err := d.pool.Acquire(ctx)
+	if errors.As(err, new(*pgconn.ConnectError)) {
 		d.away.Store(time.Now().Add(awayFor).UnixNano())
 	}
 	return conn, err
