@@ -198,6 +198,7 @@ create index book_size on book (tenant_id, size, id) where deleted_at is null;
 create index book_pages on book (tenant_id, page_count, id) where deleted_at is null;
 create index book_number on book (tenant_id, number, id) where deleted_at is null;
 create index book_fingerprint on book (tenant_id, fingerprint) where fingerprint <> '';
+create index book_error on book (tenant_id, error_at desc, id) where error_type is not null and deleted_at is null;
 create index book_series_all on book (tenant_id, series_id);
 -- What is gone: looked into for every new book, whose content may have been there before.
 create index book_deleted on book (tenant_id, library_id, size, fingerprint) where deleted_at is not null;
@@ -384,7 +385,7 @@ call app.protect('completion');
 
 -- A task is written in the transaction that causes it. lease_epoch fences a worker that lost its lease: each
 -- claim raises it and app.hold_task refuses older ones. open_children counts unfinished tasks that this one
--- waits for; done says that its own work is over. queued_at is when its message was sent, null while it waits
+-- waits for; deaths counts the workers that fell silent while they had it; done says that its own work is over. queued_at is when its message was sent, null while it waits
 -- for one and once it is claimed. place is where a handler stopped when its time was up.
 create table task (
   tenant_id        uuid not null references tenant on delete cascade,
@@ -402,6 +403,7 @@ create table task (
   open_children    integer not null default 0,
   done             boolean not null default false,
   attempts         integer not null default 0,
+  deaths           integer not null default 0,
   max_attempts     integer not null default 3,
   scheduled_for    timestamptz not null default now(),
   lease_epoch      integer not null default 0,

@@ -79,7 +79,8 @@ begin
     return 'waiting';
   end if;
   update public.task k set status = 'running', locked_by = p_worker, lease_until = now() + p_lease, queued_at = null,
-      lease_epoch = k.lease_epoch + 1, attempts = k.attempts + 1, started_at = coalesce(k.started_at, now())
+      lease_epoch = k.lease_epoch + 1, attempts = k.attempts + 1, deaths = k.deaths + (v_task.status = 'running')::integer,
+      started_at = coalesce(k.started_at, now())
     where k.tenant_id = p_tenant and k.id = p_task;
   return 'claimed';
 end $$;

@@ -80,6 +80,7 @@ func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	series.EditRoutes(a, d, base.Publish, base.Added)
 	book.Routes(a, d, base.Added)
 	book.EditRoutes(a, d, base.Publish)
+	book.ErrorRoutes(a, d, base.Added)
 	progress.Routes(a, d)
 }
 

@@ -134,6 +134,9 @@ var operations = map[string]entry{
 	"listBooksRecentlyAdded": {},
 	"getBook":                {name: (*matrix).theBook},
 	"listPages":              {name: (*matrix).theBook},
+	"listBookErrors":         {},
+	"retryBook":              {name: (*matrix).brokenBook},
+	"retryBookErrors":        {body: value(object{})},
 	"analyzeBook":            {name: (*matrix).theBook},
 	"patchBook":              {name: (*matrix).theBook, body: value(object{"volume": 3})},
 	"patchBookMetadata":      {name: (*matrix).theBook, body: value(object{"summary": "s"})},
@@ -211,6 +214,14 @@ func (m *matrix) newSeries(c *testkit.Client) string {
 	library, id := m.library(c), uuid.New()
 	m.exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
 		values ($1, $2, $3, 'Geheim', 'Geheim', 'Geheim', 'Geheim', 'geheim')`, m.One, id, library)
+	return id.String()
+}
+
+// brokenBook is a book of its own that cannot be read.
+func (m *matrix) brokenBook(c *testkit.Client) string {
+	series, id := m.newSeries(c), uuid.New()
+	m.exec(`insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, error_type, error_at)
+		select tenant_id, $1, library_id, id, 'x.cbz', 1, now(), 'cbz', 'x', 'x', 'x', 'killed', now() from series where id = $2`, id, series)
 	return id.String()
 }
 

@@ -164,7 +164,7 @@ func (s *system) scan(c *testkit.Client, library uuid.UUID) scanStatus {
 // work runs the worker until stop is called.
 func (s *system) work() (stop func()) {
 	s.t.Helper()
-	config := worker.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Slots: 2, Parallel: 4, Covers: true, Poll: 100 * time.Millisecond,
+	config := worker.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Slots: 2, Parallel: 4, Timeout: time.Minute, Covers: true, Poll: 100 * time.Millisecond,
 		Lease: 30 * time.Second, Margin: time.Second}
 	if programs != "" {
 		return s.invoke(config)

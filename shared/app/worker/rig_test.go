@@ -57,7 +57,7 @@ func newRig(t testing.TB, embedded bool) *rig {
 		Config: app.Config{Database: db.Config{URL: r.db.AppURL, MaxConns: 6, Timeout: 20 * time.Second}, Blob: r.s3.Config,
 			RedisURL: testkit.RedisURL(t), Queue: queue.Config{Region: "us-east-1", Window: 8, Resend: 2 * time.Second}},
 		SystemURL: r.db.SystemURL,
-		Slots:     3, Parallel: 4, Poll: 100 * time.Millisecond, Lease: time.Second, Margin: time.Second}
+		Slots:     3, Parallel: 4, Timeout: time.Minute, Poll: 100 * time.Millisecond, Lease: time.Second, Margin: time.Second}
 	r.config.Queue.DeadURL = r.sqs.Queue("dead", time.Second, "", 0)
 	r.config.Queue.TaskURL = r.sqs.Queue("tasks", time.Second, "dead", 5)
 	if embedded {

@@ -37,9 +37,10 @@ type Config struct {
 	Publications epub.Limits
 	Drawing      pdfdraw.Config
 	Packs        pack.Config
-	Slots        int           `env:"WORKER_SLOTS" envDefault:"3"`     // tasks at once
-	Parallel     int           `env:"WORKER_PARALLEL" envDefault:"8"`  // files of one task read at once
-	Covers       bool          `env:"WORKER_COVERS" envDefault:"true"` // render covers while analysing; else on first sight
+	Slots        int           `env:"WORKER_SLOTS" envDefault:"3"`      // tasks at once
+	Parallel     int           `env:"WORKER_PARALLEL" envDefault:"8"`   // files of one task read at once
+	Timeout      time.Duration `env:"ANALYSIS_TIMEOUT" envDefault:"1m"` // for one file
+	Covers       bool          `env:"WORKER_COVERS" envDefault:"true"`  // render covers while analysing; else on first sight
 	Poll         time.Duration `env:"WORKER_POLL" envDefault:"2s"`
 	Lease        time.Duration `env:"WORKER_LEASE" envDefault:"30s"`  // a worker silent for so long has died
 	Slice        time.Duration `env:"WORKER_SLICE" envDefault:"2s"`   // then a task makes room for another tenant's
@@ -53,6 +54,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("WORKER_SLOTS: must be 1 to 64, is %d", c.Slots)
 	case c.Parallel < 1 || c.Parallel > 64:
 		return fmt.Errorf("WORKER_PARALLEL: must be 1 to 64, is %d", c.Parallel)
+	case c.Timeout < time.Second || c.Timeout > 10*time.Minute:
+		return fmt.Errorf("ANALYSIS_TIMEOUT: must be 1s to 10m, is %s", c.Timeout)
 	case c.Poll < 100*time.Millisecond:
 		return fmt.Errorf("WORKER_POLL: must be at least 100ms, is %s", c.Poll)
 	case c.Lease < time.Second || c.Lease > 15*time.Minute:
@@ -93,7 +96,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 	}
 	books := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Publications: c.Publications, Draw: pdfdraw.New(c.Drawing).Draw}
 	packs := &pack.Maker{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket}
-	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel, Content: books,
+	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout, Content: books,
 		Packs: c.Packs.Made == pack.AtScan}
 	if c.Covers {
 		s.Cover = cover(base, imaging.New(c.Images))
@@ -122,7 +125,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 			task.AnalyzeBooks:  s.AnalyzeBooks,
 			task.AnalyzeBook:   s.AnalyzeBooks,
 			task.AnalyzeSeries: s.AnalyzeSeries,
-			task.PackBook:      packs.Pack,
+			task.PackBook:      s.Beside(packs.Pack),
 			task.PurgeDeleted:  s.Purge,
 		},
 	}

@@ -54,7 +54,7 @@ type SeriesTitle struct {
 
 // Problem is a reason why a book cannot be read, in words for its owner.
 type Problem struct {
-	Type    string // of api-facts BookErrorType: format_detection, parser, zero_pages, page_extraction, other …
+	Type    string // format_detection, encrypted, unsupported, limit, zero_pages, parser, timeout, killed or other
 	Message string
 	Err     error
 }
@@ -243,8 +243,14 @@ func explain(key string, err error) error {
 
 func problemType(k archive.Kind) string {
 	switch k {
-	case archive.NotArchive, archive.Unsupported, archive.Encrypted, epub.NoPackage:
+	case archive.NotArchive, epub.NoPackage:
 		return "format_detection"
+	case archive.Encrypted:
+		return "encrypted"
+	case archive.Unsupported:
+		return "unsupported"
+	case archive.TooLarge:
+		return "limit"
 	case archive.NoPages:
 		return "zero_pages"
 	}

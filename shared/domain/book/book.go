@@ -38,7 +38,7 @@ type Book struct {
 
 // AnalysisError says why a book cannot be read.
 type AnalysisError struct {
-	ErrorType  string    `json:"errorType" enum:"format_detection,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,other"`
+	ErrorType  string    `json:"errorType" enum:"format_detection,encrypted,unsupported,limit,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,timeout,killed,other"`
 	Message    string    `json:"message"`
 	OccurredAt time.Time `json:"occurredAt"`
 }

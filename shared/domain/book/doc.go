@@ -6,7 +6,9 @@
 //     counters that the database keeps where the list is no further narrowed than by library or series.
 //   - Lists of what the caller reads come from the caller's progress and cost what the caller has read, not what
 //     the library holds.
+//   - A book that cannot be read is listed with the reason, and tried again when somebody asks for it, its file changes
+//     or a deep scan comes.
 //   - A field that a person gives a value is locked: no scan writes it again until somebody opens the lock.
 //
-// Tables: writes title, number, volume and chapter of book and what people change of book_metadata; reads book, book_metadata, page_index, series, library, genre, tag, progress and the counters.
+// Tables: writes error_*, title, number, volume and chapter of book and what people change of book_metadata; reads book, book_metadata, page_index, series, library, genre, tag, progress and the counters.
 package book

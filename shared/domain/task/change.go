@@ -119,7 +119,7 @@ func retry(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 	db.One(&b, &found, `with old as (
 		  select tenant_id, id, status from task where tenant_id = app.tenant() and id = $1 for update),
 		t as (
-		  update task t set status = 'pending', attempts = 0, scheduled_for = now(), started_at = null, completed_at = null,
+		  update task t set status = 'pending', attempts = 0, deaths = 0, scheduled_for = now(), started_at = null, completed_at = null,
 		    lease_until = null, locked_by = null, last_error = null, result = null, done = false, open_children = 0, parent_id = null, place = null, queued_at = null,
 		    progress_current = 0, progress_total = 0, progress_message = null
 		  from old where t.tenant_id = old.tenant_id and t.id = old.id and old.status = 'failed' returning t.*)

@@ -28,6 +28,8 @@ type Held struct {
 	Epoch     int32           `db:"lease_epoch"`
 	Attempts  int             `db:"attempts"`
 	Started   *time.Time      `db:"started_at"`
+	// Deaths counts the workers that fell silent while they had the task.
+	Deaths int `db:"deaths"`
 	// Place is where the handler stopped when its time was up; nil at a start.
 	Place json.RawMessage `db:"place"`
 }
@@ -35,7 +37,7 @@ type Held struct {
 // Scope is the scope of the task's writes: they fail once the lease is lost.
 func (h Held) Scope() db.Task { return db.Task{Tenant: h.Tenant, ID: h.ID, Epoch: h.Epoch} }
 
-const heldColumns = "t.tenant_id, t.id, t.type, t.params, t.library_id, t.series_id, t.book_id, t.parent_id, t.lease_epoch, t.attempts, t.started_at, t.place"
+const heldColumns = "t.tenant_id, t.id, t.type, t.params, t.library_id, t.series_id, t.book_id, t.parent_id, t.lease_epoch, t.attempts, t.deaths, t.started_at, t.place"
 
 // claim takes up to n due tasks, each of the tenant for which the fewest run, the most urgent of that tenant first; no
 // two workers get the same one.

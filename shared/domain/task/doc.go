@@ -13,7 +13,7 @@
 //     (db.Task), so that a paused or cancelled worker changes nothing.
 //   - A parent whose own work is done stays running until its children have ended (open_children).
 //   - A worker that dies leaves a lease that runs out: the task goes back to pending, or fails after
-//     max_attempts.
+//     max_attempts. The next handler learns how many have died (Held.Deaths).
 //
 // Tables: task.
 package task

@@ -14,7 +14,7 @@ func Rescue(ctx context.Context, system *db.DB) (int64, error) {
 	tag, err := system.Pool().Exec(ctx, `
 		update task t set
 		  status = case when attempts < max_attempts then 'pending' else 'failed' end,
-		  lease_until = null, locked_by = null, scheduled_for = now(),
+		  lease_until = null, locked_by = null, scheduled_for = now(), deaths = deaths + 1,
 		  last_error = 'The worker stopped answering while it had the task',
 		  completed_at = case when attempts < max_attempts then null else now() end
 		from (select tenant_id, id from task where status = 'running' and lease_until < now() for update skip locked) silent

@@ -76,10 +76,11 @@ type analyzed struct {
 	problem *analysis.Problem
 }
 
-// pausedAnalysis is where an analysis stopped when its time was up: books are taken in the order of their keys.
-type pausedAnalysis struct {
+// analysisPlace is where an analysis stopped when its time was up: books are taken in the order of their keys.
+type analysisPlace struct {
 	From string // the first key that is left
 	Done int
+	suspects
 }
 
 // AnalyzeBooks is the handler of analyze_books and analyze_book tasks.
@@ -104,13 +105,13 @@ func (s *Scanner) AnalyzeSeries(ctx context.Context, h task.Held) (any, error) {
 }
 
 func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args ...any) (any, error) {
-	var at pausedAnalysis
+	var at analysisPlace
 	if h.Place != nil {
 		if err := json.Unmarshal(h.Place, &at); err != nil {
 			return nil, fmt.Errorf("place of the analysis: %w", err)
 		}
 	}
-	args = append(args, at.From)
+	args = append(args, at.From, at.ids())
 	books, err := db.List[bookRow](ctx, s.Database, `select b.id, b.series_id, b.library_id, b.key, b.size, b.etag, b.modified_at, b.revision,
 		b.format, b.number, b.volume, b.chapter, b.fingerprint, l.bucket, l.prefix, `+strategyColumns+`,
 		case when b.fingerprint = '' then array(
@@ -120,42 +121,60 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 		`+coverSettings+`
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id join tenant t on t.id = b.tenant_id
-		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+fmt.Sprintf(" and b.key >= $%d order by b.key", len(args)), args...)
+		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+fmt.Sprintf(" and (b.key >= $%d or b.id = any($%d)) order by b.key", len(args)-1, len(args)), args...)
 	if err != nil {
 		return nil, err
 	}
-	done := 0
-	for start := 0; start < len(books); start += analyzeBatch {
-		part := books[start:min(start+analyzeBatch, len(books))]
-		if err := s.packages(ctx, part); err != nil {
-			return nil, err
-		}
-		found, left, failure := s.read(ctx, part)
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		sets, err := describe(found)
+	if h.Deaths > 0 {
+		return s.analyzeAlone(ctx, h, books, at)
+	}
+	for len(books) > 0 {
+		part := books[:min(len(books), analyzeBatch)]
+		s.alone.RLock()
+		n, left, err := s.analyzePart(ctx, h, part)
+		s.alone.RUnlock()
 		if err != nil {
 			return nil, err
 		}
-		if err := s.store(ctx, h, found, sets); err != nil {
-			return nil, err
-		}
-		if err := s.queueStale(ctx, h, found); err != nil {
-			return nil, err
-		}
-		if err := s.lookForMissing(ctx, h.Tenant, found); err != nil {
-			return nil, err
-		}
-		done += len(found)
-		if failure != nil {
-			return nil, fault.Wrap(failure, fault.Unavailable, "%d of %d books could not be read from the store; trying again", len(part)-len(left)-len(found), len(part))
-		}
-		if left = append(left, books[start+len(part):]...); len(left) > 0 && task.MustPause(ctx) {
-			return nil, task.Paused(pausedAnalysis{left[0].Key, at.Done + done})
+		at.Done += n
+		if books = append(left, books[len(part):]...); len(books) > 0 && task.MustPause(ctx) {
+			return nil, task.Paused(analysisPlace{From: books[0].Key, Done: at.Done})
 		}
 	}
-	return map[string]int{"booksAnalyzed": at.Done + done}, nil
+	return map[string]int{"booksAnalyzed": at.Done}, nil
+}
+
+// analyzePart reads a few books at once and stores what was found; left are those that a pause kept from being read.
+func (s *Scanner) analyzePart(ctx context.Context, h task.Held, part []bookRow) (done int, left []bookRow, err error) {
+	if err := s.packages(ctx, part); err != nil {
+		return 0, nil, err
+	}
+	found, left, failure := s.read(ctx, part)
+	if err := ctx.Err(); err != nil {
+		return 0, nil, err
+	}
+	if err := s.record(ctx, h, found); err != nil {
+		return 0, nil, err
+	}
+	if failure != nil {
+		return 0, nil, fault.Wrap(failure, fault.Unavailable, "%d of %d books could not be read from the store; trying again", len(part)-len(left)-len(found), len(part))
+	}
+	return len(found), left, nil
+}
+
+// record stores what was found in books, or what is wrong with them.
+func (s *Scanner) record(ctx context.Context, h task.Held, found []analyzed) error {
+	sets, err := describe(found)
+	if err != nil {
+		return err
+	}
+	if err := s.store(ctx, h, found, sets); err != nil {
+		return err
+	}
+	if err := s.queueStale(ctx, h, found); err != nil {
+		return err
+	}
+	return s.lookForMissing(ctx, h.Tenant, found)
 }
 
 // lookForMissing looks again at books whose file is gone or another one: one that went after it was listed is marked
@@ -236,7 +255,7 @@ func (s *Scanner) books() *content.Reader {
 	return &content.Reader{Store: s.Library}
 }
 
-func (s *Scanner) readOne(ctx context.Context, b bookRow) (a analyzed, err error) {
+func (s *Scanner) readFile(ctx context.Context, b bookRow) (a analyzed, err error) {
 	a.bookRow = b
 	defer func() {
 		if p := recover(); p != nil { // one file must not take the batch with it
@@ -244,8 +263,6 @@ func (s *Scanner) readOne(ctx context.Context, b bookRow) (a analyzed, err error
 			a.problem, err = &analysis.Problem{Type: "other", Message: "the file made the analysis fail; please report it"}, nil
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
 	listed := blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}
 	res, err := analysis.File(ctx, s.books(), b.Bucket, listed, analysis.Options{CoverImage: s.Cover != nil, Without: b.Twins})
 	if errors.As(err, &a.problem) {

@@ -1,6 +1,7 @@
 package scanner_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,6 +35,8 @@ func TestMain(m *testing.M) {
 type workerSpec struct {
 	App, System string
 	Blob        blob.Config
+	Kills       int
+	Lease       time.Duration
 }
 
 const shortLease = 700 * time.Millisecond
@@ -50,12 +54,118 @@ func workerProcess(spec string) {
 		return d
 	}
 	publish := func(context.Context, uuid.UUID, ...events.Event) {}
-	s := &scanner.Scanner{Database: open(w.App), Library: w.Blob.Library(), Publish: publish, Parallel: 4}
-	r := &task.Runner{System: open(w.System), Publish: publish, Worker: fmt.Sprint(os.Getpid()), Slots: 3, Poll: 100 * time.Millisecond, Lease: shortLease,
+	s := &scanner.Scanner{Database: open(w.App), Library: w.Blob.Library(), Publish: publish, Parallel: 4, Cover: killedBy, Kills: w.Kills}
+	r := &task.Runner{System: open(w.System), Publish: publish, Worker: fmt.Sprint(os.Getpid()), Slots: 3, Poll: 100 * time.Millisecond, Lease: w.Lease,
 		Ended: s.Ended, Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks, task.PurgeDeleted: s.Purge}}
 	if err := r.Run(context.Background()); err != nil {
 		panic(err)
 	}
+}
+
+// deadly is what the tests' workers die of where an image ends with it, as if the system had ended them for taking too
+// much memory.
+const deadly = "ends whoever reads it"
+
+func killedBy(_ context.Context, _, _ uuid.UUID, _ []byte, _ string, _, _ int, image []byte) (string, error) {
+	if bytes.HasSuffix(image, []byte(deadly)) {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
+			return "", err
+		}
+		select {} // until it takes effect
+	}
+	return "", nil
+}
+
+// rescue gives back the tasks of dead workers, as the scheduler does, until stop is called.
+func (r *rig) rescue() (stop func()) {
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+				if _, err := task.Rescue(context.Background(), r.db.System); err != nil {
+					r.t.Error(err)
+				}
+			}
+		}
+	}()
+	return func() { close(end); <-ended }
+}
+
+// worker is a process to kill, or one that dies.
+func (r *rig) worker(kills int, lease time.Duration) *exec.Cmd {
+	r.t.Helper()
+	spec, err := json.Marshal(workerSpec{r.db.AppURL, r.db.SystemURL, r.s3.Config, kills, lease})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "SCAN_TEST_WORKER="+string(spec))
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	return cmd
+}
+
+// Files that end the worker are found, one by one, and recorded after the second time; the scan goes on to its end,
+// and no other book suffers.
+func TestFilesThatKillTheWorker(t *testing.T) {
+	r := newRig(t)
+	for i := range 150 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("S%d/%03d.cbz", i/75, i), testkit.Comic(t, i, 1, ""))
+	}
+	for _, key := range []string{"S0/020.cbz", "S0/021.cbz"} {
+		testkit.WriteFile(t, r.folder, key, testkit.Zip(t, testkit.File{Name: "1.jpg", Data: append(testkit.JPEG(t, 60, 90, 1), deadly...)}))
+	}
+	stop := r.rescue()
+	defer stop()
+	r.exec("alter table task alter column max_attempts set default 100") // the scan itself is no suspect
+	id := r.start("normal")
+	deaths := 0
+	running := func() bool {
+		status := r.result(id).Status
+		return status == task.Pending || status == task.Running
+	}
+	for running() {
+		if deaths > 20 {
+			t.Fatal("workers die for ever")
+		}
+		cmd := r.worker(0, 2*time.Second) // no lease is lost by a slow machine
+		died := make(chan error, 1)
+		go func() { died <- cmd.Wait() }()
+		alive := true
+		for alive && running() {
+			select {
+			case <-died:
+				deaths++
+				alive = false
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		if alive {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			<-died
+		}
+	}
+	res := r.result(id)
+	if res.Status != "completed" || res.Created != 150 || res.Processed != 150 || res.Errors != 2 {
+		t.Errorf("after %d deaths: %+v, %q", deaths, res, values[string](r, "select type || status || coalesce(last_error, '') from task where tenant_id = app.tenant()"))
+	}
+	if got, want := values[string](r, "select key || ' ' || error_type from book where tenant_id = app.tenant() and error_type is not null order by key"),
+		[]string{"S0/020.cbz killed", "S0/021.cbz killed"}; !slices.Equal(got, want) {
+		t.Errorf("errors %q, want %q", got, want)
+	}
+	if n := values[int64](r, "select count(*) from book where tenant_id = app.tenant() and analyzed"); n[0] != 148 {
+		t.Errorf("%d books are analysed", n[0])
+	}
+	t.Logf("%d deaths", deaths)
 }
 
 // state is everything that a scan leaves behind, without what differs by chance (ids, times).
@@ -93,27 +203,8 @@ func TestKilledWorkersLeaveTheSameResult(t *testing.T) {
 
 	r := newRig(t)
 	r.fill(20, 40)
-	spec, err := json.Marshal(workerSpec{r.db.AppURL, r.db.SystemURL, r.s3.Config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := make(chan struct{})
-	rescued := make(chan struct{})
-	go func() { // the scheduler
-		defer close(rescued)
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				if _, err := task.Rescue(context.Background(), r.db.System); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-	}()
+	stop := r.rescue()
+	defer stop()
 	// Attempts count only up to the limit: a scan that is killed ten times is not its own fault here.
 	if _, err := r.db.Owner.Pool().Exec(context.Background(), "alter table task alter column max_attempts set default 100"); err != nil {
 		t.Fatal(err)
@@ -122,11 +213,7 @@ func TestKilledWorkersLeaveTheSameResult(t *testing.T) {
 	kills := 0
 	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
 	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "SCAN_TEST_WORKER="+string(spec))
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		cmd := r.worker(1000, shortLease) // no file's fault
 		alive := time.After(time.Duration(80+random.IntN(400)) * time.Millisecond)
 		if kills >= 12 {
 			alive = time.After(30 * time.Second) // let it finish
@@ -153,8 +240,6 @@ func TestKilledWorkersLeaveTheSameResult(t *testing.T) {
 		}
 		kills++
 	}
-	close(stop)
-	<-rescued
 	res := r.result(id)
 	if res.Status != "completed" || res.Created != 800 || res.Series != 20 || res.Processed != res.Total || res.Total != 800 {
 		t.Fatalf("after %d kills: %+v", kills, res)

@@ -33,10 +33,15 @@ type Scanner struct {
 	Publish  task.Publish
 	Cover    CoverFunc       // nil: no covers are rendered while analysing
 	Parallel int             // files of one batch read at once
+	Timeout  time.Duration   // to analyse one file; zero: defaultTimeout
+	Kills    int             // workers that a file may end before it is recorded; zero: defaultKills
 	Content  *content.Reader // nil: of Library, with the limits of their own, and no page of a PDF is drawn
 	Packs    bool            // page packs are made with the analysis, not when a page is first asked for
 	// Added is told when a scan has added tasks, while it goes on; nil where no messages are sent.
 	Added task.Added
+
+	// alone is held for writing while a file is read that may end this process, and for reading while others are.
+	alone sync.RWMutex
 }
 
 // libraryRow is what a scan needs to know of its library.

@@ -1,0 +1,175 @@
+package book
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// WithErrors is a book that cannot be read, and why.
+type WithErrors struct {
+	Book   Book            `json:"book"`
+	Errors []AnalysisError `json:"errors" nullable:"false"`
+}
+
+// Retried says how many books are being tried again. The task is the first one.
+type Retried struct {
+	TaskID        *uuid.UUID `json:"taskId" nullable:"true" doc:"The first of them; null where there was nothing to do"`
+	TasksEnqueued int        `json:"tasksEnqueued"`
+	Books         int        `json:"books"`
+	Message       string     `json:"message"`
+}
+
+// retriedAtOnce bounds how many books one request tries again; retryBatch is how many one task takes.
+const (
+	retriedAtOnce = 10_000
+	retryBatch    = 64
+)
+
+// ErrorRoutes adds the operations on books that cannot be read.
+func ErrorRoutes(a *httpapi.API, d *db.DB, added task.Added) {
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/errors", ID: "listBookErrors", Tag: "Books",
+		Summary: "Books that cannot be read, the latest first", Permission: auth.BooksRead},
+		func(ctx context.Context, in *struct {
+			ScopeInput
+			ErrorType string `query:"errorType" enum:"format_detection,encrypted,unsupported,limit,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,timeout,killed,other"`
+			httpapi.Paging
+		}) (*httpapi.Page[WithErrors], error) {
+			found, total, err := failed(in.scope(), in.ErrorType).run(ctx, d, in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			page := make([]WithErrors, len(found))
+			for i, b := range found {
+				page[i] = WithErrors{Book: b, Errors: []AnalysisError{}}
+				if b.AnalysisError != nil {
+					page[i].Errors = append(page[i].Errors, *b.AnalysisError)
+				}
+			}
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+	tell := func(ctx context.Context, r *Retried, err error) (*Retried, error) {
+		if err == nil && r.TasksEnqueued > 0 {
+			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+		}
+		return r, err
+	}
+	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/books/{id}/retry", ID: "retryBook", Tag: "Books",
+		Summary: "Try to read a book again that could not be read", Permission: auth.BooksWrite},
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body *struct {
+				ErrorTypes []string `json:"errorTypes,omitempty" nullable:"true" enum:"format_detection,encrypted,unsupported,limit,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,timeout,killed,other" maxItems:"20" doc:"Only where it is one of these errors; none means any"`
+			} `required:"false"`
+		}) (*Retried, error) {
+			var types []string
+			if in.Body != nil {
+				types = in.Body.ErrorTypes
+			}
+			r, err := retryOne(ctx, d, in.ID, types)
+			return tell(ctx, r, err)
+		})
+	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/books/retry-all-errors", ID: "retryBookErrors", Tag: "Books",
+		Summary: "Try to read all books again that could not be read, 10,000 at a time", Permission: auth.BooksWrite},
+		func(ctx context.Context, in *struct {
+			Body *struct {
+				ErrorType *string    `json:"errorType,omitempty" nullable:"true" enum:"format_detection,encrypted,unsupported,limit,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,timeout,killed,other" doc:"Only where it is this error"`
+				LibraryID *uuid.UUID `json:"libraryId,omitempty" nullable:"true" format:"uuid" doc:"Only of this library"`
+			} `required:"false"`
+		}) (*Retried, error) {
+			var library *uuid.UUID
+			var errorType *string
+			if in.Body != nil {
+				library, errorType = in.Body.LibraryID, in.Body.ErrorType
+			}
+			r, err := retryAll(ctx, d, library, errorType)
+			return tell(ctx, r, err)
+		})
+}
+
+// failed is the list of books that cannot be read.
+func failed(s scope, errorType string) query {
+	s.where = "b.error_type is not null"
+	if errorType != "" {
+		s.where, s.args = "b.error_type = $1", []any{errorType}
+	}
+	where, args := s.sql()
+	return query{ids: "select b.id from book b where " + where + " and b.error_type is not null order by b.error_at desc, b.id", args: args}.counted(s, where)
+}
+
+// retried is a book whose error was cleared.
+type retried struct {
+	ID        uuid.UUID `db:"id"`
+	LibraryID uuid.UUID `db:"library_id"`
+}
+
+// clearErrors is the statement that forgets the errors of some books: until they are read they count as not analysed, so that
+// the next scan reads them where no task does.
+func clearErrors(where string) string {
+	return `update book k set error_type = null, error_message = null, error_at = null, updated_at = now()
+		from (select b.id from book b where b.tenant_id = app.tenant() and b.deleted_at is null and b.error_type is not null and ` + where + `
+		  order by b.id limit $1 for update) f
+		where k.tenant_id = app.tenant() and k.id = f.id returning k.id, k.library_id`
+}
+
+func retryOne(ctx context.Context, d *db.DB, id uuid.UUID, types []string) (*Retried, error) {
+	var b pgx.Batch
+	var exists bool
+	var books []retried
+	db.Value(&b, &exists, "select exists (select from book where tenant_id = app.tenant() and id = $1 and deleted_at is null)", id)
+	db.All(&b, &books, clearErrors("b.id = $2 and (cardinality($3::text[]) = 0 or b.error_type = any($3))"), 1, id, append([]string{}, types...))
+	switch err := d.Run(ctx, &b); {
+	case err != nil:
+		return nil, err
+	case !exists:
+		return nil, fault.Missing("Book")
+	case len(books) == 0:
+		return nil, fault.New(fault.BadRequest, "The book has no such error; to read it again all the same, analyse it")
+	}
+	return queueRetries(ctx, d, books)
+}
+
+func retryAll(ctx context.Context, d *db.DB, library *uuid.UUID, errorType *string) (*Retried, error) {
+	var b pgx.Batch
+	var books []retried
+	db.All(&b, &books, clearErrors("($2::uuid is null or b.library_id = $2) and ($3::text is null or b.error_type = $3)"), retriedAtOnce, library, errorType)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	return queueRetries(ctx, d, books)
+}
+
+// queueRetries adds the tasks that read the books.
+func queueRetries(ctx context.Context, d *db.DB, books []retried) (*Retried, error) {
+	byLibrary := map[uuid.UUID][]uuid.UUID{}
+	for _, r := range books {
+		byLibrary[r.LibraryID] = append(byLibrary[r.LibraryID], r.ID)
+	}
+	var b pgx.Batch
+	out := &Retried{Books: len(books), Message: fmt.Sprintf("Books that are tried again: %d", len(books))}
+	for library, ids := range byLibrary {
+		for part := range slices.Chunk(ids, retryBatch) {
+			id := new(uuid.UUID)
+			err := task.Add(&b, task.Spec{Type: task.AnalyzeBooks, LibraryID: &library, Params: map[string]any{"bookIds": part}}, id)
+			if err != nil {
+				return nil, err
+			}
+			if out.TasksEnqueued++; out.TaskID == nil {
+				out.TaskID = id
+			}
+		}
+	}
+	if b.Len() == 0 {
+		return out, nil
+	}
+	return out, d.Run(ctx, &b)
+}

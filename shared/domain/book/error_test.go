@@ -1,0 +1,81 @@
+package book_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+func TestBooksThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		book.Routes(a, d, nil)
+		book.ErrorRoutes(a, d, nil)
+	})
+	c, other := s.User(t, "one", auth.Maintainer), s.User(t, "two", auth.Admin)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := s.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	libraries := []uuid.UUID{uuid.New(), uuid.New()}
+	for i, library := range libraries {
+		exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+			values ($1, $2, $3, 's3://b', 'b', '', 'series_volume', 'filename', 'file_order')`, c.Tenant, library, library.String())
+		exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) values ($1, $2, $2, 'S', 'S', 'S', 'S', 's')`, c.Tenant, library)
+		exec(`insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, error_type, error_message, error_at)
+			select $1, gen_random_uuid(), $2, $2, n::text, 1, now(), 'cbz', n::text, n::text, n::text, case when n % 3 > 0 then (array['encrypted', 'killed'])[n % 3] end,
+			  case when n % 3 > 0 then 'because' end, case when n % 3 > 0 then now() + n * interval '1 second' end from generate_series(1, $3) n`, c.Tenant, library, 90*(i+1))
+	}
+	exec("update book set deleted_at = now() where key = '1'")
+	type list struct {
+		Total int
+		Data  []struct {
+			Book   struct{ ID, LibraryID, Title string }
+			Errors []struct{ ErrorType, Message string }
+		}
+	}
+	errorsOf := func(query string) (l list) {
+		t.Helper()
+		c.Do("GET", "/api/v1/books/errors"+query, nil).Want(200).JSON(&l)
+		return l
+	}
+	if l := errorsOf("?pageSize=2"); l.Total != 178 || len(l.Data) != 2 || l.Data[0].Book.Title != "179" || l.Data[0].Errors[0].ErrorType != "killed" || l.Data[0].Errors[0].Message != "because" {
+		t.Errorf("%+v", l)
+	}
+	if l := errorsOf("?errorType=encrypted&libraryId=" + libraries[0].String()); l.Total != 29 || l.Data[0].Book.Title != "88" || l.Data[0].Errors[0].ErrorType != "encrypted" {
+		t.Errorf("%d: %+v", l.Total, l.Data[0])
+	}
+	c.Do("GET", "/api/v1/books/errors?errorType=bad", nil).Want(400)
+	other.Do("GET", "/api/v1/books/errors", nil).Want(200).JSON(&list{})
+
+	killed := errorsOf("?errorType=killed&libraryId=" + libraries[0].String())
+	one := "/api/v1/books/" + killed.Data[0].Book.ID + "/retry"
+	c.Do("POST", one, map[string]any{"errorTypes": []string{"timeout"}}).Want(400)
+	if got := c.Do("POST", one, nil).Want(200).Map(); got["tasksEnqueued"] != 1.0 || got["taskId"] == nil {
+		t.Errorf("%v", got)
+	}
+	c.Do("POST", one, nil).Want(400) // it has no error any more
+	other.Do("POST", one, nil).Want(404)
+	if got := c.Do("POST", "/api/v1/books/retry-all-errors", map[string]any{"errorType": "killed", "libraryId": libraries[0]}).Want(200).Map(); got["books"] != 29.0 || got["tasksEnqueued"] != 1.0 {
+		t.Errorf("%v", got)
+	}
+	if got := c.Do("POST", "/api/v1/books/retry-all-errors", nil).Want(200).Map(); got["books"] != 148.0 || got["tasksEnqueued"] != 3.0 {
+		t.Errorf("%v", got)
+	}
+	if l := errorsOf(""); l.Total != 0 {
+		t.Errorf("%d errors are left", l.Total)
+	}
+	if got := c.Do("POST", "/api/v1/books/retry-all-errors", nil).Want(200).Map(); got["books"] != 0.0 || got["taskId"] != nil {
+		t.Errorf("%v", got)
+	}
+	s.User(t, "one", auth.Reader).Do("POST", one, nil).Want(403)
+}

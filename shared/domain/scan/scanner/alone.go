@@ -1,0 +1,102 @@
+package scanner
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// maxDeaths is how many workers may die before a task is given up like any other: by the files of other tasks, too.
+const maxDeaths = 100
+
+// defaultKills is how many workers must have died while they read a file, and nothing else, for it to be recorded.
+const defaultKills = 2
+
+// suspects are what is known of the books of a task with which a worker has died; the next learns of them.
+type suspects struct {
+	Reading *uuid.UUID        `json:",omitempty"` // the book that is being read alone
+	Deaths  int               `json:",omitempty"` // of the task when that was noted
+	Killed  map[uuid.UUID]int `json:",omitempty"` // how many workers have died while they read it alone
+}
+
+// judge counts the death of the worker that had noted a book.
+func (s *suspects) judge(deaths int) {
+	if s.Reading != nil && deaths > s.Deaths {
+		if s.Killed == nil {
+			s.Killed = map[uuid.UUID]int{}
+		}
+		s.Killed[*s.Reading]++
+	}
+	s.Reading = nil
+}
+
+// ids are the books under suspicion.
+func (s *suspects) ids() []uuid.UUID {
+	out := make([]uuid.UUID, 0, len(s.Killed))
+	for id := range s.Killed {
+		out = append(out, id)
+	}
+	return out
+}
+
+// analyzeAlone goes on after a worker has died with these books: one by one, each noted before it is read, and with
+// nothing else being read in this process, so that the one is known with which the next worker dies. Such a book comes
+// last: workers die of other things too, and the second time must not be the same accident.
+func (s *Scanner) analyzeAlone(ctx context.Context, h task.Held, books []bookRow, at analysisPlace) (any, error) {
+	if h.Deaths <= maxDeaths { // each finds out something: they count as no attempts
+		if _, err := db.Exec(ctx, s.Database, "update task set attempts = 1 where tenant_id = app.tenant() and id = $1", h.ID); err != nil {
+			return nil, err
+		}
+	}
+	at.judge(h.Deaths)
+	slices.SortStableFunc(books, func(a, b bookRow) int { return cmp.Compare(at.Killed[a.ID], at.Killed[b.ID]) })
+	for i, b := range books {
+		if i > 0 && task.MustPause(ctx) {
+			return nil, task.Paused(at)
+		}
+		var err error
+		if at.Killed[b.ID] >= cmp.Or(s.Kills, defaultKills) {
+			err = s.record(ctx, h, []analyzed{{bookRow: b, problem: &analysis.Problem{Type: "killed",
+				Message: "reading the file ended the program twice; perhaps it needs more memory than there is. It is left out until it changes or is tried again"}}})
+		} else {
+			err = s.analyzeSuspect(ctx, h, b, at)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if at.Killed[b.ID] == 0 {
+			at.From = b.Key + after
+		}
+		delete(at.Killed, b.ID)
+		at.Done++
+	}
+	return map[string]int{"booksAnalyzed": at.Done}, nil
+}
+
+// analyzeSuspect reads one book with nothing beside it, and notes that before.
+func (s *Scanner) analyzeSuspect(ctx context.Context, h task.Held, b bookRow, at analysisPlace) error {
+	s.alone.Lock()
+	defer s.alone.Unlock()
+	at.Reading, at.Deaths = &b.ID, h.Deaths
+	if _, err := db.Exec(ctx, s.Database, "update task set place = $2 where tenant_id = app.tenant() and id = $1", h.ID, *toJSON(at)); err != nil {
+		return err
+	}
+	_, _, err := s.analyzePart(ctx, h, []bookRow{b})
+	return err
+}
+
+// Beside is a handler that reads books too, and waits while one is being read that may end this process: a worker that
+// dies then has died of that one.
+func (s *Scanner) Beside(handle task.Handler) task.Handler {
+	return func(ctx context.Context, h task.Held) (any, error) {
+		s.alone.RLock()
+		defer s.alone.RUnlock()
+		return handle(ctx, h)
+	}
+}

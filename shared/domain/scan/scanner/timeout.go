@@ -1,0 +1,51 @@
+package scanner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longbox/longbox/shared/domain/analysis"
+)
+
+// defaultTimeout is how long the analysis of one file may take.
+const defaultTimeout = time.Minute
+
+// grace is how long a read that has run out of time may take to notice.
+const grace = 2 * time.Second
+
+var errTimeout = errors.New("the file's time is up")
+
+// readOne reads a book's file, for as long as one may take. What does not notice that its time is up is left to its
+// own limits: its outcome counts no more.
+func (s *Scanner) readOne(ctx context.Context, b bookRow) (analyzed, error) {
+	limit := cmp.Or(s.Timeout, defaultTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
+	defer cancel()
+	type outcome struct {
+		analyzed
+		err error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		a, err := s.readFile(ctx, b)
+		done <- outcome{a, err}
+	}()
+	var o outcome
+	select {
+	case o = <-done:
+	case <-ctx.Done():
+		select {
+		case o = <-done:
+		case <-time.After(grace):
+			o.err = ctx.Err()
+		}
+	}
+	if o.err != nil && errors.Is(context.Cause(ctx), errTimeout) {
+		return analyzed{bookRow: b, problem: &analysis.Problem{Type: "timeout", Err: o.err,
+			Message: fmt.Sprintf("reading the file took longer than %s (ANALYSIS_TIMEOUT); it is left out until it changes or is tried again", limit)}}, nil
+	}
+	return o.analyzed, o.err
+}

@@ -1,0 +1,53 @@
+package scanner_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/scan/scanner"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// A file that takes too long has an error that says so, whether its reader notices or not; the others are read.
+func TestFileTakesTooLong(t *testing.T) {
+	r := newRig(t)
+	for i, name := range []string{"deaf", "patient", "quick"} {
+		testkit.WriteFile(t, r.folder, "S/"+name+".cbz", testkit.Comic(t, i, 1+i, ""))
+	}
+	forever := make(chan struct{})
+	defer close(forever)
+	deaf, patient := testkit.JPEG(t, 60, 90, 1), testkit.JPEG(t, 60, 90, 101)
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2, Timeout: 500 * time.Millisecond,
+		Cover: func(ctx context.Context, _, _ uuid.UUID, _ []byte, _ string, _, _ int, image []byte) (string, error) {
+			switch {
+			case slices.Equal(image, deaf):
+				<-forever
+			case slices.Equal(image, patient):
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			return "", nil
+		}}
+	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 2, Poll: 100 * time.Millisecond, Ended: s.Ended,
+		Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks}}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- runner.Run(ctx) }()
+	res := r.await(r.start("normal"))
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if res.Status != "completed" || res.Processed != 3 || res.Errors != 2 {
+		t.Errorf("%+v", res)
+	}
+	got := values[string](r, "select key || ' ' || coalesce(error_type, 'read') from book where tenant_id = app.tenant() order by key")
+	if want := []string{"S/deaf.cbz timeout", "S/patient.cbz timeout", "S/quick.cbz read"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
