@@ -94,11 +94,9 @@ func (s *system) connectsAtInit(ctx context.Context, name string) (int, error) {
 	defer trap.Close()
 	p := s.program(name)
 	host := strings.TrimPrefix(trap.URL, "http://")
-	for _, env := range []string{"DATABASE_URL=postgres://u:p@" + host + "/d", "DATABASE_SYSTEM_URL=postgres://u:p@" + host + "/d",
-		"DATABASE_OWNER_URL=postgres://u:p@" + host + "/d", "REDIS_URL=redis://" + host, "MEDIA_S3_ENDPOINT=" + trap.URL,
-		"LIBRARY_S3_ENDPOINT=" + trap.URL, "SMTP_HOST=127.0.0.1", "SMTP_FROM=longbox@example.org", "SMTP_PORT=" + host[strings.LastIndex(host, ":")+1:]} {
-		p.Env = append(p.Env, env)
-	}
+	p.Env = append(p.Env, "DATABASE_URL=postgres://u:p@"+host+"/d", "DATABASE_SYSTEM_URL=postgres://u:p@"+host+"/d",
+		"DATABASE_OWNER_URL=postgres://u:p@"+host+"/d", "REDIS_URL=redis://"+host, "MEDIA_S3_ENDPOINT="+trap.URL,
+		"LIBRARY_S3_ENDPOINT="+trap.URL, "SMTP_HOST=127.0.0.1", "SMTP_FROM=longbox@example.org", "SMTP_PORT="+host[strings.LastIndex(host, ":")+1:])
 	p.Thawed = true
 	sandbox, err := lambdakit.Start(ctx, p)
 	if err != nil {

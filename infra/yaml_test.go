@@ -53,8 +53,6 @@ func (n node) get(path ...string) node {
 	return n
 }
 
-func (n node) keys() []string { k, _ := n.pairs(); return k }
-
 // text is the value of a scalar, whatever its tag.
 func (n node) text() string {
 	if n.Node == nil {

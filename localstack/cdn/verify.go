@@ -91,7 +91,7 @@ func (v Verifier) Verify(host, uri string) error {
 			return errors.New("the policy cannot be decoded")
 		}
 	} else if _, err := strconv.ParseInt(signed["Expires"], 10, 64); err != nil {
-		return errors.New("Expires is no number")
+		return errors.New("the time in Expires is no number")
 	}
 	sum := sha1.Sum(policy)
 	if rsa.VerifyPKCS1v15(key, crypto.SHA1, sum[:], signature) != nil {

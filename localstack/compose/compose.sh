@@ -95,7 +95,7 @@ settings) settings ;;
 up)
 	settings
 	(load settings cdn && go run ./localstack/cdn/edge -dir "$data/cdn" -media 127.0.0.1:8082 -write)
-	compose up --detach postgres redis minio localstack cdn --wait
+	compose up --detach --wait postgres redis minio localstack cdn
 	compose run --rm init
 	localstack/prepare.sh run
 	(load services settings && exec .bin/migrate)

@@ -203,18 +203,18 @@ func NewCounter(t testing.TB, endpoint string) *Counter {
 		t.Fatal(err)
 	}
 	c := &Counter{}
-	proxy := httputil.NewSingleHostReverseProxy(target)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 128
-	proxy.Transport = transport
-	direct := proxy.Director
-	proxy.Director = func(r *http.Request) { host := r.Host; direct(r); r.Host = host } // the signature covers Host
-	proxy.ModifyResponse = func(res *http.Response) error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		r := res.Request
-		c.requests = append(c.requests, Request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("Range"), max(0, res.ContentLength)})
-		return nil
+	proxy := &httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite:   func(p *httputil.ProxyRequest) { p.SetURL(target); p.Out.Host = p.In.Host }, // the signature covers Host
+		ModifyResponse: func(res *http.Response) error {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			r := res.Request
+			c.requests = append(c.requests, Request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("Range"), max(0, res.ContentLength)})
+			return nil
+		},
 	}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
