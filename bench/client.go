@@ -77,4 +77,20 @@ func (c *client) time(ctx context.Context, url string) (float64, error) {
 	return since(began), err
 }
 
+// timed is how long a GET takes, its whole body read, in milliseconds, whatever is answered.
+func (c *client) timed(ctx context.Context, url string) (took float64, status int, err error) {
+	req, err := c.request(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	res, err := c.http.Do(req)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	return since(began), res.StatusCode, err
+}
+
 func since(t time.Time) float64 { return float64(time.Since(t).Nanoseconds()) / 1e6 }

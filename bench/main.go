@@ -39,6 +39,8 @@ var benchmarks = []benchmark{
 	{"fixtures", "what becomes of the files in FIXTURES", fixtures},
 	{"cost", "what a page and a scan use, into infra/cost/counters.json", costs},
 	{"lists", "lists at 10,000 and 890,000 books", lists},
+	{"foreign", "another tenant's id against one that nobody has", foreign},
+	{"fairness", "what a tenant notices of one that asks for far too much", fairness},
 }
 
 func main() {

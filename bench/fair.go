@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	loudLists   = 16   // connections that ask for lists,
+	loudRenders = 50   // and that ask for pages in new sizes:
+	loudRate    = 2500 // each kind so often a second at most, together 100 times what one user may
+	quietAsks   = 150
+	quietBooks  = 10
+)
+
+// neighbour is a tenant with seeded books, and a library of its own with pages to render.
+type neighbour struct {
+	*crowd
+	books []uuid.UUID
+	asked atomic.Int64 // renders: each asks for another page
+}
+
+// fairness measures what a tenant notices of another one that asks for far more than it may, and scans a very large
+// library (BENCH_FAIR_BOOKS, 100,000 where it is not set). Both, and what asks, share the machine's processors: what it
+// costs to refuse the loud one is part of the ratio.
+func fairness(ctx context.Context, s *system, out *report) error {
+	books := 100_000
+	if v := os.Getenv("BENCH_FAIR_BOOKS"); v != "" {
+		if _, err := fmt.Sscan(v, &books); err != nil || books < 1000 {
+			return fmt.Errorf("BENCH_FAIR_BOOKS: must be at least 1000, is %q", v)
+		}
+	}
+	loud, quiet := &neighbour{crowd: &crowd{name: "loud", nth: 1, books: 60_000}}, &neighbour{crowd: &crowd{name: "quiet", nth: 2, books: 10_000}}
+	if err := s.seed(ctx, []*crowd{loud.crowd, quiet.crowd}); err != nil {
+		return err
+	}
+	for _, err := range []error{
+		bigComic(filepath.Join(s.books, "shelf"), false, 8), smallComics(filepath.Join(s.books, "few"), quietBooks),
+		sparseComics(filepath.Join(s.books, "sparse"), books),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	var running [3]*function
+	for i, name := range []string{"api", "media", "worker"} {
+		f, err := s.function(ctx, name, "RATE_LIMIT=true", "WORKER_COVERS=false")
+		if err != nil {
+			return err
+		}
+		defer f.Stop()
+		running[i] = f
+	}
+	api, media := running[0], running[1]
+	for _, n := range []*neighbour{loud, quiet} {
+		if _, err := s.admin.Exec(ctx, "insert into library_root (tenant_id, path, bucket) values ($1, $2, $3)", n.tenant, s.books, s.bucket); err != nil {
+			return err
+		}
+		library, _, err := n.scan(ctx, api, s.books, "shelf")
+		if err != nil {
+			return err
+		}
+		if err := s.admin.QueryRow(ctx, "select array_agg(id) from book where tenant_id = $1 and library_id = $2", n.tenant, library).Scan(&n.books); err != nil {
+			return err
+		}
+	}
+	return s.beside(ctx, out, api, media, loud, quiet, books)
+}
+
+// beside measures the quiet one alone, beside the loud one's requests, and beside its scan.
+func (s *system) beside(ctx context.Context, out *report, api, media *function, loud, quiet *neighbour, books int) error {
+	lists, renders, err := quiet.ask(ctx, api, media)
+	if err != nil {
+		return err
+	}
+	noise := newNoise(ctx)
+	loud.makeNoise(noise, api, media)
+	listsBeside, rendersBeside, err := quiet.ask(ctx, api, media)
+	noise.stop()
+	if err != nil {
+		return err
+	}
+	out.note("the loud one had %d answers, %d of them refused with 429, %d with 503, %d failed", noise.answers.Load(), noise.refused.Load(), noise.busy.Load(), noise.failed.Load())
+	out.info("list of 50, p95 alone", percentile(lists, 95), "ms")
+	out.info("list of 50, p95 beside the loud one", percentile(listsBeside, 95), "ms")
+	out.atMost("  ratio", percentile(listsBeside, 95)/percentile(lists, 95), 1.3, "x")
+	out.info("page in a new size, p95 alone", percentile(renders, 95), "ms")
+	out.info("page in a new size, p95 beside the loud one", percentile(rendersBeside, 95), "ms")
+	out.atMost("  ratio", percentile(rendersBeside, 95)/percentile(renders, 95), 1.3, "x")
+
+	_, alone, err := quiet.scan(ctx, api, s.books, "few")
+	if err != nil {
+		return err
+	}
+	large, err := loud.library(ctx, api, s.books, "sparse")
+	if err != nil {
+		return err
+	}
+	if err := loud.client.call(ctx, http.MethodPost, api.url+"/api/v1/libraries/"+large.String()+"/scan", nil, nil); err != nil {
+		return err
+	}
+	if err := s.underWay(ctx, large, books/50); err != nil {
+		return err
+	}
+	_, beside, err := quiet.scan(ctx, api, s.books, "few")
+	if err != nil {
+		return err
+	}
+	var left int
+	if err := s.admin.QueryRow(ctx, "select count(*) from task where tenant_id = $1 and status in ('pending', 'running')", loud.tenant).Scan(&left); err != nil {
+		return err
+	}
+	out.info(fmt.Sprintf("scan of %d books alone", quietBooks), alone, "s")
+	out.info(fmt.Sprintf("  beside a scan of %d, of which %d tasks were left", books, left), beside, "s")
+	out.atMost("  delayed by", beside-alone, 10, "s")
+	return nil
+}
+
+// underWay waits until so many books of a library are analysed.
+func (s *system) underWay(ctx context.Context, library uuid.UUID, books int) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		var done int
+		if err := s.admin.QueryRow(ctx, "select count(*) from book where library_id = $1 and analyzed", library).Scan(&done); err != nil || done >= books {
+			return err
+		}
+	}
+	return nil
+}
+
+// library makes a library over a folder of the library root.
+func (n *neighbour) library(ctx context.Context, api *function, root, folder string) (uuid.UUID, error) {
+	var lib struct {
+		ID uuid.UUID `json:"id"`
+	}
+	err := n.client.call(ctx, http.MethodPost, api.url+"/api/v1/libraries",
+		map[string]any{"name": folder + uuid.NewString(), "path": filepath.Join(root, folder)}, &lib)
+	return lib.ID, err
+}
+
+// scan makes a library and scans it, and tells how long it took in seconds.
+func (n *neighbour) scan(ctx context.Context, api *function, root, folder string) (library uuid.UUID, seconds float64, err error) {
+	if library, err = n.library(ctx, api, root, folder); err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	base := api.url + "/api/v1/libraries/" + library.String()
+	began := time.Now()
+	if err = n.client.call(ctx, http.MethodPost, base+"/scan", nil, nil); err != nil {
+		return
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		var at struct{ Status string }
+		if err = n.client.call(ctx, http.MethodGet, base+"/scan-status", nil, &at); err != nil {
+			return
+		}
+		switch at.Status {
+		case "pending", "running":
+		case "completed":
+			return library, time.Since(began).Seconds(), nil
+		default:
+			return library, 0, fmt.Errorf("the scan of %s is %s", folder, at.Status)
+		}
+	}
+	return
+}
+
+// ask is how long lists and pages in a new size take, one after the other and below the limit of requests.
+func (n *neighbour) ask(ctx context.Context, api, media *function) (lists, renders []float64, err error) {
+	pace := time.NewTicker(50 * time.Millisecond)
+	defer pace.Stop()
+	for i := range quietAsks {
+		<-pace.C
+		took, err := n.client.time(ctx, fmt.Sprintf("%s/api/v1/books?pageSize=50&page=%d", api.url, 1+i%10))
+		if err != nil {
+			return nil, nil, err
+		}
+		lists = append(lists, took)
+		if i%5 > 0 {
+			continue
+		}
+		took, status, err := n.client.timed(ctx, n.render(media))
+		if err != nil || status != http.StatusOK {
+			return nil, nil, errors.Join(fmt.Errorf("a page: status %d", status), err)
+		}
+		renders = append(renders, took)
+	}
+	return lists, renders, nil
+}
+
+// render is the address of a page in a size that nobody asked for yet.
+func (n *neighbour) render(media *function) string {
+	i := int(n.asked.Add(1))
+	return fmt.Sprintf("%s/api/v1/books/%s/pages/%d?width=1200&format=webp", media.url, n.books[i/pageCount%len(n.books)], 1+i%pageCount)
+}
+
+// noise is somebody who asks for too much until it is stopped.
+type noise struct {
+	ctx                            context.Context
+	end                            context.CancelFunc
+	all                            sync.WaitGroup
+	answers, refused, busy, failed atomic.Int64
+}
+
+func newNoise(ctx context.Context) *noise {
+	n := &noise{}
+	n.ctx, n.end = context.WithCancel(ctx)
+	return n
+}
+
+func (n *noise) stop() {
+	n.end()
+	n.all.Wait()
+}
+
+// count notes an answer.
+func (n *noise) count(status int, err error) {
+	n.answers.Add(1)
+	switch {
+	case n.ctx.Err() != nil:
+	case err != nil:
+		n.failed.Add(1)
+	case status == http.StatusTooManyRequests:
+		n.refused.Add(1)
+	case status == http.StatusServiceUnavailable:
+		n.busy.Add(1)
+	}
+}
+
+// makeNoise asks for the largest lists under the deepest conditions, far more often than it may, and for many pages at
+// once, with no regard for what it is answered.
+func (n *neighbour) makeNoise(to *noise, api, media *function) {
+	leaf := `{"title":{"operator":"contains","value":"saga"}}`
+	condition := strings.Repeat(`{"anyOf":[`+leaf+`,{"allOf":[`+leaf+`,`, 3) + leaf + strings.Repeat(`]}]}`, 3)
+	for range loudLists {
+		to.all.Go(func() {
+			pace := time.NewTicker(loudLists * time.Second / loudRate)
+			defer pace.Stop()
+			for to.ctx.Err() == nil {
+				<-pace.C
+				req, err := n.client.request(to.ctx, http.MethodPost, api.url+"/api/v1/books/list?pageSize=500", []byte(`{"condition":`+condition+`}`))
+				if err != nil {
+					to.count(0, err)
+					return
+				}
+				res, err := n.client.http.Do(req)
+				if err != nil {
+					to.count(0, err)
+					continue
+				}
+				_, err = io.Copy(io.Discard, res.Body)
+				res.Body.Close()
+				to.count(res.StatusCode, err)
+			}
+		})
+	}
+	for range loudRenders {
+		to.all.Go(func() {
+			pace := time.NewTicker(loudRenders * time.Second / loudRate)
+			defer pace.Stop()
+			for to.ctx.Err() == nil {
+				<-pace.C
+				_, status, err := n.client.timed(to.ctx, n.render(media))
+				to.count(status, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+)
+
+// foreign compares how long it takes to refuse the id of another tenant's record and one that nobody has: who could
+// tell them apart would learn what others have.
+func foreign(ctx context.Context, s *system, out *report) error {
+	mine, theirs := &crowd{name: "mine", nth: 1, books: 10_000}, &crowd{name: "theirs", nth: 2, books: 10_000}
+	if err := s.seed(ctx, []*crowd{mine, theirs}); err != nil {
+		return err
+	}
+	api, err := s.function(ctx, "api")
+	if err != nil {
+		return err
+	}
+	defer api.Stop()
+	media, err := s.function(ctx, "media")
+	if err != nil {
+		return err
+	}
+	defer media.Stop()
+	for _, c := range []struct {
+		table, route string
+		of           *function
+	}{
+		{"book", "books/%s", api}, {"book", "books/%s/pages", api}, {"book", "books/%s/pages/1", media},
+		{"series", "series/%s", api}, {"library", "libraries/%s", api}, {"account", "users/%s", api},
+	} {
+		url := c.of.url + "/api/v1/" + c.route
+		var ids []uuid.UUID
+		if err := s.admin.QueryRow(ctx, "select array_agg(id) from (select id from "+c.table+" where tenant_id = $1 limit 200) x", theirs.tenant).Scan(&ids); err != nil {
+			return err
+		}
+		var other, unknown []float64
+		for i := range listRequests + 10 {
+			a, err := mine.refused(ctx, fmt.Sprintf(url, ids[i%len(ids)]))
+			if err != nil {
+				return err
+			}
+			b, err := mine.refused(ctx, fmt.Sprintf(url, uuid.Must(uuid.NewV7())))
+			if err != nil {
+				return err
+			}
+			if i >= 10 { // The first ones warm caches and connections.
+				other, unknown = append(other, a), append(unknown, b)
+			}
+		}
+		out.ratio("another's id to nobody's: "+fmt.Sprintf(c.route, "…"), other, unknown, 1.2)
+		out.ratio("  and the other way", unknown, other, 1.2)
+	}
+	return nil
+}
+
+// refused is how long a GET takes that must be answered 404, in milliseconds.
+func (c *crowd) refused(ctx context.Context, url string) (float64, error) {
+	took, status, err := c.client.timed(ctx, url)
+	if err == nil && status != http.StatusNotFound {
+		err = fmt.Errorf("%s answers %d, want 404", url, status)
+	}
+	return took, err
+}
