@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -130,6 +131,25 @@ func TestRedirectToTheCDN(t *testing.T) {
 	s.fetch(t, admin, "GET", pageURL(b, 1)+"?width=x").problem(t, 400)
 	s.fetch(t, s.User(t, "two", "admin"), "GET", pageURL(b, 1)).problem(t, 404)
 	s.fetch(t, s.Key(t, admin, "BooksRead"), "GET", pageURL(b, 1)).problem(t, 403)
+}
+
+// The picture of a series comes from the bucket where the scan has put it, else from the origin, which makes it.
+func TestSeriesPictureAtTheCDN(t *testing.T) {
+	t.Parallel()
+	s, admin, b := cdnSystem(t)
+	testkit.WriteFile(t, s.folder, "S/folder.jpg", testkit.JPEG(t, 800, 800, 2))
+	s.scan(admin, b.LibraryID)
+	path := "/api/v1/series/" + b.SeriesID.String() + "/thumbnail"
+	for _, c := range []struct{ setting, side int }{{400, 400}, {200, 200}} {
+		admin.Do("PUT", "/api/v1/admin/settings/thumbnail.max_dimension", object{"value": strconv.Itoa(c.setting)}).Want(200)
+		to := s.location(t, admin, path)
+		if w, h, format := size(t, s.edge(t, "GET", to).want(t, 200).Body); w != c.side || h != c.side || format != "jpeg" {
+			t.Errorf("%d: %d x %d %s", c.setting, w, h, format)
+		}
+		if n := s.cdn.Asked(cdnPath(to)); (n == 0) != (c.setting == 400) {
+			t.Errorf("%d: media was asked %d times", c.setting, n)
+		}
+	}
 }
 
 // One address for all pages, so that no page needs a redirection.

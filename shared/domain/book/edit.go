@@ -90,13 +90,20 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 			})
 	}
 	httpapi.Register(a, op("GET", "/metadata/locks", "getBookLocks", "Which fields of a book only people may change", auth.BooksRead),
-		func(ctx context.Context, in *IDInput) (*Locks, error) { return changeLocks(ctx, d, in.ID, nil) })
+		func(ctx context.Context, in *IDInput) (*Locks, error) {
+			locks, _, err := changeLocks(ctx, d, in.ID, nil)
+			return locks, err
+		})
 	httpapi.Register(a, op("PUT", "/metadata/locks", "putBookLocks", "Lock or open fields of a book", auth.BooksWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body LockChanges
 		}) (*Locks, error) {
-			return changeLocks(ctx, d, in.ID, in.Body)
+			locks, at, err := changeLocks(ctx, d, in.ID, in.Body)
+			if err == nil {
+				publish(ctx, httpapi.TenantOf(ctx).ID, events.BookUpdated(*at, "locks"))
+			}
+			return locks, err
 		})
 }
 
@@ -149,27 +156,29 @@ func patch(ctx context.Context, d *db.DB, in *PatchInput) (*Patched, []string, e
 }
 
 // changeLocks sets and opens locks and answers all of them.
-func changeLocks(ctx context.Context, d *db.DB, id uuid.UUID, changes LockChanges) (*Locks, error) {
+func changeLocks(ctx context.Context, d *db.DB, id uuid.UUID, changes LockChanges) (*Locks, *events.Book, error) {
 	on, off := SplitLocks(lockNames, changes)
 	var b pgx.Batch
 	var row *struct {
-		Locks []string `db:"locks"`
+		Locks     []string  `db:"locks"`
+		SeriesID  uuid.UUID `db:"series_id"`
+		LibraryID uuid.UUID `db:"library_id"`
 	}
 	if len(on)+len(off) > 0 {
 		b.Queue(`insert into book_metadata as m (tenant_id, book_id, locks) select app.tenant(), id, $2 from book where tenant_id = app.tenant() and id = $1
 			on conflict (tenant_id, book_id) do update set updated_at = now(),
 			  locks = array(select x from unnest(m.locks) x where not x = any($3::text[]) union select unnest($2::text[]))`, id, on, off)
 	}
-	db.One(&b, &row, `select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id), '{}') as locks
+	db.One(&b, &row, `select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id), '{}') as locks, b.series_id, b.library_id
 		from book b where b.tenant_id = app.tenant() and b.id = $1`, id)
 	if err := d.Run(ctx, &b); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if row == nil {
-		return nil, fault.Missing("Book")
+		return nil, nil, fault.Missing("Book")
 	}
 	out := Locks(LockSet(lockNames, row.Locks))
-	return &out, nil
+	return &out, &events.Book{ID: id, SeriesID: row.SeriesID, LibraryID: row.LibraryID}, nil
 }
 
 // SplitLocks are the names to lock and those to open; others are left out.
