@@ -63,7 +63,8 @@ create table library_count (
 );
 call app.protect('library_count');
 
--- described names the fields, as locks does, that series.json has filled: they go with it.
+-- described names the fields, as locks does, that series.json has filled: they go with it. cover_source is the cover
+-- that people chose: file, first_book, or book: and its id; null is the default.
 create table series (
   tenant_id           uuid not null,
   id                  uuid not null,
@@ -89,6 +90,7 @@ create table series (
   custom_metadata     jsonb,
   locks               text[] not null default '{}',
   described           text[] not null default '{}',
+  cover_source        text,
   book_count          bigint not null default 0,
   file_size           bigint not null default 0,
   page_count          bigint not null default 0,

@@ -78,6 +78,7 @@ func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	(&upload.Uploader{Database: d, Store: base.Library, Config: c.Uploads}).Routes(a)
 	series.Routes(a, d, base.Added)
 	series.EditRoutes(a, d, base.Publish, base.Added)
+	series.CoverRoutes(a, d, base.Publish)
 	book.Routes(a, d, base.Added)
 	book.EditRoutes(a, d, base.Publish)
 	book.ErrorRoutes(a, d, base.Added)

@@ -122,6 +122,8 @@ var operations = map[string]entry{
 	"patchSeriesMetadata":       {name: (*matrix).theSeries, body: value(object{"summary": "s"})},
 	"putSeriesMetadata":         {name: (*matrix).theSeries, body: value(object{"summary": "s"})},
 	"resetSeriesMetadata":       {name: (*matrix).theSeries},
+	"chooseSeriesCover":         {name: (*matrix).theSeries, body: value(object{"source": "first_book"})},
+	"resetSeriesCover":          {name: (*matrix).theSeries, status: 204},
 	"getSeriesLocks":            {name: (*matrix).theSeries},
 	"putSeriesLocks":            {name: (*matrix).theSeries, body: value(object{"summary": true})},
 

@@ -193,6 +193,21 @@ func TestSeriesPicture(t *testing.T) {
 	if warnings := admin.Do("GET", series, nil).Want(200).Map()["metadata"].(map[string]any)["warnings"].([]any); len(warnings) != 1 || !strings.Contains(warnings[0].(string), "Cover.JPG") {
 		t.Errorf("warnings %v", warnings)
 	}
+	chosen := func(source string) {
+		t.Helper()
+		if got := admin.Do("PATCH", series+"/cover/source", object{"source": source}).Want(200).Map(); got["source"] != source {
+			t.Errorf("%v", got)
+		}
+	}
+	chosen("first_book")
+	if again := shown("first_book", 300, 400); again != first {
+		t.Errorf("tag %s, first %s", again, first)
+	}
+	book := "book:" + s.books(admin)["S/a 1.cbz"].ID.String()
+	chosen(book)
+	shown(book, 300, 400)
+	admin.Do("DELETE", series+"/covers/selected", nil).Want(204)
+	shown("file", 400, 400)
 	for _, name := range []string{"Cover.JPG", "poster.jpg"} {
 		if err := os.Remove(filepath.Join(s.folder, "S", name)); err != nil {
 			t.Fatal(err)

@@ -45,14 +45,20 @@ const coverColumns = `b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modifie
 	coalesce(p.cover_packed, p.packed[1]) as cover_packed, coalesce(p.cover_size, p.sizes[1]) as cover_plain,
 	coalesce(p.cover_method, p.methods[1]) as cover_method, coalesce(p.cover_crc, p.crcs[1]) as cover_crc, ` + coverSettings
 
-// The cover of a series is a picture beside its books (shared/domain/library), else that of its first book; the cover of
-// a library is that of the first book of its first series.
+// The cover of a series is the one that people chose, else a picture beside its books (shared/domain/library), else that
+// of its first book; the cover of a library is that of the first book of its first series.
 const (
 	pictureCover = `select s.id, k.key, l.bucket, l.prefix, k.size, k.etag, k.modified_at, k.document->>'fingerprint' as fingerprint,
 		  0::bigint as cover_offset, k.size as cover_length, k.size as cover_packed, k.size as cover_plain, -1::smallint as cover_method, 0::bigint as cover_crc, ` + coverSettings + `
 		from series s join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path and k.kind = 'cover' and k.document is not null
 		join library l on l.tenant_id = s.tenant_id and l.id = s.library_id
-		where s.tenant_id = app.tenant() and s.id = $1 order by k.key limit 1`
+		where s.tenant_id = app.tenant() and s.id = $1 and s.cover_source is distinct from 'first_book' order by k.key limit 1`
+	chosenCover = `select ` + coverColumns + ` from series s
+		join book b on b.tenant_id = app.tenant() and b.series_id = s.id and b.deleted_at is null
+		  and b.id = case when s.cover_source like 'book:%' then substr(s.cover_source, 6)::uuid end
+		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
+		left join page_index p on ` + content.SameVersion + `
+		where s.tenant_id = app.tenant() and s.id = $1`
 	bookCover = `select ` + coverColumns + ` from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		left join page_index p on ` + content.SameVersion + `
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`

@@ -244,7 +244,7 @@ func reset(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 	var b pgx.Batch
 	b.Queue(`update series s set title = $2, title_sort = $2, custom_title_sort = null, search_title = $3, summary = null, publisher = null, imprint = null, status = null,
 		  reading_direction = null, language = null, age_rating = null, year = null, total_chapter_count = null, total_volume_count = null, authors = null,
-		  custom_metadata = null, locks = '{}', described = '{}', updated_at = now()
+		  custom_metadata = null, locks = '{}', described = '{}', cover_source = null, updated_at = now()
 		where s.tenant_id = app.tenant() and s.id = $1`, id, title, naming.Normalize(title))
 	for _, table := range []string{"series_genre", "series_tag", "alternate_title", "external_id", "external_link", "external_rating"} {
 		b.Queue("delete from "+table+" where tenant_id = app.tenant() and series_id = $1", id)

@@ -27,7 +27,7 @@ type Series struct {
 	LocalMaxChapter     *float64  `json:"localMaxChapter" db:"max_chapter"`
 	VolumesOwned        int64     `json:"volumesOwned" db:"volumes_owned" doc:"Books that are a whole volume"`
 	HasCustomCover      bool      `json:"hasCustomCover" db:"-"`
-	SelectedCoverSource string    `json:"selectedCoverSource" db:"-" example:"first_book" doc:"first_book, or file for a picture beside the books"`
+	SelectedCoverSource string    `json:"selectedCoverSource" db:"-" example:"first_book" doc:"first_book, file for a picture beside the books, or book: and the id of a book"`
 	WantToRead          bool      `json:"wantToRead" db:"-"`
 	Tracked             bool      `json:"tracked" db:"-"`
 	UpstreamChapterGap  *float64  `json:"upstreamChapterGap" db:"-"`

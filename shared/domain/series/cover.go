@@ -1,0 +1,79 @@
+package series
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// CoverSource says which cover a series shows. A choice that is not there (any more) counts as default.
+type CoverSource struct {
+	Source string `json:"source" maxLength:"50" example:"first_book" doc:"default (a picture beside the books, else the first book's cover), file, first_book, or book: and the id of a book of the series"`
+}
+
+// CoverRoutes adds the operations by which people choose the cover of a series.
+func CoverRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
+	choose := func(ctx context.Context, id uuid.UUID, source string) error {
+		at, err := chooseCover(ctx, d, id, source)
+		if err == nil {
+			publish(ctx, httpapi.TenantOf(ctx).ID, events.CoverUpdated(events.SeriesEntity, id, &at))
+		}
+		return err
+	}
+	op := func(method, path, id, summary string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1/series/{id}" + path, ID: id, Summary: summary, Tag: "Series", Permission: auth.SeriesWrite}
+	}
+	httpapi.Register(a, op("PATCH", "/cover/source", "chooseSeriesCover", "Choose the cover of a series"),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body CoverSource
+		}) (*CoverSource, error) {
+			return &in.Body, choose(ctx, in.ID, in.Body.Source)
+		})
+	httpapi.Register(a, op("DELETE", "/covers/selected", "resetSeriesCover", "Show the default cover of a series again"),
+		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+			return &httpapi.None{}, choose(ctx, in.ID, "default")
+		})
+}
+
+// chooseCover notes the choice and tells the library of the series.
+func chooseCover(ctx context.Context, d *db.DB, id uuid.UUID, source string) (uuid.UUID, error) {
+	var book *uuid.UUID
+	chosen := &source
+	switch rest, isBook := strings.CutPrefix(source, "book:"); {
+	case isBook:
+		parsed, err := uuid.Parse(rest)
+		if err != nil {
+			return uuid.UUID{}, fault.Invalid("source", "must be book: and the id of a book of this series")
+		}
+		book, source = &parsed, "book:"+parsed.String()
+	case source == "default":
+		chosen = nil
+	case source != "file" && source != "first_book":
+		return uuid.UUID{}, fault.Invalid("source", "must be default, file, first_book, or book: and the id of a book of this series")
+	}
+	var b pgx.Batch
+	var at, exists uuid.UUID
+	db.Value(&b, &exists, "select library_id from series where tenant_id = app.tenant() and id = $1", id)
+	db.Value(&b, &at, `update series s set cover_source = $2, updated_at = now() where s.tenant_id = app.tenant() and s.id = $1
+		and ($3::uuid is null or exists (select from book b where b.tenant_id = app.tenant() and b.id = $3 and b.series_id = s.id)) returning s.library_id`, id, chosen, book)
+	if err := d.Run(ctx, &b); err != nil {
+		return uuid.UUID{}, err
+	}
+	switch {
+	case exists == uuid.UUID{}:
+		return uuid.UUID{}, fault.Missing("Series")
+	case at == uuid.UUID{}:
+		return uuid.UUID{}, fault.Invalid("source", "the book does not belong to this series")
+	}
+	return at, nil
+}

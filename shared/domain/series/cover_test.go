@@ -1,0 +1,62 @@
+package series_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+func TestPeopleChooseCovers(t *testing.T) {
+	t.Parallel()
+	told := make(chan string, 10)
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		series.CoverRoutes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
+			for _, one := range e {
+				told <- one.Kind
+			}
+		})
+	})
+	me, reader, stranger := s.User(t, "one", "maintainer"), s.User(t, "one", "reader"), s.User(t, "two", "admin")
+	lib := newLibrary(t, s, s.One, "comics")
+	id, books := newSeries(t, s, s.One, lib, "A", 1, 2)
+	_, others := newSeries(t, s, s.One, lib, "B", 2, 1)
+	one := "/api/v1/series/" + id.String()
+	shows := func(want string) {
+		t.Helper()
+		if got := reader.Do("GET", one, nil).Want(200).Map()["selectedCoverSource"]; got != want {
+			t.Errorf("shows %v, want %s", got, want)
+		}
+	}
+	shows("first_book")
+	me.Do("PATCH", one+"/cover/source", `{"source":"book:`+strings.ToUpper(books[1].String())+`"}`).Want(200)
+	shows("book:" + books[1].String())
+	me.Do("PATCH", one+"/cover/source", `{"source":"file"}`).Want(200)
+	shows("first_book") // there is none
+	me.Do("DELETE", one+"/covers/selected", nil).Want(204)
+	shows("first_book")
+	if n := len(told); n != 3 || <-told != "cover_updated" {
+		t.Errorf("%d events", n)
+	}
+	for _, source := range []string{"", "custom", "book:", "book:x", "book:" + others[0].String(), "book:" + uuid.NewString()} {
+		if text := string(me.Do("PATCH", one+"/cover/source", `{"source":"`+source+`"}`).Want(400).Body); !strings.Contains(text, "source") {
+			t.Errorf("%q: %s", source, text)
+		}
+	}
+	for _, c := range []struct {
+		method, path string
+		body         any
+	}{{"PATCH", one + "/cover/source", `{"source":"file"}`}, {"DELETE", one + "/covers/selected", nil}} {
+		reader.Do(c.method, c.path, c.body).Want(403)
+		s.Anonymous(t, "one").Do(c.method, c.path, c.body).Want(401)
+		stranger.Do(c.method, c.path, c.body).Want(404)
+	}
+}
