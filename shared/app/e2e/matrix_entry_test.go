@@ -137,6 +137,9 @@ var operations = map[string]entry{
 	"getBook":                {name: (*matrix).theBook},
 	"listPages":              {name: (*matrix).theBook},
 	"listBookErrors":         {},
+	"listDuplicates":         {},
+	"findDuplicates":         {body: (*matrix).noSearch},
+	"dismissDuplicate":       {name: (*matrix).duplicates, status: 204},
 	"retryBook":              {name: (*matrix).brokenBook},
 	"retryBookErrors":        {body: value(object{})},
 	"analyzeBook":            {name: (*matrix).theBook},
@@ -216,6 +219,22 @@ func (m *matrix) newSeries(c *testkit.Client) string {
 	library, id := m.library(c), uuid.New()
 	m.exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
 		values ($1, $2, $3, 'Geheim', 'Geheim', 'Geheim', 'Geheim', 'geheim')`, m.One, id, library)
+	return id.String()
+}
+
+// noSearch ends the search for duplicates that another caller began.
+func (m *matrix) noSearch(*testkit.Client) any {
+	m.exec("update task set status = 'cancelled', completed_at = now() where type = 'find_duplicates'")
+	return object{}
+}
+
+// duplicates is a group of two books.
+func (m *matrix) duplicates(c *testkit.Client) string {
+	id := uuid.New()
+	for range 2 {
+		m.exec("update book set error_type = null, error_at = null, fingerprint = $1 where id = $2", id.String(), m.brokenBook(c))
+	}
+	m.exec("insert into duplicate (tenant_id, id, fingerprint) values ($1, $2, $3)", m.One, id, id.String())
 	return id.String()
 }
 

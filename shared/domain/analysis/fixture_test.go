@@ -28,6 +28,7 @@ func TestRealWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	books := 0
+	prints := map[string]string{} // by what the key ends with
 	for page, err := range s3.Store.List(context.Background(), "fixtures", "", "") {
 		if err != nil {
 			t.Fatal(err)
@@ -53,6 +54,7 @@ func TestRealWorks(t *testing.T) {
 			case err != nil:
 				t.Errorf("%s: %v", o.Key, err)
 			default:
+				prints[filepath.Base(o.Key)] = res.Fingerprint
 				t.Logf("%-70s %s %d pages, %d spine, title %q number %v lang %q, %d warnings (%d GET)", o.Key, res.Format, len(res.Pages),
 					res.SpineCount, res.Metadata.Title, res.Metadata.Number, res.Metadata.LanguageISO, len(res.Warnings), gets)
 				if gets > 3 && res.Format == "cbz" {
@@ -63,6 +65,9 @@ func TestRealWorks(t *testing.T) {
 	}
 	if books == 0 {
 		t.Error("no books found")
+	}
+	if a, b := prints["Page Blanche #002 (2012) (digital).cbz"], prints["Page Blanche copy.cbz"]; a == "" || a != b {
+		t.Errorf("the same pages in two containers have the fingerprints %q and %q", a, b)
 	}
 }
 

@@ -9,12 +9,13 @@ import (
 
 // The types of tasks.
 const (
-	ScanLibrary   = "scan_library"
-	AnalyzeBooks  = "analyze_books" // a batch of books
-	AnalyzeBook   = "analyze_book"  // one book, asked for by a person or by a reader who met another file
-	AnalyzeSeries = "analyze_series"
-	PackBook      = "pack_book"     // makes the page pack of a book
-	PurgeDeleted  = "purge_deleted" // removes books whose files are gone, of a library or a series
+	ScanLibrary    = "scan_library"
+	AnalyzeBooks   = "analyze_books" // a batch of books
+	AnalyzeBook    = "analyze_book"  // one book, asked for by a person or by a reader who met another file
+	AnalyzeSeries  = "analyze_series"
+	PackBook       = "pack_book" // makes the page pack of a book
+	FindDuplicates = "find_duplicates"
+	PurgeDeleted   = "purge_deleted" // removes books whose files are gone, of a library or a series
 )
 
 // The states of a task (contract decision 8).
@@ -27,7 +28,7 @@ const (
 )
 
 // priorities: higher runs first.
-var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, PackBook: 550, PurgeDeleted: 550}
+var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860}
 
 // Spec is a task to add.
 type Spec struct {

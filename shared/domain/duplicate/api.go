@@ -1,0 +1,41 @@
+package duplicate
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Routes adds the operations on duplicates.
+func Routes(a *httpapi.API, d *db.DB, added task.Added) {
+	op := func(method, path, id, summary, permission string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1/duplicates" + path, ID: id, Summary: summary, Tag: "Duplicates", Permission: permission}
+	}
+	httpapi.Register(a, op("GET", "", "listDuplicates", "Groups of books with the same content", auth.BooksRead),
+		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Group], error) {
+			page, total, err := list(ctx, d, in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+	httpapi.Register(a, op("POST", "/scan", "findDuplicates", "Look for duplicates", auth.BooksWrite),
+		func(ctx context.Context, _ *struct{}) (*task.Started, error) {
+			s, err := start(ctx, d)
+			if err == nil {
+				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+			}
+			return s, err
+		})
+	httpapi.Register(a, op("DELETE", "/{id}", "dismissDuplicate", "Dismiss a group until its books are others", auth.BooksWrite),
+		func(ctx context.Context, in *struct {
+			ID uuid.UUID `path:"id" format:"uuid"`
+		}) (*httpapi.None, error) {
+			return &httpapi.None{}, dismiss(ctx, d, in.ID)
+		})
+}

@@ -1,0 +1,91 @@
+package duplicate
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Group is a group of books with the same content.
+type Group struct {
+	ID             uuid.UUID   `json:"id" db:"id"`
+	FileHash       string      `json:"fileHash" db:"fingerprint" doc:"Fingerprint of the content that they share"`
+	BookIDs        []uuid.UUID `json:"bookIds" db:"books" nullable:"false"`
+	DuplicateCount int         `json:"duplicateCount" db:"count" doc:"How many books"`
+	CreatedAt      time.Time   `json:"createdAt" db:"created_at"`
+	UpdatedAt      time.Time   `json:"updatedAt" db:"updated_at"`
+}
+
+// shown are the groups with the books that they have now, but not those that were dismissed with just these.
+const shown = ` from duplicate g cross join lateral (
+	  select array_agg(b.id order by b.id) as books from book b
+	  where b.tenant_id = app.tenant() and b.fingerprint = g.fingerprint and b.deleted_at is null) m
+	where g.tenant_id = app.tenant() and cardinality(m.books) > 1 and m.books is distinct from g.dismissed`
+
+// list is a page of the groups, the oldest first, and how many there are: one round trip.
+func list(ctx context.Context, d *db.DB, limit, offset int) ([]Group, int64, error) {
+	var b pgx.Batch
+	var groups []Group
+	var total int64
+	db.All(&b, &groups, "select g.id, g.fingerprint, m.books, cardinality(m.books) as count, g.created_at, g.updated_at"+shown+
+		" order by g.created_at, g.id limit $1 offset $2", limit, offset)
+	db.Value(&b, &total, "select count(*)"+shown)
+	return groups, total, d.Run(ctx, &b)
+}
+
+// dismiss hides a group until its books are others.
+func dismiss(ctx context.Context, d *db.DB, id uuid.UUID) error {
+	n, err := db.Exec(ctx, d, `update duplicate k set dismissed = f.books, updated_at = now()
+		from (select g.id, m.books`+shown+` and g.id = $1) f where k.tenant_id = app.tenant() and k.id = f.id`, id)
+	if err == nil && n == 0 {
+		err = fault.Missing("Group of duplicates")
+	}
+	return err
+}
+
+// start queues the task that finds the groups.
+func start(ctx context.Context, d *db.DB) (*task.Started, error) {
+	var b pgx.Batch
+	var id uuid.UUID
+	fresh := uuid.Must(uuid.NewV7())
+	if err := task.Add(&b, task.Spec{ID: fresh, Type: task.FindDuplicates, DedupeKey: task.FindDuplicates}, &id); err != nil {
+		return nil, err
+	}
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if id != fresh {
+		return nil, fault.New(fault.Conflict, "Duplicates are being looked for already; wait for the task %s", id)
+	}
+	return &task.Started{TaskID: id, Message: "Duplicates are being looked for"}, nil
+}
+
+// Result is what the task leaves.
+type Result struct {
+	Found   int64 `json:"groupsFound"`   // new ones
+	Removed int64 `json:"groupsRemoved"` // that have no two books any more
+}
+
+// Finder finds duplicates.
+type Finder struct{ Database *db.DB }
+
+// Find is the handler of find_duplicates tasks. A group stays what it was while it has two books; one that was dismissed,
+// while it has one.
+func (f *Finder) Find(ctx context.Context, _ task.Held) (any, error) {
+	var b pgx.Batch
+	var out Result
+	db.Affected(&b, &out.Removed, `delete from duplicate g where g.tenant_id = app.tenant() and (
+		select count(*) from (select from book b where b.tenant_id = app.tenant() and b.fingerprint = g.fingerprint and b.deleted_at is null limit 2) x
+		) < case when g.dismissed is null then 2 else 1 end`)
+	db.Affected(&b, &out.Found, `insert into duplicate (tenant_id, id, fingerprint)
+		select app.tenant(), gen_random_uuid(), fingerprint from book
+		where tenant_id = app.tenant() and fingerprint <> '' and deleted_at is null group by fingerprint having count(*) > 1
+		on conflict (tenant_id, fingerprint) do nothing`)
+	return out, f.Database.Run(ctx, &b)
+}
