@@ -18,12 +18,12 @@ func TestExtremeNumbers(t *testing.T) {
 		"/series", "/series/in-progress", "/series/recently-added", "/series/recently-updated", "/series/" + b.SeriesID.String() + "/books",
 		"/libraries", "/progress/currently-reading", "/tasks", "/scans/active", "/users", "/user/preferences", "/api-keys",
 		"/admin/settings", "/admin/settings/scanner.batch_size/history"} {
-		for _, page := range []string{"9223372036854775807", "2432902008176640000", "18446744073709551616", "1000000001", "0", "-1"} {
+		for _, page := range []string{"9223372036854775807", "2432902008176640000", "18446744073709551616", "9007199254740992", "0", "-1"} {
 			if a := s.fetch(t, admin, "GET", "/api/v1"+path+"?pageSize=500&page="+page); a.Status != 400 || !strings.Contains(string(a.Body), "page") {
 				t.Errorf("%s, page %s: %d %.200s", path, page, a.Status, a.Body)
 			}
 		}
-		for _, query := range []string{"?page=1000000000&pageSize=9223372036854775807", "?page=1000000000"} {
+		for _, query := range []string{"?page=9007199254740991&pageSize=9223372036854775807", "?page=9007199254740991"} {
 			if a := s.fetch(t, admin, "GET", "/api/v1"+path+query); a.Status != 200 || !strings.Contains(string(a.Body), `"data":[]`) {
 				t.Errorf("%s%s: %d %.200s", path, query, a.Status, a.Body)
 			}

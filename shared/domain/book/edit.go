@@ -2,7 +2,6 @@ package book
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -69,7 +68,9 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 			if err != nil {
 				return nil, err
 			}
-			publish(ctx, httpapi.TenantOf(ctx).ID, events.BookUpdated(events.Book{ID: p.ID, SeriesID: p.SeriesID, LibraryID: p.LibraryID}, fields...))
+			if len(fields) > 0 {
+				publish(ctx, httpapi.TenantOf(ctx).ID, events.BookUpdated(events.Book{ID: p.ID, SeriesID: p.SeriesID, LibraryID: p.LibraryID}, fields...))
+			}
 			return p, nil
 		})
 	for _, c := range []struct {
@@ -133,18 +134,18 @@ func patch(ctx context.Context, d *db.DB, in *PatchInput) (*Patched, []string, e
 		  title_sort = case when $2 and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and 'titleSortLock' = any(m.locks))
 		    then $5 else k.title_sort end,
 		  number = case when $6 then $7 else k.number end, volume = case when $8 then $9 else k.volume end,
-		  chapter = case when $10 then $11 else k.chapter end, updated_at = now()
+		  chapter = case when $10 then $11 else k.chapter end, updated_at = case when $12 then now() else k.updated_at end
 		where k.tenant_id = app.tenant() and k.id = $1
 		returning k.id, k.title, k.number, k.volume, k.chapter, k.updated_at, k.library_id, k.series_id`, in.ID,
 		body.Title.Set, title, naming.Normalize(title), naming.SortTitle(title), body.Number.Set, body.Number.Value,
-		body.Volume.Set, body.Volume.Value, body.Chapter.Set, body.Chapter.Value)
+		body.Volume.Set, body.Volume.Value, body.Chapter.Set, body.Chapter.Value, len(fields) > 0)
 	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, locks)
 		select app.tenant(), id, jsonb_strip_nulls(jsonb_build_object('title', case when $2 then title end, 'number', case when $3 then number::text end,
-		  'volume', case when $4 then volume end, 'chapter', case when $5 then chapter end)), $6 from book where tenant_id = app.tenant() and id = $1
+		  'volume', case when $4 then volume end, 'chapter', case when $5 then chapter end)), $6 from book where tenant_id = app.tenant() and id = $1 and $8
 		on conflict (tenant_id, book_id) do update set
 		  metadata = (m.metadata - $7::text[]) || excluded.metadata,
 		  locks = array(select unnest(m.locks) union select unnest(excluded.locks)), updated_at = now()`,
-		in.ID, body.Title.Set, body.Number.Set, body.Volume.Set, body.Chapter.Set, orEmpty(locks), orEmpty(fields))
+		in.ID, body.Title.Set, body.Number.Set, body.Volume.Set, body.Chapter.Set, orEmpty(locks), orEmpty(fields), len(fields) > 0)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, nil, err
 	}
@@ -196,4 +197,10 @@ func SplitLocks(names []string, changes map[string]*bool) (on, off []string) {
 	return on, off
 }
 
-func orEmpty(list []string) []string { return slices.Concat([]string{}, list) }
+// orEmpty makes an array of no elements of what pgx would write as null.
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

@@ -35,6 +35,10 @@ func TestPeopleChangeBooks(t *testing.T) {
 	one := "/api/v1/books/" + ids[0].String()
 	locks := one + "/metadata/locks"
 
+	before := me.Do("GET", one, nil).Want(200).Map()
+	if m := me.Do("PATCH", one, `{}`).Want(200).Map(); m["title"] != before["title"] || m["updatedAt"] != before["updatedAt"] || len(told) > 0 {
+		t.Errorf("no change: %v, %v, %v", m, before, told)
+	}
 	m := me.Do("PATCH", one, `{"title":" Ärger ","volume":7,"chapter":null}`).Want(200).Map()
 	if m["title"] != "Ärger" || m["volume"] != 7.0 || m["chapter"] != nil || m["number"] != 1.0 {
 		t.Errorf("%v", m)

@@ -9,7 +9,7 @@ import (
 
 // Paging is the query of a list (contract 4.12).
 type Paging struct {
-	Page     int `query:"page" default:"1" minimum:"1" maximum:"1000000000" doc:"Page to return, from 1"`
+	Page     int `query:"page" default:"1" minimum:"1" maximum:"9007199254740991" doc:"Page to return, from 1"`
 	PageSize int `query:"pageSize" default:"50" minimum:"1" doc:"Items a page; more than 500 counts as 500"`
 }
 

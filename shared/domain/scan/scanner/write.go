@@ -129,9 +129,10 @@ func (c *changed) events(s *run) (out []events.Event) {
 }
 
 // queueLock makes the writers of one library wait for each other before they lock any book: none then holds a book
-// while it waits for the counters that another has. Several libraries are locked in the order of their ids.
+// while it waits for the counters that another has. Several libraries are locked in the order of their ids; none can be
+// deleted until commit.
 func queueLock(b *pgx.Batch, libraries ...uuid.UUID) {
-	b.Queue(`insert into library_count (tenant_id, library_id) select tenant_id, id from library where tenant_id = app.tenant() and id = any($1) order by id
+	b.Queue(`insert into library_count (tenant_id, library_id) select tenant_id, id from library where tenant_id = app.tenant() and id = any($1) order by id for key share
 		on conflict do nothing`, libraries)
 	b.Queue("select from library_count where tenant_id = app.tenant() and library_id = any($1) order by library_id for update", libraries)
 }
