@@ -182,11 +182,16 @@ func (n *neighbour) scan(ctx context.Context, api *function, root, folder string
 	return
 }
 
-// ask is how long lists and pages in a new size take, one after the other and below the limit of requests.
+// ask is how long lists and pages in a new size take, one after the other and below the limit of requests, for half a
+// minute at most.
 func (n *neighbour) ask(ctx context.Context, api, media *function) (lists, renders []float64, err error) {
 	pace := time.NewTicker(50 * time.Millisecond)
 	defer pace.Stop()
+	began := time.Now()
 	for i := range quietAsks {
+		if time.Since(began) > 30*time.Second {
+			break
+		}
 		<-pace.C
 		took, err := n.client.time(ctx, fmt.Sprintf("%s/api/v1/books?pageSize=50&page=%d", api.url, 1+i%10))
 		if err != nil {
