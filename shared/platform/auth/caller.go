@@ -34,6 +34,9 @@ type Caller struct {
 	Entered       bool
 }
 
+// TenantID is the caller's tenant.
+func (c *Caller) TenantID() uuid.UUID { return c.Tenant }
+
 // Enter checks the caller and binds the transaction to its tenant and account.
 func (c *Caller) Enter(b *pgx.Batch) {
 	b.Queue("select username, email, role, email_verified, extra, permissions from app.enter($1, $2, $3, $4, $5)",

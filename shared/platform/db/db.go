@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -47,6 +48,7 @@ func (c Config) Validate() error {
 // DB is a pool of connections. It connects on first use, so that starting costs no network call.
 type DB struct {
 	pool    *pgxpool.Pool
+	turns   *turns // at its connections
 	timeout time.Duration
 	away    atomic.Int64 // until when no connection is tried, Unix nanoseconds: one was not made in time
 }
@@ -77,7 +79,7 @@ func Open(c Config) (*DB, error) {
 	}
 	pc.ConnConfig.ConnectTimeout = c.Connect
 	pc.PingTimeout = c.Connect / 4 // of each connection that was idle, one after the other
-	d := &DB{timeout: c.Timeout}
+	d := &DB{timeout: c.Timeout, turns: newTurns(int(c.MaxConns))}
 	pc.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
 		if time.Now().UnixNano() < d.away.Load() {
 			return errAway
@@ -106,6 +108,8 @@ func (d *DB) Pool() *pgxpool.Pool { return d.pool }
 type Scope interface {
 	// Enter queues the statement that binds the transaction.
 	Enter(b *pgx.Batch)
+	// TenantID is whose statements they are.
+	TenantID() uuid.UUID
 }
 
 type scopeKey struct{}
@@ -131,23 +135,29 @@ func (d *DB) Run(ctx context.Context, b *pgx.Batch) error {
 	all := &pgx.Batch{}
 	scope.Enter(all)
 	all.QueuedQueries = append(all.QueuedQueries, b.QueuedQueries...)
-	conn, err := d.acquire(ctx)
+	conn, release, err := d.acquire(ctx, scope.TenantID())
 	if err != nil {
 		return translate(err)
 	}
 	// Also when a callback panics: a connection that is still busy then is closed, not put back.
-	defer conn.Release()
+	defer release()
 	return translate(conn.SendBatch(ctx, all).Close())
 }
 
-// acquire is a connection of the pool: it waits for those that others use, and for one that has to be made no longer
-// than Connect.
-func (d *DB) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	conn, err := d.pool.Acquire(ctx)
-	if errors.As(err, new(*pgconn.ConnectError)) {
-		d.away.Store(time.Now().Add(awayFor).UnixNano())
+// acquire is a connection of the pool: it waits for those that others use, in the tenant's turn, and for one that has
+// to be made no longer than Connect.
+func (d *DB) acquire(ctx context.Context, tenant uuid.UUID) (conn *pgxpool.Conn, release func(), err error) {
+	if err := d.turns.take(ctx, tenant); err != nil {
+		return nil, nil, err
 	}
-	return conn, err
+	if conn, err = d.pool.Acquire(ctx); err != nil {
+		d.turns.give(tenant)
+		if errors.As(err, new(*pgconn.ConnectError)) {
+			d.away.Store(time.Now().Add(awayFor).UnixNano())
+		}
+		return nil, nil, err
+	}
+	return conn, func() { conn.Release(); d.turns.give(tenant) }, nil
 }
 
 // Enter only checks that the scope of ctx may enter.
@@ -162,11 +172,11 @@ func (d *DB) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	conn, err := d.acquire(ctx)
+	conn, release, err := d.acquire(ctx, scope.TenantID())
 	if err != nil {
 		return translate(err)
 	}
-	defer conn.Release()
+	defer release()
 	return translate(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		scope.Enter(b)

@@ -11,6 +11,9 @@ type Tenant uuid.UUID
 // Enter binds the transaction to the tenant.
 func (t Tenant) Enter(b *pgx.Batch) { b.Queue("select app.use_tenant($1)", uuid.UUID(t)) }
 
+// TenantID is the tenant.
+func (t Tenant) TenantID() uuid.UUID { return uuid.UUID(t) }
+
 // Task is the scope of a worker that holds a task: entering fails (see ErrLost) once the lease is lost.
 type Task struct {
 	Tenant uuid.UUID
@@ -22,3 +25,6 @@ type Task struct {
 func (t Task) Enter(b *pgx.Batch) {
 	b.Queue("select app.hold_task($1, $2, $3)", t.Tenant, t.ID, t.Epoch)
 }
+
+// TenantID is the task's tenant.
+func (t Task) TenantID() uuid.UUID { return t.Tenant }

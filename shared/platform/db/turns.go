@@ -1,0 +1,79 @@
+package db
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/google/uuid"
+)
+
+// turns gives out the connections of a pool so that tenants have equal parts of them: while all are taken, the next
+// one that comes free goes to the tenant that has the fewest, in whatever number another one's requests wait.
+type turns struct {
+	mu      sync.Mutex
+	free    int
+	held    map[uuid.UUID]int
+	waiting []*waiter // the first came first; nobody waits while one is free
+}
+
+type waiter struct {
+	tenant uuid.UUID
+	turn   chan struct{} // closed when it is there
+}
+
+func newTurns(n int) *turns { return &turns{free: n, held: map[uuid.UUID]int{}} }
+
+// take waits for a turn, which must be given back unless there is an error.
+func (t *turns) take(ctx context.Context, tenant uuid.UUID) error {
+	t.mu.Lock()
+	if t.free > 0 {
+		t.free--
+		t.held[tenant]++
+		t.mu.Unlock()
+		return nil
+	}
+	w := &waiter{tenant, make(chan struct{})}
+	t.waiting = append(t.waiting, w)
+	t.mu.Unlock()
+	select {
+	case <-w.turn:
+		return nil
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.Index(t.waiting, w); i >= 0 {
+		t.waiting = slices.Delete(t.waiting, i, i+1)
+	} else { // it came in this very moment
+		t.next(tenant)
+	}
+	return ctx.Err()
+}
+
+// give passes a tenant's turn on.
+func (t *turns) give(tenant uuid.UUID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.next(tenant)
+}
+
+func (t *turns) next(from uuid.UUID) {
+	if t.held[from]--; t.held[from] == 0 {
+		delete(t.held, from)
+	}
+	if len(t.waiting) == 0 {
+		t.free++
+		return
+	}
+	first := 0
+	for i, w := range t.waiting {
+		if t.held[w.tenant] < t.held[t.waiting[first].tenant] {
+			first = i
+		}
+	}
+	w := t.waiting[first]
+	t.waiting = slices.Delete(t.waiting, first, first+1)
+	t.held[w.tenant]++
+	close(w.turn)
+}

@@ -1,0 +1,85 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/uuid"
+)
+
+// Of two connections a tenant with many requests has one as soon as another tenant asks.
+func TestTurnsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loud, quiet := uuid.New(), uuid.New()
+		turns := newTurns(2)
+		var order []uuid.UUID
+		var mu sync.Mutex
+		ask := func(tenant uuid.UUID) {
+			go func() {
+				if err := turns.take(t.Context(), tenant); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				order = append(order, tenant)
+				mu.Unlock()
+			}()
+			synctest.Wait()
+		}
+		for range 5 {
+			ask(loud)
+		}
+		ask(quiet)
+		ask(quiet)
+		for _, who := range []uuid.UUID{loud, loud, quiet, loud} { // one after the other ends
+			turns.give(who)
+			synctest.Wait()
+		}
+		if want := []uuid.UUID{loud, loud, quiet, loud, quiet, loud}; !slices.Equal(order, want) {
+			t.Errorf("%v, want %v", order, want)
+		}
+		turns.give(quiet)
+		turns.give(loud)
+		synctest.Wait()
+		turns.give(loud)
+		if turns.free != 2 || len(turns.held) != 0 || len(turns.waiting) != 0 {
+			t.Errorf("%+v", turns)
+		}
+	})
+}
+
+// Who gives up takes no turn with it, neither while it waits nor when the turn comes in the same moment.
+func TestTurnsOfThoseWhoLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns, tenant := newTurns(1), uuid.New()
+		for i := range 200 {
+			if err := turns.take(t.Context(), tenant); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			left := make(chan error)
+			go func() { left <- turns.take(ctx, tenant) }()
+			synctest.Wait()
+			turns.mu.Lock() // the waiter sees all that follows at once
+			cancel()
+			together := i%2 == 0
+			if together {
+				turns.next(tenant)
+			}
+			turns.mu.Unlock()
+			err := <-left
+			if !together && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			if !together || err == nil {
+				turns.give(tenant)
+			}
+			if turns.free != 1 || len(turns.held) != 0 || len(turns.waiting) != 0 {
+				t.Fatalf("round %d: %+v", i, turns)
+			}
+		}
+	})
+}
