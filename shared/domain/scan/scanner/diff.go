@@ -22,11 +22,12 @@ type known struct {
 	Modified time.Time `db:"modified_at"`
 	Deleted  bool      `db:"deleted"`
 	Pending  bool      `db:"pending"` // never analysed, for example because a scan was cancelled
+	Failed   bool      `db:"failed"`  // cannot be read
 	Seen     time.Time `db:"seen_at"`
 }
 
 const knownColumns = `id, key, size, etag, modified_at, deleted_at is not null as deleted,
-	not analyzed and error_type is null as pending, seen_at`
+	not analyzed and error_type is null as pending, error_type is not null as failed, seen_at`
 
 // change is a file that the library's books do not agree with yet.
 type change struct {
@@ -77,7 +78,7 @@ func (s *run) compare(ctx context.Context, page []blob.Object, covered keyRange,
 }
 
 // differ compares objects with the books of the same keys, both in the order of their keys. A scan analyses books
-// again that never were; a look leaves them to the task that came with them.
+// again that never were, and with the setting those that failed; a look leaves them to the task that came with them.
 func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d difference) {
 	for _, o := range page {
 		rel := strings.TrimPrefix(o.Key, s.library.Prefix)
@@ -97,7 +98,7 @@ func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d diffe
 		}
 		b := books[0]
 		books = books[1:]
-		pending := b.Pending && s.scanID != nil
+		pending := (b.Pending || b.Failed && s.library.RetryFailed) && s.scanID != nil
 		if s.params.Mode != scan.Deep && !b.Deleted && !pending && b.Size == o.Size && b.ETag == o.ETag && b.Modified.Equal(o.Modified) {
 			d.unchanged++
 			d.same = append(d.same, b.ID)

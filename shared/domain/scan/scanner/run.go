@@ -53,8 +53,9 @@ type libraryRow struct {
 	AllowedFormats []string  `db:"allowed_formats"`
 	Excluded       string    `db:"excluded"`
 	strategies
-	Rules    json.RawMessage `db:"rules"`
-	MaxBooks *int64          `db:"max_books"` // of the tenant; nil: no limit
+	Rules       json.RawMessage `db:"rules"`
+	MaxBooks    *int64          `db:"max_books"`    // of the tenant; nil: no limit
+	RetryFailed bool            `db:"retry_failed"` // setting scanner.retry_failed_files
 }
 
 // run is one library whose books are made to agree with the store: all of them by a scan, or the books of a few
@@ -186,7 +187,8 @@ func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool,
 	var lib *libraryRow
 	db.One(b, &lib, `select id, path, bucket, prefix, allowed_formats, coalesce(excluded_patterns, '') as excluded,
 		`+strategyColumns+`, title_preprocessing_rules as rules,
-		(select max_books from tenant where id = app.tenant()) as max_books
+		(select max_books from tenant where id = app.tenant()) as max_books,
+		coalesce((select value::boolean from setting where tenant_id = app.tenant() and key = 'scanner.retry_failed_files'), false) as retry_failed
 		from library l where tenant_id = app.tenant() and id = $1`, id)
 	db.Value(b, &s.started, "select clock_timestamp()")
 	return func() (bool, error) {
