@@ -41,6 +41,7 @@ lint: ## gofmt, go vet and staticcheck
 	@localstack/prepare.sh lint
 	@unformatted=$$(gofmt -l .); [[ -z $$unformatted ]] || { echo "not formatted (run gofmt -w): $$unformatted"; exit 1; }
 	go vet ./...
+	go vet -tags conformance ./localstack/compose
 	staticcheck ./...
 
 lint-infra: ## check the cloud templates: cfn-lint, the SAM translator, cfn-lint on what that makes

@@ -82,7 +82,7 @@ var capital = regexp.MustCompile(`[A-Z]`)
 
 // against runs the suite with the environment that names the service.
 func (x *suite) against(ctx context.Context, name string, env []string, t *table) error {
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-json", "-run", x.run, "-skip", x.skip, x.pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-tags", "conformance", "-count=1", "-json", "-run", x.run, "-skip", x.skip, x.pkg)
 	cmd.Env = env
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
