@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"reflect"
+	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -37,47 +38,58 @@ const (
 // None is the body of an operation that answers with none (204).
 type None struct{}
 
-type output[O any] struct {
+// output is the answer of every JSON operation. It is one type for all: huma's Register is compiled anew for each pair of
+// types that it meets, some ten kilobytes every time.
+type output struct {
 	Status int
-	Body   O
+	Body   any
 }
 
 // Register adds a JSON operation: I is huma's input struct (path, query, Body), O the body of the answer; a nil
 // answer is 204.
 func Register[I, O any](a *API, op Op, handle func(ctx context.Context, in *I) (*O, error)) {
 	a.declare(op)
-	call := func(ctx context.Context, in *I) (*O, error) {
-		ctx, err := a.authorize(ctx, op)
-		if err != nil {
-			return nil, problem(requestOf(ctx), err)
-		}
-		out, err := handle(ctx, in)
-		if err = a.entered(ctx, err); err != nil {
-			return nil, problem(requestOf(ctx), err)
-		}
-		return out, nil
-	}
+	body := reflect.TypeFor[O]()
 	a.lazily(op, func(api huma.API) {
 		h := a.operation(op, api)
-		if reflect.TypeFor[O]() == reflect.TypeFor[None]() {
-			h.DefaultStatus = cmp.Or(h.DefaultStatus, http.StatusNoContent)
-			huma.Register(api, h, func(ctx context.Context, in *I) (*struct{}, error) {
-				_, err := call(ctx, in)
-				return nil, err
-			})
-			return
-		}
-		huma.Register(api, h, func(ctx context.Context, in *I) (*output[O], error) {
-			out, err := call(ctx, in)
-			switch {
-			case err != nil:
-				return nil, err
-			case out == nil:
-				return &output[O]{Status: http.StatusNoContent}, nil
+		described := describeBody(&h, api, body)
+		huma.Register(api, h, func(ctx context.Context, in *I) (*output, error) {
+			ctx, err := a.authorize(ctx, op)
+			if err != nil {
+				return nil, problem(requestOf(ctx), err)
 			}
-			return &output[O]{Status: max(op.Status, http.StatusOK), Body: *out}, nil
+			out, err := handle(ctx, in)
+			if err = a.entered(ctx, err); err != nil {
+				return nil, problem(requestOf(ctx), err)
+			}
+			switch {
+			case body == none:
+				return &output{Status: h.DefaultStatus}, nil
+			case out == nil:
+				return &output{Status: http.StatusNoContent}, nil
+			}
+			return &output{Status: h.DefaultStatus, Body: out}, nil
 		})
+		described()
 	})
+}
+
+var none = reflect.TypeFor[None]()
+
+// describeBody names the type of the answer in the description, which huma cannot know from output. What it returns is
+// called when huma has added its own.
+func describeBody(h *huma.Operation, api huma.API, body reflect.Type) func() {
+	if body == none {
+		h.DefaultStatus = cmp.Or(h.DefaultStatus, http.StatusNoContent)
+		answer := &huma.Response{Description: http.StatusText(h.DefaultStatus)}
+		h.Responses = map[string]*huma.Response{strconv.Itoa(h.DefaultStatus): answer}
+		return func() { answer.Content = nil }
+	}
+	h.DefaultStatus = cmp.Or(h.DefaultStatus, http.StatusOK)
+	schema := api.OpenAPI().Components.Schemas.Schema(body, true, h.OperationID+"Response")
+	h.Responses = map[string]*huma.Response{strconv.Itoa(h.DefaultStatus): {Description: http.StatusText(h.DefaultStatus),
+		Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}}
+	return func() {}
 }
 
 // Handle adds an operation that writes its answer itself: images, files, feeds.
