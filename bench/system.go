@@ -183,10 +183,11 @@ func (s *system) spec(name, address string, more ...string) supervise.Spec {
 		"AWS_REGION=" + gateway.Region, "AWS_EC2_METADATA_DISABLED=true",
 		"AWS_ACCESS_KEY_ID=" + s.secrets.S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + s.secrets.S3SecretKey,
 		"AUTH_SIGNING_KEY=" + s.secrets.AuthSigningKey, "PUBLIC_URL=http://127.0.0.1", "TRUSTED_PROXIES=1", "DATABASE_PREPARE=true", "SINGLE_TENANT=true",
-		"LIBRARY_ROOTS=" + s.books + "=" + s.bucket, "RATE_LIMIT=false", "LISTEN_ADDR=" + address, stack.Processors(name),
+		"LIBRARY_ROOTS=" + s.books + "=" + s.bucket, "RATE_LIMIT=false", "LISTEN_ADDR=" + address,
+		stack.Processors(name), stack.Connections(name),
 	}, more...)
 	return supervise.Spec{
-		Name: name, Path: filepath.Join(s.programs, name), Dir: s.scratch(), Env: env, Account: s.account, Quiet: true,
+		Name: name, Path: filepath.Join(s.programs, name), Dir: s.scratch(), Env: env, Account: s.account, Quiet: true, Nice: stack.Nice(name),
 		Stop: syscall.SIGTERM, Grace: 15 * time.Second, Orphan: syscall.SIGKILL,
 		Ready: supervise.Healthy("http://" + address + "/health"), Patience: time.Minute,
 	}

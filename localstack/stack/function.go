@@ -96,9 +96,9 @@ func (s *Stack) publicURL() string {
 func (s *Stack) functionSpec(name string) supervise.Spec {
 	return supervise.Spec{
 		Name: name, Path: filepath.Join(s.config.Programs, name), Dir: s.scratch,
-		Env:     append(s.baseEnvironment(), "LISTEN_ADDR="+s.address(name), Processors(name)),
-		Account: s.account,
-		Stop:    syscall.SIGTERM, Grace: 15 * time.Second, Orphan: syscall.SIGKILL,
+		Env:     append(s.baseEnvironment(), "LISTEN_ADDR="+s.address(name), Processors(name), Connections(name)),
+		Account: s.account, Nice: Nice(name),
+		Stop: syscall.SIGTERM, Grace: 15 * time.Second, Orphan: syscall.SIGKILL,
 		Ready: supervise.Healthy("http://" + s.address(name) + "/health"), Patience: time.Minute,
 	}
 }
@@ -115,6 +115,28 @@ func Processors(program string) string {
 		n = max(1, n/2)
 	}
 	return "GOMAXPROCS=" + strconv.Itoa(n)
+}
+
+// Connections is the setting for how many sessions of the database a program has, unless DATABASE_MAX_CONNS says so
+// for all. The database shares this machine's processors: more statements at once than these can work on only make
+// each of them slower, and somebody who asks for much is in everybody's way.
+func Connections(program string) string {
+	const name = "DATABASE_MAX_CONNS="
+	if n := os.Getenv("DATABASE_MAX_CONNS"); n != "" {
+		return name + n
+	}
+	if program == worker {
+		return name + "8" // of these it mostly waits
+	}
+	return name + strconv.Itoa(min(max(4, 2*runtime.NumCPU()), 16))
+}
+
+// Nice is a program's nice value: whoever reads comes before the worker's scans.
+func Nice(program string) int {
+	if program == worker {
+		return 10
+	}
+	return 0
 }
 
 // operatorFile is where the settings of functions/operator are while the system runs, for make operator.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -27,6 +28,8 @@ type Spec struct {
 	ReadAll bool
 	// Quiet keeps its warnings off the console: servers with logs of their own format.
 	Quiet bool
+	// Nice makes the child give way to others while processors are short: 0 (none) to 19.
+	Nice int
 	// Stop is the signal that ends it gracefully; after Grace it is killed.
 	Stop  syscall.Signal
 	Grace time.Duration
@@ -120,6 +123,9 @@ func (p *Process) start() (*run, error) {
 		return nil, fmt.Errorf("%s cannot be started: %w", p.spec.Name, err)
 	}
 	r := &run{cmd: cmd, tail: &tail{}, done: make(chan struct{})}
+	if err := lower(cmd.Process.Pid, p.spec.Nice); err != nil {
+		p.s.console.Say("Longbox: %s runs with the priority of the others: %v", p.spec.Name, err)
+	}
 	start, _ := startTime(cmd.Process.Pid) // Not found: it has ended already, and the entry matches nothing.
 	if err := p.s.ledger.set(p.spec.Name, entry{PID: cmd.Process.Pid, Start: start, Stop: p.spec.Stop}); err != nil {
 		p.s.console.Say("Longbox: %v", err)
@@ -139,6 +145,30 @@ func (p *Process) start() (*run, error) {
 		close(r.done)
 	}()
 	return r, nil
+}
+
+// lower gives a process and what it starts the nice value. On Linux that is each thread's own, inherited from the one
+// that makes it: a second look finds those made during the first.
+func lower(pid, nice int) error {
+	if nice == 0 {
+		return nil
+	}
+	for range 2 {
+		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if err != nil {
+			return err
+		}
+		for _, t := range threads {
+			id, err := strconv.Atoi(t.Name())
+			if err != nil {
+				return err
+			}
+			if err := syscall.Setpriority(syscall.PRIO_PROCESS, id, nice); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (p *Process) line(r *run, line []byte) {

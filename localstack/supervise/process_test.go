@@ -89,6 +89,37 @@ func TestStartWaitsAndStopEndsGracefully(t *testing.T) {
 	logged(t, filepath.Join(dir, "log", "polite.log"), "goodbye")
 }
 
+func TestNice(t *testing.T) {
+	t.Parallel()
+	s, _, _ := newSupervisor(t)
+	at := address(t)
+	spec := child("polite", "polite", at)
+	spec.Nice = 7
+	p, err := s.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop()
+	pid, err := ask(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatalf("%v, %v", threads, err)
+	}
+	for _, path := range threads {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, after, _ := strings.Cut(string(stat), ") ")
+		if nice := strings.Fields(after)[16]; nice != "7" { // proc(5): field 19
+			t.Errorf("%s: %s", path, nice)
+		}
+	}
+}
+
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {

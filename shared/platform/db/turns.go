@@ -8,13 +8,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// turns gives out the connections of a pool so that tenants have equal parts of them: while all are taken, the next
-// one that comes free goes to the tenant that has the fewest, in whatever number another one's requests wait.
+// turns gives out the connections of a pool so that tenants have equal parts of them: the next one that comes free goes
+// to the tenant that has the fewest, in whatever number another one's requests wait. Once a second tenant has asked,
+// none has more than half of them, so that there is one for a tenant that comes, on a server that is not yet busy with
+// as much as it can do at once.
 type turns struct {
 	mu      sync.Mutex
 	free    int
+	most    int // of one tenant
+	shared  int // most, once there is more than one
+	first   uuid.UUID
 	held    map[uuid.UUID]int
-	waiting []*waiter // the first came first; nobody waits while one is free
+	waiting []*waiter // the first came first; while one is free, those who wait have as many as they may
 }
 
 type waiter struct {
@@ -22,12 +27,20 @@ type waiter struct {
 	turn   chan struct{} // closed when it is there
 }
 
-func newTurns(n int) *turns { return &turns{free: n, held: map[uuid.UUID]int{}} }
+func newTurns(n int) *turns {
+	return &turns{free: n, most: n, shared: (n + 1) / 2, held: map[uuid.UUID]int{}}
+}
 
 // take waits for a turn, which must be given back unless there is an error.
 func (t *turns) take(ctx context.Context, tenant uuid.UUID) error {
 	t.mu.Lock()
-	if t.free > 0 {
+	if t.first == uuid.Nil {
+		t.first = tenant
+	}
+	if t.first != tenant {
+		t.most = t.shared
+	}
+	if t.free > 0 && t.held[tenant] < t.most {
 		t.free--
 		t.held[tenant]++
 		t.mu.Unlock()
@@ -59,21 +72,22 @@ func (t *turns) give(tenant uuid.UUID) {
 }
 
 func (t *turns) next(from uuid.UUID) {
+	t.free++
 	if t.held[from]--; t.held[from] == 0 {
 		delete(t.held, from)
 	}
-	if len(t.waiting) == 0 {
-		t.free++
-		return
-	}
-	first := 0
+	first := -1
 	for i, w := range t.waiting {
-		if t.held[w.tenant] < t.held[t.waiting[first].tenant] {
+		if held := t.held[w.tenant]; held < t.most && (first < 0 || held < t.held[t.waiting[first].tenant]) {
 			first = i
 		}
 	}
+	if first < 0 {
+		return
+	}
 	w := t.waiting[first]
 	t.waiting = slices.Delete(t.waiting, first, first+1)
+	t.free--
 	t.held[w.tenant]++
 	close(w.turn)
 }

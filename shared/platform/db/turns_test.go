@@ -51,6 +51,57 @@ func TestTurnsAreShared(t *testing.T) {
 	})
 }
 
+// A tenant alone has all connections; once another one has asked, half of them, though the others lie idle.
+func TestTurnsAreKeptForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loud, quiet := uuid.New(), uuid.New()
+		turns := newTurns(4)
+		has := func(tenant uuid.UUID, want int) {
+			t.Helper()
+			synctest.Wait()
+			turns.mu.Lock()
+			defer turns.mu.Unlock()
+			if turns.held[tenant] != want {
+				t.Errorf("%d connections, want %d", turns.held[tenant], want)
+			}
+		}
+		ask := func(tenant uuid.UUID) {
+			go func() {
+				if err := turns.take(t.Context(), tenant); err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+		}
+		for range 6 {
+			ask(loud)
+		}
+		has(loud, 4)
+		ask(quiet) // waits: there is none
+		turns.give(loud)
+		has(quiet, 1)
+		turns.give(loud)
+		has(loud, 2) // of which two wait
+		turns.give(quiet)
+		has(loud, 2)
+		for range 2 {
+			ask(quiet)
+		}
+		has(quiet, 2)
+		for range 2 {
+			turns.give(loud)
+			has(loud, 2)
+		}
+		for range 2 {
+			turns.give(loud)
+			turns.give(quiet)
+		}
+		if turns.free != 4 || len(turns.held) != 0 || len(turns.waiting) != 0 {
+			t.Errorf("%+v", turns)
+		}
+	})
+}
+
 // Who gives up takes no turn with it, neither while it waits nor when the turn comes in the same moment.
 func TestTurnsOfThoseWhoLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
