@@ -21,7 +21,9 @@ func Routes(a *httpapi.API, d *db.DB) {
 	op := func(method, path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Reading progress", Permission: auth.BooksRead}
 	}
-	httpapi.Register(a, op("GET", "/books/{id}/progress", "getProgress", "The caller's progress in a book; 204 when there is none"),
+	one := op("GET", "/books/{id}/progress", "getProgress", "The caller's progress in a book; 204 when there is none")
+	one.MayBeEmpty = true
+	httpapi.Register(a, one,
 		func(ctx context.Context, in *BookInput) (*Record, error) { return get(ctx, d, in.ID) })
 	httpapi.Register(a, op("PUT", "/books/{id}/progress", "setProgress", "Store the caller's progress in a book"),
 		func(ctx context.Context, in *struct {

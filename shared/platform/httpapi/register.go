@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -24,6 +25,7 @@ type Op struct {
 	Tag        string
 	Permission string
 	Status     int      // of success; 0 is 200, or 204 where there is no body
+	MayBeEmpty bool     // besides a body there may be none (204)
 	Cookie     bool     // the session cookie is accepted (GET of images, files and streams only)
 	Media      string   // type of the answer of a plain handler
 	Query      []string // query parameters of a plain handler, for the description
@@ -45,14 +47,14 @@ type output struct {
 	Body   any
 }
 
-// Register adds a JSON operation: I is huma's input struct (path, query, Body), O the body of the answer; a nil
-// answer is 204.
+// Register adds a JSON operation: I is huma's input struct (path, query, Body), O the body of the answer. None is 204,
+// and so is a nil answer of an operation that MayBeEmpty.
 func Register[I, O any](a *API, op Op, handle func(ctx context.Context, in *I) (*O, error)) {
 	a.declare(op)
 	body := reflect.TypeFor[O]()
 	a.lazily(op, func(api huma.API) {
 		h := a.operation(op, api)
-		described := describeBody(&h, api, body)
+		described := describeBody(&h, api, body, op.MayBeEmpty)
 		huma.Register(api, h, func(ctx context.Context, in *I) (*output, error) {
 			ctx, err := a.authorize(ctx, op)
 			if err != nil {
@@ -65,6 +67,8 @@ func Register[I, O any](a *API, op Op, handle func(ctx context.Context, in *I) (
 			switch {
 			case body == none:
 				return &output{Status: h.DefaultStatus}, nil
+			case out == nil && !op.MayBeEmpty:
+				return nil, problem(requestOf(ctx), fmt.Errorf("%s answers with nothing, which its description does not know", op.ID))
 			case out == nil:
 				return &output{Status: http.StatusNoContent}, nil
 			}
@@ -78,7 +82,7 @@ var none = reflect.TypeFor[None]()
 
 // describeBody names the type of the answer in the description, which huma cannot know from output. What it returns is
 // called when huma has added its own.
-func describeBody(h *huma.Operation, api huma.API, body reflect.Type) func() {
+func describeBody(h *huma.Operation, api huma.API, body reflect.Type, mayBeEmpty bool) func() {
 	if body == none {
 		h.DefaultStatus = cmp.Or(h.DefaultStatus, http.StatusNoContent)
 		answer := &huma.Response{Description: http.StatusText(h.DefaultStatus)}
@@ -89,6 +93,9 @@ func describeBody(h *huma.Operation, api huma.API, body reflect.Type) func() {
 	schema := api.OpenAPI().Components.Schemas.Schema(body, true, h.OperationID+"Response")
 	h.Responses = map[string]*huma.Response{strconv.Itoa(h.DefaultStatus): {Description: http.StatusText(h.DefaultStatus),
 		Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}}
+	if mayBeEmpty {
+		h.Responses[strconv.Itoa(http.StatusNoContent)] = &huma.Response{Description: http.StatusText(http.StatusNoContent)}
+	}
 	return func() {}
 }
 
