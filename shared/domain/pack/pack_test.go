@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/testkit"
+	"github.com/longbox/longbox/shared/testkit/rarpack"
 )
 
 // rig is one book of two pages in a solid 7z.
@@ -39,11 +41,18 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, db: testkit.DB(t), s3: testkit.StartS3(t, "books"), book: uuid.New()}
 	data, err := os.ReadFile("../../format/sevenz/testdata/lzma2.7z")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newRigOf(t, data)
+}
+
+// newRigOf is a rig of another book; what it is, its bytes say.
+func newRigOf(t *testing.T, data []byte) *rig {
+	t.Helper()
+	r := &rig{t: t, db: testkit.DB(t), s3: testkit.StartS3(t, "books"), book: uuid.New()}
+	var err error
 	testkit.WriteFile(t, r.s3.Dir, "books/a.cb7", data)
 	for list, err := range r.s3.Store.List(t.Context(), "books", "", "") {
 		if err != nil || len(list) != 1 {
@@ -146,6 +155,33 @@ func TestPagesOfAPackAreRanges(t *testing.T) {
 	// Again: nothing is done twice.
 	if res, err := r.pack(); err != nil || res.Pages != 0 {
 		t.Errorf("again: %+v, %v", res, err)
+	}
+}
+
+// TestSolidRAR packs what needs the pages before it: the first page alone needs none and stays in the book.
+func TestSolidRAR(t *testing.T) {
+	var pages []rarpack.File
+	for i := range 4 { // The last is the first one again, with its own end.
+		pages = append(pages, rarpack.File{Name: fmt.Sprintf("%d.jpg", i+1), Data: append(testkit.JPEG(t, 300, 450, i%3), byte(i))})
+	}
+	data, err := rarpack.Archive(rarpack.Options{Solid: true}, pages...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRigOf(t, data)
+	res, err := r.pack()
+	if err != nil || res.Pages != 3 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	p := r.row()
+	if p.Offsets[0] != -1 {
+		t.Errorf("the first page stands in the pack too: %v", p.Offsets)
+	}
+	for i, page := range pages[1:] {
+		got, err := r.media.ReadRange(t.Context(), "media", blob.Object{Key: p.Key, Size: p.Size, ETag: p.ETag}, p.Offsets[i+1], p.Sizes[i+1])
+		if err != nil || !bytes.Equal(got, page.Data) {
+			t.Errorf("%s: %d bytes, %v", page.Name, len(got), err)
+		}
 	}
 }
 

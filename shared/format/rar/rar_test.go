@@ -11,6 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/rar"
 	"github.com/longbox/longbox/shared/testkit"
+	"github.com/longbox/longbox/shared/testkit/rarpack"
 )
 
 var writers = map[string]func(testkit.RAROptions, ...testkit.File) []byte{"4": testkit.RAR4, "5": testkit.RAR5}
@@ -167,6 +168,9 @@ func FuzzReadDirectory(f *testing.F) {
 		f.Add(build(testkit.RAROptions{Encrypted: true}, three()...))
 		f.Add(build(testkit.RAROptions{Split: true}, three()...))
 	}
+	solid, files := small(f)
+	f.Add(solid)
+	f.Add(pack(f, rarpack.Options{}, files...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		lim := archive.Limits{DictionaryBytes: 1 << 20, EntryBytes: 1 << 20, TotalBytes: 2 << 20, Entries: 1000}
 		pages, err := read(b, lim)

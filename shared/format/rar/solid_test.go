@@ -1,0 +1,162 @@
+package rar_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/rar"
+	"github.com/longbox/longbox/shared/testkit/rarpack"
+)
+
+func noise(seed byte, n int) []byte {
+	b := make([]byte, n)
+	random := rand.NewChaCha8([32]byte{seed})
+	random.Read(b)
+	return b
+}
+
+func pack(t testing.TB, o rarpack.Options, files ...rarpack.File) []byte {
+	t.Helper()
+	b, err := rarpack.Archive(o, files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// compressed is pages of several blocks of the stream each; the third is the first again, and noise, so that its bytes
+// can come from nowhere else.
+func compressed() []rarpack.File {
+	return []rarpack.File{{Name: "1.jpg", Data: noise(1, 2<<20)}, {Name: "2.jpg", Data: bytes.Repeat(noise(2, 1000), 500)},
+		{Name: "3.jpg", Data: noise(1, 2<<20)}, {Name: "4.jpg"}, {Name: "5.jpg", Data: noise(5, 200<<10)}}
+}
+
+// TestSolid reads archives compressed in one: their first page alone is in a range of its own.
+func TestSolid(t *testing.T) {
+	t.Parallel()
+	for name, dictionary := range map[string]int64{"one dictionary": 16 << 20, "a dictionary smaller than a page": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := compressed()
+			b := pack(t, rarpack.Options{Solid: true, Dictionary: dictionary}, files...)
+			pages, err := read(b, archive.Limits{})
+			if err != nil || len(pages) != len(files) {
+				t.Fatalf("%+v, %v", pages, err)
+			}
+			if third := pages[2]; (third.CompressedSize < third.Size*3/4) != (dictionary > third.Size) {
+				t.Fatalf("the third page takes %d bytes of %d: it does not need the first as it should", third.CompressedSize, third.Size)
+			}
+			for i, want := range []uint16{archive.RAR5, archive.SolidRAR, archive.SolidRAR, archive.Bare, archive.SolidRAR} {
+				if pages[i].Method != want || pages[i].Size != int64(len(files[i].Data)) {
+					t.Errorf("%+v", pages[i])
+				}
+			}
+			r, err := pages[0].Open(bytes.NewReader(b[pages[0].Offset : pages[0].Offset+pages[0].Length]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, files[0].Data) {
+				t.Errorf("first page: %d bytes, %v", len(got), err)
+			}
+			for _, wanted := range [][]int{{2}, {0, 1, 2, 3, 4}} {
+				entries := map[int64]archive.Entry{}
+				for _, i := range wanted {
+					entries[int64(i)] = pages[i]
+				}
+				var seen []int
+				err := rar.Walk(bytes.NewReader(b), archive.Limits{}, entries, func(n int64, content io.Reader) error {
+					got, err := io.ReadAll(content)
+					if !bytes.Equal(got, files[n].Data) {
+						t.Errorf("of %v, page %d: %d bytes that are not its own", wanted, n, len(got))
+					}
+					seen = append(seen, int(n))
+					return err
+				})
+				if err != nil || len(seen) != len(wanted) {
+					t.Errorf("%v: %v, %v", wanted, seen, err)
+				}
+			}
+		})
+	}
+}
+
+// TestCompressedAlone reads each page of an archive that is not solid from its own range.
+func TestCompressedAlone(t *testing.T) {
+	t.Parallel()
+	files := compressed()
+	b := pack(t, rarpack.Options{Dictionary: 4 << 20}, files...)
+	pages, err := read(b, archive.Limits{})
+	if err != nil || len(pages) != len(files) {
+		t.Fatalf("%+v, %v", pages, err)
+	}
+	for i, p := range pages {
+		r, err := p.Open(bytes.NewReader(b[p.Offset : p.Offset+p.Length]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, files[i].Data) || !p.Direct() {
+			t.Errorf("%+v: %d bytes, %v", p, len(got), err)
+		}
+	}
+}
+
+func TestDictionaryLimit(t *testing.T) {
+	t.Parallel()
+	_, files := small(t)
+	b := pack(t, rarpack.Options{Solid: true, Dictionary: 128 << 20}, files...)
+	if _, err := read(b, archive.Limits{}); kindOf(err) != archive.TooLarge {
+		t.Errorf("of twice the limit: %v", err)
+	}
+	// The first page is smaller than its dictionary, which need not be had for it alone.
+	err := rar.Walk(bytes.NewReader(b), archive.Limits{}, map[int64]archive.Entry{1: {}}, func(int64, io.Reader) error { return nil })
+	if kindOf(err) != archive.TooLarge {
+		t.Errorf("of twice the limit, walked: %v", err)
+	}
+	if _, err := read(b, archive.Limits{DictionaryBytes: 128 << 20}); err != nil {
+		t.Errorf("at the limit: %v", err)
+	}
+}
+
+// small is a solid archive of a few hundred bytes: for every byte of it, and for fuzzing.
+func small(t testing.TB) (b []byte, files []rarpack.File) {
+	files = []rarpack.File{{Name: "1.jpg", Data: []byte("first, and again first, and again and again first of all")}, {Name: "2.jpg", Data: noise(2, 100)},
+		{Name: "3.jpg", Data: append([]byte("first, and again first, "), noise(2, 90)...)}}
+	return pack(t, rarpack.Options{Solid: true}, files...), files
+}
+
+// TestSolidDamage changes every byte: no page has other content without an error, be it an earlier page that is damaged.
+func TestSolidDamage(t *testing.T) {
+	t.Parallel()
+	b, files := small(t)
+	dir, err := read(b, archive.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range b {
+		damaged := bytes.Clone(b)
+		damaged[at] ^= 0x41
+		err := rar.Walk(bytes.NewReader(damaged), archive.Limits{}, map[int64]archive.Entry{2: dir[2]}, func(_ int64, content io.Reader) error {
+			got, err := io.ReadAll(content)
+			if err == nil && !bytes.Equal(got, files[2].Data) {
+				t.Errorf("byte %d: other content without an error", at)
+			}
+			return err
+		})
+		if err != nil && !errors.As(err, new(*archive.Error)) {
+			t.Errorf("byte %d: %v", at, err)
+		}
+	}
+	for n := range len(b) - 8 { // Without the end block the pages are whole.
+		err := rar.Walk(bytes.NewReader(b[:n]), archive.Limits{}, map[int64]archive.Entry{2: dir[2]}, func(_ int64, content io.Reader) error {
+			_, err := io.Copy(io.Discard, content)
+			return err
+		})
+		if !errors.As(err, new(*archive.Error)) {
+			t.Errorf("cut at %d of %d: %v", n, len(b), err)
+		}
+	}
+}

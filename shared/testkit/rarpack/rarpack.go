@@ -1,0 +1,134 @@
+// Package rarpack writes compressed RAR 5.0 archives, solid or not, for tests and benchmarks: no free program packs them.
+//
+// The container is that of the "RAR 5.0 archive format" technical note (https://www.rarlab.com/technote.htm). The note
+// leaves out the compressed stream; lz.go and block.go write it as every reader of version 5.0 understands it: matches
+// found greedily, literals and lengths in Huffman codes of each block's own. Not written: filters, encryption, volumes.
+package rarpack
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/bits"
+)
+
+// MinDictionary is the smallest dictionary that a header can state (note, "Compression information").
+const MinDictionary = 128 << 10
+
+// Options say how an archive is packed.
+type Options struct {
+	Solid      bool  // a file may repeat what stood in those before it
+	Dictionary int64 // bytes, a power of two, which readers must keep; 0 for MinDictionary
+	// Reach is how far back repetitions are sought: at most, and by default, the dictionary. Less packs large files of
+	// little repetition into an archive of their size, whatever dictionary it states.
+	Reach int
+}
+
+// Writer packs files one after another. It holds one file and twice the reach of what stood before it.
+type Writer struct {
+	w     io.Writer
+	o     Options
+	files int // that are compressed
+	finder
+	tokens []token // of the block at hand
+	packed bitWriter
+}
+
+// NewWriter writes the signature and the main header.
+func NewWriter(w io.Writer, o Options) (*Writer, error) {
+	if o.Dictionary == 0 {
+		o.Dictionary = MinDictionary
+	}
+	if o.Dictionary < MinDictionary || o.Dictionary > 4<<30 || bits.OnesCount64(uint64(o.Dictionary)) != 1 {
+		return nil, fmt.Errorf("rarpack: a dictionary of %d bytes cannot be stated", o.Dictionary)
+	}
+	// A repetition from the whole dictionary would be copied from the byte that it overwrites.
+	if o.Reach <= 0 || int64(o.Reach) >= o.Dictionary {
+		o.Reach = int(o.Dictionary - 1)
+	}
+	const signature = "Rar!\x1a\x07\x01\x00"
+	if _, err := io.WriteString(w, signature); err != nil {
+		return nil, err
+	}
+	const main, solid = 1, 4
+	flags := uint64(0)
+	if o.Solid {
+		flags = solid
+	}
+	p := &Writer{w: w, o: o, finder: finder{reach: o.Reach}}
+	return p, p.header(main, 0, flags)
+}
+
+// Add packs one file. An empty one is stored, as packers do.
+func (p *Writer) Add(name string, data []byte) error {
+	const (
+		file, hasData, hasCRC = 2, 2, 4
+		normal, solid, unix   = 3 << 7, 1 << 6, 1
+	)
+	var packed []byte
+	var compression uint64
+	if p.o.Solid && p.files > 0 {
+		compression = solid
+	} else {
+		p.forget()
+	}
+	if len(data) > 0 {
+		compression |= normal | uint64(bits.TrailingZeros64(uint64(p.o.Dictionary/MinDictionary)))<<10
+		p.files++
+		packed = p.pack(data)
+	}
+	h := numbers(uint64(len(packed)), hasCRC, uint64(len(data)), 0o100644)
+	h = binary.LittleEndian.AppendUint32(h, crc32.ChecksumIEEE(data))
+	h = append(h, numbers(compression, unix, uint64(len(name)))...)
+	if err := p.block(append(numbers(file, hasData), append(h, name...)...)); err != nil {
+		return err
+	}
+	_, err := p.w.Write(packed)
+	return err
+}
+
+// Close writes the end header. It does not close the writer below.
+func (p *Writer) Close() error {
+	const end = 5
+	return p.header(end, 0, 0)
+}
+
+func (p *Writer) header(fields ...uint64) error { return p.block(numbers(fields...)) }
+
+// block writes a header from its type on: checksum and size precede it (note, "General archive block format").
+func (p *Writer) block(body []byte) error {
+	h := append(numbers(uint64(len(body))), body...)
+	_, err := p.w.Write(append(binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(h)), h...))
+	return err
+}
+
+// numbers are vints: seven bits to a byte, the lowest first (note, "Data types").
+func numbers(fields ...uint64) (b []byte) {
+	for _, n := range fields {
+		b = binary.AppendUvarint(b, n)
+	}
+	return b
+}
+
+// File is one file of an archive that Archive makes.
+type File struct {
+	Name string
+	Data []byte
+}
+
+// Archive is an archive in memory.
+func Archive(o Options, files ...File) ([]byte, error) {
+	var b bytes.Buffer
+	p, err := NewWriter(&b, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		err = errors.Join(err, p.Add(f.Name, f.Data))
+	}
+	err = errors.Join(err, p.Close())
+	return b.Bytes(), err
+}
