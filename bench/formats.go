@@ -23,7 +23,8 @@ type bigBook struct {
 
 var bigFormats = []bigBook{
 	{"CBZ of 2 GB", "big.cbz", writeBigComic, true},
-	{"solid 7z of 500 MB", "big.cb7", writeSolid, false},
+	{"solid RAR of 500 MB", "big.cbr", writeSolidRAR, false},
+	{"solid 7z of 500 MB", "big.cb7", writeSolid7z, false},
 	{"PDF of 300 MB", "big.pdf", writeDocument, false},
 }
 

@@ -35,7 +35,7 @@ var benchmarks = []benchmark{
 	{"cdn", "evenings of 50 readers behind a CDN", cdnRun},
 	{"scan", "libraries of 2,000 and 10,000 books", scans},
 	{"scale", "sparse libraries of 1,000, 10,000 and 100,000 books, a million keys", scale},
-	{"formats", "a CBZ of 2 GB, a solid 7z of 500 MB, a PDF of 300 MB", formats},
+	{"formats", "a CBZ of 2 GB, a solid RAR and a solid 7z of 500 MB, a PDF of 300 MB", formats},
 	{"fixtures", "what becomes of the files in FIXTURES", fixtures},
 	{"cost", "what a page and a scan use, into infra/cost/counters.json", costs},
 	{"lists", "lists at 10,000 and 890,000 books", lists},

@@ -53,7 +53,7 @@ func RAR4(o RAROptions, files ...File) []byte {
 	return out
 }
 
-// RAR5 builds a version 5 archive whose files are stored without compression.
+// RAR5 builds a version 5 archive whose files are stored without compression; package rarpack compresses them.
 func RAR5(o RAROptions, files ...File) []byte {
 	number := binary.AppendUvarint
 	block := func(body []byte) []byte {
