@@ -20,9 +20,16 @@ import (
 // collect it several times a second. With 400 a scan is a tenth faster for 10 MB more (go run ./bench scale).
 const garbage = 400
 
+// enough is the GOMEMLIMIT of a worker that is given none: above it the collector works more often, so that the few
+// books that need much (a large PDF) do not take five times of it.
+const enough = 128 << 20
+
 func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(enough)
 	}
 	lambdahttp.Main("worker", func() error {
 		c, err := app.Parse[worker.Config]()
