@@ -54,6 +54,7 @@ type links struct {
 	redis    func(url string) string
 	connect  time.Duration      // DATABASE_CONNECT_TIMEOUT; many tests at once connect slowly, so that it is long by itself
 	cdn      bool               // delivery by the CDN
+	limited  bool               // requests beyond the limits are refused
 	store    *testkit.Announcer // has the bucket of books, and announces its objects to the worker
 }
 
@@ -80,7 +81,7 @@ func newSystem(t testing.TB, l links) *system {
 	s.config = app.HTTPConfig{
 		Config: app.Config{Database: db.Config{URL: databaseURL, MaxConns: 6, Timeout: 5 * time.Second, Connect: cmp.Or(l.connect, 5*time.Second)}, Blob: s.s3.Config,
 			Events: events.Config{}, RedisURL: redisURL, Queue: s.queues},
-		HTTP:      httpapi.Config{RateLimit: false}, // counted all the same: the answer holds the access generation
+		HTTP:      httpapi.Config{RateLimit: l.limited}, // counted in any case: the answer holds the access generation
 		Auth:      auth.Config{SigningKey: base64.StdEncoding.EncodeToString(make([]byte, 32)), TokenLife: time.Hour},
 		PublicURL: "http://localhost",
 	}

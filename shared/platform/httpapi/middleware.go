@@ -134,7 +134,7 @@ func (a *API) identify(next http.Handler) http.Handler {
 		if !cred.Empty() {
 			caller, credErr = a.identity.Known(ctx, cred)
 		}
-		if !a.take(w, r, tenant, caller) {
+		if !a.take(w, r, tenant, caller, true) {
 			return
 		}
 		if a.identity.Confirm != nil && req.generation != "" {
@@ -150,6 +150,10 @@ func (a *API) identify(next http.Handler) http.Handler {
 		public := a.public[r.Method+" "+r.URL.Path]
 		if caller == nil && credErr == nil && !cred.Empty() && !public {
 			caller, credErr = a.resolve(InTenant(ctx), cred)
+			// Looking a credential up counts for the address that sends it, the request for its user.
+			if caller != nil && !a.take(w, r, tenant, caller, false) {
+				return
+			}
 		}
 		switch {
 		case credErr != nil && (cred.Cookie || public): // a stale token is no reason to refuse signing in again
@@ -178,8 +182,9 @@ func (a *API) resolve(ctx context.Context, c Credential) (*auth.Caller, error) {
 	return a.identity.Resolve(ctx, c)
 }
 
-// take counts the request and sets the headers of contract 8; it answers 429 itself and returns false.
-func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *auth.Caller) bool {
+// take counts the request for its caller, or its address where there is none, and at first for the tenant too, and sets
+// the headers of contract 8; it answers 429 itself and returns false.
+func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *auth.Caller, first bool) bool {
 	if a.limiter == nil {
 		return true
 	}
@@ -188,7 +193,10 @@ func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *aut
 	if caller != nil {
 		bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:user:" + caller.AccountID.String(), Rate: userRate, Burst: userBurst}
 	}
-	all := ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:tenant", Rate: float64(t.MaxRequests), Burst: tenantBurst * t.MaxRequests}
+	var all ratelimit.Bucket
+	if first {
+		all = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:tenant", Rate: float64(t.MaxRequests), Burst: tenantBurst * t.MaxRequests}
+	}
 	res := a.limiter.Take(r.Context(), bucket, GenerationKey(t.ID), all)
 	requestOf(r.Context()).generation = res.Generation
 	if !a.config.RateLimit {

@@ -1,0 +1,139 @@
+package e2e_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// allowance is a bucket of contract 8, watched from outside: of what is in it, only as much is known as the clock allows
+// between sending a request and having its answer.
+type allowance struct {
+	rate, burst    float64
+	least, most    float64 // what remains after the last request
+	sent, answered time.Time
+	began          time.Time
+
+	mu     sync.Mutex
+	passed int // requests let through so far
+}
+
+// check judges one answer of requests that are sent one after the other.
+func (a *allowance) check(t *testing.T, sent time.Time, got answer) {
+	t.Helper()
+	now := time.Now()
+	if a.passed == 0 {
+		a.began, a.sent, a.answered, a.least, a.most = sent, sent, sent, a.burst, a.burst
+	}
+	a.passed++
+	a.least = min(a.least+a.rate*sent.Sub(a.answered).Seconds(), a.burst) - 1
+	a.most = min(a.most+a.rate*now.Sub(a.sent).Seconds(), a.burst) - 1
+	a.sent, a.answered = sent, now
+	remaining, err := strconv.Atoi(got.Header.Get("X-RateLimit-Remaining"))
+	if n := float64(remaining); err != nil || n < a.least-1 || n > a.most+1 {
+		t.Errorf("answer %d (%d): %q requests remain, want %.1f to %.1f", a.passed, got.Status, got.Header.Get("X-RateLimit-Remaining"), a.least, a.most)
+	}
+	if limit := got.Header.Get("X-RateLimit-Limit"); limit != strconv.Itoa(int(a.burst)) {
+		t.Errorf("limit %q, want %.0f", limit, a.burst)
+	}
+	if reset := got.Header.Get("X-RateLimit-Reset"); reset != "0" {
+		t.Errorf("%d remain, and a token is there in %q s", remaining, reset)
+	}
+}
+
+// exhaust sends the request from several clients at once until it has been refused so often, and returns a refusal.
+func (a *allowance) exhaust(t *testing.T, refusals int, send func() answer) (refused answer) {
+	t.Helper()
+	var all sync.WaitGroup
+	count := 0
+	for range 8 {
+		all.Go(func() {
+			for {
+				got := send()
+				a.mu.Lock()
+				if got.Status == http.StatusTooManyRequests {
+					refused = got
+					count++
+				} else {
+					a.passed++
+				}
+				done := count >= refusals
+				a.mu.Unlock()
+				if done {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if most := a.burst + a.rate*time.Since(a.began).Seconds() + 1; float64(a.passed) > most {
+		t.Errorf("%d requests passed, want at most %.1f", a.passed, most)
+	}
+	return refused
+}
+
+func wantRefusal(t *testing.T, got answer) {
+	t.Helper()
+	after, err := strconv.Atoi(got.Header.Get("Retry-After"))
+	if err != nil || after < 1 || after > 10 {
+		t.Errorf("Retry-After %q", got.Header.Get("Retry-After"))
+	}
+	if got.Header.Get("X-RateLimit-Remaining") != "0" || got.Header.Get("X-RateLimit-Reset") != "1" {
+		t.Errorf("%v", got.Header)
+	}
+	if body := string(got.Body); !strings.Contains(body, "Too many requests") || !strings.Contains(body, `"retry_after":`) {
+		t.Errorf("%s", body)
+	}
+}
+
+// Every answer carries the headers of contract 8, exact to one request, whatever was asked in which way; who goes on is
+// refused, and nobody else.
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{limited: true})
+	admin, other := s.User(t, "one", "admin"), s.User(t, "one", "reader")
+	key := s.Key(t, admin, auth.SeriesRead, auth.BooksRead, auth.PagesRead)
+	unknown := "/api/v1/books/" + uuid.NewString()
+
+	user := &allowance{rate: 50, burst: 200}
+	for range 5 {
+		for _, c := range []struct {
+			as           *testkit.Client
+			method, path string
+			status       int
+		}{
+			{admin, "GET", "/api/v1/books", 200}, {admin, "GET", unknown, 404}, {key, "GET", "/api/v1/series", 200},
+			{admin, "GET", "/api/v1/books?page=none", 400}, {key, "GET", unknown + "/pages/1", 404}, {admin, "GET", unknown + "/thumbnail", 404},
+			{admin, "HEAD", unknown + "/file", 404}, {admin, "GET", "/api/v1/nothing", 404}, {admin, "PATCH", "/api/v1/books", 404},
+		} {
+			sent := time.Now()
+			got := s.fetch(t, c.as, c.method, c.path).want(t, c.status)
+			user.check(t, sent, got)
+		}
+	}
+	wantRefusal(t, user.exhaust(t, 40, func() answer { return s.fetch(t, admin, "GET", unknown) }))
+	for _, path := range []string{"/health", "/api/v1/health"} {
+		if got := s.fetch(t, admin, "GET", path).want(t, 200); got.Header.Get("X-RateLimit-Limit") != "" {
+			t.Errorf("%s: %v", path, got.Header)
+		}
+	}
+	sent := time.Now()
+	(&allowance{rate: 50, burst: 200}).check(t, sent, s.fetch(t, other, "GET", "/api/v1/books").want(t, 200))
+
+	nobody := s.Anonymous(t, "one")
+	anonymous := &allowance{rate: 10, burst: 50}
+	for i, status := range []int{401, 200} {
+		sent := time.Now()
+		anonymous.check(t, sent, s.fetch(t, nobody, "GET", []string{"/api/v1/books", "/api/v1/setup/status"}[i]).want(t, status))
+	}
+	wantRefusal(t, anonymous.exhaust(t, 20, func() answer { return s.fetch(t, nobody, "GET", "/api/v1/setup/status") }))
+	s.fetch(t, s.Anonymous(t, "two"), "GET", "/api/v1/setup/status").want(t, 200)
+}
