@@ -30,13 +30,18 @@ type allowance struct {
 func (a *allowance) check(t *testing.T, sent time.Time, got answer) {
 	t.Helper()
 	now := time.Now()
-	if a.passed == 0 {
+	if a.began.IsZero() {
 		a.began, a.sent, a.answered, a.least, a.most = sent, sent, sent, a.burst, a.burst
 	}
-	a.passed++
-	a.least = min(a.least+a.rate*sent.Sub(a.answered).Seconds(), a.burst) - 1
-	a.most = min(a.most+a.rate*now.Sub(a.sent).Seconds(), a.burst) - 1
+	a.least = min(a.least+a.rate*sent.Sub(a.answered).Seconds(), a.burst)
+	a.most = min(a.most+a.rate*now.Sub(a.sent).Seconds(), a.burst)
 	a.sent, a.answered = sent, now
+	if !a.counted(got) {
+		return
+	}
+	a.passed++
+	a.least--
+	a.most--
 	remaining, err := strconv.Atoi(got.Header.Get("X-RateLimit-Remaining"))
 	if n := float64(remaining); err != nil || n < a.least-1 || n > a.most+1 {
 		t.Errorf("answer %d (%d): %q requests remain, want %.1f to %.1f", a.passed, got.Status, got.Header.Get("X-RateLimit-Remaining"), a.least, a.most)
@@ -47,6 +52,11 @@ func (a *allowance) check(t *testing.T, sent time.Time, got answer) {
 	if reset := got.Header.Get("X-RateLimit-Reset"); reset != "0" {
 		t.Errorf("%d remain, and a token is there in %q s", remaining, reset)
 	}
+}
+
+// counted tells whether Redis was asked: where it does not answer in 20 ms, as on a very busy machine, requests pass.
+func (a *allowance) counted(got answer) bool {
+	return got.Header.Get("X-RateLimit-Remaining") != strconv.Itoa(int(a.burst))
 }
 
 // exhaust sends the request from several clients at once until it has been refused so often, and returns a refusal.
@@ -62,7 +72,7 @@ func (a *allowance) exhaust(t *testing.T, refusals int, send func() answer) (ref
 				if got.Status == http.StatusTooManyRequests {
 					refused = got
 					count++
-				} else {
+				} else if a.counted(got) {
 					a.passed++
 				}
 				done := count >= refusals
@@ -118,6 +128,9 @@ func TestRateLimit(t *testing.T) {
 			got := s.fetch(t, c.as, c.method, c.path).want(t, c.status)
 			user.check(t, sent, got)
 		}
+	}
+	if user.passed < 20 {
+		t.Errorf("only %d requests of 45 were counted", user.passed)
 	}
 	wantRefusal(t, user.exhaust(t, 40, func() answer { return s.fetch(t, admin, "GET", unknown) }))
 	for _, path := range []string{"/health", "/api/v1/health"} {
