@@ -10,6 +10,7 @@ import (
 
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/domain/account"
+	"github.com/longbox/longbox/shared/domain/duplicate"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
@@ -80,7 +81,8 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 		slog.Warn("tasks of silent workers given back", "count", rescued)
 	}
 	_, due := scan.Due(ctx, s.system, now)
-	err = errors.Join(err, due)
+	_, twice := duplicate.Due(ctx, s.system, now)
+	err = errors.Join(err, due, twice)
 	if s.base.Tasks != nil {
 		err = errors.Join(err, s.base.Tasks.All(ctx, s.system))
 	}

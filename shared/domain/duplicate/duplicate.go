@@ -49,12 +49,17 @@ func dismiss(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	return err
 }
 
+// queue adds the task that finds the groups; id receives its id, which is fresh's unless one is unfinished.
+func queue(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
+	return task.Add(b, task.Spec{ID: fresh, Type: task.FindDuplicates, DedupeKey: task.FindDuplicates}, id)
+}
+
 // start queues the task that finds the groups.
 func start(ctx context.Context, d *db.DB) (*task.Started, error) {
 	var b pgx.Batch
 	var id uuid.UUID
 	fresh := uuid.Must(uuid.NewV7())
-	if err := task.Add(&b, task.Spec{ID: fresh, Type: task.FindDuplicates, DedupeKey: task.FindDuplicates}, &id); err != nil {
+	if err := queue(&b, fresh, &id); err != nil {
 		return nil, err
 	}
 	if err := d.Run(ctx, &b); err != nil {

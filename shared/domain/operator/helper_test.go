@@ -71,6 +71,7 @@ func (r *rig) fill(id uuid.UUID, books int) {
 		"insert into verification_token (tenant_id, account_id, hash, expires_at) values ($1, $1, 'verify-hash', now() + interval '1 day')",
 		"insert into api_key (tenant_id, id, account_id, name, prefix, hash, permissions) values ($1, $1, $1, 'key', 'lbx_1', decode(repeat('ab', 32), 'hex'), '{}')",
 		"insert into setting (tenant_id, key, value) values ($1, 'application.name', 'Filled')",
+		"insert into setting_schedule (tenant_id, key, cron, next_at) values ($1, 'application.name', '* * * * *', now())",
 		"insert into setting_history (tenant_id, id, key, old_value, new_value) values ($1, $1, 'application.name', '', 'Filled')",
 		"insert into preference (tenant_id, account_id, key, value) values ($1, $1, 'reader.theme', '1')",
 		"insert into library_root (tenant_id, path, bucket) values ($1, '/filled', 'books')",

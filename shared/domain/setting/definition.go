@@ -23,6 +23,8 @@ const (
 	ScanTimeout          = "scanner.scan_timeout_minutes"
 	RetryFailedFiles     = "scanner.retry_failed_files"
 	ScanBatchSize        = "scanner.batch_size"
+	DeduplicationEnabled = "deduplication.enabled"
+	DeduplicationCron    = "deduplication.cron_schedule"
 	PurgeEmptySeries     = "purge.purge_empty_series"
 	ThumbnailDimension   = "thumbnail.max_dimension"
 	ThumbnailQuality     = "thumbnail.jpeg_quality"
@@ -81,8 +83,8 @@ var all = sorted(
 		Public: true, Description: "Name of this library server, shown to its users"},
 	boolean(RegistrationEnabled, "Authentication", "false", "Anyone may register a user of their own"),
 	boolean(ConfirmEmail, "Authentication", "false", "A registered user must confirm the e-mail address before signing in"),
-	boolean("deduplication.enabled", "Deduplication", "true", "Look for duplicate books"),
-	schedule("deduplication.cron_schedule", "Deduplication", "", "When to look for duplicate books; empty is never"),
+	boolean(DeduplicationEnabled, "Deduplication", "true", "Look for duplicates by the schedule"),
+	schedule(DeduplicationCron, "Deduplication", "", "When to look for duplicates, in UTC; empty is never"),
 	list("duplicate_detection.trusted_external_id_sources", "Duplicate Detection", "[]",
 		"Sources, written plugin:<name>, whose external ids prove that two series are the same"),
 	definition{Key: CustomMetadataFormat, Category: "Display", Type: typeString, Max: ptr(20_000), Public: true,

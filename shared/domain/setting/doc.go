@@ -2,7 +2,8 @@
 // each with a type, a default and bounds. A key without a row has its default. Every write raises the version
 // and leaves a line in the history: who, when, from where and why.
 //
-// Other slices read a setting in their own batch with Value, Bool or Int.
+// Other slices read a setting in their own batch with Value, Bool or Int, and start what a schedule among them wants
+// with Due.
 //
-// Tables: setting, setting_history.
+// Tables: setting, setting_history, setting_schedule.
 package setting

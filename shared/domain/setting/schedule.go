@@ -1,0 +1,86 @@
+package setting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/format/cronexpr"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// due is a schedule of a tenant that is met for the first time, or whose time has come.
+type due struct {
+	Tenant uuid.UUID `db:"tenant_id"`
+	Cron   string    `db:"value"`
+	Known  bool      `db:"known"`
+}
+
+// Due calls start for every tenant whose schedule, the setting of that key, has come, unless the setting named by on is
+// false, and tells how often start said that it started something. Several schedulers may call it at once: the next time
+// is set in the transaction that start is called in.
+//
+// A schedule is in UTC and counts from when a scheduler meets it. What was due while no scheduler ran, or while the
+// tenant was suspended, is started once; what was due while it was off, not at all.
+func Due(ctx context.Context, system *db.DB, key, on string, now time.Time, start func(ctx context.Context, tx pgx.Tx) (bool, error)) (int, error) {
+	_, err := system.Pool().Exec(ctx, `delete from setting_schedule d where d.key = $1 and not exists (
+		select from setting s where s.tenant_id = d.tenant_id and s.key = d.key and s.value = d.cron and not exists (
+		  select from setting o where o.tenant_id = s.tenant_id and o.key = $2 and o.value = 'false'))`, key, on)
+	if err != nil {
+		return 0, fmt.Errorf("forget schedules of %s: %w", key, err)
+	}
+	rows, err := system.Pool().Query(ctx, `select s.tenant_id, s.value, d.key is not null as known from setting s
+		join tenant t on t.id = s.tenant_id and t.status = 'active'
+		left join setting_schedule d on d.tenant_id = s.tenant_id and d.key = s.key
+		where s.key = $1 and s.value <> '' and (d.key is null or d.next_at <= $3) and not exists (
+		  select from setting o where o.tenant_id = s.tenant_id and o.key = $2 and o.value = 'false')
+		order by d.next_at nulls last limit 1000`, key, on, now)
+	if err != nil {
+		return 0, fmt.Errorf("find what is due by %s: %w", key, err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[due])
+	if err != nil {
+		return 0, fmt.Errorf("find what is due by %s: %w", key, err)
+	}
+	started := 0
+	var failures error
+	for _, d := range all {
+		ok, err := d.next(ctx, system, key, now, start)
+		if err != nil { // one tenant's must not keep the others from theirs
+			failures = errors.Join(failures, fmt.Errorf("%s of the tenant %s: %w", key, d.Tenant, err))
+			continue
+		}
+		if ok {
+			started++
+		}
+	}
+	return started, failures
+}
+
+// next sets when the schedule is next due, and starts what is due now.
+func (d due) next(ctx context.Context, system *db.DB, key string, now time.Time, start func(context.Context, pgx.Tx) (bool, error)) (started bool, err error) {
+	schedule, err := cronexpr.Parse(d.Cron, "")
+	if err != nil {
+		return false, err
+	}
+	at := schedule.Next(now)
+	err = system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(tx pgx.Tx) error {
+		if !d.Known {
+			_, err := tx.Exec(ctx, `insert into setting_schedule (tenant_id, key, cron, next_at)
+				select tenant_id, key, value, $3 from setting where tenant_id = app.tenant() and key = $1 and value = $2 on conflict do nothing`, key, d.Cron, at)
+			return err
+		}
+		tag, err := tx.Exec(ctx, `update setting_schedule set next_at = $4
+			where tenant_id = app.tenant() and key = $1 and cron = $2 and next_at <= $3`, key, d.Cron, now, at)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err // another scheduler was first
+		}
+		started, err = start(ctx, tx)
+		return err
+	})
+	return started && err == nil, err
+}
