@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -29,11 +30,8 @@ type Retried struct {
 	Message       string     `json:"message"`
 }
 
-// retriedAtOnce bounds how many books one request tries again; retryBatch is how many one task takes.
-const (
-	retriedAtOnce = 10_000
-	retryBatch    = 64
-)
+// retriedAtOnce bounds how many books one request tries again.
+const retriedAtOnce = 10_000
 
 // ErrorRoutes adds the operations on books that cannot be read.
 func ErrorRoutes(a *httpapi.API, d *db.DB, added task.Added) {
@@ -135,21 +133,23 @@ func retryOne(ctx context.Context, d *db.DB, id uuid.UUID, types []string) (*Ret
 	case len(books) == 0:
 		return nil, fault.New(fault.BadRequest, "The book has no such error; to read it again all the same, analyse it")
 	}
-	return queueRetries(ctx, d, books)
+	return queueRetries(ctx, d, books, 1)
 }
 
 func retryAll(ctx context.Context, d *db.DB, library *uuid.UUID, errorType *string) (*Retried, error) {
 	var b pgx.Batch
 	var books []retried
+	var size int64
+	setting.Int(&b, setting.ScanBatchSize, &size)
 	db.All(&b, &books, clearErrors("($2::uuid is null or b.library_id = $2) and ($3::text is null or b.error_type = $3)"), retriedAtOnce, library, errorType)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	return queueRetries(ctx, d, books)
+	return queueRetries(ctx, d, books, int(size))
 }
 
-// queueRetries adds the tasks that read the books.
-func queueRetries(ctx context.Context, d *db.DB, books []retried) (*Retried, error) {
+// queueRetries adds the tasks that read the books, so many each.
+func queueRetries(ctx context.Context, d *db.DB, books []retried, size int) (*Retried, error) {
 	byLibrary := map[uuid.UUID][]uuid.UUID{}
 	for _, r := range books {
 		byLibrary[r.LibraryID] = append(byLibrary[r.LibraryID], r.ID)
@@ -157,7 +157,7 @@ func queueRetries(ctx context.Context, d *db.DB, books []retried) (*Retried, err
 	var b pgx.Batch
 	out := &Retried{Books: len(books), Message: fmt.Sprintf("Books that are tried again: %d", len(books))}
 	for library, ids := range byLibrary {
-		for part := range slices.Chunk(ids, retryBatch) {
+		for part := range slices.Chunk(ids, size) {
 			id := new(uuid.UUID)
 			err := task.Add(&b, task.Spec{Type: task.AnalyzeBooks, LibraryID: &library, Params: map[string]any{"bookIds": part}}, id)
 			if err != nil {

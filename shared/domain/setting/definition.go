@@ -107,7 +107,7 @@ var all = sorted(
 	schedule("release_tracking.default_cron_schedule", "Release Tracking", "0 0 * * *", "When release sources without a schedule of their own are asked"),
 	integer(ScanBatchSize, "Scanner", "100", 10, 500, "Books that one analysis task takes"),
 	boolean(RetryFailedFiles, "Scanner", "false", "A normal scan analyses unchanged files again whose analysis failed"),
-	integer(ScanTimeout, "Scanner", "120", 10, 1440, "Minutes after which a scan is given up"),
+	integer(ScanTimeout, "Scanner", "120", 10, 1440, "Minutes after which a scan that still lists files is given up"),
 	boolean("search.fuzzy.enabled", "Search", "false", "Searching forgives misspelt words"),
 	integer(TaskRetentionDays, "Task", "7", 1, 365, "Days that finished tasks are kept"),
 	integer(ThumbnailDimension, "Thumbnail", "400", 100, 2000, "Longest side of a cover image, in pixels"),

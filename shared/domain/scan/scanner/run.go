@@ -16,6 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -70,6 +71,8 @@ type run struct {
 	selected func(key string) (format string, ok bool)
 	sidecar  func(key string) (kind, about string)
 	params   scan.Params
+	batch    int64              // books that one analysis task takes: setting scanner.batch_size
+	minutes  int64              // that listing may take: setting scanner.scan_timeout_minutes
 	started  time.Time          // by the database's clock
 	touched  map[uuid.UUID]bool // series whose books changed; used by the writer only
 	at       place
@@ -88,12 +91,30 @@ type Result struct {
 	Vanished    int   `json:"booksDeleted"`
 }
 
-// Scan is the handler of scan_library tasks.
+// errLong ends a scan that lists for longer than it may.
+var errLong = errors.New("the scan's time is up")
+
+// Scan is the handler of scan_library tasks. Its time counts from when it was first begun, whatever interrupted it since.
 func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 	r, err := s.begin(ctx, h)
 	if err != nil {
 		return nil, err
 	}
+	left := time.Duration(r.minutes) * time.Minute
+	if h.Started != nil {
+		left -= r.started.Sub(*h.Started)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, left, errLong)
+	defer cancel()
+	out, err := r.scan(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errLong) {
+		return nil, fault.Wrap(err, fault.Conflict, "The scan was given up after %d minutes (setting scanner.scan_timeout_minutes). What it has found stays; allow it more time, or find out why the store is slow", r.minutes)
+	}
+	return out, err
+}
+
+// scan lists the library and makes its books agree with what was listed.
+func (r *run) scan(ctx context.Context) (any, error) {
 	if err := r.listAndWrite(ctx); err != nil {
 		return nil, r.explain(err)
 	}
@@ -118,10 +139,12 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 	if err := r.retitle(ctx); err != nil {
 		return nil, err
 	}
-	if r.params.Path == "" {
-		_, err = db.Exec(ctx, r.Database, "update library set last_scanned_at = now() where tenant_id = app.tenant() and id = $1", r.library.ID)
+	out := Result{FilesListed: r.at.Listed, Vanished: r.at.Deleted}
+	if r.params.Path != "" {
+		return out, nil
 	}
-	return Result{FilesListed: r.at.Listed, Vanished: r.at.Deleted}, err
+	_, err := db.Exec(ctx, r.Database, "update library set last_scanned_at = now() where tenant_id = app.tenant() and id = $1", r.library.ID)
+	return out, err
 }
 
 // begin loads the library, and goes on from the task's place. Without one it begins anew and takes back the children
@@ -190,6 +213,8 @@ func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool,
 		(select max_books from tenant where id = app.tenant()) as max_books,
 		coalesce((select value::boolean from setting where tenant_id = app.tenant() and key = 'scanner.retry_failed_files'), false) as retry_failed
 		from library l where tenant_id = app.tenant() and id = $1`, id)
+	setting.Int(b, setting.ScanBatchSize, &s.batch)
+	setting.Int(b, setting.ScanTimeout, &s.minutes)
 	db.Value(b, &s.started, "select clock_timestamp()")
 	return func() (bool, error) {
 		if lib == nil {

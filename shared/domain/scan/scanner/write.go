@@ -18,7 +18,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Sizes of batches: books a transaction, books an analysis task, series renumbered or looked for elsewhere at once.
+// Sizes of batches: books a transaction, books read before what was found in them is stored (and files beside books that a
+// task takes in), series renumbered or looked for elsewhere at once.
 const (
 	writeBatch    = 500
 	analyzeBatch  = 64
@@ -206,7 +207,7 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, 
 // keys: another writer may have added a book of the same key with an id of its own.
 func (s *run) queueAnalysis(b *pgx.Batch, changes []change) error {
 	children := 0
-	for part := range slices.Chunk(changes, analyzeBatch) {
+	for part := range slices.Chunk(changes, int(s.batch)) {
 		keys := make([]string, len(part))
 		for i, c := range part {
 			keys[i] = c.Object.Key

@@ -1,0 +1,77 @@
+package scanner_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// A file that cannot be read is left alone while it stays as it is, unless the setting says otherwise.
+func TestFailedFilesAreTriedAgain(t *testing.T) {
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/good.cbz", testkit.Comic(t, 1, 1, ""))
+	testkit.WriteFile(t, r.folder, "S/broken.cbz", []byte("no archive"))
+	if res := r.scan("normal"); res.Errors != 1 {
+		t.Fatalf("%+v", res)
+	}
+	for _, again := range []int64{0, 1} {
+		if res := r.scan("normal"); res.Status != "completed" || res.Processed != 2 || res.Errors != again {
+			t.Errorf("%d to be tried again: %+v", again, res)
+		}
+		r.set("scanner.retry_failed_files", "true")
+	}
+}
+
+// set gives the tenant a setting.
+func (r *rig) set(key, value string) {
+	r.t.Helper()
+	if _, err := db.Exec(r.ctx(), r.db.App, `insert into setting (tenant_id, key, value) values (app.tenant(), $1, $2)
+		on conflict (tenant_id, key) do update set value = excluded.value`, key, value); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// An analysis task takes as many books as the setting says.
+func TestBatchSize(t *testing.T) {
+	r := newRig(t)
+	r.fill(1, 25)
+	for _, c := range []struct {
+		size  string
+		tasks int64
+	}{{"10", 3}, {"25", 1}} {
+		r.set("scanner.batch_size", c.size)
+		if res := r.scan("deep"); res.Status != "completed" || res.Processed != 25 {
+			t.Fatalf("%+v", res)
+		}
+		if n := values[int64](r, "select count(*) from task where tenant_id = app.tenant() and type = 'analyze_books' and status = 'completed'"); n[0] != c.tasks {
+			t.Errorf("%s books a task: %d tasks, want %d", c.size, n[0], c.tasks)
+		}
+		if _, err := r.db.Owner.Pool().Exec(r.ctx(), "delete from task"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A scan that has listed for longer than the setting allows is given up, and not tried again by itself.
+func TestScanIsGivenUp(t *testing.T) {
+	r := newRig(t)
+	r.fill(1, 3)
+	r.set("scanner.scan_timeout_minutes", "10")
+	for _, c := range []struct{ minutes, status string }{{"11", "failed"}, {"9", "completed"}} {
+		id := r.start("normal")
+		if _, err := r.db.Owner.Pool().Exec(r.ctx(), "update task set started_at = now() - $2::interval where id = $1", id, c.minutes+" minutes"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		wait := r.work(ctx)
+		res := r.await(id)
+		stop()
+		wait()
+		if res.Status != c.status || (c.status == "failed") != (res.Failure != nil && strings.Contains(*res.Failure, "scanner.scan_timeout_minutes")) {
+			t.Errorf("after %s minutes: %+v", c.minutes, res)
+		}
+	}
+}
