@@ -29,6 +29,7 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "GET", "/books?libraryId=" + library + "&sort=title,desc&page=2&pageSize=1", "", 1},
 		{reader, "GET", "/books/" + id, "", 1},
 		{reader, "GET", "/books/" + id + "/pages", "", 1},
+		{reader, "GET", "/books/errors?errorType=killed", "", 1},
 		{reader, "GET", "/books/in-progress", "", 1},
 		{reader, "GET", "/books/on-deck", "", 1},
 		{reader, "GET", "/books/recently-read", "", 1},

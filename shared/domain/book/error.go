@@ -22,6 +22,12 @@ type WithErrors struct {
 	Errors []AnalysisError `json:"errors" nullable:"false"`
 }
 
+// ErrorPage is a page of books that cannot be read, and how many there are of each kind.
+type ErrorPage struct {
+	httpapi.Page[WithErrors]
+	ErrorCounts map[string]int64 `json:"errorCounts" nullable:"false" doc:"How many books have each kind of error, in the library and series that were asked for, whichever kind is listed; a kind without a book is left out"`
+}
+
 // Retried says how many books are being tried again. The task is the first one.
 type Retried struct {
 	TaskID        *uuid.UUID `json:"taskId" nullable:"true" doc:"The first of them; null where there was nothing to do"`
@@ -41,19 +47,31 @@ func ErrorRoutes(a *httpapi.API, d *db.DB, added task.Added) {
 			ScopeInput
 			ErrorType string `query:"errorType" enum:"format_detection,encrypted,unsupported,limit,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,timeout,killed,other"`
 			httpapi.Paging
-		}) (*httpapi.Page[WithErrors], error) {
-			found, total, err := failed(in.scope(), in.ErrorType).run(ctx, d, in.Limit(), in.Offset())
-			if err != nil {
+		}) (*ErrorPage, error) {
+			var b pgx.Batch
+			var rows []row
+			var total int64
+			var counts []errorCount
+			failed(in.scope(), in.ErrorType).queue(&b, &rows, &total, in.Limit(), in.Offset())
+			all := in.scope()
+			all.where = "b.error_type is not null"
+			where, args := all.sql()
+			db.All(&b, &counts, "select b.error_type, count(*) as books from book b where "+where+" group by 1", args...)
+			if err := d.Run(ctx, &b); err != nil {
 				return nil, err
 			}
-			page := make([]WithErrors, len(found))
-			for i, b := range found {
+			page := make([]WithErrors, len(rows))
+			for i, b := range books(rows) {
 				page[i] = WithErrors{Book: b, Errors: []AnalysisError{}}
 				if b.AnalysisError != nil {
 					page[i].Errors = append(page[i].Errors, *b.AnalysisError)
 				}
 			}
-			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+			out := ErrorPage{Page: *httpapi.NewPage(ctx, in.Paging, page, total), ErrorCounts: map[string]int64{}}
+			for _, c := range counts {
+				out.ErrorCounts[c.Type] = c.Books
+			}
+			return &out, nil
 		})
 	tell := func(ctx context.Context, r *Retried, err error) (*Retried, error) {
 		if err == nil && r.TasksEnqueued > 0 {
@@ -94,7 +112,13 @@ func ErrorRoutes(a *httpapi.API, d *db.DB, added task.Added) {
 		})
 }
 
-// failed is the list of books that cannot be read.
+// errorCount is how many books have one kind of error.
+type errorCount struct {
+	Type  string `db:"error_type"`
+	Books int64  `db:"books"`
+}
+
+// failed is the list of books that cannot be read, of one kind of error or, for "", of all.
 func failed(s scope, errorType string) query {
 	s.where = "b.error_type is not null"
 	if errorType != "" {

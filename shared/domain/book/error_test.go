@@ -2,6 +2,7 @@ package book_test
 
 import (
 	"context"
+	"maps"
 	"testing"
 
 	"github.com/google/uuid"
@@ -37,8 +38,9 @@ func TestBooksThatCannotBeRead(t *testing.T) {
 	}
 	exec("update book set deleted_at = now() where key = '1'")
 	type list struct {
-		Total int
-		Data  []struct {
+		Total       int
+		ErrorCounts map[string]int
+		Data        []struct {
 			Book   struct{ ID, LibraryID, Title string }
 			Errors []struct{ ErrorType, Message string }
 		}
@@ -55,7 +57,23 @@ func TestBooksThatCannotBeRead(t *testing.T) {
 		t.Errorf("%d: %+v", l.Total, l.Data[0])
 	}
 	c.Do("GET", "/api/v1/books/errors?errorType=bad", nil).Want(400)
-	other.Do("GET", "/api/v1/books/errors", nil).Want(200).JSON(&list{})
+	// The counts are those of the library or series, whichever kind and page of it is listed.
+	for query, want := range map[string]map[string]int{
+		"": {"encrypted": 88, "killed": 90}, "?errorType=timeout": {"encrypted": 88, "killed": 90}, "?page=9&errorType=killed": {"encrypted": 88, "killed": 90},
+		"?libraryId=" + libraries[0].String(): {"encrypted": 29, "killed": 30}, "?seriesId=" + libraries[1].String() + "&errorType=killed": {"encrypted": 59, "killed": 60},
+		"?libraryId=" + uuid.NewString(): {},
+	} {
+		if l := errorsOf(query); !maps.Equal(l.ErrorCounts, want) {
+			t.Errorf("%s: %v, want %v", query, l.ErrorCounts, want)
+		}
+	}
+	raw := c.Do("GET", "/api/v1/books/errors?pageSize=10&page=2", nil).Want(200).Map()
+	if raw["page"] != 2.0 || raw["totalPages"] != 18.0 || raw["links"].(map[string]any)["next"] == nil {
+		t.Errorf("the envelope: %v", raw)
+	}
+	if raw := other.Do("GET", "/api/v1/books/errors", nil).Want(200).Map(); len(raw["data"].([]any)) != 0 || len(raw["errorCounts"].(map[string]any)) != 0 {
+		t.Errorf("another tenant: %v", raw)
+	}
 
 	killed := errorsOf("?errorType=killed&libraryId=" + libraries[0].String())
 	one := "/api/v1/books/" + killed.Data[0].Book.ID + "/retry"
