@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // goose speaks database/sql
 	"github.com/pressly/goose/v3"
@@ -51,7 +52,7 @@ func Migrate(ctx context.Context, ownerURL string) (applied int, err error) {
 		return 0, fmt.Errorf("migrate: connect: %w", err)
 	}
 	defer lock.Close()
-	if _, err := lock.ExecContext(ctx, "select pg_advisory_lock(726601)"); err != nil {
+	if err := wait(ctx, lock); err != nil {
 		return 0, fmt.Errorf("migrate: lock: %w", err)
 	}
 	p, err := goose.NewProvider(goose.DialectPostgres, conn, migrations.FS)
@@ -63,4 +64,25 @@ func Migrate(ctx context.Context, ownerURL string) (applied int, err error) {
 		return len(results), fmt.Errorf("migrate: %w", err)
 	}
 	return len(results), nil
+}
+
+// again is how often the lock is asked for while another program has it.
+const again = 100 * time.Millisecond
+
+// wait takes the lock that lets one program migrate at a time. It asks again and again: a statement that waits in the
+// server is one that "create index concurrently" waits for, while it holds the lock.
+func wait(ctx context.Context, lock *sql.Conn) error {
+	tick := time.NewTicker(again)
+	defer tick.Stop()
+	for {
+		var ours bool
+		if err := lock.QueryRowContext(ctx, "select pg_try_advisory_lock(726601)").Scan(&ours); ours || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
