@@ -140,6 +140,8 @@ var operations = map[string]entry{
 	"listDuplicates":         {},
 	"findDuplicates":         {body: (*matrix).noSearch},
 	"dismissDuplicate":       {name: (*matrix).duplicates, status: 204},
+	"listSeriesDuplicates":   {},
+	"dismissSeriesDuplicate": {name: (*matrix).sameSeries, status: 204},
 	"retryBook":              {name: (*matrix).brokenBook},
 	"retryBookErrors":        {body: value(object{})},
 	"analyzeBook":            {name: (*matrix).theBook},
@@ -236,6 +238,16 @@ func (m *matrix) duplicates(c *testkit.Client) string {
 	}
 	m.exec("insert into duplicate (tenant_id, id, fingerprint) values ($1, $2, $3)", m.One, id, id.String())
 	return id.String()
+}
+
+// sameSeries is a group of two series with the same title.
+func (m *matrix) sameSeries(c *testkit.Client) string {
+	id := m.newSeries(c)
+	m.exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+		select tenant_id, gen_random_uuid(), library_id, 'geheim', 'geheim', 'geheim', 'geheim', search_title from series where id = $1`, id)
+	m.exec("update series set book_count = 1 where library_id = (select library_id from series where id = $1)", id)
+	m.exec("insert into series_duplicate (tenant_id, id, library_id, value) select tenant_id, id, library_id, search_title from series where id = $1", id)
+	return id
 }
 
 // brokenBook is a book of its own that cannot be read.

@@ -30,6 +30,7 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "GET", "/books/" + id, "", 1},
 		{reader, "GET", "/books/" + id + "/pages", "", 1},
 		{reader, "GET", "/books/errors?errorType=killed", "", 1},
+		{reader, "GET", "/duplicates/series?matchType=title", "", 1},
 		{reader, "GET", "/books/in-progress", "", 1},
 		{reader, "GET", "/books/on-deck", "", 1},
 		{reader, "GET", "/books/recently-read", "", 1},

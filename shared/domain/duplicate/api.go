@@ -38,4 +38,21 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		}) (*httpapi.None, error) {
 			return &httpapi.None{}, dismiss(ctx, d, in.ID)
 		})
+	httpapi.Register(a, op("GET", "/series", "listSeriesDuplicates", "Groups of series that are likely the same", auth.SeriesRead),
+		func(ctx context.Context, in *struct {
+			MatchType string `query:"matchType" enum:"external_id,title" doc:"Only groups of this kind"`
+			httpapi.Paging
+		}) (*SeriesPage, error) {
+			page, total, totals, err := listSeries(ctx, d, in.MatchType, in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			return &SeriesPage{*httpapi.NewPage(ctx, in.Paging, page, total), *totals}, nil
+		})
+	httpapi.Register(a, op("DELETE", "/series/{id}", "dismissSeriesDuplicate", "Dismiss a group of series until others join them", auth.SeriesWrite),
+		func(ctx context.Context, in *struct {
+			ID uuid.UUID `path:"id" format:"uuid"`
+		}) (*httpapi.None, error) {
+			return &httpapi.None{}, dismissSeries(ctx, d, in.ID)
+		})
 }

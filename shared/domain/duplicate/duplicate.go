@@ -75,13 +75,16 @@ func start(ctx context.Context, d *db.DB) (*task.Started, error) {
 type Result struct {
 	Found   int64 `json:"groupsFound"`   // new ones
 	Removed int64 `json:"groupsRemoved"` // that have no two books any more
+	// The same of the groups of series.
+	SeriesFound   int64 `json:"seriesGroupsFound"`
+	SeriesRemoved int64 `json:"seriesGroupsRemoved"`
 }
 
 // Finder finds duplicates.
 type Finder struct{ Database *db.DB }
 
-// Find is the handler of find_duplicates tasks. A group stays what it was while it has two books; one that was dismissed,
-// while it has one.
+// Find is the handler of find_duplicates tasks. A group stays what it was while it has two books or series; one that was
+// dismissed, while it has one.
 func (f *Finder) Find(ctx context.Context, _ task.Held) (any, error) {
 	var b pgx.Batch
 	var out Result
@@ -92,5 +95,6 @@ func (f *Finder) Find(ctx context.Context, _ task.Held) (any, error) {
 		select app.tenant(), gen_random_uuid(), fingerprint from book
 		where tenant_id = app.tenant() and fingerprint <> '' and deleted_at is null group by fingerprint having count(*) > 1
 		on conflict (tenant_id, fingerprint) do nothing`)
+	queueSeries(&b, &out)
 	return out, f.Database.Run(ctx, &b)
 }

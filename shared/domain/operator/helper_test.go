@@ -78,6 +78,7 @@ func (r *rig) fill(id uuid.UUID, books int) {
 		`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
 			values ($1, $1, 'Books', '/filled', 'books', '', 'series_volume', 'filename', 'file_order')`,
 		"insert into duplicate (tenant_id, id, fingerprint) values ($1, $1, 'f')",
+		"insert into series_duplicate (tenant_id, id, library_id, value) values ($1, $1, $1, 's')",
 		"insert into sidecar (tenant_id, library_id, key, kind, about, version, size, modified_at) values ($1, $1, 's1/series.json', 'series', 's1', $1, 2, now())",
 		`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
 			select $1, case n when 1 then $1 else gen_random_uuid() end, $1, 's' || n, 's' || n, 's', 's', 's' from generate_series(1, 5) n`,
