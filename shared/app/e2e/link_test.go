@@ -2,10 +2,12 @@ package e2e_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +18,7 @@ type link struct {
 	target string
 	addr   string
 	trips  atomic.Int64 // ReadyForQuery messages of Postgres: the ends of round trips
+	others atomic.Int64 // of these, those that no request asks for: see kept
 
 	mu     sync.Mutex
 	listen net.Listener // nil: cut
@@ -117,7 +120,11 @@ func (l *link) serve(listen net.Listener, client net.Conn, postgres bool) {
 	}
 	defer func() { l.mu.Lock(); delete(l.conns, client); l.mu.Unlock() }()
 	go func() {
-		_, _ = io.Copy(server, client) // the end of either side ends both
+		if postgres {
+			l.questions(server, client)
+		} else {
+			_, _ = io.Copy(server, client) // the end of either side ends both
+		}
 		server.Close()
 	}()
 	if !postgres {
@@ -146,4 +153,46 @@ func (l *link) serve(listen net.Listener, client net.Conn, postgres bool) {
 			}
 		}
 	}
+}
+
+// kept is what the programs ask whatever a request is about: whose host it is, once in five seconds, and whether a
+// connection that nobody has used for a second still is one. When that falls to a request is the clock's business.
+var kept = [][]byte{[]byte("app.tenant_by_host("), []byte("-- ping")}
+
+// questions passes the client's messages on and counts what is kept.
+func (l *link) questions(server io.Writer, client io.Reader) {
+	in, out := bufio.NewReaderSize(client, 64<<10), bufio.NewWriterSize(server, 64<<10)
+	head := make([]byte, 4, 5) // the first message has no type
+	for {
+		if _, err := io.ReadFull(in, head); err != nil {
+			return
+		}
+		body := make([]byte, binary.BigEndian.Uint32(head[len(head)-4:])-4)
+		if _, err := io.ReadFull(in, body); err != nil {
+			return
+		}
+		// A statement is sent with each question: the pools prepare none.
+		if asked := head[0]; len(head) == 5 && (asked == 'P' || asked == 'Q') && slices.ContainsFunc(kept, func(sql []byte) bool { return bytes.Contains(body, sql) }) {
+			l.others.Add(1)
+		}
+		if _, err := out.Write(head); err != nil {
+			return
+		}
+		if _, err := out.Write(body); err != nil {
+			return
+		}
+		head = head[:5]
+		if in.Buffered() == 0 {
+			if err := out.Flush(); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// cost is how many round trips do takes, but for those that are kept. Nothing else may go over the link meanwhile.
+func (l *link) cost(do func()) int64 {
+	trips, others := l.trips.Load(), l.others.Load()
+	do()
+	return l.trips.Load() - trips - (l.others.Load() - others)
 }
