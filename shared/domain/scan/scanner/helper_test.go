@@ -126,10 +126,13 @@ func (r *rig) scanWith(p scan.Params) result {
 	return r.await(id)
 }
 
+// stuck is when a test that waits for an end gives up: no machine is as busy.
+const stuck = 3 * time.Minute
+
 func (r *rig) await(id uuid.UUID) result {
 	r.t.Helper()
 	var res result
-	testkit.Eventually(r.t, 20*time.Second, func() bool {
+	testkit.Eventually(r.t, stuck, func() bool {
 		res = r.result(id)
 		return res.Status != task.Pending && res.Status != task.Running
 	})
