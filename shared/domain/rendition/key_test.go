@@ -11,10 +11,10 @@ import (
 )
 
 var (
-	tenantA, tenantB = uuid.MustParse("11111111-1111-4111-8111-111111111111"), uuid.MustParse("22222222-2222-4222-8222-222222222222")
-	bookA            = uuid.MustParse("33333333-3333-4333-8333-333333333333")
-	secretA          = []byte(strings.Repeat("a", 32))
-	secretB          = []byte(strings.Repeat("b", 32))
+	tenantA = uuid.MustParse("11111111-1111-4111-8111-111111111111")
+	bookA   = uuid.MustParse("33333333-3333-4333-8333-333333333333")
+	secretA = []byte(strings.Repeat("a", 32))
+	secretB = []byte(strings.Repeat("b", 32))
 )
 
 func TestKeysSayWhatTheyShow(t *testing.T) {

@@ -134,7 +134,7 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 	var retry *time.Duration
 	if err != nil {
 		text := fault.From(err).Message
-		if fault.Is(err, fault.Internal) || errors.As(err, new(*fault.Error)) == false {
+		if fault.Is(err, fault.Internal) || !errors.As(err, new(*fault.Error)) {
 			text = err.Error()
 		}
 		failure = &text
