@@ -102,7 +102,7 @@ func TestKilledWorkersAndBadQueue(t *testing.T) {
 		}
 		return time.Duration(300+random.IntN(900)) * time.Millisecond
 	}
-	deadline := time.Now().Add(90*time.Second + time.Duration(kills-45)*time.Second + time.Duration(series*books-1500)*20*time.Millisecond)
+	deadline := time.Now().Add(stuck + time.Duration(kills-45)*time.Second + time.Duration(series*books-1500)*20*time.Millisecond)
 	var workers sync.WaitGroup
 	for range 3 {
 		workers.Go(func() {

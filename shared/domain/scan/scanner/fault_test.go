@@ -136,7 +136,7 @@ func TestFilesThatKillTheWorker(t *testing.T) {
 		if deaths > 20 {
 			t.Fatal("workers die for ever")
 		}
-		cmd := r.worker(0, 2*time.Second) // no lease is lost by a slow machine
+		cmd := r.worker(0, time.Minute) // no lease is lost by a slow machine
 		died := make(chan error, 1)
 		go func() { died <- cmd.Wait() }()
 		alive := true
@@ -145,6 +145,7 @@ func TestFilesThatKillTheWorker(t *testing.T) {
 			case <-died:
 				deaths++
 				alive = false
+				r.exec("update task set lease_until = now() where status = 'running' and lease_until is not null") // its leases have run out
 			case <-time.After(50 * time.Millisecond):
 			}
 		}
@@ -213,11 +214,11 @@ func TestKilledWorkersLeaveTheSameResult(t *testing.T) {
 	id := r.start("normal")
 	kills := 0
 	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
-	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(stuck); time.Now().Before(deadline); {
 		cmd := r.worker(1000, shortLease) // no file's fault
 		alive := time.After(time.Duration(80+random.IntN(400)) * time.Millisecond)
 		if kills >= 12 {
-			alive = time.After(30 * time.Second) // let it finish
+			alive = time.After(stuck) // let it finish
 		}
 		finished := false
 	wait:
