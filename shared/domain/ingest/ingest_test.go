@@ -1,6 +1,7 @@
 package ingest_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -398,5 +399,78 @@ func TestMovesAreAnnouncedInEitherOrder(t *testing.T) {
 	r.idle()
 	if after := r.state(lib); !slices.Equal(before, after) {
 		t.Errorf("a scan changed\n%s\nto\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+}
+
+// Files that take each other's names are announced one by one, in any order, at once or while they change: the books follow
+// their content, and nobody loses what they have read.
+func TestShiftsAreAnnouncedInAnyOrder(t *testing.T) {
+	t.Parallel()
+	shift := [][2]int{{5, 4}, {4, 3}, {3, 2}, {2, 1}, {1, 0}} // to, content; 0 is nothing
+	swap := [][2]int{{1, 4}, {4, 1}}
+	for name, c := range map[string]struct {
+		steps [][2]int
+		order []int // of the announcements; nil: each with its step
+		want  []string
+	}{
+		"shift, as it happens": {steps: shift, want: []string{"S/2.cbz 1", "S/3.cbz 2", "S/4.cbz 3", "S/5.cbz 4"}},
+		"shift, forward":       {steps: shift, order: []int{1, 2, 3, 4, 5}, want: []string{"S/2.cbz 1", "S/3.cbz 2", "S/4.cbz 3", "S/5.cbz 4"}},
+		"shift, backward":      {steps: shift, order: []int{5, 4, 3, 2, 1}, want: []string{"S/2.cbz 1", "S/3.cbz 2", "S/4.cbz 3", "S/5.cbz 4"}},
+		"shift, mixed":         {steps: shift, order: []int{3, 5, 1, 4, 2}, want: []string{"S/2.cbz 1", "S/3.cbz 2", "S/4.cbz 3", "S/5.cbz 4"}},
+		"swap":                 {steps: swap, order: []int{1, 4}, want: []string{"S/1.cbz 4", "S/2.cbz 2", "S/3.cbz 3", "S/4.cbz 1"}},
+		"swap, as it happens":  {steps: swap, want: []string{"S/1.cbz 4", "S/2.cbz 2", "S/3.cbz 3", "S/4.cbz 1"}},
+		"shift for a new one": {steps: append(slices.Clone(shift[:4]), [2]int{1, 9}), order: []int{2, 1, 3, 5, 4},
+			want: []string{"S/1.cbz new", "S/2.cbz 1", "S/3.cbz 2", "S/4.cbz 3", "S/5.cbz 4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			lib := r.library(r.tenant, "", "smart")
+			r.work()
+			key := func(n int) string { return fmt.Sprintf("S/%d.cbz", n) }
+			for n := 1; n <= 4; n++ {
+				r.put(key(n), n, 1+n)
+				r.say(created, key(n))
+			}
+			r.idle()
+			r.exec("insert into account (tenant_id, id, username, email, password_hash, role) values ($1, gen_random_uuid(), 'ann', 'ann@example.org', '', 'reader')", r.tenant)
+			r.exec("insert into progress (tenant_id, account_id, book_id, id, current_page) select a.tenant_id, a.id, b.id, gen_random_uuid(), b.page_count from account a, book b")
+			first := map[string]string{}
+			for n := 1; n <= 4; n++ {
+				first[rows[string](r, "select id::text from book where key = $1", key(n))[0]] = fmt.Sprint(n)
+			}
+			for _, s := range c.steps {
+				if s[1] == 0 {
+					r.remove(key(s[0]))
+				} else {
+					r.put(key(s[0]), s[1], 1+s[1])
+				}
+				if c.order == nil {
+					r.say(created, key(s[0]))
+					r.idle()
+				}
+			}
+			for _, n := range c.order {
+				r.say(created, key(n))
+				r.idle()
+			}
+			var got []string
+			for _, row := range rows[string](r, "select key || ' ' || id from book where deleted_at is null order by key") {
+				at, id, _ := strings.Cut(row, " ")
+				got = append(got, at+" "+cmp.Or(first[id], "new"))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("books %q, want %q", got, c.want)
+			}
+			if n := r.count("select count(*) from book b join progress p on p.book_id = b.id where b.deleted_at is null and b.analyzed and p.current_page = b.page_count"); n != 4 {
+				t.Errorf("%d books are read to the end, want 4", n)
+			}
+			before := r.state(lib)
+			r.startScan(lib)
+			r.idle()
+			if after := r.state(lib); !slices.Equal(before, after) {
+				t.Errorf("a scan changed\n%s\nto\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+			}
+		})
 	}
 }

@@ -30,6 +30,9 @@ const (
 // priorities: higher runs first.
 var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860}
 
+// Priority is how urgent tasks of a type are, for statements that add some themselves.
+func Priority(typ string) int { return priorities[typ] }
+
 // Spec is a task to add.
 type Spec struct {
 	ID        uuid.UUID // zero makes a fresh one

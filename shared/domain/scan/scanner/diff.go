@@ -24,10 +24,11 @@ type known struct {
 	Pending  bool      `db:"pending"` // never analysed, for example because a scan was cancelled
 	Failed   bool      `db:"failed"`  // cannot be read
 	Seen     time.Time `db:"seen_at"`
+	Revision int       `db:"revision"`
 }
 
 const knownColumns = `id, key, size, etag, modified_at, deleted_at is not null as deleted,
-	not analyzed and error_type is null as pending, error_type is not null as failed, seen_at`
+	not analyzed and error_type is null as pending, error_type is not null as failed, seen_at, revision`
 
 // change is a file that the library's books do not agree with yet.
 type change struct {
@@ -41,10 +42,12 @@ type change struct {
 	New      bool // there was no book with this key
 }
 
-// gone is a book whose file is not there, and when the store was asked.
+// gone is a book whose file is not there, and when the store was asked. One that has another file by then, since it was found
+// there, has another revision too.
 type gone struct {
-	ID   uuid.UUID
-	Seen time.Time
+	ID       uuid.UUID
+	Revision int
+	Seen     time.Time
 }
 
 // difference is what one page of the listing, or one look at some keys, brought.
@@ -118,7 +121,7 @@ func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d diffe
 
 func (d *difference) gone(b known, seen time.Time) {
 	if !b.Deleted && !b.Seen.After(seen) {
-		d.vanished = append(d.vanished, gone{b.ID, seen})
+		d.vanished = append(d.vanished, gone{b.ID, b.Revision, seen})
 	}
 }
 

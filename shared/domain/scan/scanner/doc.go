@@ -12,7 +12,10 @@
 //     nothing. When the file comes back, so does the book with its progress.
 //   - A scan that would mark more than half of its library deleted stops before that, until as many are confirmed.
 //   - A file that has moved is a new book until it is read and the old one is marked deleted, whichever comes
-//     last: then the two become one (app.adopt_moved).
+//     last: then the two become one (app.follow_content).
+//   - A file that has taken the name of another is a replacement of that one until both are read: what each book had
+//     (displaced) then finds the place where that is now. Every analysis that finds other content, and every book marked deleted,
+//     looks for its partner among those before it, so that tasks, announcements and kills may come in any order.
 //   - Sidecars (shared/domain/library: package documents, series.json, cover pictures) are found by the same listing
 //     and compared in the same way; those that changed or went are taken in by analyze_books tasks too. A book keeps
 //     the version of the package document it was read with, so that it is read again when there is another.
@@ -20,6 +23,6 @@
 //     What was done stays done, and a repeated scan continues from it.
 //   - Locks are taken in one order everywhere: task, scan, library_count, series, book.
 //
-// Tables: scan, series, book, book_metadata, sidecar, page_index, genre, tag and their links, external_link (source
+// Tables: scan, series, book, displaced, book_metadata, sidecar, page_index, genre, tag and their links, external_link (source
 // comicinfo).
 package scanner

@@ -52,6 +52,7 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	if err != nil {
 		return err
 	}
+	queueDisplaced(&b, h.ParentID, found)
 	stored, err := queueResults(&b, found, sets)
 	if err != nil {
 		return err
@@ -72,13 +73,17 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	queueTaxonomy(&b, "genre", "genres", found, func(r *analysis.Result) []string { return r.Genres })
 	queueTaxonomy(&b, "tag", "tags", found, func(r *analysis.Result) []string { return r.Tags })
 	queueAlternateTitles(&b, found)
-	var moved []adopted
-	queueAdoptCame(&b, h.ParentID, found, &moved)
+	var moved []followed
+	queueFollowFound(&b, h.ParentID, found, &moved)
+	queueClamp(&b, found)
 	if h.ParentID != nil {
 		db.One(&b, &status, scan.ByTask, h.ParentID)
 	}
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return fmt.Errorf("store %d analysed books: %w", len(found), err)
+	}
+	if again(moved) {
+		s.Added.Tell(ctx, h.Tenant)
 	}
 	books := keep(*stored, moved)
 	if err := s.settle(ctx, books, sets, moves); err != nil {
@@ -100,7 +105,7 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 			out = append(out, events.CoverUpdated(events.BookEntity, w.ID, &w.LibraryID))
 		}
 	}
-	out = append(out, adoptedEvents(moved)...)
+	out = append(out, followEvents(moved)...)
 	if status != nil {
 		status.UTC()
 		out = append(out, status.Event(), status.TaskEvent())
@@ -110,21 +115,22 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 }
 
 // keep leaves out the books that became others.
-func keep(books []stored, moved []adopted) []stored {
+func keep(books []stored, moved []followed) []stored {
 	return slices.DeleteFunc(books, func(w stored) bool {
-		return slices.ContainsFunc(moved, func(a adopted) bool { return a.Was == w.ID })
+		return slices.ContainsFunc(moved, func(f followed) bool { return f.Was != nil && *f.Was == w.ID })
 	})
 }
 
 // addPacks adds the tasks that make page packs of the books whose pages are dear.
-func (s *Scanner) addPacks(ctx context.Context, tenant uuid.UUID, found []analyzed, moved []adopted) error {
+func (s *Scanner) addPacks(ctx context.Context, tenant uuid.UUID, found []analyzed, moved []followed) error {
 	var b pgx.Batch
 	for _, a := range found {
-		if a.Result == nil || !slices.ContainsFunc(a.Pages, func(p analysis.Page) bool { return !p.Direct() }) {
+		if a.Result == nil || !slices.ContainsFunc(a.Pages, func(p analysis.Page) bool { return !p.Direct() }) ||
+			slices.ContainsFunc(moved, func(f followed) bool { return f.ID == a.ID && f.What == "gone" }) {
 			continue
 		}
 		id := a.ID
-		if i := slices.IndexFunc(moved, func(m adopted) bool { return m.Was == id }); i >= 0 {
+		if i := slices.IndexFunc(moved, func(f followed) bool { return f.Was != nil && *f.Was == id }); i >= 0 {
 			id = moved[i].ID
 		}
 		var taskID uuid.UUID
@@ -213,24 +219,29 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 			return nil, err
 		}
 	}
-	queueClamp(b, found)
 	return out, nil
 }
 
-// queueClamp takes readers of a book that was replaced by one with fewer pages to its last page.
+// queueClamp takes readers of a book that was replaced by one with fewer pages to its last page. Where they were is kept
+// for as long as the book may be found elsewhere.
 func queueClamp(b *pgx.Batch, found []analyzed) {
 	var ids []uuid.UUID
 	for _, a := range found {
-		if a.Result != nil && a.bookRow.Fingerprint != "" && a.bookRow.Fingerprint != a.Result.Fingerprint {
+		if a.Result != nil && a.changed() {
 			ids = append(ids, a.ID)
 		}
 	}
 	if len(ids) == 0 {
 		return
 	}
-	b.Queue(`update progress p set current_page = k.page_count from book k
-		where k.tenant_id = app.tenant() and k.id = any($1) and p.tenant_id = k.tenant_id and p.book_id = k.id
-		  and k.page_count > 0 and p.current_page > k.page_count`, ids)
+	b.Queue(`with beyond as (
+		  select p.book_id, p.account_id, p.current_page, k.page_count from book k join progress p on p.tenant_id = k.tenant_id and p.book_id = k.id
+		  where k.tenant_id = app.tenant() and k.id = any($1) and k.page_count > 0 and p.current_page > k.page_count),
+		kept as (
+		  update displaced d set pages = o.pages || d.pages from (select book_id, jsonb_object_agg(account_id, current_page) as pages from beyond group by 1) o
+		  where d.tenant_id = app.tenant() and d.book_id = o.book_id)
+		update progress p set current_page = o.page_count from beyond o
+		where p.tenant_id = app.tenant() and p.account_id = o.account_id and p.book_id = o.book_id`, ids)
 }
 
 // queuePositions is the last resort of the number strategy smart: a book without a number in its metadata or file

@@ -96,7 +96,7 @@ type changed struct {
 	series  []uuid.UUID // new ones
 	books   []written
 	deleted []written
-	adopted []adopted // of the deleted ones
+	moved   []followed // of the deleted ones
 }
 
 // events are what listeners are told of it; the series count as touched.
@@ -116,9 +116,9 @@ func (c *changed) events(s *run) (out []events.Event) {
 		}
 	}
 	moved := map[uuid.UUID]bool{}
-	for _, a := range c.adopted {
-		moved[a.ID] = true
-		s.touched[a.SeriesID], s.touched[a.LeftSeries] = true, true
+	for _, f := range c.moved {
+		moved[f.ID] = true
+		s.touched[f.SeriesID], s.touched[f.LeftSeries] = true, true
 	}
 	for _, w := range c.deleted {
 		e := events.BookUpdated(ref(w), "deleted")
@@ -126,7 +126,7 @@ func (c *changed) events(s *run) (out []events.Event) {
 			out = append(out, e)
 		}
 	}
-	return append(out, adoptedEvents(c.adopted)...)
+	return append(out, followEvents(c.moved)...)
 }
 
 // queueLock makes the writers of one library wait for each other before they lock any book: none then holds a book
@@ -227,20 +227,20 @@ func (s *run) queueAnalysis(b *pgx.Batch, changes []change) error {
 // stay for their return, which those that have appeared elsewhere do at once. A book that somebody has looked at since
 // stays as it is.
 func (s *run) queueDeleted(b *pgx.Batch, books []gone, done *changed) {
-	ids, seen := make([]uuid.UUID, len(books)), make([]time.Time, len(books))
+	ids, revisions, seen := make([]uuid.UUID, len(books)), make([]int, len(books)), make([]time.Time, len(books))
 	for i, g := range books {
-		ids[i], seen[i] = g.ID, g.Seen
+		ids[i], revisions[i], seen[i] = g.ID, g.Revision, g.Seen
 	}
 	db.All(b, &done.deleted, `with gone as (
 		  update book k set deleted_at = now(), number = null, updated_at = now(), seen_at = u.seen
-		  from unnest($2::uuid[], $3::timestamptz[]) as u(id, seen)
-		  where k.tenant_id = app.tenant() and k.id = u.id and k.deleted_at is null and k.seen_at <= u.seen
+		  from unnest($2::uuid[], $3::integer[], $4::timestamptz[]) as u(id, revision, seen)
+		  where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision and k.deleted_at is null and k.seen_at <= u.seen
 		  returning k.id, k.series_id, k.revision),
 		counted as (
 		  update scan set books_deleted = books_deleted + (select count(*) from gone)
 		  where tenant_id = app.tenant() and id = $1)
-		select id, series_id, revision from gone`, s.scanID, ids, seen)
-	queueAdoptGone(b, s.library.ID, s.scanID, books, &done.adopted)
+		select id, series_id, revision from gone`, s.scanID, ids, revisions, seen)
+	queueFollowGone(b, s.library.ID, s.scanID, books, &done.moved)
 }
 
 // deleteGone marks the books whose files are gone, batch by batch.
@@ -254,6 +254,9 @@ func (s *run) deleteGone(ctx context.Context) error {
 		s.queueDeleted(&b, part, &done)
 		if err := s.Database.Run(ctx, &b); err != nil {
 			return err
+		}
+		if again(done.moved) {
+			s.Added.Tell(ctx, s.tenant)
 		}
 		s.Publish(ctx, s.tenant, done.events(s)...)
 		s.at.Vanished, s.at.Deleted = s.at.Vanished[len(part):], s.at.Deleted+len(part)

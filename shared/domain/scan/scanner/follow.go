@@ -1,0 +1,173 @@
+package scanner
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// followed is what became of a book because content was found in another place: see app.follow_content.
+type followed struct {
+	What       string     `db:"what"` // moved, added or gone
+	ID         uuid.UUID  `db:"id"`
+	Was        *uuid.UUID `db:"was"` // the row made of the file in its new place, gone now
+	SeriesID   uuid.UUID  `db:"series_id"`
+	CameSeries uuid.UUID  `db:"came_series"` // of its place; gone where it is not SeriesID
+	LeftSeries uuid.UUID  `db:"left_series"`
+	LeftGone   bool       `db:"left_gone"` // that series had no other book and was removed
+	LibraryID  uuid.UUID  `db:"library_id"`
+	Again      *string    `db:"again"` // its key, where it is analysed again
+}
+
+// follow lets books follow their content. Those that must be analysed again get a task in the same statement: nobody knows
+// before which they are, and after it a worker may die.
+const follow = `with f as materialized (select * from app.follow_content($1, $2, $3, $4, $5)),
+	again as (
+	  insert into task (tenant_id, id, type, priority, library_id, params)
+	  select app.tenant(), gen_random_uuid(), $6, $7, $1, jsonb_build_object('keys', array_agg(again), 'force', true) from f where again is not null having count(*) > 0
+	  returning pg_notify($8, ''))
+	select f.*, $1::uuid as library_id from f`
+
+func queueFollow(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, gone, came, changed []uuid.UUID, out *[]followed) {
+	b.Queue(follow, library, scanID, gone, came, changed, task.AnalyzeBooks, task.Priority(task.AnalyzeBooks), task.Wake).Query(func(rows pgx.Rows) error {
+		some, err := pgx.CollectRows(rows, pgx.RowToStructByName[followed])
+		*out = append(*out, some...)
+		return err
+	})
+}
+
+// queueFollowGone looks whether books that were just marked deleted have appeared elsewhere.
+func queueFollowGone(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, books []gone, out *[]followed) {
+	ids := make([]uuid.UUID, len(books))
+	for i, g := range books {
+		ids[i] = g.ID
+	}
+	queueFollow(b, library, scanID, ids, nil, nil, out)
+}
+
+// queueFollowFound looks whether what was found in books is that of others: of books that are gone, or whose files have
+// other content too; and whether what these books were is elsewhere.
+func queueFollowFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, out *[]followed) {
+	came, changed := map[uuid.UUID][]uuid.UUID{}, map[uuid.UUID][]uuid.UUID{} // by library
+	libraries := map[uuid.UUID]bool{}
+	for _, a := range found {
+		switch {
+		case a.fresh():
+			came[a.LibraryID] = append(came[a.LibraryID], a.ID)
+		case a.changed():
+			changed[a.LibraryID] = append(changed[a.LibraryID], a.ID)
+		default:
+			continue
+		}
+		libraries[a.LibraryID] = true
+	}
+	for library := range libraries {
+		queueFollow(b, library, scanID, nil, came[library], changed[library], out)
+	}
+}
+
+// fresh tells that the book was read for the first time: it may be one that was elsewhere before.
+func (a analyzed) fresh() bool { return a.Result != nil && a.bookRow.Fingerprint == "" }
+
+// changed tells that the book's file is another one, perhaps one that cannot be read: the book may be elsewhere.
+func (a analyzed) changed() bool {
+	return a.bookRow.Fingerprint != "" && (a.Result == nil || a.Result.Fingerprint != a.bookRow.Fingerprint)
+}
+
+// queueDisplaced notes which books' files have other content now, before that is stored.
+func queueDisplaced(b *pgx.Batch, scanID *uuid.UUID, found []analyzed) {
+	var ids []uuid.UUID
+	var revisions []int
+	var prints []*string
+	for _, a := range found {
+		if !a.changed() {
+			continue
+		}
+		ids, revisions, prints = append(ids, a.ID), append(revisions, a.Revision), append(prints, nil)
+		if a.Result != nil {
+			prints[len(prints)-1] = &a.Result.Fingerprint
+		}
+	}
+	if len(ids) > 0 {
+		b.Queue("select app.note_displaced($1, $2, $3, $4)", scanID, ids, revisions, prints)
+	}
+}
+
+// again tells that some of the books are analysed again.
+func again(books []followed) bool {
+	return slices.ContainsFunc(books, func(f followed) bool { return f.Again != nil })
+}
+
+// followEvents are what listeners are told of books that moved, and of their series.
+func followEvents(books []followed) (out []events.Event) {
+	told := map[uuid.UUID]bool{}
+	series := func(id, library uuid.UUID, event func(events.Series) events.Event) {
+		if !told[id] {
+			told[id] = true
+			out = append(out, event(events.Series{ID: id, LibraryID: library}))
+		}
+	}
+	for _, a := range books {
+		if a.Was != nil {
+			out = append(out, events.BookDeleted(events.Book{ID: *a.Was, SeriesID: a.CameSeries, LibraryID: a.LibraryID}))
+		}
+		book := events.Book{ID: a.ID, SeriesID: a.SeriesID, LibraryID: a.LibraryID}
+		switch a.What {
+		case "moved":
+			out = append(out, events.BookUpdated(book, "path"))
+		case "added":
+			out = append(out, events.BookCreated(book))
+		case "gone":
+			out = append(out, events.BookUpdated(book, "deleted"))
+		}
+		if a.CameSeries != a.SeriesID {
+			series(a.CameSeries, a.LibraryID, events.SeriesDeleted)
+			series(a.SeriesID, a.LibraryID, seriesRenamed)
+		}
+		if a.LeftGone {
+			series(a.LeftSeries, a.LibraryID, events.SeriesDeleted)
+		}
+	}
+	return out
+}
+
+func seriesRenamed(s events.Series) events.Event { return events.SeriesUpdated(s, "path", "title") }
+
+// renamed is a series whose folder has another name now, and the series that had been made of that.
+type renamed struct {
+	ID  uuid.UUID `db:"id"`
+	Was uuid.UUID `db:"was"`
+}
+
+// renameSeries lets series that have lost all their books go on where a folder with the same files has appeared, before
+// any of them is read.
+func (s *run) renameSeries(ctx context.Context) error {
+	if s.at.Deleted == 0 {
+		return nil
+	}
+	for part := range slices.Chunk(slices.Collect(maps.Keys(s.touched)), renameBatch) {
+		var b pgx.Batch
+		var found []renamed
+		b.Queue("select from scan where tenant_id = app.tenant() and id = $1 for update", s.scanID)
+		queueLock(&b, s.library.ID)
+		db.All(&b, &found, "select id, was from app.rename_series($1, $2, $3)", s.library.ID, s.scanID, part)
+		if err := s.Database.Run(ctx, &b); err != nil {
+			return err
+		}
+		var out []events.Event
+		for _, r := range found {
+			delete(s.touched, r.Was)
+			out = append(out, events.SeriesDeleted(events.Series{ID: r.Was, LibraryID: s.library.ID}),
+				seriesRenamed(events.Series{ID: r.ID, LibraryID: s.library.ID}))
+		}
+		s.Publish(ctx, s.tenant, out...)
+	}
+	return nil
+}
