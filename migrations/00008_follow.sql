@@ -185,17 +185,20 @@ begin
     join public.book_metadata c on c.tenant_id = v_tenant and c.book_id = u.place
     where m.tenant_id = v_tenant and m.book_id = u.who
       and (num_nonnulls(o.sidecar, n.sidecar) > 0 or not o.analyzed or v_strayed && array[o.id, n.id]); -- else the file says what it said
-  delete from public.external_link x where x.tenant_id = v_tenant and x.book_id = any(v_strayed || v_ousted) and x.source_name = 'comicinfo';
-  delete from public.external_id x where x.tenant_id = v_tenant and x.book_id = any(v_strayed || v_ousted) and x.source in ('epub', 'pdf', 'opf');
+  delete from public.external_link x where x.tenant_id = v_tenant and x.book_id = any(v_strayed) and x.source_name = 'comicinfo';
+  delete from public.external_id x where x.tenant_id = v_tenant and x.book_id = any(v_strayed) and x.source in ('epub', 'pdf', 'opf');
   update public.progress p set current_page = (d.pages ->> p.account_id::text)::integer
     from public.displaced d where d.tenant_id = v_tenant and d.book_id = any(v_who || v_ousted) and d.at >= v_since
       and p.tenant_id = v_tenant and p.book_id = d.book_id and d.pages ? p.account_id::text and p.updated_at <= d.at;
 
-  delete from public.book b where b.tenant_id = v_tenant and b.id = any(v_fresh);
-  update public.book b set key = b.key || '~' || b.id where b.tenant_id = v_tenant and b.id = any(v_who); -- each makes room for the others
-  update public.book b set key = b.key || '~' || b.id, deleted_at = now(), fingerprint = d.fingerprint, size = d.size, page_count = d.page_count,
-      number = null, sidecar = null, analyzed = false, error_type = null, error_message = null, error_at = null, revision = b.revision + 1, updated_at = now()
-    from public.displaced d where b.tenant_id = v_tenant and b.id = any(v_ousted) and d.tenant_id = v_tenant and d.book_id = b.id;
+  update public.book b set key = b.key || '~' || b.id where b.tenant_id = v_tenant and b.id = any(v_who || v_where); -- each makes room for the others
+  insert into public.book (tenant_id, id, library_id, series_id, key, size, etag, modified_at, format, fingerprint, title, title_sort, search_title, number,
+      reading_direction, page_count, analyzed, error_type, error_message, error_at, seen_at, deleted_at)
+    select v_tenant, u.added, p_library, o.series_id, o.key, o.size, o.etag, o.modified_at, o.format, case when o.analyzed then o.fingerprint else '' end, n.name, n.name, lower(n.name),
+      case when exists (select from public.book_metadata m where m.tenant_id = v_tenant and m.book_id = o.id and 'numberLock' = any(m.locks)) then null else o.number end,
+      o.reading_direction, case when o.analyzed then o.page_count else 0 end, o.analyzed, o.error_type, o.error_message, o.error_at, o.seen_at, now()
+    from unnest(v_left, v_added) as u(id, added) join unnest(v_old) o on o.id = u.id
+    cross join lateral (select regexp_replace(substring(o.key from '[^/]*$'), '\.[^.]*$', '') as name) n;
   update public.book k set key = n.key, series_id = n.series_id, size = n.size, etag = n.etag, modified_at = n.modified_at, seen_at = n.seen_at,
       format = n.format, fingerprint = n.fingerprint, sidecar = n.sidecar, reading_direction = n.reading_direction, page_count = n.page_count, analyzed = n.analyzed,
       title = case when 'titleLock' = any(l.locks) then k.title else n.title end,
@@ -204,17 +207,17 @@ begin
       number = case when 'numberLock' = any(l.locks) then k.number else n.number end,
       volume = case when 'volumeLock' = any(l.locks) then k.volume else n.volume end,
       chapter = case when 'chapterLock' = any(l.locks) then k.chapter else n.chapter end,
-      error_type = null, error_message = null, error_at = null, deleted_at = null, revision = k.revision + 1, updated_at = now()
+      error_type = null, error_message = null, error_at = null, revision = k.revision + 1, updated_at = now()
     from unnest(v_who, v_where) as u(who, place) join unnest(v_new) n on n.id = u.place
     cross join lateral (select coalesce((select m.locks from public.book_metadata m where m.tenant_id = v_tenant and m.book_id = u.who), '{}') as locks) l
     where k.tenant_id = v_tenant and k.id = u.who;
-  insert into public.book (tenant_id, id, library_id, series_id, key, size, etag, modified_at, format, fingerprint, title, title_sort, search_title, number,
-      reading_direction, page_count, analyzed, error_type, error_message, error_at, seen_at)
-    select v_tenant, u.added, p_library, o.series_id, o.key, o.size, o.etag, o.modified_at, o.format, case when o.analyzed then o.fingerprint else '' end, n.name, n.name, lower(n.name),
-      case when exists (select from public.book_metadata m where m.tenant_id = v_tenant and m.book_id = o.id and 'numberLock' = any(m.locks)) then null else o.number end,
-      o.reading_direction, case when o.analyzed then o.page_count else 0 end, o.analyzed, o.error_type, o.error_message, o.error_at, o.seen_at
-    from unnest(v_left, v_added) as u(id, added) join unnest(v_old) o on o.id = u.id
-    cross join lateral (select regexp_replace(substring(o.key from '[^/]*$'), '\.[^.]*$', '') as name) n;
+  update public.book b set fingerprint = d.fingerprint, size = d.size, page_count = d.page_count, number = null, sidecar = null, analyzed = false,
+      error_type = null, error_message = null, error_at = null, revision = b.revision + 1, updated_at = now()
+    from public.displaced d where b.tenant_id = v_tenant and b.id = any(v_ousted) and d.tenant_id = v_tenant and d.book_id = b.id;
+  -- As many come as go, in one statement: a tenant that has more books than its limit by now may keep them all.
+  update public.book b set deleted_at = case when b.id = any(v_who || v_added) then null else now() end
+    where b.tenant_id = v_tenant and b.id = any(v_who || v_added || v_where);
+  delete from public.book b where b.tenant_id = v_tenant and b.id = any(v_fresh);
   foreach v_page in array v_index loop
     select b.id, b.revision into v_page.book_id, v_page.revision
       from unnest(v_where || v_left, v_who || v_added) as u(id, taker) join public.book b on b.tenant_id = v_tenant and b.id = u.taker

@@ -383,6 +383,20 @@ func TestShiftForABrokenFile(t *testing.T) {
 	same(t, "books", r.books("true"), placed(places, map[int]string{20: numbered(2)}))
 }
 
+// Who has more books than a new limit allows may still rename them.
+func TestShiftBeyondTheLimit(t *testing.T) {
+	r := newRun(t, 2, 4)
+	r.exec("update tenant set max_books = 1")
+	r.permute(map[string]string{numbered(2): numbered(3)})
+	testkit.WriteFile(t, r.folder, numbered(2), r.numbered(20))
+	if res := r.scan("normal"); res.Status != "completed" || res.Moved != 1 || res.Created != 1 || res.Updated != 0 || res.Deleted != 1 {
+		t.Errorf("%+v", res)
+	}
+	r.settled()
+	same(t, "books", r.books("b.deleted_at is null"), placed(map[int]string{2: numbered(3), 4: numbered(4)}, map[int]string{20: numbered(2)}))
+	r.counted()
+}
+
 // Where numbers are positions, they are those of the new names.
 func TestShiftedPositions(t *testing.T) {
 	r := newRun(t, 2, 4)
