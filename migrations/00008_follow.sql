@@ -82,7 +82,7 @@ end $$;
 --   - else its content is gone, and it is marked deleted under a key that no file has (what is 'gone').
 -- A place whose book has left it and that no other takes has new content: a book is added for it ('added').
 -- again is the key of a file whose book must be analysed again: its titles and metadata were stored, but for locked
--- fields of another book.
+-- fields of another book, or not at all. Until then its page index has the revision -1, in case the file moves on before.
 --
 -- It tells the books that follow ('moved') with the series of the place (came_series, gone where it is not series_id: the
 -- series of the old place goes on under its path) and the one that was left (left_gone: and had no other book).
@@ -103,6 +103,7 @@ declare
   v_old public.book[];
   v_new public.book[];
   v_strayed uuid[];        -- of all these, those whose file has other content
+  v_unsure uuid[];         -- those of which not all is what their files say
   v_fresh uuid[];
   v_ousted uuid[];
   v_left uuid[];           -- books that follow and whose places nobody takes
@@ -163,6 +164,8 @@ begin
   v_old := array(select b from public.book b where b.tenant_id = v_tenant and b.id = any(v_who));
   v_new := array(select b from public.book b where b.tenant_id = v_tenant and b.id = any(v_where));
   v_strayed := array(select d.book_id from public.displaced d where d.tenant_id = v_tenant and d.book_id = any(v_who || v_where) and d.at >= v_since);
+  v_unsure := v_strayed || array(select o.id from unnest(v_old) o where not o.analyzed)
+    || array(select x.book_id from public.page_index x where x.tenant_id = v_tenant and x.book_id = any(v_who || v_where) and x.revision < 0);
   v_fresh := array(select u from unnest(v_where) u where u <> all(v_strayed));
   v_ousted := array(select u from unnest(v_where) u where u = any(v_strayed) and u <> all(v_who));
   v_left := array(select o.id from unnest(v_old) o where o.deleted_at is null and o.id <> all(v_where));
@@ -184,7 +187,7 @@ begin
     from unnest(v_who, v_where) as u(who, place) join unnest(v_old) o on o.id = u.who join unnest(v_new) n on n.id = u.place
     join public.book_metadata c on c.tenant_id = v_tenant and c.book_id = u.place
     where m.tenant_id = v_tenant and m.book_id = u.who
-      and (num_nonnulls(o.sidecar, n.sidecar) > 0 or not o.analyzed or v_strayed && array[o.id, n.id]); -- else the file says what it said
+      and (num_nonnulls(o.sidecar, n.sidecar) > 0 or v_unsure && array[o.id, n.id]); -- else the file says what it said
   delete from public.external_link x where x.tenant_id = v_tenant and x.book_id = any(v_strayed) and x.source_name = 'comicinfo';
   delete from public.external_id x where x.tenant_id = v_tenant and x.book_id = any(v_strayed) and x.source in ('epub', 'pdf', 'opf');
   update public.progress p set current_page = (d.pages ->> p.account_id::text)::integer
@@ -219,7 +222,7 @@ begin
     where b.tenant_id = v_tenant and b.id = any(v_who || v_added || v_where);
   delete from public.book b where b.tenant_id = v_tenant and b.id = any(v_fresh);
   foreach v_page in array v_index loop
-    select b.id, b.revision into v_page.book_id, v_page.revision
+    select b.id, case when b.id = any(v_added) or v_unsure && array[u.id, b.id] then -1 else b.revision end into v_page.book_id, v_page.revision
       from unnest(v_where || v_left, v_who || v_added) as u(id, taker) join public.book b on b.tenant_id = v_tenant and b.id = u.taker
       where u.id = v_page.book_id;
     insert into public.page_index values (v_page.*);
@@ -245,7 +248,7 @@ begin
   v_dropped := array(select app.drop_empty_series(array(select o.series_id from unnest(v_old) o)));
   return query
     select 'moved', k.id, case when n.id = any(v_fresh) then n.id end, k.series_id, n.series_id, o.series_id, o.series_id = any(v_dropped),
-      case when not o.analyzed or v_strayed && array[o.id, n.id] then k.key end
+      case when v_unsure && array[o.id, n.id] then k.key end
     from unnest(v_who, v_where) as u(who, place) join unnest(v_old) o on o.id = u.who join unnest(v_new) n on n.id = u.place
     join public.book k on k.tenant_id = v_tenant and k.id = u.who
     union all

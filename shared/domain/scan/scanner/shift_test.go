@@ -91,6 +91,23 @@ func (r *run) settled() {
 	}
 }
 
+// scan runs a scan and all that it leaves to do afterwards: a worker that is stopped in between may keep a task for as long
+// as its lease.
+func (r *run) scan(mode string) result {
+	r.t.Helper()
+	id := r.start(mode)
+	r.settled()
+	return r.result(id)
+}
+
+// scanned is scan, for one that succeeds.
+func (r *run) scanned(mode string) {
+	r.t.Helper()
+	if res := r.scan(mode); res.Status != "completed" || res.Errors != 0 {
+		r.t.Fatalf("scan: %+v", res)
+	}
+}
+
 // books is, of every book of the series, where it is, what it was at first, its content, its own and its reader.
 func (r *run) books(where string) []string {
 	r.t.Helper()
@@ -284,7 +301,6 @@ func TestBooksFollowTheirContent(t *testing.T) {
 				if res.Status != "completed" || res.Processed != res.Total || res.Errors != 0 {
 					t.Errorf("scan: %+v", res)
 				}
-				r.settled()
 				same(t, "books", r.books("b.deleted_at is null"), placed(c.places, c.fresh))
 				var gone []string
 				for _, g := range r.books("b.deleted_at is not null") {
@@ -297,7 +313,6 @@ func TestBooksFollowTheirContent(t *testing.T) {
 				if res := r.scan("normal"); res.Created+res.Updated+res.Deleted+res.Moved+res.Restored != 0 {
 					t.Errorf("the next scan: %+v", res)
 				}
-				r.settled()
 				same(t, "books after the next scan", r.books("true"), before)
 			})
 		}
@@ -313,7 +328,6 @@ func TestBookWithoutAPlaceComesBack(t *testing.T) {
 	}
 	r.shift(4, 6, -1)
 	r.scanned("normal")
-	r.settled()
 	// What comes new under the name that became free is nobody who was here.
 	testkit.WriteFile(t, r.folder, numbered(6), r.numbered(60))
 	r.scanned("normal")
@@ -323,8 +337,28 @@ func TestBookWithoutAPlaceComesBack(t *testing.T) {
 	if res := r.scan("normal"); res.Moved != 1 || res.Created != 0 {
 		t.Errorf("%+v", res)
 	}
-	r.settled()
 	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(2), 3: numbered(7), 4: numbered(3), 5: numbered(4), 6: numbered(5)}, map[int]string{60: numbered(6)}))
+}
+
+// A file that moves on before its book was read again in its new place has its titles and metadata in the next one.
+func TestFileMovesOnBeforeItsBookIsReadAgain(t *testing.T) {
+	r := newRun(t, 2, 4)
+	r.shift(2, 4, 1)
+	testkit.WriteFile(t, r.folder, numbered(2), r.numbered(20))
+	r.scanned("normal")
+	if n := values[int64](r.rig, "select count(*) from page_index where tenant_id = app.tenant() and revision < 0"); n[0] != 0 {
+		t.Errorf("%d books were not read again", n[0])
+	}
+	for _, key := range []string{numbered(2), numbered(3)} { // as they were before
+		r.exec("update page_index p set revision = -1 from book b where b.id = p.book_id and b.key = $1", key)
+		r.exec("update book set title = '?' where key = $1", key)
+		r.exec(`update book_metadata m set metadata = '{"summary": "?"}' from book b where b.id = m.book_id and b.key = $1`, key)
+	}
+	r.permute(map[string]string{numbered(2): numbered(8), numbered(3): numbered(9)})
+	if res := r.scan("normal"); res.Moved != 2 || res.Created != 0 {
+		t.Errorf("%+v", res)
+	}
+	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(9), 3: numbered(4), 4: numbered(5)}, map[int]string{20: numbered(8)}))
 }
 
 // Of equal contents nothing tells which is which: what kept its key stays, the others keep their order.
@@ -349,7 +383,6 @@ func TestShiftWithEqualFiles(t *testing.T) {
 	r.shift(2, 6, 1)
 	r.permute(map[string]string{"S/10.cbz": "S/09.cbz"})
 	r.scanned("normal")
-	r.settled()
 	same(t, "books", names(), []string{"S/02.cbz S/03.cbz pages 3", "S/03.cbz S/04.cbz pages 4", "S/04.cbz S/05.cbz pages 5", "S/05.cbz S/06.cbz pages 6", "S/06.cbz S/07.cbz pages 7",
 		"S/10.cbz S/09.cbz pages 5", "S/11.cbz S/11.cbz pages 5", "S/12.cbz S/12.cbz pages 5"})
 	// A copy over another book is that book, replaced, as long as the original is where it was.
@@ -357,7 +390,6 @@ func TestShiftWithEqualFiles(t *testing.T) {
 	if res := r.scan("normal"); res.Updated != 1 || res.Moved != 0 {
 		t.Errorf("%+v", res)
 	}
-	r.settled()
 	if got := names(); got[0] != "S/02.cbz S/03.cbz pages 5" || got[2] != "S/04.cbz S/05.cbz pages 5" {
 		t.Errorf("after a copy: %q", got)
 	}
@@ -371,7 +403,6 @@ func TestShiftForABrokenFile(t *testing.T) {
 	if res := r.scan("normal"); res.Moved != 5 || res.Created != 1 || res.Updated != 0 || res.Errors != 1 {
 		t.Errorf("%+v", res)
 	}
-	r.settled()
 	places := map[int]string{2: numbered(3), 3: numbered(4), 4: numbered(5), 5: numbered(6), 6: numbered(7)}
 	same(t, "books", r.books("b.deleted_at is null and b.error_type is null"), placed(places, nil))
 	same(t, "broken", r.books("b.error_type is not null"), []string{"new | S/02.cbz | pages 0 | unread | no index | 02 | 2 | format_detection"})
@@ -379,7 +410,6 @@ func TestShiftForABrokenFile(t *testing.T) {
 	if res := r.scan("normal"); res.Moved != 0 || res.Updated != 1 {
 		t.Errorf("%+v", res)
 	}
-	r.settled()
 	same(t, "books", r.books("true"), placed(places, map[int]string{20: numbered(2)}))
 }
 
@@ -392,7 +422,6 @@ func TestShiftBeyondTheLimit(t *testing.T) {
 	if res := r.scan("normal"); res.Status != "completed" || res.Moved != 1 || res.Created != 1 || res.Updated != 0 || res.Deleted != 1 {
 		t.Errorf("%+v", res)
 	}
-	r.settled()
 	same(t, "books", r.books("b.deleted_at is null"), placed(map[int]string{2: numbered(3), 4: numbered(4)}, map[int]string{20: numbered(2)}))
 	r.counted()
 }
@@ -404,7 +433,6 @@ func TestShiftedPositions(t *testing.T) {
 	r.shift(2, 4, 1)
 	testkit.WriteFile(t, r.folder, numbered(2), r.numbered(20))
 	r.scanned("deep")
-	r.settled()
 	if got := values[string](r.rig, "select key || ' ' || number from book where tenant_id = app.tenant() and key like 'S/%' order by key"); !slices.Equal(got, []string{"S/02.cbz 1", "S/03.cbz 2", "S/04.cbz 3", "S/05.cbz 4"}) {
 		t.Errorf("numbers %q", got)
 	}
@@ -446,7 +474,6 @@ func TestNamesChangeInAnyOrder(t *testing.T) {
 				if res := r.scan("normal"); res.Created+res.Updated+res.Deleted+res.Moved+res.Restored != 0 {
 					t.Errorf("a scan after it: %+v", res)
 				}
-				r.settled()
 				same(t, "books after a scan", r.books("true"), before)
 			})
 		}
