@@ -170,6 +170,24 @@ func TestFilesThatKillTheWorker(t *testing.T) {
 	t.Logf("%d deaths", deaths)
 }
 
+// A worker that dies while it lists leaves the same books to two tasks; what is wrong with one counts once.
+func TestTwoTasksTellAProblemOnce(t *testing.T) {
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/broken.cbz", []byte("no archive"))
+	testkit.WriteFile(t, r.folder, "S/good.cbz", testkit.Comic(t, 1, 1, ""))
+	id := r.start("normal")
+	r.until("not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")
+	r.exec(`insert into task select (jsonb_populate_record(t, jsonb_build_object('id', gen_random_uuid(), 'status', 'pending',
+		'params', t.params || '{"force": true}', 'completed_at', null, 'done', false, 'queued_at', null, 'lease_until', null))).* from task t where t.type = 'analyze_books'`)
+	r.until("not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")
+	if n := values[int64](r, "select count(*) from task where tenant_id = app.tenant() and type = 'analyze_books' and status = 'completed'"); n[0] != 2 {
+		t.Fatalf("%d tasks", n[0])
+	}
+	if res := r.result(id); res.Errors != 1 || len(res.Texts) != 1 || res.Processed != 2 {
+		t.Errorf("%+v", res)
+	}
+}
+
 // state is everything that a scan leaves behind, without what differs by chance (ids, times).
 func (r *rig) state() []string {
 	return values[string](r, `

@@ -157,7 +157,7 @@ func (r *rig) until(condition string, args ...any) {
 	wait := r.work(ctx)
 	defer wait()
 	defer cancel()
-	testkit.Eventually(r.t, 20*time.Second, func() bool {
+	testkit.Eventually(r.t, 2*time.Minute, func() bool {
 		return values[bool](r, "select "+condition, args...)[0]
 	})
 }

@@ -33,15 +33,16 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	var status *scan.Status
 	if h.ParentID != nil {
 		texts := make([]string, 0, len(found))
-		failed := 0
 		for _, a := range found {
 			if a.problem != nil {
-				failed++
 				texts = append(texts, clip(a.Key+": "+a.problem.Message, 500))
 			}
 		}
-		b.Queue(`update scan set files_processed = least(files_processed + $2, files_total), error_count = error_count + $3,
-			errors = (errors || $4::text[])[1:$5] where tenant_id = app.tenant() and id = $1`, h.ParentID, len(found), failed, texts, errorsKept)
+		// A worker that dies while it lists leaves books to two tasks: what is wrong with one is told once.
+		b.Queue(`update scan set files_processed = least(files_processed + $2, files_total), error_count = error_count + cardinality(n.texts),
+			errors = (errors || n.texts)[1:$4] from (select array(select t from unnest($3::text[]) t where t <> all(x.errors)) as texts
+				from scan x where x.tenant_id = app.tenant() and x.id = $1 for update) n
+			where tenant_id = app.tenant() and id = $1`, h.ParentID, len(found), texts, errorsKept)
 	}
 	libraries := make([]uuid.UUID, len(found))
 	for i, a := range found {
