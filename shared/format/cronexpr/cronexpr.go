@@ -20,7 +20,8 @@ import (
 
 // Schedule is a parsed expression in its time zone.
 type Schedule struct {
-	expr      string // six normalised fields
+	times     string // the normalised fields second, minute and hour
+	days      string // and day of month, month and day of week
 	zone      *time.Location
 	everyHour bool
 }
@@ -53,9 +54,7 @@ func Parse(expr, tz string) (Schedule, error) {
 	if err != nil {
 		return Schedule{}, err
 	}
-	s := Schedule{expr: strings.Join(fields, " "), zone: zone, everyHour: fields[2] == "*"}
-	// Any reachable date comes within eight years, the longest time between two
-	// leap days.
+	s := Schedule{times: strings.Join(fields[:3], " "), days: strings.Join(fields[3:], " "), zone: zone, everyHour: fields[2] == "*"}
 	if _, ok := s.nextWall(time.Date(2096, 3, 1, 0, 0, 0, 0, time.UTC)); !ok {
 		return Schedule{}, errors.New("cron expression: fields day and month: there is no such day in the next years")
 	}
@@ -84,6 +83,11 @@ func (s Schedule) Next(after time.Time) time.Time {
 	from := wall(t) // look for wall clock times after this one
 	for {
 		start, end := t.ZoneBounds()
+		if !end.IsZero() && !end.After(t) {
+			// Behind a zone's table (in Europe from 2038 on) the time package ends leap years a day early. No clock
+			// changes on that day.
+			end = t.Add(24 * time.Hour)
+		}
 		offset := offsetAt(t)
 		if !s.everyHour && !start.IsZero() {
 			// Where clocks went back, times until here were had before.
@@ -109,15 +113,36 @@ func (s Schedule) Next(after time.Time) time.Time {
 	}
 }
 
+// searched is how many days are looked at for the next one: 29 February falls on a certain day of the week every 28
+// years, and once after 40, around a year such as 2100 that is no leap year.
+const searched = 41 * 366
+
 // nextWall returns the next matching wall clock time after from, both written
-// as if they were UTC, where no clock changes.
+// as if they were UTC, where no clock changes. It finds the day first: the
+// library looks for all fields at once, and for hours where a day is rare.
 func (s Schedule) nextWall(from time.Time) (time.Time, bool) {
-	// The library gives up after a number of steps; where it stopped is not due.
-	due, err := gronx.NextTickAfter(s.expr, from, false)
-	if err != nil || !due.After(from) {
+	days, err := gronx.Segments("0 0 0 " + s.days)
+	if err != nil {
 		return time.Time{}, false
 	}
-	return due, true
+	g := gronx.New()
+	day := from.Truncate(24 * time.Hour)
+	for range searched {
+		next := day.AddDate(0, 0, 1)
+		g.C.SetRef(day)
+		if due, err := g.SegmentsDue(days); err == nil && due {
+			after := day.Add(-time.Second)
+			if from.After(after) {
+				after = from
+			}
+			at, err := gronx.NextTickAfter(s.times+" * * *", after, false)
+			if err == nil && at.After(after) && at.Before(next) {
+				return at, true
+			}
+		}
+		day = next
+	}
+	return time.Time{}, false
 }
 
 // wall writes what the clock of t's zone shows as a time in UTC.

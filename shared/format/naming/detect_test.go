@@ -118,7 +118,7 @@ func TestDetectIsBounded(t *testing.T) {
 }
 
 func FuzzDetect(f *testing.F) {
-	for _, s := range []string{"[Group] Title v01-03 c012v2 (of 6) (2012).cbz", "鳥の眼 第十二巻 第３.5話「夜」.zip", "Batman #-1 ½", "t.1-t2 том 3 глава 5 ((", "第\xff1話"} {
+	for _, s := range []string{"[Group] Title v01-03 c012v2 (of 6) (2012).cbz", "鳥の眼 第十二巻 第３.5話「夜」.zip", "Batman #-1 ½", "Title - - 012", "t.1-t2 том 3 глава 5 ((", "第\xff1話"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -141,7 +141,9 @@ func segments(s string) []span {
 	from := 0
 	for i := 0; i+2 < len(s); i++ {
 		if s[i] == ' ' && s[i+1] == '-' && s[i+2] == ' ' {
-			out = append(out, span{from, i})
+			if i >= from { // else the dashes share a space: "Title - - 012"
+				out = append(out, span{from, i})
+			}
 			from = i + 3
 		}
 	}
