@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longbox/longbox/shared/testkit"
 	"github.com/longbox/longbox/shared/testkit/lambdakit"
 )
 
@@ -179,6 +180,8 @@ func TestAnswersArriveWhole(t *testing.T) {
 			if n := len(f.Function.Inits()); n != 1 {
 				t.Errorf("%d processes were needed", n)
 			}
+			// The last answer is whole before what comes after it has run.
+			testkit.Eventually(t, 10*time.Second, func() bool { return out.count("after\n") >= 8 })
 			if n := out.count("after\n"); n != 8 {
 				t.Errorf("after ran %d times in 8 invocations", n)
 			}
