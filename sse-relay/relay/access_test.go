@@ -90,7 +90,7 @@ func TestUnusableAPI(t *testing.T) {
 		"no tenant":        {write(200, "application/json", `{"userId":"`+uuid.NewString()+`"}`), 503, "5"},
 		"bad tenant":       {write(200, "application/json", `{"tenantId":"../x","userId":"1"}`), 503, "5"},
 		"endless":          {write(200, "application/json", `{"tenantId":"`+strings.Repeat("x", 1<<17)), 503, "5"},
-		"redirect":         {http.RedirectHandler("http://127.0.0.1:1/", 302).ServeHTTP, 503, "5"},
+		"redirect":         {http.RedirectHandler("http://127.0.0.1:1/", http.StatusFound).ServeHTTP, 503, "5"},
 		"never":            {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 503, "5"},
 		"its own 503":      {write(503, "application/json", `{"error":"ServiceUnavailable","message":"m","details":null}`), 503, "77"},
 		"too many of them": {write(429, "application/json", `{"error":"rate_limit_exceeded","message":"m","retry_after":77}`), 429, "77"},

@@ -14,7 +14,6 @@ type parser struct {
 	size  int64  // of the file
 	lim   Limits
 	text  string // the directory as a string: plain names are slices of it
-	total int64
 }
 
 const (

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -122,7 +121,7 @@ func FuzzReadDirectory(f *testing.F) {
 		}
 		for _, p := range archive.Pages(dir.Entries) {
 			if p.Offset < 0 || p.Length < 0 || p.Offset+p.Length > int64(len(b)) {
-				t.Fatal(fmt.Sprintf("outside the file: %+v", p))
+				t.Fatalf("outside the file: %+v", p)
 			}
 		}
 	})
