@@ -51,32 +51,38 @@ func writeBigComic(_ context.Context, path string) error {
 // solidBytes is what the pages of a solid archive are before they are packed: the JPEG code lets an archiver spare 6 %.
 const solidBytes = 540 << 20
 
-// writeSolidRAR packs 500 MB of pages into a solid RAR 5 archive with the largest dictionary that is read by default:
-// page n needs all before it.
-func writeSolidRAR(_ context.Context, path string) (err error) {
-	pictures, err := scannedPages()
-	if err != nil {
-		return err
-	}
+// create makes a file of what fill writes.
+func create(path string, fill func(w *bufio.Writer) error) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	buffered := bufio.NewWriterSize(f, 1<<20)
-	// Each page finds its tables in the one before it, but not its picture, which comes again after four of them.
-	w, err := rarpack.NewWriter(buffered, rarpack.Options{Solid: true, Dictionary: archive.DefaultLimits().DictionaryBytes, Reach: 3 * len(pictures[0])})
+	w := bufio.NewWriterSize(f, 1<<20)
+	return errors.Join(fill(w), w.Flush(), f.Close())
+}
+
+// writeSolidRAR packs 500 MB of pages into a solid RAR 5 archive with the largest dictionary that is read by default:
+// page n needs all before it.
+func writeSolidRAR(_ context.Context, path string) error {
+	pictures, err := scannedPages()
 	if err != nil {
 		return err
 	}
-	for n, size := 0, 0; size < solidBytes; n++ {
-		data := marked(pictures[n%len(pictures)], n)
-		if err := w.Add(fmt.Sprintf("page %04d.jpg", n+1), data); err != nil {
+	return create(path, func(file *bufio.Writer) error {
+		// Each page finds its tables in the one before it, but not its picture, which comes again after four of them.
+		w, err := rarpack.NewWriter(file, rarpack.Options{Solid: true, Dictionary: archive.DefaultLimits().DictionaryBytes, Reach: 3 * len(pictures[0])})
+		if err != nil {
 			return err
 		}
-		size += len(data)
-	}
-	return errors.Join(w.Close(), buffered.Flush())
+		for n, size := 0, 0; size < solidBytes; n++ {
+			data := marked(pictures[n%len(pictures)], n)
+			if err := w.Add(fmt.Sprintf("page %04d.jpg", n+1), data); err != nil {
+				return err
+			}
+			size += len(data)
+		}
+		return w.Close()
+	})
 }
 
 // writeSolid7z packs 500 MB of pages into one folder of a 7z archive: page n needs all before it.
@@ -130,17 +136,19 @@ func (d *document) object(format string, args ...any) {
 }
 
 // writeDocument writes a PDF of 300 MB: pages that are one JPEG each, and every tenth a drawing.
-func writeDocument(_ context.Context, path string) (err error) {
+func writeDocument(_ context.Context, path string) error {
 	pictures, err := scannedPages()
 	if err != nil {
 		return err
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	d := &document{Writer: bufio.NewWriterSize(f, 1<<20)}
+	return create(path, func(file *bufio.Writer) error {
+		d := &document{Writer: file}
+		d.write(pictures)
+		return nil // Flush repeats what failed
+	})
+}
+
+func (d *document) write(pictures [][]byte) {
 	fmt.Fprint(d, "%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
 	var pages []int
 	// Objects 1 and 2, the catalogue and the pages, are written last but have their numbers now.
@@ -174,5 +182,4 @@ func writeDocument(_ context.Context, path string) (err error) {
 		fmt.Fprintf(d, "%010d 00000 n \n", at)
 	}
 	fmt.Fprintf(d, "trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(d.offsets)+1, table)
-	return d.Flush()
 }
