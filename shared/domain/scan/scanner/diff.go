@@ -101,7 +101,7 @@ func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d diffe
 		}
 		b := books[0]
 		books = books[1:]
-		pending := (b.Pending || b.Failed && s.library.RetryFailed) && s.scanID != nil
+		pending := (b.Pending || b.Failed && s.retryFailed) && s.scanID != nil
 		if s.params.Mode != scan.Deep && !b.Deleted && !pending && b.Size == o.Size && b.ETag == o.ETag && b.Modified.Equal(o.Modified) {
 			d.unchanged++
 			d.same = append(d.same, b.ID)

@@ -54,28 +54,28 @@ type libraryRow struct {
 	AllowedFormats []string  `db:"allowed_formats"`
 	Excluded       string    `db:"excluded"`
 	strategies
-	Rules       json.RawMessage `db:"rules"`
-	MaxBooks    *int64          `db:"max_books"`    // of the tenant; nil: no limit
-	RetryFailed bool            `db:"retry_failed"` // setting scanner.retry_failed_files
+	Rules    json.RawMessage `db:"rules"`
+	MaxBooks *int64          `db:"max_books"` // of the tenant; nil: no limit
 }
 
 // run is one library whose books are made to agree with the store: all of them by a scan, or the books of a few
 // keys by a look.
 type run struct {
 	*Scanner
-	tenant   uuid.UUID
-	scanID   *uuid.UUID // its task; nil when objects are looked at without a scan
-	library  libraryRow
-	set      *strategy.Set
-	rules    []library.TitleRule
-	selected func(key string) (format string, ok bool)
-	sidecar  func(key string) (kind, about string)
-	params   scan.Params
-	batch    int64              // books that one analysis task takes: setting scanner.batch_size
-	minutes  int64              // that listing may take: setting scanner.scan_timeout_minutes
-	started  time.Time          // by the database's clock
-	touched  map[uuid.UUID]bool // series whose books changed; used by the writer only
-	at       place
+	tenant      uuid.UUID
+	scanID      *uuid.UUID // its task; nil when objects are looked at without a scan
+	library     libraryRow
+	set         *strategy.Set
+	rules       []library.TitleRule
+	selected    func(key string) (format string, ok bool)
+	sidecar     func(key string) (kind, about string)
+	params      scan.Params
+	retryFailed bool               // setting scanner.retry_failed_files
+	batch       int64              // books that one analysis task takes: setting scanner.batch_size
+	minutes     int64              // that listing may take: setting scanner.scan_timeout_minutes
+	started     time.Time          // by the database's clock
+	touched     map[uuid.UUID]bool // series whose books changed; used by the writer only
+	at          place
 }
 
 // collected is what several pages of the listing brought together.
@@ -210,9 +210,9 @@ func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool,
 	var lib *libraryRow
 	db.One(b, &lib, `select id, path, bucket, prefix, allowed_formats, coalesce(excluded_patterns, '') as excluded,
 		`+strategyColumns+`, title_preprocessing_rules as rules,
-		(select max_books from tenant where id = app.tenant()) as max_books,
-		coalesce((select value::boolean from setting where tenant_id = app.tenant() and key = 'scanner.retry_failed_files'), false) as retry_failed
+		(select max_books from tenant where id = app.tenant()) as max_books
 		from library l where tenant_id = app.tenant() and id = $1`, id)
+	setting.Bool(b, setting.RetryFailedFiles, &s.retryFailed)
 	setting.Int(b, setting.ScanBatchSize, &s.batch)
 	setting.Int(b, setting.ScanTimeout, &s.minutes)
 	db.Value(b, &s.started, "select clock_timestamp()")
