@@ -22,7 +22,7 @@ const garbage = 400
 
 // enough is the GOMEMLIMIT of a worker that is given none: above it the collector works more often, so that the few
 // books that need much (a large PDF) do not take five times of it.
-const enough = 128 << 20
+const enough = 96 << 20
 
 func main() {
 	if os.Getenv("GOGC") == "" {

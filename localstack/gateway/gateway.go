@@ -30,6 +30,14 @@ const Bucket = "longbox-media"
 // Region is the region both gateways answer for.
 const Region = "us-east-1"
 
+// A gateway makes a buffer for every range that it answers, of 1 MB where it is not told otherwise, and with its small
+// heap that alone is a collection of garbage every few requests. With these, the last 64 KB of a book cost it 0.2 ms
+// of a processor instead of 0.8 to 1.1, and a page of 1.4 MB 0.65 instead of 1.4 to 1.8.
+const (
+	bufferSize = "65536"
+	garbage    = "GOGC=400"
+)
+
 // Gateway is one gateway process.
 type Gateway struct {
 	name    string
@@ -68,7 +76,7 @@ func Media(dataDir, program string, port int, a account.Account, s secret.Set) (
 	return &Gateway{
 		name: "media-s3", program: program, port: port, dir: dir, account: a, secrets: s,
 		// One process writes, so no lock files are needed.
-		backend: []string{"posix", "--sidecar", meta, "--disable-object-lock-file", media},
+		backend: []string{"posix", "--io-buffer-size", bufferSize, "--sidecar", meta, "--disable-object-lock-file", media},
 	}, nil
 }
 
@@ -90,7 +98,7 @@ func Library(dataDir, program string, port int, roots []library.Root, a account.
 	}
 	return &Gateway{
 		name: "library-s3", program: program, port: port, dir: dir, account: a, secrets: s, readAll: true,
-		backend: []string{"posix", "--bucketlinks", "--nometa", dir},
+		backend: []string{"posix", "--io-buffer-size", bufferSize, "--bucketlinks", "--nometa", dir},
 	}, nil
 }
 
@@ -107,7 +115,7 @@ func (g *Gateway) Spec() supervise.Spec {
 	}
 	return supervise.Spec{
 		Name: g.name, Path: g.program, Args: append(args, g.backend...), Dir: g.dir,
-		Env: []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TZ=UTC",
+		Env: []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TZ=UTC", garbage,
 			"ROOT_ACCESS_KEY_ID=" + g.secrets.S3AccessKey, "ROOT_SECRET_ACCESS_KEY=" + g.secrets.S3SecretKey},
 		Account: g.account, ReadAll: g.readAll, Quiet: true,
 		Stop: syscall.SIGTERM, Grace: 3 * time.Second, Orphan: syscall.SIGKILL,

@@ -75,6 +75,8 @@ type run struct {
 	minutes     int64              // that listing may take: setting scanner.scan_timeout_minutes
 	started     time.Time          // by the database's clock
 	touched     map[uuid.UUID]bool // series whose books changed; used by the writer only
+	written     int                // books; used by the writer only
+	gatherAt    int                // books written when statistics are gathered next
 	at          place
 }
 
