@@ -212,12 +212,13 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		returning k.id, k.series_id, k.library_id`,
 		ids, revisions, formats, prints, titles, sorts, searches, directions, errorTypes, errorTexts, numbers, chapters, volumes, pages, keep)
 	queuePositions(b, found)
+	if err := queueMetadata(b, found); err != nil {
+		return nil, err
+	}
+	queueIndexes(b, found)
 	for _, a := range found {
-		if a.Result == nil {
-			continue
-		}
-		if err := queueDetails(b, a); err != nil {
-			return nil, err
+		if a.Result != nil {
+			queueReferences(b, a)
 		}
 	}
 	return out, nil
@@ -266,22 +267,85 @@ func queuePositions(b *pgx.Batch, found []analyzed) {
 		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`, books)
 }
 
-// queueDetails stores metadata (but no locked field), the page index and the link of one book.
-func queueDetails(b *pgx.Batch, a analyzed) error {
-	doc := struct {
-		analysis.Metadata
-		Genres []string `json:"genres,omitempty"`
-		Tags   []string `json:"tags,omitempty"`
-	}{a.Metadata, a.Genres, a.Tags}
-	data, err := json.Marshal(doc)
-	if err != nil {
-		return fmt.Errorf("metadata of %s: %w", a.Key, err)
+// queueMetadata stores the metadata of books, but no locked field, and the warnings about them.
+func queueMetadata(b *pgx.Batch, found []analyzed) error {
+	var ids []uuid.UUID
+	var revisions []int
+	var documents []string
+	var warnings []*string
+	for _, a := range found {
+		if a.Result == nil {
+			continue
+		}
+		ids, revisions = append(ids, a.ID), append(revisions, a.Revision)
+		document, err := json.Marshal(struct {
+			analysis.Metadata
+			Genres []string `json:"genres,omitempty"`
+			Tags   []string `json:"tags,omitempty"`
+		}{a.Metadata, a.Genres, a.Tags})
+		if err != nil {
+			return fmt.Errorf("metadata of %s: %w", a.Key, err)
+		}
+		documents, warnings = append(documents, string(document)), append(warnings, toJSON(clipAll(a.Warnings)))
 	}
-	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, warnings) select app.tenant(), $1, $2, $3
-		where exists (select from book where tenant_id = app.tenant() and id = $1 and revision = $4)
+	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, warnings)
+		select app.tenant(), u.id, u.document::jsonb, array(select jsonb_array_elements_text(u.warnings::jsonb))
+		from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[]) as u(id, revision, document, warnings)
+		join book k on k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision
 		on conflict (tenant_id, book_id) do update set
 		  metadata = app.keep_locked(excluded.metadata, m.metadata, m.locks),
-		  warnings = excluded.warnings, updated_at = now()`, a.ID, data, clipAll(a.Warnings), a.Revision)
+		  warnings = excluded.warnings, updated_at = now()`, ids, revisions, documents, warnings)
+	return nil
+}
+
+// indexesAtOnce is how many page indexes one statement stores, since planning it costs more than a row does. Those left
+// over are stored one by one: two statements are known after two books, one for each number of books never.
+const indexesAtOnce = 8
+
+var storeIndex, storeIndexes = indexStatement(1), indexStatement(indexesAtOnce)
+
+// indexStatement stores the page indexes of n books. Arrays of arrays cannot be unnested, so it has parameters for each.
+func indexStatement(n int) string {
+	kinds := []string{"uuid", "integer", "text[]", "text[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]", "smallint[]", "bigint[]",
+		"integer[]", "integer[]", "bigint", "bigint", "bigint", "bigint", "smallint", "bigint"}
+	rows := make([]string, n)
+	for i := range rows {
+		row := make([]string, len(kinds))
+		for j, kind := range kinds {
+			row[j] = fmt.Sprintf("$%d::%s", i*len(kinds)+j+1, kind)
+		}
+		rows[i] = "(" + strings.Join(row, ", ") + ")"
+	}
+	return `insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights,
+		  cover_offset, cover_length, cover_packed, cover_size, cover_method, cover_crc, file_size, file_etag, file_modified)
+		select app.tenant(), u.*, k.size, k.etag, k.modified_at from (values ` + strings.Join(rows, ", ") + `) as u(id, revision)
+		join book k on k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision
+		on conflict (tenant_id, book_id) do update set revision = excluded.revision,
+		  file_size = excluded.file_size, file_etag = excluded.file_etag, file_modified = excluded.file_modified, names = excluded.names, types = excluded.types,
+		  offsets = excluded.offsets, lengths = excluded.lengths, packed = excluded.packed, sizes = excluded.sizes, methods = excluded.methods,
+		  crcs = excluded.crcs, widths = excluded.widths, heights = excluded.heights, cover_offset = excluded.cover_offset,
+		  cover_length = excluded.cover_length, cover_packed = excluded.cover_packed, cover_size = excluded.cover_size,
+		  cover_method = excluded.cover_method, cover_crc = excluded.cover_crc`
+}
+
+// queueIndexes stores where the pages of books lie.
+func queueIndexes(b *pgx.Batch, found []analyzed) {
+	var rows [][]any
+	for _, a := range found {
+		if a.Result != nil {
+			rows = append(rows, indexRow(a))
+		}
+	}
+	for ; len(rows) >= indexesAtOnce; rows = rows[indexesAtOnce:] {
+		b.Queue(storeIndexes, slices.Concat(rows[:indexesAtOnce]...)...)
+	}
+	for _, row := range rows {
+		b.Queue(storeIndex, row...)
+	}
+}
+
+// indexRow are the parameters of a page index.
+func indexRow(a analyzed) []any {
 	p := pageArrays(a.Pages)
 	var cover struct {
 		offset, length, packed, size, crc *int64
@@ -291,18 +355,12 @@ func queueDetails(b *pgx.Batch, a analyzed) error {
 		crc, method := int64(c.CRC32), int16(c.Method)
 		cover.offset, cover.length, cover.packed, cover.size, cover.crc, cover.method = &c.Offset, &c.Length, &c.CompressedSize, &c.Size, &crc, &method
 	}
-	b.Queue(`insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights,
-		  cover_offset, cover_length, cover_packed, cover_size, cover_method, cover_crc, file_size, file_etag, file_modified)
-		select app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, k.size, k.etag, k.modified_at
-		from book k where k.tenant_id = app.tenant() and k.id = $1 and k.revision = $2
-		on conflict (tenant_id, book_id) do update set revision = excluded.revision,
-		  file_size = excluded.file_size, file_etag = excluded.file_etag, file_modified = excluded.file_modified, names = excluded.names, types = excluded.types,
-		  offsets = excluded.offsets, lengths = excluded.lengths, packed = excluded.packed, sizes = excluded.sizes, methods = excluded.methods,
-		  crcs = excluded.crcs, widths = excluded.widths, heights = excluded.heights, cover_offset = excluded.cover_offset,
-		  cover_length = excluded.cover_length, cover_packed = excluded.cover_packed, cover_size = excluded.cover_size,
-		  cover_method = excluded.cover_method, cover_crc = excluded.cover_crc`,
-		a.ID, a.Revision, p.names, p.types, p.offsets, p.lengths, p.packed, p.sizes, p.methods, p.crcs, p.widths, p.heights,
-		cover.offset, cover.length, cover.packed, cover.size, cover.method, cover.crc)
+	return []any{a.ID, a.Revision, p.names, p.types, p.offsets, p.lengths, p.packed, p.sizes, p.methods, p.crcs, p.widths, p.heights,
+		cover.offset, cover.length, cover.packed, cover.size, cover.method, cover.crc}
+}
+
+// queueReferences stores what a book says it is known as elsewhere.
+func queueReferences(b *pgx.Batch, a analyzed) {
 	if a.bookRow.Fingerprint != "" { // it was read before, and may have named others
 		b.Queue(`delete from external_id where tenant_id = app.tenant() and book_id = $1 and source in ('epub', 'pdf', 'opf') and source <> $2`, a.ID, a.ExternalSource)
 		b.Queue(`delete from external_link where tenant_id = app.tenant() and book_id = $1 and source_name = 'comicinfo' and $2::text = ''`, a.ID, a.Link)
@@ -319,7 +377,6 @@ func queueDetails(b *pgx.Batch, a analyzed) error {
 			on conflict (tenant_id, book_id, source_name) where book_id is not null do update set url = excluded.url, updated_at = now()`,
 			uuid.Must(uuid.NewV7()), a.ID, clip(a.Link, 2000), a.Revision)
 	}
-	return nil
 }
 
 type arrays struct {
