@@ -75,8 +75,7 @@ type run struct {
 	minutes     int64              // that listing may take: setting scanner.scan_timeout_minutes
 	started     time.Time          // by the database's clock
 	touched     map[uuid.UUID]bool // series whose books changed; used by the writer only
-	written     int                // books; used by the writer only
-	gatherAt    int                // books written when statistics are gathered next
+	written     int64              // books since statistics were gathered; used by the writer only
 	at          place
 }
 

@@ -27,9 +27,6 @@ const (
 	renameBatch   = 500
 )
 
-// firstGather is how many books a scan has written when statistics are first gathered.
-const firstGather = 100
-
 // written is a book as a batch left it.
 type written struct {
 	ID       uuid.UUID `db:"id"`
@@ -54,15 +51,22 @@ func (s *run) write(ctx context.Context, part collected) error {
 	}
 }
 
-// gather has Postgres count what was written, when the first books are and again when they are four times as many: what it
-// knows of a library that is being filled is never far from the truth, at a small part of the cost of writing.
+// gather has Postgres count what a scan has written where that is much against what it knows of (app.gather_statistics).
 func (s *run) gather(ctx context.Context, n int) error {
-	if s.written += n; s.written < max(s.gatherAt, firstGather) {
+	if n == 0 {
 		return nil
 	}
-	s.gatherAt = 4 * s.written
-	_, err := db.Exec(ctx, s.Database, "select app.gather_statistics()")
-	return err
+	s.written += int64(n)
+	var b pgx.Batch
+	var gathered bool
+	db.Value(&b, &gathered, "select app.gather_statistics($1)", s.written)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	if gathered {
+		s.written = 0
+	}
+	return nil
 }
 
 // writeAll makes the collected changes in one transaction and one round trip: counters, series, books, and the
