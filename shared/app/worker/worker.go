@@ -122,13 +122,15 @@ func New(c Config) (*Worker, *app.Base, error) {
 		System: system, Publish: base.Publish, Slots: c.Slots, Poll: c.Poll, Lease: c.Lease, Slice: c.Slice, Ended: s.Ended,
 		Worker: fmt.Sprintf("%s/%d", host, os.Getpid()),
 		Handlers: map[string]task.Handler{
-			task.ScanLibrary:    s.Scan,
-			task.AnalyzeBooks:   s.AnalyzeBooks,
-			task.AnalyzeBook:    s.AnalyzeBooks,
-			task.AnalyzeSeries:  s.AnalyzeSeries,
-			task.PackBook:       s.Beside(packs.Pack),
-			task.PurgeDeleted:   s.Purge,
-			task.FindDuplicates: (&duplicate.Finder{Database: base.Database}).Find,
+			task.ScanLibrary:     s.Scan,
+			task.AnalyzeBooks:    s.AnalyzeBooks,
+			task.AnalyzeBook:     s.AnalyzeBooks,
+			task.AnalyzeSeries:   s.AnalyzeSeries,
+			task.RenumberSeries:  s.RenumberSeries,
+			task.ReprocessTitles: s.ReprocessTitles,
+			task.PackBook:        s.Beside(packs.Pack),
+			task.PurgeDeleted:    s.Purge,
+			task.FindDuplicates:  (&duplicate.Finder{Database: base.Database}).Find,
 		},
 	}
 	if base.Tasks != nil {

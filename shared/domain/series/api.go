@@ -105,14 +105,6 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, op("POST", "/{id}/analyze", "analyzeSeries", "Analyse all books of a series again", auth.SeriesWrite),
-		func(ctx context.Context, in *IDInput) (*book.Started, error) {
-			s, err := analyze(ctx, d, in.ID)
-			if err == nil {
-				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-			}
-			return s, err
-		})
 	httpapi.Register(a, op("POST", "/{id}/read", "readSeries", "Mark every book of a series as read", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*progress.Marked, error) {
 			n, err := progress.ReadSeries(ctx, d, in.ID)
@@ -123,4 +115,5 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			n, err := progress.UnreadSeries(ctx, d, in.ID)
 			return &progress.Marked{Count: n, Message: fmt.Sprintf("%d books are marked as unread", n)}, err
 		})
+	commands(a, d, added)
 }

@@ -252,6 +252,28 @@ func TestBooksAndActions(t *testing.T) {
 		first["taskId"], id, comics).Scan(&kind); err != nil || kind != "analyze_series" {
 		t.Errorf("task: %s, %v", kind, err)
 	}
+	if other := maintainer.Do("POST", one+"/analyze-unanalyzed", nil).Want(200).Map(); other["taskId"] == first["taskId"] {
+		t.Errorf("the analysis of new books is the same task as that of all: %v", other)
+	}
+	for _, c := range []struct {
+		path   string
+		body   any
+		params string
+	}{
+		{one + "/title/reprocess", nil, `{"dryRun": false}`},
+		{one + "/title/reprocess", map[string]any{"dryRun": true}, `{"dryRun": true}`},
+		{"/api/v1/libraries/" + comics.String() + "/series/titles/reprocess", map[string]any{}, `{"dryRun": false}`},
+	} {
+		got := maintainer.Do("POST", c.path, c.body).Want(200).Map()
+		var params string
+		if err := s.DB.Owner.Pool().QueryRow(context.Background(), "select params::text from task where id = $1 and type = 'reprocess_series_titles' and library_id = $2",
+			got["taskId"], comics).Scan(&params); err != nil || params != c.params {
+			t.Errorf("%s: params %s, %v", c.path, params, err)
+		}
+		if ids, _ := got["taskIds"].([]any); got["success"] != true || got["tasksEnqueued"] != 1.0 || len(ids) != 1 || ids[0] != got["taskId"] || got["message"] == "" {
+			t.Errorf("%s: %v", c.path, got)
+		}
+	}
 }
 
 func TestRefusals(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package series shows series: lists, the full record and the books of one, marks them as read, asks for their
-// analysis, and takes what people change of one.
+// Package series shows series: lists, the full record and the books of one, marks them as read, starts the tasks
+// that analyse, number and name them, and takes what people change of one.
 //
 //   - Every list is one round trip, made as the lists of books are: ids by an index, records by id, the total
 //     from the counters where the list is no further narrowed than by library.

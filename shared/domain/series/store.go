@@ -88,25 +88,6 @@ func queueDetails(b *pgx.Batch, id uuid.UUID) (load func() (*Details, error)) {
 	}
 }
 
-// analyze queues the analysis of every book of a series, or finds the one that waits already.
-func analyze(ctx context.Context, d *db.DB, id uuid.UUID) (*book.Started, error) {
-	at, err := db.Get[struct {
-		LibraryID uuid.UUID `db:"library_id"`
-	}](ctx, d, "select library_id from series where tenant_id = app.tenant() and id = $1", id)
-	if err != nil {
-		return nil, err
-	}
-	if at == nil {
-		return nil, fault.Missing("Series")
-	}
-	var b pgx.Batch
-	out := book.Started{Message: "The analysis of the series' books is queued"}
-	if err := queueAnalysis(&b, id, at.LibraryID, &out.TaskID); err != nil {
-		return nil, err
-	}
-	return &out, d.Run(ctx, &b)
-}
-
 func queueAnalysis(b *pgx.Batch, id, libraryID uuid.UUID, taskID *uuid.UUID) error {
 	return task.Add(b, task.Spec{Type: task.AnalyzeSeries, Params: map[string]any{"seriesId": id}, LibraryID: &libraryID, SeriesID: &id,
 		DedupeKey: task.AnalyzeSeries + ":" + id.String()}, taskID)

@@ -16,6 +16,9 @@ const (
 	PackBook       = "pack_book" // makes the page pack of a book
 	FindDuplicates = "find_duplicates"
 	PurgeDeleted   = "purge_deleted" // removes books whose files are gone, of a library or a series
+	RenumberSeries = "renumber_series"
+	// ReprocessTitles calls the series of a library, or one, after their folders again.
+	ReprocessTitles = "reprocess_series_titles"
 )
 
 // The states of a task (contract decision 8).
@@ -28,7 +31,8 @@ const (
 )
 
 // priorities: higher runs first.
-var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860}
+var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860,
+	ReprocessTitles: 470, RenumberSeries: 460}
 
 // Priority is how urgent tasks of a type are, for statements that add some themselves.
 func Priority(typ string) int { return priorities[typ] }

@@ -92,16 +92,24 @@ func (s *Scanner) AnalyzeBooks(ctx context.Context, h task.Held) (any, error) {
 	if len(p.Sidecars) > 0 {
 		return s.takeIn(ctx, h, p.Sidecars)
 	}
-	const open = " and (not b.analyzed and b.error_type is null or $2)"
 	if len(p.Keys) > 0 {
 		return s.analyze(ctx, h, "b.key = any($1)"+open+" and b.library_id = $3", p.Keys, p.Force, h.LibraryID)
 	}
 	return s.analyze(ctx, h, "b.id = any($1)"+open, p.BookIDs, p.Force)
 }
 
-// AnalyzeSeries is the handler of analyze_series tasks: every book of a series, again.
+// open are the books that were never analysed, or all where $2 forces it.
+const open = " and (not b.analyzed and b.error_type is null or $2)"
+
+// AnalyzeSeries is the handler of analyze_series tasks: every book of a series, again, or those that never were.
 func (s *Scanner) AnalyzeSeries(ctx context.Context, h task.Held) (any, error) {
-	return s.analyze(ctx, h, "b.series_id = $1 and $2", h.SeriesID, true)
+	var p struct {
+		OnlyNew bool `json:"onlyNew"`
+	}
+	if err := json.Unmarshal(h.Params, &p); err != nil {
+		return nil, fmt.Errorf("parameters of the analysis: %w", err)
+	}
+	return s.analyze(ctx, h, "b.series_id = $1"+open, h.SeriesID, !p.OnlyNew)
 }
 
 func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args ...any) (any, error) {

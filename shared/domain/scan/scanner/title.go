@@ -1,0 +1,197 @@
+package scanner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/naming"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// titleBatch is how many series are given their titles in one transaction.
+const titleBatch = 500
+
+// changesKept bounds the changes that a task tells.
+const changesKept = 1000
+
+type titleParams struct {
+	DryRun bool `json:"dryRun"`
+}
+
+// TitleChange is what became of one series' title (contract 5.5).
+type TitleChange struct {
+	SeriesID         uuid.UUID `json:"seriesId"`
+	OriginalTitle    string    `json:"originalTitle"`
+	NewTitle         string    `json:"newTitle"`
+	Changed          bool      `json:"changed"`
+	Skipped          bool      `json:"skipped"`
+	SkipReason       *string   `json:"skipReason"`
+	TitleSortCleared bool      `json:"titleSortCleared"`
+}
+
+// TitleChanges is what a task that gives series their titles leaves, and where it goes on. Results has no series whose
+// title stays.
+type TitleChanges struct {
+	Changed   int           `json:"changed"`
+	Skipped   int           `json:"skipped"`
+	Unchanged int           `json:"unchanged"`
+	DryRun    bool          `json:"dryRun"`
+	Results   []TitleChange `json:"results"`
+	After     *uuid.UUID    `json:"after,omitempty"` // the last series that was looked at; nil when all were
+}
+
+type nameRow struct {
+	ID        uuid.UUID `db:"id"`
+	Name      string    `db:"name"`
+	Title     string    `db:"title"`
+	TitleSort *string   `db:"custom_title_sort"`
+	Locks     []string  `db:"locks"`
+}
+
+// ReprocessTitles is the handler of reprocess_series_titles tasks: the series of a library, or one, are called again
+// what the library's rules make of their folders' names. A locked title stays.
+func (s *Scanner) ReprocessTitles(ctx context.Context, h task.Held) (any, error) {
+	var p titleParams
+	if err := json.Unmarshal(h.Params, &p); err != nil {
+		return nil, fmt.Errorf("parameters of the titles: %w", err)
+	}
+	done := TitleChanges{DryRun: p.DryRun, Results: []TitleChange{}}
+	if h.Place != nil {
+		if err := json.Unmarshal(h.Place, &done); err != nil {
+			return nil, fmt.Errorf("place of the titles: %w", err)
+		}
+	}
+	for {
+		n, err := s.reprocess(ctx, h, &done)
+		if err != nil {
+			return nil, err
+		}
+		if n < titleBatch {
+			done.After = nil
+			return done, nil
+		}
+		if task.MustPause(ctx) {
+			return nil, task.Paused(done)
+		}
+	}
+}
+
+// reprocess gives the titles of one batch, in one transaction; n is how many series it looked at.
+func (s *Scanner) reprocess(ctx context.Context, h task.Held, done *TitleChanges) (n int, err error) {
+	r := &run{Scanner: s, tenant: h.Tenant}
+	var b pgx.Batch
+	var rows []nameRow
+	load := r.queueLibrary(&b, *h.LibraryID)
+	db.All(&b, &rows, `select id, name, title, custom_title_sort, locks from series
+		where tenant_id = app.tenant() and library_id = $1 and ($2::uuid is null or id = $2) and ($3::uuid is null or id > $3)
+		order by id limit $4`, h.LibraryID, h.SeriesID, done.After, titleBatch)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return 0, err
+	}
+	if found, err := load(); err != nil {
+		return 0, err
+	} else if !found {
+		return 0, fault.New(fault.NotFound, "The library was deleted")
+	}
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	changed := done.add(rows, r.rules)
+	if !done.DryRun {
+		if err := r.rename(ctx, changed); err != nil {
+			return 0, err
+		}
+	}
+	done.After = &rows[len(rows)-1].ID
+	return len(rows), nil
+}
+
+// add counts what becomes of series, and returns those that get another title.
+func (t *TitleChanges) add(rows []nameRow, rules []library.TitleRule) (changed []TitleChange) {
+	for _, row := range rows {
+		c := TitleChange{SeriesID: row.ID, OriginalTitle: row.Title, NewTitle: library.CleanTitle(rules, row.Name)}
+		switch {
+		case c.NewTitle == row.Title:
+			t.Unchanged++
+			continue
+		case slices.Contains(row.Locks, "title"):
+			c.Skipped, c.SkipReason = true, ptr("The title is locked")
+			t.Skipped++
+		default:
+			c.Changed, c.TitleSortCleared = true, row.TitleSort != nil && !slices.Contains(row.Locks, "titleSort")
+			t.Changed++
+			changed = append(changed, c)
+		}
+		if len(t.Results) < changesKept {
+			t.Results = append(t.Results, c)
+		}
+	}
+	return changed
+}
+
+// rename gives series their new titles, unless somebody has locked them meanwhile, and the books that are called after
+// them theirs.
+func (s *run) rename(ctx context.Context, changed []TitleChange) error {
+	if len(changed) == 0 {
+		return nil
+	}
+	var ids, renamed []uuid.UUID
+	var titles, sorts, searches []string
+	for _, c := range changed {
+		ids, titles = append(ids, c.SeriesID), append(titles, c.NewTitle)
+		sorts, searches = append(sorts, naming.SortTitle(c.NewTitle)), append(searches, naming.Normalize(c.NewTitle))
+	}
+	var b pgx.Batch
+	queueLock(&b, s.library.ID)
+	db.Values(&b, &renamed, `update series s set title = u.title, search_title = u.search, updated_at = now(),
+		  custom_title_sort = case when 'titleSort' = any(s.locks) then s.custom_title_sort end,
+		  title_sort = case when 'titleSort' = any(s.locks) then s.title_sort else u.sort end
+		from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as u(id, title, sort, search)
+		where s.tenant_id = app.tenant() and s.id = u.id and not 'title' = any(s.locks) returning s.id`, ids, titles, sorts, searches)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	if s.set.Positioned() {
+		if err := s.retitleSeries(ctx, []uuid.UUID{s.library.ID}, renamed); err != nil {
+			return err
+		}
+	}
+	var out []events.Event
+	for _, id := range renamed {
+		out = append(out, events.SeriesUpdated(events.Series{ID: id, LibraryID: s.library.ID}, "title"))
+	}
+	s.Publish(ctx, s.tenant, out...)
+	return nil
+}
+
+// RenumberSeries is the handler of renumber_series tasks: the books of a series are numbered again as the library's strategy
+// says, by their files where they have to be read for it. Locked numbers stay.
+func (s *Scanner) RenumberSeries(ctx context.Context, h task.Held) (any, error) {
+	r := &run{Scanner: s, tenant: h.Tenant, touched: map[uuid.UUID]bool{*h.SeriesID: true}}
+	var b pgx.Batch
+	load := r.queueLibrary(&b, *h.LibraryID)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if found, err := load(); err != nil {
+		return nil, err
+	} else if !found {
+		return nil, fault.New(fault.NotFound, "The library was deleted")
+	}
+	if !r.set.Positions() {
+		return s.AnalyzeSeries(ctx, h)
+	}
+	if err := r.renumber(ctx); err != nil || !r.set.Positioned() {
+		return nil, err
+	}
+	return nil, s.retitleSeries(ctx, []uuid.UUID{r.library.ID}, []uuid.UUID{*h.SeriesID})
+}

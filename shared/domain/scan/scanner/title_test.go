@@ -1,0 +1,102 @@
+package scanner_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/scan/scanner"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// do runs a task of a library, or of one of its series, and returns its result.
+func (r *rig) do(s task.Spec) []byte {
+	r.t.Helper()
+	s.LibraryID = &r.library
+	var b pgx.Batch
+	var id uuid.UUID
+	if err := task.Add(&b, s, &id); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.db.App.Run(r.ctx(), &b); err != nil {
+		r.t.Fatal(err)
+	}
+	r.until("(select status = 'completed' from task where tenant_id = app.tenant() and id = $1)", id)
+	return values[[]byte](r, "select result from task where tenant_id = app.tenant() and id = $1", id)[0]
+}
+
+func (r *rig) titles(of, by string) string {
+	return strings.Join(values[string](r, "select title || ' / ' || title_sort from "+of+" where tenant_id = app.tenant() order by "+by), ", ")
+}
+
+// Rules that are changed later reach series that are there, but for locked titles; a dry run only tells.
+func TestTitlesAreMadeAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i, name := range []string{"A (2020)", "B (2021)", "C (2022)", "D"} {
+		testkit.WriteFile(t, r.folder, name+"/1.cbz", testkit.Comic(t, i, 1, ""))
+	}
+	values[int](r, "update library set book_strategy = 'series_name' where tenant_id = app.tenant() returning 1")
+	if res := r.scan("normal"); res.Series != 4 {
+		t.Fatalf("%+v", res)
+	}
+	values[int](r, `update series set locks = '{title}', title = 'Mine' where tenant_id = app.tenant() and name = 'B (2021)' returning 1`)
+	values[int](r, `update series set custom_title_sort = 'zz', title_sort = 'zz', locks = '{titleSort}' where tenant_id = app.tenant() and name = 'C (2022)' returning 1`)
+	values[int](r, `update series set custom_title_sort = 'yy', title_sort = 'yy' where tenant_id = app.tenant() and name = 'A (2020)' returning 1`)
+	values[int](r, `update library set title_preprocessing_rules = '[{"pattern": " \\(\\d+\\)$", "replacement": ""}]' where tenant_id = app.tenant() returning 1`)
+	was := r.titles("series", "name")
+
+	var dry, done scanner.TitleChanges
+	if err := json.Unmarshal(r.do(task.Spec{Type: task.ReprocessTitles, Params: map[string]any{"dryRun": true}}), &dry); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.titles("series", "name"); got != was {
+		t.Errorf("a dry run made of %s: %s", was, got)
+	}
+	if err := json.Unmarshal(r.do(task.Spec{Type: task.ReprocessTitles}), &done); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.titles("series", "name"); got != "A / A, Mine / B (2021), C / zz, D / D" {
+		t.Errorf("titles: %s", got)
+	}
+	if got := r.titles("book", "key"); got != "A v.01 / A v.01, B (2021) v.01 / B (2021) v.01, C v.01 / C v.01, D v.01 / D v.01" {
+		t.Errorf("books that are called after their series: %s", got)
+	}
+	if !dry.DryRun || done.DryRun || done.Changed != 2 || done.Skipped != 1 || done.Unchanged != 1 || len(done.Results) != 3 || dry.Changed != done.Changed || dry.Skipped != done.Skipped {
+		t.Errorf("dry %+v, done %+v", dry, done)
+	}
+	for _, c := range done.Results {
+		if c.Changed != (c.NewTitle == "A" || c.NewTitle == "C") || c.Skipped != (c.OriginalTitle == "Mine" && c.SkipReason != nil) || c.TitleSortCleared != (c.NewTitle == "A") {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// The books of one series are numbered again, as the strategy says that the library has by now.
+func TestSeriesIsNumberedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i, n := range []int{5, 7, 9} {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("A/A %d.cbz", n), testkit.Comic(t, i, 1, ""))
+	}
+	r.scan("normal")
+	series := values[uuid.UUID](r, "select id from series where tenant_id = app.tenant()")[0]
+	numbers := func() string {
+		return fmt.Sprint(values[float64](r, "select number from book where tenant_id = app.tenant() order by key"))
+	}
+	if got := numbers(); got != "[5 7 9]" {
+		t.Fatalf("by name: %s", got)
+	}
+	for strategy, want := range map[string]string{"file_order": "[1 2 3]", "filename": "[5 7 9]"} {
+		values[int](r, "update library set number_strategy = $1 where tenant_id = app.tenant() returning 1", strategy)
+		r.do(task.Spec{Type: task.RenumberSeries, SeriesID: &series})
+		if got := numbers(); got != want {
+			t.Errorf("%s: %s, want %s", strategy, got, want)
+		}
+	}
+}
