@@ -52,8 +52,9 @@ func NewFinder(d *db.DB) *Finder {
 }
 
 // Find is the index of a book, with the place of page n (0: of none), for the request's caller. It asks Postgres
-// once, or not at all where caller and index are remembered and Redis confirmed, with the rate limit, that no
-// access has changed since. The first page asked for comes alone; with the second, all of the book's are loaded.
+// once, only for the book where the caller is remembered, or not at all where the index is too: Redis has confirmed, with
+// the rate limit, that no access has changed since. The first page asked for comes alone; with the second, all of the
+// book's are loaded.
 func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error) {
 	part := pages{n, n}
 	if n < 1 {
@@ -73,12 +74,17 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	f.mu.Lock()
 	known, found := f.permits[who], f.indexes[at]
 	f.mu.Unlock()
-	if now.Before(known) && now.Before(found.expires) && found.index.has(n) && !found.index.dear(n) {
+	permitted := now.Before(known)
+	if permitted && now.Before(found.expires) && found.index.has(n) && !found.index.dear(n) {
 		caller.Entered = true
 		return found.index, nil
 	}
 	if found.index != nil {
 		part = allPages
+	}
+	if permitted { // the caller need not be looked up with the book
+		caller.Entered = true
+		ctx = db.In(ctx, db.Tenant(caller.Tenant))
 	}
 	i, err := load(ctx, f.database, book, part)
 	if err != nil {
@@ -92,7 +98,10 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	if len(f.indexes) >= maxEntries {
 		clear(f.indexes)
 	}
-	f.permits[who], f.indexes[at] = now.Add(remember), indexed{index: i, expires: now.Add(remember)}
+	f.indexes[at] = indexed{index: i, expires: now.Add(remember)}
+	if !permitted {
+		f.permits[who] = now.Add(remember)
+	}
 	return i, nil
 }
 
