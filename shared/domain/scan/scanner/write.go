@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -52,6 +53,7 @@ func (s *run) write(ctx context.Context, part collected) error {
 }
 
 // gather has Postgres count what a scan has written where that is much against what it knows of (app.gather_statistics).
+// Of a very large table that may take longer than a statement may: the scan goes on without.
 func (s *run) gather(ctx context.Context, n int) error {
 	if n == 0 {
 		return nil
@@ -61,7 +63,11 @@ func (s *run) gather(ctx context.Context, n int) error {
 	var gathered bool
 	db.Value(&b, &gathered, "select app.gather_statistics($1)", s.written)
 	if err := s.Database.Run(ctx, &b); err != nil {
-		return err
+		if ctx.Err() != nil {
+			return err
+		}
+		slog.Warn("no statistics were gathered; until autovacuum does, the scan may be slow", "library", s.library.ID, "error", err)
+		gathered = true // try again after as many
 	}
 	if gathered {
 		s.written = 0
