@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"runtime/debug"
 	"slices"
@@ -189,7 +190,7 @@ func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *aut
 		return true
 	}
 	tenant := uuid.UUID(t.ID).String()
-	bucket := ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:ip:" + requestOf(r.Context()).clientIP, Rate: anonymousRate, Burst: anonymousBurst}
+	bucket := ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:ip:" + network(requestOf(r.Context()).clientIP), Rate: anonymousRate, Burst: anonymousBurst}
 	if caller != nil {
 		bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:user:" + caller.AccountID.String(), Rate: userRate, Burst: userBurst}
 	}
@@ -228,7 +229,7 @@ func (a *API) TakeLogin(ctx context.Context) error {
 		return nil
 	}
 	t := TenantOf(ctx)
-	key := "lb:{" + uuid.UUID(t.ID).String() + "}:rate:login:" + ClientIP(ctx)
+	key := "lb:{" + uuid.UUID(t.ID).String() + "}:rate:login:" + network(ClientIP(ctx))
 	res := a.limiter.Take(ctx, ratelimit.Bucket{Key: key, Rate: loginRate, Burst: loginBurst}, GenerationKey(t.ID))
 	if res.Allowed {
 		return nil
@@ -300,6 +301,18 @@ func clientIP(r *http.Request, n int) string {
 		return peer
 	}
 	return ip.String()
+}
+
+// network is what is counted of an address: who has one of IPv6 has a whole /64 to choose others from.
+func network(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	if ip = ip.Unmap(); ip.Is4() {
+		return ip.String()
+	}
+	return netip.PrefixFrom(ip.WithZone(""), 64).Masked().String()
 }
 
 func truncate(s string, n int) string {
