@@ -271,6 +271,9 @@ func (a *API) cors(next http.Handler) http.Handler {
 	})
 }
 
+// maxHost is the length of a name in bytes (RFC 1035). What is longer names nobody, and tenants are remembered by host.
+const maxHost = 253
+
 func (a *API) host(r *http.Request) string {
 	host := r.Host
 	if fwd := r.Header.Get("X-Forwarded-Host"); fwd != "" && a.config.TrustedProxies > 0 {
@@ -279,7 +282,10 @@ func (a *API) host(r *http.Request) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
-	return strings.ToLower(strings.TrimSuffix(host, "."))
+	if host = strings.TrimSuffix(host, "."); len(host) > maxHost {
+		return ""
+	}
+	return strings.ToLower(host)
 }
 
 // clientIP is the address that the outermost of n trusted proxies saw: the n-th entry of X-Forwarded-For from
