@@ -365,3 +365,16 @@ func TestDeleteTakesEverythingAlong(t *testing.T) {
 		t.Errorf("events: %v, want %v", f.events, want)
 	}
 }
+
+// A body of two megabytes was answered with sixty.
+func TestManyFaultsAreToldInShort(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	me := f.User(t, "one", "maintainer")
+	for values, details := range map[int]int{2_000: 100, 60_000: 1} {
+		body := `{"name":"n","path":"/books","titlePreprocessingRules":[` + strings.Repeat("{},", values) + `{}]}`
+		if got := me.Do("POST", path, body).Want(400).Map()["details"].([]any); len(got) != details {
+			t.Errorf("%d values: %d details", values, len(got))
+		}
+	}
+}
