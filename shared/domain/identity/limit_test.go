@@ -1,9 +1,11 @@
 package identity_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/longbox/longbox/shared/domain/identity"
@@ -81,4 +83,34 @@ func TestTryingPasswordsIsSlow(t *testing.T) {
 	u.Do("GET", me, nil).Want(200)
 	_, key := newKey(t, u)
 	basic(u, "any", key).Do("GET", me, nil).Want(200)
+}
+
+// A host that has just gone to another tenant does not take along who was known to the one before.
+func TestHostThatChangesItsTenant(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t)
+	id := identity.New(s.DB.App, s.Tokens)
+	byHost := tenant.NewResolver(s.DB.App, tenant.Config{}).ByHost
+	var confirmed atomic.Int32
+	api := httpapi.New(httpapi.Config{}, s.DB.App, ratelimit.New(testkit.Redis(t), slog.Default()), httpapi.Identity{
+		Tenant: byHost, Known: id.Known, Resolve: id.Resolve,
+		Confirm: func(ctx context.Context, _, _ string) (httpapi.Tenant, error) {
+			confirmed.Add(1)
+			return byHost(ctx, "two.test")
+		}})
+	routes(t)(api, s.DB.App)
+	srv := httptest.NewServer(api.Router)
+	t.Cleanup(srv.Close)
+	one, two := s.User(t, "one", "reader"), s.User(t, "two", "reader")
+	two.Host = one.Host
+	for _, c := range []struct {
+		as     *testkit.Client
+		status int
+	}{{one, 401}, {basic(one, one.Name, testkit.Password), 401}, {two, 200}} {
+		var got *testkit.Response
+		for before := confirmed.Load(); confirmed.Load() == before; { // where Redis does not answer in time, nothing is to be confirmed
+			got = c.as.At(&testkit.Server{URL: srv.URL}).Do("GET", me, nil)
+		}
+		got.Want(c.status)
+	}
 }

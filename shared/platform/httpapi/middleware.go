@@ -129,6 +129,7 @@ func (a *API) identify(next http.Handler) http.Handler {
 			return
 		}
 		req.tenant = tenant
+		counted := tenant.ID
 		cred := credentialOf(r)
 		var caller *auth.Caller
 		var credErr error
@@ -147,6 +148,9 @@ func (a *API) identify(next http.Handler) http.Handler {
 				return
 			}
 			req.tenant = tenant
+			if tenant.ID != counted && !cred.Empty() { // the host is another tenant's by now
+				caller, credErr = a.identity.Known(ctx, cred)
+			}
 		}
 		public := a.public[r.Method+" "+r.URL.Path]
 		if caller == nil && credErr == nil && !cred.Empty() && !public {
