@@ -32,6 +32,7 @@ type Front struct {
 // Limits of what a client may send before a function sees it.
 const (
 	headerPatience = 10 * time.Second
+	bodyPatience   = 30 * time.Second // with the header
 	headerLimit    = 64 << 10
 	idlePatience   = 2 * time.Minute
 )
@@ -49,7 +50,7 @@ func Listen(bind string, port int) (*Front, error) {
 	f.answer(http.HandlerFunc(starting))
 	f.server = &http.Server{
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*f.handler.Load()).ServeHTTP(w, r) }),
-		ReadHeaderTimeout: headerPatience, MaxHeaderBytes: headerLimit, IdleTimeout: idlePatience,
+		ReadHeaderTimeout: headerPatience, ReadTimeout: bodyPatience, MaxHeaderBytes: headerLimit, IdleTimeout: idlePatience,
 		// No write timeout: event streams stay open for days, and the functions limit everything else.
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // Clients that hang up are no news.
 	}

@@ -167,6 +167,9 @@ func TestFrontFromStartToEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if f.server.ReadTimeout <= 0 {
+		t.Error("who announces a body and never sends it keeps the connection")
+	}
 	at := fmt.Sprintf("http://127.0.0.1:%d/health", f.Port())
 	if _, err := Listen("127.0.0.1", f.Port()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d is taken", f.Port())) {
 		t.Errorf("second Listen: %v", err)

@@ -41,13 +41,17 @@ func queueTrim(b *pgx.Batch, t newToken) {
 
 // queueRenew uses up a token and stores its successor. Where that did not happen although the token is known,
 // it was used before: the family is deleted. The second statement sees what a rival request has committed, so
-// of two requests with one token the slower ends the family, the faster one's new token included.
+// of two requests with one token the slower ends the family, the faster one's new token included. The account is held
+// before its tokens, as by who changes it: a renewal comes before the change and its token is deleted, or after it.
 func queueRenew(b *pgx.Batch, who **signedIn, hash []byte, t newToken) {
-	db.One(b, who, `with used as (
-			update refresh_token r set used_at = now() from account a
-			where r.tenant_id = app.tenant() and r.hash = $1 and r.used_at is null and r.expires_at > now()
-				and a.tenant_id = app.tenant() and a.id = r.account_id and a.is_active
-			returning r.family_id, a.id, a.username, a.email, a.role, a.email_verified, a.permissions, a.generation),
+	db.One(b, who, `with me as (
+			select a.id, a.username, a.email, a.role, a.email_verified, a.permissions, a.generation from account a
+			where a.tenant_id = app.tenant() and a.is_active
+				and a.id = (select account_id from refresh_token where tenant_id = app.tenant() and hash = $1) for share),
+		used as (
+			update refresh_token r set used_at = now() from me
+			where r.tenant_id = app.tenant() and r.hash = $1 and r.account_id = me.id and r.used_at is null and r.expires_at > now()
+			returning r.family_id, me.*),
 		added as (
 			insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at, user_agent, ip)
 			select app.tenant(), $2, used.id, used.family_id, $3, $4, $5, $6 from used)

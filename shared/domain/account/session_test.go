@@ -240,6 +240,72 @@ func TestSessionOfAChangedAccount(t *testing.T) {
 	}
 }
 
+// A renewal at the very moment at which the password is changed gives nobody a session that outlives it, whichever of
+// the two comes first, and neither fails.
+func TestRenewalAtTheMomentOfTheChange(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		first   func(renew, change func()) (one, two func())
+		waits   string // what the first waits for, in the middle of its transaction
+		renewed int
+	}{
+		{"renewal first", func(renew, change func()) (one, two func()) { return renew, change },
+			"select from refresh_token where hash = 'expired' for update", 200}, // cleared away last of all
+		{"change first", func(renew, change func()) (one, two func()) { return change, renew },
+			"select from account where id = 'ffffffff-ffff-ffff-ffff-ffffffffffff' for update", 401}, // another administrator
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t)
+			admin, u := s.User(t, "one", "admin"), s.User(t, "one", "reader")
+			anyone := s.Anonymous(t, "one")
+			l := signIn(t, anyone, u.Name, testkit.Password)
+			s.exec(t, `insert into account (tenant_id, id, username, email, password_hash, role)
+				values ($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff', 'last', 'last@example.org', '', 'admin')`, s.One)
+			s.exec(t, `insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at)
+				values ($1, gen_random_uuid(), $2, gen_random_uuid(), 'expired', now() - interval '1 hour')`, s.One, u.ID)
+			held, err := s.DB.Owner.Pool().Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := held.Exec(t.Context(), c.waits); err != nil {
+				t.Fatal(err)
+			}
+			one, two := c.first(
+				func() {
+					anyone.Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": l.RefreshToken}).Want(c.renewed)
+				},
+				func() {
+					admin.Do("PATCH", "/api/v1/users/"+u.ID.String(), map[string]string{"password": "another password"}).Want(200)
+				})
+			var both sync.WaitGroup
+			both.Go(one)
+			s.waiting(t, 1)
+			both.Go(two)
+			s.waiting(t, 2)
+			if err := held.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			both.Wait()
+			if n := s.count(t, "select count(*) from refresh_token where account_id = $1", u.ID); n != 0 {
+				t.Errorf("%d refresh tokens outlived the password", n)
+			}
+		})
+	}
+}
+
+// waiting returns when so many sessions wait for another's lock.
+func (s *server) waiting(t *testing.T, n int) {
+	t.Helper()
+	for s.count(t, `select count(distinct pid) from pg_locks where not granted
+		and pid in (select pid from pg_stat_activity where datname = current_database())`) < n {
+		if t.Context().Err() != nil {
+			t.Fatal("nobody waits")
+		}
+	}
+}
+
 func TestForgetTokens(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

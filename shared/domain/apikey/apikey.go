@@ -122,10 +122,15 @@ func checkGrant(c *auth.Caller, permissions []string, callerEnds, ends *time.Tim
 			return fault.New(fault.Forbidden, "You cannot give a key a permission that you do not have: %s", p)
 		}
 	}
-	if callerEnds != nil && (ends == nil || ends.After(*callerEnds)) {
+	if lasts(ends, callerEnds) {
 		return fault.New(fault.Forbidden, "A key that ends cannot make another last longer than %s", callerEnds.UTC().Format(time.RFC3339))
 	}
 	return nil
+}
+
+// lasts tells whether an end is later than another; nil is none.
+func lasts(ends, than *time.Time) bool {
+	return than != nil && (ends == nil || ends.After(*than))
 }
 
 func create(ctx context.Context, d *db.DB, in Create) (*CreatedAPIKey, error) {
@@ -225,15 +230,16 @@ func update(ctx context.Context, d *db.DB, id uuid.UUID, in Update) (*APIKey, er
 	if err != nil {
 		return nil, err
 	}
+	// Enabled again or made to last longer, a key is given all that it may do once more.
+	woken := next.IsActive && !old.IsActive
 	var granted []string
-	if in.Permissions.Set {
+	if in.Permissions.Set || woken || lasts(next.ExpiresAt, old.ExpiresAt) {
 		granted = next.Permissions
 	}
-	ends := next.ExpiresAt
-	if !in.ExpiresAt.Set {
+	if !in.ExpiresAt.Set && !woken {
 		callerEnds = nil // nothing is made to last longer
 	}
-	if err := checkGrant(auth.CallerOf(ctx), granted, callerEnds, ends); err != nil {
+	if err := checkGrant(auth.CallerOf(ctx), granted, callerEnds, next.ExpiresAt); err != nil {
 		return nil, err
 	}
 	return save(ctx, d, id, in, next)

@@ -185,6 +185,18 @@ func TestNoMoreThanOneself(t *testing.T) {
 	}
 	byKey.Do("DELETE", path+"/"+small.ID, nil).Want(403) // no ApiKeysDelete
 
+	// Nor does it give a greater key back what it had.
+	great := create(t, u, `{"name":"great","permissions":["BooksWrite"],"expiresAt":"2098-01-01T00:00:00Z"}`)
+	forever := create(t, u, `{"name":"forever","permissions":["BooksRead"]}`)
+	for _, id := range []string{great.ID, forever.ID} {
+		u.Do("PATCH", path+"/"+id, `{"isActive":false}`).Want(200)
+		byKey.Do("PATCH", path+"/"+id, `{"isActive":true}`).Want(403)
+	}
+	byKey.Do("PATCH", path+"/"+great.ID, `{"expiresAt":"2098-01-01T00:00:01Z"}`).Want(403)
+	byKey.Do("PATCH", path+"/"+great.ID, `{"expiresAt":"2097-01-01T00:00:00Z","isActive":false}`).Want(200)
+	byKey.Do("PATCH", path+"/"+forever.ID, `{"isActive":true,"expiresAt":"2099-01-01T00:00:00Z"}`).Want(200)
+	u.Do("PATCH", path+"/"+great.ID, `{"isActive":true,"expiresAt":null}`).Want(200)
+
 	// A user who loses a permission loses it on every key.
 	k := create(t, u, `{"name":"k","permissions":["ApiKeysRead","TasksRead","ApiKeysWrite"]}`)
 	if _, err := s.DB.Owner.Pool().Exec(context.Background(), "update account set role = 'reader' where id = $1", u.ID); err != nil {

@@ -230,6 +230,9 @@ func TestBadInput(t *testing.T) {
 		{`"numberConfig":"x"`, "numberConfig"},
 		{`"seriesConfig":{"x":"` + strings.Repeat("x", 70000) + `"}`, "seriesConfig"},
 		{`"titlePreprocessingRules":[{"pattern":"("}]`, "titlePreprocessingRules[0].pattern"},
+		{`"titlePreprocessingRules":[{"pattern":"(` + strings.Repeat("a?", 400) + `){1000}"}]`, "titlePreprocessingRules[0].pattern"},
+		{`"seriesStrategy":"custom","seriesConfig":{"pattern":"(?P<series>(.?.?.?.?.?){1000})"}`, "seriesConfig.pattern"},
+		{`"autoMatchConditions":{"rules":[{"field":"a","operator":"matches","value":"(((.?.?.?){10}){10}){10}"}]}`, "autoMatchConditions.rules[0].value"},
 		{`"titlePreprocessingRules":[{"replacement":"x"}]`, "titlePreprocessingRules[0]"},
 		{`"titlePreprocessingRules":[` + strings.Repeat(`{"pattern":"a"},`, 50) + `{"pattern":"a"}]`, "titlePreprocessingRules"},
 		{`"autoMatchConditions":{"mode":"none"}`, "autoMatchConditions.mode"},
@@ -360,5 +363,18 @@ func TestDeleteTakesEverythingAlong(t *testing.T) {
 	}
 	if want := []string{"library_created", "library_created", "task_progress", "scan_progress", "library_deleted"}; !slices.Equal(f.events, want) {
 		t.Errorf("events: %v, want %v", f.events, want)
+	}
+}
+
+// A body of two megabytes was answered with sixty.
+func TestManyFaultsAreToldInShort(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	me := f.User(t, "one", "maintainer")
+	for values, details := range map[int]int{2_000: 100, 60_000: 1} {
+		body := `{"name":"n","path":"/books","titlePreprocessingRules":[` + strings.Repeat("{},", values) + `{}]}`
+		if got := me.Do("POST", path, body).Want(400).Map()["details"].([]any); len(got) != details {
+			t.Errorf("%d values: %d details", values, len(got))
+		}
 	}
 }

@@ -95,7 +95,7 @@ func preview(ctx context.Context, d *db.DB, in *PreviewInput, list Lister) (*Pre
 			return nil, atPath(err)
 		}
 		for _, o := range page {
-			if listed++; listed > previewKeys {
+			if listed++; listed > previewKeys || ctx.Err() != nil {
 				f.Truncated = true
 				break
 			}

@@ -2,10 +2,10 @@ package library
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -38,7 +38,7 @@ func checkTitleRules(rules []TitleRule) []fault.Field {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		if r.Pattern == "" || len(r.Pattern) > maxPattern {
 			bad = append(bad, fault.Field{Field: at + ".pattern", Message: fmt.Sprintf("must be 1 to %d bytes", maxPattern)})
-		} else if _, err := regexp.Compile(r.Pattern); err != nil {
+		} else if _, err := strategy.Compile(r.Pattern); err != nil {
 			bad = append(bad, fault.Field{Field: at + ".pattern", Message: err.Error()})
 		}
 		if len(r.Replacement) > maxPattern {
@@ -59,7 +59,7 @@ func CleanTitle(rules []TitleRule, name string) string {
 		if r.Enabled != nil && !*r.Enabled {
 			continue
 		}
-		re, err := regexp.Compile(r.Pattern)
+		re, err := strategy.Compile(r.Pattern)
 		if err != nil {
 			continue // refused when the library is saved
 		}

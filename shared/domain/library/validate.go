@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -177,7 +176,7 @@ func checkConditions(raw *json.RawMessage) []fault.Field {
 			var pattern string
 			if err := json.Unmarshal(r.Value, &pattern); err != nil || len(pattern) > maxPattern {
 				bad = append(bad, fault.Field{Field: at + ".value", Message: fmt.Sprintf("must be a regular expression of at most %d bytes", maxPattern)})
-			} else if _, err := regexp.Compile(pattern); err != nil {
+			} else if _, err := strategy.Compile(pattern); err != nil {
 				bad = append(bad, fault.Field{Field: at + ".value", Message: err.Error()})
 			}
 		}

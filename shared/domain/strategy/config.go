@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"unicode"
 
@@ -66,12 +67,43 @@ func (c *config) pattern(name, value string) *regexp.Regexp {
 		c.fail(name, "must be a regular expression of 1 to %d bytes", maxPattern)
 		return nil
 	}
-	re, err := regexp.Compile(value)
+	re, err := Compile(value)
 	if err != nil {
 		c.fail(name, "is not a valid regular expression (RE2 syntax): %v", err)
 		return nil
 	}
 	return re
+}
+
+// maxSteps bounds a regular expression with its repetitions written out, as it is compiled: one without them never has so
+// many. (A thousand bytes can come to a million steps, each of which is tried at every character.)
+const maxSteps = 2 * maxPattern
+
+// Compile is regexp.Compile for what people write: it refuses what would be too much work.
+func Compile(pattern string) (*regexp.Regexp, error) {
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	if n := steps(tree); n > maxSteps {
+		return nil, fmt.Errorf("with its repetitions written out it has %d steps; the limit is %d", n, maxSteps)
+	}
+	return regexp.Compile(pattern)
+}
+
+// steps is about the size of the compiled program. The parser bounds repetitions within others to 1,000 together.
+func steps(re *syntax.Regexp) int {
+	n := 1
+	if re.Op == syntax.OpLiteral {
+		n = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		n += steps(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1)
+	}
+	return n
 }
 
 // patterns reads a list of them.

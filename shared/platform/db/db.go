@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -207,7 +208,11 @@ func translate(err error) error {
 			e.RetryAfter = 2 * time.Second
 			return e
 		case "22021", "22P05":
-			return fault.Wrap(err, fault.BadRequest, "A text holds a character that cannot be stored (NUL, or bytes that are no UTF-8)")
+			return unstorable(err)
+		case "22P02": // of a column of JSON: what Go took for JSON, Postgres does not
+			if strings.HasSuffix(pg.Message, "for type json") {
+				return unstorable(err)
+			}
 		case "57P01", "57P02", "57P03", "53300", "25006", "08006", "08P01":
 			return unavailable(err)
 		}
@@ -221,6 +226,10 @@ func translate(err error) error {
 		return unavailable(err)
 	}
 	return err
+}
+
+func unstorable(err error) error {
+	return fault.Wrap(err, fault.BadRequest, "A text holds a character that cannot be stored (NUL, half of a surrogate pair, or bytes that are no UTF-8)")
 }
 
 func unavailable(err error) error {

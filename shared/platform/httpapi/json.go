@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 
@@ -68,5 +69,16 @@ var jsonFormat = huma.Format{
 		enc.SetEscapeHTML(false)
 		return enc.Encode(v)
 	},
-	Unmarshal: func(data []byte, v any) error { return json.Unmarshal(renameKeys(data), v) },
+	Unmarshal: func(data []byte, v any) error {
+		if bytes.Count(data, []byte{','}) > maxValues {
+			return errValues
+		}
+		return json.Unmarshal(renameKeys(data), v)
+	},
 }
+
+// maxValues bounds what a body may hold: a value of two bytes that is wrong takes hundreds until that is said. The
+// largest filters have 32,000.
+const maxValues = 50_000
+
+var errValues = fmt.Errorf("holds more than %d values; send fewer at once", maxValues)

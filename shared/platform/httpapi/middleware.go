@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"runtime/debug"
 	"slices"
@@ -128,6 +129,7 @@ func (a *API) identify(next http.Handler) http.Handler {
 			return
 		}
 		req.tenant = tenant
+		counted := tenant.ID
 		cred := credentialOf(r)
 		var caller *auth.Caller
 		var credErr error
@@ -146,6 +148,9 @@ func (a *API) identify(next http.Handler) http.Handler {
 				return
 			}
 			req.tenant = tenant
+			if tenant.ID != counted && !cred.Empty() { // the host is another tenant's by now
+				caller, credErr = a.identity.Known(ctx, cred)
+			}
 		}
 		public := a.public[r.Method+" "+r.URL.Path]
 		if caller == nil && credErr == nil && !cred.Empty() && !public {
@@ -189,7 +194,7 @@ func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *aut
 		return true
 	}
 	tenant := uuid.UUID(t.ID).String()
-	bucket := ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:ip:" + requestOf(r.Context()).clientIP, Rate: anonymousRate, Burst: anonymousBurst}
+	bucket := ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:ip:" + network(requestOf(r.Context()).clientIP), Rate: anonymousRate, Burst: anonymousBurst}
 	if caller != nil {
 		bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:user:" + caller.AccountID.String(), Rate: userRate, Burst: userBurst}
 	}
@@ -228,7 +233,7 @@ func (a *API) TakeLogin(ctx context.Context) error {
 		return nil
 	}
 	t := TenantOf(ctx)
-	key := "lb:{" + uuid.UUID(t.ID).String() + "}:rate:login:" + ClientIP(ctx)
+	key := "lb:{" + uuid.UUID(t.ID).String() + "}:rate:login:" + network(ClientIP(ctx))
 	res := a.limiter.Take(ctx, ratelimit.Bucket{Key: key, Rate: loginRate, Burst: loginBurst}, GenerationKey(t.ID))
 	if res.Allowed {
 		return nil
@@ -270,6 +275,9 @@ func (a *API) cors(next http.Handler) http.Handler {
 	})
 }
 
+// maxHost is the length of a name in bytes (RFC 1035). What is longer names nobody, and tenants are remembered by host.
+const maxHost = 253
+
 func (a *API) host(r *http.Request) string {
 	host := r.Host
 	if fwd := r.Header.Get("X-Forwarded-Host"); fwd != "" && a.config.TrustedProxies > 0 {
@@ -278,7 +286,10 @@ func (a *API) host(r *http.Request) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
-	return strings.ToLower(strings.TrimSuffix(host, "."))
+	if host = strings.TrimSuffix(host, "."); len(host) > maxHost {
+		return ""
+	}
+	return strings.ToLower(host)
 }
 
 // clientIP is the address that the outermost of n trusted proxies saw: the n-th entry of X-Forwarded-For from
@@ -300,6 +311,18 @@ func clientIP(r *http.Request, n int) string {
 		return peer
 	}
 	return ip.String()
+}
+
+// network is what is counted of an address: who has one of IPv6 has a whole /64 to choose others from.
+func network(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	if ip = ip.Unmap(); ip.Is4() {
+		return ip.String()
+	}
+	return netip.PrefixFrom(ip.WithZone(""), 64).Masked().String()
 }
 
 func truncate(s string, n int) string {

@@ -28,6 +28,9 @@ type Problem struct {
 	status int
 }
 
+// maxFields is how many inputs at fault an answer names: enough to see what is wrong.
+const maxFields = 100
+
 // Error makes a Problem an error that huma can answer with.
 func (p *Problem) Error() string { return p.Message }
 
@@ -41,7 +44,7 @@ func problem(r *request, err error) *Problem {
 		e = fault.Wrap(err, fault.Unavailable, "This took too long; try again")
 		e.RetryAfter = time.Second
 	}
-	p := &Problem{Word: e.Code.Word(), Message: e.Message, Details: e.Fields, status: e.Code.Status()}
+	p := &Problem{Word: e.Code.Word(), Message: e.Message, Details: e.Fields[:min(len(e.Fields), maxFields)], status: e.Code.Status()}
 	if e.Code == fault.Internal {
 		r.fail(err)
 		p.RequestID = r.id
@@ -129,7 +132,9 @@ func fields(errs []error) []fault.Field {
 		} else if path == "" {
 			path = det.Location
 		}
-		out = append(out, fault.Field{Field: path, Message: msg})
+		if out = append(out, fault.Field{Field: path, Message: msg}); len(out) == maxFields {
+			break
+		}
 	}
 	return out
 }

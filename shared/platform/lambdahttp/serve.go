@@ -47,7 +47,7 @@ func Listen(handler http.Handler) error {
 	if err != nil {
 		return fmt.Errorf("LISTEN_ADDR %s: %w", addr, err)
 	}
-	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	srv := server(handler)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	done := make(chan error, 1)
@@ -62,6 +62,13 @@ func Listen(handler http.Handler) error {
 		return err
 	}
 	return <-done
+}
+
+// server bounds what a client may take to send a request, the body too: the server waits for it before it answers, even
+// a refusal. Answers may take their time.
+func server(handler http.Handler) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 }
 
 // Main runs a program's work and ends it with one line on failure.

@@ -1,0 +1,41 @@
+package lambdahttp
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// Who never sends the body that was announced does not keep the connection, and hears the answer.
+func TestBodyThatNeverComes(t *testing.T) {
+	t.Parallel()
+	s := server(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	if s.ReadTimeout <= 0 {
+		t.Fatal("the server waits for it for ever")
+	}
+	s.ReadTimeout = 50 * time.Millisecond
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(l) //nolint:errcheck // until it is closed
+	defer s.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "POST / HTTP/1.1\r\nHost: acme\r\nContent-Length: 1000\r\n\r\n")
+	read := bufio.NewReader(c)
+	res, err := http.ReadResponse(read, nil)
+	if err != nil || res.StatusCode != http.StatusUnauthorized {
+		t.Fatalf("%v, %v", res, err)
+	}
+	if _, err := io.Copy(io.Discard, read); err != nil {
+		t.Errorf("the connection does not end: %v", err)
+	}
+}
