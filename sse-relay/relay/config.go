@@ -20,6 +20,7 @@ type Config struct {
 	APIKeepHost bool          `env:"API_KEEP_HOST" envDefault:"true"` // false: the API is reached by the host of API_URL, X-Forwarded-Host names the client's
 	// OriginSecret is shown to an API that answers only to its CDN; of two separated by a comma, the first.
 	OriginSecret []string `env:"ORIGIN_SECRET"`
+	CORSOrigins  []string `env:"CORS_ORIGINS"` // origins of web clients on other hosts; * for any, without cookies
 	RedisURL     string   `env:"REDIS_URL" envDefault:"redis://127.0.0.1:6379/0"`
 
 	RedisPing time.Duration `env:"REDIS_PING" envDefault:"5s"` // a Redis that is silent for more than twice this is left

@@ -3,6 +3,8 @@ package relay
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"strings"
 
 	"github.com/longbox/longbox/shared/platform/events"
 )
@@ -22,9 +24,18 @@ const (
 		"Cache-Control: no-cache\r\n" +
 		"X-Accel-Buffering: no\r\n" +
 		"X-Content-Type-Options: nosniff\r\n" +
-		"Connection: close\r\n\r\n"
+		"Connection: close\r\n"
 	keepAlive = ": keep-alive\n\n"
 )
+
+// opening is the head of the answer, with the extra fields of this one.
+func opening(extra http.Header) string {
+	var b strings.Builder
+	b.WriteString(head)
+	_ = extra.Write(&b) // a Builder takes everything
+	b.WriteString("\r\n")
+	return b.String()
+}
 
 func eventFrame(m events.Message) frame {
 	text := "id: " + m.ID.String() + "\nevent: " + m.Kind + "\ndata: " + m.Data + "\n\n"

@@ -110,7 +110,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotFound, "NotFound", "There is nothing here: the streams are /api/v1/events/stream, /api/v1/tasks/stream and /api/v1/scans/stream.")
 	})
-	return mux
+	return s.cors(mux)
 }
 
 // stream answers a request with an error or turns its connection into a stream.
@@ -128,6 +128,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, name events.Topi
 		s.log.Info("stream refused", append(line, "status", status, "reason", fail.cause, "ms", time.Since(began).Milliseconds())...)
 		return
 	}
+	extra := w.Header().Clone()
 	c, err := s.takeOver(w, t, g)
 	if err != nil {
 		s.hub.release(t)
@@ -136,7 +137,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, name events.Topi
 		return
 	}
 	s.opened.Add(1)
-	replayed, err := s.hub.begin(r.Context(), c, lastEventID(r))
+	replayed, err := s.hub.begin(r.Context(), c, extra, lastEventID(r))
 	line = append(line, "replayed", replayed, "ms", time.Since(began).Milliseconds())
 	if err != nil {
 		line = append(line, "error", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/longbox/longbox/shared/platform/events"
@@ -13,7 +14,7 @@ import (
 // begin writes the start of a stream, with what the client missed, and hands the connection to its
 // shard. resume is the id of the last event that the client has; empty for none. It reports how many
 // events were replayed. An error means that the connection was dropped.
-func (h *hub) begin(ctx context.Context, c *connection, resume string) (int, error) {
+func (h *hub) begin(ctx context.Context, c *connection, extra http.Header, resume string) (int, error) {
 	// Live first, replay second: what happens in between is held back and nothing is missed.
 	socket := c.socket
 	tail, joined := c.topic.join(ctx, c)
@@ -23,7 +24,7 @@ func (h *hub) begin(ctx context.Context, c *connection, resume string) (int, err
 		return 0, errors.New("the relay stops")
 	}
 	s := &start{hub: h, c: c, socket: socket, after: tail}
-	if err := s.run(ctx, resume, tail); err != nil {
+	if err := s.run(ctx, extra, resume, tail); err != nil {
 		c.shard.send(ctx, command{kind: dropIt, connection: c, reason: replayFailed})
 		return s.replayed, err
 	}
@@ -40,8 +41,8 @@ type start struct {
 	replayed int
 }
 
-func (s *start) run(ctx context.Context, resume string, tail events.ID) error {
-	opening := head + retryLine()
+func (s *start) run(ctx context.Context, extra http.Header, resume string, tail events.ID) error {
+	opening := opening(extra) + retryLine()
 	if resume == "" {
 		// The id alone makes no event, but a client that is cut off before the first one can resume.
 		return s.write([]byte(opening + "id: " + tail.String() + "\n\n"))

@@ -74,7 +74,7 @@ func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	filesystem.Routes(a, d, lister(base.Library))
 	health.Routes(a, d)
 	task.Routes(a, d, base.Publish, base.Added)
-	library.Routes(a, d, base.Publish, checker(base.Library), objects(base.Library), startScan, base.Added)
+	library.Routes(a, d, base.Publish, lister(base.Library), objects(base.Library), startScan, base.Added, base.Bump)
 	scan.Routes(a, d, base.Publish, base.Added)
 	(&upload.Uploader{Database: d, Store: base.Library, Config: c.Uploads}).Routes(a)
 	series.Routes(a, d, base.Added)
@@ -96,13 +96,6 @@ func Describe() *httpapi.API {
 
 func startScan(b *pgx.Batch, libraryID uuid.UUID, mode string, id *uuid.UUID) error {
 	return scan.Start(b, libraryID, scan.Params{Mode: mode}, uuid.Must(uuid.NewV7()), id)
-}
-
-func checker(store *blob.Store) func(ctx context.Context, bucket, prefix string) error {
-	return func(ctx context.Context, bucket, prefix string) error {
-		_, _, _, err := store.Folders(ctx, bucket, prefix)
-		return err
-	}
 }
 
 // objects lists everything below a prefix.

@@ -240,3 +240,21 @@ func TestPageBeforeAnalysis(t *testing.T) {
 	s.exec("update page_index set file_size = file_size - 1")
 	s.fetch(t, reader, "GET", pageURL(b, 2)).want(t, 200)
 }
+
+// A page of a library is shown until the library is deleted, and not a minute longer because it is remembered.
+func TestDeletedLibrary(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin := s.as("admin")
+	testkit.WriteFile(t, s.folder, "S/a 1.cbz", testkit.Zip(t, testkit.File{Name: "1.jpg", Data: testkit.JPEG(t, 90, 120, 1)}))
+	admin.Do("POST", "/api/v1/libraries", object{"name": "Missing", "path": "/books/missing"}).Want(400)
+	library := s.library(admin, "Books", "")
+	s.scan(admin, library)
+	b := s.books(admin)["S/a 1.cbz"]
+	for range 2 {
+		s.fetch(t, admin, "GET", pageURL(b, 1)).want(t, 200)
+	}
+	admin.Do("DELETE", "/api/v1/libraries/"+library.String(), nil).Want(204)
+	s.fetch(t, admin, "GET", pageURL(b, 1)).problem(t, 404)
+	s.fetch(t, admin, "GET", pageURL(b, 1)+"?width=150").problem(t, 404)
+}

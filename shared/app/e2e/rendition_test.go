@@ -144,6 +144,9 @@ func TestThumbnails(t *testing.T) {
 		if all := s.s3.Counter.Reset(); again.Status != 304 || len(all) != 0 {
 			t.Errorf("%s: conditional %d after %v", path, again.Status, all)
 		}
+		if got, want := again.Header.Get("Cache-Control"), a.Header.Get("Cache-Control"); got != want || strings.Contains(got, "immutable") {
+			t.Errorf("%s: the 304 says Cache-Control %q, the whole answer %q", path, got, want)
+		}
 	}
 	for _, path := range []string{"books/" + bad.ID.String(), "series/" + bad.SeriesID.String()} {
 		a := s.fetch(t, admin, "GET", "/api/v1/"+path+"/thumbnail").want(t, 200)

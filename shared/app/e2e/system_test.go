@@ -200,7 +200,7 @@ type book struct {
 	PageCount               int
 	Analyzed                bool
 	ReadingDirection        string
-	AnalysisError           *struct{ ErrorType, Message string }
+	AnalysisError           string // "" for null
 }
 
 type list[T any] struct {

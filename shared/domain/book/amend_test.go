@@ -72,7 +72,7 @@ func TestPeopleAmendMetadata(t *testing.T) {
 	if full := me.Do("GET", one, nil).Want(200).Map(); full["volume"] != 3.0 || full["metadata"].(map[string]any)["summary"] != "New" {
 		t.Errorf("%v", full)
 	}
-	m = me.Do("PATCH", one+"/metadata", `{"authors":[{"name":"E","role":"author","sortName":"E, the"}],"editor":"F"}`).Want(200).Map()
+	m = me.Do("PATCH", one+"/metadata", `{"authors":[{"name":"E","role":"author","sort_name":"E, the"}],"editor":"F"}`).Want(200).Map()
 	if got := line(m["authors"], m["editor"], m["writer"]); got != "[map[name:E role:author sortName:E, the] map[name:F role:editor sortName:<nil>]] F <nil>" {
 		t.Errorf("authors: %s", got)
 	}

@@ -25,13 +25,15 @@ type Book struct {
 	Path             string           `json:"path" db:"-"`
 	FileFormat       string           `json:"fileFormat" db:"format"`
 	FileHash         string           `json:"fileHash" db:"fingerprint" doc:"Fingerprint of the content; empty until it is analysed"`
+	KoreaderHash     *string          `json:"koreaderHash" db:"-" doc:"Null where it is not known"`
 	FileSize         int64            `json:"fileSize" db:"size" doc:"Bytes"`
 	PageCount        int32            `json:"pageCount" db:"page_count"`
 	ReadingDirection string           `json:"readingDirection" db:"reading_direction" enum:"ltr,rtl,ttb,webtoon"`
 	Analyzed         bool             `json:"analyzed" db:"analyzed"`
-	AnalysisError    *AnalysisError   `json:"analysisError" db:"-"`
+	AnalysisError    *string          `json:"analysisError" db:"error_message" doc:"Why the book cannot be read; /books/errors has its type and time"`
 	Deleted          bool             `json:"deleted" db:"deleted" doc:"The file is gone; everything else waits for its return"`
 	ReadProgress     *progress.Record `json:"readProgress" db:"-" doc:"The caller's"`
+	WantToRead       bool             `json:"wantToRead" db:"-"`
 	CreatedAt        time.Time        `json:"createdAt" db:"created_at"`
 	UpdatedAt        time.Time        `json:"updatedAt" db:"updated_at"`
 }
@@ -46,39 +48,43 @@ type AnalysisError struct {
 // row is a book as the select of columns returns it.
 type row struct {
 	Book
-	LibraryPath  string     `db:"library_path"`
-	Key          string     `db:"key"`
-	ErrorType    *string    `db:"error_type"`
-	ErrorMessage *string    `db:"error_message"`
-	ErrorAt      *time.Time `db:"error_at"`
-	ProgressID   *uuid.UUID `db:"progress_id"`
-	AccountID    *uuid.UUID `db:"account_id"`
-	CurrentPage  *int32     `db:"current_page"`
-	Percentage   *float64   `db:"percentage"`
-	Completed    *bool      `db:"completed"`
-	CompletedAt  *time.Time `db:"completed_at"`
-	StartedAt    *time.Time `db:"started_at"`
-	ReadAt       *time.Time `db:"read_at"`
+	LibraryPath string     `db:"library_path"`
+	Key         string     `db:"key"`
+	ErrorType   *string    `db:"error_type"`
+	ErrorAt     *time.Time `db:"error_at"`
+	ProgressID  *uuid.UUID `db:"progress_id"`
+	AccountID   *uuid.UUID `db:"account_id"`
+	CurrentPage *int32     `db:"current_page"`
+	Percentage  *float64   `db:"percentage"`
+	Completed   *bool      `db:"completed"`
+	CompletedAt *time.Time `db:"completed_at"`
+	StartedAt   *time.Time `db:"started_at"`
+	ReadAt      *time.Time `db:"read_at"`
 }
 
 func (r row) book() Book {
 	b := r.Book
 	b.Path = Join(r.LibraryPath, r.Key)
-	if r.ErrorType != nil {
-		e := AnalysisError{ErrorType: *r.ErrorType, OccurredAt: b.UpdatedAt}
-		if r.ErrorMessage != nil {
-			e.Message = *r.ErrorMessage
-		}
-		if r.ErrorAt != nil {
-			e.OccurredAt = *r.ErrorAt
-		}
-		b.AnalysisError = &e
-	}
 	if r.ProgressID != nil {
 		b.ReadProgress = &progress.Record{ID: *r.ProgressID, UserID: *r.AccountID, BookID: b.ID, CurrentPage: *r.CurrentPage,
 			ProgressPercentage: r.Percentage, Completed: *r.Completed, CompletedAt: r.CompletedAt, StartedAt: *r.StartedAt, UpdatedAt: *r.ReadAt}
 	}
 	return b
+}
+
+// errors is why the book cannot be read.
+func (r row) errors() []AnalysisError {
+	if r.ErrorType == nil {
+		return []AnalysisError{}
+	}
+	e := AnalysisError{ErrorType: *r.ErrorType, OccurredAt: r.UpdatedAt}
+	if r.AnalysisError != nil {
+		e.Message = *r.AnalysisError
+	}
+	if r.ErrorAt != nil {
+		e.OccurredAt = *r.ErrorAt
+	}
+	return []AnalysisError{e}
 }
 
 func books(rows []row) []Book {

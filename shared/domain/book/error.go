@@ -61,11 +61,8 @@ func ErrorRoutes(a *httpapi.API, d *db.DB, added task.Added) {
 				return nil, err
 			}
 			page := make([]WithErrors, len(rows))
-			for i, b := range books(rows) {
-				page[i] = WithErrors{Book: b, Errors: []AnalysisError{}}
-				if b.AnalysisError != nil {
-					page[i].Errors = append(page[i].Errors, *b.AnalysisError)
-				}
+			for i, r := range rows {
+				page[i] = WithErrors{Book: r.book(), Errors: r.errors()}
 			}
 			out := ErrorPage{Page: *httpapi.NewPage(ctx, in.Paging, page, total), ErrorCounts: map[string]int64{}}
 			for _, c := range counts {

@@ -74,6 +74,20 @@ func browse(ctx context.Context, roots []Root, list Lister, name string) (*Listi
 	return out, nil
 }
 
+// Exists is nil where a library can be made of the folder, an Invalid fault where it is outside the roots or not there.
+// A path s3://… names a prefix, which is there with the first object below it: that may be an upload to the library.
+func Exists(ctx context.Context, roots []Root, list Lister, name string) error {
+	at, err := locate(roots, name)
+	if err != nil {
+		return err
+	}
+	dirs, files, _, err := list(ctx, at.bucket, at.prefix)
+	if err != nil || len(dirs)+len(files) > 0 || at.top || strings.HasPrefix(at.path, scheme) {
+		return err
+	}
+	return there(ctx, list, at)
+}
+
 // there tells an empty folder from one that does not exist: its parent shows it.
 func there(ctx context.Context, list Lister, at place) error {
 	dirs, files, _, err := list(ctx, at.bucket, strings.TrimSuffix(at.prefix, "/"))

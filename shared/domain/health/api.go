@@ -24,6 +24,6 @@ func Routes(a *httpapi.API, d *db.DB) {
 		info.Version = version(build.Main.Version)
 	}
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/info", ID: "getInfo",
-		Summary: "Name and version of the server", Tag: "Health", Permission: httpapi.SignedIn},
+		Summary: "Name and version of the server", Tag: "Health", Permission: httpapi.Public},
 		func(context.Context, *struct{}) (*Info, error) { return &info, nil })
 }

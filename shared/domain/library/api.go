@@ -44,14 +44,14 @@ type UpdateInput struct {
 
 type (
 	publisher = func(ctx context.Context, tenant uuid.UUID, e ...events.Event)
-	checker   = func(ctx context.Context, bucket, prefix string) error
 	starter   = func(b *pgx.Batch, library uuid.UUID, mode string, id *uuid.UUID) error
 	told      = func(ctx context.Context, tenant uuid.UUID)
 )
 
-// Routes adds the operations on libraries. listable says whether a folder can be listed; startScan queues a scan
-// into the batch that creates the library, and queued is told so after commit; objects lists them for a preview.
-func Routes(a *httpapi.API, d *db.DB, publish publisher, listable checker, objects Lister, startScan starter, queued told) {
+// Routes adds the operations on libraries. folders lists one folder, objects all below it for a preview; startScan queues
+// a scan into the batch that creates the library, and queued is told so after commit; bump is told after a library was
+// deleted, so that no page of it is shown because it is remembered.
+func Routes(a *httpapi.API, d *db.DB, publish publisher, folders filesystem.Lister, objects Lister, startScan starter, queued, bump told) {
 	tell := func(ctx context.Context, e ...events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e...) }
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries", ID: "listLibraries",
 		Summary: "Libraries, by name", Tag: "Libraries", Permission: auth.LibrariesRead},
@@ -68,7 +68,7 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, listable checker, objec
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries", ID: "createLibrary", Status: 201,
 		Summary: "Add a library", Tag: "Libraries", Permission: auth.LibrariesWrite},
 		func(ctx context.Context, in *CreateInput) (*Library, error) {
-			l, err := add(ctx, d, in, listable, startScan)
+			l, err := add(ctx, d, in, folders, startScan)
 			if err != nil {
 				return nil, err
 			}
@@ -80,12 +80,14 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, listable checker, objec
 		})
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/preview-scan", ID: "previewScan",
 		Summary: "What a scan would find, by its names alone", Tag: "Libraries", Permission: auth.LibrariesWrite},
-		func(ctx context.Context, in *PreviewInput) (*Preview, error) { return preview(ctx, d, in, objects) })
+		func(ctx context.Context, in *PreviewInput) (*Preview, error) {
+			return preview(ctx, d, in, folders, objects)
+		})
 	for _, method := range []string{"PUT", "PATCH"} {
 		httpapi.Register(a, httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}", ID: strings.ToLower(method) + "Library",
 			Summary: "Change what is sent of a library", Tag: "Libraries", Permission: auth.LibrariesWrite},
 			func(ctx context.Context, in *UpdateInput) (*Library, error) {
-				l, err := edit(ctx, d, in, listable)
+				l, err := edit(ctx, d, in, folders)
 				if err != nil {
 					return nil, err
 				}
@@ -103,6 +105,7 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, listable checker, objec
 			if !found {
 				return nil, fault.Missing("Library")
 			}
+			bump(ctx, httpapi.TenantOf(ctx).ID)
 			var ended []events.Event
 			for _, t := range tasks {
 				ended = append(ended, t.events(in.ID)...)
@@ -112,13 +115,13 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, listable checker, objec
 		})
 }
 
-func add(ctx context.Context, d *db.DB, in *CreateInput, listable checker, startScan starter) (*Library, error) {
+func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Lister, startScan starter) (*Library, error) {
 	l := blank()
 	l.Name = in.Body.Name
 	in.Body.Settings.apply(&l)
 	bad := check(&l)
 	// The tenant's roots are read even then: who may not do this learns nothing about the input.
-	at, err := locate(ctx, d, in.Body.Path, listable, len(bad) == 0)
+	at, err := locate(ctx, d, in.Body.Path, folders, len(bad) == 0)
 	if err == nil {
 		err = fault.InvalidFields(bad)
 	}
@@ -139,10 +142,10 @@ func add(ctx context.Context, d *db.DB, in *CreateInput, listable checker, start
 	return create(ctx, d, &l, at, next, scan)
 }
 
-func edit(ctx context.Context, d *db.DB, in *UpdateInput, listable checker) (*Library, error) {
+func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Lister) (*Library, error) {
 	var at *root
 	if in.Body.Path.Set {
-		found, err := locate(ctx, d, in.Body.Path.Or(""), listable, true)
+		found, err := locate(ctx, d, in.Body.Path.Or(""), folders, true)
 		if err != nil {
 			return nil, err
 		}
@@ -160,8 +163,8 @@ func edit(ctx context.Context, d *db.DB, in *UpdateInput, listable checker) (*Li
 	})
 }
 
-// locate finds the objects of a path and, where asked to, makes sure that they can be listed.
-func locate(ctx context.Context, d *db.DB, path string, listable checker, look bool) (root, error) {
+// locate finds the objects of a path and, where asked to, makes sure that there is such a folder.
+func locate(ctx context.Context, d *db.DB, path string, folders filesystem.Lister, look bool) (root, error) {
 	all, err := roots(ctx, d)
 	if err != nil {
 		return root{}, err
@@ -175,7 +178,7 @@ func locate(ctx context.Context, d *db.DB, path string, listable checker, look b
 		return root{}, fault.Invalid("path", "%v", err)
 	}
 	if look {
-		if err := listable(ctx, bucket, prefix); err != nil {
+		if err := filesystem.Exists(ctx, all, folders, path); err != nil {
 			return root{}, atPath(err)
 		}
 	}

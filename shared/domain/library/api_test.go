@@ -31,6 +31,7 @@ type fixture struct {
 	mu     sync.Mutex
 	events []string
 	scans  []string
+	bumped int
 
 	listing [][]string // keys below the root, by pages
 }
@@ -45,14 +46,20 @@ func serve(t *testing.T) *fixture {
 			for _, e := range all {
 				f.events = append(f.events, e.Kind)
 			}
-		}, func(_ context.Context, bucket, prefix string) error {
+		}, func(_ context.Context, bucket, prefix string) (dirs, files []string, more bool, err error) {
 			switch prefix {
-			case "missing/":
-				return errors.New("no such key")
+			case "forbidden/":
+				return nil, nil, false, errors.New("access denied")
 			case "down/":
-				return fault.New(fault.Unavailable, "the store is down")
+				return nil, nil, false, fault.New(fault.Unavailable, "the store is down")
+			case "missing/", "missing", "empty/", "file.cbz/":
+				return nil, nil, false, nil
+			case "empty":
+				return []string{""}, nil, false, nil
+			case "file.cbz":
+				return nil, []string{""}, false, nil
 			}
-			return nil
+			return []string{"A"}, nil, false, nil
 		}, func(_ context.Context, _, prefix string) iter.Seq2[[]blob.Object, error] {
 			return func(yield func([]blob.Object, error) bool) {
 				switch prefix {
@@ -83,6 +90,10 @@ func serve(t *testing.T) *fixture {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.scans = append(f.scans, "queued")
+		}, func(context.Context, uuid.UUID) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.bumped++
 		})
 	})
 	for _, tenant := range []uuid.UUID{f.One, f.Two} {
@@ -199,6 +210,16 @@ func nextScan(t *testing.T, f *fixture, id any) (next *time.Time) {
 	return next
 }
 
+// An empty folder is one, and a prefix of a bucket is there as soon as something is put below it.
+func TestFoldersWithoutFiles(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	me := f.User(t, "one", "maintainer")
+	for _, p := range []string{"/books", "/books/empty", "s3://bucket/missing"} {
+		me.Do("POST", path, `{"name":"`+p+`","path":"`+p+`"}`).Want(201)
+	}
+}
+
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -212,6 +233,8 @@ func TestBadInput(t *testing.T) {
 		{`"path":"/elsewhere"`, "path"},
 		{`"path":"/books/../etc"`, "path"},
 		{`"path":"/books/missing"`, "path"},
+		{`"path":"/books/forbidden"`, "path"},
+		{`"path":"/books/file.cbz"`, "path"},
 		{`"path":"s3://other/x"`, "path"},
 		{`"seriesStrategy":"nonsense"`, "seriesStrategy"},
 		{`"bookStrategy":"x"`, "bookStrategy"},
@@ -328,6 +351,10 @@ func TestWhoMay(t *testing.T) {
 	other.Do("POST", path, `{"name":"n","path":"/books"}`).Want(201) // names are the tenant's own
 	admin.Do("DELETE", one, nil).Want(204)
 	admin.Do("DELETE", one, nil).Want(404)
+	if f.mu.Lock(); f.bumped != 1 {
+		t.Errorf("what is remembered of the library was dropped %d times", f.bumped)
+	}
+	f.mu.Unlock()
 }
 
 func TestDeleteTakesEverythingAlong(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longbox/longbox/shared/domain/filesystem"
 	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -64,13 +65,13 @@ type DetectedMetadata struct {
 type Lister = func(ctx context.Context, bucket, prefix string) iter.Seq2[[]blob.Object, error]
 
 // preview runs the part of a scan that reads nothing but the listing.
-func preview(ctx context.Context, d *db.DB, in *PreviewInput, list Lister) (*Preview, error) {
+func preview(ctx context.Context, d *db.DB, in *PreviewInput, folders filesystem.Lister, list Lister) (*Preview, error) {
 	l := blank()
 	l.Name, l.SeriesConfig, l.BookConfig = "preview", in.Body.SeriesConfig, in.Body.BookConfig
 	l.SeriesStrategy, l.BookStrategy = orDefault(in.Body.SeriesStrategy, l.SeriesStrategy), orDefault(in.Body.BookStrategy, l.BookStrategy)
 	l.AllowedFormats, l.ExcludedPatterns, l.TitlePreprocessingRules = in.Body.AllowedFormats, &in.Body.ExcludedPatterns, in.Body.TitlePreprocessingRules
 	bad := check(&l)
-	at, err := locate(ctx, d, in.Body.Path, nil, false)
+	at, err := locate(ctx, d, in.Body.Path, folders, len(bad) == 0)
 	if err == nil {
 		err = fault.InvalidFields(bad)
 	}

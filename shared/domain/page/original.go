@@ -69,7 +69,7 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		h.Set("Vary", "Accept-Encoding")
 	}
 	tag := i.Tag(n, form)
-	if NotModified(w, r, tag) {
+	if NotModified(w, r, tag, Immutable) {
 		return nil
 	}
 	if r.Method == http.MethodHead {
@@ -223,8 +223,9 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 	return e
 }
 
-// NotModified answers 304 when the client has this version already.
-func NotModified(w http.ResponseWriter, r *http.Request, tag string) bool {
+// NotModified answers 304 when the client has this version already. cache is the Cache-Control of the whole answer: that
+// of a 304 replaces what the client remembers.
+func NotModified(w http.ResponseWriter, r *http.Request, tag, cache string) bool {
 	have := r.Header.Get("If-None-Match")
 	if have == "" {
 		return false
@@ -233,7 +234,7 @@ func NotModified(w http.ResponseWriter, r *http.Request, tag string) bool {
 		t = strings.TrimSpace(t)
 		if t == "*" || strings.Trim(strings.TrimPrefix(t, "W/"), `"`) == strings.Trim(tag, `"`) {
 			w.Header().Set("ETag", tag)
-			w.Header().Set("Cache-Control", Immutable)
+			w.Header().Set("Cache-Control", cache)
 			w.WriteHeader(http.StatusNotModified)
 			return true
 		}

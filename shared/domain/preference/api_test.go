@@ -22,6 +22,7 @@ func TestSetAndReset(t *testing.T) {
 		{"b", `{"value":3.5}`, "float"},
 		{"c", `{"value":true}`, "boolean"},
 		{"d", `{"value":{"snake_case":[1]}}`, "json"},
+		{"e", `{"value":{"cut emoji":"\ud83d"}}`, "json"},
 	} {
 		got := me.Do("PUT", "/api/v1/user/preferences/"+c.key, c.body).Want(200).Map()
 		if got["valueType"] != c.kind || got["key"] != c.key {
@@ -29,7 +30,7 @@ func TestSetAndReset(t *testing.T) {
 		}
 	}
 	list := me.Do("GET", "/api/v1/user/preferences?page_size=2", nil).Want(200)
-	if m := list.Map(); m["total"] != 5.0 || m["totalPages"] != 3.0 || len(m["data"].([]any)) != 2 {
+	if m := list.Map(); m["total"] != 6.0 || m["totalPages"] != 3.0 || len(m["data"].([]any)) != 2 {
 		t.Errorf("list: %v", m)
 	}
 	if link := list.Header.Get("Link"); !strings.Contains(link, `rel="next"`) {

@@ -106,11 +106,15 @@ func queueCovers(b *pgx.Batch, queries []string, id uuid.UUID) (first func() *co
 	}
 }
 
+// recheck is the Cache-Control of covers. Their address stays while they may change: it is checked again, at no cost in
+// requests.
+const recheck = "private, max-age=3600"
+
 // Cover answers with a cover, or what stands for one where it cannot be made.
 func (m *Maker) Cover(w http.ResponseWriter, r *http.Request, row *coverRow) error {
 	ctx := r.Context()
 	tag := row.tag(row.Cover)
-	if page.NotModified(w, r, tag) {
+	if page.NotModified(w, r, tag, recheck) {
 		return nil
 	}
 	t := httpapi.TenantOf(ctx)
@@ -121,8 +125,7 @@ func (m *Maker) Cover(w http.ResponseWriter, r *http.Request, row *coverRow) err
 	if err != nil {
 		return err
 	}
-	// The address of a cover stays while the cover may change: it is checked again, at no cost in requests.
-	return send(w, r, img, tag, "private, max-age=3600")
+	return send(w, r, img, tag, recheck)
 }
 
 // tag is the ETag of the cover.

@@ -65,7 +65,7 @@ func (m *Maker) Page(w http.ResponseWriter, r *http.Request, i *page.Index, n in
 	t := httpapi.TenantOf(ctx)
 	key := pageKey(t.ID, t.Secret, i, n, &spec)
 	tag := i.Tag(n, form(&spec))
-	if page.NotModified(w, r, tag) {
+	if page.NotModified(w, r, tag, page.Immutable) {
 		return nil
 	}
 	img, err := m.stored(ctx, key)

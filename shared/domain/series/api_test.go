@@ -286,7 +286,7 @@ func TestRefusals(t *testing.T) {
 		{"GET", "?sort=nonsense", "", "sort"},
 		{"GET", "?sort=name,sideways", "", "sort"},
 		{"GET", "?libraryId=x", "", "libraryId"},
-		{"GET", "?pageSize=0", "", "pageSize"},
+		{"GET", "?pageSize=-1", "", "pageSize"},
 		{"GET", "/nonsense", "", "id"},
 		{"POST", "/list", `{"condition":{"pageCount":{"operator":"gt","value":1}}}`, "condition.pageCount"},
 		{"POST", "/list", `{"condition":{"name":{"operator":"is"}}}`, "condition.name.value"},

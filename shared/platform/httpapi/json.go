@@ -5,14 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Input is understood in two spellings (contract decision 2): the members of a body, and of the object that
-// describes scanning, may be written in snake_case, and a few have another name. Free-form values are left
-// alone: only these levels are renamed.
+// Input is understood in two spellings (contract decision 2): the members of a body, of the object that describes
+// scanning, and of authors and files may be written in snake_case, and a few have another name. Free-form values are
+// left alone: only these levels are renamed.
 var aliases = map[string]string{
 	"is_completed":        "completed",
 	"isCompleted":         "completed",
@@ -51,12 +54,30 @@ func renameKeys(data []byte) []byte {
 		if _, both := body[key]; both && key != k {
 			continue // both spellings: the preferred one counts
 		}
-		if key == "scanningConfig" {
+		switch key {
+		case "scanningConfig":
 			v = renameKeys(v)
+		case "authors", "files":
+			v = renameEach(v)
 		}
 		out[key] = v
 	}
 	renamed, err := json.Marshal(out)
+	if err != nil {
+		return data
+	}
+	return renamed
+}
+
+func renameEach(data []byte) []byte {
+	var all []json.RawMessage
+	if json.Unmarshal(data, &all) != nil {
+		return data // not an array: validation says so
+	}
+	for i, v := range all {
+		all[i] = renameKeys(v)
+	}
+	renamed, err := json.Marshal(all)
 	if err != nil {
 		return data
 	}
@@ -73,8 +94,46 @@ var jsonFormat = huma.Format{
 		if bytes.Count(data, []byte{','}) > maxValues {
 			return errValues
 		}
-		return json.Unmarshal(renameKeys(data), v)
+		return json.Unmarshal(renameKeys(wholeRunes(data)), v)
 	},
+}
+
+// wholeRunes replaces the escape of half a surrogate pair (as of an emoji that was cut in two) by that of U+FFFD, which
+// is what encoding/json makes of it in a string. In a json.RawMessage it would stay, and the database refuses it.
+func wholeRunes(data []byte) []byte {
+	if !bytes.Contains(data, []byte(`\ud`)) && !bytes.Contains(data, []byte(`\uD`)) {
+		return data
+	}
+	out := bytes.Clone(data)
+	const escape = len(`\u0000`)
+	for i := 0; i < len(out); {
+		unit := escaped(out[i:])
+		switch {
+		case out[i] != '\\':
+			i++
+		case unit < 0:
+			i += 2
+		case !utf16.IsSurrogate(unit):
+			i += escape
+		case utf16.DecodeRune(unit, escaped(out[i+escape:])) != unicode.ReplacementChar:
+			i += 2 * escape
+		default:
+			i += copy(out[i:], `\ufffd`)
+		}
+	}
+	return out
+}
+
+// escaped is the UTF-16 unit whose escape b begins with; negative where there is none.
+func escaped(b []byte) rune {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return -1
+	}
+	unit, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(unit)
 }
 
 // maxValues bounds what a body may hold: a value of two bytes that is wrong takes hundreds until that is said. The

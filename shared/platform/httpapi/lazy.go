@@ -20,10 +20,14 @@ func (a *API) lazily(op Op, prepare func(huma.API)) {
 		prepare(huma.NewAPI(humaConfig(), &s))
 		return &s
 	})
-	a.Router.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
+	serve := func(w http.ResponseWriter, r *http.Request) {
 		s := ready()
 		s.handle(humachi.NewContext(s.op, r, w))
-	})
+	}
+	a.Router.MethodFunc(op.Method, op.Path, serve)
+	if op.Method == http.MethodGet {
+		a.Router.MethodFunc(http.MethodHead, op.Path, serve)
+	}
 }
 
 // OpenAPI describes all operations together. Add operations before, not after the first call.

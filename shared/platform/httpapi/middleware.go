@@ -89,14 +89,15 @@ func (a *API) log(r *http.Request, w *writer, req *request, level slog.Level) {
 	slog.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// spelling makes query parameters in snake_case mean the same in camelCase (contract decision 2).
+// spelling makes query parameters in snake_case mean the same in camelCase (contract decision 2), and limit the same as
+// pageSize.
 func (a *API) spelling(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.RawQuery, "_") {
+		if strings.Contains(r.URL.RawQuery, "_") || strings.Contains(r.URL.RawQuery, "limit=") {
 			q := r.URL.Query()
 			out := make(url.Values, len(q))
 			for k, v := range q {
-				if to := camel(k); !q.Has(to) || to == k {
+				if to := parameter(k); !q.Has(to) || to == k {
 					out[to] = v
 				}
 			}
@@ -105,6 +106,13 @@ func (a *API) spelling(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+func parameter(key string) string {
+	if key == "limit" { // what short lists have for the size of their one page
+		return "pageSize"
+	}
+	return camel(key)
 }
 
 func withScheme(u url.URL, scheme string) url.URL { u.Scheme = scheme; return u }
@@ -266,7 +274,7 @@ func (a *API) cors(next http.Handler) http.Handler {
 		}
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
-			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, X-API-Key, X-Device-Id, Range, If-None-Match, If-Range, Last-Event-ID")
+			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, X-API-Key, X-Codex-Device-Id, Range, If-None-Match, If-Range, Last-Event-ID")
 			h.Set("Access-Control-Max-Age", "600")
 			w.WriteHeader(http.StatusNoContent)
 			return

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"strconv"
@@ -10,14 +11,17 @@ import (
 // Paging is the query of a list (contract 4.12).
 type Paging struct {
 	Page     int `query:"page" default:"1" minimum:"1" maximum:"9007199254740991" doc:"Page to return, from 1"`
-	PageSize int `query:"pageSize" default:"50" minimum:"1" doc:"Items a page; more than 500 counts as 500"`
+	PageSize int `query:"pageSize" default:"50" minimum:"0" doc:"Items a page; 0 counts as 50, more than 500 as 500"`
 }
 
-// MaxPageSize bounds every list.
-const MaxPageSize = 500
+// Sizes of a page.
+const (
+	defaultPageSize = 50
+	MaxPageSize     = 500
+)
 
 // Limit is the page size within its bound.
-func (p Paging) Limit() int { return min(p.PageSize, MaxPageSize) }
+func (p Paging) Limit() int { return min(cmp.Or(p.PageSize, defaultPageSize), MaxPageSize) }
 
 // Offset is the number of items before the page.
 func (p Paging) Offset() int { return (p.Page - 1) * p.Limit() }

@@ -149,6 +149,9 @@ func (a *API) declare(op Op) {
 	a.Operations = append(a.Operations, op)
 	if op.Permission == Public {
 		a.public[op.Method+" "+op.Path] = true
+		if op.Method == http.MethodGet {
+			a.public[http.MethodHead+" "+op.Path] = true
+		}
 	}
 }
 

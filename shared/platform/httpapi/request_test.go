@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// things is a router with one public list of 120 numbers.
+func things(c Config) *API {
+	a := New(c, nil, nil, Identity{Tenant: func(context.Context, string) (Tenant, error) { return Tenant{Name: "one"}, nil }})
+	Register(a, Op{Method: "GET", Path: "/api/v1/things", ID: "listThings", Summary: "Things", Tag: "Things", Permission: Public},
+		func(ctx context.Context, in *struct{ Paging }) (*Page[int], error) {
+			return All(ctx, in.Paging, make([]int, 120)), nil
+		})
+	return a
+}
+
+func ask(a *API, method, url string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, url, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	a.Router.ServeHTTP(w, r)
+	return w
+}
+
+func TestPageSizes(t *testing.T) {
+	t.Parallel()
+	a := things(Config{})
+	for query, want := range map[string]struct {
+		size int
+		self string
+	}{
+		"":                        {50, "?page=1&pageSize=50"},
+		"?pageSize=0":             {50, "?page=1&pageSize=50"},
+		"?pageSize=7":             {7, "?page=1&pageSize=7"},
+		"?page_size=7&a=b":        {7, "?page=1&pageSize=7&a=b"},
+		"?limit=7":                {7, "?page=1&pageSize=7"},
+		"?limit=7&page=2":         {7, "?page=2&pageSize=7"},
+		"?limit=7&pageSize=9":     {9, "?page=1&pageSize=9"},
+		"?pageSize=501":           {500, "?page=1&pageSize=500"},
+		"?unlimit=7&rate_limit=8": {50, "?page=1&pageSize=50&rateLimit=8&unlimit=7"},
+	} {
+		w := ask(a, "GET", "/api/v1/things"+query)
+		var p Page[int]
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != 200 {
+			t.Errorf("%q: %d %s", query, w.Code, w.Body)
+		}
+		if int(p.PageSize) != want.size || p.Total != 120 || len(p.Data) != min(want.size, 120) || p.Links.Self != "/api/v1/things"+want.self {
+			t.Errorf("%q: %d of %d, self %s", query, len(p.Data), p.PageSize, p.Links.Self)
+		}
+	}
+	for _, query := range []string{"?pageSize=-1", "?limit=-1", "?limit=x", "?page=0"} {
+		if w := ask(a, "GET", "/api/v1/things"+query); w.Code != 400 {
+			t.Errorf("%q: %d %s", query, w.Code, w.Body)
+		}
+	}
+}
+
+func TestHeadIsLikeGet(t *testing.T) {
+	t.Parallel()
+	a := things(Config{})
+	get, head := ask(a, "GET", "/api/v1/things"), ask(a, "HEAD", "/api/v1/things")
+	if head.Code != 200 || head.Header().Get("Link") != get.Header().Get("Link") || head.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("%d %v", head.Code, head.Header())
+	}
+	if w := ask(a, "HEAD", "/api/v1/things?page=0"); w.Code != 400 {
+		t.Errorf("invalid: %d", w.Code)
+	}
+}
+
+func TestCORS(t *testing.T) {
+	t.Parallel()
+	a := things(Config{CORSOrigins: []string{"https://read.example"}})
+	w := ask(a, "OPTIONS", "/api/v1/things", "Origin", "https://read.example", "Access-Control-Request-Method", "GET",
+		"Access-Control-Request-Headers", "authorization, x-codex-device-id")
+	h := w.Header()
+	if w.Code != http.StatusNoContent || h.Get("Access-Control-Allow-Origin") != "https://read.example" || h.Get("Access-Control-Allow-Credentials") != "true" {
+		t.Errorf("preflight: %d %v", w.Code, h)
+	}
+	for _, name := range []string{"Authorization", "Content-Type", "X-API-Key", "X-Codex-Device-Id", "Range", "If-None-Match", "Last-Event-ID"} {
+		if !strings.Contains(", "+h.Get("Access-Control-Allow-Headers")+",", ", "+name+",") {
+			t.Errorf("%s may not be sent: %s", name, h.Get("Access-Control-Allow-Headers"))
+		}
+	}
+	h = ask(a, "GET", "/api/v1/things", "Origin", "https://read.example").Header()
+	if h.Get("Access-Control-Allow-Origin") != "https://read.example" || !strings.Contains(h.Get("Access-Control-Expose-Headers"), "X-RateLimit-Limit") || h.Get("Vary") != "Origin" {
+		t.Errorf("answer: %v", h)
+	}
+	if h := ask(a, "GET", "/api/v1/things", "Origin", "https://other.example").Header(); h.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("another origin: %v", h)
+	}
+}
