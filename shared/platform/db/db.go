@@ -213,6 +213,8 @@ func translate(err error) error {
 			if strings.HasSuffix(pg.Message, "for type json") {
 				return unstorable(err)
 			}
+		case "22003":
+			return fault.Wrap(err, fault.BadRequest, "A number is too large or too small to be stored")
 		case "57P01", "57P02", "57P03", "53300", "25006", "08006", "08P01":
 			return unavailable(err)
 		}

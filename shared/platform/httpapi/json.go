@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -94,7 +95,12 @@ var jsonFormat = huma.Format{
 		if bytes.Count(data, []byte{','}) > maxValues {
 			return errValues
 		}
-		return json.Unmarshal(renameKeys(wholeRunes(data)), v)
+		err := json.Unmarshal(renameKeys(wholeRunes(data)), v)
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) { // before validation, which knows all else: no float64 is so large
+			return fmt.Errorf("holds the %s, which is out of range", wrong.Value)
+		}
+		return err
 	},
 }
 
