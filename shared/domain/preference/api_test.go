@@ -55,7 +55,8 @@ func TestBadInput(t *testing.T) {
 		{"a", `{"value":"` + strings.Repeat("x", 70<<10) + `"}`, "value"},
 		{"a", `not json`, ""},
 		{"a", `{"value":"\u0000"}`, "cannot be stored"},
-		{"a", `{"value":1e200000}`, "value"},
+		{"a", `{"value":1e200000}`, "out of range"},
+		{"a", `{"value":{"a":1e-20000}}`, "too small"},
 	} {
 		m := me.Do("PUT", "/api/v1/user/preferences/"+c.path, c.body).Want(400).Map()
 		if m["error"] != "BadRequest" || !strings.Contains(m["message"].(string), c.field) {
