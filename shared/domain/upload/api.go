@@ -43,11 +43,11 @@ type Begun struct {
 type Address struct {
 	Path      string            `json:"path"`
 	Method    string            `json:"method" enum:"PUT"`
-	URL       string            `json:"url,omitempty" doc:"Where the whole file goes, for a file of one PUT"`
+	URL       *string           `json:"url" nullable:"true" doc:"Where the whole file goes, for a file of one PUT"`
 	Headers   map[string]string `json:"headers" nullable:"false" doc:"Must be sent exactly so, with each PUT; Content-Length is the size"`
-	UploadID  *uuid.UUID        `json:"uploadId,omitempty" doc:"Names an upload in parts: complete or abort it within a day"`
-	PartSize  int64             `json:"partSize,omitempty" doc:"Bytes of every part but the last"`
-	Parts     []PartAddress     `json:"parts,omitempty"`
+	UploadID  *uuid.UUID        `json:"uploadId" nullable:"true" doc:"Names an upload in parts: complete or abort it within a day"`
+	PartSize  *int64            `json:"partSize" nullable:"true" doc:"Bytes of every part but the last"`
+	Parts     []PartAddress     `json:"parts" nullable:"true"`
 	ExpiresAt time.Time         `json:"expiresAt" doc:"Of the addresses; getUpload gives new ones for parts that are missing"`
 }
 

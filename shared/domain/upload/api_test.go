@@ -124,7 +124,7 @@ func TestOnePut(t *testing.T) {
 			t.Fatalf("%s: the file is there", what)
 		}
 	}
-	at, err := url.Parse(a.URL)
+	at, err := url.Parse(*a.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,33 +133,33 @@ func TestOnePut(t *testing.T) {
 	refused("another key", other.String(), data, nil)
 	other.Path = "/books/elsewhere/a.cbz"
 	refused("outside the library", other.String(), data, nil)
-	refused("a longer body", a.URL, append(bytes.Clone(data), 'x'), nil)
-	refused("a shorter body", a.URL, data[:len(data)-1], nil)
-	refused("another type", a.URL, data, func(q *http.Request) { q.Header.Set("Content-Type", "text/html") })
-	refused("no type", a.URL, data, func(q *http.Request) { q.Header.Del("Content-Type") })
-	refused("without the condition", a.URL, data, func(q *http.Request) { q.Header.Del("If-None-Match") })
-	refused("a longer life", strings.Replace(a.URL, "X-Amz-Expires=60", "X-Amz-Expires=900", 1), data, nil)
-	refused("a copy of something else", a.URL, nil, func(q *http.Request) { q.Header.Set("X-Amz-Copy-Source", "/books/lib/x") })
-	refused("a deletion", a.URL, nil, func(q *http.Request) { q.Method = http.MethodDelete })
+	refused("a longer body", *a.URL, append(bytes.Clone(data), 'x'), nil)
+	refused("a shorter body", *a.URL, data[:len(data)-1], nil)
+	refused("another type", *a.URL, data, func(q *http.Request) { q.Header.Set("Content-Type", "text/html") })
+	refused("no type", *a.URL, data, func(q *http.Request) { q.Header.Del("Content-Type") })
+	refused("without the condition", *a.URL, data, func(q *http.Request) { q.Header.Del("If-None-Match") })
+	refused("a longer life", strings.Replace(*a.URL, "X-Amz-Expires=60", "X-Amz-Expires=900", 1), data, nil)
+	refused("a copy of something else", *a.URL, nil, func(q *http.Request) { q.Header.Set("X-Amz-Copy-Source", "/books/lib/x") })
+	refused("a deletion", *a.URL, nil, func(q *http.Request) { q.Method = http.MethodDelete })
 	for _, c := range []string{other.Path} {
 		if r.content(strings.TrimPrefix(c, "/books/")) != nil {
 			t.Errorf("%s is there", c)
 		}
 	}
-	if status, answer := r.put(a.URL, a.Headers, data, nil); status != 200 {
+	if status, answer := r.put(*a.URL, a.Headers, data, nil); status != 200 {
 		t.Fatalf("the upload: %d %s", status, answer)
 	}
 	if !bytes.Equal(r.content("lib/"+path), data) {
 		t.Error("the file is not what was sent")
 	}
-	if status, _ := r.put(a.URL, a.Headers, data, nil); status != 412 {
+	if status, _ := r.put(*a.URL, a.Headers, data, nil); status != 412 {
 		t.Errorf("replacing unasked: %d", status)
 	}
 	short := newRig(t, upload.Config{MaxBytes: 1 << 20, SingleBytes: 1 << 20, Life: time.Second})
 	var late upload.Begun
 	short.User(t, "one", "admin").Do("POST", short.base, files(false, object{"path": "late.cbz", "size": 3})).Want(201).JSON(&late)
 	testkit.Eventually(t, 5*time.Second, func() bool { return time.Now().After(late.Files[0].ExpiresAt.Add(time.Second)) })
-	if status, answer := short.put(late.Files[0].URL, late.Files[0].Headers, []byte("abc"), nil); status != 403 {
+	if status, answer := short.put(*late.Files[0].URL, late.Files[0].Headers, []byte("abc"), nil); status != 403 {
 		t.Errorf("after its expiry: %d %s", status, answer)
 	}
 }
@@ -172,7 +172,7 @@ func TestInParts(t *testing.T) {
 	var got upload.Begun
 	user.Do("POST", r.base, files(false, object{"path": "S/big.cbz", "size": len(data)})).Want(201).JSON(&got)
 	a := got.Files[0]
-	if a.UploadID == nil || len(a.Parts) != 3 || a.PartSize != 16<<20 || a.URL != "" {
+	if a.UploadID == nil || len(a.Parts) != 3 || *a.PartSize != 16<<20 || a.URL != nil {
 		t.Fatalf("%+v", a)
 	}
 	mine := r.base + "/" + a.UploadID.String()
@@ -319,7 +319,7 @@ func TestPublicEndpoint(t *testing.T) {
 	})
 	var got upload.Begun
 	r.User(t, "one", "admin").At(other).Do("POST", r.base, files(false, object{"path": "a b.cbz", "size": 1})).Want(201).JSON(&got)
-	if !strings.HasPrefix(got.Files[0].URL, "https://books.example.org/books/lib/a%20b.cbz?") {
-		t.Errorf("address %s", got.Files[0].URL)
+	if !strings.HasPrefix(*got.Files[0].URL, "https://books.example.org/books/lib/a%20b.cbz?") {
+		t.Errorf("address %s", *got.Files[0].URL)
 	}
 }

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -106,4 +107,18 @@ func FuzzCheckPath(f *testing.F) {
 			t.Errorf("%q is accepted", p)
 		}
 	})
+}
+
+// What an address does not have is null, not left out.
+func TestAddressHasAllMembers(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(Address{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"url", "uploadId", "partSize", "parts"} {
+		if !strings.Contains(string(text), `"`+name+`":null`) {
+			t.Errorf("%s is not null in %s", name, text)
+		}
+	}
 }

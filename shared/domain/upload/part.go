@@ -89,7 +89,8 @@ func (r *row) arrived(parts []blob.Part) map[int]blob.Part {
 
 // sign makes the addresses of the parts that have not arrived.
 func (u *Uploader) sign(ctx context.Context, r *row, have map[int]blob.Part) (Address, error) {
-	a := Address{Path: r.Key, Method: http.MethodPut, Headers: map[string]string{}, UploadID: &r.ID, PartSize: r.PartSize, ExpiresAt: u.expiry()}
+	a := Address{Path: r.Key, Method: http.MethodPut, Headers: map[string]string{}, UploadID: &r.ID, PartSize: &r.PartSize, Parts: []PartAddress{},
+		ExpiresAt: u.expiry()}
 	for n := 1; ; n++ {
 		offset, size, ok := r.part(n)
 		if !ok {
