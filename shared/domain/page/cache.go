@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -62,7 +63,7 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	caller := auth.CallerOf(ctx)
 	access := httpapi.Generation(ctx)
 	if caller == nil || access == "" {
-		return load(ctx, f.database, book, part)
+		return load(ctx, f.database, &pgx.Batch{}, book, part)
 	}
 	who := permit{tenant: caller.Tenant, account: caller.AccountID, access: access, credential: -1, key: string(caller.KeyHash), permission: caller.Permission}
 	if caller.Generation != nil {
@@ -80,9 +81,18 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	if found.index != nil {
 		part = allPages
 	}
-	i, err := load(ctx, f.database, book, part)
+	var b pgx.Batch
+	var keyEnds *time.Time
+	if caller.KeyHash != nil {
+		db.Value(&b, &keyEnds, "select expires_at from api_key where tenant_id = app.tenant() and account_id = app.account() and hash = $1", caller.KeyHash)
+	}
+	i, err := load(ctx, f.database, &b, book, part)
 	if err != nil {
 		return nil, err
+	}
+	until := now.Add(remember)
+	if keyEnds != nil && keyEnds.Before(until) { // nothing announces the end of a key
+		until = *keyEnds
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +102,7 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	if len(f.indexes) >= maxEntries {
 		clear(f.indexes)
 	}
-	f.permits[who], f.indexes[at] = now.Add(remember), indexed{index: i, expires: now.Add(remember)}
+	f.permits[who], f.indexes[at] = until, indexed{index: i, expires: now.Add(remember)}
 	return i, nil
 }
 
