@@ -36,14 +36,14 @@ type access struct {
 	mu     sync.Mutex
 	grants map[[sha256.Size]byte]*grant
 	owners map[uuid.UUID]map[*grant]struct{} // the same grants by tenant
-	places map[string]uuid.UUID              // tenant by host, to read its generation before asking the API
+	places map[[sha256.Size]byte]uuid.UUID   // tenant by host, to read its generation before asking the API
 	due    map[uuid.UUID]bool                // tenants to look at; true: whatever their generation
 	busy   map[uuid.UUID]bool                // tenants that are being looked at
 }
 
 func newAccess(cfg Config, rdb redis.UniversalClient, log *slog.Logger) *access {
 	return &access{cfg: cfg, rdb: rdb, log: log, api: newAPIClient(cfg), wake: make(chan struct{}, 1),
-		grants: map[[sha256.Size]byte]*grant{}, owners: map[uuid.UUID]map[*grant]struct{}{}, places: map[string]uuid.UUID{},
+		grants: map[[sha256.Size]byte]*grant{}, owners: map[uuid.UUID]map[*grant]struct{}{}, places: map[[sha256.Size]byte]uuid.UUID{},
 		due: map[uuid.UUID]bool{}, busy: map[uuid.UUID]bool{}}
 }
 

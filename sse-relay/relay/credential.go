@@ -49,8 +49,10 @@ func (c credential) key() [sha256.Size]byte {
 	return sha256.Sum256([]byte(text))
 }
 
-// place is the host that names the tenant.
-func (c credential) place() string { return c.forwardedHost + "\n" + c.host }
+// place is the host that names the tenant, whatever its length: it is remembered.
+func (c credential) place() [sha256.Size]byte {
+	return sha256.Sum256([]byte(c.forwardedHost + "\n" + c.host))
+}
 
 // answer is what the API says of a credential.
 type answer struct {

@@ -109,7 +109,7 @@ func checkPermissions(in []string) ([]string, []fault.Field) {
 }
 
 func checkExpiry(t time.Time) []fault.Field {
-	if !t.After(time.Now()) || t.Year() > 9999 {
+	if !t.After(time.Now()) || t.UTC().Year() > 9999 {
 		return []fault.Field{{Field: "expiresAt", Message: "must be in the future"}}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -63,7 +64,7 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	caller := auth.CallerOf(ctx)
 	access := httpapi.Generation(ctx)
 	if caller == nil || access == "" {
-		return load(ctx, f.database, book, part)
+		return load(ctx, f.database, &pgx.Batch{}, book, part)
 	}
 	who := permit{tenant: caller.Tenant, account: caller.AccountID, access: access, credential: -1, key: string(caller.KeyHash), permission: caller.Permission}
 	if caller.Generation != nil {
@@ -82,13 +83,21 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	if found.index != nil {
 		part = allPages
 	}
+	var b pgx.Batch
+	var keyEnds *time.Time
 	if permitted { // the caller need not be looked up with the book
 		caller.Entered = true
 		ctx = db.In(ctx, db.Tenant(caller.Tenant))
+	} else if caller.KeyHash != nil {
+		db.Value(&b, &keyEnds, "select expires_at from api_key where tenant_id = app.tenant() and account_id = app.account() and hash = $1", caller.KeyHash)
 	}
-	i, err := load(ctx, f.database, book, part)
+	i, err := load(ctx, f.database, &b, book, part)
 	if err != nil {
 		return nil, err
+	}
+	until := now.Add(remember)
+	if keyEnds != nil && keyEnds.Before(until) { // nothing announces the end of a key
+		until = *keyEnds
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,7 +109,7 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	}
 	f.indexes[at] = indexed{index: i, expires: now.Add(remember)}
 	if !permitted {
-		f.permits[who] = now.Add(remember)
+		f.permits[who] = until
 	}
 	return i, nil
 }

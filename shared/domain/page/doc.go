@@ -4,5 +4,5 @@
 // access generation, which changes with every user and key. The version of the object is part of each request
 // to the store, so that a remembered place in a file that changed is noticed.
 //
-// Tables: reads book, library, page_index, tenant.
+// Tables: reads book, library, page_index, tenant, api_key.
 package page

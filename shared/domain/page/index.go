@@ -57,12 +57,11 @@ var (
 	noPages  = pages{1, 0}
 )
 
-// load is the index of a book with the places of some pages, or NotFound: one round trip.
-func load(ctx context.Context, d *db.DB, book uuid.UUID, part pages) (*Index, error) {
-	var b pgx.Batch
+// load is the index of a book with the places of some pages, or NotFound, in one round trip with what b holds.
+func load(ctx context.Context, d *db.DB, b *pgx.Batch, book uuid.UUID, part pages) (*Index, error) {
 	var i *Index
-	queue(&b, &i, book, part)
-	if err := d.Run(ctx, &b); err != nil {
+	queue(b, &i, book, part)
+	if err := d.Run(ctx, b); err != nil {
 		return nil, err
 	}
 	if i == nil {

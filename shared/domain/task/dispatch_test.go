@@ -2,7 +2,9 @@ package task
 
 import (
 	"context"
+	"encoding/json"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -206,6 +208,30 @@ func TestDeadLetters(t *testing.T) {
 	}
 	if len(ended) != 2 || ended[0] != "child failed" || ended[1] != "parent completed" {
 		t.Errorf("ended: %q", ended)
+	}
+}
+
+// Everybody who may listen is told why a task failed: no stack of the program, and nothing that was in its hands.
+func TestPanicIsForTheLog(t *testing.T) {
+	t.Parallel()
+	d, ctx := testkit.DB(t), context.Background()
+	tenant := d.Tenant(t, "one")
+	var b pgx.Batch
+	var id uuid.UUID
+	must(t, Add(&b, Spec{ID: uuid.New(), Type: AnalyzeBooks}, &id))
+	must(t, d.App.Run(db.In(ctx, db.Tenant(tenant)), &b))
+	r := worker(d, func(context.Context, Held) (any, error) { panic("postgres://longbox:secret@db") })
+	var told []events.Event
+	r.Publish = func(_ context.Context, _ uuid.UUID, e ...events.Event) { told = append(told, e...) }
+	must(t, r.Take(ctx, message{tenant, id}.String()))
+	var reason string
+	must(t, d.Owner.Pool().QueryRow(ctx, "select last_error from task where id = $1", id).Scan(&reason))
+	said, err := json.Marshal(told)
+	must(t, err)
+	for _, text := range []string{reason, string(said)} {
+		if strings.Contains(text, "secret") || strings.Contains(text, "goroutine") || !strings.Contains(text, "its log has the cause") {
+			t.Errorf("told: %.300s", text)
+		}
 	}
 }
 

@@ -170,7 +170,9 @@ func (r *Runner) tell(ctx context.Context, log *slog.Logger, h Held, states []st
 func (r *Runner) call(ctx context.Context, h Held) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			// What is said of a failed task, listeners read too; the rest is for the log.
+			slog.Error("panic", "tenant", h.Tenant, "task", h.ID, "error", p, "stack", string(debug.Stack()))
+			err = fault.New(fault.Internal, "The worker failed unexpectedly; its log has the cause, with the id of the task")
 		}
 	}()
 	handle, ok := r.Handlers[h.Type]

@@ -1,0 +1,65 @@
+package page_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/identity"
+	"github.com/longbox/longbox/shared/domain/page"
+	"github.com/longbox/longbox/shared/domain/tenant"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/ratelimit"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// Who was let in with a key is not let in longer than the key is good, though nobody announces its end.
+func TestKeyThatEnds(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t)
+	id := identity.New(s.DB.App, s.Tokens)
+	api := httpapi.New(httpapi.Config{}, s.DB.App, ratelimit.New(testkit.Redis(t), slog.Default()), httpapi.Identity{
+		Tenant: tenant.NewResolver(s.DB.App, tenant.Config{}).ByHost, Known: id.Known, Resolve: id.Resolve})
+	finder := page.NewFinder(s.DB.App)
+	book := uuid.New()
+	api.Handle(httpapi.Op{Method: "GET", Path: "/book", ID: "book", Permission: auth.BooksRead}, func(w http.ResponseWriter, r *http.Request) error {
+		_, err := finder.Find(r.Context(), book, 0)
+		return err
+	})
+	srv := httptest.NewServer(api.Router)
+	t.Cleanup(srv.Close)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := s.DB.Owner.Pool().Exec(t.Context(), sql, args...); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	library, series := uuid.New(), uuid.New()
+	exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+		values ($1, $2, 'L', '/l', 'l', '', 'series_volume', 'filename', 'file_order')`, s.One, library)
+	exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) values ($1, $2, $3, 's', 's', 's', 's', 's')`,
+		s.One, series, library)
+	exec(`insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title)
+		values ($1, $2, $3, $4, 's/b.cbz', 10, now(), 'cbz', 't', 't', 't')`, s.One, book, library, series)
+	u := s.User(t, "one", "reader")
+	key, prefix, hash := auth.NewAPIKey()
+	exec("insert into api_key (tenant_id, id, account_id, name, prefix, hash, permissions) values ($1, $2, $3, 'k', $4, $5, '{BooksRead}')",
+		s.One, uuid.New(), u.ID, prefix, hash)
+	u = u.At(&testkit.Server{URL: srv.URL})
+	u.Header = http.Header{"X-Api-Key": {key}}
+
+	exec("update api_key set expires_at = now() + interval '5 seconds'")
+	u.Do("GET", "/book", nil).Want(200)
+	late := time.Now().Add(40 * time.Second) // others are remembered for a minute
+	for u.Do("GET", "/book", nil).Status == 200 {
+		if time.Now().After(late) {
+			t.Fatal("the key has ended and still opens books")
+		}
+	}
+	u.Do("GET", "/book", nil).Want(401)
+}
