@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -112,5 +113,52 @@ func TestAnnouncementsAndScansShareAMove(t *testing.T) {
 			same(t, "books", r.books("true"), placed(c.places, nil))
 			r.counted()
 		})
+	}
+}
+
+// Sidecars that a cancelled scan has found, changed or missed have their effect with the next one.
+func TestSidecarsOfACancelledScan(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i, name := range []string{"S/a", "S/b", "T/c", "U/d"} {
+		testkit.WriteFile(t, r.folder, name+".cbz", testkit.Comic(t, i, 2, "<Title>Inside</Title>"))
+	}
+	testkit.WriteFile(t, r.folder, "S/a.opf", opf("Own", ""))
+	testkit.WriteFile(t, r.folder, "T/metadata.opf", opf("Old", ""))
+	testkit.WriteFile(t, r.folder, "T/series.json", []byte(`{"metadata":{"publisher":"Old"}}`))
+	testkit.WriteFile(t, r.folder, "U/series.json", []byte(`{"metadata":{"publisher":"Old"}}`))
+	r.scanned("normal")
+	r.remove("S/a.opf")
+	testkit.WriteFile(t, r.folder, "S/b.opf", opf("New", ""))
+	testkit.WriteFile(t, r.folder, "T/metadata.opf", opf("Changed", ""))
+	testkit.WriteFile(t, r.folder, "T/series.json", []byte(`{"metadata":{"publisher":"Changed"}}`))
+	r.remove("U/series.json")
+	r.cancelAfterListing()
+	if res := r.scan("normal"); res.Status != "completed" {
+		t.Fatalf("%+v", res)
+	}
+	got := values[string](r, `select b.key || ' ' || b.title || ' ' || coalesce(s.publisher, '') from book b join series s on s.id = b.series_id where b.tenant_id = app.tenant() order by b.key`)
+	if want := []string{"S/a.cbz Inside ", "S/b.cbz New ", "T/c.cbz Changed Changed", "U/d.cbz Inside "}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	// What was taken in is not taken in again.
+	before := values[int](r, "select count(*) from task where tenant_id = app.tenant()")[0]
+	r.scan("normal")
+	if n := values[int](r, "select count(*) from task where tenant_id = app.tenant()")[0]; n != before+1 {
+		t.Errorf("the scan after it has added %d tasks", n-before-1)
+	}
+}
+
+// cancelAfterListing runs a scan until it has listed everything, but none of the tasks that it has added.
+func (r *rig) cancelAfterListing() {
+	r.t.Helper()
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2}
+	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 1, Ended: s.Ended, Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan}}
+	id := r.start("normal")
+	if err := runner.Take(r.t.Context(), `{"tenant":"`+r.tenant.String()+`","task":"`+id.String()+`"}`); err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := task.Cancel(r.ctx(), r.db.App, id); err != nil {
+		r.t.Fatal(err)
 	}
 }
