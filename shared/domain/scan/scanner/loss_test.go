@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/testkit"
@@ -161,4 +162,16 @@ func (r *rig) cancelAfterListing() {
 	if _, err := task.Cancel(r.ctx(), r.db.App, id); err != nil {
 		r.t.Fatal(err)
 	}
+}
+
+// A book moves where a deep scan finds its file gone, and another one before has found the new place.
+func TestDeepScanAfterOneOfAFolder(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, 2, 4)
+	r.rename(numbered(2), "R/02.cbz")
+	r.startWith(scan.Params{Mode: scan.Normal, Path: "R"})
+	r.settled()
+	r.scanned("deep")
+	same(t, "books", r.books("true"), placed(map[int]string{2: "R/02.cbz", 3: numbered(3), 4: numbered(4)}, nil))
+	r.counted()
 }
