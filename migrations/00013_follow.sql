@@ -33,6 +33,8 @@ $$;
 -- earlier only while nobody has read it. A book that was made of a file and that somebody has locked a field of
 -- stays itself.
 --
+-- Whose file had other content since follow_since and is gone then goes where the first of the two is, else where the second is.
+--
 -- Where several have the same content, those with the same file name belong together. Of the others those go on whose file
 -- is gone, the most read of them first, then those whose file has other content; they keep the order of their keys.
 --
@@ -55,6 +57,8 @@ declare
   v_scans constant timestamptz := app.scans_since(p_library, p_scan);
   v_scan timestamptz := (select t.created_at from public.task t where t.tenant_id = v_tenant and t.id = p_scan);
   v_by_name boolean;
+  v_second boolean[];      -- of v_ids: what came into the file of a book that is gone, where it had other content since v_since
+  v_staying uuid[];        -- books that follow that
   v_ids uuid[];
   v_prints text[];
   v_sizes bigint[];
@@ -81,14 +85,13 @@ begin
     select b.fingerprint, b.size from public.book b
       where b.tenant_id = v_tenant and b.id = any(p_gone || p_came || p_changed) and b.library_id = p_library and b.fingerprint <> ''),
   who as (
-    select d.book_id as id, d.fingerprint, d.size from content c
+    select d.book_id as id, d.fingerprint, d.size, false as second from content c
       join public.displaced d on d.tenant_id = v_tenant and d.library_id = p_library and d.fingerprint = c.fingerprint and d.size = c.size and d.at >= v_since
     union all
-    select b.id, b.fingerprint, b.size from content c
+    select b.id, b.fingerprint, b.size, exists (select from public.displaced d where d.tenant_id = v_tenant and d.book_id = b.id and d.at >= v_since) from content c
       join public.book b on b.tenant_id = v_tenant and b.library_id = p_library and b.size = c.size and b.fingerprint = c.fingerprint and b.deleted_at is not null
-      where (p_gone is null or b.id = any(p_gone))
-        and not exists (select from public.displaced d where d.tenant_id = v_tenant and d.book_id = b.id and d.at >= v_since))
-  select array_agg(w.id), array_agg(w.fingerprint), array_agg(w.size) into v_ids, v_prints, v_sizes from who w;
+      where p_gone is null or b.id = any(p_gone))
+  select array_agg(w.id), array_agg(w.fingerprint), array_agg(w.size), array_agg(w.second) into v_ids, v_prints, v_sizes, v_second from who w;
   if v_ids is null then
     return;
   end if;
@@ -100,14 +103,15 @@ begin
       or (n.id = any(p_came) or n.created_at >= v_since
           and (n.created_at >= v_scans or not exists (select from public.progress p where p.tenant_id = v_tenant and p.book_id = n.id)))
         and not exists (select from public.book_metadata m where m.tenant_id = v_tenant and m.book_id = n.id and m.locks <> '{}'));
-  foreach v_by_name in array array[true, false] loop
+  for v_pass in 1..4 loop
+    v_by_name := v_pass % 2 = 1;
     with who as (
       select b.id, b.key, u.fingerprint, u.size, n.name, row_number() over (partition by u.fingerprint, u.size, n.name order by b.deleted_at is null,
           case when b.deleted_at is not null then (select count(*) from public.progress p where p.tenant_id = v_tenant and p.book_id = b.id) end desc, b.key) as turn
-      from unnest(v_ids, v_prints, v_sizes) as u(id, fingerprint, size)
+      from unnest(v_ids, v_prints, v_sizes, v_second) as u(id, fingerprint, size, second)
       join public.book b on b.tenant_id = v_tenant and b.id = u.id
       cross join lateral (select case when v_by_name then substring(b.key from '[^/]*$') else '' end as name) n
-      where b.id <> all(v_who)),
+      where b.id <> all(v_who) and u.second = (v_pass > 2)),
     place as (
       select b.id, b.fingerprint, b.size, n.name, row_number() over (partition by b.fingerprint, b.size, n.name order by b.key collate natural_order, b.key) as place
       from public.book b cross join lateral (select case when v_by_name then substring(b.key from '[^/]*$') else '' end as name) n
@@ -117,10 +121,13 @@ begin
       from who w join (select p.fingerprint, p.size, p.name, count(*) as places from place p group by 1, 2, 3) r using (fingerprint, size, name) where w.turn <= r.places)
     select v_who || coalesce(array_agg(chosen.id), '{}'), v_where || coalesce(array_agg(place.id), '{}') into v_who, v_where
       from chosen join place using (fingerprint, size, name, place);
+    exit when v_pass = 2 and not true = any(v_second);
   end loop;
   if v_who = '{}' then
     return;
   end if;
+  v_staying := array(select u.id from unnest(v_ids, v_prints, v_sizes, v_second) as u(id, fingerprint, size, second) join unnest(v_who, v_where) as t(who, place) on t.who = u.id
+    join public.book n on n.tenant_id = v_tenant and n.id = t.place and n.fingerprint = u.fingerprint and n.size = u.size where u.second);
 
   v_old := array(select b from public.book b where b.tenant_id = v_tenant and b.id = any(v_who));
   v_new := array(select b from public.book b where b.tenant_id = v_tenant and b.id = any(v_where));
@@ -154,7 +161,7 @@ begin
   delete from public.external_link x where x.tenant_id = v_tenant and x.book_id = any(v_strayed) and x.source_name = 'comicinfo';
   delete from public.external_id x where x.tenant_id = v_tenant and x.book_id = any(v_strayed) and x.source in ('epub', 'pdf', 'opf');
   update public.progress p set current_page = (d.pages ->> p.account_id::text)::integer
-    from public.displaced d where d.tenant_id = v_tenant and d.book_id = any(v_who || v_ousted) and d.at >= v_since
+    from public.displaced d where d.tenant_id = v_tenant and d.book_id = any(v_who || v_ousted) and d.book_id <> all(v_staying) and d.at >= v_since
       and p.tenant_id = v_tenant and p.book_id = d.book_id and d.pages ? p.account_id::text and p.updated_at <= d.at;
 
   update public.book b set key = b.key || '~' || b.id where b.tenant_id = v_tenant and b.id = any(v_who || v_where); -- each makes room for the others
@@ -201,7 +208,7 @@ begin
       (select count(*) from public.displaced d where d.tenant_id = v_tenant and d.book_id = any(v_strayed) and d.at >= v_scan) as updated,
       (select count(*) from unnest(v_old) o where o.deleted_at >= v_scan) as deleted) c
     where s.tenant_id = v_tenant and s.id = p_scan;
-  delete from public.displaced d where d.tenant_id = v_tenant and d.book_id = any(v_who || v_ousted);
+  delete from public.displaced d where d.tenant_id = v_tenant and d.book_id = any(v_who || v_ousted) and d.book_id <> all(v_staying);
 
   for v_pair in
     select o.series_id as old_series, n.series_id as new_series

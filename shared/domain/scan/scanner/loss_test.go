@@ -175,3 +175,30 @@ func TestDeepScanAfterOneOfAFolder(t *testing.T) {
 	same(t, "books", r.books("true"), placed(map[int]string{2: "R/02.cbz", 3: numbered(3), 4: numbered(4)}, nil))
 	r.counted()
 }
+
+// A file that is replaced and renamed within the hour stays the same book, as one that is only renamed.
+func TestReplacedFileMoves(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, 2, 4)
+	testkit.WriteFile(t, r.folder, numbered(3), r.numbered(20))
+	r.looked(numbered(3))
+	r.rename(numbered(3), "R/03.cbz")
+	r.looked(numbered(3))
+	r.looked("R/03.cbz")
+	id := func(key string) string {
+		return values[string](r.rig, "select id || ' ' || page_count from book where tenant_id = app.tenant() and deleted_at is null and key = $1", key)[0]
+	}
+	if got := id("R/03.cbz"); got != r.ids[numbered(3)]+" 21" {
+		t.Errorf("the book is %s", got)
+	}
+	// The first content comes back: it is that of the book.
+	testkit.WriteFile(t, r.folder, "R/04.cbz", r.numbered(3))
+	r.looked("R/04.cbz")
+	if got := id("R/04.cbz"); got != r.ids[numbered(3)]+" 4" {
+		t.Errorf("the book of what was there first is %s", got)
+	}
+	if got := values[int](r.rig, "select current_page from progress where tenant_id = app.tenant() and book_id = $1", r.ids[numbered(3)]); !slices.Equal(got, []int{4}) {
+		t.Errorf("its reader is on %v", got)
+	}
+	r.counted()
+}

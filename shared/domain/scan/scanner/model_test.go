@@ -912,7 +912,7 @@ func (w *world) sync(mode string, o op, how string) {
 		w.interrupted(id, 1+o.A%6, how)
 		for range o.B % 4 {
 			if some := w.pending(); len(some) > 0 {
-				w.interrupted(some[o.B%len(some)], 1+o.C%5, how)
+				w.interrupted(some[o.B%len(some)], 1+o.C%5, strings.ReplaceAll(how, "kill", "stop")) // a file that kills twice is noted as such
 			}
 		}
 	}
