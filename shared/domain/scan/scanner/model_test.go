@@ -192,6 +192,8 @@ type wanted struct {
 	created        time.Time
 }
 
+func (w *wanted) locked() bool { return w.title != "" || w.number != nil || w.summary != "" }
+
 // row is a book as the database has it.
 type row struct {
 	ID          uuid.UUID `db:"id"`
@@ -660,10 +662,23 @@ func (w *world) do(o op) {
 // noticed notes which books cannot be told from others by what is being found now.
 func (w *world) noticed() {
 	w.partial = true
+	w.hopped()
 	places := w.places()
 	for id, r := range w.rows {
 		if _, other := w.files[r.Key]; other && len(places[w.contentOf(r)]) == 0 {
 			w.lost[id] = true
+		}
+	}
+}
+
+// hopped notes which contents have left the place where they were found already, while the book that was there before them is not
+// known to be gone: of two whose files are gone, the name decides.
+func (w *world) hopped() {
+	places := w.places()
+	for id, r := range w.books() {
+		c := w.contentOf(r)
+		if _, before := w.rows[id]; !before && c != "" && !slices.Contains(places[c], r.Key) {
+			w.double[c] = true
 		}
 	}
 }
@@ -880,6 +895,7 @@ func (w *world) sync(mode string, o op, how string) {
 	} else {
 		w.noticed()
 	}
+	w.hopped()
 	before := w.books()
 	id := w.start(mode)
 	switch how {
