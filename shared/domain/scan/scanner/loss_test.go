@@ -202,3 +202,24 @@ func TestReplacedFileMoves(t *testing.T) {
 	}
 	r.counted()
 }
+
+// A book that comes back to a folder whose series has gone on under another name is of a series of that folder.
+func TestBookComesBackToTheOldFolder(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, 2, 4)
+	r.rename(numbered(4), "away.txt")
+	r.scanned("normal")
+	r.rename("S", "R")
+	r.scanned("normal")
+	r.rename("away.txt", numbered(4))
+	for _, mode := range []string{"normal", "deep"} {
+		r.scanned(mode)
+		got := values[string](r.rig, `select concat_ws(' ', s.path, s.book_count, (select string_agg(b.key, ',' order by b.key) from book b where b.series_id = s.id)) from series s
+			where s.tenant_id = app.tenant() and s.path <> 'Other' order by 1`)
+		if want := []string{"R 2 R/02.cbz,R/03.cbz", "S 1 S/04.cbz"}; !slices.Equal(got, want) {
+			t.Errorf("after a %s scan: %q, want %q", mode, got, want)
+		}
+	}
+	same(t, "books", r.books("true"), placed(map[int]string{2: "R/02.cbz", 3: "R/03.cbz", 4: numbered(4)}, nil))
+	r.counted()
+}
