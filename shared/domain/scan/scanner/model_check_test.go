@@ -21,6 +21,7 @@ func (w *world) books() map[uuid.UUID]row {
 	w.t.Helper()
 	rows, err := db.List[row](w.ctx(), w.db.App, `select b.id, b.key, b.deleted_at is null as live, b.fingerprint, b.size, b.analyzed, b.page_count, b.title, b.number,
 		coalesce(m.metadata ->> 'summary', '') as summary, b.created_at, coalesce(p.file_size, -1) as indexed,
+		exists (select from displaced d where d.tenant_id = b.tenant_id and d.book_id = b.id and d.at > now() - interval '1 hour') as replaced,
 		array(select coalesce((select g.current_page from progress g where g.tenant_id = b.tenant_id and g.book_id = b.id and g.account_id = a.id), 0)
 		  from account a where a.tenant_id = b.tenant_id order by a.username) as progress
 		from book b left join book_metadata m on m.tenant_id = b.tenant_id and m.book_id = b.id left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
@@ -98,7 +99,7 @@ func (w *world) followed(now map[uuid.UUID]row, live map[string]row) {
 				w.touched[c] = true
 			}
 		}
-		sure := c != "" && len(owners[c]) == 1 && !w.double[c] && !w.touched[c] && !w.unclear && !w.lost[id]
+		sure := c != "" && len(owners[c]) == 1 && !w.double[c] && !w.touched[c] && !w.unclear && !w.lost[id] && !r.Replaced
 		switch {
 		case sure && len(places[c]) == 1:
 			at := live[places[c][0]]

@@ -208,7 +208,8 @@ type row struct {
 	Summary     string    `db:"summary"`
 	Created     time.Time `db:"created_at"`
 	Progress    []int     `db:"progress"`
-	Indexed     int64     `db:"indexed"` // the size of the file that was read
+	Indexed     int64     `db:"indexed"`  // the size of the file that was read
+	Replaced    bool      `db:"replaced"` // within the hour: it goes back to its first content where that is announced
 }
 
 // ident is what the book is recognised by; "" where it was never read, or its file cannot be.
