@@ -18,7 +18,8 @@
 //     looks for its partner among those before it, so that tasks, announcements and kills may come in any order.
 //   - Sidecars (shared/domain/library: package documents, series.json, cover pictures) are found by the same listing
 //     and compared in the same way; those that changed or went are taken in by analyze_books tasks too. A book keeps
-//     the version of the package document it was read with, so that it is read again when there is another.
+//     the version of the package document it was read with, so that it is read again when there is another. What a
+//     cancelled scan has left of that, the next one catches up with.
 //   - Every write first checks that the task is still held: a cancelled or superseded scan changes nothing.
 //     What was done stays done, and a repeated scan continues from it.
 //   - Locks are taken in one order everywhere: task, scan, library_count, series, book.

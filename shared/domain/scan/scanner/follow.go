@@ -61,7 +61,7 @@ func queueFollowFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, out *[]
 		switch {
 		case a.fresh():
 			came[a.LibraryID] = append(came[a.LibraryID], a.ID)
-		case a.changed():
+		case a.changed(), a.Result != nil && scanID != nil: // a deep scan reads all again, which was in no state to be found meanwhile
 			changed[a.LibraryID] = append(changed[a.LibraryID], a.ID)
 		default:
 			continue

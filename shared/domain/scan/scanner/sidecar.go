@@ -145,6 +145,44 @@ func (s *run) deleteLost(ctx context.Context) error {
 	return nil
 }
 
+// leftUndone tells whether a task that takes in sidecars may have ended without doing so, since the last scan of the whole
+// library that was completed. They are in the table all the same, so that no listing finds them again.
+const leftUndone = `select exists (select from task t where t.tenant_id = app.tenant() and t.library_id = $1 and t.type in ('scan_library', 'analyze_books')
+	and t.status in ('cancelled', 'failed') and t.created_at >= coalesce((select max(c.created_at) from scan f join task c on c.tenant_id = f.tenant_id and c.id = f.id
+	  where f.tenant_id = app.tenant() and f.library_id = $1 and c.status = 'completed' and coalesce(c.params ->> 'path', '') = ''), '-infinity'))`
+
+// catchUp takes in the sidecars whose tasks were cancelled or failed: those that were not read, and those that are gone while
+// a book was read with them or a series is described by them.
+func (s *run) catchUp(ctx context.Context) error {
+	if !s.at.CatchUp {
+		return nil
+	}
+	var b pgx.Batch
+	var keys []string
+	db.Values(&b, &keys, `select key from sidecar where tenant_id = app.tenant() and library_id = $1 and pending
+		union select s.path || '/series.json' from series s where s.tenant_id = app.tenant() and s.library_id = $1 and s.described <> '{}'
+		  and not exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = $1 and k.about = s.path and k.kind = 'series')
+		union select regexp_replace(b.key, '\.[^./]*$', '') || '.opf' from book b where b.tenant_id = app.tenant() and b.library_id = $1
+		  and b.sidecar is not null and b.deleted_at is null
+		  and not exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = $1 and k.version = b.sidecar)`, s.library.ID)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	s.at.CatchUp = false
+	if len(keys) == 0 {
+		return nil
+	}
+	b = pgx.Batch{}
+	if err := s.queueTakeIn(&b, keys); err != nil {
+		return err
+	}
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	s.Added.Tell(ctx, s.tenant)
+	return nil
+}
+
 // sidecarsIn reads the sidecars of a range of keys below the library's prefix; "" is no bound.
 func (s *run) sidecarsIn(b *pgx.Batch, from, to string, out *[]knownSidecar) {
 	db.All(b, out, "select "+knownSidecarColumns+` from sidecar

@@ -121,6 +121,7 @@ func (s *run) writeAll(ctx context.Context, part collected, refused int) error {
 // changed is what queueChanges and queueDeleted have done, once their batch has run.
 type changed struct {
 	series  []uuid.UUID // new ones
+	emptied []uuid.UUID // series without a book, removed
 	books   []written
 	deleted []written
 	moved   []followed // of the deleted ones
@@ -130,6 +131,9 @@ type changed struct {
 func (c *changed) events(s *run) (out []events.Event) {
 	for _, id := range c.series {
 		out = append(out, events.SeriesCreated(events.Series{ID: id, LibraryID: s.library.ID}))
+	}
+	for _, id := range c.emptied {
+		out = append(out, events.SeriesDeleted(events.Series{ID: id, LibraryID: s.library.ID}))
 	}
 	ref := func(w written) events.Book {
 		s.touched[w.SeriesID] = true
@@ -177,14 +181,17 @@ func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error 
 	}
 	queueSeries(b, s.library.ID, s.scanID, s.rules, places, &done.series)
 	s.queueBooks(b, changes, files, &done.books)
+	if slices.ContainsFunc(changes, func(c change) bool { return c.Restored }) { // perhaps into another series
+		db.Values(b, &done.emptied, "select app.drop_empty_series(array(select id from series where tenant_id = app.tenant() and library_id = $1 and book_count = 0))", s.library.ID)
+	}
 	return s.queueAnalysis(b, changes)
 }
 
 // queueBooks adds new books and updates those whose file changed or came back. A book that comes back unchanged
 // needs no new analysis unless the scan is deep; one that somebody has looked at since stays as it is. With the
 // number strategy file_order a new book takes its position among those of the batch, which nearly always is its final
-// one; renumber corrects the rest at the end. A deep scan puts a book into the series that its key names, unless the
-// metadata decides that.
+// one; renumber corrects the rest at the end. A book that comes back is put into the series that its key names, and so is
+// every one by a deep scan, unless the metadata decides that.
 func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, out *[]written) {
 	f := struct {
 		ids                                             []uuid.UUID
@@ -212,7 +219,7 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, 
 		  from unnest($4::uuid[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::timestamptz[], $10::text[], $11::text[],
 		      $12::text[], $13::text[], $14::double precision[], $15::integer[], $16::double precision[], $18::timestamptz[], $19::boolean[])
 		    as u(id, dir, key, size, etag, modified, format, title, sort, search, number, volume, chapter, seen, later)
-		  left join book o on o.tenant_id = app.tenant() and o.library_id = $1 and o.key = u.key and (u.later or not $3)
+		  left join book o on o.tenant_id = app.tenant() and o.library_id = $1 and o.key = u.key and (u.later or not $3 and o.deleted_at is null)
 		  left join series s on s.tenant_id = app.tenant() and s.library_id = $1 and s.path = u.dir
 		  where coalesce(o.series_id, s.id) is not null
 		  on conflict (tenant_id, library_id, key) do update set series_id = excluded.series_id,
@@ -250,16 +257,17 @@ func (s *run) queueAnalysis(b *pgx.Batch, changes []change) error {
 	return nil
 }
 
-// queueDeleted marks the books whose files are gone; their numbers go with them. Covers, metadata and progress
-// stay for their return, which those that have appeared elsewhere do at once. A book that somebody has looked at since
-// stays as it is.
+// queueDeleted marks the books whose files are gone; their numbers go with them, unless somebody has locked one. Covers,
+// metadata and progress stay for their return, which those that have appeared elsewhere do at once. A book that somebody has
+// looked at since stays as it is.
 func (s *run) queueDeleted(b *pgx.Batch, books []gone, done *changed) {
 	ids, revisions, seen := make([]uuid.UUID, len(books)), make([]int, len(books)), make([]time.Time, len(books))
 	for i, g := range books {
 		ids[i], revisions[i], seen[i] = g.ID, g.Revision, g.Seen
 	}
 	db.All(b, &done.deleted, `with gone as (
-		  update book k set deleted_at = now(), number = null, updated_at = now(), seen_at = u.seen
+		  update book k set deleted_at = now(), updated_at = now(), seen_at = u.seen, number = (select k.number from book_metadata m
+		    where m.tenant_id = app.tenant() and m.book_id = k.id and 'numberLock' = any(m.locks))
 		  from unnest($2::uuid[], $3::integer[], $4::timestamptz[]) as u(id, revision, seen)
 		  where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision and k.deleted_at is null and k.seen_at <= u.seen
 		  returning k.id, k.series_id, k.revision),

@@ -1,0 +1,225 @@
+package scanner_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/scan/scanner"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// What TestNothingIsLost has found, one by one.
+
+// looked has a key looked at, as if it had been announced, and all done that follows.
+func (r *run) looked(key string) {
+	r.t.Helper()
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2}
+	if err := s.Look(r.ctx(), r.tenant, r.library, []string{key}); err != nil {
+		r.t.Fatal(err)
+	}
+	r.settled()
+}
+
+// wrote puts a file into the folder that was changed some seconds after others.
+func (r *rig) wrote(key string, data []byte, seconds int) {
+	r.t.Helper()
+	testkit.WriteFile(r.t, r.folder, key, data)
+	at := time.Date(2020, 1, 1, 0, 0, seconds, 0, time.UTC)
+	if err := os.Chtimes(filepath.Join(r.folder, key), at, at); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// A number that somebody has locked stays when the file moves, goes and comes back, or has its name taken.
+func TestLockedNumberIsKept(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, 2, 4)
+	r.exec("update book set number = 500 + page_count where key like 'S/%'")
+	r.exec("update book_metadata m set locks = '{numberLock}' from book b where b.id = m.book_id and b.key like 'S/%'")
+	numbers := func() []string {
+		return values[string](r.rig, "select key || ' ' || coalesce(number::text, 'none') from book where tenant_id = app.tenant() and key like 'S/%' and deleted_at is null order by key")
+	}
+	r.rename(numbered(2), "S/10.cbz")
+	r.rename(numbered(4), "away.txt")
+	r.scanned("normal")
+	r.rename("away.txt", numbered(4))
+	r.scanned("normal")
+	if got, want := numbers(), []string{"S/03.cbz 504", "S/04.cbz 505", "S/10.cbz 503"}; !slices.Equal(got, want) {
+		t.Errorf("moved, gone and back: %q, want %q", got, want)
+	}
+	r.rename(numbered(3), "away.txt")
+	r.rename(numbered(4), numbered(3))
+	r.scanned("normal")
+	r.rename("away.txt", numbered(5))
+	r.scanned("normal")
+	if got, want := numbers(), []string{"S/03.cbz 505", "S/05.cbz 504", "S/10.cbz 503"}; !slices.Equal(got, want) {
+		t.Errorf("back after its name was taken: %q, want %q", got, want)
+	}
+}
+
+// A program that writes a file anew and renames it may leave it its size: what it says now counts all the same.
+func TestRenamedAndRetaggedFile(t *testing.T) {
+	t.Parallel()
+	r := &run{newRig(t), map[string]string{}}
+	r.wrote("S/01.cbz", testkit.Comic(t, 1, 2, "<Title>Old</Title><Summary>Old</Summary><Web>https://example.org/1</Web>"), 1)
+	r.scanned("normal")
+	before := values[string](r.rig, "select id::text from book where tenant_id = app.tenant()")
+	r.remove("S/01.cbz")
+	r.wrote("S/02.cbz", testkit.Comic(t, 1, 2, "<Title>New</Title><Summary>New</Summary><Web>https://example.org/2</Web>"), 2)
+	if res := r.scan("normal"); res.Moved != 1 {
+		t.Fatalf("the two have not the same size: %+v", res)
+	}
+	got := values[string](r.rig, `select b.id || concat_ws('|', '', b.key, b.title, m.metadata ->> 'title', m.metadata ->> 'summary', x.url) from book b
+		join book_metadata m on m.book_id = b.id join external_link x on x.book_id = b.id where b.tenant_id = app.tenant()`)
+	if want := []string{before[0] + "|S/02.cbz|New|New|New|https://example.org/2"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Of a file that moves, one half may be announced while a scan finds the other.
+func TestAnnouncementsAndScansShareAMove(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(r *run)
+		looked string
+		places map[int]string
+	}{
+		"moved, the new place announced": {
+			change: func(r *run) { r.rename(numbered(2), "R/02.cbz") },
+			looked: "R/02.cbz",
+			places: map[int]string{2: "R/02.cbz", 3: numbered(3), 4: numbered(4)},
+		},
+		"swapped, one announced": {
+			change: func(r *run) { r.permute(map[string]string{numbered(2): numbered(4), numbered(4): numbered(2)}) },
+			looked: numbered(4),
+			places: map[int]string{2: numbered(4), 3: numbered(3), 4: numbered(2)},
+		},
+		"over another, that one announced": {
+			change: func(r *run) { r.permute(map[string]string{numbered(4): numbered(3), numbered(3): "R/03.cbz"}) },
+			looked: numbered(3),
+			places: map[int]string{2: numbered(2), 3: "R/03.cbz", 4: numbered(3)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRun(t, 2, 4)
+			c.change(r)
+			r.looked(c.looked)
+			r.scanned("normal")
+			same(t, "books", r.books("true"), placed(c.places, nil))
+			r.counted()
+		})
+	}
+}
+
+// Sidecars that a cancelled scan has found, changed or missed have their effect with the next one.
+func TestSidecarsOfACancelledScan(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i, name := range []string{"S/a", "S/b", "T/c", "U/d"} {
+		testkit.WriteFile(t, r.folder, name+".cbz", testkit.Comic(t, i, 2, "<Title>Inside</Title>"))
+	}
+	testkit.WriteFile(t, r.folder, "S/a.opf", opf("Own", ""))
+	testkit.WriteFile(t, r.folder, "T/metadata.opf", opf("Old", ""))
+	testkit.WriteFile(t, r.folder, "T/series.json", []byte(`{"metadata":{"publisher":"Old"}}`))
+	testkit.WriteFile(t, r.folder, "U/series.json", []byte(`{"metadata":{"publisher":"Old"}}`))
+	r.scanned("normal")
+	r.remove("S/a.opf")
+	testkit.WriteFile(t, r.folder, "S/b.opf", opf("New", ""))
+	testkit.WriteFile(t, r.folder, "T/metadata.opf", opf("Changed", ""))
+	testkit.WriteFile(t, r.folder, "T/series.json", []byte(`{"metadata":{"publisher":"Changed"}}`))
+	r.remove("U/series.json")
+	r.cancelAfterListing()
+	if res := r.scan("normal"); res.Status != "completed" {
+		t.Fatalf("%+v", res)
+	}
+	got := values[string](r, `select b.key || ' ' || b.title || ' ' || coalesce(s.publisher, '') from book b join series s on s.id = b.series_id where b.tenant_id = app.tenant() order by b.key`)
+	if want := []string{"S/a.cbz Inside ", "S/b.cbz New ", "T/c.cbz Changed Changed", "U/d.cbz Inside "}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	// What was taken in is not taken in again.
+	before := values[int](r, "select count(*) from task where tenant_id = app.tenant()")[0]
+	r.scan("normal")
+	if n := values[int](r, "select count(*) from task where tenant_id = app.tenant()")[0]; n != before+1 {
+		t.Errorf("the scan after it has added %d tasks", n-before-1)
+	}
+}
+
+// cancelAfterListing runs a scan until it has listed everything, but none of the tasks that it has added.
+func (r *rig) cancelAfterListing() {
+	r.t.Helper()
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2}
+	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 1, Ended: s.Ended, Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan}}
+	id := r.start("normal")
+	if err := runner.Take(r.t.Context(), `{"tenant":"`+r.tenant.String()+`","task":"`+id.String()+`"}`); err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := task.Cancel(r.ctx(), r.db.App, id); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// A book moves where a deep scan finds its file gone, and another one before has found the new place.
+func TestDeepScanAfterOneOfAFolder(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, 2, 4)
+	r.rename(numbered(2), "R/02.cbz")
+	r.startWith(scan.Params{Mode: scan.Normal, Path: "R"})
+	r.settled()
+	r.scanned("deep")
+	same(t, "books", r.books("true"), placed(map[int]string{2: "R/02.cbz", 3: numbered(3), 4: numbered(4)}, nil))
+	r.counted()
+}
+
+// A file that is replaced and renamed within the hour stays the same book, as one that is only renamed.
+func TestReplacedFileMoves(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, 2, 4)
+	testkit.WriteFile(t, r.folder, numbered(3), r.numbered(20))
+	r.looked(numbered(3))
+	r.rename(numbered(3), "R/03.cbz")
+	r.looked(numbered(3))
+	r.looked("R/03.cbz")
+	id := func(key string) string {
+		return values[string](r.rig, "select id || ' ' || page_count from book where tenant_id = app.tenant() and deleted_at is null and key = $1", key)[0]
+	}
+	if got := id("R/03.cbz"); got != r.ids[numbered(3)]+" 21" {
+		t.Errorf("the book is %s", got)
+	}
+	// The first content comes back: it is that of the book.
+	testkit.WriteFile(t, r.folder, "R/04.cbz", r.numbered(3))
+	r.looked("R/04.cbz")
+	if got := id("R/04.cbz"); got != r.ids[numbered(3)]+" 4" {
+		t.Errorf("the book of what was there first is %s", got)
+	}
+	if got := values[int](r.rig, "select current_page from progress where tenant_id = app.tenant() and book_id = $1", r.ids[numbered(3)]); !slices.Equal(got, []int{4}) {
+		t.Errorf("its reader is on %v", got)
+	}
+	r.counted()
+}
+
+// A book that comes back to a folder whose series has gone on under another name is of a series of that folder.
+func TestBookComesBackToTheOldFolder(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, 2, 4)
+	r.rename(numbered(4), "away.txt")
+	r.scanned("normal")
+	r.rename("S", "R")
+	r.scanned("normal")
+	r.rename("away.txt", numbered(4))
+	for _, mode := range []string{"normal", "deep"} {
+		r.scanned(mode)
+		got := values[string](r.rig, `select concat_ws(' ', s.path, s.book_count, (select string_agg(b.key, ',' order by b.key) from book b where b.series_id = s.id)) from series s
+			where s.tenant_id = app.tenant() and s.path <> 'Other' order by 1`)
+		if want := []string{"R 2 R/02.cbz,R/03.cbz", "S 1 S/04.cbz"}; !slices.Equal(got, want) {
+			t.Errorf("after a %s scan: %q, want %q", mode, got, want)
+		}
+	}
+	same(t, "books", r.books("true"), placed(map[int]string{2: "R/02.cbz", 3: "R/03.cbz", 4: numbered(4)}, nil))
+	r.counted()
+}

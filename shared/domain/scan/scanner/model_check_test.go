@@ -1,0 +1,343 @@
+package scanner_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// books are those of the database.
+func (w *world) books() map[uuid.UUID]row {
+	w.t.Helper()
+	rows, err := db.List[row](w.ctx(), w.db.App, `select b.id, b.key, b.deleted_at is null as live, b.fingerprint, b.size, b.analyzed, b.page_count, b.title, b.number,
+		coalesce(m.metadata ->> 'summary', '') as summary, b.created_at, coalesce(p.file_size, -1) as indexed,
+		exists (select from displaced d where d.tenant_id = b.tenant_id and d.book_id = b.id and d.at > now() - interval '1 hour') as replaced,
+		array(select coalesce((select g.current_page from progress g where g.tenant_id = b.tenant_id and g.book_id = b.id and g.account_id = a.id), 0)
+		  from account a where a.tenant_id = b.tenant_id order by a.username) as progress
+		from book b left join book_metadata m on m.tenant_id = b.tenant_id and m.book_id = b.id left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
+		where b.tenant_id = app.tenant()`)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[uuid.UUID]row{}
+	for _, r := range rows {
+		out[r.ID] = r
+	}
+	return out
+}
+
+// check compares everything with what must be, once all is known, and begins anew.
+func (w *world) check(now map[uuid.UUID]row) {
+	w.t.Helper()
+	live := map[string]row{}
+	for _, r := range now {
+		if r.Live {
+			live[r.Key] = r
+		}
+	}
+	if got, want := slices.Sorted(maps.Keys(live)), w.keys(); !slices.Equal(got, want) {
+		w.t.Errorf("books %q, files %q", got, want)
+		return
+	}
+	for k, f := range w.files {
+		if r := live[k]; f.ident != "" && r.ident() != "" {
+			w.contents[r.ident()] = f.ident
+		}
+	}
+	w.sameAsNew(live)
+	w.followed(now, live)
+	w.people1(now)
+	w.sound()
+	w.lists(live)
+	w.rows = now
+	w.known()
+	for _, r := range now {
+		if r.Live {
+			w.kept(r)
+		}
+	}
+}
+
+// kept takes what was found of people's doing for granted, where it was allowed to change.
+func (w *world) kept(r row) {
+	if want := w.wants[r.ID]; want != nil {
+		want.pages = [2]int(r.Progress)
+	}
+}
+
+// followed compares which books are where: a book whose content was in one place all the time is where that is.
+func (w *world) followed(now map[uuid.UUID]row, live map[string]row) {
+	owners := map[string][]row{}
+	for _, r := range w.rows {
+		if c := cmp.Or(w.contentOf(r), w.contents[fmt.Sprintf("%.16s/%d", r.Fingerprint, r.Indexed)]); c != "" { // what it had before it broke may come back
+			owners[c] = append(owners[c], r)
+		}
+	}
+	places := w.places()
+	for id, r := range w.rows {
+		c := w.contentOf(r)
+		if _, is := now[id]; !is {
+			// What could never be read was nobody's: the book of what lies there now takes its place, with what was read of it. So does
+			// a book that has lost its content where the same appeared within the hour, and nobody has read that.
+			if c != "" && len(owners[c]) == 1 && !w.double[c] && !(w.partial && w.wants[id] == nil && time.Since(r.Created) < time.Hour) {
+				w.t.Errorf("the book of %s (%s) is no more", r.Key, c)
+			}
+			continue
+		}
+		for other, o := range w.rows { // what could not be read yet and somebody has locked a field of stays itself
+			if want := w.wants[other]; o.Live && w.contentOf(o) == "" && want != nil && want.locked() && len(places[c]) == 1 && o.Key == places[c][0] {
+				w.touched[c] = true
+			}
+		}
+		sure := c != "" && len(owners[c]) == 1 && !w.double[c] && !w.touched[c] && !w.unclear && !w.lost[id] && !r.Replaced
+		switch {
+		case sure && len(places[c]) == 1:
+			at := live[places[c][0]]
+			if at.ID != id {
+				w.t.Errorf("%s is at %s now, but its book, which was at %s (live %v), is at %s (live %v)", c, at.Key, r.Key, r.Live, now[id].Key, now[id].Live)
+			}
+		case sure && r.Live && !w.partial && len(places[c]) == 0 && w.files[r.Key].name != "" && len(owners[w.files[r.Key].ident]) == 0:
+			if live[r.Key].ID != id {
+				w.t.Errorf("%s was replaced by %s, but its book is not there any more: %+v", r.Key, w.files[r.Key].name, now[id])
+			}
+		}
+	}
+}
+
+// people1 compares what people have done to books.
+func (w *world) people1(now map[uuid.UUID]row) {
+	for id, want := range w.wants {
+		r, is := now[id]
+		if !is {
+			if want.locked() {
+				w.t.Errorf("a book with locked fields is no more: %+v", want)
+			}
+			for user, page := range want.pages {
+				if page > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(now)), func(r row) bool { return r.Progress[user] > 0 }) {
+					w.t.Errorf("what user %d has read is lost", user)
+				}
+			}
+			delete(w.wants, id)
+			continue
+		}
+		if !r.Created.Equal(want.created) {
+			w.t.Errorf("%s was created at %s, now at %s", r.Key, want.created, r.Created)
+		}
+		if want.title != "" && r.Title != want.title {
+			w.t.Errorf("%s has the title %q, not the locked one %q", r.Key, r.Title, want.title)
+		}
+		if want.summary != "" && r.Summary != want.summary {
+			w.t.Errorf("%s has the summary %q, not the locked one %q", r.Key, r.Summary, want.summary)
+		}
+		if want.number != nil && r.Live && (r.Number == nil || *r.Number != *want.number) {
+			w.t.Errorf("%s has the number %v, not the locked one %v", r.Key, text(r.Number), *want.number)
+		}
+		before, knew := w.rows[id]
+		for user, page := range want.pages {
+			got := r.Progress[user]
+			switch stays := knew && w.contentOf(before) != "" && w.contentOf(before) == w.contentOf(r); {
+			case page == 0: // another book's may have come
+			case got == 0:
+				w.t.Errorf("user %d was on page %d of %s, and is nowhere now", user, page, r.Key)
+			case got != page && stays && !w.unclear && !w.double[w.contentOf(r)]:
+				w.t.Errorf("user %d was on page %d of %s, and is on %d now", user, page, r.Key, got)
+			}
+		}
+	}
+	for _, r := range now {
+		for user, page := range r.Progress {
+			if r.Pages > 0 && page > r.Pages {
+				w.t.Errorf("user %d is on page %d of %s (live %v), which has %d", user, page, r.Key, r.Live, r.Pages)
+			}
+		}
+	}
+}
+
+func text(n *float64) string {
+	if n == nil {
+		return "none"
+	}
+	return fmt.Sprint(*n)
+}
+
+// sameAsNew compares the books with those of a library that was just made of the same folder.
+func (w *world) sameAsNew(live map[string]row) {
+	c := w.control
+	c.exec("delete from library where tenant_id = $1", c.tenant)
+	c.exec("delete from task where tenant_id = $1", c.tenant)
+	c.library = uuid.New()
+	c.shelve(w.prefix, w.numbers)
+	if len(w.files) == 0 {
+		return
+	}
+	id := c.start(scan.Normal)
+	for n := 0; ; n++ {
+		some := values[uuid.UUID](c, "select id from task where tenant_id = app.tenant() and status = 'pending' order by priority desc, id")
+		if len(some) == 0 {
+			break
+		}
+		w.take(w.t.Context(), c, some[0])
+	}
+	if res := c.result(id); res.Status != "completed" {
+		w.t.Fatalf("the scan of a new library: %+v", res)
+	}
+	ours, news := w.rig.records(), c.records()
+	for k, f := range w.files {
+		our, fresh := ours[k], news[k]
+		if (f.ident == "") == (fresh["error"] == nil) || f.ident != "" && fresh["pages"] != float64(f.pages) {
+			w.t.Fatalf("%s is %s, but a new library has %v", k, f.name, fresh)
+		}
+		if want := w.wants[live[k].ID]; want != nil {
+			for _, r := range []map[string]any{our, fresh} {
+				metadata, _ := r["metadata"].(map[string]any)
+				if want.title != "" {
+					for _, name := range []string{"title", "sort", "search"} {
+						delete(r, name)
+					}
+					delete(metadata, "title")
+				}
+				if want.number != nil {
+					delete(r, "number")
+					delete(metadata, "number")
+				}
+				if want.summary != "" {
+					delete(metadata, "summary")
+				}
+			}
+		}
+		for name := range fresh {
+			if f.ident == "" && !slices.Contains([]string{"error", "message", "series", "analyzed", "size", "modified"}, name) {
+				continue
+			}
+			if !reflect.DeepEqual(our[name], fresh[name]) {
+				w.t.Errorf("%s (%s): %s is %v, of a new library %v", k, f.name, name, our[name], fresh[name])
+			}
+		}
+	}
+	if ours, news := w.rig.shelves(), c.shelves(); !slices.Equal(ours, news) {
+		w.t.Errorf("series %q, of a new library %q", ours, news)
+	}
+}
+
+// records are all that is known of the live books, by key.
+func (r *rig) records() map[string]map[string]any {
+	r.t.Helper()
+	out := map[string]map[string]any{}
+	for _, data := range values[string](r, `select jsonb_build_object('key', b.key, 'title', b.title, 'sort', b.title_sort, 'search', b.search_title, 'number', b.number, 'volume', b.volume,
+		'chapter', b.chapter, 'direction', b.reading_direction, 'pages', b.page_count, 'analyzed', b.analyzed, 'error', b.error_type, 'message', b.error_message, 'format', b.format,
+		'fingerprint', b.fingerprint, 'size', b.size, 'modified', b.modified_at, 'series', s.path, 'metadata', m.metadata, 'warnings', m.warnings, 'besides', b.sidecar is not null,
+		'index', to_jsonb(p) - 'tenant_id' - 'book_id' - 'revision', 'unsure', p.revision < 0,
+		'links', (select jsonb_agg(x.source_name || x.url order by 1) from external_link x where x.tenant_id = b.tenant_id and x.book_id = b.id),
+		'ids', (select jsonb_agg(x.source || x.external_id order by 1) from external_id x where x.tenant_id = b.tenant_id and x.book_id = b.id))::text
+		from book b join series s on s.tenant_id = b.tenant_id and s.id = b.series_id
+		left join book_metadata m on m.tenant_id = b.tenant_id and m.book_id = b.id
+		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
+		where b.tenant_id = app.tenant() and b.deleted_at is null`) {
+		record := map[string]any{}
+		if err := json.Unmarshal([]byte(data), &record); err != nil {
+			r.t.Fatal(err)
+		}
+		out[fmt.Sprint(record["key"])] = record
+	}
+	return out
+}
+
+// shelves are the series that have books.
+func (r *rig) shelves() []string {
+	return values[string](r, `select concat_ws('|', path, name, title, title_sort, search_title, book_count, file_size) from series
+		where tenant_id = app.tenant() and book_count > 0 order by path`)
+}
+
+// sound looks for what never may be in any table.
+func (w *world) sound() {
+	w.t.Helper()
+	for _, bad := range values[string](w.rig, `
+		select 'counters of series ' || s.path from series s where s.tenant_id = app.tenant() and (s.book_count, s.file_size, s.page_count) is distinct from
+		  (select (count(*), coalesce(sum(size), 0)::bigint, coalesce(sum(page_count), 0)::bigint) from book b where b.tenant_id = s.tenant_id and b.series_id = s.id and b.deleted_at is null)
+		union all select 'counters of the library: ' || c::text from library_count c where c.tenant_id = app.tenant() and (c.books, c.bytes, c.pages, c.series) is distinct from
+		  (select (count(*), coalesce(sum(size), 0)::bigint, coalesce(sum(page_count), 0)::bigint, (select count(*) from series s where s.tenant_id = c.tenant_id and s.library_id = c.library_id))
+		   from book b where b.tenant_id = c.tenant_id and b.library_id = c.library_id and b.deleted_at is null)
+		union all select 'series without any book: ' || path from series s where tenant_id = app.tenant()
+		  and not exists (select from book b where b.tenant_id = s.tenant_id and b.series_id = s.id)
+		union all select 'book of a series of another library: ' || key from book b join series s on s.tenant_id = b.tenant_id and s.id = b.series_id
+		  where b.tenant_id = app.tenant() and s.library_id <> b.library_id
+		union all select 'task: ' || type || ' ' || status || ' ' || coalesce(last_error, '') from task where tenant_id = app.tenant()
+		  and (status in ('pending', 'running') or status = 'failed' and type <> 'scan_library' or status = 'completed' and open_children <> 0)
+		union all select 'live book without index: ' || b.key from book b where b.tenant_id = app.tenant() and b.deleted_at is null and b.analyzed
+		  and not exists (select from page_index p where p.tenant_id = b.tenant_id and p.book_id = b.id)
+		union all select 'book neither read nor with an error: ' || key from book where tenant_id = app.tenant() and deleted_at is null and analyzed = (error_type is not null)
+		union all select 'sidecar that was not read: ' || key from sidecar k where tenant_id = app.tenant() and pending
+		  and (kind <> 'opf' or exists (select from book b where b.tenant_id = k.tenant_id and b.library_id = k.library_id and b.analyzed and b.deleted_at is null and b.sidecar = k.version))
+		union all select 'page pack of no book' from page_pack k where tenant_id = app.tenant() and not exists (select from book b where b.tenant_id = k.tenant_id and b.id = k.book_id)
+		union all select 'scan: ' || s::text from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id where s.tenant_id = app.tenant()
+		  and (least(files_total, files_processed, series_created, books_created, books_updated, books_deleted, books_restored, books_moved, error_count) < 0
+		    or files_processed > files_total or t.status = 'completed' and files_processed <> files_total)`) {
+		w.t.Errorf("unsound: %s", bad)
+	}
+	if got, want := values[string](w.rig, "select key from sidecar where tenant_id = app.tenant() order by 1"), slices.Sorted(maps.Keys(w.beside)); !slices.Equal(got, want) {
+		w.t.Errorf("sidecars %q, there are %q", got, want)
+	}
+}
+
+// lists compares the totals that the interface tells.
+func (w *world) lists(live map[string]row) {
+	failed := 0
+	for _, r := range live {
+		if !r.Analyzed {
+			failed++
+		}
+	}
+	serieses := len(values[uuid.UUID](w.rig, "select id from series where tenant_id = app.tenant()"))
+	for _, c := range []struct {
+		path  string
+		total int
+	}{{"/api/v1/books?pageSize=500", len(live)}, {"/api/v1/books?pageSize=500&libraryId=" + w.library.String(), len(live)},
+		{"/api/v1/books/errors?pageSize=500", failed}, {"/api/v1/series?pageSize=500", serieses}} {
+		var page struct {
+			Data  []json.RawMessage `json:"data"`
+			Total int               `json:"total"`
+		}
+		w.api(0, "GET", c.path, nil, 200).JSON(&page)
+		if page.Total != c.total || len(page.Data) != c.total {
+			w.t.Errorf("%s lists %d of %d, there are %d", strings.SplitN(c.path, "?", 2)[0], len(page.Data), page.Total, c.total)
+		}
+	}
+}
+
+// counts compares what a scan has counted with what became of the books.
+func (w *world) counts(before, now map[uuid.UUID]row, res result) {
+	var want result
+	for id, r := range now {
+		b, was := before[id]
+		switch {
+		case !was && r.Live:
+			want.Created++
+		case !was: // added and gone
+			want.Errors = -1
+		case b.Live && !r.Live:
+			want.Deleted++
+		case r.Live && b.Key != r.Key:
+			want.Moved++
+		case !b.Live && r.Live:
+			want.Restored++
+		}
+	}
+	// A book that was gone, and whose name another takes, is counted both ways.
+	if both := res.Restored - want.Restored; both > 0 {
+		want.Restored, want.Deleted = want.Restored+both, want.Deleted+both
+	}
+	if res.Created != want.Created || res.Deleted != want.Deleted || res.Moved != want.Moved || res.Restored != want.Restored {
+		w.t.Errorf("the scan counts %d created, %d deleted, %d moved, %d restored; there are %d, %d, %d, %d",
+			res.Created, res.Deleted, res.Moved, res.Restored, want.Created, want.Deleted, want.Moved, want.Restored)
+	}
+}

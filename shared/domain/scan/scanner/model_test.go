@@ -1,0 +1,989 @@
+package scanner_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/scan/scanner"
+	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// op is one thing that happens to a folder, to its library or in it; a, b and c choose what it happens to.
+type op struct {
+	Kind    string
+	A, B, C int
+}
+
+func (o op) String() string { return fmt.Sprintf("{%q, %d, %d, %d}", o.Kind, o.A, o.B, o.C) }
+
+// kinds are what may happen, the more often the more times it is named. What begins with sync ends with everything known.
+var kinds = strings.Fields(`add add add add copy copy-over rename rename rename rename-over move-folder move-folder swap swap shift cycle
+	replace replace break delete delete-folder back back touch retag retag opf opf series-json cover remove-sidecar
+	look look run run cancel folder-scan progress progress progress title number summary retry purge age
+	sync sync sync sync-deep sync-interrupted sync-interrupted sync-events sync-events sync-during`)
+
+// stage is what all runs of the model share.
+type stage struct {
+	*testkit.Server
+	s3   *testkit.S3
+	user *testkit.Client // any: every run has its own
+	runs atomic.Int64
+}
+
+// TestNothingIsLost lets files, scans, announcements and people do what they like, and compares after every complete scan
+// what there is with what must be. MODEL_RUNS and MODEL_SEED run it for longer, and another time.
+func TestNothingIsLost(t *testing.T) {
+	t.Parallel()
+	number := func(name string, least int) int {
+		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), strconv.Itoa(least)))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return n
+	}
+	s := newStage(t)
+	first := number("MODEL_SEED", 1)
+	for seed := range number("MODEL_RUNS", 4) {
+		random := rand.New(rand.NewPCG(0, uint64(first+seed)))
+		numbers := []string{"file_order", "metadata", "filename"}[random.IntN(3)]
+		ops := make([]op, 5+random.IntN(50))
+		for i := range ops {
+			ops[i] = op{kinds[random.IntN(len(kinds))], random.IntN(16), random.IntN(16), random.IntN(16)}
+		}
+		if wrong := s.play(t, numbers, ops); len(wrong) > 0 {
+			ops, wrong = s.shrink(t, numbers, ops, wrong)
+			t.Fatalf("MODEL_SEED=%d with %s:\n%v\n%s", first+seed, numbers, ops, strings.Join(wrong, "\n"))
+		}
+	}
+}
+
+// shrink leaves out what the failure can do without.
+func (s *stage) shrink(t *testing.T, numbers string, ops []op, wrong []string) ([]op, []string) {
+	for part := len(ops) / 2; part > 0; {
+		smaller := false
+		for at := 0; at+part <= len(ops); {
+			fewer := slices.Concat(ops[:at], ops[at+part:])
+			if w := s.play(t, numbers, fewer); len(w) > 0 {
+				ops, wrong, smaller = fewer, w, true
+			} else {
+				at += part
+			}
+		}
+		if !smaller || part > 1 {
+			part /= 2
+		}
+	}
+	return ops, wrong
+}
+
+func newStage(t *testing.T) *stage {
+	s := &stage{s3: testkit.StartS3(t, "books")}
+	s.Server = testkit.Serve(t, progress.Routes, series1, func(a *httpapi.API, d *db.DB) {
+		book.Routes(a, d, nil)
+		book.EditRoutes(a, d, silent)
+		book.ErrorRoutes(a, d, nil)
+		scan.Routes(a, d, silent, nil)
+	})
+	s.user = s.User(t, "one", auth.Admin)
+	return s
+}
+
+func series1(a *httpapi.API, d *db.DB) { series.Routes(a, d, nil) }
+
+func silent(context.Context, uuid.UUID, ...events.Event) {}
+
+// reports keeps what is wrong for whoever wants to know what it takes.
+type reports struct {
+	testing.TB
+	wrong *[]string
+	mu    *sync.Mutex
+}
+
+// stopped is how a run ends that cannot go on.
+type stopped struct{}
+
+func (r reports) Helper() {}
+func (r reports) Errorf(f string, a ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*r.wrong = append(*r.wrong, fmt.Sprintf(f, a...))
+}
+func (r reports) Error(a ...any)            { r.Errorf("%s", fmt.Sprint(a...)) }
+func (r reports) Fatalf(f string, a ...any) { r.Errorf(f, a...); panic(stopped{}) }
+func (r reports) Fatal(a ...any)            { r.Fatalf("%s", fmt.Sprint(a...)) }
+
+// matter is the content of a file. Equal pages in a file of the same size are the same book to a library (ident); what
+// cannot be read has none.
+type matter struct {
+	name  string
+	ident string
+	pages int
+	work  int
+	data  []byte
+}
+
+// file is what lies under a key.
+type file struct {
+	matter
+	time time.Time
+}
+
+// world is a folder and its library.
+type world struct {
+	*rig
+	stage   *stage
+	users   []*testkit.Client
+	control *rig // a library of the same folder that never saw anything else
+	prefix  string
+	runner  *task.Runner
+	numbers string
+
+	mu       sync.Mutex // a file may change while it is being read
+	files    map[string]file
+	beside   map[string]bool // sidecars
+	old      []file          // what was deleted or overwritten
+	works    int
+	versions map[int]int
+	clock    int
+	dirty    map[string]bool // keys that have changed since all was known
+
+	// What was known when all was, and what has happened since.
+	rows     map[uuid.UUID]row
+	wants    map[uuid.UUID]*wanted
+	double   map[string]bool    // contents that lay in two places at a time
+	lost     map[uuid.UUID]bool // books whose content was not there when their file was another
+	touched  map[string]bool    // contents of books that people have done something to, and that were not known before
+	partial  bool               // something was read or looked at
+	unclear  bool               // it cannot be said what must become of books that moved
+	broken   bool               // a scan was not completed
+	contents map[string]string  // by ident of a row
+}
+
+// wanted is what people have done to a book.
+type wanted struct {
+	title, summary string
+	number         *float64
+	pages          [2]int // that the users are on
+	created        time.Time
+}
+
+func (w *wanted) locked() bool { return w.title != "" || w.number != nil || w.summary != "" }
+
+// row is a book as the database has it.
+type row struct {
+	ID          uuid.UUID `db:"id"`
+	Key         string    `db:"key"`
+	Live        bool      `db:"live"`
+	Fingerprint string    `db:"fingerprint"`
+	Size        int64     `db:"size"`
+	Analyzed    bool      `db:"analyzed"`
+	Pages       int       `db:"page_count"`
+	Title       string    `db:"title"`
+	Number      *float64  `db:"number"`
+	Summary     string    `db:"summary"`
+	Created     time.Time `db:"created_at"`
+	Progress    []int     `db:"progress"`
+	Indexed     int64     `db:"indexed"`  // the size of the file that was read
+	Replaced    bool      `db:"replaced"` // within the hour: it goes back to its first content where that is announced
+}
+
+// ident is what the book is recognised by; "" where it was never read, or its file cannot be.
+func (r row) ident() string {
+	if r.Fingerprint == "" || r.Live && !r.Analyzed {
+		return ""
+	}
+	return fmt.Sprintf("%.16s/%d", r.Fingerprint, r.Size)
+}
+
+// play runs some operations and a scan, and tells what is wrong then.
+func (s *stage) play(t *testing.T, numbers string, ops []op) (wrong []string) {
+	w := s.world(reports{t, &wrong, new(sync.Mutex)}, numbers)
+	defer w.close()
+	defer func() {
+		if p := recover(); p != nil && p != (stopped{}) {
+			panic(p)
+		}
+	}()
+	for _, o := range append(slices.Clone(ops), op{Kind: "sync"}) {
+		if w.do(o); len(wrong) > 0 {
+			return append(wrong, fmt.Sprintf("after %v", o))
+		}
+	}
+	return wrong
+}
+
+func (s *stage) world(t testing.TB, numbers string) *world {
+	n := s.runs.Add(1)
+	w := &world{stage: s, prefix: fmt.Sprintf("m%d/", n), numbers: numbers, files: map[string]file{}, beside: map[string]bool{}, versions: map[int]int{}, contents: map[string]string{},
+		dirty: map[string]bool{}, rows: map[uuid.UUID]row{}, wants: map[uuid.UUID]*wanted{}}
+	w.known()
+	w.rig = s.rig(t, fmt.Sprintf("m%d", n), w.prefix, numbers)
+	w.control = s.rig(t, fmt.Sprintf("c%d", n), w.prefix, numbers)
+	for i, name := range []string{"ann", "bob"} {
+		user := *s.user
+		user.ID, user.Tenant, user.Host = uuid.New(), w.tenant, fmt.Sprintf("m%d.test", n)
+		w.exec(`insert into account (tenant_id, id, username, email, password_hash, role) values ($1, $2, $3, $3 || '@example.org', '', 'admin')`, w.tenant, user.ID, name)
+		token, err := s.Tokens.Sign(w.tenant, user.ID, 1, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		user.Header = http.Header{"Authorization": {"Bearer " + token}}
+		w.users = append(w.users[:i:i], &user)
+	}
+	if err := os.MkdirAll(w.folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sc := &scanner.Scanner{Database: s.DB.App, Library: s.s3.Store, Publish: silent, Parallel: 4}
+	w.runner = &task.Runner{System: s.DB.System, Publish: silent, Worker: "model", Slots: 1, Ended: sc.Ended,
+		Handlers: map[string]task.Handler{task.ScanLibrary: sc.Scan, task.AnalyzeBooks: sc.AnalyzeBooks, task.AnalyzeBook: sc.AnalyzeBooks, task.AnalyzeSeries: sc.AnalyzeSeries, task.PurgeDeleted: sc.Purge}}
+	return w
+}
+
+// rig makes a library of a tenant of its own.
+func (s *stage) rig(t testing.TB, name, prefix, numbers string) *rig {
+	r := &rig{t: t, db: s.DB, s3: s.s3, library: uuid.New(), folder: filepath.Join(s.s3.Dir, "books", prefix)}
+	r.tenant = s.DB.Tenant(t, name)
+	r.exec("update tenant set max_scans = null where id = $1", r.tenant)
+	r.shelve(prefix, numbers)
+	return r
+}
+
+func (r *rig) shelve(prefix, numbers string) {
+	r.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+		values ($1, $2, 'Books', '/books', 'books', $3, 'series_volume', 'metadata_first', $4)`, r.tenant, r.library, prefix, numbers)
+}
+
+func (w *world) close() {
+	w.s3.Counter.Meddle(nil)
+	w.exec("delete from tenant where id = any($1)", []uuid.UUID{w.tenant, w.control.tenant})
+	if err := os.RemoveAll(w.folder); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// known forgets what has happened: all is known.
+func (w *world) known() {
+	w.double, w.lost, w.touched = map[string]bool{}, map[uuid.UUID]bool{}, map[string]bool{}
+	w.dirty = map[string]bool{}
+	w.partial, w.unclear, w.broken = false, false, false
+}
+
+// Files.
+
+var folders = []string{"S", "T", "S/deep", "U", ""}
+
+func key(folder string, n int) string { return path.Join(folder, fmt.Sprintf("%02d.cbz", n)) }
+
+// keys are those of all books there are, in order.
+func (w *world) keys() []string { return slices.Sorted(maps.Keys(w.files)) }
+
+func (w *world) at(n int) (string, bool) {
+	keys := w.keys()
+	if len(keys) == 0 {
+		return "", false
+	}
+	return keys[n%len(keys)], true
+}
+
+// free is a key that no file has, from the n-th on.
+func (w *world) free(folder, n int) string {
+	for i := range 100 {
+		k := key(folders[folder%len(folders)], 1+(n+i)%8+i/8*8)
+		if _, taken := w.files[k]; !taken {
+			return k
+		}
+	}
+	panic("no name is free")
+}
+
+const mostFiles = 9
+
+func picture(w *world, work, page int) []byte {
+	return append(slices.Clone(onePicture(w.t)), fmt.Sprintf("work %04d page %02d", work, page)...)
+}
+
+var onePicture = func() func(testing.TB) []byte {
+	var once sync.Once
+	var data []byte
+	return func(t testing.TB) []byte {
+		once.Do(func() { data = testkit.JPEG(t, 8, 8, 1) })
+		return data
+	}
+}()
+
+// content is a version of a work: other versions say something else of themselves, some of them in as many bytes.
+func (w *world) content(work, version, pages int) matter {
+	var files []testkit.File
+	for i := range pages {
+		files = append(files, testkit.File{Name: fmt.Sprintf("%d.jpg", i+1), Data: picture(w, work, i)})
+	}
+	if work%4 != 3 || version > 0 {
+		info := fmt.Sprintf(`<Title>Work %04d version %02d</Title><Number>%d</Number><Summary>Summary %02d</Summary><Genre>Genre %02d</Genre><Web>https://example.org/%02d</Web>`,
+			work, version, 100+work+version*100, version, version, version)
+		if version%3 == 2 {
+			info += "<Publisher>" + strings.Repeat("P", version) + "</Publisher>"
+		}
+		files = append(files, testkit.File{Name: "ComicInfo.xml", Data: []byte("<ComicInfo>" + info + "</ComicInfo>")})
+	}
+	data := testkit.Zip(w.t, files...)
+	return matter{name: fmt.Sprintf("work %d version %d", work, version), ident: fmt.Sprintf("%d/%d", work, len(data)), pages: pages, work: work, data: data}
+}
+
+func (w *world) fresh(pages int) matter {
+	w.works++
+	return w.content(w.works, 0, 1+pages%4)
+}
+
+// now is a time of change that no other file has.
+func (w *world) now() time.Time {
+	w.clock++
+	return time.Date(2020, 1, 1, 0, 0, w.clock, 0, time.UTC)
+}
+
+func (w *world) where(key string) string { return filepath.Join(w.folder, filepath.FromSlash(key)) }
+
+// put makes the folder what files says, in a way that no file is ever half there; what was there may come back.
+func (w *world) put(files map[string]file) {
+	for key, f := range w.files {
+		if g, ok := files[key]; !ok || g.name != f.name || !g.time.Equal(f.time) {
+			w.old = append(w.old, f)
+			w.dirty[key] = true
+			if !ok {
+				if err := os.Remove(w.where(key)); err != nil {
+					w.t.Fatal(err)
+				}
+			}
+		}
+	}
+	for key, f := range files {
+		if g, ok := w.files[key]; ok && g.name == f.name && g.time.Equal(f.time) {
+			continue
+		}
+		w.dirty[key] = true
+		testkit.WriteFile(w.t, w.folder, ".new", f.data)
+		if err := os.MkdirAll(filepath.Dir(w.where(key)), 0o755); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := os.Chtimes(w.where(".new"), f.time, f.time); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := os.Rename(w.where(".new"), w.where(key)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.files = files
+	for ident, places := range w.places() {
+		if len(places) > 1 {
+			w.double[ident] = true
+		}
+	}
+}
+
+// places are the keys of each content.
+func (w *world) places() map[string][]string {
+	out := map[string][]string{}
+	for key, f := range w.files {
+		if f.ident != "" {
+			out[f.ident] = append(out[f.ident], key)
+		}
+	}
+	return out
+}
+
+// change does what an operation says to the files; false: it is no operation on files.
+func (w *world) change(o op) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	files := maps.Clone(w.files)
+	from, some := w.at(o.A)
+	to, _ := w.at(o.B)
+	move := func(names map[string]string) {
+		moved := map[string]file{}
+		for from, to := range names {
+			moved[to] = files[from]
+		}
+		for from := range names {
+			delete(files, from)
+		}
+		maps.Copy(files, moved)
+	}
+	write := func(key string, m matter) { files[key] = file{m, w.now()} }
+	switch o.Kind {
+	case "add":
+		if len(files) < mostFiles {
+			write(w.free(o.A, o.B), w.fresh(o.C))
+		}
+		w.put(files)
+		return true
+	case "back":
+		if len(w.old) > 0 && len(files) < mostFiles {
+			f := w.old[o.A%len(w.old)]
+			files[w.free(o.B, o.C)] = f
+		}
+		w.put(files)
+		return true
+	}
+	if !some && slices.Contains(fileOps, o.Kind) {
+		return true
+	}
+	switch o.Kind {
+	case "copy":
+		if len(files) < mostFiles {
+			write(w.free(o.B, o.C), files[from].matter)
+		}
+	case "copy-over":
+		write(to, files[from].matter)
+	case "rename":
+		move(map[string]string{from: w.free(o.B, o.C)})
+	case "rename-over":
+		if from != to {
+			move(map[string]string{from: to})
+		}
+	case "move-folder":
+		names, folder := map[string]string{}, folders[o.B%len(folders)]
+		for k := range files {
+			if path.Dir(k) != path.Dir(from) {
+				continue
+			}
+			to := path.Join(folder, path.Base(k))
+			if _, taken := files[to]; taken {
+				return true
+			}
+			names[k] = to
+		}
+		move(names)
+	case "swap":
+		move(map[string]string{from: to, to: from})
+	case "cycle":
+		third, _ := w.at(o.C)
+		if from != to && to != third && from != third {
+			move(map[string]string{from: to, to: third, third: from})
+		}
+	case "shift":
+		names := map[string]string{}
+		for k := range files {
+			if path.Dir(k) != path.Dir(from) {
+				continue
+			}
+			var n int
+			if _, err := fmt.Sscanf(path.Base(k), "%d.cbz", &n); err != nil {
+				w.t.Fatal(err)
+			}
+			names[k] = key(strings.TrimPrefix(path.Dir(k), "."), n+1)
+		}
+		move(names)
+	case "replace":
+		write(from, w.fresh(o.C))
+	case "break":
+		f := files[from]
+		f.name, f.ident, f.pages = fmt.Sprintf("broken %d", w.clock), "", 0
+		switch o.B % 4 {
+		case 0:
+			f.data = []byte("no archive")
+		case 1:
+			f.data = nil
+		case 2:
+			f.data = f.data[:len(f.data)*2/3]
+		case 3:
+			f.data = testkit.Zip(w.t, testkit.File{Name: "a.txt", Data: []byte("no page")})
+		}
+		write(from, f.matter)
+	case "delete":
+		delete(files, from)
+	case "delete-folder":
+		for k := range files {
+			if path.Dir(k) == path.Dir(from) {
+				delete(files, k)
+			}
+		}
+	case "touch":
+		f := files[from]
+		f.time = w.now()
+		files[from] = f
+	case "retag":
+		f := files[from]
+		if f.ident == "" {
+			return true
+		}
+		w.versions[f.work]++
+		m := w.content(f.work, w.versions[f.work], f.pages)
+		write(from, m)
+		if o.B%3 == 0 { // a program that renames what it describes
+			move(map[string]string{from: w.free(o.B, o.C)})
+		}
+	case "opf", "series-json", "cover", "remove-sidecar":
+		w.sidecars(o, from)
+		return true
+	default:
+		return false
+	}
+	w.put(files)
+	return true
+}
+
+var fileOps = strings.Fields("copy copy-over rename rename-over move-folder swap cycle shift replace break delete delete-folder touch retag opf series-json cover remove-sidecar")
+
+// sidecars puts a file beside the books, or takes one away.
+func (w *world) sidecars(o op, book string) {
+	folder := path.Dir(book)
+	var data []byte
+	name := ""
+	w.clock++
+	switch o.Kind {
+	case "opf":
+		name, data = path.Join(folder, "metadata.opf"), opf(fmt.Sprintf("Beside %04d", w.clock), "<dc:publisher>Opf</dc:publisher>")
+		if o.B%2 == 0 {
+			name = strings.TrimSuffix(book, ".cbz") + ".opf"
+		}
+		if o.B%5 == 1 {
+			data = data[:len(data)/2]
+		}
+	case "series-json":
+		name, data = path.Join(folder, "series.json"), []byte(fmt.Sprintf(`{"metadata":{"publisher":"Json %04d","year":2001}}`, w.clock))
+	case "cover":
+		name, data = path.Join(folder, "cover.jpg"), append(slices.Clone(onePicture(w.t)), fmt.Sprint(w.clock)...)
+	case "remove-sidecar":
+		some := slices.Sorted(maps.Keys(w.beside))
+		if len(some) == 0 {
+			return
+		}
+		name = some[o.B%len(some)]
+		delete(w.beside, name)
+		w.dirty[name] = true
+		if err := os.Remove(w.where(name)); err != nil {
+			w.t.Fatal(err)
+		}
+		return
+	}
+	if folder == "." && name != strings.TrimSuffix(book, ".cbz")+".opf" { // in the root they mean nothing
+		return
+	}
+	testkit.WriteFile(w.t, w.folder, name, data)
+	at := time.Date(2021, 1, 1, 0, 0, w.clock, 0, time.UTC)
+	if err := os.Chtimes(w.where(name), at, at); err != nil {
+		w.t.Fatal(err)
+	}
+	w.beside[name], w.dirty[name] = true, true
+}
+
+// Work.
+
+func (w *world) do(o op) {
+	if w.change(o) {
+		return
+	}
+	switch o.Kind {
+	case "look":
+		w.noticed()
+		var some []string
+		for i, k := range slices.Sorted(maps.Keys(w.dirty)) {
+			if o.A>>(i%4)&1 == 1 {
+				some = append(some, k)
+			}
+		}
+		w.look(some, o.B)
+	case "run":
+		w.noticed()
+		for i := range 1 + o.A%3 {
+			w.step(o.B+i, nil)
+		}
+	case "cancel":
+		w.noticed()
+		w.broken = true
+		id := w.start("normal")
+		w.interrupted(id, 1+o.A, "stop")
+		for range o.B % 3 {
+			w.step(o.C, nil)
+		}
+		if res := w.result(id); res.Status == task.Pending || res.Status == task.Running {
+			if _, err := task.Cancel(w.ctx(), w.db.App, id); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	case "folder-scan":
+		w.noticed()
+		k, ok := w.at(o.A)
+		if !ok || path.Dir(k) == "." {
+			return
+		}
+		w.finish(w.startWith(scan.Params{Mode: scan.Normal, Path: path.Dir(k)}))
+	case "progress", "title", "number", "summary":
+		w.people(o)
+	case "retry":
+		w.noticed()
+		w.api(0, "POST", "/api/v1/books/retry-all-errors", map[string]any{}, 200)
+		if o.A%2 == 0 {
+			w.idle()
+		}
+	case "purge":
+		w.purge()
+	case "age":
+		w.age()
+	case "sync":
+		w.sync(scan.Normal, o, "")
+	case "sync-deep":
+		w.sync(scan.Deep, o, "")
+	case "sync-interrupted":
+		w.sync(scan.Normal, o, []string{"stop", "pause", "kill"}[o.C%3])
+	case "sync-during":
+		w.sync(scan.Normal, o, "during")
+	case "sync-events":
+		w.noticed()
+		w.announced(o)
+	default:
+		w.t.Fatalf("unknown operation %s", o.Kind)
+	}
+}
+
+// noticed notes which books cannot be told from others by what is being found now.
+func (w *world) noticed() {
+	w.partial = true
+	w.hopped()
+	places := w.places()
+	for id, r := range w.rows {
+		if _, other := w.files[r.Key]; other && len(places[w.contentOf(r)]) == 0 {
+			w.lost[id] = true
+		}
+	}
+}
+
+// hopped notes which contents have left the place where they were found already, while the book that was there before them is not
+// known to be gone: of two whose files are gone, the name decides.
+func (w *world) hopped() {
+	places := w.places()
+	for id, r := range w.books() {
+		c := w.contentOf(r)
+		if _, before := w.rows[id]; !before && c != "" && !slices.Contains(places[c], r.Key) {
+			w.double[c] = true
+		}
+	}
+}
+
+// contentOf is the model's name of what the database knows of a content; "" where that cannot be told.
+func (w *world) contentOf(r row) string { return w.contents[r.ident()] }
+
+// pending are the tasks that wait, the most urgent first.
+func (w *world) pending() []uuid.UUID {
+	return values[uuid.UUID](w.rig, "select id from task where tenant_id = app.tenant() and status = 'pending' order by priority desc, id")
+}
+
+func (w *world) take(ctx context.Context, r *rig, id uuid.UUID) {
+	w.exec("update task set scheduled_for = now() where tenant_id = $1 and id = $2", r.tenant, id)
+	if err := w.runner.Take(ctx, fmt.Sprintf(`{"tenant":"%s","task":"%s"}`, r.tenant, id)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// step runs one of the tasks that wait; false: there is none.
+func (w *world) step(n int, ctx context.Context) bool {
+	some := w.pending()
+	if len(some) == 0 {
+		return false
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	w.take(ctx, w.rig, some[n%len(some)])
+	return true
+}
+
+// idle runs all tasks.
+func (w *world) idle() {
+	for n := 0; w.step(0, nil); n++ {
+		if n > 500 {
+			w.t.Fatalf("tasks never end: %q", values[string](w.rig, "select type || ' ' || params || ' ' || coalesce(last_error, '') from task where tenant_id = app.tenant() and status = 'pending'"))
+		}
+	}
+}
+
+// interrupted runs a task until it has asked the store for something so many times; then the worker stops, dies or pauses.
+func (w *world) interrupted(id uuid.UUID, after int, how string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	pausing := make(chan struct{})
+	var asked atomic.Int64
+	var once sync.Once
+	w.s3.Counter.Meddle(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+		if asked.Add(1) == int64(after) {
+			once.Do(func() {
+				if how == "pause" {
+					close(pausing)
+				} else {
+					cancel()
+				}
+			})
+		}
+		next.ServeHTTP(rw, r)
+	})
+	defer w.s3.Counter.Meddle(nil)
+	w.take(task.WithPause(ctx, pausing), w.rig, id)
+	if how == "kill" {
+		w.exec("update task set deaths = deaths + 1 where tenant_id = $1 and id = $2 and status = 'pending'", w.tenant, id)
+	}
+}
+
+// finish runs a scan and all else that waits, and tells how the scan ended.
+func (w *world) finish(id uuid.UUID) result {
+	w.idle()
+	return w.result(id)
+}
+
+// look has the keys looked at, in an order and more than once.
+func (w *world) look(keys []string, n int) {
+	s := &scanner.Scanner{Database: w.db.App, Library: w.s3.Store, Publish: silent, Parallel: 4}
+	for i := range keys {
+		some := []string{w.prefix + keys[(i*7+n)%len(keys)]}
+		if n%3 == 1 {
+			some = append(some, w.prefix+keys[(i+1)%len(keys)])
+		}
+		if n%3 == 2 && i == 0 {
+			for _, k := range keys {
+				some = append(some, w.prefix+k)
+			}
+		}
+		if err := s.Look(w.ctx(), w.tenant, w.library, some); err != nil {
+			w.t.Fatal(err)
+		}
+		if n%4 > 1 {
+			w.step(i+n, nil)
+		}
+	}
+	if n%2 == 0 {
+		for _, k := range keys { // an order that misses none: 7 and the number of keys may share a factor
+			if err := s.Look(w.ctx(), w.tenant, w.library, []string{w.prefix + k}); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	} else if err := s.Look(w.ctx(), w.tenant, w.library, prefixed(w.prefix, keys)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func prefixed(prefix string, keys []string) (out []string) {
+	for _, k := range keys {
+		out = append(out, prefix+k)
+	}
+	return out
+}
+
+// People.
+
+func (w *world) api(user int, method, path string, body any, status int) *testkit.Response {
+	res := w.users[user].Do(method, path, body)
+	if res.Status != status {
+		w.t.Fatalf("%s %s: %d %s", method, path, res.Status, res.Body)
+	}
+	return res
+}
+
+func (w *world) people(o op) {
+	var live []row
+	for _, r := range w.books() {
+		if r.Live {
+			live = append(live, r)
+		}
+	}
+	if len(live) == 0 {
+		return
+	}
+	slices.SortFunc(live, func(a, b row) int { return strings.Compare(a.Key, b.Key) })
+	r := live[o.A%len(live)]
+	want := w.wants[r.ID]
+	if want == nil {
+		want = &wanted{created: r.Created}
+		w.wants[r.ID] = want
+	}
+	if _, known := w.rows[r.ID]; !known {
+		w.touched[w.files[r.Key].ident] = true
+	}
+	at := "/api/v1/books/" + r.ID.String()
+	switch o.Kind {
+	case "progress":
+		page := 1 + o.B%max(1, r.Pages)
+		w.api(o.C%2, "PUT", at+"/progress", map[string]any{"currentPage": page}, 200)
+		want.pages[o.C%2] = page
+	case "title":
+		want.title = fmt.Sprintf("Mine %d", o.B)
+		w.api(0, "PATCH", at, map[string]any{"title": want.title}, 200)
+	case "number":
+		n := float64(500 + o.B)
+		want.number = &n
+		w.api(0, "PATCH", at, map[string]any{"number": n}, 200)
+	case "summary":
+		want.summary = fmt.Sprintf("My summary %d", o.B)
+		w.api(0, "PATCH", at+"/metadata", map[string]any{"summary": want.summary}, 200)
+	}
+}
+
+// purge removes the books that are gone, and no others.
+func (w *world) purge() {
+	w.idle()
+	before := w.books()
+	w.api(0, "DELETE", "/api/v1/libraries/"+w.library.String()+"/purge-deleted", nil, 200)
+	w.idle()
+	after := w.books()
+	for id, r := range before {
+		if _, is := after[id]; is != r.Live {
+			w.t.Errorf("purge: %s, live %v, is there %v", r.Key, r.Live, is)
+		}
+		if !r.Live {
+			delete(w.wants, id)
+			delete(w.rows, id)
+		}
+	}
+	for id, r := range w.rows {
+		if _, is := after[id]; !is { // what was left of it in between went
+			delete(w.rows, id)
+			w.t.Logf("%s is no more", r.Key)
+		}
+	}
+}
+
+// age lets two hours pass.
+func (w *world) age() {
+	w.idle()
+	if w.partial {
+		w.unclear = true
+	}
+	const by = " - interval '2 hours'"
+	for _, sql := range []string{
+		"update book set created_at = created_at" + by + ", updated_at = updated_at" + by + ", deleted_at = deleted_at" + by + ", seen_at = seen_at" + by,
+		"update series set created_at = created_at" + by, "update displaced set at = at" + by, "update progress set updated_at = updated_at" + by,
+		"update task set created_at = created_at" + by + ", started_at = started_at" + by + ", completed_at = completed_at" + by,
+		"update library set last_scanned_at = last_scanned_at" + by,
+	} {
+		w.exec(sql+" where tenant_id = $1", w.tenant)
+	}
+	for id, r := range w.rows {
+		r.Created = r.Created.Add(-2 * time.Hour)
+		w.rows[id] = r
+	}
+	for _, want := range w.wants {
+		want.created = want.created.Add(-2 * time.Hour)
+	}
+}
+
+// sync scans the library to its end, perhaps after an interruption, and checks everything.
+func (w *world) sync(mode string, o op, how string) {
+	clean := !w.partial && how == ""
+	if how == "" {
+		w.idle()
+	} else {
+		w.noticed()
+	}
+	w.hopped()
+	before := w.books()
+	id := w.start(mode)
+	switch how {
+	case "":
+	case "during":
+		w.unclear = true
+		var asked atomic.Int64
+		var once sync.Once
+		w.s3.Counter.Meddle(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+			if asked.Add(1) == int64(1+o.A) {
+				once.Do(func() {
+					w.change(op{[]string{"rename", "swap", "replace", "delete", "move-folder", "shift", "add", "break"}[o.B%8], o.C, o.B, o.A})
+				})
+			}
+			next.ServeHTTP(rw, r)
+		})
+		w.idle()
+		w.s3.Counter.Meddle(nil)
+		if res := w.result(id); res.Status != task.Completed && !strings.Contains(fmt.Sprint(res.Failure), "") {
+			w.t.Errorf("scan: %+v", res)
+		}
+		if len(w.files) == 0 {
+			w.broken = true
+			return
+		}
+		w.idle()
+		id = w.start(mode) // what changed behind its back
+		clean = false
+	default:
+		w.interrupted(id, 1+o.A%6, how)
+		for range o.B % 4 {
+			if some := w.pending(); len(some) > 0 {
+				w.interrupted(some[o.B%len(some)], 1+o.C%5, strings.ReplaceAll(how, "kill", "stop")) // a file that kills twice is noted as such
+			}
+		}
+	}
+	res := w.finish(id)
+	if len(w.files) == 0 {
+		w.broken = true
+		if len(before) > 0 && res.Status == task.Completed && res.Deleted > 0 {
+			w.t.Errorf("a scan of an empty folder: %+v", res)
+		}
+		w.noticed()
+		return
+	}
+	if res.Status != task.Completed || res.Total != int64(len(w.files)) || res.Processed != res.Total {
+		w.t.Errorf("scan: %+v, failed with %s; there are %d files", res, deref(res.Failure), len(w.files))
+		return
+	}
+	now := w.books()
+	if clean && mode == scan.Normal {
+		w.counts(before, now, res)
+	}
+	w.check(now)
+	w.quiet()
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return "nothing"
+	}
+	return *s
+}
+
+// announced has everything that changed looked at, and checks everything, without a scan.
+func (w *world) announced(o op) {
+	w.look(slices.Sorted(maps.Keys(w.dirty)), o.A)
+	w.idle()
+	if w.broken { // what a scan has left undone, another does
+		return
+	}
+	w.check(w.books())
+	if len(w.files) > 0 {
+		w.quiet()
+	}
+}
+
+// quiet makes sure that another scan finds nothing to do.
+func (w *world) quiet() {
+	const stamps = `select 'book ' || key || ' ' || xmin from book where tenant_id = app.tenant() union all select 'series ' || path || ' ' || xmin from series where tenant_id = app.tenant()
+		union all select 'sidecar ' || key || ' ' || xmin from sidecar where tenant_id = app.tenant() order by 1`
+	before := values[string](w.rig, stamps)
+	res := w.finish(w.start(scan.Normal))
+	if res.Status != task.Completed || res.Created+res.Updated+res.Deleted+res.Restored+res.Moved+res.Series+res.Errors != 0 {
+		w.t.Errorf("a second scan: %+v", res)
+	}
+	if after := values[string](w.rig, stamps); !slices.Equal(before, after) {
+		w.t.Errorf("a second scan has written: %q, before %q", after, before)
+	}
+}
