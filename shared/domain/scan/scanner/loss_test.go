@@ -223,3 +223,21 @@ func TestBookComesBackToTheOldFolder(t *testing.T) {
 	same(t, "books", r.books("true"), placed(map[int]string{2: "R/02.cbz", 3: "R/03.cbz", 4: numbered(4)}, nil))
 	r.counted()
 }
+
+// A reader may be told pages of a book that nobody has counted yet; once it is read, nobody is beyond its last.
+func TestProgressBeforeTheFirstAnalysis(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 4, ""))
+	r.cancelAfterListing()
+	values[int](r, `with reader as (insert into account (tenant_id, id, username, email, password_hash, role)
+			values (app.tenant(), gen_random_uuid(), 'ann', 'ann@example.org', '', 'reader') returning id)
+		insert into progress (tenant_id, account_id, book_id, id, current_page) select app.tenant(), reader.id, b.id, gen_random_uuid(), 500 from reader, book b
+		where b.tenant_id = app.tenant() returning 1`)
+	if res := r.scan("normal"); res.Status != "completed" {
+		t.Fatalf("%+v", res)
+	}
+	if got := values[int](r, "select current_page from progress where tenant_id = app.tenant()"); !slices.Equal(got, []int{4}) {
+		t.Errorf("the reader of 4 pages is on %v", got)
+	}
+}

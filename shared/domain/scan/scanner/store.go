@@ -224,12 +224,12 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 	return out, nil
 }
 
-// queueClamp takes readers of a book that was replaced by one with fewer pages to its last page. Where they were is kept
-// for as long as the book may be found elsewhere.
+// queueClamp takes readers of a book that turns out to have fewer pages, because its file was replaced or is first read,
+// to its last page. Where they were is kept for as long as the book may be found elsewhere.
 func queueClamp(b *pgx.Batch, found []analyzed) {
 	var ids []uuid.UUID
 	for _, a := range found {
-		if a.Result != nil && a.changed() {
+		if a.Result != nil && (a.changed() || a.fresh()) {
 			ids = append(ids, a.ID)
 		}
 	}
