@@ -12,7 +12,6 @@ import (
 	"net/netip"
 	"net/url"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/cors"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/ratelimit"
@@ -254,32 +254,18 @@ func (a *API) TakeLogin(ctx context.Context) error {
 // GenerationKey is the Redis key of the tenant's access generation.
 func GenerationKey(tenant uuid.UUID) string { return "lb:{" + tenant.String() + "}:gen" }
 
-// cors answers preflight requests and lets configured web origins read answers.
+// cors answers preflight requests and lets configured web origins read answers, but those of Outside.
 func (a *API) cors(next http.Handler) http.Handler {
+	open := cors.Policy{Origins: a.config.CORSOrigins, Methods: "GET, HEAD, POST, PUT, PATCH, DELETE",
+		Headers: "Authorization, Content-Type, Accept, X-API-Key, X-Codex-Device-Id, Range, If-None-Match, If-Range, Last-Event-ID",
+		Expose:  "Link, ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, Content-Disposition, Content-Range, X-Request-Id",
+	}.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		origin := r.Header.Get("Origin")
-		anyOrigin := slices.Contains(a.config.CORSOrigins, "*")
-		if origin == "" || a.isOutside(r.URL.Path) || (!anyOrigin && !slices.Contains(a.config.CORSOrigins, origin)) {
+		if a.isOutside(r.URL.Path) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		h := w.Header()
-		h.Add("Vary", "Origin")
-		h.Set("Access-Control-Expose-Headers", "Link, ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, Content-Disposition, Content-Range, X-Request-Id")
-		if anyOrigin {
-			h.Set("Access-Control-Allow-Origin", "*")
-		} else {
-			h.Set("Access-Control-Allow-Origin", origin)
-			h.Set("Access-Control-Allow-Credentials", "true")
-		}
-		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
-			h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
-			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, X-API-Key, X-Codex-Device-Id, Range, If-None-Match, If-Range, Last-Event-ID")
-			h.Set("Access-Control-Max-Age", "600")
-			w.WriteHeader(http.StatusNoContent)
-			return
-		}
-		next.ServeHTTP(w, r)
+		open.ServeHTTP(w, r)
 	})
 }
 
