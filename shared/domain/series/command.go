@@ -54,7 +54,7 @@ func commands(a *httpapi.API, d *db.DB, added task.Added) {
 	} {
 		httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/series/{id}/" + c.path, ID: c.id, Summary: c.summary, Tag: "Series", Permission: auth.SeriesWrite},
 			func(ctx context.Context, in *IDInput) (*book.Started, error) {
-				s, err := start(ctx, d, in.ID, task.Spec{Type: c.typ, Params: c.params, DedupeKey: c.typ + ":" + c.key + in.ID.String()}, c.message)
+				s, err := start(ctx, d, "Series", librarySeries, in.ID, task.Spec{Type: c.typ, Params: c.params, SeriesID: &in.ID, DedupeKey: c.typ + ":" + c.key + in.ID.String()}, c.message)
 				return queued(ctx, s, err)
 			})
 	}
@@ -67,50 +67,38 @@ func commands(a *httpapi.API, d *db.DB, added task.Added) {
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/series/{id}/title/reprocess", ID: "reprocessSeriesTitle",
 		Summary: "Call a series after its folder again, by the library's titlePreprocessingRules; a locked title stays", Tag: "Series", Permission: auth.SeriesWrite},
 		func(ctx context.Context, in *titleInput) (*Titled, error) {
-			s, err := start(ctx, d, in.ID, task.Spec{Type: task.ReprocessTitles, Params: in.params()}, "The title of the series is queued to be made again")
+			s, err := start(ctx, d, "Series", librarySeries, in.ID, task.Spec{Type: task.ReprocessTitles, Params: in.params(), SeriesID: &in.ID}, "The title of the series is queued to be made again")
 			return titled(queued(ctx, s, err))
 		})
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/{id}/series/titles/reprocess", ID: "reprocessTitles",
 		Summary: "Call all series of a library after their folders again, by its titlePreprocessingRules; locked titles stay", Tag: "Libraries", Permission: auth.LibrariesWrite},
 		func(ctx context.Context, in *titleInput) (*Titled, error) {
-			s, err := startIn(ctx, d, in.ID, task.Spec{Type: task.ReprocessTitles, Params: in.params()}, "The titles of the library's series are queued to be made again")
+			s, err := start(ctx, d, "Library", libraryItself, in.ID, task.Spec{Type: task.ReprocessTitles, Params: in.params()}, "The titles of the library's series are queued to be made again")
 			return titled(queued(ctx, s, err))
 		})
 }
 
-// start adds a task for a series, or finds the one that waits already.
-func start(ctx context.Context, d *db.DB, id uuid.UUID, spec task.Spec, message string) (*book.Started, error) {
-	library, err := db.Get[struct {
+// Where the library of a task is found.
+const (
+	librarySeries = "select library_id from series where tenant_id = app.tenant() and id = $1"
+	libraryItself = "select id as library_id from library where tenant_id = app.tenant() and id = $1"
+)
+
+// start adds a task for a series or all of a library, or finds the one that waits already; library is the query for the
+// library of what has the id.
+func start(ctx context.Context, d *db.DB, kind, library string, id uuid.UUID, spec task.Spec, message string) (*book.Started, error) {
+	at, err := db.Get[struct {
 		ID uuid.UUID `db:"library_id"`
-	}](ctx, d, "select library_id from series where tenant_id = app.tenant() and id = $1", id)
+	}](ctx, d, library, id)
 	if err != nil {
 		return nil, err
 	}
-	if library == nil {
-		return nil, fault.Missing("Series")
+	if at == nil {
+		return nil, fault.Missing(kind)
 	}
-	spec.SeriesID = &id
-	return add(ctx, d, library.ID, spec, message)
-}
-
-// startIn adds a task for all series of a library.
-func startIn(ctx context.Context, d *db.DB, id uuid.UUID, spec task.Spec, message string) (*book.Started, error) {
-	library, err := db.Get[struct {
-		ID uuid.UUID `db:"id"`
-	}](ctx, d, "select id from library where tenant_id = app.tenant() and id = $1", id)
-	if err != nil {
-		return nil, err
-	}
-	if library == nil {
-		return nil, fault.Missing("Library")
-	}
-	return add(ctx, d, id, spec, message)
-}
-
-func add(ctx context.Context, d *db.DB, library uuid.UUID, spec task.Spec, message string) (*book.Started, error) {
 	var b pgx.Batch
 	out := book.Started{Message: message}
-	spec.LibraryID = &library
+	spec.LibraryID = &at.ID
 	if err := task.Add(&b, spec, &out.TaskID); err != nil {
 		return nil, err
 	}
