@@ -17,7 +17,7 @@ import (
 )
 
 // garbage is the GOGC of a worker that is given none: it keeps little and makes much garbage, and with 100 it would
-// collect it several times a second. With 400 a scan is no faster, and its peak is 90 to 115 MB instead of 74 to 78
+// collect it several times a second. With 400 a scan is no faster, and its peak 86 to 108 MB instead of 70 to 78
 // (go run ./bench scan).
 const garbage = 200
 

