@@ -45,7 +45,7 @@ func BenchmarkTakeBesidePing(b *testing.B) {
 			b.Fatal(err)
 		}
 		between := time.Now()
-		if l.Take(ctx, Bucket{"bench", 1e6, 200}, "bench:generation").Degraded {
+		if l.Take(ctx, Bucket{"bench", 50, 1e6}, "bench:generation").Degraded {
 			b.Fatal("Redis did not answer")
 		}
 		ping, take = append(ping, between.Sub(start)), append(take, time.Since(between))

@@ -36,6 +36,16 @@ type Bucket struct {
 	Burst int
 }
 
+func (b Bucket) limits() bool { return b.Rate > 0 && b.Burst > 0 }
+
+// token is how long a token takes, in whole microseconds: at least one.
+func (b Bucket) token() time.Duration {
+	return max(time.Duration(math.Round(1e6/b.Rate)), 1) * time.Microsecond
+}
+
+// fill is how long it takes from empty to full.
+func (b Bucket) fill() time.Duration { return time.Duration(b.Burst) * b.token() }
+
 // Result says whether a request may pass and fills the X-RateLimit headers.
 type Result struct {
 	Allowed          bool
@@ -92,7 +102,7 @@ func (l *Limiter) Take(ctx context.Context, bucket Bucket, generationKey string,
 func (l *Limiter) take(ctx context.Context, generationKey string, now int64, buckets ...Bucket) Result {
 	pass := Result{Allowed: true, Limit: max(buckets[0].Burst, 0), Remaining: max(buckets[0].Burst, 0)}
 	keys := make([]string, 0, len(buckets)+1)
-	args := make([]any, 0, 2*len(buckets)+2)
+	args := make([]any, 0, 3*len(buckets)+2)
 	proposal := ""
 	if generationKey != "" {
 		keys = append(keys, generationKey)
@@ -101,9 +111,9 @@ func (l *Limiter) take(ctx context.Context, generationKey string, now int64, buc
 	args = append(args, proposal, now)
 	var limited []int // the buckets that limit
 	for i, b := range buckets {
-		if b.Rate > 0 && b.Burst > 0 {
+		if b.limits() {
 			limited = append(limited, i)
-			keys, args = append(keys, b.Key), append(args, 1e6/b.Rate, b.Burst) // microseconds that a token takes
+			keys, args = append(keys, b.Key), append(args, b.token().Microseconds(), b.fill().Microseconds(), (b.fill()+time.Millisecond-1).Milliseconds())
 		}
 	}
 	if len(keys) == 0 {
@@ -121,18 +131,37 @@ func (l *Limiter) take(ctx context.Context, generationKey string, now int64, buc
 		l.failed(err)
 		return pass
 	}
-	res, err := read(answer)
-	if err != nil || res.Bucket >= max(len(limited), 1) {
-		l.log.Error("rate limiter: unexpected answer", "error", err, "bucket", res.Bucket)
+	generation, left, err := read(answer, len(limited))
+	if err != nil {
+		l.log.Error("rate limiter: unexpected answer", "error", err)
 		return pass
 	}
-	res.Limit = pass.Limit
+	pass.Degraded, pass.Generation = false, generation
 	if len(limited) == 0 {
-		res.Remaining = pass.Remaining
-		return res
+		return pass
 	}
-	res.Bucket = limited[res.Bucket]
-	res.Limit = buckets[res.Bucket].Burst
+	return judge(buckets, limited, left, pass)
+}
+
+// judge tells of the bucket that must be waited for longest, or where none is empty, of the one with the fewest tokens.
+func judge(buckets []Bucket, limited []int, left []time.Duration, res Result) Result {
+	for i, at := range limited {
+		b := buckets[at]
+		if left[i] < 0 {
+			if res.Allowed || -left[i] > res.RetryAfter {
+				res.Allowed, res.Bucket, res.Limit, res.Remaining, res.Reset, res.RetryAfter = false, at, b.Burst, 0, -left[i], -left[i]
+			}
+			continue
+		}
+		remaining := int(left[i] / b.token())
+		if res.Allowed && (i == 0 || remaining < res.Remaining) {
+			res.Bucket, res.Limit, res.Remaining = at, b.Burst, remaining
+			res.Reset = 0
+			if remaining == 0 {
+				res.Reset = b.token() - left[i]
+			}
+		}
+	}
 	return res
 }
 
@@ -147,29 +176,22 @@ func (l *Limiter) failed(err error) {
 	l.breaker.trip(err)
 }
 
-// read decodes {allowed, remaining, reset µs, retry µs, generation, bucket from 0}.
-func read(answer []any) (Result, error) {
-	if len(answer) != 6 {
-		return Result{}, fmt.Errorf("%d values instead of 6", len(answer))
+// read decodes {generation, µs left in each bucket}.
+func read(answer []any, buckets int) (generation string, left []time.Duration, err error) {
+	if len(answer) != buckets+1 {
+		return "", nil, fmt.Errorf("%d values instead of %d", len(answer), buckets+1)
 	}
-	generation, ok := answer[4].(string)
+	generation, ok := answer[0].(string)
 	if !ok {
-		return Result{}, fmt.Errorf("the generation is %T", answer[4])
+		return "", nil, fmt.Errorf("the generation is %T", answer[0])
 	}
-	var n [5]int64
-	for i, at := range []int{0, 1, 2, 3, 5} {
-		v, ok := answer[at].(int64)
+	left = make([]time.Duration, buckets)
+	for i := range left {
+		n, ok := answer[i+1].(int64)
 		if !ok {
-			return Result{}, fmt.Errorf("value %d is %T", at, answer[at])
+			return "", nil, fmt.Errorf("value %d is %T", i+1, answer[i+1])
 		}
-		n[i] = v
+		left[i] = time.Duration(n) * time.Microsecond
 	}
-	return Result{
-		Allowed:    n[0] == 1,
-		Remaining:  int(min(n[1], math.MaxInt32)),
-		Reset:      time.Duration(n[2]) * time.Microsecond,
-		RetryAfter: time.Duration(n[3]) * time.Microsecond,
-		Bucket:     int(n[4]),
-		Generation: generation,
-	}, nil
+	return generation, left, nil
 }
