@@ -22,10 +22,11 @@ type Group struct {
 	UpdatedAt      time.Time   `json:"updatedAt" db:"updated_at"`
 }
 
-// shown are the groups with the books that they have now, but not those that were dismissed with just these.
+// shown are the groups with the books that they have now, but not those that were dismissed with just these. The index of
+// fingerprints holds none that are empty, and is used where the query says so.
 const shown = ` from duplicate g cross join lateral (
 	  select array_agg(b.id order by b.id) as books from book b
-	  where b.tenant_id = app.tenant() and b.fingerprint = g.fingerprint and b.deleted_at is null) m
+	  where b.tenant_id = app.tenant() and b.fingerprint = g.fingerprint and b.fingerprint <> '' and b.deleted_at is null) m
 	where g.tenant_id = app.tenant() and cardinality(m.books) > 1 and m.books is distinct from g.dismissed`
 
 // list is a page of the groups, the oldest first, and how many there are: one round trip.
@@ -89,7 +90,7 @@ func (f *Finder) Find(ctx context.Context, _ task.Held) (any, error) {
 	var b pgx.Batch
 	var out Result
 	db.Affected(&b, &out.Removed, `delete from duplicate g where g.tenant_id = app.tenant() and (
-		select count(*) from (select from book b where b.tenant_id = app.tenant() and b.fingerprint = g.fingerprint and b.deleted_at is null limit 2) x
+		select count(*) from (select from book b where b.tenant_id = app.tenant() and b.fingerprint = g.fingerprint and b.fingerprint <> '' and b.deleted_at is null limit 2) x
 		) < case when g.dismissed is null then 2 else 1 end`)
 	db.Affected(&b, &out.Found, `insert into duplicate (tenant_id, id, fingerprint)
 		select app.tenant(), gen_random_uuid(), fingerprint from book
