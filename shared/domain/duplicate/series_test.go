@@ -3,6 +3,7 @@ package duplicate_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -201,8 +202,8 @@ func TestDismissedSeriesDuplicates(t *testing.T) {
 	}
 }
 
-// The list looks up the series of its groups; it does not read all there are.
-func TestSeriesPlan(t *testing.T) {
+// The lists look up the books and series of their groups; they do not read all there are.
+func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := newShelves(t)
 	c := s.User(t, "one", auth.Maintainer)
@@ -210,9 +211,14 @@ func TestSeriesPlan(t *testing.T) {
 	s.exec("insert into external_id (tenant_id, id, series_id, source, external_id) select tenant_id, gen_random_uuid(), id, 'plugin:x', id::text from series")
 	s.exec("insert into series_duplicate (tenant_id, id, library_id, value) select $1, gen_random_uuid(), $2, 'series ' || n from generate_series(1, 20) n", s.One, library)
 	s.exec("insert into series_duplicate (tenant_id, id, source, value) select $1, gen_random_uuid(), 'plugin:x', n::text from generate_series(1, 20) n", s.One)
+	s.exec("update book set fingerprint = md5(series_id::text || (number::integer / 2))")
+	s.exec("insert into duplicate (tenant_id, id, fingerprint) select $1, gen_random_uuid(), fingerprint from (select distinct fingerprint from book where tenant_id = $1 limit 20) f", s.One)
 	s.exec("vacuum analyze")
 	scanned, plan := s.Scans(t, c, duplicate.SeriesSQL)
 	if slices.Contains(scanned, "series") || slices.Contains(scanned, "external_id") {
 		t.Errorf("all of %v is read: %s", scanned, plan)
+	}
+	if _, plan := s.Scans(t, c, duplicate.GroupsSQL); !strings.Contains(plan, "book_fingerprint") {
+		t.Errorf("books are not looked up by their content: %s", plan)
 	}
 }
