@@ -12,10 +12,10 @@ func TestMissingPageSaysWhy(t *testing.T) {
 	t.Parallel()
 	broken := "the archive is encrypted"
 	for want, i := range map[string]Index{
-		"encrypted":     {Error: &broken},
+		"encrypted":         {Error: &broken},
 		"not been analysed": {},
-		"read as a file": {Analyzed: true},
-		"has 3": {Analyzed: true, Count: 3},
+		"read as a file":    {Analyzed: true},
+		"has 3":             {Analyzed: true, Count: 3},
 	} {
 		_, err := i.Entry(4)
 		if !fault.Is(err, fault.NotFound) || !strings.Contains(err.Error(), want) {
