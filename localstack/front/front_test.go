@@ -176,14 +176,15 @@ func TestFrontFromStartToEnd(t *testing.T) {
 	}
 	expect(t, at, http.StatusServiceUnavailable, "Longbox is starting")
 
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", f.Port()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone.Close()
+	defer conn.Close()
+	gone := conn.LocalAddr().String() // nobody listens at the near end of a connection, and while it is open nobody can
 	var reports atomic.Int32
 	report := func(string, ...any) { reports.Add(1) }
-	f.Open(Targets{API: gone.Addr().String(), Media: gone.Addr().String(), Relay: gone.Addr().String()}, report)
+	f.Open(Targets{API: gone, Media: gone, Relay: gone}, report)
 	expect(t, at, http.StatusServiceUnavailable, "restarting")
 	expect(t, at, http.StatusServiceUnavailable, "restarting")
 	if n := reports.Load(); n != 1 {
