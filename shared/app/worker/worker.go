@@ -126,6 +126,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 			task.AnalyzeBooks:    s.AnalyzeBooks,
 			task.AnalyzeBook:     s.AnalyzeBooks,
 			task.AnalyzeSeries:   s.AnalyzeSeries,
+			task.AnalyzeLibrary:  s.AnalyzeLibrary,
 			task.RenumberSeries:  s.RenumberSeries,
 			task.ReprocessTitles: s.ReprocessTitles,
 			task.PackBook:        s.Beside(packs.Pack),
