@@ -79,6 +79,8 @@ func TestRoundTrips(t *testing.T) {
 		{admin, "POST", "/series/bulk/analyze", `{"seriesIds":["` + series + `"],"force":true}`, 2},
 		{admin, "POST", "/series/bulk/renumber", `{"seriesIds":["` + series + `"]}`, 2},
 		{admin, "POST", "/libraries/" + library + "/analyze", "", 2},
+		{admin, "POST", "/series/" + series + "/thumbnail/generate", "", 2},
+		{admin, "POST", "/books/bulk/thumbnails/generate", `{"bookIds":["` + id + `"]}`, 2},
 	} {
 		call := func() int64 {
 			var body any

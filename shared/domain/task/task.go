@@ -20,6 +20,8 @@ const (
 	RenumberSeries = "renumber_series" // one, or several by a child for each
 	// ReprocessTitles calls the series of a library, one or several, after their folders again.
 	ReprocessTitles = "reprocess_series_titles"
+	BookCovers      = "generate_thumbnails" // makes the covers of books
+	SeriesCovers    = "generate_series_thumbnails"
 )
 
 // The states of a task (contract decision 8).
@@ -33,7 +35,7 @@ const (
 
 // priorities: higher runs first.
 var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, AnalyzeLibrary: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860,
-	ReprocessTitles: 470, RenumberSeries: 460}
+	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370}
 
 // Priority is how urgent tasks of a type are, for statements that add some themselves.
 func Priority(typ string) int { return priorities[typ] }
