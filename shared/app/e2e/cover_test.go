@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/app/scheduler"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -62,6 +63,19 @@ func (s *system) loseCovers() {
 		if err := s.s3.Config.Media().Delete(context.Background(), "media", key); err != nil {
 			s.t.Fatal(err)
 		}
+	}
+}
+
+// round is one round of the scheduler.
+func (s *system) round(now time.Time) {
+	s.t.Helper()
+	r, base, err := scheduler.New(scheduler.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Every: time.Second})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer base.Close()
+	if err := r.Round(context.Background(), now); err != nil {
+		s.t.Error(err)
 	}
 }
 
@@ -126,6 +140,42 @@ func TestCoversAreMadeByCommand(t *testing.T) {
 func sameJSON(a []byte, b string) bool {
 	var x, y map[string]any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal([]byte(b), &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
+}
+
+// The settings have the scheduler make what is missing, without force and once however many rounds there are.
+func TestCoversAreMadeBySchedule(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin := s.as("admin")
+	testkit.WriteFile(t, s.folder, "A/A 1.cbz", testkit.Comic(t, 1, 1, ""))
+	testkit.WriteFile(t, s.folder, "A/A 2.cbz", testkit.Comic(t, 2, 1, ""))
+	s.scan(admin, s.library(admin, "Books", ""))
+	s.loseCovers()
+	admin.Do("PUT", "/api/v1/admin/settings/thumbnail.book_cron_schedule", object{"value": "sometimes"}).Want(400)
+	for _, step := range []struct {
+		key, typ string
+		covers   int
+	}{{"thumbnail.series_cron_schedule", "generate_series_thumbnails", 1}, {"thumbnail.book_cron_schedule", "generate_thumbnails", 2}} {
+		admin.Do("PUT", "/api/v1/admin/settings/"+step.key, object{"value": "0 3 * * *"}).Want(200)
+		s.round(time.Now()) // meets it
+		var page list[taskState]
+		if admin.Do("GET", "/api/v1/tasks?taskType="+step.typ, nil).Want(200).JSON(&page); page.Total != 0 {
+			t.Errorf("%s: at once %d tasks", step.key, page.Total)
+		}
+		for range 3 {
+			s.round(time.Now().Add(24 * time.Hour))
+		}
+		admin.Do("GET", "/api/v1/tasks?taskType="+step.typ, nil).Want(200).JSON(&page)
+		if page.Total != 1 {
+			t.Fatalf("%s: %d tasks", step.key, page.Total)
+		}
+		stop := s.work()
+		got := s.ended(admin, page.Data[0].ID)
+		stop()
+		if got.Status != "completed" || len(s.covers()) != step.covers {
+			t.Errorf("%s: %+v %s, covers %v", step.key, got, got.Result, s.covers())
+		}
+	}
 }
 
 // While a task waits or runs, who asks again gets its id; cancelled, it makes nothing more, and another may begin.
