@@ -14,6 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/apikey"
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/duplicate"
 	"github.com/longbox/longbox/shared/domain/filesystem"
 	"github.com/longbox/longbox/shared/domain/health"
@@ -83,6 +84,7 @@ func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	book.Routes(a, d, base.Added)
 	book.EditRoutes(a, d, base.Publish)
 	book.ErrorRoutes(a, d, base.Added)
+	cover.Routes(a, d, base.Added)
 	duplicate.Routes(a, d, base.Added)
 	progress.Routes(a, d)
 }

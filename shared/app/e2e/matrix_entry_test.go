@@ -99,9 +99,15 @@ var operations = map[string]entry{
 	"listActiveScans": {},
 	"confirmScan":     {name: (*matrix).heldScan},
 	"reprocessTitles": {name: (*matrix).library, body: value(object{"dryRun": true})},
-	"scanSeries":      {name: (*matrix).newSeries},
-	"purgeLibrary":    {name: (*matrix).library},
-	"purgeSeries":     {name: (*matrix).newSeries},
+
+	"analyzeLibrary":            {name: (*matrix).library},
+	"analyzeNewBooksOfLibrary":  {name: (*matrix).library},
+	"makeBookCoversOfLibrary":   {name: (*matrix).library, body: value(object{"force": true})},
+	"makeSeriesCoversOfLibrary": {name: (*matrix).library, body: value(object{"force": true})},
+
+	"scanSeries":   {name: (*matrix).newSeries},
+	"purgeLibrary": {name: (*matrix).library},
+	"purgeSeries":  {name: (*matrix).newSeries},
 
 	"beginUploads":   {name: (*matrix).bucketLibrary, body: value(object{"files": []any{object{"path": "Geheim/2.cbz", "size": 10}}}), status: 201},
 	"getUpload":      {name: (*matrix).upload},
@@ -119,6 +125,14 @@ var operations = map[string]entry{
 	"analyzeNewBooks":           {name: (*matrix).theSeries},
 	"renumberSeries":            {name: (*matrix).theSeries},
 	"reprocessSeriesTitle":      {name: (*matrix).theSeries},
+	"analyzeSeveralSeries":      {body: (*matrix).severalSeries},
+	"renumberSeveralSeries":     {body: (*matrix).severalSeries},
+	"reprocessSeveralTitles":    {body: (*matrix).severalSeries},
+	"reprocessChosenTitles":     {body: (*matrix).severalSeries},
+	"makeSeriesCover":           {name: (*matrix).theSeries, body: value(object{})},
+	"makeSeriesCovers":          {body: (*matrix).severalSeries},
+	"makeSeveralSeriesCovers":   {body: (*matrix).severalSeries},
+	"makeBookCoversOfSeries":    {body: (*matrix).severalSeries},
 	"readSeries":                {name: (*matrix).theSeries},
 	"unreadSeries":              {name: (*matrix).theSeries},
 	"patchSeries":               {name: (*matrix).theSeries, body: value(object{"title": "S"})},
@@ -149,6 +163,11 @@ var operations = map[string]entry{
 	"retryBook":              {name: (*matrix).brokenBook},
 	"retryBookErrors":        {body: value(object{})},
 	"analyzeBook":            {name: (*matrix).theBook},
+	"analyzeNewBook":         {name: (*matrix).newBook},
+	"analyzeBooks":           {body: (*matrix).severalBooks},
+	"makeBookCover":          {name: (*matrix).theBook, body: value(object{})},
+	"makeBookCovers":         {body: (*matrix).severalBooks},
+	"makeSeveralBookCovers":  {body: (*matrix).severalBooks},
 	"patchBook":              {name: (*matrix).theBook, body: value(object{"volume": 3})},
 	"patchBookMetadata":      {name: (*matrix).theBook, body: value(object{"summary": "s"})},
 	"putBookMetadata":        {name: (*matrix).theBook, body: value(object{"summary": "s"})},
@@ -171,6 +190,14 @@ var operations = map[string]entry{
 
 func (m *matrix) theBook(*testkit.Client) string   { return m.book.ID.String() }
 func (m *matrix) theSeries(*testkit.Client) string { return m.book.SeriesID.String() }
+
+func (m *matrix) severalBooks(*testkit.Client) any {
+	return object{"bookIds": []string{m.book.ID.String()}, "force": true}
+}
+
+func (m *matrix) severalSeries(*testkit.Client) any {
+	return object{"seriesIds": []string{m.book.SeriesID.String()}, "force": true}
+}
 
 func (m *matrix) login(c *testkit.Client) any {
 	return object{"username": m.known[c.Host], "password": testkit.Password}
@@ -260,6 +287,13 @@ func (m *matrix) brokenBook(c *testkit.Client) string {
 	m.exec(`insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, error_type, error_at)
 		select tenant_id, $1, library_id, id, 'x.cbz', 1, now(), 'cbz', 'x', 'x', 'x', 'killed', now() from series where id = $2`, id, series)
 	return id.String()
+}
+
+// newBook is a book of its own that was never read.
+func (m *matrix) newBook(c *testkit.Client) string {
+	id := m.brokenBook(c)
+	m.exec("update book set error_type = null, error_at = null where id = $1", id)
+	return id
 }
 
 func (m *matrix) bucketLibrary(c *testkit.Client) string {

@@ -72,6 +72,15 @@ func TestRoundTrips(t *testing.T) {
 		{admin, "PATCH", "/books/" + id + "/metadata", `{"summary":"s"}`, 2},
 		{admin, "PATCH", "/series/" + series + "/metadata", `{"summary":"s"}`, 2},
 		{admin, "PUT", "/series/" + series + "/metadata/locks", `{"summary":true}`, 2},
+		// Where tasks travel by a queue, the second asks which are to be sent.
+		{admin, "POST", "/books/" + id + "/analyze", "", 2},
+		{admin, "POST", "/books/bulk/analyze", `{"bookIds":["` + id + `"],"force":true}`, 2},
+		{admin, "POST", "/series/" + series + "/analyze", "", 2},
+		{admin, "POST", "/series/bulk/analyze", `{"seriesIds":["` + series + `"],"force":true}`, 2},
+		{admin, "POST", "/series/bulk/renumber", `{"seriesIds":["` + series + `"]}`, 2},
+		{admin, "POST", "/libraries/" + library + "/analyze", "", 2},
+		{admin, "POST", "/series/" + series + "/thumbnail/generate", "", 2},
+		{admin, "POST", "/books/bulk/thumbnails/generate", `{"bookIds":["` + id + `"]}`, 2},
 	} {
 		call := func() int64 {
 			var body any

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/domain/account"
+	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/duplicate"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/scan"
@@ -82,7 +83,8 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	}
 	_, due := scan.Due(ctx, s.system, now)
 	_, twice := duplicate.Due(ctx, s.system, now)
-	err = errors.Join(err, due, twice)
+	_, covers := cover.Due(ctx, s.system, now)
+	err = errors.Join(err, due, twice, covers)
 	if s.base.Tasks != nil {
 		err = errors.Join(err, s.base.Tasks.All(ctx, s.system))
 	}

@@ -99,9 +99,13 @@ func New(c Config) (*Worker, *app.Base, error) {
 	packs := &pack.Maker{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket}
 	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout, Content: books,
 		Packs: c.Packs.Made == pack.AtScan}
+	covers := &rendition.Maker{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket, Renderer: imaging.New(c.Images)}
 	if c.Covers {
-		s.Cover = cover(base, imaging.New(c.Images))
+		s.Cover = func(ctx context.Context, tenant, book uuid.UUID, secret []byte, fingerprint string, size, quality int, image []byte) (string, error) {
+			return covers.StoreCover(ctx, tenant, book, secret, fingerprint, rendition.Cover{MaxDimension: size, Quality: quality}, image)
+		}
 	}
+	filler := &rendition.Filler{Maker: covers, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "worker"
@@ -126,9 +130,12 @@ func New(c Config) (*Worker, *app.Base, error) {
 			task.AnalyzeBooks:    s.AnalyzeBooks,
 			task.AnalyzeBook:     s.AnalyzeBooks,
 			task.AnalyzeSeries:   s.AnalyzeSeries,
+			task.AnalyzeLibrary:  s.AnalyzeLibrary,
 			task.RenumberSeries:  s.RenumberSeries,
 			task.ReprocessTitles: s.ReprocessTitles,
 			task.PackBook:        s.Beside(packs.Pack),
+			task.BookCovers:      s.Beside(filler.Books),
+			task.SeriesCovers:    s.Beside(filler.Series),
 			task.PurgeDeleted:    s.Purge,
 			task.FindDuplicates:  (&duplicate.Finder{Database: base.Database}).Find,
 		},
@@ -138,11 +145,4 @@ func New(c Config) (*Worker, *app.Base, error) {
 		s.Added = w.Added
 	}
 	return w, base, nil
-}
-
-func cover(base *app.Base, r *imaging.Renderer) scanner.CoverFunc {
-	m := &rendition.Maker{Media: base.Media, Bucket: base.Bucket, Renderer: r}
-	return func(ctx context.Context, tenant, book uuid.UUID, secret []byte, fingerprint string, size, quality int, image []byte) (string, error) {
-		return m.StoreCover(ctx, tenant, book, secret, fingerprint, rendition.Cover{MaxDimension: size, Quality: quality}, image)
-	}
 }

@@ -121,14 +121,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, op("POST", "/books/{id}/analyze", "analyzeBook", "Analyse a book again", auth.BooksWrite),
-		func(ctx context.Context, in *IDInput) (*Started, error) {
-			s, err := analyze(ctx, d, in.ID)
-			if err == nil {
-				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-			}
-			return s, err
-		})
+	analyses(a, d, added)
 }
 
 func reading(s scope) query       { return touched(s, true) }

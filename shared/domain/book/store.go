@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -57,33 +56,4 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID, deleted bool) (*Details, e
 	var err error
 	out.Metadata, err = meta.metadata()
 	return &out, err
-}
-
-// Started is the answer to a command that starts a task.
-type Started struct {
-	TaskID  uuid.UUID `json:"taskId"`
-	Message string    `json:"message"`
-}
-
-// place is where a book belongs.
-type place struct {
-	LibraryID uuid.UUID `db:"library_id"`
-	SeriesID  uuid.UUID `db:"series_id"`
-}
-
-// analyze queues a fresh analysis of a book, or finds the one that waits already.
-func analyze(ctx context.Context, d *db.DB, id uuid.UUID) (*Started, error) {
-	at, err := db.Get[place](ctx, d, "select library_id, series_id from book where tenant_id = app.tenant() and id = $1 and deleted_at is null", id)
-	if err != nil {
-		return nil, err
-	}
-	if at == nil {
-		return nil, fault.Missing("Book")
-	}
-	var b pgx.Batch
-	out := Started{Message: "The analysis of the book is queued"}
-	if err := task.AddAnalysis(&b, id, at.LibraryID, at.SeriesID, &out.TaskID); err != nil {
-		return nil, err
-	}
-	return &out, d.Run(ctx, &b)
 }

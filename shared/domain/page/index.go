@@ -19,8 +19,6 @@ import (
 // Index is where the pages of a book lie.
 type Index struct {
 	BookID      uuid.UUID `db:"id"`
-	LibraryID   uuid.UUID `db:"library_id"`
-	SeriesID    uuid.UUID `db:"series_id"`
 	Key         string    `db:"key"`
 	Bucket      string    `db:"bucket"`
 	Prefix      string    `db:"prefix"`
@@ -71,7 +69,7 @@ func load(ctx context.Context, d *db.DB, b *pgx.Batch, book uuid.UUID, part page
 }
 
 func queue(b *pgx.Batch, dst **Index, book uuid.UUID, part pages) {
-	db.One(b, dst, `select b.id, b.library_id, b.series_id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.format, b.fingerprint, b.analyzed, b.error_message,
+	db.One(b, dst, `select b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.format, b.fingerprint, b.analyzed, b.error_message,
 		coalesce(cardinality(p.names), 0) as count, $2::integer as first,
 		coalesce(p.names[$2:$3], '{}') as names, coalesce(p.types[$2:$3], '{}') as types, coalesce(p.offsets[$2:$3], '{}') as offsets,
 		coalesce(p.lengths[$2:$3], '{}') as lengths, coalesce(p.packed[$2:$3], '{}') as packed, coalesce(p.sizes[$2:$3], '{}') as sizes,

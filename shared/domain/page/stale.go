@@ -38,7 +38,7 @@ func (w *Renewer) renew(ctx context.Context, i *Index) {
 	defer cancel()
 	var b pgx.Batch
 	var id uuid.UUID
-	err := task.AddAnalysis(&b, i.BookID, i.LibraryID, i.SeriesID, &id)
+	err := task.AddFor(&b, task.Analysis(i.BookID), task.OfBook(i.BookID), &id)
 	if err == nil {
 		err = w.Database.Run(ctx, &b)
 	}

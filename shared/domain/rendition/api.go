@@ -83,7 +83,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 		{"/api/v1/books/{id}/thumbnail", "getBookThumbnail", "Books", "Book", auth.BooksRead,
 			"select true from book where tenant_id = app.tenant() and id = $1 and deleted_at is null", []string{bookCover}},
 		{"/api/v1/series/{id}/thumbnail", "getSeriesThumbnail", "Series", "Series", auth.SeriesRead,
-			"select true from series where tenant_id = app.tenant() and id = $1", []string{chosenCover, pictureCover, seriesCover}},
+			"select true from series where tenant_id = app.tenant() and id = $1", seriesCovers},
 		{"/api/v1/libraries/{id}/thumbnail", "getLibraryThumbnail", "Libraries", "Library", auth.LibrariesRead,
 			"select true from library where tenant_id = app.tenant() and id = $1", []string{libraryCover}},
 	} {

@@ -74,6 +74,9 @@ const (
 		left join page_index p on ` + content.SameVersion
 )
 
+// What series show: the first of these that there is.
+var seriesCovers = []string{chosenCover, pictureCover, seriesCover}
+
 // findCover is where the cover lies that the first of queries finds, nil where there is none to show; exists says
 // whether the thing itself is there, what names it.
 func (m *Maker) findCover(ctx context.Context, what, exists string, queries []string, id uuid.UUID) (*coverRow, error) {
@@ -139,12 +142,16 @@ func (m *Maker) coverImage(ctx context.Context, key string, row *coverRow, c Cov
 	if err != nil || img != nil {
 		return img, err
 	}
+	return m.render(ctx, key, c.spec(), func(ctx context.Context) ([]byte, error) { return m.coverSource(ctx, row) },
+		func(context.Context) bool { return true })
+}
+
+// coverSource is the picture that a cover is made of.
+func (m *Maker) coverSource(ctx context.Context, row *coverRow) ([]byte, error) {
 	e := archive.Entry{Name: "cover", Offset: *row.Offset, Length: *row.Length, CompressedSize: *row.Packed, Size: *row.Plain,
 		Method: uint16(*row.Method), CRC32: uint32(*row.CRC)}
 	o := blob.Object{Key: row.Prefix + row.Key, Size: row.Size, ETag: row.ETag, Modified: row.Modified}
-	return m.render(ctx, key, c.spec(), func(ctx context.Context) ([]byte, error) {
-		return readable(m.Content.Bytes(ctx, row.Bucket, o, e))
-	}, func(context.Context) bool { return true })
+	return readable(m.Content.Bytes(ctx, row.Bucket, o, e))
 }
 
 const placeholderSVG = `<svg xmlns="http://www.w3.org/2000/svg" width="300" height="450" viewBox="0 0 300 450"><rect width="300" height="450" fill="#e5e7eb"/><path d="M110 170h35v110h-35zM155 170h35v110h-35z" fill="#9ca3af"/></svg>`

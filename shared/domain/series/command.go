@@ -2,6 +2,7 @@ package series
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -16,7 +17,7 @@ import (
 
 // Titled is the answer to a command that gives series their titles: one task.
 type Titled struct {
-	book.Started
+	task.Started
 	Success       bool        `json:"success"`
 	TaskIDs       []uuid.UUID `json:"taskIds"`
 	TasksEnqueued int         `json:"tasksEnqueued"`
@@ -34,73 +35,130 @@ func (in *titleInput) params() map[string]any {
 	return map[string]any{"dryRun": in.Body != nil && in.Body.DryRun}
 }
 
+// SeveralInput names series, for a command on all of them.
+type SeveralInput struct {
+	SeriesIDs []uuid.UUID `json:"seriesIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
+}
+
+// starter adds the task for a target and has it sent, or finds the one that waits already.
+type starter func(ctx context.Context, s task.Spec, t task.Target, message string) (*task.Started, error)
+
+func command(path, id, summary, tag, permission string) httpapi.Op {
+	return httpapi.Op{Method: "POST", Path: "/api/v1" + path, ID: id, Summary: summary, Tag: tag, Permission: permission}
+}
+
 // commands adds the operations that start tasks on series.
 func commands(a *httpapi.API, d *db.DB, added task.Added) {
-	queued := func(ctx context.Context, s *book.Started, err error) (*book.Started, error) {
+	start := func(ctx context.Context, s task.Spec, t task.Target, message string) (*task.Started, error) {
+		out, err := task.Start(ctx, d, s, t, message)
 		if err == nil {
 			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 		}
-		return s, err
+		return out, err
 	}
 	for _, c := range []struct {
-		path, id, summary, typ, key, message string
-		params                               map[string]any
+		path, id, summary, tag, permission, typ, key, message string
+		target                                                func(uuid.UUID) task.Target
+		params                                                map[string]any
 	}{
-		{"analyze", "analyzeSeries", "Analyse all books of a series again", task.AnalyzeSeries, "", "The analysis of the series' books is queued", map[string]any{}},
-		{"analyze-unanalyzed", "analyzeNewBooks", "Analyse the books of a series that never were", task.AnalyzeSeries, "new:",
-			"The analysis of the series' new books is queued", map[string]any{"onlyNew": true}},
-		{"renumber", "renumberSeries", "Number the books of a series again, as the library's numberStrategy says; locked numbers stay", task.RenumberSeries, "",
-			"The numbering of the series' books is queued", map[string]any{}},
+		{"/series/{id}/analyze", "analyzeSeries", "Analyse all books of a series again", "Series", auth.SeriesWrite, task.AnalyzeSeries, "",
+			"The analysis of the series' books is queued", task.OfSeries, nil},
+		{"/series/{id}/analyze-unanalyzed", "analyzeNewBooks", "Analyse the books of a series that never were", "Series", auth.SeriesWrite, task.AnalyzeSeries, "new:",
+			"The analysis of the series' new books is queued", task.OfSeries, map[string]any{"onlyNew": true}},
+		{"/libraries/{id}/analyze", "analyzeLibrary", "Analyse all books of a library again", "Libraries", auth.LibrariesWrite, task.AnalyzeLibrary, "",
+			"The analysis of the library's books is queued", task.OfLibrary, nil},
+		{"/libraries/{id}/analyze-unanalyzed", "analyzeNewBooksOfLibrary", "Analyse the books of a library that never were", "Libraries", auth.LibrariesWrite, task.AnalyzeLibrary, "new:",
+			"The analysis of the library's new books is queued", task.OfLibrary, map[string]any{"onlyNew": true}},
+		{"/series/{id}/renumber", "renumberSeries", "Number the books of a series again, as the library's numberStrategy says; locked numbers stay", "Series", auth.SeriesWrite, task.RenumberSeries, "",
+			"The numbering of the series' books is queued", task.OfSeries, nil},
 	} {
-		httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/series/{id}/" + c.path, ID: c.id, Summary: c.summary, Tag: "Series", Permission: auth.SeriesWrite},
-			func(ctx context.Context, in *IDInput) (*book.Started, error) {
-				s, err := start(ctx, d, "Series", librarySeries, in.ID, task.Spec{Type: c.typ, Params: c.params, SeriesID: &in.ID, DedupeKey: c.typ + ":" + c.key + in.ID.String()}, c.message)
-				return queued(ctx, s, err)
-			})
+		httpapi.Register(a, command(c.path, c.id, c.summary, c.tag, c.permission), func(ctx context.Context, in *IDInput) (*task.Started, error) {
+			return start(ctx, task.Spec{Type: c.typ, Params: c.params, DedupeKey: c.typ + ":" + c.key}, c.target(in.ID), c.message)
+		})
 	}
-	titled := func(s *book.Started, err error) (*Titled, error) {
+	httpapi.Register(a, command("/series/bulk/analyze", "analyzeSeveralSeries", "Analyse the books of several series that never were, or all of them again", "Series", auth.SeriesWrite),
+		func(ctx context.Context, in *struct {
+			Body struct {
+				SeveralInput
+				Force bool `json:"force" required:"false" doc:"Also books that were analysed before"`
+			}
+		}) (*task.Enqueued, error) {
+			out, err := analyzeSeveral(ctx, d, in.Body.SeriesIDs, in.Body.Force)
+			if err == nil {
+				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+			}
+			return out, err
+		})
+	httpapi.Register(a, command("/series/bulk/renumber", "renumberSeveralSeries", "Number the books of several series again, as their libraries' numberStrategy says; locked numbers stay", "Series", auth.SeriesWrite),
+		func(ctx context.Context, in *struct{ Body SeveralInput }) (*task.Started, error) {
+			return start(ctx, task.Spec{Type: task.RenumberSeries, DedupeKey: task.RenumberSeries + ":"}, task.OfSeveralSeries(in.Body.SeriesIDs),
+				"The numbering of the series' books is queued")
+		})
+	titles(a, start)
+}
+
+// titles adds the operations that call series after their folders again.
+func titles(a *httpapi.API, start starter) {
+	titled := func(s *task.Started, err error) (*Titled, error) {
 		if err != nil {
 			return nil, err
 		}
 		return &Titled{Started: *s, Success: true, TaskIDs: []uuid.UUID{s.TaskID}, TasksEnqueued: 1}, nil
 	}
-	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/series/{id}/title/reprocess", ID: "reprocessSeriesTitle",
-		Summary: "Call a series after its folder again, by the library's titlePreprocessingRules; a locked title stays", Tag: "Series", Permission: auth.SeriesWrite},
-		func(ctx context.Context, in *titleInput) (*Titled, error) {
-			s, err := start(ctx, d, "Series", librarySeries, in.ID, task.Spec{Type: task.ReprocessTitles, Params: in.params(), SeriesID: &in.ID}, "The title of the series is queued to be made again")
-			return titled(queued(ctx, s, err))
+	for _, c := range []struct {
+		path, id, summary, tag, permission, message string
+		target                                      func(uuid.UUID) task.Target
+	}{
+		{"/series/{id}/title/reprocess", "reprocessSeriesTitle", "Call a series after its folder again, by the library's titlePreprocessingRules; a locked title stays",
+			"Series", auth.SeriesWrite, "The title of the series is queued to be made again", task.OfSeries},
+		{"/libraries/{id}/series/titles/reprocess", "reprocessTitles", "Call all series of a library after their folders again, by its titlePreprocessingRules; locked titles stay",
+			"Libraries", auth.LibrariesWrite, "The titles of the library's series are queued to be made again", task.OfLibrary},
+	} {
+		httpapi.Register(a, command(c.path, c.id, c.summary, c.tag, c.permission), func(ctx context.Context, in *titleInput) (*Titled, error) {
+			return titled(start(ctx, task.Spec{Type: task.ReprocessTitles, Params: in.params()}, c.target(in.ID), c.message))
 		})
-	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/{id}/series/titles/reprocess", ID: "reprocessTitles",
-		Summary: "Call all series of a library after their folders again, by its titlePreprocessingRules; locked titles stay", Tag: "Libraries", Permission: auth.LibrariesWrite},
-		func(ctx context.Context, in *titleInput) (*Titled, error) {
-			s, err := start(ctx, d, "Library", libraryItself, in.ID, task.Spec{Type: task.ReprocessTitles, Params: in.params()}, "The titles of the library's series are queued to be made again")
-			return titled(queued(ctx, s, err))
+	}
+	const message = "The titles of the series are queued to be made again"
+	httpapi.Register(a, command("/series/bulk/titles/reprocess", "reprocessSeveralTitles", "Call several series after their folders again, by their libraries' titlePreprocessingRules; locked titles stay", "Series", auth.SeriesWrite),
+		func(ctx context.Context, in *struct{ Body SeveralInput }) (*task.Started, error) {
+			return start(ctx, task.Spec{Type: task.ReprocessTitles}, task.OfSeveralSeries(in.Body.SeriesIDs), message)
+		})
+	httpapi.Register(a, command("/series/titles/reprocess", "reprocessChosenTitles", "Call several series, or all of a library, after their folders again, by the titlePreprocessingRules; locked titles stay", "Series", auth.SeriesWrite),
+		func(ctx context.Context, in *struct {
+			Body struct {
+				SeriesIDs []uuid.UUID `json:"seriesIds" required:"false" minItems:"1" maxItems:"500" nullable:"true" doc:"Those that do not exist are left out; libraryId does not count then"`
+				LibraryID *uuid.UUID  `json:"libraryId" required:"false" nullable:"true" format:"uuid"`
+			}
+		}) (*Titled, error) {
+			var target task.Target
+			switch {
+			case in.Body.SeriesIDs != nil:
+				target = task.OfSeveralSeries(in.Body.SeriesIDs)
+			case in.Body.LibraryID != nil:
+				target = task.OfLibrary(*in.Body.LibraryID)
+			default:
+				return nil, fault.Invalid("seriesIds", "name the series, or the libraryId of all that are meant")
+			}
+			return titled(start(ctx, task.Spec{Type: task.ReprocessTitles}, target, message))
 		})
 }
 
-// Where the library of a task is found.
-const (
-	librarySeries = "select library_id from series where tenant_id = app.tenant() and id = $1"
-	libraryItself = "select id as library_id from library where tenant_id = app.tenant() and id = $1"
-)
-
-// start adds a task for a series or all of a library, or finds the one that waits already; library is the query for the
-// library of what has the id.
-func start(ctx context.Context, d *db.DB, kind, library string, id uuid.UUID, spec task.Spec, message string) (*book.Started, error) {
-	at, err := db.Get[struct {
-		ID uuid.UUID `db:"library_id"`
-	}](ctx, d, library, id)
+// analyzeSeveral adds a task for each of the series that has books to analyse: those that never were, or with force all.
+func analyzeSeveral(ctx context.Context, d *db.DB, ids []uuid.UUID, force bool) (*task.Enqueued, error) {
+	spec := task.Spec{Type: task.AnalyzeSeries, DedupeKey: task.AnalyzeSeries + ":"}
+	if !force {
+		spec.DedupeKey, spec.Params = spec.DedupeKey+"new:", map[string]any{"onlyNew": true}
+	}
+	var b pgx.Batch
+	var n int64
+	err := task.AddEach(&b, spec, &n, `select s.library_id, s.id as series_id, null::uuid as book_id, '{}'::jsonb as params from series s
+		where s.tenant_id = app.tenant() and s.id = any($1) and exists (select from book b where b.tenant_id = app.tenant() and b.series_id = s.id
+		  and b.deleted_at is null and (`+book.NeverRead+` or $2)) order by s.id`, ids, force)
 	if err != nil {
 		return nil, err
 	}
-	if at == nil {
-		return nil, fault.Missing(kind)
-	}
-	var b pgx.Batch
-	out := book.Started{Message: message}
-	spec.LibraryID = &at.ID
-	if err := task.Add(&b, spec, &out.TaskID); err != nil {
+	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	return &out, d.Run(ctx, &b)
+	return &task.Enqueued{TasksEnqueued: n, Message: fmt.Sprintf("Series whose analysis is queued: %d", n)}, nil
 }

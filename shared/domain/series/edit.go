@@ -249,8 +249,8 @@ func reset(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 	for _, table := range []string{"series_genre", "series_tag", "alternate_title", "external_id", "external_link", "external_rating"} {
 		b.Queue("delete from "+table+" where tenant_id = app.tenant() and series_id = $1", id)
 	}
-	var started book.Started
-	if err := queueAnalysis(&b, id, found.LibraryID, &started.TaskID); err != nil {
+	var analysis uuid.UUID
+	if err := task.AddFor(&b, task.Spec{Type: task.AnalyzeSeries, DedupeKey: task.AnalyzeSeries + ":"}, task.OfSeries(id), &analysis); err != nil {
 		return nil, err
 	}
 	load := queueDetails(&b, id)

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/book"
-	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -86,9 +85,4 @@ func queueDetails(b *pgx.Batch, id uuid.UUID) (load func() (*Details, error)) {
 		out.ReadCount, out.LastCompletedAt = read.Count, read.Last
 		return &out, nil
 	}
-}
-
-func queueAnalysis(b *pgx.Batch, id, libraryID uuid.UUID, taskID *uuid.UUID) error {
-	return task.Add(b, task.Spec{Type: task.AnalyzeSeries, Params: map[string]any{"seriesId": id}, LibraryID: &libraryID, SeriesID: &id,
-		DedupeKey: task.AnalyzeSeries + ":" + id.String()}, taskID)
 }

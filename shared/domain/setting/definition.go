@@ -28,6 +28,8 @@ const (
 	PurgeEmptySeries     = "purge.purge_empty_series"
 	ThumbnailDimension   = "thumbnail.max_dimension"
 	ThumbnailQuality     = "thumbnail.jpeg_quality"
+	BookCoverCron        = "thumbnail.book_cron_schedule"
+	SeriesCoverCron      = "thumbnail.series_cron_schedule"
 	TaskRetentionDays    = "tasks.retention_days"
 	CustomMetadataFormat = "display.custom_metadata_template"
 )
@@ -112,8 +114,8 @@ var all = sorted(
 	integer(TaskRetentionDays, "Task", "7", 1, 365, "Days that finished tasks are kept"),
 	integer(ThumbnailDimension, "Thumbnail", "400", 100, 2000, "Longest side of a cover image, in pixels"),
 	integer(ThumbnailQuality, "Thumbnail", "85", 50, 100, "JPEG quality of cover images"),
-	schedule("thumbnail.book_cron_schedule", "Thumbnail", "", "When missing book covers are made; empty is never"),
-	schedule("thumbnail.series_cron_schedule", "Thumbnail", "", "When missing series covers are made; empty is never"),
+	schedule(BookCoverCron, "Thumbnail", "", "When missing book covers are made, in UTC; empty is never"),
+	schedule(SeriesCoverCron, "Thumbnail", "", "When missing series covers are made, in UTC; empty is never"),
 )
 
 func ptr(n int64) *int64 { return &n }

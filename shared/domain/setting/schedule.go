@@ -20,9 +20,9 @@ type due struct {
 	Known  bool      `db:"known"`
 }
 
-// Due calls start for every tenant whose schedule, the setting of that key, has come, unless the setting named by on is
-// false, and tells how often start said that it started something. Several schedulers may call it at once: the next time
-// is set in the transaction that start is called in.
+// Due calls start for every tenant whose schedule, the setting of that key, has come, unless the setting named by on, where
+// one is named, is false; it tells how often start said that it started something. Several schedulers may call it at once:
+// the next time is set in the transaction that start is called in.
 //
 // A schedule is in UTC and counts from when a scheduler meets it. What was due while no scheduler ran, or while the
 // tenant was suspended, is started once; what was due while it was off, not at all.

@@ -3,6 +3,7 @@ package task
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -13,33 +14,74 @@ import (
 // Wake is the channel that tells workers on the same database that a task was added.
 const Wake = "longbox_task"
 
+// columns are those that whoever adds tasks fills, in the order of the statements below.
+const columns = "insert into task (tenant_id, id, type, priority, params, library_id, series_id, book_id, parent_id, dedupe_key, created_by)"
+
+// same is the unfinished task with the same dedupe_key.
+const same = " on conflict (tenant_id, dedupe_key) where dedupe_key is not null and status in ('pending', 'running')"
+
 // Add queues the insertion of a task into the batch that causes it; id receives its id, or that of the
 // unfinished task with the same DedupeKey.
 func Add(b *pgx.Batch, s Spec, id *uuid.UUID) error {
-	params := json.RawMessage(`{}`)
-	if s.Params != nil {
-		data, err := json.Marshal(s.Params)
-		if err != nil {
-			return fmt.Errorf("task %s: params: %w", s.Type, err)
-		}
-		params = data
+	return AddFor(b, s, Target{sql: "select $1::uuid as library_id, $2::uuid as series_id, $3::uuid as book_id, '{}'::jsonb as params",
+		args: []any{s.LibraryID, s.SeriesID, s.BookID}}, id)
+}
+
+// AddFor is Add for what a target finds, which fills library, series and book, and adds to the params. Where it finds
+// nothing nothing is added, and id stays as it is.
+func AddFor(b *pgx.Batch, s Spec, t Target, id *uuid.UUID) error {
+	params, err := s.params()
+	if err != nil {
+		return err
 	}
 	fresh := s.ID
 	if fresh == uuid.Nil {
-		var err error
 		if fresh, err = uuid.NewV7(); err != nil {
 			return err
 		}
 	}
 	var dedupe *string
 	if s.DedupeKey != "" {
-		dedupe = &s.DedupeKey
+		key := s.DedupeKey + t.key
+		dedupe = &key
 	}
-	db.Value(b, id, `insert into task (tenant_id, id, type, priority, params, library_id, series_id, book_id, parent_id, dedupe_key, created_by)
-		values (app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8, $9, app.account())
-		on conflict (tenant_id, dedupe_key) where dedupe_key is not null and status in ('pending', 'running')
-		do update set priority = greatest(task.priority, excluded.priority)
-		returning id`, fresh, s.Type, priorities[s.Type], params, s.LibraryID, s.SeriesID, s.BookID, s.ParentID, dedupe)
+	n := len(t.args)
+	db.Value(b, id, fmt.Sprintf(columns+` select app.tenant(), $%d::uuid, $%d::text, $%d::integer, $%d::jsonb || x.params,
+		x.library_id, x.series_id, x.book_id, $%d::uuid, $%d::text, app.account() from (`+t.sql+`) x`+same+`
+		do update set priority = greatest(task.priority, excluded.priority) returning id`, n+1, n+2, n+3, n+4, n+5, n+6),
+		append(slices.Clone(t.args), fresh, s.Type, priorities[s.Type], params, s.ParentID, dedupe)...)
 	b.Queue("select pg_notify($1, '')", Wake)
 	return nil
+}
+
+// AddEach queues the insertion of a task for each row of a query with the columns library_id, series_id, book_id and params,
+// which are added to those of s; n receives how many. A DedupeKey is followed by the id of the book, else of the series; of
+// what is unfinished already there is no second task.
+func AddEach(b *pgx.Batch, s Spec, n *int64, rows string, args ...any) error {
+	params, err := s.params()
+	if err != nil {
+		return err
+	}
+	var dedupe *string
+	if s.DedupeKey != "" {
+		dedupe = &s.DedupeKey
+	}
+	k := len(args)
+	db.Affected(b, n, fmt.Sprintf(columns+` select app.tenant(), gen_random_uuid(), $%d::text, $%d::integer, $%d::jsonb || x.params,
+		x.library_id, x.series_id, x.book_id, $%d::uuid, $%d::text || coalesce(x.book_id, x.series_id)::text, app.account() from (`+rows+`) x`+same+`
+		do nothing`, k+1, k+2, k+3, k+4, k+5), append(slices.Clone(args), s.Type, priorities[s.Type], params, s.ParentID, dedupe)...)
+	b.Queue("select pg_notify($1, '')", Wake)
+	return nil
+}
+
+// params are those of the task as a JSON object.
+func (s *Spec) params() (json.RawMessage, error) {
+	data, err := json.Marshal(s.Params)
+	if err != nil {
+		return nil, fmt.Errorf("task %s: params: %w", s.Type, err)
+	}
+	if string(data) == "null" {
+		return json.RawMessage(`{}`), nil
+	}
+	return data, nil
 }

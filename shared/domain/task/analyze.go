@@ -1,12 +1,8 @@
 package task
 
-import (
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-)
+import "github.com/google/uuid"
 
-// AddAnalysis queues a fresh analysis of one book, or finds the one that waits already.
-func AddAnalysis(b *pgx.Batch, book, library, series uuid.UUID, id *uuid.UUID) error {
-	return Add(b, Spec{Type: AnalyzeBook, Params: map[string]any{"bookIds": []uuid.UUID{book}, "force": true}, LibraryID: &library,
-		SeriesID: &series, BookID: &book, DedupeKey: AnalyzeBook + ":" + book.String()}, id)
+// Analysis is a fresh analysis of one book; its target is OfBook or OfNewBook.
+func Analysis(book uuid.UUID) Spec {
+	return Spec{Type: AnalyzeBook, Params: map[string]any{"bookIds": []uuid.UUID{book}, "force": true}, DedupeKey: AnalyzeBook + ":"}
 }

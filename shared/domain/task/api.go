@@ -35,6 +35,12 @@ type Started struct {
 	Message string    `json:"message"`
 }
 
+// Enqueued counts the tasks that a command started.
+type Enqueued struct {
+	Message       string `json:"message"`
+	TasksEnqueued int64  `json:"tasksEnqueued" doc:"New ones; what is waiting or running already is not counted"`
+}
+
 // Purged counts the tasks that were deleted.
 type Purged struct {
 	Deleted int64 `json:"deleted"`

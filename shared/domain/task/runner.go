@@ -183,8 +183,8 @@ func (r *Runner) call(ctx context.Context, h Held) (result any, err error) {
 }
 
 func progressEvent(h Held, status string, failure *string) events.Event {
-	e := events.TaskProgress{TaskID: h.ID, TaskType: h.Type, Status: status, Error: failure, StartedAt: utc(h.Started),
-		LibraryID: h.LibraryID, SeriesID: h.SeriesID, BookID: h.BookID}
+	e := progress(h, status)
+	e.Error = failure
 	if status != Running && status != Pending {
 		now := time.Now().UTC()
 		e.CompletedAt = &now

@@ -13,12 +13,15 @@ const (
 	AnalyzeBooks   = "analyze_books" // a batch of books
 	AnalyzeBook    = "analyze_book"  // one book, asked for by a person or by a reader who met another file
 	AnalyzeSeries  = "analyze_series"
-	PackBook       = "pack_book" // makes the page pack of a book
+	AnalyzeLibrary = "analyze_library" // by children of the type analyze_books
+	PackBook       = "pack_book"       // makes the page pack of a book
 	FindDuplicates = "find_duplicates"
-	PurgeDeleted   = "purge_deleted" // removes books whose files are gone, of a library or a series
-	RenumberSeries = "renumber_series"
-	// ReprocessTitles calls the series of a library, or one, after their folders again.
+	PurgeDeleted   = "purge_deleted"   // removes books whose files are gone, of a library or a series
+	RenumberSeries = "renumber_series" // one, or several by a child for each
+	// ReprocessTitles calls the series of a library, one or several, after their folders again.
 	ReprocessTitles = "reprocess_series_titles"
+	BookCovers      = "generate_thumbnails" // makes the covers of books
+	SeriesCovers    = "generate_series_thumbnails"
 )
 
 // The states of a task (contract decision 8).
@@ -31,8 +34,8 @@ const (
 )
 
 // priorities: higher runs first.
-var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860,
-	ReprocessTitles: 470, RenumberSeries: 460}
+var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, AnalyzeLibrary: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860,
+	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370}
 
 // Priority is how urgent tasks of a type are, for statements that add some themselves.
 func Priority(typ string) int { return priorities[typ] }

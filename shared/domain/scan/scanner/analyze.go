@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/domain/task"
@@ -33,6 +34,8 @@ type analyzeParams struct {
 	Sidecars []string `json:"sidecars,omitempty"`
 	// Force analyses books again that were analysed before.
 	Force bool `json:"force,omitempty"`
+	// Counted says that the task's parent is no scan, but counts the books in its progress.
+	Counted bool `json:"counted,omitempty"`
 }
 
 // bookRow is a book to analyse.
@@ -95,11 +98,14 @@ func (s *Scanner) AnalyzeBooks(ctx context.Context, h task.Held) (any, error) {
 	if len(p.Keys) > 0 {
 		return s.analyze(ctx, h, "b.key = any($1)"+open+" and b.library_id = $3", p.Keys, p.Force, h.LibraryID)
 	}
+	if p.Counted {
+		return s.analyzeCounted(ctx, h, p)
+	}
 	return s.analyze(ctx, h, "b.id = any($1)"+open, p.BookIDs, p.Force)
 }
 
 // open are the books that were never analysed, or all where $2 forces it.
-const open = " and (not b.analyzed and b.error_type is null or $2)"
+const open = " and (" + book.NeverRead + " or $2)"
 
 // AnalyzeSeries is the handler of analyze_series tasks: every book of a series, again, or those that never were.
 func (s *Scanner) AnalyzeSeries(ctx context.Context, h task.Held) (any, error) {

@@ -56,7 +56,7 @@ func (r *rig) runner(slots int) *task.Runner {
 	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 8}
 	return &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: slots, Poll: 200 * time.Millisecond, Ended: s.Ended,
 		Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks, task.AnalyzeBook: s.AnalyzeBooks, task.AnalyzeSeries: s.AnalyzeSeries, task.PurgeDeleted: s.Purge,
-			task.ReprocessTitles: s.ReprocessTitles, task.RenumberSeries: s.RenumberSeries}}
+			task.ReprocessTitles: s.ReprocessTitles, task.RenumberSeries: s.RenumberSeries, task.AnalyzeLibrary: s.AnalyzeLibrary}}
 }
 
 // work runs a worker until ctx ends.

@@ -24,7 +24,8 @@ const titleBatch = 500
 const changesKept = 1000
 
 type titleParams struct {
-	DryRun bool `json:"dryRun"`
+	DryRun    bool        `json:"dryRun"`
+	SeriesIDs []uuid.UUID `json:"seriesIds"` // of any libraries; nil: the task says which
 }
 
 // TitleChange is what became of one series' title (contract 5.5).
@@ -51,13 +52,14 @@ type TitleChanges struct {
 
 type nameRow struct {
 	ID        uuid.UUID `db:"id"`
+	LibraryID uuid.UUID `db:"library_id"`
 	Name      string    `db:"name"`
 	Title     string    `db:"title"`
 	TitleSort *string   `db:"custom_title_sort"`
 	Locks     []string  `db:"locks"`
 }
 
-// ReprocessTitles is the handler of reprocess_series_titles tasks: the series of a library, or one, are called again
+// ReprocessTitles is the handler of reprocess_series_titles tasks: the series of a library, one or several, are called again
 // what the library's rules make of their folders' names. A locked title stays.
 func (s *Scanner) ReprocessTitles(ctx context.Context, h task.Held) (any, error) {
 	var p titleParams
@@ -71,7 +73,7 @@ func (s *Scanner) ReprocessTitles(ctx context.Context, h task.Held) (any, error)
 		}
 	}
 	for {
-		n, err := s.reprocess(ctx, h, &done)
+		n, err := s.reprocess(ctx, h, p.SeriesIDs, &done)
 		if err != nil {
 			return nil, err
 		}
@@ -85,34 +87,44 @@ func (s *Scanner) ReprocessTitles(ctx context.Context, h task.Held) (any, error)
 	}
 }
 
-// reprocess gives the titles of one batch, in one transaction; n is how many series it looked at.
-func (s *Scanner) reprocess(ctx context.Context, h task.Held, done *TitleChanges) (n int, err error) {
-	r := &run{Scanner: s, tenant: h.Tenant}
-	var b pgx.Batch
-	var rows []nameRow
-	load := r.queueLibrary(&b, *h.LibraryID)
-	db.All(&b, &rows, `select id, name, title, custom_title_sort, locks from series
-		where tenant_id = app.tenant() and library_id = $1 and ($2::uuid is null or id = $2) and ($3::uuid is null or id > $3)
-		order by id limit $4`, h.LibraryID, h.SeriesID, done.After, titleBatch)
-	if err := s.Database.Run(ctx, &b); err != nil {
+// reprocess gives the titles of one batch, in one transaction for each library; n is how many series it looked at.
+func (s *Scanner) reprocess(ctx context.Context, h task.Held, chosen []uuid.UUID, done *TitleChanges) (n int, err error) {
+	rows, err := db.List[nameRow](ctx, s.Database, `select id, library_id, name, title, custom_title_sort, locks from series
+		where tenant_id = app.tenant() and ($1::uuid is null or library_id = $1) and ($2::uuid is null or id = $2) and ($3::uuid[] is null or id = any($3))
+		  and ($4::uuid is null or id > $4)
+		order by id limit $5`, h.LibraryID, h.SeriesID, chosen, done.After, titleBatch)
+	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
-	if found, err := load(); err != nil {
-		return 0, err
-	} else if !found {
-		return 0, fault.New(fault.NotFound, "The library was deleted")
+	libraries := map[uuid.UUID][]nameRow{}
+	for _, row := range rows {
+		libraries[row.LibraryID] = append(libraries[row.LibraryID], row)
 	}
-	if len(rows) == 0 {
-		return 0, nil
-	}
-	changed := done.add(rows, r.rules)
-	if !done.DryRun {
-		if err := r.rename(ctx, changed); err != nil {
+	for id, part := range libraries {
+		if err := s.reprocessOf(ctx, h.Tenant, id, part, done); err != nil {
 			return 0, err
 		}
 	}
 	done.After = &rows[len(rows)-1].ID
 	return len(rows), nil
+}
+
+// reprocessOf gives series of one library their titles; of one that was deleted meanwhile there is nothing to do.
+func (s *Scanner) reprocessOf(ctx context.Context, tenant, library uuid.UUID, rows []nameRow, done *TitleChanges) error {
+	r := &run{Scanner: s, tenant: tenant}
+	var b pgx.Batch
+	load := r.queueLibrary(&b, library)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	if found, err := load(); err != nil || !found {
+		return err
+	}
+	changed := done.add(rows, r.rules)
+	if done.DryRun {
+		return nil
+	}
+	return r.rename(ctx, changed)
 }
 
 // add counts what becomes of series, and returns those that get another title.
@@ -174,8 +186,17 @@ func (s *run) rename(ctx context.Context, changed []TitleChange) error {
 }
 
 // RenumberSeries is the handler of renumber_series tasks: the books of a series are numbered again as the library's strategy
-// says, by their files where they have to be read for it. Locked numbers stay.
+// says, by their files where they have to be read for it. Locked numbers stay. Of a task about several, each has a child.
 func (s *Scanner) RenumberSeries(ctx context.Context, h task.Held) (any, error) {
+	if h.SeriesID == nil {
+		var p struct {
+			SeriesIDs []uuid.UUID `json:"seriesIds"`
+		}
+		if err := json.Unmarshal(h.Params, &p); err != nil {
+			return nil, fmt.Errorf("parameters of the numbering: %w", err)
+		}
+		return s.renumberEach(ctx, h, p.SeriesIDs)
+	}
 	r := &run{Scanner: s, tenant: h.Tenant, touched: map[uuid.UUID]bool{*h.SeriesID: true}}
 	var b pgx.Batch
 	load := r.queueLibrary(&b, *h.LibraryID)

@@ -14,13 +14,25 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// do runs a task of a library, or of one of its series, and returns its result.
+// do runs a task of the library, or of one of its series, and returns its result.
 func (r *rig) do(s task.Spec) []byte {
 	r.t.Helper()
 	s.LibraryID = &r.library
+	return r.finish(func(b *pgx.Batch, id *uuid.UUID) error { return task.Add(b, s, id) })
+}
+
+// doOfSeveral is do for a task of several series, whatever their libraries.
+func (r *rig) doOfSeveral(s task.Spec, series []uuid.UUID) []byte {
+	r.t.Helper()
+	return r.finish(func(b *pgx.Batch, id *uuid.UUID) error { return task.AddFor(b, s, task.OfSeveralSeries(series), id) })
+}
+
+// finish runs a task to its end.
+func (r *rig) finish(add func(b *pgx.Batch, id *uuid.UUID) error) []byte {
+	r.t.Helper()
 	var b pgx.Batch
 	var id uuid.UUID
-	if err := task.Add(&b, s, &id); err != nil {
+	if err := add(&b, &id); err != nil {
 		r.t.Fatal(err)
 	}
 	if err := r.db.App.Run(r.ctx(), &b); err != nil {

@@ -1,0 +1,92 @@
+package book
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// NeverRead tells in SQL whether book b was never analysed; of one that cannot be read it was tried.
+const NeverRead = "not b.analyzed and b.error_type is null"
+
+const analysisQueued = "The analysis of the book is queued"
+
+// analyses adds the operations that start the analysis of books.
+func analyses(a *httpapi.API, d *db.DB, added task.Added) {
+	op := func(path, id, summary string) httpapi.Op {
+		return httpapi.Op{Method: "POST", Path: "/api/v1/books" + path, ID: id, Summary: summary, Tag: "Books", Permission: auth.BooksWrite}
+	}
+	started := func(ctx context.Context, s *task.Started, err error) (*task.Started, error) {
+		if err == nil {
+			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+		}
+		return s, err
+	}
+	httpapi.Register(a, op("/{id}/analyze", "analyzeBook", "Analyse a book again"),
+		func(ctx context.Context, in *IDInput) (*task.Started, error) {
+			s, err := task.Start(ctx, d, task.Analysis(in.ID), task.OfBook(in.ID), analysisQueued)
+			return started(ctx, s, err)
+		})
+	httpapi.Register(a, op("/{id}/analyze-unanalyzed", "analyzeNewBook", "Analyse a book that never was"),
+		func(ctx context.Context, in *IDInput) (*task.Started, error) {
+			s, err := analyzeNew(ctx, d, in.ID)
+			return started(ctx, s, err)
+		})
+	httpapi.Register(a, op("/bulk/analyze", "analyzeBooks", "Analyse several books that never were, or all of them again"),
+		func(ctx context.Context, in *struct {
+			Body struct {
+				BookIDs []uuid.UUID `json:"bookIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
+				Force   bool        `json:"force" required:"false" doc:"Also books that were analysed before"`
+			}
+		}) (*task.Enqueued, error) {
+			out, err := analyzeSeveral(ctx, d, in.Body.BookIDs, in.Body.Force)
+			if err == nil && out.TasksEnqueued > 0 {
+				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+			}
+			return out, err
+		})
+}
+
+// analyzeNew queues the analysis of a book that never was, or finds the one that waits already.
+func analyzeNew(ctx context.Context, d *db.DB, id uuid.UUID) (*task.Started, error) {
+	var b pgx.Batch
+	var exists bool
+	out := task.Started{Message: analysisQueued}
+	db.Value(&b, &exists, "select exists (select from book where tenant_id = app.tenant() and id = $1 and deleted_at is null)", id)
+	if err := task.AddFor(&b, task.Analysis(id), task.OfNewBook(id), &out.TaskID); err != nil {
+		return nil, err
+	}
+	switch err := d.Run(ctx, &b); {
+	case err != nil:
+		return nil, err
+	case !exists:
+		return nil, fault.Missing("Book")
+	case out.TaskID == uuid.Nil:
+		return nil, fault.New(fault.BadRequest, "The book was analysed before; to read it again all the same, analyse it")
+	}
+	return &out, nil
+}
+
+// analyzeSeveral adds a task for each of the books that was never analysed, or with force for each.
+func analyzeSeveral(ctx context.Context, d *db.DB, ids []uuid.UUID, force bool) (*task.Enqueued, error) {
+	var b pgx.Batch
+	var n int64
+	err := task.AddEach(&b, task.Spec{Type: task.AnalyzeBook, Params: map[string]any{"force": force}, DedupeKey: task.AnalyzeBook + ":"}, &n,
+		`select b.library_id, b.series_id, b.id as book_id, jsonb_build_object('bookIds', jsonb_build_array(b.id)) as params from book b
+		where b.tenant_id = app.tenant() and b.id = any($1) and b.deleted_at is null and (`+NeverRead+` or $2) order by b.id`, ids, force)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	return &task.Enqueued{TasksEnqueued: n, Message: fmt.Sprintf("Books whose analysis is queued: %d", n)}, nil
+}

@@ -1,0 +1,133 @@
+package cover
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// ForceBody says whether covers that are there are made again.
+type ForceBody struct {
+	Force bool `json:"force" required:"false" doc:"Also covers that are there"`
+}
+
+// oneInput names what covers are made of.
+type oneInput struct {
+	ID   uuid.UUID  `path:"id" format:"uuid"`
+	Body *ForceBody `required:"false"`
+}
+
+type booksInput struct {
+	ForceBody
+	BookIDs []uuid.UUID `json:"bookIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
+}
+
+type seriesInput struct {
+	ForceBody
+	SeriesIDs []uuid.UUID `json:"seriesIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
+}
+
+// chosenSeries names series or a library, or nothing for all.
+type chosenSeries struct {
+	ForceBody
+	SeriesIDs []uuid.UUID `json:"seriesIds" required:"false" minItems:"1" maxItems:"500" nullable:"true" doc:"These series; what follows does not count then"`
+	LibraryID *uuid.UUID  `json:"libraryId" required:"false" nullable:"true" format:"uuid" doc:"All of this library"`
+}
+
+func (c *chosenSeries) target() task.Target {
+	switch {
+	case c == nil:
+		return task.OfAll()
+	case c.SeriesIDs != nil:
+		return task.OfSeveralSeries(c.SeriesIDs)
+	case c.LibraryID != nil:
+		return task.OfLibrary(*c.LibraryID)
+	}
+	return task.OfAll()
+}
+
+// chosenBooks names books, series or a library, or nothing for all.
+type chosenBooks struct {
+	ForceBody
+	BookIDs   []uuid.UUID `json:"bookIds" required:"false" minItems:"1" maxItems:"500" nullable:"true" doc:"These books; what follows does not count then"`
+	SeriesIDs []uuid.UUID `json:"seriesIds" required:"false" minItems:"1" maxItems:"500" nullable:"true" doc:"The books of these series; what follows does not count then"`
+	SeriesID  *uuid.UUID  `json:"seriesId" required:"false" nullable:"true" format:"uuid" doc:"The books of this series; what follows does not count then"`
+	LibraryID *uuid.UUID  `json:"libraryId" required:"false" nullable:"true" format:"uuid" doc:"The books of this library"`
+}
+
+func (c *chosenBooks) target() task.Target {
+	switch {
+	case c == nil:
+		return task.OfAll()
+	case c.BookIDs != nil:
+		return task.OfBooks(c.BookIDs)
+	case c.SeriesIDs != nil:
+		return task.OfSeveralSeries(c.SeriesIDs)
+	case c.SeriesID != nil:
+		return task.OfSeries(*c.SeriesID)
+	case c.LibraryID != nil:
+		return task.OfLibrary(*c.LibraryID)
+	}
+	return task.OfAll()
+}
+
+const (
+	bookMessage   = "The covers of the books are queued to be made"
+	seriesMessage = "The covers of the series are queued to be made"
+)
+
+// Routes adds the operations that have covers made.
+func Routes(a *httpapi.API, d *db.DB, added task.Added) {
+	op := func(path, id, summary, tag string) httpapi.Op {
+		return httpapi.Op{Method: "POST", Path: "/api/v1" + path, ID: id, Summary: summary, Tag: tag, Permission: auth.TasksWrite}
+	}
+	start := func(ctx context.Context, typ string, force bool, t task.Target, message string) (*task.Started, error) {
+		s, err := task.Start(ctx, d, spec(typ, force), t, message)
+		if err == nil {
+			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+		}
+		return s, err
+	}
+	for _, c := range []struct {
+		path, id, summary, tag, typ, message string
+		target                               func(uuid.UUID) task.Target
+	}{
+		{"/books/{id}/thumbnail/generate", "makeBookCover", "Make the cover of a book", "Books", task.BookCovers, "The cover of the book is queued to be made", task.OfBook},
+		{"/series/{id}/thumbnail/generate", "makeSeriesCover", "Make the cover of a series", "Series", task.SeriesCovers, "The cover of the series is queued to be made", task.OfSeries},
+		{"/libraries/{id}/books/thumbnails/generate", "makeBookCoversOfLibrary", "Make the covers of the books of a library", "Libraries", task.BookCovers, bookMessage, task.OfLibrary},
+		{"/libraries/{id}/series/thumbnails/generate", "makeSeriesCoversOfLibrary", "Make the covers of the series of a library", "Libraries", task.SeriesCovers, seriesMessage, task.OfLibrary},
+	} {
+		httpapi.Register(a, op(c.path, c.id, c.summary, c.tag), func(ctx context.Context, in *oneInput) (*task.Started, error) {
+			return start(ctx, c.typ, in.Body != nil && in.Body.Force, c.target(in.ID), c.message)
+		})
+	}
+	httpapi.Register(a, op("/books/thumbnails/generate", "makeBookCovers", "Make the covers of chosen books, or of all", "Books"),
+		func(ctx context.Context, in *struct {
+			Body *chosenBooks `required:"false"`
+		}) (*task.Started, error) {
+			return start(ctx, task.BookCovers, in.Body != nil && in.Body.Force, in.Body.target(), bookMessage)
+		})
+	httpapi.Register(a, op("/series/thumbnails/generate", "makeSeriesCovers", "Make the covers of chosen series, or of all", "Series"),
+		func(ctx context.Context, in *struct {
+			Body *chosenSeries `required:"false"`
+		}) (*task.Started, error) {
+			return start(ctx, task.SeriesCovers, in.Body != nil && in.Body.Force, in.Body.target(), seriesMessage)
+		})
+	httpapi.Register(a, op("/books/bulk/thumbnails/generate", "makeSeveralBookCovers", "Make the covers of several books", "Books"),
+		func(ctx context.Context, in *struct{ Body booksInput }) (*task.Started, error) {
+			return start(ctx, task.BookCovers, in.Body.Force, task.OfBooks(in.Body.BookIDs), bookMessage)
+		})
+	httpapi.Register(a, op("/series/bulk/thumbnails/generate", "makeSeveralSeriesCovers", "Make the covers of several series", "Series"),
+		func(ctx context.Context, in *struct{ Body seriesInput }) (*task.Started, error) {
+			return start(ctx, task.SeriesCovers, in.Body.Force, task.OfSeveralSeries(in.Body.SeriesIDs), seriesMessage)
+		})
+	httpapi.Register(a, op("/series/bulk/thumbnails/books/generate", "makeBookCoversOfSeries", "Make the covers of the books of several series", "Series"),
+		func(ctx context.Context, in *struct{ Body seriesInput }) (*task.Started, error) {
+			return start(ctx, task.BookCovers, in.Body.Force, task.OfSeveralSeries(in.Body.SeriesIDs), bookMessage)
+		})
+}

@@ -1,0 +1,252 @@
+package rendition
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longbox/longbox/shared/domain/cover"
+	"github.com/longbox/longbox/shared/domain/page"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// fillBatch is how many covers are made between two notes of the place.
+const fillBatch = 50
+
+// Filler makes the covers that tasks ask for (package cover).
+type Filler struct {
+	*Maker
+	Publish  task.Publish
+	Parallel int           // covers made at once
+	Timeout  time.Duration // for one cover
+}
+
+// CoverCounts is what a task that makes covers leaves.
+type CoverCounts struct {
+	Made    int64 `json:"made"`
+	Kept    int64 `json:"kept"`    // were there
+	Failed  int64 `json:"failed"`  // cannot be read or rendered
+	Without int64 `json:"without"` // have nothing to show: not analysed, or without a page
+}
+
+// fillPlace is where a task that makes covers goes on.
+type fillPlace struct {
+	CoverCounts
+	After *uuid.UUID `json:"after,omitempty"` // nil at the start
+	Total int64      `json:"total"`
+}
+
+func (p *fillPlace) done() int64 { return p.Made + p.Kept + p.Failed + p.Without }
+
+// owner is a book or a series whose cover is made.
+type owner struct {
+	ID        uuid.UUID `db:"id"`
+	LibraryID uuid.UUID `db:"library_id"`
+}
+
+// filling is what a task makes the covers of: owners k of a table, narrowed by where, whose parameter is $1.
+type filling struct {
+	entity  events.EntityType
+	from    string
+	where   string
+	arg     any
+	queries []string // for the cover of one
+	force   bool
+}
+
+// Books is the handler of generate_thumbnails tasks.
+func (f *Filler) Books(ctx context.Context, h task.Held) (any, error) {
+	p, err := params(h)
+	if err != nil {
+		return nil, err
+	}
+	w := filling{entity: events.BookEntity, from: "book k where k.tenant_id = app.tenant() and k.deleted_at is null", queries: []string{bookCover}, force: p.Force}
+	switch {
+	case p.BookIDs != nil:
+		w.where, w.arg = "k.id = any($1)", p.BookIDs
+	case h.BookID != nil:
+		w.where, w.arg = "k.id = $1", h.BookID
+	case p.SeriesIDs != nil:
+		w.where, w.arg = "k.series_id = any($1)", p.SeriesIDs
+	case h.SeriesID != nil:
+		w.where, w.arg = "k.series_id = $1", h.SeriesID
+	default:
+		w.where, w.arg = ofLibrary, h.LibraryID
+	}
+	return f.fill(ctx, h, w)
+}
+
+// Series is the handler of generate_series_thumbnails tasks.
+func (f *Filler) Series(ctx context.Context, h task.Held) (any, error) {
+	p, err := params(h)
+	if err != nil {
+		return nil, err
+	}
+	w := filling{entity: events.SeriesEntity, from: "series k where k.tenant_id = app.tenant()", queries: seriesCovers, force: p.Force}
+	switch {
+	case p.SeriesIDs != nil:
+		w.where, w.arg = "k.id = any($1)", p.SeriesIDs
+	case h.SeriesID != nil:
+		w.where, w.arg = "k.id = $1", h.SeriesID
+	default:
+		w.where, w.arg = ofLibrary, h.LibraryID
+	}
+	return f.fill(ctx, h, w)
+}
+
+// ofLibrary is all of a library, or of every one.
+const ofLibrary = "($1::uuid is null or k.library_id = $1)"
+
+func params(h task.Held) (p cover.Params, err error) {
+	if err = json.Unmarshal(h.Params, &p); err != nil {
+		err = fmt.Errorf("parameters of the covers: %w", err)
+	}
+	return p, err
+}
+
+// fill makes the covers, some at a time in the order of ids, from the place on where the task has stopped.
+func (f *Filler) fill(ctx context.Context, h task.Held, w filling) (any, error) {
+	var at fillPlace
+	if h.Place != nil {
+		if err := json.Unmarshal(h.Place, &at); err != nil {
+			return nil, fmt.Errorf("place of the covers: %w", err)
+		}
+	}
+	for {
+		part, err := f.next(ctx, h, w, &at)
+		if err != nil {
+			return nil, err
+		}
+		if len(part) == 0 {
+			return at.CoverCounts, nil
+		}
+		done, err := f.fillPart(ctx, h, w, part, &at)
+		if err != nil {
+			return nil, err
+		}
+		f.Publish(ctx, h.Tenant, task.ProgressEvent(h, at.done(), at.Total))
+		if done < len(part) || task.MustPause(ctx) {
+			return nil, task.Paused(at)
+		}
+	}
+}
+
+// next notes the place and finds the owners behind it; the first time it counts them.
+func (f *Filler) next(ctx context.Context, h task.Held, w filling, at *fillPlace) ([]owner, error) {
+	var b pgx.Batch
+	var part []owner
+	if at.After == nil {
+		db.Value(&b, &at.Total, "select count(*) from "+w.from+" and "+w.where, w.arg)
+	} else if err := task.QueueProgress(&b, h, at.done(), max(at.done(), at.Total), at); err != nil {
+		return nil, err
+	}
+	db.All(&b, &part, "select k.id, k.library_id from "+w.from+" and "+w.where+" and ($2::uuid is null or k.id > $2) order by k.id limit $3", w.arg, at.After, fillBatch)
+	return part, f.Database.Run(ctx, &b)
+}
+
+// outcome is what became of one cover.
+type outcome int
+
+const (
+	without outcome = iota
+	kept
+	made
+	failed
+)
+
+// fillPart makes the covers of a few owners and tells listeners; done is how many before the task had to pause.
+func (f *Filler) fillPart(ctx context.Context, h task.Held, w filling, part []owner, at *fillPlace) (done int, err error) {
+	var b pgx.Batch
+	var tenant *page.Owner
+	page.QueueOwner(&b, &tenant)
+	covers := make([]func() *coverRow, len(part))
+	for i, o := range part {
+		covers[i] = queueCovers(&b, w.queries, o.ID)
+	}
+	if err := f.Database.Run(ctx, &b); err != nil {
+		return 0, err
+	}
+	if tenant == nil {
+		return 0, fault.Missing("Tenant")
+	}
+	outcomes := make([]outcome, len(part))
+	g, shared := errgroup.WithContext(ctx)
+	g.SetLimit(f.Parallel)
+	for i := range part {
+		if i > 0 && task.MustPause(ctx) {
+			break
+		}
+		done++
+		g.Go(func() (err error) {
+			outcomes[i], err = f.one(shared, tenant, covers[i](), w.force)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return 0, err
+	}
+	var told []events.Event
+	for i, o := range part[:done] {
+		switch outcomes[i] {
+		case without:
+			at.Without++
+		case kept:
+			at.Kept++
+		case failed:
+			at.Failed++
+		case made:
+			at.Made++
+			told = append(told, events.CoverUpdated(w.entity, o.ID, &o.LibraryID))
+			if shown := covers[i]().ID; shown != o.ID { // a series shows a book's
+				told = append(told, events.CoverUpdated(events.BookEntity, shown, &o.LibraryID))
+			}
+		}
+	}
+	f.Publish(ctx, h.Tenant, told...)
+	at.After = &part[done-1].ID
+	return done, nil
+}
+
+// one makes one cover, unless it is there. An error means that the store does not answer: what is wrong with one book keeps
+// no other from its cover.
+func (f *Filler) one(ctx context.Context, tenant *page.Owner, row *coverRow, force bool) (outcome, error) {
+	if row == nil {
+		return without, nil
+	}
+	if !force {
+		key := coverKey(tenant.ID, row.ID, tenant.Secret, row.Fingerprint, row.Cover)
+		_, err := f.Media.ReadRange(ctx, f.Bucket, blob.Object{Key: key}, 0, 1)
+		if err == nil {
+			return kept, nil
+		}
+		if !errors.Is(err, blob.ErrNotFound) {
+			return failed, unavailable(err)
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, f.Timeout)
+	defer cancel()
+	source, err := f.coverSource(limited, row)
+	warning := ""
+	if err == nil {
+		warning, err = f.StoreCover(limited, tenant.ID, row.ID, tenant.Secret, row.Fingerprint, row.Cover, source)
+	}
+	switch {
+	case err == nil && warning == "":
+		return made, nil
+	case ctx.Err() != nil:
+		return failed, ctx.Err()
+	case warning != "", limited.Err() != nil, fault.Is(err, fault.Unprocessable), fault.Is(err, fault.NotFound), fault.Is(err, fault.Conflict):
+		return failed, nil
+	}
+	return failed, err
+}

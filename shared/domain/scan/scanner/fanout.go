@@ -1,0 +1,128 @@
+package scanner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// fanOutBatch is how many books of a library are given to children in one transaction.
+const fanOutBatch = 10_000
+
+// libraryPlace is where the fan-out of a library stopped, and what it has done.
+type libraryPlace struct {
+	After *uuid.UUID `json:"after,omitempty"` // the last book that a child has; nil at the end
+	Books int64      `json:"books"`
+	Tasks int64      `json:"tasks"`
+}
+
+// AnalyzeLibrary is the handler of analyze_library tasks: its children analyse every book of a library, again, or those that
+// never were, as many each as the setting scanner.batch_size says.
+func (s *Scanner) AnalyzeLibrary(ctx context.Context, h task.Held) (any, error) {
+	var p struct {
+		OnlyNew bool `json:"onlyNew"`
+	}
+	if err := json.Unmarshal(h.Params, &p); err != nil {
+		return nil, fmt.Errorf("parameters of the analysis: %w", err)
+	}
+	var at libraryPlace
+	if h.Place != nil {
+		if err := json.Unmarshal(h.Place, &at); err != nil {
+			return nil, fmt.Errorf("place of the analysis: %w", err)
+		}
+	}
+	var b pgx.Batch
+	var size int64
+	setting.Int(&b, setting.ScanBatchSize, &size)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	for {
+		n, err := s.analyzeNext(ctx, h, !p.OnlyNew, size, &at)
+		if err != nil {
+			return nil, err
+		}
+		if n < fanOutBatch {
+			at.After = nil
+			return at, nil
+		}
+		if task.MustPause(ctx) {
+			return nil, task.Paused(at)
+		}
+	}
+}
+
+// analyzeNext gives the next books of a library to children and notes the place, in one transaction: a run after a death
+// goes on there. n is how many books there were.
+func (s *Scanner) analyzeNext(ctx context.Context, h task.Held, force bool, size int64, at *libraryPlace) (n int, err error) {
+	var b pgx.Batch
+	var ids []uuid.UUID
+	db.Values(&b, &ids, `select b.id from book b where b.tenant_id = app.tenant() and b.library_id = $1 and b.deleted_at is null
+		and (`+book.NeverRead+` or $2) and ($3::uuid is null or b.id > $3) order by b.id limit $4`, h.LibraryID, force, at.After, fanOutBatch)
+	if err := s.Database.Run(ctx, &b); err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	b = pgx.Batch{}
+	next := libraryPlace{After: &ids[len(ids)-1], Books: at.Books + int64(len(ids)), Tasks: at.Tasks + (int64(len(ids))+size-1)/size}
+	var added int64
+	err = task.AddEach(&b, task.Spec{Type: task.AnalyzeBooks, ParentID: &h.ID, Params: analyzeParams{Force: force, Counted: true}}, &added,
+		`select $1::uuid as library_id, null::uuid as series_id, null::uuid as book_id, jsonb_build_object('bookIds', jsonb_agg(u.id order by u.n)) as params
+		from unnest($2::uuid[]) with ordinality as u(id, n) group by (u.n - 1) / $3`, h.LibraryID, ids, size)
+	if err != nil {
+		return 0, err
+	}
+	queueChildren(&b, h.ID)
+	b.Queue("update task set place = $2, progress_total = $3 where tenant_id = app.tenant() and id = $1", h.ID, *toJSON(next), next.Books)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return 0, err
+	}
+	*at = next
+	s.Added.Tell(ctx, h.Tenant)
+	return len(ids), nil
+}
+
+// queueChildren counts the children that this transaction adds to a task.
+func queueChildren(b *pgx.Batch, id uuid.UUID) {
+	b.Queue(`update task set open_children = open_children + (
+		  select count(*) from task c where c.tenant_id = app.tenant() and c.parent_id = $1 and c.created_at = now())
+		where tenant_id = app.tenant() and id = $1`, id)
+}
+
+// analyzeCounted analyses books for a parent that is no scan, whose progress they are.
+func (s *Scanner) analyzeCounted(ctx context.Context, h task.Held, p analyzeParams) (any, error) {
+	alone := h
+	alone.ParentID = nil // else it is taken for a scan
+	out, err := s.analyze(ctx, alone, "b.id = any($1)"+open, p.BookIDs, p.Force)
+	if err != nil {
+		return nil, err
+	}
+	_, err = db.Exec(ctx, s.Database, `update task set progress_current = least(progress_current + $2, progress_total)
+		where tenant_id = app.tenant() and id = $1`, h.ParentID, len(p.BookIDs))
+	return out, err
+}
+
+// renumberEach gives each of several series to a child.
+func (s *Scanner) renumberEach(ctx context.Context, h task.Held, ids []uuid.UUID) (any, error) {
+	var b pgx.Batch
+	var n int64
+	err := task.AddEach(&b, task.Spec{Type: task.RenumberSeries, ParentID: &h.ID, DedupeKey: task.RenumberSeries + ":"}, &n,
+		`select library_id, id as series_id, null::uuid as book_id, '{}'::jsonb as params from series
+		where tenant_id = app.tenant() and id = any($1) order by id`, ids)
+	if err != nil {
+		return nil, err
+	}
+	queueChildren(&b, h.ID)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	s.Added.Tell(ctx, h.Tenant)
+	return map[string]int64{"tasks": n}, nil
+}
