@@ -79,6 +79,11 @@ var operations = map[string]entry{
 	"getInventory":     {},
 	"getInfo":          {},
 
+	"getTaskMetrics":        {},
+	"getTaskMetricsHistory": {query: "days=30&granularity=day&taskType=scan_library"},
+	"cleanUpTaskMetrics":    {},
+	"deleteTaskMetrics":     {},
+
 	"listTasks":    {},
 	"getTaskStats": {},
 	"purgeTasks":   {},
