@@ -90,6 +90,8 @@ var operations = map[string]entry{
 	"getTask":      {name: (*matrix).pending},
 	"cancelTask":   {name: (*matrix).pending},
 	"retryTask":    {name: (*matrix).failed},
+	"unlockTask":   {name: (*matrix).running},
+	"nukeTasks":    {},
 
 	"listLibraries":   {},
 	"getLibrary":      {name: (*matrix).library},
@@ -298,6 +300,7 @@ func (m *matrix) task(status string, library any) string {
 
 func (m *matrix) pending(*testkit.Client) string { return m.task("pending", nil) }
 func (m *matrix) failed(*testkit.Client) string  { return m.task("failed", nil) }
+func (m *matrix) running(*testkit.Client) string { return m.task("running", nil) }
 
 func (m *matrix) heldScan(c *testkit.Client) string {
 	library := m.library(c)

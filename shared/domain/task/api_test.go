@@ -293,6 +293,136 @@ func TestPurge(t *testing.T) {
 	}
 }
 
+func TestUnlock(t *testing.T) {
+	t.Parallel()
+	s, p := serve(t)
+	c := s.User(t, "one", "maintainer")
+	id := add(t, s, s.One, task.Spec{Type: task.AnalyzeBook})
+	if m := c.Do("POST", base+"/"+id.String()+"/unlock", nil).Want(200).Map(); !strings.Contains(m["message"].(string), "already") || p.String() != "" {
+		t.Errorf("a pending task: %v, events %s", m, p)
+	}
+	exec(t, s, `update task set status = 'running', lease_epoch = 4, attempts = 2, locked_by = 'w', lease_until = now() + interval '1 hour',
+		started_at = now(), scheduled_for = now() - interval '1 hour' where id = $1`, id)
+	held := db.In(context.Background(), db.Task{Tenant: s.One, ID: id, Epoch: 4})
+	if err := s.DB.App.Enter(held); err != nil {
+		t.Fatal(err)
+	}
+	if m := c.Do("POST", base+"/"+id.String()+"/unlock", nil).Want(200).Map(); m["message"] == "" {
+		t.Errorf("%v", m)
+	}
+	got := c.Do("GET", base+"/"+id.String(), nil).Want(200).Map()
+	if got["status"] != "pending" || got["attempts"] != 1.0 || got["lockedBy"] != nil || got["lockedUntil"] != nil || p.String() != "task_progress analyze_book pending" {
+		t.Errorf("%v, events %s", got, p)
+	}
+	late := func(when string) {
+		t.Helper()
+		if err := s.DB.App.Enter(held); !db.ErrLost(err) {
+			t.Errorf("%s its worker may still write: %v", when, err)
+		}
+		var ended int
+		if err := s.DB.System.Pool().QueryRow(context.Background(), "select count(*) from app.finish_task($1, $2, 4, '{}', null, null)", s.One, id).Scan(&ended); err != nil || ended != 0 {
+			t.Errorf("%s its worker may still end it: %d, %v", when, ended, err)
+		}
+	}
+	late("unlocked,")
+	if _, err := s.DB.System.Pool().Exec(context.Background(), "select app.claim_named($1, $2, 'other', '1 minute')", s.One, id); err != nil {
+		t.Fatal(err)
+	}
+	late("claimed by another,")
+	if got := c.Do("GET", base+"/"+id.String(), nil).Want(200).Map(); got["status"] != "running" || got["lockedBy"] != "other" {
+		t.Errorf("%v", got)
+	}
+	exec(t, s, "update task set done = true where id = $1", id)
+	for status, says := range map[string]string{"running": "waits", "completed": "completed", "failed": "failed", "cancelled": "cancelled"} {
+		exec(t, s, "update task set status = $2, completed_at = case when $2 <> 'running' then now() end where id = $1", id, status)
+		if m := c.Do("POST", base+"/"+id.String()+"/unlock", nil).Want(400).Map(); !strings.Contains(m["message"].(string), says) {
+			t.Errorf("%s: %v", status, m)
+		}
+	}
+	c.Do("POST", base+"/"+uuid.NewString()+"/unlock", nil).Want(404)
+	c.Do("POST", base+"/x/unlock", nil).Want(400)
+}
+
+func TestNuke(t *testing.T) {
+	t.Parallel()
+	s, p := serve(t)
+	admin := s.User(t, "one", "admin")
+	lib := library(t, s)
+	scan := add(t, s, s.One, task.Spec{Type: task.ScanLibrary, LibraryID: &lib})
+	exec(t, s, "insert into scan (tenant_id, id, library_id, mode, books_created) values ($1, $2, $3, 'normal', 7)", s.One, scan, lib)
+	child := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &scan})
+	add(t, s, s.One, task.Spec{Type: task.AnalyzeSeries})
+	failed := add(t, s, s.One, task.Spec{Type: task.AnalyzeBook})
+	exec(t, s, "update task set status = 'running', lease_epoch = 1 where id in ($1, $2)", scan, child)
+	exec(t, s, "update task set status = 'failed', completed_at = now() where id = $1", failed)
+	foreign := add(t, s, s.Two, task.Spec{Type: task.AnalyzeBook})
+	s.User(t, "one", "maintainer").Do("DELETE", base+"/nuke", nil).Want(403)
+	if m := admin.Do("DELETE", base+"/nuke", nil).Want(200).Map(); m["deleted"] != 4.0 {
+		t.Errorf("%v", m)
+	}
+	if m := admin.Do("GET", base, nil).Want(200).Map(); m["total"] != 0.0 {
+		t.Errorf("%v", m)
+	}
+	if got, want := p.String(), "task_progress scan_library cancelled, scan_progress cancelled 7"; got != want {
+		t.Errorf("events %q, want %q", got, want)
+	}
+	for _, id := range []uuid.UUID{scan, child} {
+		if err := s.DB.App.Enter(db.In(context.Background(), db.Task{Tenant: s.One, ID: id, Epoch: 1})); !db.ErrLost(err) {
+			t.Errorf("the worker of a deleted task may still write: %v", err)
+		}
+	}
+	s.User(t, "two", "admin").Do("GET", base+"/"+foreign.String(), nil).Want(200)
+	if m := admin.Do("DELETE", base+"/nuke", nil).Want(200).Map(); m["deleted"] != 0.0 {
+		t.Errorf("%v", m)
+	}
+}
+
+// Workers that end children and add some while everything is deleted: nothing blocks, and nothing is left.
+func TestNukeBesideWorkers(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	admin := s.User(t, "one", "admin")
+	for round := range 5 {
+		parent := add(t, s, s.One, task.Spec{Type: task.ScanLibrary})
+		exec(t, s, "update task set status = 'running', lease_epoch = 1, open_children = 20 where id = $1", parent)
+		children := make([]uuid.UUID, 20)
+		for i := range children {
+			children[i] = add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &parent})
+		}
+		exec(t, s, "update task set status = 'running', lease_epoch = 1 where parent_id = $1", parent)
+		var wg sync.WaitGroup
+		for _, id := range children {
+			wg.Go(func() {
+				if _, err := s.DB.System.Pool().Exec(context.Background(), "select app.finish_task($1, $2, 1, '{}', null, null)", s.One, id); err != nil {
+					t.Errorf("finish: %v", err)
+				}
+			})
+		}
+		for range 3 {
+			wg.Go(func() {
+				held := db.In(context.Background(), db.Task{Tenant: s.One, ID: parent, Epoch: 1})
+				var b pgx.Batch
+				var id uuid.UUID
+				if err := task.Add(&b, task.Spec{Type: task.AnalyzeBooks, ParentID: &parent}, &id); err != nil {
+					t.Error(err)
+				}
+				if err := s.DB.App.Run(held, &b); err != nil && !db.ErrLost(err) {
+					t.Errorf("add a child: %v", err)
+				}
+			})
+		}
+		wg.Go(func() {
+			if r := admin.Do("DELETE", base+"/nuke", nil); r.Status != 200 {
+				t.Errorf("nuke: %d %s", r.Status, r.Body)
+			}
+		})
+		wg.Wait()
+		if m := admin.Do("GET", base, nil).Want(200).Map(); m["total"] != 0.0 {
+			t.Fatalf("round %d: %v tasks are left", round, m["total"])
+		}
+	}
+}
+
 func TestWhoMay(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)
@@ -302,7 +432,7 @@ func TestWhoMay(t *testing.T) {
 		method, path string
 		write        bool
 	}{{"GET", "", false}, {"GET", "/stats", false}, {"GET", "/" + id, false}, {"POST", "/" + id + "/cancel", true},
-		{"POST", "/" + id + "/retry", true}, {"DELETE", "/purge", true}} {
+		{"POST", "/" + id + "/retry", true}, {"POST", "/" + id + "/unlock", true}, {"DELETE", "/purge", true}, {"DELETE", "/nuke", true}} {
 		reader.Do(c.method, base+c.path, nil).Want(403)
 		s.Anonymous(t, "one").Do(c.method, base+c.path, nil).Want(401)
 		if c.write {
