@@ -67,7 +67,7 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 // Routes adds every JSON operation.
 func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sender, c Config) {
 	d := base.Database
-	setup.Routes(a, d, tokens)
+	setup.Routes(a, d, tokens, base.Bump)
 	account.Routes(a, d, tokens, base.Bump, sender, c.PublicURL)
 	apikey.Routes(a, d, base.Bump)
 	preference.Routes(a, d)

@@ -34,6 +34,8 @@ type object = map[string]any
 var operations = map[string]entry{
 	"setupStatus":        {},
 	"setupInitialize":    {body: value(object{"username": "first", "email": "first@example.org", "password": testkit.Password}), status: 400},
+	"setupSettings":      {body: value(object{"settings": object{"exports.max_per_user": "11"}})},
+	"listOidcProviders":  {},
 	"login":              {body: (*matrix).login},
 	"refresh":            {body: (*matrix).refresh},
 	"logout":             {body: value(object{})},
