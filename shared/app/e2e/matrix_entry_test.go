@@ -128,6 +128,9 @@ var operations = map[string]entry{
 	"analyzeNewBooks":           {name: (*matrix).theSeries},
 	"renumberSeries":            {name: (*matrix).theSeries},
 	"reprocessSeriesTitle":      {name: (*matrix).theSeries},
+	"listLibrarySeries":         {name: (*matrix).library},
+	"readAllSeries":             {body: (*matrix).ourSeries},
+	"unreadAllSeries":           {body: (*matrix).ourSeries},
 	"readSeries":                {name: (*matrix).theSeries},
 	"unreadSeries":              {name: (*matrix).theSeries},
 	"patchSeries":               {name: (*matrix).theSeries, body: value(object{"title": "S"})},
@@ -139,6 +142,16 @@ var operations = map[string]entry{
 	"resetSeriesCover":          {name: (*matrix).theSeries, status: 204},
 	"getSeriesLocks":            {name: (*matrix).theSeries},
 	"putSeriesLocks":            {name: (*matrix).theSeries, body: value(object{"summary": true})},
+
+	"listLibrarySeriesInProgress":      {name: (*matrix).library},
+	"listLibrarySeriesRecentlyAdded":   {name: (*matrix).library},
+	"listLibrarySeriesRecentlyUpdated": {name: (*matrix).library},
+
+	"listLibraryBooks":              {name: (*matrix).library},
+	"listLibraryBooksInProgress":    {name: (*matrix).library},
+	"listLibraryBooksOnDeck":        {name: (*matrix).library},
+	"listLibraryBooksRecentlyRead":  {name: (*matrix).library},
+	"listLibraryBooksRecentlyAdded": {name: (*matrix).library},
 
 	"listBooks":              {},
 	"filterBooks":            {body: value(object{})},
@@ -169,6 +182,9 @@ var operations = map[string]entry{
 	"readBook":               {name: (*matrix).theBook},
 	"unreadBook":             {name: (*matrix).theBook, status: 204},
 	"listProgress":           {},
+	"getAdjacentBooks":       {name: (*matrix).theBook},
+	"readBooks":              {body: (*matrix).ourBooks},
+	"unreadBooks":            {body: (*matrix).ourBooks},
 
 	"getPage":             {name: (*matrix).theBook},
 	"getPageAddress":      {name: (*matrix).theBook},
@@ -176,6 +192,12 @@ var operations = map[string]entry{
 	"getBookThumbnail":    {name: (*matrix).theBook},
 	"getSeriesThumbnail":  {name: (*matrix).theSeries},
 	"getLibraryThumbnail": {name: (*matrix).library},
+}
+
+// ourBooks and ourSeries are of tenant one, whoever sends them: to another tenant they are ids that nothing has.
+func (m *matrix) ourBooks(*testkit.Client) any { return object{"bookIds": []any{m.book.ID}} }
+func (m *matrix) ourSeries(*testkit.Client) any {
+	return object{"seriesIds": []any{m.book.SeriesID}}
 }
 
 func (m *matrix) theBook(*testkit.Client) string   { return m.book.ID.String() }
