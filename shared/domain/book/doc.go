@@ -1,5 +1,5 @@
-// Package book shows books: lists, the full record, the list of pages, the neighbours in the series, and the request to analyse one again; and takes
-// what people change of one.
+// Package book shows books: lists, the full record, the list of pages, the neighbours in the series; takes the request to
+// analyse one again, and what people change of one.
 //
 //   - A book whose file is gone (deleted_at) is shown only where includeDeleted asks for it.
 //   - Every list is one round trip: the ids of the page by an index, their records by id, the total from the
