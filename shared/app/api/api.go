@@ -19,6 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/filesystem"
 	"github.com/longbox/longbox/shared/domain/health"
 	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/domain/metric"
 	"github.com/longbox/longbox/shared/domain/preference"
 	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/domain/scan"
@@ -67,13 +68,14 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 // Routes adds every JSON operation.
 func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sender, c Config) {
 	d := base.Database
-	setup.Routes(a, d, tokens)
+	setup.Routes(a, d, tokens, base.Bump)
 	account.Routes(a, d, tokens, base.Bump, sender, c.PublicURL)
 	apikey.Routes(a, d, base.Bump)
 	preference.Routes(a, d)
 	setting.Routes(a, d, base.Bump)
 	filesystem.Routes(a, d, lister(base.Library))
 	health.Routes(a, d)
+	metric.Routes(a, d)
 	task.Routes(a, d, base.Publish, base.Added)
 	library.Routes(a, d, base.Publish, lister(base.Library), objects(base.Library), startScan, base.Added, base.Bump)
 	scan.Routes(a, d, base.Publish, base.Added)

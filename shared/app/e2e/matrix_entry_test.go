@@ -34,6 +34,8 @@ type object = map[string]any
 var operations = map[string]entry{
 	"setupStatus":        {},
 	"setupInitialize":    {body: value(object{"username": "first", "email": "first@example.org", "password": testkit.Password}), status: 400},
+	"setupSettings":      {body: value(object{"settings": object{"exports.max_per_user": "11"}})},
+	"listOidcProviders":  {},
 	"login":              {body: (*matrix).login},
 	"refresh":            {body: (*matrix).refresh},
 	"logout":             {body: value(object{})},
@@ -79,12 +81,19 @@ var operations = map[string]entry{
 	"getInventory":     {},
 	"getInfo":          {},
 
+	"getTaskMetrics":        {},
+	"getTaskMetricsHistory": {query: "days=30&granularity=day&taskType=scan_library"},
+	"cleanUpTaskMetrics":    {},
+	"deleteTaskMetrics":     {},
+
 	"listTasks":    {},
 	"getTaskStats": {},
 	"purgeTasks":   {},
 	"getTask":      {name: (*matrix).pending},
 	"cancelTask":   {name: (*matrix).pending},
 	"retryTask":    {name: (*matrix).failed},
+	"unlockTask":   {name: (*matrix).running},
+	"nukeTasks":    {},
 
 	"listLibraries":   {},
 	"getLibrary":      {name: (*matrix).library},
@@ -133,6 +142,9 @@ var operations = map[string]entry{
 	"makeSeriesCovers":          {body: (*matrix).severalSeries},
 	"makeSeveralSeriesCovers":   {body: (*matrix).severalSeries},
 	"makeBookCoversOfSeries":    {body: (*matrix).severalSeries},
+	"listLibrarySeries":         {name: (*matrix).library},
+	"readAllSeries":             {body: (*matrix).severalSeries},
+	"unreadAllSeries":           {body: (*matrix).severalSeries},
 	"readSeries":                {name: (*matrix).theSeries},
 	"unreadSeries":              {name: (*matrix).theSeries},
 	"patchSeries":               {name: (*matrix).theSeries, body: value(object{"title": "S"})},
@@ -144,6 +156,16 @@ var operations = map[string]entry{
 	"resetSeriesCover":          {name: (*matrix).theSeries, status: 204},
 	"getSeriesLocks":            {name: (*matrix).theSeries},
 	"putSeriesLocks":            {name: (*matrix).theSeries, body: value(object{"summary": true})},
+
+	"listLibrarySeriesInProgress":      {name: (*matrix).library},
+	"listLibrarySeriesRecentlyAdded":   {name: (*matrix).library},
+	"listLibrarySeriesRecentlyUpdated": {name: (*matrix).library},
+
+	"listLibraryBooks":              {name: (*matrix).library},
+	"listLibraryBooksInProgress":    {name: (*matrix).library},
+	"listLibraryBooksOnDeck":        {name: (*matrix).library},
+	"listLibraryBooksRecentlyRead":  {name: (*matrix).library},
+	"listLibraryBooksRecentlyAdded": {name: (*matrix).library},
 
 	"listBooks":              {},
 	"filterBooks":            {body: value(object{})},
@@ -179,6 +201,9 @@ var operations = map[string]entry{
 	"readBook":               {name: (*matrix).theBook},
 	"unreadBook":             {name: (*matrix).theBook, status: 204},
 	"listProgress":           {},
+	"getAdjacentBooks":       {name: (*matrix).theBook},
+	"readBooks":              {body: (*matrix).severalBooks},
+	"unreadBooks":            {body: (*matrix).severalBooks},
 
 	"getPage":             {name: (*matrix).theBook},
 	"getPageAddress":      {name: (*matrix).theBook},
@@ -191,6 +216,7 @@ var operations = map[string]entry{
 func (m *matrix) theBook(*testkit.Client) string   { return m.book.ID.String() }
 func (m *matrix) theSeries(*testkit.Client) string { return m.book.SeriesID.String() }
 
+// severalBooks and severalSeries are of tenant one, whoever sends them: to another tenant they are ids that nothing has.
 func (m *matrix) severalBooks(*testkit.Client) any {
 	return object{"bookIds": []string{m.book.ID.String()}, "force": true}
 }
@@ -327,6 +353,7 @@ func (m *matrix) task(status string, library any) string {
 
 func (m *matrix) pending(*testkit.Client) string { return m.task("pending", nil) }
 func (m *matrix) failed(*testkit.Client) string  { return m.task("failed", nil) }
+func (m *matrix) running(*testkit.Client) string { return m.task("running", nil) }
 
 func (m *matrix) heldScan(c *testkit.Client) string {
 	library := m.library(c)

@@ -12,6 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/duplicate"
+	"github.com/longbox/longbox/shared/domain/metric"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
@@ -36,7 +37,7 @@ type Scheduler struct {
 	cleaned time.Time
 }
 
-// cleanEvery is how often old tasks, tokens and renditions are cleared away.
+// cleanEvery is how often old tasks, figures, tokens and renditions are cleared away.
 const cleanEvery = time.Hour
 
 // New prepares the rounds.
@@ -93,9 +94,10 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	}
 	s.cleaned = now
 	_, forget := task.Forget(ctx, s.system, 7)
+	_, figures := metric.Forget(ctx, s.system)
 	_, tokens := account.ForgetTokens(ctx, s.system)
 	_, packs := pack.Expire(ctx, s.system, s.base.Media, s.base.Bucket)
-	return errors.Join(err, forget, tokens, packs, s.expire(ctx, now), tenant.Measure(ctx, s.system, s.base.Media, s.base.Bucket))
+	return errors.Join(err, forget, figures, tokens, packs, s.expire(ctx, now), tenant.Measure(ctx, s.system, s.base.Media, s.base.Bucket))
 }
 
 // expire deletes page renditions and exports past their time. A bucket of AWS has a lifecycle rule for it, which costs no

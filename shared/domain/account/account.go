@@ -21,11 +21,24 @@ type User struct {
 	EmailVerified bool       `json:"emailVerified" db:"email_verified"`
 	Permissions   []string   `json:"permissions" db:"permissions" nullable:"false" doc:"Permissions beyond the role's"`
 	LastLoginAt   *time.Time `json:"lastLoginAt" db:"last_login_at" nullable:"true"`
-	CreatedAt     time.Time  `json:"createdAt" db:"created_at"`
-	UpdatedAt     time.Time  `json:"updatedAt" db:"updated_at"`
+	// SharingTags are none until series can be tagged for sharing.
+	SharingTags []SharingTagGrant `json:"sharingTags" db:"-" nullable:"false" doc:"What the user may see or not see by tags of series; empty: nothing is kept from the user"`
+	CreatedAt   time.Time         `json:"createdAt" db:"created_at"`
+	UpdatedAt   time.Time         `json:"updatedAt" db:"updated_at"`
 }
 
-func (u *User) utc() *User {
+// SharingTagGrant lets a user see the series with a tag, or keeps them from the user.
+type SharingTagGrant struct {
+	ID             uuid.UUID `json:"id" format:"uuid"`
+	SharingTagID   uuid.UUID `json:"sharingTagId" format:"uuid"`
+	SharingTagName string    `json:"sharingTagName"`
+	AccessMode     string    `json:"accessMode" enum:"allow,deny"`
+	CreatedAt      time.Time `json:"createdAt"`
+}
+
+// shown is the user as answers show it.
+func (u *User) shown() *User {
+	u.SharingTags = []SharingTagGrant{}
 	u.CreatedAt, u.UpdatedAt = u.CreatedAt.UTC(), u.UpdatedAt.UTC()
 	if u.LastLoginAt != nil {
 		t := u.LastLoginAt.UTC()

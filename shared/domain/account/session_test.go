@@ -45,7 +45,7 @@ func TestLogin(t *testing.T) {
 	}
 	signIn(t, anyone, u.Name+"@EXAMPLE.org", testkit.Password)
 	detail := u.Do("GET", "/api/v1/user", nil).Want(200)
-	if got := keys(t, detail); got != "createdAt email emailVerified id isActive lastLoginAt permissions role updatedAt username" {
+	if got := keys(t, detail); got != "createdAt email emailVerified id isActive lastLoginAt permissions role sharingTags updatedAt username" {
 		t.Errorf("user has %s", got)
 	}
 	if at, err := time.Parse(time.RFC3339, detail.Map()["lastLoginAt"].(string)); err != nil || time.Since(at) > time.Minute || !strings.HasSuffix(detail.Map()["lastLoginAt"].(string), "Z") {
@@ -328,5 +328,16 @@ func TestForgetTokens(t *testing.T) {
 	}
 	if n := s.count(t, "select count(*) from refresh_token"); n != 2 {
 		t.Errorf("%d tokens are left", n)
+	}
+}
+
+// A sign-in page asks before anybody is signed in; there is none to sign in with but the password.
+func TestNoIdentityProviders(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	for _, c := range []*testkit.Client{s.Anonymous(t, "one"), s.User(t, "one", "reader")} {
+		if r := c.Do("GET", "/api/v1/auth/oidc/providers", nil).Want(200); strings.TrimSpace(string(r.Body)) != `{"enabled":false,"providers":[]}` {
+			t.Errorf("%s", r.Body)
+		}
 	}
 }

@@ -23,7 +23,7 @@ func listUsers(ctx context.Context, d *db.DB, role string, limit, offset int) ([
 	db.Value(&b, &total, "select count(*) from account where tenant_id = app.tenant() and ($1 = '' or role = $1)", role)
 	err := d.Run(ctx, &b)
 	for i := range users {
-		users[i].utc()
+		users[i].shown()
 	}
 	return users, total, err
 }
@@ -36,7 +36,7 @@ func getUser(ctx context.Context, d *db.DB, id uuid.UUID) (*User, error) {
 	if u == nil {
 		return nil, fault.Missing("User")
 	}
-	return u.utc(), nil
+	return u.shown(), nil
 }
 
 // toStore is a checked user with the password hashed.
@@ -68,7 +68,7 @@ func insertUser(ctx context.Context, d *db.DB, u toStore, verification []byte) (
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, taken(err, u.Username, u.Email)
 	}
-	return stored.utc(), nil
+	return stored.shown(), nil
 }
 
 // CreateFirst makes the first user of the tenant, an administrator; false when there is a user already. Of

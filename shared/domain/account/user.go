@@ -196,5 +196,5 @@ func updateUser(ctx context.Context, tx pgx.Tx, u User, passwordHash *string, en
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return nil, err
 	}
-	return stored.utc(), nil
+	return stored.shown(), nil
 }

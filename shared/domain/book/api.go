@@ -40,6 +40,16 @@ type listInput struct {
 	httpapi.Paging
 }
 
+// InLibraryInput names the library that a list is asked of, and may narrow it to a series.
+type InLibraryInput struct {
+	ID       uuid.UUID `path:"id" format:"uuid" doc:"Of the library"`
+	SeriesID string    `query:"seriesId" format:"uuid"`
+}
+
+func (in *InLibraryInput) scope() scope {
+	return scope{library: &in.ID, series: OptionalID(in.SeriesID)}
+}
+
 // Routes adds the operations on books, and the list of those that the caller is reading. Nothing of it changes
 // what others see, so that nothing is published.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
@@ -66,6 +76,21 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return answer(ctx, listBy(s, field, desc), in.Paging)
 		})
+	httpapi.Register(a, op("GET", "/libraries/{id}/books", "listLibraryBooks", "Books of a library", auth.BooksRead),
+		func(ctx context.Context, in *struct {
+			InLibraryInput
+			httpapi.Paging
+			httpapi.Sorting
+		}) (*httpapi.Page[Book], error) {
+			s := in.scope()
+			field, desc, err := order(in.Sorting, s)
+			if err != nil {
+				return nil, err
+			}
+			q := listBy(s, field, desc)
+			q.of = &in.ID
+			return answer(ctx, q, in.Paging)
+		})
 	httpapi.Register(a, op("POST", "/books/list", "filterBooks", "Books that meet a condition", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
@@ -89,18 +114,32 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			return answer(ctx, listBy(s, field, desc), in.Paging)
 		})
 	for _, l := range []struct {
-		path, id, summary string
-		list              func(scope) query
+		path, id  string
+		inLibrary string // id of the same list of one library; "" where there is none
+		summary   string
+		list      func(scope) query
 	}{
-		{"/books/in-progress", "listBooksInProgress", "Books that the caller has begun, the latest first", reading},
-		{"/progress/currently-reading", "listCurrentlyReading", "Books that the caller is reading, the latest first", reading},
-		{"/books/on-deck", "listBooksOnDeck", "The next book of each series that the caller reads and has none open of", onDeck},
-		{"/books/recently-read", "listBooksRecentlyRead", "Books that the caller has read in, the latest first", recentlyRead},
-		{"/books/recently-added", "listBooksRecentlyAdded", "Books, the newest first", recentlyAdded},
+		{"/books/in-progress", "listBooksInProgress", "listLibraryBooksInProgress", "Books that the caller has begun, the latest first", reading},
+		{"/progress/currently-reading", "listCurrentlyReading", "", "Books that the caller is reading, the latest first", reading},
+		{"/books/on-deck", "listBooksOnDeck", "listLibraryBooksOnDeck", "The next book of each series that the caller reads and has none open of", onDeck},
+		{"/books/recently-read", "listBooksRecentlyRead", "listLibraryBooksRecentlyRead", "Books that the caller has read in, the latest first", recentlyRead},
+		{"/books/recently-added", "listBooksRecentlyAdded", "listLibraryBooksRecentlyAdded", "Books, the newest first", recentlyAdded},
 	} {
 		httpapi.Register(a, op("GET", l.path, l.id, l.summary, auth.BooksRead),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Book], error) {
 				return answer(ctx, l.list(in.scope()), in.Paging)
+			})
+		if l.inLibrary == "" {
+			continue
+		}
+		httpapi.Register(a, op("GET", "/libraries/{id}"+l.path, l.inLibrary, l.summary+"; of one library", auth.BooksRead),
+			func(ctx context.Context, in *struct {
+				InLibraryInput
+				httpapi.Paging
+			}) (*httpapi.Page[Book], error) {
+				q := l.list(in.scope())
+				q.of = &in.ID
+				return answer(ctx, q, in.Paging)
 			})
 	}
 	httpapi.Register(a, op("GET", "/books/{id}", "getBook", "One book", auth.BooksRead),
@@ -110,6 +149,8 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		}) (*Details, error) {
 			return get(ctx, d, in.ID, in.IncludeDeleted)
 		})
+	httpapi.Register(a, op("GET", "/books/{id}/adjacent", "getAdjacentBooks", "The books before and after one in the order of its series", auth.BooksRead),
+		func(ctx context.Context, in *IDInput) (*Adjacent, error) { return adjacent(ctx, d, in.ID) })
 	httpapi.Register(a, op("GET", "/books/{id}/pages", "listPages", "The page images of a book", auth.PagesRead),
 		func(ctx context.Context, in *struct {
 			IDInput

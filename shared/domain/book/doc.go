@@ -1,9 +1,11 @@
-// Package book shows books: lists, the full record, the list of pages, and the request to analyse one again; and takes
-// what people change of one.
+// Package book shows books: lists, the full record, the list of pages, the neighbours in the series; takes the request to
+// analyse one again, and what people change of one.
 //
 //   - A book whose file is gone (deleted_at) is shown only where includeDeleted asks for it.
 //   - Every list is one round trip: the ids of the page by an index, their records by id, the total from the
 //     counters that the database keeps where the list is no further narrowed than by library or series.
+//   - A list asked of a library is the same list, narrowed to it; a library that is not there is NotFound, in the same
+//     round trip.
 //   - Lists of what the caller reads come from the caller's progress and cost what the caller has read, not what
 //     the library holds.
 //   - A book that cannot be read is listed with the reason, and tried again when somebody asks for it, its file changes

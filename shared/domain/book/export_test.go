@@ -9,8 +9,8 @@ type Statement struct {
 }
 
 // Statements are the page and the total of every list, in every order, at two depths.
-func Statements(library, series uuid.UUID) []Statement {
-	var out []Statement
+func Statements(library, series, book uuid.UUID) []Statement {
+	out := []Statement{{"the book before", pageSQL(prevSQL, 1), []any{book, 1, 0}}, {"the book after", pageSQL(nextSQL, 1), []any{book, 1, 0}}}
 	add := func(name string, q query) {
 		for at, offset := range map[string]int{"first": 0, "deep": 10_000} {
 			out = append(out, Statement{name + " " + at, pageSQL(q.ids, len(q.args)), append(append([]any{}, q.args...), 50, offset)})

@@ -9,12 +9,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // query is a list: a select of ids in order, and how many there are in all.
 type query struct {
 	ids, total      string
 	args, totalArgs []any
+	of              *uuid.UUID // the library that the list is asked of: NotFound where there is none
 }
 
 func limits(n int) string { return fmt.Sprintf(" limit $%d offset $%d", n+1, n+2) }
@@ -30,9 +32,16 @@ func (q query) run(ctx context.Context, d *db.DB, limit, offset int) ([]Book, in
 	var b pgx.Batch
 	var rows []row
 	var total int64
+	known := true
+	if q.of != nil {
+		db.Value(&b, &known, "select exists (select from library where tenant_id = app.tenant() and id = $1)", *q.of)
+	}
 	q.queue(&b, &rows, &total, limit, offset)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, 0, err
+	}
+	if !known {
+		return nil, 0, fault.Missing("Library")
 	}
 	return books(rows), total, nil
 }

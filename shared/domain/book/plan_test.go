@@ -1,8 +1,11 @@
 package book_test
 
 import (
+	"context"
 	"slices"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/testkit"
@@ -14,7 +17,11 @@ func TestPlans(t *testing.T) {
 	s := testkit.Serve(t, routes)
 	me := s.User(t, "one", "reader")
 	library, series := s.Crowd(t, s.One, me.ID)
-	for _, q := range book.Statements(library, series) {
+	var one uuid.UUID
+	if err := s.DB.Owner.Pool().QueryRow(context.Background(), "select id from book where series_id = $1 limit 1", series).Scan(&one); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range book.Statements(library, series, one) {
 		scanned, plan := s.Scans(t, me, q.SQL, q.Args...)
 		for _, table := range []string{"book", "series", "progress", "book_metadata"} {
 			if slices.Contains(scanned, table) {

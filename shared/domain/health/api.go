@@ -18,7 +18,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/metrics", ID: "getMetrics",
 		Summary: "What this server has: libraries, series, books, pages, users", Tag: "Health", Permission: auth.SystemHealth}, inventory)
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/metrics/inventory", ID: "getInventory",
-		Summary: "The same as /metrics", Tag: "Health", Permission: auth.SystemHealth}, inventory)
+		Summary: "The same as /metrics", Tag: "Health", Permission: auth.LibrariesRead}, inventory)
 	info := Info{Name: "Longbox", Version: "dev"}
 	if build, ok := debug.ReadBuildInfo(); ok {
 		info.Version = version(build.Main.Version)

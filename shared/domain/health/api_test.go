@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/health"
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -80,4 +81,10 @@ func TestInfo(t *testing.T) {
 	limited.Header.Set("Authorization", "Bearer "+key)
 	limited.Do("GET", "/api/v1/metrics", nil).Want(403)
 	limited.Do("GET", "/api/v1/info", nil).Want(200)
+	limited.Do("GET", "/api/v1/metrics/inventory", nil).Want(403)
+	for permission, want := range map[string][2]int{auth.LibrariesRead: {403, 200}, auth.SystemHealth: {200, 403}} {
+		c := s.Key(t, s.User(t, "one", "reader"), permission)
+		c.Do("GET", "/api/v1/metrics", nil).Want(want[0])
+		c.Do("GET", "/api/v1/metrics/inventory", nil).Want(want[1])
+	}
 }

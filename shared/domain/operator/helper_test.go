@@ -91,6 +91,8 @@ func (r *rig) fill(id uuid.UUID, books int) {
 		"insert into external_rating (tenant_id, id, series_id, source_name, rating) select tenant_id, gen_random_uuid(), id, 'x', 50 from series where tenant_id = $1",
 		"insert into alternate_title (tenant_id, id, series_id, label, title) select tenant_id, gen_random_uuid(), id, 'x', 'y' from series where tenant_id = $1",
 		"insert into task (tenant_id, id, type, library_id) values ($1, $1, 'scan_library', $1)",
+		`insert into task_metric (tenant_id, hour, type, succeeded, failed, retried, timed, duration_ms, durations, waited, wait_ms)
+			values ($1, '2025-01-01', 'scan_library', 0, 1, 0, 0, 0, array_fill(0, array[96]), 0, 0)`,
 		"insert into scan (tenant_id, id, library_id, mode) values ($1, $1, $1, 'normal')",
 		"insert into rendition_usage (tenant_id, bytes) values ($1, 5)",
 	} {

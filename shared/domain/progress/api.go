@@ -15,7 +15,14 @@ type BookInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
-// Routes adds the operations on the caller's progress; that in a whole series belongs to series, and the list of
+// BooksInput names books.
+type BooksInput struct {
+	Body struct {
+		BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"1000" doc:"Ids that no book has are left out"`
+	}
+}
+
+// Routes adds the operations on the caller's progress; that in whole series belongs to series, and the list of
 // books being read to book.
 func Routes(a *httpapi.API, d *db.DB) {
 	op := func(method, path, id, summary string) httpapi.Op {
@@ -38,6 +45,16 @@ func Routes(a *httpapi.API, d *db.DB) {
 		func(ctx context.Context, in *BookInput) (*Record, error) { return read(ctx, d, in.ID) })
 	httpapi.Register(a, op("POST", "/books/{id}/unread", "unreadBook", "Mark a book as unread: clears the progress"),
 		func(ctx context.Context, in *BookInput) (*httpapi.None, error) { return nil, clear(ctx, d, in.ID) })
+	httpapi.Register(a, op("POST", "/books/bulk/read", "readBooks", "Mark several books as read"),
+		func(ctx context.Context, in *BooksInput) (*Marked, error) {
+			n, err := mark(ctx, d, in.Body.BookIDs, markRead(ofBooks))
+			return MarkedAs("read", n, err)
+		})
+	httpapi.Register(a, op("POST", "/books/bulk/unread", "unreadBooks", "Mark several books as unread: clears the progress"),
+		func(ctx context.Context, in *BooksInput) (*Marked, error) {
+			n, err := mark(ctx, d, in.Body.BookIDs, markUnread(ofBooks))
+			return MarkedAs("unread", n, err)
+		})
 	httpapi.Register(a, op("GET", "/progress", "listProgress", "The caller's progress in every book, the latest first"),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Record], error) {
 			page, total, err := list(ctx, d, in.Limit(), in.Offset())

@@ -7,6 +7,8 @@
 //     says counts.
 //   - A page beyond the last of an analysed book is refused. A book without page images (a reflowable EPUB) has no
 //     last page: its readers count positions of their own and send a percentage.
+//   - Several books, or the books of several series, are marked in one statement, like those of one series; ids of nothing
+//     that the caller's tenant has are left out.
 //   - Clearing progress keeps the completions. A book whose file is gone keeps both for its return.
 //
 // Tables: progress, completion; reads book and page_index.

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -45,4 +46,12 @@ type Update struct {
 type Marked struct {
 	Count   int64  `json:"count"`
 	Message string `json:"message"`
+}
+
+// MarkedAs is the answer when n books were marked as read or unread.
+func MarkedAs(word string, n int64, err error) (*Marked, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Marked{Count: n, Message: fmt.Sprintf("%d books are marked as %s", n, word)}, nil
 }

@@ -119,29 +119,50 @@ func clear(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	return nil
 }
 
-const seriesExists = "select exists (select from series where tenant_id = app.tenant() and id = $1)"
+// Which books are marked together: by their own ids or by those of their series.
+const (
+	ofBooks  = "b.id = any($1)"
+	ofSeries = "b.series_id = any($1)"
+)
+
+// markRead and markUnread are the SQL that marks the books of $1 and counts them; unread counts those that had any progress.
+func markRead(which string) string { return write(all+which) + "select count(*) from written" }
+
+func markUnread(which string) string {
+	return `with gone as (
+		delete from progress p using book b
+		where p.tenant_id = app.tenant() and p.account_id = app.account()
+		  and b.tenant_id = app.tenant() and b.id = p.book_id and ` + which + ` returning 1)
+		select count(*) from gone`
+}
 
 // ReadSeries marks every book of a series as read and counts them; NotFound where there is no such series.
 func ReadSeries(ctx context.Context, d *db.DB, series uuid.UUID) (int64, error) {
-	return mark(ctx, d, series, write(all+"b.series_id = $1")+"select count(*) from written")
+	return one(ctx, d, series, markRead(ofSeries))
 }
 
 // UnreadSeries clears the progress in every book of a series and counts those that had any; NotFound where there
 // is no such series.
 func UnreadSeries(ctx context.Context, d *db.DB, series uuid.UUID) (int64, error) {
-	return mark(ctx, d, series, `with gone as (
-		delete from progress p using book b
-		where p.tenant_id = app.tenant() and p.account_id = app.account()
-		  and b.tenant_id = app.tenant() and b.id = p.book_id and b.series_id = $1 returning 1)
-		select count(*) from gone`)
+	return one(ctx, d, series, markUnread(ofSeries))
 }
 
-func mark(ctx context.Context, d *db.DB, series uuid.UUID, sql string) (int64, error) {
+// ReadAllSeries is ReadSeries for several; ids that no series has are left out.
+func ReadAllSeries(ctx context.Context, d *db.DB, series []uuid.UUID) (int64, error) {
+	return mark(ctx, d, series, markRead(ofSeries))
+}
+
+// UnreadAllSeries is UnreadSeries for several; ids that no series has are left out.
+func UnreadAllSeries(ctx context.Context, d *db.DB, series []uuid.UUID) (int64, error) {
+	return mark(ctx, d, series, markUnread(ofSeries))
+}
+
+func one(ctx context.Context, d *db.DB, series uuid.UUID, sql string) (int64, error) {
 	var b pgx.Batch
 	var exists bool
 	var n int64
-	db.Value(&b, &exists, seriesExists, series)
-	db.Value(&b, &n, sql, series)
+	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", series)
+	db.Value(&b, &n, sql, []uuid.UUID{series})
 	if err := d.Run(ctx, &b); err != nil {
 		return 0, err
 	}
@@ -149,6 +170,13 @@ func mark(ctx context.Context, d *db.DB, series uuid.UUID, sql string) (int64, e
 		return 0, fault.Missing("Series")
 	}
 	return n, nil
+}
+
+func mark(ctx context.Context, d *db.DB, ids []uuid.UUID, sql string) (int64, error) {
+	var b pgx.Batch
+	var n int64
+	db.Value(&b, &n, sql, ids)
+	return n, d.Run(ctx, &b)
 }
 
 // listSQL is the caller's progress, the latest first: $1 rows after $2.

@@ -2,7 +2,6 @@ package series
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/google/uuid"
 
@@ -32,6 +31,18 @@ type listInput struct {
 	httpapi.Paging
 }
 
+// markInput names series whose books are marked.
+type markInput struct {
+	Body struct {
+		SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"100" doc:"Ids that no series has are left out"`
+	}
+}
+
+// InLibraryInput names the library that a list is asked of.
+type InLibraryInput struct {
+	ID uuid.UUID `path:"id" format:"uuid" doc:"Of the library"`
+}
+
 // Routes adds the operations on series. Nothing of it changes what others see, so that nothing is published.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	op := func(method, path, id, summary, permission string) httpapi.Op {
@@ -44,6 +55,9 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		}
 		return httpapi.NewPage(ctx, p, page, total), nil
 	}
+	ofLibrary := func(path, id, summary string) httpapi.Op {
+		return httpapi.Op{Method: "GET", Path: "/api/v1/libraries/{id}/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: auth.SeriesRead}
+	}
 	httpapi.Register(a, op("GET", "", "listSeries", "Series", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			ScopeInput
@@ -55,6 +69,20 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 				return nil, err
 			}
 			return answer(ctx, listBy(in.scope(), field, desc), in.Paging)
+		})
+	httpapi.Register(a, ofLibrary("", "listLibrarySeries", "Series of a library"),
+		func(ctx context.Context, in *struct {
+			InLibraryInput
+			httpapi.Paging
+			httpapi.Sorting
+		}) (*httpapi.Page[Series], error) {
+			field, desc, err := in.By("name", sortFields...)
+			if err != nil {
+				return nil, err
+			}
+			q := listBy(scope{library: &in.ID}, field, desc)
+			q.of = &in.ID
+			return answer(ctx, q, in.Paging)
 		})
 	httpapi.Register(a, op("POST", "/list", "filterSeries", "Series that meet a condition", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
@@ -76,16 +104,25 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			return answer(ctx, listBy(s, field, desc), in.Paging)
 		})
 	for _, l := range []struct {
-		path, id, summary string
-		list              func(scope) query
+		path, id, inLibrary, summary string
+		list                         func(scope) query
 	}{
-		{"/in-progress", "listSeriesInProgress", "Series with a book that the caller has begun, the latest read first", inProgress},
-		{"/recently-added", "listSeriesRecentlyAdded", "Series, the newest first", recentlyAdded},
-		{"/recently-updated", "listSeriesRecentlyUpdated", "Series, the latest changed first", recentlyUpdated},
+		{"/in-progress", "listSeriesInProgress", "listLibrarySeriesInProgress", "Series with a book that the caller has begun, the latest read first", inProgress},
+		{"/recently-added", "listSeriesRecentlyAdded", "listLibrarySeriesRecentlyAdded", "Series, the newest first", recentlyAdded},
+		{"/recently-updated", "listSeriesRecentlyUpdated", "listLibrarySeriesRecentlyUpdated", "Series, the latest changed first", recentlyUpdated},
 	} {
 		httpapi.Register(a, op("GET", l.path, l.id, l.summary, auth.SeriesRead),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Series], error) {
 				return answer(ctx, l.list(in.scope()), in.Paging)
+			})
+		httpapi.Register(a, ofLibrary(l.path, l.inLibrary, l.summary+"; of one library"),
+			func(ctx context.Context, in *struct {
+				InLibraryInput
+				httpapi.Paging
+			}) (*httpapi.Page[Series], error) {
+				q := l.list(scope{library: &in.ID})
+				q.of = &in.ID
+				return answer(ctx, q, in.Paging)
 			})
 	}
 	httpapi.Register(a, op("GET", "/{id}", "getSeries", "One series", auth.SeriesRead),
@@ -108,12 +145,22 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	httpapi.Register(a, op("POST", "/{id}/read", "readSeries", "Mark every book of a series as read", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*progress.Marked, error) {
 			n, err := progress.ReadSeries(ctx, d, in.ID)
-			return &progress.Marked{Count: n, Message: fmt.Sprintf("%d books are marked as read", n)}, err
+			return progress.MarkedAs("read", n, err)
 		})
 	httpapi.Register(a, op("POST", "/{id}/unread", "unreadSeries", "Mark every book of a series as unread: clears the progress", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*progress.Marked, error) {
 			n, err := progress.UnreadSeries(ctx, d, in.ID)
-			return &progress.Marked{Count: n, Message: fmt.Sprintf("%d books are marked as unread", n)}, err
+			return progress.MarkedAs("unread", n, err)
+		})
+	httpapi.Register(a, op("POST", "/bulk/read", "readAllSeries", "Mark every book of several series as read", auth.BooksRead),
+		func(ctx context.Context, in *markInput) (*progress.Marked, error) {
+			n, err := progress.ReadAllSeries(ctx, d, in.Body.SeriesIDs)
+			return progress.MarkedAs("read", n, err)
+		})
+	httpapi.Register(a, op("POST", "/bulk/unread", "unreadAllSeries", "Mark every book of several series as unread: clears the progress", auth.BooksRead),
+		func(ctx context.Context, in *markInput) (*progress.Marked, error) {
+			n, err := progress.UnreadAllSeries(ctx, d, in.Body.SeriesIDs)
+			return progress.MarkedAs("unread", n, err)
 		})
 	commands(a, d, added)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // row is a series as the select of a page returns it.
@@ -66,17 +67,25 @@ func (q query) sql() string {
 type query struct {
 	ids, total      string
 	args, totalArgs []any
-	skips           bool // ids leaves out the rows before the offset itself
+	skips           bool       // ids leaves out the rows before the offset itself
+	of              *uuid.UUID // the library that the list is asked of: NotFound where there is none
 }
 
 func (q query) run(ctx context.Context, d *db.DB, limit, offset int) ([]Series, int64, error) {
 	var b pgx.Batch
 	var rows []row
 	var total int64
+	known := true
+	if q.of != nil {
+		db.Value(&b, &known, "select exists (select from library where tenant_id = app.tenant() and id = $1)", *q.of)
+	}
 	db.All(&b, &rows, q.sql(), append(append([]any{}, q.args...), limit, offset)...)
 	db.Value(&b, &total, q.total, q.totalArgs...)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, 0, err
+	}
+	if !known {
+		return nil, 0, fault.Missing("Library")
 	}
 	out := make([]Series, len(rows))
 	for i, r := range rows {

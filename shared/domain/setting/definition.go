@@ -31,6 +31,7 @@ const (
 	BookCoverCron        = "thumbnail.book_cron_schedule"
 	SeriesCoverCron      = "thumbnail.series_cron_schedule"
 	TaskRetentionDays    = "tasks.retention_days"
+	TaskMetricsDays      = "metrics.task_retention_days"
 	CustomMetadataFormat = "display.custom_metadata_template"
 )
 
@@ -96,8 +97,8 @@ var all = sorted(
 	integer("exports.max_concurrent_per_user", "Exports", "3", 1, 10, "Exports of one user that may run at once"),
 	integer("exports.storage_cap_bytes", "Exports", "2147483648", 104_857_600, 1<<50, "Bytes that all exports together may take"),
 	schedule("exports.cleanup_cron", "Exports", "0 30 * * * *", "When expired exports are removed"),
-	definition{Key: "metrics.task_retention_days", Category: "Metrics", Type: typeString, Default: "30",
-		Allowed: []string{"disabled", "7", "30", "90", "180"}, Description: "Days that the statistics of tasks are kept"},
+	definition{Key: TaskMetricsDays, Category: "Metrics", Type: typeString, Default: "30",
+		Allowed: []string{"disabled", "7", "30", "90", "180"}, Description: "Days that the figures of tasks are kept; disabled counts nothing and removes what was counted"},
 	definition{Key: "plugins.auto_match_confidence_threshold", Category: "Plugins", Type: typeFloat, Default: "0.8", Min: ptr(0), Max: ptr(1),
 		Description: "How sure a plugin must be of a match before it is applied by itself"},
 	boolean("plugins.post_scan_auto_match_enabled", "Plugins", "false", "Match new series with plugins after a scan"),

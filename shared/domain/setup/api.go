@@ -2,8 +2,12 @@ package setup
 
 import (
 	"context"
+	"fmt"
+
+	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/account"
+	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -25,8 +29,38 @@ type InitializeInput struct {
 	}
 }
 
-// Routes adds the operations that need no user yet.
-func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens) {
+// ConfigureInput is what an administrator chooses right after the first sign-in.
+type ConfigureInput struct {
+	Body struct {
+		Settings          map[string]setting.Text `json:"settings,omitempty" maxProperties:"200" doc:"Values by key, as of /admin/settings; unknown keys are left out"`
+		SkipConfiguration bool                    `json:"skipConfiguration,omitempty" doc:"Store nothing: everything stays as installed"`
+	}
+}
+
+// Configured says how many settings were stored.
+type Configured struct {
+	SettingsConfigured int    `json:"settingsConfigured"`
+	Message            string `json:"message"`
+}
+
+// Routes adds the operations that need no user yet, and the choice of the first settings. bump is told after those were
+// changed, so that nothing remembered outlives it.
+func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context.Context, tenant uuid.UUID)) {
+	httpapi.Register(a, httpapi.Op{Method: "PATCH", Path: "/api/v1/setup/settings", ID: "setupSettings",
+		Summary: "Choose the first settings: all that are known are stored, or none", Tag: "Setup", Permission: auth.SystemAdmin},
+		func(ctx context.Context, in *ConfigureInput) (*Configured, error) {
+			if in.Body.SkipConfiguration {
+				return &Configured{Message: "Everything stays as installed"}, nil
+			}
+			n, err := setting.Configure(ctx, d, in.Body.Settings, "Setup")
+			if err != nil {
+				return nil, err
+			}
+			if n > 0 {
+				bump(ctx, httpapi.TenantOf(ctx).ID)
+			}
+			return &Configured{n, fmt.Sprintf("%d settings are stored", n)}, nil
+		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/setup/status", ID: "setupStatus",
 		Summary: "Whether the first administrator has to be created", Tag: "Setup", Permission: httpapi.Public},
 		func(ctx context.Context, _ *struct{}) (*Status, error) { return status(ctx, d) })

@@ -6,11 +6,13 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/account"
+	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/setup"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -25,7 +27,7 @@ func serve(t *testing.T) *testkit.Server {
 
 func routes(t *testing.T) func(a *httpapi.API, d *db.DB) {
 	return func(a *httpapi.API, d *db.DB) {
-		setup.Routes(a, d, testkit.Tokens(t))
+		setup.Routes(a, d, testkit.Tokens(t), func(context.Context, uuid.UUID) {})
 		sender, err := mail.New(mail.Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -222,4 +224,72 @@ func TestCreateAdmin(t *testing.T) {
 	}
 	s.Anonymous(t, "one").Do("POST", "/api/v1/auth/login", `{"username":"ann","password":"long enough"}`).Want(200)
 	s.Anonymous(t, "one").Do("POST", "/api/v1/setup/initialize", admin("eve")).Want(400)
+}
+
+func TestFirstSettings(t *testing.T) {
+	t.Parallel()
+	var bumps atomic.Int32
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		bump := func(context.Context, uuid.UUID) { bumps.Add(1) }
+		setup.Routes(a, d, testkit.Tokens(t), bump)
+		setting.Routes(a, d, bump)
+	})
+	admin := s.User(t, "one", "admin")
+	const path = "/api/v1/setup/settings"
+	patch := func(body string, configured float64) {
+		t.Helper()
+		if m := admin.Do("PATCH", path, body).Want(200).Map(); m["settingsConfigured"] != configured || m["message"] == "" {
+			t.Errorf("%s: %v, want %v", body, m, configured)
+		}
+	}
+	value := func(c *testkit.Client, key string) any {
+		t.Helper()
+		return c.Do("GET", "/api/v1/admin/settings/"+key, nil).Want(200).Map()["value"]
+	}
+	patch(`{"settings":{"application.name":"Comics","auth.registration_enabled":"true","no.such":"x"},"skipConfiguration":false}`, 2)
+	if value(admin, "application.name") != "Comics" || value(admin, "auth.registration_enabled") != "true" || bumps.Load() != 1 {
+		t.Errorf("stored: %v, %v, told %d times", value(admin, "application.name"), value(admin, "auth.registration_enabled"), bumps.Load())
+	}
+	patch(`{"settings":{"application.name":"Other"},"skip_configuration":true}`, 0)
+	patch(`{"settings":{"no.such":"x"}}`, 0)
+	patch(`{"settings":{}}`, 0)
+	patch(`{}`, 0)
+	if value(admin, "application.name") != "Comics" || bumps.Load() != 1 {
+		t.Errorf("nothing was to be stored: %v, told %d times", value(admin, "application.name"), bumps.Load())
+	}
+	many := map[string]string{}
+	for i := range 201 {
+		many[fmt.Sprint("key", i)] = "x"
+	}
+	for _, c := range []struct {
+		body  any
+		field string
+	}{
+		{`{"settings":{"application.name":"Fine","scanner.batch_size":"9"}}`, "settings.scanner.batch_size"},
+		{`{"settings":{"application.name":null}}`, ""},
+		{`{"settings":[]}`, "settings"},
+		{`{"skipConfiguration":"perhaps"}`, "skipConfiguration"},
+		{map[string]any{"settings": many}, "settings"},
+		{`[]`, ""},
+	} {
+		m := admin.Do("PATCH", path, c.body).Want(400).Map()
+		if !strings.Contains(m["message"].(string), c.field) {
+			t.Errorf("%v: %v", c.body, m)
+		}
+	}
+	if value(admin, "application.name") != "Comics" {
+		t.Errorf("a refused request stored %v", value(admin, "application.name"))
+	}
+	history := admin.Do("GET", "/api/v1/admin/settings/application.name/history", nil).Want(200).Map()
+	if line := history["data"].([]any)[0].(map[string]any); history["total"] != 1.0 || line["changeReason"] != "Setup" || line["changedBy"] != admin.ID.String() {
+		t.Errorf("%v", history)
+	}
+	for _, body := range []string{`{"settings":{"application.name":"Theirs"}}`, `{"skipConfiguration":true}`, `{"settings":{}}`} {
+		s.Anonymous(t, "one").Do("PATCH", path, body).Want(401)
+		s.User(t, "one", "maintainer").Do("PATCH", path, body).Want(403)
+		s.User(t, "two", "admin").Do("PATCH", path, body).Want(200)
+	}
+	if value(admin, "application.name") != "Comics" {
+		t.Errorf("another's request stored %v", value(admin, "application.name"))
+	}
 }

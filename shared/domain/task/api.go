@@ -75,6 +75,15 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			}
 			return &Purged{n}, nil
 		})
+	httpapi.Register(a, op("DELETE", "/nuke", "nukeTasks", "Delete all tasks, also those that run, which stop; with the status of scans", auth.SystemAdmin),
+		func(ctx context.Context, _ *struct{}) (*Purged, error) {
+			n, e, err := nuke(ctx, d)
+			if err != nil {
+				return nil, err
+			}
+			publish(ctx, httpapi.TenantOf(ctx).ID, e...)
+			return &Purged{n}, nil
+		})
 	httpapi.Register(a, op("GET", "/{id}", "getTask", "One background task", auth.TasksRead),
 		func(ctx context.Context, in *IDInput) (*Task, error) {
 			t, err := get(ctx, d, in.ID)
@@ -102,5 +111,18 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			publish(ctx, httpapi.TenantOf(ctx).ID, t.events()...)
 			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 			return &Started{t.ID, "The task will be tried again"}, nil
+		})
+	httpapi.Register(a, op("POST", "/{id}/unlock", "unlockTask", "Take a running task from its worker: it is pending again", auth.TasksWrite),
+		func(ctx context.Context, in *IDInput) (*Message, error) {
+			t, err := unlock(ctx, d, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			if t.Before == Pending {
+				return &Message{"The task is pending already"}, nil
+			}
+			publish(ctx, httpapi.TenantOf(ctx).ID, t.events()...)
+			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+			return &Message{"The task is pending again"}, nil
 		})
 }

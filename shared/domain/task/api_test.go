@@ -302,7 +302,7 @@ func TestWhoMay(t *testing.T) {
 		method, path string
 		write        bool
 	}{{"GET", "", false}, {"GET", "/stats", false}, {"GET", "/" + id, false}, {"POST", "/" + id + "/cancel", true},
-		{"POST", "/" + id + "/retry", true}, {"DELETE", "/purge", true}} {
+		{"POST", "/" + id + "/retry", true}, {"POST", "/" + id + "/unlock", true}, {"DELETE", "/purge", true}, {"DELETE", "/nuke", true}} {
 		reader.Do(c.method, base+c.path, nil).Want(403)
 		s.Anonymous(t, "one").Do(c.method, base+c.path, nil).Want(401)
 		if c.write {

@@ -38,7 +38,7 @@ func (r *Runner) Beat(ctx context.Context) {
 		}
 		r.mu.Lock()
 		for _, h := range held {
-			if run, ok := r.held[h.ID]; ok && !still[h.ID] {
+			if run, ok := r.held[h.Scope()]; ok && !still[h.Scope()] {
 				run.cancel(errLost)
 			}
 		}

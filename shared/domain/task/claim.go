@@ -85,31 +85,31 @@ func claimNamed(ctx context.Context, system *db.DB, worker string, lease time.Du
 
 // renew extends the leases of the tasks and tells which of them are still held. Rows that a writer has locked
 // this moment keep the lease they have: waiting for them could deadlock.
-func renew(ctx context.Context, system *db.DB, lease time.Duration, held []Held) (map[uuid.UUID]bool, error) {
+func renew(ctx context.Context, system *db.DB, lease time.Duration, held []Held) (map[db.Task]bool, error) {
 	tenants, ids, epochs := make([]uuid.UUID, len(held)), make([]uuid.UUID, len(held)), make([]int32, len(held))
 	for i, h := range held {
 		tenants[i], ids[i], epochs[i] = h.Tenant, h.ID, h.Epoch
 	}
 	rows, err := system.Pool().Query(ctx, `
 		with held as (
-		  select t.tenant_id, t.id from task t join unnest($1::uuid[], $2::uuid[], $3::integer[]) as h(tenant_id, id, epoch)
+		  select t.tenant_id, t.id, t.lease_epoch from task t join unnest($1::uuid[], $2::uuid[], $3::integer[]) as h(tenant_id, id, epoch)
 		    on t.tenant_id = h.tenant_id and t.id = h.id and t.lease_epoch = h.epoch
 		  where t.status = 'running'),
 		free as (
 		  select t.tenant_id, t.id from task t join held using (tenant_id, id) for update of t skip locked),
 		renewed as (
 		  update task t set lease_until = now() + $4 from free where t.tenant_id = free.tenant_id and t.id = free.id)
-		select id from held`, tenants, ids, epochs, lease)
+		select tenant_id, id, lease_epoch from held`, tenants, ids, epochs, lease)
 	if err != nil {
 		return nil, fmt.Errorf("renew leases: %w", err)
 	}
-	still, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	still, err := pgx.CollectRows(rows, pgx.RowToStructByPos[db.Task])
 	if err != nil {
 		return nil, fmt.Errorf("renew leases: %w", err)
 	}
-	out := make(map[uuid.UUID]bool, len(still))
-	for _, id := range still {
-		out[id] = true
+	out := make(map[db.Task]bool, len(still))
+	for _, lease := range still {
+		out[lease] = true
 	}
 	return out, nil
 }

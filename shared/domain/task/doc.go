@@ -12,6 +12,8 @@
 //   - Claiming raises lease_epoch; every batch a worker writes first checks that it still holds that epoch
 //     (db.Task), so that a paused or cancelled worker changes nothing.
 //   - A parent whose own work is done stays running until its children have ended (open_children).
+//   - A person may take a task from its worker (unlock) or delete all of them (nuke): what their workers still write is
+//     refused.
 //   - A worker that dies leaves a lease that runs out: the task goes back to pending, or fails after
 //     max_attempts. The next handler learns how many have died (Held.Deaths).
 //

@@ -56,7 +56,7 @@ type Runner struct {
 	once  sync.Once
 	slots chan struct{}
 	mu    sync.Mutex
-	held  map[uuid.UUID]*running
+	held  map[db.Task]*running // by the lease: a task that was taken away may be claimed again before its first run has stopped
 }
 
 type running struct {
@@ -70,7 +70,7 @@ var errLost = errors.New("the task was cancelled or given to another worker")
 
 func (r *Runner) init() {
 	r.once.Do(func() {
-		r.held, r.slots = map[uuid.UUID]*running{}, make(chan struct{}, r.Slots)
+		r.held, r.slots = map[db.Task]*running{}, make(chan struct{}, r.Slots)
 		if r.Lease == 0 {
 			r.Lease = DefaultLease
 		}
@@ -92,13 +92,13 @@ func (r *Runner) run(ctx context.Context, h Held) error {
 	taskCtx, cancel := context.WithCancelCause(WithPause(db.In(ctx, h.Scope()), pausing.Done()))
 	defer cancel(nil)
 	r.mu.Lock()
-	r.held[h.ID] = &running{h, time.Now(), cancel, pause}
+	r.held[h.Scope()] = &running{h, time.Now(), cancel, pause}
 	r.mu.Unlock()
 	started := time.Now()
 	r.Publish(taskCtx, h.Tenant, progressEvent(h, Running, nil))
 	result, err := r.call(taskCtx, h)
 	r.mu.Lock()
-	delete(r.held, h.ID)
+	delete(r.held, h.Scope())
 	r.mu.Unlock()
 
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)

@@ -1,0 +1,46 @@
+package metric
+
+import (
+	"context"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Cleaned says what a clean-up removed. A row is the figures of one type of task in one hour.
+type Cleaned struct {
+	DeletedCount    int64      `json:"deletedCount"`
+	RetentionDays   string     `json:"retentionDays" enum:"disabled,7,30,90,180"`
+	OldestRemaining *time.Time `json:"oldestRemaining" doc:"The first hour that there are figures of; null where there are none"`
+}
+
+// Removed says how many rows were removed.
+type Removed struct {
+	DeletedCount int64 `json:"deletedCount"`
+}
+
+// HistoryInput is what a history is of.
+type HistoryInput struct {
+	Days        int    `query:"days" default:"7" minimum:"1" maximum:"180" doc:"Until now; of what is older than metrics.task_retention_days nothing is known"`
+	TaskType    string `query:"taskType" maxLength:"64" doc:"Only tasks of this type, for example scan_library"`
+	Granularity string `query:"granularity" default:"hour" enum:"hour,day" doc:"Days are those of UTC"`
+}
+
+// Routes adds the operations on the figures of tasks.
+func Routes(a *httpapi.API, d *db.DB) {
+	op := func(method, path, id, summary, permission string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1/metrics/tasks" + path, ID: id, Summary: summary, Tag: "Metrics", Permission: permission}
+	}
+	httpapi.Register(a, op("GET", "", "getTaskMetrics", "How background tasks fared, by type, and what waits now", auth.LibrariesRead),
+		func(ctx context.Context, _ *struct{}) (*Tasks, error) { return tasks(ctx, d) })
+	httpapi.Register(a, op("GET", "/history", "getTaskMetricsHistory", "How background tasks fared, by the hour or day", auth.LibrariesRead),
+		func(ctx context.Context, in *HistoryInput) (*History, error) {
+			return history(ctx, d, in.Days, in.Granularity, in.TaskType)
+		})
+	httpapi.Register(a, op("POST", "/cleanup", "cleanUpTaskMetrics", "Remove the figures of tasks that are older than metrics.task_retention_days now, not with the next hour", auth.SystemAdmin),
+		func(ctx context.Context, _ *struct{}) (*Cleaned, error) { return cleanUp(ctx, d) })
+	httpapi.Register(a, op("DELETE", "", "deleteTaskMetrics", "Remove all figures of tasks; the tasks stay", auth.SystemAdmin),
+		func(ctx context.Context, _ *struct{}) (*Removed, error) { return removeAll(ctx, d) })
+}

@@ -1,0 +1,21 @@
+package metric
+
+import "time"
+
+// Statement is one query.
+type Statement struct {
+	SQL  string
+	Args []any
+}
+
+// Statements are the queries of the operations. "all" reads every row that the tenant has.
+func Statements() map[string]Statement {
+	week := time.Now().Add(-7 * 24 * time.Hour)
+	return map[string]Statement{
+		"all":         {SQL: byTypeSQL()},
+		"errors":      {SQL: errorsSQL},
+		"queue":       {SQL: queueSQL},
+		"history":     {historySQL, []any{"hour", week, ""}},
+		"of one type": {historySQL, []any{"day", week, "type 1"}},
+	}
+}

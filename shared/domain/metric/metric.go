@@ -1,0 +1,169 @@
+package metric
+
+import (
+	"math"
+	"time"
+)
+
+// Tasks is how the tasks fared that are still remembered, and what waits now.
+type Tasks struct {
+	UpdatedAt time.Time `json:"updatedAt"`
+	Retention string    `json:"retention" enum:"disabled,7,30,90,180" doc:"Days that figures are kept; disabled: none are"`
+	Summary   Summary   `json:"summary"`
+	ByType    []Type    `json:"byType" nullable:"false" doc:"By type of task, in the order of their names"`
+	Queue     Queue     `json:"queue"`
+}
+
+// Summary is the figures of all types together.
+type Summary struct {
+	TotalExecuted  int64    `json:"totalExecuted" doc:"Tasks that completed or failed; not those that were cancelled"`
+	TotalSucceeded int64    `json:"totalSucceeded"`
+	TotalFailed    int64    `json:"totalFailed"`
+	AvgDurationMs  *float64 `json:"avgDurationMs" doc:"From the first time that a worker took the task to its end; null where none was taken"`
+	AvgQueueWaitMs *float64 `json:"avgQueueWaitMs" doc:"Until a worker took the task, of those that were taken once; null where none was"`
+	TasksPerMinute float64  `json:"tasksPerMinute" doc:"Since the beginning of the first hour that is remembered"`
+}
+
+// Type is the figures of one type of task.
+type Type struct {
+	TaskType         string     `json:"taskType" example:"scan_library"`
+	Executed         int64      `json:"executed"`
+	Succeeded        int64      `json:"succeeded"`
+	Failed           int64      `json:"failed"`
+	Retried          int64      `json:"retried" doc:"Took more than one attempt"`
+	ErrorRatePct     float64    `json:"errorRatePct" minimum:"0" maximum:"100"`
+	MinDurationMs    *int64     `json:"minDurationMs"`
+	MaxDurationMs    *int64     `json:"maxDurationMs"`
+	AvgDurationMs    *float64   `json:"avgDurationMs"`
+	P50DurationMs    *int64     `json:"p50DurationMs" doc:"Half of the tasks took at most so long; up to 19 % more than the true time, as it comes from a histogram"`
+	P95DurationMs    *int64     `json:"p95DurationMs" doc:"The same of 95 %"`
+	AvgQueueWaitMs   *float64   `json:"avgQueueWaitMs"`
+	ItemsProcessed   *int64     `json:"itemsProcessed" doc:"Files, books or pages, as the tasks say; null where tasks of this type do not"`
+	BytesProcessed   *int64     `json:"bytesProcessed" doc:"Null where tasks of this type do not say"`
+	ThroughputPerSec *float64   `json:"throughputPerSec" doc:"Items a second of the tasks' duration"`
+	LastError        *string    `json:"lastError"`
+	LastErrorAt      *time.Time `json:"lastErrorAt"`
+}
+
+// Queue is the tasks that have not ended, now.
+type Queue struct {
+	PendingCount       int64  `json:"pendingCount" db:"pending"`
+	ProcessingCount    int64  `json:"processingCount" db:"running"`
+	StaleCount         int64  `json:"staleCount" db:"stale" doc:"Running, but the worker has not been heard of for longer than its lease"`
+	OldestPendingAgeMs *int64 `json:"oldestPendingAgeMs" db:"oldest_ms" doc:"Since it was added"`
+}
+
+// History is the figures over time.
+type History struct {
+	From        time.Time `json:"from"`
+	To          time.Time `json:"to"`
+	Granularity string    `json:"granularity" enum:"hour,day"`
+	Points      []Point   `json:"points" nullable:"false" doc:"The oldest first; hours and days in which no task ended are left out"`
+}
+
+// Point is the figures of one hour or day, in UTC.
+type Point struct {
+	PeriodStart    time.Time `json:"periodStart"`
+	TaskType       *string   `json:"taskType" doc:"Null for all types together"`
+	Count          int64     `json:"count"`
+	Succeeded      int64     `json:"succeeded"`
+	Failed         int64     `json:"failed"`
+	MinDurationMs  *int64    `json:"minDurationMs"`
+	MaxDurationMs  *int64    `json:"maxDurationMs"`
+	AvgDurationMs  *float64  `json:"avgDurationMs"`
+	ItemsProcessed *int64    `json:"itemsProcessed"`
+	BytesProcessed *int64    `json:"bytesProcessed"`
+}
+
+// figures are sums of rows of task_metric; see there what each column is.
+type figures struct {
+	Succeeded  int64  `db:"succeeded"`
+	Failed     int64  `db:"failed"`
+	Timed      int64  `db:"timed"`
+	DurationMs int64  `db:"duration_ms"`
+	MinMs      *int64 `db:"min_ms"`
+	MaxMs      *int64 `db:"max_ms"`
+	Items      *int64 `db:"items"`
+	Bytes      *int64 `db:"bytes"`
+}
+
+// typeRow is the figures of one type.
+type typeRow struct {
+	figures
+	Type      string    `db:"type"`
+	Since     time.Time `db:"since"` // its first hour
+	Retried   int64     `db:"retried"`
+	Waited    int64     `db:"waited"`
+	WaitMs    int64     `db:"wait_ms"`
+	Durations []int64   `db:"durations"`
+}
+
+// failure is the last one of a type of task; zero where none failed.
+type failure struct {
+	Type  string     `db:"type"`
+	Error *string    `db:"last_error"`
+	At    *time.Time `db:"last_error_at"`
+}
+
+func (r *typeRow) record(last failure) Type {
+	t := Type{TaskType: r.Type, Executed: r.Succeeded + r.Failed, Succeeded: r.Succeeded, Failed: r.Failed, Retried: r.Retried,
+		MinDurationMs: r.MinMs, MaxDurationMs: r.MaxMs, AvgDurationMs: average(r.DurationMs, r.Timed),
+		P50DurationMs: r.percentile(50), P95DurationMs: r.percentile(95), AvgQueueWaitMs: average(r.WaitMs, r.Waited),
+		ItemsProcessed: r.Items, BytesProcessed: r.Bytes, LastError: last.Error}
+	t.ErrorRatePct = 100 * float64(t.Failed) / float64(t.Executed)
+	if r.Items != nil {
+		t.ThroughputPerSec = average(1000**r.Items, r.DurationMs)
+	}
+	if last.At != nil {
+		at := last.At.UTC()
+		t.LastErrorAt = &at
+	}
+	return t
+}
+
+// percentile is a time, in milliseconds, within which so many percent of the tasks ended: the upper end of the element of
+// the histogram in which the last of them is, but no more than the longest. Nil where none has a time.
+func (r *typeRow) percentile(percent int64) *int64 {
+	left := (r.Timed*percent + 99) / 100
+	for i, n := range r.Durations {
+		if left -= n; n > 0 && left <= 0 {
+			end := *r.MaxMs
+			if i < len(r.Durations)-1 {
+				end = min(end, int64(math.Pow(2, float64(i+1)/4)))
+			}
+			return &end
+		}
+	}
+	return nil
+}
+
+// summarize adds the types up; now is the end of the time that they are of.
+func summarize(rows []typeRow, now time.Time) Summary {
+	var s Summary
+	var timed, duration, waited, wait int64
+	since := now
+	for _, r := range rows {
+		s.TotalSucceeded += r.Succeeded
+		s.TotalFailed += r.Failed
+		timed, duration = timed+r.Timed, duration+r.DurationMs
+		waited, wait = waited+r.Waited, wait+r.WaitMs
+		if r.Since.Before(since) {
+			since = r.Since
+		}
+	}
+	s.TotalExecuted = s.TotalSucceeded + s.TotalFailed
+	s.AvgDurationMs, s.AvgQueueWaitMs = average(duration, timed), average(wait, waited)
+	if s.TotalExecuted > 0 {
+		s.TasksPerMinute = float64(s.TotalExecuted) / max(1, now.Sub(since).Minutes())
+	}
+	return s
+}
+
+// average is nil where there is nothing to take it of.
+func average(sum, n int64) *float64 {
+	if n == 0 {
+		return nil
+	}
+	a := float64(sum) / float64(n)
+	return &a
+}

@@ -1,0 +1,64 @@
+package progress_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+func TestReadSeveralBooks(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	_, books := shelf(t, s, 4)
+	me, foreigner := s.User(t, "one", "reader"), s.User(t, "two", "admin")
+	if _, err := s.DB.Owner.Pool().Exec(context.Background(), "update book set deleted_at = now() where id = $1", books[3]); err != nil {
+		t.Fatal(err)
+	}
+	do := func(who *testkit.Client, word string, count float64, ids ...uuid.UUID) {
+		t.Helper()
+		m := who.Do("POST", "/api/v1/books/bulk/"+word, map[string]any{"bookIds": append([]uuid.UUID{}, ids...)}).Want(200).Map()
+		if m["count"] != count || m["message"] == "" {
+			t.Errorf("%s: %v, want %v", word, m, count)
+		}
+	}
+	me.Do("PUT", "/api/v1/books/"+books[0].String()+"/progress", `{"currentPage":2}`).Want(200)
+	do(me, "read", 2, books[0], books[1], books[1], books[3], uuid.New())
+	do(foreigner, "read", 0, books...)
+	got := me.Do("GET", "/api/v1/books/"+books[0].String()+"/progress", nil).Want(200).Map()
+	if got["completed"] != true || got["currentPage"] != 10.0 || got["completedAt"] == nil {
+		t.Errorf("%v", got)
+	}
+	me.Do("GET", "/api/v1/books/"+books[2].String()+"/progress", nil).Want(204)
+	if m := me.Do("GET", "/api/v1/progress", nil).Want(200).Map(); m["total"] != 2.0 {
+		t.Errorf("%v", m)
+	}
+	do(me, "read", 1, books[1])
+	if n := completions(t, s, books[1]); n != 1 {
+		t.Errorf("read twice in a row: %d completions", n)
+	}
+	do(foreigner, "unread", 0, books...)
+	do(me, "unread", 1, books[1], books[2])
+	do(me, "unread", 0, books[1])
+	do(me, "unread", 0)
+	me.Do("GET", "/api/v1/books/"+books[0].String()+"/progress", nil).Want(200)
+	me.Do("GET", "/api/v1/books/"+books[1].String()+"/progress", nil).Want(204)
+
+	many := make([]uuid.UUID, 1001)
+	for _, word := range []string{"read", "unread"} {
+		path := "/api/v1/books/bulk/" + word
+		for _, body := range []any{map[string]any{"bookIds": many}, `{}`, `{"bookIds":null}`, `{"bookIds":"` + books[0].String() + `"}`} {
+			if m := me.Do("POST", path, body).Want(400).Map(); m["details"].([]any)[0].(map[string]any)["field"] != "bookIds" {
+				t.Errorf("%v", m)
+			}
+		}
+		me.Do("POST", path, `{"bookIds":["x"]}`).Want(400)
+		me.Do("POST", path, map[string]any{"book_ids": many[:1000]}).Want(200)
+		s.Key(t, me, auth.SeriesRead).Do("POST", path, map[string]any{"bookIds": many[:1]}).Want(403)
+		s.Anonymous(t, "one").Do("POST", path, map[string]any{"bookIds": many[:1]}).Want(401)
+	}
+}

@@ -1,0 +1,43 @@
+package task
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// unlock takes a running task from its worker, without counting the attempt; a pending one stays as it is. BadRequest when
+// it has ended or only waits for its children, NotFound when there is none. What the worker still writes is refused: it
+// holds a running task under its own epoch, and there is none until another claims it under the next.
+func unlock(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
+	var b pgx.Batch
+	var found *changed
+	db.One(&b, &found, `with old as (
+		  select tenant_id, id, status, done from task where tenant_id = app.tenant() and id = $1 for update),
+		t as (
+		  update task t set status = 'pending', attempts = greatest(t.attempts - 1, 0), lease_until = null, locked_by = null, queued_at = null,
+		    scheduled_for = now()
+		  from old where t.tenant_id = old.tenant_id and t.id = old.id and old.status = 'running' and not old.done returning t.*)
+		select case when old.status = 'running' and old.done then 'waiting' else old.status end as before, `+changedColumns+` from old
+		join (select * from t union all select * from task where tenant_id = app.tenant() and id = $1 and not exists (select from t)) t
+		  on t.id = old.id
+		left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`, id)
+	b.Queue("select pg_notify($1, '')", Wake)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if found == nil {
+		return nil, fault.Missing("Task")
+	}
+	switch found.Before {
+	case Pending, Running:
+		return found, nil
+	case "waiting":
+		return nil, fault.New(fault.BadRequest, "No worker has the task: it waits for others that it has started; unlock or cancel those")
+	}
+	return nil, fault.New(fault.BadRequest, "The task is %s; only a running task can be unlocked", found.Before)
+}
