@@ -48,3 +48,22 @@ func TestContainerFiles(t *testing.T) {
 		}
 	}
 }
+
+// The decoders are built with the distribution's security updates: from the sources of every suite that packages come
+// from, with their patches, which only unpacking by apt-get applies; and without encoders that Longbox does not use.
+func TestDecodersHaveSecurityUpdates(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("container/vips.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	for _, want := range []string{"$(RELEASE)", " source libheif vips\n", "-DWITH_X265=OFF"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("vips.sh lacks %q", want)
+		}
+	}
+	if strings.Contains(text, "--download-only") || strings.Contains(text, ".orig.tar") {
+		t.Error("vips.sh unpacks sources itself, without their patches")
+	}
+}

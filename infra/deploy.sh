@@ -49,7 +49,10 @@ go run ./localstack/dist -lambda
 
 digests=infra/container/golang.digest
 if [[ ! -f $digests ]]; then
-	docker buildx imagetools inspect golang:1.26-bookworm --format '{{.Manifest.Digest}}' >"$digests"
+	# A plain {{.Manifest.Digest}} prints a table of the whole manifest.
+	digest=$(docker buildx imagetools inspect golang:1.26-bookworm --format '{{printf "%s" .Manifest.Digest}}')
+	[[ $digest == sha256:* ]] || fail "docker buildx gives no digest of golang:1.26-bookworm: $digest"
+	echo "$digest" >"$digests"
 	fail "wrote $digests, which fixes the base image from now on: look at it, commit it, and deploy again"
 fi
 registry=$account.dkr.ecr.$region.amazonaws.com

@@ -1,7 +1,6 @@
 package testkit
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -10,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Pooler starts pgbouncer in transaction mode in front of the server that a database URL names, with at most size
@@ -69,13 +66,7 @@ log_disconnections = 0
 		t.Fatal(err)
 	}
 	u.Host = fmt.Sprintf("127.0.0.1:%d", port)
-	if err := waitFor(10*time.Second, func() error {
-		conn, err := pgx.Connect(context.Background(), u.String())
-		if err != nil {
-			return err
-		}
-		return conn.Close(context.Background())
-	}); err != nil {
+	if err := waitForPostgres(10*time.Second, u.String()); err != nil {
 		log, _ := os.ReadFile(filepath.Join(dir, "log"))
 		t.Fatalf("pgbouncer: %v: %s", err, strings.TrimSpace(string(log)))
 	}

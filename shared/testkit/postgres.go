@@ -117,8 +117,13 @@ func userURL(t testing.TB, user, database string) string {
 
 func startCluster() (string, error) {
 	superuser, err := source{setting: "TEST_DATABASE_URL", program: postgresBin, run: startInstalled, image: func() (string, error) {
-		address, err := containerImage{name: "postgres:15", port: "5432", env: map[string]string{"POSTGRES_PASSWORD": testPassword}}.start()
-		return "postgres://postgres:" + testPassword + "@" + address + "/postgres?sslmode=disable", err
+		address, _, err := containerImage{name: "postgres:15", port: "5432", env: map[string]string{"POSTGRES_PASSWORD": testPassword},
+			command: serverSettings}.start()
+		if err != nil {
+			return "", err
+		}
+		u := "postgres://postgres:" + testPassword + "@" + address + "/postgres?sslmode=disable"
+		return u, waitForPostgres(20*time.Second, u) // it listens a moment before it lets anybody in
 	}}.address()
 	if err != nil {
 		return "", err
@@ -184,6 +189,10 @@ func postgresBin() string {
 	return filepath.Dir(found[len(found)-1])
 }
 
+// serverSettings are those of every test server: many connections, and nothing that has to survive.
+var serverSettings = []string{"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off",
+	"-c", "max_connections=200", "-c", "jit=off", "-c", "max_wal_size=512MB"}
+
 func startInstalled(bin string) (string, error) {
 	dir, err := os.MkdirTemp("", "longbox-pg-")
 	if err != nil {
@@ -200,14 +209,18 @@ func startInstalled(bin string) (string, error) {
 	if out, err := asUser(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("initdb: %w: %s", err, out)
 	}
-	cmd := asUser(exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", fmt.Sprint(port), "-h", "127.0.0.1", "-k", dir,
-		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off", "-c", "max_connections=200", "-c", "jit=off", "-c", "max_wal_size=512MB"))
+	cmd := asUser(exec.Command(filepath.Join(bin, "postgres"),
+		append([]string{"-D", data, "-p", fmt.Sprint(port), "-h", "127.0.0.1", "-k", dir}, serverSettings...)...))
 	if err := startBound(cmd, dir); err != nil {
 		return "", err
 	}
 	u := fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
-	return u, waitFor(20*time.Second, func() error {
-		conn, err := pgx.Connect(context.Background(), u)
+	return u, waitForPostgres(20*time.Second, u)
+}
+
+func waitForPostgres(limit time.Duration, databaseURL string) error {
+	return waitFor(limit, func() error {
+		conn, err := pgx.Connect(context.Background(), databaseURL)
 		if err != nil {
 			return err
 		}

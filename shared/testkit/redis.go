@@ -44,7 +44,7 @@ func Redis(t testing.TB) *redis.Client {
 
 func startRedis() (string, error) {
 	return source{setting: "TEST_REDIS_URL", program: onPath("redis-server"), run: runRedis, image: func() (string, error) {
-		address, err := containerImage{name: "redis:7.4.5-bookworm", port: "6379"}.start()
+		address, _, err := containerImage{name: "redis:7.4.5-bookworm", port: "6379"}.start()
 		return "redis://" + address, err
 	}}.address()
 }

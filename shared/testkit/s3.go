@@ -120,9 +120,11 @@ func gateway(t testing.TB, dir, webhook string) source {
 			if err != nil {
 				return "", err
 			}
-			if _, err := (containerImage{name: "versity/versitygw:v1.8.0", port: strconv.Itoa(port), command: arguments(port), folder: dir}).start(); err != nil {
+			_, stop, err := containerImage{name: "versity/versitygw:v1.8.0", port: strconv.Itoa(port), command: arguments(port), folder: dir}.start()
+			if err != nil {
 				return "", err
 			}
+			t.Cleanup(stop)
 			return healthy(port)
 		}}
 }

@@ -55,8 +55,8 @@ type containerImage struct {
 	folder  string // of this machine, which it has at the same place; then it is in this machine's network, and this user's
 }
 
-// start starts a container that ends with the test program, and returns host:port.
-func (i containerImage) start() (string, error) {
+// start starts a container and returns host:port, and how it ends before the test program does.
+func (i containerImage) start() (address string, stop func(), err error) {
 	ctx := context.Background()
 	r := testcontainers.ContainerRequest{Image: i.name, Env: i.env, Cmd: i.command}
 	if i.folder != "" {
@@ -68,12 +68,14 @@ func (i containerImage) start() (string, error) {
 		r.ExposedPorts, r.WaitingFor = []string{i.port + "/tcp"}, wait.ForListeningPort(i.port+"/tcp")
 	}
 	c, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{ContainerRequest: r, Started: true})
+	stop = func() { _ = testcontainers.TerminateContainer(c, testcontainers.StopTimeout(0)) } // what is left goes with the test program
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", i.name, err)
+		stop()
+		return "", nil, fmt.Errorf("%s: %w", i.name, err)
 	}
 	if i.folder != "" {
-		return "127.0.0.1:" + i.port, nil
+		return "127.0.0.1:" + i.port, stop, nil
 	}
 	endpoint, err := c.Endpoint(ctx, "")
-	return strings.TrimPrefix(endpoint, "tcp://"), err
+	return strings.TrimPrefix(endpoint, "tcp://"), stop, err
 }

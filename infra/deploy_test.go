@@ -1,0 +1,65 @@
+package infra_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// buildx is docker as far as the first deploy asks it: a format that begins with the manifest, other than by a function,
+// prints a table of it, which is what docker buildx does.
+const buildx = `#!/bin/sh
+case "$*" in
+*"imagetools inspect"*"--format {{.Manifest"*) printf 'Name: golang\nDigest: sha256:0123\n\nManifests:\n' ;;
+*"imagetools inspect"*"--format {{printf"*) printf '%s' "$DIGEST" ;;
+esac
+`
+
+// The first deploy writes the digest of the base image, alone, and ends; without an answer it writes nothing.
+func TestDeployFixesTheBaseImage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(path, text string) {
+		t.Helper()
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script, err := os.ReadFile("deploy.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("infra/deploy.sh", string(script))
+	write("infra/parameters/small", "")
+	write("infra/container/Dockerfile", "")
+	write("bin/docker", buildx)
+	for _, tool := range []string{"aws", "go", "git"} {
+		write("bin/"+tool, "#!/bin/sh\n")
+	}
+	digests := filepath.Join(dir, "infra/container/golang.digest")
+	deploy := func(digest string) string {
+		cmd := exec.Command("bash", filepath.Join(dir, "infra/deploy.sh"))
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "AWS_REGION=eu-west-1", "DIGEST="+digest)
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			t.Errorf("went on without a digest: %s", out)
+		}
+		return string(out)
+	}
+	if out := deploy(""); !strings.Contains(out, "no digest") {
+		t.Errorf("without an answer: %s", out)
+	}
+	if _, err := os.Stat(digests); !os.IsNotExist(err) {
+		t.Errorf("without an answer a file was written: %v", err)
+	}
+	out := deploy("sha256:4567")
+	if text, err := os.ReadFile(digests); err != nil || string(text) != "sha256:4567\n" {
+		t.Errorf("wrote %q (%v): %s", text, err, out)
+	}
+}
