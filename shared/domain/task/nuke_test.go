@@ -52,21 +52,8 @@ func TestNukeBesideWorkers(t *testing.T) {
 	s, _ := serve(t)
 	admin := s.User(t, "one", "admin")
 	for round := range 5 {
-		parent := add(t, s, s.One, task.Spec{Type: task.ScanLibrary})
-		exec(t, s, "update task set status = 'running', lease_epoch = 1, open_children = 20 where id = $1", parent)
-		children := make([]uuid.UUID, 20)
-		for i := range children {
-			children[i] = add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &parent})
-		}
-		exec(t, s, "update task set status = 'running', lease_epoch = 1 where parent_id = $1", parent)
 		var wg sync.WaitGroup
-		for _, id := range children {
-			wg.Go(func() {
-				if _, err := s.DB.System.Pool().Exec(context.Background(), "select app.finish_task($1, $2, 1, '{}', null, null)", s.One, id); err != nil {
-					t.Errorf("finish: %v", err)
-				}
-			})
-		}
+		parent := endingChildren(t, s, &wg)
 		for range 3 {
 			wg.Go(func() {
 				held := db.In(context.Background(), db.Task{Tenant: s.One, ID: parent, Epoch: 1})
