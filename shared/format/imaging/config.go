@@ -14,6 +14,8 @@ type Config struct {
 	MaxBytes int64 `env:"RENDER_MAX_BYTES" envDefault:"67108864"`
 	// MaxWaiting bounds the renders that wait for memory.
 	MaxWaiting int `env:"RENDER_MAX_WAITING" envDefault:"64"`
+	// JPEGXL lets libvips decode JPEG XL, though it calls its loader unsafe for untrusted input.
+	JPEGXL bool `env:"RENDER_JPEG_XL" envDefault:"false"`
 }
 
 // minMemory is what one render of a common page needs.

@@ -79,6 +79,9 @@ func (r *Renderer) Render(ctx context.Context, src []byte, spec Spec) (Result, e
 	if err := start(); err != nil {
 		return Result{}, err
 	}
+	if r.cfg.JPEGXL {
+		allowJXL()
+	}
 	h, err := r.inspect(src)
 	if err != nil {
 		return Result{}, err
@@ -91,6 +94,11 @@ func (r *Renderer) Render(ctx context.Context, src []byte, spec Spec) (Result, e
 	defer release()
 	if err := ctx.Err(); err != nil { // it may have ended while waiting
 		return Result{}, err
+	}
+	if h.mediaType == mediatype.BMP {
+		if src, err = readBMP(src); err != nil {
+			return Result{}, err
+		}
 	}
 	return render(src, h, spec, w, ht)
 }

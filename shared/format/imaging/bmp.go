@@ -1,0 +1,38 @@
+package imaging
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image/png"
+
+	"golang.org/x/image/bmp"
+
+	"github.com/longbox/longbox/shared/format/mediatype"
+)
+
+// checkBMP compares the size that was read from the header with the decoder's.
+func checkBMP(src []byte, h header) error {
+	c, err := bmp.DecodeConfig(bytes.NewReader(src))
+	if err != nil {
+		return &Undecodable{mediatype.BMP, err}
+	}
+	if c.Width != h.width || c.Height != h.height {
+		return &Undecodable{mediatype.BMP, fmt.Errorf("the header says %d x %d, the decoder %d x %d", h.width, h.height, c.Width, c.Height)}
+	}
+	return nil
+}
+
+// readBMP makes a PNG of a BMP: what libvips has for it is ImageMagick, which is unsafe for untrusted input.
+func readBMP(src []byte) ([]byte, error) {
+	img, err := bmp.Decode(bytes.NewReader(src))
+	if err != nil {
+		return nil, &Undecodable{mediatype.BMP, err}
+	}
+	var out bytes.Buffer
+	fast := png.Encoder{CompressionLevel: png.NoCompression}
+	if err := fast.Encode(&out, img); err != nil {
+		return nil, &Undecodable{mediatype.BMP, errors.Join(errors.New("as PNG"), err)}
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,88 @@
+package imaging
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"image"
+	"image/color"
+	"os"
+	"testing"
+
+	"golang.org/x/image/bmp"
+
+	"github.com/longbox/longbox/shared/format/mediatype"
+)
+
+func bmpOf(t testing.TB, img image.Image) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := bmp.Encode(&b, img); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestBMP(t *testing.T) {
+	t.Parallel()
+	grey := image.NewGray(image.Rect(0, 0, 90, 60))
+	for i := range grey.Pix {
+		grey.Pix[i] = 200
+	}
+	for _, c := range []struct {
+		name        string
+		src         image.Image
+		left, right color.NRGBA
+	}{
+		{"24 bits", halves(90, 60, red, blue), red, blue},
+		{"8 bits", grey, color.NRGBA{200, 200, 200, 255}, color.NRGBA{200, 200, 200, 255}},
+	} {
+		res := mustRender(t, bmpOf(t, c.src), Spec{Width: 30, Format: JPEG})
+		if res.Width != 30 || res.Height != 20 || res.SourceWidth != 90 || res.SourceHeight != 60 {
+			t.Errorf("%s: %d x %d of %d x %d", c.name, res.Width, res.Height, res.SourceWidth, res.SourceHeight)
+		}
+		expectColour(t, pixels(t, res), 5, 10, c.left, 12)
+		expectColour(t, pixels(t, res), 25, 10, c.right, 12)
+	}
+}
+
+func TestBrokenBMP(t *testing.T) {
+	t.Parallel()
+	whole := bmpOf(t, halves(90, 60, red, blue))
+	packed := bytes.Clone(whole)
+	packed[30] = 1 // run-length encoded
+	huge := bytes.Clone(whole)
+	copy(huge[18:], []byte{0, 0, 1, 0, 0, 0, 1, 0}) // 65,536 x 65,536
+	var bad *Undecodable
+	for name, src := range map[string][]byte{"cut in its header": whole[:30], "cut in its pixels": whole[:len(whole)/2], "packed": packed} {
+		if _, err := New(Config{}).Render(context.Background(), src, Spec{Format: JPEG}); !errors.As(err, &bad) || bad.MediaType != mediatype.BMP {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var large *TooLarge
+	if _, err := New(Config{}).Render(context.Background(), huge, Spec{Format: JPEG}); !errors.As(err, &large) {
+		t.Errorf("huge: %v", err)
+	}
+}
+
+func TestJPEGXL(t *testing.T) {
+	t.Parallel()
+	src, err := os.ReadFile("testdata/halves.jxl") // 90 x 60, red on the left, blue on the right
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bad *Undecodable
+	if _, err := New(Config{}).Render(context.Background(), src, Spec{Format: JPEG}); !errors.As(err, &bad) || bad.MediaType != mediatype.JXL {
+		t.Errorf("not allowed: %v", err)
+	}
+	allowed := New(Config{JPEGXL: true})
+	res, err := allowed.Render(context.Background(), src, Spec{Width: 30, Format: JPEG})
+	if err != nil || res.Width != 30 || res.Height != 20 {
+		t.Fatalf("%d x %d, %v", res.Width, res.Height, err)
+	}
+	expectColour(t, pixels(t, res), 5, 10, red, 20)
+	expectColour(t, pixels(t, res), 25, 10, blue, 20)
+	if _, err := allowed.Render(context.Background(), src[:len(src)/2], Spec{Format: JPEG}); !errors.As(err, &bad) {
+		t.Errorf("cut: %v", err)
+	}
+}
