@@ -47,6 +47,8 @@ func claim(ctx context.Context, system *db.DB, worker string, lease time.Duratio
 	for i := range found {
 		db.One(&b, &found[i], "select "+heldColumns+" from app.claim_task($1, $2) t", worker, lease)
 	}
+	ctx, cancel := seenThrough(ctx)
+	defer cancel()
 	if err := system.Pool().SendBatch(ctx, &b).Close(); err != nil {
 		return nil, fmt.Errorf("claim tasks: %w", err)
 	}
@@ -57,6 +59,12 @@ func claim(ctx context.Context, system *db.DB, worker string, lease time.Duratio
 		}
 	}
 	return held, nil
+}
+
+// seenThrough is for a claim, whose answer is waited for even where its worker is stopping: a task that was given away and
+// that nobody knows of would lie there until its lease ends. Its run gives it back.
+func seenThrough(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 }
 
 // verdict is what became of the claim of a task by its name: see app.claim_named.
@@ -74,6 +82,8 @@ func claimNamed(ctx context.Context, system *db.DB, worker string, lease time.Du
 	var held *Held
 	db.Value(&b, &v, "select app.claim_named($1, $2, $3, $4)", tenant, id, worker, lease)
 	db.One(&b, &held, "select "+heldColumns+" from task t where t.tenant_id = $1 and t.id = $2", tenant, id)
+	ctx, cancel := seenThrough(ctx)
+	defer cancel()
 	if err := system.Pool().SendBatch(ctx, &b).Close(); err != nil {
 		return nil, "", fmt.Errorf("claim task %s: %w", id, err)
 	}

@@ -1,0 +1,85 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// late passes connections on to address, but what is answered with mark in it only once goAhead is closed.
+func late(t *testing.T, address, mark string, goAhead <-chan struct{}) (at string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = l.Close() }) // it ends the loop below
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", address)
+			if err != nil {
+				_ = in.Close() // the client sees that
+				continue
+			}
+			go func() {
+				_, _ = io.Copy(out, in) // until either side ends
+				_ = out.Close()
+			}()
+			go func() {
+				defer in.Close()
+				for b := make([]byte, 64<<10); ; {
+					n, err := out.Read(b)
+					if bytes.Contains(b[:n], []byte(mark)) {
+						<-goAhead
+					}
+					if _, gone := in.Write(b[:n]); gone != nil || err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// A task whose claim is under way when its worker stops is given back, not left with a worker that does not know of it.
+func TestClaimWhileStopping(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	tenant := d.Tenant(t, "one")
+	u, err := url.Parse(d.SystemURL)
+	must(t, err)
+	goAhead := make(chan struct{})
+	u.Host = late(t, u.Host, "the marked one", goAhead)
+	system, err := db.Open(db.Config{URL: u.String(), MaxConns: 4, Timeout: 30 * time.Second})
+	must(t, err)
+	t.Cleanup(system.Close)
+	r := worker(d, func(ctx context.Context, _ Held) (any, error) { return nil, ctx.Err() })
+	r.System = system
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error)
+	go func() { ended <- r.Run(ctx) }()
+	var b pgx.Batch
+	must(t, Add(&b, Spec{Type: AnalyzeBooks, Params: map[string]string{"name": "the marked one"}}, new(uuid.UUID)))
+	must(t, d.App.Run(db.In(ctx, db.Tenant(tenant)), &b))
+	testkit.Eventually(t, time.Minute, func() bool { return count(t, d, "status = 'running'") == 1 })
+	cancel()
+	close(goAhead)
+	must(t, <-ended)
+	if count(t, d, "status = 'pending' and attempts = 0 and locked_by is null") != 1 {
+		t.Error("the task stays with a worker that has stopped")
+	}
+}
