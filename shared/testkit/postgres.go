@@ -30,6 +30,20 @@ type Databases struct {
 	AppURL, SystemURL, OwnerURL string
 }
 
+// Exec runs a statement as the owner, who sees every tenant's rows.
+func (d *Databases) Exec(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	if _, err := d.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Set sets a setting of a tenant.
+func (d *Databases) Set(t testing.TB, tenant uuid.UUID, key, value string) {
+	t.Helper()
+	d.Exec(t, "insert into setting (tenant_id, key, value) values ($1, $2, $3) on conflict (tenant_id, key) do update set value = excluded.value", tenant, key, value)
+}
+
 const testPassword = "longbox"
 
 var (

@@ -24,21 +24,17 @@ func analyses(a *httpapi.API, d *db.DB, added task.Added) {
 	op := func(path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: "POST", Path: "/api/v1/books" + path, ID: id, Summary: summary, Tag: "Books", Permission: auth.BooksWrite}
 	}
-	started := func(ctx context.Context, s *task.Started, err error) (*task.Started, error) {
-		if err == nil {
-			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-		}
-		return s, err
-	}
 	httpapi.Register(a, op("/{id}/analyze", "analyzeBook", "Analyse a book again"),
 		func(ctx context.Context, in *IDInput) (*task.Started, error) {
-			s, err := task.Start(ctx, d, task.Analysis(in.ID), task.OfBook(in.ID), analysisQueued)
-			return started(ctx, s, err)
+			return task.Start(ctx, d, added, task.Analysis(in.ID), task.OfBook(in.ID), analysisQueued)
 		})
 	httpapi.Register(a, op("/{id}/analyze-unanalyzed", "analyzeNewBook", "Analyse a book that never was"),
 		func(ctx context.Context, in *IDInput) (*task.Started, error) {
 			s, err := analyzeNew(ctx, d, in.ID)
-			return started(ctx, s, err)
+			if err == nil {
+				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+			}
+			return s, err
 		})
 	httpapi.Register(a, op("/bulk/analyze", "analyzeBooks", "Analyse several books that never were, or all of them again"),
 		func(ctx context.Context, in *struct {
@@ -48,7 +44,7 @@ func analyses(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 		}) (*task.Enqueued, error) {
 			out, err := analyzeSeveral(ctx, d, in.Body.BookIDs, in.Body.Force)
-			if err == nil && out.TasksEnqueued > 0 {
+			if err == nil {
 				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 			}
 			return out, err

@@ -63,18 +63,22 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		}
 		return httpapi.NewPage(ctx, p, page, total), nil
 	}
+	sorted := func(ctx context.Context, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting) (*httpapi.Page[Book], error) {
+		field, desc, err := order(by, s)
+		if err != nil {
+			return nil, err
+		}
+		q := listBy(s, field, desc)
+		q.of = of
+		return answer(ctx, q, p)
+	}
 	httpapi.Register(a, op("GET", "/books", "listBooks", "Books", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			ScopeInput
 			httpapi.Paging
 			httpapi.Sorting
 		}) (*httpapi.Page[Book], error) {
-			s := in.scope()
-			field, desc, err := order(in.Sorting, s)
-			if err != nil {
-				return nil, err
-			}
-			return answer(ctx, listBy(s, field, desc), in.Paging)
+			return sorted(ctx, in.scope(), nil, in.Paging, in.Sorting)
 		})
 	httpapi.Register(a, op("GET", "/libraries/{id}/books", "listLibraryBooks", "Books of a library", auth.BooksRead),
 		func(ctx context.Context, in *struct {
@@ -82,14 +86,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			httpapi.Paging
 			httpapi.Sorting
 		}) (*httpapi.Page[Book], error) {
-			s := in.scope()
-			field, desc, err := order(in.Sorting, s)
-			if err != nil {
-				return nil, err
-			}
-			q := listBy(s, field, desc)
-			q.of = &in.ID
-			return answer(ctx, q, in.Paging)
+			return sorted(ctx, in.scope(), &in.ID, in.Paging, in.Sorting)
 		})
 	httpapi.Register(a, op("POST", "/books/list", "filterBooks", "Books that meet a condition", auth.BooksRead),
 		func(ctx context.Context, in *struct {
@@ -103,15 +100,11 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			if err := in.Body.Check(); err != nil {
 				return nil, err
 			}
-			s := scope{deleted: in.Body.IncludeDeleted}
-			field, desc, err := order(in.Sorting, s)
-			if err == nil {
-				s.where, s.args, err = Condition(in.Body.Condition, fields)
-			}
+			where, args, err := Condition(in.Body.Condition, fields)
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, listBy(s, field, desc), in.Paging)
+			return sorted(ctx, scope{deleted: in.Body.IncludeDeleted, where: where, args: args}, nil, in.Paging, in.Sorting)
 		})
 	for _, l := range []struct {
 		path, id  string

@@ -6,45 +6,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// planned is a database whose tenants have schedules, and a clock that the test moves.
-type planned struct {
-	*testkit.Databases
-	t   *testing.T
-	now time.Time
-}
+// before is when the clocks of these tests begin: a minute before noon.
+var before = time.Date(2026, 5, 1, 11, 59, 0, 0, time.UTC)
 
-func (p *planned) exec(sql string, args ...any) {
-	p.t.Helper()
-	if _, err := p.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func (p *planned) set(tenant uuid.UUID, of, schedule string) {
-	p.t.Helper()
-	p.exec("insert into setting (tenant_id, key, value) values ($1, $2, $3) on conflict (tenant_id, key) do update set value = excluded.value",
-		tenant, "thumbnail."+of+"_cron_schedule", schedule)
-}
-
-func newPlanned(t *testing.T) *planned {
-	return &planned{Databases: testkit.DB(t), t: t, now: time.Date(2026, 5, 1, 11, 59, 0, 0, time.UTC)}
-}
+const books, series = "thumbnail.book_cron_schedule", "thumbnail.series_cron_schedule"
 
 func TestSchedule(t *testing.T) {
 	t.Parallel()
-	p := newPlanned(t)
+	p, now := testkit.DB(t), before
 	one, two := p.Tenant(t, "one"), p.Tenant(t, "two")
 	p.Tenant(t, "without")
-	p.set(one, "book", "0 12 * * *")
-	p.set(one, "series", "30 12 * * *")
-	p.set(two, "book", "*/30 * * * * *") // with seconds
-	end := func() { p.exec("update task set status = 'completed', completed_at = now()") }
+	p.Set(t, one, books, "0 12 * * *")
+	p.Set(t, one, series, "30 12 * * *")
+	p.Set(t, two, books, "*/30 * * * * *") // with seconds
+	end := func() { p.Exec(t, "update task set status = 'completed', completed_at = now()") }
 	for _, s := range []struct {
 		what string
 		do   func()
@@ -57,20 +36,20 @@ func TestSchedule(t *testing.T) {
 		{"the series", end, 30 * time.Minute, 2},
 		{"at once again", end, 0, 0},
 		{"the scheduler was away for days: each once", nil, 60 * time.Hour, 3},
-		{"suspended", func() { end(); p.exec("update tenant set status = 'suspended'") }, 48 * time.Hour, 0},
-		{"served again: once", func() { p.exec("update tenant set status = 'active'") }, time.Second, 3},
+		{"suspended", func() { end(); p.Exec(t, "update tenant set status = 'suspended'") }, 48 * time.Hour, 0},
+		{"served again: once", func() { p.Exec(t, "update tenant set status = 'active'") }, time.Second, 3},
 		{"never", func() {
 			end()
-			p.set(one, "book", "")
-			p.set(one, "series", "")
-			p.exec("delete from setting where tenant_id = $1", two)
+			p.Set(t, one, books, "")
+			p.Set(t, one, series, "")
+			p.Exec(t, "delete from setting where tenant_id = $1", two)
 		}, 48 * time.Hour, 0},
 	} {
 		if s.do != nil {
 			s.do()
 		}
-		p.now = p.now.Add(s.wait)
-		if n, err := cover.Due(context.Background(), p.System, p.now); err != nil || n != s.want {
+		now = now.Add(s.wait)
+		if n, err := cover.Due(context.Background(), p.System, now); err != nil || n != s.want {
 			t.Errorf("%s: %d tasks, want %d, %v", s.what, n, s.want, err)
 		}
 	}
@@ -85,20 +64,20 @@ func TestSchedule(t *testing.T) {
 
 func TestSeveralSchedulersQueueOneTask(t *testing.T) {
 	t.Parallel()
-	p := newPlanned(t)
+	p, now := testkit.DB(t), before
 	for _, name := range []string{"one", "two"} {
 		tenant := p.Tenant(t, name)
-		p.set(tenant, "book", "0 0 * * *")
-		p.set(tenant, "series", "0 0 * * *")
+		p.Set(t, tenant, books, "0 0 * * *")
+		p.Set(t, tenant, series, "0 0 * * *")
 	}
 	for _, want := range []int{0, 4} { // the first day the schedules are met
-		p.now = p.now.Add(24 * time.Hour)
+		now = now.Add(24 * time.Hour)
 		var mu sync.Mutex
 		var schedulers sync.WaitGroup
 		total := 0
 		for i := range 8 {
 			schedulers.Go(func() {
-				n, err := cover.Due(context.Background(), p.System, p.now.Add(time.Duration(i)*time.Second))
+				n, err := cover.Due(context.Background(), p.System, now.Add(time.Duration(i)*time.Second))
 				if err != nil {
 					t.Error(err)
 				}

@@ -19,17 +19,9 @@ type planned struct {
 	now time.Time
 }
 
-func (p *planned) exec(sql string, args ...any) {
-	p.t.Helper()
-	if _, err := p.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
 func (p *planned) set(tenant uuid.UUID, key, value string) {
 	p.t.Helper()
-	p.exec("insert into setting (tenant_id, key, value) values ($1, $2, $3) on conflict (tenant_id, key) do update set value = excluded.value",
-		tenant, "deduplication."+key, value)
+	p.Set(p.t, tenant, "deduplication."+key, value)
 }
 
 // after is how many scans a round starts so much later.
@@ -46,7 +38,7 @@ func (p *planned) after(d time.Duration) int {
 // end ends the scans that were started.
 func (p *planned) end() {
 	p.t.Helper()
-	p.exec("update task set status = 'completed', completed_at = now()")
+	p.Exec(p.t, "update task set status = 'completed', completed_at = now()")
 }
 
 func newPlanned(t *testing.T) *planned {
@@ -78,8 +70,8 @@ func TestSchedule(t *testing.T) {
 		{"another schedule counts from when it is met", func() { p.end(); p.set(two, "cron_schedule", "0 0 * * *") }, time.Minute, 0},
 		{"never", func() { p.set(one, "cron_schedule", ""); p.set(two, "cron_schedule", "") }, 48 * time.Hour, 0},
 		{"tonight", func() { p.set(one, "cron_schedule", "0 0 * * *") }, 0, 0},
-		{"suspended", func() { p.exec("update tenant set status = 'suspended'") }, 48 * time.Hour, 0},
-		{"served again: once", func() { p.exec("update tenant set status = 'active'") }, time.Second, 1},
+		{"suspended", func() { p.Exec(p.t, "update tenant set status = 'suspended'") }, 48 * time.Hour, 0},
+		{"served again: once", func() { p.Exec(p.t, "update tenant set status = 'active'") }, time.Second, 1},
 	}
 	for _, s := range steps {
 		if s.do != nil {

@@ -2,8 +2,8 @@
 // itself, or by a signed address at the CDN, whose misses it answers (docs/cdn.md). A rendition is an object of the
 // media bucket whose key holds an HMAC, with the tenant's secret, of what it shows: it never changes, is found
 // without asking anybody, and cannot be guessed. One process at a time makes it. Covers are stored when they are
-// first made, by the worker or on demand, and made again by tasks (package cover); a page is stored when it is asked for the second time, since storing costs
-// more than two renders.
+// first made, by the worker or on demand, and made again by tasks (package cover); a page is stored when it is asked
+// for the second time, since storing costs more than two renders.
 //
 // Tables: reads book, series, sidecar, library, page_index, setting, tenant.
 package rendition

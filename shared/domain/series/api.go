@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a series.
+// IDInput names a series, or the library that a list is asked of.
 type IDInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
@@ -38,11 +38,6 @@ type markInput struct {
 	}
 }
 
-// InLibraryInput names the library that a list is asked of.
-type InLibraryInput struct {
-	ID uuid.UUID `path:"id" format:"uuid" doc:"Of the library"`
-}
-
 // Routes adds the operations on series. Nothing of it changes what others see, so that nothing is published.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	op := func(method, path, id, summary, permission string) httpapi.Op {
@@ -55,6 +50,15 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		}
 		return httpapi.NewPage(ctx, p, page, total), nil
 	}
+	sorted := func(ctx context.Context, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting) (*httpapi.Page[Series], error) {
+		field, desc, err := by.By("name", sortFields...)
+		if err != nil {
+			return nil, err
+		}
+		q := listBy(s, field, desc)
+		q.of = of
+		return answer(ctx, q, p)
+	}
 	ofLibrary := func(path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: "GET", Path: "/api/v1/libraries/{id}/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: auth.SeriesRead}
 	}
@@ -64,25 +68,15 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			httpapi.Paging
 			httpapi.Sorting
 		}) (*httpapi.Page[Series], error) {
-			field, desc, err := in.By("name", sortFields...)
-			if err != nil {
-				return nil, err
-			}
-			return answer(ctx, listBy(in.scope(), field, desc), in.Paging)
+			return sorted(ctx, in.scope(), nil, in.Paging, in.Sorting)
 		})
 	httpapi.Register(a, ofLibrary("", "listLibrarySeries", "Series of a library"),
 		func(ctx context.Context, in *struct {
-			InLibraryInput
+			IDInput
 			httpapi.Paging
 			httpapi.Sorting
 		}) (*httpapi.Page[Series], error) {
-			field, desc, err := in.By("name", sortFields...)
-			if err != nil {
-				return nil, err
-			}
-			q := listBy(scope{library: &in.ID}, field, desc)
-			q.of = &in.ID
-			return answer(ctx, q, in.Paging)
+			return sorted(ctx, scope{library: &in.ID}, &in.ID, in.Paging, in.Sorting)
 		})
 	httpapi.Register(a, op("POST", "/list", "filterSeries", "Series that meet a condition", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
@@ -93,15 +87,11 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			if err := in.Body.Check(); err != nil {
 				return nil, err
 			}
-			var s scope
-			field, desc, err := in.By("name", sortFields...)
-			if err == nil {
-				s.where, s.args, err = book.Condition(in.Body.Condition, fields)
-			}
+			where, args, err := book.Condition(in.Body.Condition, fields)
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, listBy(s, field, desc), in.Paging)
+			return sorted(ctx, scope{where: where, args: args}, nil, in.Paging, in.Sorting)
 		})
 	for _, l := range []struct {
 		path, id, inLibrary, summary string
@@ -117,7 +107,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			})
 		httpapi.Register(a, ofLibrary(l.path, l.inLibrary, l.summary+"; of one library"),
 			func(ctx context.Context, in *struct {
-				InLibraryInput
+				IDInput
 				httpapi.Paging
 			}) (*httpapi.Page[Series], error) {
 				q := l.list(scope{library: &in.ID})

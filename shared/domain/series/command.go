@@ -50,11 +50,7 @@ func command(path, id, summary, tag, permission string) httpapi.Op {
 // commands adds the operations that start tasks on series.
 func commands(a *httpapi.API, d *db.DB, added task.Added) {
 	start := func(ctx context.Context, s task.Spec, t task.Target, message string) (*task.Started, error) {
-		out, err := task.Start(ctx, d, s, t, message)
-		if err == nil {
-			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-		}
-		return out, err
+		return task.Start(ctx, d, added, s, t, message)
 	}
 	for _, c := range []struct {
 		path, id, summary, tag, permission, typ, key, message string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // Target is what a task is about, found by the statement that adds it: a query of at most one row with the columns library_id,
@@ -73,9 +74,9 @@ func ofSeveral(param, from string, ids []uuid.UUID) Target {
 		jsonb_build_object('` + param + `', coalesce(jsonb_agg(id order by id), '[]')) as params from ` + from + ` tenant_id = app.tenant() and id = any($1)`, []any{ids}}
 }
 
-// Start adds the task for a target, or finds the unfinished one with the same DedupeKey: one round trip. NotFound where there
-// is no such target.
-func Start(ctx context.Context, d *db.DB, s Spec, t Target, message string) (*Started, error) {
+// Start adds the task for a target, or finds the unfinished one with the same DedupeKey: one round trip; and tells added.
+// NotFound where there is no such target.
+func Start(ctx context.Context, d *db.DB, added Added, s Spec, t Target, message string) (*Started, error) {
 	var b pgx.Batch
 	out := Started{Message: message}
 	if err := AddFor(&b, s, t, &out.TaskID); err != nil {
@@ -87,5 +88,6 @@ func Start(ctx context.Context, d *db.DB, s Spec, t Target, message string) (*St
 	if out.TaskID == uuid.Nil {
 		return nil, fault.Missing(t.kind)
 	}
+	added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 	return &out, nil
 }
