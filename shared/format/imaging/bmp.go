@@ -2,8 +2,8 @@ package imaging
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
+	"image"
 	"image/png"
 
 	"golang.org/x/image/bmp"
@@ -29,10 +29,21 @@ func readBMP(src []byte) ([]byte, error) {
 	if err != nil {
 		return nil, &Undecodable{mediatype.BMP, err}
 	}
+	out, err := asPNG(img)
+	if err != nil {
+		return nil, &Undecodable{mediatype.BMP, err}
+	}
+	return out, nil
+}
+
+// asPNG hands a picture over to libvips.
+func asPNG(img image.Image) ([]byte, error) {
 	var out bytes.Buffer
+	size := img.Bounds()
+	out.Grow(size.Dx()*size.Dy()*4 + size.Dy() + 64<<10)
 	fast := png.Encoder{CompressionLevel: png.NoCompression}
 	if err := fast.Encode(&out, img); err != nil {
-		return nil, &Undecodable{mediatype.BMP, errors.Join(errors.New("as PNG"), err)}
+		return nil, fmt.Errorf("as PNG: %w", err)
 	}
 	return out.Bytes(), nil
 }

@@ -1,6 +1,9 @@
 package imaging
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Config holds the limits of a Renderer. Zero fields mean the defaults.
 type Config struct {
@@ -14,12 +17,16 @@ type Config struct {
 	MaxBytes int64 `env:"RENDER_MAX_BYTES" envDefault:"67108864"`
 	// MaxWaiting bounds the renders that wait for memory.
 	MaxWaiting int `env:"RENDER_MAX_WAITING" envDefault:"64"`
-	// JPEGXL lets libvips decode JPEG XL, though it calls its loader unsafe for untrusted input.
-	JPEGXL bool `env:"RENDER_JPEG_XL" envDefault:"false"`
+	// JXLMemory and JXLTimeout bound the decoding of one JPEG XL; the memory is part of MemoryBytes.
+	JXLMemory  int64         `env:"RENDER_JPEG_XL_MEMORY" envDefault:"268435456"`
+	JXLTimeout time.Duration `env:"RENDER_JPEG_XL_TIMEOUT" envDefault:"20s"`
 }
 
 // minMemory is what one render of a common page needs.
 const minMemory = 64 << 20
+
+// minJXLMemory is what the decoder of JPEG XL needs for a small page.
+const minJXLMemory = 16 << 20
 
 func (c Config) withDefaults() Config {
 	def := func(v *int64, d int64) {
@@ -31,6 +38,10 @@ func (c Config) withDefaults() Config {
 	def(&c.MaxPixels, 50_000_000)
 	def(&c.MaxStreamPixels, 1<<28)
 	def(&c.MaxBytes, 64<<20)
+	def(&c.JXLMemory, 256<<20)
+	if c.JXLTimeout == 0 {
+		c.JXLTimeout = 20 * time.Second
+	}
 	if c.MaxWaiting == 0 {
 		c.MaxWaiting = 64
 	}
@@ -51,6 +62,10 @@ func (c Config) Validate() error {
 		return fmt.Errorf("RENDER_MAX_PIXELS (%d) must not exceed RENDER_MAX_STREAM_PIXELS (%d)", c.MaxPixels, c.MaxStreamPixels)
 	case c.MaxBytes < 1:
 		return fmt.Errorf("RENDER_MAX_BYTES is %d: set at least 1", c.MaxBytes)
+	case c.JXLMemory < minJXLMemory, c.JXLMemory > 1<<32:
+		return fmt.Errorf("RENDER_JPEG_XL_MEMORY is %d bytes: set %d to %d", c.JXLMemory, minJXLMemory, int64(1)<<32)
+	case c.JXLTimeout < 0:
+		return fmt.Errorf("RENDER_JPEG_XL_TIMEOUT is %s: set a time above 0", c.JXLTimeout)
 	case c.MaxWaiting < 1:
 		return fmt.Errorf("RENDER_MAX_WAITING is %d: set at least 1", c.MaxWaiting)
 	}

@@ -4,8 +4,8 @@
 // Nothing is decoded before the header was checked. First mediatype names the
 // type and reads the size; then libvips opens the header and must agree with
 // it. SVG, PDF and whatever libvips marks as unsafe for untrusted input are
-// refused: at the time of writing that is JPEG XL, which Config.JPEGXL allows
-// all the same, and BMP, which is read here and given to libvips as PNG.
+// refused. BMP and JPEG XL, which are among these, are decoded without it, by Go
+// and in a sandbox (package jxl), and given to it as PNG.
 //
 // Limits. An image that can be decoded line by line (baseline JPEG, PNG without
 // interlacing) may have MaxStreamPixels, because a webtoon strip of 4000 x

@@ -31,7 +31,7 @@ func (h header) pixels() int64 { return int64(h.width) * int64(h.height) }
 var vipsType = map[string]vips.ImageType{
 	mediatype.JPEG: vips.ImageTypeJPEG, mediatype.PNG: vips.ImageTypePNG, mediatype.GIF: vips.ImageTypeGIF,
 	mediatype.WebP: vips.ImageTypeWEBP, mediatype.AVIF: vips.ImageTypeAVIF, mediatype.HEIC: vips.ImageTypeHEIF,
-	mediatype.TIFF: vips.ImageTypeTIFF, mediatype.JXL: vips.ImageTypeJXL,
+	mediatype.TIFF: vips.ImageTypeTIFF,
 }
 
 // inspect checks a source against the limits by its header alone: ours first,
@@ -44,9 +44,6 @@ func (r *Renderer) inspect(src []byte) (header, error) {
 	if !mediatype.Servable(h.mediaType) {
 		return header{}, &Undecodable{h.mediaType, errors.New("not a raster image of a known type")}
 	}
-	if h.mediaType == mediatype.JXL && !r.cfg.JPEGXL {
-		return header{}, &Undecodable{h.mediaType, errors.New("JPEG XL is decoded only where RENDER_JPEG_XL is true")}
-	}
 	if len(src) < 16 || h.mediaType == mediatype.WebP && int64(len(src)) < riffSize(src) {
 		return header{}, &Undecodable{h.mediaType, errors.New("the file is truncated")}
 	}
@@ -58,8 +55,14 @@ func (r *Renderer) inspect(src []byte) (header, error) {
 			return header{}, err
 		}
 	}
-	if h.mediaType == mediatype.BMP {
+	switch h.mediaType {
+	case mediatype.BMP:
 		return h, checkBMP(src, h)
+	case mediatype.JXL:
+		if !stated {
+			return header{}, &Undecodable{h.mediaType, errors.New("the header is broken")}
+		}
+		return h, nil
 	}
 	return r.openHeader(src, h, stated)
 }

@@ -10,7 +10,7 @@ const floorBytes = 48 << 20
 // workingSet estimates the bytes that a render needs at its peak, rounded up
 // rather than down: the decoder, the lines between the steps, the encoder and
 // the source itself.
-func workingSet(h header, srcBytes int, outW, outH int, format string) int64 {
+func (r *Renderer) workingSet(h header, srcBytes int, outW, outH int, format string) int64 {
 	const linesBetween = 512
 	need := int64(h.width) * 4 * linesBetween
 	need = min(need, h.pixels()*4)
@@ -22,8 +22,8 @@ func workingSet(h header, srcBytes int, outW, outH int, format string) int64 {
 		need += h.pixels() * 4 * 2
 	case h.mediaType == mediatype.AVIF, h.mediaType == mediatype.HEIC: // planes of 16 bits beside the interleaved picture
 		need += h.pixels() * 12
-	case h.mediaType == mediatype.JXL:
-		need += h.pixels() * 24
+	case h.mediaType == mediatype.JXL: // the picture and a PNG of it
+		need += r.sandbox(h) + h.pixels()*8
 	default: // the canvas and a copy of it
 		need += h.pixels() * 8
 	}

@@ -7,7 +7,9 @@ import (
 	"image"
 	"image/color"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/image/bmp"
 
@@ -67,22 +69,52 @@ func TestBrokenBMP(t *testing.T) {
 
 func TestJPEGXL(t *testing.T) {
 	t.Parallel()
+	r := New(Config{})
 	src, err := os.ReadFile("testdata/halves.jxl") // 90 x 60, red on the left, blue on the right
 	if err != nil {
 		t.Fatal(err)
 	}
-	var bad *Undecodable
-	if _, err := New(Config{}).Render(context.Background(), src, Spec{Format: JPEG}); !errors.As(err, &bad) || bad.MediaType != mediatype.JXL {
-		t.Errorf("not allowed: %v", err)
-	}
-	allowed := New(Config{JPEGXL: true})
-	res, err := allowed.Render(context.Background(), src, Spec{Width: 30, Format: JPEG})
-	if err != nil || res.Width != 30 || res.Height != 20 {
-		t.Fatalf("%d x %d, %v", res.Width, res.Height, err)
+	res, err := r.Render(context.Background(), src, Spec{Width: 30, Format: JPEG})
+	if err != nil || res.Width != 30 || res.Height != 20 || res.SourceWidth != 90 || res.SourceHeight != 60 {
+		t.Fatalf("%+v, %v", res, err)
 	}
 	expectColour(t, pixels(t, res), 5, 10, red, 20)
 	expectColour(t, pixels(t, res), 25, 10, blue, 20)
-	if _, err := allowed.Render(context.Background(), src[:len(src)/2], Spec{Format: JPEG}); !errors.As(err, &bad) {
+	var bad *Undecodable
+	if _, err := r.Render(context.Background(), src[:len(src)/2], Spec{Format: JPEG}); !errors.As(err, &bad) || bad.MediaType != mediatype.JXL {
 		t.Errorf("cut: %v", err)
+	}
+	var large *TooLarge
+	if _, err := New(Config{MaxPixels: 90*60 - 1}).Render(context.Background(), src, Spec{Format: JPEG}); !errors.As(err, &large) {
+		t.Errorf("too many pixels: %v", err)
+	}
+	slow := New(Config{JXLTimeout: time.Nanosecond})
+	if _, err := slow.Render(context.Background(), src, Spec{Format: JPEG}); !errors.As(err, &bad) || !strings.Contains(err.Error(), "longer than 1ns") {
+		t.Errorf("too slow: %v", err)
+	}
+}
+
+// What a file holds upright, turned and in colours beyond sRGB comes out upright and in sRGB.
+func TestJPEGXLColoursAndOrientation(t *testing.T) {
+	t.Parallel()
+	r := New(Config{})
+	for name, want := range map[string]struct {
+		width, height int
+		colour        color.NRGBA // of the first quarter
+	}{
+		"lossless": {96, 64, color.NRGBA{220, 30, 30, 255}},
+		"turned":   {64, 96, color.NRGBA{30, 40, 200, 255}},
+		"wide":     {96, 64, color.NRGBA{240, 0, 0, 255}}, // the same numbers with the primaries of DCI-P3
+	} {
+		src, err := os.ReadFile("../jxl/testdata/" + name + ".jxl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := r.Render(context.Background(), src, Spec{Format: PNG})
+		if err != nil || res.Width != want.width || res.Height != want.height {
+			t.Errorf("%s: %d x %d, %v", name, res.Width, res.Height, err)
+			continue
+		}
+		expectColour(t, pixels(t, res), want.width/4, want.height/4, want.colour, 8)
 	}
 }

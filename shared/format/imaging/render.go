@@ -68,7 +68,7 @@ func New(cfg Config) *Renderer {
 // without metadata; of an animation it takes the first frame, and for JPEG
 // transparency becomes white. src must not change until it returns. The errors
 // are *Undecodable, *TooLarge, *Busy, that of ctx, or a plain one for a wrong
-// Spec. A decode that has begun is not interrupted by ctx.
+// Spec. A decode that has begun is not interrupted by ctx, but for JPEG XL.
 func (r *Renderer) Render(ctx context.Context, src []byte, spec Spec) (Result, error) {
 	if err := spec.validate(); err != nil {
 		return Result{}, err
@@ -79,15 +79,12 @@ func (r *Renderer) Render(ctx context.Context, src []byte, spec Spec) (Result, e
 	if err := start(); err != nil {
 		return Result{}, err
 	}
-	if r.cfg.JPEGXL {
-		allowJXL()
-	}
 	h, err := r.inspect(src)
 	if err != nil {
 		return Result{}, err
 	}
 	w, ht := target(h, spec)
-	release, err := r.queue.acquire(ctx, workingSet(h, len(src), w, ht, spec.Format))
+	release, err := r.queue.acquire(ctx, r.workingSet(h, len(src), w, ht, spec.Format))
 	if err != nil {
 		return Result{}, err
 	}
@@ -95,10 +92,15 @@ func (r *Renderer) Render(ctx context.Context, src []byte, spec Spec) (Result, e
 	if err := ctx.Err(); err != nil { // it may have ended while waiting
 		return Result{}, err
 	}
-	if h.mediaType == mediatype.BMP {
-		if src, err = readBMP(src); err != nil {
-			return Result{}, err
-		}
+	switch h.mediaType {
+	case mediatype.BMP:
+		src, err = readBMP(src)
+	case mediatype.JXL:
+		src, h, err = r.readJXL(ctx, src, h)
+		w, ht = target(h, spec)
+	}
+	if err != nil {
+		return Result{}, err
 	}
 	return render(src, h, spec, w, ht)
 }

@@ -56,15 +56,15 @@ func TestShrinkOnLoad(t *testing.T) {
 func TestWorkingSet(t *testing.T) {
 	t.Parallel()
 	strip := header{mediaType: mediatype.JPEG, width: 4000, height: 60016, orientation: 1, stream: true}
-	if got := workingSet(strip, 0, 1200, 18005, JPEG); got > 64<<20 {
+	if got := New(Config{}).workingSet(strip, 0, 1200, 18005, JPEG); got > 64<<20 {
 		t.Errorf("a tall strip that is decoded by lines is charged %d MiB", got>>20)
 	}
 	strip.stream = false
-	if got := workingSet(strip, 0, 1200, 18005, JPEG); got < 1<<30 {
+	if got := New(Config{}).workingSet(strip, 0, 1200, 18005, JPEG); got < 1<<30 {
 		t.Errorf("the same strip, progressive, is charged only %d MiB", got>>20)
 	}
 	page := header{mediaType: mediatype.JPEG, width: 1600, height: 2400, orientation: 1, stream: true}
-	if got := workingSet(page, 1<<20, 300, 450, JPEG); got != floorBytes+1<<20 {
+	if got := New(Config{}).workingSet(page, 1<<20, 300, 450, JPEG); got != floorBytes+1<<20 {
 		t.Errorf("a common page is charged %d", got)
 	}
 }

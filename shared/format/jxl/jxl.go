@@ -1,0 +1,150 @@
+// Package jxl decodes JPEG XL (ISO/IEC 18181) by libjxl as WebAssembly: an image that abuses an error of the decoder
+// reaches nothing but the memory that was lent to decode it. source/build.sh makes the module.
+package jxl
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"image"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+)
+
+//go:embed decode.wasm
+var module []byte
+
+// program is the module, ready to be instantiated.
+type program struct {
+	runtime wazero.Runtime
+	code    wazero.CompiledModule
+}
+
+// start compiles the module for the first image, which takes some 0.4 s. It is kept as long as the process lives.
+var start = sync.OnceValues(func() (program, error) {
+	ctx := context.Background()
+	p := program{runtime: wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCloseOnContextDone(true))}
+	// The C library asks for these; a module that is given no files, arguments or clocks gets nothing by them.
+	_, err := wasi_snapshot_preview1.Instantiate(ctx, p.runtime)
+	if err == nil {
+		p.code, err = p.runtime.CompileModule(ctx, module)
+	}
+	if err != nil {
+		return program{}, fmt.Errorf("start the JPEG XL decoder: %w", err)
+	}
+	return p, nil
+})
+
+// Limits are those of one image.
+type Limits struct {
+	Pixels int64
+	Memory int64 // bytes, from 2 MiB to 4 GiB
+	Time   time.Duration
+}
+
+// least is more bytes than the stack and the data of the module take.
+const least = 2 << 20
+
+// Decode decodes the first frame of an image, upright: an *image.Gray, or an *image.NRGBA where there are colours or
+// transparency. profile is the ICC profile of its colours; none means sRGB. Each image has a sandbox of its own, so
+// that several may be decoded at once.
+func Decode(ctx context.Context, src []byte, limits Limits) (img image.Image, profile []byte, err error) {
+	p, err := start()
+	if err != nil {
+		return nil, nil, err
+	}
+	within, cancel := context.WithTimeout(ctx, limits.Time)
+	defer cancel()
+	img, profile, err = p.decode(within, src, limits)
+	switch {
+	case err == nil:
+		return img, profile, nil
+	case ctx.Err() != nil:
+		return nil, nil, ctx.Err()
+	case within.Err() != nil:
+		return nil, nil, fmt.Errorf("it took longer than %s", limits.Time)
+	}
+	return nil, nil, err
+}
+
+func (p program) decode(ctx context.Context, src []byte, limits Limits) (image.Image, []byte, error) {
+	if limits.Memory < least {
+		return nil, nil, fmt.Errorf("%d bytes of memory are less than the decoder itself takes", limits.Memory)
+	}
+	mapped, err := syscall.Mmap(-1, 0, int(limits.Memory), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		return nil, nil, fmt.Errorf("memory for a JPEG XL: %w", err)
+	}
+	defer syscall.Munmap(mapped)
+	lent := experimental.WithMemoryAllocator(ctx, memory(mapped))
+	sandbox, err := p.runtime.InstantiateModule(lent, p.code, wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize"))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer sandbox.Close(context.WithoutCancel(ctx))
+	return (&calls{ctx: ctx, sandbox: sandbox}).decode(src, limits)
+}
+
+// calls asks a sandbox until something fails.
+type calls struct {
+	ctx     context.Context
+	sandbox api.Module
+	err     error
+}
+
+func (c *calls) decode(src []byte, limits Limits) (image.Image, []byte, error) {
+	at := c.call("buffer", uint64(len(src)))
+	if c.err != nil || at == 0 || !c.sandbox.Memory().Write(at, src) {
+		return nil, nil, errors.Join(fmt.Errorf("it does not fit into %d bytes of memory", limits.Memory), c.err)
+	}
+	switch status := c.call("decode", uint64(at), uint64(len(src)), uint64(limits.Pixels)); { // the numbers of source/decode.c
+	case c.err != nil:
+		return nil, nil, fmt.Errorf("the decoder was stopped: %w", c.err)
+	case status == 2:
+		return nil, nil, errors.New("it has more pixels than its header says")
+	case status != 0:
+		return nil, nil, fmt.Errorf("the decoder refuses it, or needs more than %d bytes of memory", limits.Memory)
+	}
+	bounds, channels := image.Rect(0, 0, int(c.call("width")), int(c.call("height"))), int(c.call("channels"))
+	stride := bounds.Dx() * channels
+	pixels, profile := c.bytes("pixels", stride*bounds.Dy()), c.bytes("profile", int(c.call("profile_size")))
+	if c.err != nil {
+		return nil, nil, c.err
+	}
+	if channels == 1 {
+		return &image.Gray{Pix: pixels, Stride: stride, Rect: bounds}, profile, nil
+	}
+	return &image.NRGBA{Pix: pixels, Stride: stride, Rect: bounds}, profile, nil
+}
+
+func (c *calls) call(name string, args ...uint64) uint32 {
+	if c.err != nil {
+		return 0
+	}
+	results, err := c.sandbox.ExportedFunction(name).Call(c.ctx, args...)
+	if c.err = err; err != nil {
+		return 0
+	}
+	return uint32(results[0])
+}
+
+// bytes copies n bytes from where a function of the sandbox says that they are.
+func (c *calls) bytes(name string, n int) []byte {
+	at := c.call(name)
+	if c.err != nil || n == 0 {
+		return nil
+	}
+	view, ok := c.sandbox.Memory().Read(at, uint32(n))
+	if !ok || len(view) != n {
+		c.err = fmt.Errorf("the decoder's %s are not in its memory", name)
+		return nil
+	}
+	return append([]byte(nil), view...)
+}
