@@ -70,9 +70,6 @@ func TestParseComplete(t *testing.T) {
 	if n, ok := got.NumberValue(); n != 1.5 || !ok {
 		t.Errorf("NumberValue %v, %v", n, ok)
 	}
-	if y, m, d, ok := got.Date(); y != 2012 || m != 2 || d != 29 || !ok {
-		t.Errorf("Date %d-%d-%d, %v", y, m, d, ok)
-	}
 	if got.ReadingDirection() != "rtl" || !*got.IsManga() {
 		t.Errorf("direction %q", got.ReadingDirection())
 	}
@@ -202,8 +199,8 @@ func TestFixtures(t *testing.T) {
 	if err != nil || torinome.ReadingDirection() != "webtoon" || !slices.Equal(List(torinome.Tags), []string{"webtoon", "short"}) {
 		t.Fatalf("%+v, %v", torinome, err)
 	}
-	if y, m, d, ok := torinome.Date(); y != 2017 || m != 9 || d != 5 || !ok {
-		t.Errorf("date %d-%d-%d", y, m, d)
+	if *torinome.Year != 2017 || *torinome.Month != 9 || *torinome.Day != 5 {
+		t.Errorf("date %d-%d-%d", *torinome.Year, *torinome.Month, *torinome.Day)
 	}
 	bad, err := parse("broken/bad-comicinfo.cbz")
 	if err != nil || bad.Title != "Still readable" || len(bad.Warnings) != 4 {

@@ -45,14 +45,6 @@ func (i *Info) checkDate() {
 	}
 }
 
-// Date returns the date of publication if year, month and day are all known.
-func (i *Info) Date() (year, month, day int, ok bool) {
-	if i.Year == nil || i.Month == nil || i.Day == nil {
-		return 0, 0, 0, false
-	}
-	return *i.Year, *i.Month, *i.Day, true
-}
-
 // ReadingDirection returns "rtl" when Manga says YesAndRightToLeft, "webtoon"
 // when Format says so, else "".
 func (i *Info) ReadingDirection() string {

@@ -10,48 +10,22 @@ import (
 const maxName = 1024
 
 // Name is what the name of a file says about its book. What it does not say is nil, zero or "".
+//
+// Number is the first of "#N", a chapter marker, the number behind a volume ("v2 012"), a volume marker, "issue N",
+// "part N", "ep N", "(N)" and a number standing alone. Where a name has both a volume and a chapter the chapter is the
+// number, because it is what tells the books of one volume apart. A year (1900-2099) in parentheses or among other
+// words is none. A fractional volume ("v01.5") is a Number and no Volume.
 type Name struct {
 	Series             string // what stands before the first marker or number
 	Title              string // what stands behind the last one
 	Volume, VolumeTo   *int   // VolumeTo ends a range, as ChapterTo and NumberTo do
 	Chapter, ChapterTo *float64
-	Number, NumberTo   *float64 // see Number
+	Number, NumberTo   *float64
 	Count              *int     // "(of 6)"
 	Year               *int
 	Kind               string // annual, one-shot, special, extra, tpb, omnibus, graphic-novel, prologue, epilogue
 	Revision           int    // 2 in "c012v2"
 	Group              string // the bracketed word in front: a group or an author
-}
-
-// Number returns the number of a book by its file name: the first of "#N", a chapter marker, the number behind a
-// volume ("v2 012"), a volume marker, "issue N", "part N", "ep N", "(N)" and a number standing alone. Where a name
-// has both a volume and a chapter the chapter is the number, because it is what tells the books of one volume
-// apart. A year (1900-2099) in parentheses or among other words is not a number.
-func Number(filename string) (float64, bool) {
-	n := Detect(filename).Number
-	if n == nil {
-		return 0, false
-	}
-	return *n, true
-}
-
-// Volume returns the volume that a file name states with a marker ("v01", "Tome 3", "第1巻"). A fractional volume
-// ("v01.5") is none.
-func Volume(filename string) (int, bool) {
-	n := Detect(filename).Volume
-	if n == nil {
-		return 0, false
-	}
-	return *n, true
-}
-
-// Chapter returns the chapter that a file name states with a marker ("c002", "Kapitel 2.5", "第3話").
-func Chapter(filename string) (float64, bool) {
-	n := Detect(filename).Chapter
-	if n == nil {
-		return 0, false
-	}
-	return *n, true
 }
 
 // span is a part of the text that a marker or number takes.

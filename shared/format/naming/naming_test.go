@@ -49,11 +49,19 @@ func TestNumber(t *testing.T) {
 		{".cbz", 0, false},
 	}
 	for _, tt := range tests {
-		got, ok := Number(tt.name)
+		got, ok := value(Detect(tt.name).Number)
 		if got != tt.want || ok != tt.ok {
-			t.Errorf("Number(%q) = %v, %v; want %v, %v", tt.name, got, ok, tt.want, tt.ok)
+			t.Errorf("number of %q = %v, %v; want %v, %v", tt.name, got, ok, tt.want, tt.ok)
 		}
 	}
+}
+
+// value is what a name states, if it does.
+func value[T int | float64](v *T) (T, bool) {
+	if v == nil {
+		return 0, false
+	}
+	return *v, true
 }
 
 func TestVolumeAndChapter(t *testing.T) {
@@ -80,8 +88,8 @@ func TestVolumeAndChapter(t *testing.T) {
 		{"Title v12345678901.cbz", 0, false, 0, false},
 	}
 	for _, tt := range tests {
-		v, okV := Volume(tt.name)
-		c, okC := Chapter(tt.name)
+		v, okV := value(Detect(tt.name).Volume)
+		c, okC := value(Detect(tt.name).Chapter)
 		if v != tt.volume || okV != tt.hasVol || c != tt.chapter || okC != tt.hasChap {
 			t.Errorf("%q = volume %v %v, chapter %v %v; want %v %v, %v %v",
 				tt.name, v, okV, c, okC, tt.volume, tt.hasVol, tt.chapter, tt.hasChap)
@@ -200,13 +208,13 @@ func FuzzNames(f *testing.F) {
 	f.Add("Title v01 c002.cbz", "v1.5\xff(")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		for _, s := range []string{a, b} {
-			if n, ok := Number(s); ok && (n <= -1e7 || n >= 1e7) {
-				t.Errorf("Number(%q) = %v", s, n)
+			name := Detect(s)
+			if n, ok := value(name.Number); ok && (n <= -1e7 || n >= 1e7) {
+				t.Errorf("number of %q = %v", s, n)
 			}
-			if v, ok := Volume(s); ok && (v < 0 || v >= 1e7) {
-				t.Errorf("Volume(%q) = %v", s, v)
+			if v, ok := value(name.Volume); ok && (v < 0 || v >= 1e7) {
+				t.Errorf("volume of %q = %v", s, v)
 			}
-			Chapter(s)
 			if n := Normalize(s); !utf8.ValidString(n) || n != strings.TrimSpace(n) {
 				t.Errorf("Normalize(%q) = %q", s, n)
 			}
@@ -218,12 +226,6 @@ func FuzzNames(f *testing.F) {
 			t.Errorf("ComparePath(%q, %q) is not antisymmetric", a, b)
 		}
 	})
-}
-
-func BenchmarkNumber(b *testing.B) {
-	for b.Loop() {
-		Number("Page Blanche #010 (2012) (digital).cbz")
-	}
 }
 
 func BenchmarkCompare(b *testing.B) {

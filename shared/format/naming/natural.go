@@ -19,9 +19,6 @@ func Compare(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// Less reports whether a sorts before b in natural order.
-func Less(a, b string) bool { return Compare(a, b) < 0 }
-
 // ComparePath orders two slash-separated paths naturally, folder by folder, so
 // that everything in "c2" comes before everything in "c10" and "c2 extra".
 func ComparePath(a, b string) int {
