@@ -21,7 +21,7 @@ type Name struct {
 	Volume, VolumeTo   *int   // VolumeTo ends a range, as ChapterTo and NumberTo do
 	Chapter, ChapterTo *float64
 	Number, NumberTo   *float64
-	Count              *int     // "(of 6)"
+	Count              *int // "(of 6)"
 	Year               *int
 	Kind               string // annual, one-shot, special, extra, tpb, omnibus, graphic-novel, prologue, epilogue
 	Revision           int    // 2 in "c012v2"
