@@ -30,9 +30,12 @@ type program struct {
 // start compiles the module for the first image, which takes some 0.4 s. It is kept as long as the process lives.
 var start = sync.OnceValues(func() (program, error) {
 	ctx := context.Background()
-	p := program{runtime: wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCloseOnContextDone(true))}
+	p := program{runtime: wazero.NewRuntime(ctx)}
 	// The C library asks for these; a module that is given no files, arguments or clocks gets nothing by them.
 	_, err := wasi_snapshot_preview1.Instantiate(ctx, p.runtime)
+	if err == nil {
+		_, err = p.runtime.NewHostModuleBuilder("host").NewFunctionBuilder().WithFunc(stopped).Export("stopped").Instantiate(ctx)
+	}
 	if err == nil {
 		p.code, err = p.runtime.CompileModule(ctx, module)
 	}
@@ -41,6 +44,14 @@ var start = sync.OnceValues(func() (program, error) {
 	}
 	return p, nil
 })
+
+// stopped is asked between the parts of a picture, with the context of its decoding.
+func stopped(ctx context.Context) uint32 {
+	if ctx.Err() != nil {
+		return 1
+	}
+	return 0
+}
 
 // Limits are those of one image.
 type Limits struct {

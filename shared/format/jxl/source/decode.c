@@ -8,6 +8,9 @@
 
 enum { ok, failed, too_large };
 
+// stopped is the host's: whether the time is up.
+__attribute__((import_module("host"), import_name("stopped"))) int stopped(void);
+
 static JxlBasicInfo info;
 static JxlPixelFormat format = {0, JXL_TYPE_UINT8, JXL_NATIVE_ENDIAN, 0};
 static uint8_t *pixels, *profile;
@@ -21,11 +24,22 @@ EXPORT("pixels") uint8_t *get_pixels(void) { return pixels; }
 EXPORT("profile") uint8_t *get_profile(void) { return profile; }
 EXPORT("profile_size") size_t get_profile_size(void) { return profile_size; }
 
+// run does the parts of each step (256 x 256 pixels and the like) one after the other, and asks before each: checks that
+// the runtime would put into every loop make all of it three times as slow.
+static JxlParallelRetCode run(void *unused, void *step, JxlParallelRunInit init, JxlParallelRunFunction part, uint32_t from, uint32_t to) {
+	JxlParallelRetCode code = init(step, 1);
+	for (uint32_t i = from; i < to && !code; i++) {
+		if (stopped()) return JXL_PARALLEL_RET_RUNNER_ERROR;
+		part(step, i, 0);
+	}
+	return code;
+}
+
 // decode leaves the first frame, upright, with 8 bits for each channel: grey alone, or red, green, blue and alpha.
 EXPORT("decode") int decode(const uint8_t *src, size_t size, uint64_t max_pixels) {
 	JxlDecoder *d = JxlDecoderCreate(NULL);
 	if (!d || JxlDecoderSubscribeEvents(d, JXL_DEC_BASIC_INFO | JXL_DEC_COLOR_ENCODING | JXL_DEC_FULL_IMAGE)) return failed;
-	if (JxlDecoderSetUnpremultiplyAlpha(d, JXL_TRUE) || JxlDecoderSetInput(d, src, size)) return failed;
+	if (JxlDecoderSetParallelRunner(d, run, NULL) || JxlDecoderSetUnpremultiplyAlpha(d, JXL_TRUE) || JxlDecoderSetInput(d, src, size)) return failed;
 	JxlDecoderCloseInput(d);
 	for (;;) {
 		switch (JxlDecoderProcessInput(d)) {
