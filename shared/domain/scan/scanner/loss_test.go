@@ -241,3 +241,51 @@ func TestProgressBeforeTheFirstAnalysis(t *testing.T) {
 		t.Errorf("the reader of 4 pages is on %v", got)
 	}
 }
+
+// Titles and numbers that are made of the position in a series follow whatever becomes of the series.
+func TestPositionsFollowTheSeries(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		book, number string
+		change       func(r *run)
+		want         []string
+	}{
+		"a file is renamed, and announced": {"series_name", "metadata", func(r *run) {
+			r.rename("S/c.cbz", "S/d.cbz")
+			r.looked("S/c.cbz")
+			r.looked("S/d.cbz")
+		}, []string{"S: S v.01 - - -", "S: S v.02 - - -"}},
+		"a file is gone": {"series_name", "file_order", func(r *run) {
+			r.remove("S/b.cbz")
+			r.scanned("normal")
+		}, []string{"S: S v.01 1 - -"}},
+		"a file is gone, and that is announced": {"series_name", "file_order", func(r *run) {
+			r.remove("S/b.cbz")
+			r.looked("S/b.cbz")
+		}, []string{"S: S v.01 1 - -"}},
+		"a file comes before others": {"filename", "smart", func(r *run) {
+			testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 7, 2, ""))
+			r.scanned("normal")
+		}, []string{"S: a 1 - -", "S: b 2 - -", "S: c 3 - -"}},
+		"a file comes before others, and is announced": {"filename", "smart", func(r *run) {
+			testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 7, 2, ""))
+			r.looked("S/a.cbz")
+		}, []string{"S: a 1 - -", "S: b 2 - -", "S: c 3 - -"}},
+		"a file is gone before others": {"filename", "smart", func(r *run) {
+			r.remove("S/b.cbz")
+			r.looked("S/b.cbz")
+		}, []string{"S: c 1 - -"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &run{newRig(t), map[string]string{}}
+			r.choose("series_volume", "", c.book, "", c.number)
+			for i, key := range []string{"S/b.cbz", "S/c.cbz"} {
+				testkit.WriteFile(t, r.folder, key, testkit.Comic(t, i, 2, ""))
+			}
+			r.scanned("normal")
+			c.change(r)
+			r.mustBe(c.want...)
+		})
+	}
+}

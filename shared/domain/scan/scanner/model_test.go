@@ -70,25 +70,25 @@ func TestNothingIsLost(t *testing.T) {
 	first := number("MODEL_SEED", 1)
 	for seed := range number("MODEL_RUNS", 4) {
 		random := rand.New(rand.NewPCG(0, uint64(first+seed)))
-		numbers := []string{"file_order", "metadata", "filename"}[random.IntN(3)]
+		how := anyStyle(random)
 		ops := make([]op, 5+random.IntN(50))
 		for i := range ops {
 			ops[i] = op{kinds[random.IntN(len(kinds))], random.IntN(16), random.IntN(16), random.IntN(16)}
 		}
-		if wrong := s.play(t, numbers, ops); len(wrong) > 0 {
-			ops, wrong = s.shrink(t, numbers, ops, wrong)
-			t.Fatalf("MODEL_SEED=%d with %s:\n%v\n%s", first+seed, numbers, ops, strings.Join(wrong, "\n"))
+		if wrong := s.play(t, how, ops); len(wrong) > 0 {
+			ops, wrong = s.shrink(t, how, ops, wrong)
+			t.Fatalf("MODEL_SEED=%d with %s:\n%v\n%s", first+seed, how, ops, strings.Join(wrong, "\n"))
 		}
 	}
 }
 
 // shrink leaves out what the failure can do without.
-func (s *stage) shrink(t *testing.T, numbers string, ops []op, wrong []string) ([]op, []string) {
+func (s *stage) shrink(t *testing.T, how style, ops []op, wrong []string) ([]op, []string) {
 	for part := len(ops) / 2; part > 0; {
 		smaller := false
 		for at := 0; at+part <= len(ops); {
 			fewer := slices.Concat(ops[:at], ops[at+part:])
-			if w := s.play(t, numbers, fewer); len(w) > 0 {
+			if w := s.play(t, how, fewer); len(w) > 0 {
 				ops, wrong, smaller = fewer, w, true
 			} else {
 				at += part
@@ -161,7 +161,7 @@ type world struct {
 	control *rig // a library of the same folder that never saw anything else
 	prefix  string
 	runner  *task.Runner
-	numbers string
+	style   style
 
 	mu       sync.Mutex // a file may change while it is being read
 	files    map[string]file
@@ -221,8 +221,8 @@ func (r row) ident() string {
 }
 
 // play runs some operations and a scan, and tells what is wrong then.
-func (s *stage) play(t *testing.T, numbers string, ops []op) (wrong []string) {
-	w := s.world(reports{t, &wrong, new(sync.Mutex)}, numbers)
+func (s *stage) play(t *testing.T, how style, ops []op) (wrong []string) {
+	w := s.world(reports{t, &wrong, new(sync.Mutex)}, how)
 	defer w.close()
 	defer func() {
 		if p := recover(); p != nil && p != (stopped{}) {
@@ -237,13 +237,13 @@ func (s *stage) play(t *testing.T, numbers string, ops []op) (wrong []string) {
 	return wrong
 }
 
-func (s *stage) world(t testing.TB, numbers string) *world {
+func (s *stage) world(t testing.TB, how style) *world {
 	n := s.runs.Add(1)
-	w := &world{stage: s, prefix: fmt.Sprintf("m%d/", n), numbers: numbers, files: map[string]file{}, beside: map[string]bool{}, versions: map[int]int{}, contents: map[string]string{},
+	w := &world{stage: s, prefix: fmt.Sprintf("m%d/", n), style: how, files: map[string]file{}, beside: map[string]bool{}, versions: map[int]int{}, contents: map[string]string{},
 		dirty: map[string]bool{}, rows: map[uuid.UUID]row{}, wants: map[uuid.UUID]*wanted{}}
 	w.known()
-	w.rig = s.rig(t, fmt.Sprintf("m%d", n), w.prefix, numbers)
-	w.control = s.rig(t, fmt.Sprintf("c%d", n), w.prefix, numbers)
+	w.rig = s.rig(t, fmt.Sprintf("m%d", n), w.prefix, how)
+	w.control = s.rig(t, fmt.Sprintf("c%d", n), w.prefix, how)
 	for i, name := range []string{"ann", "bob"} {
 		user := *s.user
 		user.ID, user.Tenant, user.Host = uuid.New(), w.tenant, fmt.Sprintf("m%d.test", n)
@@ -265,17 +265,18 @@ func (s *stage) world(t testing.TB, numbers string) *world {
 }
 
 // rig makes a library of a tenant of its own.
-func (s *stage) rig(t testing.TB, name, prefix, numbers string) *rig {
+func (s *stage) rig(t testing.TB, name, prefix string, how style) *rig {
 	r := &rig{t: t, db: s.DB, s3: s.s3, library: uuid.New(), folder: filepath.Join(s.s3.Dir, "books", prefix)}
 	r.tenant = s.DB.Tenant(t, name)
 	r.exec("update tenant set max_scans = null where id = $1", r.tenant)
-	r.shelve(prefix, numbers)
+	r.shelve(prefix, how)
 	return r
 }
 
-func (r *rig) shelve(prefix, numbers string) {
-	r.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
-		values ($1, $2, 'Books', '/books', 'books', $3, 'series_volume', 'metadata_first', $4)`, r.tenant, r.library, prefix, numbers)
+func (r *rig) shelve(prefix string, how style) {
+	r.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, series_config, book_strategy, book_config, number_strategy)
+		values ($1, $2, 'Books', '/books', 'books', $3, $4, nullif($5, '')::jsonb, $6, nullif($7, '')::jsonb, $8)`,
+		r.tenant, r.library, prefix, how.series, how.seriesConfig, how.book, how.bookConfig, how.number)
 }
 
 func (w *world) close() {
@@ -297,8 +298,6 @@ func (w *world) known() {
 
 var folders = []string{"S", "T", "S/deep", "U", ""}
 
-func key(folder string, n int) string { return path.Join(folder, fmt.Sprintf("%02d.cbz", n)) }
-
 // keys are those of all books there are, in order.
 func (w *world) keys() []string { return slices.Sorted(maps.Keys(w.files)) }
 
@@ -313,7 +312,7 @@ func (w *world) at(n int) (string, bool) {
 // free is a key that no file has, from the n-th on.
 func (w *world) free(folder, n int) string {
 	for i := range 100 {
-		k := key(folders[folder%len(folders)], 1+(n+i)%8+i/8*8)
+		k := w.style.key(folders[folder%len(folders)], 1+(n+i)%8+i/8*8)
 		if _, taken := w.files[k]; !taken {
 			return k
 		}
@@ -343,8 +342,7 @@ func (w *world) content(work, version, pages int) matter {
 		files = append(files, testkit.File{Name: fmt.Sprintf("%d.jpg", i+1), Data: picture(w, work, i)})
 	}
 	if work%4 != 3 || version > 0 {
-		info := fmt.Sprintf(`<Title>Work %04d version %02d</Title><Number>%d</Number><Summary>Summary %02d</Summary><Genre>Genre %02d</Genre><Web>https://example.org/%02d</Web>`,
-			work, version, 100+work+version*100, version, version, version)
+		info := w.style.says(work, version) + fmt.Sprintf(`<Summary>Summary %02d</Summary><Genre>Genre %02d</Genre><Web>https://example.org/%02d</Web>`, version, version, version)
 		if version%3 == 2 {
 			info += "<Publisher>" + strings.Repeat("P", version) + "</Publisher>"
 		}
@@ -490,11 +488,7 @@ func (w *world) change(o op) bool {
 			if path.Dir(k) != path.Dir(from) {
 				continue
 			}
-			var n int
-			if _, err := fmt.Sscanf(path.Base(k), "%d.cbz", &n); err != nil {
-				w.t.Fatal(err)
-			}
-			names[k] = key(strings.TrimPrefix(path.Dir(k), "."), n+1)
+			names[k] = path.Join(path.Dir(k), w.style.after(path.Base(k)))
 		}
 		move(names)
 	case "replace":
@@ -557,6 +551,9 @@ func (w *world) sidecars(o op, book string) {
 	switch o.Kind {
 	case "opf":
 		name, data = path.Join(folder, "metadata.opf"), opf(fmt.Sprintf("Beside %04d", w.clock), "<dc:publisher>Opf</dc:publisher>")
+		if w.style != plain && o.C%3 == 0 {
+			data = opf(fmt.Sprintf("Beside %04d", w.clock), fmt.Sprintf(`<meta name="calibre:series" content="Series %d"/>`, o.C%4))
+		}
 		if o.B%2 == 0 {
 			name = strings.TrimSuffix(book, ".cbz") + ".opf"
 		}

@@ -137,10 +137,7 @@ func (r *run) scan(ctx context.Context) (any, error) {
 	if err := r.catchUp(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.renumber(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.retitle(ctx); err != nil {
+	if err := r.arrangeTouched(ctx); err != nil {
 		return nil, err
 	}
 	out := Result{FilesListed: r.at.Listed, Vanished: r.at.Deleted}

@@ -3,7 +3,6 @@ package scanner
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -302,37 +301,12 @@ func (s *run) deleteGone(ctx context.Context) error {
 	return nil
 }
 
-// renumber gives the books of changed series their position in natural file order (number strategy file_order).
-// Numbers that a person has locked stay.
-func (s *run) renumber(ctx context.Context) error {
-	if !s.set.Positions() || len(s.touched) == 0 {
-		return nil
-	}
-	for part := range slices.Chunk(slices.Collect(maps.Keys(s.touched)), renumberBatch) {
-		var b pgx.Batch
-		queueLock(&b, s.library.ID)
-		queueRenumber(&b, part)
-		if err := s.Database.Run(ctx, &b); err != nil {
-			return err
-		}
-		for _, id := range part {
-			delete(s.touched, id)
-		}
-		if len(s.touched) > 0 && task.MustPause(ctx) {
-			return s.pause()
-		}
-	}
-	return nil
-}
-
+// queueRenumber gives the books of series their position in natural file order (number strategy file_order). Numbers that a
+// person has locked stay.
 func queueRenumber(b *pgx.Batch, series []uuid.UUID) {
-	b.Queue(renumber("series_id = any($1)"), series)
-}
-
-func renumber(where string) string {
-	return `with r as materialized (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
-		from book where tenant_id = app.tenant() and ` + where + ` and deleted_at is null)
+	b.Queue(`with r as materialized (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
+		from book where tenant_id = app.tenant() and series_id = any($1) and deleted_at is null)
 		update book b set number = r.n from r
 		where b.tenant_id = app.tenant() and b.id = r.id and b.number is distinct from r.n
-		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`
+		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`, series)
 }
