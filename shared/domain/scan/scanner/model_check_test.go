@@ -192,6 +192,7 @@ func (w *world) sameAsNew(live map[string]row) {
 		w.t.Fatalf("the scan of a new library: %+v", res)
 	}
 	ours, news := w.rig.records(), c.records()
+	broken := slices.ContainsFunc(slices.Collect(maps.Values(w.files)), func(f file) bool { return f.ident == "" })
 	for k, f := range w.files {
 		our, fresh := ours[k], news[k]
 		if (f.ident == "") == (fresh["error"] == nil) || f.ident != "" && fresh["pages"] != float64(f.pages) {
@@ -218,6 +219,9 @@ func (w *world) sameAsNew(live map[string]row) {
 		for name := range fresh {
 			if f.ident == "" && (!slices.Contains([]string{"error", "message", "series", "analyzed", "size", "modified"}, name) || name == "series" && w.style.byMetadata()) {
 				continue
+			}
+			if broken && w.style.byMetadata() && (name == "number" || w.style.book == "series_name" && slices.Contains([]string{"title", "sort", "search"}, name)) {
+				continue // positions in a series that has another book
 			}
 			if !reflect.DeepEqual(our[name], fresh[name]) {
 				w.t.Errorf("%s (%s): %s is %v, of a new library %v", k, f.name, name, our[name], fresh[name])
@@ -273,16 +277,22 @@ func (w *world) sound() {
 		union all select 'book of a series of another library: ' || key from book b join series s on s.tenant_id = b.tenant_id and s.id = b.series_id
 		  where b.tenant_id = app.tenant() and s.library_id <> b.library_id
 		union all select 'task: ' || type || ' ' || status || ' ' || coalesce(last_error, '') from task where tenant_id = app.tenant()
-		  and (status in ('pending', 'running') or status = 'failed' and type <> 'scan_library' or status = 'completed' and open_children <> 0)
+		  and (status in ('pending', 'running') or status = 'failed' and type not in ('scan_library', 'pack_book') or status = 'completed' and open_children <> 0)
 		union all select 'live book without index: ' || b.key from book b where b.tenant_id = app.tenant() and b.deleted_at is null and b.analyzed
 		  and not exists (select from page_index p where p.tenant_id = b.tenant_id and p.book_id = b.id)
 		union all select 'book neither read nor with an error: ' || key from book where tenant_id = app.tenant() and deleted_at is null and analyzed = (error_type is not null)
 		union all select 'sidecar that was not read: ' || key from sidecar k where tenant_id = app.tenant() and pending
 		  and (kind <> 'opf' or exists (select from book b where b.tenant_id = k.tenant_id and b.library_id = k.library_id and b.analyzed and b.deleted_at is null and b.sidecar = k.version))
 		union all select 'page pack of no book' from page_pack k where tenant_id = app.tenant() and not exists (select from book b where b.tenant_id = k.tenant_id and b.id = k.book_id)
+		union all select 'book whose page pack was not made: ' || b.key from book b join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
+		  where b.tenant_id = app.tenant() and b.deleted_at is null and b.analyzed and $1 and 0 <> all(p.methods) and 8 <> all(p.methods)
+		  and not exists (select from page_pack k where k.tenant_id = b.tenant_id and k.book_id = b.id and k.fingerprint = b.fingerprint)
+		union all select 'page pack of other pages: ' || b.key from book b join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
+		  join page_pack k on k.tenant_id = b.tenant_id and k.book_id = b.id and k.fingerprint = b.fingerprint where b.tenant_id = app.tenant() and b.analyzed and k.crcs <> p.crcs
+		union all select 'deadlock: ' || type from task where tenant_id = app.tenant() and last_error like '%deadlock%'
 		union all select 'scan: ' || s::text from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id where s.tenant_id = app.tenant()
 		  and (least(files_total, files_processed, series_created, books_created, books_updated, books_deleted, books_restored, books_moved, error_count) < 0
-		    or files_processed > files_total or t.status = 'completed' and files_processed <> files_total)`) {
+		    or files_processed > files_total or t.status = 'completed' and files_processed <> files_total)`, w.style.packs) {
 		w.t.Errorf("unsound: %s", bad)
 	}
 	if got, want := values[string](w.rig, "select key from sidecar where tenant_id = app.tenant() order by 1"), slices.Sorted(maps.Keys(w.beside)); !slices.Equal(got, want) {

@@ -12,10 +12,27 @@ type style struct {
 	series, seriesConfig string
 	book, bookConfig     string
 	number               string
+	large                bool // so many files that a scan stops before it removes most of them
+	packs                bool // some books are solid archives, of which workers make page packs
+}
+
+// most are the files that a library has, and atOnce those that come together.
+func (s style) most() int {
+	if s.large {
+		return 26
+	}
+	return 9
+}
+
+func (s style) atOnce() int {
+	if s.large {
+		return 6
+	}
+	return 1
 }
 
 func (s style) String() string {
-	return strings.Join([]string{s.series, s.seriesConfig, s.book, s.bookConfig, s.number}, "|")
+	return fmt.Sprintf("%s, large %v, packs %v", strings.Join([]string{s.series, s.seriesConfig, s.book, s.bookConfig, s.number}, "|"), s.large, s.packs)
 }
 
 // plain is the way of half of the runs, in which books are moved about by nothing but their files.
@@ -36,12 +53,19 @@ var bookStyles = [][2]string{
 // anyStyle is plain, with any numbers, or quite another one.
 func anyStyle(random *rand.Rand) style {
 	s := plain
+	s.large, s.packs = random.IntN(8) == 0, random.IntN(5) == 0
 	s.number = []string{"file_order", "metadata", "filename"}[random.IntN(3)]
 	if random.IntN(3) == 0 {
 		return s
 	}
 	series, book := seriesStyles[random.IntN(len(seriesStyles))], bookStyles[random.IntN(len(bookStyles))]
-	return style{series[0], series[1], book[0], book[1], []string{"file_order", "metadata", "filename", "smart", "smart"}[random.IntN(5)]}
+	s.series, s.seriesConfig, s.book, s.bookConfig = series[0], series[1], book[0], book[1]
+	s.number = []string{"file_order", "metadata", "filename", "smart", "smart"}[random.IntN(5)]
+	return s
+}
+
+func (s style) isPlain() bool {
+	return s.series == plain.series && s.book == plain.book && s.number != "smart"
 }
 
 // byMetadata tells that books are of the series that they name. One that cannot be read stays where it was, while a new
@@ -53,7 +77,7 @@ func (s style) byMetadata() bool {
 // base is the name of the n-th file of a folder: of some, in other libraries than a plain one, it says the series, and of some
 // it says no number.
 func (s style) base(n int) string {
-	if s.series == plain.series && s.book == plain.book && s.number != "smart" {
+	if s.isPlain() {
 		return fmt.Sprintf("%02d.cbz", n)
 	}
 	switch n % 4 {
@@ -83,7 +107,7 @@ func (s style) after(base string) string {
 // says is what a version of a work tells of itself, besides its title and what else is in every one: other works have the same
 // series, some name none; a few have no number or no title that says anything.
 func (s style) says(work, version int) string {
-	if s == (style{plain.series, "", plain.book, "", s.number}) && s.number != "smart" {
+	if s.isPlain() {
 		return fmt.Sprintf("<Title>Work %04d version %02d</Title><Number>%d</Number>", work, version, 100+work+version*100)
 	}
 	info := fmt.Sprintf("<Title>Work %04d version %02d</Title>", work, version)

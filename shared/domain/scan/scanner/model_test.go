@@ -45,7 +45,8 @@ func (o op) String() string { return fmt.Sprintf("{%q, %d, %d, %d}", o.Kind, o.A
 var kinds = strings.Fields(`add add add add copy copy-over rename rename rename rename-over move-folder move-folder swap swap shift cycle
 	replace replace break delete delete-folder back back touch retag retag opf opf series-json cover remove-sidecar
 	look look run run cancel folder-scan progress progress progress title number summary retry purge age
-	sync sync sync sync-deep sync-interrupted sync-interrupted sync-events sync-events sync-during`)
+	sync sync sync sync-deep sync-interrupted sync-interrupted sync-events sync-events sync-during
+	limit sync-beside sync-over sync-crew sync-crew sync-crew-events`)
 
 // stage is what all runs of the model share.
 type stage struct {
@@ -161,6 +162,8 @@ type world struct {
 	control *rig // a library of the same folder that never saw anything else
 	prefix  string
 	runner  *task.Runner
+	moments moments
+	crew    *crew
 	style   style
 
 	mu       sync.Mutex // a file may change while it is being read
@@ -258,9 +261,8 @@ func (s *stage) world(t testing.TB, how style) *world {
 	if err := os.MkdirAll(w.folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	sc := &scanner.Scanner{Database: s.DB.App, Library: s.s3.Store, Publish: silent, Parallel: 4}
-	w.runner = &task.Runner{System: s.DB.System, Publish: silent, Worker: "model", Slots: 1, Ended: sc.Ended,
-		Handlers: map[string]task.Handler{task.ScanLibrary: sc.Scan, task.AnalyzeBooks: sc.AnalyzeBooks, task.AnalyzeBook: sc.AnalyzeBooks, task.AnalyzeSeries: sc.AnalyzeSeries, task.PurgeDeleted: sc.Purge}}
+	w.crew = newCrew()
+	w.runner = w.worker("model")
 	return w
 }
 
@@ -280,8 +282,11 @@ func (r *rig) shelve(prefix string, how style) {
 }
 
 func (w *world) close() {
+	w.moments.then.Store(nil)
 	w.s3.Counter.Meddle(nil)
-	w.exec("delete from tenant where id = any($1)", []uuid.UUID{w.tenant, w.control.tenant})
+	if _, err := w.db.Owner.Pool().Exec(context.Background(), "delete from tenant where id = any($1)", []uuid.UUID{w.tenant, w.control.tenant}); err != nil {
+		w.t.Errorf("the tenants cannot be deleted: %v", err)
+	}
 	if err := os.RemoveAll(w.folder); err != nil {
 		w.t.Error(err)
 	}
@@ -310,17 +315,17 @@ func (w *world) at(n int) (string, bool) {
 }
 
 // free is a key that no file has, from the n-th on.
-func (w *world) free(folder, n int) string {
+func (w *world) free(folder, n int) string { return freeIn(w.files, w.style, folder, n) }
+
+func freeIn(files map[string]file, how style, folder, n int) string {
 	for i := range 100 {
-		k := w.style.key(folders[folder%len(folders)], 1+(n+i)%8+i/8*8)
-		if _, taken := w.files[k]; !taken {
+		k := how.key(folders[folder%len(folders)], 1+(n+i)%8+i/8*8)
+		if _, taken := files[k]; !taken {
 			return k
 		}
 	}
 	panic("no name is free")
 }
-
-const mostFiles = 9
 
 func picture(w *world, work, page int) []byte {
 	return append(slices.Clone(onePicture(w.t)), fmt.Sprintf("work %04d page %02d", work, page)...)
@@ -349,6 +354,9 @@ func (w *world) content(work, version, pages int) matter {
 		files = append(files, testkit.File{Name: "ComicInfo.xml", Data: []byte("<ComicInfo>" + info + "</ComicInfo>")})
 	}
 	data := testkit.Zip(w.t, files...)
+	if w.style.packs && work%3 == 0 {
+		data = testkit.SevenZip(w.t, files...)
+	}
 	return matter{name: fmt.Sprintf("work %d version %d", work, version), ident: fmt.Sprintf("%d/%d", work, len(data)), pages: pages, work: work, data: data}
 }
 
@@ -433,13 +441,15 @@ func (w *world) change(o op) bool {
 	write := func(key string, m matter) { files[key] = file{m, w.now()} }
 	switch o.Kind {
 	case "add":
-		if len(files) < mostFiles {
-			write(w.free(o.A, o.B), w.fresh(o.C))
+		for range w.style.atOnce() {
+			if len(files) < w.style.most() {
+				write(freeIn(files, w.style, o.A, o.B), w.fresh(o.C))
+			}
 		}
 		w.put(files)
 		return true
 	case "back":
-		if len(w.old) > 0 && len(files) < mostFiles {
+		if len(w.old) > 0 && len(files) < w.style.most() {
 			f := w.old[o.A%len(w.old)]
 			files[w.free(o.B, o.C)] = f
 		}
@@ -451,7 +461,7 @@ func (w *world) change(o op) bool {
 	}
 	switch o.Kind {
 	case "copy":
-		if len(files) < mostFiles {
+		if len(files) < w.style.most() {
 			write(w.free(o.B, o.C), files[from].matter)
 		}
 	case "copy-over":
@@ -551,7 +561,7 @@ func (w *world) sidecars(o op, book string) {
 	switch o.Kind {
 	case "opf":
 		name, data = path.Join(folder, "metadata.opf"), opf(fmt.Sprintf("Beside %04d", w.clock), "<dc:publisher>Opf</dc:publisher>")
-		if w.style != plain && o.C%3 == 0 {
+		if !w.style.isPlain() && o.C%3 == 0 {
 			data = opf(fmt.Sprintf("Beside %04d", w.clock), fmt.Sprintf(`<meta name="calibre:series" content="Series %d"/>`, o.C%4))
 		}
 		if o.B%2 == 0 {
@@ -649,6 +659,10 @@ func (w *world) do(o op) {
 		w.sync(scan.Normal, o, []string{"stop", "pause", "kill"}[o.C%3])
 	case "sync-during":
 		w.sync(scan.Normal, o, "during")
+	case "sync-beside", "sync-over", "sync-crew", "sync-crew-events":
+		w.sync(scan.Normal, o, strings.TrimPrefix(o.Kind, "sync-"))
+	case "limit":
+		w.limited(o.A % 2)
 	case "sync-events":
 		w.noticed()
 		w.announced(o)
@@ -718,14 +732,14 @@ func (w *world) idle() {
 	}
 }
 
-// interrupted runs a task until it has asked the store for something so many times; then the worker stops, dies or pauses.
+// interrupted runs a task until it has asked the store for something, or told what it has written, so many times; then the worker stops, dies or pauses.
 func (w *world) interrupted(id uuid.UUID, after int, how string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	pausing := make(chan struct{})
 	var asked atomic.Int64
 	var once sync.Once
-	w.s3.Counter.Meddle(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+	defer w.meddle(func() {
 		if asked.Add(1) == int64(after) {
 			once.Do(func() {
 				if how == "pause" {
@@ -735,9 +749,7 @@ func (w *world) interrupted(id uuid.UUID, after int, how string) {
 				}
 			})
 		}
-		next.ServeHTTP(rw, r)
-	})
-	defer w.s3.Counter.Meddle(nil)
+	})()
 	w.take(task.WithPause(ctx, pausing), w.rig, id)
 	if how == "kill" {
 		w.exec("update task set deaths = deaths + 1 where tenant_id = $1 and id = $2 and status = 'pending'", w.tenant, id)
@@ -887,8 +899,9 @@ func (w *world) age() {
 
 // sync scans the library to its end, perhaps after an interruption, and checks everything.
 func (w *world) sync(mode string, o op, how string) {
-	clean := !w.partial && how == ""
-	if how == "" {
+	whole := slices.Contains([]string{"", "beside", "crew"}, how) // a scan from beginning to end, by one worker or several
+	clean := !w.partial && whole
+	if whole {
 		w.idle()
 	} else {
 		w.noticed()
@@ -898,20 +911,26 @@ func (w *world) sync(mode string, o op, how string) {
 	id := w.start(mode)
 	switch how {
 	case "":
+	case "beside", "over":
+		defer w.amid(1+o.A%8, 1+o.B%4, how == "over")()
+	case "crew":
+		w.together()
+	case "crew-events":
+		dirty := slices.Sorted(maps.Keys(w.dirty))
+		w.together(func() { w.look(dirty, 1+o.A%2*4) }) // in an order, or all at once; it takes no tasks
 	case "during":
 		w.unclear = true
 		var asked atomic.Int64
 		var once sync.Once
-		w.s3.Counter.Meddle(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+		end := w.meddle(func() {
 			if asked.Add(1) == int64(1+o.A) {
 				once.Do(func() {
 					w.change(op{[]string{"rename", "swap", "replace", "delete", "move-folder", "shift", "add", "break"}[o.B%8], o.C, o.B, o.A})
 				})
 			}
-			next.ServeHTTP(rw, r)
 		})
 		w.idle()
-		w.s3.Counter.Meddle(nil)
+		end()
 		if res := w.result(id); res.Status != task.Completed && !strings.Contains(fmt.Sprint(res.Failure), "") {
 			w.t.Errorf("scan: %+v", res)
 		}
@@ -931,6 +950,11 @@ func (w *world) sync(mode string, o op, how string) {
 		}
 	}
 	res := w.finish(id)
+	if len(w.files) > 0 && res.Status == task.Failed && res.Held > 0 {
+		res, clean = w.held(before, res), false
+	} else if how == "" && len(w.files) > 0 {
+		w.unheld(before, w.books())
+	}
 	if len(w.files) == 0 {
 		w.broken = true
 		if len(before) > 0 && res.Status == task.Completed && res.Deleted > 0 {
