@@ -1,15 +1,19 @@
 package scanner_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -285,6 +289,67 @@ func TestPositionsFollowTheSeries(t *testing.T) {
 			}
 			r.scanned("normal")
 			c.change(r)
+			r.mustBe(c.want...)
+		})
+	}
+}
+
+// cancelAt runs a scan until it has told of an event. Then another worker runs the tasks that wait, if it shall, and the scan is
+// cancelled.
+func (r *rig) cancelAt(kind string, read bool) {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(r.t.Context())
+	defer cancel()
+	id := r.start("normal")
+	take := func(ctx context.Context, runner *task.Runner, id uuid.UUID) {
+		if err := runner.Take(ctx, `{"tenant":"`+r.tenant.String()+`","task":"`+id.String()+`"}`); err != nil {
+			r.t.Error(err)
+		}
+	}
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Parallel: 2, Publish: func(_ context.Context, _ uuid.UUID, all ...events.Event) {
+		if ctx.Err() != nil || !slices.ContainsFunc(all, func(e events.Event) bool { return e.Kind == kind }) {
+			return
+		}
+		if read {
+			for _, id := range values[uuid.UUID](r, "select id from task where tenant_id = app.tenant() and status = 'pending'") {
+				take(r.t.Context(), r.runner(1), id)
+			}
+		}
+		cancel()
+	}}
+	take(ctx, &task.Runner{System: r.db.System, Publish: r.publish, Worker: "stopped", Slots: 1, Ended: s.Ended, Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan}}, id)
+	if ctx.Err() == nil {
+		r.t.Fatalf("the scan has told of no %s", kind)
+	}
+	if _, err := task.Cancel(r.ctx(), r.db.App, id); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// A scan that was cancelled has changed series all the same: the next one sees to their positions.
+func TestPositionsAfterACancelledScan(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(r *run)
+		event  string
+		want   []string
+	}{
+		"gone":  {func(r *run) { r.remove("S/b.cbz") }, "book_updated", []string{"S: c 1 - -", "S: d 2 - -"}},
+		"moved": {func(r *run) { r.rename("S/b.cbz", "R/b.cbz") }, "book_updated", []string{"R: b 1 - -", "S: c 1 - -", "S: d 2 - -"}},
+		"new": {func(r *run) { testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 7, 2, "")) }, "book_created",
+			[]string{"S: a 1 - -", "S: b 2 - -", "S: c 3 - -", "S: d 4 - -"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &run{newRig(t), map[string]string{}}
+			r.choose("series_volume", "", "filename", "", "file_order")
+			for i, key := range []string{"S/b.cbz", "S/c.cbz", "S/d.cbz"} {
+				testkit.WriteFile(t, r.folder, key, testkit.Comic(t, i, 2, ""))
+			}
+			r.scanned("normal")
+			c.change(r)
+			r.cancelAt(c.event, true)
+			r.scanned("normal")
 			r.mustBe(c.want...)
 		})
 	}

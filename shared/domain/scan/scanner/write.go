@@ -159,6 +159,18 @@ func (c *changed) events(s *run) (out []events.Event) {
 	return append(out, followEvents(c.moved)...)
 }
 
+// left are the series that books were found gone from. A book may go on in another one at once: then nothing else tells that it
+// was in this one.
+func (c *changed) left() (out []uuid.UUID) {
+	for _, w := range c.deleted {
+		out = append(out, w.SeriesID)
+	}
+	for _, f := range c.moved {
+		out = append(out, f.LeftSeries)
+	}
+	return out
+}
+
 // queueLock makes the writers of one library wait for each other before they lock any book: none then holds a book
 // while it waits for the counters that another has. Several libraries are locked in the order of their ids; none can be
 // deleted until commit.
@@ -286,7 +298,10 @@ func (s *run) deleteGone(ctx context.Context) error {
 		b.Queue("select from scan where tenant_id = app.tenant() and id = $1 for update", s.scanID)
 		queueLock(&b, s.library.ID)
 		s.queueDeleted(&b, part, &done)
-		if err := s.Database.Run(ctx, &b); err != nil {
+		err := s.runAndArrange(ctx, &b, map[uuid.UUID]*strategy.Set{s.library.ID: s.set}, true, func() map[uuid.UUID][]uuid.UUID {
+			return map[uuid.UUID][]uuid.UUID{s.library.ID: done.left()}
+		})
+		if err != nil {
 			return err
 		}
 		if again(done.moved) {
