@@ -2,9 +2,11 @@ package scanner_test
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -352,5 +354,27 @@ func TestPositionsAfterACancelledScan(t *testing.T) {
 			r.scanned("normal")
 			r.mustBe(c.want...)
 		})
+	}
+}
+
+// A book that a cancelled scan has left unread is read by the next one, also when its file is announced in the middle of that.
+func TestUnreadBookIsAnnouncedDuringAScan(t *testing.T) {
+	t.Parallel()
+	r := &run{newRig(t), map[string]string{}}
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 4, ""))
+	r.cancelAfterListing()
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2}
+	var announced atomic.Bool
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if announced.CompareAndSwap(false, true) { // it asks the store, too
+			if err := s.Look(r.ctx(), r.tenant, r.library, []string{"S/1.cbz"}); err != nil {
+				t.Error(err)
+			}
+		}
+		next.ServeHTTP(w, req)
+	})
+	r.scanned("normal")
+	if got := values[int](r.rig, "select page_count from book where tenant_id = app.tenant()"); !slices.Equal(got, []int{4}) {
+		t.Errorf("the book of 4 pages has %v", got)
 	}
 }

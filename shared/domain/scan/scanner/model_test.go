@@ -164,6 +164,7 @@ type world struct {
 	runner  *task.Runner
 	moments moments
 	crew    *crew
+	second  sync.Mutex // held while a second worker has a task
 	style   style
 
 	mu       sync.Mutex // a file may change while it is being read
@@ -723,9 +724,9 @@ func (w *world) step(n int, ctx context.Context) bool {
 	return true
 }
 
-// idle runs all tasks.
+// idle runs all tasks, also those that others have when it is called.
 func (w *world) idle() {
-	for n := 0; w.step(0, nil); n++ {
+	for n := 0; w.step(0, nil) || w.others(); n++ {
 		if n > 500 {
 			w.t.Fatalf("tasks never end: %q", values[string](w.rig, "select type || ' ' || params || ' ' || coalesce(last_error, '') from task where tenant_id = app.tenant() and status = 'pending'"))
 		}

@@ -63,12 +63,11 @@ func (w *world) meddle(then func()) (end func()) {
 func (w *world) amid(after, times int, over bool) (end func()) {
 	second := w.worker("second")
 	var n atomic.Int64
-	var busy atomic.Bool
 	return w.meddle(func() {
-		if k := int(n.Add(1)); k < after || k >= after+times || !busy.CompareAndSwap(false, true) {
+		if k := int(n.Add(1)); k < after || k >= after+times || !w.second.TryLock() {
 			return
 		}
-		defer busy.Store(false)
+		defer w.second.Unlock()
 		some := w.pending()
 		if over {
 			w.exec("update task set lease_until = now() - interval '1 second' where tenant_id = $1 and status = 'running' and lease_until is not null", w.tenant)
@@ -81,6 +80,13 @@ func (w *world) amid(after, times int, over bool) (end func()) {
 			w.takeWith(second, w.rig, some[after%len(some)])
 		}
 	})
+}
+
+// others waits for the second worker: the first one may have ended before it, for want of its lease. It tells whether tasks wait now.
+func (w *world) others() bool {
+	w.second.Lock()
+	defer w.second.Unlock()
+	return len(w.pending()) > 0
 }
 
 func (w *world) takeWith(runner *task.Runner, r *rig, id uuid.UUID) {
