@@ -94,8 +94,11 @@ func (w *world) followed(now map[uuid.UUID]row, live map[string]row) {
 			}
 			continue
 		}
-		for other, o := range w.rows { // what could not be read yet and somebody has locked a field of stays itself
-			if want := w.wants[other]; o.Live && w.contentOf(o) == "" && want != nil && want.locked() && len(places[c]) == 1 && o.Key == places[c][0] {
+		// What could not be read yet and somebody has locked a field of stays itself. Known and left: so does what could not be read yet
+		// and was, before the book was found to have left its place.
+		for other, o := range w.rows {
+			want := w.wants[other]
+			if o.Live && w.contentOf(o) == "" && (w.partial || want != nil && want.locked()) && len(places[c]) == 1 && o.Key == places[c][0] {
 				w.touched[c] = true
 			}
 		}
