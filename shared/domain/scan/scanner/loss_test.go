@@ -378,3 +378,29 @@ func TestUnreadBookIsAnnouncedDuringAScan(t *testing.T) {
 		t.Errorf("the book of 4 pages has %v", got)
 	}
 }
+
+// A file that was away comes back with its number: unchanged, it is not read again.
+func TestFileComesBackWithItsNumber(t *testing.T) {
+	t.Parallel()
+	for number, want := range map[string][]string{
+		"metadata": {"07 40", "b -"}, "filename": {"07 7", "b -"}, "smart": {"07 40", "b 2"},
+	} {
+		t.Run(number, func(t *testing.T) {
+			t.Parallel()
+			r := &run{newRig(t), map[string]string{}}
+			r.choose("series_volume", "", "filename", "", number)
+			testkit.WriteFile(t, r.folder, "S/07.cbz", testkit.Comic(t, 1, 2, "<Number>40</Number>"))
+			testkit.WriteFile(t, r.folder, "S/b.cbz", testkit.Comic(t, 2, 2, ""))
+			r.scanned("normal")
+			for _, key := range []string{"S/07.cbz", "S/b.cbz"} {
+				r.rename(key, "away.txt")
+				r.scanned("normal")
+				r.rename("away.txt", key)
+				r.scanned("normal")
+			}
+			if got := values[string](r.rig, "select b.title || ' ' || coalesce(b.number::text, '-') from book b where b.tenant_id = app.tenant() order by b.key"); !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}

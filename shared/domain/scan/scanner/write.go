@@ -268,17 +268,16 @@ func (s *run) queueAnalysis(b *pgx.Batch, changes []change) error {
 	return nil
 }
 
-// queueDeleted marks the books whose files are gone; their numbers go with them, unless somebody has locked one. Covers,
-// metadata and progress stay for their return, which those that have appeared elsewhere do at once. A book that somebody has
-// looked at since stays as it is.
+// queueDeleted marks the books whose files are gone. All that is known of them stays for their return, after which an unchanged
+// file is not read again; those that have appeared elsewhere return at once. A book that somebody has looked at since stays as it
+// is.
 func (s *run) queueDeleted(b *pgx.Batch, books []gone, done *changed) {
 	ids, revisions, seen := make([]uuid.UUID, len(books)), make([]int, len(books)), make([]time.Time, len(books))
 	for i, g := range books {
 		ids[i], revisions[i], seen[i] = g.ID, g.Revision, g.Seen
 	}
 	db.All(b, &done.deleted, `with gone as (
-		  update book k set deleted_at = now(), updated_at = now(), seen_at = u.seen, number = (select k.number from book_metadata m
-		    where m.tenant_id = app.tenant() and m.book_id = k.id and 'numberLock' = any(m.locks))
+		  update book k set deleted_at = now(), updated_at = now(), seen_at = u.seen
 		  from unnest($2::uuid[], $3::integer[], $4::timestamptz[]) as u(id, revision, seen)
 		  where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision and k.deleted_at is null and k.seen_at <= u.seen
 		  returning k.id, k.series_id, k.revision),
