@@ -106,6 +106,12 @@ func (s *Set) Positioned() bool { return s.byName }
 // Positions tells whether every number is a position.
 func (s *Set) Positions() bool { return s.number == "file_order" }
 
+// PositionsSome tells whether the number of a book is its position where neither the file nor its name says one.
+func (s *Set) PositionsSome() bool { return s.number == "smart" }
+
+// Arranges tells whether something of a book depends on the other ones of its series.
+func (s *Set) Arranges() bool { return s.Positions() || s.PositionsSome() || s.Positioned() }
+
 // Packages tells whether package documents beside books are read (calibre's readOpfMetadata).
 func (s *Set) Packages() bool { return !s.series.alone }
 

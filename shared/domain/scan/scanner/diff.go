@@ -107,7 +107,7 @@ func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d diffe
 			d.same = append(d.same, b.ID)
 			continue
 		}
-		if b.Seen.After(seen) { // somebody has looked since
+		if b.Seen.After(seen) && (b.Deleted || !pending) { // somebody has looked since, but reads nothing that was there before
 			d.unchanged++
 			continue
 		}

@@ -20,6 +20,9 @@
 //     and compared in the same way; those that changed or went are taken in by analyze_books tasks too. A book keeps
 //     the version of the package document it was read with, so that it is read again when there is another. What a
 //     cancelled scan has left of that, the next one catches up with.
+//   - What a book has of its neighbours, its position as number and titles made of it (arrange), is put right in the transaction
+//     that moves books between series or marks them deleted, and for new ones at the end of the scan; after one that did not come
+//     to its end, by the next.
 //   - Every write first checks that the task is still held: a cancelled or superseded scan changes nothing.
 //     What was done stays done, and a repeated scan continues from it.
 //   - Locks are taken in one order everywhere: task, scan, library_count, series, book.

@@ -76,7 +76,7 @@ func (s *run) heeded(keys []string) (out []string) {
 
 // settle compares and writes in one transaction, alone in the library: no other writer comes between.
 func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []blob.Object) ([]events.Event, error) {
-	var read, write, after pgx.Batch
+	var read, write pgx.Batch
 	var books []known
 	var sidecars []knownSidecar
 	below := make([]string, len(keys))
@@ -114,11 +114,5 @@ func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []bl
 		return nil, err
 	}
 	out := done.events(s)
-	if s.library.NumberStrategy == "file_order" && len(s.touched) > 0 {
-		queueRenumber(&after, slices.Collect(maps.Keys(s.touched)))
-		if err := tx.SendBatch(ctx, &after).Close(); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return out, arrange(ctx, tx, s.set, slices.Collect(maps.Keys(s.touched)))
 }

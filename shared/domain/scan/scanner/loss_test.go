@@ -1,15 +1,21 @@
 package scanner_test
 
 import (
+	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -239,5 +245,162 @@ func TestProgressBeforeTheFirstAnalysis(t *testing.T) {
 	}
 	if got := values[int](r, "select current_page from progress where tenant_id = app.tenant()"); !slices.Equal(got, []int{4}) {
 		t.Errorf("the reader of 4 pages is on %v", got)
+	}
+}
+
+// Titles and numbers that are made of the position in a series follow whatever becomes of the series.
+func TestPositionsFollowTheSeries(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		book, number string
+		change       func(r *run)
+		want         []string
+	}{
+		"a file is renamed, and announced": {"series_name", "metadata", func(r *run) {
+			r.rename("S/c.cbz", "S/d.cbz")
+			r.looked("S/c.cbz")
+			r.looked("S/d.cbz")
+		}, []string{"S: S v.01 - - -", "S: S v.02 - - -"}},
+		"a file is gone": {"series_name", "file_order", func(r *run) {
+			r.remove("S/b.cbz")
+			r.scanned("normal")
+		}, []string{"S: S v.01 1 - -"}},
+		"a file is gone, and that is announced": {"series_name", "file_order", func(r *run) {
+			r.remove("S/b.cbz")
+			r.looked("S/b.cbz")
+		}, []string{"S: S v.01 1 - -"}},
+		"a file comes before others": {"filename", "smart", func(r *run) {
+			testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 7, 2, ""))
+			r.scanned("normal")
+		}, []string{"S: a 1 - -", "S: b 2 - -", "S: c 3 - -"}},
+		"a file comes before others, and is announced": {"filename", "smart", func(r *run) {
+			testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 7, 2, ""))
+			r.looked("S/a.cbz")
+		}, []string{"S: a 1 - -", "S: b 2 - -", "S: c 3 - -"}},
+		"a file is gone before others": {"filename", "smart", func(r *run) {
+			r.remove("S/b.cbz")
+			r.looked("S/b.cbz")
+		}, []string{"S: c 1 - -"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &run{newRig(t), map[string]string{}}
+			r.choose("series_volume", "", c.book, "", c.number)
+			for i, key := range []string{"S/b.cbz", "S/c.cbz"} {
+				testkit.WriteFile(t, r.folder, key, testkit.Comic(t, i, 2, ""))
+			}
+			r.scanned("normal")
+			c.change(r)
+			r.mustBe(c.want...)
+		})
+	}
+}
+
+// cancelAt runs a scan until it has told of an event. Then another worker runs the tasks that wait, if it shall, and the scan is
+// cancelled.
+func (r *rig) cancelAt(kind string, read bool) {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(r.t.Context())
+	defer cancel()
+	id := r.start("normal")
+	take := func(ctx context.Context, runner *task.Runner, id uuid.UUID) {
+		if err := runner.Take(ctx, `{"tenant":"`+r.tenant.String()+`","task":"`+id.String()+`"}`); err != nil {
+			r.t.Error(err)
+		}
+	}
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Parallel: 2, Publish: func(_ context.Context, _ uuid.UUID, all ...events.Event) {
+		if ctx.Err() != nil || !slices.ContainsFunc(all, func(e events.Event) bool { return e.Kind == kind }) {
+			return
+		}
+		if read {
+			for _, id := range values[uuid.UUID](r, "select id from task where tenant_id = app.tenant() and status = 'pending'") {
+				take(r.t.Context(), r.runner(1), id)
+			}
+		}
+		cancel()
+	}}
+	take(ctx, &task.Runner{System: r.db.System, Publish: r.publish, Worker: "stopped", Slots: 1, Ended: s.Ended, Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan}}, id)
+	if ctx.Err() == nil {
+		r.t.Fatalf("the scan has told of no %s", kind)
+	}
+	if _, err := task.Cancel(r.ctx(), r.db.App, id); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// A scan that was cancelled has changed series all the same: the next one sees to their positions.
+func TestPositionsAfterACancelledScan(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(r *run)
+		event  string
+		want   []string
+	}{
+		"gone":  {func(r *run) { r.remove("S/b.cbz") }, "book_updated", []string{"S: c 1 - -", "S: d 2 - -"}},
+		"moved": {func(r *run) { r.rename("S/b.cbz", "R/b.cbz") }, "book_updated", []string{"R: b 1 - -", "S: c 1 - -", "S: d 2 - -"}},
+		"new": {func(r *run) { testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 7, 2, "")) }, "book_created",
+			[]string{"S: a 1 - -", "S: b 2 - -", "S: c 3 - -", "S: d 4 - -"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &run{newRig(t), map[string]string{}}
+			r.choose("series_volume", "", "filename", "", "file_order")
+			for i, key := range []string{"S/b.cbz", "S/c.cbz", "S/d.cbz"} {
+				testkit.WriteFile(t, r.folder, key, testkit.Comic(t, i, 2, ""))
+			}
+			r.scanned("normal")
+			c.change(r)
+			r.cancelAt(c.event, true)
+			r.scanned("normal")
+			r.mustBe(c.want...)
+		})
+	}
+}
+
+// A book that a cancelled scan has left unread is read by the next one, also when its file is announced in the middle of that.
+func TestUnreadBookIsAnnouncedDuringAScan(t *testing.T) {
+	t.Parallel()
+	r := &run{newRig(t), map[string]string{}}
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 4, ""))
+	r.cancelAfterListing()
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2}
+	var announced atomic.Bool
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if announced.CompareAndSwap(false, true) { // it asks the store, too
+			if err := s.Look(r.ctx(), r.tenant, r.library, []string{"S/1.cbz"}); err != nil {
+				t.Error(err)
+			}
+		}
+		next.ServeHTTP(w, req)
+	})
+	r.scanned("normal")
+	if got := values[int](r.rig, "select page_count from book where tenant_id = app.tenant()"); !slices.Equal(got, []int{4}) {
+		t.Errorf("the book of 4 pages has %v", got)
+	}
+}
+
+// A file that was away comes back with its number: unchanged, it is not read again.
+func TestFileComesBackWithItsNumber(t *testing.T) {
+	t.Parallel()
+	for number, want := range map[string][]string{
+		"metadata": {"07 40", "b -"}, "filename": {"07 7", "b -"}, "smart": {"07 40", "b 2"},
+	} {
+		t.Run(number, func(t *testing.T) {
+			t.Parallel()
+			r := &run{newRig(t), map[string]string{}}
+			r.choose("series_volume", "", "filename", "", number)
+			testkit.WriteFile(t, r.folder, "S/07.cbz", testkit.Comic(t, 1, 2, "<Number>40</Number>"))
+			testkit.WriteFile(t, r.folder, "S/b.cbz", testkit.Comic(t, 2, 2, ""))
+			r.scanned("normal")
+			for _, key := range []string{"S/07.cbz", "S/b.cbz"} {
+				r.rename(key, "away.txt")
+				r.scanned("normal")
+				r.rename("away.txt", key)
+				r.scanned("normal")
+			}
+			if got := values[string](r.rig, "select b.title || ' ' || coalesce(b.number::text, '-') from book b where b.tenant_id = app.tenant() order by b.key"); !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 }

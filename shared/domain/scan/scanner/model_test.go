@@ -45,7 +45,8 @@ func (o op) String() string { return fmt.Sprintf("{%q, %d, %d, %d}", o.Kind, o.A
 var kinds = strings.Fields(`add add add add copy copy-over rename rename rename rename-over move-folder move-folder swap swap shift cycle
 	replace replace break delete delete-folder back back touch retag retag opf opf series-json cover remove-sidecar
 	look look run run cancel folder-scan progress progress progress title number summary retry purge age
-	sync sync sync sync-deep sync-interrupted sync-interrupted sync-events sync-events sync-during`)
+	sync sync sync sync-deep sync-interrupted sync-interrupted sync-events sync-events sync-during
+	limit sync-beside sync-over sync-crew sync-crew sync-crew-events`)
 
 // stage is what all runs of the model share.
 type stage struct {
@@ -70,25 +71,25 @@ func TestNothingIsLost(t *testing.T) {
 	first := number("MODEL_SEED", 1)
 	for seed := range number("MODEL_RUNS", 4) {
 		random := rand.New(rand.NewPCG(0, uint64(first+seed)))
-		numbers := []string{"file_order", "metadata", "filename"}[random.IntN(3)]
+		how := anyStyle(random)
 		ops := make([]op, 5+random.IntN(50))
 		for i := range ops {
 			ops[i] = op{kinds[random.IntN(len(kinds))], random.IntN(16), random.IntN(16), random.IntN(16)}
 		}
-		if wrong := s.play(t, numbers, ops); len(wrong) > 0 {
-			ops, wrong = s.shrink(t, numbers, ops, wrong)
-			t.Fatalf("MODEL_SEED=%d with %s:\n%v\n%s", first+seed, numbers, ops, strings.Join(wrong, "\n"))
+		if wrong := s.play(t, how, ops); len(wrong) > 0 {
+			ops, wrong = s.shrink(t, how, ops, wrong)
+			t.Fatalf("MODEL_SEED=%d with %s:\n%v\n%s", first+seed, how, ops, strings.Join(wrong, "\n"))
 		}
 	}
 }
 
 // shrink leaves out what the failure can do without.
-func (s *stage) shrink(t *testing.T, numbers string, ops []op, wrong []string) ([]op, []string) {
+func (s *stage) shrink(t *testing.T, how style, ops []op, wrong []string) ([]op, []string) {
 	for part := len(ops) / 2; part > 0; {
 		smaller := false
 		for at := 0; at+part <= len(ops); {
 			fewer := slices.Concat(ops[:at], ops[at+part:])
-			if w := s.play(t, numbers, fewer); len(w) > 0 {
+			if w := s.play(t, how, fewer); len(w) > 0 {
 				ops, wrong, smaller = fewer, w, true
 			} else {
 				at += part
@@ -161,7 +162,10 @@ type world struct {
 	control *rig // a library of the same folder that never saw anything else
 	prefix  string
 	runner  *task.Runner
-	numbers string
+	moments moments
+	crew    *crew
+	second  sync.Mutex // held while a second worker has a task
+	style   style
 
 	mu       sync.Mutex // a file may change while it is being read
 	files    map[string]file
@@ -221,8 +225,8 @@ func (r row) ident() string {
 }
 
 // play runs some operations and a scan, and tells what is wrong then.
-func (s *stage) play(t *testing.T, numbers string, ops []op) (wrong []string) {
-	w := s.world(reports{t, &wrong, new(sync.Mutex)}, numbers)
+func (s *stage) play(t *testing.T, how style, ops []op) (wrong []string) {
+	w := s.world(reports{t, &wrong, new(sync.Mutex)}, how)
 	defer w.close()
 	defer func() {
 		if p := recover(); p != nil && p != (stopped{}) {
@@ -237,13 +241,13 @@ func (s *stage) play(t *testing.T, numbers string, ops []op) (wrong []string) {
 	return wrong
 }
 
-func (s *stage) world(t testing.TB, numbers string) *world {
+func (s *stage) world(t testing.TB, how style) *world {
 	n := s.runs.Add(1)
-	w := &world{stage: s, prefix: fmt.Sprintf("m%d/", n), numbers: numbers, files: map[string]file{}, beside: map[string]bool{}, versions: map[int]int{}, contents: map[string]string{},
+	w := &world{stage: s, prefix: fmt.Sprintf("m%d/", n), style: how, files: map[string]file{}, beside: map[string]bool{}, versions: map[int]int{}, contents: map[string]string{},
 		dirty: map[string]bool{}, rows: map[uuid.UUID]row{}, wants: map[uuid.UUID]*wanted{}}
 	w.known()
-	w.rig = s.rig(t, fmt.Sprintf("m%d", n), w.prefix, numbers)
-	w.control = s.rig(t, fmt.Sprintf("c%d", n), w.prefix, numbers)
+	w.rig = s.rig(t, fmt.Sprintf("m%d", n), w.prefix, how)
+	w.control = s.rig(t, fmt.Sprintf("c%d", n), w.prefix, how)
 	for i, name := range []string{"ann", "bob"} {
 		user := *s.user
 		user.ID, user.Tenant, user.Host = uuid.New(), w.tenant, fmt.Sprintf("m%d.test", n)
@@ -258,29 +262,32 @@ func (s *stage) world(t testing.TB, numbers string) *world {
 	if err := os.MkdirAll(w.folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	sc := &scanner.Scanner{Database: s.DB.App, Library: s.s3.Store, Publish: silent, Parallel: 4}
-	w.runner = &task.Runner{System: s.DB.System, Publish: silent, Worker: "model", Slots: 1, Ended: sc.Ended,
-		Handlers: map[string]task.Handler{task.ScanLibrary: sc.Scan, task.AnalyzeBooks: sc.AnalyzeBooks, task.AnalyzeBook: sc.AnalyzeBooks, task.AnalyzeSeries: sc.AnalyzeSeries, task.PurgeDeleted: sc.Purge}}
+	w.crew = newCrew()
+	w.runner = w.worker("model")
 	return w
 }
 
 // rig makes a library of a tenant of its own.
-func (s *stage) rig(t testing.TB, name, prefix, numbers string) *rig {
+func (s *stage) rig(t testing.TB, name, prefix string, how style) *rig {
 	r := &rig{t: t, db: s.DB, s3: s.s3, library: uuid.New(), folder: filepath.Join(s.s3.Dir, "books", prefix)}
 	r.tenant = s.DB.Tenant(t, name)
 	r.exec("update tenant set max_scans = null where id = $1", r.tenant)
-	r.shelve(prefix, numbers)
+	r.shelve(prefix, how)
 	return r
 }
 
-func (r *rig) shelve(prefix, numbers string) {
-	r.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
-		values ($1, $2, 'Books', '/books', 'books', $3, 'series_volume', 'metadata_first', $4)`, r.tenant, r.library, prefix, numbers)
+func (r *rig) shelve(prefix string, how style) {
+	r.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, series_config, book_strategy, book_config, number_strategy)
+		values ($1, $2, 'Books', '/books', 'books', $3, $4, nullif($5, '')::jsonb, $6, nullif($7, '')::jsonb, $8)`,
+		r.tenant, r.library, prefix, how.series, how.seriesConfig, how.book, how.bookConfig, how.number)
 }
 
 func (w *world) close() {
+	w.moments.then.Store(nil)
 	w.s3.Counter.Meddle(nil)
-	w.exec("delete from tenant where id = any($1)", []uuid.UUID{w.tenant, w.control.tenant})
+	if _, err := w.db.Owner.Pool().Exec(context.Background(), "delete from tenant where id = any($1)", []uuid.UUID{w.tenant, w.control.tenant}); err != nil {
+		w.t.Errorf("the tenants cannot be deleted: %v", err)
+	}
 	if err := os.RemoveAll(w.folder); err != nil {
 		w.t.Error(err)
 	}
@@ -297,8 +304,6 @@ func (w *world) known() {
 
 var folders = []string{"S", "T", "S/deep", "U", ""}
 
-func key(folder string, n int) string { return path.Join(folder, fmt.Sprintf("%02d.cbz", n)) }
-
 // keys are those of all books there are, in order.
 func (w *world) keys() []string { return slices.Sorted(maps.Keys(w.files)) }
 
@@ -311,17 +316,17 @@ func (w *world) at(n int) (string, bool) {
 }
 
 // free is a key that no file has, from the n-th on.
-func (w *world) free(folder, n int) string {
+func (w *world) free(folder, n int) string { return freeIn(w.files, w.style, folder, n) }
+
+func freeIn(files map[string]file, how style, folder, n int) string {
 	for i := range 100 {
-		k := key(folders[folder%len(folders)], 1+(n+i)%8+i/8*8)
-		if _, taken := w.files[k]; !taken {
+		k := how.key(folders[folder%len(folders)], 1+(n+i)%8+i/8*8)
+		if _, taken := files[k]; !taken {
 			return k
 		}
 	}
 	panic("no name is free")
 }
-
-const mostFiles = 9
 
 func picture(w *world, work, page int) []byte {
 	return append(slices.Clone(onePicture(w.t)), fmt.Sprintf("work %04d page %02d", work, page)...)
@@ -343,14 +348,16 @@ func (w *world) content(work, version, pages int) matter {
 		files = append(files, testkit.File{Name: fmt.Sprintf("%d.jpg", i+1), Data: picture(w, work, i)})
 	}
 	if work%4 != 3 || version > 0 {
-		info := fmt.Sprintf(`<Title>Work %04d version %02d</Title><Number>%d</Number><Summary>Summary %02d</Summary><Genre>Genre %02d</Genre><Web>https://example.org/%02d</Web>`,
-			work, version, 100+work+version*100, version, version, version)
+		info := w.style.says(work, version) + fmt.Sprintf(`<Summary>Summary %02d</Summary><Genre>Genre %02d</Genre><Web>https://example.org/%02d</Web>`, version, version, version)
 		if version%3 == 2 {
 			info += "<Publisher>" + strings.Repeat("P", version) + "</Publisher>"
 		}
 		files = append(files, testkit.File{Name: "ComicInfo.xml", Data: []byte("<ComicInfo>" + info + "</ComicInfo>")})
 	}
 	data := testkit.Zip(w.t, files...)
+	if w.style.packs && work%3 == 0 {
+		data = testkit.SevenZip(w.t, files...)
+	}
 	return matter{name: fmt.Sprintf("work %d version %d", work, version), ident: fmt.Sprintf("%d/%d", work, len(data)), pages: pages, work: work, data: data}
 }
 
@@ -435,13 +442,15 @@ func (w *world) change(o op) bool {
 	write := func(key string, m matter) { files[key] = file{m, w.now()} }
 	switch o.Kind {
 	case "add":
-		if len(files) < mostFiles {
-			write(w.free(o.A, o.B), w.fresh(o.C))
+		for range w.style.atOnce() {
+			if len(files) < w.style.most() {
+				write(freeIn(files, w.style, o.A, o.B), w.fresh(o.C))
+			}
 		}
 		w.put(files)
 		return true
 	case "back":
-		if len(w.old) > 0 && len(files) < mostFiles {
+		if len(w.old) > 0 && len(files) < w.style.most() {
 			f := w.old[o.A%len(w.old)]
 			files[w.free(o.B, o.C)] = f
 		}
@@ -453,7 +462,7 @@ func (w *world) change(o op) bool {
 	}
 	switch o.Kind {
 	case "copy":
-		if len(files) < mostFiles {
+		if len(files) < w.style.most() {
 			write(w.free(o.B, o.C), files[from].matter)
 		}
 	case "copy-over":
@@ -490,11 +499,7 @@ func (w *world) change(o op) bool {
 			if path.Dir(k) != path.Dir(from) {
 				continue
 			}
-			var n int
-			if _, err := fmt.Sscanf(path.Base(k), "%d.cbz", &n); err != nil {
-				w.t.Fatal(err)
-			}
-			names[k] = key(strings.TrimPrefix(path.Dir(k), "."), n+1)
+			names[k] = path.Join(path.Dir(k), w.style.after(path.Base(k)))
 		}
 		move(names)
 	case "replace":
@@ -557,6 +562,9 @@ func (w *world) sidecars(o op, book string) {
 	switch o.Kind {
 	case "opf":
 		name, data = path.Join(folder, "metadata.opf"), opf(fmt.Sprintf("Beside %04d", w.clock), "<dc:publisher>Opf</dc:publisher>")
+		if !w.style.isPlain() && o.C%3 == 0 {
+			data = opf(fmt.Sprintf("Beside %04d", w.clock), fmt.Sprintf(`<meta name="calibre:series" content="Series %d"/>`, o.C%4))
+		}
 		if o.B%2 == 0 {
 			name = strings.TrimSuffix(book, ".cbz") + ".opf"
 		}
@@ -652,6 +660,10 @@ func (w *world) do(o op) {
 		w.sync(scan.Normal, o, []string{"stop", "pause", "kill"}[o.C%3])
 	case "sync-during":
 		w.sync(scan.Normal, o, "during")
+	case "sync-beside", "sync-over", "sync-crew", "sync-crew-events":
+		w.sync(scan.Normal, o, strings.TrimPrefix(o.Kind, "sync-"))
+	case "limit":
+		w.limited(o.A % 2)
 	case "sync-events":
 		w.noticed()
 		w.announced(o)
@@ -712,23 +724,23 @@ func (w *world) step(n int, ctx context.Context) bool {
 	return true
 }
 
-// idle runs all tasks.
+// idle runs all tasks, also those that others have when it is called.
 func (w *world) idle() {
-	for n := 0; w.step(0, nil); n++ {
+	for n := 0; w.step(0, nil) || w.others(); n++ {
 		if n > 500 {
 			w.t.Fatalf("tasks never end: %q", values[string](w.rig, "select type || ' ' || params || ' ' || coalesce(last_error, '') from task where tenant_id = app.tenant() and status = 'pending'"))
 		}
 	}
 }
 
-// interrupted runs a task until it has asked the store for something so many times; then the worker stops, dies or pauses.
+// interrupted runs a task until it has asked the store for something, or told what it has written, so many times; then the worker stops, dies or pauses.
 func (w *world) interrupted(id uuid.UUID, after int, how string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	pausing := make(chan struct{})
 	var asked atomic.Int64
 	var once sync.Once
-	w.s3.Counter.Meddle(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+	defer w.meddle(func() {
 		if asked.Add(1) == int64(after) {
 			once.Do(func() {
 				if how == "pause" {
@@ -738,9 +750,7 @@ func (w *world) interrupted(id uuid.UUID, after int, how string) {
 				}
 			})
 		}
-		next.ServeHTTP(rw, r)
-	})
-	defer w.s3.Counter.Meddle(nil)
+	})()
 	w.take(task.WithPause(ctx, pausing), w.rig, id)
 	if how == "kill" {
 		w.exec("update task set deaths = deaths + 1 where tenant_id = $1 and id = $2 and status = 'pending'", w.tenant, id)
@@ -890,8 +900,9 @@ func (w *world) age() {
 
 // sync scans the library to its end, perhaps after an interruption, and checks everything.
 func (w *world) sync(mode string, o op, how string) {
-	clean := !w.partial && how == ""
-	if how == "" {
+	whole := slices.Contains([]string{"", "beside", "crew"}, how) // a scan from beginning to end, by one worker or several
+	clean := !w.partial && whole
+	if whole {
 		w.idle()
 	} else {
 		w.noticed()
@@ -901,20 +912,26 @@ func (w *world) sync(mode string, o op, how string) {
 	id := w.start(mode)
 	switch how {
 	case "":
+	case "beside", "over":
+		defer w.amid(1+o.A%8, 1+o.B%4, how == "over")()
+	case "crew":
+		w.together()
+	case "crew-events":
+		dirty := slices.Sorted(maps.Keys(w.dirty))
+		w.together(func() { w.look(dirty, 1+o.A%2*4) }) // in an order, or all at once; it takes no tasks
 	case "during":
 		w.unclear = true
 		var asked atomic.Int64
 		var once sync.Once
-		w.s3.Counter.Meddle(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+		end := w.meddle(func() {
 			if asked.Add(1) == int64(1+o.A) {
 				once.Do(func() {
 					w.change(op{[]string{"rename", "swap", "replace", "delete", "move-folder", "shift", "add", "break"}[o.B%8], o.C, o.B, o.A})
 				})
 			}
-			next.ServeHTTP(rw, r)
 		})
 		w.idle()
-		w.s3.Counter.Meddle(nil)
+		end()
 		if res := w.result(id); res.Status != task.Completed && !strings.Contains(fmt.Sprint(res.Failure), "") {
 			w.t.Errorf("scan: %+v", res)
 		}
@@ -934,6 +951,11 @@ func (w *world) sync(mode string, o op, how string) {
 		}
 	}
 	res := w.finish(id)
+	if len(w.files) > 0 && res.Status == task.Failed && res.Held > 0 {
+		res, clean = w.held(before, res), false
+	} else if how == "" && len(w.files) > 0 {
+		w.unheld(before, w.books())
+	}
 	if len(w.files) == 0 {
 		w.broken = true
 		if len(before) > 0 && res.Status == task.Completed && res.Deleted > 0 {

@@ -2,7 +2,6 @@ package scanner
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -27,7 +26,7 @@ type move struct {
 
 // queueMoves moves books to the series that their metadata names, adds the ones that are not there yet, and removes
 // those that are left with nothing where the setting purge.purge_empty_series allows.
-func queueMoves(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid.UUID]*strategy.Set) ([]*move, error) {
+func queueMoves(b *pgx.Batch, scanID *uuid.UUID, found []analyzed) ([]*move, error) {
 	books := map[uuid.UUID][]analyzed{}
 	for _, a := range found {
 		if a.Result != nil && a.file.Later && a.file.Path != a.SeriesPath {
@@ -40,14 +39,14 @@ func queueMoves(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 	}
 	slices.SortFunc(out, func(x, y *move) int { return bytes.Compare(x.library[:], y.library[:]) })
 	for _, m := range out {
-		if err := m.queue(b, scanID, books[m.library], sets[m.library]); err != nil {
+		if err := m.queue(b, scanID, books[m.library]); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed, set *strategy.Set) error {
+func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed) error {
 	var rules []library.TitleRule
 	if len(books[0].Rules) > 0 {
 		if err := json.Unmarshal(books[0].Rules, &rules); err != nil {
@@ -66,10 +65,6 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed, set *str
 		from unnest($2::uuid[], $3::text[]) as u(id, path) join series s on s.tenant_id = app.tenant() and s.library_id = $1 and s.path = u.path
 		where k.tenant_id = app.tenant() and k.id = u.id and k.series_id <> s.id
 		returning k.id, k.series_id, k.revision`, m.library, ids, paths)
-	if set.Positions() {
-		queueRenumber(b, m.from)
-		queueRenumberOf(b, ids)
-	}
 	db.Values(b, &m.emptied, `with gone as (select id from app.drop_empty_series($1) as d(id)),
 		counted as (
 		  update scan set series_created = greatest(series_created - (select count(*) from gone), 0)
@@ -91,42 +86,26 @@ func moveEvents(moves []*move) (out []events.Event) {
 	return out
 }
 
-// settle names the books whose titles depend on their neighbours: those of series that books have come to or left, or
-// in which books were analysed.
-func (s *Scanner) settle(ctx context.Context, books []stored, sets map[uuid.UUID]*strategy.Set, moves []*move) error {
-	series := map[uuid.UUID]map[uuid.UUID]bool{} // by library
-	add := func(libraryID, id uuid.UUID) {
-		if sets[libraryID].Positioned() {
-			if series[libraryID] == nil {
-				series[libraryID] = map[uuid.UUID]bool{}
-			}
-			series[libraryID][id] = true
-		}
-	}
+// unsettled are the series, by library, in which books stand otherwise than before: those that books have come to or left; where
+// titles are made of positions, those in which books were analysed or that files have moved between; and without a scan, which looks
+// after its own, all of them.
+func unsettled(found []analyzed, sets map[uuid.UUID]*strategy.Set, moves []*move, moved []followed, alone bool) map[uuid.UUID][]uuid.UUID {
+	out := map[uuid.UUID][]uuid.UUID{}
 	for _, m := range moves {
-		for _, id := range m.from {
-			add(m.library, id)
-		}
+		out[m.library] = append(out[m.library], m.from...)
 		for _, w := range m.books {
-			add(m.library, w.SeriesID)
+			out[m.library] = append(out[m.library], w.SeriesID)
 		}
 	}
-	for _, w := range books {
-		add(w.LibraryID, w.SeriesID)
-	}
-	for libraryID, ids := range series {
-		list := make([]uuid.UUID, 0, len(ids))
-		for id := range ids {
-			list = append(list, id)
-		}
-		if err := s.retitleSeries(ctx, []uuid.UUID{libraryID}, list); err != nil {
-			return err
+	for _, f := range moved {
+		if alone || sets[f.LibraryID].Positioned() {
+			out[f.LibraryID] = append(out[f.LibraryID], f.SeriesID, f.LeftSeries)
 		}
 	}
-	return nil
-}
-
-// queueRenumberOf renumbers the series of some books.
-func queueRenumberOf(b *pgx.Batch, books []uuid.UUID) {
-	b.Queue(renumber("series_id in (select k.series_id from book k where k.tenant_id = app.tenant() and k.id = any($1))"), books)
+	for _, a := range found {
+		if alone || sets[a.LibraryID].Positioned() {
+			out[a.LibraryID] = append(out[a.LibraryID], a.SeriesID)
+		}
+	}
+	return out
 }

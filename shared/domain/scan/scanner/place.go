@@ -19,7 +19,7 @@ type place struct {
 	Deleted  int        // that are
 	Lost     []lostSidecar
 	Touched  []uuid.UUID // series to renumber
-	CatchUp  bool        // sidecars are to be taken in that an earlier scan has left
+	CatchUp  bool        // sidecars are to be taken in, and series arranged, that an earlier scan has left
 }
 
 // MarshalJSON writes [from, to].

@@ -137,10 +137,7 @@ func (r *run) scan(ctx context.Context) (any, error) {
 	if err := r.catchUp(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.renumber(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.retitle(ctx); err != nil {
+	if err := r.arrangeTouched(ctx); err != nil {
 		return nil, err
 	}
 	out := Result{FilesListed: r.at.Listed, Vanished: r.at.Deleted}
@@ -175,7 +172,7 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 		b.Queue("update task set status = 'cancelled', completed_at = now() where tenant_id = app.tenant() and parent_id = $1 and status = 'pending'", h.ID)
 		b.Queue(`update task set open_children = (select count(*) from task c where c.tenant_id = app.tenant() and c.parent_id = $1 and c.status = 'running')
 			where tenant_id = app.tenant() and id = $1`, h.ID)
-		db.Value(&b, &r.at.CatchUp, leftUndone, h.LibraryID)
+		db.Value(&b, &r.at.CatchUp, leftUndone, h.LibraryID, h.ID)
 	}
 	load := r.queueLibrary(&b, *h.LibraryID)
 	db.One(&b, &status, scan.ByTask, h.ID)

@@ -1,11 +1,8 @@
 package scanner
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -90,60 +87,4 @@ func toJSON(v any) *string {
 	}
 	text := string(data)
 	return &text
-}
-
-// retitle names the books of the touched series after series and position (book strategy series_name).
-func (s *run) retitle(ctx context.Context) error {
-	if !s.set.Positioned() || len(s.touched) == 0 {
-		return nil
-	}
-	for part := range slices.Chunk(slices.Collect(maps.Keys(s.touched)), renumberBatch) {
-		if err := s.retitleSeries(ctx, []uuid.UUID{s.library.ID}, part); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-type titled struct {
-	ID       uuid.UUID `db:"id"`
-	Series   string    `db:"series"`
-	Title    string    `db:"title"`
-	Volume   *int      `db:"volume"`
-	Chapter  *float64  `db:"chapter"`
-	Position int       `db:"position"`
-	Count    int       `db:"count"`
-}
-
-// retitleSeries names the books of a few series; titles that a person locked stay.
-func (s *Scanner) retitleSeries(ctx context.Context, libraries, series []uuid.UUID) error {
-	books, err := db.List[titled](ctx, s.Database, `select b.id, s.title as series, b.title, b.volume, b.chapter,
-		  row_number() over (partition by b.series_id order by b.key collate natural_order, b.key) as position,
-		  count(*) over (partition by b.series_id) as count
-		from book b join series s on s.tenant_id = b.tenant_id and s.id = b.series_id
-		where b.tenant_id = app.tenant() and b.series_id = any($1) and b.deleted_at is null`, series)
-	if err != nil {
-		return err
-	}
-	var ids []uuid.UUID
-	var titles, sorts, searches []string
-	for _, t := range books {
-		title := strategy.Title(t.Series, t.Volume, t.Chapter, t.Position, t.Count)
-		if title == t.Title {
-			continue
-		}
-		ids, titles = append(ids, t.ID), append(titles, title)
-		sorts, searches = append(sorts, naming.SortTitle(title)), append(searches, naming.Normalize(title))
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	var b pgx.Batch
-	queueLock(&b, libraries...)
-	b.Queue(`update book k set title = u.title, search_title = u.search, updated_at = now(),
-		  title_sort = case when 'titleSortLock' = any(l.locks) then k.title_sort else u.sort end
-		from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as u(id, title, sort, search)
-		left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
-		where k.tenant_id = app.tenant() and k.id = u.id and not 'titleLock' = any(l.locks)`, ids, titles, sorts, searches)
-	return s.Database.Run(ctx, &b)
 }

@@ -49,7 +49,7 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 		libraries[i] = a.LibraryID
 	}
 	queueLock(&b, libraries...)
-	moves, err := queueMoves(&b, h.ParentID, found, sets)
+	moves, err := queueMoves(&b, h.ParentID, found)
 	if err != nil {
 		return err
 	}
@@ -57,15 +57,6 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	stored, err := queueResults(&b, found, sets)
 	if err != nil {
 		return err
-	}
-	if h.ParentID == nil { // no scan numbers them afterwards
-		var alone []uuid.UUID
-		for _, a := range found {
-			if sets[a.LibraryID].Positions() {
-				alone = append(alone, a.ID)
-			}
-		}
-		queueRenumberOf(&b, alone)
 	}
 	queuePackages(&b, found)
 	queueDescriptions(&b, found, withdraw)
@@ -80,16 +71,16 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	if h.ParentID != nil {
 		db.One(&b, &status, scan.ByTask, h.ParentID)
 	}
-	if err := s.Database.Run(ctx, &b); err != nil {
+	err = s.runAndArrange(ctx, &b, sets, len(moves) > 0 || h.ParentID == nil, func() map[uuid.UUID][]uuid.UUID {
+		return unsettled(found, sets, moves, moved, h.ParentID == nil)
+	})
+	if err != nil {
 		return fmt.Errorf("store %d analysed books: %w", len(found), err)
 	}
 	if again(moved) {
 		s.Added.Tell(ctx, h.Tenant)
 	}
 	books := keep(*stored, moved)
-	if err := s.settle(ctx, books, sets, moves); err != nil {
-		return err
-	}
 	if s.Packs {
 		if err := s.addPacks(ctx, h.Tenant, found, moved); err != nil {
 			return err

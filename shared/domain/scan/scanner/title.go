@@ -173,7 +173,7 @@ func (s *run) rename(ctx context.Context, changed []TitleChange) error {
 		return err
 	}
 	if s.set.Positioned() {
-		if err := s.retitleSeries(ctx, []uuid.UUID{s.library.ID}, renamed); err != nil {
+		if err := s.arrangeSeries(ctx, s.set, s.library.ID, renamed); err != nil {
 			return err
 		}
 	}
@@ -197,7 +197,7 @@ func (s *Scanner) RenumberSeries(ctx context.Context, h task.Held) (any, error) 
 		}
 		return s.renumberEach(ctx, h, p.SeriesIDs)
 	}
-	r := &run{Scanner: s, tenant: h.Tenant, touched: map[uuid.UUID]bool{*h.SeriesID: true}}
+	r := &run{Scanner: s, tenant: h.Tenant}
 	var b pgx.Batch
 	load := r.queueLibrary(&b, *h.LibraryID)
 	if err := s.Database.Run(ctx, &b); err != nil {
@@ -211,8 +211,5 @@ func (s *Scanner) RenumberSeries(ctx context.Context, h task.Held) (any, error) 
 	if !r.set.Positions() {
 		return s.AnalyzeSeries(ctx, h)
 	}
-	if err := r.renumber(ctx); err != nil || !r.set.Positioned() {
-		return nil, err
-	}
-	return nil, s.retitleSeries(ctx, []uuid.UUID{r.library.ID}, []uuid.UUID{*h.SeriesID})
+	return nil, s.arrangeSeries(ctx, r.set, r.library.ID, []uuid.UUID{*h.SeriesID})
 }

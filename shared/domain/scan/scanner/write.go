@@ -3,7 +3,6 @@ package scanner
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -160,6 +159,18 @@ func (c *changed) events(s *run) (out []events.Event) {
 	return append(out, followEvents(c.moved)...)
 }
 
+// left are the series that books were found gone from. A book may go on in another one at once: then nothing else tells that it
+// was in this one.
+func (c *changed) left() (out []uuid.UUID) {
+	for _, w := range c.deleted {
+		out = append(out, w.SeriesID)
+	}
+	for _, f := range c.moved {
+		out = append(out, f.LeftSeries)
+	}
+	return out
+}
+
 // queueLock makes the writers of one library wait for each other before they lock any book: none then holds a book
 // while it waits for the counters that another has. Several libraries are locked in the order of their ids; none can be
 // deleted until commit.
@@ -257,17 +268,16 @@ func (s *run) queueAnalysis(b *pgx.Batch, changes []change) error {
 	return nil
 }
 
-// queueDeleted marks the books whose files are gone; their numbers go with them, unless somebody has locked one. Covers,
-// metadata and progress stay for their return, which those that have appeared elsewhere do at once. A book that somebody has
-// looked at since stays as it is.
+// queueDeleted marks the books whose files are gone. All that is known of them stays for their return, after which an unchanged
+// file is not read again; those that have appeared elsewhere return at once. A book that somebody has looked at since stays as it
+// is.
 func (s *run) queueDeleted(b *pgx.Batch, books []gone, done *changed) {
 	ids, revisions, seen := make([]uuid.UUID, len(books)), make([]int, len(books)), make([]time.Time, len(books))
 	for i, g := range books {
 		ids[i], revisions[i], seen[i] = g.ID, g.Revision, g.Seen
 	}
 	db.All(b, &done.deleted, `with gone as (
-		  update book k set deleted_at = now(), updated_at = now(), seen_at = u.seen, number = (select k.number from book_metadata m
-		    where m.tenant_id = app.tenant() and m.book_id = k.id and 'numberLock' = any(m.locks))
+		  update book k set deleted_at = now(), updated_at = now(), seen_at = u.seen
 		  from unnest($2::uuid[], $3::integer[], $4::timestamptz[]) as u(id, revision, seen)
 		  where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision and k.deleted_at is null and k.seen_at <= u.seen
 		  returning k.id, k.series_id, k.revision),
@@ -287,7 +297,10 @@ func (s *run) deleteGone(ctx context.Context) error {
 		b.Queue("select from scan where tenant_id = app.tenant() and id = $1 for update", s.scanID)
 		queueLock(&b, s.library.ID)
 		s.queueDeleted(&b, part, &done)
-		if err := s.Database.Run(ctx, &b); err != nil {
+		err := s.runAndArrange(ctx, &b, map[uuid.UUID]*strategy.Set{s.library.ID: s.set}, true, func() map[uuid.UUID][]uuid.UUID {
+			return map[uuid.UUID][]uuid.UUID{s.library.ID: done.left()}
+		})
+		if err != nil {
 			return err
 		}
 		if again(done.moved) {
@@ -302,37 +315,12 @@ func (s *run) deleteGone(ctx context.Context) error {
 	return nil
 }
 
-// renumber gives the books of changed series their position in natural file order (number strategy file_order).
-// Numbers that a person has locked stay.
-func (s *run) renumber(ctx context.Context) error {
-	if !s.set.Positions() || len(s.touched) == 0 {
-		return nil
-	}
-	for part := range slices.Chunk(slices.Collect(maps.Keys(s.touched)), renumberBatch) {
-		var b pgx.Batch
-		queueLock(&b, s.library.ID)
-		queueRenumber(&b, part)
-		if err := s.Database.Run(ctx, &b); err != nil {
-			return err
-		}
-		for _, id := range part {
-			delete(s.touched, id)
-		}
-		if len(s.touched) > 0 && task.MustPause(ctx) {
-			return s.pause()
-		}
-	}
-	return nil
-}
-
+// queueRenumber gives the books of series their position in natural file order (number strategy file_order). Numbers that a
+// person has locked stay.
 func queueRenumber(b *pgx.Batch, series []uuid.UUID) {
-	b.Queue(renumber("series_id = any($1)"), series)
-}
-
-func renumber(where string) string {
-	return `with r as materialized (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
-		from book where tenant_id = app.tenant() and ` + where + ` and deleted_at is null)
+	b.Queue(`with r as materialized (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
+		from book where tenant_id = app.tenant() and series_id = any($1) and deleted_at is null)
 		update book b set number = r.n from r
 		where b.tenant_id = app.tenant() and b.id = r.id and b.number is distinct from r.n
-		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`
+		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`, series)
 }

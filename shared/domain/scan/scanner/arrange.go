@@ -1,0 +1,152 @@
+package scanner
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/strategy"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/naming"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// neighbour is a book among those of its series.
+type neighbour struct {
+	ID       uuid.UUID `db:"id"`
+	Key      string    `db:"key"`
+	Series   string    `db:"series"`
+	Title    string    `db:"title"`
+	Number   *float64  `db:"number"`
+	Volume   *int      `db:"volume"`
+	Chapter  *float64  `db:"chapter"`
+	Numbered bool      `db:"numbered"` // by itself, or by somebody who has locked it
+	Position int       `db:"position"`
+	Count    int       `db:"count"`
+}
+
+// arrange gives the books of some series of one library what depends on their neighbours: the position where it is their number,
+// and the title that is made of it. What somebody has locked stays. The transaction has locked the library.
+func arrange(ctx context.Context, tx pgx.Tx, set *strategy.Set, series []uuid.UUID) error {
+	if len(series) == 0 || !set.Arranges() {
+		return nil
+	}
+	var read, write pgx.Batch
+	var books []neighbour
+	if set.Positions() {
+		queueRenumber(&read, series)
+	}
+	if set.Positioned() || set.PositionsSome() {
+		// What a file says of its number, it says of the book's position in a series too.
+		db.All(&read, &books, `select n.*, coalesce(m.metadata ->> 'seriesPosition' is not null or m.locks && '{numberLock,seriesPositionLock}', false) as numbered
+			from (
+			  select b.id, b.key, s.title as series, b.title, b.number, b.volume, b.chapter,
+			    row_number() over (partition by b.series_id order by b.key collate natural_order, b.key) as position, count(*) over (partition by b.series_id) as count
+			  from book b join series s on s.tenant_id = b.tenant_id and s.id = b.series_id
+			  where b.tenant_id = app.tenant() and b.series_id = any($1) and b.deleted_at is null) n
+			left join book_metadata m on m.tenant_id = app.tenant() and m.book_id = n.id`, series)
+	}
+	if err := tx.SendBatch(ctx, &read).Close(); err != nil {
+		return err
+	}
+	if set.PositionsSome() {
+		queueSomePositions(&write, set, books)
+	}
+	if set.Positioned() {
+		queueTitles(&write, books)
+	}
+	return tx.SendBatch(ctx, &write).Close()
+}
+
+// queueSomePositions numbers the books that have no other number (number strategy smart).
+func queueSomePositions(b *pgx.Batch, set *strategy.Set, books []neighbour) {
+	var ids []uuid.UUID
+	var numbers []int
+	for _, n := range books {
+		if !n.Numbered && set.Read(n.Key, nil).Position && (n.Number == nil || *n.Number != float64(n.Position)) {
+			ids, numbers = append(ids, n.ID), append(numbers, n.Position)
+		}
+	}
+	if len(ids) > 0 {
+		b.Queue(`update book k set number = u.number from unnest($1::uuid[], $2::integer[]) as u(id, number)
+			where k.tenant_id = app.tenant() and k.id = u.id`, ids, numbers)
+	}
+}
+
+// queueTitles names books after series and position (book strategy series_name).
+func queueTitles(b *pgx.Batch, books []neighbour) {
+	var ids []uuid.UUID
+	var titles, sorts, searches []string
+	for _, n := range books {
+		title := strategy.Title(n.Series, n.Volume, n.Chapter, n.Position, n.Count)
+		if title == n.Title {
+			continue
+		}
+		ids, titles = append(ids, n.ID), append(titles, title)
+		sorts, searches = append(sorts, naming.SortTitle(title)), append(searches, naming.Normalize(title))
+	}
+	if len(ids) > 0 {
+		b.Queue(`update book k set title = u.title, search_title = u.search, updated_at = now(),
+			  title_sort = case when 'titleSortLock' = any(l.locks) then k.title_sort else u.sort end
+			from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as u(id, title, sort, search)
+			left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
+			where k.tenant_id = app.tenant() and k.id = u.id and not 'titleLock' = any(l.locks)`, ids, titles, sorts, searches)
+	}
+}
+
+// runAndArrange runs a batch and arranges series of the libraries that it has locked, in one transaction: a worker that dies leaves
+// both undone. The series are asked for once the batch has run. Most batches of a scan do without: it arranges at its end.
+func (s *Scanner) runAndArrange(ctx context.Context, b *pgx.Batch, sets map[uuid.UUID]*strategy.Set, some bool, series func() map[uuid.UUID][]uuid.UUID) error {
+	arranges := false
+	for _, set := range sets {
+		arranges = arranges || set.Positioned() || some && set.Arranges()
+	}
+	if !arranges {
+		return s.Database.Run(ctx, b)
+	}
+	return s.Database.Tx(ctx, func(tx pgx.Tx) error {
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+		for library, ids := range series() {
+			if err := arrange(ctx, tx, sets[library], ids); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// arrangeSeries arranges series of a library on their own.
+func (s *Scanner) arrangeSeries(ctx context.Context, set *strategy.Set, library uuid.UUID, series []uuid.UUID) error {
+	if len(series) == 0 || !set.Arranges() {
+		return nil
+	}
+	return s.Database.Tx(ctx, func(tx pgx.Tx) error {
+		var b pgx.Batch
+		queueLock(&b, library)
+		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+			return err
+		}
+		return arrange(ctx, tx, set, series)
+	})
+}
+
+// arrangeTouched arranges the series that a scan has changed.
+func (s *run) arrangeTouched(ctx context.Context) error {
+	for part := range slices.Chunk(slices.Collect(maps.Keys(s.touched)), renumberBatch) {
+		if err := s.arrangeSeries(ctx, s.set, s.library.ID, part); err != nil {
+			return err
+		}
+		for _, id := range part {
+			delete(s.touched, id)
+		}
+		if len(s.touched) > 0 && task.MustPause(ctx) {
+			return s.pause()
+		}
+	}
+	return nil
+}

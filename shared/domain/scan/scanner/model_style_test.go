@@ -1,0 +1,127 @@
+package scanner_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"strings"
+)
+
+// style is how a library finds series, names books and numbers them.
+type style struct {
+	series, seriesConfig string
+	book, bookConfig     string
+	number               string
+	large                bool // so many files that a scan stops before it removes most of them
+	packs                bool // some books are solid archives, of which workers make page packs
+}
+
+// most are the files that a library has, and atOnce those that come together.
+func (s style) most() int {
+	if s.large {
+		return 26
+	}
+	return 9
+}
+
+func (s style) atOnce() int {
+	if s.large {
+		return 6
+	}
+	return 1
+}
+
+func (s style) String() string {
+	return fmt.Sprintf("%s, large %v, packs %v", strings.Join([]string{s.series, s.seriesConfig, s.book, s.bookConfig, s.number}, "|"), s.large, s.packs)
+}
+
+// plain is the way of half of the runs, in which books are moved about by nothing but their files.
+var plain = style{series: "series_volume", book: "metadata_first"}
+
+var seriesStyles = [][2]string{
+	{"series_volume", ""}, {"series_volume_chapter", ""}, {"publisher_hierarchy", ""}, {"publisher_hierarchy", `{"skipDepth":2,"storeSkippedAs":"shelf"}`},
+	{"flat", ""}, {"flat", `{"requireMetadata":true}`}, {"flat", ""}, {"flat", `{"requireMetadata":true}`},
+	{"calibre", ""}, {"calibre", `{"seriesMode":"by_author"}`}, {"calibre", `{"seriesMode":"from_metadata"}`}, {"calibre", `{"seriesMode":"from_metadata"}`},
+	{"custom", `{"pattern":"^(?P<series>[ST])(?:/deep)?/(?P<book>.+)$","seriesNameTemplate":"The {series}"}`},
+}
+
+var bookStyles = [][2]string{
+	{"metadata_first", ""}, {"filename", ""}, {"smart", ""}, {"series_name", ""}, {"series_name", ""},
+	{"custom", `{"pattern":"^(?P<series>Saga) (?P<volume>\\d+)$","titleTemplate":"{series} no. {volume}","fallback":"smart"}`},
+}
+
+// anyStyle is plain, with any numbers, or quite another one.
+func anyStyle(random *rand.Rand) style {
+	s := plain
+	s.large, s.packs = random.IntN(8) == 0, random.IntN(5) == 0
+	s.number = []string{"file_order", "metadata", "filename"}[random.IntN(3)]
+	if random.IntN(3) == 0 {
+		return s
+	}
+	series, book := seriesStyles[random.IntN(len(seriesStyles))], bookStyles[random.IntN(len(bookStyles))]
+	s.series, s.seriesConfig, s.book, s.bookConfig = series[0], series[1], book[0], book[1]
+	s.number = []string{"file_order", "metadata", "filename", "smart", "smart"}[random.IntN(5)]
+	return s
+}
+
+func (s style) isPlain() bool {
+	return s.series == plain.series && s.book == plain.book && s.number != "smart"
+}
+
+// byMetadata tells that books are of the series that they name. One that cannot be read stays where it was, while a new
+// library puts it where its name says.
+func (s style) byMetadata() bool {
+	return s.series == "flat" || s.series == "calibre" && strings.Contains(s.seriesConfig, "from_metadata")
+}
+
+// base is the name of the n-th file of a folder: of some, in other libraries than a plain one, it says the series, and of some
+// it says no number.
+func (s style) base(n int) string {
+	if s.isPlain() {
+		return fmt.Sprintf("%02d.cbz", n)
+	}
+	switch n % 4 {
+	case 0:
+		return fmt.Sprintf("Saga %02d.cbz", n)
+	case 1:
+		return fmt.Sprintf("[Naruto] v%02d.cbz", n)
+	case 2:
+		return fmt.Sprintf("%02d.cbz", n)
+	default:
+		return strings.Repeat(string(rune('a'+n%26)), 1+n/26) + ".cbz"
+	}
+}
+
+func (s style) key(folder string, n int) string { return path.Join(folder, s.base(n)) }
+
+// after is the name that follows another.
+func (s style) after(base string) string {
+	for n := range 1000 {
+		if s.base(n) == base {
+			return s.base(n + 1)
+		}
+	}
+	panic(base + " is no name of the model")
+}
+
+// says is what a version of a work tells of itself, besides its title and what else is in every one: other works have the same
+// series, some name none; a few have no number or no title that says anything.
+func (s style) says(work, version int) string {
+	if s.isPlain() {
+		return fmt.Sprintf("<Title>Work %04d version %02d</Title><Number>%d</Number>", work, version, 100+work+version*100)
+	}
+	info := fmt.Sprintf("<Title>Work %04d version %02d</Title>", work, version)
+	if work%4 == 2 {
+		info = fmt.Sprintf("<Title>Vol. %04d</Title>", work)
+	}
+	if (work+version)%3 != 0 {
+		info += fmt.Sprintf("<Number>%d</Number>", 100+work+version*100)
+	}
+	if (work+version)%4 != 0 {
+		info += fmt.Sprintf("<Series>Series %d</Series>", (work+version)%3)
+	}
+	if work%5 == 0 {
+		info += fmt.Sprintf("<Volume>%d</Volume>", 1+work%7)
+	}
+	return info
+}

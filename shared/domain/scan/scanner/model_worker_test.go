@@ -1,0 +1,167 @@
+package scanner_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/domain/pack"
+	"github.com/longbox/longbox/shared/domain/scan/scanner"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// worker is one that takes tasks as a process of its own does.
+func (w *world) worker(name string) *task.Runner {
+	reader := &content.Reader{Store: w.s3.Store}
+	s := &scanner.Scanner{Database: w.db.App, Library: w.s3.Store, Publish: w.publish, Parallel: 4, Packs: w.style.packs,
+		Added: func(context.Context, uuid.UUID) { w.crew.wake() }}
+	packs := &pack.Maker{Database: w.db.App, Content: reader, Media: w.s3.Config.Media(), Bucket: "media"}
+	return &task.Runner{System: w.db.System, Publish: silent, Worker: name, Slots: 1, Ended: s.Ended,
+		Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks, task.AnalyzeBook: s.AnalyzeBooks, task.AnalyzeSeries: s.AnalyzeSeries,
+			task.PurgeDeleted: s.Purge, task.PackBook: packs.Pack}}
+}
+
+// moments are when something may happen beside a worker: whenever it asks the store, and whenever it has written and tells so.
+type moments struct{ then atomic.Pointer[func()] }
+
+func (w *world) publish(context.Context, uuid.UUID, ...events.Event) { w.moment() }
+
+func (w *world) moment() {
+	if then := w.moments.then.Load(); then != nil {
+		defer func() { // in a goroutine of a worker or of the store
+			if p := recover(); p != nil && p != (stopped{}) {
+				panic(p)
+			}
+		}()
+		(*then)()
+	}
+}
+
+// meddle has something happen at every moment, until the function that it returns is called.
+func (w *world) meddle(then func()) (end func()) {
+	w.moments.then.Store(&then)
+	w.s3.Counter.Meddle(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+		w.moment()
+		next.ServeHTTP(rw, r)
+	})
+	return func() {
+		w.moments.then.Store(nil)
+		w.s3.Counter.Meddle(nil)
+	}
+}
+
+// amid lets a second worker take tasks in the middle of what the first one does, from a moment on and so many times; or it takes the
+// very task of the first one, once, which is thought dead but goes on.
+func (w *world) amid(after, times int, over bool) (end func()) {
+	second := w.worker("second")
+	var n atomic.Int64
+	return w.meddle(func() {
+		if k := int(n.Add(1)); k < after || k >= after+times || !w.second.TryLock() {
+			return
+		}
+		defer w.second.Unlock()
+		some := w.pending()
+		if over {
+			w.exec("update task set lease_until = now() - interval '1 second' where tenant_id = $1 and status = 'running' and lease_until is not null", w.tenant)
+			if _, err := task.Rescue(context.Background(), w.db.System); err != nil {
+				w.t.Fatal(err)
+			}
+			some = slices.DeleteFunc(w.pending(), func(id uuid.UUID) bool { return slices.Contains(some, id) })
+		}
+		if len(some) > 0 {
+			w.takeWith(second, w.rig, some[after%len(some)])
+		}
+	})
+}
+
+// others waits for the second worker: the first one may have ended before it, for want of its lease. It tells whether tasks wait now.
+func (w *world) others() bool {
+	w.second.Lock()
+	defer w.second.Unlock()
+	return len(w.pending()) > 0
+}
+
+func (w *world) takeWith(runner *task.Runner, r *rig, id uuid.UUID) {
+	w.exec("update task set scheduled_for = now() where tenant_id = $1 and id = $2", r.tenant, id)
+	if err := runner.Take(context.Background(), fmt.Sprintf(`{"tenant":"%s","task":"%s"}`, r.tenant, id)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// crew are several workers at once.
+type crew struct {
+	mu   sync.Mutex
+	cond *sync.Cond
+	busy int
+}
+
+func newCrew() *crew {
+	c := &crew{}
+	c.cond = sync.NewCond(&c.mu)
+	return c
+}
+
+// wake tells those without work that there is some.
+func (c *crew) wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cond.Broadcast()
+}
+
+// together has several workers run all tasks, and what else is to be done meanwhile.
+func (w *world) together(others ...func()) {
+	var all sync.WaitGroup
+	run := func(f func()) {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			defer func() {
+				if p := recover(); p != nil && p != (stopped{}) {
+					panic(p)
+				}
+			}()
+			f()
+		}()
+	}
+	for n := range 3 {
+		runner := w.worker(fmt.Sprint("crew ", n))
+		run(func() { w.crewman(runner, n) })
+	}
+	for _, f := range others {
+		run(f)
+	}
+	all.Wait()
+}
+
+// crewman takes tasks until there are none and nobody has one that may add more.
+func (w *world) crewman(runner *task.Runner, n int) {
+	c := w.crew
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	deadline := time.Now().Add(stuck)
+	for time.Now().Before(deadline) {
+		some := w.pending()
+		switch {
+		case len(some) > 0:
+			c.busy++
+			c.mu.Unlock()
+			func() {
+				defer func() { c.mu.Lock(); c.busy--; c.cond.Broadcast() }()
+				w.takeWith(runner, w.rig, some[n%len(some)])
+			}()
+		case c.busy == 0:
+			return
+		default:
+			c.cond.Wait()
+		}
+	}
+	w.t.Errorf("the tasks never end")
+}
