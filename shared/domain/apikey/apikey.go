@@ -135,7 +135,7 @@ func lasts(ends, than *time.Time) bool {
 
 func create(ctx context.Context, d *db.DB, in Create) (*CreatedAPIKey, error) {
 	name, permissions, err := in.check()
-	have, callerEnds, enterErr := situation(ctx, d)
+	callerEnds, enterErr := keyEnds(ctx, d)
 	if enterErr != nil {
 		return nil, enterErr
 	}
@@ -153,13 +153,13 @@ func create(ctx context.Context, d *db.DB, in Create) (*CreatedAPIKey, error) {
 	if err := checkGrant(c, permissions, callerEnds, ends); err != nil {
 		return nil, err
 	}
-	if have >= maxKeys {
-		return nil, fault.New(fault.Conflict, "A user can keep %d API keys; delete some first", maxKeys)
-	}
 	key, prefix, hash := auth.NewAPIKey()
 	stored, err := insert(ctx, d, uuid.Must(uuid.NewV7()), name, prefix, hash, permissions, ends)
 	if err != nil {
 		return nil, err
+	}
+	if stored == nil {
+		return nil, fault.New(fault.Conflict, "A user can keep %d API keys; delete some first", maxKeys)
 	}
 	return &CreatedAPIKey{ID: stored.ID, Name: stored.Name, Key: key, KeyPrefix: stored.KeyPrefix, Permissions: stored.Permissions,
 		CreatedAt: stored.CreatedAt, ExpiresAt: stored.ExpiresAt}, nil

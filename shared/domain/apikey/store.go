@@ -34,12 +34,11 @@ func queueEnds(ctx context.Context, b *pgx.Batch, dst **time.Time) {
 		auth.CallerOf(ctx).KeyHash)
 }
 
-// situation is how many keys the caller has, and when the key ends that they are signed in with.
-func situation(ctx context.Context, d *db.DB) (have int, ends *time.Time, err error) {
+// keyEnds is when the key ends that the caller is signed in with.
+func keyEnds(ctx context.Context, d *db.DB) (ends *time.Time, err error) {
 	var b pgx.Batch
-	db.Value(&b, &have, "select count(*)::int from api_key where tenant_id = app.tenant() and account_id = app.account()")
 	queueEnds(ctx, &b, &ends)
-	return have, ends, d.Run(ctx, &b)
+	return ends, d.Run(ctx, &b)
 }
 
 // load is any key of the tenant, and when the key ends that the caller is signed in with.
@@ -53,10 +52,17 @@ func load(ctx context.Context, d *db.DB, id uuid.UUID) (k *APIKey, ends *time.Ti
 	return k, ends, err
 }
 
+// insert stores a key; nil where the caller has maxKeys already. One user's keys are made one after the other, so that
+// several requests at once do not all find room for one more.
 func insert(ctx context.Context, d *db.DB, id uuid.UUID, name, prefix string, hash []byte, permissions []string, ends *time.Time) (*APIKey, error) {
-	k, err := db.Get[APIKey](ctx, d, `insert into api_key (tenant_id, id, account_id, name, prefix, hash, permissions, expires_at)
-		values (app.tenant(), $1, app.account(), $2, $3, $4, $5, $6) returning `+columns, id, name, prefix, hash, permissions, ends)
-	if err != nil {
+	var b pgx.Batch
+	var k *APIKey
+	b.Queue("select pg_advisory_xact_lock(hashtextextended('api keys ' || app.account()::text, 0))")
+	db.One(&b, &k, `insert into api_key (tenant_id, id, account_id, name, prefix, hash, permissions, expires_at)
+		select app.tenant(), $1, app.account(), $2, $3, $4, $5, $6
+		where (select count(*) from api_key where tenant_id = app.tenant() and account_id = app.account()) < $7
+		returning `+columns, id, name, prefix, hash, permissions, ends, maxKeys)
+	if err := d.Run(ctx, &b); err != nil || k == nil {
 		return nil, err
 	}
 	return k.utc(), nil

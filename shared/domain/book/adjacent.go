@@ -10,10 +10,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Adjacent is the books before and after one in its series; at the ends a member is left out.
+// Adjacent is the books before and after one in its series; at the ends one is null.
 type Adjacent struct {
-	Prev *Book `json:"prev,omitempty"`
-	Next *Book `json:"next,omitempty"`
+	Prev *Book `json:"prev"`
+	Next *Book `json:"next"`
 }
 
 // The neighbours of book $1 in the order of inSeries, in which books without a number are last. Each looks at no more than

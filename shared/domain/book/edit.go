@@ -2,6 +2,7 @@ package book
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"time"
 	"unicode"
@@ -47,6 +48,31 @@ type LockChanges map[string]*bool
 
 // Schema names every lock.
 func (LockChanges) Schema(huma.Registry) *huma.Schema { return LockChangeSchema(lockNames) }
+
+// UnmarshalJSON leaves out members that are no locks, whatever they hold.
+func (c *LockChanges) UnmarshalJSON(data []byte) (err error) {
+	*c, err = ReadLocks(lockNames, data)
+	return err
+}
+
+// ReadLocks are those of the names that an object has, with what it says of each.
+func ReadLocks(names []string, data []byte) (map[string]*bool, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return nil, err
+	}
+	out := map[string]*bool{}
+	for _, name := range names {
+		if raw, sent := members[name]; sent {
+			var on *bool
+			if err := json.Unmarshal(raw, &on); err != nil {
+				return nil, err
+			}
+			out[name] = on
+		}
+	}
+	return out, nil
+}
 
 // LockChangeSchema is an object with a boolean or null for each name.
 func LockChangeSchema(names []string) *huma.Schema {

@@ -60,7 +60,7 @@ func TestPeopleChangeBooks(t *testing.T) {
 	if got := fmt.Sprint(locked()); got != "[titleLock volumeLock]" {
 		t.Errorf("locks %s", got)
 	}
-	me.Do("PUT", locks, `{"volume_lock":false,"summaryLock":true,"titleLock":null,"unknownLock":true}`).Want(200)
+	me.Do("PUT", locks, `{"volume_lock":false,"summaryLock":true,"titleLock":null,"unknownLock":true,"title":"x","page":1}`).Want(200)
 	if got := fmt.Sprint(locked()); got != "[summaryLock titleLock]" {
 		t.Errorf("locks %s", got)
 	}

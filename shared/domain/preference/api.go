@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"github.com/longbox/longbox/shared/platform/db"
-	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -64,16 +63,10 @@ func Routes(a *httpapi.API, d *db.DB) {
 		Summary: "Set several preferences: all or none", Tag: "Preferences", Permission: httpapi.SignedIn},
 		func(ctx context.Context, in *struct {
 			Body struct {
-				Preferences map[string]json.RawMessage `json:"preferences" doc:"Values by key"`
+				Preferences map[string]json.RawMessage `json:"preferences" maxProperties:"1000" doc:"Values by key"`
 			}
 		}) (*Updated, error) {
-			var bad []fault.Field
-			for k, v := range in.Body.Preferences {
-				if checkKey(k) != nil || checkValue(k, v) != nil {
-					bad = append(bad, fault.Field{Field: "preferences." + k, Message: "the key or value is not valid"})
-				}
-			}
-			if err := fault.InvalidFields(bad); err != nil {
+			if err := checkAll(in.Body.Preferences); err != nil {
 				return nil, err
 			}
 			stored, err := set(ctx, d, in.Body.Preferences)

@@ -1,7 +1,9 @@
 package preference_test
 
 import (
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/longbox/longbox/shared/domain/preference"
@@ -62,6 +64,55 @@ func TestBadInput(t *testing.T) {
 		if m["error"] != "BadRequest" || !strings.Contains(m["message"].(string), c.field) {
 			t.Errorf("%s: %v", c.path, m)
 		}
+	}
+}
+
+func TestHowMany(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, preference.Routes)
+	me := s.User(t, "one", "reader")
+	several := func(from, to int) map[string]any {
+		values := map[string]any{}
+		for i := from; i < to; i++ {
+			values[fmt.Sprintf("k.%04d", i)] = i
+		}
+		return map[string]any{"preferences": values}
+	}
+	const all = "/api/v1/user/preferences"
+	if m := me.Do("PUT", all, several(0, 990)).Want(200).Map(); m["updated"] != 990.0 || m["preferences"].([]any)[7].(map[string]any)["key"] != "k.0007" {
+		t.Errorf("%v", m["updated"])
+	}
+	me.Do("PUT", all, several(980, 1001)).Want(400) // 990 and 11 new ones
+	me.Do("PUT", all, several(0, 1001)).Want(400)
+	var both sync.WaitGroup
+	for _, from := range []int{1000, 2000} { // there is room for one of them
+		both.Go(func() { me.Do("PUT", all, several(from, from+10)) })
+	}
+	both.Wait()
+	if m := me.Do("GET", all+"?pageSize=1", nil).Want(200).Map(); m["total"] != 1000.0 {
+		t.Errorf("%v preferences", m["total"])
+	}
+	me.Do("PUT", all+"/one.more", `{"value":1}`).Want(400)
+	me.Do("PUT", all+"/k.0001", `{"value":"changed"}`).Want(200)
+	me.Do("PUT", all, several(0, 990)).Want(200)
+}
+
+func TestBadInputOfSeveral(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, preference.Routes)
+	me := s.User(t, "one", "reader")
+	long := strings.Repeat("k", 300)
+	var p struct {
+		Details []struct{ Field, Message string }
+	}
+	me.Do("PUT", "/api/v1/user/preferences", map[string]any{"preferences": map[string]any{
+		"a..b": 1, "c": strings.Repeat("x", 70<<10), "d": 1, long: 2}}).Want(400).JSON(&p)
+	if len(p.Details) != 3 || p.Details[0].Field != "preferences.a..b" || !strings.Contains(p.Details[0].Message, "letters, digits") ||
+		p.Details[1].Field != "preferences.c" || !strings.Contains(p.Details[1].Message, "the limit is 65536") || p.Details[2].Field != "preferences."+long[:255] {
+		t.Errorf("%v", p.Details)
+	}
+	if m := me.Do("GET", "/api/v1/user/preferences", nil).Want(200).Map(); m["total"] != 0.0 {
+		t.Errorf("%v were stored", m["total"])
 	}
 }
 

@@ -3,7 +3,10 @@ package preference
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"maps"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -41,6 +44,20 @@ func checkValue(field string, value json.RawMessage) error {
 		return fault.Invalid(field, "is %d bytes of JSON; the limit is %d", len(value), maxValue)
 	}
 	return nil
+}
+
+// checkAll lists what is wrong with any of the values.
+func checkAll(values map[string]json.RawMessage) error {
+	var bad []fault.Field
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		field := "preferences." + k[:min(len(k), maxKey)]
+		for _, err := range []error{checkKey(k), checkValue(field, values[k])} {
+			if wrong := new(fault.Error); errors.As(err, &wrong) {
+				bad = append(bad, fault.Field{Field: field, Message: wrong.Fields[0].Message})
+			}
+		}
+	}
+	return fault.InvalidFields(bad)
 }
 
 // typeOf names the kind of a JSON value as the interface calls it.

@@ -3,6 +3,8 @@ package preference
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -28,17 +30,24 @@ func get(ctx context.Context, d *db.DB, key string) (*Preference, error) {
 	return p, nil
 }
 
-// set stores all values or none.
+// set stores all values or none. One user's values are stored one request after the other, so that several at once do
+// not all find room; what replaces a value needs none.
 func set(ctx context.Context, d *db.DB, values map[string]json.RawMessage) ([]Preference, error) {
-	keys, vals := make([]string, 0, len(values)), make([]string, 0, len(values))
-	for k, v := range values {
-		keys, vals = append(keys, k), append(vals, string(v))
+	keys := slices.Sorted(maps.Keys(values))
+	vals := make([]string, len(keys))
+	for i, k := range keys {
+		vals[i] = string(values[k])
 	}
 	var b pgx.Batch
 	var stored []Preference
-	db.All(&b, &stored, `insert into preference as p (tenant_id, account_id, key, value)
-		select app.tenant(), app.account(), k, v::jsonb from unnest($1::text[], $2::text[]) as u(k, v)
-		where (select count(*) from preference where tenant_id = app.tenant() and account_id = app.account()) < $3
+	b.Queue("select pg_advisory_xact_lock(hashtextextended('preferences ' || app.account()::text, 0))")
+	db.All(&b, &stored, `with mine as materialized (
+		  select key from preference where tenant_id = app.tenant() and account_id = app.account()),
+		fresh as (
+		  select count(*) as n from unnest($1::text[]) k where k not in (select key from mine))
+		insert into preference as p (tenant_id, account_id, key, value)
+		select app.tenant(), app.account(), k, v::jsonb from unnest($1::text[], $2::text[]) as u(k, v), fresh
+		where fresh.n = 0 or (select count(*) from mine) + fresh.n <= $3
 		on conflict (tenant_id, account_id, key) do update set value = excluded.value, updated_at = now()
 		returning key, value, updated_at`, keys, vals, maxKeys)
 	if err := d.Run(ctx, &b); err != nil {

@@ -90,6 +90,11 @@ func TestOneBook(t *testing.T) {
 			t.Errorf("%s: %v with %d completions, want %v with %d", step.body, got, completions(t, s, books[0]), step.done, step.logs)
 		}
 	}
+	for _, body := range []string{`{"currentPage":1.0}`, `{"currentPage":1e0}`} {
+		if m := me.Do("PUT", path, body).Want(400).Map(); !strings.Contains(m["message"].(string), "without a point") {
+			t.Errorf("%s: %v", body, m)
+		}
+	}
 	me.Do("DELETE", path, nil).Want(204)
 	me.Do("GET", path, nil).Want(204)
 	if n := completions(t, s, books[0]); n != 3 {

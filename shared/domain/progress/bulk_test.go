@@ -56,7 +56,10 @@ func TestReadSeveralBooks(t *testing.T) {
 				t.Errorf("%v", m)
 			}
 		}
-		me.Do("POST", path, `{"bookIds":["x"]}`).Want(400)
+		wrong := map[string]any{"bookIds": []string{books[0].String(), "x"}}
+		if m := me.Do("POST", path, wrong).Want(400).Map(); m["details"].([]any)[0].(map[string]any)["field"] != "bookIds[1]" {
+			t.Errorf("the error does not name the id: %v", m)
+		}
 		me.Do("POST", path, map[string]any{"book_ids": many[:1000]}).Want(200)
 		s.Key(t, me, auth.SeriesRead).Do("POST", path, map[string]any{"bookIds": many[:1]}).Want(403)
 		s.Anonymous(t, "one").Do("POST", path, map[string]any{"bookIds": many[:1]}).Want(401)

@@ -68,6 +68,12 @@ type LockChanges map[string]*bool
 // Schema names every lock.
 func (LockChanges) Schema(huma.Registry) *huma.Schema { return book.LockChangeSchema(lockNames) }
 
+// UnmarshalJSON leaves out members that are no locks, whatever they hold.
+func (c *LockChanges) UnmarshalJSON(data []byte) (err error) {
+	*c, err = book.ReadLocks(lockNames, data)
+	return err
+}
+
 // EditRoutes adds the operations by which people change a series.
 func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	op := func(method, path, id, summary, permission string) httpapi.Op {

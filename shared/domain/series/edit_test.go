@@ -68,7 +68,7 @@ func TestPeopleChangeSeries(t *testing.T) {
 	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select described from series where id = $1", id).Scan(&described); err != nil || !slices.Equal(described, []string{"summary"}) {
 		t.Errorf("described %v, %v", described, err)
 	}
-	if got := locked(me.Do("PUT", one+"/metadata/locks", `{"summary":true,"authorsJsonLock":true,"title":false,"unknown":true}`).Want(200).Map()); !slices.Equal(got, []string{"authorsJsonLock", "summary"}) {
+	if got := locked(me.Do("PUT", one+"/metadata/locks", `{"summary":true,"authorsJsonLock":true,"title":false,"unknown":true,"page":1,"note":"x"}`).Want(200).Map()); !slices.Equal(got, []string{"authorsJsonLock", "summary"}) {
 		t.Errorf("locks %v", got)
 	}
 	if m := me.Do("PUT", one+"/metadata", `{"summary":"Only"}`).Want(200).Map(); line(m["title"], m["titleSort"], m["summary"], m["publisher"], m["authors"], m["status"]) !=

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -62,6 +63,43 @@ func TestChangeAndReset(t *testing.T) {
 	last := admin.Do("GET", base+"/scanner.batch_size/history?page=3&pageSize=1", nil).Want(200).Map()["data"].([]any)[0].(map[string]any)
 	if last["oldValue"] != "100" || last["changeReason"] != "big books" {
 		t.Errorf("oldest line: %v", last)
+	}
+}
+
+// Who waits for another's change comes after it, also in the history: it is in the order of the changes, not of the requests.
+func TestHistoryIsInTheOrderOfTheChanges(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	admin := s.User(t, "one", "admin")
+	first, err := s.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Exec(t.Context(), "select pg_advisory_xact_lock(hashtextextended('setting ' || $1::text, 0))", s.One); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan map[string]any)
+	go func() {
+		done <- admin.Do("PUT", base+"/application.name", `{"value":"Second"}`).Map()
+	}()
+	testkit.Eventually(t, time.Minute, func() (waits bool) {
+		err := s.DB.Owner.Pool().QueryRow(t.Context(), `select exists (select from pg_locks where not granted and locktype = 'advisory'
+			and pid in (select pid from pg_stat_activity where datname = current_database()))`).Scan(&waits)
+		return err == nil && waits
+	})
+	var until time.Time
+	if err := first.QueryRow(t.Context(), "select clock_timestamp()").Scan(&until); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	changed := <-done
+	line := admin.Do("GET", base+"/application.name/history", nil).Want(200).Map()["data"].([]any)[0].(map[string]any)
+	for what, at := range map[string]any{"updatedAt": changed["updatedAt"], "changedAt": line["changedAt"]} {
+		if got, err := time.Parse(time.RFC3339Nano, at.(string)); err != nil || got.Before(until) {
+			t.Errorf("%s is %v, before the change that it waited for (%v): %v", what, at, until, err)
+		}
 	}
 }
 

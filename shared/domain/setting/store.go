@@ -37,7 +37,7 @@ type write struct {
 }
 
 // store writes all values or none, each with a line of history. Writers of one tenant's settings queue up, so
-// that the old value in the history is the one that was replaced.
+// that the old value in the history is the one that was replaced; the time is that of the turn, not that of the wait for it.
 func store(ctx context.Context, d *db.DB, writes []write, reason *string) ([]Setting, error) {
 	ids, keys := make([]uuid.UUID, len(writes)), make([]string, len(writes))
 	values, defaults := make([]string, len(writes)), make([]string, len(writes))
@@ -54,13 +54,13 @@ func store(ctx context.Context, d *db.DB, writes []write, reason *string) ([]Set
 	db.All(&b, &rows, `with new as (
 		  select * from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as n(id, key, value, fallback)),
 		history as (
-		  insert into setting_history (tenant_id, id, key, old_value, new_value, changed_by, change_reason, ip_address)
-		  select app.tenant(), n.id, n.key, coalesce(s.value, n.fallback), n.value, app.account(), $5, nullif($6, '')
+		  insert into setting_history (tenant_id, id, key, old_value, new_value, changed_by, changed_at, change_reason, ip_address)
+		  select app.tenant(), n.id, n.key, coalesce(s.value, n.fallback), n.value, app.account(), clock_timestamp(), $5, nullif($6, '')
 		  from new n left join setting s on s.tenant_id = app.tenant() and s.key = n.key)
-		insert into setting as s (tenant_id, key, value, version, updated_by)
-		select app.tenant(), n.key, n.value, 2, app.account() from new n
+		insert into setting as s (tenant_id, key, value, version, updated_at, updated_by)
+		select app.tenant(), n.key, n.value, 2, clock_timestamp(), app.account() from new n
 		on conflict (tenant_id, key) do update
-		  set value = excluded.value, version = s.version + 1, updated_at = now(), updated_by = excluded.updated_by
+		  set value = excluded.value, version = s.version + 1, updated_at = excluded.updated_at, updated_by = excluded.updated_by
 		returning `+columns, ids, keys, values, defaults, reason, httpapi.ClientIP(ctx))
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err

@@ -19,9 +19,9 @@ type IDInput struct {
 // ListInput filters the list of tasks.
 type ListInput struct {
 	httpapi.Paging
-	Status    string    `query:"status" enum:"pending,running,processing,completed,failed,cancelled" doc:"Only tasks with this status; processing means running"`
-	TaskType  string    `query:"taskType" maxLength:"64" doc:"Only tasks of this type, for example scan_library"`
-	LibraryID uuid.UUID `query:"libraryId" format:"uuid" doc:"Only tasks about this library"`
+	Status    string `query:"status" enum:"pending,running,processing,completed,failed,cancelled" doc:"Only tasks with this status; processing means running"`
+	TaskType  string `query:"taskType" maxLength:"64" doc:"Only tasks of this type, for example scan_library"`
+	LibraryID string `query:"libraryId" format:"uuid" doc:"Only tasks about this library"`
 }
 
 // Message says what was done.
@@ -53,7 +53,10 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 	}
 	httpapi.Register(a, op("GET", "", "listTasks", "Background tasks, newest first", auth.TasksRead),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[Task], error) {
-			f := Filter{Status: in.Status, Type: in.TaskType, LibraryID: in.LibraryID}
+			f := Filter{Status: in.Status, Type: in.TaskType}
+			if id, err := uuid.Parse(in.LibraryID); err == nil { // the format was checked: else it was not sent
+				f.LibraryID = &id
+			}
 			if f.Status == "processing" {
 				f.Status = Running
 			}

@@ -100,7 +100,7 @@ func TestListAndGet(t *testing.T) {
 			t.Errorf("%s: %v", query, m)
 		}
 	}
-	for _, query := range []string{"taskType=nothing", "libraryId=" + uuid.NewString(), "status=failed"} {
+	for _, query := range []string{"taskType=nothing", "libraryId=" + uuid.NewString(), "libraryId=" + uuid.Nil.String(), "status=failed"} {
 		if m := reader.Do("GET", base+"?"+query, nil).Want(200).Map(); m["total"] != 0.0 || len(m["data"].([]any)) != 0 {
 			t.Errorf("%s: %v", query, m)
 		}

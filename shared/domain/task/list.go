@@ -15,7 +15,7 @@ import (
 type Filter struct {
 	Status    string
 	Type      string
-	LibraryID uuid.UUID
+	LibraryID *uuid.UUID
 }
 
 // taskRow is a Task as it is read.
@@ -50,17 +50,13 @@ func (r *taskRow) task() Task {
 
 // list is a page of the tasks, newest first, and how many there are: one round trip.
 func list(ctx context.Context, d *db.DB, f Filter, p httpapi.Paging) ([]Task, int64, error) {
-	var library *uuid.UUID
-	if f.LibraryID != uuid.Nil {
-		library = &f.LibraryID
-	}
 	var b pgx.Batch
 	var rows []taskRow
 	var total int64
 	db.All(&b, &rows, "select "+taskColumns+" from (select * from task where "+taskFilter+
 		" order by created_at desc, id limit $4 offset $5) t"+taskNames+" order by t.created_at desc, t.id",
-		f.Status, f.Type, library, p.Limit(), p.Offset())
-	db.Value(&b, &total, "select count(*) from task where "+taskFilter, f.Status, f.Type, library)
+		f.Status, f.Type, f.LibraryID, p.Limit(), p.Offset())
+	db.Value(&b, &total, "select count(*) from task where "+taskFilter, f.Status, f.Type, f.LibraryID)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, 0, err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"strings"
 	"testing"
@@ -242,6 +244,44 @@ func TestInParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	user.Do("POST", r.base+"/"+lost.UploadID.String()+"/complete", nil).Want(200)
+}
+
+// Whoever aborts while another completes may be first.
+func TestAbortedWhileCompleting(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, config)
+	target, err := url.Parse(r.s3.Config.LibraryEndpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
+		p.SetURL(target)
+		p.Out.Host = p.In.Host // it is signed
+	}}
+	aborts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if id := req.URL.Query().Get("uploadId"); req.Method == http.MethodPost && id != "" {
+			if err := r.store.AbortParts(req.Context(), "books", strings.TrimPrefix(req.URL.Path, "/books/"), id); err != nil {
+				t.Error(err)
+			}
+		}
+		proxy.ServeHTTP(w, req)
+	}))
+	defer aborts.Close()
+	cfg := r.s3.Config
+	cfg.LibraryPublic, cfg.LibraryEndpoint = cfg.LibraryEndpoint, aborts.URL
+	r.Server = r.Beside(t, func(a *httpapi.API, d *db.DB) {
+		(&upload.Uploader{Database: d, Store: cfg.Library(), Config: config}).Routes(a)
+	})
+	user := r.User(t, "one", "maintainer")
+	var got upload.Begun
+	user.Do("POST", r.base, files(false, object{"path": "S/big.cbz", "size": 2 << 20})).Want(201).JSON(&got)
+	if status, answer := r.put(got.Files[0].Parts[0].URL, nil, make([]byte, 2<<20), nil); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	m := user.Do("POST", r.base+"/"+got.Files[0].UploadID.String()+"/complete", nil).Want(404).Map()
+	if !strings.Contains(m["message"].(string), "begin another") {
+		t.Errorf("%v", m)
+	}
 }
 
 func TestWhatIsRefused(t *testing.T) {

@@ -128,14 +128,8 @@ func (u *Uploader) complete(ctx context.Context, in *Input) (*Completed, error) 
 	}
 	key := r.Prefix + r.Key
 	parts, err := u.Store.Parts(ctx, r.Bucket, key, r.StoreID)
-	if errors.Is(err, blob.ErrNotFound) { // completed, but the answer was lost
-		if objects, lerr := u.Store.Look(ctx, r.Bucket, []string{key}); lerr != nil || len(objects) == 0 || objects[0].Size != r.Size {
-			return nil, errors.Join(gone(err), lerr)
-		}
-		return &Completed{r.Key, r.Size}, u.forget(ctx, r.ID)
-	}
 	if err != nil {
-		return nil, refused(err)
+		return u.ended(ctx, r, err)
 	}
 	have := r.arrived(parts)
 	var all []blob.Part
@@ -157,7 +151,19 @@ func (u *Uploader) complete(ctx context.Context, in *Input) (*Completed, error) 
 		if errors.Is(err, blob.ErrChanged) {
 			return nil, fault.Wrap(err, fault.Conflict, "%s exists by now; abort this upload and begin one with overwrite to replace it", r.Key)
 		}
+		return u.ended(ctx, r, err)
+	}
+	return &Completed{r.Key, r.Size}, u.forget(ctx, r.ID)
+}
+
+// ended is the answer where the store refused to list or join the parts: of an upload that it knows no longer, whether the
+// file is there. Then it was completed, by another request or by one whose answer was lost; else it was aborted.
+func (u *Uploader) ended(ctx context.Context, r *row, err error) (*Completed, error) {
+	if !errors.Is(err, blob.ErrNotFound) {
 		return nil, refused(err)
+	}
+	if objects, lerr := u.Store.Look(ctx, r.Bucket, []string{r.Prefix + r.Key}); lerr != nil || len(objects) == 0 || objects[0].Size != r.Size {
+		return nil, errors.Join(gone(err), lerr)
 	}
 	return &Completed{r.Key, r.Size}, u.forget(ctx, r.ID)
 }

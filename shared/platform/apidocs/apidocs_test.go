@@ -144,6 +144,7 @@ type record struct {
 	Part    *part       `json:"part"`
 	Rest    *part       `json:"rest,omitempty"`
 	Text    *string     `json:"text"`
+	Kind    *string     `json:"kind" enum:"a,b"`
 }
 
 type change struct {
@@ -194,6 +195,7 @@ func TestDescription(t *testing.T) {
 		"components schemas Record properties formats":                                          `{"items":{"type":"string"},"type":["array","null"]}`,
 		"components schemas Record properties part":                                             `{"anyOf":[{"$ref":"#/components/schemas/Part"},{"type":"null"}]}`,
 		"components schemas Record properties rest":                                             `{"$ref":"#/components/schemas/Part"}`,
+		"components schemas Record properties kind":                                             `{"enum":["a","b",null],"type":["string","null"]}`,
 		"components schemas Record properties text":                                             `{"type":["string","null"]}`,
 		"components schemas Change properties names":                                            `{"items":{"type":"string"},"type":["array","null"]}`,
 		"components schemas Change properties parent":                                           `{"format":"uuid","type":["string","null"]}`,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -86,6 +87,25 @@ func complete(a *httpapi.API) {
 		if t := doc.Components.Schemas.TypeFromRef(ref); t != nil && t.Kind() == reflect.Struct {
 			describeFields(t, s, input[ref])
 		}
+		allowNull(s)
+	}
+}
+
+// allowNull adds null to the values of what may be null: in JSON Schema an enumeration is all that there is, whatever the
+// types say.
+func allowNull(s *huma.Schema) {
+	if s == nil {
+		return
+	}
+	if s.Nullable && len(s.Enum) > 0 && !slices.Contains(s.Enum, nil) {
+		s.Enum = append(slices.Clone(s.Enum), nil)
+	}
+	allowNull(s.Items)
+	for _, p := range s.Properties {
+		allowNull(p)
+	}
+	for _, p := range slices.Concat(s.OneOf, s.AnyOf, s.AllOf) {
+		allowNull(p)
 	}
 }
 

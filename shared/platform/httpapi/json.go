@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -97,11 +98,21 @@ var jsonFormat = huma.Format{
 		}
 		err := json.Unmarshal(renameKeys(wholeRunes(data)), v)
 		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) { // before validation, which knows all else: no float64 is so large
-			return fmt.Errorf("holds the %s, which is out of range", wrong.Value)
+		if errors.As(err, &wrong) {
+			return outOfRange(wrong)
 		}
 		return err
 	},
+}
+
+// outOfRange says what is wrong with a number; of all else validation says it. Before validation, no float64 is so large;
+// after it, 1.0 is a whole number to JSON Schema but none to encoding/json.
+func outOfRange(wrong *json.UnmarshalTypeError) error {
+	literal := strings.TrimPrefix(wrong.Value, "number ")
+	if f, err := strconv.ParseFloat(literal, 64); err == nil && f == math.Trunc(f) {
+		return fmt.Errorf("holds the number %s where a whole number belongs; write it without a point or an exponent", literal)
+	}
+	return fmt.Errorf("holds the %s, which is out of range", wrong.Value)
 }
 
 // wholeRunes replaces the escape of half a surrogate pair (as of an emoji that was cut in two) by that of U+FFFD, which

@@ -2,22 +2,29 @@ package httpapi
 
 import (
 	"net/http"
+	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+	"github.com/google/uuid"
 )
 
 // What an operation needs to check its input (schemas by reflection, a tenth of a millisecond each) is made when it is
 // first asked for: a function starts often and then answers few of its operations. Each has a registry of its own, so
 // that none is written to while another reads.
 
+const schemaPrefix = "#/components/schemas/"
+
 // lazily adds the operation's route; prepare registers the operation with the huma.API that it is given.
 func (a *API) lazily(op Op, prepare func(huma.API)) {
 	a.describe = append(a.describe, prepare)
 	ready := sync.OnceValue(func() *single {
 		var s single
-		prepare(huma.NewAPI(humaConfig(), &s))
+		api := huma.NewAPI(humaConfig(), &s)
+		prepare(api)
+		checkIDs(api.OpenAPI().Components.Schemas)
 		return &s
 	})
 	serve := func(w http.ResponseWriter, r *http.Request) {
@@ -29,6 +36,22 @@ func (a *API) lazily(op Op, prepare func(huma.API)) {
 		a.Router.MethodFunc(http.MethodHead, op.Path, serve)
 	}
 }
+
+// checkIDs has the ids in arrays checked one by one, so that an error names the one that is none.
+func checkIDs(r huma.Registry) {
+	for name, s := range r.Map() {
+		if t := r.TypeFromRef(schemaPrefix + name); t != nil && t.Kind() == reflect.Struct {
+			for _, f := range reflect.VisibleFields(t) {
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				if p := s.Properties[name]; f.Type == idsType && p != nil {
+					p.Items.Format = "uuid"
+				}
+			}
+		}
+	}
+}
+
+var idsType = reflect.TypeFor[[]uuid.UUID]()
 
 // OpenAPI describes all operations together. Add operations before, not after the first call.
 func (a *API) OpenAPI() *huma.OpenAPI { return a.openAPI() }
@@ -56,7 +79,7 @@ func (s *single) ServeHTTP(w http.ResponseWriter, r *http.Request) { http.NotFou
 func humaConfig() huma.Config {
 	c := huma.DefaultConfig("Longbox", InterfaceVersion)
 	c.AllowAdditionalPropertiesByDefault = true
-	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	c.Components.Schemas = huma.NewMapRegistry(schemaPrefix, schemaName)
 	c.CreateHooks, c.DocsPath, c.OpenAPIPath, c.SchemasPath = nil, "", "", ""
 	c.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
 	c.Info.Description = "A digital library server for comics, manga and e-books."

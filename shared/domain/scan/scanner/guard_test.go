@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -45,6 +47,18 @@ func TestGuardHoldsLargeRemovals(t *testing.T) {
 	if !told {
 		t.Error("no event says so")
 	}
+	// Tried again when all is back, the scan has nothing to confirm any more.
+	again := values[uuid.UUID](r, "select id from task where tenant_id = app.tenant() and type = 'scan_library' and status = 'failed' order by id desc limit 1")[0]
+	for i := 1; i < 24; i += 2 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("B/%d.cbz", i), testkit.Comic(t, i, 1, ""))
+	}
+	testkit.WriteFile(t, r.folder, "B/more.cbz", testkit.Comic(t, 99, 1, ""))
+	r.exec("update task set status = 'pending', attempts = 0, completed_at = null, last_error = null where id = $1", again)
+	r.until("status = 'completed' from task where tenant_id = app.tenant() and id = $1", again)
+	if res := r.result(again); res.Held != 0 || r.live() != 25 {
+		t.Fatalf("%+v", res)
+	}
+	r.removeAll("B")
 	// More than was confirmed needs a confirmation of its own.
 	r.removeAll("A/0.cbz")
 	if res := r.scanWith(scan.Params{Mode: "normal", Removals: 13}); res.Status != "failed" || res.Held != 14 || r.live() != 25 {

@@ -189,7 +189,7 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		  error_at = case when u.error_type is null then null else now() end,
 		  format = coalesce(u.format, k.format), fingerprint = coalesce(u.print, k.fingerprint),
 		  title = case when 'titleLock' = any(l.locks) then k.title else coalesce(u.title, k.title) end,
-		  title_sort = case when 'titleSortLock' = any(l.locks) then k.title_sort else coalesce(u.sort, k.title_sort) end,
+		  title_sort = case when l.locks && '{titleLock,titleSortLock}' then k.title_sort else coalesce(u.sort, k.title_sort) end,
 		  search_title = case when 'titleLock' = any(l.locks) then k.search_title else coalesce(u.search, k.search_title) end,
 		  number = case when 'numberLock' = any(l.locks) or u.keep then k.number else u.number end,
 		  volume = case when 'volumeLock' = any(l.locks) then k.volume else u.volume end,
