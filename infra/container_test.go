@@ -67,3 +67,28 @@ func TestDecodersHaveSecurityUpdates(t *testing.T) {
 		t.Error("vips.sh unpacks sources itself, without their patches")
 	}
 }
+
+// What the renderer reads is decoded in the images as it is on one machine, where libvips is the distribution's.
+func TestDecodersOfEveryFormat(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile("container/vips.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile("container/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for option, library := range map[string]string{
+		"-Djpeg=enabled": "libjpeg62-turbo-dev", "-Dpng=enabled": "libpng-dev", "-Dwebp=enabled": "libwebp-dev",
+		"-Dtiff=enabled": "libtiff-dev", "-Dheif=enabled": "libde265-dev", "-DWITH_DAV1D=ON": "libdav1d-dev",
+		"-Dlcms=enabled": "liblcms2-dev", "-Dexif=enabled": "libexif-dev", "-Dnsgif=true": "",
+	} {
+		if !strings.Contains(string(script), option) {
+			t.Errorf("vips.sh lacks %s", option)
+		}
+		if !strings.Contains(string(file), " "+library) {
+			t.Errorf("the Dockerfile lacks %s, for %s", library, option)
+		}
+	}
+}

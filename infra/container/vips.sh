@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds libvips from Debian's own source with what Longbox decodes and encodes (jpeg, png, webp, gif, heif and avif, orientation and the
-# colour profiles) and nothing else, into PREFIX. Debian's package links a hundred libraries for formats that the code
-# switches off; its libheif links encoders, which are half as large as all the rest.
+# Builds libvips from Debian's own source with what Longbox decodes and encodes (jpeg, png, webp, gif, tiff, heif and
+# avif, orientation and the colour profiles) and nothing else, into PREFIX. Debian's package links a hundred libraries
+# for formats that the code switches off; its libheif links encoders, which are half as large as all the rest.
 #
 #   vips.sh PREFIX     as root on Debian, with build-essential, cmake, meson, ninja-build, pkg-config and the -dev packages below
 set -euo pipefail
@@ -27,6 +27,6 @@ cd vips-*/
 meson setup build --prefix="$prefix" --libdir=lib --buildtype=release --default-library=shared -Dauto_features=disabled \
 	-Dmodules=disabled -Dintrospection=false -Dexamples=false -Dcplusplus=false -Ddoxygen=false -Dgtk_doc=false \
 	-Dnsgif=true -Dppm=false -Danalyze=false -Dradiance=false \
-	-Djpeg=enabled -Dpng=enabled -Dwebp=enabled -Dheif=enabled -Dlcms=enabled -Dexif=enabled
+	-Djpeg=enabled -Dpng=enabled -Dwebp=enabled -Dtiff=enabled -Dheif=enabled -Dlcms=enabled -Dexif=enabled
 ninja -C build install
 strip --strip-unneeded "$prefix"/lib/lib{heif,vips}.so.*.*.*
