@@ -2,15 +2,18 @@ package infra_test
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
 var copied = regexp.MustCompile(`(?m)^COPY ([^-\s]\S*) \S+$`)
 
-// A container file copies every package that its programs are built of, fixes its base by a digest, and its last image
-// runs as nobody, without a shell.
+// A container file copies every package that its programs are built of, fixes its base by a digest, compiles on the
+// machine's own processor for the one that is asked for, and its last image runs as nobody, without a shell.
 func TestContainerFiles(t *testing.T) {
 	t.Parallel()
 	g := reach(t)
@@ -46,6 +49,9 @@ func TestContainerFiles(t *testing.T) {
 			!strings.Contains(stages[len(stages)-1], "\nUSER 65532:65532\n") {
 			t.Errorf("%s: the base must be fixed by GO_DIGEST, the last stage be scratch with USER 65532:65532", file)
 		}
+		if !strings.HasPrefix(stages[1], "--platform=$BUILDPLATFORM ") || !strings.Contains(stages[1], " GOARCH=$TARGETARCH ") {
+			t.Errorf("%s builds under an emulator where the image is for another processor: the base must be of $BUILDPLATFORM, go build be given GOARCH=$TARGETARCH", file)
+		}
 	}
 }
 
@@ -65,5 +71,71 @@ func TestDecodersHaveSecurityUpdates(t *testing.T) {
 	}
 	if strings.Contains(text, "--download-only") || strings.Contains(text, ".orig.tar") {
 		t.Error("vips.sh unpacks sources itself, without their patches")
+	}
+}
+
+// What the renderer reads is decoded in the images as it is on one machine, where libvips is the distribution's.
+func TestDecodersOfEveryFormat(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile("container/vips.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile("container/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for option, library := range map[string]string{
+		"-Djpeg=enabled": "libjpeg62-turbo-dev", "-Dpng=enabled": "libpng-dev", "-Dwebp=enabled": "libwebp-dev",
+		"-Dtiff=enabled": "libtiff-dev", "-Dheif=enabled": "libde265-dev", "-DWITH_DAV1D=ON": "libdav1d-dev",
+		"-Dlcms=enabled": "liblcms2-dev", "-Dexif=enabled": "libexif-dev", "-Dnsgif=true": "",
+	} {
+		if !strings.Contains(string(script), option) {
+			t.Errorf("vips.sh lacks %s", option)
+		}
+		if !strings.Contains(string(file), " "+library) {
+			t.Errorf("the Dockerfile lacks %s, for %s", library, option)
+		}
+	}
+}
+
+// closure.sh finds the libraries that ldd does, without running anything, and says what is missing where.
+func TestClosure(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("ls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("ldd", program).Output()
+	if err != nil {
+		t.Fatalf("ldd %s: %v", program, err)
+	}
+	var want, folders []string
+	for _, line := range strings.Split(string(out), "\n") {
+		for _, word := range strings.Fields(line) {
+			if filepath.IsAbs(word) {
+				want = append(want, word)
+				if folder := filepath.Dir(word); !slices.Contains(folders, folder) {
+					folders = append(folders, folder)
+				}
+			}
+		}
+	}
+	root := t.TempDir()
+	if out, err := exec.Command("container/closure.sh", append([]string{program, root}, folders...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, path := range append(want, "/bootstrap", "/etc/passwd", "/etc/ssl/certs/ca-certificates.crt") {
+		if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+			t.Error(err)
+		}
+	}
+	libraries, err := filepath.Glob(filepath.Join(root, "*", "*", "*.so*"))
+	if err != nil || len(libraries) > len(want) {
+		t.Errorf("more than ldd names: %q, %v", libraries, err)
+	}
+	if out, err := exec.Command("container/closure.sh", program, t.TempDir(), "/nowhere").CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), program+" needs lib") || !strings.Contains(string(out), "/nowhere") {
+		t.Errorf("libraries that are nowhere: %v: %s", err, out)
 	}
 }

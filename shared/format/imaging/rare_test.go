@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/image/bmp"
+	"golang.org/x/image/tiff"
 
 	"github.com/longbox/longbox/shared/format/mediatype"
 )
@@ -64,6 +65,26 @@ func TestBrokenBMP(t *testing.T) {
 	var large *TooLarge
 	if _, err := New(Config{}).Render(context.Background(), huge, Spec{Format: JPEG}); !errors.As(err, &large) {
 		t.Errorf("huge: %v", err)
+	}
+}
+
+func TestTIFF(t *testing.T) {
+	t.Parallel()
+	var bad *Undecodable
+	for name, compression := range map[string]tiff.CompressionType{"stored": tiff.Uncompressed, "deflate": tiff.Deflate} {
+		var b bytes.Buffer
+		if err := tiff.Encode(&b, halves(90, 60, red, blue), &tiff.Options{Compression: compression}); err != nil {
+			t.Fatal(err)
+		}
+		res := mustRender(t, b.Bytes(), Spec{Width: 30, Format: JPEG})
+		if res.Width != 30 || res.Height != 20 || res.SourceWidth != 90 || res.SourceHeight != 60 {
+			t.Errorf("%s: %d x %d of %d x %d", name, res.Width, res.Height, res.SourceWidth, res.SourceHeight)
+		}
+		expectColour(t, pixels(t, res), 5, 10, red, 12)
+		expectColour(t, pixels(t, res), 25, 10, blue, 12)
+		if _, err := New(Config{}).Render(context.Background(), b.Bytes()[:b.Len()/2], Spec{Format: JPEG}); !errors.As(err, &bad) || bad.MediaType != mediatype.TIFF {
+			t.Errorf("%s, cut: %v", name, err)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 type Program struct {
 	Name    string
 	Path    string        // of the built program
+	Root    string        // the process' root folder, of which Path is then a file; "": this machine's
 	Env     []string      // NAME=value; nothing of this process' environment is passed on
 	Timeout time.Duration // of an invocation; zero: 30 s
 	Output  io.Writer     // what the program writes; nil drops it
@@ -87,7 +88,7 @@ func Start(ctx context.Context, p Program) (*Sandbox, error) {
 		"AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=1024", "_HANDLER=bootstrap", "LAMBDA_TASK_ROOT=/var/task",
 		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand", "PATH=" + os.Getenv("PATH"), "TZ=:UTC"}, p.Env...)
 	s.process.Stdout, s.process.Stderr = p.Output, p.Output
-	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Chroot: p.Root}
 	began := time.Now()
 	if err := s.process.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", p.Name, err), s.server.Close())
