@@ -123,9 +123,13 @@ func (c *calls) decode(src []byte, limits Limits) (image.Image, []byte, error) {
 	case status != 0:
 		return nil, nil, fmt.Errorf("the decoder refuses it, or needs more than %d bytes of memory", limits.Memory)
 	}
-	bounds, channels := image.Rect(0, 0, int(c.call("width")), int(c.call("height"))), int(c.call("channels"))
-	stride := bounds.Dx() * channels
-	pixels, profile := c.bytes("pixels", stride*bounds.Dy()), c.bytes("profile", int(c.call("profile_size")))
+	// Nothing that a sandbox says is believed.
+	width, height, channels := int(c.call("width")), int(c.call("height")), int(c.call("channels"))
+	if c.err == nil && (width < 1 || height < 1 || int64(width) > limits.Pixels/int64(height) || channels != 1 && channels != 4) {
+		c.err = fmt.Errorf("the decoder says that it made %d x %d pixels of %d bytes", width, height, channels)
+	}
+	bounds, stride := image.Rect(0, 0, width, height), width*channels
+	pixels, profile := c.bytes("pixels", stride*height), c.bytes("profile", int(c.call("profile_size")))
 	if c.err != nil {
 		return nil, nil, c.err
 	}
