@@ -36,7 +36,7 @@ func TestMovedBooksAreFoundByAnIndex(t *testing.T) {
 	})
 	r.exec(`insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, fingerprint, analyzed, seen_at, created_at)
 		select tenant_id, gen_random_uuid(), library_id, id, 'Series 999/' || n, size, now(), 'cbz', 't', 't', 't', md5(n::text), true, now() + interval '1 day', now() - interval '1 day'
-		from (select s.*, k.size from series s join book k on k.series_id = s.id limit 1) s, generate_series(1, $1::integer) n`, others)
+		from (select s.*, k.size from series s join book k on k.series_id = s.id order by s.path desc limit 1) s, generate_series(1, $1::integer) n`, others) // in a series that stays
 	r.exec("insert into book_metadata (tenant_id, book_id) select tenant_id, id from book on conflict do nothing")
 	r.exec("analyze")
 	for i := range moved / perSeries {
