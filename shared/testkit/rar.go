@@ -11,6 +11,7 @@ type RAROptions struct {
 	Encrypted bool // the files' content
 	Sealed    bool // the headers
 	Unended   bool // no end block
+	Quick     bool // copies of the headers at the end (version 5)
 }
 
 // RAR4 builds a version 4 archive whose files are stored without compression: what no packer is needed for.
@@ -64,7 +65,9 @@ func RAR5(o RAROptions, files ...File) []byte {
 	if o.Sealed {
 		return append(out, block([]byte{4, 0, 0, 0, 15})...)
 	}
-	out = append(out, block([]byte{1, 0, 0})...)
+	var blocks []byte
+	type place struct{ at, size int }
+	var headers []place
 	for _, f := range files {
 		var extra []byte
 		if o.Encrypted {
@@ -88,8 +91,28 @@ func RAR5(o RAROptions, files ...File) []byte {
 		h = binary.LittleEndian.AppendUint32(h, crc32.ChecksumIEEE(f.Data))
 		h = number(number(h, 0), 1) // stored; made on Unix
 		h = append(append(number(h, uint64(len(f.Name))), f.Name...), extra...)
-		out = append(append(out, block(h)...), f.Data...)
+		h = block(h)
+		headers = append(headers, place{len(blocks), len(h)})
+		blocks = append(append(blocks, h...), f.Data...)
 	}
+	start := block([]byte{1, 0, 0})
+	if o.Quick {
+		var copies []byte
+		for _, p := range headers {
+			record := number(number([]byte{0}, uint64(len(blocks)-p.at)), uint64(p.size))
+			copies = append(copies, block(append(record, blocks[p.at:p.at+p.size]...))...)
+		}
+		for size := 0; size != len(start); { // the place of the copies is as long as it is far
+			size = len(start)
+			record := number([]byte{1, 1}, uint64(size+len(blocks)))
+			extra := append(number(nil, uint64(len(record))), record...)
+			start = block(append(number([]byte{1, 1}, uint64(len(extra))), append([]byte{0}, extra...)...))
+		}
+		h := number(number([]byte{3, 2}, uint64(len(copies))), 0)
+		h = append(number(h, uint64(len(copies))), 0, 0, 1, 2, 'Q', 'O') // no attributes, stored, made on Unix
+		blocks = append(append(blocks, block(h)...), copies...)
+	}
+	out = append(append(out, start...), blocks...)
 	if !o.Unended {
 		out = append(out, block([]byte{5, 0, 0})...)
 	}

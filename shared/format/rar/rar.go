@@ -30,6 +30,8 @@ type reader struct {
 	lim  archive.Limits
 	at   int64
 
+	copies map[int64][]byte // of headers of a version 5 archive, by their places
+
 	entries []archive.Entry
 	names   []string
 	files   int64 // file blocks seen: the number that Walk counts by

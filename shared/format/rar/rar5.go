@@ -57,56 +57,87 @@ func (f *fields) uint32() uint32 {
 	return 0
 }
 
+// minBlock5 is the size of the checksum and the longest header size: no block is shorter.
+const minBlock5 = 7
+
+// header5 reads the header of the block at a place.
+func (d *reader) header5(at int64) ([]byte, error) {
+	if h := d.copies[at]; h != nil {
+		return h, nil
+	}
+	h, err := d.read(at, minBlock5)
+	if err != nil {
+		return nil, err
+	}
+	size, n := binary.Uvarint(h[4:])
+	if n <= 0 || size == 0 || size > maxHeader {
+		return nil, d.damaged()
+	}
+	return d.read(at, 4+n+int(size))
+}
+
+// block5 is a block of a version 5 archive.
+type block5 struct {
+	kind, flags uint64
+	body        fields // of its kind
+	extras      []byte
+	data        int64 // bytes that follow the header
+}
+
+// parse5 reads a header; false where it is damaged.
+func parse5(h []byte) (b block5, ok bool) {
+	_, n := binary.Uvarint(h[4:])
+	f := fields{b: h[4+n:]}
+	b.kind, b.flags = f.number(), f.number()
+	var extra, data uint64
+	if b.flags&hasExtra5 != 0 {
+		extra = f.number()
+	}
+	if b.flags&hasData5 != 0 {
+		data = f.number()
+	}
+	if f.bad || extra > uint64(len(f.b)) || data > 1<<60 || crc32.ChecksumIEEE(h[4:]) != le.Uint32(h) {
+		return b, false
+	}
+	at := uint64(len(f.b)) - extra
+	b.body, b.extras, b.data = fields{b: f.b[:at]}, f.b[at:], int64(data)
+	return b, true
+}
+
 // walk5 reads the blocks of a version 5 archive, which always has an end block.
 func (d *reader) walk5() error {
 	for first := true; ; first = false {
-		start := min(d.size-d.at, 7) // checksum and the longest size
-		h, err := d.read(d.at, int(max(start, 7)))
+		h, err := d.header5(d.at)
 		if err != nil {
 			return err
 		}
-		size, n := binary.Uvarint(h[4:])
-		if n <= 0 || size == 0 || size > maxHeader {
+		b, ok := parse5(h)
+		if !ok || first && b.kind != main5 && b.kind != encryption5 {
 			return d.damaged()
 		}
-		total := 4 + n + int(size)
-		if h, err = d.read(d.at, total); err != nil {
-			return err
-		}
-		if crc32.ChecksumIEEE(h[4:]) != le.Uint32(h) {
-			return d.damaged()
-		}
-		f := &fields{b: h[4+n:]}
-		kind, flags := f.number(), f.number()
-		var extra, data uint64
-		if flags&hasExtra5 != 0 {
-			extra = f.number()
-		}
-		if flags&hasData5 != 0 {
-			data = f.number()
-		}
-		if f.bad || extra > uint64(len(f.b)) || data > 1<<60 || first && kind != main5 && kind != encryption5 {
-			return d.damaged()
-		}
-		extras := f.b[uint64(len(f.b))-extra:]
-		f.b = f.b[:uint64(len(f.b))-extra]
-		switch kind {
+		switch b.kind {
 		case encryption5:
 			return errEncrypted
+		case main5:
+			if first {
+				if err := d.quickOpen(b.extras); err != nil {
+					return err
+				}
+			}
 		case end5:
-			if f.number()&notLast5 != 0 {
+			if b.body.number()&notLast5 != 0 {
 				return errVolume
 			}
 			return nil
 		case file5:
-			if flags&split5 != 0 {
+			if b.flags&split5 != 0 {
 				return errVolume
 			}
-			if err := d.file5(f, extras, int64(total), int64(data)); err != nil {
+			if err := d.file5(&b.body, b.extras, int64(len(h)), b.data); err != nil {
 				return err
 			}
 		}
-		if d.at += int64(total) + int64(data); d.at > d.size {
+		if d.at += int64(len(h)) + b.data; d.at > d.size {
 			return d.cutShort()
 		}
 	}

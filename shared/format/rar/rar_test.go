@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,7 +163,53 @@ func (f failingAt) ReadAt(p []byte, off int64) (int, error) {
 	return f.ReaderAt.ReadAt(p, off)
 }
 
+// readsAt notes where it is read.
+type readsAt struct {
+	io.ReaderAt
+	places map[int64]bool
+}
+
+func (r readsAt) ReadAt(p []byte, off int64) (int, error) {
+	r.places[off] = true
+	return r.ReaderAt.ReadAt(p, off)
+}
+
+// The copies of headers at the end spare reading each header in its place. Bad ones do no harm.
+func TestQuickOpen(t *testing.T) {
+	t.Parallel()
+	var files []testkit.File
+	for i := range 40 {
+		files = append(files, testkit.File{Name: fmt.Sprintf("%02d.jpg", i), Data: bytes.Repeat([]byte{byte(i)}, 500+i)})
+	}
+	plain, err := read(testkit.RAR5(testkit.RAROptions{}, files...), archive.Limits{})
+	if err != nil || len(plain) != 40 {
+		t.Fatal(len(plain), err)
+	}
+	b := testkit.RAR5(testkit.RAROptions{Quick: true}, files...)
+	r := readsAt{bytes.NewReader(b), map[int64]bool{}}
+	dir, err := rar.ReadDirectory(r, int64(len(b)), archive.Limits{})
+	if err != nil || len(r.places) > 6 {
+		t.Fatalf("read at %d places, %v", len(r.places), err)
+	}
+	shift := dir.Entries[0].Offset - plain[0].Offset
+	for i, e := range dir.Entries {
+		if e.Offset -= shift; e != plain[i] {
+			t.Errorf("%+v, without copies %+v", e, plain[i])
+		}
+	}
+	end := dir.Entries[39].Offset + dir.Entries[39].Length + shift
+	for at := end; at < int64(len(b)-8); at++ { // all that is copied
+		damaged := bytes.Clone(b)
+		damaged[at] ^= 0x41
+		pages, err := read(damaged, archive.Limits{})
+		if block := at < end+20; err != nil && !block || err == nil && !slices.Equal(pages, dir.Entries) { // of the copies' own block the header counts
+			t.Fatalf("byte %d: %d pages, %v", at, len(pages), err)
+		}
+	}
+}
+
 func FuzzReadDirectory(f *testing.F) {
+	f.Add(testkit.RAR5(testkit.RAROptions{Quick: true}, three()...))
 	for _, build := range writers {
 		f.Add(build(testkit.RAROptions{}, three()...))
 		f.Add(build(testkit.RAROptions{Encrypted: true}, three()...))
