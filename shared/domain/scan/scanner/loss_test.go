@@ -404,3 +404,103 @@ func TestFileComesBackWithItsNumber(t *testing.T) {
 		})
 	}
 }
+
+// Another worker may be first with a book, and have put it where its metadata says: no series is left without a book for that.
+func TestAnotherWorkerIsFirst(t *testing.T) {
+	t.Parallel()
+	r := &run{newRig(t), map[string]string{}}
+	r.choose("flat", "", "filename", "", "filename")
+	testkit.WriteFile(t, r.folder, "Plain 1.cbz", testkit.Comic(t, 1, 1, ""))
+	r.scanned("normal")
+	testkit.WriteFile(t, r.folder, "Folder 1.cbz", testkit.Comic(t, 2, 1, "<Series>Saga</Series>"))
+	tx, err := r.db.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "select from library_count where library_id = $1 for update", r.library); err != nil {
+		t.Fatal(err)
+	}
+	id := r.start("normal")
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := r.work(ctx)
+	defer wait()
+	defer cancel()
+	testkit.Eventually(t, stuck, func() (waits bool) {
+		err := r.db.Owner.Pool().QueryRow(t.Context(), `select exists (select from pg_locks where not granted
+			and pid in (select pid from pg_stat_activity where datname = current_database()))`).Scan(&waits)
+		return err == nil && waits
+	})
+	_, err = tx.Exec(t.Context(), `with s as (insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+			values ($1, gen_random_uuid(), $2, 'saga', 'Saga', 'Saga', 'Saga', 'saga') returning id)
+		insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, seen_at)
+		select $1, gen_random_uuid(), $2, id, 'Folder 1.cbz', 1, now(), 'cbz', 'Folder 1', 'Folder 1', 'folder 1', clock_timestamp() from s`, r.tenant, r.library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if res := r.await(id); res.Series != 0 {
+		t.Errorf("the scan counts %d series of its own", res.Series)
+	}
+	if got := values[string](r.rig, "select title || ' ' || book_count from series where tenant_id = app.tenant() order by 1"); !slices.Equal(got, []string{"Plain 1", "Saga 1"}) {
+		t.Errorf("series %q", got)
+	}
+}
+
+// What was read of a book that has another file by now puts it nowhere.
+func TestBookChangesWhileItIsRead(t *testing.T) {
+	t.Parallel()
+	r := &run{newRig(t), map[string]string{}}
+	r.choose("flat", "", "filename", "", "filename")
+	r.wrote("1.cbz", testkit.Comic(t, 1, 1, "<Series>One</Series>"), 1)
+	r.wrote("2.cbz", testkit.Comic(t, 2, 1, "<Series>Two</Series>"), 2)
+	r.start("normal")
+	var read atomic.Bool
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		next.ServeHTTP(w, req)
+		if req.URL.Path == "/books/1.cbz" && req.Method == "GET" && read.CompareAndSwap(false, true) { // before the answer is there
+			r.rename("1.cbz", "away.txt")
+			r.rename("2.cbz", "1.cbz")
+			r.rename("away.txt", "2.cbz")
+			s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2}
+			if err := s.Look(r.ctx(), r.tenant, r.library, []string{"1.cbz", "2.cbz"}); err != nil {
+				t.Error(err)
+			}
+			for _, id := range values[uuid.UUID](r.rig, "select id from task where tenant_id = app.tenant() and status = 'pending' and parent_id is null") {
+				if err := r.runner(1).Take(context.Background(), `{"tenant":"`+r.tenant.String()+`","task":"`+id.String()+`"}`); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	r.settled()
+	if !read.Load() {
+		t.Error("the book was not read in one request")
+	}
+	r.mustBe("One: 2 2 - -", "Two: 1 1 - -")
+}
+
+// A file that is renamed over one that could never be read is still the same book, whichever of the two is noticed first.
+func TestRenamedOverAnUnreadableFile(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string][]string{
+		"scanned": nil, "the new place announced": {numbered(5)}, "the old place announced": {numbered(3)}, "both announced": {numbered(5), numbered(3)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRun(t, 2, 4)
+			testkit.WriteFile(t, r.folder, numbered(5), []byte("half of it"))
+			if res := r.scan("normal"); res.Errors != 1 {
+				t.Fatalf("%+v", res)
+			}
+			r.rename(numbered(3), numbered(5))
+			for _, key := range first {
+				r.looked(key)
+			}
+			r.scanned("normal")
+			same(t, "books", r.books("true"), placed(map[int]string{2: numbered(2), 3: numbered(5), 4: numbered(4)}, nil))
+			r.counted()
+		})
+	}
+}

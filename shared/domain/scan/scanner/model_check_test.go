@@ -88,17 +88,17 @@ func (w *world) followed(now map[uuid.UUID]row, live map[string]row) {
 		c := w.contentOf(r)
 		if _, is := now[id]; !is {
 			// What could never be read was nobody's: the book of what lies there now takes its place, with what was read of it. So does
-			// a book that has lost its content where the same appeared within the hour, and nobody has read that.
-			if c != "" && len(owners[c]) == 1 && !w.double[c] && !(w.partial && w.wants[id] == nil && time.Since(r.Created) < time.Hour) {
+			// a book that has lost its content where the same appeared within the hour, and nobody has read that; what was announced and when
+			// cannot be said of what has aged since.
+			if c != "" && len(owners[c]) == 1 && !w.double[c] && !(w.partial && w.wants[id] == nil && (w.unclear || time.Since(r.Created) < time.Hour)) {
 				w.t.Errorf("the book of %s (%s) is no more", r.Key, c)
 			}
 			continue
 		}
-		// What could not be read yet and somebody has locked a field of stays itself. Known and left: so does what could not be read yet
-		// and was, before the book was found to have left its place.
+		// What could not be read yet and somebody has locked a field of stays itself.
 		for other, o := range w.rows {
 			want := w.wants[other]
-			if o.Live && w.contentOf(o) == "" && (w.partial || want != nil && want.locked()) && len(places[c]) == 1 && o.Key == places[c][0] {
+			if o.Live && w.contentOf(o) == "" && want != nil && want.locked() && len(places[c]) == 1 && o.Key == places[c][0] {
 				w.touched[c] = true
 			}
 		}

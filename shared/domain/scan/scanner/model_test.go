@@ -882,7 +882,8 @@ func (w *world) age() {
 	}
 	const by = " - interval '2 hours'"
 	for _, sql := range []string{
-		"update book set created_at = created_at" + by + ", updated_at = updated_at" + by + ", deleted_at = deleted_at" + by + ", seen_at = seen_at" + by,
+		"update book set created_at = created_at" + by + ", updated_at = updated_at" + by + ", deleted_at = deleted_at" + by + ", seen_at = seen_at" + by +
+			", first_read_at = first_read_at" + by,
 		"update series set created_at = created_at" + by, "update displaced set at = at" + by, "update progress set updated_at = updated_at" + by,
 		"update task set created_at = created_at" + by + ", started_at = started_at" + by + ", completed_at = completed_at" + by,
 		"update library set last_scanned_at = last_scanned_at" + by,

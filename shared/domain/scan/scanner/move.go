@@ -24,8 +24,8 @@ type move struct {
 	emptied []uuid.UUID // series without a book, removed
 }
 
-// queueMoves moves books to the series that their metadata names, adds the ones that are not there yet, and removes
-// those that are left with nothing where the setting purge.purge_empty_series allows.
+// queueMoves moves books to the series that their metadata names, but those that have changed since they were read, adds the
+// ones that are not there yet, and removes those that are left with nothing where the setting purge.purge_empty_series allows.
 func queueMoves(b *pgx.Batch, scanID *uuid.UUID, found []analyzed) ([]*move, error) {
 	books := map[uuid.UUID][]analyzed{}
 	for _, a := range found {
@@ -55,16 +55,19 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed) error {
 	}
 	var places []strategy.Place
 	var ids []uuid.UUID
+	var revisions []int
 	var paths []string
 	for _, a := range books {
 		places, paths = append(places, a.file.Place), append(paths, a.file.Path)
-		ids, m.from = append(ids, a.ID), append(m.from, a.SeriesID)
+		ids, revisions, m.from = append(ids, a.ID), append(revisions, a.Revision), append(m.from, a.SeriesID)
 	}
-	queueSeries(b, m.library, scanID, rules, places, &m.created)
+	added := queueSeries(b, m.library, rules, places)
 	db.All(b, &m.books, `update book k set series_id = s.id, updated_at = now()
-		from unnest($2::uuid[], $3::text[]) as u(id, path) join series s on s.tenant_id = app.tenant() and s.library_id = $1 and s.path = u.path
-		where k.tenant_id = app.tenant() and k.id = u.id and k.series_id <> s.id
-		returning k.id, k.series_id, k.revision`, m.library, ids, paths)
+		from unnest($2::uuid[], $3::integer[], $4::text[]) as u(id, revision, path)
+		  join series s on s.tenant_id = app.tenant() and s.library_id = $1 and s.path = u.path
+		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision and k.series_id <> s.id
+		returning k.id, k.series_id, k.revision`, m.library, ids, revisions, paths)
+	queueAdded(b, scanID, added, &m.created)
 	db.Values(b, &m.emptied, `with gone as (select id from app.drop_empty_series($1) as d(id)),
 		counted as (
 		  update scan set series_created = greatest(series_created - (select count(*) from gone), 0)

@@ -36,9 +36,9 @@ func (s strategies) set() (*strategy.Set, error) {
 	return set, nil
 }
 
-// queueSeries adds the series that do not exist yet, with what their folders say of them; created receives their ids.
-func queueSeries(b *pgx.Batch, libraryID uuid.UUID, scanID *uuid.UUID, rules []library.TitleRule, places []strategy.Place, created *[]uuid.UUID) {
-	var ids []uuid.UUID
+// queueSeries adds the series that do not exist yet, with what their folders say of them. Once books have come to them,
+// queueAdded is called with the ids that were meant for them.
+func queueSeries(b *pgx.Batch, libraryID uuid.UUID, rules []library.TitleRule, places []strategy.Place) (ids []uuid.UUID) {
 	var paths, names, titles, sorts, searches []string
 	var publishers, imprints, authors, extras []*string
 	seen := map[string]bool{}
@@ -53,16 +53,24 @@ func queueSeries(b *pgx.Batch, libraryID uuid.UUID, scanID *uuid.UUID, rules []l
 		publishers, imprints = append(publishers, nonEmpty(p.Publisher)), append(imprints, nonEmpty(p.Imprint))
 		authors, extras = append(authors, authorJSON(p.Author)), append(extras, objectJSON(p.Extra))
 	}
-	db.Values(b, created, `with added as (
-		  insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title, publisher, imprint, authors, custom_metadata)
-		  select app.tenant(), u.id, $1, u.path, u.name, u.title, u.sort, u.search, u.publisher, u.imprint, u.authors::jsonb, u.extra::jsonb
-		  from unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[])
-		    as u(id, path, name, title, sort, search, publisher, imprint, authors, extra)
-		  on conflict (tenant_id, library_id, path) do nothing returning id),
+	b.Queue(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title, publisher, imprint, authors, custom_metadata)
+		select app.tenant(), u.id, $1, u.path, u.name, u.title, u.sort, u.search, u.publisher, u.imprint, u.authors::jsonb, u.extra::jsonb
+		from unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[])
+		  as u(id, path, name, title, sort, search, publisher, imprint, authors, extra)
+		on conflict (tenant_id, library_id, path) do nothing`, libraryID, ids, paths, names, titles, sorts, searches, publishers, imprints, authors, extras)
+	return ids
+}
+
+// queueAdded counts the series that were added for books, and takes back those to which none has come: another worker was
+// first with the books, and has put them elsewhere. created receives the ids of the others.
+func queueAdded(b *pgx.Batch, scanID *uuid.UUID, ids []uuid.UUID, created *[]uuid.UUID) {
+	b.Queue(`delete from series s where s.tenant_id = app.tenant() and s.id = any($1)
+		and not exists (select from book k where k.tenant_id = app.tenant() and k.series_id = s.id)`, ids)
+	db.Values(b, created, `with added as (select id from series where tenant_id = app.tenant() and id = any($1)),
 		counted as (
 		  update scan set series_created = series_created + (select count(*) from added)
 		  where tenant_id = app.tenant() and id = $2)
-		select id from added`, libraryID, scanID, ids, paths, names, titles, sorts, searches, publishers, imprints, authors, extras)
+		select id from added`, ids, scanID)
 }
 
 func authorJSON(name string) *string {

@@ -188,6 +188,7 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		  analyzed = u.error_type is null, error_type = u.error_type, error_message = u.error_text,
 		  error_at = case when u.error_type is null then null else now() end,
 		  format = coalesce(u.format, k.format), fingerprint = coalesce(u.print, k.fingerprint),
+		  first_read_at = coalesce(k.first_read_at, case when k.fingerprint = '' and u.print is not null then now() end),
 		  title = case when 'titleLock' = any(l.locks) then k.title else coalesce(u.title, k.title) end,
 		  title_sort = case when l.locks && '{titleLock,titleSortLock}' then k.title_sort else coalesce(u.sort, k.title_sort) end,
 		  search_title = case when 'titleLock' = any(l.locks) then k.search_title else coalesce(u.search, k.search_title) end,

@@ -190,8 +190,9 @@ func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error 
 			places = append(places, files[i].Place)
 		}
 	}
-	queueSeries(b, s.library.ID, s.scanID, s.rules, places, &done.series)
+	added := queueSeries(b, s.library.ID, s.rules, places)
 	s.queueBooks(b, changes, files, &done.books)
+	queueAdded(b, s.scanID, added, &done.series)
 	if slices.ContainsFunc(changes, func(c change) bool { return c.Restored }) { // perhaps into another series
 		db.Values(b, &done.emptied, "select app.drop_empty_series(array(select id from series where tenant_id = app.tenant() and library_id = $1 and book_count = 0))", s.library.ID)
 	}
