@@ -504,3 +504,61 @@ func TestRenamedOverAnUnreadableFile(t *testing.T) {
 		})
 	}
 }
+
+// A scan of one folder does not purge what has moved out of it.
+func TestMovedOutOfAFolder(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, 2, 4)
+	r.exec("update library set purge_deleted_on_scan = true")
+	r.rename(numbered(3), "R/03.cbz")
+	if res := r.scanWith(scan.Params{Mode: scan.Normal, Path: "S"}); res.Status != "completed" || res.Deleted != 1 {
+		t.Fatalf("one folder: %+v", res)
+	}
+	r.settled()
+	r.scanned("normal")
+	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(2), 3: "R/03.cbz", 4: numbered(4)}, nil))
+	r.counted()
+}
+
+// A book is not purged while the file that may be its own cannot be fetched.
+func TestMovedWhileTheStoreFails(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, 2, 4)
+	r.exec("update library set purge_deleted_on_scan = true")
+	r.exec("alter table task alter max_attempts set default 1")
+	r.rename(numbered(3), "R/03.cbz")
+	r.remove(numbered(4))
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.Method == "GET" && req.URL.Path == "/books/R/03.cbz" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+	r.start("normal")
+	r.until("not exists (select from book where tenant_id = app.tenant() and key = $1)", numbered(4))
+	r.s3.Counter.Meddle(nil)
+	r.exec("delete from task where status = 'failed'")
+	r.scanned("normal")
+	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(2), 3: "R/03.cbz"}, nil))
+	r.counted()
+}
+
+// At the limit of books a file under a new name is let in by the next scan only: until then its book is not purged.
+func TestRenamedAtTheLimit(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, 2, 4)
+	r.exec("update library set purge_deleted_on_scan = true")
+	r.exec("update tenant set max_books = 7 where id = $1", r.tenant)
+	r.rename(numbered(3), "R/03.cbz")
+	if res := r.scan("normal"); res.Status != "completed" || res.Errors != 1 || res.Deleted != 1 {
+		t.Fatalf("at the limit: %+v", res)
+	}
+	r.scanned("normal")
+	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(2), 3: "R/03.cbz", 4: numbered(4)}, nil))
+	r.remove(numbered(4))
+	r.scanned("normal")
+	r.until("not exists (select from book where tenant_id = app.tenant() and deleted_at is not null)")
+	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(2), 3: "R/03.cbz"}, nil))
+	r.counted()
+}

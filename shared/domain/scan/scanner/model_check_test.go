@@ -84,25 +84,26 @@ func (w *world) followed(now map[uuid.UUID]row, live map[string]row) {
 		}
 	}
 	places := w.places()
+	for id, o := range w.rows { // what could not be read yet and somebody has locked a field of stays itself
+		if want := w.wants[id]; o.Live && w.contentOf(o) == "" && want != nil && want.locked() {
+			w.touched[w.files[o.Key].ident] = true
+		}
+	}
 	for id, r := range w.rows {
 		c := w.contentOf(r)
+		known := c != "" && len(owners[c]) == 1 && !w.double[c]
+		sure := known && !w.touched[c] && !w.unclear && !w.lost[id] && !r.Replaced
 		if _, is := now[id]; !is {
 			// What could never be read was nobody's: the book of what lies there now takes its place, with what was read of it. So does
 			// a book that has lost its content where the same appeared within the hour, and nobody has read that; what was announced and when
-			// cannot be said of what has aged since.
-			if c != "" && len(owners[c]) == 1 && !w.double[c] && !(w.partial && w.wants[id] == nil && (w.unclear || time.Since(r.Created) < time.Hour)) {
+			// cannot be said of what has aged since. And a book may be removed whose file is gone.
+			taken := w.partial && w.wants[id] == nil && (w.unclear || time.Since(r.Created) < time.Hour)
+			purged := w.style.purges && !(sure && len(places[c]) == 1)
+			if known && !taken && !purged {
 				w.t.Errorf("the book of %s (%s) is no more", r.Key, c)
 			}
 			continue
 		}
-		// What could not be read yet and somebody has locked a field of stays itself.
-		for other, o := range w.rows {
-			want := w.wants[other]
-			if o.Live && w.contentOf(o) == "" && want != nil && want.locked() && len(places[c]) == 1 && o.Key == places[c][0] {
-				w.touched[c] = true
-			}
-		}
-		sure := c != "" && len(owners[c]) == 1 && !w.double[c] && !w.touched[c] && !w.unclear && !w.lost[id] && !r.Replaced
 		switch {
 		case sure && len(places[c]) == 1:
 			at := live[places[c][0]]
@@ -121,6 +122,10 @@ func (w *world) followed(now map[uuid.UUID]row, live map[string]row) {
 func (w *world) people1(now map[uuid.UUID]row) {
 	for id, want := range w.wants {
 		r, is := now[id]
+		if !is && w.style.purges { // see followed
+			delete(w.wants, id)
+			continue
+		}
 		if !is {
 			if want.locked() {
 				w.t.Errorf("a book with locked fields is no more: %+v", want)
@@ -344,6 +349,11 @@ func (w *world) counts(before, now map[uuid.UUID]row, res result) {
 			want.Moved++
 		case !b.Live && r.Live:
 			want.Restored++
+		}
+	}
+	for id, b := range before {
+		if _, is := now[id]; !is && b.Live && w.style.purges {
+			want.Deleted++
 		}
 	}
 	// A book that was gone, and whose name another takes, is counted both ways.

@@ -14,6 +14,7 @@ type style struct {
 	number               string
 	large                bool // so many files that a scan stops before it removes most of them
 	packs                bool // some books are solid archives, of which workers make page packs
+	purges               bool // books whose files are gone are removed after each scan
 }
 
 // most are the files that a library has, and atOnce those that come together.
@@ -32,7 +33,7 @@ func (s style) atOnce() int {
 }
 
 func (s style) String() string {
-	return fmt.Sprintf("%s, large %v, packs %v", strings.Join([]string{s.series, s.seriesConfig, s.book, s.bookConfig, s.number}, "|"), s.large, s.packs)
+	return fmt.Sprintf("%s, large %v, packs %v, purges %v", strings.Join([]string{s.series, s.seriesConfig, s.book, s.bookConfig, s.number}, "|"), s.large, s.packs, s.purges)
 }
 
 // plain is the way of half of the runs, in which books are moved about by nothing but their files.
@@ -53,7 +54,7 @@ var bookStyles = [][2]string{
 // anyStyle is plain, with any numbers, or quite another one.
 func anyStyle(random *rand.Rand) style {
 	s := plain
-	s.large, s.packs = random.IntN(8) == 0, random.IntN(5) == 0
+	s.large, s.packs, s.purges = random.IntN(8) == 0, random.IntN(5) == 0, random.IntN(6) == 0
 	s.number = []string{"file_order", "metadata", "filename"}[random.IntN(3)]
 	if random.IntN(3) == 0 {
 		return s

@@ -26,7 +26,8 @@ func (w *world) worker(name string) *task.Runner {
 	packs := &pack.Maker{Database: w.db.App, Content: reader, Media: w.s3.Config.Media(), Bucket: "media"}
 	return &task.Runner{System: w.db.System, Publish: silent, Worker: name, Slots: 1, Ended: s.Ended,
 		Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks, task.AnalyzeBook: s.AnalyzeBooks, task.AnalyzeSeries: s.AnalyzeSeries,
-			task.PurgeDeleted: s.Purge, task.PackBook: packs.Pack}}
+			task.PurgeDeleted: s.Purge, task.PackBook: packs.Pack,
+			task.RenumberSeries: s.RenumberSeries, task.ReprocessTitles: s.ReprocessTitles}}
 }
 
 // moments are when something may happen beside a worker: whenever it asks the store, and whenever it has written and tells so.

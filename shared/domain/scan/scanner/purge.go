@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -22,7 +23,8 @@ type Purged struct {
 }
 
 // Purge is the handler of purge_deleted tasks: it removes the books marked deleted for good, with their progress, and the
-// series left empty where the setting purge.purge_empty_series allows. Library files are never touched.
+// series left empty where the setting purge.purge_empty_series allows. Those stay whose file may be one of the same size that
+// nobody has read yet, under another name. Library files are never touched.
 func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 	var done Purged
 	if h.Place != nil {
@@ -54,8 +56,10 @@ func (s *Scanner) purge(ctx context.Context, h task.Held) (removed, emptied int,
 	queueLock(&b, *h.LibraryID)
 	db.Value(&b, &unfinished, "select "+scan.Unfinished, h.LibraryID)
 	db.All(&b, &books, `delete from book where tenant_id = app.tenant() and id in (
-		  select id from book where tenant_id = app.tenant() and library_id = $1 and deleted_at is not null and ($2::uuid is null or series_id = $2)
-		    and not `+scan.Unfinished+` limit $3)
+		  select k.id from book k where k.tenant_id = app.tenant() and k.library_id = $1 and k.deleted_at is not null and ($2::uuid is null or k.series_id = $2)
+		    and not `+scan.Unfinished+` and not exists (select from book b where b.tenant_id = app.tenant() and b.library_id = k.library_id and b.size = k.size
+		      and b.deleted_at is null and `+book.NeverRead+`)
+		  limit $3)
 		returning id, series_id, revision`, h.LibraryID, h.SeriesID, writeBatch)
 	db.Values(&b, &series, `select app.drop_empty_series(array(
 		select id from series where tenant_id = app.tenant() and library_id = $1 and book_count = 0 and ($2::uuid is null or id = $2)))`, h.LibraryID, h.SeriesID)

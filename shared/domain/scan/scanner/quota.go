@@ -46,14 +46,14 @@ func (s *run) admit(ctx context.Context, part collected) (collected, int, error)
 	return out, refused, nil
 }
 
-// queueRefused tells in the scan how many files the limit kept out.
+// queueRefused tells in the scan how many files the limit kept out. Books whose files are gone may be in them: see ended.
 func (s *run) queueRefused(b *pgx.Batch, n int) {
 	if n == 0 {
 		return
 	}
 	slog.Warn("the tenant's limit of books is reached", "tenant", s.tenant, "library", s.library.ID, "limit", *s.library.MaxBooks, "refused", n)
 	text := fmt.Sprintf("The limit of %d books of this library server is reached: some files were not added", *s.library.MaxBooks)
-	b.Queue(`update scan set files_processed = files_processed + $2, error_count = error_count + $2,
+	b.Queue(`update scan set files_processed = files_processed + $2, files_refused = files_refused + $2, error_count = error_count + $2,
 		errors = case when $3::text = any(errors) then errors else (array[$3::text] || errors)[1:$4] end
 		where tenant_id = app.tenant() and id = $1`, s.scanID, n, text, errorsKept)
 }

@@ -168,7 +168,7 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 		// The place holds once: a run that dies has listed more than it says.
 		b.Queue("update task set place = null where tenant_id = app.tenant() and id = $1", h.ID)
 	} else {
-		b.Queue("update scan set files_total = 0, files_processed = 0, removals_held = 0 where tenant_id = app.tenant() and id = $1", h.ID)
+		b.Queue("update scan set files_total = 0, files_processed = 0, files_refused = 0, removals_held = 0 where tenant_id = app.tenant() and id = $1", h.ID)
 		b.Queue("update task set status = 'cancelled', completed_at = now() where tenant_id = app.tenant() and parent_id = $1 and status = 'pending'", h.ID)
 		b.Queue(`update task set open_children = (select count(*) from task c where c.tenant_id = app.tenant() and c.parent_id = $1 and c.status = 'running')
 			where tenant_id = app.tenant() and id = $1`, h.ID)
@@ -350,7 +350,8 @@ func (s *run) explain(err error) error {
 }
 
 // Ended completes the counters of a scan whose last part is done, tells listeners how it ended, and has the books that
-// it did not find in another place purged, where the library wants that. Other tasks are none of its business.
+// it did not find in another place purged, where the library wants that: not after a scan of one folder, or one from which
+// the limit of books has kept files, which may be theirs. Other tasks are none of its business.
 func (s *Scanner) Ended(ctx context.Context, tenant, id uuid.UUID, taskStatus string) {
 	if taskStatus != task.Completed && taskStatus != task.Failed {
 		return
@@ -366,8 +367,8 @@ func (s *Scanner) ended(ctx context.Context, tenant, id uuid.UUID, taskStatus st
 	var purge *uuid.UUID
 	b.Queue(`update scan set files_processed = files_total where tenant_id = app.tenant() and id = $1 and $2 = 'completed'`, id, taskStatus)
 	db.One(&b, &status, scan.ByTask, id)
-	db.Value(&b, &purge, `select l.id from scan s join library l on l.tenant_id = s.tenant_id and l.id = s.library_id
-		where s.tenant_id = app.tenant() and s.id = $1 and $2 = 'completed' and l.purge_deleted_on_scan
+	db.Value(&b, &purge, `select l.id from scan s join library l on l.tenant_id = s.tenant_id and l.id = s.library_id join task t on t.tenant_id = s.tenant_id and t.id = s.id
+		where s.tenant_id = app.tenant() and s.id = $1 and $2 = 'completed' and l.purge_deleted_on_scan and s.files_refused = 0 and coalesce(t.params ->> 'path', '') = ''
 		  and exists (select from book k where k.tenant_id = app.tenant() and k.library_id = l.id and k.deleted_at is not null)`, id, taskStatus)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return err

@@ -1,10 +1,13 @@
 -- Books follow their content (00013) also to where it was first read, or took the place of other content, since the last scan
--- that was completed, though the file or the other content had been there for longer.
+-- that was completed, though the file or the other content had been there for longer; and to files that were refused at first.
 
 -- +goose Up
 
 -- When the book was first read; null where that was before this column, and where it never was.
 alter table book add column first_read_at timestamptz;
+
+-- Files that the tenant's limit of books kept out.
+alter table scan add column files_refused bigint not null default 0;
 
 -- scanned_at is when the last scan of a whole library was completed: what its books had then is theirs.
 -- +goose StatementBegin
@@ -41,4 +44,5 @@ begin
 end $$;
 -- +goose StatementEnd
 drop function app.scanned_at;
+alter table scan drop column files_refused;
 alter table book drop column first_read_at;
