@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/platform/db"
 )
@@ -274,6 +275,9 @@ func (r *rig) shelves(how style) []string {
 // sound looks for what never may be in any table.
 func (w *world) sound() {
 	w.t.Helper()
+	if _, err := pack.Expire(w.t.Context(), w.db.System, w.s3.Config.Media(), "media"); err != nil {
+		w.t.Error(err)
+	}
 	for _, bad := range values[string](w.rig, `
 		select 'counters of series ' || s.path from series s where s.tenant_id = app.tenant() and (s.book_count, s.file_size, s.page_count) is distinct from
 		  (select (count(*), coalesce(sum(size), 0)::bigint, coalesce(sum(page_count), 0)::bigint) from book b where b.tenant_id = s.tenant_id and b.series_id = s.id and b.deleted_at is null)
@@ -291,7 +295,8 @@ func (w *world) sound() {
 		union all select 'book neither read nor with an error: ' || key from book where tenant_id = app.tenant() and deleted_at is null and analyzed = (error_type is not null)
 		union all select 'sidecar that was not read: ' || key from sidecar k where tenant_id = app.tenant() and pending
 		  and (kind <> 'opf' or exists (select from book b where b.tenant_id = k.tenant_id and b.library_id = k.library_id and b.analyzed and b.deleted_at is null and b.sidecar = k.version))
-		union all select 'page pack of no book' from page_pack k where tenant_id = app.tenant() and not exists (select from book b where b.tenant_id = k.tenant_id and b.id = k.book_id)
+		union all select 'page pack of no book' from page_pack k where tenant_id = app.tenant()
+		  and not exists (select from book b where b.tenant_id = k.tenant_id and b.id = k.book_id and b.fingerprint = k.fingerprint)
 		union all select 'book whose page pack was not made: ' || b.key from book b join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
 		  where b.tenant_id = app.tenant() and b.deleted_at is null and b.analyzed and $1 and 0 <> all(p.methods) and 8 <> all(p.methods)
 		  and not exists (select from page_pack k where k.tenant_id = b.tenant_id and k.book_id = b.id and k.fingerprint = b.fingerprint)

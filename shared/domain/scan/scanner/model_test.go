@@ -979,11 +979,16 @@ func (w *world) sync(mode string, o op, how string) {
 		return
 	}
 	now := w.books()
-	if clean && mode == scan.Normal {
+	if clean && mode == scan.Normal && !w.dirtyBeside() {
 		w.counts(before, now, res)
 	}
 	w.check(now)
 	w.quiet()
+}
+
+// dirtyBeside tells whether sidecars have changed: the books that are read again for them are none of the scan's, and may move.
+func (w *world) dirtyBeside() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(w.dirty)), func(key string) bool { return path.Ext(key) != ".cbz" })
 }
 
 func deref(s *string) string {
