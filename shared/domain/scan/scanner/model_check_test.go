@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -93,7 +94,8 @@ func (w *world) followed(now map[uuid.UUID]row, live map[string]row) {
 	for id, r := range w.rows {
 		c := w.contentOf(r)
 		known := c != "" && len(owners[c]) == 1 && !w.double[c]
-		sure := known && !w.touched[c] && !w.unclear && !w.lost[id] && !r.Replaced
+		retagged := w.files[r.Key].ident != c && path.Dir(w.files[r.Key].ident) == path.Dir(c) // it still has its pages where it is
+		sure := known && !w.touched[c] && !w.unclear && !w.lost[id] && !r.Replaced && !retagged
 		if _, is := now[id]; !is {
 			// What could never be read was nobody's: the book of what lies there now takes its place, with what was read of it. So does
 			// a book that has lost its content where the same appeared within the hour, and nobody has read that; what was announced and when
