@@ -34,7 +34,7 @@ func (d *reader) quickOpen(extras []byte) error {
 		return err
 	}
 	d.copies = map[int64][]byte{}
-	for len(data) > 4 {
+	for len(data) > 4 && len(d.copies) < d.lim.Entries {
 		f := &fields{b: data[4:]}
 		record := fields{b: f.take(f.number())}
 		if f.bad || crc32.ChecksumIEEE(data[4:len(data)-len(f.b)]) != le.Uint32(data) {
