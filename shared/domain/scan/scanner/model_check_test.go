@@ -21,7 +21,7 @@ import (
 // books are those of the database.
 func (w *world) books() map[uuid.UUID]row {
 	w.t.Helper()
-	rows, err := db.List[row](w.ctx(), w.db.App, `select b.id, b.key, b.deleted_at is null as live, b.fingerprint, b.size, b.analyzed, b.page_count, b.title, b.number,
+	rows, err := db.List[row](w.ctx(), w.db.App, `select b.id, b.series_id, b.key, b.deleted_at is null as live, b.fingerprint, b.size, b.analyzed, b.page_count, b.title, b.number,
 		coalesce(m.metadata ->> 'summary', '') as summary, b.created_at, coalesce(p.file_size, -1) as indexed,
 		exists (select from displaced d where d.tenant_id = b.tenant_id and d.book_id = b.id and d.at > now() - interval '1 hour') as replaced,
 		array(select coalesce((select g.current_page from progress g where g.tenant_id = b.tenant_id and g.book_id = b.id and g.account_id = a.id), 0)
@@ -59,6 +59,7 @@ func (w *world) check(now map[uuid.UUID]row) {
 	w.sameAsNew(live)
 	w.followed(now, live)
 	w.people1(now)
+	w.serieses(now)
 	w.sound()
 	w.lists(live)
 	w.rows = now
@@ -174,6 +175,36 @@ func (w *world) people1(now map[uuid.UUID]row) {
 	}
 }
 
+// serieses compares what people have called series, and that a series goes on whose books have all come to a new folder.
+func (w *world) serieses(now map[uuid.UUID]row) {
+	shelf := map[uuid.UUID]bool{}
+	for _, id := range values[uuid.UUID](w.rig, "select id from series where tenant_id = app.tenant()") {
+		shelf[id] = true
+	}
+	for id, title := range w.titles {
+		if got := values[string](w.rig, "select title from series where tenant_id = app.tenant() and id = $1", id); shelf[id] && got[0] != title {
+			w.t.Errorf("series %q has the title %q", title, got[0])
+		}
+		where := map[uuid.UUID]bool{}
+		for book, r := range w.rows {
+			if r.Live && r.SeriesID == id {
+				where[now[book].SeriesID] = true
+			}
+		}
+		if len(where) == 1 && w.shelf[id] && !shelf[id] && !w.partial && !w.unclear && !w.style.byMetadata() {
+			for other := range where {
+				if other != uuid.Nil && !w.shelf[other] {
+					w.t.Errorf("series %q is no more; all its books are in a new one", title)
+				}
+			}
+		}
+		if !shelf[id] {
+			delete(w.titles, id)
+		}
+	}
+	w.shelf = shelf
+}
+
 func text(n *float64) string {
 	if n == nil {
 		return "none"
@@ -239,7 +270,8 @@ func (w *world) sameAsNew(live map[string]row) {
 			}
 		}
 	}
-	if ours, news := w.rig.shelves(w.style), c.shelves(w.style); !slices.Equal(ours, news) {
+	own := values[string](w.rig, "select path from series where tenant_id = app.tenant() and locks <> '{}'")
+	if ours, news := w.rig.shelves(w.style, own), c.shelves(w.style, own); !slices.Equal(ours, news) {
 		w.t.Errorf("series %q, of a new library %q", ours, news)
 	}
 }
@@ -267,11 +299,11 @@ func (r *rig) records() map[string]map[string]any {
 	return out
 }
 
-// shelves are the series that have books, or that have some which can be read.
-func (r *rig) shelves(how style) []string {
-	return values[string](r, `select concat_ws('|', s.path, s.name, s.title, s.title_sort, s.search_title, count(*), sum(b.size))
+// shelves are the series that have books, or that have some which can be read, without the titles of some.
+func (r *rig) shelves(how style, own []string) []string {
+	return values[string](r, `select concat_ws('|', s.path, s.name, case when s.path <> all($2) then s.title || '|' || s.title_sort || '|' || s.search_title end, count(*), sum(b.size))
 		from series s join book b on b.tenant_id = s.tenant_id and b.series_id = s.id
-		where s.tenant_id = app.tenant() and b.deleted_at is null and (b.analyzed or not $1) group by s.tenant_id, s.id order by s.path`, how.byMetadata())
+		where s.tenant_id = app.tenant() and b.deleted_at is null and (b.analyzed or not $1) group by s.tenant_id, s.id order by s.path`, how.byMetadata(), own)
 }
 
 // sound looks for what never may be in any table.

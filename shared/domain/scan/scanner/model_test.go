@@ -46,7 +46,7 @@ var kinds = strings.Fields(`add add add add copy copy-over rename rename rename 
 	replace replace break delete delete-folder back back touch retag retag opf opf series-json cover remove-sidecar
 	look look run run cancel folder-scan progress progress progress title number summary retry purge age
 	sync sync sync sync-deep sync-interrupted sync-interrupted sync-events sync-events sync-during
-	limit sync-beside sync-over sync-crew sync-crew sync-crew-events renumber retitle`)
+	limit sync-beside sync-over sync-crew sync-crew sync-crew-events renumber retitle series-title series-title`)
 
 // stage is what all runs of the model share.
 type stage struct {
@@ -114,7 +114,10 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-func series1(a *httpapi.API, d *db.DB) { series.Routes(a, d, nil) }
+func series1(a *httpapi.API, d *db.DB) {
+	series.Routes(a, d, nil)
+	series.EditRoutes(a, d, silent, nil)
+}
 
 func silent(context.Context, uuid.UUID, ...events.Event) {}
 
@@ -179,13 +182,15 @@ type world struct {
 	// What was known when all was, and what has happened since.
 	rows     map[uuid.UUID]row
 	wants    map[uuid.UUID]*wanted
-	double   map[string]bool    // contents that lay in two places at a time
-	lost     map[uuid.UUID]bool // books whose content was not there when their file was another
-	touched  map[string]bool    // contents of books that people have done something to, and that were not known before
-	partial  bool               // something was read or looked at
-	unclear  bool               // it cannot be said what must become of books that moved
-	broken   bool               // a scan was not completed
-	contents map[string]string  // by ident of a row
+	titles   map[uuid.UUID]string // of series, given by people
+	shelf    map[uuid.UUID]bool   // all series
+	double   map[string]bool      // contents that lay in two places at a time
+	lost     map[uuid.UUID]bool   // books whose content was not there when their file was another
+	touched  map[string]bool      // contents of books that people have done something to, and that were not known before
+	partial  bool                 // something was read or looked at
+	unclear  bool                 // it cannot be said what must become of books that moved
+	broken   bool                 // a scan was not completed
+	contents map[string]string    // by ident of a row
 }
 
 // wanted is what people have done to a book.
@@ -201,6 +206,7 @@ func (w *wanted) locked() bool { return w.title != "" || w.number != nil || w.su
 // row is a book as the database has it.
 type row struct {
 	ID          uuid.UUID `db:"id"`
+	SeriesID    uuid.UUID `db:"series_id"`
 	Key         string    `db:"key"`
 	Live        bool      `db:"live"`
 	Fingerprint string    `db:"fingerprint"`
@@ -244,7 +250,7 @@ func (s *stage) play(t *testing.T, how style, ops []op) (wrong []string) {
 func (s *stage) world(t testing.TB, how style) *world {
 	n := s.runs.Add(1)
 	w := &world{stage: s, prefix: fmt.Sprintf("m%d/", n), style: how, files: map[string]file{}, beside: map[string]bool{}, versions: map[int]int{}, contents: map[string]string{},
-		dirty: map[string]bool{}, rows: map[uuid.UUID]row{}, wants: map[uuid.UUID]*wanted{}}
+		dirty: map[string]bool{}, rows: map[uuid.UUID]row{}, wants: map[uuid.UUID]*wanted{}, titles: map[uuid.UUID]string{}}
 	w.known()
 	w.rig = s.rig(t, fmt.Sprintf("m%d", n), w.prefix, how)
 	w.control = s.rig(t, fmt.Sprintf("c%d", n), w.prefix, how)
@@ -648,6 +654,8 @@ func (w *world) do(o op) {
 		if o.A%2 == 0 {
 			w.idle()
 		}
+	case "series-title":
+		w.nameSeries(o)
 	case "renumber", "retitle": // of series that are as they should be, they change nothing
 		w.noticed()
 		if some := values[uuid.UUID](w.rig, "select id from series where tenant_id = app.tenant()"); len(some) > 0 {
@@ -857,6 +865,17 @@ func (w *world) people(o op) {
 		want.summary = fmt.Sprintf("My summary %d", o.B)
 		w.api(0, "PATCH", at+"/metadata", map[string]any{"summary": want.summary}, 200)
 	}
+}
+
+// nameSeries gives a series a title of somebody's own; not where the titles of its books are made of it.
+func (w *world) nameSeries(o op) {
+	some := values[uuid.UUID](w.rig, "select id from series where tenant_id = app.tenant() order by path")
+	if len(some) == 0 || w.style.book == "series_name" {
+		return
+	}
+	id := some[o.A%len(some)]
+	w.titles[id] = fmt.Sprintf("My series %d", o.B)
+	w.api(0, "PATCH", "/api/v1/series/"+id.String(), map[string]any{"title": w.titles[id]}, 200)
 }
 
 // purge removes the books that are gone, and no others.
