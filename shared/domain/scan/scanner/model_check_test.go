@@ -182,24 +182,23 @@ func (w *world) serieses(now map[uuid.UUID]row) {
 		shelf[id] = true
 	}
 	for id, title := range w.titles {
-		if got := values[string](w.rig, "select title from series where tenant_id = app.tenant() and id = $1", id); shelf[id] && got[0] != title {
+		if !shelf[id] {
+			delete(w.titles, id)
+		} else if got := values[string](w.rig, "select title from series where tenant_id = app.tenant() and id = $1", id); got[0] != title {
 			w.t.Errorf("series %q has the title %q", title, got[0])
 		}
+	}
+	for id := range w.shelf {
 		where := map[uuid.UUID]bool{}
 		for book, r := range w.rows {
 			if r.Live && r.SeriesID == id {
 				where[now[book].SeriesID] = true
 			}
 		}
-		if len(where) == 1 && w.shelf[id] && !shelf[id] && !w.partial && !w.unclear && !w.style.byMetadata() {
-			for other := range where {
-				if other != uuid.Nil && !w.shelf[other] {
-					w.t.Errorf("series %q is no more; all its books are in a new one", title)
-				}
+		for other := range where {
+			if len(where) == 1 && other != uuid.Nil && !shelf[id] && !w.shelf[other] && !w.partial && !w.unclear && !w.style.byMetadata() {
+				w.t.Errorf("series %s is no more; all its books are in a new one", id)
 			}
-		}
-		if !shelf[id] {
-			delete(w.titles, id)
 		}
 	}
 	w.shelf = shelf
