@@ -562,3 +562,18 @@ func TestRenamedAtTheLimit(t *testing.T) {
 	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(2), 3: "R/03.cbz"}, nil))
 	r.counted()
 }
+
+// A book that was to be read again when its file went is read when that is back.
+func TestFileComesBackBeforeItIsReadAgain(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, 2, 4)
+	r.exec("update page_index x set revision = -1 from book b where b.id = x.book_id and b.key = $1", numbered(3))
+	r.rename(numbered(3), "away.txt")
+	r.scanned("normal")
+	r.rename("away.txt", numbered(3))
+	r.scanned("normal")
+	if got := values[string](r.rig, "select b.key from book b join page_index x on x.tenant_id = b.tenant_id and x.book_id = b.id where b.tenant_id = app.tenant() and x.revision < 0"); len(got) != 0 {
+		t.Errorf("%q are still to be read again", got)
+	}
+	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(2), 3: numbered(3), 4: numbered(4)}, nil))
+}

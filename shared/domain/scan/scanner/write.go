@@ -199,11 +199,12 @@ func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error 
 	return s.queueAnalysis(b, changes)
 }
 
-// queueBooks adds new books and updates those whose file changed or came back. A book that comes back unchanged
-// needs no new analysis unless the scan is deep; one that somebody has looked at since stays as it is. With the
-// number strategy file_order a new book takes its position among those of the batch, which nearly always is its final
-// one; renumber corrects the rest at the end. A book that comes back is put into the series that its key names, and so is
-// every one by a deep scan, unless the metadata decides that.
+// queueBooks adds new books and updates those whose file changed or came back. A book that comes back unchanged needs no new
+// analysis unless the scan is deep, or the book was still to be read again (app.follow_content): what is being read of it is
+// of another revision now. One that somebody has looked at since stays as it is. With the number strategy file_order a new
+// book takes its position among those of the batch, which nearly always is its final one; renumber corrects the rest at the
+// end. A book that comes back is put into the series that its key names, and so is every one by a deep scan, unless the
+// metadata decides that.
 func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, out *[]written) {
 	f := struct {
 		ids                                             []uuid.UUID
@@ -236,7 +237,8 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, 
 		  where coalesce(o.series_id, s.id) is not null
 		  on conflict (tenant_id, library_id, key) do update set series_id = excluded.series_id,
 		    size = excluded.size, etag = excluded.etag, modified_at = excluded.modified_at, deleted_at = null,
-		    analyzed = k.analyzed and not $3 and (k.size, k.etag, k.modified_at) = (excluded.size, excluded.etag, excluded.modified_at),
+		    analyzed = k.analyzed and not $3 and (k.size, k.etag, k.modified_at) = (excluded.size, excluded.etag, excluded.modified_at)
+		      and not exists (select from page_index x where x.tenant_id = k.tenant_id and x.book_id = k.id and x.revision < 0),
 		    error_type = null, error_message = null, error_at = null,
 		    revision = k.revision + 1, updated_at = now(), seen_at = excluded.seen_at
 		    where k.seen_at <= excluded.seen_at
