@@ -21,13 +21,19 @@ import (
 
 // What TestNothingIsLost has found, one by one.
 
-// looked has a key looked at, as if it had been announced, and all done that follows.
-func (r *run) looked(key string) {
+// noticed has keys looked at, as if they had been announced. What follows is left to do.
+func (r *rig) noticed(keys ...string) {
 	r.t.Helper()
 	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2}
-	if err := s.Look(r.ctx(), r.tenant, r.library, []string{key}); err != nil {
-		r.t.Fatal(err)
+	if err := s.Look(r.ctx(), r.tenant, r.library, keys); err != nil {
+		r.t.Error(err)
 	}
+}
+
+// looked has a key looked at, and all done that follows.
+func (r *run) looked(key string) {
+	r.t.Helper()
+	r.noticed(key)
 	r.settled()
 }
 
@@ -463,10 +469,7 @@ func TestBookChangesWhileItIsRead(t *testing.T) {
 			r.rename("1.cbz", "away.txt")
 			r.rename("2.cbz", "1.cbz")
 			r.rename("away.txt", "2.cbz")
-			s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2}
-			if err := s.Look(r.ctx(), r.tenant, r.library, []string{"1.cbz", "2.cbz"}); err != nil {
-				t.Error(err)
-			}
+			r.noticed("1.cbz", "2.cbz")
 			for _, id := range values[uuid.UUID](r.rig, "select id from task where tenant_id = app.tenant() and status = 'pending' and parent_id is null") {
 				if err := r.runner(1).Take(context.Background(), `{"tenant":"`+r.tenant.String()+`","task":"`+id.String()+`"}`); err != nil {
 					t.Error(err)
@@ -576,4 +579,24 @@ func TestFileComesBackBeforeItIsReadAgain(t *testing.T) {
 		t.Errorf("%q are still to be read again", got)
 	}
 	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(2), 3: numbered(3), 4: numbered(4)}, nil))
+}
+
+// Files that took each other's names and move on before anybody has read them there are known by what was read of them last.
+func TestMovedBeforeTheChangeIsRead(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]func(r *run){
+		"scanned":               func(r *run) { r.scanned("normal") },
+		"announced":             func(r *run) { r.noticed(numbered(2), numbered(3), "R/02.cbz", "R/03.cbz"); r.settled() },
+		"scanned after reading": func(r *run) { r.settled(); r.scanned("normal") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRun(t, 2, 3)
+			r.permute(map[string]string{numbered(2): numbered(3), numbered(3): numbered(2)})
+			r.noticed(numbered(2), numbered(3))
+			r.permute(map[string]string{numbered(2): "R/02.cbz", numbered(3): "R/03.cbz"})
+			next(r)
+			same(t, "books", r.books("true"), placed(map[int]string{2: "R/03.cbz", 3: "R/02.cbz"}, nil))
+		})
+	}
 }

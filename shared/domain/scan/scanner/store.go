@@ -156,6 +156,7 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 	var directions []*string
 	var numbers, chapters []*float64
 	var volumes, pages []*int
+	var sizes []*int64
 	var keep []bool // the number: it is a position that the scan gave
 	for _, a := range found {
 		set := sets[a.LibraryID]
@@ -163,7 +164,7 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		numbers, chapters, volumes = append(numbers, a.file.Number), append(chapters, a.file.Chapter), append(volumes, a.file.Volume)
 		if a.problem != nil {
 			formats, prints, titles, sorts, searches, directions = append(formats, nil), append(prints, nil), append(titles, nil), append(sorts, nil), append(searches, nil), append(directions, nil)
-			pages = append(pages, nil)
+			pages, sizes = append(pages, nil), append(sizes, nil)
 			errorTypes, errorTexts = append(errorTypes, &a.problem.Type), append(errorTexts, ptr(clip(a.problem.Message, 1000)))
 			continue
 		}
@@ -181,13 +182,13 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		} else {
 			titles, sorts, searches = append(titles, &title), append(sorts, &sort), append(searches, ptr(naming.Normalize(title)))
 		}
-		pages = append(pages, &count)
+		pages, sizes = append(pages, &count), append(sizes, &a.Size)
 		errorTypes, errorTexts = append(errorTypes, nil), append(errorTexts, nil)
 	}
 	db.All(b, out, `update book k set
 		  analyzed = u.error_type is null, error_type = u.error_type, error_message = u.error_text,
 		  error_at = case when u.error_type is null then null else now() end,
-		  format = coalesce(u.format, k.format), fingerprint = coalesce(u.print, k.fingerprint),
+		  format = coalesce(u.format, k.format), fingerprint = coalesce(u.print, k.fingerprint), size = coalesce(u.size, k.size),
 		  first_read_at = coalesce(k.first_read_at, case when k.fingerprint = '' and u.print is not null then now() end),
 		  title = case when 'titleLock' = any(l.locks) then k.title else coalesce(u.title, k.title) end,
 		  title_sort = case when l.locks && '{titleLock,titleSortLock}' then k.title_sort else coalesce(u.sort, k.title_sort) end,
@@ -197,12 +198,12 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		  chapter = case when 'chapterLock' = any(l.locks) then k.chapter else u.chapter end,
 		  reading_direction = u.direction, page_count = coalesce(u.pages, k.page_count), updated_at = now()
 		from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
-		    $11::double precision[], $12::double precision[], $13::integer[], $14::integer[], $15::boolean[])
-		  as u(id, revision, format, print, title, sort, search, direction, error_type, error_text, number, chapter, volume, pages, keep)
+		    $11::double precision[], $12::double precision[], $13::integer[], $14::integer[], $15::boolean[], $16::bigint[])
+		  as u(id, revision, format, print, title, sort, search, direction, error_type, error_text, number, chapter, volume, pages, keep, size)
 		  left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
 		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision
 		returning k.id, k.series_id, k.library_id`,
-		ids, revisions, formats, prints, titles, sorts, searches, directions, errorTypes, errorTexts, numbers, chapters, volumes, pages, keep)
+		ids, revisions, formats, prints, titles, sorts, searches, directions, errorTypes, errorTexts, numbers, chapters, volumes, pages, keep, sizes)
 	queuePositions(b, found)
 	if err := queueMetadata(b, found); err != nil {
 		return nil, err

@@ -209,6 +209,7 @@ func (s *Scanner) RenumberSeries(ctx context.Context, h task.Held) (any, error) 
 		return nil, fault.New(fault.NotFound, "The library was deleted")
 	}
 	if !r.set.Positions() {
+		h.ParentID = nil // what asked for several is no scan that arranges them at its end
 		return s.AnalyzeSeries(ctx, h)
 	}
 	return nil, s.arrangeSeries(ctx, r.set, r.library.ID, []uuid.UUID{*h.SeriesID})

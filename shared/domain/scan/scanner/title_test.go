@@ -112,3 +112,25 @@ func TestSeriesIsNumberedAgain(t *testing.T) {
 		}
 	}
 }
+
+// Books that are called after their place in the series are called so again, when several series are numbered too.
+func TestSeveralSeriesAreNumberedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.choose("series_volume", "", "series_name", "", "filename")
+	for i, name := range []string{"A", "B"} {
+		testkit.WriteFile(t, r.folder, name+"/"+name+" 5.cbz", testkit.Comic(t, 2*i, 1, ""))
+		testkit.WriteFile(t, r.folder, name+"/"+name+" 7.cbz", testkit.Comic(t, 2*i+1, 1, ""))
+	}
+	r.scan("normal")
+	was := r.titles("book", "key")
+	values[int](r, "update book set number = 1, title = '?', title_sort = '?' where tenant_id = app.tenant() returning 1")
+	r.doOfSeveral(task.Spec{Type: task.RenumberSeries}, values[uuid.UUID](r, "select id from series where tenant_id = app.tenant()"))
+	r.until("not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")
+	if got := r.titles("book", "key"); got != was || strings.Contains(was, "?") {
+		t.Errorf("titles %s, want %s", got, was)
+	}
+	if got := fmt.Sprint(values[float64](r, "select number from book where tenant_id = app.tenant() order by key")); got != "[5 7 5 7]" {
+		t.Errorf("numbers %s", got)
+	}
+}

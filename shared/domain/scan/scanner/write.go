@@ -272,15 +272,17 @@ func (s *run) queueAnalysis(b *pgx.Batch, changes []change) error {
 }
 
 // queueDeleted marks the books whose files are gone. All that is known of them stays for their return, after which an unchanged
-// file is not read again; those that have appeared elsewhere return at once. A book that somebody has looked at since stays as it
-// is.
+// file is not read again; those that have appeared elsewhere return at once. Of a file that changed and went before it was read
+// again what is known is the content before: the size is that one's too, since the content is looked for by both. A book that
+// somebody has looked at since stays as it is.
 func (s *run) queueDeleted(b *pgx.Batch, books []gone, done *changed) {
 	ids, revisions, seen := make([]uuid.UUID, len(books)), make([]int, len(books)), make([]time.Time, len(books))
 	for i, g := range books {
 		ids[i], revisions[i], seen[i] = g.ID, g.Revision, g.Seen
 	}
 	db.All(b, &done.deleted, `with gone as (
-		  update book k set deleted_at = now(), updated_at = now(), seen_at = u.seen
+		  update book k set deleted_at = now(), updated_at = now(), seen_at = u.seen,
+		    size = case when k.analyzed then k.size else coalesce((select x.file_size from page_index x where x.tenant_id = k.tenant_id and x.book_id = k.id), k.size) end
 		  from unnest($2::uuid[], $3::integer[], $4::timestamptz[]) as u(id, revision, seen)
 		  where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision and k.deleted_at is null and k.seen_at <= u.seen
 		  returning k.id, k.series_id, k.revision),
