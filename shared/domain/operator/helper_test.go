@@ -106,6 +106,8 @@ func (r *rig) fill(id uuid.UUID, books int) {
 		`insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights, file_size, file_etag, file_modified)
 			select tenant_id, id, 0, '{a}', '{b}', '{1}', '{1}', '{1}', '{1}', '{0}', '{1}', '{1}', '{1}', size, etag, modified_at from book where tenant_id = $1`,
 		"insert into progress (tenant_id, account_id, book_id, id, current_page) select tenant_id, $1, id, gen_random_uuid(), 1 from book where tenant_id = $1",
+		`insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at)
+			select tenant_id, $1, gen_random_uuid(), id, 1, 'progress', 'd', now(), now() from book where tenant_id = $1`,
 		"insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at) select tenant_id, gen_random_uuid(), $1, id, now(), now() from book where tenant_id = $1",
 	} {
 		r.exec(sql, id)

@@ -47,13 +47,21 @@ func Routes(a *httpapi.API, d *db.DB) {
 		func(ctx context.Context, in *BookInput) (*httpapi.None, error) { return nil, clear(ctx, d, in.ID) })
 	httpapi.Register(a, op("POST", "/books/bulk/read", "readBooks", "Mark several books as read"),
 		func(ctx context.Context, in *BooksInput) (*Marked, error) {
-			n, err := mark(ctx, d, in.Body.BookIDs, markRead(ofBooks))
+			n, err := several(ctx, d, ofBooks, in.Body.BookIDs, queueRead)
 			return MarkedAs("read", n, err)
 		})
 	httpapi.Register(a, op("POST", "/books/bulk/unread", "unreadBooks", "Mark several books as unread: clears the progress"),
 		func(ctx context.Context, in *BooksInput) (*Marked, error) {
-			n, err := mark(ctx, d, in.Body.BookIDs, markUnread(ofBooks))
+			n, err := several(ctx, d, ofBooks, in.Body.BookIDs, queueUnread)
 			return MarkedAs("unread", n, err)
+		})
+	httpapi.Register(a, op("POST", "/reading-sessions", "recordReadingSessions", "Record what the caller has read, also some time ago and without a connection"),
+		func(ctx context.Context, in *struct {
+			Body struct {
+				Sessions []Session `json:"sessions" nullable:"false" maxItems:"500"`
+			}
+		}) (*Recorded, error) {
+			return record(ctx, d, in.Body.Sessions)
 		})
 	httpapi.Register(a, op("GET", "/progress", "listProgress", "The caller's progress in every book, the latest first"),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Record], error) {

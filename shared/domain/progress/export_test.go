@@ -6,5 +6,8 @@ var (
 	CountSQL = countSQL
 )
 
-// Marks are the statements that mark books: $1 is their ids, or those of their series.
-var Marks = []string{markRead(ofBooks), markUnread(ofBooks), markRead(ofSeries), markUnread(ofSeries)}
+// Writes are the statements that write what a user has read: $1 is the ids of books, or of their series; $2 of WritesBy the device.
+var (
+	Writes   = []string{adopt(ofBooks), adopt(ofSeries), fold(ofBooks) + records(), fold(ofSeries) + "select count(*) from written"}
+	WritesBy = []string{note(toTheEnd(ofBooks), "$2"), note(toTheEnd(ofSeries), "$2"), reset(ofBooks, "$2"), reset(ofSeries, "$2")}
+)

@@ -39,7 +39,38 @@ func Columns(p, b string) string {
 type Update struct {
 	CurrentPage        int32    `json:"currentPage" minimum:"0" maximum:"2147483647" doc:"From 1; 0 before the first page"`
 	ProgressPercentage *float64 `json:"progressPercentage,omitempty" minimum:"0" maximum:"1"`
-	Completed          *bool    `json:"completed,omitempty" doc:"Absent: decided by page and percentage"`
+	Completed          *bool    `json:"completed,omitempty" doc:"True completes the book; else page and percentage decide"`
+}
+
+// Session is a sitting with a book: what the reader's device says of it (contract 2.7). The device chooses the id, by which it may say it
+// again.
+type Session struct {
+	ID               uuid.UUID `json:"id" format:"uuid"`
+	BookID           uuid.UUID `json:"bookId" format:"uuid"`
+	DeviceID         string    `json:"deviceId" minLength:"1" maxLength:"128"`
+	DeviceName       *string   `json:"deviceName,omitempty" maxLength:"200"`
+	Kind             string    `json:"kind" enum:"progress,completed,reset" doc:"reset begins the book anew: what was read before counts no more"`
+	ClientStartedAt  time.Time `json:"clientStartedAt"`
+	ClientEndedAt    time.Time `json:"clientEndedAt" doc:"Sessions count in the order of their ends; what is in the future ends now"`
+	ToPage           *int32    `json:"toPage,omitempty" doc:"Where the reader was at the end, from 1"`
+	ToPercentage     *float64  `json:"toPercentage,omitempty" doc:"0 to 1"`
+	ActiveDurationMS *int64    `json:"activeDurationMs,omitempty" doc:"Time spent reading; at most that between start and end counts"`
+	PagesRead        *int32    `json:"pagesRead,omitempty"`
+	Locator          *string   `json:"r2Progression,omitempty" maxLength:"10000" doc:"A Readium locator as text"`
+}
+
+// Recorded is the answer to sessions: what is in the log, whether it was there before or not; the progress in their books; and what
+// was refused.
+type Recorded struct {
+	Accepted []uuid.UUID `json:"accepted"`
+	Progress []Record    `json:"progress"`
+	Rejected []Rejected  `json:"rejected"`
+}
+
+// Rejected is a session that was refused, alone: the others are accepted.
+type Rejected struct {
+	ID     uuid.UUID `json:"id"`
+	Reason string    `json:"reason" enum:"book_not_found,invalid_time_range,invalid_percentage,invalid_measurement,duplicate_in_batch"`
 }
 
 // Marked says how many books were marked.

@@ -40,7 +40,8 @@ var errSuspended = fault.New(fault.Forbidden, "This library server is suspended;
 func (a *API) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ww := &writer{ResponseWriter: w}
-		req := &request{id: cmp.Or(requestid.Of(r.Context()), newRequestID()), header: ww.Header(), started: time.Now(), userAgent: truncate(r.UserAgent(), 512)}
+		req := &request{id: cmp.Or(requestid.Of(r.Context()), newRequestID()), header: ww.Header(), started: time.Now(), userAgent: truncate(r.UserAgent(), 512),
+			device: truncate(r.Header.Get("X-Codex-Device-Id"), 128)}
 		req.clientIP = clientIP(r, a.config.TrustedProxies)
 		u := *r.URL
 		u.Scheme = "http"

@@ -31,6 +31,7 @@ type request struct {
 	tenant     Tenant
 	clientIP   string
 	userAgent  string
+	device     string
 	generation string       // of the tenant's access data; "" when Redis did not answer
 	enter      func() error // checks caller and permission before a failed validation is shown
 	notes      []slog.Attr
@@ -69,6 +70,9 @@ func ClientIP(ctx context.Context) string { return requestOf(ctx).clientIP }
 
 // UserAgent is the client's own name for itself.
 func UserAgent(ctx context.Context) string { return requestOf(ctx).userAgent }
+
+// Device is how the client calls the device that it runs on (X-Codex-Device-Id), in at most 128 bytes; "" when it says nothing.
+func Device(ctx context.Context) string { return requestOf(ctx).device }
 
 // Generation changes whenever what callers of the tenant may see changes; "" when it is not known, and then
 // nothing may be remembered between requests.

@@ -600,3 +600,22 @@ func TestMovedBeforeTheChangeIsRead(t *testing.T) {
 		})
 	}
 }
+
+// What was read of a file in its new place, before its book was found to be the one that was elsewhere, is the book's.
+func TestSessionsFollowTheirBook(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, 2, 3)
+	session := func(key string, pass, page int) {
+		r.exec(`insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, page)
+			select tenant_id, $1, gen_random_uuid(), id, $3, 'progress', 'd', now(), now(), $4 from book where key = $2`, uuid.NewSHA1(uuid.Nil, []byte("ann")), key, pass, page)
+	}
+	session(numbered(2), 1, 1)
+	session(numbered(2), 2, 2)
+	r.rename(numbered(2), numbered(5))
+	r.looked(numbered(5))
+	session(numbered(5), 1, 3)
+	r.looked(numbered(2))
+	got := values[string](r.rig, "select s.book_id || ' ' || s.pass || ' ' || s.page from reading_session s where s.tenant_id = app.tenant() order by s.page")
+	id := r.ids[numbered(2)]
+	same(t, "sessions", got, []string{id + " 1 1", id + " 2 2", id + " 2 3"})
+}

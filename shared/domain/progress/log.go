@@ -1,0 +1,108 @@
+package progress
+
+import (
+	"github.com/jackc/pgx/v5"
+)
+
+// The SQL of the log of reading sessions and of the progress that is made of it. Each is about the books b for which a
+// condition holds, in the caller's name.
+
+// lock makes the writers of one user's progress wait for each other: each then sees all sessions of the others.
+const lock = "select from account where tenant_id = app.tenant() and id = app.account() for no key update"
+
+// sessionColumns are the columns of a session that is made of a plain write.
+const sessionColumns = "tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, page, percentage, implied"
+
+// mine are the sessions of the caller in a book.
+func mine(alias, book string) string {
+	return alias + ".tenant_id = app.tenant() and " + alias + ".account_id = app.account() and " + alias + ".book_id = " + book
+}
+
+// queueLog queues what goes before every write: progress that no session tells of, stored by a program before there were any,
+// becomes one.
+func queueLog(b *pgx.Batch, which string, args ...any) {
+	b.Queue(lock)
+	b.Queue(adopt(which), args...)
+}
+
+func adopt(which string) string {
+	return `insert into reading_session (` + sessionColumns + `, recorded_at)
+	select p.tenant_id, p.account_id, gen_random_uuid(), p.book_id, coalesce((select max(s.pass) from reading_session s where ` + mine("s", "p.book_id") + `), 1),
+	  case when p.completed then 'completed' else 'progress' end, 'legacy', least(p.started_at, e.at), e.at, p.current_page, p.percentage, true, p.updated_at
+	from book b join progress p on ` + mine("p", "b.id") + `
+	cross join lateral (select case when p.completed then coalesce(p.completed_at, p.updated_at) else p.updated_at end as at) e
+	where b.tenant_id = app.tenant() and ` + which + ` and not exists (select from reading_session s where ` + mine("s", "p.book_id") + ` and s.recorded_at >= p.updated_at)`
+}
+
+// note is the SQL that logs plain writes: rows of source (book_id, page, percentage, kind) from the device that the parameter names.
+// What a device says within five minutes is one sitting, and so is what it says again of a book that it has read to the end.
+func note(source, device string) string {
+	return `with source as materialized (` + source + `),
+	last as materialized (
+	  select l.* from source x cross join lateral (
+	    select s.id, s.book_id, s.pass, s.kind, s.implied and s.device_id = ` + device + ` as same, s.recorded_at from reading_session s
+	    where ` + mine("s", "x.book_id") + ` order by s.pass desc, s.ended_at desc, s.recorded_at desc, s.id desc limit 1) l),
+	merged as (
+	  update reading_session s set page = x.page, percentage = coalesce(x.percentage, s.percentage), recorded_at = now(),
+	    ended_at = case when x.kind = 'progress' then greatest(s.ended_at, now()) else s.ended_at end
+	  from source x join last l on l.book_id = x.book_id
+	  where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = l.id and l.same and l.kind = x.kind
+	    and (x.kind = 'completed' or l.recorded_at > now() - interval '5 minutes')
+	  returning s.book_id)
+	insert into reading_session (` + sessionColumns + `)
+	select app.tenant(), app.account(), gen_random_uuid(), x.book_id, coalesce(l.pass, 1), x.kind, ` + device + `, now(), now(), x.page, x.percentage, true
+	from source x left join last l on l.book_id = x.book_id
+	where not exists (select from merged m where m.book_id = x.book_id)`
+}
+
+// reset is the SQL that opens the next pass through books that have progress, and counts them.
+func reset(which, device string) string {
+	return `with opened as (
+	  insert into reading_session (` + sessionColumns + `)
+	  select p.tenant_id, p.account_id, gen_random_uuid(), p.book_id, 1 + (select max(s.pass) from reading_session s where ` + mine("s", "p.book_id") + `),
+	    'reset', ` + device + `, now(), now(), null, null, true
+	  from book b join progress p on ` + mine("p", "b.id") + ` where b.tenant_id = app.tenant() and ` + which + ` returning 1)
+	select count(*) from opened`
+}
+
+// fold is the SQL that makes the progress in books of the sessions of their last pass, and logs the passes that were completed, each
+// once; what is selected may read it from written. Sessions count in the order in which they ended, whenever they were told: the
+// last page and percentage are the reader's, also lower ones. A book is completed until progress is told of it again.
+func fold(which string) string {
+	return `with these as materialized (select b.tenant_id, b.id, b.page_count, b.analyzed from book b where b.tenant_id = app.tenant() and ` + which + `),
+	ordered as (
+	  select s.*, row_number() over (partition by s.book_id, s.pass order by s.ended_at, s.recorded_at, s.id) as n, max(s.pass) over (partition by s.book_id) as last_pass
+	  from these t join reading_session s on ` + mine("s", "t.id") + `),
+	told as (select o.*, max(o.n) filter (where o.kind = 'progress') over (partition by o.book_id, o.pass) as reopened from ordered o),
+	pass as materialized (
+	  select o.book_id, o.pass, o.pass = o.last_pass as is_last, min(o.started_at) as started_at, max(o.recorded_at) as updated_at,
+	    (array_agg(o.page order by o.n desc) filter (where o.page is not null))[1] as page,
+	    (array_agg(o.percentage order by o.n desc) filter (where o.percentage is not null))[1] as percentage,
+	    min(o.ended_at) filter (where o.kind = 'completed') as first_completed_at,
+	    min(o.ended_at) filter (where o.kind = 'completed' and o.n > coalesce(o.reopened, 0)) as completed_at
+	  from told o where o.kind <> 'reset' group by o.book_id, o.pass, o.last_pass),
+	logged as (
+	  insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at, pass)
+	  select app.tenant(), gen_random_uuid(), app.account(), x.book_id, x.started_at, x.first_completed_at, x.pass from pass x
+	  where x.first_completed_at is not null and not exists (select from completion c where ` + mine("c", "x.book_id") + ` and c.pass = x.pass)
+	  on conflict (tenant_id, account_id, book_id, completed_at) do nothing),
+	gone as (
+	  delete from progress p using these t where ` + mine("p", "t.id") + ` and not exists (select from pass x where x.book_id = t.id and x.is_last)),
+	written as (
+	  insert into progress as p (tenant_id, account_id, book_id, id, current_page, percentage, completed, completed_at, started_at, updated_at)
+	  select app.tenant(), app.account(), x.book_id, gen_random_uuid(), case when at.page > b.page_count and ` + paged + ` then b.page_count else at.page end,
+	    x.percentage, x.completed_at is not null, x.completed_at, x.started_at, x.updated_at
+	  from pass x join these b on b.id = x.book_id
+	  cross join lateral (select coalesce(x.page, case when x.completed_at is not null then b.page_count
+	    when x.percentage is not null then ceil(x.percentage * b.page_count)::integer end, 0) as page) at
+	  where x.is_last order by x.book_id
+	  on conflict (tenant_id, account_id, book_id) do update set current_page = excluded.current_page, percentage = excluded.percentage,
+	    completed = excluded.completed, completed_at = excluded.completed_at, started_at = excluded.started_at, updated_at = excluded.updated_at
+	  returning *)
+	`
+}
+
+// records is what fold selects to answer with the progress.
+func records() string {
+	return "select " + Columns("p", "b") + " from written p join book b on b.tenant_id = p.tenant_id and b.id = p.book_id"
+}

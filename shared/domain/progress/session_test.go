@@ -1,0 +1,231 @@
+package progress_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// reader tells of sessions with one book, at minutes after some day's beginning.
+type reader struct {
+	t    *testing.T
+	who  *testkit.Client
+	book uuid.UUID
+}
+
+type session map[string]any
+
+func (r reader) session(kind string, from, to int, more session) session {
+	at := func(minute int) string {
+		return time.Date(2024, 5, 1, 0, minute, 0, 0, time.UTC).Format(time.RFC3339)
+	}
+	out := session{"id": uuid.NewString(), "bookId": r.book, "deviceId": "tablet", "kind": kind, "clientStartedAt": at(from), "clientEndedAt": at(to)}
+	for k, v := range more {
+		out[k] = v
+	}
+	return out
+}
+
+func (r reader) tell(sessions ...session) map[string]any {
+	r.t.Helper()
+	return r.who.Do("POST", "/api/v1/reading-sessions", map[string]any{"sessions": append([]session{}, sessions...)}).Want(200).Map()
+}
+
+// told is how the progress that an answer has for the book reads.
+func told(m map[string]any) string {
+	list := m["progress"].([]any)
+	if len(list) == 0 {
+		return "none"
+	}
+	p := list[0].(map[string]any)
+	return fmt.Sprint(p["currentPage"], " ", p["progressPercentage"], " ", p["completed"], " ", p["startedAt"], " ", p["completedAt"])
+}
+
+func newReader(t *testing.T, s *testkit.Server) reader {
+	_, books := shelf(t, s, 1)
+	return reader{t, s.User(t, "one", "reader"), books[0]}
+}
+
+// What was read last is where the reader is, however late a device tells of what was before; nothing is told twice.
+func TestSessionsCountInTheirOwnOrder(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	first := r.session("progress", 10, 20, session{"toPage": 4})
+	for _, c := range []struct {
+		name, want string
+		session    session
+	}{
+		{"first", "4 0.4 false 2024-05-01T00:10:00Z <nil>", first},
+		{"earlier, told late", "4 0.4 false 2024-05-01T00:01:00Z <nil>", r.session("progress", 1, 5, session{"toPage": 9})},
+		{"back on purpose", "2 0.2 false 2024-05-01T00:01:00Z <nil>", r.session("progress", 21, 22, session{"toPage": 2})},
+		{"told again", "2 0.2 false 2024-05-01T00:01:00Z <nil>", first},
+		{"to the end", "10 1 true 2024-05-01T00:01:00Z 2024-05-01T00:40:00Z", r.session("completed", 30, 40, session{"toPage": 10})},
+		{"to the end again", "10 1 true 2024-05-01T00:01:00Z 2024-05-01T00:40:00Z", r.session("completed", 41, 42, session{"toPage": 10})},
+		{"turned back", "9 0.9 false 2024-05-01T00:01:00Z <nil>", r.session("progress", 43, 44, session{"toPage": 9})},
+		{"and forth", "10 1 true 2024-05-01T00:01:00Z 2024-05-01T00:46:00Z", r.session("completed", 45, 46, session{"toPage": 10})},
+		{"unread", "none", r.session("reset", 50, 50, nil)},
+		{"read before that", "none", r.session("progress", 47, 48, session{"toPage": 3})},
+		{"read anew", "1 0.1 false 2024-05-01T01:00:00Z <nil>", r.session("progress", 60, 61, session{"toPage": 1})},
+		{"only finished", "1 0.1 true 2024-05-01T01:00:00Z 2024-05-01T01:03:00Z", r.session("completed", 62, 63, nil)},
+		{"beyond the end", "10 1 false 2024-05-01T01:00:00Z <nil>", r.session("progress", 64, 65, session{"toPage": 99})},
+	} {
+		m := r.tell(c.session)
+		if got := told(m); got != c.want || len(m["accepted"].([]any)) != 1 || m["accepted"].([]any)[0] != c.session["id"] || len(m["rejected"].([]any)) != 0 {
+			t.Errorf("%s: %s, want %s: %v", c.name, got, c.want, m)
+		}
+	}
+	if n := completions(t, s, r.book); n != 2 {
+		t.Errorf("%d completions, want one for each pass", n)
+	}
+}
+
+// Whatever order sessions arrive in, and in however many batches, the progress is the same.
+func TestSessionsInAnyOrder(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	_, books := shelf(t, s, 1)
+	for seed := range uint64(8) {
+		random := rand.New(rand.NewPCG(1, seed))
+		kinds := []string{"progress", "progress", "completed"}
+		r := reader{t, s.User(t, "one", "reader"), books[0]}
+		var sessions []session
+		for i := range 12 {
+			more := session{"toPage": 1 + random.IntN(10)}
+			if random.IntN(4) == 0 {
+				more = session{"toPercentage": random.Float64()}
+			}
+			sessions = append(sessions, r.session(kinds[random.IntN(3)], 10*i, 10*i+random.IntN(9), more))
+		}
+		want := told(r.tell(sessions...))
+		for range 3 {
+			other := reader{t, s.User(t, "one", "reader"), books[0]}
+			random.Shuffle(len(sessions), func(i, j int) { sessions[i], sessions[j] = sessions[j], sessions[i] })
+			at := random.IntN(len(sessions))
+			other.tell(sessions[:at]...)
+			if got := told(other.tell(append(sessions[at:], sessions[:at]...)...)); got != want {
+				t.Errorf("seed %d: %s, want %s", seed, got, want)
+			}
+		}
+	}
+}
+
+// A bad session fails alone.
+func TestSessionsAreRefusedOneByOne(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	good := r.session("progress", 10, 20, session{"toPage": 4, "activeDurationMs": 99_000_000, "pagesRead": 3, "deviceName": "My tablet", "r2Progression": `{"href": "a"}`})
+	cases := map[string]session{
+		"invalid_time_range":  r.session("progress", 20, 10, session{"toPercentage": 2}),
+		"invalid_percentage":  r.session("progress", 10, 20, session{"toPercentage": 1.01, "pagesRead": -1}),
+		"invalid_measurement": r.session("progress", 10, 20, session{"activeDurationMs": -1}),
+		"book_not_found":      r.session("progress", 10, 20, session{"bookId": uuid.New()}),
+	}
+	batch := []session{good}
+	for _, c := range cases {
+		batch = append(batch, c)
+	}
+	again := r.session("progress", 10, 20, session{"id": good["id"], "toPage": 7})
+	m := r.tell(append(batch, again, r.session("progress", 1, 2, session{"toPage": -1}))...)
+	reasons := map[string]int{}
+	for _, x := range m["rejected"].([]any) {
+		x := x.(map[string]any)
+		reason := x["reason"].(string)
+		reasons[reason]++
+		if c := cases[reason]; c != nil && x["id"] != c["id"] && reason != "invalid_measurement" || reason == "duplicate_in_batch" && x["id"] != good["id"] {
+			t.Errorf("%v", x)
+		}
+	}
+	if fmt.Sprint(reasons) != "map[book_not_found:1 duplicate_in_batch:1 invalid_measurement:2 invalid_percentage:1 invalid_time_range:1]" {
+		t.Errorf("%v", reasons)
+	}
+	if got := told(m); got != "4 0.4 false 2024-05-01T00:10:00Z <nil>" || len(m["accepted"].([]any)) != 1 {
+		t.Errorf("%s: %v", got, m)
+	}
+	var active int64
+	if err := s.DB.Owner.Pool().QueryRow(context.Background(), "select active_ms from reading_session where id = $1", good["id"]).Scan(&active); err != nil || active != 600_000 {
+		t.Errorf("%d ms of ten minutes: %v", active, err)
+	}
+	if m := r.tell(); len(m["accepted"].([]any)) != 0 || len(m["progress"].([]any)) != 0 || len(m["rejected"].([]any)) != 0 {
+		t.Errorf("nothing was told: %v", m)
+	}
+	for _, wrong := range []any{`{}`, map[string]any{"sessions": make([]session, 501)}, `{"sessions":[{}]}`, `{"sessions":null}`,
+		map[string]any{"sessions": []session{r.session("finished", 1, 2, nil)}}, map[string]any{"sessions": []session{r.session("progress", 1, 2, session{"deviceId": ""})}},
+		map[string]any{"sessions": []session{r.session("progress", 1, 2, session{"deviceName": "a\x00b"})}}} {
+		r.who.Do("POST", "/api/v1/reading-sessions", wrong).Want(400)
+	}
+	// Another tenant's book is unknown, and nobody's ids are in others' way.
+	stranger := reader{t, s.User(t, "two", "admin"), r.book}
+	if m := stranger.tell(good); len(m["accepted"].([]any)) != 0 || m["rejected"].([]any)[0].(map[string]any)["reason"] != "book_not_found" {
+		t.Errorf("%v", m)
+	}
+	s.Anonymous(t, "one").Do("POST", "/api/v1/reading-sessions", map[string]any{"sessions": []session{}}).Want(401)
+}
+
+// Sessions and plain writes of progress make one story.
+func TestSessionsAmongPlainWrites(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	path := "/api/v1/books/" + r.book.String() + "/progress"
+	put := func(body, device string) map[string]any {
+		t.Helper()
+		c := *r.who
+		c.Header = r.who.Header.Clone()
+		c.Header.Set("X-Codex-Device-Id", device)
+		return c.Do("PUT", path, body).Want(200).Map()
+	}
+	rows := func() (n int) {
+		if err := s.DB.Owner.Pool().QueryRow(context.Background(), "select count(*) from reading_session where book_id = $1 and account_id = $2", r.book, r.who.ID).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	// Stored by a program that knew no sessions.
+	if _, err := s.DB.Owner.Pool().Exec(context.Background(), `insert into progress (tenant_id, account_id, book_id, id, current_page, started_at, updated_at)
+		values ($1, $2, $3, gen_random_uuid(), 6, '2024-01-01', '2024-01-02')`, s.One, r.who.ID, r.book); err != nil {
+		t.Fatal(err)
+	}
+	if got := told(r.tell(session{"id": uuid.NewString(), "bookId": r.book, "deviceId": "d", "kind": "progress", "toPage": 3,
+		"clientStartedAt": "2023-12-31T00:00:00Z", "clientEndedAt": "2023-12-31T01:00:00Z"})); got != "6 0.6 false 2023-12-31T00:00:00Z <nil>" {
+		t.Errorf("older than what was stored before: %s", got)
+	}
+	before := rows()
+	for page := range 5 {
+		put(fmt.Sprintf(`{"currentPage":%d}`, 3+page), "tablet")
+	}
+	if n := rows() - before; n != 1 {
+		t.Errorf("five pages turned are %d sessions", n)
+	}
+	put(`{"currentPage":8}`, "phone")
+	if n := rows() - before; n != 2 {
+		t.Errorf("two devices are %d sessions", n)
+	}
+	// An hour that the tablet has measured has the pages that it turned meanwhile; where its clock is ahead, what is said later counts.
+	now := time.Now()
+	measured := r.session("progress", 0, 0, session{"activeDurationMs": 1000, "toPage": 2,
+		"clientStartedAt": now.Add(-time.Hour).Format(time.RFC3339), "clientEndedAt": now.Add(time.Hour).Format(time.RFC3339)})
+	if got := r.tell(measured)["progress"].([]any)[0].(map[string]any)["currentPage"]; got != 7.0 {
+		t.Errorf("the furthest page that the tablet turned: %v, want 7", got)
+	}
+	if n := rows() - before; n != 2 {
+		t.Errorf("%d sessions after one was measured, want it and the phone's", n)
+	}
+	if got := put(`{"currentPage":5}`, "phone"); got["currentPage"] != 5.0 {
+		t.Errorf("a clock that is ahead has the last word: %v", got)
+	}
+	r.who.Do("POST", "/api/v1/books/"+r.book.String()+"/unread", nil).Want(204)
+	r.who.Do("POST", "/api/v1/books/"+r.book.String()+"/unread", nil).Want(204)
+	r.who.Do("GET", path, nil).Want(204)
+	if got := put(`{"currentPage":10}`, "phone"); got["completed"] != true {
+		t.Errorf("%v", got)
+	}
+}
