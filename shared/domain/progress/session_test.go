@@ -154,6 +154,11 @@ func TestSessionsAreRefusedOneByOne(t *testing.T) {
 	if err := s.DB.Owner.Pool().QueryRow(context.Background(), "select active_ms from reading_session where id = $1", good["id"]).Scan(&active); err != nil || active != 600_000 {
 		t.Errorf("%d ms of ten minutes: %v", active, err)
 	}
+	snake := `{"sessions":[{"id":"` + uuid.NewString() + `","book_id":"` + r.book.String() + `","device_id":"d","kind":"progress","client_started_at":"2024-05-01T01:00:00Z",
+		"client_ended_at":"2024-05-01T02:00:00Z","to_page":5,"active_duration_ms":1,"r2_progression":null}]}`
+	if got := told(r.who.Do("POST", "/api/v1/reading-sessions", snake).Want(200).Map()); got != "5 0.5 false 2024-05-01T00:10:00Z <nil>" {
+		t.Errorf("in the other spelling: %s", got)
+	}
 	if m := r.tell(); len(m["accepted"].([]any)) != 0 || len(m["progress"].([]any)) != 0 || len(m["rejected"].([]any)) != 0 {
 		t.Errorf("nothing was told: %v", m)
 	}

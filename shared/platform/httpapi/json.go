@@ -59,7 +59,7 @@ func renameKeys(data []byte) []byte {
 		switch key {
 		case "scanningConfig":
 			v = renameKeys(v)
-		case "authors", "files":
+		case "authors", "files", "sessions":
 			v = renameEach(v)
 		}
 		out[key] = v
