@@ -13,7 +13,7 @@ const logLimit = 10 << 20
 type logFile struct {
 	mu   sync.Mutex
 	path string
-	file *os.File
+	file *os.File // nil after it could not be put aside (a full disk): the next write opens it again
 	size int64
 }
 
@@ -40,7 +40,9 @@ func (l *logFile) open() error {
 }
 
 func (l *logFile) rotate() error {
-	if err := l.file.Close(); err != nil {
+	err := l.file.Close()
+	l.file = nil // closed also where closing failed
+	if err != nil {
 		return fmt.Errorf("log: %w", err)
 	}
 	if err := os.Rename(l.path, l.path+".1"); err != nil {
@@ -53,6 +55,11 @@ func (l *logFile) rotate() error {
 func (l *logFile) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.file == nil {
+		if err := l.open(); err != nil {
+			return 0, err
+		}
+	}
 	if l.size+int64(len(line)) > logLimit {
 		if err := l.rotate(); err != nil {
 			return 0, err
@@ -66,5 +73,8 @@ func (l *logFile) Write(line []byte) (int, error) {
 func (l *logFile) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.file == nil {
+		return nil
+	}
 	return l.file.Close()
 }

@@ -92,6 +92,41 @@ func TestLogIsPutAsideAtItsLimit(t *testing.T) {
 	}
 }
 
+func TestLogGoesOnAfterItCouldNotBePutAside(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "api.log")
+	l, err := openLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Write(make([]byte, logLimit)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path+".1", 0o750); err != nil { // no file can take its place
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := l.Write([]byte("lost\n")); err == nil {
+			t.Fatal("written beyond the limit")
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Errorf("Close while it is not open: %v", err)
+	}
+	if err := os.Remove(path + ".1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Write([]byte("again\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "again\n" {
+		t.Errorf("%.20q, %v", got, err)
+	}
+}
+
 func TestTailOfAPanicNamesItsCause(t *testing.T) {
 	t.Parallel()
 	var got tail
