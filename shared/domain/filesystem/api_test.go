@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/filesystem"
+	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/testkit"
@@ -22,8 +23,13 @@ const browse = "/api/v1/filesystem/browse?path="
 // listing is a Lister over keys, as S3 with a delimiter lists them.
 func listing(keys ...string) filesystem.Lister {
 	return func(_ context.Context, bucket, prefix string) (dirs, files []string, truncated bool, err error) {
-		if bucket == "broken" {
+		switch bucket {
+		case "broken":
 			return nil, nil, false, errors.New("connection refused to 10.0.0.1")
+		case "missing":
+			return nil, nil, false, fmt.Errorf("list s3://missing/: %w", blob.ErrNotFound)
+		case "closed":
+			return nil, nil, false, fmt.Errorf("list s3://closed/: %w", blob.ErrDenied)
 		}
 		for _, key := range keys {
 			rest, ok := strings.CutPrefix(key, bucket+":"+prefix)
@@ -47,7 +53,8 @@ func serve(t *testing.T, list filesystem.Lister) *testkit.Server {
 	for _, r := range []struct {
 		tenant               uuid.UUID
 		path, bucket, prefix string
-	}{{s.One, "/srv/books", "books", ""}, {s.One, "/srv/off", "broken", ""}, {s.One, "s3://cloud/one", "cloud", "one/"}, {s.Two, "/srv/two", "two", ""}} {
+	}{{s.One, "/srv/books", "books", ""}, {s.One, "/srv/off", "broken", ""},
+		{s.Two, "/srv/missing", "missing", ""}, {s.Two, "/srv/closed", "closed", ""}, {s.One, "s3://cloud/one", "cloud", "one/"}, {s.Two, "/srv/two", "two", ""}} {
 		if _, err := s.DB.Owner.Pool().Exec(context.Background(),
 			"insert into library_root (tenant_id, path, bucket, prefix) values ($1, $2, $3, $4)", r.tenant, r.path, r.bucket, r.prefix); err != nil {
 			t.Fatal(err)
@@ -132,6 +139,23 @@ func TestBrowseRefuses(t *testing.T) {
 	}
 }
 
+// What the store says of the bucket itself is no matter of trying again.
+func TestBrowseMissingOrForbiddenBucket(t *testing.T) {
+	t.Parallel()
+	admin := serve(t, listing()).User(t, "two", "admin")
+	for path, why := range map[string]string{
+		"/srv/missing": "path: is not there", "/srv/missing/a": "path: is not there", "/srv/closed": "path: may not be listed", "/srv/closed/a": "path: may not be listed",
+	} {
+		r := admin.Do("GET", browse+path, nil).Want(400)
+		if m := r.Map(); !strings.Contains(m["message"].(string), why) || m["details"].([]any)[0].(map[string]any)["field"] != "path" {
+			t.Errorf("%s: %v", path, m)
+		}
+		if r.Header.Get("Retry-After") != "" || strings.Contains(string(r.Body), "s3://") {
+			t.Errorf("%s: %s %v", path, r.Body, r.Header)
+		}
+	}
+}
+
 func TestManyEntries(t *testing.T) {
 	t.Parallel()
 	var keys []string
@@ -153,7 +177,7 @@ func TestOnlyAdministrators(t *testing.T) {
 		s.User(t, "one", "maintainer").Do("GET", path, nil).Want(403)
 	}
 	m := s.User(t, "two", "admin").Do("GET", "/api/v1/filesystem/drives", nil).Want(200).Map()
-	if m["total"] != 1.0 || m["data"].([]any)[0].(map[string]any)["path"] != "/srv/two" {
+	if m["total"] != 3.0 || m["data"].([]any)[2].(map[string]any)["path"] != "/srv/two" {
 		t.Errorf("%v", m)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -52,7 +53,7 @@ func browse(ctx context.Context, roots []Root, list Lister, name string) (*Listi
 	}
 	dirs, files, truncated, err := list(ctx, at.bucket, at.prefix)
 	if err != nil {
-		return nil, unreachable(err)
+		return nil, unlisted(err)
 	}
 	if len(dirs) == 0 && len(files) == 0 && !at.top {
 		if err := there(ctx, list, at); err != nil {
@@ -93,7 +94,7 @@ func there(ctx context.Context, list Lister, at place) error {
 	dirs, files, _, err := list(ctx, at.bucket, strings.TrimSuffix(at.prefix, "/"))
 	switch {
 	case err != nil:
-		return unreachable(err)
+		return unlisted(err)
 	case slices.Contains(dirs, ""):
 		return nil
 	case slices.Contains(files, ""):
@@ -116,9 +117,21 @@ func entries(at place, names []string, directories bool) []Entry {
 	return out
 }
 
-func unreachable(err error) error {
-	if errors.As(err, new(*fault.Error)) {
+// unlisted says what a failed listing means: a bucket that is missing or closed is for the administrator to see to, and
+// trying again does not help.
+func unlisted(err error) error {
+	var wrong *fault.Error
+	switch {
+	case errors.As(err, &wrong):
 		return err
+	case errors.Is(err, blob.ErrNotFound):
+		wrong = fault.Invalid("path", "is not there: check that the folder or bucket exists and is mounted")
+	case errors.Is(err, blob.ErrDenied):
+		wrong = fault.Invalid("path", "may not be listed: check the permissions of the folder or bucket")
+	}
+	if wrong != nil {
+		wrong.Err = err
+		return wrong
 	}
 	e := fault.Wrap(err, fault.Unavailable, "The storage of the library folders does not answer; try again shortly")
 	e.RetryAfter = 2 * time.Second
