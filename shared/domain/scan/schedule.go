@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -42,19 +43,48 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 }
 
 // OnStart queues a scan of every library that wants one when the system starts.
-func OnStart(ctx context.Context, system *db.DB) (int, error) {
-	return each(ctx, system, "scan_on_start and is_active and $1::timestamptz is not null"+served, time.Now(), nil)
+func OnStart(ctx context.Context, system *db.DB) (int, error) { return onStart(ctx, system, batch) }
+
+// batch is how many libraries are read at once.
+const batch = 1000
+
+func onStart(ctx context.Context, system *db.DB, limit int) (started int, failures error) {
+	var last due
+	for {
+		all, err := find(ctx, system, limit, "scan_on_start and is_active and (tenant_id, id) > ($1, $2)"+served+" order by tenant_id, id", last.Tenant, last.ID)
+		if err != nil {
+			return started, errors.Join(failures, err)
+		}
+		n, err := startAll(ctx, system, all, time.Time{}, nil)
+		started, failures = started+n, errors.Join(failures, err)
+		if len(all) < limit {
+			return started, failures
+		}
+		last = all[len(all)-1]
+	}
 }
 
 func each(ctx context.Context, system *db.DB, where string, now time.Time, next func(due) (*time.Time, error)) (int, error) {
-	rows, err := system.Pool().Query(ctx, "select "+dueColumns+" from library where "+where+" order by next_scan_at limit 1000", now)
+	all, err := find(ctx, system, batch, where+" order by next_scan_at", now)
 	if err != nil {
-		return 0, fmt.Errorf("find due scans: %w", err)
+		return 0, err
+	}
+	return startAll(ctx, system, all, now, next)
+}
+
+func find(ctx context.Context, system *db.DB, limit int, where string, args ...any) ([]due, error) {
+	rows, err := system.Pool().Query(ctx, "select "+dueColumns+" from library where "+where+" limit "+strconv.Itoa(limit), args...)
+	if err != nil {
+		return nil, fmt.Errorf("find due scans: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[due])
 	if err != nil {
-		return 0, fmt.Errorf("find due scans: %w", err)
+		return nil, fmt.Errorf("find due scans: %w", err)
 	}
+	return all, nil
+}
+
+func startAll(ctx context.Context, system *db.DB, all []due, now time.Time, next func(due) (*time.Time, error)) (int, error) {
 	started := 0
 	var failures error
 	for _, d := range all {

@@ -58,6 +58,32 @@ func TestSeveralSchedulersStartOneScan(t *testing.T) {
 	}
 }
 
+// However many libraries there are, of whatever tenants, each that wants a scan on start has one.
+func TestOnStartReachesEveryLibrary(t *testing.T) {
+	t.Parallel()
+	for name, libraries := range map[string]int{"a full last batch": 3, "a rest": 4} { // of each of two tenants, read two at once
+		d := testkit.DB(t)
+		for _, tenant := range []uuid.UUID{d.Tenant(t, "one"), d.Tenant(t, "two")} {
+			for range libraries {
+				scheduled(t, d, tenant, "0 0 * * *", "", time.Now().Add(time.Hour))
+			}
+		}
+		d.Exec(t, "update library set scan_on_start = true")
+		off := scheduled(t, d, d.Tenant(t, "three"), "0 0 * * *", "", time.Now().Add(time.Hour))
+		started, err := scan.OnStartBy(t.Context(), d.System, 2)
+		if err != nil || started != 2*libraries {
+			t.Errorf("%s: %d scans of %d libraries started, %v", name, started, 2*libraries, err)
+		}
+		var queued, unwanted int
+		if err := d.Owner.Pool().QueryRow(t.Context(), "select count(distinct library_id), count(*) filter (where library_id = $1) from task", off).Scan(&queued, &unwanted); err != nil {
+			t.Fatal(err)
+		}
+		if queued != 2*libraries || unwanted != 0 {
+			t.Errorf("%s: %d libraries have a scan, %d of those that want none", name, queued, unwanted)
+		}
+	}
+}
+
 // Each night has one scan: also the one in which half past two comes twice, and the one in which it does not come.
 func TestDaylightSaving(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,4 @@
+package scan
+
+// OnStartBy is OnStart with so many libraries read at once.
+var OnStartBy = onStart
