@@ -30,11 +30,11 @@ func Routes(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/user/preferences", ID: "listPreferences",
 		Summary: "All preferences of the current user", Tag: "Preferences", Permission: httpapi.SignedIn},
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Preference], error) {
-			all, err := list(ctx, d)
+			page, total, err := list(ctx, d, in.Limit(), in.Offset())
 			if err != nil {
 				return nil, err
 			}
-			return httpapi.All(ctx, in.Paging, all), nil
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/user/preferences/{key}", ID: "getPreference",
 		Summary: "One preference of the current user", Tag: "Preferences", Permission: httpapi.SignedIn},
@@ -53,7 +53,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 			if err := checkValue("value", in.Body.Value); err != nil {
 				return nil, err
 			}
-			stored, err := set(ctx, d, map[string]json.RawMessage{in.Key: in.Body.Value})
+			stored, err := set(ctx, d, "value", map[string]json.RawMessage{in.Key: in.Body.Value})
 			if err != nil {
 				return nil, err
 			}
@@ -69,7 +69,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 			if err := checkAll(in.Body.Preferences); err != nil {
 				return nil, err
 			}
-			stored, err := set(ctx, d, in.Body.Preferences)
+			stored, err := set(ctx, d, "preferences", in.Body.Preferences)
 			if err != nil {
 				return nil, err
 			}

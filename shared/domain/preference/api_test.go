@@ -1,6 +1,7 @@
 package preference_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -95,6 +96,75 @@ func TestHowMany(t *testing.T) {
 	me.Do("PUT", all+"/one.more", `{"value":1}`).Want(400)
 	me.Do("PUT", all+"/k.0001", `{"value":"changed"}`).Want(200)
 	me.Do("PUT", all, several(0, 990)).Want(200)
+}
+
+// What a user keeps is bounded as a whole: a page of it is loaded at once.
+func TestHowMuch(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, preference.Routes)
+	me := s.User(t, "one", "reader")
+	const all = "/api/v1/user/preferences"
+	long := strings.Repeat("x", 64<<10-2) // with its quotes, the limit of one value
+	several := func(from, to int, value string) map[string]any {
+		values := map[string]any{}
+		for i := from; i < to; i++ {
+			values[fmt.Sprintf("k.%02d", i)] = value
+		}
+		return map[string]any{"preferences": values}
+	}
+	refused := func(r *testkit.Response, field string) {
+		t.Helper()
+		m := r.Want(400).Map()
+		if details := m["details"].([]any); details[0].(map[string]any)["field"] != field || !strings.Contains(m["message"].(string), "2097152 bytes") {
+			t.Errorf("%v", m)
+		}
+	}
+	me.Do("PUT", all, several(0, 16, long)).Want(200)
+	refused(me.Do("PUT", all, several(16, 33, long)), "preferences")
+	me.Do("PUT", all, several(16, 31, long)).Want(200)
+	var both sync.WaitGroup
+	for _, key := range []string{"/k.31", "/k.32"} { // there is room for one of them
+		both.Go(func() { me.Do("PUT", all+key, map[string]any{"value": long}) })
+	}
+	both.Wait()
+	if m := me.Do("GET", all+"?pageSize=1", nil).Want(200).Map(); m["total"] != 32.0 || len(m["data"].([]any)) != 1 {
+		t.Errorf("%v preferences", m["total"])
+	}
+	refused(me.Do("PUT", all+"/one.more", map[string]any{"value": 1}), "value")
+	me.Do("PUT", all+"/k.00", map[string]any{"value": long}).Want(200)
+	me.Do("PUT", all+"/k.00", map[string]any{"value": long[1:]}).Want(200)
+	me.Do("PUT", all+"/one.more", map[string]any{"value": 1}).Want(200)
+	refused(me.Do("PUT", all+"/k.00", map[string]any{"value": long}), "value")
+
+	// Who had more before there was a bound may make it less.
+	s.DB.Exec(t, `insert into preference (tenant_id, account_id, key, value) select $1, $2, 'old.' || n, to_jsonb(repeat('y', 60000)) from generate_series(1, 5) n`, s.One, me.ID)
+	me.Do("PUT", all+"/old.1", map[string]any{"value": "short"}).Want(200)
+	refused(me.Do("PUT", all+"/old.1", map[string]any{"value": "longer"}), "value")
+}
+
+func TestPages(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, preference.Routes)
+	me := s.User(t, "one", "reader")
+	me.Do("PUT", "/api/v1/user/preferences", `{"preferences":{"c":3,"a":1,"b":"two"}}`).Want(200)
+	s.User(t, "one", "reader").Do("PUT", "/api/v1/user/preferences/a", `{"value":true}`).Want(200)
+	for page, want := range map[string]string{"1": "a=1=integer b=\"two\"=string", "2": "c=3=integer", "3": ""} {
+		var p struct {
+			Data []struct {
+				Key, ValueType string
+				Value          json.RawMessage
+			}
+			Total int
+		}
+		me.Do("GET", "/api/v1/user/preferences?pageSize=2&page="+page, nil).Want(200).JSON(&p)
+		var got []string
+		for _, d := range p.Data {
+			got = append(got, fmt.Sprintf("%s=%s=%s", d.Key, d.Value, d.ValueType))
+		}
+		if strings.Join(got, " ") != want || p.Total != 3 {
+			t.Errorf("page %s: %v of %d", page, got, p.Total)
+		}
+	}
 }
 
 func TestBadInputOfSeveral(t *testing.T) {

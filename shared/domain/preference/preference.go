@@ -17,6 +17,7 @@ const (
 	maxKey   = 255
 	maxValue = 64 << 10 // bytes of JSON
 	maxKeys  = 1000
+	maxAll   = 2 << 20 // bytes of all values together, as they are stored: a page of them is loaded at once
 )
 
 var keyShape = regexp.MustCompile(`^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$`)
