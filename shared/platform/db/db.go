@@ -142,7 +142,7 @@ func (d *DB) Run(ctx context.Context, b *pgx.Batch) error {
 	}
 	// Also when a callback panics: a connection that is still busy then is closed, not put back.
 	defer release()
-	return translate(conn.SendBatch(ctx, all).Close())
+	return answered(conn.SendBatch(ctx, all).Close())
 }
 
 // acquire is a connection of the pool: it waits for those that others use, in the tenant's turn, and for one that has
@@ -178,7 +178,7 @@ func (d *DB) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 		return translate(err)
 	}
 	defer release()
-	return translate(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	return answered(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		scope.Enter(b)
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
@@ -186,6 +186,15 @@ func (d *DB) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 		}
 		return fn(tx)
 	}))
+}
+
+// answered is translate for what ran on a connection: where its time was up, Postgres was there and had too much to do.
+// While there is no connection yet, the end of the time says that none was to be had.
+func answered(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(*fault.Error)) {
+		return tooLong(err)
+	}
+	return translate(err)
 }
 
 // translate turns a database failure into what a client may see: a refused entry into 401 or 403, an
@@ -204,9 +213,7 @@ func translate(err error) error {
 		case "LB409":
 			return fault.Wrap(err, fault.Conflict, "%s", pg.Message)
 		case "57014": // the statement_timeout that app.enter sets
-			e := fault.Wrap(err, fault.Unavailable, "The request takes the database too long; ask for less at once, or with a narrower filter")
-			e.RetryAfter = 2 * time.Second
-			return e
+			return tooLong(err)
 		case "22021", "22P05":
 			return unstorable(err)
 		case "22P02": // of a column of JSON: what Go took for JSON, Postgres does not
@@ -232,6 +239,12 @@ func translate(err error) error {
 
 func unstorable(err error) error {
 	return fault.Wrap(err, fault.BadRequest, "A text holds a character that cannot be stored (NUL, half of a surrogate pair, or bytes that are no UTF-8)")
+}
+
+func tooLong(err error) error {
+	e := fault.Wrap(err, fault.Unavailable, "The request took the database too long and was undone: ask for less at once, with a narrower filter, or when the server has less to do")
+	e.RetryAfter = 2 * time.Second
+	return e
 }
 
 func unavailable(err error) error {

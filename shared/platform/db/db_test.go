@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -60,12 +62,64 @@ func TestStatementTakesTooLong(t *testing.T) {
 	ctx := db.In(context.Background(), &auth.Caller{Tenant: s.One, AccountID: user.ID})
 	_, err = db.Exec(ctx, d, "select pg_sleep(30)")
 	var refused *fault.Error
-	if !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 {
+	if !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 || !strings.Contains(refused.Message, "too long") {
 		t.Errorf("%v, want a refusal that says when to try again", err)
 	}
 	// A worker's task and the programs themselves have no such limit.
 	if _, err := db.Exec(db.In(context.Background(), db.Tenant(s.One)), d, "select pg_sleep(0.05)"); err != nil {
 		t.Error(err)
+	}
+}
+
+// The end of the time under a statement is no lost database: the request was too much, and is undone. Without a connection
+// nothing was asked.
+func TestTimeIsUp(t *testing.T) {
+	t.Parallel()
+	s := testkit.DB(t)
+	tenant := s.Tenant(t, "one")
+	d, err := db.Open(db.Config{URL: s.AppURL, MaxConns: 1, Timeout: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	ctx := db.In(context.Background(), db.Tenant(tenant))
+	insert := "insert into library_root (tenant_id, path, bucket) values (app.tenant(), '/x', 'x')"
+	for name, c := range map[string]struct {
+		run  func() error
+		want string
+	}{
+		"a batch": {func() error {
+			var b pgx.Batch
+			b.Queue(insert)
+			b.Queue("select pg_sleep(30)")
+			return d.Run(ctx, &b)
+		}, "took the database too long"},
+		"a transaction": {func() error {
+			return d.Tx(ctx, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(ctx, insert); err != nil {
+					return err
+				}
+				_, err := tx.Exec(ctx, "select pg_sleep(0.31)")
+				return err
+			})
+		}, "took the database too long"},
+		"no connection": {func() error {
+			conn, err := d.Pool().Acquire(ctx) // the only one
+			if err != nil {
+				return err
+			}
+			defer conn.Release()
+			return d.Enter(ctx)
+		}, "not reachable"},
+	} {
+		testkit.Eventually(t, 30*time.Second, func() bool { return d.Enter(ctx) == nil }) // connected: that is not what takes the time
+		var refused *fault.Error
+		if err := c.run(); !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 || !strings.Contains(refused.Message, c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	if got, err := db.List[struct{ Path string }](db.In(context.Background(), db.Tenant(tenant)), s.App, "select path from library_root"); err != nil || len(got) != 0 {
+		t.Errorf("stored after all: %v, %v", got, err)
 	}
 }
 
