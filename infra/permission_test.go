@@ -58,12 +58,6 @@ var stores = map[string]string{
 	"shared/domain/upload: Store":       "library",
 }
 
-// unneeded is what the code could do but never does in this installation, and why.
-var unneeded = map[string]string{
-	"Scheduler media s3:ListBucket":   "Scheduler.expires is false where the store is AWS: the lifecycle rule deletes",
-	"Scheduler media s3:DeleteObject": "Scheduler.expires is false where the store is AWS: the lifecycle rule deletes",
-}
-
 // needs are "library s3:GetObject" and "sqs:SendMessage": what a program calls.
 func needs(t *testing.T, p program) map[string]bool {
 	g, out := reach(t), map[string]bool{}
@@ -182,7 +176,7 @@ func onQueue(t *testing.T, role, action, queue string) bool {
 func TestRolesAllowWhatTheCodeCalls(t *testing.T) {
 	t.Parallel()
 	template := read(t, "template.yaml")
-	wanted, byRole, used := map[string]map[string]string{}, map[string][]string{}, map[string]bool{}
+	wanted, byRole := map[string]map[string]string{}, map[string][]string{}
 	for _, p := range programs {
 		if p.resource == "" {
 			if n := needs(t, p); len(n) > 0 {
@@ -197,10 +191,6 @@ func TestRolesAllowWhatTheCodeCalls(t *testing.T) {
 			wanted[role] = map[string]string{}
 		}
 		for need := range needs(t, p) {
-			if unneeded[p.resource+" "+need] != "" {
-				used[p.resource+" "+need] = true
-				continue
-			}
 			wanted[role][need] = p.folder
 		}
 		_, events := function.get("Events").pairs()
@@ -214,11 +204,6 @@ func TestRolesAllowWhatTheCodeCalls(t *testing.T) {
 					wanted[role][a] = fmt.Sprintf("Lambda, for the queue that %s is invoked with,", p.resource)
 				}
 			}
-		}
-	}
-	for spared := range unneeded {
-		if !used[spared] {
-			t.Errorf("infra/permission_test.go: unneeded names %q, which the code does not call: take it away", spared)
 		}
 	}
 	for role, wants := range wanted {
