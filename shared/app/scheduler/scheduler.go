@@ -106,7 +106,10 @@ func (s *Scheduler) expire(ctx context.Context, now time.Time) error {
 	if !s.expires {
 		return nil
 	}
-	_, pages := s.base.Media.DeleteOlder(ctx, s.base.Bucket, blob.Expiring, now.Add(-blob.Life))
-	_, exports := s.base.Media.DeleteOlder(ctx, s.base.Bucket, blob.Exports, now.Add(-blob.ExportLife))
-	return errors.Join(pages, exports)
+	var failures error
+	for prefix, life := range blob.Lives {
+		_, err := s.base.Media.DeleteOlder(ctx, s.base.Bucket, prefix, now.Add(-life))
+		failures = errors.Join(failures, err)
+	}
+	return failures
 }

@@ -19,6 +19,9 @@ const (
 	ExportLife = 24 * time.Hour
 )
 
+// Lives says how old an object may become, by what its key begins with; what begins otherwise stays.
+var Lives = map[string]time.Duration{Expiring: Life, Exports: ExportLife}
+
 // Prefixes are where everything of a tenant lies in the media bucket: what is kept, what expires, exports.
 func Prefixes(tenant uuid.UUID) []string {
 	id := tenant.String() + "/"
