@@ -30,6 +30,15 @@ func TestLifecycleIsTheCodes(t *testing.T) {
 	}
 }
 
+// An export is written to the function's own disk before it is stored; one object, stored at once, is at most 5 GB.
+func TestExportFitsTheDisk(t *testing.T) {
+	t.Parallel()
+	megabytes, err := strconv.Atoi(read(t, "template.yaml").get("Resources", "Operator", "Properties", "EphemeralStorage", "Size").text())
+	if err != nil || megabytes<<20 <= 5<<30 {
+		t.Errorf("Operator has %d MB of disk (%v); docs/tenants.md promises exports of 5 GB", megabytes, err)
+	}
+}
+
 // Every bucket is encrypted, closed and takes TLS only; every queue takes TLS only, and what works on a message has six
 // times its own timeout before the message comes again.
 func TestBucketsAndQueuesAreSafe(t *testing.T) {
