@@ -84,6 +84,9 @@ type login struct {
 	RefreshToken string `json:"refresh_token"`
 }
 
+// pair is a renewed session.
+type pair struct{ AccessToken, RefreshToken string }
+
 func signIn(t *testing.T, c *testkit.Client, username, password string) login {
 	t.Helper()
 	var l login

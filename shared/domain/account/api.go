@@ -66,7 +66,7 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 			Body struct {
 				RefreshToken string `json:"refreshToken" minLength:"1" maxLength:"200"`
 			}
-		}) (*LoginResponse, error) {
+		}) (*TokenPair, error) {
 			return s.renew(ctx, in.Body.RefreshToken)
 		})
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/auth/logout", ID: "logout",

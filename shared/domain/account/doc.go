@@ -3,7 +3,8 @@
 //
 // Rules:
 //   - A session is a family of refresh tokens. Each works once and gives the next; a token that comes a second
-//     time was stolen by somebody, so the whole family ends.
+//     time was stolen by somebody, so the whole family ends. POST /auth/login alone opens one: who registers, confirms
+//     the address or makes the first administrator is signed in until the access token ends.
 //   - A changed password or a disabled user raises the account's generation, which ends every access token, and
 //     deletes the refresh tokens. A changed role takes effect by itself: permissions are read with every request.
 //   - The last active administrator cannot be deleted, disabled or demoted, also not by two requests at once.

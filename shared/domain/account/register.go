@@ -41,12 +41,12 @@ func (s *service) register(ctx context.Context, n New) (*RegisterResponse, error
 		if _, err := insertUser(ctx, s.database, in, nil); err != nil {
 			return nil, err
 		}
-		session, err := Open(ctx, s.database, s.tokens, in.id, 1)
+		access, err := Enter(ctx, s.database, s.tokens, in.id, 1)
 		if err != nil {
 			return nil, err
 		}
-		return &RegisterResponse{AccessToken: &session.AccessToken, TokenType: &session.TokenType, ExpiresIn: &session.ExpiresIn,
-			RefreshToken: &session.RefreshToken, User: session.User, Message: "Welcome"}, nil
+		return &RegisterResponse{AccessToken: &access.AccessToken, TokenType: &access.TokenType, ExpiresIn: &access.ExpiresIn,
+			User: access.User, Message: "Welcome"}, nil
 	}
 	token, hash := auth.NewSecret()
 	user, err := insertUser(ctx, s.database, in, hash)
@@ -70,11 +70,11 @@ func (s *service) verify(ctx context.Context, token string) (*VerifyResponse, er
 		return nil, fault.Invalid("token", "is unknown, used or older than 24 hours; ask for a new mail with POST /api/v1/auth/resend-verification")
 	}
 	s.bump(ctx, uuid.UUID(httpapi.TenantOf(ctx).ID))
-	session, err := Open(ctx, s.database, s.tokens, found.ID, found.Generation)
+	access, err := Enter(ctx, s.database, s.tokens, found.ID, found.Generation)
 	if err != nil {
 		return nil, err
 	}
-	return &VerifyResponse{LoginResponse: *session, Message: "The e-mail address is confirmed"}, nil
+	return &VerifyResponse{Access: *access, Message: "The e-mail address is confirmed"}, nil
 }
 
 // resend sends another link to an account that waits for one; it answers alike in every case, so that nobody

@@ -8,17 +8,16 @@ import (
 
 // RegisterResponse is the new user, signed in unless the e-mail address has to be confirmed first.
 type RegisterResponse struct {
-	AccessToken  *string  `json:"access_token" nullable:"true"`
-	TokenType    *string  `json:"token_type" nullable:"true"`
-	ExpiresIn    *int     `json:"expires_in" nullable:"true"`
-	RefreshToken *string  `json:"refresh_token" nullable:"true"`
-	User         UserInfo `json:"user"`
-	Message      string   `json:"message"`
+	AccessToken *string  `json:"accessToken" nullable:"true"`
+	TokenType   *string  `json:"tokenType" nullable:"true"`
+	ExpiresIn   *int     `json:"expiresIn" nullable:"true"`
+	User        UserInfo `json:"user"`
+	Message     string   `json:"message"`
 }
 
-// VerifyResponse is the session of a user who has confirmed the e-mail address.
+// VerifyResponse signs in a user who has confirmed the e-mail address.
 type VerifyResponse struct {
-	LoginResponse
+	Access
 	Message string `json:"message"`
 }
 

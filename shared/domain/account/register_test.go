@@ -20,10 +20,13 @@ func TestRegister(t *testing.T) {
 	anyone.Do("POST", "/api/v1/auth/register", newUser("ann")).Want(403)
 	s.set(t, setting.RegistrationEnabled, "true")
 	r := anyone.Do("POST", "/api/v1/auth/register", newUser("ann")).Want(201)
-	if got := keys(t, r); got != "access_token expires_in message refresh_token token_type user" {
+	if got := keys(t, r); got != "accessToken expiresIn message tokenType user" {
 		t.Errorf("register response has %s", got)
 	}
-	me := bearer(anyone, r.Map()["access_token"].(string)).Do("GET", "/api/v1/auth/me", nil).Want(200).Map()
+	if n := s.count(t, "select count(*) from refresh_token"); n != 0 {
+		t.Errorf("%d refresh tokens that nobody was given", n)
+	}
+	me := bearer(anyone, r.Map()["accessToken"].(string)).Do("GET", "/api/v1/auth/me", nil).Want(200).Map()
 	if me["role"] != "reader" || me["username"] != "ann" || me["emailVerified"] != true {
 		t.Errorf("me: %v", me)
 	}
@@ -70,10 +73,10 @@ func TestConfirmEmail(t *testing.T) {
 	}
 
 	r := anyone.Do("POST", "/api/v1/auth/register", newUser("ann")).Want(201)
-	if m := r.Map(); m["access_token"] != nil || m["refresh_token"] != nil || r.Header.Get("Set-Cookie") != "" {
+	if m := r.Map(); m["accessToken"] != nil || m["tokenType"] != nil || m["expiresIn"] != nil || r.Header.Get("Set-Cookie") != "" {
 		t.Fatalf("signed in without confirming: %v", m)
 	}
-	if got := keys(t, r); got != "access_token expires_in message refresh_token token_type user" {
+	if got := keys(t, r); got != "accessToken expiresIn message tokenType user" {
 		t.Errorf("register response has %s", got)
 	}
 	credentials := map[string]string{"username": "ann", "password": "longer than eight"}
@@ -103,7 +106,7 @@ func TestConfirmEmail(t *testing.T) {
 	}
 	s.Anonymous(t, "two").Do("POST", "/api/v1/auth/verify-email", map[string]string{"token": token}).Want(400)
 	r = anyone.Do("POST", "/api/v1/auth/verify-email", map[string]string{"token": token}).Want(200)
-	if got := keys(t, r); got != "access_token expires_in message refresh_token token_type user" {
+	if got := keys(t, r); got != "accessToken expiresIn message tokenType user" {
 		t.Errorf("verify response has %s", got)
 	}
 	if u := r.Map()["user"].(map[string]any); u["emailVerified"] != true {

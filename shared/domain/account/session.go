@@ -18,7 +18,7 @@ import (
 // refreshLife is how long a session lasts without being renewed.
 const refreshLife = 30 * 24 * time.Hour
 
-// LoginResponse is a session: what every way of signing in answers with (contract 2.9).
+// LoginResponse is a session: what POST /auth/login answers with, in snake_case (contract 2.9).
 type LoginResponse struct {
 	AccessToken  string   `json:"access_token"`
 	TokenType    string   `json:"token_type" enum:"Bearer"`
@@ -27,10 +27,38 @@ type LoginResponse struct {
 	User         UserInfo `json:"user"`
 }
 
+// TokenPair is a session that was renewed.
+type TokenPair struct {
+	AccessToken  string `json:"accessToken"`
+	RefreshToken string `json:"refreshToken" doc:"Works once; valid for 30 days"`
+	ExpiresIn    int    `json:"expiresIn" doc:"Seconds until the access token ends"`
+	TokenType    string `json:"tokenType" enum:"Bearer"`
+}
+
+// Access is a user who is signed in until the access token ends: what the ways of signing in answer with that give no
+// refresh token.
+type Access struct {
+	AccessToken string   `json:"accessToken"`
+	TokenType   string   `json:"tokenType" enum:"Bearer"`
+	ExpiresIn   int      `json:"expiresIn" doc:"Seconds until the access token ends"`
+	User        UserInfo `json:"user"`
+}
+
 var errSession = fault.New(fault.Unauthorized, "The session has ended; sign in again")
 
-// Open starts a session of an account whose credential was checked at the given generation, and sets the
-// session cookie. Unauthorized when the account changed meanwhile.
+// Enter signs in an account whose credential was checked at the given generation, and sets the session cookie.
+// Unauthorized when the account changed meanwhile.
+func Enter(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uuid.UUID, generation int32) (*Access, error) {
+	var b pgx.Batch
+	var who *signedIn
+	queueEnter(&b, &who, account, generation)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	return sign(ctx, tokens, who)
+}
+
+// Open is Enter that starts a session, which a refresh token renews.
 func Open(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uuid.UUID, generation int32) (*LoginResponse, error) {
 	next := newRefresh(ctx)
 	var b pgx.Batch
@@ -39,11 +67,15 @@ func Open(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uuid.UUID,
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	return answer(ctx, tokens, who, next)
+	a, err := sign(ctx, tokens, who)
+	if err != nil {
+		return nil, err
+	}
+	return &LoginResponse{AccessToken: a.AccessToken, TokenType: a.TokenType, ExpiresIn: a.ExpiresIn, RefreshToken: next.token, User: a.User}, nil
 }
 
 // renew trades a refresh token for the next one of its family.
-func (s *service) renew(ctx context.Context, token string) (*LoginResponse, error) {
+func (s *service) renew(ctx context.Context, token string) (*TokenPair, error) {
 	next := newRefresh(ctx)
 	var b pgx.Batch
 	var who *signedIn
@@ -51,12 +83,16 @@ func (s *service) renew(ctx context.Context, token string) (*LoginResponse, erro
 	if err := s.database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	return answer(ctx, s.tokens, who, next)
+	a, err := sign(ctx, s.tokens, who)
+	if err != nil {
+		return nil, err
+	}
+	return &TokenPair{AccessToken: a.AccessToken, RefreshToken: next.token, ExpiresIn: a.ExpiresIn, TokenType: a.TokenType}, nil
 }
 
-// answer signs the access token of a session that was stored, and sets the cookie; nobody signed in is
+// sign makes the access token of who was stored as signed in, and sets the cookie; nobody signed in is
 // Unauthorized.
-func answer(ctx context.Context, tokens *auth.Tokens, who *signedIn, refresh newToken) (*LoginResponse, error) {
+func sign(ctx context.Context, tokens *auth.Tokens, who *signedIn) (*Access, error) {
 	if who == nil {
 		return nil, errSession
 	}
@@ -67,7 +103,7 @@ func answer(ctx context.Context, tokens *auth.Tokens, who *signedIn, refresh new
 	life := int(tokens.Life().Seconds())
 	setCookie(ctx, access, life)
 	httpapi.Header(ctx).Set("Cache-Control", "no-store")
-	return &LoginResponse{AccessToken: access, TokenType: "Bearer", ExpiresIn: life, RefreshToken: refresh.token, User: who.UserInfo}, nil
+	return &Access{AccessToken: access, TokenType: "Bearer", ExpiresIn: life, User: who.UserInfo}, nil
 }
 
 // setCookie sets the session cookie for so many seconds; a negative number removes it.

@@ -16,12 +16,19 @@ type signedIn struct {
 // maxTokens bounds what one account keeps, used tokens included: some 16 devices that renew daily.
 const maxTokens = 500
 
-// queueOpen starts a family, unless the account changed since its credential was checked.
+// enter notes that the account $1 signs in, unless it changed since its credential was checked at generation $2.
+const enter = `update account set last_login_at = now()
+			where tenant_id = app.tenant() and id = $1 and is_active and generation = $2
+			returning id, username, email, role, email_verified, permissions, generation`
+
+func queueEnter(b *pgx.Batch, who **signedIn, account uuid.UUID, generation int32) {
+	db.One(b, who, enter, account, generation)
+}
+
+// queueOpen is queueEnter that starts a family.
 func queueOpen(b *pgx.Batch, who **signedIn, account uuid.UUID, generation int32, t newToken) {
 	db.One(b, who, `with me as (
-			update account set last_login_at = now()
-			where tenant_id = app.tenant() and id = $1 and is_active and generation = $2
-			returning id, username, email, role, email_verified, permissions, generation),
+			`+enter+`),
 		added as (
 			insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at, user_agent, ip)
 			select app.tenant(), $3, me.id, $3, $4, $5, $6, $7 from me)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -99,8 +101,15 @@ func TestRefreshRotates(t *testing.T) {
 	}
 	first := signIn(t, anyone, u.Name, testkit.Password)
 	other := signIn(t, anyone, u.Name, testkit.Password)
-	var second, third login
-	renew(bearer(anyone, "an expired token"), first.RefreshToken).Want(200).JSON(&second)
+	var second, third pair
+	r := renew(bearer(anyone, "an expired token"), first.RefreshToken).Want(200)
+	if got := keys(t, r); got != "accessToken expiresIn refreshToken tokenType" {
+		t.Errorf("refresh response has %s", got)
+	}
+	if m := r.Map(); m["tokenType"] != "Bearer" || m["expiresIn"] != 3600.0 || !strings.Contains(r.Header.Get("Set-Cookie"), m["accessToken"].(string)) {
+		t.Errorf("refresh: %v, cookie %q", m, r.Header.Get("Set-Cookie"))
+	}
+	r.JSON(&second)
 	if second.RefreshToken == first.RefreshToken {
 		t.Fatal("the refresh token did not change")
 	}
@@ -110,7 +119,7 @@ func TestRefreshRotates(t *testing.T) {
 	renew(s.Anonymous(t, "two"), third.RefreshToken).Want(401)
 	renew(anyone, first.RefreshToken).Want(401) // used before: the family ends
 	renew(anyone, third.RefreshToken).Want(401)
-	var next login
+	var next pair
 	renew(anyone, other.RefreshToken).Want(200).JSON(&next) // another session goes on
 	s.exec(t, "update refresh_token set expires_at = now() - interval '1 second' where account_id = $1", u.ID)
 	renew(anyone, next.RefreshToken).Want(401)
@@ -126,7 +135,7 @@ func TestRefreshRace(t *testing.T) {
 	for range 5 {
 		l := signIn(t, anyone, u.Name, testkit.Password)
 		var mu sync.Mutex
-		var won []login
+		var won []pair
 		var group sync.WaitGroup
 		for range 8 {
 			group.Go(func() {
@@ -134,7 +143,7 @@ func TestRefreshRace(t *testing.T) {
 				if r.Status == 401 {
 					return
 				}
-				var next login
+				var next pair
 				r.Want(200).JSON(&next)
 				mu.Lock()
 				won = append(won, next)
@@ -224,16 +233,19 @@ func TestSessionOfAChangedAccount(t *testing.T) {
 	s := serve(t)
 	u := s.User(t, "one", "reader")
 	l := signIn(t, s.Anonymous(t, "one"), u.Name, testkit.Password)
-	if _, err := account.Open(s.In(s.One), s.DB.App, s.Tokens, u.ID, 0); !fault.Is(err, fault.Unauthorized) {
-		t.Errorf("signed in with an old generation: %v", err)
+	refused := func(what string, tenant uuid.UUID, generation int32) {
+		t.Helper()
+		if _, err := account.Open(s.In(tenant), s.DB.App, s.Tokens, u.ID, generation); !fault.Is(err, fault.Unauthorized) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := account.Enter(s.In(tenant), s.DB.App, s.Tokens, u.ID, generation); !fault.Is(err, fault.Unauthorized) {
+			t.Errorf("%s, without a refresh token: %v", what, err)
+		}
 	}
-	if _, err := account.Open(s.In(s.Two), s.DB.App, s.Tokens, u.ID, 1); !fault.Is(err, fault.Unauthorized) {
-		t.Errorf("signed in to another tenant: %v", err)
-	}
+	refused("signed in with an old generation", s.One, 0)
+	refused("signed in to another tenant", s.Two, 1)
 	s.exec(t, "update account set is_active = false where id = $1", u.ID)
-	if _, err := account.Open(s.In(s.One), s.DB.App, s.Tokens, u.ID, 1); !fault.Is(err, fault.Unauthorized) {
-		t.Errorf("a disabled user signed in: %v", err)
-	}
+	refused("a disabled user signed in", s.One, 1)
 	s.Anonymous(t, "one").Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": l.RefreshToken}).Want(401)
 	if n := s.count(t, "select count(*) from refresh_token where account_id = $1", u.ID); n != 1 {
 		t.Errorf("%d tokens", n)

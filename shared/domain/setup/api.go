@@ -14,9 +14,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Initialized is the session of the first administrator.
+// Initialized signs in the first administrator.
 type Initialized struct {
-	account.LoginResponse
+	account.Access
 	Message string `json:"message"`
 }
 
@@ -91,10 +91,10 @@ func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context
 			if !created {
 				return nil, errDone
 			}
-			session, err := account.Open(ctx, d, tokens, id, 1)
+			access, err := account.Enter(ctx, d, tokens, id, 1)
 			if err != nil {
 				return nil, err
 			}
-			return &Initialized{LoginResponse: *session, Message: "The administrator was created"}, nil
+			return &Initialized{Access: *access, Message: "The administrator was created"}, nil
 		})
 }

@@ -50,20 +50,22 @@ func TestSetup(t *testing.T) {
 	}
 	r := anyone.Do("POST", "/api/v1/setup/initialize", admin("ann")).Want(201)
 	m := r.Map()
-	for _, k := range []string{"access_token", "token_type", "expires_in", "refresh_token", "user", "message"} {
+	for _, k := range []string{"accessToken", "tokenType", "expiresIn", "user", "message"} {
 		if m[k] == nil {
 			t.Errorf("%s is missing: %v", k, m)
 		}
 	}
+	if len(m) != 5 {
+		t.Errorf("more than that: %v", m)
+	}
 	if u := m["user"].(map[string]any); u["role"] != "admin" || u["username"] != "ann" || u["emailVerified"] != true {
 		t.Errorf("user: %v", u)
 	}
-	if c := (&http.Response{Header: r.Header}).Cookies(); len(c) != 1 || c[0].Value != m["access_token"] {
+	if c := (&http.Response{Header: r.Header}).Cookies(); len(c) != 1 || c[0].Value != m["accessToken"] {
 		t.Errorf("cookies: %v", c)
 	}
-	anyone.Header.Set("Authorization", "Bearer "+m["access_token"].(string))
+	anyone.Header.Set("Authorization", "Bearer "+m["accessToken"].(string))
 	anyone.Do("GET", "/api/v1/users", nil).Want(200)
-	anyone.Do("POST", "/api/v1/auth/refresh", map[string]any{"refreshToken": m["refresh_token"]}).Want(200)
 
 	anonymous := s.Anonymous(t, "one")
 	if e := anonymous.Do("POST", "/api/v1/setup/initialize", admin("eve")).Want(400).Map(); !strings.Contains(e["message"].(string), "set up already") {
