@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +85,22 @@ func TestEveryOperationIsDescribed(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The session cookie is for what a browser loads by itself, images and files, and for streams: the relay asks
+// streamAccess with what the listener of a stream sent.
+func TestCookieOpensImagesFilesAndStreamsOnly(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, op := range whole().Operations {
+		if op.Cookie {
+			got = append(got, op.ID)
+		}
+	}
+	slices.Sort(got)
+	if want := []string{"getBookFile", "getBookThumbnail", "getLibraryThumbnail", "getPage", "getSeriesThumbnail", "streamAccess"}; !slices.Equal(got, want) {
+		t.Errorf("the cookie is accepted by %v, want %v", got, want)
 	}
 }
 

@@ -56,8 +56,8 @@ func TestLogin(t *testing.T) {
 
 	// The cookie is for what a browser loads by itself.
 	byCookie := with(anyone, "Cookie", "auth_token="+cookie.Value)
-	byCookie.Do("GET", "/api/v1/auth/me", nil).Want(200)
 	byCookie.Do("GET", "/api/v1/auth/stream", nil).Want(200)
+	byCookie.Do("GET", "/api/v1/auth/me", nil).Want(401)
 	byCookie.Do("GET", "/api/v1/user", nil).Want(401)
 	byCookie.Do("POST", "/api/v1/auth/logout", nil).Want(401)
 }

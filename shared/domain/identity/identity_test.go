@@ -21,7 +21,10 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-const me = "/api/v1/auth/me"
+const (
+	me     = "/api/v1/auth/me"
+	stream = "/api/v1/auth/stream"
+)
 
 func routes(t *testing.T) func(a *httpapi.API, d *db.DB) {
 	return func(a *httpapi.API, d *db.DB) {
@@ -60,23 +63,30 @@ func TestEveryCredential(t *testing.T) {
 	for name, c := range map[string]*testkit.Client{
 		"token":             u,
 		"token, lower case": with(u, "Authorization", "bearer "+token),
-		"cookie":            with(u, "Cookie", "auth_token="+token),
 		"key":               with(u, "X-Api-Key", key),
 		"key as bearer":     with(u, "Authorization", "Bearer "+key),
 		"key as password":   basic(u, "anything", key),
 		"user name":         basic(u, u.Name, testkit.Password),
 		"e-mail":            basic(u, u.Name+"@example.org", testkit.Password),
 	} {
-		for range 2 { // looked up, and remembered
-			if m := c.Do("GET", me, nil).Want(200).Map(); m["id"] != u.ID.String() {
-				t.Errorf("%s: %v", name, m)
-			}
+		who(t, name, c, me, "id", u.ID)
+	}
+	// The cookie is for streams and what a browser loads by itself.
+	who(t, "cookie", with(u, "Cookie", "auth_token="+token), stream, "userId", u.ID)
+}
+
+// who checks that the member of the answer names the user, and that the credential is one in its tenant alone.
+func who(t *testing.T, name string, c *testkit.Client, path, member string, id uuid.UUID) {
+	t.Helper()
+	for range 2 { // looked up, and remembered
+		if m := c.Do("GET", path, nil).Want(200).Map(); m[member] != id.String() {
+			t.Errorf("%s: %v", name, m)
 		}
-		foreign := *c
-		foreign.Host = "two.test"
-		if r := foreign.Do("GET", me, nil); r.Status != 401 {
-			t.Errorf("%s in another tenant: %d", name, r.Status)
-		}
+	}
+	foreign := *c
+	foreign.Host = "two.test"
+	if r := foreign.Do("GET", path, nil); r.Status != 401 {
+		t.Errorf("%s in another tenant: %d", name, r.Status)
 	}
 }
 
@@ -122,7 +132,11 @@ func TestBadCredentials(t *testing.T) {
 		"stale cookie":        {"Cookie", "auth_token=x"},
 		"long":                {"Authorization", "Bearer " + strings.Repeat("a", 10000)},
 	} {
-		r := with(u, header[0], header[1]).Do("GET", me, nil)
+		path := me
+		if header[0] == "Cookie" {
+			path = stream
+		}
+		r := with(u, header[0], header[1]).Do("GET", path, nil)
 		if r.Status != 401 {
 			t.Errorf("%s: %d %s", name, r.Status, r.Body)
 		}
