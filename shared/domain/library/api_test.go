@@ -28,10 +28,11 @@ const path = "/api/v1/libraries"
 // fixture is a server with the root /books in tenant one, and what the slice did.
 type fixture struct {
 	*testkit.Server
-	mu     sync.Mutex
-	events []string
-	scans  []string
-	bumped int
+	mu       sync.Mutex
+	events   []string
+	progress []events.Progress // of tasks
+	scans    []string
+	bumped   int
 
 	listing [][]string // keys below the root, by pages
 }
@@ -45,6 +46,9 @@ func serve(t *testing.T) *fixture {
 			defer f.mu.Unlock()
 			for _, e := range all {
 				f.events = append(f.events, e.Kind)
+				if p, ok := e.Data.(events.TaskProgress); ok {
+					f.progress = append(f.progress, p.Progress)
+				}
 			}
 		}, func(_ context.Context, bucket, prefix string) (dirs, files []string, more bool, err error) {
 			switch prefix {
@@ -378,6 +382,9 @@ func TestDeleteTakesEverythingAlong(t *testing.T) {
 	if l := admin.Do("GET", path+"/"+gone, nil).Want(200).Map(); l["bookCount"] != 5.0 || l["seriesCount"] != 1.0 {
 		t.Errorf("counts: %v", l)
 	}
+	if _, err := f.DB.Owner.Pool().Exec(t.Context(), "update task set progress_total = 9, progress_current = 4 where library_id = $1", gone); err != nil {
+		t.Fatal(err)
+	}
 	admin.Do("DELETE", path+"/"+gone, nil).Want(204)
 	var books, series, counters, pending, cancelled int
 	if err := f.DB.Owner.Pool().QueryRow(context.Background(), `select (select count(*) from book), (select count(*) from series),
@@ -390,6 +397,9 @@ func TestDeleteTakesEverythingAlong(t *testing.T) {
 	}
 	if want := []string{"library_created", "library_created", "task_progress", "scan_progress", "library_deleted"}; !slices.Equal(f.events, want) {
 		t.Errorf("events: %v, want %v", f.events, want)
+	}
+	if want := []events.Progress{{Current: 4, Total: 9, Message: "Scanning the library: 4 of 9 files, cancelled"}}; !slices.Equal(f.progress, want) {
+		t.Errorf("progress of the cancelled scan: %v, want %v", f.progress, want)
 	}
 }
 

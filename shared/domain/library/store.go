@@ -165,7 +165,7 @@ func (s Scanning) equal(o Scanning) bool {
 	return s.Enabled == o.Enabled && same(s.CronSchedule, o.CronSchedule) && same(s.CronTimezone, o.CronTimezone)
 }
 
-// cancelled is an unfinished task that a deleted library took along, with the counters of its scan.
+// cancelled is an unfinished task that a deleted library took along, with how far it was; a scan counts in its own row.
 type cancelled struct {
 	ID          uuid.UUID  `db:"id"`
 	Type        string     `db:"type"`
@@ -173,8 +173,8 @@ type cancelled struct {
 	BookID      *uuid.UUID `db:"book_id"`
 	StartedAt   *time.Time `db:"started_at"`
 	CompletedAt *time.Time `db:"completed_at"`
-	FilesTotal  int64      `db:"files_total"`
-	FilesDone   int64      `db:"files_processed"`
+	Current     int64      `db:"progress_current"`
+	Total       int64      `db:"progress_total"`
 }
 
 // remove cancels the library's unfinished tasks and deletes it with everything in it; found is false when there is
@@ -187,8 +187,8 @@ func remove(ctx context.Context, d *db.DB, id uuid.UUID) (tasks []cancelled, fou
 	var n int64
 	b.Queue(cancel+"not null", id)
 	db.All(&b, &tasks, "with t as ("+cancel+`null returning t.*)
-		select t.id, t.type, t.series_id, t.book_id, t.started_at, t.completed_at, coalesce(c.files_total, 0) as files_total,
-		  coalesce(c.files_processed, 0) as files_processed
+		select t.id, t.type, t.series_id, t.book_id, t.started_at, t.completed_at, coalesce(c.files_total, t.progress_total) as progress_total,
+		  coalesce(c.files_processed, t.progress_current) as progress_current
 		from t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`, id)
 	b.Queue("select set_config('statement_timeout', '0', true)") // a large library takes its time: DATABASE_TIMEOUT bounds it
 	db.Affected(&b, &n, "delete from library where tenant_id = app.tenant() and id = $1", id)
@@ -198,11 +198,11 @@ func remove(ctx context.Context, d *db.DB, id uuid.UUID) (tasks []cancelled, fou
 
 // events tell the listeners that the task of a deleted library has ended.
 func (c cancelled) events(library uuid.UUID) []events.Event {
-	out := []events.Event{events.TaskProgressed(events.TaskProgress{TaskID: c.ID, TaskType: c.Type, Status: task.Cancelled,
-		StartedAt: c.StartedAt, CompletedAt: c.CompletedAt, LibraryID: &library, SeriesID: c.SeriesID, BookID: c.BookID})}
+	out := []events.Event{task.Progressed(events.TaskProgress{TaskID: c.ID, TaskType: c.Type, Status: task.Cancelled,
+		Progress: events.Progress{Current: c.Current, Total: c.Total}, StartedAt: c.StartedAt, CompletedAt: c.CompletedAt, LibraryID: &library, SeriesID: c.SeriesID, BookID: c.BookID})}
 	if c.Type == task.ScanLibrary {
-		out = append(out, events.ScanProgressed(events.ScanProgress{LibraryID: library, Status: task.Cancelled, FilesTotal: c.FilesTotal,
-			FilesProcessed: c.FilesDone, StartedAt: c.StartedAt, CompletedAt: c.CompletedAt}))
+		out = append(out, events.ScanProgressed(events.ScanProgress{LibraryID: library, Status: task.Cancelled, FilesTotal: c.Total,
+			FilesProcessed: c.Current, StartedAt: c.StartedAt, CompletedAt: c.CompletedAt}))
 	}
 	return out
 }

@@ -71,8 +71,8 @@ func (s Status) Event() events.Event {
 // TaskEvent is the scan's progress for the task stream.
 func (s Status) TaskEvent() events.Event {
 	started := s.StartedAt
-	return events.TaskProgressed(events.TaskProgress{TaskID: s.TaskID, TaskType: task.ScanLibrary, Status: s.Status, StartedAt: &started,
-		CompletedAt: s.CompletedAt, LibraryID: &s.LibraryID, Progress: &events.Progress{Current: s.FilesProcessed, Total: s.FilesTotal}})
+	return task.Progressed(events.TaskProgress{TaskID: s.TaskID, TaskType: task.ScanLibrary, Status: s.Status, StartedAt: &started,
+		CompletedAt: s.CompletedAt, LibraryID: &s.LibraryID, Progress: events.Progress{Current: s.FilesProcessed, Total: s.FilesTotal}})
 }
 
 // Params are those of a scan_library task.

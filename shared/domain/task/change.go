@@ -25,7 +25,6 @@ type changed struct {
 	BookID        *uuid.UUID `db:"book_id"`
 	Current       int64      `db:"progress_current"`
 	Total         int64      `db:"progress_total"`
-	Message       *string    `db:"progress_message"`
 	LastError     *string    `db:"last_error"`
 	StartedAt     *time.Time `db:"started_at"`
 	CompletedAt   *time.Time `db:"completed_at"`
@@ -40,7 +39,7 @@ type changed struct {
 }
 
 const changedColumns = `t.id, t.type, t.status, t.library_id, t.series_id, t.book_id, t.progress_current, t.progress_total,
-	t.progress_message, t.last_error, t.started_at, t.completed_at, c.id as scan_id,
+	t.last_error, t.started_at, t.completed_at, c.id as scan_id,
 	coalesce(c.files_total, 0) as files_total, coalesce(c.files_processed, 0) as files_processed,
 	coalesce(c.series_created, 0) as series_created, coalesce(c.books_created, 0) as books_created,
 	coalesce(c.books_updated, 0) as books_updated, coalesce(c.books_deleted, 0) as books_deleted,
@@ -148,8 +147,8 @@ func (c *changed) events() []events.Event {
 	if c.ScanID != nil { // a scan counts in its own row
 		c.Current, c.Total = c.FilesDone, c.FilesTotal
 	}
-	out := []events.Event{events.TaskProgressed(events.TaskProgress{TaskID: c.ID, TaskType: c.Type, Status: c.Status,
-		Progress: &events.Progress{Current: c.Current, Total: c.Total, Message: c.Message}, Error: c.LastError,
+	out := []events.Event{Progressed(events.TaskProgress{TaskID: c.ID, TaskType: c.Type, Status: c.Status,
+		Progress: events.Progress{Current: c.Current, Total: c.Total}, Error: c.LastError,
 		StartedAt: started, CompletedAt: completed, LibraryID: c.LibraryID, SeriesID: c.SeriesID, BookID: c.BookID})}
 	if c.Type == ScanLibrary && c.LibraryID != nil {
 		out = append(out, events.ScanProgressed(events.ScanProgress{LibraryID: *c.LibraryID, Status: c.Status,

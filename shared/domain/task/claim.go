@@ -32,12 +32,22 @@ type Held struct {
 	Deaths int `db:"deaths"`
 	// Place is where the handler stopped when its time was up; nil at a start.
 	Place json.RawMessage `db:"place"`
+	// Current and Total are how far it was when it was claimed, as far as the claim could see: one that looks through all
+	// tenants sees no scans, which tell it themselves when they begin.
+	Current int64 `db:"progress_current"`
+	Total   int64 `db:"progress_total"`
 }
 
 // Scope is the scope of the task's writes: they fail once the lease is lost.
 func (h Held) Scope() db.Task { return db.Task{Tenant: h.Tenant, ID: h.ID, Epoch: h.Epoch} }
 
-const heldColumns = "t.tenant_id, t.id, t.type, t.params, t.library_id, t.series_id, t.book_id, t.parent_id, t.lease_epoch, t.attempts, t.deaths, t.started_at, t.place"
+const heldColumns = "t.tenant_id, t.id, t.type, t.params, t.library_id, t.series_id, t.book_id, t.parent_id, t.lease_epoch, t.attempts, t.deaths, t.started_at, t.place, " + counts
+
+// How far a task is; a scan counts in its own row.
+const (
+	counts    = "coalesce(c.files_processed, t.progress_current) as progress_current, coalesce(c.files_total, t.progress_total) as progress_total"
+	countedBy = " left join scan c on c.tenant_id = t.tenant_id and c.id = t.id"
+)
 
 // claim takes up to n due tasks, each of the tenant for which the fewest run, the most urgent of that tenant first; no
 // two workers get the same one.
@@ -45,7 +55,7 @@ func claim(ctx context.Context, system *db.DB, worker string, lease time.Duratio
 	var b pgx.Batch
 	found := make([]*Held, n)
 	for i := range found {
-		db.One(&b, &found[i], "select "+heldColumns+" from app.claim_task($1, $2) t", worker, lease)
+		db.One(&b, &found[i], "select "+heldColumns+" from app.claim_task($1, $2) t"+countedBy, worker, lease)
 	}
 	ctx, cancel := seenThrough(ctx)
 	defer cancel()
@@ -80,8 +90,9 @@ func claimNamed(ctx context.Context, system *db.DB, worker string, lease time.Du
 	var b pgx.Batch
 	var v verdict
 	var held *Held
+	db.Tenant(tenant).Enter(&b) // scans are seen by who is in their tenant only
 	db.Value(&b, &v, "select app.claim_named($1, $2, $3, $4)", tenant, id, worker, lease)
-	db.One(&b, &held, "select "+heldColumns+" from task t where t.tenant_id = $1 and t.id = $2", tenant, id)
+	db.One(&b, &held, "select "+heldColumns+" from task t"+countedBy+" where t.tenant_id = $1 and t.id = $2", tenant, id)
 	ctx, cancel := seenThrough(ctx)
 	defer cancel()
 	if err := system.Pool().SendBatch(ctx, &b).Close(); err != nil {
@@ -126,5 +137,5 @@ func renew(ctx context.Context, system *db.DB, lease time.Duration, held []Held)
 
 // find is a task as a worker sees it, without claiming it; nil when there is none.
 func find(ctx context.Context, system *db.DB, tenant, id uuid.UUID) (*Held, error) {
-	return db.Get[Held](db.In(ctx, db.Tenant(tenant)), system, "select "+heldColumns+" from task t where t.tenant_id = $1 and t.id = $2", tenant, id)
+	return db.Get[Held](db.In(ctx, db.Tenant(tenant)), system, "select "+heldColumns+" from task t"+countedBy+" where t.tenant_id = $1 and t.id = $2", tenant, id)
 }

@@ -12,20 +12,17 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// state is a task and the status that it has now.
+// state is a task, the status that it has now, and how far it is.
 type state struct {
-	ID     uuid.UUID `db:"id"`
-	Status string    `db:"status"`
+	ID      uuid.UUID `db:"id"`
+	Status  string    `db:"status"`
+	Current int64     `db:"progress_current"`
+	Total   int64     `db:"progress_total"`
 }
 
 // finish ends the task and tells the new state of it and of its parent; none when the lease was lost.
 func finish(ctx context.Context, system *db.DB, h Held, result json.RawMessage, failure *string, retry *time.Duration) ([]state, error) {
-	rows, err := system.Pool().Query(ctx, "select id, status from app.finish_task($1, $2, $3, $4, $5, $6)",
-		h.Tenant, h.ID, h.Epoch, result, failure, retry)
-	if err != nil {
-		return nil, fmt.Errorf("finish task %s: %w", h.ID, err)
-	}
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByName[state])
+	out, err := end(ctx, system, "app.finish_task($1, $2, $3, $4, $5, $6)", h.Tenant, h.ID, h.Epoch, result, failure, retry)
 	if err != nil {
 		return nil, fmt.Errorf("finish task %s: %w", h.ID, err)
 	}
@@ -35,15 +32,21 @@ func finish(ctx context.Context, system *db.DB, h Held, result json.RawMessage, 
 // fail ends a task that nobody works on, with its reason, and tells the new state of it and of its parent; none when it
 // has ended already or a worker has it.
 func fail(ctx context.Context, system *db.DB, tenant, id uuid.UUID, reason string) ([]state, error) {
-	rows, err := system.Pool().Query(ctx, "select id, status from app.fail_task($1, $2, $3)", tenant, id, reason)
-	if err != nil {
-		return nil, fmt.Errorf("fail task %s: %w", id, err)
-	}
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByName[state])
+	out, err := end(ctx, system, "app.fail_task($1, $2, $3)", tenant, id, reason)
 	if err != nil {
 		return nil, fmt.Errorf("fail task %s: %w", id, err)
 	}
 	return out, nil
+}
+
+// end calls the function, whose first argument is the tenant, and reads how far the tasks are that it tells of.
+func end(ctx context.Context, system *db.DB, function string, tenant uuid.UUID, args ...any) (out []state, err error) {
+	var b pgx.Batch
+	db.Tenant(tenant).Enter(&b) // scans are seen by who is in their tenant only
+	db.All(&b, &out, "select ended.id, ended.status, "+counts+" from "+function+` ended
+		join task t on t.tenant_id = $1 and t.id = ended.id`+countedBy, append([]any{tenant}, args...)...)
+	err = system.Pool().SendBatch(ctx, &b).Close()
+	return out, err
 }
 
 // giveBack makes a task pending again, without counting the attempt; place, where not nil, is where it stopped.

@@ -21,28 +21,25 @@ type Filter struct {
 // taskRow is a Task as it is read.
 type taskRow struct {
 	Task
-	Current int64   `db:"progress_current"`
-	Total   int64   `db:"progress_total"`
-	Message *string `db:"progress_message"`
+	Current int64 `db:"progress_current"`
+	Total   int64 `db:"progress_total"`
 }
 
 const (
 	taskColumns = `t.id, t.type, t.status, t.priority, t.params, t.library_id, l.name as library_name,
 		t.series_id, s.title as series_title, t.book_id, b.title as book_title, t.parent_id, t.attempts, t.max_attempts,
-		t.scheduled_for, t.locked_by, t.lease_until, coalesce(c.files_processed, t.progress_current) as progress_current,
-		coalesce(c.files_total, t.progress_total) as progress_total, t.progress_message,
+		t.scheduled_for, t.locked_by, t.lease_until, ` + counts + `,
 		t.result, t.last_error, t.created_at, t.started_at, t.completed_at`
 	taskNames = ` left join library l on l.tenant_id = t.tenant_id and l.id = t.library_id
 		left join series s on s.tenant_id = t.tenant_id and s.id = t.series_id
-		left join book b on b.tenant_id = t.tenant_id and b.id = t.book_id
-		left join scan c on c.tenant_id = t.tenant_id and c.id = t.id` // a scan counts in its own row
+		left join book b on b.tenant_id = t.tenant_id and b.id = t.book_id` + countedBy
 	taskFilter = `tenant_id = app.tenant() and ($1 = '' or status = $1) and ($2 = '' or type = $2) and ($3::uuid is null or library_id = $3)`
 )
 
 // task is the record to show, with its times in UTC.
 func (r *taskRow) task() Task {
 	t := r.Task
-	t.Progress = Progress{r.Current, r.Total, r.Message}
+	t.Progress = Progress{r.Current, r.Total, describe(t.TaskType, t.Status, r.Current, r.Total)}
 	t.ScheduledFor, t.CreatedAt = t.ScheduledFor.UTC(), t.CreatedAt.UTC()
 	t.LockedUntil, t.StartedAt, t.CompletedAt = utc(t.LockedUntil), utc(t.StartedAt), utc(t.CompletedAt)
 	return t

@@ -3,6 +3,7 @@ package task
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,12 +22,53 @@ func QueueProgress(b *pgx.Batch, h Held, current, total int64, place any) error 
 
 // ProgressEvent tells listeners how far a running task is.
 func ProgressEvent(h Held, current, total int64) events.Event {
-	p := progress(h, Running)
-	p.Progress = &events.Progress{Current: current, Total: total}
-	return events.TaskProgressed(p)
+	h.Current, h.Total = current, total
+	return Progressed(progress(h, Running))
 }
 
 func progress(h Held, status string) events.TaskProgress {
-	return events.TaskProgress{TaskID: h.ID, TaskType: h.Type, Status: status, StartedAt: utc(h.Started),
-		LibraryID: h.LibraryID, SeriesID: h.SeriesID, BookID: h.BookID}
+	return events.TaskProgress{TaskID: h.ID, TaskType: h.Type, Status: status, Progress: events.Progress{Current: h.Current, Total: h.Total},
+		StartedAt: utc(h.Started), LibraryID: h.LibraryID, SeriesID: h.SeriesID, BookID: h.BookID}
+}
+
+// Progressed is the task_progress event, with a message made of the rest.
+func Progressed(p events.TaskProgress) events.Event {
+	p.Progress.Message = describe(p.TaskType, p.Status, p.Progress.Current, p.Progress.Total)
+	return events.TaskProgressed(p)
+}
+
+// doing is what tasks of a type do, and what those that count do it to.
+var doing = map[string]struct{ does, items string }{
+	ScanLibrary:     {"Scanning the library", " files"},
+	AnalyzeBooks:    {"Analysing books", ""},
+	AnalyzeBook:     {"Analysing a book", ""},
+	AnalyzeSeries:   {"Analysing a series", ""},
+	AnalyzeLibrary:  {"Analysing the library", " books"},
+	PackBook:        {"Preparing the pages of a book", ""},
+	FindDuplicates:  {"Looking for duplicates", ""},
+	PurgeDeleted:    {"Removing books whose files are gone", ""},
+	RenumberSeries:  {"Numbering the books of series", ""},
+	ReprocessTitles: {"Naming series after their folders", ""},
+	BookCovers:      {"Making covers of books", " covers"},
+	SeriesCovers:    {"Making covers of series", " covers"},
+}
+
+// describe tells a person of a task what it does, how far it is, where it counts, and what has become of it, where it does
+// not run: "Scanning the library: 42 of 100 files".
+func describe(typ, status string, current, total int64) string {
+	w, known := doing[typ]
+	if !known { // of another version
+		w.does = typ
+	}
+	var more []string
+	if total > 0 {
+		more = append(more, fmt.Sprintf("%d of %d%s", current, total, w.items))
+	}
+	if status != Running {
+		more = append(more, status)
+	}
+	if len(more) == 0 {
+		return w.does
+	}
+	return w.does + ": " + strings.Join(more, ", ")
 }

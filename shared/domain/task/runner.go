@@ -159,6 +159,7 @@ func (r *Runner) tell(ctx context.Context, log *slog.Logger, h Held, states []st
 	for _, s := range states {
 		if s.ID == h.ID {
 			log.Info("task ended", "status", s.Status)
+			h.Current, h.Total = s.Current, s.Total
 			r.Publish(ctx, h.Tenant, progressEvent(h, s.Status, failure))
 		}
 		if r.Ended != nil {
@@ -189,7 +190,7 @@ func progressEvent(h Held, status string, failure *string) events.Event {
 		now := time.Now().UTC()
 		e.CompletedAt = &now
 	}
-	return events.TaskProgressed(e)
+	return Progressed(e)
 }
 
 func utc(t *time.Time) *time.Time {

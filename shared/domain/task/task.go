@@ -82,7 +82,7 @@ type Task struct {
 
 // Progress counts what a task has done of what it has to do.
 type Progress struct {
-	Current int64   `json:"current"`
-	Total   int64   `json:"total"`
-	Message *string `json:"message"`
+	Current int64  `json:"current"`
+	Total   int64  `json:"total"`
+	Message string `json:"message" doc:"For people: what the task does or did, as in Scanning the library: 42 of 100 files"`
 }

@@ -42,7 +42,6 @@ func TestShapes(t *testing.T) {
 	t.Parallel()
 	book, series, library, task := uuid.New(), uuid.New(), uuid.New(), uuid.New()
 	started := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	message := "Scanning"
 	b := map[string]any{"book_id": book.String(), "series_id": series.String(), "library_id": library.String(), "timestamp": "now"}
 	s := map[string]any{"series_id": series.String(), "library_id": library.String(), "timestamp": "now"}
 	l := map[string]any{"library_id": library.String(), "timestamp": "now"}
@@ -75,12 +74,13 @@ func TestShapes(t *testing.T) {
 		{CoverUpdated(SeriesEntity, series, nil),
 			with(l, "type", "cover_updated", "entity_type", "series", "entity_id", series.String(), "library_id", nil)},
 		{TaskProgressed(TaskProgress{TaskID: task, TaskType: "scan_library", Status: "running", StartedAt: &started,
-			LibraryID: &library, Progress: &Progress{Current: 45, Total: 100, Message: &message}}),
+			LibraryID: &library, Progress: Progress{Current: 45, Total: 100, Message: "Scanning"}}),
 			map[string]any{"task_id": task.String(), "task_type": "scan_library", "status": "running",
 				"progress": map[string]any{"current": 45., "total": 100., "message": "Scanning"}, "error": nil,
 				"started_at": "2026-05-01T12:00:00Z", "completed_at": nil, "library_id": library.String(), "series_id": nil, "book_id": nil}},
 		{TaskProgressed(TaskProgress{TaskID: task, TaskType: "x", Status: "pending"}),
-			map[string]any{"task_id": task.String(), "task_type": "x", "status": "pending", "progress": nil, "error": nil,
+			map[string]any{"task_id": task.String(), "task_type": "x", "status": "pending",
+				"progress": map[string]any{"current": 0., "total": 0., "message": ""}, "error": nil,
 				"started_at": nil, "completed_at": nil, "library_id": nil, "series_id": nil, "book_id": nil}},
 		{ScanProgressed(ScanProgress{LibraryID: library, Status: "running", FilesTotal: 9, FilesProcessed: 4, SeriesFound: 2,
 			BooksFound: 3, BooksUpdated: 1, StartedAt: &started}),
@@ -104,7 +104,7 @@ func TestLongestProgressFits(t *testing.T) {
 	if errors := shape(t, ScanProgressed(scan))["errors"].([]any); len(errors) != maxScanErrors {
 		t.Errorf("%d errors sent, want %d", len(errors), maxScanErrors)
 	}
-	task := shape(t, TaskProgressed(TaskProgress{Error: &text, Progress: &Progress{Message: &text}}))
+	task := shape(t, TaskProgressed(TaskProgress{Error: &text, Progress: Progress{Message: text}}))
 	if got := len(task["error"].(string)); got != maxTextBytes {
 		t.Errorf("the error has %d bytes, want %d", got, maxTextBytes)
 	}

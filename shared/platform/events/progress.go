@@ -11,7 +11,7 @@ type TaskProgress struct {
 	TaskID      uuid.UUID  `json:"task_id"`
 	TaskType    string     `json:"task_type"` // for example scan_library
 	Status      string     `json:"status"`    // pending, running, completed, failed, cancelled
-	Progress    *Progress  `json:"progress"`
+	Progress    Progress   `json:"progress"`
 	Error       *string    `json:"error"`
 	StartedAt   *time.Time `json:"started_at"`
 	CompletedAt *time.Time `json:"completed_at"`
@@ -20,11 +20,11 @@ type TaskProgress struct {
 	BookID      *uuid.UUID `json:"book_id"`
 }
 
-// Progress counts the items of a task; what an item is, the message says.
+// Progress counts the items of a task, 0 of 0 where it has none; what an item is, the message says.
 type Progress struct {
-	Current int64   `json:"current"`
-	Total   int64   `json:"total"`
-	Message *string `json:"message"`
+	Current int64  `json:"current"`
+	Total   int64  `json:"total"`
+	Message string `json:"message"`
 }
 
 // ScanProgress is the state of a library scan with its counts so far.
@@ -52,9 +52,7 @@ const (
 // Its error and message are cut at 1,000 bytes.
 func TaskProgressed(t TaskProgress) Event {
 	t.Error = cut(t.Error)
-	if t.Progress != nil {
-		t.Progress = &Progress{t.Progress.Current, t.Progress.Total, cut(t.Progress.Message)}
-	}
+	t.Progress.Message = *cut(&t.Progress.Message)
 	return Event{Topic: Tasks, Kind: "task_progress", Permission: "LibrariesRead", Data: t}
 }
 

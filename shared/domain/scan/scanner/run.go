@@ -185,7 +185,7 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 		return nil, fault.New(fault.NotFound, "The library was deleted")
 	}
 	status.UTC()
-	s.Publish(ctx, h.Tenant, status.Event())
+	s.Publish(ctx, h.Tenant, status.Event(), status.TaskEvent())
 	if h.Place == nil {
 		var err error
 		if r.at.Ranges, err = ranges(ctx, s.Library, r.library.Bucket, r.prefix(), listers); err != nil {
