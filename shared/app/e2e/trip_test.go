@@ -50,6 +50,7 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "GET", "/libraries/" + library + "/series/recently-updated", "", 1},
 		{reader, "POST", "/books/list", `{"condition":{"libraryId":{"operator":"is","value":"` + library + `"}}}`, 1},
 		{reader, "GET", "/series", "", 1},
+		{reader, "GET", "/series?genres=action,drama&tags=space", "", 1},
 		{reader, "GET", "/series/" + series, "", 1},
 		{reader, "GET", "/series/" + series + "/books", "", 1},
 		{reader, "GET", "/libraries", "", 1},

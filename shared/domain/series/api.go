@@ -65,18 +65,28 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	httpapi.Register(a, op("GET", "", "listSeries", "Series", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			ScopeInput
+			TermsInput
 			httpapi.Paging
 			httpapi.Sorting
 		}) (*httpapi.Page[Series], error) {
-			return sorted(ctx, in.scope(), nil, in.Paging, in.Sorting)
+			s, err := in.narrow(in.scope())
+			if err != nil {
+				return nil, err
+			}
+			return sorted(ctx, s, nil, in.Paging, in.Sorting)
 		})
 	httpapi.Register(a, ofLibrary("", "listLibrarySeries", "Series of a library"),
 		func(ctx context.Context, in *struct {
 			IDInput
+			TermsInput
 			httpapi.Paging
 			httpapi.Sorting
 		}) (*httpapi.Page[Series], error) {
-			return sorted(ctx, scope{library: &in.ID}, &in.ID, in.Paging, in.Sorting)
+			s, err := in.narrow(scope{library: &in.ID})
+			if err != nil {
+				return nil, err
+			}
+			return sorted(ctx, s, &in.ID, in.Paging, in.Sorting)
 		})
 	httpapi.Register(a, op("POST", "/list", "filterSeries", "Series that meet a condition", auth.SeriesRead),
 		func(ctx context.Context, in *struct {

@@ -24,6 +24,16 @@ func Statements(library uuid.UUID) []Statement {
 			add("series of a library by "+field, listBy(scope{library: &library}, field, desc))
 		}
 	}
+	terms, err := TermsInput{Genres: "genre 7", Tags: "TAG 3,tag 5"}.narrow(scope{})
+	if err != nil {
+		panic(err)
+	}
+	ofLibrary := terms
+	ofLibrary.library = &library
+	for _, field := range []string{"name", "date_added", "date_read", "page_count"} {
+		add("series with terms by "+field, listBy(terms, field, true))
+		add("series of a library with terms by "+field, listBy(ofLibrary, field, true))
+	}
 	for name, list := range map[string]func(scope) query{"in progress": inProgress, "recently added": recentlyAdded, "recently updated": recentlyUpdated} {
 		add(name, list(scope{}))
 		add(name+" in a library", list(scope{library: &library}))

@@ -1,7 +1,11 @@
 package series
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/filter"
 )
 
@@ -27,4 +31,44 @@ func readStatus(_ *filter.Builder, op string, value any) (string, error) {
 		sql = "not (" + sql + ")"
 	}
 	return sql, nil
+}
+
+// TermsInput narrows a list to the series that have all the genres and tags it names.
+type TermsInput struct {
+	Genres string `query:"genres" maxLength:"2000" doc:"Only series that have all of these genres: at most 50 names with commas between, in upper or lower case"`
+	Tags   string `query:"tags" maxLength:"2000" doc:"Only series that have all of these tags: at most 50 names with commas between, in upper or lower case"`
+}
+
+const maxTerms = 50
+
+// narrow adds the genres and tags to a scope that has no condition yet. It starts from the series that have any of them,
+// genres and tags in one count: with a condition for each, Postgres takes both for rare and compares every series of one
+// with every series of the other. No two genres, and no two tags, have the same name, so that a series has all when it has
+// as many. Names are lowered by the database alone: its lower() is not quite that of Go.
+func (in TermsInput) narrow(s scope) (scope, error) {
+	var having, number []string
+	for _, t := range []struct{ field, table, list string }{{"genres", "genre", in.Genres}, {"tags", "tag", in.Tags}} {
+		var names []string
+		for name := range strings.SplitSeq(t.list, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				names = append(names, name)
+			}
+		}
+		if len(names) > maxTerms {
+			return s, fault.Invalid(t.field, "has %d names, at most %d are allowed", len(names), maxTerms)
+		}
+		if names == nil {
+			continue
+		}
+		s.args = append(s.args, names)
+		from := fmt.Sprintf("from unnest($%d::text[]) n", len(s.args))
+		having = append(having, fmt.Sprintf(`select x.series_id from %[1]s t join series_%[1]s x on x.tenant_id = app.tenant() and x.%[1]s_id = t.id
+		    where t.tenant_id = app.tenant() and lower(t.name) in (select lower(n) %[2]s)`, t.table, from))
+		number = append(number, "(select count(distinct lower(n)) "+from+")")
+	}
+	if having != nil {
+		s.where = "s.id in (select x.series_id from (" + strings.Join(having, " union all ") + `) x
+		  group by x.series_id having count(*) = ` + strings.Join(number, " + ") + ")"
+	}
+	return s, nil
 }

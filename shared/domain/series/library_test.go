@@ -1,6 +1,7 @@
 package series_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -57,6 +58,81 @@ func TestListsOfALibrary(t *testing.T) {
 		}
 	}
 	me.Do("GET", "/api/v1/libraries/x/series", nil).Want(400)
+}
+
+// Lists of series narrow themselves to those that have all the genres and tags named, however they are written.
+func TestGenresAndTags(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	me, foreigner := s.User(t, "one", "reader"), s.User(t, "two", "reader")
+	comics, manga := newLibrary(t, s, s.One, "comics"), newLibrary(t, s, s.One, "manga")
+	a, as := newSeries(t, s, s.One, comics, "A", 1, 1)
+	b, _ := newSeries(t, s, s.One, comics, "B", 2, 1)
+	c, _ := newSeries(t, s, s.One, manga, "C", 3, 1)
+	newSeries(t, s, s.One, manga, "D", 4, 1)
+	f, _ := newSeries(t, s, s.Two, newLibrary(t, s, s.Two, "comics"), "F", 1, 1)
+	read(t, s, me, as[0], false, 5)
+	give := func(tenant uuid.UUID, table, name string, series ...uuid.UUID) {
+		t.Helper()
+		id := uuid.New()
+		exec(t, s, "insert into "+table+" (tenant_id, id, name) values ($1, $2, $3)", tenant, id, name)
+		exec(t, s, "insert into series_"+table+" select $1, unnest($2::uuid[]), $3", tenant, series, id)
+	}
+	give(s.One, "genre", "Action", a, b, c)
+	give(s.One, "genre", "Drama", b, c)
+	give(s.One, "genre", "Émigré Tales", c)
+	give(s.One, "genre", "100%", a)
+	give(s.One, "tag", "Action", c) // a tag is no genre
+	give(s.One, "tag", "Space Opera", a, b)
+	give(s.Two, "genre", "Action", f)
+	for _, x := range []struct {
+		query, all, comics string
+		total              int // of all
+	}{
+		{"?genres=&tags=", "A,B,C,D", "A,B", 4},
+		{"?genres=,%20,&tags=,", "A,B,C,D", "A,B", 4},
+		{"?genres=Action", "A,B,C", "A,B", 3},
+		{"?genres=aCTION", "A,B,C", "A,B", 3},
+		{"?genres=action,Drama", "B,C", "B", 2},
+		{"?genres=%20drama%20,,ACTION,Action,Drama", "B,C", "B", 2},
+		{"?genres=%C3%A9MIGR%C3%89%20tales", "C", "", 1},
+		{"?genres=action,none", "", "", 0},
+		{"?genres=act", "", "", 0},
+		{"?genres=100%25", "A", "A", 1},
+		{"?tags=action", "C", "", 1},
+		{"?tags=space%20opera", "A,B", "A,B", 2},
+		{"?genres=drama&tags=Space%20Opera", "B", "B", 1},
+		{"?genres=drama&tags=Space%20Opera,action", "", "", 0},
+		{"?genres=action&sort=name,desc&pageSize=1&page=2", "B", "A", 3},
+		{"?genres=action&sort=date_added&order=desc", "C,B,A", "B,A", 3},
+		{"?genres=drama,action&tags=&sort=date_read,desc", "B,C", "B", 2},
+		{"?genres=action&sort=date_read,desc&pageSize=2&page=2", "C", "", 3},
+		{"?genres=action&libraryId=" + manga.String(), "C", "A,B", 1},
+		{"?genres=" + strings.Repeat("action,", 50), "A,B,C", "A,B", 3},
+	} {
+		if got, total := titles(t, me.Do("GET", "/api/v1/series"+x.query, nil)); got != x.all || total != x.total {
+			t.Errorf("%s: %s, total %d; want %s, %d", x.query, got, total, x.all, x.total)
+		}
+		if got, _ := titles(t, me.Do("GET", "/api/v1/libraries/"+comics.String()+"/series"+x.query, nil)); got != x.comics {
+			t.Errorf("comics %s: %s; want %s", x.query, got, x.comics)
+		}
+	}
+	if got, total := titles(t, foreigner.Do("GET", "/api/v1/series?genres=action", nil)); got != "F" || total != 1 {
+		t.Errorf("another tenant: %s, %d", got, total)
+	}
+	me.Do("GET", "/api/v1/libraries/"+uuid.NewString()+"/series?genres=action", nil).Want(404)
+	for _, path := range []string{"/api/v1/series", "/api/v1/libraries/" + comics.String() + "/series"} {
+		for _, field := range []string{"genres", "tags"} {
+			for _, value := range []string{strings.Repeat("a,", 51), strings.Repeat("a", 2001)} {
+				m := me.Do("GET", path+"?"+field+"="+value, nil).Want(400).Map()
+				if m["details"].([]any)[0].(map[string]any)["field"] != field {
+					t.Errorf("%s %s: %v", path, field, m)
+				}
+			}
+			me.Do("GET", path+"?"+field+"=a%00b", nil).Want(400)
+			me.Do("GET", path+"?"+field+"=%ff", nil).Want(400)
+		}
+	}
 }
 
 func TestReadSeveralSeries(t *testing.T) {
