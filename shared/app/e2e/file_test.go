@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -28,7 +29,7 @@ func TestFile(t *testing.T) {
 	tag := whole.Header.Get("ETag")
 	h := whole.Header
 	if !bytes.Equal(whole.Body, data) || whole.Length != int64(n) || tag == "" || strings.HasPrefix(tag, "W/") || h.Get("Accept-Ranges") != "bytes" ||
-		h.Get("Content-Type") != "application/vnd.comicbook+zip" || h.Get("Last-Modified") == "" {
+		h.Get("Content-Type") != "application/zip" || h.Get("Last-Modified") == "" {
 		t.Errorf("whole: %d bytes, %v", len(whole.Body), h)
 	}
 	d := h.Get("Content-Disposition")
@@ -97,6 +98,27 @@ func TestFile(t *testing.T) {
 		}
 	}
 	s.s3.Counter.Reset()
+	modified, err := time.Parse(http.TimeFormat, h.Get("Last-Modified"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after := modified.Add(-time.Second).Format(http.TimeFormat), modified.Add(time.Second).Format(http.TimeFormat)
+	for _, c := range []struct {
+		header, value string
+		status        int
+	}{
+		{"If-Modified-Since", h.Get("Last-Modified"), 304},
+		{"If-Modified-Since", after, 304},
+		{"If-Unmodified-Since", before, 412},
+		{"If-Match", `"stale"`, 412},
+	} {
+		for _, asked := range []string{"", "bytes=1-3"} {
+			a := s.fetch(t, reader, "GET", path, c.header, c.value, "Range", asked)
+			if a.Status != c.status || len(a.Body) != 0 || a.Header.Get("ETag") != tag {
+				t.Errorf("%s %s, Range %q: status %d, %v", c.header, c.value, asked, a.Status, a.Header)
+			}
+		}
+	}
 	for _, match := range []string{tag, `"x", ` + tag, "*", "W/" + tag} {
 		if a := s.fetch(t, reader, "GET", path, "If-None-Match", match); a.Status != 304 || len(a.Body) != 0 || a.Header.Get("ETag") != tag {
 			t.Errorf("If-None-Match %s: status %d, %v", match, a.Status, a.Header)
@@ -112,8 +134,14 @@ func TestFile(t *testing.T) {
 	if all := s.s3.Counter.Reset(); len(all) != 0 {
 		t.Errorf("conditional requests and HEAD reached S3: %v", all)
 	}
-	if a := s.fetch(t, reader, "GET", path, "If-None-Match", `"stale"`); a.Status != 200 || !bytes.Equal(a.Body, data) {
-		t.Errorf("a stale If-None-Match: %d", a.Status)
+	for _, c := range [][2]string{{"If-None-Match", `"stale"`}, {"If-None-Match", "no tag, " + tag}, {"If-Modified-Since", before}, {"If-Modified-Since", "no date"},
+		{"If-Unmodified-Since", after}, {"If-Match", tag}} {
+		if a := s.fetch(t, reader, "GET", path, c[0], c[1]); a.Status != 200 || !bytes.Equal(a.Body, data) {
+			t.Errorf("%s %s: status %d with %d bytes", c[0], c[1], a.Status, len(a.Body))
+		}
+		if all := s.s3.Counter.Reset(); len(all) != 1 {
+			t.Errorf("%s %s: S3 saw %v", c[0], c[1], all)
+		}
 	}
 }
 

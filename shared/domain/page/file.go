@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -19,17 +20,16 @@ import (
 
 const retryAfter = 2 * time.Second
 
-// mediaTypes of whole files.
-var mediaTypes = map[string]string{"cbz": "application/vnd.comicbook+zip", "epub": "application/epub+zip", "pdf": "application/pdf",
-	"cbr": "application/vnd.comicbook-rar", "cb7": "application/x-cb7", "cbt": "application/x-cbt"}
+// mediaTypes of whole files; that of another is application/octet-stream.
+var mediaTypes = map[string]string{"cbz": "application/zip", "cbr": "application/x-rar-compressed", "epub": "application/epub+zip", "pdf": "application/pdf"}
 
-// File answers with the book's file: whole, or one range of it (RFC 9110 14), with If-Range and If-None-Match.
+// File answers with the book's file: whole, or one range of it (RFC 9110 14), under the conditions of the request (RFC 9110 13).
 func (s *Server) File(w http.ResponseWriter, r *http.Request, i *Index) error {
 	h := w.Header()
 	name := path.Base(i.Key)
 	h.Set("ETag", i.fileTag())
 	h.Set("Cache-Control", "private, no-cache")
-	h.Set("Content-Type", mediaTypes[i.Format])
+	h.Set("Content-Type", cmp.Or(mediaTypes[i.Format], "application/octet-stream"))
 	h.Set("Content-Disposition", disposition(name))
 	from, to, err := s.wanted(h, r, i)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Server) File(w http.ResponseWriter, r *http.Request, i *Index) error {
 	}
 	src := &object{server: s, request: r, index: i, from: from, end: to}
 	defer src.Close()
-	if r.Method == http.MethodGet && !src.notModified() && i.Size > 0 {
+	if r.Method == http.MethodGet && i.Size > 0 && src.reads(h) {
 		if err := src.open(); err != nil { // before the header is written, so that a failure has its own status
 			for _, k := range []string{"Content-Disposition", "Content-Type", "ETag"} {
 				h.Del(k)
@@ -126,10 +126,25 @@ type object struct {
 	err       error
 }
 
-func (o *object) notModified() bool {
-	have := o.request.Header.Get("If-None-Match")
-	return have != "" && (have == "*" || strings.Contains(have, o.index.fileTag()))
+// reads tells whether http.ServeContent will read: by its own rules for the conditions of a request, since HEAD answers
+// like GET.
+func (o *object) reads(h http.Header) bool {
+	head := o.request.WithContext(o.request.Context()) // a copy
+	head.Method = http.MethodHead
+	p := probe{header: h.Clone()}
+	http.ServeContent(&p, head, "", o.index.Modified, o)
+	return p.status == http.StatusOK || p.status == http.StatusPartialContent
 }
+
+// probe takes the status of an answer that nobody gets.
+type probe struct {
+	header http.Header
+	status int
+}
+
+func (p *probe) Header() http.Header         { return p.header }
+func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
+func (p *probe) WriteHeader(status int)      { p.status = status }
 
 func (o *object) open() (err error) {
 	o.body, err = o.server.Content.Store.Range(o.request.Context(), o.index.Bucket, o.index.Object(), o.from, o.end-o.from)
