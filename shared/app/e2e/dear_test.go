@@ -60,4 +60,18 @@ func TestDearPages(t *testing.T) {
 			t.Errorf("page %d of %d bytes cost %v, want one range of the pack", n, len(pages[n-1].data), all)
 		}
 	}
+	// What became of the pack since does not keep anybody from reading.
+	var key string
+	if err := s.DB.Owner.Pool().QueryRow(context.Background(), "select key from page_pack where book_id = $1", b.ID).Scan(&key); err != nil {
+		t.Fatal(err)
+	}
+	store := s.s3.Config.Media()
+	if err := store.Put(t.Context(), "media", key, "application/zip", []byte("made anew")); err != nil {
+		t.Fatal(err)
+	}
+	read(2)
+	if err := store.Delete(t.Context(), "media", key); err != nil {
+		t.Fatal(err)
+	}
+	read(4)
 }

@@ -45,13 +45,18 @@ func expire(ctx context.Context, d *db.DB, media *blob.Store, bucket string) (in
 		return 0, err
 	}
 	for n, s := range stale {
-		// The object first: a row without one is found again, an object without a row never.
-		if err := media.Delete(ctx, bucket, s.Key); err != nil {
-			return n, err
-		}
-		if _, err := db.Exec(ctx, d, "delete from page_pack where tenant_id = app.tenant() and book_id = $1 and key = $2", s.Book, s.Key); err != nil {
+		if err := remove(ctx, d, media, bucket, s.Book, s.Key); err != nil {
 			return n, err
 		}
 	}
 	return len(stale), nil
+}
+
+// remove takes a pack away. The object first: a row without one is found again, an object without a row never.
+func remove(ctx context.Context, d *db.DB, media *blob.Store, bucket string, book uuid.UUID, key string) error {
+	if err := media.Delete(ctx, bucket, key); err != nil {
+		return err
+	}
+	_, err := db.Exec(ctx, d, "delete from page_pack where tenant_id = app.tenant() and book_id = $1 and key = $2", book, key)
+	return err
 }

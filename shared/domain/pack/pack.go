@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -43,6 +44,9 @@ type bookRow struct {
 	Quota       *int64    `db:"max_rendition_bytes"`
 	Used        int64     `db:"used"`
 	Done        bool      `db:"done"`
+	PackKey     string    `db:"pack_key"` // of the pack that Done speaks of
+	PackSize    int64     `db:"pack_size"`
+	PackETag    string    `db:"pack_etag"`
 	Key         string    `db:"key"`
 	Bucket      string    `db:"bucket"`
 	Prefix      string    `db:"prefix"`
@@ -70,7 +74,8 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 	}
 	b, err := db.Get[bookRow](ctx, m.Database, `select b.tenant_id, t.secret, t.max_rendition_bytes,
 		(select coalesce(sum(size), 0)::bigint from page_pack o where o.tenant_id = app.tenant() and o.book_id <> b.id) as used,
-		coalesce(k.fingerprint = b.fingerprint, false) as done, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
+		coalesce(k.fingerprint = b.fingerprint, false) as done, coalesce(k.key, '') as pack_key, coalesce(k.size, 0) as pack_size,
+		coalesce(k.etag, '') as pack_etag, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
 		p.names, p.offsets, p.sizes, p.methods, p.crcs
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id join tenant t on t.id = b.tenant_id
 		join page_index p on `+content.SameVersion+`
@@ -83,7 +88,14 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 		return nil, fault.Missing("Book")
 	}
 	if b.Done {
-		return Result{}, nil
+		lost, err := m.lost(ctx, b)
+		if err != nil || !lost {
+			return Result{}, err
+		}
+		// Without its row readers go straight to the book until the new one is there.
+		if err := remove(ctx, m.Database, m.Media, m.Bucket, *h.BookID, b.PackKey); err != nil {
+			return nil, err
+		}
 	}
 	index, entries := b.dear()
 	if len(entries) == 0 {
@@ -106,6 +118,16 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 		return nil, err
 	}
 	return Result{Pages: len(entries), Bytes: o.Size}, nil
+}
+
+// lost tells whether the object of a pack is not the one that its row describes: somebody emptied the bucket, or a worker
+// that had lost the task stored it once more. A byte of it says so at the price of one read.
+func (m *Maker) lost(ctx context.Context, b *bookRow) (bool, error) {
+	_, err := m.Media.ReadRange(ctx, m.Bucket, blob.Object{Key: b.PackKey, Size: b.PackSize, ETag: b.PackETag}, 0, 1)
+	if page.Lost(err) {
+		return true, nil
+	}
+	return false, err
 }
 
 // dear are the pages that no range of their own holds, with their index.

@@ -158,6 +158,31 @@ func TestPagesOfAPackAreRanges(t *testing.T) {
 	}
 }
 
+// Somebody emptied the bucket, or put something else there: the row alone does not make a pack.
+func TestLostPackIsMadeAgain(t *testing.T) {
+	r := newRig(t)
+	for name, lose := range map[string]func(key string) error{
+		"gone":    func(key string) error { return r.media.Delete(t.Context(), "media", key) },
+		"another": func(key string) error { return r.media.Put(t.Context(), "media", key, "application/zip", []byte("PK")) },
+	} {
+		if res, err := r.pack(); err != nil || res.Pages != 2 {
+			t.Fatalf("%s: %+v, %v", name, res, err)
+		}
+		if err := lose(r.row().Key); err != nil {
+			t.Fatal(err)
+		}
+		if res, err := r.pack(); err != nil || res.Pages != 2 {
+			t.Errorf("%s: %+v, %v", name, res, err)
+		}
+		p := r.row()
+		data, err := r.media.ReadRange(t.Context(), "media", blob.Object{Key: p.Key, Size: p.Size, ETag: p.ETag}, p.Offsets[1], p.Sizes[1])
+		if err != nil || crc32.ChecksumIEEE(data) != r.found.Pages[1].CRC32 {
+			t.Errorf("%s: %d bytes, %v", name, len(data), err)
+		}
+		r.exec("delete from page_pack")
+	}
+}
+
 // TestSolidRAR packs what needs the pages before it: the first page alone needs none and stays in the book.
 func TestSolidRAR(t *testing.T) {
 	var pages []rarpack.File

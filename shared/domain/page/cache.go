@@ -114,7 +114,7 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	return i, nil
 }
 
-// Forget drops a book whose file turned out to have changed.
+// Forget drops a book whose file or page pack turned out to be another by now.
 func (f *Finder) Forget(ctx context.Context, book uuid.UUID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

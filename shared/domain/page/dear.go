@@ -13,7 +13,6 @@ import (
 
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/mediatype"
-	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -61,9 +60,10 @@ func (s *Server) Bytes(ctx context.Context, i *Index, n int) ([]byte, error) {
 	}
 	if o, place, ok := i.InPack(n); ok {
 		data, err := s.Media.ReadRange(ctx, s.Bucket, o, place.Offset, place.Length)
-		if !errors.Is(err, blob.ErrNotFound) {
+		if !Lost(err) {
 			return data, err
 		}
+		s.Finder.Forget(ctx, i.BookID)
 	}
 	var data []byte
 	if e.Direct() {

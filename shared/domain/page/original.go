@@ -80,7 +80,8 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		return s.sendDear(w, r, i, n, e, tag)
 	}
 	body, err := store.Range(r.Context(), bucket, o, e.Offset, e.Length)
-	if isPacked && errors.Is(err, blob.ErrNotFound) { // somebody emptied the bucket
+	if isPacked && Lost(err) { // somebody emptied the bucket, or the pack was made anew
+		s.Finder.Forget(r.Context(), i.BookID)
 		if e, err = i.Entry(n); err != nil {
 			return err
 		}

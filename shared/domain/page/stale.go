@@ -53,8 +53,13 @@ func (w *Renewer) renew(ctx context.Context, i *Index) {
 // Changed takes notice of a failed read of a book's file: where the file is another one than was analysed, or gone,
 // what is remembered of it is dropped and its analysis queued.
 func (s *Server) Changed(ctx context.Context, i *Index, err error) {
-	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrChanged) || errors.Is(err, blob.ErrRange) {
+	if Lost(err) {
 		s.Finder.Forget(ctx, i.BookID)
 		s.Renew.renew(ctx, i)
 	}
+}
+
+// Lost tells by a failed read that the object is gone, or another one than was described.
+func Lost(err error) bool {
+	return errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrChanged) || errors.Is(err, blob.ErrRange)
 }
