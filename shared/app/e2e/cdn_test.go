@@ -93,6 +93,7 @@ func TestRedirectToTheCDN(t *testing.T) {
 		{pageURL(b, 2), 300, 400, "jpeg", testkit.JPEG(t, 300, 400, 2), 1},
 		{pageURL(b, 1) + "?width=290&format=webp", 300, 400, "webp", nil, 1},
 		{pageURL(b, 2) + "?height=150", 113, 150, "jpeg", nil, 1},
+		{pageURL(b, 2) + "?width=4096", 300, 400, "jpeg", nil, 1},
 		{"/api/v1/books/" + b.ID.String() + "/thumbnail", 300, 400, "jpeg", nil, 0},
 		{"/api/v1/series/" + b.SeriesID.String() + "/thumbnail", 300, 400, "jpeg", nil, 0},
 		{"/api/v1/libraries/" + b.LibraryID.String() + "/thumbnail", 300, 400, "jpeg", nil, 0},

@@ -50,10 +50,10 @@ func TestRenditions(t *testing.T) {
 	admin := s.as("admin")
 	testkit.WriteFile(t, s.folder, "S/large 1.cbz", testkit.Zip(t, testkit.File{Name: "1.jpg", Data: testkit.JPEG(t, 900, 1200, 1)},
 		testkit.File{Name: "2.jpg", Data: append([]byte("\xff\xd8\xff\xe0"), bytes.Repeat([]byte("no picture "), 50)...)},
-		testkit.File{Name: "3.jpg", Data: testkit.JPEG(t, 100, 50, 2), Deflate: true}))
+		testkit.File{Name: "3.jpg", Data: testkit.JPEG(t, 100, 50, 2), Deflate: true}, testkit.File{Name: "4.jpg", Data: testkit.JPEG(t, 6000, 60, 3)}))
 	s.scan(admin, s.library(admin, "Books", ""))
 	b := s.books(admin)["S/large 1.cbz"]
-	if b.PageCount != 3 {
+	if b.PageCount != 4 {
 		t.Fatalf("%+v", b)
 	}
 	for _, c := range []struct {
@@ -71,6 +71,9 @@ func TestRenditions(t *testing.T) {
 		{1, "format=jpg", 900, 1200, "jpeg", "image/jpeg"},
 		{1, "width=5000", 900, 1200, "jpeg", "image/jpeg"},
 		{3, "width=4000&format=png", 100, 50, "png", "image/png"},
+		{4, "width=4096", 3000, 30, "jpeg", "image/jpeg"},
+		{4, "width=50000&height=20001", 3000, 30, "jpeg", "image/jpeg"},
+		{4, "format=webp", 6000, 60, "webp", "image/webp"},
 	} {
 		a := s.fetch(t, admin, "GET", pageURL(b, c.page)+"?"+c.query)
 		if a.Status != 200 {
@@ -94,7 +97,7 @@ func TestRenditions(t *testing.T) {
 		t.Errorf("widths 301 and 310 are two renditions: %s, %s", one.Header.Get("ETag"), other.Header.Get("ETag"))
 	}
 	s.fetch(t, admin, "GET", pageURL(b, 2)+"?width=300").problem(t, 422)
-	for _, bad := range []string{"width=0", "width=-3", "width=x", "height=20001", "format=gif", "width=1e3"} {
+	for _, bad := range []string{"width=0", "width=-3", "width=x", "height=2147483648", "format=gif", "width=1e3"} {
 		s.fetch(t, admin, "GET", pageURL(b, 1)+"?"+bad).problem(t, 400)
 	}
 	s.fetch(t, admin, "GET", pageURL(b, 9)+"?width=300").problem(t, 404)

@@ -1,6 +1,7 @@
 package rendition
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/format/imaging"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 var (
@@ -60,6 +62,42 @@ func TestOneSpellingOfAKey(t *testing.T) {
 		head + "/" + strings.Repeat("1", 300) + "/original"} {
 		if p, ok := parse(bad); ok {
 			t.Errorf("%q is taken for %+v", bad, p)
+		}
+	}
+}
+
+// What a request may ask for at most is what the CDN's address of it says, and what is rendered for that.
+func TestBoxOfARequest(t *testing.T) {
+	t.Parallel()
+	i := &page.Index{BookID: bookA, Fingerprint: "f1"}
+	for query, want := range map[string]imaging.Spec{
+		"width=1":                       {Width: 150, Format: imaging.JPEG},
+		"width=1100&height=3000":        {Width: 1200, Height: 3000, Format: imaging.JPEG},
+		"width=3001":                    {Width: 3000, Format: imaging.JPEG},
+		"height=4096&format=webp":       {Height: 3000, Format: imaging.WebP},
+		"width=20001&height=2147483647": {Width: 3000, Height: 3000, Format: imaging.JPEG},
+		"format=png":                    {Format: imaging.PNG},
+	} {
+		q, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, ok, err := wanted(q)
+		if spec != want || !ok || err != nil {
+			t.Errorf("%s: %+v, %v, %v", query, spec, ok, err)
+			continue
+		}
+		if p, ok := parse(pageKey(tenantA, secretA, i, 1, &spec)); !ok || *p.spec != spec {
+			t.Errorf("%s: its address asks for %+v, %v", query, p.spec, ok)
+		}
+	}
+	for _, bad := range []string{"width=0", "width=-1", "height=2147483648", "height=99999999999999999999", "width=1e3", "width=x"} {
+		q, err := url.ParseQuery(bad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if spec, _, err := wanted(q); !fault.Is(err, fault.BadRequest) {
+			t.Errorf("%s: %+v, %v", bad, spec, err)
 		}
 	}
 }

@@ -17,9 +17,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// maxBox bounds width and height of a request, in pixels.
-const maxBox = 20_000
-
 // wanted reads width, height and format of a page request (contract 4.7). ok is false when the original is
 // wanted. Other parameters are ignored: clients add some to get around their caches.
 func wanted(q url.Values) (spec imaging.Spec, ok bool, err error) {
@@ -29,12 +26,12 @@ func wanted(q url.Values) (spec imaging.Spec, ok bool, err error) {
 		if v == "" {
 			return 0
 		}
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 || n > maxBox {
-			bad = append(bad, fault.Field{Field: name, Message: "must be a number of pixels from 1 to 20000"})
+		n, err := strconv.ParseInt(v, 10, 32)
+		if err != nil || n < 1 {
+			bad = append(bad, fault.Field{Field: name, Message: "must be a number of pixels from 1 to 2147483647"})
 			return 0
 		}
-		return n
+		return int(n)
 	}
 	w, h, format := side("width"), side("height"), q.Get("format")
 	switch format {

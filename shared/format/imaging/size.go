@@ -12,18 +12,15 @@ var ladder = []int{150, 300, 400, 600, 800, 1000, 1200, 1600, 2000, 2400, 3000}
 func Sizes() []int { return slices.Clone(ladder) }
 
 // Ladder rounds a requested width or height up to the fixed steps that
-// renditions are made in, so that clients cannot fill the store with sizes.
-// Above the last step, and for 0 or less, it returns 0: no bound but the
-// original's own size.
+// renditions are made in, so that clients cannot fill the store with sizes;
+// above the last step, down to it, since what is asked for is a maximum. For 0
+// or less it returns 0: no bound but the original's own size.
 func Ladder(width int) int {
 	if width <= 0 {
 		return 0
 	}
 	i, _ := slices.BinarySearch(ladder, width)
-	if i == len(ladder) {
-		return 0
-	}
-	return ladder[i]
+	return ladder[min(i, len(ladder)-1)]
 }
 
 // fit returns the largest size with the aspect ratio of w x h that is inside

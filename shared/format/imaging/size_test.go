@@ -8,7 +8,7 @@ import (
 
 func TestLadder(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[int]int{-1: 0, 0: 0, 1: 150, 150: 150, 151: 300, 1100: 1200, 3000: 3000, 3001: 0, 1 << 40: 0} {
+	for in, want := range map[int]int{-1: 0, 0: 0, 1: 150, 150: 150, 151: 300, 1100: 1200, 3000: 3000, 3001: 3000, 1 << 40: 3000} {
 		if got := Ladder(in); got != want {
 			t.Errorf("Ladder(%d) = %d, want %d", in, got, want)
 		}
