@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -108,16 +109,46 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 	if err != nil {
 		return nil, readable(err)
 	}
-	_, err = db.Exec(ctx, m.Database, `insert into page_pack (tenant_id, book_id, fingerprint, key, size, etag, offsets, sizes, crcs)
-		select app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8
-		where exists (select from book where tenant_id = app.tenant() and id = $1 and fingerprint = $2)
-		on conflict (tenant_id, book_id) do update set fingerprint = excluded.fingerprint, key = excluded.key, size = excluded.size,
-		  etag = excluded.etag, offsets = excluded.offsets, sizes = excluded.sizes, crcs = excluded.crcs, created_at = now()`,
+	// The statement sees the rows as they were before it: previous is the key that it writes over.
+	done, err := db.Get[stored](ctx, m.Database, `with stored as (
+		  insert into page_pack (tenant_id, book_id, fingerprint, key, size, etag, offsets, sizes, crcs)
+		  select app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8
+		  where exists (select from book where tenant_id = app.tenant() and id = $1 and fingerprint = $2)
+		  on conflict (tenant_id, book_id) do update set fingerprint = excluded.fingerprint, key = excluded.key, size = excluded.size,
+		    etag = excluded.etag, offsets = excluded.offsets, sizes = excluded.sizes, crcs = excluded.crcs, created_at = now()
+		  returning key)
+		select (select key from page_pack where tenant_id = app.tenant() and book_id = $1) as previous from stored`,
 		*h.BookID, b.Fingerprint, o.Key, o.Size, o.ETag, places.offsets, places.sizes, places.crcs)
-	if err != nil {
-		return nil, err
+	if err != nil || done == nil { // nil: the book has other content by now
+		m.discard(ctx, b.Tenant, *h.BookID, o.Key)
+		return Result{}, err
+	}
+	if done.Previous != nil && *done.Previous != o.Key {
+		m.discard(ctx, b.Tenant, *h.BookID, *done.Previous)
 	}
 	return Result{Pages: len(entries), Bytes: o.Size}, nil
+}
+
+// stored is what the row of a pack was before it was written.
+type stored struct {
+	Previous *string `db:"previous"` // nil: there was none
+}
+
+// discard deletes an object that no row names: nothing would find it again. It looks first, since the same pack has the
+// same key: another worker may have the task by now and its row written. One that writes it in the moment between has a
+// lost pack, which is made again. What has ended the task does not keep the object from being deleted.
+func (m *Maker) discard(ctx context.Context, tenant, book uuid.UUID, key string) {
+	ctx = db.In(context.WithoutCancel(ctx), db.Tenant(tenant))
+	var b pgx.Batch
+	named := true
+	db.Value(&b, &named, "select exists (select from page_pack where tenant_id = app.tenant() and book_id = $1 and key = $2)", book, key)
+	err := m.Database.Run(ctx, &b)
+	if err == nil && !named {
+		err = m.Media.Delete(ctx, m.Bucket, key)
+	}
+	if err != nil {
+		slog.Warn("the object of a page pack that is not used stays", "book", book, "key", key, "error", err)
+	}
 }
 
 // lost tells whether the object of a pack is not the one that its row describes: somebody emptied the bucket, or a worker

@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -228,6 +231,72 @@ func TestTwoAtOnceGiveOnePack(t *testing.T) {
 	wait.Wait()
 	if ids[0] != ids[1] {
 		t.Errorf("two tasks: %v", ids)
+	}
+}
+
+// objects are the keys of everything of the tenant in the media bucket.
+func (r *rig) objects() (keys []string) {
+	r.t.Helper()
+	for list, err := range r.media.List(r.t.Context(), "media", r.tenant.String()+"/", "") {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, o := range list {
+			keys = append(keys, o.Key)
+		}
+	}
+	return keys
+}
+
+// A pack of other content has another name; the one before it is not left behind.
+func TestNewPackReplacesTheOldOne(t *testing.T) {
+	r := newRig(t)
+	if _, err := r.pack(); err != nil {
+		t.Fatal(err)
+	}
+	old := r.row().Key
+	r.exec("update book set fingerprint = 'other'")
+	if res, err := r.pack(); err != nil || res.Pages != 2 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if now := r.row().Key; now == old || !slices.Equal(r.objects(), []string{now}) {
+		t.Errorf("%s, then %s; there are %v", old, now, r.objects())
+	}
+}
+
+// What happens between the storing of the object and that of its row.
+func TestPackThatCannotBeNamed(t *testing.T) {
+	row := func(r *rig, key string) {
+		r.exec(`insert into page_pack (tenant_id, book_id, fingerprint, key, size, etag, offsets, sizes, crcs)
+			values ($1, $2, $3, $4, 1, '', '{}', '{}', '{}')`, r.tenant, r.book, r.found.Fingerprint, key)
+	}
+	for name, c := range map[string]struct {
+		meanwhile func(r *rig, key string)
+		lost      bool // the task, and with it the error
+		stays     bool // the object
+	}{
+		"the book has other content":            {meanwhile: func(r *rig, _ string) { r.exec("update book set fingerprint = 'other'") }},
+		"the book is gone":                      {meanwhile: func(r *rig, _ string) { r.exec("delete from book") }},
+		"the task is gone":                      {meanwhile: func(r *rig, _ string) { r.exec("update task set lease_epoch = 2") }, lost: true},
+		"another worker has made the same pack": {meanwhile: func(r *rig, key string) { r.exec("update task set lease_epoch = 2"); row(r, key) }, lost: true, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				next.ServeHTTP(w, req)
+				if key, ok := strings.CutPrefix(req.URL.Path, "/media/"); ok && req.Method == http.MethodPut {
+					c.meanwhile(r, key)
+				}
+			})
+			res, err := r.pack()
+			r.s3.Counter.Meddle(nil)
+			if res.Pages != 0 || db.ErrLost(err) != c.lost || (err != nil) != c.lost {
+				t.Errorf("%+v, %v", res, err)
+			}
+			if left := r.objects(); (len(left) == 1) != c.stays || len(left) > 1 {
+				t.Errorf("there are %v", left)
+			}
+		})
 	}
 }
 
