@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/app/media"
+	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -259,6 +260,43 @@ func TestOneRenderPerObject(t *testing.T) {
 		if !bytes.Equal(bodies[i], bodies[0]) {
 			t.Errorf("answer %d differs", i)
 		}
+	}
+}
+
+// A tenant's limit for renditions holds at the CDN too: pages beyond it are made and not kept.
+func TestRenditionQuotaAtTheCDN(t *testing.T) {
+	t.Parallel()
+	s, admin, b := cdnSystem(t)
+	path := cdnPath(s.location(t, admin, pageURL(b, 1)+"?width=800&format=png"))
+	kept := func() (n int) {
+		t.Helper()
+		for list, err := range s.s3.Config.Media().List(t.Context(), s.s3.Config.MediaBucket, blob.Expiring, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += len(list)
+		}
+		return n
+	}
+	for _, c := range []struct{ limit, kept int }{{0, 0}, {1 << 30, 1}} {
+		s.DB.Exec(t, "update tenant set max_rendition_bytes = $2 where id = $1", s.One, c.limit)
+		origin := s.anotherMedia(t) // which remembers no tenant
+		for range 3 {               // the first miss alone keeps nothing
+			req := httptest.NewRequest("GET", "/cdn"+path, nil)
+			req.Header.Set("X-Origin-Secret", s.cdn.Config.OriginSecret[0])
+			w := httptest.NewRecorder()
+			origin.ServeHTTP(w, req)
+			if w.Code != 200 {
+				t.Fatalf("status %d: %.200s", w.Code, w.Body.Bytes())
+			}
+		}
+		if n := kept(); n != c.kept {
+			t.Errorf("limit of %d bytes: %d pages are kept, want %d", c.limit, n, c.kept)
+		}
+	}
+	var used int64
+	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select bytes from rendition_usage where tenant_id = $1", s.One).Scan(&used); err != nil || used == 0 {
+		t.Errorf("%d bytes are counted, %v", used, err)
 	}
 }
 

@@ -17,20 +17,21 @@ const rememberOwner = 10 * time.Second
 
 // Owner is the tenant of a book.
 type Owner struct {
-	ID     uuid.UUID `db:"id"`
-	Name   string    `db:"name"`
-	Status string    `db:"status"`
-	Secret []byte    `db:"secret"`
+	ID                uuid.UUID `db:"id"`
+	Name              string    `db:"name"`
+	Status            string    `db:"status"`
+	Secret            []byte    `db:"secret"`
+	MaxRenditionBytes *int64    `db:"max_rendition_bytes"`
 }
 
 // Tenant is what the request's context holds.
 func (o *Owner) Tenant() httpapi.Tenant {
-	return httpapi.Tenant{ID: o.ID, Name: o.Name, Secret: o.Secret, Suspended: o.Status != "active"}
+	return httpapi.Tenant{ID: o.ID, Name: o.Name, Secret: o.Secret, Suspended: o.Status != "active", MaxRenditionBytes: o.MaxRenditionBytes}
 }
 
 // QueueOwner adds the query for the entered tenant to a batch; nil where there is none.
 func QueueOwner(b *pgx.Batch, dst **Owner) {
-	db.One(b, dst, "select id, name, status, secret from tenant where id = app.tenant()")
+	db.One(b, dst, "select id, name, status, secret, max_rendition_bytes from tenant where id = app.tenant()")
 }
 
 // Owned is the index of a tenant's book with the place of page n, and the tenant: for the CDN, which asks in nobody's
