@@ -98,20 +98,25 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, folders filesystem.List
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/libraries/{id}", ID: "deleteLibrary",
 		Summary: "Delete a library with its series, books and progress; its files stay", Tag: "Libraries", Permission: auth.LibrariesDelete},
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
-			tasks, found, err := remove(ctx, d, in.ID)
-			if err != nil {
+			tasks, found, err := remove(ctx, d, in.ID, removeBooks, removeTime)
+			if !found {
+				if err == nil {
+					err = fault.Missing("Library")
+				}
 				return nil, err
 			}
-			if !found {
-				return nil, fault.Missing("Library")
-			}
 			bump(ctx, httpapi.TenantOf(ctx).ID)
-			var ended []events.Event
+			var happened []events.Event
 			for _, t := range tasks {
-				ended = append(ended, t.events(in.ID)...)
+				happened = append(happened, t.events(in.ID)...)
 			}
-			tell(ctx, append(ended, events.LibraryDeleted(in.ID))...)
-			return nil, nil
+			if err == nil {
+				happened = append(happened, events.LibraryDeleted(in.ID))
+			} else { // a part of it is gone
+				happened = append(happened, events.LibraryUpdated(in.ID))
+			}
+			tell(ctx, happened...)
+			return nil, err
 		})
 }
 

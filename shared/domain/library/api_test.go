@@ -403,6 +403,49 @@ func TestDeleteTakesEverythingAlong(t *testing.T) {
 	}
 }
 
+// A large library goes in parts. What ends that in between leaves one that no schedule scans, and the next call goes on.
+func TestDeleteInParts(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	ctx := f.In(f.One)
+	var ids []uuid.UUID
+	for _, name := range []string{"keep", "gone"} {
+		id := uuid.MustParse(admin.Do("POST", path, `{"name":"`+name+`","path":"/books/`+name+`","scanImmediately":true}`).Want(201).Map()["id"].(string))
+		ids = append(ids, id)
+		f.DB.Exec(t, `with s as (
+			  insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+			  select $1, gen_random_uuid(), $2, 's' || n, 's', 's', 's', 's' from generate_series(1, 3) n returning id, path)
+			insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title)
+			select $1, gen_random_uuid(), $2, s.id, s.path || '/' || n, 10, now(), 'cbz', 'b', 'b', 'b' from s, generate_series(1, 5) n`, f.One, id)
+	}
+	gone := ids[1]
+	for _, left := range []float64{11, 7} { // no time for more than one part; the scan of the first time is another one's later
+		tasks, found, err := library.Remove(ctx, f.DB.App, gone, 4, -time.Second)
+		if !fault.Is(err, fault.Unavailable) || !found || tasks != 1 {
+			t.Fatalf("%d tasks, found %v: %v", tasks, found, err)
+		}
+		if l := admin.Do("GET", path+"/"+gone.String(), nil).Want(200).Map(); l["bookCount"] != left || l["isActive"] != false {
+			t.Fatalf("after a part: %v", l)
+		}
+		f.DB.Exec(t, "insert into task (tenant_id, id, type, library_id) values ($1, gen_random_uuid(), 'scan_library', $2)", f.One, gone)
+	}
+	if tasks, found, err := library.Remove(ctx, f.DB.App, gone, 4, time.Minute); err != nil || !found || tasks != 1 {
+		t.Fatalf("%d tasks, found %v: %v", tasks, found, err)
+	}
+	admin.Do("GET", path+"/"+gone.String(), nil).Want(404)
+	admin.Do("DELETE", path+"/"+gone.String(), nil).Want(404)
+	if l := admin.Do("GET", path+"/"+ids[0].String(), nil).Want(200).Map(); l["bookCount"] != 15.0 || l["seriesCount"] != 3.0 || l["isActive"] != true {
+		t.Errorf("the other library: %v", l)
+	}
+	var rows, unfinished int
+	if err := f.DB.Owner.Pool().QueryRow(t.Context(), `select (select count(*) from book where library_id = $1) + (select count(*) from series where library_id = $1)
+		+ (select count(*) from library_count where library_id = $1), (select count(*) from task where library_id = $1 and status in ('pending', 'running'))`, gone).
+		Scan(&rows, &unfinished); err != nil || rows != 0 || unfinished != 0 {
+		t.Errorf("left: %d rows and %d unfinished tasks, %v", rows, unfinished, err)
+	}
+}
+
 // A body of two megabytes was answered with sixty.
 func TestManyFaultsAreToldInShort(t *testing.T) {
 	t.Parallel()

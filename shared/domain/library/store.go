@@ -177,23 +177,53 @@ type cancelled struct {
 	Total       int64      `db:"progress_total"`
 }
 
-// remove cancels the library's unfinished tasks and deletes it with everything in it; found is false when there is
-// none. Tasks are locked before anything else and children before parents, as their workers do it: no worker
-// writes into the library meanwhile.
-func remove(ctx context.Context, d *db.DB, id uuid.UUID) (tasks []cancelled, found bool, err error) {
+// How much of a library is deleted in one transaction, far within DATABASE_TIMEOUT, and for how long within one request.
+const (
+	removeBooks = 5000
+	removeTime  = 20 * time.Second
+)
+
+// remove deletes a library with everything in it; found is false when there is none. A large one goes in parts: whatever
+// ends this in between leaves a library that is not active, and the next call goes on. It tells the unfinished tasks that
+// were cancelled, also with an error.
+func remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, patience time.Duration) (tasks []cancelled, found bool, err error) {
+	end := time.Now().Add(patience)
+	for {
+		ended, left, deleted, err := removePart(ctx, d, id, books)
+		tasks, found = append(tasks, ended...), found || left || deleted
+		if err != nil || !left {
+			return tasks, found, err
+		}
+		if time.Now().After(end) {
+			e := fault.New(fault.Unavailable, "The library is too large to be deleted at once; delete it again to go on with what is left")
+			e.RetryAfter = time.Second
+			return tasks, found, e
+		}
+	}
+}
+
+// removePart cancels the library's unfinished tasks and deletes so many of its books; once there are no more, the library
+// itself. Tasks are locked before anything else and children before parents, as their workers do it: no worker writes into
+// the library meanwhile. What is left is not active: only a person can start a scan of it, which the next part cancels.
+func removePart(ctx context.Context, d *db.DB, id uuid.UUID, books int) (tasks []cancelled, left, deleted bool, err error) {
 	const cancel = `update task t set status = 'cancelled', completed_at = now(), lease_until = null
 		where t.tenant_id = app.tenant() and t.library_id = $1 and t.status in ('pending', 'running') and t.parent_id is `
 	var b pgx.Batch
-	var n int64
 	b.Queue(cancel+"not null", id)
 	db.All(&b, &tasks, "with t as ("+cancel+`null returning t.*)
 		select t.id, t.type, t.series_id, t.book_id, t.started_at, t.completed_at, coalesce(c.files_total, t.progress_total) as progress_total,
 		  coalesce(c.files_processed, t.progress_current) as progress_current
 		from t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`, id)
 	b.Queue("select set_config('statement_timeout', '0', true)") // a large library takes its time: DATABASE_TIMEOUT bounds it
-	db.Affected(&b, &n, "delete from library where tenant_id = app.tenant() and id = $1", id)
-	err = d.Run(ctx, &b)
-	return tasks, n > 0, err
+	b.Queue(`delete from book where tenant_id = app.tenant() and id = any(array(
+		select id from book where tenant_id = app.tenant() and library_id = $1 order by key limit $2))`, id, books)
+	db.Value(&b, &deleted, `delete from library where tenant_id = app.tenant() and id = $1
+		and not exists (select from book where tenant_id = app.tenant() and library_id = $1) returning true`, id)
+	db.Value(&b, &left, "update library set is_active = false, updated_at = now() where tenant_id = app.tenant() and id = $1 returning true", id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, false, false, err
+	}
+	return tasks, left, deleted, nil
 }
 
 // events tell the listeners that the task of a deleted library has ended.

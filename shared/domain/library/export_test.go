@@ -1,0 +1,16 @@
+package library
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// Remove deletes a library, so many books at once, and counts the tasks that it cancelled.
+func Remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, patience time.Duration) (tasks int, found bool, err error) {
+	cancelled, found, err := remove(ctx, d, id, books, patience)
+	return len(cancelled), found, err
+}
