@@ -7,8 +7,9 @@
 //     WORKER_PACKS says so. Until it is there, pages are read from the book itself.
 //   - It is streamed: neither the book nor the pack is ever in memory or on a disk here. Making it again gives the
 //     same; a task that was interrupted begins anew.
-//   - It counts in the tenant's max_rendition_bytes; a book whose pack would not fit gets none, and is read as before.
+//   - It counts in the tenant's max_rendition_bytes, together with renditions (app.keep_rendition); a book whose pack
+//     would not fit gets none, and is read as before.
 //   - Its row names the content it is of. When the book is gone or has other content, the scheduler removes it.
 //
-// Tables: page_pack; reads book, library, page_index, tenant.
+// Tables: page_pack; reads book, library, page_index, rendition_usage, tenant.
 package pack

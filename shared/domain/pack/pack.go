@@ -43,7 +43,7 @@ type bookRow struct {
 	Tenant      uuid.UUID `db:"tenant_id"`
 	Secret      []byte    `db:"secret"`
 	Quota       *int64    `db:"max_rendition_bytes"`
-	Used        int64     `db:"used"`
+	Used        int64     `db:"used"` // by packs and renditions; by packs alone where nobody has measured since there is a limit
 	Done        bool      `db:"done"`
 	PackKey     string    `db:"pack_key"` // of the pack that Done speaks of
 	PackSize    int64     `db:"pack_size"`
@@ -74,7 +74,8 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 		return nil, fault.New(fault.BadRequest, "A task of type %s needs a book", task.PackBook)
 	}
 	b, err := db.Get[bookRow](ctx, m.Database, `select b.tenant_id, t.secret, t.max_rendition_bytes,
-		(select coalesce(sum(size), 0)::bigint from page_pack o where o.tenant_id = app.tenant() and o.book_id <> b.id) as used,
+		greatest((select coalesce(sum(size), 0) from page_pack o where o.tenant_id = app.tenant() and o.book_id <> b.id),
+		  (select bytes from rendition_usage where tenant_id = app.tenant()))::bigint as used,
 		coalesce(k.fingerprint = b.fingerprint, false) as done, coalesce(k.key, '') as pack_key, coalesce(k.size, 0) as pack_size,
 		coalesce(k.etag, '') as pack_etag, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
 		p.names, p.offsets, p.sizes, p.methods, p.crcs
@@ -102,25 +103,34 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 	if len(entries) == 0 {
 		return Result{}, nil
 	}
-	if err := b.fits(entries); err != nil {
+	need := int64(0)
+	for _, e := range entries {
+		need += e.Size // 0 where the page is yet to be drawn
+	}
+	if err := b.fits(max(need, 1)); err != nil {
 		return nil, err
 	}
 	places, o, err := m.write(ctx, b, *h.BookID, index, entries)
 	if err != nil {
 		return nil, readable(err)
 	}
-	// The statement sees the rows as they were before it: previous is the key that it writes over.
-	done, err := db.Get[stored](ctx, m.Database, `with stored as (
+	// The statement sees the rows as they were before it: previous is the key that it writes over. Only what gets a row is
+	// counted.
+	done, err := db.Get[stored](ctx, m.Database, `with room as (
+		  select case when exists (select from book where tenant_id = app.tenant() and id = $1 and fingerprint = $2)
+		    then app.keep_rendition($4) end as fits),
+		written as (
 		  insert into page_pack (tenant_id, book_id, fingerprint, key, size, etag, offsets, sizes, crcs)
-		  select app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8
-		  where exists (select from book where tenant_id = app.tenant() and id = $1 and fingerprint = $2)
+		  select app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8 from room where fits
 		  on conflict (tenant_id, book_id) do update set fingerprint = excluded.fingerprint, key = excluded.key, size = excluded.size,
-		    etag = excluded.etag, offsets = excluded.offsets, sizes = excluded.sizes, crcs = excluded.crcs, created_at = now()
-		  returning key)
-		select (select key from page_pack where tenant_id = app.tenant() and book_id = $1) as previous from stored`,
+		    etag = excluded.etag, offsets = excluded.offsets, sizes = excluded.sizes, crcs = excluded.crcs, created_at = now())
+		select fits, (select key from page_pack where tenant_id = app.tenant() and book_id = $1) as previous from room`,
 		*h.BookID, b.Fingerprint, o.Key, o.Size, o.ETag, places.offsets, places.sizes, places.crcs)
-	if err != nil || done == nil { // nil: the book has other content by now
+	if err != nil || done.Fits == nil || !*done.Fits {
 		m.discard(ctx, b.Tenant, *h.BookID, o.Key)
+		if err == nil && done.Fits != nil {
+			err = fault.New(fault.Conflict, "No page pack: its %d bytes are more than is left for renditions. The book is read without", o.Size)
+		}
 		return Result{}, err
 	}
 	if done.Previous != nil && *done.Previous != o.Key {
@@ -129,8 +139,9 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 	return Result{Pages: len(entries), Bytes: o.Size}, nil
 }
 
-// stored is what the row of a pack was before it was written.
+// stored is what became of a pack's row.
 type stored struct {
+	Fits     *bool   `db:"fits"`     // it was written; false: the tenant has no room; nil: the book has other content by now
 	Previous *string `db:"previous"` // nil: there was none
 }
 
@@ -172,20 +183,13 @@ func (b *bookRow) dear() (index []int, entries []archive.Entry) {
 	return index, entries
 }
 
-// fits tells whether the tenant has room for the pack. The size of pages that are yet to be drawn is not known: the
-// check after the fact is the next pack's.
-func (b *bookRow) fits(entries []archive.Entry) error {
-	if b.Quota == nil {
+// fits tells whether the tenant has room for a pack of so many bytes.
+func (b *bookRow) fits(need int64) error {
+	if b.Quota == nil || b.Used+need <= *b.Quota {
 		return nil
 	}
-	need := int64(0)
-	for _, e := range entries {
-		need += e.Size
-	}
-	if b.Used+need > *b.Quota {
-		return fault.New(fault.Conflict, "No page pack: it needs %d bytes, %d of the %d for renditions are used. The book is read without", need, b.Used, *b.Quota)
-	}
-	return nil
+	return fault.New(fault.Conflict, "No page pack: it needs at least %d bytes, %d of the %d for renditions are used. The book is read without",
+		need, b.Used, *b.Quota)
 }
 
 // places is where each page of the book lies in the pack; -1: not there.
@@ -205,6 +209,9 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 				return err
 			}
 			if err := z.Flush(); err != nil {
+				return err
+			}
+			if err := b.fits(u.Written()); err != nil { // pages that had to be drawn first may be large
 				return err
 			}
 			n := index[i]

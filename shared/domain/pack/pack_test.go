@@ -22,6 +22,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -275,10 +276,13 @@ func TestPackThatCannotBeNamed(t *testing.T) {
 		lost      bool // the task, and with it the error
 		stays     bool // the object
 	}{
-		"the book has other content":            {meanwhile: func(r *rig, _ string) { r.exec("update book set fingerprint = 'other'") }},
-		"the book is gone":                      {meanwhile: func(r *rig, _ string) { r.exec("delete from book") }},
-		"the task is gone":                      {meanwhile: func(r *rig, _ string) { r.exec("update task set lease_epoch = 2") }, lost: true},
-		"another worker has made the same pack": {meanwhile: func(r *rig, key string) { r.exec("update task set lease_epoch = 2"); row(r, key) }, lost: true, stays: true},
+		"the book has other content": {meanwhile: func(r *rig, _ string) { r.exec("update book set fingerprint = 'other'") }},
+		"the book is gone":           {meanwhile: func(r *rig, _ string) { r.exec("delete from book") }},
+		"the task is gone":           {meanwhile: func(r *rig, _ string) { r.exec("update task set lease_epoch = 2") }, lost: true},
+		"another worker has made the same pack": {meanwhile: func(r *rig, key string) {
+			r.exec("update task set lease_epoch = 2")
+			row(r, key)
+		}, lost: true, stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -300,14 +304,73 @@ func TestPackThatCannotBeNamed(t *testing.T) {
 	}
 }
 
+// Packs and renditions share one limit.
 func TestQuota(t *testing.T) {
-	r := newRig(t)
-	r.exec("update tenant set max_rendition_bytes = 1000 where id = $1", r.tenant)
-	if _, err := r.pack(); !fault.Is(err, fault.Conflict) {
-		t.Errorf("%v", err)
+	const room = 1_000_000 // much more than the pack needs
+	used := func(r *rig, n int) {
+		r.exec("insert into rendition_usage (tenant_id, bytes) values ($1, $2) on conflict (tenant_id) do update set bytes = excluded.bytes", r.tenant, n)
 	}
-	if p := r.row(); p != nil {
-		t.Errorf("%+v", p)
+	drawn := func(r *rig) { // two pages whose size nobody knows before
+		r.maker.Content.Draw = func(context.Context, io.ReaderAt, int64, int) ([]byte, error) { return make([]byte, 1200), nil }
+		r.exec("update page_index set sizes = '{0,0}', offsets = '{0,1}', methods = array_fill($1::smallint, '{2}')", int32(archive.PDFPage)-1<<16)
+	}
+	for name, c := range map[string]struct {
+		limit            int64
+		before, uploaded func(r *rig)
+		puts             int
+	}{
+		"too large":                             {limit: 1000},
+		"nothing at all":                        {before: drawn},
+		"too large, as it turns out on the way": {limit: 1000, before: drawn},
+		"too large by the last page":            {limit: 2000, before: drawn, puts: 1},
+		"renditions fill it":                    {limit: room, before: func(r *rig) { used(r, room-1000) }},
+		"packs fill it, and nobody has measured": {limit: room, before: func(r *rig) {
+			r.exec(`insert into page_pack (tenant_id, book_id, fingerprint, key, size, etag, offsets, sizes, crcs)
+				values ($1, $2, '', '', $3, '', '{}', '{}', '{}')`, r.tenant, uuid.New(), room-1000)
+		}},
+		"renditions take it meanwhile": {limit: room, uploaded: func(r *rig) { used(r, room-1000) }, puts: 1},
+		"a limit is set meanwhile":     {limit: -1, uploaded: func(r *rig) { r.exec("update tenant set max_rendition_bytes = 1000") }, puts: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.exec("update tenant set max_rendition_bytes = nullif($2, -1) where id = $1", r.tenant, c.limit)
+			if c.before != nil {
+				c.before(r)
+			}
+			r.s3.Counter.Reset()
+			r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				next.ServeHTTP(w, req)
+				if c.uploaded != nil && req.Method == http.MethodPut {
+					c.uploaded(r)
+				}
+			})
+			_, err := r.pack()
+			r.s3.Counter.Meddle(nil)
+			if !fault.Is(err, fault.Conflict) {
+				t.Errorf("%v", err)
+			}
+			if n := len(testkit.Objects(r.s3.Counter.Reset(), http.MethodPut)); n != c.puts {
+				t.Errorf("the pack was stored %d times, want %d", n, c.puts)
+			}
+			if p := r.row(); p != nil && p.Key != "" || len(r.objects()) != 0 {
+				t.Errorf("%+v, %v", p, r.objects())
+			}
+		})
+	}
+}
+
+func TestPackIsCounted(t *testing.T) {
+	r := newRig(t)
+	r.exec("update tenant set max_rendition_bytes = 1000000 where id = $1", r.tenant)
+	r.exec("insert into rendition_usage (tenant_id, bytes) values ($1, 50)", r.tenant)
+	res, err := r.pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var used int64
+	row := r.db.Owner.Pool().QueryRow(t.Context(), "select bytes from rendition_usage where tenant_id = $1", r.tenant)
+	if err := row.Scan(&used); err != nil || used != 50+res.Bytes {
+		t.Errorf("%d bytes are counted after a pack of %d, %v", used, res.Bytes, err)
 	}
 }
 
