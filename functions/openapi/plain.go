@@ -23,13 +23,13 @@ func addHealth(a *httpapi.API) {
 
 // addStreams describes the streams that the relay serves.
 func addStreams(a *httpapi.API) {
-	for _, s := range []struct{ path, id, tag, summary string }{
-		{"/api/v1/events/stream", "streamEvents", "Events", "What changes: books, series, libraries, covers (kinds book_created, cover_updated, …)"},
-		{"/api/v1/tasks/stream", "streamTasks", "Tasks", "Progress of background tasks (kind task_progress)"},
-		{"/api/v1/scans/stream", "streamScans", "Scans", "Progress of library scans (kind scan_progress)"},
+	for _, s := range []struct{ path, id, tag, summary, limit string }{
+		{"/api/v1/events/stream", "streamEvents", "Events", "What changes: books, series, libraries, covers (kinds book_created, cover_updated, …)", " Connecting is not rate limited."},
+		{"/api/v1/tasks/stream", "streamTasks", "Tasks", "Progress of background tasks (kind task_progress)", ""},
+		{"/api/v1/scans/stream", "streamScans", "Scans", "Progress of library scans (kind scan_progress)", ""},
 	} {
 		a.OpenAPI().AddOperation(&huma.Operation{OperationID: s.id, Method: http.MethodGet, Path: s.path, Tags: []string{s.tag}, Summary: s.summary,
-			Description: "Server-sent events: `id:`, `event:` and `data:` lines, the data one JSON object, and a `: keep-alive` comment every 15 seconds.",
+			Description: "Server-sent events: `id:`, `event:` and `data:` lines, the data one JSON object, and a `: keep-alive` comment every 15 seconds." + s.limit,
 			Security:    []map[string][]string{{"bearer": {}}, {"apiKey": {}}, {"basic": {}}, {"session": {}}},
 			Extensions:  map[string]any{"x-permission": auth.LibrariesRead},
 			Parameters: []*huma.Param{{Name: "Last-Event-ID", In: "header", Description: "Id of the last event received: what came after it is sent first",

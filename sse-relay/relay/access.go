@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
@@ -47,26 +48,40 @@ func newAccess(cfg Config, rdb redis.UniversalClient, log *slog.Logger) *access 
 		due: map[uuid.UUID]bool{}, busy: map[uuid.UUID]bool{}}
 }
 
+// admission is a grant with the fields of the API's answer that tell of the rate limit.
+type admission struct {
+	*grant
+	limit http.Header
+}
+
 // authorize returns the credential's grant with one more connection, which the caller must release.
 // Errors are a *refusal of the API or wrap errUnavailable.
-func (a *access) authorize(ctx context.Context, c credential) (*grant, error) {
+//
+// Connecting to the events stream is exempt from the rate limit: what is remembered of the credential will do. For the
+// others the API is asked each time, so that it counts them.
+func (a *access) authorize(ctx context.Context, c credential, stream events.Topic) (admission, error) {
 	key := c.key()
 	for range 3 { // a grant may lose its access between being found and being held
-		g := a.cached(ctx, key)
+		var g *grant
+		var limit http.Header
+		if stream == events.Entities {
+			g = a.cached(ctx, key)
+		}
 		if g == nil {
-			found := a.flights.DoChan(string(key[:]), func() (any, error) {
+			found := a.flights.DoChan(string(key[:])+string(stream), func() (any, error) {
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*a.cfg.APITimeout)
 				defer cancel()
-				return a.fetch(ctx, key, c)
+				return a.fetch(ctx, key, c, stream)
 			})
 			select {
 			case <-ctx.Done():
-				return nil, fmt.Errorf("%w: %w", errUnavailable, ctx.Err())
+				return admission{}, fmt.Errorf("%w: %w", errUnavailable, ctx.Err())
 			case result := <-found:
 				if result.Err != nil {
-					return nil, result.Err
+					return admission{}, result.Err
 				}
-				g = result.Val.(*grant)
+				got := result.Val.(admission)
+				g, limit = got.grant, got.limit
 			}
 		}
 		a.mu.Lock()
@@ -77,10 +92,10 @@ func (a *access) authorize(ctx context.Context, c credential) (*grant, error) {
 		}
 		a.mu.Unlock()
 		if held {
-			return g, nil
+			return admission{g, limit}, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: the access keeps changing", errUnavailable)
+	return admission{}, fmt.Errorf("%w: the access keeps changing", errUnavailable)
 }
 
 func (a *access) release(g *grant) { g.connections.Add(-1) }
@@ -106,8 +121,9 @@ func (a *access) cached(ctx context.Context, key [sha256.Size]byte) *grant {
 }
 
 // fetch asks the API. Its answer counts for a generation that was the same before and after.
-func (a *access) fetch(ctx context.Context, key [sha256.Size]byte, c credential) (*grant, error) {
-	for range 4 {
+func (a *access) fetch(ctx context.Context, key [sha256.Size]byte, c credential, stream events.Topic) (admission, error) {
+	var limit http.Header
+	for i := range 4 {
 		a.mu.Lock()
 		tenant := a.places[c.place()]
 		a.mu.Unlock()
@@ -117,10 +133,15 @@ func (a *access) fetch(ctx context.Context, key [sha256.Size]byte, c credential)
 			before, errBefore = a.generation(ctx, tenant)
 		}
 		asked := time.Now()
-		said, err := a.api.ask(ctx, c)
+		said, err := a.api.ask(ctx, c, stream)
 		if err != nil {
-			a.deny(key, asked, err)
-			return nil, err
+			if !tooMany(err) { // says nothing of the connections that are there
+				a.deny(key, asked, err)
+			}
+			return admission{}, err
+		}
+		if i == 0 && stream != events.Entities { // to connect once counts once, however often it must be asked
+			limit, stream = said.limit, events.Entities
 		}
 		if said.TenantID != tenant { // the first from this host: now it is known which generation to read
 			a.mu.Lock()
@@ -136,13 +157,13 @@ func (a *access) fetch(ctx context.Context, key [sha256.Size]byte, c credential)
 		}
 		g := a.admit(key, c, said, before, asked)
 		if errBefore != nil {
-			return g, nil
+			return admission{g, limit}, nil
 		}
 		if after, err := a.generation(ctx, tenant); err != nil || after == before {
-			return g, nil
+			return admission{g, limit}, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: the tenant's access keeps changing", errUnavailable)
+	return admission{}, fmt.Errorf("%w: the tenant's access keeps changing", errUnavailable)
 }
 
 // admit records an answer that was asked for at the given time; an older one than recorded is void.

@@ -108,6 +108,56 @@ func TestUnusableAPI(t *testing.T) {
 	}
 }
 
+// Connecting to the events stream is exempt from the rate limit; to the others counts once, and says what is left.
+func TestConnectingCounts(t *testing.T) {
+	s := newStage(t, nil)
+	token, _ := s.account(uuid.New())
+	for i, test := range []struct{ stream, remaining string }{
+		{"tasks", "199"}, {"events", ""}, {"tasks", "198"}, {"scans", "197"}, {"events", ""}, {"scans", "196"},
+	} {
+		head := s.open("/api/v1/"+test.stream+"/stream", token).Response.Header
+		limit, reset := "200", "0"
+		if test.remaining == "" {
+			limit, reset = "", ""
+		}
+		if head.Get("X-RateLimit-Limit") != limit || head.Get("X-RateLimit-Remaining") != test.remaining || head.Get("X-RateLimit-Reset") != reset {
+			t.Errorf("%d, %s: %v, want %q to remain", i, test.stream, head, test.remaining)
+		}
+	}
+}
+
+// A user who may not ask any more keeps the streams that are open, and may open further ones of events.
+func TestTooManyRequestsLeaveEventsAlone(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.AccessGrace, c.AccessInterval = 50*time.Millisecond, time.Minute })
+	tenant := uuid.New()
+	token, account := s.account(tenant)
+	open := s.open("/api/v1/events/stream", token)
+	s.api.Answer(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("stream") == "events" {
+			json.NewEncoder(w).Encode(map[string]any{"tenantId": tenant, "userId": account.User, "permissions": account.Permissions, "expiresAt": nil})
+			return
+		}
+		w.Header().Set("X-RateLimit-Remaining", "0")
+		w.WriteHeader(http.StatusTooManyRequests)
+		fmt.Fprint(w, `{"error":"rate_limit_exceeded","message":"m","retry_after":1}`)
+	})
+	for range 3 {
+		if c, _ := s.refused(429, "/api/v1/tasks/stream", token); c.Response.Header.Get("X-RateLimit-Remaining") != "0" {
+			t.Errorf("429: %v", c.Response.Header)
+		}
+		time.Sleep(2 * s.cfg.AccessGrace)
+	}
+	s.publish(tenant, numbered("n", 1))
+	s.expect(open, "n")
+	if err := s.publisher.ChangeAccess(t.Context(), tenant); err != nil { // what is remembered will not do any more
+		t.Fatal(err)
+	}
+	s.open("/api/v1/events/stream", token)
+	s.publish(tenant, numbered("n", 2))
+	s.expect(open, "n")
+}
+
 func TestCredentialsAreForwarded(t *testing.T) {
 	s := newStage(t, nil)
 	account := rig.Reader(uuid.New())

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/events"
 )
 
 const (
@@ -60,6 +62,21 @@ type answer struct {
 	UserID      uuid.UUID  `json:"userId"`
 	Permissions []string   `json:"permissions"`
 	ExpiresAt   *time.Time `json:"expiresAt"`
+
+	limit http.Header // the fields that tell of the rate limit
+}
+
+var limitFields = []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
+
+// fields are those of the names that a header has.
+func fields(h http.Header, names ...string) http.Header {
+	out := http.Header{}
+	for _, name := range names {
+		if value := h.Get(name); value != "" {
+			out.Set(name, value)
+		}
+	}
+	return out
 }
 
 // refusal is an error answer: the API's own, passed on, or ours.
@@ -75,6 +92,12 @@ func (r *refusal) Error() string { return fmt.Sprintf("the API answered %d", r.s
 // cannot be judged now.
 func (r *refusal) lasting() bool {
 	return r.status >= 400 && r.status < 500 && r.status != http.StatusTooManyRequests && r.status != http.StatusRequestTimeout
+}
+
+// tooMany reports whether the API refused to answer so many questions.
+func tooMany(err error) bool {
+	var refused *refusal
+	return errors.As(err, &refused) && refused.status == http.StatusTooManyRequests
 }
 
 // errUnavailable means that the API could not be asked.
@@ -101,9 +124,10 @@ func newAPIClient(cfg Config) *apiClient {
 	}
 }
 
-// ask returns the API's answer, a *refusal, or an error that wraps errUnavailable.
-func (a *apiClient) ask(ctx context.Context, c credential) (answer, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url, nil)
+// ask returns the API's answer, a *refusal, or an error that wraps errUnavailable. The API counts the question against the
+// user's rate limit, unless it is about the events stream.
+func (a *apiClient) ask(ctx context.Context, c credential, stream events.Topic) (answer, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+"?stream="+string(stream), nil)
 	if err != nil {
 		return answer{}, fmt.Errorf("%w: %w", errUnavailable, err)
 	}
@@ -137,17 +161,13 @@ func (a *apiClient) ask(ctx context.Context, c credential) (answer, error) {
 	case len(body) > maxAnswer:
 		return answer{}, fmt.Errorf("%w: the answer is longer than %d bytes", errUnavailable, maxAnswer)
 	case response.StatusCode >= 400 && media == "application/json" && json.Valid(body):
-		header := http.Header{"Content-Type": {"application/json"}}
-		for _, name := range []string{"Www-Authenticate", "Retry-After", "X-Request-Id", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"} {
-			if value := response.Header.Get(name); value != "" {
-				header.Set(name, value)
-			}
-		}
+		header := fields(response.Header, append(limitFields, "Www-Authenticate", "Retry-After", "X-Request-Id")...)
+		header.Set("Content-Type", "application/json")
 		return answer{}, &refusal{response.StatusCode, header, body}
 	case response.StatusCode != http.StatusOK:
 		return answer{}, fmt.Errorf("%w: it answered %s with %q", errUnavailable, response.Status, media)
 	}
-	var out answer
+	out := answer{limit: fields(response.Header, limitFields...)}
 	if err := json.Unmarshal(body, &out); err != nil {
 		return answer{}, fmt.Errorf("%w: read the answer: %w", errUnavailable, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/events"
 )
 
 const (
@@ -122,7 +124,7 @@ func (a *access) review(ctx context.Context, tenant uuid.UUID, all bool) bool {
 
 func (a *access) confirm(ctx context.Context, g *grant, generation string) {
 	asked := time.Now()
-	said, err := a.api.ask(ctx, g.credential)
+	said, err := a.api.ask(ctx, g.credential, events.Entities) // the user did not ask: counted for nobody
 	if ctx.Err() != nil {
 		return
 	}

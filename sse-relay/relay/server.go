@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -119,7 +120,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, name events.Topi
 	s.begins.Add(1)
 	defer s.begins.Done()
 	line := []any{"stream", name, "remote", r.RemoteAddr}
-	g, t, fail := s.admit(r, name)
+	g, t, fail := s.admit(w, r, name)
 	if g != nil {
 		line = append(line, "tenant", g.tenant, "user", g.user)
 	}
@@ -146,18 +147,20 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, name events.Topi
 }
 
 // admit takes all the places that a connection needs, or none and says why.
-func (s *Server) admit(r *http.Request, name events.Topic) (*grant, *topic, *failure) {
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, name events.Topic) (*grant, *topic, *failure) {
 	if s.stopping.Load() {
 		return nil, nil, unavailable("The relay is stopping; connect again.", 1, errors.New("stopping"))
 	}
 	if !s.limits.enter() {
 		return nil, nil, unavailable("This relay has no free connection; connect again later.", 10, errors.New("process limit"))
 	}
-	g, err := s.access.authorize(r.Context(), credentialOf(r))
+	admitted, err := s.access.authorize(r.Context(), credentialOf(r), name)
 	if err != nil {
 		s.limits.leave()
 		return nil, nil, refusedBy(err)
 	}
+	maps.Copy(w.Header(), admitted.limit)
+	g := admitted.grant
 	leave := func(f *failure) (*grant, *topic, *failure) {
 		s.access.release(g)
 		s.limits.leave()

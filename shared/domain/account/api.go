@@ -98,7 +98,9 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/auth/stream", ID: "streamAccess", Cookie: true,
 		Summary: "What an event stream may show the user", Tag: "Authentication", Permission: auth.LibrariesRead},
-		func(ctx context.Context, _ *struct{}) (*StreamAccess, error) {
+		func(ctx context.Context, _ *struct {
+			Stream string `query:"stream" enum:"events,tasks,scans" doc:"The stream that the user connects to; connecting to events is exempt from the rate limit"`
+		}) (*StreamAccess, error) {
 			c := auth.CallerOf(ctx)
 			var b pgx.Batch
 			var ends *time.Time

@@ -196,6 +196,16 @@ func (a *API) resolve(ctx context.Context, c Credential) (*auth.Caller, error) {
 	return a.identity.Resolve(ctx, c)
 }
 
+// connectsToEvents tells whether the relay asks who connects to the events stream, which is exempt from rate limiting
+// (contract 8).
+//
+// Whoever is signed in may send the same and connect to nothing. So it counts all the same, but in a bucket of its own: the
+// relay, which remembers answers, is far from emptying that, and others gain no more than as many answers about themselves
+// again. Who is not known is counted by address, and everything for the tenant's quota, as ever.
+func connectsToEvents(r *http.Request) bool {
+	return r.URL.Path == "/api/v1/auth/stream" && r.URL.Query().Get("stream") == "events"
+}
+
 // take counts the request for its caller, or its address where there is none, and at first for the tenant too, and sets
 // the headers of contract 8; it answers 429 itself and returns false.
 func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *auth.Caller, first bool) bool {
@@ -204,8 +214,13 @@ func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *aut
 	}
 	tenant := uuid.UUID(t.ID).String()
 	bucket := ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:ip:" + network(requestOf(r.Context()).clientIP), Rate: anonymousRate, Burst: anonymousBurst}
+	exempt := caller != nil && connectsToEvents(r)
 	if caller != nil {
-		bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:user:" + caller.AccountID.String(), Rate: userRate, Burst: userBurst}
+		kind := "user"
+		if exempt {
+			kind = "events"
+		}
+		bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:" + kind + ":" + caller.AccountID.String(), Rate: userRate, Burst: userBurst}
 	}
 	var all ratelimit.Bucket
 	if first {
@@ -213,7 +228,7 @@ func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *aut
 	}
 	res := a.limiter.Take(r.Context(), bucket, GenerationKey(t.ID), all)
 	requestOf(r.Context()).generation = res.Generation
-	if !a.config.RateLimit {
+	if !a.config.RateLimit || exempt && res.Allowed {
 		return true
 	}
 	return a.limited(w, r, res)

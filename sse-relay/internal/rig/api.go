@@ -5,6 +5,7 @@ package rig
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -24,18 +25,22 @@ func Reader(tenant uuid.UUID) Account {
 	return Account{Tenant: tenant, User: uuid.New(), Permissions: []string{"LibrariesRead", "SeriesRead", "BooksRead", "PagesRead"}}
 }
 
+// burst is how many questions the API says that it answers at once; it answers all.
+const burst = 200
+
 // API answers GET /api/v1/auth/stream as the real one does.
 type API struct {
 	mu       sync.Mutex
 	accounts map[string]Account
 	override http.HandlerFunc
 	asked    map[string]int
+	counted  map[string]int // of these, not about the events stream
 	last     *http.Request
 }
 
 // NewAPI returns an API that knows nobody.
 func NewAPI() *API {
-	return &API{accounts: map[string]Account{}, asked: map[string]int{}}
+	return &API{accounts: map[string]Account{}, asked: map[string]int{}, counted: map[string]int{}}
 }
 
 // Set makes the API know the token.
@@ -80,12 +85,22 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	override := a.override
 	a.asked[token]++
 	a.last = r
+	exempt := r.URL.Query().Get("stream") == "events"
+	if !exempt {
+		a.counted[token]++
+	}
+	remaining := burst - a.counted[token]
 	a.mu.Unlock()
 	if override != nil {
 		override(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if !exempt {
+		w.Header().Set("X-RateLimit-Limit", strconv.Itoa(burst))
+		w.Header().Set("X-RateLimit-Remaining", strconv.Itoa(remaining))
+		w.Header().Set("X-RateLimit-Reset", "0")
+	}
 	if r.URL.Path != "/api/v1/auth/stream" || !known {
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = w.Write([]byte(`{"error":"Unauthorized","message":"Sign in first.","details":null}`))
