@@ -295,7 +295,8 @@ func TestRenditionQuotaAtTheCDN(t *testing.T) {
 		}
 	}
 	var used int64
-	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select bytes from rendition_usage where tenant_id = $1", s.One).Scan(&used); err != nil || used == 0 {
+	row := s.DB.Owner.Pool().QueryRow(t.Context(), "select bytes from rendition_usage where tenant_id = $1", s.One)
+	if err := row.Scan(&used); err != nil || used == 0 {
 		t.Errorf("%d bytes are counted, %v", used, err)
 	}
 }

@@ -97,7 +97,6 @@ func TestTryingPasswordsIsSlow(t *testing.T) {
 	basic(u, "any", key).Do("GET", me, nil).Want(200)
 }
 
-// A host that has just gone to another tenant does not take along who was known to the one before.
 // Who connects to the events stream is not counted as a user, and let in where the user has no requests left; who is nobody
 // is counted by address there, too.
 func TestConnectingToEventsIsExempt(t *testing.T) {
@@ -141,6 +140,7 @@ func exhaust(t *testing.T, name string, ask func() *testkit.Response) {
 	t.Errorf("%s: never refused", name)
 }
 
+// A host that has just gone to another tenant does not take along who was known to the one before.
 func TestHostThatChangesItsTenant(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
