@@ -38,6 +38,7 @@ func OptionalID(s string) *uuid.UUID {
 type listInput struct {
 	ScopeInput
 	httpapi.Paging
+	httpapi.Sorting
 }
 
 // InLibraryInput names the library that a list is asked of, and may narrow it to a series.
@@ -56,21 +57,18 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	op := func(method, path, id, summary, permission string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Books", Permission: permission}
 	}
-	answer := func(ctx context.Context, q query, p httpapi.Paging) (*httpapi.Page[Book], error) {
+	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting) (*httpapi.Page[Book], error) {
+		field, desc, err := Order(by)
+		if err != nil {
+			return nil, err
+		}
+		q := list(s, field, desc)
+		q.of = of
 		page, total, err := q.run(ctx, d, p.Limit(), p.Offset())
 		if err != nil {
 			return nil, err
 		}
 		return httpapi.NewPage(ctx, p, page, total), nil
-	}
-	sorted := func(ctx context.Context, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting) (*httpapi.Page[Book], error) {
-		field, desc, err := order(by, s)
-		if err != nil {
-			return nil, err
-		}
-		q := listBy(s, field, desc)
-		q.of = of
-		return answer(ctx, q, p)
 	}
 	httpapi.Register(a, op("GET", "/books", "listBooks", "Books", auth.BooksRead),
 		func(ctx context.Context, in *struct {
@@ -78,7 +76,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			httpapi.Paging
 			httpapi.Sorting
 		}) (*httpapi.Page[Book], error) {
-			return sorted(ctx, in.scope(), nil, in.Paging, in.Sorting)
+			return answer(ctx, all, in.scope(), nil, in.Paging, in.Sorting)
 		})
 	httpapi.Register(a, op("GET", "/libraries/{id}/books", "listLibraryBooks", "Books of a library", auth.BooksRead),
 		func(ctx context.Context, in *struct {
@@ -86,7 +84,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			httpapi.Paging
 			httpapi.Sorting
 		}) (*httpapi.Page[Book], error) {
-			return sorted(ctx, in.scope(), &in.ID, in.Paging, in.Sorting)
+			return answer(ctx, all, in.scope(), &in.ID, in.Paging, in.Sorting)
 		})
 	httpapi.Register(a, op("POST", "/books/list", "filterBooks", "Books that meet a condition", auth.BooksRead),
 		func(ctx context.Context, in *struct {
@@ -104,23 +102,23 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			if err != nil {
 				return nil, err
 			}
-			return sorted(ctx, scope{deleted: in.Body.IncludeDeleted, where: where, args: args}, nil, in.Paging, in.Sorting)
+			return answer(ctx, all, scope{deleted: in.Body.IncludeDeleted, where: where, args: args}, nil, in.Paging, in.Sorting)
 		})
 	for _, l := range []struct {
 		path, id  string
 		inLibrary string // id of the same list of one library; "" where there is none
 		summary   string
-		list      func(scope) query
+		list      listing
 	}{
 		{"/books/in-progress", "listBooksInProgress", "listLibraryBooksInProgress", "Books that the caller has begun, the latest first", reading},
 		{"/progress/currently-reading", "listCurrentlyReading", "", "Books that the caller is reading, the latest first", reading},
 		{"/books/on-deck", "listBooksOnDeck", "listLibraryBooksOnDeck", "The next book of each series that the caller reads and has none open of", onDeck},
 		{"/books/recently-read", "listBooksRecentlyRead", "listLibraryBooksRecentlyRead", "Books that the caller has read in, the latest first", recentlyRead},
-		{"/books/recently-added", "listBooksRecentlyAdded", "listLibraryBooksRecentlyAdded", "Books, the newest first", recentlyAdded},
+		{"/books/recently-added", "listBooksRecentlyAdded", "listLibraryBooksRecentlyAdded", "All books, the newest first unless sort says otherwise", recentlyAdded},
 	} {
 		httpapi.Register(a, op("GET", l.path, l.id, l.summary, auth.BooksRead),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Book], error) {
-				return answer(ctx, l.list(in.scope()), in.Paging)
+				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.Sorting)
 			})
 		if l.inLibrary == "" {
 			continue
@@ -129,10 +127,9 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			func(ctx context.Context, in *struct {
 				InLibraryInput
 				httpapi.Paging
+				httpapi.Sorting
 			}) (*httpapi.Page[Book], error) {
-				q := l.list(in.scope())
-				q.of = &in.ID
-				return answer(ctx, q, in.Paging)
+				return answer(ctx, l.list, in.scope(), &in.ID, in.Paging, in.Sorting)
 			})
 	}
 	httpapi.Register(a, op("GET", "/books/{id}", "getBook", "One book", auth.BooksRead),
@@ -158,14 +155,5 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	analyses(a, d, added)
 }
 
-func reading(s scope) query       { return touched(s, true) }
-func recentlyRead(s scope) query  { return touched(s, false) }
-func recentlyAdded(s scope) query { return listBy(s, "created_at", true) }
-
-// order is the order asked for; the books of one series are in the order of the series unless another is.
-func order(s httpapi.Sorting, of scope) (string, bool, error) {
-	if s.Sort == "" && of.series != nil {
-		return inSeries, s.Order == "desc", nil
-	}
-	return s.By("title", sortFields...)
-}
+// Order is the order that is asked of a list of books; "" is the list's own.
+func Order(s httpapi.Sorting) (field string, desc bool, err error) { return s.By("", sortFields...) }

@@ -9,7 +9,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -138,6 +141,51 @@ func TestListsOfReading(t *testing.T) {
 	me.Do("GET", "/api/v1/books/in-progress", nil).JSON(&list)
 	if p := list.Data[0].ReadProgress; p["currentPage"] != 3.0 || p["progressPercentage"] != 0.3 || p["completed"] != false || p["userId"] != me.ID.String() {
 		t.Errorf("progress in the list: %v", p)
+	}
+}
+
+// Every list has the same members in whatever order, and where sort names one it is that of the list of all books.
+func TestEveryListIsSorted(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) { routes(a, d); book.ErrorRoutes(a, d, nil) })
+	me := s.User(t, "one", "reader")
+	comics := library(t, s, s.One, "comics")
+	for i, name := range []string{"A", "B", "C", "D"} { // with equal numbers, sizes and pages: the ids decide
+		_, books := series(t, s, s.One, comics, name, 4)
+		read(t, s, me, books[0], true, 50-i)
+		read(t, s, me, books[3], i%2 == 0, 20+i)
+		exec(t, s, "update book set page_count = 40 - $2::integer where id = $1", books[1], i)
+		exec(t, s, "update book set number = null where id = $1", books[3])
+		exec(t, s, "update book set error_type = 'killed', error_at = now() - $2::integer * interval '1 hour' where id = any($1)", books[2:], i)
+	}
+	of := "/api/v1/libraries/" + comics.String()
+	for _, path := range []string{"/api/v1/books/in-progress", of + "/books/in-progress", "/api/v1/progress/currently-reading", "/api/v1/books/on-deck",
+		of + "/books/on-deck", "/api/v1/books/recently-read", of + "/books/recently-read", "/api/v1/books/recently-added",
+		of + "/books/recently-added", "/api/v1/books/errors"} {
+		own, total := ids(t, me.Do("GET", path, nil))
+		if len(own) < 2 {
+			t.Fatalf("%s: %v", path, own)
+		}
+		if got, _ := ids(t, me.Do("GET", path+"?order=asc", nil)); !slices.Equal(got, own) {
+			t.Errorf("%s: a direction without a field changes the order", path)
+		}
+		for _, field := range []string{"title", "number", "file_size", "page_count", "created_at", "modified_at"} {
+			for _, sort := range []string{"?sort=" + field, "?sort=" + field + ",desc", "?sort=" + field + "&order=desc"} {
+				all, _ := ids(t, me.Do("GET", "/api/v1/books"+sort, nil))
+				want := slices.DeleteFunc(all, func(id uuid.UUID) bool { return !slices.Contains(own, id) })
+				if got, n := ids(t, me.Do("GET", path+sort, nil)); !slices.Equal(got, want) || n != total {
+					t.Errorf("%s%s: %v, total %d; want %v, %d", path, sort, got, n, want, total)
+				}
+				if got, n := ids(t, me.Do("GET", path+sort+"&pageSize=1&page=2", nil)); !slices.Equal(got, want[1:2]) || n != total {
+					t.Errorf("%s%s, page 2: %v, total %d; want %v, %d", path, sort, got, n, want[1:2], total)
+				}
+			}
+		}
+		for _, bad := range []string{"nonsense", "title,up", "date_added"} {
+			if m := me.Do("GET", path+"?sort="+bad, nil).Want(400).Map(); m["details"].([]any)[0].(map[string]any)["field"] != "sort" {
+				t.Errorf("%s: %v", path, m)
+			}
+		}
 	}
 }
 

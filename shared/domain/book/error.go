@@ -47,12 +47,17 @@ func ErrorRoutes(a *httpapi.API, d *db.DB, added task.Added) {
 			ScopeInput
 			ErrorType string `query:"errorType" enum:"format_detection,encrypted,unsupported,limit,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,timeout,killed,other"`
 			httpapi.Paging
+			httpapi.Sorting
 		}) (*ErrorPage, error) {
+			field, desc, err := Order(in.Sorting)
+			if err != nil {
+				return nil, err
+			}
 			var b pgx.Batch
 			var rows []row
 			var total int64
 			var counts []errorCount
-			failed(in.scope(), in.ErrorType).queue(&b, &rows, &total, in.Limit(), in.Offset())
+			failed(in.scope(), in.ErrorType).by(field, desc).queue(&b, &rows, &total, in.Limit(), in.Offset())
 			all := in.scope()
 			all.where = "b.error_type is not null"
 			where, args := all.sql()

@@ -24,11 +24,14 @@ func Statements(library, series, book uuid.UUID) []Statement {
 			add("books of a library by "+field, listBy(scope{library: &library}, field, desc))
 		}
 	}
-	add("books of a series", listBy(scope{series: &series}, inSeries, false))
-	add("all books of a series", listBy(scope{series: &series, deleted: true}, inSeries, false))
-	for name, list := range map[string]func(scope) query{"reading": reading, "recently read": recentlyRead, "recently added": recentlyAdded, "on deck": onDeck} {
-		add(name, list(scope{}))
-		add(name+" in a library", list(scope{library: &library}))
+	for _, field := range append([]string{""}, sortFields...) {
+		add("books of a series by "+field, all(scope{series: &series}, field, false))
+		add("all books of a series by "+field, all(scope{series: &series, deleted: true}, field, false))
+		for name, list := range map[string]listing{"reading": reading, "recently read": recentlyRead, "recently added": recentlyAdded, "on deck": onDeck} {
+			add(name+" by "+field, list(scope{}, field, true))
+			add(name+" in a library by "+field, list(scope{library: &library}, field, false))
+		}
+		add("failed by "+field, failed(scope{}, "").by(field, false))
 	}
 	return out
 }

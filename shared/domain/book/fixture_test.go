@@ -55,6 +55,27 @@ func read(t testing.TB, s *testkit.Server, c *testkit.Client, book uuid.UUID, co
 		c.Tenant, c.ID, book, completed, minutes)
 }
 
+// ids are the ids of a list answer, in order, and its total.
+func ids(t testing.TB, r *testkit.Response) ([]uuid.UUID, int) {
+	t.Helper()
+	var page struct {
+		Data []struct {
+			ID   uuid.UUID
+			Book struct{ ID uuid.UUID } // of a list of errors
+		}
+		Total int
+	}
+	r.Want(200).JSON(&page)
+	out := []uuid.UUID{}
+	for _, b := range page.Data {
+		if b.ID == uuid.Nil {
+			b.ID = b.Book.ID
+		}
+		out = append(out, b.ID)
+	}
+	return out, page.Total
+}
+
 // titles are the titles of a list answer, and its total.
 func titles(t testing.TB, r *testkit.Response) ([]string, int) {
 	t.Helper()

@@ -63,8 +63,35 @@ var sortFields = []string{"title", "number", "file_size", "page_count", "created
 // inSeries is the order of the books of one series.
 const inSeries = "series"
 
+// listing is a list in the order of a field of sorts; without one in its own.
+type listing func(s scope, field string, desc bool) query
+
+// all is the list of books by title, that of the books of one series in the order of the series.
+func all(s scope, field string, desc bool) query {
+	switch {
+	case field != "":
+	case s.series != nil:
+		field = inSeries
+	default:
+		field = "title"
+	}
+	return listBy(s, field, desc)
+}
+
+func recentlyAdded(s scope, field string, desc bool) query {
+	if field == "" {
+		field, desc = "created_at", true
+	}
+	return listBy(s, field, desc)
+}
+
 // listBy is the list in the order of a field of sorts, or of the series.
 func listBy(s scope, field string, desc bool) query {
+	where, args := s.sql()
+	return query{ids: "select b.id from book b where " + where + orderBy(field, desc), args: args}.counted(s, where)
+}
+
+func orderBy(field string, desc bool) string {
 	direction := ""
 	if desc {
 		direction = " desc"
@@ -73,11 +100,17 @@ func listBy(s scope, field string, desc bool) query {
 	if field == inSeries {
 		order = []string{"b.number" + direction, "b.title_sort" + direction, "b.id" + direction}
 	}
-	where, args := s.sql()
-	return query{
-		ids:  "select b.id from book b where " + where + " order by " + strings.Join(order, ", "),
-		args: args,
-	}.counted(s, where)
+	return " order by " + strings.Join(order, ", ")
+}
+
+// by puts a list of few books among many into the order of a field: it costs an index lookup for each that is in it.
+func (q query) by(field string, desc bool) query {
+	if field != "" {
+		q.ids = "select b.id from (" + q.ids + `) l cross join lateral (
+		  select x.id, x.title_sort, x.number, x.size, x.page_count, x.created_at, x.updated_at
+		  from book x where x.tenant_id = app.tenant() and x.id = l.id limit 1) b` + orderBy(field, desc)
+	}
+	return q
 }
 
 // sql is the where clause on b and its parameters.
@@ -129,6 +162,9 @@ func (q query) counted(s scope, where string) query {
 	return q
 }
 
+func reading(s scope, field string, desc bool) query      { return touched(s, true).by(field, desc) }
+func recentlyRead(s scope, field string, desc bool) query { return touched(s, false).by(field, desc) }
+
 // touched is the list of books that the caller has progress in, the latest first; open leaves out what is
 // completed. The book is looked up by a subquery, one index lookup for each row of progress.
 func touched(s scope, open bool) query {
@@ -146,7 +182,7 @@ func touched(s scope, open bool) query {
 
 // onDeck is the first unread book of each series in which the caller has completed a book and has none open; the
 // series read last comes first.
-func onDeck(s scope) query {
+func onDeck(s scope, field string, desc bool) query {
 	narrow, args := s.narrow(0)
 	decks := `with read as materialized (
 	  select b.series_id, max(p.updated_at) as at from progress p
@@ -162,16 +198,16 @@ func onDeck(s scope) query {
 	return query{
 		ids:  "select d.id from (" + decks + ") d order by d.at desc, d.id",
 		args: args, total: "select count(*) from (" + decks + ") d", totalArgs: args,
-	}
+	}.by(field, desc)
 }
 
-// InSeries is a page of the books of one series in their order, with the total; deleted includes those whose
-// file is gone. exists is false where there is no such series.
-func InSeries(ctx context.Context, d *db.DB, series uuid.UUID, deleted bool, limit, offset int) (page []Book, total int64, exists bool, err error) {
+// InSeries is a page of the books of one series, with the total; deleted includes those whose file is gone. exists is
+// false where there is no such series.
+func InSeries(ctx context.Context, d *db.DB, series uuid.UUID, deleted bool, field string, desc bool, limit, offset int) (page []Book, total int64, exists bool, err error) {
 	var b pgx.Batch
 	var rows []row
 	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", series)
-	listBy(scope{series: &series, deleted: deleted}, inSeries, false).queue(&b, &rows, &total, limit, offset)
+	all(scope{series: &series, deleted: deleted}, field, desc).queue(&b, &rows, &total, limit, offset)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, 0, false, err
 	}

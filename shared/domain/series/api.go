@@ -29,6 +29,7 @@ func (in ScopeInput) scope() scope { return scope{library: book.OptionalID(in.Li
 type listInput struct {
 	ScopeInput
 	httpapi.Paging
+	httpapi.Sorting
 }
 
 // markInput names series whose books are marked.
@@ -43,21 +44,18 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	op := func(method, path, id, summary, permission string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: permission}
 	}
-	answer := func(ctx context.Context, q query, p httpapi.Paging) (*httpapi.Page[Series], error) {
+	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting) (*httpapi.Page[Series], error) {
+		field, desc, err := by.By("", sortFields...)
+		if err != nil {
+			return nil, err
+		}
+		q := list(s, field, desc)
+		q.of = of
 		page, total, err := q.run(ctx, d, p.Limit(), p.Offset())
 		if err != nil {
 			return nil, err
 		}
 		return httpapi.NewPage(ctx, p, page, total), nil
-	}
-	sorted := func(ctx context.Context, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting) (*httpapi.Page[Series], error) {
-		field, desc, err := by.By("name", sortFields...)
-		if err != nil {
-			return nil, err
-		}
-		q := listBy(s, field, desc)
-		q.of = of
-		return answer(ctx, q, p)
 	}
 	ofLibrary := func(path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: "GET", Path: "/api/v1/libraries/{id}/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: auth.SeriesRead}
@@ -73,7 +71,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			if err != nil {
 				return nil, err
 			}
-			return sorted(ctx, s, nil, in.Paging, in.Sorting)
+			return answer(ctx, all, s, nil, in.Paging, in.Sorting)
 		})
 	httpapi.Register(a, ofLibrary("", "listLibrarySeries", "Series of a library"),
 		func(ctx context.Context, in *struct {
@@ -86,7 +84,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			if err != nil {
 				return nil, err
 			}
-			return sorted(ctx, s, &in.ID, in.Paging, in.Sorting)
+			return answer(ctx, all, s, &in.ID, in.Paging, in.Sorting)
 		})
 	httpapi.Register(a, op("POST", "/list", "filterSeries", "Series that meet a condition", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
@@ -101,28 +99,27 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			if err != nil {
 				return nil, err
 			}
-			return sorted(ctx, scope{where: where, args: args}, nil, in.Paging, in.Sorting)
+			return answer(ctx, all, scope{where: where, args: args}, nil, in.Paging, in.Sorting)
 		})
 	for _, l := range []struct {
 		path, id, inLibrary, summary string
-		list                         func(scope) query
+		list                         listing
 	}{
 		{"/in-progress", "listSeriesInProgress", "listLibrarySeriesInProgress", "Series with a book that the caller has begun, the latest read first", inProgress},
-		{"/recently-added", "listSeriesRecentlyAdded", "listLibrarySeriesRecentlyAdded", "Series, the newest first", recentlyAdded},
-		{"/recently-updated", "listSeriesRecentlyUpdated", "listLibrarySeriesRecentlyUpdated", "Series, the latest changed first", recentlyUpdated},
+		{"/recently-added", "listSeriesRecentlyAdded", "listLibrarySeriesRecentlyAdded", "All series, the newest first unless sort says otherwise", recentlyAdded},
+		{"/recently-updated", "listSeriesRecentlyUpdated", "listLibrarySeriesRecentlyUpdated", "All series, the latest changed first unless sort says otherwise", recentlyUpdated},
 	} {
 		httpapi.Register(a, op("GET", l.path, l.id, l.summary, auth.SeriesRead),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Series], error) {
-				return answer(ctx, l.list(in.scope()), in.Paging)
+				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.Sorting)
 			})
 		httpapi.Register(a, ofLibrary(l.path, l.inLibrary, l.summary+"; of one library"),
 			func(ctx context.Context, in *struct {
 				IDInput
 				httpapi.Paging
+				httpapi.Sorting
 			}) (*httpapi.Page[Series], error) {
-				q := l.list(scope{library: &in.ID})
-				q.of = &in.ID
-				return answer(ctx, q, in.Paging)
+				return answer(ctx, l.list, scope{library: &in.ID}, &in.ID, in.Paging, in.Sorting)
 			})
 	}
 	httpapi.Register(a, op("GET", "/{id}", "getSeries", "One series", auth.SeriesRead),
@@ -131,9 +128,14 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging
+			httpapi.Sorting
 			IncludeDeleted bool `query:"includeDeleted" doc:"Also books whose file is gone"`
 		}) (*httpapi.Page[book.Book], error) {
-			page, total, exists, err := book.InSeries(ctx, d, in.ID, in.IncludeDeleted, in.Limit(), in.Offset())
+			field, desc, err := book.Order(in.Sorting)
+			if err != nil {
+				return nil, err
+			}
+			page, total, exists, err := book.InSeries(ctx, d, in.ID, in.IncludeDeleted, field, desc, in.Limit(), in.Offset())
 			if err != nil {
 				return nil, err
 			}

@@ -144,6 +144,47 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// Every list has the same members in whatever order, and where sort names one it is that of the list of all series.
+func TestEveryListIsSorted(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	me := s.User(t, "one", "reader")
+	comics := newLibrary(t, s, s.One, "comics")
+	for i, name := range []string{"A", "B", "C", "D", "E"} { // with as many books each, and equal years: the ids decide
+		_, books := newSeries(t, s, s.One, comics, name, i/2, 2)
+		if name != "C" {
+			read(t, s, me, books[0], false, []int{30, 20, 0, 25, 20}[i])
+			read(t, s, me, books[1], true, []int{10, 50, 0, 40, 60}[i]) // A was read last, but not in what is open
+		}
+	}
+	exec(t, s, "update series set year = null where name = 'D'")
+	of := "/api/v1/libraries/" + comics.String() + "/series"
+	for _, path := range []string{"/api/v1/series/in-progress", of + "/in-progress", "/api/v1/series/recently-added", of + "/recently-added",
+		"/api/v1/series/recently-updated", of + "/recently-updated"} {
+		own, total := titles(t, me.Do("GET", path, nil))
+		if got, _ := titles(t, me.Do("GET", path+"?order=asc", nil)); got != own || total < 4 {
+			t.Errorf("%s: %s, total %d; with a direction that has no field %s", path, own, total, got)
+		}
+		for _, field := range []string{"name", "date_added", "date_updated", "release_date", "date_read", "book_count", "file_size", "filename", "page_count"} {
+			for _, sort := range []string{"?sort=" + field, "?sort=" + field + ",desc", "?sort=" + field + "&order=desc"} {
+				all, _ := titles(t, me.Do("GET", "/api/v1/series"+sort, nil))
+				want := slices.DeleteFunc(strings.Split(all, ","), func(title string) bool { return !strings.Contains(own, title) })
+				if got, n := titles(t, me.Do("GET", path+sort, nil)); got != strings.Join(want, ",") || n != total {
+					t.Errorf("%s%s: %s, total %d; want %v, %d", path, sort, got, n, want, total)
+				}
+				if got, n := titles(t, me.Do("GET", path+sort+"&pageSize=2&page=2", nil)); got != strings.Join(want[2:4], ",") || n != total {
+					t.Errorf("%s%s, page 2: %s, total %d; want %v, %d", path, sort, got, n, want[2:4], total)
+				}
+			}
+		}
+		for _, bad := range []string{"nonsense", "name,up", "created_at"} {
+			if m := me.Do("GET", path+"?sort="+bad, nil).Want(400).Map(); m["details"].([]any)[0].(map[string]any)["field"] != "sort" {
+				t.Errorf("%s: %v", path, m)
+			}
+		}
+	}
+}
+
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)
@@ -227,6 +268,23 @@ func TestBooksAndActions(t *testing.T) {
 	}
 	if got, total := titles(t, me.Do("GET", one+"/books?includeDeleted=true&pageSize=11&page=2", nil)); got != "A 1" || total != 12 {
 		t.Errorf("with deleted: %s, %d", got, total)
+	}
+	exec(t, s, "update book set page_count = 99 where id = $1", books[6])
+	for _, c := range []struct{ query, want string }{
+		{"?order=desc&pageSize=2", "A 12,A 11"},
+		{"?sort=number,desc&pageSize=2&page=2", "A 10,A 9"},
+		{"?sort=page_count&order=desc&pageSize=1", "A 7"},
+		{"?sort=title&includeDeleted=true&pageSize=2", "A 1,A 2"},
+		{"?sort=number&includeDeleted=true&pageSize=11&page=2", "A 1"},
+	} {
+		if got, total := titles(t, me.Do("GET", one+"/books"+c.query, nil)); got != c.want || total < 11 {
+			t.Errorf("books %s: %s, %d; want %s", c.query, got, total, c.want)
+		}
+	}
+	for _, bad := range []string{"nonsense", "title,up", "name"} {
+		if m := me.Do("GET", one+"/books?sort="+bad, nil).Want(400).Map(); m["details"].([]any)[0].(map[string]any)["field"] != "sort" {
+			t.Errorf("books sorted by %s: %v", bad, m)
+		}
 	}
 	if got := me.Do("POST", one+"/read", nil).Want(200).Map(); got["count"] != 11.0 || got["message"] == "" {
 		t.Errorf("read: %v", got)

@@ -34,9 +34,11 @@ func Statements(library uuid.UUID) []Statement {
 		add("series with terms by "+field, listBy(terms, field, true))
 		add("series of a library with terms by "+field, listBy(ofLibrary, field, true))
 	}
-	for name, list := range map[string]func(scope) query{"in progress": inProgress, "recently added": recentlyAdded, "recently updated": recentlyUpdated} {
-		add(name, list(scope{}))
-		add(name+" in a library", list(scope{library: &library}))
+	for _, field := range append([]string{""}, sortFields...) {
+		for name, list := range map[string]listing{"in progress": inProgress, "recently added": recentlyAdded, "recently updated": recentlyUpdated} {
+			add(name+" by "+field, list(scope{}, field, true))
+			add(name+" in a library by "+field, list(scope{library: &library}, field, false))
+		}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package series
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -120,20 +121,40 @@ func (s scope) sql() (string, []any) {
 	return where, args
 }
 
+// listing is a list in the order of one of sortFields; without one in its own.
+type listing func(s scope, field string, desc bool) query
+
+// all is the list of series by name.
+func all(s scope, field string, desc bool) query { return listBy(s, cmp.Or(field, "name"), desc) }
+
+func recentlyAdded(s scope, field string, desc bool) query {
+	if field == "" {
+		field, desc = "date_added", true
+	}
+	return listBy(s, field, desc)
+}
+
+func recentlyUpdated(s scope, field string, desc bool) query {
+	if field == "" {
+		field, desc = "date_updated", true
+	}
+	return listBy(s, field, desc)
+}
+
 // listBy is the list in the order of a field.
 func listBy(s scope, field string, desc bool) query {
 	if field == "date_read" {
 		return lastRead(s, desc)
 	}
-	direction := ""
-	if desc {
-		direction = " desc"
-	}
 	where, args := s.sql()
-	return query{
-		ids:  "select s.id from series s where " + where + " order by " + sorts[field] + direction + ", s.id" + direction,
-		args: args,
-	}.counted(s, where)
+	return query{ids: "select s.id from series s where " + where + orderBy(field, desc), args: args}.counted(s, where)
+}
+
+func orderBy(field string, desc bool) string {
+	if desc {
+		return " order by " + sorts[field] + " desc, s.id desc"
+	}
+	return " order by " + sorts[field] + ", s.id"
 }
 
 // counted adds the total: from the counters where they know it, else by counting.
@@ -159,38 +180,50 @@ const read = `select b.series_id, max(p.updated_at) as at, count(*) filter (wher
 // lastRead is the list in the order of the caller's last reading; what was never read follows by name. Only what
 // was read is sorted, the rest comes from the index: the second part skips what the first one showed of the offset.
 func lastRead(s scope, desc bool) query {
-	direction := ""
-	if desc {
-		direction = " desc"
-	}
 	where, args := s.sql()
 	n := len(args) // limit and offset are $n+1 and $n+2
 	ids := fmt.Sprintf(`with read as materialized (
 	    select r.series_id, r.at from (%s) r where (select true from series s where %s and s.id = r.series_id))
 	  select id from (
 	    select id, 1 as part, row_number() over () as nth from (
-	      select series_id as id from read order by at%s, series_id limit $%d offset $%d) a
+	      select series_id as id from read %s limit $%d offset $%d) a
 	    union all
 	    select id, 2, row_number() over () from (
 	      select s.id from series s where %s and s.id not in (select series_id from read)
 	      order by s.title_sort, s.id limit $%d offset greatest(0, $%d - (select count(*) from read))) b) u
-	  order by part, nth`, read, where, direction, n+1, n+2, where, n+1, n+2)
+	  order by part, nth`, read, where, byLastRead(desc), n+1, n+2, where, n+1, n+2)
 	return query{ids: ids, args: args, skips: true}.counted(s, where)
 }
 
-// inProgress is the list of series with a book that the caller has begun, the latest read first.
-func inProgress(s scope) query {
+// byLastRead is the order of the rows of read.
+func byLastRead(desc bool) string {
+	if desc {
+		return " order by at desc, series_id"
+	}
+	return " order by at, series_id"
+}
+
+// inProgress is the list of series with a book that the caller has begun, the latest read first. Another order costs an
+// index lookup for each of them, by date_read all that the caller has read.
+func inProgress(s scope, field string, desc bool) query {
 	where, args := s.sql()
 	from := `(select b.series_id, max(p.updated_at) as at from progress p
 	    cross join lateral (select b.series_id from book b
 	      where b.tenant_id = app.tenant() and b.id = p.book_id and b.deleted_at is null limit 1) b
 	    where p.tenant_id = app.tenant() and p.account_id = app.account() and not p.completed group by b.series_id) r
 	  where (select true from series s where ` + where + ` and s.id = r.series_id)`
-	return query{
+	q := query{
 		ids:  "select r.series_id as id from " + from + " order by r.at desc, r.series_id",
 		args: args, total: "select count(*) from " + from, totalArgs: args,
 	}
+	switch field {
+	case "":
+	case "date_read":
+		q.ids = "select series_id as id from (" + read + ") r join (" + q.ids + ") l on l.id = r.series_id" + byLastRead(desc)
+	default:
+		q.ids = "select s.id from (" + q.ids + `) l cross join lateral (
+		  select x.id, x.title_sort, x.created_at, x.updated_at, x.year, x.book_count, x.file_size, x.path, x.page_count
+		  from series x where x.tenant_id = app.tenant() and x.id = l.id limit 1) s` + orderBy(field, desc)
+	}
+	return q
 }
-
-func recentlyAdded(s scope) query   { return listBy(s, "date_added", true) }
-func recentlyUpdated(s scope) query { return listBy(s, "date_updated", true) }

@@ -9,12 +9,12 @@ import (
 
 // Sorting is the order of a list in the query (contract 4.12), in either spelling.
 type Sorting struct {
-	Sort  string `query:"sort" maxLength:"64" doc:"Field, or field,asc or field,desc"`
+	Sort  string `query:"sort" maxLength:"64" doc:"Field, or field,asc or field,desc; none is the list's own order"`
 	Order string `query:"order" enum:"asc,desc" doc:"Direction, where sort names only a field"`
 }
 
-// By is the field to sort by and whether it descends; without a field, fallback. BadRequest for a field that is
-// none of fields, or a direction that is none.
+// By is the field to sort by and whether it descends; without a field, fallback, which may be "" for the list's own order.
+// BadRequest for a field that is none of fields, or a direction that is none.
 func (s Sorting) By(fallback string, fields ...string) (field string, desc bool, err error) {
 	field, direction, both := strings.Cut(s.Sort, ",")
 	if !both {
@@ -23,7 +23,7 @@ func (s Sorting) By(fallback string, fields ...string) (field string, desc bool,
 	if field == "" {
 		field = fallback
 	}
-	if !slices.Contains(fields, field) {
+	if field != fallback && !slices.Contains(fields, field) {
 		return "", false, fault.Invalid("sort", "%q is not a field to sort by; use one of %s", field, strings.Join(fields, ", "))
 	}
 	switch direction {
