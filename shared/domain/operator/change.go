@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -143,22 +144,22 @@ func (o *Operator) grantRoots(ctx context.Context, i Roots) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b pgx.Batch
-	var have []filesystem.Root
-	filesystem.Roots(&b, &have)
-	if err := o.System.Run(in(ctx, t), &b); err != nil {
-		return nil, err
-	}
-	paths := map[string]bool{}
-	for _, r := range append(have, roots...) {
-		paths[r.Path] = true
-	}
-	if len(paths) > maxRoots {
-		return nil, fault.Invalid("roots", "a tenant has at most %d; revoke some first", maxRoots)
-	}
-	b = pgx.Batch{}
-	queueRoots(&b, roots)
-	if err := o.System.Run(in(ctx, t), &b); err != nil {
+	var write pgx.Batch
+	queueRoots(&write, roots)
+	err = o.changeRoots(ctx, t, &write, func(have []filesystem.Root, libraries []library) error {
+		after := slices.Clone(have)
+		for _, r := range roots {
+			after = append(slices.DeleteFunc(after, func(o filesystem.Root) bool { return o.Path == r.Path }), r)
+		}
+		if len(after) > maxRoots {
+			return fault.Invalid("roots", "a tenant has at most %d; revoke some first", maxRoots)
+		}
+		if l := astray(have, after, libraries); l != nil {
+			return fault.New(fault.Conflict, "roots: the library %q lies in %s, which something else would serve; move it to another folder or delete it first", l.Name, l.Path)
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	return o.changed(ctx, t)
@@ -181,35 +182,65 @@ func (o *Operator) revokeRoots(ctx context.Context, i Paths) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b pgx.Batch
-	var roots []filesystem.Root
-	var libraries []library
-	filesystem.Roots(&b, &roots)
-	db.All(&b, &libraries, "select name, path from library where tenant_id = app.tenant() order by name")
-	if err := o.System.Run(in(ctx, t), &b); err != nil {
-		return nil, err
-	}
-	left, err := without(roots, i.Paths)
+	var write pgx.Batch
+	write.Queue("delete from library_root where tenant_id = app.tenant() and path = any($1)", i.Paths)
+	err = o.changeRoots(ctx, t, &write, func(have []filesystem.Root, libraries []library) error {
+		left, err := without(have, i.Paths)
+		if err != nil {
+			return err
+		}
+		if l := astray(have, left, libraries); l != nil {
+			return fault.New(fault.Conflict, "paths: the library %q lies in %s; delete it first, or leave the tenant that folder", l.Name, l.Path)
+		}
+		return nil
+	})
 	if err != nil {
-		return nil, err
-	}
-	for _, l := range libraries {
-		if _, _, err := filesystem.Resolve(roots, l.Path); err != nil {
-			continue // it lay under no root before
-		}
-		if _, _, err := filesystem.Resolve(left, l.Path); err != nil {
-			return nil, fault.New(fault.Conflict, "paths: the library %q lies in %s; delete it first, or leave the tenant that folder", l.Name, l.Path)
-		}
-	}
-	if _, err := db.Exec(in(ctx, t), o.System, "delete from library_root where tenant_id = app.tenant() and path = any($1)", i.Paths); err != nil {
 		return nil, err
 	}
 	return o.changed(ctx, t)
 }
 
+// changeRoots writes what check allows, after one operator the next. Who makes or moves a library holds its root until
+// then, so that check sees every library that could lose its place.
+func (o *Operator) changeRoots(ctx context.Context, t *row, write *pgx.Batch, check func(have []filesystem.Root, libraries []library) error) error {
+	return o.System.Tx(in(ctx, t), func(tx pgx.Tx) error {
+		var b pgx.Batch
+		var have []filesystem.Root
+		var libraries []library
+		b.Queue("select from tenant where id = app.tenant() for no key update")
+		db.All(&b, &have, "select path, bucket, prefix from library_root where tenant_id = app.tenant() order by path for update")
+		db.All(&b, &libraries, "select name, path, bucket, prefix from library where tenant_id = app.tenant() order by name")
+		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+			return err
+		}
+		if err := check(have, libraries); err != nil {
+			return err
+		}
+		return tx.SendBatch(ctx, write).Close()
+	})
+}
+
 type library struct {
-	Name string `db:"name"`
-	Path string `db:"path"`
+	Name   string `db:"name"`
+	Path   string `db:"path"`
+	Bucket string `db:"bucket"`
+	Prefix string `db:"prefix"`
+}
+
+// astray is a library whose path would no longer lead where it did, nor to its own objects; nil when there is none.
+func astray(before, after []filesystem.Root, libraries []library) *library {
+	for _, l := range libraries {
+		bucket, prefix, err := filesystem.Resolve(before, l.Path)
+		if err != nil {
+			continue // it lay under no root before
+		}
+		newBucket, newPrefix, err := filesystem.Resolve(after, l.Path)
+		kept := newBucket == bucket && newPrefix == prefix || newBucket == l.Bucket && newPrefix == l.Prefix
+		if err != nil || !kept {
+			return &l
+		}
+	}
+	return nil
 }
 
 func without(roots []filesystem.Root, paths []string) ([]filesystem.Root, error) {

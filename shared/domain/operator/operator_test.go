@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longbox/longbox/shared/domain/operator"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/testkit"
 )
 
 func TestCreateAndChange(t *testing.T) {
@@ -64,6 +66,68 @@ func TestCreateAndChange(t *testing.T) {
 	}
 	if l := r.do("list", "--after", "beta").(operator.Tenants); len(l.Tenants) != 1 || l.Tenants[0].Name != "gamma" || l.More {
 		t.Errorf("list: %+v", l)
+	}
+}
+
+// A library keeps the bucket and prefix that it was made with: its folder goes on leading there.
+func TestRootsOfALibraryStay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	made := r.details("create", "acme", "--root", "/comics=books/acme", "--root", "/comics/old=archive", "--root", "/manga=books/manga")
+	library := func(name, path, bucket, prefix string) {
+		r.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+			values ($1, gen_random_uuid(), $2, $3, $4, $5, 'series_volume', 'filename', 'file_order')`, made.ID, name, path, bucket, prefix)
+	}
+	library("New", "/comics/new", "books", "acme/new/")
+	library("Old", "/comics/old/a", "archive", "a/")
+	library("Stray", "/manga/a", "before", "manga/a/") // its root was replaced under it once
+	refused(t, r, fault.Conflict, `roots: the library "New" lies in /comics/new`, "grant-roots", "acme", "--root", "/comics=books/other")
+	refused(t, r, fault.Conflict, `roots: the library "New"`, "grant-roots", "acme", "--root", "/fine=books/fine", "--root", "/comics/new=books/deeper")
+	refused(t, r, fault.Conflict, `paths: the library "Old"`, "revoke-roots", "acme", "--path", "/comics/old") // /comics would lead elsewhere
+	refused(t, r, fault.Conflict, `roots: the library "Stray"`, "grant-roots", "acme", "--root", "/manga=books/other")
+	r.details("grant-roots", "acme", "--root", "/comics=books/acme", "--root", "/comics/empty=books/empty")
+	r.details("grant-roots", "acme", "--root", "/comics/empty=books/void", "--root", "/manga=before/manga") // the latter serves it again
+	got := r.details("show", "acme")
+	if roots := strings.Join(got.Roots, " "); roots != "/comics=books/acme/ /comics/empty=books/void/ /comics/old=archive/ /manga=before/manga/" {
+		t.Errorf("roots: %s", roots)
+	}
+}
+
+// Who makes a library holds its root: the operator waits, and sees it.
+func TestRootsAreNotTakenWhileALibraryIsMade(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	made := r.details("create", "acme", "--root", "/comics=books/acme", "--root", "/manga=books/manga")
+	for folder, command := range map[string][]string{
+		"/comics": {"revoke-roots", "acme", "--path", "/comics"}, "/manga": {"grant-roots", "acme", "--root", "/manga=books/other"},
+	} {
+		tx, err := r.db.Owner.Pool().Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+		if _, err := tx.Exec(t.Context(), `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+			select tenant_id, gen_random_uuid(), path, path, bucket, prefix, 'series_volume', 'filename', 'file_order'
+			from library_root where tenant_id = $1 and path = $2 for share`, made.ID, folder); err != nil {
+			t.Fatal(err)
+		}
+		answer := make(chan error, 1)
+		go func() {
+			_, err := r.Run(context.Background(), command)
+			answer <- err
+		}()
+		testkit.Eventually(t, 30*time.Second, func() bool {
+			return r.number("select count(*) from pg_locks where not granted and pid in (select pid from pg_stat_activity where datname = current_database())") > 0
+		})
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-answer; !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), `the library "`+folder+`" lies in `+folder) {
+			t.Errorf("%v: %v", command, err)
+		}
+	}
+	if got := r.details("show", "acme"); strings.Join(got.Roots, " ") != "/comics=books/acme/ /manga=books/manga/" {
+		t.Errorf("roots: %v", got.Roots)
 	}
 }
 
