@@ -51,7 +51,7 @@ func browse(ctx context.Context, roots []Root, list Lister, name string) (*Listi
 	if err != nil {
 		return nil, err
 	}
-	dirs, files, truncated, err := list(ctx, at.bucket, at.prefix)
+	dirs, files, truncated, err := list(ctx, at.root.Bucket, at.prefix)
 	if err != nil {
 		return nil, unlisted(err)
 	}
@@ -82,7 +82,7 @@ func Exists(ctx context.Context, roots []Root, list Lister, name string) error {
 	if err != nil {
 		return err
 	}
-	dirs, files, _, err := list(ctx, at.bucket, at.prefix)
+	dirs, files, _, err := list(ctx, at.root.Bucket, at.prefix)
 	if err != nil || len(dirs)+len(files) > 0 || at.top || strings.HasPrefix(at.path, scheme) {
 		return err
 	}
@@ -91,7 +91,7 @@ func Exists(ctx context.Context, roots []Root, list Lister, name string) error {
 
 // there tells an empty folder from one that does not exist: its parent shows it.
 func there(ctx context.Context, list Lister, at place) error {
-	dirs, files, _, err := list(ctx, at.bucket, strings.TrimSuffix(at.prefix, "/"))
+	dirs, files, _, err := list(ctx, at.root.Bucket, strings.TrimSuffix(at.prefix, "/"))
 	switch {
 	case err != nil:
 		return unlisted(err)

@@ -71,14 +71,21 @@ func (r Root) String() string {
 // BadRequest names `path` otherwise.
 func Resolve(roots []Root, path string) (bucket, prefix string, err error) {
 	p, err := locate(roots, path)
-	return p.bucket, p.prefix, err
+	return p.root.Bucket, p.prefix, err
+}
+
+// Under is the root that Resolve finds the path below.
+func Under(roots []Root, path string) (Root, error) {
+	p, err := locate(roots, path)
+	return p.root, err
 }
 
 // place is a folder below a root.
 type place struct {
-	path           string // cleaned
-	bucket, prefix string
-	top            bool // it is the root itself
+	path   string // cleaned
+	root   Root
+	prefix string
+	top    bool // it is the root itself
 }
 
 func locate(roots []Root, name string) (place, error) {
@@ -96,7 +103,7 @@ func locate(roots []Root, name string) (place, error) {
 		if rest != "" {
 			prefix += rest + "/"
 		}
-		best, found = place{path: clean, bucket: r.Bucket, prefix: prefix, top: rest == ""}, len(base)
+		best, found = place{path: clean, root: r, prefix: prefix, top: rest == ""}, len(base)
 	}
 	if found < 0 {
 		return place{}, fault.Invalid("path", "is not below any folder that this server may read; GET /api/v1/filesystem/drives lists them")

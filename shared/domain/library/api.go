@@ -179,6 +179,10 @@ func locate(ctx context.Context, d *db.DB, path string, folders filesystem.Liste
 	if err != nil {
 		return root{}, err
 	}
+	under, err := filesystem.Under(all, path)
+	if err != nil {
+		return root{}, err
+	}
 	if path, err = filesystem.Clean(path); err != nil {
 		return root{}, fault.Invalid("path", "%v", err)
 	}
@@ -187,7 +191,7 @@ func locate(ctx context.Context, d *db.DB, path string, folders filesystem.Liste
 			return root{}, atPath(err)
 		}
 	}
-	return root{path, bucket, prefix}, nil
+	return root{path, bucket, prefix, under}, nil
 }
 
 // atPath makes a failure to find a folder one of the path; what has its own answer (a store that is down) keeps it.

@@ -58,6 +58,10 @@ func serve(t *testing.T) *fixture {
 				return nil, nil, false, fault.New(fault.Unavailable, "the store is down")
 			case "missing/", "missing", "empty/", "file.cbz/":
 				return nil, nil, false, nil
+			case "taken/": // in this very moment
+				f.DB.Exec(t, "delete from library_root where tenant_id = $1", f.One)
+			case "replaced/":
+				f.DB.Exec(t, "update library_root set bucket = 'other' where tenant_id = $1", f.One)
 			case "empty":
 				return []string{""}, nil, false, nil
 			case "file.cbz":
@@ -401,6 +405,34 @@ func TestDeleteTakesEverythingAlong(t *testing.T) {
 	if want := []events.Progress{{Current: 4, Total: 9, Message: "Scanning the library: 4 of 9 files, cancelled"}}; !slices.Equal(f.progress, want) {
 		t.Errorf("progress of the cancelled scan: %v, want %v", f.progress, want)
 	}
+}
+
+// The operator may take a root, or have something else serve it, after it was read and before the library is stored.
+func TestRootIsGoneMeanwhile(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	stays := admin.Do("POST", path, `{"name":"stays","path":"/books/stays"}`).Want(201).Map()["id"].(string)
+	for _, folder := range []string{"taken", "replaced"} {
+		for _, c := range []struct{ method, path, body string }{
+			{"POST", path, `{"name":"new","path":"/books/` + folder + `"}`},
+			{"POST", path, `{"name":"new","path":"/books/` + folder + `","scanImmediately":true}`},
+			{"PATCH", path + "/" + stays, `{"path":"/books/` + folder + `"}`},
+		} {
+			m := admin.Do(c.method, c.path, c.body).Want(400).Map()
+			if m["details"].([]any)[0].(map[string]any)["field"] != "path" || !strings.Contains(m["message"].(string), "no longer below") {
+				t.Errorf("%s %s: %v", c.method, c.body, m)
+			}
+			f.DB.Exec(t, "insert into library_root (tenant_id, path, bucket) values ($1, '/books', 'bucket') on conflict (tenant_id, path) do update set bucket = 'bucket'", f.One)
+		}
+	}
+	var stored string
+	if err := f.DB.Owner.Pool().QueryRow(t.Context(), `select string_agg(path || ' in ' || bucket || ' ' || prefix, ', ') || ', ' || (select count(*) from task) || ' tasks'
+		from library`).Scan(&stored); err != nil || stored != "/books/stays in bucket stays/, 0 tasks" {
+		t.Errorf("%s, %v", stored, err)
+	}
+	admin.Do("PATCH", path+"/"+stays, `{"path":"/books/other"}`).Want(200)
+	admin.Do("PATCH", path+"/"+stays, `{"description":"other"}`).Want(200)
 }
 
 // A large library goes in parts. What ends that in between leaves one that no schedule scans, and the next call goes on.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/filesystem"
 )
 
 // Library is the record of a library (contract 2.2).
@@ -43,8 +45,11 @@ type Scanning struct {
 	PurgeDeletedOnScan bool    `json:"purgeDeletedOnScan" db:"purge_deleted_on_scan"`
 }
 
-// root is where a library's objects lie.
-type root struct{ path, bucket, prefix string }
+// root is where a library's objects lie, and the tenant's folder that this is below.
+type root struct {
+	path, bucket, prefix string
+	under                filesystem.Root
+}
 
 // blank is a library with everything at its default.
 func blank() Library {

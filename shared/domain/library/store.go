@@ -2,10 +2,12 @@ package library
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longbox/longbox/shared/domain/filesystem"
 	"github.com/longbox/longbox/shared/domain/task"
@@ -82,17 +84,22 @@ func values(l *Library, at root, next *time.Time) []any {
 	return []any{l.ID, l.Name, at.path, at.bucket, at.prefix, l.Description, l.IsActive, l.AllowedFormats,
 		l.ExcludedPatterns, l.DefaultReadingDirection, l.SeriesStrategy, l.SeriesConfig, l.BookStrategy, l.BookConfig,
 		l.NumberStrategy, l.NumberConfig, l.TitlePreprocessingRules, l.AutoMatchConditions, s.Enabled, s.CronSchedule,
-		s.CronTimezone, s.ScanMode, s.ScanOnStart, s.PurgeDeletedOnScan, next}
+		s.CronTimezone, s.ScanMode, s.ScanOnStart, s.PurgeDeletedOnScan, next, at.under.Path, at.under.Prefix}
 }
+
+// heldBucket is that of the root, held until the library is stored: the operator may have taken or replaced the root since
+// it was read. Then it is null, which the column refuses, and nothing of the batch takes effect.
+const heldBucket = `(select r.bucket from library_root r
+	where r.tenant_id = app.tenant() and r.path = $26 and r.prefix = $27 and r.bucket = $4 for share)`
 
 const insert = `insert into library (tenant_id, id, name, path, bucket, prefix, description, is_active, allowed_formats,
 	excluded_patterns, default_reading_direction, series_strategy, series_config, book_strategy, book_config,
 	number_strategy, number_config, title_preprocessing_rules, auto_match_conditions, scan_enabled, scan_cron,
 	scan_timezone, scan_mode, scan_on_start, purge_deleted_on_scan, next_scan_at)
-	values (app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+	values (app.tenant(), $1, $2, $3, ` + heldBucket + `, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
 	$22, $23, $24, $25)`
 
-const update = `update library set name = $2, path = coalesce($3, path), bucket = coalesce($4, bucket),
+const update = `update library set name = $2, path = coalesce($3, path), bucket = case when $4::text is null then bucket else ` + heldBucket + ` end,
 	prefix = coalesce($5, prefix), description = $6, is_active = $7, allowed_formats = $8, excluded_patterns = $9,
 	default_reading_direction = $10, series_strategy = $11, series_config = $12, book_strategy = $13, book_config = $14,
 	number_strategy = $15, number_config = $16, title_preprocessing_rules = $17, auto_match_conditions = $18,
@@ -145,7 +152,7 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *root, fn func(l *Li
 		args := values(&l, root{}, next)
 		args[2], args[3], args[4] = nil, nil, nil
 		if at != nil {
-			args[2], args[3], args[4] = at.path, at.bucket, at.prefix
+			args = values(&l, *at, next)
 		}
 		var write pgx.Batch
 		var now *row
@@ -238,6 +245,10 @@ func (c cancelled) events(library uuid.UUID) []events.Event {
 }
 
 func named(err error, name string) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "23502" && pg.ColumnName == "bucket" {
+		return fault.Invalid("path", "is no longer below a folder that this server may read; GET /api/v1/filesystem/drives lists them")
+	}
 	if db.Conflict(err, "library_name") {
 		return &fault.Error{Code: fault.Conflict, Message: "There is already a library named " + name,
 			Fields: []fault.Field{{Field: "name", Message: "is taken by another library"}}}
