@@ -62,6 +62,37 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
+// The schedules are those of the tenant's clock, from the moment on at which a scheduler finds its time zone set.
+func TestTimeZone(t *testing.T) {
+	t.Parallel()
+	p, now := testkit.DB(t), before
+	one, two := p.Tenant(t, "one"), p.Tenant(t, "two")
+	p.Set(t, one, books, "0 21 * * *") // in Tokyo this is noon
+	p.Set(t, two, books, "0 21 * * *")
+	for _, s := range []struct {
+		what, zone string
+		wait       time.Duration
+		want       int
+	}{
+		{"met in UTC", "", 0, 0},
+		{"met in Tokyo", "Asia/Tokyo", time.Second, 0},
+		{"noon", "Asia/Tokyo", time.Minute, 1},
+		{"the evening, for the other tenant", "Asia/Tokyo", 9 * time.Hour, 1},
+		{"noon again", "Asia/Tokyo", 15 * time.Hour, 1},
+		{"in UTC again", "UTC", time.Second, 0},
+		{"the evening, for both", "UTC", 9 * time.Hour, 2},
+	} {
+		if s.zone != "" {
+			p.Set(t, one, "scheduler.timezone", s.zone)
+		}
+		now = now.Add(s.wait)
+		if n, err := cover.Due(context.Background(), p.System, now); err != nil || n != s.want {
+			t.Errorf("%s: %d tasks, want %d, %v", s.what, n, s.want, err)
+		}
+		p.Exec(t, "update task set status = 'completed', completed_at = now()")
+	}
+}
+
 func TestSeveralSchedulersQueueOneTask(t *testing.T) {
 	t.Parallel()
 	p, now := testkit.DB(t), before

@@ -136,7 +136,11 @@ func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.List
 	if l.ID, err = uuid.NewV7(); err != nil {
 		return nil, err
 	}
-	next, err := nextScan(l, time.Now())
+	zone, err := serverZone(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	next, err := nextScan(l, zone, time.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -210,6 +210,34 @@ func TestEveryFieldAndPartialUpdate(t *testing.T) {
 	}
 }
 
+// A schedule without a time zone of its own follows the server's, which is UTC until it is set.
+func TestServerTimeZone(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	me := f.User(t, "one", "maintainer")
+	expect := func(what string, id any, hour int) {
+		t.Helper()
+		if next := nextScan(t, f, id); next == nil || next.UTC().Hour() != hour {
+			t.Errorf("%s: next scan at %v, want %d o'clock of UTC", what, next, hour)
+		}
+	}
+	create := func(name, zone string) any {
+		t.Helper()
+		return me.Do("POST", path, `{"name":"`+name+`","path":"/books","scanningConfig":{"enabled":true,"scanMode":"normal","cronSchedule":"0 3 * * *","cronTimezone":`+zone+`}}`).
+			Want(201).Map()["id"]
+	}
+	expect("not set", create("a", "null"), 3)
+	f.DB.Set(t, f.One, "scheduler.timezone", "Asia/Tokyo")
+	id := create("b", "null")
+	expect("set", id, 18)
+	expect("its own", create("c", `"UTC"`), 3)
+	change := func(config string) { me.Do("PATCH", path+"/"+id.(string), `{"scanningConfig":`+config+`}`).Want(200) }
+	change(`{"cronTimezone":"UTC"}`)
+	expect("changed to its own", id, 3)
+	change(`{"cronTimezone":null}`)
+	expect("changed to the server's", id, 18)
+}
+
 func nextScan(t *testing.T, f *fixture, id any) (next *time.Time) {
 	t.Helper()
 	if err := f.DB.Owner.Pool().QueryRow(context.Background(), "select next_scan_at from library where id = $1", id).Scan(&next); err != nil {

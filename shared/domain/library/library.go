@@ -39,7 +39,7 @@ type Library struct {
 type Scanning struct {
 	Enabled            bool    `json:"enabled" db:"scan_enabled"`
 	CronSchedule       *string `json:"cronSchedule" db:"scan_cron" doc:"Cron with 5 fields, or 6 with seconds"`
-	CronTimezone       *string `json:"cronTimezone" db:"scan_timezone" doc:"IANA time zone; null is the server's, UTC"`
+	CronTimezone       *string `json:"cronTimezone" db:"scan_timezone" doc:"IANA time zone; null is that of the setting scheduler.timezone"`
 	ScanMode           string  `json:"scanMode" db:"scan_mode" enum:"normal,deep"`
 	ScanOnStart        bool    `json:"scanOnStart" db:"scan_on_start"`
 	PurgeDeletedOnScan bool    `json:"purgeDeletedOnScan" db:"purge_deleted_on_scan"`

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longbox/longbox/shared/domain/filesystem"
+	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -78,6 +79,14 @@ func roots(ctx context.Context, d *db.DB) ([]filesystem.Root, error) {
 	return out, d.Run(ctx, &b)
 }
 
+// serverZone is the time zone of schedules that have none of their own.
+func serverZone(ctx context.Context, d *db.DB) (zone string, err error) {
+	var b pgx.Batch
+	setting.Value(&b, setting.SchedulerZone, &zone)
+	err = d.Run(ctx, &b)
+	return zone, err
+}
+
 // values are the columns that a request may set, in the order of the statements below.
 func values(l *Library, at root, next *time.Time) []any {
 	s := l.ScanningConfig
@@ -130,7 +139,9 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *root, fn func(l *Li
 	err := d.Tx(ctx, func(tx pgx.Tx) error {
 		var read pgx.Batch
 		var r *row
+		var zone string
 		db.One(&read, &r, "select "+columns+from+" and l.id = $1 for update of l", id)
+		setting.Value(&read, setting.SchedulerZone, &zone) // under the lock: who follows a change of it waits, or has been there
 		if err := tx.SendBatch(ctx, &read).Close(); err != nil {
 			return err
 		}
@@ -145,7 +156,7 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *root, fn func(l *Li
 		next := r.NextScan
 		if old.IsActive != l.IsActive || !old.ScanningConfig.equal(l.ScanningConfig) {
 			var err error
-			if next, err = nextScan(l, time.Now()); err != nil {
+			if next, err = nextScan(l, zone, time.Now()); err != nil {
 				return err
 			}
 		}

@@ -98,7 +98,7 @@ func checkObject(value *json.RawMessage) string {
 
 func checkSchedule(s Scanning) []fault.Field {
 	var bad []fault.Field
-	if _, err := cronexpr.Parse("0 0 * * *", zone(s)); err != nil {
+	if _, err := cronexpr.Parse("0 0 * * *", zone(s, "")); err != nil {
 		bad = append(bad, fault.Field{Field: "scanningConfig.cronTimezone", Message: err.Error()})
 	}
 	if s.CronSchedule != nil {
@@ -110,20 +110,20 @@ func checkSchedule(s Scanning) []fault.Field {
 }
 
 // zone is the schedule's time zone, by default the server's.
-func zone(s Scanning) string {
+func zone(s Scanning, server string) string {
 	if s.CronTimezone == nil {
-		return "UTC"
+		return server
 	}
 	return *s.CronTimezone
 }
 
-// nextScan is when the library is due for a scan by itself, or nil.
-func nextScan(l Library, now time.Time) (*time.Time, error) {
+// nextScan is when the library is due for a scan by itself, or nil; server is the setting scheduler.timezone.
+func nextScan(l Library, server string, now time.Time) (*time.Time, error) {
 	s := l.ScanningConfig
 	if !s.Enabled || !l.IsActive || s.CronSchedule == nil {
 		return nil, nil
 	}
-	schedule, err := cronexpr.Parse(*s.CronSchedule, zone(s))
+	schedule, err := cronexpr.Parse(*s.CronSchedule, zone(s, server))
 	if err != nil {
 		return nil, fault.Invalid("scanningConfig", "%v", err)
 	}

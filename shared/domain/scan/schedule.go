@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/format/cronexpr"
 	"github.com/longbox/longbox/shared/platform/db"
 )
@@ -27,18 +28,48 @@ type due struct {
 // once when they come back.
 const served = " and exists (select from tenant t where t.id = library.tenant_id and t.status = 'active')"
 
-const dueColumns = "tenant_id, id, scan_mode, coalesce(scan_cron, '') as scan_cron, coalesce(scan_timezone, '') as scan_timezone"
+const dueColumns = "tenant_id, id, scan_mode, coalesce(scan_cron, '') as scan_cron, coalesce(nullif(scan_timezone, ''), (" +
+	"select value from setting s where s.tenant_id = library.tenant_id and s.key = '" + setting.SchedulerZone + "'), '') as scan_timezone"
 
 // Due starts the scans whose time has come, of every tenant, and sets the next time of each. Several schedulers
 // may call it at once: the due time is moved on in the transaction that queues the scan.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
-	return each(ctx, system, "next_scan_at <= $1 and is_active and scan_enabled"+served, now, func(d due) (*time.Time, error) {
+	moved := followZone(ctx, system, now)
+	started, err := each(ctx, system, "next_scan_at <= $1 and is_active and scan_enabled"+served, now, func(d due) (*time.Time, error) {
 		schedule, err := cronexpr.Parse(d.Cron, d.Timezone)
 		if err != nil {
 			return nil, err
 		}
 		next := schedule.Next(now)
 		return &next, nil
+	})
+	return started, errors.Join(moved, err)
+}
+
+// followZone sets the next scans anew of libraries without a time zone of their own whose tenant has changed its. What is
+// due already is scanned all the same.
+func followZone(ctx context.Context, system *db.DB, now time.Time) error {
+	return setting.Changed(ctx, system, setting.SchedulerZone, func(ctx context.Context, tx pgx.Tx, zone string) error {
+		rows, err := tx.Query(ctx, `select id, scan_cron from library where tenant_id = app.tenant() and coalesce(scan_timezone, '') = ''
+			and scan_cron is not null and next_scan_at > $1 order by id for update`, now)
+		if err != nil {
+			return err
+		}
+		var id uuid.UUID
+		var cron string
+		var ids []uuid.UUID
+		var times []time.Time
+		_, err = pgx.ForEachRow(rows, []any{&id, &cron}, func() error {
+			schedule, err := cronexpr.Parse(cron, zone)
+			ids, times = append(ids, id), append(times, schedule.Next(now))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `update library l set next_scan_at = u.at from unnest($1::uuid[], $2::timestamptz[]) as u(id, at)
+			where l.tenant_id = app.tenant() and l.id = u.id`, ids, times)
+		return err
 	})
 }
 

@@ -3,6 +3,7 @@ package scan_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,6 +82,56 @@ func TestOnStartReachesEveryLibrary(t *testing.T) {
 		if queued != 2*libraries || unwanted != 0 {
 			t.Errorf("%s: %d libraries have a scan, %d of those that want none", name, queued, unwanted)
 		}
+	}
+}
+
+// A library without a time zone of its own is scanned by the clock of its tenant's, from the moment on at which that is set.
+func TestTimeZoneOfTheTenant(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	tokyo, other := d.Tenant(t, "tokyo"), d.Tenant(t, "other")
+	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	due := noon.Add(15 * time.Hour) // three o'clock of UTC
+	library, own, foreign := scheduled(t, d, tokyo, "0 3 * * *", "", due), scheduled(t, d, tokyo, "0 3 * * *", "UTC", due), scheduled(t, d, other, "0 3 * * *", "", due)
+	for _, step := range []struct {
+		zone string
+		now  time.Time
+		want int // scans that start
+		next time.Time
+	}{
+		{"", noon, 0, due},
+		{"Asia/Tokyo", noon.Add(time.Minute), 0, noon.Add(6 * time.Hour)},
+		{"Asia/Tokyo", noon.Add(6 * time.Hour), 1, noon.Add(30 * time.Hour)},
+		{"Europe/Paris", noon.Add(6*time.Hour + time.Minute), 0, noon.Add(13 * time.Hour)},
+		{"Europe/Paris", noon.Add(13 * time.Hour), 1, noon.Add(37 * time.Hour)},
+		{"UTC", noon.Add(14 * time.Hour), 0, due},
+		{"UTC", due, 3, due.Add(24 * time.Hour)},
+	} {
+		if step.zone != "" {
+			d.Set(t, tokyo, "scheduler.timezone", step.zone)
+		}
+		var schedulers sync.WaitGroup
+		var started atomic.Int64
+		for range 4 {
+			schedulers.Go(func() {
+				n, err := scan.Due(context.Background(), d.System, step.now)
+				if err != nil {
+					t.Error(err)
+				}
+				started.Add(int64(n))
+			})
+		}
+		schedulers.Wait()
+		var next, others, foreigns time.Time
+		err := d.Owner.Pool().QueryRow(t.Context(), `select a.next_scan_at, b.next_scan_at, c.next_scan_at from library a, library b, library c
+			where a.id = $1 and b.id = $2 and c.id = $3`, library, own, foreign).Scan(&next, &others, &foreigns)
+		if err != nil || int(started.Load()) != step.want || !next.Equal(step.next) {
+			t.Errorf("%s at %s: %d scans, the next at %s, %v; want %d and %s", step.zone, step.now, started.Load(), next, err, step.want, step.next)
+		}
+		if step.now.Before(due) && (!others.Equal(due) || !foreigns.Equal(due)) {
+			t.Errorf("%s at %s: next scans with an own zone %s, of another tenant %s", step.zone, step.now, others, foreigns)
+		}
+		d.Exec(t, "update task set status = 'completed', completed_at = now()")
 	}
 }
 

@@ -30,6 +30,7 @@ const (
 	ThumbnailQuality     = "thumbnail.jpeg_quality"
 	BookCoverCron        = "thumbnail.book_cron_schedule"
 	SeriesCoverCron      = "thumbnail.series_cron_schedule"
+	SchedulerZone        = "scheduler.timezone"
 	TaskRetentionDays    = "tasks.retention_days"
 	TaskMetricsDays      = "metrics.task_retention_days"
 	CustomMetadataFormat = "display.custom_metadata_template"
@@ -44,6 +45,7 @@ type definition struct {
 	Min, Max    *int64 // of a number, or of the length of a string in characters
 	Allowed     []string
 	Cron        bool // the value is a cron expression; "" is off
+	Zone        bool // the value is the name of a time zone
 	Public      bool // every signed-in user may read it
 	Description string
 }
@@ -87,7 +89,7 @@ var all = sorted(
 	boolean(RegistrationEnabled, "Authentication", "false", "Anyone may register a user of their own"),
 	boolean(ConfirmEmail, "Authentication", "false", "A registered user must confirm the e-mail address before signing in"),
 	boolean(DeduplicationEnabled, "Deduplication", "true", "Look for duplicates by the schedule"),
-	schedule(DeduplicationCron, "Deduplication", "", "When to look for duplicates, in UTC; empty is never"),
+	schedule(DeduplicationCron, "Deduplication", "", "When to look for duplicates; empty is never"),
 	list("duplicate_detection.trusted_external_id_sources", "Duplicate Detection", "[]",
 		"Sources, written plugin:<name>, whose external ids prove that two series are the same"),
 	definition{Key: CustomMetadataFormat, Category: "Display", Type: typeString, Max: ptr(20_000), Public: true,
@@ -111,12 +113,14 @@ var all = sorted(
 	integer(ScanBatchSize, "Scanner", "100", 10, 500, "Books that one analysis task takes"),
 	boolean(RetryFailedFiles, "Scanner", "false", "A normal scan analyses unchanged files again whose analysis failed"),
 	integer(ScanTimeout, "Scanner", "120", 10, 1440, "Minutes after which a scan that still lists files is given up"),
+	definition{Key: SchedulerZone, Category: "Scheduler", Type: typeString, Default: "UTC", Min: ptr(1), Max: ptr(100), Zone: true,
+		Description: "Time zone of every schedule that has none of its own, for example Europe/Paris"},
 	boolean("search.fuzzy.enabled", "Search", "false", "Searching forgives misspelt words"),
 	integer(TaskRetentionDays, "Task", "7", 1, 365, "Days that finished tasks are kept"),
 	integer(ThumbnailDimension, "Thumbnail", "400", 100, 2000, "Longest side of a cover image, in pixels"),
 	integer(ThumbnailQuality, "Thumbnail", "85", 50, 100, "JPEG quality of cover images"),
-	schedule(BookCoverCron, "Thumbnail", "", "When missing book covers are made, in UTC; empty is never"),
-	schedule(SeriesCoverCron, "Thumbnail", "", "When missing series covers are made, in UTC; empty is never"),
+	schedule(BookCoverCron, "Thumbnail", "", "When missing book covers are made; empty is never"),
+	schedule(SeriesCoverCron, "Thumbnail", "", "When missing series covers are made; empty is never"),
 )
 
 func ptr(n int64) *int64 { return &n }

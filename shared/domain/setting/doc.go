@@ -3,7 +3,7 @@
 // and leaves a line in the history: who, when, from where and why.
 //
 // Other slices read a setting in their own batch with Value, Bool or Int, and start what a schedule among them wants
-// with Due.
+// with Due. What depends on a setting otherwise follows it with Changed.
 //
 // Tables: setting, setting_history, setting_schedule.
 package setting

@@ -17,24 +17,33 @@ import (
 type due struct {
 	Tenant uuid.UUID `db:"tenant_id"`
 	Cron   string    `db:"value"`
+	Zone   string    `db:"zone"`
+	Made   string    `db:"made"`
 	Known  bool      `db:"known"`
 }
+
+// made is what a row of setting_schedule is made of: the schedule, and the time zone of the tenant where it has set one. The
+// row holds while both are as they were.
+const (
+	made   = "concat_ws(' ', s.value, z.value)"
+	ofZone = " left join setting z on z.tenant_id = s.tenant_id and z.key = '" + SchedulerZone + "' "
+)
 
 // Due calls start for every tenant whose schedule, the setting of that key, has come, unless the setting named by on, where
 // one is named, is false; it tells how often start said that it started something. Several schedulers may call it at once:
 // the next time is set in the transaction that start is called in.
 //
-// A schedule is in UTC and counts from when a scheduler meets it. What was due while no scheduler ran, or while the
-// tenant was suspended, is started once; what was due while it was off, not at all.
+// A schedule is in the tenant's time zone and counts from when a scheduler meets it, or the zone is another. What was due
+// while no scheduler ran, or while the tenant was suspended, is started once; what was due while it was off, not at all.
 func Due(ctx context.Context, system *db.DB, key, on string, now time.Time, start func(ctx context.Context, tx pgx.Tx) (bool, error)) (int, error) {
 	_, err := system.Pool().Exec(ctx, `delete from setting_schedule d where d.key = $1 and not exists (
-		select from setting s where s.tenant_id = d.tenant_id and s.key = d.key and s.value = d.cron and not exists (
+		select from setting s`+ofZone+`where s.tenant_id = d.tenant_id and s.key = d.key and d.cron = `+made+` and not exists (
 		  select from setting o where o.tenant_id = s.tenant_id and o.key = $2 and o.value = 'false'))`, key, on)
 	if err != nil {
 		return 0, fmt.Errorf("forget schedules of %s: %w", key, err)
 	}
-	rows, err := system.Pool().Query(ctx, `select s.tenant_id, s.value, d.key is not null as known from setting s
-		join tenant t on t.id = s.tenant_id and t.status = 'active'
+	rows, err := system.Pool().Query(ctx, `select s.tenant_id, s.value, coalesce(z.value, '') as zone, `+made+` as made, d.key is not null as known
+		from setting s join tenant t on t.id = s.tenant_id and t.status = 'active'`+ofZone+`
 		left join setting_schedule d on d.tenant_id = s.tenant_id and d.key = s.key
 		where s.key = $1 and s.value <> '' and (d.key is null or d.next_at <= $3) and not exists (
 		  select from setting o where o.tenant_id = s.tenant_id and o.key = $2 and o.value = 'false')
@@ -63,7 +72,7 @@ func Due(ctx context.Context, system *db.DB, key, on string, now time.Time, star
 
 // next sets when the schedule is next due, and starts what is due now.
 func (d due) next(ctx context.Context, system *db.DB, key string, now time.Time, start func(context.Context, pgx.Tx) (bool, error)) (started bool, err error) {
-	schedule, err := cronexpr.Parse(d.Cron, "")
+	schedule, err := cronexpr.Parse(d.Cron, d.Zone)
 	if err != nil {
 		return false, err
 	}
@@ -71,11 +80,11 @@ func (d due) next(ctx context.Context, system *db.DB, key string, now time.Time,
 	err = system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(tx pgx.Tx) error {
 		if !d.Known {
 			_, err := tx.Exec(ctx, `insert into setting_schedule (tenant_id, key, cron, next_at)
-				select tenant_id, key, value, $3 from setting where tenant_id = app.tenant() and key = $1 and value = $2 on conflict do nothing`, key, d.Cron, at)
+				select tenant_id, key, $3, $4 from setting where tenant_id = app.tenant() and key = $1 and value = $2 on conflict do nothing`, key, d.Cron, d.Made, at)
 			return err
 		}
 		tag, err := tx.Exec(ctx, `update setting_schedule set next_at = $4
-			where tenant_id = app.tenant() and key = $1 and cron = $2 and next_at <= $3`, key, d.Cron, now, at)
+			where tenant_id = app.tenant() and key = $1 and cron = $2 and next_at <= $3`, key, d.Made, now, at)
 		if err != nil || tag.RowsAffected() == 0 {
 			return err // another scheduler was first
 		}
@@ -83,4 +92,39 @@ func (d due) next(ctx context.Context, system *db.DB, key string, now time.Time,
 		return err
 	})
 	return started && err == nil, err
+}
+
+// Changed calls follow for every tenant whose setting of that key has another value than when it was last called, in the
+// transaction that notes the value. Several schedulers may call it at once.
+func Changed(ctx context.Context, system *db.DB, key string, follow func(ctx context.Context, tx pgx.Tx, value string) error) error {
+	rows, err := system.Pool().Query(ctx, `select s.tenant_id, s.value from setting s
+		left join setting_schedule d on d.tenant_id = s.tenant_id and d.key = s.key
+		where s.key = $1 and d.cron is distinct from s.value limit 1000`, key)
+	if err != nil {
+		return fmt.Errorf("find changes of %s: %w", key, err)
+	}
+	type change struct {
+		Tenant uuid.UUID
+		Value  string
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[change])
+	if err != nil {
+		return fmt.Errorf("find changes of %s: %w", key, err)
+	}
+	var failures error
+	for _, c := range all {
+		err := system.Tx(db.In(ctx, db.Tenant(c.Tenant)), func(tx pgx.Tx) error {
+			tag, err := tx.Exec(ctx, `insert into setting_schedule as d (tenant_id, key, cron, next_at)
+				select tenant_id, key, value, now() from setting where tenant_id = app.tenant() and key = $1 and value = $2
+				on conflict (tenant_id, key) do update set cron = excluded.cron, next_at = now() where d.cron <> excluded.cron`, key, c.Value)
+			if err != nil || tag.RowsAffected() == 0 {
+				return err // another scheduler was first
+			}
+			return follow(ctx, tx, c.Value)
+		})
+		if err != nil {
+			failures = errors.Join(failures, fmt.Errorf("%s of the tenant %s: %w", key, c.Tenant, err))
+		}
+	}
+	return failures
 }

@@ -79,6 +79,11 @@ func (d *definition) text(value string) (string, error) {
 			return "", fmt.Errorf("must be empty for never, or a schedule: %w", err)
 		}
 	}
+	if d.Zone {
+		if _, err := cronexpr.Parse("0 0 * * *", value); err != nil {
+			return "", err
+		}
+	}
 	return value, nil
 }
 
