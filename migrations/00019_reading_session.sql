@@ -2,6 +2,8 @@
 
 -- +goose Up
 
+set local lock_timeout = '5s'; -- the foreign keys lock account and book
+
 -- A pass through a book ends when somebody marks it unread (kind reset, which opens the next one): what is read after that counts on its
 -- own. implied are rows made of a plain write of progress, which says no more than a position. recorded_at is when it was told.
 create table reading_session (
@@ -31,7 +33,6 @@ create index reading_session_of_book on reading_session (tenant_id, book_id);
 call app.protect('reading_session');
 
 -- The pass that was completed; null where that was before this column.
-set local lock_timeout = '5s';
 alter table completion add column pass integer;
 
 -- The sessions of a book that was made of a file count for the book that takes its place, after those that it had.
