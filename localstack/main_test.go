@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -112,8 +113,12 @@ func TestStartAfterKill(t *testing.T) {
 	if !strings.Contains(env["LIBRARY_ROOTS"], filepath.Join(s.data, "sample")+"=sample-") {
 		t.Errorf("no sample library without LIBRARY: %s", env["LIBRARY_ROOTS"])
 	}
-	// A terminal that closes ends it as orderly as Ctrl-C.
-	if err := c.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	// A terminal that closes ends it as orderly as Ctrl-C. Under nohup nothing hears of that.
+	hangUp := syscall.SIGHUP
+	if signal.Ignored(hangUp) {
+		hangUp = syscall.SIGINT
+	}
+	if err := c.cmd.Process.Signal(hangUp); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-c.ended; err != nil {

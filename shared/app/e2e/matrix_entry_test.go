@@ -203,6 +203,7 @@ var operations = map[string]entry{
 	"listProgress":           {},
 	"getAdjacentBooks":       {name: (*matrix).theBook},
 	"readBooks":              {body: (*matrix).severalBooks},
+	"recordReadingSessions":  {body: (*matrix).sessions},
 	"unreadBooks":            {body: (*matrix).severalBooks},
 
 	"getPage":             {name: (*matrix).theBook},
@@ -219,6 +220,11 @@ func (m *matrix) theSeries(*testkit.Client) string { return m.book.SeriesID.Stri
 // severalBooks and severalSeries are of tenant one, whoever sends them: to another tenant they are ids that nothing has.
 func (m *matrix) severalBooks(*testkit.Client) any {
 	return object{"bookIds": []string{m.book.ID.String()}, "force": true}
+}
+
+func (m *matrix) sessions(*testkit.Client) any {
+	return object{"sessions": []object{{"id": uuid.New(), "bookId": m.book.ID, "deviceId": "d", "kind": "progress", "toPage": 1,
+		"clientStartedAt": "2024-05-01T00:00:00Z", "clientEndedAt": "2024-05-01T00:10:00Z"}}}
 }
 
 func (m *matrix) severalSeries(*testkit.Client) any {

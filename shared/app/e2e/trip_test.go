@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -84,6 +86,7 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "PUT", "/books/" + id + "/progress", `{"currentPage":2}`, 2},
 		{reader, "POST", "/books/" + id + "/read", "", 2},
 		{reader, "DELETE", "/books/" + id + "/progress", "", 2},
+		{reader, "POST", "/reading-sessions", `{"sessions":[{"id":"` + uuid.NewString() + `","bookId":"` + id + `","deviceId":"d","kind":"completed","clientStartedAt":"2024-05-01T00:00:00Z","clientEndedAt":"2024-05-01T01:00:00Z"}]}`, 2},
 		{reader, "PUT", "/user/preferences/reader.theme", `{"value":"dark"}`, 2},
 		{reader, "POST", "/series/" + series + "/read", "", 2},
 		{reader, "POST", "/series/bulk/unread", `{"seriesIds":["` + series + `"]}`, 2},
