@@ -11,3 +11,6 @@ var (
 	Writes   = []string{adopt(ofBooks), adopt(ofSeries), fold(ofBooks) + records(), fold(ofSeries) + "select count(*) from written"}
 	WritesBy = []string{note(toTheEnd(ofBooks), "$2"), note(toTheEnd(ofSeries), "$2"), reset(ofBooks, "$2"), reset(ofSeries, "$2")}
 )
+
+// RecordSQL is the statement that logs a session, and MaxSessions how many are kept.
+var RecordSQL, MaxSessions = recordSQL, maxSessions

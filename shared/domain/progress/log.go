@@ -1,11 +1,17 @@
 package progress
 
 import (
+	"strconv"
+
 	"github.com/jackc/pgx/v5"
 )
 
+// maxSessions are kept of what one user did in one book, the last ones: at one every 30 seconds these are forty hours.
+const maxSessions = 5000
+
 // The SQL of the log of reading sessions and of the progress that is made of it. Each is about the books b for which a
-// condition holds, in the caller's name.
+// condition holds, in the caller's name. Of sessions and progress Postgres may have no statistics yet: what is known of one
+// book is asked for by subqueries, each of which costs an index lookup, since a join may compare all with all.
 
 // lock makes the writers of one user's progress wait for each other: each then sees all sessions of the others.
 const lock = "select from account where tenant_id = app.tenant() and id = app.account() for no key update"
@@ -13,7 +19,7 @@ const lock = "select from account where tenant_id = app.tenant() and id = app.ac
 // sessionColumns are the columns of a session that is made of a plain write.
 const sessionColumns = "tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, page, percentage, implied"
 
-// mine are the sessions of the caller in a book.
+// mine are the rows of the caller about a book.
 func mine(alias, book string) string {
 	return alias + ".tenant_id = app.tenant() and " + alias + ".account_id = app.account() and " + alias + ".book_id = " + book
 }
@@ -31,35 +37,33 @@ func adopt(which string) string {
 	  case when p.completed then 'completed' else 'progress' end, 'legacy', least(p.started_at, e.at), e.at, p.current_page, p.percentage, true, p.updated_at
 	from book b join progress p on ` + mine("p", "b.id") + `
 	cross join lateral (select case when p.completed then coalesce(p.completed_at, p.updated_at) else p.updated_at end as at) e
-	where b.tenant_id = app.tenant() and ` + which + ` and not exists (select from reading_session s where ` + mine("s", "p.book_id") + ` and s.recorded_at >= p.updated_at)`
+	where b.tenant_id = app.tenant() and ` + which + `
+	  and coalesce((select max(s.recorded_at) from reading_session s where ` + mine("s", "p.book_id") + `) < p.updated_at, true)`
 }
 
 // note is the SQL that logs plain writes: rows of source (book_id, page, percentage, kind) from the device that the parameter names.
 // What a device says within five minutes is one sitting, and so is what it says again of a book that it has read to the end.
 func note(source, device string) string {
-	return `with source as materialized (` + source + `),
-	last as materialized (
-	  select l.* from source x cross join lateral (
-	    select s.id, s.book_id, s.pass, s.kind, s.implied and s.device_id = ` + device + ` as same, s.recorded_at from reading_session s
-	    where ` + mine("s", "x.book_id") + ` order by s.pass desc, s.ended_at desc, s.recorded_at desc, s.id desc limit 1) l),
+	return `with source as materialized (
+	  select x.*, l.id as last_id, coalesce(l.pass, 1) as pass,
+	    coalesce(l.implied and l.device_id = ` + device + ` and l.kind = x.kind and (x.kind = 'completed' or l.recorded_at > now() - interval '5 minutes'), false) as goes_on
+	  from (` + source + `) x left join lateral (
+	    select s.id, s.pass, s.kind, s.implied, s.device_id, s.recorded_at from reading_session s
+	    where ` + mine("s", "x.book_id") + ` order by s.pass desc, s.ended_at desc, s.recorded_at desc, s.id desc limit 1) l on true),
 	merged as (
 	  update reading_session s set page = x.page, percentage = coalesce(x.percentage, s.percentage), recorded_at = now(),
 	    ended_at = case when x.kind = 'progress' then greatest(s.ended_at, now()) else s.ended_at end
-	  from source x join last l on l.book_id = x.book_id
-	  where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = l.id and l.same and l.kind = x.kind
-	    and (x.kind = 'completed' or l.recorded_at > now() - interval '5 minutes')
-	  returning s.book_id)
+	  from source x where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = x.last_id and x.goes_on)
 	insert into reading_session (` + sessionColumns + `)
-	select app.tenant(), app.account(), gen_random_uuid(), x.book_id, coalesce(l.pass, 1), x.kind, ` + device + `, now(), now(), x.page, x.percentage, true
-	from source x left join last l on l.book_id = x.book_id
-	where not exists (select from merged m where m.book_id = x.book_id)`
+	select app.tenant(), app.account(), gen_random_uuid(), x.book_id, x.pass, x.kind, ` + device + `, now(), now(), x.page, x.percentage, true
+	from source x where not x.goes_on`
 }
 
 // reset is the SQL that opens the next pass through books that have progress, and counts them.
 func reset(which, device string) string {
 	return `with opened as (
 	  insert into reading_session (` + sessionColumns + `)
-	  select p.tenant_id, p.account_id, gen_random_uuid(), p.book_id, 1 + (select max(s.pass) from reading_session s where ` + mine("s", "p.book_id") + `),
+	  select p.tenant_id, p.account_id, gen_random_uuid(), p.book_id, 1 + coalesce((select max(s.pass) from reading_session s where ` + mine("s", "p.book_id") + `), 1),
 	    'reset', ` + device + `, now(), now(), null, null, true
 	  from book b join progress p on ` + mine("p", "b.id") + ` where b.tenant_id = app.tenant() and ` + which + ` returning 1)
 	select count(*) from opened`
@@ -67,35 +71,41 @@ func reset(which, device string) string {
 
 // fold is the SQL that makes the progress in books of the sessions of their last pass, and logs the passes that were completed, each
 // once; what is selected may read it from written. Sessions count in the order in which they ended, whenever they were told: the
-// last page and percentage are the reader's, also lower ones. A book is completed until progress is told of it again.
+// last page and percentage are the reader's, also lower ones. A book is completed until progress is told of it again. Of very many
+// sessions in a book the first are forgotten.
 func fold(which string) string {
 	return `with these as materialized (select b.tenant_id, b.id, b.page_count, b.analyzed from book b where b.tenant_id = app.tenant() and ` + which + `),
-	ordered as (
-	  select s.*, row_number() over (partition by s.book_id, s.pass order by s.ended_at, s.recorded_at, s.id) as n, max(s.pass) over (partition by s.book_id) as last_pass
-	  from these t join reading_session s on ` + mine("s", "t.id") + `),
+	ordered as materialized (
+	  select t.page_count, t.analyzed, s.*, row_number() over (partition by s.book_id order by s.pass, s.ended_at, s.recorded_at, s.id) as n,
+	    count(*) over (partition by s.book_id) as sessions, max(s.pass) over (partition by s.book_id) as last_pass
+	  from these t cross join lateral (select x.* from reading_session x where ` + mine("x", "t.id") + ` offset 0) s),
+	forgotten as (
+	  delete from reading_session s where s.tenant_id = app.tenant() and s.account_id = app.account()
+	    and s.id = any(array(select o.id from ordered o where o.n <= o.sessions - ` + strconv.Itoa(maxSessions) + `))),
 	told as (select o.*, max(o.n) filter (where o.kind = 'progress') over (partition by o.book_id, o.pass) as reopened from ordered o),
 	pass as materialized (
-	  select o.book_id, o.pass, o.pass = o.last_pass as is_last, min(o.started_at) as started_at, max(o.recorded_at) as updated_at,
+	  select o.tenant_id, o.book_id as id, o.page_count, o.analyzed, o.pass, o.pass = o.last_pass as is_last, min(o.started_at) as started_at,
+	    max(o.recorded_at) as updated_at,
 	    (array_agg(o.page order by o.n desc) filter (where o.page is not null))[1] as page,
 	    (array_agg(o.percentage order by o.n desc) filter (where o.percentage is not null))[1] as percentage,
 	    min(o.ended_at) filter (where o.kind = 'completed') as first_completed_at,
 	    min(o.ended_at) filter (where o.kind = 'completed' and o.n > coalesce(o.reopened, 0)) as completed_at
-	  from told o where o.kind <> 'reset' group by o.book_id, o.pass, o.last_pass),
+	  from told o where o.kind <> 'reset' group by o.tenant_id, o.book_id, o.page_count, o.analyzed, o.pass, o.last_pass),
 	logged as (
 	  insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at, pass)
-	  select app.tenant(), gen_random_uuid(), app.account(), x.book_id, x.started_at, x.first_completed_at, x.pass from pass x
-	  where x.first_completed_at is not null and not exists (select from completion c where ` + mine("c", "x.book_id") + ` and c.pass = x.pass)
+	  select app.tenant(), gen_random_uuid(), app.account(), b.id, b.started_at, b.first_completed_at, b.pass from pass b
+	  where b.first_completed_at is not null and (select count(*) from completion c where ` + mine("c", "b.id") + ` and c.pass = b.pass) = 0
 	  on conflict (tenant_id, account_id, book_id, completed_at) do nothing),
 	gone as (
-	  delete from progress p using these t where ` + mine("p", "t.id") + ` and not exists (select from pass x where x.book_id = t.id and x.is_last)),
+	  delete from progress p where p.tenant_id = app.tenant() and p.account_id = app.account()
+	    and p.book_id = any(array(select t.id from these t except select b.id from pass b where b.is_last))),
 	written as (
 	  insert into progress as p (tenant_id, account_id, book_id, id, current_page, percentage, completed, completed_at, started_at, updated_at)
-	  select app.tenant(), app.account(), x.book_id, gen_random_uuid(), case when at.page > b.page_count and ` + paged + ` then b.page_count else at.page end,
-	    x.percentage, x.completed_at is not null, x.completed_at, x.started_at, x.updated_at
-	  from pass x join these b on b.id = x.book_id
-	  cross join lateral (select coalesce(x.page, case when x.completed_at is not null then b.page_count
-	    when x.percentage is not null then ceil(x.percentage * b.page_count)::integer end, 0) as page) at
-	  where x.is_last order by x.book_id
+	  select app.tenant(), app.account(), b.id, gen_random_uuid(), case when at.page > b.page_count and ` + paged + ` then b.page_count else at.page end,
+	    b.percentage, b.completed_at is not null, b.completed_at, b.started_at, b.updated_at
+	  from pass b cross join lateral (select coalesce(b.page, case when b.completed_at is not null then b.page_count
+	    when b.percentage is not null then ceil(b.percentage * b.page_count)::integer end, 0) as page) at
+	  where b.is_last order by b.id
 	  on conflict (tenant_id, account_id, book_id) do update set current_page = excluded.current_page, percentage = excluded.percentage,
 	    completed = excluded.completed, completed_at = excluded.completed_at, started_at = excluded.started_at, updated_at = excluded.updated_at
 	  returning *)

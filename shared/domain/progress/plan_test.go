@@ -3,6 +3,7 @@ package progress_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -39,6 +40,11 @@ func TestPlans(t *testing.T) {
 				t.Errorf("%s of %d ids reads all of %v: %s", sql, n, scanned, plan)
 			}
 		}
+	}
+	one := []uuid.UUID{uuid.New()}
+	if scanned, plan := s.Scans(t, me, progress.RecordSQL, one, one, []string{"progress"}, []string{"d"}, []*string{nil}, []time.Time{{}}, []time.Time{{}},
+		[]*int32{nil}, []*float64{nil}, []*int64{nil}, []*int32{nil}, []*string{nil}); len(scanned) > 0 {
+		t.Errorf("recording reads all of %v: %s", scanned, plan)
 	}
 	for _, q := range []struct {
 		sql  string

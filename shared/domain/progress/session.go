@@ -46,39 +46,58 @@ func (s *Session) problem() string {
 
 func negative[T int32 | int64](n *T) bool { return n != nil && *n < 0 }
 
-// recordSQL logs a session of a book that is there, also of one whose file is gone at the moment. It is of the pass that was open
-// when it ended: what was read before a book was marked unread, and is told later, does not bring it back. A clock ahead of ours
-// must not outdo what is said later: nothing ends in the future.
-const recordSQL = `insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, device_name, started_at, ended_at, page, percentage,
+// recordSQL logs sessions of books that are there, also of those whose file is gone at the moment. A session is of the pass that was
+// open when it ended: what was read before a book was marked unread, and is told later, does not bring it back. A clock ahead of
+// ours must not outdo what is said later: nothing ends in the future.
+var recordSQL = `with sent as materialized (
+	  select u.id, b.id as book_id, u.kind, u.device_id, u.device_name, least(u.started_at, now()) as started_at, least(u.ended_at, now()) as ended_at,
+	    u.page, u.percentage, u.active_ms, u.pages_read, u.locator, u.n
+	  from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::integer[], $9::double precision[],
+	    $10::bigint[], $11::integer[], $12::text[]) with ordinality
+	    as u(id, book_id, kind, device_id, device_name, started_at, ended_at, page, percentage, active_ms, pages_read, locator, n)
+	  join book b on b.tenant_id = app.tenant() and b.id = u.book_id
+	  where u.id <> all(array(select s.id from reading_session s where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = any($1)))),
+	reset as materialized (
+	  select s.id, s.book_id, s.pass, s.ended_at from reading_session s where ` + mine("s", "any($2)") + ` and s.kind = 'reset'
+	  union all
+	  select x.id, x.book_id, row_number() over (partition by x.book_id order by x.n)
+	    + coalesce((select max(s.pass) from reading_session s where ` + mine("s", "x.book_id") + `), 1), x.ended_at
+	  from sent x where x.kind = 'reset')
+	insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, device_name, started_at, ended_at, page, percentage,
 	  active_ms, pages_read, locator)
-	select b.tenant_id, app.account(), $1, b.id, case when $3 = 'reset' then 1 + o.last else coalesce(o.open, 1) end, $3, $4, $5, t.started_at, t.ended_at,
-	  case when $3 <> 'reset' then $8::integer end, case when $3 <> 'reset' then $9::double precision end,
-	  least($10::bigint, (extract(epoch from t.ended_at - t.started_at) * 1000)::bigint), $11, $12
-	from book b
-	cross join lateral (select least($6::timestamptz, now()) as started_at, least($7::timestamptz, now()) as ended_at) t
-	cross join lateral (select coalesce(max(s.pass), 0) as last, coalesce(max(s.pass) filter (where s.kind = 'reset' and s.ended_at <= t.ended_at), min(s.pass)) as open
-	  from reading_session s where s.tenant_id = app.tenant() and s.account_id = app.account() and s.book_id = b.id) o
-	where b.tenant_id = app.tenant() and b.id = $2
+	select app.tenant(), app.account(), x.id, x.book_id, case when x.kind = 'reset' then (select r.pass from reset r where r.id = x.id)
+	    else coalesce((select max(r.pass) from reset r where r.book_id = x.book_id and r.ended_at <= x.ended_at), 1) end,
+	  x.kind, x.device_id, x.device_name, x.started_at, x.ended_at, case when x.kind <> 'reset' then x.page end, case when x.kind <> 'reset' then x.percentage end,
+	  least(x.active_ms, (extract(epoch from x.ended_at - x.started_at) * 1000)::bigint), x.pages_read, x.locator
+	from sent x
 	on conflict (tenant_id, account_id, id) do nothing`
 
 // absorbSQL takes the positions out of the log that a device has told plainly while it measured the same sitting; the furthest of
 // them stays.
-const absorbSQL = `with absorbed as (
-	  delete from reading_session s using reading_session m
-	  where m.tenant_id = app.tenant() and m.account_id = app.account() and m.id = any($1) and m.active_ms is not null and m.kind <> 'reset'
-	    and s.tenant_id = m.tenant_id and s.account_id = m.account_id and s.book_id = m.book_id and s.pass = m.pass and s.device_id = m.device_id
-	    and s.implied and s.kind = 'progress' and s.started_at >= m.started_at and s.ended_at <= m.ended_at
-	  returning m.id, s.page, s.percentage)
+var absorbSQL = `with pair as materialized (
+	  select m.id as by, s.id, s.page, s.percentage from reading_session m cross join lateral (
+	    select x.id, x.page, x.percentage from reading_session x where ` + mine("x", "m.book_id") + ` and x.pass = m.pass and x.device_id = m.device_id
+	      and x.implied and x.kind = 'progress' and x.started_at >= m.started_at and x.ended_at <= m.ended_at offset 0) s
+	  where m.tenant_id = app.tenant() and m.account_id = app.account() and m.id = any($1) and m.kind <> 'reset'),
+	absorbed as (
+	  delete from reading_session s where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = any(array(select p.id from pair p)))
 	update reading_session m set page = greatest(m.page, a.page), percentage = greatest(m.percentage, a.percentage)
-	from (select id, max(page) as page, max(percentage) as percentage from absorbed group by id) a
-	where m.tenant_id = app.tenant() and m.account_id = app.account() and m.id = a.id`
+	from (select p.by, max(p.page) as page, max(p.percentage) as percentage from pair p group by p.by) a
+	where m.tenant_id = app.tenant() and m.account_id = app.account() and m.id = a.by`
 
 // record logs sessions, each on its own, and answers with the progress that they make.
 func record(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error) {
 	out := &Recorded{Accepted: []uuid.UUID{}, Progress: []Record{}, Rejected: []Rejected{}}
-	var ids, books []uuid.UUID // of those that are to be logged
+	var ids, books, measured []uuid.UUID // of those that are to be logged
+	var log struct {
+		kinds, devices  []string
+		names, locators []*string
+		starts, ends    []time.Time
+		pages, read     []*int32
+		percentages     []*float64
+		active          []*int64
+	}
 	seen := map[uuid.UUID]bool{}
-	var log pgx.Batch
 	for _, s := range sessions {
 		reason := s.problem()
 		if seen[s.ID] {
@@ -89,9 +108,14 @@ func record(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error
 			out.Rejected = append(out.Rejected, Rejected{s.ID, reason})
 			continue
 		}
-		ids, books = append(ids, s.ID), append(books, s.BookID)
-		log.Queue(recordSQL, s.ID, s.BookID, s.Kind, s.DeviceID, s.DeviceName, within(s.ClientStartedAt), within(s.ClientEndedAt), s.ToPage, s.ToPercentage,
-			s.ActiveDurationMS, s.PagesRead, s.Locator)
+		ids, books, log.kinds, log.devices = append(ids, s.ID), append(books, s.BookID), append(log.kinds, s.Kind), append(log.devices, s.DeviceID)
+		log.names, log.locators = append(log.names, s.DeviceName), append(log.locators, s.Locator)
+		log.starts, log.ends = append(log.starts, within(s.ClientStartedAt)), append(log.ends, within(s.ClientEndedAt))
+		log.pages, log.read, log.percentages = append(log.pages, s.ToPage), append(log.read, s.PagesRead), append(log.percentages, s.ToPercentage)
+		log.active = append(log.active, s.ActiveDurationMS)
+		if s.ActiveDurationMS != nil {
+			measured = append(measured, s.ID)
+		}
 	}
 	if len(ids) == 0 {
 		return out, nil
@@ -99,8 +123,10 @@ func record(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error
 	var b pgx.Batch
 	var logged []uuid.UUID
 	queueLog(&b, ofBooks, books)
-	b.QueuedQueries = append(b.QueuedQueries, log.QueuedQueries...)
-	b.Queue(absorbSQL, ids)
+	b.Queue(recordSQL, ids, books, log.kinds, log.devices, log.names, log.starts, log.ends, log.pages, log.percentages, log.active, log.read, log.locators)
+	if len(measured) > 0 {
+		b.Queue(absorbSQL, measured)
+	}
 	db.Values(&b, &logged, "select id from reading_session where tenant_id = app.tenant() and account_id = app.account() and id = any($1)", ids)
 	db.All(&b, &out.Progress, fold(ofBooks)+records(), books)
 	if err := d.Run(ctx, &b); err != nil {

@@ -234,3 +234,31 @@ func TestSessionsAmongPlainWrites(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// However much a reader tells of a book, so much is kept; progress is as before.
+func TestFirstSessionsAreForgotten(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	r.tell(r.session("completed", 1, 2, session{"toPage": 10}))
+	if _, err := s.DB.Owner.Pool().Exec(context.Background(), `insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, page)
+		select $1, $2, gen_random_uuid(), $3, 1, 'progress', 'd', at, at, 3 from (select '2024-06-01'::timestamptz + n * interval '1 minute' as at from generate_series(1, $4::integer) n) x`,
+		s.One, r.who.ID, r.book, progress.MaxSessions+50); err != nil {
+		t.Fatal(err)
+	}
+	var kept, first int
+	for range 2 {
+		if got := r.who.Do("PUT", "/api/v1/books/"+r.book.String()+"/progress", `{"currentPage":4}`).Want(200).Map(); got["currentPage"] != 4.0 || got["completed"] != false {
+			t.Errorf("%v", got)
+		}
+		if err := s.DB.Owner.Pool().QueryRow(context.Background(), "select count(*), count(*) filter (where kind = 'completed') from reading_session").Scan(&kept, &first); err != nil {
+			t.Fatal(err)
+		}
+		if kept != progress.MaxSessions || first != 0 {
+			t.Errorf("%d sessions are kept, the first among them: %d", kept, first)
+		}
+	}
+	if n := completions(t, s, r.book); n != 1 {
+		t.Errorf("%d completions, want the one that was told first", n)
+	}
+}

@@ -242,7 +242,7 @@ func unstorable(err error) error {
 }
 
 func tooLong(err error) error {
-	e := fault.Wrap(err, fault.Unavailable, "The request took the database too long and was undone: ask for less at once, with a narrower filter, or when the server has less to do")
+	e := fault.Wrap(err, fault.Unavailable, "The request took the database too long: ask for less at once, with a narrower filter, or when the server has less to do")
 	e.RetryAfter = 2 * time.Second
 	return e
 }
