@@ -246,11 +246,11 @@ func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, repl
 	var meta *metadataRow
 	db.One(&b, &at, `update book k set volume = case when $2 then $3 else k.volume end, chapter = case when $4 then $5 else k.chapter end,
 		  updated_at = case when $6 then now() else k.updated_at end
-		where k.tenant_id = app.tenant() and k.id = $1
+		where k.tenant_id = app.tenant() and k.id = $1 and k.deleted_at is null
 		returning k.id, k.title, k.number, k.volume, k.chapter, k.updated_at, k.library_id, k.series_id`,
 		id, replaces("volume"), body.Volume.Value, replaces("chapter"), body.Chapter.Value, len(names) > 0)
 	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, locks)
-		select app.tenant(), id, $2::jsonb || jsonb_build_object('authors', $3::jsonb), $4 from book where tenant_id = app.tenant() and id = $1
+		select app.tenant(), id, $2::jsonb || jsonb_build_object('authors', $3::jsonb), $4 from book where tenant_id = app.tenant() and id = $1 and deleted_at is null
 		on conflict (tenant_id, book_id) do update set updated_at = case when $8 then now() else m.updated_at end,
 		  metadata = (m.metadata - $5::text[]) || $2::jsonb || case when $6 then jsonb_build_object('authors', $3::jsonb)
 		    when cardinality($7::text[]) > 0 then jsonb_build_object('authors', coalesce((select jsonb_agg(a) from jsonb_array_elements(

@@ -161,13 +161,13 @@ func patch(ctx context.Context, d *db.DB, in *PatchInput) (*Patched, []string, e
 		    then $5 else k.title_sort end,
 		  number = case when $6 then $7 else k.number end, volume = case when $8 then $9 else k.volume end,
 		  chapter = case when $10 then $11 else k.chapter end, updated_at = case when $12 then now() else k.updated_at end
-		where k.tenant_id = app.tenant() and k.id = $1
+		where k.tenant_id = app.tenant() and k.id = $1 and k.deleted_at is null
 		returning k.id, k.title, k.number, k.volume, k.chapter, k.updated_at, k.library_id, k.series_id`, in.ID,
 		body.Title.Set, title, naming.Normalize(title), naming.SortTitle(title), body.Number.Set, body.Number.Value,
 		body.Volume.Set, body.Volume.Value, body.Chapter.Set, body.Chapter.Value, len(fields) > 0)
 	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, locks)
 		select app.tenant(), id, jsonb_strip_nulls(jsonb_build_object('title', case when $2 then title end, 'number', case when $3 then number::text end,
-		  'volume', case when $4 then volume end, 'chapter', case when $5 then chapter end)), $6 from book where tenant_id = app.tenant() and id = $1 and $8
+		  'volume', case when $4 then volume end, 'chapter', case when $5 then chapter end)), $6 from book where tenant_id = app.tenant() and id = $1 and deleted_at is null and $8
 		on conflict (tenant_id, book_id) do update set
 		  metadata = (m.metadata - $7::text[]) || excluded.metadata,
 		  locks = array(select unnest(m.locks) union select unnest(excluded.locks)), updated_at = now()`,
@@ -192,12 +192,12 @@ func changeLocks(ctx context.Context, d *db.DB, id uuid.UUID, changes LockChange
 		LibraryID uuid.UUID `db:"library_id"`
 	}
 	if len(on)+len(off) > 0 {
-		b.Queue(`insert into book_metadata as m (tenant_id, book_id, locks) select app.tenant(), id, $2 from book where tenant_id = app.tenant() and id = $1
+		b.Queue(`insert into book_metadata as m (tenant_id, book_id, locks) select app.tenant(), id, $2 from book where tenant_id = app.tenant() and id = $1 and deleted_at is null
 			on conflict (tenant_id, book_id) do update set updated_at = now(),
 			  locks = array(select x from unnest(m.locks) x where not x = any($3::text[]) union select unnest($2::text[]))`, id, on, off)
 	}
 	db.One(&b, &row, `select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id), '{}') as locks, b.series_id, b.library_id
-		from book b where b.tenant_id = app.tenant() and b.id = $1`, id)
+		from book b where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, nil, err
 	}

@@ -77,6 +77,12 @@ func TestPeopleChangeBooks(t *testing.T) {
 		stranger.Do(c.method, c.path, c.body).Want(404)
 	}
 	stranger.Do("GET", locks, nil).Want(404)
+	gone := "/api/v1/books/" + ids[1].String()
+	exec(t, s, "update book set deleted_at = now() where id = $1", ids[1])
+	for _, c := range [][3]string{{"PATCH", "", `{"title":"x"}`}, {"PATCH", "/metadata", `{"summary":"x"}`}, {"PUT", "/metadata", `{}`}, {"GET", "/metadata/locks"},
+		{"PUT", "/metadata/locks", `{"titleLock":true}`}} {
+		me.Do(c[0], gone+c[1], c[2]).Want(404)
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	if !slices.Equal(told, []string{"book_updated", "book_updated"}) { // the change and the locks

@@ -211,7 +211,14 @@ func TestInParts(t *testing.T) {
 	if !bytes.Equal(r.content("lib/S/big.cbz"), data) {
 		t.Error("the file is not what was sent")
 	}
-	user.Do("POST", mine+"/complete", nil).Want(404)
+	if m := user.Do("POST", mine+"/complete", nil).Want(200).Map(); m["path"] != "S/big.cbz" || m["size"] != float64(len(data)) {
+		t.Errorf("completed again: %v", m)
+	}
+	user.Do("GET", mine, nil).Want(404)
+	user.Do("DELETE", mine, nil).Want(404)
+	if !bytes.Equal(r.content("lib/S/big.cbz"), data) {
+		t.Error("the file went with an upload that was completed")
+	}
 
 	// Another upload of the same file: it appeared meanwhile.
 	user.Do("POST", r.base, files(false, object{"path": "S/big.cbz", "size": 2 << 20})).Want(201).JSON(&got)

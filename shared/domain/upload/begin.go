@@ -43,7 +43,7 @@ func (u *Uploader) begin(ctx context.Context, in *BeginInput) (*Begun, error) {
 	b.Queue("delete from upload where tenant_id = app.tenant() and expires_at < now()") // the store forgets them by itself
 	db.One(&b, &at, `select l.path, l.bucket, l.prefix, l.allowed_formats, coalesce(l.excluded_patterns, '') as excluded, t.max_books,
 		(select coalesce(sum(books), 0)::bigint from library_count where tenant_id = app.tenant()) as books,
-		(select count(*) from upload where tenant_id = app.tenant()) as open
+		(select count(*) from upload where tenant_id = app.tenant() and completed_at is null) as open
 		from library l join tenant t on t.id = l.tenant_id where l.tenant_id = app.tenant() and l.id = $1`, in.ID)
 	db.Values(&b, &exist, "select key from book where tenant_id = app.tenant() and library_id = $1 and key = any($2) and deleted_at is null", in.ID, paths)
 	if err := u.Database.Run(ctx, &b); err != nil {

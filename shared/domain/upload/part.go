@@ -27,6 +27,7 @@ type row struct {
 	PartSize  int64     `db:"part_size"`
 	Overwrite bool      `db:"overwrite"`
 	StoreID   string    `db:"store_id"`
+	Completed bool      `db:"completed"`
 }
 
 // keep stores the uploads that were begun.
@@ -55,14 +56,23 @@ func (u *Uploader) undo(ctx context.Context, rows []*row) {
 	}
 }
 
-func (u *Uploader) find(ctx context.Context, in *Input) (*row, error) {
-	r, err := db.Get[row](ctx, u.Database, `select u.id, u.library_id, l.bucket, l.prefix, u.key, u.size, u.part_size, u.overwrite, u.store_id
+// find is an upload that goes on; completed ones too where asked for.
+func (u *Uploader) find(ctx context.Context, in *Input, completed bool) (*row, error) {
+	r, err := db.Get[row](ctx, u.Database, `select u.id, u.library_id, l.bucket, l.prefix, u.key, u.size, u.part_size, u.overwrite, u.store_id,
+		  u.completed_at is not null as completed
 		from upload u join library l on l.tenant_id = u.tenant_id and l.id = u.library_id
-		where u.tenant_id = app.tenant() and u.library_id = $1 and u.id = $2 and u.expires_at > now()`, in.ID, in.UploadID)
+		where u.tenant_id = app.tenant() and u.library_id = $1 and u.id = $2 and u.expires_at > now()
+		  and (u.completed_at is null or $3)`, in.ID, in.UploadID, completed)
 	if err == nil && r == nil {
 		err = fault.New(fault.NotFound, "The upload does not exist: it was completed, aborted, or is older than a day")
 	}
 	return r, err
+}
+
+// completed keeps the upload until it expires, so that whoever completes it again hears the same.
+func (u *Uploader) completed(ctx context.Context, r *row) (*Completed, error) {
+	_, err := db.Exec(ctx, u.Database, "update upload set completed_at = now() where tenant_id = app.tenant() and id = $1 and completed_at is null", r.ID)
+	return &Completed{r.Key, r.Size}, err
 }
 
 func (u *Uploader) forget(ctx context.Context, id uuid.UUID) error {
@@ -108,7 +118,7 @@ func (u *Uploader) sign(ctx context.Context, r *row, have map[int]blob.Part) (Ad
 }
 
 func (u *Uploader) resume(ctx context.Context, in *Input) (*Address, error) {
-	r, err := u.find(ctx, in)
+	r, err := u.find(ctx, in, false)
 	if err != nil {
 		return nil, err
 	}
@@ -122,9 +132,12 @@ func (u *Uploader) resume(ctx context.Context, in *Input) (*Address, error) {
 
 // complete makes the file of its parts once all are there. Asked again it says the same.
 func (u *Uploader) complete(ctx context.Context, in *Input) (*Completed, error) {
-	r, err := u.find(ctx, in)
+	r, err := u.find(ctx, in, true)
 	if err != nil {
 		return nil, err
+	}
+	if r.Completed {
+		return &Completed{r.Key, r.Size}, nil
 	}
 	key := r.Prefix + r.Key
 	parts, err := u.Store.Parts(ctx, r.Bucket, key, r.StoreID)
@@ -153,7 +166,7 @@ func (u *Uploader) complete(ctx context.Context, in *Input) (*Completed, error) 
 		}
 		return u.ended(ctx, r, err)
 	}
-	return &Completed{r.Key, r.Size}, u.forget(ctx, r.ID)
+	return u.completed(ctx, r)
 }
 
 // ended is the answer where the store refused to list or join the parts: of an upload that it knows no longer, whether the
@@ -165,11 +178,11 @@ func (u *Uploader) ended(ctx context.Context, r *row, err error) (*Completed, er
 	if objects, lerr := u.Store.Look(ctx, r.Bucket, []string{r.Prefix + r.Key}); lerr != nil || len(objects) == 0 || objects[0].Size != r.Size {
 		return nil, errors.Join(gone(err), lerr)
 	}
-	return &Completed{r.Key, r.Size}, u.forget(ctx, r.ID)
+	return u.completed(ctx, r)
 }
 
 func (u *Uploader) abort(ctx context.Context, in *Input) error {
-	r, err := u.find(ctx, in)
+	r, err := u.find(ctx, in, false)
 	if err != nil {
 		return err
 	}
