@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -96,6 +97,9 @@ var jsonFormat = huma.Format{
 		if bytes.Count(data, []byte{','}) > maxValues {
 			return errValues
 		}
+		if err := checkExponents(data); err != nil {
+			return err
+		}
 		err := json.Unmarshal(renameKeys(wholeRunes(data)), v)
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
@@ -113,6 +117,32 @@ func outOfRange(wrong *json.UnmarshalTypeError) error {
 		return fmt.Errorf("holds the number %s where a whole number belongs; write it without a point or an exponent", literal)
 	}
 	return fmt.Errorf("holds the %s, which is out of range", wrong.Value)
+}
+
+// leastExponent is less than that of any float64. The database writes numbers out: 1e-16000 would be 16 KB.
+const leastExponent = -400
+
+var small = regexp.MustCompile(`[0-9][eE]-[0-9]{3}`)
+
+// checkExponents refuses numbers in free-form values that encoding/json takes for 0.
+func checkExponents(data []byte) error {
+	if !small.Match(data) {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return nil // the end, or no JSON: unmarshalling says so
+		}
+		number, _ := token.(json.Number)
+		if _, exponent, ok := strings.Cut(strings.ToLower(number.String()), "e"); ok {
+			if n, err := strconv.Atoi(exponent); err != nil || n < leastExponent {
+				return fmt.Errorf("holds the number %.40s, which is out of range", number)
+			}
+		}
+	}
 }
 
 // wholeRunes replaces the escape of half a surrogate pair (as of an emoji that was cut in two) by that of U+FFFD, which

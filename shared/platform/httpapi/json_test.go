@@ -21,3 +21,19 @@ func TestWholeRunes(t *testing.T) {
 		}
 	}
 }
+
+func TestExponents(t *testing.T) {
+	t.Parallel()
+	for in, refused := range map[string]bool{
+		`{"a":[1e-16000]}`:        true,
+		`0E-401`:                  true,
+		`1e-99999999999999999999`: true,
+		`[1e-324, 1.5E+2, 1e-7]`:  false,
+		`{"a":"1e-16000"}`:        false,
+		`[1e-16000`:               true,
+	} {
+		if err := checkExponents([]byte(in)); err != nil != refused {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+}
