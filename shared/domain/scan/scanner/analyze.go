@@ -185,6 +185,13 @@ func (s *Scanner) record(ctx context.Context, h task.Held, found []analyzed) err
 	if err := s.store(ctx, h, found, sets); err != nil {
 		return err
 	}
+	if h.ParentID == nil { // a scan looks when it has ended
+		for library, books := range freshOnes(found) {
+			if err := s.followOver(ctx, h.Tenant, library, books); err != nil {
+				return err
+			}
+		}
+	}
 	if err := s.queueStale(ctx, h, found); err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@
 //   - A file that has taken the name of another is a replacement of that one until both are read: what each book had
 //     (displaced) then finds the place where that is now. Every analysis that finds other content, and every book marked deleted,
 //     looks for its partner among those before it, so that tasks, announcements and kills may come in any order.
+//   - A file that has moved to another library is found when a scan of either has ended, or when it was announced
+//     (app.follow_over): then all that both libraries know is written.
 //   - Sidecars (shared/domain/library: package documents, series.json, cover pictures) are found by the same listing
 //     and compared in the same way; those that changed or went are taken in by analyze_books tasks too. A book keeps
 //     the version of the package document it was read with, so that it is read again when there is another. What a

@@ -13,34 +13,70 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// followed is what became of a book because content was found in another place: see app.follow_content.
+// followed is what became of a book because content was found in another place: see app.follow_content. What app.follow_over
+// tells beside that has another What: left, series or emptied.
 type followed struct {
-	What       string     `db:"what"` // moved, added or gone
-	ID         uuid.UUID  `db:"id"`
-	Was        *uuid.UUID `db:"was"` // the row made of the file in its new place, gone now
-	SeriesID   uuid.UUID  `db:"series_id"`
-	CameSeries uuid.UUID  `db:"came_series"` // of its place; gone where it is not SeriesID
-	LeftSeries uuid.UUID  `db:"left_series"`
-	LeftGone   bool       `db:"left_gone"` // that series had no other book and was removed
-	LibraryID  uuid.UUID  `db:"library_id"`
-	Again      *string    `db:"again"` // its key, where it is analysed again
+	What        string     `db:"what"` // moved, added or gone
+	ID          uuid.UUID  `db:"id"`
+	Was         *uuid.UUID `db:"was"` // the row made of the file in its new place, gone now
+	SeriesID    uuid.UUID  `db:"series_id"`
+	CameSeries  uuid.UUID  `db:"came_series"` // of its place; gone where it is not SeriesID
+	LeftSeries  uuid.UUID  `db:"left_series"`
+	LeftGone    bool       `db:"left_gone"` // that series had no other book and was removed
+	LibraryID   uuid.UUID  `db:"library_id"`
+	LeftLibrary uuid.UUID  `db:"left_library"`
+	Again       *string    `db:"again"` // its key, where it is analysed again
 }
 
 // follow lets books follow their content. Those that must be analysed again get a task in the same statement: nobody knows
 // before which they are, and after it a worker may die.
-const follow = `with f as materialized (select * from app.follow_content($1, $2, $3, $4, $5)),
-	again as (
-	  insert into task (tenant_id, id, type, priority, library_id, params)
-	  select app.tenant(), gen_random_uuid(), $6, $7, $1, jsonb_build_object('keys', array_agg(again), 'force', true) from f where again is not null having count(*) > 0
-	  returning pg_notify($8, ''))
-	select f.*, $1::uuid as library_id from f`
-
-func queueFollow(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, gone, came, changed []uuid.UUID, out *[]followed) {
-	b.Queue(follow, library, scanID, gone, came, changed, task.AnalyzeBooks, task.Priority(task.AnalyzeBooks), task.Wake).Query(func(rows pgx.Rows) error {
+func follow(b *pgx.Batch, out *[]followed, function string, args ...any) {
+	b.Queue(`with f as materialized (`+function+`),
+		again as (
+		  insert into task (tenant_id, id, type, priority, library_id, params)
+		  select app.tenant(), gen_random_uuid(), $1, $2, library_id, jsonb_build_object('keys', array_agg(again), 'force', true) from f where again is not null group by library_id
+		  returning pg_notify($3, ''))
+		select f.* from f`, append([]any{task.AnalyzeBooks, task.Priority(task.AnalyzeBooks), task.Wake}, args...)...).Query(func(rows pgx.Rows) error {
 		some, err := pgx.CollectRows(rows, pgx.RowToStructByName[followed])
 		*out = append(*out, some...)
 		return err
 	})
+}
+
+func queueFollow(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, gone, came, changed []uuid.UUID, out *[]followed) {
+	follow(b, out, "select c.*, $4::uuid as library_id, $4::uuid as left_library from app.follow_content($4, $5, $6, $7, $8) c", library, scanID, gone, came, changed)
+}
+
+// queueFollowOver looks whether books have gone to other libraries, or come from there, by a scan that has ended.
+func queueFollowOver(b *pgx.Batch, scanID uuid.UUID, out *[]followed) {
+	follow(b, out, "select * from app.follow_over(null, $4, null)", scanID)
+	b.Queue(`update scan s set settled = true from task t where s.tenant_id = app.tenant() and not s.settled
+		and s.library_id = (select library_id from scan where tenant_id = app.tenant() and id = $1)
+		and t.tenant_id = s.tenant_id and t.id = s.id and t.status not in ('pending', 'running')`, scanID)
+}
+
+// followOver is the same for books of a library that were just read, or marked deleted, without a scan. It is a look of its own, after
+// that was written: of two that belong together, the one that looks last sees both.
+func (s *Scanner) followOver(ctx context.Context, tenant, library uuid.UUID, books []uuid.UUID) error {
+	if len(books) == 0 {
+		return nil
+	}
+	var b pgx.Batch
+	var moved []followed
+	follow(&b, &moved, "select * from app.follow_over($4, null, $5)", library, books)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	s.tellFollowed(ctx, tenant, moved)
+	return nil
+}
+
+// tellFollowed tells listeners of books that followed their content, and workers of those that are analysed again.
+func (s *Scanner) tellFollowed(ctx context.Context, tenant uuid.UUID, books []followed) {
+	if again(books) {
+		s.Added.Tell(ctx, tenant)
+	}
+	s.Publish(ctx, tenant, followEvents(books)...)
 }
 
 // queueFollowGone looks whether books that were just marked deleted have appeared elsewhere.
@@ -75,6 +111,17 @@ func queueFollowFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, out *[]
 
 // fresh tells that the book was read for the first time: it may be one that was elsewhere before.
 func (a analyzed) fresh() bool { return a.Result != nil && a.bookRow.Fingerprint == "" }
+
+// freshOnes are the fresh ones of the books, by library.
+func freshOnes(found []analyzed) map[uuid.UUID][]uuid.UUID {
+	out := map[uuid.UUID][]uuid.UUID{}
+	for _, a := range found {
+		if a.fresh() {
+			out[a.LibraryID] = append(out[a.LibraryID], a.ID)
+		}
+	}
+	return out
+}
 
 // changed tells that the book's file is another one, perhaps one that cannot be read: the book may be elsewhere.
 func (a analyzed) changed() bool {
@@ -115,6 +162,19 @@ func followEvents(books []followed) (out []events.Event) {
 		}
 	}
 	for _, a := range books {
+		switch a.What {
+		case "left":
+			out = append(out, events.BookDeleted(events.Book{ID: a.ID, SeriesID: a.LeftSeries, LibraryID: a.LeftLibrary}))
+			continue
+		case "emptied":
+			series(a.ID, a.LeftLibrary, events.SeriesDeleted)
+			continue
+		case "series":
+			out = append(out, events.SeriesDeleted(events.Series{ID: a.ID, LibraryID: a.LeftLibrary}))
+			series(*a.Was, a.LibraryID, events.SeriesDeleted)
+			series(a.ID, a.LibraryID, seriesRenamed)
+			continue
+		}
 		if a.Was != nil {
 			out = append(out, events.BookDeleted(events.Book{ID: *a.Was, SeriesID: a.CameSeries, LibraryID: a.LibraryID}))
 		}

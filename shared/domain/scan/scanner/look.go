@@ -49,8 +49,9 @@ func (s *Scanner) look(ctx context.Context, tenant, libraryID uuid.UUID, keys []
 		return r.explain(err)
 	}
 	var out []events.Event
+	var deleted []uuid.UUID
 	err = s.Database.Tx(ctx, func(tx pgx.Tx) error {
-		out, err = r.settle(ctx, tx, keys, objects)
+		out, deleted, err = r.settle(ctx, tx, keys, objects)
 		return err
 	})
 	if err != nil {
@@ -58,7 +59,7 @@ func (s *Scanner) look(ctx context.Context, tenant, libraryID uuid.UUID, keys []
 	}
 	s.Added.Tell(ctx, tenant) // perhaps tasks were added
 	s.Publish(ctx, tenant, out...)
-	return nil
+	return s.followOver(ctx, tenant, libraryID, deleted)
 }
 
 // heeded are the keys that the library would take for a book or a sidecar.
@@ -74,8 +75,9 @@ func (s *run) heeded(keys []string) (out []string) {
 	return out
 }
 
-// settle compares and writes in one transaction, alone in the library: no other writer comes between.
-func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []blob.Object) ([]events.Event, error) {
+// settle compares and writes in one transaction, alone in the library: no other writer comes between. It tells which books it marked
+// deleted.
+func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []blob.Object) (out []events.Event, deleted []uuid.UUID, err error) {
 	var read, write pgx.Batch
 	var books []known
 	var sidecars []knownSidecar
@@ -87,32 +89,35 @@ func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []bl
 	db.All(&read, &books, "select "+knownColumns+" from book where tenant_id = app.tenant() and library_id = $1 and key = any($2) order by key", s.library.ID, below)
 	db.All(&read, &sidecars, "select "+knownSidecarColumns+" from sidecar where tenant_id = app.tenant() and library_id = $1 and key = any($2) order by key", s.library.ID, below)
 	if err := tx.SendBatch(ctx, &read).Close(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	d := s.differ(objects, books, s.started)
 	d.sidecars, d.lost = s.differSidecars(objects, sidecars, s.started)
 	var done changed
 	if len(d.changes) > 0 {
 		if err := s.queueChanges(&write, d.changes, &done); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if len(d.vanished) > 0 {
 		s.queueDeleted(&write, d.vanished, &done)
 	}
 	if err := s.queueSidecars(&write, d.sidecars); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := s.queueLost(&write, d.lost); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// An older answer that is still under way must not win against what was found unchanged now.
 	if len(d.same) > 0 {
 		write.Queue("update book set seen_at = $2 where tenant_id = app.tenant() and id = any($1) and seen_at < $2", d.same, s.started)
 	}
 	if err := tx.SendBatch(ctx, &write).Close(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	out := done.events(s)
-	return out, arrange(ctx, tx, s.set, slices.Collect(maps.Keys(s.touched)))
+	out = done.events(s)
+	for _, w := range done.deleted {
+		deleted = append(deleted, w.ID)
+	}
+	return out, deleted, arrange(ctx, tx, s.set, slices.Collect(maps.Keys(s.touched)))
 }

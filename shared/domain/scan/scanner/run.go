@@ -349,7 +349,8 @@ func (s *run) explain(err error) error {
 	return err
 }
 
-// Ended completes the counters of a scan whose last part is done, tells listeners how it ended, and has the books that
+// Ended completes the counters of a scan whose last part is done, lets books follow their files between this library and
+// others, tells listeners how it ended, and has the books that
 // it did not find in another place purged, where the library wants that: not after a scan of one folder, or one from which
 // the limit of books has kept files, which may be theirs. Other tasks are none of its business.
 func (s *Scanner) Ended(ctx context.Context, tenant, id uuid.UUID, taskStatus string) {
@@ -365,7 +366,9 @@ func (s *Scanner) ended(ctx context.Context, tenant, id uuid.UUID, taskStatus st
 	var b pgx.Batch
 	var status *scan.Status
 	var purge *uuid.UUID
+	var moved []followed
 	b.Queue(`update scan set files_processed = files_total where tenant_id = app.tenant() and id = $1 and $2 = 'completed'`, id, taskStatus)
+	queueFollowOver(&b, id, &moved)
 	db.One(&b, &status, scan.ByTask, id)
 	db.Value(&b, &purge, `select l.id from scan s join library l on l.tenant_id = s.tenant_id and l.id = s.library_id join task t on t.tenant_id = s.tenant_id and t.id = s.id
 		where s.tenant_id = app.tenant() and s.id = $1 and $2 = 'completed' and l.purge_deleted_on_scan and s.files_refused = 0 and coalesce(t.params ->> 'path', '') = ''
@@ -373,6 +376,7 @@ func (s *Scanner) ended(ctx context.Context, tenant, id uuid.UUID, taskStatus st
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return err
 	}
+	s.tellFollowed(ctx, tenant, moved)
 	if status != nil {
 		status.UTC()
 		s.Publish(ctx, tenant, status.Event(), status.TaskEvent())

@@ -1,0 +1,250 @@
+package scanner_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// two are libraries of one tenant, in the folders a and b of one bucket.
+type two struct {
+	*rig
+	a, b uuid.UUID
+}
+
+// newTwo has a series S of three books in the first library, all read and people's own, and other books in both.
+func newTwo(t *testing.T) *two {
+	t.Helper()
+	r := &two{rig: newRig(t), b: uuid.New()}
+	r.a = r.library
+	r.exec("update library set name = 'a', prefix = 'a/' where id = $1", r.a)
+	r.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+		values ($1, $2, 'b', '/books/b', 'books', 'b/', 'series_volume', 'metadata_first', 'smart')`, r.tenant, r.b)
+	for i := range 4 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("a/Other/%d.cbz", i), testkit.Comic(t, 9000+i, 1, ""))
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("b/Other/%d.cbz", i), testkit.Comic(t, 9100+i, 1, ""))
+	}
+	for n := 1; n <= 3; n++ {
+		testkit.WriteFile(t, r.folder, "a/"+numbered(n), r.numbered(n))
+	}
+	r.scans(r.a, r.b)
+	for n := 1; n <= 3; n++ {
+		r.read("ann", numbered(n), n)
+	}
+	r.exec(`update book_metadata m set locks = '{titleLock}', metadata = metadata || '{"title": "Mine"}' from book b where b.id = m.book_id and b.key = $1`, numbered(1))
+	r.exec("update book set title = 'Mine' where key = $1", numbered(1))
+	r.exec("update series set title = 'My S', locks = '{title}', summary = 'Mine' where path = 'S'")
+	return r
+}
+
+// scans scans libraries one after the other, with all that follows.
+func (r *two) scans(libraries ...uuid.UUID) {
+	r.t.Helper()
+	for _, r.library = range libraries {
+		r.scanned("normal")
+		(&run{rig: r.rig}).settled()
+	}
+}
+
+// places is, of every book of the series, its id, library, key, series, title, file and readers; a book that is gone is
+// marked by -.
+func (r *two) places() []string {
+	r.t.Helper()
+	return values[string](r.rig, `select concat_ws(' | ', b.id, case when b.deleted_at is null then '' else '-' end || l.name || '/' || b.key, s.title, b.title,
+		case when b.analyzed and array_length(p.names, 1) = b.page_count and p.revision = b.revision then 'read' end, case when s.library_id <> b.library_id then 'astray' end,
+		(select string_agg(a.username || ' ' || g.current_page, ', ' order by a.username) from progress g join account a on a.tenant_id = g.tenant_id and a.id = g.account_id
+		 where g.tenant_id = b.tenant_id and g.book_id = b.id))
+		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id join series s on s.tenant_id = b.tenant_id and s.id = b.series_id
+		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
+		where b.tenant_id = app.tenant() and b.key not like 'Other/%' order by b.key`)
+}
+
+// counted checks what is counted of libraries and series.
+func (r *two) counted() {
+	r.t.Helper()
+	for _, wrong := range values[string](r.rig, `select l.name || ': ' || c.books || ' books, ' || c.series || ' series, ' || c.bytes || ' bytes' from library l join library_count c on c.tenant_id = l.tenant_id and c.library_id = l.id
+		where l.tenant_id = app.tenant() and (c.books, c.bytes, c.series) <> (select count(*), coalesce(sum(size), 0), (select count(*) from series s where s.tenant_id = l.tenant_id and s.library_id = l.id)
+		  from book b where b.tenant_id = l.tenant_id and b.library_id = l.id and b.deleted_at is null)
+		union all select s.path || ': ' || s.book_count from series s where s.tenant_id = app.tenant()
+		  and s.book_count <> (select count(*) from book b where b.tenant_id = s.tenant_id and b.series_id = s.id and b.deleted_at is null)`) {
+		r.t.Errorf("counted wrong: %s", wrong)
+	}
+}
+
+func (r *two) ids() map[int]string {
+	r.t.Helper()
+	out := map[int]string{}
+	for n := 1; n <= 3; n++ {
+		out[n] = values[string](r.rig, "select id::text from book where tenant_id = app.tenant() and key = $1", numbered(n))[0]
+	}
+	return out
+}
+
+// ways are the orders in which two libraries learn of a file that went from one to the other.
+var ways = map[string]func(r *two, from, to string){
+	"the scan that misses it first": func(r *two, _, _ string) { r.scans(r.a, r.b) },
+	"the scan that finds it first":  func(r *two, _, _ string) { r.scans(r.b, r.a) },
+	"announced, removal first": func(r *two, from, to string) {
+		r.announced(r.a, from)
+		r.announced(r.b, to)
+	},
+	"announced, creation first": func(r *two, from, to string) {
+		r.announced(r.b, to)
+		r.announced(r.a, from)
+	},
+	"announced, read last": func(r *two, from, to string) {
+		r.library = r.b
+		r.noticed(to)
+		r.library = r.a
+		r.noticed(from)
+		(&run{rig: r.rig}).settled()
+	},
+}
+
+func (r *two) announced(library uuid.UUID, key string) {
+	r.t.Helper()
+	r.library = library
+	r.noticed(key)
+	(&run{rig: r.rig}).settled()
+}
+
+func TestBookMovesToAnotherLibrary(t *testing.T) {
+	t.Parallel()
+	for name, learn := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newTwo(t)
+			id := r.ids()
+			r.events = nil
+			r.rename("a/"+numbered(1), "b/T/one.cbz")
+			learn(r, "a/"+numbered(1), "b/T/one.cbz")
+			same(t, "books", r.places(), []string{
+				id[1] + " | b/T/one.cbz | T | Mine | read | ann 1",
+				id[2] + " | a/S/02.cbz | My S | Title 2 | read | ann 2",
+				id[3] + " | a/S/03.cbz | My S | Title 3 | read | ann 3",
+			})
+			r.counted()
+			told := func(kind string, library uuid.UUID) bool {
+				return slices.ContainsFunc(r.events, func(e events.Event) bool {
+					data, _ := json.Marshal(e.Data)
+					return e.Kind == kind && strings.Contains(string(data), id[1]) && strings.Contains(string(data), library.String())
+				})
+			}
+			if !told("book_deleted", r.a) || !told("book_updated", r.b) {
+				t.Errorf("events %+v", r.events)
+			}
+		})
+	}
+}
+
+// A series goes on where all its books have gone, and what its readers did in both places counts.
+func TestSeriesMovesToAnotherLibrary(t *testing.T) {
+	t.Parallel()
+	for _, order := range []string{"ab", "ba"} {
+		t.Run(order, func(t *testing.T) {
+			t.Parallel()
+			r := newTwo(t)
+			id := r.ids()
+			series := values[string](r.rig, "select id::text from series where tenant_id = app.tenant() and path = 'S'")
+			r.rename("a/S", "b/New")
+			if order == "ab" {
+				r.scans(r.a, r.b)
+			} else {
+				r.scans(r.b)
+				r.exec("update progress set updated_at = now() - interval '1 hour'")
+				r.read("ann", "New/02.cbz", 1)
+				r.read("bob", "New/02.cbz", 2)
+				r.scans(r.a)
+			}
+			second := id[2] + " | b/New/02.cbz | My S | Title 2 | read | ann 2"
+			if order == "ba" {
+				second = id[2] + " | b/New/02.cbz | My S | Title 2 | read | ann 1, bob 2"
+			}
+			same(t, "books", r.places(), []string{id[1] + " | b/New/01.cbz | My S | Mine | read | ann 1", second, id[3] + " | b/New/03.cbz | My S | Title 3 | read | ann 3"})
+			same(t, "series", values[string](r.rig, "select id || ' ' || path || ' ' || title || ' ' || summary from series where tenant_id = app.tenant() and path <> 'Other'"),
+				[]string{series[0] + " New My S Mine"})
+			r.counted()
+		})
+	}
+}
+
+// Files that are copies, books that were there before, and what people have made their own stay apart.
+func TestWhatStaysInItsLibrary(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	id := r.ids()
+	copyTo := func(from, to string) {
+		data, err := os.ReadFile(r.folder + "/" + from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		testkit.WriteFile(t, r.folder, to, data)
+	}
+	for n := 1; n <= 3; n++ {
+		copyTo("a/"+numbered(n), fmt.Sprintf("b/T/%d.cbz", n))
+	}
+	r.scans(r.b, r.a) // all six are there
+	own := map[string]string{}
+	for _, row := range values[string](r.rig, "select key || ' ' || id from book where tenant_id = app.tenant() and key like 'T/%'") {
+		own[row[:7]] = row[8:]
+	}
+	if err := os.Remove(r.folder + "/a/" + numbered(1)); err != nil {
+		t.Fatal(err)
+	}
+	r.scans(r.b, r.a, r.b) // its copy has been there for longer
+	r.rename("a/"+numbered(2), "b/T/second.cbz")
+	r.scans(r.b)
+	r.exec("update book_metadata m set locks = '{summaryLock}' from book b where b.id = m.book_id and b.key = 'T/second.cbz'")
+	second := values[string](r.rig, "select id::text from book where tenant_id = app.tenant() and key = 'T/second.cbz'")[0]
+	r.scans(r.a)
+	same(t, "books", r.places(), []string{
+		id[1] + " | -a/S/01.cbz | My S | Mine | read | ann 1",
+		id[2] + " | -a/S/02.cbz | My S | Title 2 | read | ann 2",
+		id[3] + " | a/S/03.cbz | My S | Title 3 | read | ann 3",
+		own["T/1.cbz"] + " | b/T/1.cbz | T | Title 1 | read",
+		own["T/2.cbz"] + " | b/T/2.cbz | T | Title 2 | read",
+		own["T/3.cbz"] + " | b/T/3.cbz | T | Title 3 | read",
+		second + " | b/T/second.cbz | T | Title 2 | read",
+	})
+	r.counted()
+}
+
+// The end of a scan that no worker saw is made up for by the next, and a purge waits for what is not read.
+func TestMoveToAnotherLibraryIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	id := r.ids()
+	r.rename("a/"+numbered(1), "b/T/one.cbz")
+	r.scans(r.a)
+	unread := "update book set analyzed = false, fingerprint = '' where key = 'T/one.cbz'"
+	r.library = r.b
+	r.noticed("b/T/one.cbz")
+	r.exec(unread)
+	purge := func() {
+		r.exec("insert into task (tenant_id, id, type, priority, library_id, params) values ($1, gen_random_uuid(), 'purge_deleted', 1, $2, '{}')", r.tenant, r.a)
+		r.until("not exists (select from task where tenant_id = app.tenant() and type = 'purge_deleted' and status in ('pending', 'running'))")
+	}
+	r.exec("update task set status = 'cancelled' where type = 'analyze_books' and status = 'pending'")
+	purge()
+	if got := values[int](r.rig, "select count(*)::integer from book where tenant_id = app.tenant() and key = $1", numbered(1)); got[0] != 1 {
+		t.Fatal("purged while its file waits to be read")
+	}
+	r.exec("alter function app.follow_over rename to follow_over_kept")
+	r.scans(r.b)
+	r.exec("alter function app.follow_over_kept rename to follow_over")
+	r.scans(r.b)
+	same(t, "books", r.places(), []string{
+		id[1] + " | b/T/one.cbz | T | Mine | read | ann 1",
+		id[2] + " | a/S/02.cbz | My S | Title 2 | read | ann 2",
+		id[3] + " | a/S/03.cbz | My S | Title 3 | read | ann 3",
+	})
+	r.counted()
+}
