@@ -4,10 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/scheduler"
@@ -28,11 +24,6 @@ func main() {
 		if lambdahttp.InLambda() {
 			return lambdahttp.Invoke(s.Invoked, base.Flush)
 		}
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-		defer stop()
-		failed := make(chan error, 1)
-		go func() { failed <- lambdahttp.Listen(app.Health(base)) }()
-		s.Run(ctx)
-		return errors.Join(<-failed)
+		return lambdahttp.Beside(app.Health(base), func(ctx context.Context) error { s.Run(ctx); return nil })
 	})
 }

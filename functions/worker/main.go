@@ -3,13 +3,8 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"net/http"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/worker"
@@ -37,27 +32,14 @@ func main() {
 		if err != nil {
 			return err
 		}
-		if lambdahttp.InLambda() {
-			handle, base, err := worker.Handler(c)
-			if err != nil {
-				return err
-			}
-			return lambdahttp.Invoke(handle, base.Flush)
-		}
 		runner, base, err := worker.New(c)
 		if err != nil {
 			return err
 		}
 		defer base.Close()
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-		defer stop()
-		failed := make(chan error, 1)
-		go func() { failed <- lambdahttp.Listen(app.Health(base)) }()
-		err = runner.Run(ctx)
-		stop()
-		if e := <-failed; !errors.Is(e, http.ErrServerClosed) {
-			err = errors.Join(err, e)
+		if lambdahttp.InLambda() {
+			return lambdahttp.Invoke(runner.Handle, base.Flush)
 		}
-		return err
+		return lambdahttp.Beside(app.Health(base), runner.Run)
 	})
 }

@@ -43,10 +43,7 @@ func (s *Stack) checkPrograms() error {
 // baseEnvironment is what every program is given. It starts from the environment of this process, so that any setting
 // of a function may be given to make run, without what belongs to other clouds and databases.
 func (s *Stack) baseEnvironment() []string {
-	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
-		name, _, _ := strings.Cut(pair, "=")
-		return foreign(name)
-	})
+	env := slices.DeleteFunc(os.Environ(), func(pair string) bool { return foreign(nameOf(pair)) })
 	return append(env,
 		"DATABASE_URL="+s.postgres.AppURL(),
 		"DATABASE_SYSTEM_URL="+s.postgres.SystemURL(),
@@ -91,12 +88,31 @@ func (s *Stack) publicURL() string {
 	return "http://127.0.0.1:" + strconv.Itoa(s.front.Port())
 }
 
+// needless are the secrets that a program has no use for, as in the cloud.
+var needless = map[string][]string{
+	api:       {"DATABASE_SYSTEM_URL"},
+	media:     {"DATABASE_SYSTEM_URL"},
+	worker:    {"AUTH_SIGNING_KEY"},
+	scheduler: {"AUTH_SIGNING_KEY"},
+	relay:     {"AUTH_SIGNING_KEY", "DATABASE_URL", "DATABASE_SYSTEM_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"},
+}
+
+func without(env []string, names ...string) []string {
+	return slices.DeleteFunc(env, func(pair string) bool { return slices.Contains(names, nameOf(pair)) })
+}
+
+// nameOf is the name of a variable of the environment.
+func nameOf(pair string) string {
+	name, _, _ := strings.Cut(pair, "=")
+	return name
+}
+
 // functionSpec is how a function runs. A killed one loses nothing (tasks are rows with a lease), so when the
 // supervisor dies the kernel may kill it at once.
 func (s *Stack) functionSpec(name string) supervise.Spec {
 	return supervise.Spec{
 		Name: name, Path: filepath.Join(s.config.Programs, name), Dir: s.scratch,
-		Env:     append(s.baseEnvironment(), "LISTEN_ADDR="+s.address(name), Processors(name), Connections(name)),
+		Env:     append(without(s.baseEnvironment(), needless[name]...), "LISTEN_ADDR="+s.address(name), Processors(name), Connections(name)),
 		Account: s.account, Nice: Nice(name),
 		Stop: syscall.SIGTERM, Grace: 15 * time.Second, Orphan: syscall.SIGKILL,
 		Ready: supervise.Healthy("http://" + s.address(name) + "/health"), Patience: time.Minute,
@@ -125,8 +141,8 @@ func Connections(program string) string {
 	if n := os.Getenv("DATABASE_MAX_CONNS"); n != "" {
 		return name + n
 	}
-	if program == worker {
-		return name + "8" // of these it mostly waits
+	if program == worker || program == scheduler {
+		return name + "8" // of these they mostly wait
 	}
 	return name + strconv.Itoa(min(max(4, 2*runtime.NumCPU()), 16))
 }

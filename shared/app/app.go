@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/caarlos0/env/v11"
@@ -49,8 +48,8 @@ type HTTPConfig struct {
 // Parse reads T from the environment and sets up the log. Failures name the setting.
 func Parse[T any]() (T, error) {
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(strings.ToUpper(envOr("LOG_LEVEL", "info")))); err != nil {
-		level = slog.LevelInfo
+	if err := level.UnmarshalText([]byte(envOr("LOG_LEVEL", "info"))); err != nil {
+		return *new(T), fmt.Errorf("LOG_LEVEL: must be debug, info, warn or error, is %q", os.Getenv("LOG_LEVEL"))
 	}
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
 	redisconn.LogTo(slog.Default())
@@ -144,6 +143,9 @@ func (b *Base) Bump(ctx context.Context, tenant uuid.UUID) {
 
 // Router makes the router with its middleware, and the token signer.
 func (b *Base) Router(c HTTPConfig) (*httpapi.API, *auth.Tokens, error) {
+	if err := c.HTTP.Validate(); err != nil {
+		return nil, nil, err
+	}
 	tokens, err := auth.NewTokens(c.Auth)
 	if err != nil {
 		return nil, nil, err

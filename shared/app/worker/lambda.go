@@ -11,22 +11,11 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/queue"
 )
 
-// Handler makes what answers an invocation of the worker in Lambda: one payload (a batch of messages) in, the
-// answer for the runtime out. The context ends with the invocation's time.
-func Handler(c Config) (handle func(ctx context.Context, payload json.RawMessage) (any, error), base *app.Base, err error) {
-	w, base, err := New(c)
-	if err != nil {
-		return nil, nil, err
-	}
-	return w.Handle, base, nil
-}
-
-// Handle works on one event: a batch of messages, of which those are named in the answer that must come again, or a
+// Handle works on one event of an invocation in Lambda, whose time ctx ends with: a batch of messages, of which those are named in the answer that must come again, or a
 // notification of the store.
 func (w *Worker) Handle(ctx context.Context, payload json.RawMessage) (any, error) {
 	var source struct {
@@ -50,7 +39,7 @@ func (w *Worker) Handle(ctx context.Context, payload json.RawMessage) (any, erro
 		}
 		return w.batch(ctx, e.Records), nil
 	case "aws:s3":
-		return nil, w.object(ctx, payload)
+		return nil, w.Objects(ctx, payload)
 	default:
 		return nil, fmt.Errorf("event: the worker takes messages of SQS and notifications of S3, not events of %q", s)
 	}

@@ -40,7 +40,7 @@ func (w *Worker) message(ctx context.Context, q *queue.Queue, m queue.Message, d
 func (w *Worker) do(ctx context.Context, m queue.Message, dead bool) error {
 	switch {
 	case isNotification(m.Body):
-		return w.object(ctx, json.RawMessage(m.Body))
+		return w.Objects(ctx, json.RawMessage(m.Body))
 	case dead:
 		return w.GiveUp(ctx, m.Body, m.Receives)
 	}
@@ -85,13 +85,4 @@ func isNotification(body string) bool {
 		Source  string `json:"source"`
 	}
 	return json.Unmarshal([]byte(body), &n) == nil && (n.Records != nil || n.Event == "s3:TestEvent" || n.Source == "aws.s3")
-}
-
-// object hands a notification on.
-func (w *Worker) object(ctx context.Context, body json.RawMessage) error {
-	if w.Objects == nil {
-		slog.Warn("notification of the store refused: this worker does not take them", "body", string(body[:min(len(body), 200)]))
-		return nil
-	}
-	return w.Objects(ctx, body)
 }

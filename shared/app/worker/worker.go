@@ -72,8 +72,7 @@ func (c Config) Validate() error {
 // Worker is the function: the tasks of all tenants, and the store's notifications of changed objects.
 type Worker struct {
 	*task.Runner
-	// Objects handles one S3 notification ({"Records": [...]}). An error lets the message come again; nil refuses
-	// such messages.
+	// Objects handles one S3 notification ({"Records": [...]}). An error lets the message come again.
 	Objects func(ctx context.Context, body json.RawMessage) error
 
 	tasks, dead, objects *queue.Queue // nil where they are not set

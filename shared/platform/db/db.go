@@ -40,6 +40,9 @@ func (c Config) Validate() error {
 	if c.MaxConns < 1 || c.MaxConns > 1000 {
 		return fmt.Errorf("DATABASE_MAX_CONNS: must be 1 to 1000, is %d", c.MaxConns)
 	}
+	if c.Timeout < 0 {
+		return fmt.Errorf("DATABASE_TIMEOUT: must not be negative, is %s", c.Timeout)
+	}
 	if c.Connect < 0 || c.Connect > 0 && c.Connect < 50*time.Millisecond {
 		return fmt.Errorf("DATABASE_CONNECT_TIMEOUT: must be at least 50ms, is %s", c.Connect)
 	}

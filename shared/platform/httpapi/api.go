@@ -5,6 +5,7 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,6 +31,14 @@ type Config struct {
 	TrustedProxies int      `env:"TRUSTED_PROXIES" envDefault:"0"` // how many hops in front may report the client
 	RateLimit      bool     `env:"RATE_LIMIT" envDefault:"true"`
 	CORSOrigins    []string `env:"CORS_ORIGINS"` // origins of web clients on other hosts; * for any, without cookies
+}
+
+// Validate names the setting that is out of its bounds.
+func (c Config) Validate() error {
+	if c.TrustedProxies < 0 || c.TrustedProxies > 16 {
+		return fmt.Errorf("TRUSTED_PROXIES: must be 0 to 16, is %d", c.TrustedProxies)
+	}
+	return nil
 }
 
 // Identity finds out who sends a request.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"golang.org/x/sync/errgroup"
 )
 
 // InLambda tells whether the program runs as a Lambda function.
@@ -39,6 +40,11 @@ func Stream(handler http.Handler, after After) error {
 // Listen answers requests at LISTEN_ADDR (default 127.0.0.1:8081) until SIGTERM or SIGINT, then finishes the
 // ones under way.
 func Listen(handler http.Handler) error {
+	return Beside(handler, func(ctx context.Context) error { <-ctx.Done(); return nil })
+}
+
+// Beside does a program's work while it answers requests as Listen does. When either of the two ends, so does the other.
+func Beside(handler http.Handler, work func(ctx context.Context) error) error {
 	addr := os.Getenv("LISTEN_ADDR")
 	if addr == "" {
 		addr = "127.0.0.1:8081"
@@ -47,21 +53,29 @@ func Listen(handler http.Handler) error {
 	if err != nil {
 		return fmt.Errorf("LISTEN_ADDR %s: %w", addr, err)
 	}
-	srv := server(handler)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	done := make(chan error, 1)
-	go func() {
+	srv := server(handler)
+	var g errgroup.Group
+	g.Go(func() error {
+		defer stop()
+		slog.Info("listening", "addr", l.Addr().String())
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	g.Go(func() error {
 		<-ctx.Done()
 		end, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		done <- srv.Shutdown(end)
-	}()
-	slog.Info("listening", "addr", l.Addr().String())
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return <-done
+		return srv.Shutdown(end)
+	})
+	g.Go(func() error {
+		defer stop()
+		return work(ctx)
+	})
+	return g.Wait()
 }
 
 // server bounds what a client may take to send a request, the body too: the server waits for it before it answers, even

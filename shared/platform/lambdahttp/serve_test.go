@@ -2,6 +2,8 @@ package lambdahttp
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -37,5 +39,23 @@ func TestBodyThatNeverComes(t *testing.T) {
 	}
 	if _, err := io.Copy(io.Discard, read); err != nil {
 		t.Errorf("the connection does not end: %v", err)
+	}
+}
+
+func TestBesideEndsWithEither(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	t.Setenv("LISTEN_ADDR", taken.Addr().String())
+	worked := false
+	if err := Beside(http.NotFoundHandler(), func(context.Context) error { worked = true; return nil }); err == nil || worked {
+		t.Errorf("an address that is taken: %v, worked: %v", err, worked)
+	}
+	t.Setenv("LISTEN_ADDR", "127.0.0.1:0")
+	failure := errors.New("no more")
+	if err := Beside(http.NotFoundHandler(), func(context.Context) error { return failure }); !errors.Is(err, failure) {
+		t.Errorf("work that ends: %v", err)
 	}
 }
