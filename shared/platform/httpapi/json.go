@@ -43,48 +43,61 @@ func camel(key string) string {
 	return strings.Join(parts, "")
 }
 
-func renameKeys(data []byte) []byte {
-	if !bytes.ContainsAny(data, "_") && !bytes.Contains(data, []byte("isCompleted")) && !bytes.Contains(data, []byte("defaultMode")) {
-		return data
-	}
+func renameKeys(data []byte) ([]byte, error) {
 	var body map[string]json.RawMessage
 	if json.Unmarshal(data, &body) != nil {
-		return data // not an object: validation says so
+		return data, nil // not an object: validation says so
 	}
 	out := make(map[string]json.RawMessage, len(body))
+	names := make(map[string]string, len(body)) // by their folded form
 	for k, v := range body {
 		key := camel(k)
 		if _, both := body[key]; both && key != k {
 			continue // both spellings: the preferred one counts
 		}
+		if other, twice := names[fold(key)]; twice {
+			return nil, fmt.Errorf("names a member twice, as %.100q and %.100q", min(other, k), max(other, k))
+		}
+		names[fold(key)] = k
+		var err error
 		switch key {
 		case "scanningConfig":
-			v = renameKeys(v)
-		case "authors", "files", "sessions":
-			v = renameEach(v)
+			v, err = renameKeys(v)
+		case "authors", "awards", "files", "sessions", "titlePreprocessingRules":
+			v, err = renameEach(v)
+		}
+		if err != nil {
+			return nil, err
 		}
 		out[key] = v
 	}
-	renamed, err := json.Marshal(out)
-	if err != nil {
-		return data
-	}
-	return renamed
+	return json.Marshal(out)
 }
 
-func renameEach(data []byte) []byte {
+// fold is the same for names that differ in case: to encoding/json they are one, while validation looks at each.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, name)
+}
+
+func renameEach(data []byte) ([]byte, error) {
 	var all []json.RawMessage
 	if json.Unmarshal(data, &all) != nil {
-		return data // not an array: validation says so
+		return data, nil // not an array: validation says so
 	}
 	for i, v := range all {
-		all[i] = renameKeys(v)
+		renamed, err := renameKeys(v)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = renamed
 	}
-	renamed, err := json.Marshal(all)
-	if err != nil {
-		return data
-	}
-	return renamed
+	return json.Marshal(all)
 }
 
 var jsonFormat = huma.Format{
@@ -100,7 +113,11 @@ var jsonFormat = huma.Format{
 		if err := checkExponents(data); err != nil {
 			return err
 		}
-		err := json.Unmarshal(renameKeys(wholeRunes(data)), v)
+		renamed, err := renameKeys(wholeRunes(data))
+		if err != nil {
+			return err
+		}
+		err = json.Unmarshal(renamed, v)
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
 			return outOfRange(wrong)

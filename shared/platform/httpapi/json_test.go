@@ -37,3 +37,26 @@ func TestExponents(t *testing.T) {
 		}
 	}
 }
+
+// To encoding/json names that differ in case are one, and the last counts, whichever was validated.
+func TestNamesTwice(t *testing.T) {
+	t.Parallel()
+	for in, refused := range map[string]bool{
+		`{"status":"a","STATUS":"b"}`:                    true,
+		`{"Status":"a","STATUS":"b"}`:                    true,
+		`{"status":"a","\u017ftatus":"b"}`:               true,
+		`{"read_status":1,"ReadStatus":2}`:               true,
+		`{"scanningConfig":{"scanMode":1,"SCANMODE":2}}`: true,
+		`{"sessions":[{"kind":1},{"kind":1,"Kind":2}]}`:  true,
+		`{"title_preprocessing_rules":[{"a":1,"A":2}]}`:  true,
+		`{"status":"a","status_":"b","state":"c"}`:       false,
+		`{"read_status":1,"readStatus":2}`:               false,
+		`{"value":{"a":1,"A":2}}`:                        false,
+		`[{"a":1,"A":2}]`:                                false,
+	} {
+		var out any
+		if err := jsonFormat.Unmarshal([]byte(in), &out); err != nil != refused {
+			t.Errorf("%s: %v, %v", in, out, err)
+		}
+	}
+}
