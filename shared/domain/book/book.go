@@ -103,9 +103,10 @@ func Join(libraryPath, key string) string {
 	return strings.TrimSuffix(libraryPath, "/") + "/" + key
 }
 
-// columns is the select list of a row; from says what its aliases are.
+// columns is the select list of a row; from says what its aliases are. The number of a book whose file is gone waits for its
+// return; another may have it meanwhile.
 var columns = `b.id, b.library_id, l.name as library_name, l.path as library_path, b.series_id, s.title as series_name, b.key,
-	b.title, b.title_sort, b.number, b.volume, b.chapter, m.summary, b.format, b.fingerprint, b.size, b.page_count,
+	b.title, b.title_sort, case when b.deleted_at is null then b.number end as number, b.volume, b.chapter, m.summary, b.format, b.fingerprint, b.size, b.page_count,
 	coalesce(b.reading_direction, s.reading_direction, l.default_reading_direction) as reading_direction, b.analyzed,
 	b.error_type, b.error_message, b.error_at, b.deleted_at is not null as deleted, b.created_at, b.updated_at,
 	p.id as progress_id, p.account_id, p.current_page, ` + progress.Percentage("p", "b") + ` as percentage, p.completed,
