@@ -367,6 +367,9 @@ func (s *Scanner) ended(ctx context.Context, tenant, id uuid.UUID, taskStatus st
 	var status *scan.Status
 	var purge *uuid.UUID
 	var moved []followed
+	// The task says how far it came when the scan has gone with its library.
+	b.Queue(`update task t set progress_current = case when $2 = 'completed' then s.files_total else s.files_processed end, progress_total = s.files_total
+		from scan s where t.tenant_id = app.tenant() and t.id = $1 and s.tenant_id = t.tenant_id and s.id = t.id`, id, taskStatus)
 	b.Queue(`update scan set files_processed = files_total where tenant_id = app.tenant() and id = $1 and $2 = 'completed'`, id, taskStatus)
 	queueFollowOver(&b, id, &moved)
 	db.One(&b, &status, scan.ByTask, id)

@@ -28,6 +28,9 @@ func TestScanFindsAndAnalyses(t *testing.T) {
 	if !slices.Equal(res.Texts, want.Texts) || res.Status != want.Status || res.Total != 6 || res.Processed != 6 || res.Series != 4 || res.Created != 6 || res.Errors != 2 {
 		t.Fatalf("scan: %+v", res)
 	}
+	if of := values[string](r, "select progress_current || '/' || progress_total from task where tenant_id = app.tenant() and type = 'scan_library'"); of[0] != "6/6" {
+		t.Errorf("the task is at %s", of[0])
+	}
 	got := values[string](r, `select b.title || '|' || b.page_count || '|' || coalesce(b.number::text, '-') || '|' || s.title
 		from book b join series s on s.tenant_id = b.tenant_id and s.id = b.series_id where b.tenant_id = app.tenant() and b.analyzed order by b.key`)
 	wantRows := []string{"First|3|7|Alpha", "Alpha 2|4|2|Alpha", "b|2|1|Vol 1", "single|1|1|single"}
