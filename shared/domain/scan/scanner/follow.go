@@ -50,10 +50,10 @@ func queueFollow(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, gone, came,
 // queueFollowOver looks whether books have gone to other libraries, or come from there, by a scan that has ended, and by those before
 // it whose end nobody saw.
 func queueFollowOver(b *pgx.Batch, scanID uuid.UUID, out *[]followed) {
-	const unsettled = "s.tenant_id = app.tenant() and not s.settled and s.library_id = (select library_id from scan where tenant_id = app.tenant() and id = $1)"
-	b.Queue("select from scan s where "+unsettled+" order by s.id for update", scanID)
+	const those = "s.tenant_id = app.tenant() and not s.settled and s.library_id = (select library_id from scan where tenant_id = app.tenant() and id = $1)"
+	b.Queue("select from scan s where "+those+" order by s.id for update", scanID)
 	follow(b, out, "select * from app.follow_over(null, $4, null)", scanID)
-	b.Queue("update scan s set settled = true from task t where "+unsettled+" and t.tenant_id = s.tenant_id and t.id = s.id and t.status not in ('pending', 'running')", scanID)
+	b.Queue("update scan s set settled = true from task t where "+those+" and t.tenant_id = s.tenant_id and t.id = s.id and t.status not in ('pending', 'running')", scanID)
 }
 
 // followOver is the same for books of a library that were just read, or marked deleted, without a scan. It is a look of its own, after
