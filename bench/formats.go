@@ -18,7 +18,7 @@ import (
 type bigBook struct {
 	name, file string
 	write      func(ctx context.Context, path string) error
-	indexed    bool // the file says where its pages are: bar B3 holds for it
+	indexed    bool // the file says where its pages are: the limits of the import hold for it
 }
 
 var bigFormats = []bigBook{
@@ -29,7 +29,7 @@ var bigFormats = []bigBook{
 }
 
 // formats measures what the largest books cost: their import with the cover, the first page from cold, and the page pack
-// of what has no pages of its own. Bar B3 is 3 requests and 1 % of the file; memory may be 256 MB.
+// of what has no pages of its own. The import of an indexed file may take 3 requests and 1 % of it; memory may be 256 MB.
 func formats(ctx context.Context, s *system, out *report) error {
 	api, err := s.function(ctx, "api")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/redisconn"
 )
 
-// limiter measures bar B19.
+// limiter measures what the rate limiter costs: a take against a PING, and requests while Redis is away.
 func limiter(ctx context.Context, s *system, out *report) error {
 	opt, err := redisconn.Options(s.redis.URL())
 	if err != nil {

@@ -38,7 +38,7 @@ type shelf struct {
 // fetch gets page n of a book and tells milliseconds to the first and to the last byte.
 type fetch func(ctx context.Context, book, n int) (first, last float64, err error)
 
-// pages measures bars B1 and B4.
+// pages measures a page through the whole path against the bare ranged GET of its bytes.
 func pages(ctx context.Context, s *system, out *report) error {
 	api, err := s.function(ctx, "api")
 	if err != nil {

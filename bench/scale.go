@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// The sizes of bars B12 and B13, and the keys of B11.
+// The sizes of the sparse libraries, in books.
 var scales = []int{1_000, 10_000, 100_000}
 
 const millionKeys = 1_000_000
@@ -33,7 +33,7 @@ func scale(ctx context.Context, s *system, out *report) error {
 		seconds, peaks = append(seconds, took), append(peaks, peak)
 	}
 	last := len(scales) - 1
-	out.atMost("scan, 100,000 against 10,000 (B13)", seconds[last]/seconds[last-1], 10.5, "x")
+	out.atMost("scan, 100,000 against 10,000", seconds[last]/seconds[last-1], 10.5, "x")
 	out.atMost("peak memory, 100,000 against 10,000", peaks[last]/peaks[last-1], 1.2, "x")
 	return s.million(ctx, api, out)
 }
@@ -74,7 +74,7 @@ func (s *system) sparseScan(ctx context.Context, api *function, out *report, n i
 	}
 	name := fmt.Sprintf("scan %d sparse books", n)
 	out.info(name, seconds, "s")
-	out.atLeast("  books per second (B12)", float64(n)/seconds, 1000, "/s")
+	out.atLeast("  books per second", float64(n)/seconds, 1000, "/s")
 	out.atMost("  worker's peak memory", peak, 256, "MB")
 	if n >= 100_000 { // of fewer books a hundredth is a few batches
 		first, last, err := s.hundredths(ctx, library, n)
@@ -131,7 +131,7 @@ func (s *system) hundredths(ctx context.Context, library uuid.UUID, n int) (firs
 	return times[1].Sub(times[0]).Seconds(), times[3].Sub(times[2]).Seconds(), nil
 }
 
-// unchanged compares scans without a change with the bare listing of the same folder (B11).
+// unchanged compares scans without a change with the bare listing of the same folder.
 func (s *system) unchanged(ctx context.Context, api *function, out *report, library uuid.UUID, n int) error {
 	var now, list []float64
 	for range 5 {
@@ -145,7 +145,7 @@ func (s *system) unchanged(ctx context.Context, api *function, out *report, libr
 		}
 		list, now = append(list, took), append(now, seconds*1000)
 	}
-	out.ratio("  rescan unchanged, against listing (B11)", now[1:], list[1:], 1.2)
+	out.ratio("  rescan unchanged, against listing", now[1:], list[1:], 1.2)
 	return nil
 }
 
@@ -199,7 +199,7 @@ func (s *system) difference(ctx context.Context, api *function, out *report, n i
 	}
 	out.info(fmt.Sprintf("listing and difference of %d keys", n), seconds, "s")
 	out.info("  keys per second", float64(n)/seconds, "/s")
-	out.atLeast("  keys per second of the worker's CPU (B11)", float64(n)/(after-before), 150_000, "/s")
+	out.atLeast("  keys per second of the worker's CPU", float64(n)/(after-before), 150_000, "/s")
 	out.atMost("  worker's peak memory", peak, 256, "MB")
 	return seconds, nil
 }

@@ -12,7 +12,7 @@ import (
 
 const tripRequests = 40
 
-// roundTrips measures bar B16: ReadyForQuery messages per authenticated GET.
+// roundTrips counts ReadyForQuery messages per authenticated GET: one is allowed.
 func roundTrips(ctx context.Context, s *system, out *report) error {
 	w, err := newWire(s.postgres.AppURL())
 	if err != nil {

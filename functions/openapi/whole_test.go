@@ -104,7 +104,7 @@ func TestCookieOpensImagesFilesAndStreamsOnly(t *testing.T) {
 	}
 }
 
-// Every list is the envelope (contract 2.1): no operation answers with a bare array.
+// Every list is the envelope: no operation answers with a bare array.
 func TestNoBareArrays(t *testing.T) {
 	t.Parallel()
 	_, d := described(t)

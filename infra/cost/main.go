@@ -40,7 +40,7 @@ func dollars(v float64) string {
 	return fmt.Sprintf("$%.2f", v)
 }
 
-// bar is a limit that B20 sets.
+// bar is a limit of what something may cost, in dollars.
 type bar struct {
 	what     string
 	is, most float64

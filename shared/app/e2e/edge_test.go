@@ -56,7 +56,7 @@ func params(url string) []string {
 
 func bare(url string) string { before, _, _ := strings.Cut(url, "?"); return before }
 
-// Nothing that lies in the cache is served without a good signature: test 24.
+// Nothing that lies in the cache is served without a good signature.
 func TestNoHitWithoutSignature(t *testing.T) {
 	t.Parallel()
 	f := newFilled(t)
@@ -124,7 +124,7 @@ func TestNoHitWithoutSignature(t *testing.T) {
 	}
 }
 
-// Two tenants and one file: no path, header or spelling leads from one to the other's picture: test 23.
+// Two tenants and one file: no path, header or spelling leads from one to the other's picture.
 func TestTenantsDoNotMixInTheCDN(t *testing.T) {
 	t.Parallel()
 	f := newFilled(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// allowance is a bucket of contract 8, watched from outside: of what is in it, only as much is known as the clock allows
+// allowance is a bucket of the rate limit, watched from outside: of what is in it, only as much is known as the clock allows
 // between sending a request and having its answer.
 type allowance struct {
 	rate, burst    float64
@@ -104,7 +104,7 @@ func wantRefusal(t *testing.T, got answer) {
 	}
 }
 
-// Every answer carries the headers of contract 8, exact to one request, whatever was asked in which way; who goes on is
+// Every answer carries the headers of the rate limit, exact to one request, whatever was asked in which way; who goes on is
 // refused, and nobody else.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ import (
 // refreshLife is how long a session lasts without being renewed.
 const refreshLife = 30 * 24 * time.Hour
 
-// LoginResponse is a session: what POST /auth/login answers with, in snake_case (contract 2.9).
+// LoginResponse is a session: what POST /auth/login answers with, in snake_case.
 type LoginResponse struct {
 	AccessToken  string   `json:"access_token"`
 	TokenType    string   `json:"token_type" enum:"Bearer"`

@@ -7,7 +7,7 @@ import (
 	"github.com/longbox/longbox/shared/format/language"
 )
 
-// Metadata are the fields of a book's metadata record (contract 2.4) that files carry; what is absent is left
+// Metadata are the fields of a book's metadata record that files carry; what is absent is left
 // out of the stored document.
 type Metadata struct {
 	Title          string   `json:"title,omitempty"`
@@ -43,7 +43,7 @@ type Metadata struct {
 	Custom map[string]any `json:"customMetadata,omitempty"`
 }
 
-// Author is a person and what they did (contract 2.3, author roles).
+// Author is a person and what they did.
 type Author struct {
 	Name     string  `json:"name"`
 	Role     string  `json:"role"`

@@ -47,7 +47,7 @@ func (k *APIKey) utc() *APIKey {
 	return k
 }
 
-// CreatedAPIKey is a new key, the only time the whole key is shown (contract 2.8).
+// CreatedAPIKey is a new key, the only time the whole key is shown.
 type CreatedAPIKey struct {
 	ID          uuid.UUID  `json:"id" format:"uuid"`
 	Name        string     `json:"name"`

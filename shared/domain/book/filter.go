@@ -49,7 +49,7 @@ func Condition(raw json.RawMessage, s filter.Schema) (where string, args []any, 
 	return where, args, err
 }
 
-// ListBody is the body of a filtered list (contract 4.12); paging and sorting are in the query.
+// ListBody is the body of a filtered list; paging and sorting are in the query.
 type ListBody struct {
 	Condition      json.RawMessage `json:"condition,omitempty" doc:"Tree of allOf, anyOf and leaves {field: {operator, value}}"`
 	FullTextSearch *string         `json:"fullTextSearch,omitempty" nullable:"true" maxLength:"1000" doc:"Not available yet"`

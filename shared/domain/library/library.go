@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/filesystem"
 )
 
-// Library is the record of a library (contract 2.2).
+// Library is the record of a library.
 type Library struct {
 	ID                      uuid.UUID       `json:"id" db:"id"`
 	Name                    string          `json:"name" db:"name"`
@@ -35,7 +35,7 @@ type Library struct {
 	UpdatedAt               time.Time       `json:"updatedAt" db:"updated_at"`
 }
 
-// Scanning says when a library is scanned by itself (contract 2.2, scanningConfig).
+// Scanning says when a library is scanned by itself (scanningConfig).
 type Scanning struct {
 	Enabled            bool    `json:"enabled" db:"scan_enabled"`
 	CronSchedule       *string `json:"cronSchedule" db:"scan_cron" doc:"Cron with 5 fields, or 6 with seconds"`

@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// TitleRule is one replacement in the name of a series' folder before it becomes the title (contract 2.2).
+// TitleRule is one replacement in the name of a series' folder before it becomes the title.
 type TitleRule struct {
 	Pattern     string  `json:"pattern" minLength:"1" maxLength:"1000" doc:"Regular expression, RE2 syntax"`
 	Replacement string  `json:"replacement" required:"false" maxLength:"1000" doc:"$1 is the first group"`

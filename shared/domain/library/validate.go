@@ -134,7 +134,7 @@ func nextScan(l Library, server string, now time.Time) (*time.Time, error) {
 	return &next, nil
 }
 
-// The operators of automatic matching (contract 2.2, autoMatchConditions).
+// The operators of automatic matching (autoMatchConditions).
 var operators = []string{"is_null", "is_not_null", "equals", "not_equals", "gt", "gte", "lt", "lte", "contains", "not_contains",
 	"starts_with", "ends_with", "matches", "in", "not_in"}
 

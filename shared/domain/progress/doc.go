@@ -1,7 +1,7 @@
 // Package progress keeps how far each user has read each book. Nobody sees another user's.
 //
 //   - Everything that is said of a book becomes a reading session, and progress is what the sessions say: the last page and percentage
-//     in the order in which the sessions ended, whenever they were told (contract 2.7).
+//     in the order in which the sessions ended, whenever they were told.
 //   - A pass through a book ends when it is marked unread; each pass that was completed leaves one row in completion, whatever is sent
 //     how often, and also when the reader turns back.
 //   - A book completes by itself at its last page or at 98 %. A page beyond the last of an analysed book is its last. A book without

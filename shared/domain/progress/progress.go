@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Record is one user's progress in one book (contract 2.7).
+// Record is one user's progress in one book.
 type Record struct {
 	ID                 uuid.UUID  `json:"id" db:"id"`
 	UserID             uuid.UUID  `json:"userId" db:"account_id"`
@@ -42,8 +42,7 @@ type Update struct {
 	Completed          *bool    `json:"completed,omitempty" doc:"True completes the book; else page and percentage decide"`
 }
 
-// Session is a sitting with a book: what the reader's device says of it (contract 2.7). The device chooses the id, by which it may say it
-// again.
+// Session is a sitting with a book: what the reader's device says of it. The device chooses the id, by which it may say it again.
 type Session struct {
 	ID               uuid.UUID `json:"id" format:"uuid"`
 	BookID           uuid.UUID `json:"bookId" format:"uuid"`

@@ -24,7 +24,7 @@ func pageNumber(s string) (int, error) {
 	return int(n), nil
 }
 
-// Routes adds the images and files (contract 4.3, 4.5 to 4.7). They take the session cookie, since browsers
+// Routes adds the images and files. They take the session cookie, since browsers
 // fetch them by themselves.
 func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 	a.Handle(httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/pages/{pageNumber}", ID: "getPage", Tag: "Pages",

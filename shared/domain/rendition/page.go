@@ -17,7 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// wanted reads width, height and format of a page request (contract 4.7). ok is false when the original is
+// wanted reads width, height and format of a page request. ok is false when the original is
 // wanted. Other parameters are ignored: clients add some to get around their caches.
 func wanted(q url.Values) (spec imaging.Spec, ok bool, err error) {
 	var bad []fault.Field

@@ -32,7 +32,7 @@ type ModeInput struct {
 const newest = `select ` + statusColumns + ` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
 	where s.tenant_id = app.tenant() and s.library_id = $1 order by s.id desc limit 1`
 
-// Routes adds the operations on scans (contract 4.4).
+// Routes adds the operations on scans.
 func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	begin := func(ctx context.Context, library uuid.UUID, p Params) (*Status, error) {
 		s, err := start(ctx, d, publish, library, p)

@@ -20,7 +20,7 @@ const (
 	Deep   = "deep"   // every file is analysed again
 )
 
-// Status is the state of a library's scan (contract decision 11: the counts are true while it runs).
+// Status is the state of a library's scan; the counts are true while it runs.
 type Status struct {
 	TaskID         uuid.UUID  `json:"taskId" db:"id"`
 	LibraryID      uuid.UUID  `json:"libraryId" db:"library_id"`

@@ -37,7 +37,7 @@ type Series struct {
 	UpdatedAt           time.Time `json:"updatedAt" db:"updated_at"`
 }
 
-// Details is the full record of a series (contract 2.3).
+// Details is the full record of a series.
 type Details struct {
 	Series
 	LastCompletedAt *time.Time       `json:"lastCompletedAt" doc:"When the caller last completed all of it"`

@@ -1,6 +1,6 @@
 // Package strategy says which series a file belongs to and how its book is called and numbered: six ways to find
-// series, five to name books, four to number them (contract 2.2, api-facts 5.2 to 5.4). docs/library.md explains them
-// to people; testdata/examples.txt holds its examples.
+// series, five to name books, four to number them. docs/library.md explains them to people and
+// has the examples.
 //
 //   - Pure functions of the key below the library's root and, where it is known, of what the file says about itself.
 //     A scan, an announced change and the preview of a scan use the same ones.

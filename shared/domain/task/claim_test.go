@@ -63,7 +63,7 @@ func TestNoTaskIsClaimedTwice(t *testing.T) {
 	}
 }
 
-// Test 8 of the reliability tests through messages: each comes four times, to 32 receivers.
+// Each message comes four times, to 32 receivers.
 func TestNoMessageRunsATaskTwice(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)

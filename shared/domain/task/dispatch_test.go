@@ -92,7 +92,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// Test 7 of the reliability tests: sends that are lost after commit.
+// Sends are lost after commit.
 func TestLostMessages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

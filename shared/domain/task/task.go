@@ -24,7 +24,7 @@ const (
 	SeriesCovers    = "generate_series_thumbnails"
 )
 
-// The states of a task (contract decision 8).
+// The states of a task.
 const (
 	Pending   = "pending"
 	Running   = "running"

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The permissions, as written on output (contract 5.4). `libraries:read` and `libraries-read` are understood.
+// The permissions, as written on output. `libraries:read` and `libraries-read` are understood.
 const (
 	LibrariesRead     = "LibrariesRead"
 	LibrariesWrite    = "LibrariesWrite"

@@ -1,5 +1,5 @@
 // Package filter compiles a condition tree, as clients send it, into the where
-// clause of an SQL query (contract 4.12).
+// clause of an SQL query.
 //
 // A node is {"allOf": [...]}, {"anyOf": [...]} or a leaf {field: {"operator":
 // ..., "value": ...}}. Which fields there are, and which SQL stands for each,

@@ -23,7 +23,7 @@ import (
 // MaxBody is the largest request body, in bytes, unless an operation says otherwise.
 const MaxBody = 2 << 20
 
-// InterfaceVersion is the version of the published interface description (contract 9).
+// InterfaceVersion is the version of the published interface description.
 const InterfaceVersion = "2.1.0"
 
 // Config is how requests are received.

@@ -21,7 +21,7 @@ type Credential struct {
 // Empty tells that the request brought none.
 func (c Credential) Empty() bool { return c.Bearer == "" && !c.Basic }
 
-// credentialOf reads the headers in the contract's order; an explicit credential wins over the cookie.
+// credentialOf reads the headers in the order of docs/interface.md; an explicit credential wins over the cookie.
 func credentialOf(r *http.Request) Credential {
 	header := r.Header.Get("Authorization")
 	scheme, value, _ := strings.Cut(header, " ")

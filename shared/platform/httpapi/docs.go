@@ -4,7 +4,7 @@ import (
 	"net/http"
 )
 
-// Health adds the liveness answer at the root and below /api/v1 (contract decision 12): `OK`, or 503 while
+// Health adds the liveness answer at the root and below /api/v1: `OK`, or 503 while
 // check fails.
 func (a *API) Health(check func(r *http.Request) error) {
 	serve := func(w http.ResponseWriter, r *http.Request) {

@@ -16,7 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Input is understood in two spellings (contract decision 2): the members of a body, of the object that describes
+// Input is understood in two spellings (docs/interface.md): the members of a body, of the object that describes
 // scanning, and of authors and files may be written in snake_case, and a few have another name. Free-form values are
 // left alone: only these levels are renamed.
 var aliases = map[string]string{

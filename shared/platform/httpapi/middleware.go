@@ -26,7 +26,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/requestid"
 )
 
-// The buckets of contract 8: requests a second and burst.
+// The buckets of the rate limit: requests a second and burst.
 const (
 	anonymousRate, anonymousBurst = 10, 50
 	userRate, userBurst           = 50, 200
@@ -90,7 +90,7 @@ func (a *API) log(r *http.Request, w *writer, req *request, level slog.Level) {
 	slog.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// spelling makes query parameters in snake_case mean the same in camelCase (contract decision 2), and limit the same as
+// spelling makes query parameters in snake_case mean the same in camelCase, and limit the same as
 // pageSize.
 func (a *API) spelling(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -196,8 +196,7 @@ func (a *API) resolve(ctx context.Context, c Credential) (*auth.Caller, error) {
 	return a.identity.Resolve(ctx, c)
 }
 
-// connectsToEvents tells whether the relay asks who connects to the events stream, which is exempt from rate limiting
-// (contract 8).
+// connectsToEvents tells whether the relay asks who connects to the events stream, which is exempt from rate limiting.
 //
 // Whoever is signed in may send the same and connect to nothing. So it counts all the same, but in a bucket of its own: the
 // relay, which remembers answers, is far from emptying that, and others gain no more than as many answers about themselves
@@ -207,7 +206,7 @@ func connectsToEvents(r *http.Request) bool {
 }
 
 // take counts the request for its caller, or its address where there is none, and at first for the tenant too, and sets
-// the headers of contract 8; it answers 429 itself and returns false.
+// the headers of the rate limit; it answers 429 itself and returns false.
 func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *auth.Caller, first bool) bool {
 	if a.limiter == nil {
 		return true

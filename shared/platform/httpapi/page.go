@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Paging is the query of a list (contract 4.12).
+// Paging is the query of a list.
 type Paging struct {
 	Page     int `query:"page" default:"1" minimum:"1" maximum:"9007199254740991" doc:"Page to return, from 1"`
 	PageSize int `query:"pageSize" default:"50" minimum:"0" doc:"Items a page; 0 counts as 50, more than 500 as 500"`
@@ -26,7 +26,7 @@ func (p Paging) Limit() int { return min(cmp.Or(p.PageSize, defaultPageSize), Ma
 // Offset is the number of items before the page.
 func (p Paging) Offset() int { return (p.Page - 1) * p.Limit() }
 
-// Page is the envelope of every list (contract 2.1).
+// Page is the envelope of every list.
 type Page[T any] struct {
 	Data       []T   `json:"data" nullable:"false"`
 	Page       int64 `json:"page" minimum:"1"`

@@ -17,7 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Problem is the body of every error answer (contract 7).
+// Problem is the body of every error answer.
 type Problem struct {
 	Word       string        `json:"error" doc:"What kind of error" example:"NotFound"`
 	Message    string        `json:"message" doc:"What happened and what to do"`

@@ -7,7 +7,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Sorting is the order of a list in the query (contract 4.12), in either spelling.
+// Sorting is the order of a list in the query, in either spelling.
 type Sorting struct {
 	Sort  string `query:"sort" maxLength:"64" doc:"Field, or field,asc or field,desc; none is the list's own order"`
 	Order string `query:"order" enum:"asc,desc" doc:"Direction, where sort names only a field"`

@@ -28,7 +28,7 @@ type titleParams struct {
 	SeriesIDs []uuid.UUID `json:"seriesIds"` // of any libraries; nil: the task says which
 }
 
-// TitleChange is what became of one series' title (contract 5.5).
+// TitleChange is what became of one series' title.
 type TitleChange struct {
 	SeriesID         uuid.UUID `json:"seriesId"`
 	OriginalTitle    string    `json:"originalTitle"`
