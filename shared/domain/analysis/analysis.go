@@ -80,11 +80,11 @@ func (o Options) cover(r *Result) bool {
 func File(ctx context.Context, reader *content.Reader, bucket string, listed blob.Object, o Options) (*Result, error) {
 	src, err := openSource(ctx, reader, bucket, listed)
 	if err != nil {
-		return nil, explain(listed.Key, err)
+		return nil, explain(err)
 	}
 	c, err := src.open(listed.Key)
 	if err != nil {
-		return nil, explain(listed.Key, err)
+		return nil, explain(err)
 	}
 	res := &Result{Version: src.object}
 	switch {
@@ -96,11 +96,11 @@ func File(ctx context.Context, reader *content.Reader, bucket string, listed blo
 		err = res.readComic(src, c, o)
 	}
 	if err != nil {
-		return nil, explain(listed.Key, err)
+		return nil, explain(err)
 	}
 	if o.cover(res) && res.CoverImage == nil {
 		if res.CoverImage, err = src.entry(*res.Cover); err != nil {
-			if p := new(Problem); !errors.As(explain(listed.Key, err), &p) {
+			if p := new(Problem); !errors.As(explain(err), &p) {
 				return nil, err
 			}
 			res.warn("the cover cannot be read: " + err.Error())
@@ -191,7 +191,7 @@ func (r *Result) readTogether(src *source, c *container, o Options) (*comicinfo.
 		if info, err = comicinfo.Parse(data, lim); err == nil {
 			return info, nil
 		}
-	} else if p := new(Problem); !errors.As(explain(found.Name, err), &p) {
+	} else if p := new(Problem); !errors.As(explain(err), &p) {
 		return nil, err
 	}
 	r.warn("ComicInfo.xml was not read: " + strings.TrimPrefix(err.Error(), "ComicInfo.xml: "))
@@ -227,7 +227,7 @@ func hasOnlyImages(dir *archive.Directory) bool {
 }
 
 // explain turns what the format packages say into a Problem; trouble of the store is passed on.
-func explain(key string, err error) error {
+func explain(err error) error {
 	var known *Problem
 	var a *archive.Error
 	switch {

@@ -46,9 +46,7 @@ func DefaultLimits() Limits {
 }
 
 // WithDefaults fills the fields that are not set.
-func (l Limits) WithDefaults() Limits { return l.withDefaults() }
-
-func (l Limits) withDefaults() Limits {
+func (l Limits) WithDefaults() Limits {
 	d := DefaultLimits()
 	return Limits{
 		Entries:         positive(l.Entries, d.Entries),

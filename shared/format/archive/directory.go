@@ -15,7 +15,7 @@ import (
 // first made as long: one call more.) fetch returns exactly n bytes from off; its errors are
 // passed on. Everything wrong with the archive itself is an *Error.
 func ReadDirectory(tail []byte, size int64, lim Limits, fetch func(off, n int64) ([]byte, error)) (*Directory, error) {
-	lim = lim.withDefaults()
+	lim = lim.WithDefaults()
 	if size == 0 {
 		return nil, errorf(NotArchive, "the file is empty")
 	}

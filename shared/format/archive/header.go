@@ -109,7 +109,7 @@ func (p *parser) header(h, extra []byte) (Entry, error) {
 // CheckSizes holds the sizes of all entries of an archive of size bytes against the limits, before anything is
 // unpacked.
 func CheckSizes(entries []Entry, size int64, lim Limits) error {
-	lim = lim.withDefaults()
+	lim = lim.WithDefaults()
 	var total int64
 	for _, e := range entries {
 		if e.Method == Stored && !e.Encrypted && e.Size != e.CompressedSize {

@@ -16,7 +16,7 @@ import (
 func (e Entry) Open(r io.Reader, lim ...Limits) (io.Reader, error) {
 	limits := DefaultLimits()
 	if len(lim) > 0 {
-		limits = lim[0].withDefaults()
+		limits = lim[0].WithDefaults()
 	}
 	if err := e.Check(); err != nil {
 		return nil, err

@@ -53,11 +53,10 @@ func (r *reader) standalone() {
 	}
 	best := candidate{score: -1 << 30}
 	hex := hashes.FindAllStringIndex(r.text, -1)
-	segments := segments(r.text)
-	for i, seg := range segments {
+	for i, seg := range segments(r.text) {
 		for _, m := range bareNumber.FindAllStringIndex(r.text[seg.from:seg.to], -1) {
 			at := span{seg.from + m[0], seg.from + m[1]}
-			if c := r.rate(at, seg, i, segments, hex); c.score >= best.score && (c.score > best.score || i == 0) {
+			if c := r.rate(at, seg, i, hex); c.score >= best.score && (c.score > best.score || i == 0) {
 				best = c
 			}
 		}
@@ -78,7 +77,7 @@ func (r *reader) standalone() {
 
 const impossible = -1 << 30
 
-func (r *reader) rate(at, seg span, index int, all []span, hex [][]int) candidate {
+func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 	n, before, after := r.text[at.from:at.to], r.text[seg.from:at.from], r.text[at.to:seg.to]
 	for _, h := range hex {
 		if at.from >= h[0] && at.to <= h[1] && len(n) < h[1]-h[0] {

@@ -17,9 +17,8 @@ type EntityType string
 
 // The kinds of things that have a cover.
 const (
-	BookEntity    EntityType = "book"
-	SeriesEntity  EntityType = "series"
-	LibraryEntity EntityType = "library"
+	BookEntity   EntityType = "book"
+	SeriesEntity EntityType = "series"
 )
 
 type bookData struct {
@@ -98,9 +97,9 @@ func LibraryDeleted(id uuid.UUID) Event { return libraryEvent("library_deleted",
 
 // CoverUpdated says that a cover was rendered or chosen anew; library may be nil.
 func CoverUpdated(entity EntityType, id uuid.UUID, library *uuid.UUID) Event {
-	permission := map[EntityType]string{BookEntity: "BooksRead", SeriesEntity: "SeriesRead"}[entity]
-	if permission == "" {
-		permission = "LibrariesRead"
+	permission := "BooksRead"
+	if entity == SeriesEntity {
+		permission = "SeriesRead"
 	}
 	return Event{Topic: Entities, Kind: "cover_updated", Permission: permission,
 		Data: coverData{"cover_updated", entity, id, library, now()}}

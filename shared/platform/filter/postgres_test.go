@@ -27,7 +27,6 @@ func TestMeaning(t *testing.T) {
 		"title": {Type: filter.Text, Column: "t.title"}, "lib": {Type: filter.UUID, Column: "t.lib"},
 		"failed": {Type: filter.Bool, Column: "t.failed"}, "pages": {Type: filter.Number, Column: "t.pages"},
 		"added": {Type: filter.Date, Column: "t.added"}, "kind": {Type: filter.Enum, Column: "t.kind", Values: []string{"comic", "book"}},
-		"tag": {Type: filter.Text, Custom: filter.Many("from (values (1, 'Noir'), (1, 'SF'), (2, 'sf')) g(owner, name) where g.owner = t.id", "g.name")},
 	}
 	const a, b = `"0190a3c2-0000-7000-8000-00000000000a"`, `"0190a3c2-0000-7000-8000-00000000000b"`
 	tests := []struct {
@@ -74,11 +73,6 @@ func TestMeaning(t *testing.T) {
 		{`{"added":{"operator":"after","value":"0000-01-01"}}`, []int{1, 2, 3}},
 		{`{"added":{"operator":"isNotNull"}}`, []int{1, 2, 3}},
 		{`{"kind":{"operator":"isNot","value":"book"}}`, []int{1, 4}},
-		{`{"tag":{"operator":"is","value":"sf"}}`, []int{1, 2}},
-		{`{"tag":{"operator":"isNot","value":"noir"}}`, []int{2, 3, 4}},
-		{`{"tag":{"operator":"doesNotContain","value":"F"}}`, []int{3, 4}},
-		{`{"tag":{"operator":"isNull"}}`, []int{3, 4}},
-		{`{"tag":{"operator":"isNotNull"}}`, []int{1, 2}},
 		{`{"allOf":[{"kind":{"operator":"is","value":"book"}},{"anyOf":[{"pages":{"operator":"lt","value":25}},{"failed":{"operator":"isTrue"}}]}]}`, []int{2}},
 	}
 	for _, tt := range tests {

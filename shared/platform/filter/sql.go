@@ -8,14 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Text writes a text comparison of a column, for use in a Field.Custom.
-func (b *Builder) Text(column, op string, value any) string {
-	s, _ := value.(string)
+// text writes a text comparison of a column.
+func (b *Builder) text(column, op, s string) string {
 	switch op {
-	case "isNull":
-		return column + " is null"
-	case "isNotNull":
-		return column + " is not null"
 	case "is":
 		return "lower(" + column + ") = lower(" + b.Arg(s) + "::text)"
 	case "isNot":
@@ -36,30 +31,6 @@ var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 // escapeLike takes the meaning from what like and ilike treat as wildcards.
 func escapeLike(s string) string { return likeEscaper.Replace(s) }
 
-// Many returns a Field.Custom for a text field that has several values, such as
-// genres: rows is a query without select list, for example
-// "from series_genre g where g.series_id = s.id", and column the text compared.
-// A positive operator asks whether one of the values matches, a negative one
-// whether none does; isNull means that there are none.
-func Many(rows, column string) func(*Builder, string, any) (string, error) {
-	return func(b *Builder, op string, value any) (string, error) {
-		switch op {
-		case "isNull":
-			return "not exists (select 1 " + rows + ")", nil
-		case "isNotNull":
-			return "exists (select 1 " + rows + ")", nil
-		}
-		not := ""
-		switch op {
-		case "isNot":
-			op, not = "is", "not "
-		case "doesNotContain":
-			op, not = "contains", "not "
-		}
-		return not + "exists (select 1 " + rows + " and " + b.Text(column, op, value) + ")", nil
-	}
-}
-
 var comparisons = map[string]string{
 	"eq": "=", "ne": "<>", "gt": ">", "gte": ">=", "lt": "<", "lte": "<=",
 	"after": ">", "onOrAfter": ">=", "before": "<", "onOrBefore": "<=",
@@ -79,7 +50,7 @@ func (c *compiler) sql(f Field, op string, value any) string {
 	case op == "between":
 		return c.between(col, value.(Range))
 	case f.Type == Text:
-		return c.Text(col, op, value)
+		return c.text(col, op, value.(string))
 	case f.Type == Number, f.Type == Date:
 		return col + " " + comparisons[op] + " " + c.typed(value)
 	}

@@ -3,7 +3,6 @@ package lambdakit
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -28,30 +27,6 @@ func SQSEvent(queue string, messages ...Message) events.SQSEvent {
 			EventSourceARN: "arn:aws:sqs:eu-central-1:123456789012:" + queue,
 			Attributes: map[string]string{"ApproximateReceiveCount": fmt.Sprint(max(m.Received, 1)),
 				"SentTimestamp": fmt.Sprint(time.Now().UnixMilli())},
-		})
-	}
-	return e
-}
-
-// Object is what happened to an object of a bucket.
-type Object struct {
-	Event       string // for example ObjectCreated:Put or ObjectRemoved:Delete
-	Bucket, Key string
-	Size        int64
-	ETag        string
-	Time        time.Time
-	Sequencer   string
-}
-
-// S3Event is S3's notification of what happened; keys are encoded as S3 does.
-func S3Event(objects ...Object) events.S3Event {
-	var e events.S3Event
-	for _, o := range objects {
-		e.Records = append(e.Records, events.S3EventRecord{
-			EventVersion: "2.1", EventSource: "aws:s3", AWSRegion: "eu-central-1", EventTime: o.Time, EventName: o.Event,
-			S3: events.S3Entity{SchemaVersion: "1.0", ConfigurationID: "longbox",
-				Bucket: events.S3Bucket{Name: o.Bucket, Arn: "arn:aws:s3:::" + o.Bucket},
-				Object: events.S3Object{Key: url.QueryEscape(o.Key), Size: o.Size, ETag: o.ETag, Sequencer: o.Sequencer}},
 		})
 	}
 	return e
