@@ -31,7 +31,7 @@ type Config struct {
 
 // New makes the function's router.
 func New(c Config) (*httpapi.API, *app.Base, error) {
-	if err := errors.Join(c.Images.Validate(), c.Drawing.Validate(), c.Packs.Validate(), c.CDN.Validate()); err != nil {
+	if err := errors.Join(c.Images.Validate(), c.Archives.Validate(), c.Documents.Validate(), c.Drawing.Validate(), c.Packs.Validate(), c.CDN.Validate()); err != nil {
 		return nil, nil, err
 	}
 	base, err := app.NewBase(c.Config)

@@ -66,7 +66,7 @@ func (c Config) Validate() error {
 	case c.Margin < time.Second || c.Margin > 5*time.Minute:
 		return fmt.Errorf("WORKER_MARGIN: must be 1s to 5m, is %s", c.Margin)
 	}
-	return errors.Join(c.Images.Validate(), c.Drawing.Validate(), c.Packs.Validate())
+	return errors.Join(c.Images.Validate(), c.Archives.Validate(), c.Documents.Validate(), c.Publications.Validate(), c.Drawing.Validate(), c.Packs.Validate())
 }
 
 // Worker is the function: the tasks of all tenants, and the store's notifications of changed objects.

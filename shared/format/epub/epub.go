@@ -11,6 +11,8 @@
 package epub
 
 import (
+	"fmt"
+
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/xmllimit"
 )
@@ -33,6 +35,28 @@ type Limits struct {
 // DefaultLimits returns the limits that fit every real book known to us.
 func DefaultLimits() Limits {
 	return Limits{Documents: 2000, DocumentBytes: 256 << 10, TotalBytes: 16 << 20, Items: 20_000, TextBytes: 64 << 10}
+}
+
+// Validate names the first setting that is out of bounds. The zero value stands for the defaults.
+func (l Limits) Validate() error {
+	if l == (Limits{}) {
+		return nil
+	}
+	for _, s := range []struct {
+		name string
+		is   int64
+	}{
+		{"EPUB_MAX_DOCUMENTS", int64(l.Documents)},
+		{"EPUB_MAX_DOCUMENT", l.DocumentBytes},
+		{"EPUB_MAX_TOTAL", l.TotalBytes},
+		{"EPUB_MAX_ITEMS", int64(l.Items)},
+		{"EPUB_MAX_TEXT", int64(l.TextBytes)},
+	} {
+		if s.is < 1 {
+			return fmt.Errorf("%s is %d: want at least 1", s.name, s.is)
+		}
+	}
+	return l.XML.Validate()
 }
 
 func (l Limits) withDefaults() Limits {

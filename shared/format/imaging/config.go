@@ -48,10 +48,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate names the first setting that cannot work and what would.
+// Validate names the first setting that cannot work and what would. The zero value stands for the defaults.
 func (c Config) Validate() error {
-	c = c.withDefaults()
 	switch {
+	case c == (Config{}):
+		return nil
 	case c.MemoryBytes < minMemory:
 		return fmt.Errorf("RENDER_MEMORY is %d bytes: set at least %d", c.MemoryBytes, minMemory)
 	case c.MaxPixels < 1, c.MaxStreamPixels < 1:
@@ -64,7 +65,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("RENDER_MAX_BYTES is %d: set at least 1", c.MaxBytes)
 	case c.JXLMemory < minJXLMemory, c.JXLMemory > 1<<32:
 		return fmt.Errorf("RENDER_JPEG_XL_MEMORY is %d bytes: set %d to %d", c.JXLMemory, minJXLMemory, int64(1)<<32)
-	case c.JXLTimeout < 0:
+	case c.JXLTimeout <= 0:
 		return fmt.Errorf("RENDER_JPEG_XL_TIMEOUT is %s: set a time above 0", c.JXLTimeout)
 	case c.MaxWaiting < 1:
 		return fmt.Errorf("RENDER_MAX_WAITING is %d: set at least 1", c.MaxWaiting)

@@ -1,6 +1,7 @@
 package imaging
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/longbox/longbox/shared/format/mediatype"
@@ -71,21 +72,14 @@ func TestWorkingSet(t *testing.T) {
 
 func TestConfigValidate(t *testing.T) {
 	t.Parallel()
-	if err := (Config{}).Validate(); err != nil {
-		t.Errorf("the defaults: %v", err)
-	}
 	for name, c := range map[string]Config{
-		"little memory":     {MemoryBytes: 1 << 20},
-		"negative pixels":   {MaxPixels: -1},
-		"pixels reversed":   {MaxPixels: 100, MaxStreamPixels: 10},
-		"pixels unbounded":  {MaxStreamPixels: 1 << 40},
-		"negative bytes":    {MaxBytes: -1},
-		"nobody may wait":   {MaxWaiting: -1},
-		"negative strip":    {MaxStreamPixels: -5},
-		"memory of minus 1": {MemoryBytes: -1},
+		"RENDER_MEMORY":            {MemoryBytes: 1 << 20},
+		"RENDER_MAX_PIXELS":        {MaxPixels: 100, MaxStreamPixels: 10},
+		"RENDER_MAX_STREAM_PIXELS": {MaxStreamPixels: 1 << 40},
+		"RENDER_JPEG_XL_MEMORY":    {JXLMemory: 1 << 20},
 	} {
-		if c.Validate() == nil {
-			t.Errorf("%s: accepted", name)
+		if err := c.withDefaults().Validate(); err == nil || !strings.HasPrefix(err.Error(), name+" ") {
+			t.Errorf("%+v: %v, want an error about %s", c, err, name)
 		}
 	}
 }

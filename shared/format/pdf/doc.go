@@ -26,6 +26,27 @@ func DefaultLimits() Limits {
 	return Limits{Objects: 500_000, Pages: 20_000, StreamBytes: 16 << 20, Requests: 100_000}
 }
 
+// Validate names the first setting that is out of bounds. The zero value stands for the defaults.
+func (l Limits) Validate() error {
+	if l == (Limits{}) {
+		return nil
+	}
+	for _, s := range []struct {
+		name string
+		is   int64
+	}{
+		{"PDF_MAX_OBJECTS", int64(l.Objects)},
+		{"PDF_MAX_PAGES", int64(l.Pages)},
+		{"PDF_MAX_STREAM", l.StreamBytes},
+		{"PDF_MAX_READS", int64(l.Requests)},
+	} {
+		if s.is < 1 {
+			return fmt.Errorf("%s is %d: want at least 1", s.name, s.is)
+		}
+	}
+	return nil
+}
+
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
 	if l.Objects > 0 {

@@ -50,10 +50,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate names the first setting that cannot work and what would.
+// Validate names the first setting that cannot work and what would. The zero value stands for the defaults.
 func (c Config) Validate() error {
-	c = c.withDefaults()
 	switch {
+	case c == (Config{}):
+		return nil
 	case c.Side < 100 || c.Side > 10_000:
 		return fmt.Errorf("PDF_PAGE_PIXELS: must be 100 to 10000, is %d", c.Side)
 	case c.Memory < 64<<20 || c.Memory > 4<<30:

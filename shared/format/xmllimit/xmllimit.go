@@ -20,6 +20,26 @@ type Limits struct {
 	Elements int   `env:"XML_MAX_ELEMENTS" envDefault:"100000"`
 }
 
+// Validate names the first setting that is out of bounds. The zero value stands for the defaults.
+func (l Limits) Validate() error {
+	if l == (Limits{}) {
+		return nil
+	}
+	for _, s := range []struct {
+		name string
+		is   int64
+	}{
+		{"XML_MAX_BYTES", l.Bytes},
+		{"XML_MAX_DEPTH", int64(l.Depth)},
+		{"XML_MAX_ELEMENTS", int64(l.Elements)},
+	} {
+		if s.is < 1 {
+			return fmt.Errorf("%s is %d: want at least 1", s.name, s.is)
+		}
+	}
+	return nil
+}
+
 // WithDefaults is the limits that apply.
 func (l Limits) WithDefaults() Limits {
 	if l.Bytes <= 0 {

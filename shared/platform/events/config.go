@@ -16,17 +16,19 @@ type Config struct {
 	Queue     int           `env:"EVENT_QUEUE" envDefault:"10000"`    // events one process holds unsent
 }
 
-// Validate names the first setting that is out of bounds.
+// Validate names the first setting that is out of bounds. The zero value stands for the defaults.
 func (c Config) Validate() error {
-	switch c = c.withDefaults(); {
+	switch {
+	case c == (Config{}):
+		return nil
 	case c.Replay < 1 || c.Replay > 1_000_000:
 		return fmt.Errorf("EVENT_REPLAY is %d: want 1 to 1,000,000", c.Replay)
 	case c.Retention < time.Minute:
 		return fmt.Errorf("EVENT_RETENTION is %s: want at least 1m", c.Retention)
 	case c.Timeout < time.Millisecond || c.Timeout > time.Second:
 		return fmt.Errorf("EVENT_TIMEOUT is %s: want 1ms to 1s", c.Timeout)
-	case c.Pause < 0 || c.Pause > time.Minute:
-		return fmt.Errorf("EVENT_PAUSE is %s: want 0 to 1m", c.Pause)
+	case c.Pause < time.Millisecond || c.Pause > time.Minute:
+		return fmt.Errorf("EVENT_PAUSE is %s: want 1ms to 1m", c.Pause)
 	case c.Hold < time.Second || c.Hold > time.Minute:
 		return fmt.Errorf("EVENT_HOLD is %s: want 1s to 1m", c.Hold)
 	case c.Queue < 1 || c.Queue > 1_000_000:

@@ -179,14 +179,11 @@ func FuzzDecodeMessage(f *testing.F) {
 
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	if err := (Config{}).Validate(); err != nil {
-		t.Errorf("the zero value is not valid: %v", err)
-	}
 	for name, cfg := range map[string]Config{
-		"EVENT_REPLAY": {Replay: -1}, "EVENT_RETENTION": {Retention: time.Second}, "EVENT_TIMEOUT": {Timeout: time.Hour},
-		"EVENT_PAUSE": {Pause: time.Hour}, "EVENT_HOLD": {Hold: time.Hour}, "EVENT_QUEUE": {Queue: -5},
+		"EVENT_REPLAY": {Replay: 1_000_001}, "EVENT_RETENTION": {Retention: time.Second}, "EVENT_TIMEOUT": {Timeout: time.Hour},
+		"EVENT_PAUSE": {Pause: time.Hour}, "EVENT_HOLD": {Hold: time.Hour}, "EVENT_QUEUE": {Queue: 1_000_001},
 	} {
-		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), name) {
+		if err := cfg.withDefaults().Validate(); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%+v: %v, want an error that names %s", cfg, err, name)
 		}
 	}

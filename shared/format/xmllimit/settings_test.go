@@ -1,0 +1,12 @@
+package xmllimit
+
+import (
+	"testing"
+
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	testkit.Settings(t, Limits{}.WithDefaults())
+}
