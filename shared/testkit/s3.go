@@ -169,15 +169,21 @@ func Root() string {
 	}
 }
 
-// Fixtures is the folder of real works, or "" where there is none: FIXTURES, else shared/fixtures beside the
-// repository.
-func Fixtures() string {
+// Fixtures is the folder of real works: FIXTURES, else shared/fixtures beside the repository. The test is skipped where
+// there is none, and fails where FIXTURES names none.
+func Fixtures(t testing.TB) string {
+	t.Helper()
 	dir := os.Getenv("FIXTURES")
-	if dir == "" {
+	named := dir != ""
+	if !named {
 		dir = filepath.Join(Root(), "..", "shared", "fixtures")
 	}
-	if _, err := os.Stat(filepath.Join(dir, "library")); err != nil {
-		return ""
+	_, err := os.Stat(filepath.Join(dir, "library"))
+	switch {
+	case err != nil && named:
+		t.Fatalf("FIXTURES names no folder of real works: %v", err)
+	case err != nil:
+		t.Skip("no folder of real works: set FIXTURES; other tests build what they need")
 	}
 	return dir
 }

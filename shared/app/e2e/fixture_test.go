@@ -13,12 +13,12 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// fixtures copies the folders of real works into the system's library; nil where there are none.
+// fixtures copies the folders of real works into the system's library.
 func (s *system) fixtures(t *testing.T, folders ...string) (files []string) {
 	t.Helper()
+	root := testkit.Fixtures(t)
 	for _, folder := range folders {
-		root := filepath.Join(testkit.Fixtures(), folder)
-		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {
 				return err
 			}
@@ -26,7 +26,7 @@ func (s *system) fixtures(t *testing.T, folders ...string) (files []string) {
 			if err != nil {
 				return err
 			}
-			rel, err := filepath.Rel(testkit.Fixtures(), path)
+			rel, err := filepath.Rel(root, path)
 			if err != nil {
 				return err
 			}
@@ -44,9 +44,7 @@ func (s *system) fixtures(t *testing.T, folders ...string) (files []string) {
 func number(n float64) *float64 { return &n }
 
 func TestRealWorks(t *testing.T) {
-	if testkit.Fixtures() == "" {
-		t.Skip("no folder of real works")
-	}
+	testkit.Fixtures(t)
 	t.Parallel()
 	s := newSystem(t, links{})
 	admin := s.as("admin")

@@ -214,7 +214,11 @@ func TestRangeIsThePageAlone(t *testing.T) {
 	testkit.WriteFile(t, s.folder, "S/stored.cbz", testkit.Zip(t, files(false, pages...)...))
 	testkit.WriteFile(t, s.folder, "S/exact.cbz", exactZip(t, 0, pages, true))
 	s.scan(admin, s.library(admin, "Books", ""))
-	for _, b := range s.books(admin) {
+	books := s.books(admin)
+	if len(books) != 2 {
+		t.Fatalf("%d books, want 2", len(books))
+	}
+	for _, b := range books {
 		for n, p := range pages {
 			s.s3.Counter.Reset()
 			s.fetch(t, admin, "GET", pageURL(b, n+1)).want(t, 200)

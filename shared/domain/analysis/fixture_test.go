@@ -17,11 +17,7 @@ import (
 // TestRealWorks analyses every real work, odd file and hostile file where the fixtures are there; the same paths
 // are covered with built archives by the other tests.
 func TestRealWorks(t *testing.T) {
-	dir := testkit.Fixtures()
-	if dir == "" {
-		t.Log("no fixtures beside the repository: only built archives are tested")
-		return
-	}
+	dir := testkit.Fixtures(t)
 	s3 := testkit.StartS3(t, "fixtures")
 	bucket := filepath.Join(s3.Dir, "fixtures")
 	if err := os.CopyFS(filepath.Join(bucket, "all"), os.DirFS(dir)); err != nil {

@@ -9,20 +9,9 @@ import (
 	"runtime"
 	"slices"
 	"testing"
-)
 
-// fixtures returns the folder of real works, or skips the test.
-func fixtures(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("FIXTURES")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared", "fixtures")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("no fixtures here; the same cases are built in code by the other tests")
-	}
-	return dir
-}
+	"github.com/longbox/longbox/shared/testkit"
+)
 
 // openFile reads a file's directory as from an object store, counting requests.
 func openFile(path string) (dir *Directory, f *os.File, requests int, err error) {
@@ -58,7 +47,7 @@ func readPage(f *os.File, e Entry) ([]byte, error) {
 
 func TestFixtureBooks(t *testing.T) {
 	t.Parallel()
-	root := fixtures(t)
+	root := testkit.Fixtures(t)
 	for name, want := range map[string]struct {
 		pages       int
 		first, last string
@@ -122,7 +111,7 @@ func TestFixtureBooks(t *testing.T) {
 }
 
 func TestFixtureBrokenBooks(t *testing.T) {
-	root := fixtures(t)
+	root := testkit.Fixtures(t)
 	for name, want := range map[string]Kind{
 		"broken/bomb-zeros.cbz":                 TooLarge,
 		"broken/empty.cbz":                      NotArchive,
@@ -158,7 +147,7 @@ func TestFixtureBrokenBooks(t *testing.T) {
 
 func TestFixtureContent(t *testing.T) {
 	t.Parallel()
-	root := fixtures(t)
+	root := testkit.Fixtures(t)
 	same := func(a, b string) (equal bool) {
 		var prints []string
 		var sums [][]byte

@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/longbox/longbox/shared/format/xmllimit"
+	"github.com/longbox/longbox/shared/testkit"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -160,13 +160,7 @@ func TestNumberValue(t *testing.T) {
 // TestFixtures reads the ComicInfo.xml of every real archive, where there are any.
 func TestFixtures(t *testing.T) {
 	t.Parallel()
-	root := os.Getenv("FIXTURES")
-	if root == "" {
-		root = filepath.Join("..", "..", "..", "..", "shared", "fixtures")
-	}
-	if _, err := os.Stat(root); err != nil {
-		t.Skip("no fixtures here; the same cases are built in code by the other tests")
-	}
+	root := testkit.Fixtures(t)
 	parse := func(name string) (*Info, error) {
 		z, err := zip.OpenReader(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil {

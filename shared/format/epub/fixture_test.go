@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/testkit"
 )
 
 // openFile opens an EPUB as from an object store and counts the entries read.
@@ -44,13 +45,7 @@ func openFile(t *testing.T, path string) (*Publication, int, error) {
 
 func TestFixtures(t *testing.T) {
 	t.Parallel()
-	root := os.Getenv("FIXTURES")
-	if root == "" {
-		root = filepath.Join("..", "..", "..", "..", "shared", "fixtures")
-	}
-	if _, err := os.Stat(root); err != nil {
-		t.Skip("no fixtures here; the same cases are built in code by the other tests")
-	}
+	root := testkit.Fixtures(t)
 	for _, tt := range []struct {
 		name, title, language, direction, cover string
 		creator, role                           string

@@ -8,11 +8,11 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/testkit"
 )
 
 // pngClaiming is a PNG whose header promises w x h and whose data are one
@@ -169,13 +169,7 @@ func TestRenderTallStrip(t *testing.T) {
 // fixtures where they exist.
 func TestRealFiles(t *testing.T) {
 	t.Parallel()
-	dir := os.Getenv("FIXTURES")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared", "fixtures")
-	}
-	if _, err := os.Stat(dir); os.IsNotExist(err) {
-		t.Skip("no shared fixtures here; the same cases are built in code above")
-	}
+	dir := testkit.Fixtures(t)
 	r := New(Config{})
 	for _, name := range []string{"odd/page formats.cbz", "broken/corrupt-page.cbz", "broken/huge-dimensions.cbz"} {
 		z, err := zip.OpenReader(filepath.Join(dir, name))

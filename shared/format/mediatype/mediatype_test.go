@@ -10,10 +10,11 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/longbox/longbox/shared/testkit"
 )
 
 func encodedJPEG(t testing.TB, w, h int) []byte {
@@ -227,14 +228,7 @@ func TestByExtensionAndServable(t *testing.T) {
 // TestRealFiles reads the page formats of the shared fixtures where they exist.
 func TestRealFiles(t *testing.T) {
 	t.Parallel()
-	dir := os.Getenv("FIXTURES")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared", "fixtures")
-	}
-	z, err := zip.OpenReader(filepath.Join(dir, "odd", "page formats.cbz"))
-	if os.IsNotExist(err) {
-		t.Skip("no shared fixtures here; the same formats are built in code above")
-	}
+	z, err := zip.OpenReader(filepath.Join(testkit.Fixtures(t), "odd", "page formats.cbz"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -251,7 +252,17 @@ func FuzzContent(f *testing.F) {
 	f.Add([]byte(fill))
 	f.Add([]byte("q 0 0 200 300 re W n BT 3 Tr (x) Tj ET Q"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		onlyImage(b, rectangle{0, 0, 200, 300})
+		page := rectangle{0, 0, 200, 300}
+		shown, ok := onlyImage(b, page)
+		if ok != (shown != "") {
+			t.Fatalf("%v, and shows %q", ok, shown)
+		}
+		if again, _ := onlyImage(append(slices.Clip(b), "\n% end"...), page); again != shown {
+			t.Fatalf("shows %q, and with a comment at the end %q", shown, again)
+		}
+		if _, ok = onlyImage(append(slices.Clip(b), "\n/Other Do"...), page); ok && shown != "" {
+			t.Fatalf("two images are shown as one: %q and another", shown)
+		}
 		l := &lexer{b: b, refs: true, end: true}
 		for range 1000 {
 			if _, err := l.object(0); err != nil {

@@ -16,10 +16,7 @@ import (
 // TestFixtures reads archives that WinRAR wrote: solid and not, compressed and stored, encrypted.
 func TestFixtures(t *testing.T) {
 	t.Parallel()
-	root := testkit.Fixtures()
-	if root == "" {
-		t.Skip("no fixtures beside the repository; the other tests build archives: all but compressed RAR 4")
-	}
+	root := testkit.Fixtures(t)
 	for name, want := range map[string]struct {
 		pages int
 		kind  archive.Kind

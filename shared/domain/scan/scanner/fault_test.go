@@ -231,7 +231,9 @@ func TestKilledWorkersLeaveTheSameResult(t *testing.T) {
 	}
 	id := r.start("normal")
 	kills := 0
-	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
+	seed := uint64(time.Now().UnixNano())
+	t.Log("seed", seed)
+	random := rand.New(rand.NewPCG(1, seed))
 	for deadline := time.Now().Add(stuck); time.Now().Before(deadline); {
 		cmd := r.worker(1000, shortLease) // no file's fault
 		alive := time.After(time.Duration(80+random.IntN(400)) * time.Millisecond)

@@ -509,7 +509,9 @@ func TestKilledAndCancelledShift(t *testing.T) {
 	defer stop()
 	r.exec("alter table task alter column max_attempts set default 100") // no file's fault
 	id := r.start("normal")
-	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
+	seed := uint64(time.Now().UnixNano())
+	t.Log("seed", seed)
+	random := rand.New(rand.NewPCG(1, seed))
 	ended := func() bool { res := r.result(id); return res.Status != task.Pending && res.Status != task.Running }
 	kills := 0
 	for ; !ended(); kills++ {
