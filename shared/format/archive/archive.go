@@ -11,7 +11,7 @@
 // on them. Names are cleaned for display and sorting; they are never a path.
 package archive
 
-import "fmt"
+import "github.com/longbox/longbox/shared/format/internal/limit"
 
 // TailBytes is how many of an archive's last bytes are sure to hold its end
 // record: the longest comment, the record itself and the two zip64 records
@@ -48,28 +48,7 @@ func DefaultLimits() Limits {
 }
 
 // Validate names the first setting that is out of bounds. The zero value stands for the defaults.
-func (l Limits) Validate() error {
-	if l == (Limits{}) {
-		return nil
-	}
-	for _, s := range []struct {
-		name string
-		is   int64
-	}{
-		{"ARCHIVE_MAX_ENTRIES", int64(l.Entries)},
-		{"ARCHIVE_MAX_DIRECTORY", l.DirectoryBytes},
-		{"ARCHIVE_MAX_NAME", int64(l.NameBytes)},
-		{"ARCHIVE_MAX_ENTRY", l.EntryBytes},
-		{"ARCHIVE_MAX_TOTAL", l.TotalBytes},
-		{"ARCHIVE_MAX_RATIO", l.Ratio},
-		{"ARCHIVE_MAX_DICTIONARY", l.DictionaryBytes},
-	} {
-		if s.is < 1 {
-			return fmt.Errorf("%s is %d: want at least 1", s.name, s.is)
-		}
-	}
-	return nil
-}
+func (l Limits) Validate() error { return limit.Check(l) }
 
 // WithDefaults fills the fields that are not set.
 func (l Limits) WithDefaults() Limits {

@@ -11,9 +11,10 @@
 package epub
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/internal/limit"
 	"github.com/longbox/longbox/shared/format/xmllimit"
 )
 
@@ -38,26 +39,7 @@ func DefaultLimits() Limits {
 }
 
 // Validate names the first setting that is out of bounds. The zero value stands for the defaults.
-func (l Limits) Validate() error {
-	if l == (Limits{}) {
-		return nil
-	}
-	for _, s := range []struct {
-		name string
-		is   int64
-	}{
-		{"EPUB_MAX_DOCUMENTS", int64(l.Documents)},
-		{"EPUB_MAX_DOCUMENT", l.DocumentBytes},
-		{"EPUB_MAX_TOTAL", l.TotalBytes},
-		{"EPUB_MAX_ITEMS", int64(l.Items)},
-		{"EPUB_MAX_TEXT", int64(l.TextBytes)},
-	} {
-		if s.is < 1 {
-			return fmt.Errorf("%s is %d: want at least 1", s.name, s.is)
-		}
-	}
-	return l.XML.Validate()
-}
+func (l Limits) Validate() error { return errors.Join(limit.Check(l), l.XML.Validate()) }
 
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()

@@ -11,6 +11,7 @@ import (
 	"fmt"
 
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/internal/limit"
 )
 
 // Limits bound what a document may ask of us. A field that is zero or less stands for its default.
@@ -27,25 +28,7 @@ func DefaultLimits() Limits {
 }
 
 // Validate names the first setting that is out of bounds. The zero value stands for the defaults.
-func (l Limits) Validate() error {
-	if l == (Limits{}) {
-		return nil
-	}
-	for _, s := range []struct {
-		name string
-		is   int64
-	}{
-		{"PDF_MAX_OBJECTS", int64(l.Objects)},
-		{"PDF_MAX_PAGES", int64(l.Pages)},
-		{"PDF_MAX_STREAM", l.StreamBytes},
-		{"PDF_MAX_READS", int64(l.Requests)},
-	} {
-		if s.is < 1 {
-			return fmt.Errorf("%s is %d: want at least 1", s.name, s.is)
-		}
-	}
-	return nil
-}
+func (l Limits) Validate() error { return limit.Check(l) }
 
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()

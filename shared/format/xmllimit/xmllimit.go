@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/longbox/longbox/shared/format/internal/limit"
 )
 
 // Limits bound a document. A field that is zero or less stands for its default.
@@ -21,24 +23,7 @@ type Limits struct {
 }
 
 // Validate names the first setting that is out of bounds. The zero value stands for the defaults.
-func (l Limits) Validate() error {
-	if l == (Limits{}) {
-		return nil
-	}
-	for _, s := range []struct {
-		name string
-		is   int64
-	}{
-		{"XML_MAX_BYTES", l.Bytes},
-		{"XML_MAX_DEPTH", int64(l.Depth)},
-		{"XML_MAX_ELEMENTS", int64(l.Elements)},
-	} {
-		if s.is < 1 {
-			return fmt.Errorf("%s is %d: want at least 1", s.name, s.is)
-		}
-	}
-	return nil
-}
+func (l Limits) Validate() error { return limit.Check(l) }
 
 // WithDefaults is the limits that apply.
 func (l Limits) WithDefaults() Limits {
