@@ -95,7 +95,7 @@ func TestPeopleChangeSeries(t *testing.T) {
 	mu.Unlock()
 	for body, at := range map[string]string{`{"title":null}`: "title", `{"title":" "}`: "title", `{"language":"klingonish"}`: "language", `{"status":"paused"}`: "status",
 		`{"readingDirection":"up"}`: "readingDirection", `{"year":0}`: "year", `{"customMetadata":"x"}`: "customMetadata", `{"authors":[{"role":"writer"}]}`: "authors", `{"summary":"a\u0000"}`: "summary",
-		`{"customMetadata":{"a":1e-20000}}`: "too small", `{"customMetadata":{"a":1e2000}}`: "number 1e2000, which is out of range"} {
+		`{"customMetadata":{"a":1e-20000}}`: "number 1e-20000, which is out of range", `{"customMetadata":{"a":1e2000}}`: "number 1e2000, which is out of range"} {
 		if text := string(me.Do("PATCH", one+"/metadata", body).Want(400).Body); !strings.Contains(text, at) {
 			t.Errorf("%s: %s does not name %s", body, text, at)
 		}
