@@ -34,7 +34,7 @@ type Databases struct {
 func (d *Databases) Exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
 	if _, err := d.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", sql, err)
 	}
 }
 

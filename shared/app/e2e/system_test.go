@@ -127,9 +127,7 @@ func (s *system) route(w http.ResponseWriter, r *http.Request) {
 
 func (s *system) exec(sql string, args ...any) {
 	s.t.Helper()
-	if _, err := s.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		s.t.Fatalf("%s: %v", sql, err)
-	}
+	s.DB.Exec(s.t, sql, args...)
 }
 
 // library makes a library of the folder /books below sub through the interface.

@@ -68,9 +68,7 @@ func newRig(t testing.TB, embedded bool) *rig {
 
 func (r *rig) exec(sql string, args ...any) {
 	r.t.Helper()
-	if _, err := r.db.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		r.t.Fatal(err)
-	}
+	r.db.Exec(r.t, sql, args...)
 }
 
 // owner is a tenant with a library.

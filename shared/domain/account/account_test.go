@@ -61,9 +61,7 @@ func (s *server) routes(t *testing.T) func(a *httpapi.API, d *db.DB) {
 
 func (s *server) exec(t *testing.T, sql string, args ...any) {
 	t.Helper()
-	if _, err := s.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	s.DB.Exec(t, sql, args...)
 }
 
 func (s *server) count(t *testing.T, sql string, args ...any) (n int) {

@@ -1,7 +1,6 @@
 package book_test
 
 import (
-	"context"
 	"maps"
 	"testing"
 
@@ -23,9 +22,7 @@ func TestBooksThatCannotBeRead(t *testing.T) {
 	c, other := s.User(t, "one", auth.Maintainer), s.User(t, "two", auth.Admin)
 	exec := func(sql string, args ...any) {
 		t.Helper()
-		if _, err := s.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
+		s.DB.Exec(t, sql, args...)
 	}
 	libraries := []uuid.UUID{uuid.New(), uuid.New()}
 	for i, library := range libraries {

@@ -24,9 +24,7 @@ func newShelf(t *testing.T, s *testkit.Server, tenant uuid.UUID) shelf {
 	f := shelf{uuid.New(), uuid.New(), uuid.New(), uuid.New()}
 	exec := func(sql string, args ...any) {
 		t.Helper()
-		if _, err := s.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
+		s.DB.Exec(t, sql, args...)
 	}
 	exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
 		values ($1, $2, 'Books', '/books', 'b', '', 'series_volume', 'filename', 'file_order')`, tenant, f.library)

@@ -1,7 +1,6 @@
 package duplicate_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 
@@ -21,9 +20,7 @@ func TestDuplicates(t *testing.T) {
 	c, other := s.User(t, "one", auth.Maintainer), s.User(t, "two", auth.Admin)
 	exec := func(sql string, args ...any) {
 		t.Helper()
-		if _, err := s.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
+		s.DB.Exec(t, sql, args...)
 	}
 	books := map[string]string{}
 	add := func(tenant, library uuid.UUID, key, print string) {

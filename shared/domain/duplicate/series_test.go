@@ -1,7 +1,6 @@
 package duplicate_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -50,9 +49,7 @@ type shelves struct {
 
 func (s *shelves) exec(sql string, args ...any) {
 	s.t.Helper()
-	if _, err := s.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		s.t.Fatal(err)
-	}
+	s.DB.Exec(s.t, sql, args...)
 }
 
 func (s *shelves) library(tenant uuid.UUID, name string) uuid.UUID {

@@ -1,7 +1,6 @@
 package health_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/google/uuid"
@@ -13,9 +12,7 @@ import (
 
 func exec(t *testing.T, s *testkit.Server, sql string, args ...any) {
 	t.Helper()
-	if _, err := s.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
+	s.DB.Exec(t, sql, args...)
 }
 
 func TestInventory(t *testing.T) {

@@ -68,9 +68,7 @@ func (r *rig) library(tenant uuid.UUID, prefix, numbers string) uuid.UUID {
 
 func (r *rig) exec(sql string, args ...any) {
 	r.t.Helper()
-	if _, err := r.db.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		r.t.Fatal(err)
-	}
+	r.db.Exec(r.t, sql, args...)
 }
 
 func (r *rig) put(key string, seed, pages int) {

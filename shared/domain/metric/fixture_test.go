@@ -27,9 +27,7 @@ func serve(t *testing.T) *testkit.Server {
 
 func exec(t *testing.T, s *testkit.Server, sql string, args ...any) {
 	t.Helper()
-	if _, err := s.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	s.DB.Exec(t, sql, args...)
 }
 
 // system runs a statement as the worker and the scheduler do.

@@ -49,9 +49,7 @@ func (r *rig) details(args ...string) *operator.Details {
 
 func (r *rig) exec(sql string, args ...any) {
 	r.t.Helper()
-	if _, err := r.db.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		r.t.Fatalf("%s: %v", sql, err)
-	}
+	r.db.Exec(r.t, sql, args...)
 }
 
 func (r *rig) number(sql string, args ...any) (n int64) {

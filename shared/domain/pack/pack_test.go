@@ -92,9 +92,7 @@ func newRigOf(t *testing.T, data []byte) *rig {
 
 func (r *rig) exec(sql string, args ...any) {
 	r.t.Helper()
-	if _, err := r.db.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		r.t.Fatal(err)
-	}
+	r.db.Exec(r.t, sql, args...)
 }
 
 // pack runs the task of the book, as a worker does.

@@ -35,9 +35,7 @@ func TestKeyThatEnds(t *testing.T) {
 	t.Cleanup(srv.Close)
 	exec := func(sql string, args ...any) {
 		t.Helper()
-		if _, err := s.DB.Owner.Pool().Exec(t.Context(), sql, args...); err != nil {
-			t.Fatalf("%s: %v", sql, err)
-		}
+		s.DB.Exec(t, sql, args...)
 	}
 	library, series := uuid.New(), uuid.New()
 	exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)

@@ -19,9 +19,7 @@ func shelf(t *testing.T, s *testkit.Server, n int) (series uuid.UUID, books []uu
 	t.Helper()
 	exec := func(sql string, args ...any) {
 		t.Helper()
-		if _, err := s.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
+		s.DB.Exec(t, sql, args...)
 	}
 	library, series := uuid.New(), uuid.New()
 	exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)

@@ -63,9 +63,7 @@ func newRig(t *testing.T, files map[string][]byte) *rig {
 
 func (r *rig) exec(sql string, args ...any) {
 	r.t.Helper()
-	if _, err := r.db.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		r.t.Fatal(err)
-	}
+	r.db.Exec(r.t, sql, args...)
 }
 
 func (r *rig) publish(_ context.Context, _ uuid.UUID, all ...events.Event) {

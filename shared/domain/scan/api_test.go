@@ -41,9 +41,7 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) exec(sql string, args ...any) {
 	r.t.Helper()
-	if _, err := r.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		r.t.Fatal(err)
-	}
+	r.DB.Exec(r.t, sql, args...)
 }
 
 func (r *rig) end(status string, held int) {

@@ -19,9 +19,7 @@ func routes(a *httpapi.API, d *db.DB) { series.Routes(a, d, nil) }
 
 func exec(t testing.TB, s *testkit.Server, sql string, args ...any) {
 	t.Helper()
-	if _, err := s.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	s.DB.Exec(t, sql, args...)
 }
 
 func newLibrary(t testing.TB, s *testkit.Server, tenant uuid.UUID, name string) uuid.UUID {

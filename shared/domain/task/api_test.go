@@ -64,9 +64,7 @@ func add(t *testing.T, s *testkit.Server, tenant uuid.UUID, spec task.Spec) uuid
 
 func exec(t *testing.T, s *testkit.Server, sql string, args ...any) {
 	t.Helper()
-	if _, err := s.DB.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
+	s.DB.Exec(t, sql, args...)
 }
 
 func library(t *testing.T, s *testkit.Server) uuid.UUID {

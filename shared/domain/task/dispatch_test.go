@@ -34,8 +34,7 @@ func dispatcher(t *testing.T, s *sqs.Server, window int, resend time.Duration) *
 
 func exec(t *testing.T, d *testkit.Databases, sql string, args ...any) {
 	t.Helper()
-	_, err := d.Owner.Pool().Exec(context.Background(), sql, args...)
-	must(t, err)
+	d.Exec(t, sql, args...)
 }
 
 func count(t *testing.T, d *testkit.Databases, where string, args ...any) (n int) {

@@ -53,9 +53,7 @@ func (r *rig) add(tenant uuid.UUID, path, prefix string) uuid.UUID {
 
 func (r *rig) exec(sql string, args ...any) {
 	r.Helper()
-	if _, err := r.DB.Owner.Pool().Exec(r.Context(), sql, args...); err != nil {
-		r.Fatal(err)
-	}
+	r.DB.Exec(r, sql, args...)
 }
 
 // put sends a body to an address with the headers it asks for; change may alter the request.

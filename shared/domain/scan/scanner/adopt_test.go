@@ -1,7 +1,6 @@
 package scanner_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,9 +15,7 @@ import (
 
 func (r *rig) exec(sql string, args ...any) {
 	r.t.Helper()
-	if _, err := r.db.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
-		r.t.Fatal(err)
-	}
+	r.db.Exec(r.t, sql, args...)
 }
 
 func (r *rig) rename(from, to string) {
