@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-# This machine's mirror, one release later.
+# The configured mirror, one release later.
 apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
 	sed -n 's|\(.*\) bookworm main$|deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \1 trixie main|p' | sort -u >sources.list
 mkdir -p lists/partial
