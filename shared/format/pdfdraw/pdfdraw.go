@@ -67,92 +67,188 @@ func (c Config) Validate() error {
 	return nil
 }
 
+// Unavailable says that PDFium did not come to draw, or was not let finish: nothing about the document.
+type Unavailable struct{ Err error }
+
+func (e *Unavailable) Error() string { return "PDFium: " + e.Err.Error() }
+
+// Unwrap is the cause.
+func (e *Unavailable) Unwrap() error { return e.Err }
+
 // Renderer draws pages. It starts with the first one; make one per process.
 type Renderer struct {
-	cfg Config
+	cfg  Config
+	free chan *sandbox // those that nobody draws in
 
-	mu   sync.Mutex
-	pool pdfium.Pool
+	mu    sync.Mutex
+	cache wazero.CompilationCache // what all sandboxes run; nil before the first
+}
+
+// sandbox is one PDFium in memory of its own, which draws one page at a time.
+type sandbox struct {
+	pool pdfium.Pool // of one instance; nil where it must be started
 }
 
 // New returns a Renderer.
-func New(c Config) *Renderer { return &Renderer{cfg: c.withDefaults()} }
+func New(c Config) *Renderer {
+	r := &Renderer{cfg: c.withDefaults()}
+	r.free = make(chan *sandbox, r.cfg.AtOnce)
+	for range r.cfg.AtOnce {
+		r.free <- &sandbox{}
+	}
+	return r
+}
 
 const wasmPage = 64 << 10
 
-func (r *Renderer) start() (pdfium.Pool, error) {
+// take waits for a sandbox that nobody draws in; who takes it gives it back to r.free.
+func (r *Renderer) take(ctx context.Context) (*sandbox, error) {
+	var s *sandbox
+	select {
+	case s = <-r.free:
+	case <-ctx.Done():
+		return nil, &Unavailable{fmt.Errorf("busy with other pages: %w", ctx.Err())}
+	}
+	started := make(chan error, 1)
+	go func() { started <- r.start(s) }()
+	select {
+	case err := <-started:
+		if err == nil {
+			return s, nil
+		}
+		r.free <- s
+		return nil, &Unavailable{err}
+	case <-ctx.Done():
+		go func() { // what was begun is finished for the next one, who learns of a failure by himself
+			<-started
+			r.free <- s
+		}()
+		return nil, &Unavailable{fmt.Errorf("still starting: %w", ctx.Err())}
+	}
+}
+
+// start starts a sandbox unless it runs. One at a time: the first one compiles for all.
+func (r *Renderer) start(s *sandbox) error {
+	if s.pool != nil {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pool != nil {
-		return r.pool, nil
-	}
-	run := wazero.NewRuntimeConfig().WithMemoryLimitPages(uint32(r.cfg.Memory / wasmPage)).WithCloseOnContextDone(true)
-	if r.cfg.CacheDir != "" {
-		cache, err := wazero.NewCompilationCacheWithDir(r.cfg.CacheDir)
+	if r.cache == nil {
+		cache, err := r.cfg.compilationCache()
 		if err != nil {
-			return nil, fmt.Errorf("PDF_CACHE_DIR: %w", err)
+			return fmt.Errorf("PDF_CACHE_DIR: %w", err)
 		}
-		run = run.WithCompilationCache(cache)
+		r.cache = cache
 	}
+	run := wazero.NewRuntimeConfig().WithMemoryLimitPages(uint32(r.cfg.Memory / wasmPage)).WithCloseOnContextDone(true).WithCompilationCache(r.cache)
 	// Without a file system of its own the library would give the sandbox the whole one.
-	pool, err := webassembly.Init(webassembly.Config{MaxTotal: r.cfg.AtOnce, MaxIdle: r.cfg.AtOnce, MinIdle: 0,
+	pool, err := webassembly.Init(webassembly.Config{MaxTotal: 1, MaxIdle: 1, MinIdle: 0,
 		FSConfig: wazero.NewFSConfig(), RuntimeConfig: run, Stdout: io.Discard, Stderr: io.Discard})
 	if err != nil {
-		return nil, fmt.Errorf("start PDFium: %w", err)
+		return fmt.Errorf("cannot be started: %w", err)
 	}
-	r.pool = pool
-	return pool, nil
+	s.pool = pool
+	return nil
+}
+
+func (c Config) compilationCache() (wazero.CompilationCache, error) {
+	if c.CacheDir == "" {
+		return wazero.NewCompilationCache(), nil
+	}
+	return wazero.NewCompilationCacheWithDir(c.CacheDir)
 }
 
 // Draw draws page n (from 0) of a document of size bytes as a JPEG. What is wrong with the document is an
-// *archive.Error; errors of document are passed on.
+// *archive.Error, what is not an *Unavailable; errors of document are passed on. It waits for its turn as long as ctx lets it.
 func (r *Renderer) Draw(ctx context.Context, document io.ReaderAt, size int64, n int) ([]byte, error) {
-	pool, err := r.start()
+	s, err := r.take(ctx)
 	if err != nil {
 		return nil, err
 	}
 	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
-	instance, err := pool.GetInstanceWithContext(limited)
+	instance, err := s.pool.GetInstanceWithContext(limited)
 	if err != nil {
-		return nil, fmt.Errorf("wait for PDFium: %w", errors.Join(err, limited.Err()))
+		err = errors.Join(err, s.stop())
+		r.free <- s
+		return nil, &Unavailable{err}
 	}
-	if limited.Err() != nil { // nobody waits any more
-		return nil, errors.Join(limited.Err(), instance.Close())
-	}
-	type drawn struct {
-		image []byte
-		err   error
-	}
-	done := make(chan drawn, 1)
-	source := &remembering{r: io.NewSectionReader(document, 0, size)}
-	go func() {
-		defer func() {
-			if p := recover(); p != nil { // the sandbox ended in the middle of a call
-				done <- drawn{err: fmt.Errorf("PDFium ended: %v", p)}
-			}
-		}()
-		image, err := r.draw(instance, source, size, n)
-		done <- drawn{image, err}
-	}()
+	source := &remembering{ctx: limited, r: io.NewSectionReader(document, 0, size)}
+	done := r.begin(instance, source, size, n)
 	select {
 	case d := <-done:
 		// An instance is not used twice, so a failure to close it changes nothing: what a document did to it ends with it.
 		_ = instance.Close()
+		r.free <- s
 		switch {
+		case d.err == nil && source.failed == nil:
+			return d.image, nil
+		case limited.Err() != nil:
+			return nil, r.cutShort(ctx, n)
 		case source.failed != nil:
 			return nil, source.failed
-		case d.err != nil:
-			return nil, explain(n, d.err)
 		}
-		return d.image, nil
+		return nil, explain(n, d.err)
 	case <-limited.Done():
-		_ = instance.Kill() // it is given up either way
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("page %d of the PDF document took longer to draw than the limit of %s", n+1, r.cfg.Timeout)}
+		err := errors.Join(r.cutShort(ctx, n), s.end(instance))
+		go func() { // the next one starts when the memory is free
+			<-done
+			r.free <- s
+		}()
+		return nil, err
 	}
+}
+
+// cutShort says why page n was not drawn to its end.
+func (r *Renderer) cutShort(ctx context.Context, n int) error {
+	if err := ctx.Err(); err != nil {
+		return &Unavailable{err}
+	}
+	return &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("page %d of the PDF document took longer to draw than the limit of %s", n+1, r.cfg.Timeout)}
+}
+
+// drawn is a page as an image, or why there is none.
+type drawn struct {
+	image []byte
+	err   error
+}
+
+// begin draws until it is done or the sandbox ends.
+func (r *Renderer) begin(instance pdfium.Pdfium, source *remembering, size int64, n int) <-chan drawn {
+	done := make(chan drawn, 1)
+	go func() {
+		var d drawn
+		defer func() {
+			if p := recover(); p != nil { // the sandbox ended in the middle of a call
+				d = drawn{err: fmt.Errorf("PDFium ended: %v", p)}
+			}
+			source.r = nil // the library keeps every reader of a document that was not closed
+			done <- d
+		}()
+		d.image, d.err = r.draw(instance, source, size, n)
+	}()
+	return done
+}
+
+// end ends what is being drawn in the sandbox. Kill of go-pdfium 1.17.2 only takes the instance from its pool and fails,
+// so that the pool can be closed: that ends the draw.
+func (s *sandbox) end(instance pdfium.Pdfium) error {
+	killed := instance.Kill()
+	if killed == nil {
+		return nil
+	}
+	if err := s.stop(); err != nil {
+		return errors.Join(killed, err)
+	}
+	return nil
+}
+
+// stop ends all of the sandbox; the next one to take it starts it anew.
+func (s *sandbox) stop() error {
+	pool := s.pool
+	s.pool = nil
+	return pool.Close()
 }
 
 func (r *Renderer) draw(instance pdfium.Pdfium, source io.ReadSeeker, size int64, n int) ([]byte, error) {
@@ -183,13 +279,18 @@ func explain(n int, err error) error {
 	return &archive.Error{Kind: archive.Corrupt, Msg: fmt.Sprintf("page %d of the PDF document cannot be drawn: %.200s", n+1, text), Err: err}
 }
 
-// remembering remembers why reading failed, which PDFium does not tell.
+// remembering remembers why reading failed, which PDFium does not tell. It reads until ctx ends.
 type remembering struct {
+	ctx    context.Context
 	r      *io.SectionReader
 	failed error
 }
 
 func (s *remembering) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		s.failed = err
+		return 0, err
+	}
 	n, err := s.r.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		s.failed = err

@@ -6,15 +6,42 @@ import (
 	"errors"
 	"fmt"
 	"image/jpeg"
+	"log"
+	"os"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/pdfdraw"
 )
 
+// compiled is the CacheDir of all tests, so that they compile once.
+var compiled string
+
+func TestMain(m *testing.M) {
+	var err error
+	if compiled, err = os.MkdirTemp("", "pdfdraw"); err != nil {
+		log.Fatal(err)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(compiled); err != nil {
+		log.Print(err)
+	}
+	os.Exit(code)
+}
+
 // document is a PDF of n pages, each with a black square on white.
-func document(n int) []byte {
+func document(n int) []byte { return showing(n, "50 100 100 100 re f") }
+
+// endless is a PDF of a page that is not drawn within minutes: its content is a line over everything, again and again.
+var endless = sync.OnceValue(func() []byte {
+	return showing(1, "20 w\n"+strings.Repeat("0 0 m 200 300 0 300 200 0 c S\n", 2_000_000))
+})
+
+// showing is a PDF of n pages, each with the content.
+func showing(n int, content string) []byte {
 	var b bytes.Buffer
 	var at []int
 	object := func(format string, args ...any) {
@@ -28,7 +55,6 @@ func document(n int) []byte {
 		fmt.Fprintf(&kids, "%d 0 R ", 4+i)
 	}
 	object("<</Type/Pages/Count %d/Kids[%s]/MediaBox[0 0 200 300]>>", n, kids.String())
-	content := "50 100 100 100 re f"
 	object("<</Length %d>>stream\n%s\nendstream", len(content), content)
 	for range n {
 		object("<</Type/Page/Parent 2 0 R/Contents 3 0 R>>")
@@ -43,7 +69,7 @@ func document(n int) []byte {
 }
 
 func TestDraw(t *testing.T) {
-	r := pdfdraw.New(pdfdraw.Config{Side: 600, CacheDir: t.TempDir()})
+	r := pdfdraw.New(pdfdraw.Config{Side: 600, CacheDir: compiled})
 	b := document(3)
 	for _, n := range []int{0, 2} {
 		out, err := r.Draw(t.Context(), bytes.NewReader(b), int64(len(b)), n)
@@ -80,3 +106,100 @@ func TestDraw(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.err }
+
+// begun tells when PDFium begins to read the document.
+type begun struct {
+	*bytes.Reader
+	once  sync.Once
+	begun chan struct{}
+}
+
+func beginning(b []byte) *begun {
+	return &begun{Reader: bytes.NewReader(b), begun: make(chan struct{})}
+}
+
+func (s *begun) ReadAt(p []byte, off int64) (int, error) {
+	s.once.Do(func() { close(s.begun) })
+	return s.Reader.ReadAt(p, off)
+}
+
+// good draws a page that nothing is wrong with.
+func good(t *testing.T, r *pdfdraw.Renderer) {
+	t.Helper()
+	b := document(1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := r.Draw(ctx, bytes.NewReader(b), int64(len(b)), 0); err != nil {
+		t.Errorf("a good page: %v", err)
+	}
+}
+
+// tooLong draws a page that takes too long.
+func tooLong(t *testing.T, r *pdfdraw.Renderer, source *begun) {
+	t.Helper()
+	var a *archive.Error
+	if _, err := r.Draw(t.Context(), source, source.Size(), 0); !errors.As(err, &a) || a.Kind != archive.TooLarge {
+		t.Errorf("a page that takes too long: %v", err)
+	}
+}
+
+// A page that takes too long costs its own reader, and nobody else.
+func TestDrawAfterTooLong(t *testing.T) {
+	r := pdfdraw.New(pdfdraw.Config{Side: 300, CacheDir: compiled, Timeout: 3 * time.Second})
+	for range 2 {
+		tooLong(t, r, beginning(endless()))
+		good(t, r)
+	}
+}
+
+// The wait behind a page that takes too long is none of one's own drawing.
+func TestDrawBehindTooLong(t *testing.T) {
+	for _, atOnce := range []int{1, 2} {
+		t.Run(fmt.Sprint(atOnce, " at once"), func(t *testing.T) {
+			r := pdfdraw.New(pdfdraw.Config{Side: 300, CacheDir: compiled, Timeout: 3 * time.Second, AtOnce: atOnce})
+			var wg sync.WaitGroup
+			for range atOnce {
+				source := beginning(endless())
+				wg.Go(func() { tooLong(t, r, source) })
+				select {
+				case <-source.begun:
+				case <-time.After(time.Minute):
+					t.Fatal("the page that takes too long was not begun")
+				}
+			}
+			for range 4 {
+				wg.Go(func() { good(t, r) })
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// A reader who leaves in the middle of a page, or who waits no longer, takes nothing along.
+func TestDrawAfterLeaving(t *testing.T) {
+	r := pdfdraw.New(pdfdraw.Config{Side: 300, CacheDir: compiled, Timeout: time.Minute})
+	for range 2 {
+		source := beginning(endless())
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan error, 1)
+		go func() {
+			_, err := r.Draw(ctx, source, source.Size(), 0)
+			left <- err
+		}()
+		select {
+		case <-source.begun:
+		case err := <-left:
+			t.Fatalf("a page that takes long: %v", err)
+		}
+		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := r.Draw(impatient, source, source.Size(), 0); !errors.As(err, new(*pdfdraw.Unavailable)) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a reader who does not wait: %v", err)
+		}
+		leave()
+		if err := <-left; !errors.As(err, new(*pdfdraw.Unavailable)) || !errors.Is(err, context.Canceled) {
+			t.Errorf("a reader who has left: %v", err)
+		}
+		good(t, r)
+	}
+}
