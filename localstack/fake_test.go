@@ -81,7 +81,7 @@ type told struct {
 // names are the variables of the interface between localstack and the functions.
 var names = []string{"LISTEN_ADDR", "DATABASE_URL", "DATABASE_SYSTEM_URL", "REDIS_URL", "MEDIA_S3_ENDPOINT",
 	"LIBRARY_S3_ENDPOINT", "MEDIA_BUCKET", "S3_PATH_STYLE", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
-	"AUTH_SIGNING_KEY", "PUBLIC_URL", "TRUSTED_PROXIES", "SINGLE_TENANT", "LIBRARY_ROOTS", "API_URL"}
+	"AUTH_SIGNING_KEY", "PUBLIC_URL", "TRUSTED_PROXIES", "SINGLE_TENANT", "LIBRARY_ROOTS", "API_URL", "PDF_CACHE_DIR"}
 
 // kept are variables that must not reach a function.
 var kept = []string{"DATABASE_OWNER_URL", "LONGBOX_ADMIN", "AWS_SESSION_TOKEN", "PGHOST"}

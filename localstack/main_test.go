@@ -34,6 +34,11 @@ func TestStartUseStopStart(t *testing.T) {
 	env := c.get(t, "/health").Env
 	checkRoutes(t, c)
 	checkEnvironment(t, c, env, books)
+	if dir := env["PDF_CACHE_DIR"]; dir != filepath.Join(s.data, "pdfium") {
+		t.Errorf("PDF_CACHE_DIR=%q", dir)
+	} else if info, err := os.Stat(dir); err != nil || int(info.Sys().(*syscall.Stat_t).Uid) != c.get(t, "/health").UID {
+		t.Errorf("PDF_CACHE_DIR: %v, or it belongs to another user than the programs", err)
+	}
 	if admin := checkDatabase(t, env, 1); admin != "admin:secret-word" {
 		t.Errorf("migrate was given the administrator %q", admin)
 	}
@@ -53,8 +58,11 @@ func TestStartUseStopStart(t *testing.T) {
 		t.Errorf("the library folder changed: %s", diff)
 	}
 
-	c = start(t, s, "LIBRARY="+books)
+	c = start(t, s, "LIBRARY="+books, "PDF_CACHE_DIR=")
 	again := c.get(t, "/health").Env
+	if dir, ok := again["PDF_CACHE_DIR"]; !ok || dir != "" {
+		t.Errorf("PDF_CACHE_DIR, set to nothing, became %q", dir)
+	}
 	for _, name := range []string{"AUTH_SIGNING_KEY", "LIBRARY_ROOTS", "AWS_SECRET_ACCESS_KEY"} {
 		if again[name] != env[name] {
 			t.Errorf("%s changed from one start to the next", name)

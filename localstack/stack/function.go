@@ -44,6 +44,9 @@ func (s *Stack) checkPrograms() error {
 // of a function may be given to make run, without what belongs to other clouds and databases.
 func (s *Stack) baseEnvironment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool { return foreign(nameOf(pair)) })
+	if _, set := os.LookupEnv("PDF_CACHE_DIR"); !set {
+		env = append(env, "PDF_CACHE_DIR="+s.compiled)
+	}
 	return append(env,
 		"DATABASE_URL="+s.postgres.AppURL(),
 		"DATABASE_SYSTEM_URL="+s.postgres.SystemURL(),

@@ -27,14 +27,15 @@ import (
 
 // Stack is one running system.
 type Stack struct {
-	config  Config
-	console *supervise.Console
-	lock    *os.File
-	account account.Account
-	secrets secret.Set
-	roots   []library.Root
-	scratch string // A folder of the account for temporary files.
-	ports   map[string]int
+	config   Config
+	console  *supervise.Console
+	lock     *os.File
+	account  account.Account
+	secrets  secret.Set
+	roots    []library.Root
+	scratch  string // A folder of the account for temporary files.
+	compiled string // Another one, kept, for what programs compile at run time and share.
+	ports    map[string]int
 
 	supervisor *supervise.Supervisor
 	front      *front.Front
@@ -89,9 +90,11 @@ func (s *Stack) prepare(ctx context.Context) (err error) {
 	if s.secrets, err = secret.Load(s.config.DataDir); err != nil {
 		return err
 	}
-	s.scratch = filepath.Join(s.config.DataDir, "tmp")
-	if err := s.account.Folder(s.scratch); err != nil {
-		return err
+	s.scratch, s.compiled = filepath.Join(s.config.DataDir, "tmp"), filepath.Join(s.config.DataDir, "pdfium")
+	for _, folder := range []string{s.scratch, s.compiled} {
+		if err := s.account.Folder(folder); err != nil {
+			return err
+		}
 	}
 	if s.supervisor, err = supervise.New(ctx, s.config.DataDir, s.console); err != nil {
 		return err
