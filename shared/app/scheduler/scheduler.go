@@ -19,6 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/tenant"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // Config of the function.
@@ -66,7 +67,7 @@ func (s *Scheduler) Run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := s.Round(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			slog.Error("scheduler round", "error", err)
+			slog.Error("scheduler round", "error", fault.Line(err.Error()))
 		}
 		select {
 		case <-ctx.Done():

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/queue"
 	"github.com/longbox/longbox/shared/testkit"
 	"github.com/longbox/longbox/shared/testkit/sqs"
@@ -230,6 +232,29 @@ func TestPanicIsForTheLog(t *testing.T) {
 	for _, text := range []string{reason, string(said)} {
 		if strings.Contains(text, "secret") || strings.Contains(text, "goroutine") || !strings.Contains(text, "its log has the cause") {
 			t.Errorf("told: %.300s", text)
+		}
+	}
+}
+
+// The reason of a failure is one line, in the log and for whoever asks.
+func TestReasonIsOneLine(t *testing.T) {
+	t.Parallel()
+	d, ctx := testkit.DB(t), context.Background()
+	tenant := d.Tenant(t, "one")
+	for want, err := range map[string]error{
+		"one; two":            errors.Join(errors.New("one"), errors.New("two")),
+		"three; four":         fault.Wrap(errors.New("five"), fault.Conflict, "three\nfour"),
+		"nine: six; seven\t8": fault.Wrap(errors.New("six\nseven\t8\n"), fault.Internal, "nine"),
+	} {
+		var b pgx.Batch
+		var id uuid.UUID
+		must(t, Add(&b, Spec{ID: uuid.New(), Type: AnalyzeBooks}, &id))
+		must(t, d.App.Run(db.In(ctx, db.Tenant(tenant)), &b))
+		must(t, worker(d, func(context.Context, Held) (any, error) { return nil, err }).Take(ctx, message{tenant, id}.String()))
+		var reason string
+		must(t, d.Owner.Pool().QueryRow(ctx, "select last_error from task where id = $1", id).Scan(&reason))
+		if reason != want {
+			t.Errorf("%q, want %q", reason, want)
 		}
 	}
 }

@@ -137,6 +137,7 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 		if fault.Is(err, fault.Internal) || !errors.As(err, new(*fault.Error)) {
 			text = err.Error()
 		}
+		text = fault.Line(text)
 		failure = &text
 		if !fault.Is(err, fault.BadRequest) && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Conflict) {
 			wait := time.Duration(1<<min(h.Attempts, 6)) * 15 * time.Second
@@ -145,7 +146,7 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 			}
 			retry = &wait
 		}
-		log.Error("task failed", "error", err, "attempt", h.Attempts)
+		log.Error("task failed", "error", fault.Line(err.Error()), "attempt", h.Attempts)
 	}
 	states, err := finish(ctx, r.System, h, data, failure, retry)
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -78,11 +79,29 @@ type Error struct {
 	Err        error
 }
 
+// Error is the message and its cause. What the message says of the cause already is not said twice.
 func (e *Error) Error() string {
-	if e.Err != nil {
-		return e.Message + ": " + e.Err.Error()
+	if e.Err == nil {
+		return e.Message
 	}
-	return e.Message
+	cause := e.Err.Error()
+	for said := e.Message; said != ""; _, said, _ = strings.Cut(said, ": ") {
+		if more, ok := strings.CutPrefix(cause, said); ok && (more == "" || strings.HasPrefix(more, ": ")) {
+			return e.Message + more
+		}
+	}
+	return e.Message + ": " + cause
+}
+
+// Line is text in one line: that of joined errors has several.
+func Line(text string) string {
+	var parts []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			parts = append(parts, line)
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Unwrap is the cause.
