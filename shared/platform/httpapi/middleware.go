@@ -40,7 +40,7 @@ var errSuspended = fault.New(fault.Forbidden, "This library server is suspended;
 func (a *API) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ww := &writer{ResponseWriter: w}
-		req := &request{id: cmp.Or(requestid.Of(r.Context()), newRequestID()), header: ww.Header(), started: time.Now(), userAgent: truncate(r.UserAgent(), 512),
+		req := &request{client: r.Context(), id: cmp.Or(requestid.Of(r.Context()), newRequestID()), header: ww.Header(), started: time.Now(), userAgent: truncate(r.UserAgent(), 512),
 			device: truncate(r.Header.Get("X-Codex-Device-Id"), 128)}
 		req.clientIP = clientIP(r, a.config.TrustedProxies)
 		u := *r.URL
@@ -60,7 +60,8 @@ func (a *API) observe(next http.Handler) http.Handler {
 					a.log(r, ww, req, slog.LevelWarn)
 					panic(p)
 				}
-				req.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+				req.fail(fmt.Errorf("panic: %v", p))
+				req.note(slog.String("stack", string(debug.Stack())))
 				if ww.status == 0 {
 					WriteError(ww, r, req.err)
 				}
@@ -85,7 +86,7 @@ func (a *API) log(r *http.Request, w *writer, req *request, level slog.Level) {
 		slog.String("tenant", req.tenant.Name), slog.String("ip", req.clientIP)}
 	attrs = append(attrs, req.notes...)
 	if req.err != nil {
-		attrs = append(attrs, slog.String("error", req.err.Error()))
+		attrs = append(attrs, slog.String("error", fault.Line(req.err.Error())))
 	}
 	slog.LogAttrs(r.Context(), level, "request", attrs...)
 }
@@ -340,6 +341,9 @@ func truncate(s string, n int) string {
 	}
 	return s
 }
+
+// gone is the status of an answer that nobody waits for; it is for the log alone.
+const gone = 499
 
 // Gone tells whether err only says that the client went away.
 func Gone(ctx context.Context, err error) bool {

@@ -40,6 +40,9 @@ func (p *Problem) GetStatus() int { return p.status }
 // problem turns any error into its answer and logs what the client must not see.
 func problem(r *request, err error) *Problem {
 	e := fault.From(err)
+	if e.Code.Status() >= http.StatusInternalServerError && Gone(r.client, err) {
+		return &Problem{Word: "ClientClosedRequest", Message: "The client left before the answer", status: gone}
+	}
 	if e.Code == fault.Internal && errors.Is(err, context.DeadlineExceeded) { // of whoever runs us: nothing is broken
 		e = fault.Wrap(err, fault.Unavailable, "This took too long; try again")
 		e.RetryAfter = time.Second
@@ -49,7 +52,7 @@ func problem(r *request, err error) *Problem {
 		r.fail(err)
 		p.RequestID = r.id
 	} else if e.Err != nil {
-		r.note(slog.String("cause", e.Err.Error()))
+		r.note(slog.String("cause", fault.Line(e.Err.Error())))
 	}
 	if e.RetryAfter > 0 {
 		s := int(math.Ceil(e.RetryAfter.Seconds()))

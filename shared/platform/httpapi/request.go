@@ -25,6 +25,7 @@ type Tenant struct {
 
 // request is what the middleware knows of one request; it travels in the context.
 type request struct {
+	client     context.Context // ends when the client leaves
 	id         string
 	url        *url.URL
 	header     http.Header // of the answer
@@ -45,7 +46,7 @@ func requestOf(ctx context.Context) *request {
 	if r, ok := ctx.Value(requestKey{}).(*request); ok {
 		return r
 	}
-	return &request{header: http.Header{}, url: &url.URL{}}
+	return &request{client: ctx, header: http.Header{}, url: &url.URL{}}
 }
 
 func (r *request) note(a ...slog.Attr) { r.notes = append(r.notes, a...) }

@@ -1,0 +1,60 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// A client who leaves is no failure of the server; what fails meanwhile is. Not parallel: the log is the process's.
+func TestGone(t *testing.T) {
+	var out bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewJSONHandler(&out, nil)))
+	defer slog.SetDefault(before)
+	for _, c := range []struct {
+		leaves bool
+		err    error
+		want   []string
+	}{
+		{true, context.Canceled, []string{`"level":"INFO","msg":"request"`, `"status":499`}},
+		{true, fmt.Errorf("draw: %w", context.Canceled), []string{`"level":"INFO","msg":"request"`, `"status":499`}},
+		{true, fault.Wrap(context.Canceled, fault.Unavailable, "try again"), []string{`"level":"INFO","msg":"request"`, `"status":499`}},
+		{true, fault.New(fault.NotFound, "nothing"), []string{`"level":"INFO","msg":"request"`, `"status":404`}},
+		{true, errors.New("broken"), []string{`"level":"ERROR","msg":"request"`, `"status":500`}},
+		{false, context.Canceled, []string{`"level":"ERROR","msg":"request"`, `"status":500`}},
+		{false, errors.Join(errors.New("one"), errors.New("two")), []string{`"level":"ERROR","msg":"request"`, `"status":500`, `"error":"one; two"`}},
+		{false, fault.Wrap(errors.Join(errors.New("one"), errors.New("two")), fault.Unavailable, "three"), []string{`"level":"INFO","msg":"request"`, `"status":503`, `"cause":"one; two"`}},
+	} {
+		ctx, leave := context.WithCancel(t.Context())
+		fails := func() error {
+			if c.leaves {
+				leave()
+			}
+			return c.err
+		}
+		a := things(Config{})
+		Register(a, Op{Method: "GET", Path: "/api/v1/json", ID: "getJSON", Summary: "JSON", Tag: "Things", Permission: Public},
+			func(context.Context, *struct{}) (*None, error) { return nil, fails() })
+		a.Handle(Op{Method: "GET", Path: "/api/v1/plain", ID: "getPlain", Summary: "Plain", Tag: "Things", Permission: Public},
+			func(http.ResponseWriter, *http.Request) error { return fails() })
+		for _, path := range []string{"/api/v1/json", "/api/v1/plain"} {
+			out.Reset()
+			a.Router.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", path, nil))
+			for _, part := range c.want {
+				if !strings.Contains(out.String(), part) {
+					t.Errorf("%s, %v, the client leaves: %v: want %s in %s", path, c.err, c.leaves, part, out.String())
+				}
+			}
+		}
+		leave()
+	}
+}
