@@ -218,8 +218,17 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 		return fault.Wrap(err, fault.Unprocessable, "The page cannot be read: %s", a.Msg)
 	case httpapi.Gone(r.Context(), err):
 		return err
+	case errors.As(err, new(*archive.Undrawn)):
+		return Undrawn(err)
 	}
 	e := fault.Wrap(err, fault.Unavailable, "The library's storage is not reachable at the moment; try again shortly")
+	e.RetryAfter = retryAfter
+	return e
+}
+
+// Undrawn is the answer where a page was not drawn for a reason outside its file.
+func Undrawn(err error) error {
+	e := fault.Wrap(err, fault.Unavailable, "The page cannot be drawn at the moment; try again shortly")
 	e.RetryAfter = retryAfter
 	return e
 }

@@ -1,7 +1,11 @@
 package rendition
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -122,7 +126,8 @@ func (m *Maker) Cover(w http.ResponseWriter, r *http.Request, row *coverRow) err
 	}
 	t := httpapi.TenantOf(ctx)
 	img, err := m.coverImage(ctx, coverKey(t.ID, row.ID, t.Secret, row.Fingerprint, row.Cover), row, row.Cover)
-	if fault.Is(err, fault.Unprocessable) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
+	if standsIn(err) {
+		httpapi.Note(ctx, slog.String("placeholder", fault.Line(err.Error())))
 		return placeholder(w, r, http.StatusOK)
 	}
 	if err != nil {
@@ -136,22 +141,52 @@ func (row *coverRow) tag(c Cover) string {
 	return `"` + row.Fingerprint[:min(32, len(row.Fingerprint))] + "-" + c.form() + `"`
 }
 
+// coverPatience is how long somebody waits for a cover that must be drawn or decompressed. It is made all the same, for
+// the next one who asks.
+const coverPatience = 8 * time.Second
+
 // coverImage is the stored cover, made where there is none yet.
 func (m *Maker) coverImage(ctx context.Context, key string, row *coverRow, c Cover) (*image, error) {
 	img, err := m.stored(ctx, key)
 	if err != nil || img != nil {
 		return img, err
 	}
-	return m.render(ctx, key, c.spec(), func(ctx context.Context) ([]byte, error) { return m.coverSource(ctx, row) },
-		func(context.Context) bool { return true })
+	load := func(ctx context.Context) ([]byte, error) { return m.coverSource(ctx, row) }
+	keep := func(context.Context) bool { return true }
+	if row.entry().Direct() {
+		return m.render(ctx, key, c.spec(), load, keep)
+	}
+	if err := m.unmade.recall(key, time.Now()); err != nil {
+		return nil, err
+	}
+	patience := cmp.Or(m.patience, coverPatience)
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	img, err = m.render(waiting, key, c.spec(), load, keep)
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		err = page.Undrawn(&archive.Undrawn{Err: fmt.Errorf("it takes longer than %s", patience)})
+	}
+	if standsIn(err) {
+		m.unmade.note(key, err, time.Now())
+	}
+	return img, err
+}
+
+// standsIn tells of an error that a placeholder is shown instead of the cover: all but trouble of the stores.
+func standsIn(err error) bool {
+	return fault.Is(err, fault.Unprocessable) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) || errors.As(err, new(*archive.Undrawn))
+}
+
+// entry is where the picture lies that the cover is made of.
+func (row *coverRow) entry() archive.Entry {
+	return archive.Entry{Name: "cover", Offset: *row.Offset, Length: *row.Length, CompressedSize: *row.Packed, Size: *row.Plain,
+		Method: uint16(*row.Method), CRC32: uint32(*row.CRC)}
 }
 
 // coverSource is the picture that a cover is made of.
 func (m *Maker) coverSource(ctx context.Context, row *coverRow) ([]byte, error) {
-	e := archive.Entry{Name: "cover", Offset: *row.Offset, Length: *row.Length, CompressedSize: *row.Packed, Size: *row.Plain,
-		Method: uint16(*row.Method), CRC32: uint32(*row.CRC)}
 	o := blob.Object{Key: row.Prefix + row.Key, Size: row.Size, ETag: row.ETag, Modified: row.Modified}
-	return readable(m.Content.Bytes(ctx, row.Bucket, o, e))
+	return readable(m.Content.Bytes(ctx, row.Bucket, o, row.entry()))
 }
 
 const placeholderSVG = `<svg xmlns="http://www.w3.org/2000/svg" width="300" height="450" viewBox="0 0 300 450"><rect width="300" height="450" fill="#e5e7eb"/><path d="M110 170h35v110h-35zM155 170h35v110h-35z" fill="#9ca3af"/></svg>`

@@ -245,7 +245,7 @@ func (f *Filler) one(ctx context.Context, tenant *page.Owner, row *coverRow, for
 		return made, nil
 	case ctx.Err() != nil:
 		return failed, ctx.Err()
-	case warning != "", limited.Err() != nil, fault.Is(err, fault.Unprocessable), fault.Is(err, fault.NotFound), fault.Is(err, fault.Conflict):
+	case warning != "", limited.Err() != nil, standsIn(err):
 		return failed, nil
 	}
 	return failed, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -120,7 +121,8 @@ func (o *Origin) cover(w http.ResponseWriter, r *http.Request, key parsed) error
 	}
 	object := coverKey(key.tenant, key.book, owner.Secret, row.Fingerprint, key.cover)
 	img, err := o.maker.coverImage(ctx, object, row, key.cover)
-	if fault.Is(err, fault.Unprocessable) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
+	if standsIn(err) {
+		httpapi.Note(ctx, slog.String("placeholder", fault.Line(err.Error())))
 		return placeholder(w, r, http.StatusNotFound) // shown all the same, and kept by nobody
 	}
 	if err != nil {

@@ -41,6 +41,9 @@ type Maker struct {
 
 	flights singleflight.Group
 	turns   turns
+
+	unmade   memory        // covers that could not be made a moment ago
+	patience time.Duration // for a cover that no range of its own holds; zero: coverPatience
 }
 
 // image is a picture ready to be sent.
@@ -95,6 +98,8 @@ func readable(data []byte, err error) ([]byte, error) {
 		return nil, fault.Wrap(err, fault.Conflict, "The file of this book has changed and is being analysed again; try again shortly")
 	case errors.As(err, &a):
 		return nil, fault.Wrap(err, fault.Unprocessable, "The page cannot be read: %v", err)
+	case errors.As(err, new(*archive.Undrawn)):
+		return nil, page.Undrawn(err)
 	}
 	return nil, unavailable(err)
 }

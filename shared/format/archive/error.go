@@ -28,6 +28,14 @@ func (e *Error) Error() string { return e.Msg }
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// Undrawn says that a page was not drawn for a reason that lies outside its file: there was no time, or what draws failed.
+type Undrawn struct{ Err error }
+
+func (e *Undrawn) Error() string { return "the page was not drawn: " + e.Err.Error() }
+
+// Unwrap is the cause.
+func (e *Undrawn) Unwrap() error { return e.Err }
+
 // Is makes errors.Is(err, &Error{Kind: k}) true for every error of kind k.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)

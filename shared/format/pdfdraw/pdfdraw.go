@@ -67,14 +67,6 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Unavailable says that PDFium did not come to draw, or was not let finish: nothing about the document.
-type Unavailable struct{ Err error }
-
-func (e *Unavailable) Error() string { return "PDFium: " + e.Err.Error() }
-
-// Unwrap is the cause.
-func (e *Unavailable) Unwrap() error { return e.Err }
-
 // Renderer draws pages. It starts with the first one; make one per process.
 type Renderer struct {
 	cfg  Config
@@ -107,7 +99,7 @@ func (r *Renderer) take(ctx context.Context) (*sandbox, error) {
 	select {
 	case s = <-r.free:
 	case <-ctx.Done():
-		return nil, &Unavailable{fmt.Errorf("busy with other pages: %w", ctx.Err())}
+		return nil, &archive.Undrawn{Err: fmt.Errorf("PDFium is busy with other pages: %w", ctx.Err())}
 	}
 	started := make(chan error, 1)
 	go func() { started <- r.start(s) }()
@@ -117,13 +109,13 @@ func (r *Renderer) take(ctx context.Context) (*sandbox, error) {
 			return s, nil
 		}
 		r.free <- s
-		return nil, &Unavailable{err}
+		return nil, &archive.Undrawn{Err: err}
 	case <-ctx.Done():
 		go func() { // what was begun is finished for the next one, who learns of a failure by himself
 			<-started
 			r.free <- s
 		}()
-		return nil, &Unavailable{fmt.Errorf("still starting: %w", ctx.Err())}
+		return nil, &archive.Undrawn{Err: fmt.Errorf("PDFium is still starting: %w", ctx.Err())}
 	}
 }
 
@@ -146,7 +138,7 @@ func (r *Renderer) start(s *sandbox) error {
 	pool, err := webassembly.Init(webassembly.Config{MaxTotal: 1, MaxIdle: 1, MinIdle: 0,
 		FSConfig: wazero.NewFSConfig(), RuntimeConfig: run, Stdout: io.Discard, Stderr: io.Discard})
 	if err != nil {
-		return fmt.Errorf("cannot be started: %w", err)
+		return fmt.Errorf("PDFium cannot be started: %w", err)
 	}
 	s.pool = pool
 	return nil
@@ -160,7 +152,7 @@ func (c Config) compilationCache() (wazero.CompilationCache, error) {
 }
 
 // Draw draws page n (from 0) of a document of size bytes as a JPEG. What is wrong with the document is an
-// *archive.Error, what is not an *Unavailable; errors of document are passed on. It waits for its turn as long as ctx lets it.
+// *archive.Error, what is not an *archive.Undrawn; errors of document are passed on. It waits for its turn as long as ctx lets it.
 func (r *Renderer) Draw(ctx context.Context, document io.ReaderAt, size int64, n int) ([]byte, error) {
 	s, err := r.take(ctx)
 	if err != nil {
@@ -172,7 +164,7 @@ func (r *Renderer) Draw(ctx context.Context, document io.ReaderAt, size int64, n
 	if err != nil {
 		err = errors.Join(err, s.stop())
 		r.free <- s
-		return nil, &Unavailable{err}
+		return nil, &archive.Undrawn{Err: err}
 	}
 	source := &remembering{ctx: limited, r: io.NewSectionReader(document, 0, size)}
 	done := r.begin(instance, source, size, n)
@@ -203,7 +195,7 @@ func (r *Renderer) Draw(ctx context.Context, document io.ReaderAt, size int64, n
 // cutShort says why page n was not drawn to its end.
 func (r *Renderer) cutShort(ctx context.Context, n int) error {
 	if err := ctx.Err(); err != nil {
-		return &Unavailable{err}
+		return &archive.Undrawn{Err: err}
 	}
 	return &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("page %d of the PDF document took longer to draw than the limit of %s", n+1, r.cfg.Timeout)}
 }

@@ -193,11 +193,11 @@ func TestDrawAfterLeaving(t *testing.T) {
 		}
 		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, err := r.Draw(impatient, source, source.Size(), 0); !errors.As(err, new(*pdfdraw.Unavailable)) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := r.Draw(impatient, source, source.Size(), 0); !errors.As(err, new(*archive.Undrawn)) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a reader who does not wait: %v", err)
 		}
 		leave()
-		if err := <-left; !errors.As(err, new(*pdfdraw.Unavailable)) || !errors.Is(err, context.Canceled) {
+		if err := <-left; !errors.As(err, new(*archive.Undrawn)) || !errors.Is(err, context.Canceled) {
 			t.Errorf("a reader who has left: %v", err)
 		}
 		good(t, r)

@@ -1,0 +1,137 @@
+package rendition
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	stdimage "image"
+	"image/jpeg"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/imaging"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// drawn is a Maker of covers whose pages are drawn as draw says, and how often they were.
+func drawn(t *testing.T, draw content.Drawing) (m *Maker, times *int) {
+	t.Helper()
+	s3 := testkit.StartS3(t, "books")
+	times = new(int)
+	counting := func(ctx context.Context, document io.ReaderAt, size int64, n int) ([]byte, error) {
+		*times++
+		return draw(ctx, document, size, n)
+	}
+	return &Maker{Content: &content.Reader{Store: s3.Store, Draw: counting}, Media: s3.Config.Media(), Bucket: "media",
+		Renderer: imaging.New(imaging.Config{}), Redis: testkit.Redis(t)}, times
+}
+
+// ofPDF is the cover of a book whose first page must be drawn.
+func ofPDF() *coverRow {
+	zero, method := int64(0), archive.PDFPage
+	drawn := int16(method)
+	return &coverRow{Cover: Cover{MaxDimension: 400, Quality: 85}, ID: uuid.New(), Key: "a.pdf", Bucket: "books", Size: 1000, Fingerprint: strings.Repeat("a", 64),
+		Offset: &zero, Length: &zero, Packed: &zero, Plain: &zero, Method: &drawn, CRC: &zero}
+}
+
+// show asks for the cover and tells the status, its type and how long it may be kept.
+func show(m *Maker, row *coverRow) string {
+	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+	if err := m.Cover(w, r, row); err != nil {
+		return fmt.Sprint(fault.From(err).Code.Status())
+	}
+	return fmt.Sprint(w.Code, " ", w.Header().Get("Content-Type"), ", ", w.Header().Get("Cache-Control"))
+}
+
+const (
+	standIn = "200 image/svg+xml, private, max-age=60"
+	real    = "200 image/jpeg, private, max-age=3600"
+)
+
+// What cannot be drawn has a placeholder, and for a minute nobody tries again; a store that fails is told each time.
+func TestCoverThatCannotBeDrawn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err   error
+		want  string
+		draws int // by two requests
+	}{
+		"too heavy":  {&archive.Error{Kind: archive.TooLarge, Msg: "page 1 took longer"}, standIn, 1},
+		"no PDFium":  {&archive.Undrawn{Err: errors.New("it cannot be started")}, standIn, 1},
+		"no time":    {&archive.Undrawn{Err: context.DeadlineExceeded}, standIn, 1},
+		"store away": {errors.New("connection refused"), "503", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, times := drawn(t, func(context.Context, io.ReaderAt, int64, int) ([]byte, error) { return nil, c.err })
+			row := ofPDF()
+			for range 2 {
+				if got := show(m, row); got != c.want {
+					t.Errorf("%s, want %s", got, c.want)
+				}
+			}
+			if *times != c.draws {
+				t.Errorf("drawn %d times, want %d", *times, c.draws)
+			}
+		})
+	}
+}
+
+// Who waits for a cover that takes long gets the placeholder; it is made all the same, and shown once it is there.
+func TestCoverThatTakesLong(t *testing.T) {
+	t.Parallel()
+	var page bytes.Buffer
+	if err := jpeg.Encode(&page, stdimage.NewGray(stdimage.Rect(0, 0, 60, 90)), nil); err != nil {
+		t.Fatal(err)
+	}
+	finish := make(chan struct{})
+	m, times := drawn(t, func(context.Context, io.ReaderAt, int64, int) ([]byte, error) {
+		<-finish
+		return page.Bytes(), nil
+	})
+	m.patience = 50 * time.Millisecond
+	row := ofPDF()
+	for range 3 {
+		if got := show(m, row); got != standIn {
+			t.Errorf("while it is drawn: %s", got)
+		}
+	}
+	close(finish)
+	key := coverKey(uuid.Nil, row.ID, nil, row.Fingerprint, row.Cover)
+	if _, err, _ := m.flights.Do(key, func() (any, error) { return nil, nil }); err != nil { // waits for it
+		t.Fatal(err)
+	}
+	if got := show(m, row); got != real || *times != 1 {
+		t.Errorf("once it is drawn: %s, after %d draws", got, *times)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	var m memory
+	now, broken := time.Now(), errors.New("broken")
+	m.note("a", broken, now)
+	for after, want := range map[time.Duration]error{0: broken, rememberUnmade - 1: broken, rememberUnmade: nil} {
+		if err := m.recall("a", now.Add(after)); !errors.Is(err, want) {
+			t.Errorf("after %s: %v", after, err)
+		}
+	}
+	if err := m.recall("b", now); err != nil {
+		t.Error(err)
+	}
+	for i := range 3 * maxUnmade {
+		m.note(fmt.Sprint(i), broken, now)
+	}
+	if len(m.of) > maxUnmade {
+		t.Errorf("%d are remembered", len(m.of))
+	}
+}
