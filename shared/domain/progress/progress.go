@@ -46,16 +46,19 @@ type Update struct {
 type Session struct {
 	ID               uuid.UUID `json:"id" format:"uuid"`
 	BookID           uuid.UUID `json:"bookId" format:"uuid"`
-	DeviceID         string    `json:"deviceId" minLength:"1" maxLength:"128"`
-	DeviceName       *string   `json:"deviceName,omitempty" maxLength:"200"`
-	Kind             string    `json:"kind" enum:"progress,completed,reset" doc:"reset begins the book anew: what was read before counts no more"`
+	DeviceID         string    `json:"deviceId" minLength:"1" maxLength:"128" doc:"A longer one is cut; an empty one is made of how the client signs in"`
+	DeviceName       *string   `json:"deviceName,omitempty" maxLength:"200" doc:"A longer one is cut"`
+	Kind             string    `json:"kind" enum:"progress,completed,reset" doc:"Another is an invalid_measurement; reset begins the book anew: what was read before counts no more"`
 	ClientStartedAt  time.Time `json:"clientStartedAt"`
 	ClientEndedAt    time.Time `json:"clientEndedAt" doc:"Sessions count in the order of their ends; what is in the future ends now"`
-	ToPage           *int32    `json:"toPage,omitempty" doc:"Where the reader was at the end, from 1"`
-	ToPercentage     *float64  `json:"toPercentage,omitempty" doc:"0 to 1"`
-	ActiveDurationMS *int64    `json:"activeDurationMs,omitempty" doc:"Time spent reading; at most that between start and end counts"`
-	PagesRead        *int32    `json:"pagesRead,omitempty"`
-	Locator          *string   `json:"r2Progression,omitempty" maxLength:"10000" doc:"A Readium locator as text"`
+	ToPage           *int32    `json:"toPage,omitempty" minimum:"0" maximum:"2147483647" doc:"Where the reader was at the end, from 1"`
+	ToPercentage     *float64  `json:"toPercentage,omitempty" minimum:"0" maximum:"1"`
+	ActiveDurationMS *int64    `json:"activeDurationMs,omitempty" minimum:"0" doc:"Time spent reading; at most that between start and end counts"`
+	PagesRead        *int32    `json:"pagesRead,omitempty" minimum:"0" maximum:"2147483647"`
+	Locator          *string   `json:"r2Progression,omitempty" maxLength:"10000" doc:"A Readium locator as text; a longer one is left out"`
+
+	unnamed bool   // there is no id by which it could be refused
+	unread  string // why it is refused, when it could not be read
 }
 
 // Recorded is the answer to sessions: what is in the log, whether it was there before or not; the progress in their books; and what

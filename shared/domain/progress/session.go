@@ -1,18 +1,23 @@
 package progress
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -31,9 +36,69 @@ func device(ctx context.Context) string {
 	return "legacy"
 }
 
+// The lengths in which texts of a device are kept, in characters.
+const (
+	maxDevice, maxDeviceName = 128, 200
+	maxLocator               = 10_000
+)
+
+// UnmarshalJSON reads what can be read: a session that is not as described is refused alone, not with all the others.
+func (s *Session) UnmarshalJSON(data []byte) error {
+	var in map[string]json.RawMessage
+	_ = json.Unmarshal(data, &in) // of what is no object nothing can be read
+	*s = Session{}
+	s.unnamed = in["id"] == nil || !take(in["id"], &s.ID) || s.ID == uuid.Nil
+	_ = take(in["bookId"], &s.BookID) // what is no id is no book's
+	switch {
+	case !take(in["clientStartedAt"], &s.ClientStartedAt) || !take(in["clientEndedAt"], &s.ClientEndedAt) || s.ClientStartedAt.IsZero() || s.ClientEndedAt.IsZero():
+		s.unread = "invalid_time_range"
+	case !take(in["toPercentage"], &s.ToPercentage):
+		s.unread = "invalid_percentage"
+	case !take(in["toPage"], &s.ToPage) || !take(in["pagesRead"], &s.PagesRead) || !take(in["activeDurationMs"], &s.ActiveDurationMS),
+		!take(in["kind"], &s.Kind) || s.Kind != "progress" && s.Kind != "completed" && s.Kind != "reset":
+		s.unread = "invalid_measurement"
+	}
+	if id := text(in["deviceId"]); id != nil {
+		s.DeviceID = cut(*id, maxDevice)
+	}
+	if name := text(in["deviceName"]); name != nil {
+		short := cut(*name, maxDeviceName)
+		s.DeviceName = &short
+	}
+	if locator := text(in["r2Progression"]); locator != nil && utf8.RuneCountInString(*locator) <= maxLocator {
+		s.Locator = locator
+	}
+	return nil
+}
+
+// take reads a member that may be missing or null; false where its value is of another kind.
+func take[T any](raw json.RawMessage, into *T) bool {
+	return raw == nil || json.Unmarshal(raw, into) == nil
+}
+
+// text is a text without the character that cannot be stored; nil where there is none.
+func text(raw json.RawMessage) (out *string) {
+	if !take(raw, &out) || out == nil {
+		return nil
+	}
+	*out = strings.ReplaceAll(*out, "\x00", "")
+	return out
+}
+
+func cut(s string, n int) string {
+	for i := range s {
+		if n--; n < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
 // problem is why a session is refused whatever its book, or "".
 func (s *Session) problem() string {
 	switch {
+	case s.unread != "":
+		return s.unread
 	case s.ClientEndedAt.Before(s.ClientStartedAt):
 		return "invalid_time_range"
 	case s.ToPercentage != nil && !(*s.ToPercentage >= 0 && *s.ToPercentage <= 1):
@@ -97,8 +162,11 @@ func record(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error
 		percentages     []*float64
 		active          []*int64
 	}
-	seen := map[uuid.UUID]bool{}
-	for _, s := range sessions {
+	seen, client := map[uuid.UUID]bool{}, device(ctx)
+	for i, s := range sessions {
+		if s.unnamed {
+			return nil, fault.Invalid(fmt.Sprintf("sessions[%d].id", i), "must be a UUID")
+		}
 		reason := s.problem()
 		if seen[s.ID] {
 			reason = "duplicate_in_batch"
@@ -108,7 +176,7 @@ func record(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error
 			out.Rejected = append(out.Rejected, Rejected{s.ID, reason})
 			continue
 		}
-		ids, books, log.kinds, log.devices = append(ids, s.ID), append(books, s.BookID), append(log.kinds, s.Kind), append(log.devices, s.DeviceID)
+		ids, books, log.kinds, log.devices = append(ids, s.ID), append(books, s.BookID), append(log.kinds, s.Kind), append(log.devices, cmp.Or(s.DeviceID, client))
 		log.names, log.locators = append(log.names, s.DeviceName), append(log.locators, s.Locator)
 		log.starts, log.ends = append(log.starts, within(s.ClientStartedAt)), append(log.ends, within(s.ClientEndedAt))
 		log.pages, log.read, log.percentages = append(log.pages, s.ToPage), append(log.read, s.PagesRead), append(log.percentages, s.ToPercentage)

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/testkit"
@@ -162,10 +165,11 @@ func TestSessionsAreRefusedOneByOne(t *testing.T) {
 	if m := r.tell(); len(m["accepted"].([]any)) != 0 || len(m["progress"].([]any)) != 0 || len(m["rejected"].([]any)) != 0 {
 		t.Errorf("nothing was told: %v", m)
 	}
-	for _, wrong := range []any{`{}`, map[string]any{"sessions": make([]session, 501)}, `{"sessions":[{}]}`, `{"sessions":null}`,
-		map[string]any{"sessions": []session{r.session("finished", 1, 2, nil)}}, map[string]any{"sessions": []session{r.session("progress", 1, 2, session{"deviceId": ""})}},
-		map[string]any{"sessions": []session{r.session("progress", 1, 2, session{"deviceName": "a\x00b"})}}} {
-		r.who.Do("POST", "/api/v1/reading-sessions", wrong).Want(400)
+	for wrong, field := range map[string]string{`{}`: "sessions", `{"sessions":null}`: "sessions", `{"sessions":[` + strings.Repeat("{},", 500) + `{}]}`: "sessions",
+		`{"sessions":[{}]}`: "sessions[0].id", `{"sessions":[5]}`: "sessions[0].id", `{"sessions":[null]}`: "sessions[0].id", `{"sessions":[{"id":"x"}]}`: "sessions[0].id"} {
+		if m := r.who.Do("POST", "/api/v1/reading-sessions", wrong).Want(400).Map(); m["details"].([]any)[0].(map[string]any)["field"] != field {
+			t.Errorf("%v, want %s", m, field)
+		}
 	}
 	// Another tenant's book is unknown, and nobody's ids are in others' way.
 	stranger := reader{t, s.User(t, "two", "admin"), r.book}
@@ -173,6 +177,59 @@ func TestSessionsAreRefusedOneByOne(t *testing.T) {
 		t.Errorf("%v", m)
 	}
 	s.Anonymous(t, "one").Do("POST", "/api/v1/reading-sessions", map[string]any{"sessions": []session{}}).Want(401)
+}
+
+// What cannot be read in a session is the fault of no other; what only describes it is cut or left out.
+func TestSessionsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	long := strings.Repeat("ß", 10_001)
+	for _, c := range []struct {
+		reason string
+		more   session
+	}{
+		{"invalid_measurement", session{"toPage": 1 << 31}},
+		{"invalid_measurement", session{"toPage": "3"}},
+		{"invalid_measurement", session{"pagesRead": 1.5}},
+		{"invalid_measurement", session{"activeDurationMs": 1e300}},
+		{"invalid_measurement", session{"kind": "finished"}},
+		{"invalid_measurement", session{"kind": nil}},
+		{"invalid_percentage", session{"toPercentage": "0.5"}},
+		{"invalid_time_range", session{"clientStartedAt": "yesterday"}},
+		{"invalid_time_range", session{"clientEndedAt": nil}},
+		{"book_not_found", session{"bookId": "x"}},
+		{"book_not_found", session{"bookId": nil}},
+		{"", session{"deviceId": long, "deviceName": long, "r2Progression": long}},
+		{"", session{"deviceId": "", "deviceName": 3, "r2Progression": map[string]any{"href": "a"}}},
+		{"", session{"deviceId": nil, "deviceName": nil, "r2Progression": nil}},
+		{"", session{"deviceId": "a\x00b", "deviceName": "a\x00b", "r2Progression": "a\x00b"}},
+	} {
+		bad, good := r.session("progress", 1, 2, c.more), r.session("progress", 1, 2, nil)
+		m := r.tell(bad, good)
+		accepted, rejected := m["accepted"].([]any), m["rejected"].([]any)
+		if !slices.Contains(accepted, good["id"]) || c.reason == "" && len(accepted) != 2 ||
+			c.reason != "" && (len(rejected) != 1 || rejected[0].(map[string]any)["id"] != bad["id"] || rejected[0].(map[string]any)["reason"] != c.reason) {
+			t.Errorf("%.100v: %v, want %q", c.more, m, c.reason)
+		}
+	}
+	rows, err := s.DB.Owner.Pool().Query(context.Background(), `select device_id || ':' || coalesce(device_name, '-') || ':' || coalesce(locator, '-')
+		from reading_session where device_id <> 'tablet'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofClient := "ua:"
+	want := []string{"ab:ab:ab", ofClient, ofClient, long[:256] + ":" + long[:400] + ":-"}
+	slices.Sort(got)
+	for i, w := range want {
+		if len(got) != len(want) || !strings.HasPrefix(got[i], w) || w == ofClient && !strings.HasSuffix(got[i], ":-:-") {
+			t.Fatalf("%.300q, want %.300q", got, want)
+		}
+	}
 }
 
 // Sessions and plain writes of progress make one story.

@@ -130,7 +130,7 @@ var jsonFormat = huma.Format{
 // after it, 1.0 is a whole number to JSON Schema but none to encoding/json.
 func outOfRange(wrong *json.UnmarshalTypeError) error {
 	literal := strings.TrimPrefix(wrong.Value, "number ")
-	if f, err := strconv.ParseFloat(literal, 64); err == nil && f == math.Trunc(f) {
+	if f, err := strconv.ParseFloat(literal, 64); err == nil && f == math.Trunc(f) && strings.ContainsAny(literal, ".eE") {
 		return fmt.Errorf("holds the number %s where a whole number belongs; write it without a point or an exponent", literal)
 	}
 	return fmt.Errorf("holds the %s, which is out of range", wrong.Value)

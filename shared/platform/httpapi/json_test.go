@@ -1,6 +1,10 @@
 package httpapi
 
-import "testing"
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
 
 func TestWholeRunes(t *testing.T) {
 	t.Parallel()
@@ -57,6 +61,20 @@ func TestNamesTwice(t *testing.T) {
 		var out any
 		if err := jsonFormat.Unmarshal([]byte(in), &out); err != nil != refused {
 			t.Errorf("%s: %v, %v", in, out, err)
+		}
+	}
+}
+
+func TestNumbersOutOfRange(t *testing.T) {
+	t.Parallel()
+	for literal, want := range map[string]string{
+		"2147483648": "out of range",
+		"1e400":      "out of range",
+		"3.0":        "without a point",
+		"3E0":        "without a point",
+	} {
+		if err := outOfRange(&json.UnmarshalTypeError{Value: "number " + literal}); !strings.Contains(err.Error(), literal) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", literal, err)
 		}
 	}
 }

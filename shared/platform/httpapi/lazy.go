@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"net/http"
 	"reflect"
 	"strings"
@@ -24,7 +25,7 @@ func (a *API) lazily(op Op, prepare func(huma.API)) {
 		var s single
 		api := huma.NewAPI(humaConfig(), &s)
 		prepare(api)
-		checkIDs(api.OpenAPI().Components.Schemas)
+		adjustChecks(api.OpenAPI().Components.Schemas)
 		return &s
 	})
 	serve := func(w http.ResponseWriter, r *http.Request) {
@@ -37,21 +38,30 @@ func (a *API) lazily(op Op, prepare func(huma.API)) {
 	}
 }
 
-// checkIDs has the ids in arrays checked one by one, so that an error names the one that is none.
-func checkIDs(r huma.Registry) {
+// adjustChecks makes of a description what input is checked against. The ids in arrays are checked one by one, so that an error
+// names the one that is none. A type that reads itself checks itself.
+func adjustChecks(r huma.Registry) {
 	for name, s := range r.Map() {
-		if t := r.TypeFromRef(schemaPrefix + name); t != nil && t.Kind() == reflect.Struct {
-			for _, f := range reflect.VisibleFields(t) {
-				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-				if p := s.Properties[name]; f.Type == idsType && p != nil {
-					p.Items.Format = "uuid"
-				}
+		t := r.TypeFromRef(schemaPrefix + name)
+		if t == nil || t.Kind() != reflect.Struct {
+			continue
+		}
+		if reflect.PointerTo(t).Implements(readsItself) {
+			s.Type = ""
+		}
+		for _, f := range reflect.VisibleFields(t) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if p := s.Properties[name]; f.Type == idsType && p != nil {
+				p.Items.Format = "uuid"
 			}
 		}
 	}
 }
 
-var idsType = reflect.TypeFor[[]uuid.UUID]()
+var (
+	idsType     = reflect.TypeFor[[]uuid.UUID]()
+	readsItself = reflect.TypeFor[json.Unmarshaler]()
+)
 
 // OpenAPI describes all operations together. Add operations before, not after the first call.
 func (a *API) OpenAPI() *huma.OpenAPI { return a.openAPI() }
