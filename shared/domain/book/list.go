@@ -54,7 +54,8 @@ type scope struct {
 	args            []any
 }
 
-// sorts are the fields that lists can be ordered by; every one of them has an index.
+// sorts are the fields that lists can be ordered by; every one of them has an index, the number, which may be null, one for each
+// direction.
 var sorts = map[string]string{"title": "b.title_sort", "number": "b.number", "file_size": "b.size",
 	"page_count": "b.page_count", "created_at": "b.created_at", "modified_at": "b.updated_at"}
 
@@ -92,15 +93,15 @@ func listBy(s scope, field string, desc bool) query {
 }
 
 func orderBy(field string, desc bool) string {
-	direction := ""
-	if desc {
-		direction = " desc"
-	}
-	order := []string{sorts[field] + direction, "b.id" + direction}
+	columns := []string{sorts[field], "b.id"}
 	if field == inSeries {
-		order = []string{"b.number" + direction, "b.title_sort" + direction, "b.id" + direction}
+		columns = []string{"b.number", "b.title_sort", "b.id"}
 	}
-	return " order by " + strings.Join(order, ", ")
+	order := " order by " + strings.Join(columns, ", ")
+	if desc {
+		order = " order by " + strings.Join(columns, " desc, ") + " desc"
+	}
+	return strings.Replace(order, "b.number desc", "b.number desc nulls last", 1)
 }
 
 // by puts a list of few books among many into the order of a field: it costs an index lookup for each that is in it.

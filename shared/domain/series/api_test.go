@@ -79,6 +79,7 @@ func TestLists(t *testing.T) {
 	_, bs := newSeries(t, s, s.One, comics, "A 10", 2, 1)
 	_, cs := newSeries(t, s, s.One, manga, "C", 3, 3)
 	newSeries(t, s, s.One, manga, "D", 4, 0)
+	exec(t, s, "update series set year = null where title = 'C'")
 	read(t, s, me, as[0], true, 10)
 	read(t, s, me, as[1], true, 9)
 	read(t, s, me, bs[0], false, 5)
@@ -97,6 +98,9 @@ func TestLists(t *testing.T) {
 		{"?sort=date_added,desc", "D,C,A 10,A 2", 4},
 		{"?sort=date_updated,desc", "A 2,A 10,C,D", 4},
 		{"?sort=release_date&pageSize=1", "A 2", 4},
+		{"?sort=release_date,desc", "D,A 10,A 2,C", 4},
+		{"?sort=release_date", "A 2,A 10,D,C", 4},
+		{"?sort=release_date,desc&libraryId=" + manga.String(), "D,C", 2},
 		{"?sort=book_count,desc", "C,A 2,A 10,D", 4},
 		{"?sort=file_size,desc&pageSize=1", "C", 4},
 		{"?sort=page_count&pageSize=1", "D", 4},
@@ -271,6 +275,7 @@ func TestBooksAndActions(t *testing.T) {
 	for _, c := range []struct{ query, want string }{
 		{"?order=desc&pageSize=2", "A 12,A 11"},
 		{"?sort=number,desc&pageSize=2&page=2", "A 10,A 9"},
+		{"?order=desc&includeDeleted=true&pageSize=11&page=2", "A 1"},
 		{"?sort=page_count&order=desc&pageSize=1", "A 7"},
 		{"?sort=title&includeDeleted=true&pageSize=2", "A 1,A 2"},
 		{"?sort=number&includeDeleted=true&pageSize=11&page=2", "A 1"},

@@ -102,8 +102,8 @@ type scope struct {
 	args    []any
 }
 
-// sorts are the fields that lists can be ordered by; every one of them has an index. The order by date_read is
-// made by lastRead.
+// sorts are the fields that lists can be ordered by; every one of them has an index, the year, which may be null, one for each
+// direction. The order by date_read is made by lastRead.
 var sorts = map[string]string{"name": "s.title_sort", "date_added": "s.created_at", "date_updated": "s.updated_at",
 	"release_date": "s.year", "book_count": "s.book_count", "file_size": "s.file_size", "filename": "s.path", "page_count": "s.page_count"}
 
@@ -151,7 +151,10 @@ func listBy(s scope, field string, desc bool) query {
 }
 
 func orderBy(field string, desc bool) string {
-	if desc {
+	switch {
+	case desc && field == "release_date":
+		return " order by s.year desc nulls last, s.id desc"
+	case desc:
 		return " order by " + sorts[field] + " desc, s.id desc"
 	}
 	return " order by " + sorts[field] + ", s.id"

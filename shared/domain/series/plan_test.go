@@ -2,6 +2,7 @@ package series_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/longbox/longbox/shared/domain/series"
@@ -21,12 +22,17 @@ func TestPlans(t *testing.T) {
 			on s.tenant_id = t.tenant_id and substring(t.name from '[0-9]+')::integer in (s.nth % 10, s.nth % 299, s.nth % 300)`)
 		exec(t, s, "vacuum analyze "+table+", series_"+table)
 	}
+	descends := false
 	for _, q := range series.Statements(library) {
 		scanned, plan := s.Scans(t, me, q.SQL, q.Args...)
+		descends = descends || strings.Contains(plan, "series_year_desc")
 		for _, table := range []string{"book", "series", "progress", "series_genre", "series_tag"} {
 			if slices.Contains(scanned, table) {
 				t.Errorf("%s reads all of %s: %s", q.Name, table, plan)
 			}
 		}
+	}
+	if !descends {
+		t.Error("nothing uses series_year_desc")
 	}
 }
