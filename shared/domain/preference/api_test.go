@@ -59,7 +59,7 @@ func TestBadInput(t *testing.T) {
 		{"a", `not json`, ""},
 		{"a", `{"value":"\u0000"}`, "cannot be stored"},
 		{"a", `{"value":1e200000}`, "out of range"},
-		{"a", `{"value":{"a":1e-20000}}`, "too small"},
+		{"a", `{"value":{"a":1e-20000}}`, "out of range"},
 	} {
 		m := me.Do("PUT", "/api/v1/user/preferences/"+c.path, c.body).Want(400).Map()
 		if m["error"] != "BadRequest" || !strings.Contains(m["message"].(string), c.field) {
