@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -219,5 +220,6 @@ func lastEventID(r *http.Request) string {
 	if id := r.Header.Get("Last-Event-ID"); id != "" {
 		return id
 	}
-	return r.URL.Query().Get("lastEventId")
+	q := r.URL.Query()
+	return cmp.Or(q.Get("lastEventId"), q.Get("last_event_id"))
 }

@@ -154,7 +154,8 @@ func TestReplay(t *testing.T) {
 			"header": func() (string, []string) {
 				return "/api/v1/events/stream", []string{token, "Last-Event-ID: " + id}
 			},
-			"query": func() (string, []string) { return "/api/v1/events/stream?lastEventId=" + id, []string{token} },
+			"query":       func() (string, []string) { return "/api/v1/events/stream?lastEventId=" + id, []string{token} },
+			"other query": func() (string, []string) { return "/api/v1/events/stream?last_event_id=" + id, []string{token} },
 			"header wins": func() (string, []string) {
 				return "/api/v1/events/stream?lastEventId=nonsense", []string{token, "Last-Event-ID: " + id}
 			},
