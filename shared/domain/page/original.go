@@ -66,7 +66,7 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		form = "gz"
 	}
 	if negotiate && e.Method == archive.Deflated {
-		h.Set("Vary", "Accept-Encoding")
+		h.Add("Vary", "Accept-Encoding")
 	}
 	tag := i.Tag(n, form)
 	if NotModified(w, r, tag, Immutable) {

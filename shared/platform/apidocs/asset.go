@@ -52,7 +52,7 @@ func newAsset(mediaType string, plain, packed func() ([]byte, error)) *asset {
 // serve answers with the asset, compressed where the client takes that.
 func (a *asset) serve(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
-	h.Set("Vary", "Accept-Encoding")
+	h.Add("Vary", "Accept-Encoding")
 	read, tag := a.plain, a.etag()
 	if takesGzip(r) {
 		h.Set("Content-Encoding", "gzip")

@@ -16,22 +16,25 @@ type Policy struct {
 
 // Handler adds to the answers of next what lets the policy's origins read them, and answers their preflight requests.
 func (p Policy) Handler(next http.Handler) http.Handler {
+	if len(p.Origins) == 0 {
+		return next
+	}
 	anyOrigin := slices.Contains(p.Origins, "*")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		origin := r.Header.Get("Origin")
-		if origin == "" || (!anyOrigin && !slices.Contains(p.Origins, origin)) {
+		h, origin := w.Header(), r.Header.Get("Origin")
+		switch {
+		case anyOrigin:
+			h.Set("Access-Control-Allow-Origin", "*") // also to who names none: a cache has one answer for all
+		case origin != "" && slices.Contains(p.Origins, origin):
+			h.Add("Vary", "Origin")
+			h.Set("Access-Control-Allow-Origin", origin)
+			h.Set("Access-Control-Allow-Credentials", "true")
+		default:
+			h.Add("Vary", "Origin")
 			next.ServeHTTP(w, r)
 			return
 		}
-		h := w.Header()
-		h.Add("Vary", "Origin")
 		h.Set("Access-Control-Expose-Headers", p.Expose)
-		if anyOrigin {
-			h.Set("Access-Control-Allow-Origin", "*")
-		} else {
-			h.Set("Access-Control-Allow-Origin", origin)
-			h.Set("Access-Control-Allow-Credentials", "true")
-		}
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			h.Set("Access-Control-Allow-Methods", p.Methods)
 			h.Set("Access-Control-Allow-Headers", p.Headers)

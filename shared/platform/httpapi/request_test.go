@@ -92,7 +92,20 @@ func TestCORS(t *testing.T) {
 	if h.Get("Access-Control-Allow-Origin") != "https://read.example" || !strings.Contains(h.Get("Access-Control-Expose-Headers"), "X-RateLimit-Limit") || h.Get("Vary") != "Origin" {
 		t.Errorf("answer: %v", h)
 	}
-	if h := ask(a, "GET", "/api/v1/things", "Origin", "https://other.example").Header(); h.Get("Access-Control-Allow-Origin") != "" {
-		t.Errorf("another origin: %v", h)
+	for _, other := range []string{"https://other.example", ""} {
+		if h := ask(a, "GET", "/api/v1/things", "Origin", other).Header(); h.Get("Access-Control-Allow-Origin") != "" || h.Get("Vary") != "Origin" {
+			t.Errorf("from %q: %v", other, h)
+		}
+	}
+	// What is the same for all origins, a cache keeps once.
+	for _, c := range []struct {
+		origins []string
+		allowed string
+	}{{[]string{"*"}, "*"}, {nil, ""}} {
+		for _, origin := range []string{"https://read.example", ""} {
+			if h := ask(things(Config{CORSOrigins: c.origins}), "GET", "/api/v1/things", "Origin", origin).Header(); h.Get("Access-Control-Allow-Origin") != c.allowed || h.Get("Vary") != "" {
+				t.Errorf("%v, from %q: %v", c.origins, origin, h)
+			}
+		}
 	}
 }
