@@ -87,7 +87,8 @@ func TestTryingPasswordsIsSlow(t *testing.T) {
 		t.Errorf("only %d tries", tries)
 	}
 	r := basic(u, u.Name, "wrong again").Do("GET", me, nil).Want(429)
-	if r.Header.Get("Retry-After") == "" || r.Map()["error"] != "rate_limit_exceeded" {
+	if r.Header.Get("Retry-After") == "" || r.Map()["error"] != "rate_limit_exceeded" || r.Header.Get("X-RateLimit-Limit") != "20" ||
+		r.Header.Get("X-RateLimit-Remaining") != "0" || r.Header.Get("X-RateLimit-Reset") == "0" {
 		t.Errorf("429: %v %s", r.Header, r.Body)
 	}
 	// Who is recognised already, or brings something that is not guessed, is not held up.

@@ -235,10 +235,7 @@ func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *aut
 }
 
 func (a *API) limited(w http.ResponseWriter, r *http.Request, res ratelimit.Result) bool {
-	h := w.Header()
-	h.Set("X-RateLimit-Limit", strconv.Itoa(res.Limit))
-	h.Set("X-RateLimit-Remaining", strconv.Itoa(res.Remaining))
-	h.Set("X-RateLimit-Reset", strconv.Itoa(int(math.Ceil(res.Reset.Seconds()))))
+	tellLimit(w.Header(), res)
 	if res.Allowed {
 		return true
 	}
@@ -249,6 +246,12 @@ func (a *API) limited(w http.ResponseWriter, r *http.Request, res ratelimit.Resu
 	e.RetryAfter = max(res.RetryAfter, time.Second)
 	WriteError(w, r, e)
 	return false
+}
+
+func tellLimit(h http.Header, res ratelimit.Result) {
+	h.Set("X-RateLimit-Limit", strconv.Itoa(res.Limit))
+	h.Set("X-RateLimit-Remaining", strconv.Itoa(res.Remaining))
+	h.Set("X-RateLimit-Reset", strconv.Itoa(int(math.Ceil(res.Reset.Seconds()))))
 }
 
 // TakeLogin counts an attempt to sign in against the client's stricter bucket; an error is the 429.
@@ -262,6 +265,7 @@ func (a *API) TakeLogin(ctx context.Context) error {
 	if res.Allowed {
 		return nil
 	}
+	tellLimit(Header(ctx), res)
 	e := fault.New(fault.TooManyRequests, "Too many attempts to sign in; wait and try again")
 	e.RetryAfter = max(res.RetryAfter, time.Second)
 	return e
