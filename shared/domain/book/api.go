@@ -109,16 +109,17 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		inLibrary string // id of the same list of one library; "" where there is none
 		summary   string
 		list      listing
+		latest    string // the field of its own order, the latest first; "" where that is another
 	}{
-		{"/books/in-progress", "listBooksInProgress", "listLibraryBooksInProgress", "Books that the caller has begun, the latest first", reading},
-		{"/progress/currently-reading", "listCurrentlyReading", "", "Books that the caller is reading, the latest first", reading},
-		{"/books/on-deck", "listBooksOnDeck", "listLibraryBooksOnDeck", "The next book of each series that the caller reads and has none open of", onDeck},
-		{"/books/recently-read", "listBooksRecentlyRead", "listLibraryBooksRecentlyRead", "Books that the caller has read in, the latest first", recentlyRead},
-		{"/books/recently-added", "listBooksRecentlyAdded", "listLibraryBooksRecentlyAdded", "All books, the newest first unless sort says otherwise", recentlyAdded},
+		{"/books/in-progress", "listBooksInProgress", "listLibraryBooksInProgress", "Books that the caller has begun, the latest first", reading, ""},
+		{"/progress/currently-reading", "listCurrentlyReading", "", "Books that the caller is reading, the latest first", reading, ""},
+		{"/books/on-deck", "listBooksOnDeck", "listLibraryBooksOnDeck", "The next book of each series that the caller reads and has none open of", onDeck, ""},
+		{"/books/recently-read", "listBooksRecentlyRead", "listLibraryBooksRecentlyRead", "Books that the caller has read in, the latest first", recentlyRead, ""},
+		{"/books/recently-added", "listBooksRecentlyAdded", "listLibraryBooksRecentlyAdded", "All books, the newest first unless sort says otherwise", listBy, "created_at"},
 	} {
 		httpapi.Register(a, op("GET", l.path, l.id, l.summary, auth.BooksRead),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Book], error) {
-				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.Sorting)
+				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest))
 			})
 		if l.inLibrary == "" {
 			continue
@@ -129,7 +130,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 				httpapi.Paging
 				httpapi.Sorting
 			}) (*httpapi.Page[Book], error) {
-				return answer(ctx, l.list, in.scope(), &in.ID, in.Paging, in.Sorting)
+				return answer(ctx, l.list, in.scope(), &in.ID, in.Paging, in.LatestFirst(l.latest))
 			})
 	}
 	httpapi.Register(a, op("GET", "/books/{id}", "getBook", "One book", auth.BooksRead),

@@ -62,8 +62,12 @@ func TestLists(t *testing.T) {
 			t.Errorf("%s: %v, total %d; want %s, %d", c.query, got, total, c.want, c.total)
 		}
 	}
-	if got, total := titles(t, me.Do("GET", "/api/v1/books/recently-added?pageSize=2", nil)); strings.Join(got, ",") != "A 10,A 9" || total != 12 {
-		t.Errorf("recently added: %v, %d", got, total)
+	for query, want := range map[string]string{"": "A 10,A 9", "&order=asc": "A 1,A 2", "&order=desc": "A 10,A 9", "&sort=title&order=desc": "A 10,A 9", "&sort=title": "A 1,A 2"} {
+		for _, path := range []string{"/books/recently-added?libraryId=" + comics.String(), "/libraries/" + comics.String() + "/books/recently-added?"} {
+			if got, total := titles(t, me.Do("GET", "/api/v1"+path+"&pageSize=2"+query, nil)); strings.Join(got, ",") != want || total != 10 {
+				t.Errorf("%s %s: %v, %d", path, query, got, total)
+			}
+		}
 	}
 	for _, c := range []struct {
 		body  string

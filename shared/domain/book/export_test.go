@@ -27,7 +27,7 @@ func Statements(library, series, book uuid.UUID) []Statement {
 	for _, field := range append([]string{""}, sortFields...) {
 		add("books of a series by "+field, all(scope{series: &series}, field, false))
 		add("all books of a series by "+field, all(scope{series: &series, deleted: true}, field, false))
-		for name, list := range map[string]listing{"reading": reading, "recently read": recentlyRead, "recently added": recentlyAdded, "on deck": onDeck} {
+		for name, list := range map[string]listing{"reading": reading, "recently read": recentlyRead, "on deck": onDeck} {
 			add(name+" by "+field, list(scope{}, field, true))
 			add(name+" in a library by "+field, list(scope{library: &library}, field, false))
 		}

@@ -79,13 +79,6 @@ func all(s scope, field string, desc bool) query {
 	return listBy(s, field, desc)
 }
 
-func recentlyAdded(s scope, field string, desc bool) query {
-	if field == "" {
-		field, desc = "created_at", true
-	}
-	return listBy(s, field, desc)
-}
-
 // listBy is the list in the order of a field of sorts, or of the series.
 func listBy(s scope, field string, desc bool) query {
 	where, args := s.sql()

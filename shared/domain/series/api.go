@@ -104,14 +104,15 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	for _, l := range []struct {
 		path, id, inLibrary, summary string
 		list                         listing
+		latest                       string // the field of its own order, the latest first; "" where that is another
 	}{
-		{"/in-progress", "listSeriesInProgress", "listLibrarySeriesInProgress", "Series with a book that the caller has begun, the latest read first", inProgress},
-		{"/recently-added", "listSeriesRecentlyAdded", "listLibrarySeriesRecentlyAdded", "All series, the newest first unless sort says otherwise", recentlyAdded},
-		{"/recently-updated", "listSeriesRecentlyUpdated", "listLibrarySeriesRecentlyUpdated", "All series, the latest changed first unless sort says otherwise", recentlyUpdated},
+		{"/in-progress", "listSeriesInProgress", "listLibrarySeriesInProgress", "Series with a book that the caller has begun, the latest read first", inProgress, ""},
+		{"/recently-added", "listSeriesRecentlyAdded", "listLibrarySeriesRecentlyAdded", "All series, the newest first unless sort says otherwise", listBy, "date_added"},
+		{"/recently-updated", "listSeriesRecentlyUpdated", "listLibrarySeriesRecentlyUpdated", "All series, the latest changed first unless sort says otherwise", listBy, "date_updated"},
 	} {
 		httpapi.Register(a, op("GET", l.path, l.id, l.summary, auth.SeriesRead),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Series], error) {
-				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.Sorting)
+				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest))
 			})
 		httpapi.Register(a, ofLibrary(l.path, l.inLibrary, l.summary+"; of one library"),
 			func(ctx context.Context, in *struct {
@@ -119,7 +120,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 				httpapi.Paging
 				httpapi.Sorting
 			}) (*httpapi.Page[Series], error) {
-				return answer(ctx, l.list, scope{library: &in.ID}, &in.ID, in.Paging, in.Sorting)
+				return answer(ctx, l.list, scope{library: &in.ID}, &in.ID, in.Paging, in.LatestFirst(l.latest))
 			})
 	}
 	httpapi.Register(a, op("GET", "/{id}", "getSeries", "One series", auth.SeriesRead),

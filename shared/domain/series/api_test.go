@@ -115,7 +115,10 @@ func TestLists(t *testing.T) {
 		{"/in-progress", "A 10", 1},
 		{"/in-progress?libraryId=" + manga.String(), "", 0},
 		{"/recently-added?pageSize=2", "D,C", 4},
+		{"/recently-added?pageSize=2&order=asc", "A 2,A 10", 4},
+		{"/recently-added?pageSize=2&sort=name&order=desc", "D,C", 4},
 		{"/recently-updated?pageSize=2", "A 2,A 10", 4},
+		{"/recently-updated?pageSize=2&order=asc", "D,C", 4},
 		{"/recently-added?libraryId=" + comics.String(), "A 10,A 2", 2},
 	} {
 		if got, total := titles(t, me.Do("GET", "/api/v1/series"+c.path, nil)); got != c.want || total != c.total {

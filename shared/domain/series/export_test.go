@@ -35,10 +35,8 @@ func Statements(library uuid.UUID) []Statement {
 		add("series of a library with terms by "+field, listBy(ofLibrary, field, true))
 	}
 	for _, field := range append([]string{""}, sortFields...) {
-		for name, list := range map[string]listing{"in progress": inProgress, "recently added": recentlyAdded, "recently updated": recentlyUpdated} {
-			add(name+" by "+field, list(scope{}, field, true))
-			add(name+" in a library by "+field, list(scope{library: &library}, field, false))
-		}
+		add("in progress by "+field, inProgress(scope{}, field, true))
+		add("in progress in a library by "+field, inProgress(scope{library: &library}, field, false))
 	}
 	return out
 }

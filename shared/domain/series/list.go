@@ -127,20 +127,6 @@ type listing func(s scope, field string, desc bool) query
 // all is the list of series by name.
 func all(s scope, field string, desc bool) query { return listBy(s, cmp.Or(field, "name"), desc) }
 
-func recentlyAdded(s scope, field string, desc bool) query {
-	if field == "" {
-		field, desc = "date_added", true
-	}
-	return listBy(s, field, desc)
-}
-
-func recentlyUpdated(s scope, field string, desc bool) query {
-	if field == "" {
-		field, desc = "date_updated", true
-	}
-	return listBy(s, field, desc)
-}
-
 // listBy is the list in the order of a field.
 func listBy(s scope, field string, desc bool) query {
 	if field == "date_read" {

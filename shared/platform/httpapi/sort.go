@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,6 +12,14 @@ import (
 type Sorting struct {
 	Sort  string `query:"sort" maxLength:"64" doc:"Field, or field,asc or field,desc; none is the list's own order"`
 	Order string `query:"order" enum:"asc,desc" doc:"Direction, where sort names only a field"`
+}
+
+// LatestFirst is the order of a list whose own is by a field, descending. Where that is "", the list has another.
+func (s Sorting) LatestFirst(field string) Sorting {
+	if s.Sort == "" && field != "" {
+		s.Sort, s.Order = field, cmp.Or(s.Order, "desc")
+	}
+	return s
 }
 
 // By is the field to sort by and whether it descends; without a field, fallback, which may be "" for the list's own order.
