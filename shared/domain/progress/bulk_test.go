@@ -14,7 +14,7 @@ import (
 func TestReadSeveralBooks(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
-	_, books := shelf(t, s, 4)
+	series, books := shelf(t, s, 4)
 	me, foreigner := s.User(t, "one", "reader"), s.User(t, "two", "admin")
 	if _, err := s.DB.Owner.Pool().Exec(context.Background(), "update book set deleted_at = now() where id = $1", books[3]); err != nil {
 		t.Fatal(err)
@@ -47,6 +47,27 @@ func TestReadSeveralBooks(t *testing.T) {
 	do(me, "unread", 0)
 	me.Do("GET", "/api/v1/books/"+books[0].String()+"/progress", nil).Want(200)
 	me.Do("GET", "/api/v1/books/"+books[1].String()+"/progress", nil).Want(204)
+
+	// What was read in a book whose file is gone is as it was when the file comes back; until then nobody is told of it.
+	gone := func(word string) {
+		t.Helper()
+		if _, err := s.DB.Owner.Pool().Exec(context.Background(), "update book set deleted_at = "+word+" where id = $1", books[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone("now()")
+	do(me, "unread", 0, books[0])
+	if n, err := progress.UnreadSeries(callerContext(s, me), s.DB.App, series); err != nil || n != 0 {
+		t.Errorf("unread series: %d, %v", n, err)
+	}
+	if m := me.Do("GET", "/api/v1/progress", nil).Want(200).Map(); m["total"] != 0.0 || len(m["data"].([]any)) != 0 {
+		t.Errorf("progress in a book that is gone: %v", m)
+	}
+	gone("null")
+	me.Do("GET", "/api/v1/books/"+books[0].String()+"/progress", nil).Want(200)
+	if m := me.Do("GET", "/api/v1/progress", nil).Want(200).Map(); m["total"] != 1.0 || len(m["data"].([]any)) != 1 {
+		t.Errorf("progress in a book that is back: %v", m)
+	}
 
 	many := make([]uuid.UUID, 1001)
 	for _, word := range []string{"read", "unread"} {

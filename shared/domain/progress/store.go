@@ -42,6 +42,9 @@ const (
 	ofSeries = "b.series_id = any($1)"
 )
 
+// there leaves out the books whose file is gone.
+func there(which string) string { return which + " and b.deleted_at is null" }
+
 // set stores progress in one book; what is beyond the last page is the last page.
 func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error) {
 	var b pgx.Batch
@@ -66,7 +69,7 @@ func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error)
 // toTheEnd is the source of marking books as read.
 func toTheEnd(which string) string {
 	return `select b.id as book_id, b.page_count as page, 1::double precision as percentage, 'completed' as kind
-		from book b where b.tenant_id = app.tenant() and b.deleted_at is null and ` + which
+		from book b where b.tenant_id = app.tenant() and ` + there(which)
 }
 
 func read(ctx context.Context, d *db.DB, id uuid.UUID) (*Record, error) {
@@ -101,13 +104,13 @@ func clear(ctx context.Context, d *db.DB, id uuid.UUID) error {
 func queueRead(b *pgx.Batch, n *int64, which, device string, ids any) {
 	queueLog(b, which, ids)
 	b.Queue(note(toTheEnd(which), "$2"), ids, device)
-	db.Value(b, n, fold(which+" and b.deleted_at is null")+"select count(*) from written", ids)
+	db.Value(b, n, fold(there(which))+"select count(*) from written", ids)
 }
 
 func queueUnread(b *pgx.Batch, n *int64, which, device string, ids any) {
 	queueLog(b, which, ids)
-	db.Value(b, n, reset(which, "$2"), ids, device)
-	b.Queue(fold(which)+"select from written", ids)
+	db.Value(b, n, reset(there(which), "$2"), ids, device)
+	b.Queue(fold(there(which))+"select from written", ids)
 }
 
 type mark func(b *pgx.Batch, n *int64, which, device string, ids any)
@@ -155,17 +158,19 @@ func several(ctx context.Context, d *db.DB, which string, ids []uuid.UUID, as ma
 	return n, d.Run(ctx, &b)
 }
 
+// mineThere is the caller's progress in books that are there, one index lookup for each row.
+const mineThere = ` from progress p where p.tenant_id = app.tenant() and p.account_id = app.account()
+	  and (select b.deleted_at is null from book b where b.tenant_id = app.tenant() and b.id = p.book_id)`
+
 // listSQL is the caller's progress, the latest first: $1 rows after $2.
 func listSQL() string {
 	return `select ` + Columns("p", "b") + ` from (
-	  select id, account_id, book_id, current_page, percentage, completed, completed_at, started_at, updated_at from progress
-	  where tenant_id = app.tenant() and account_id = app.account()
-	  order by updated_at desc, book_id limit $1 offset $2) p
+	  select p.*` + mineThere + ` order by p.updated_at desc, p.book_id limit $1 offset $2) p
 	cross join lateral (select x.format, x.page_count from book x where x.tenant_id = app.tenant() and x.id = p.book_id limit 1) b
 	order by p.updated_at desc, p.book_id`
 }
 
-const countSQL = "select count(*) from progress where tenant_id = app.tenant() and account_id = app.account()"
+const countSQL = "select count(*)" + mineThere
 
 func list(ctx context.Context, d *db.DB, limit, offset int) ([]Record, int64, error) {
 	var b pgx.Batch
