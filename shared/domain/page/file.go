@@ -37,12 +37,14 @@ func (s *Server) File(w http.ResponseWriter, r *http.Request, i *Index) error {
 	}
 	src := &object{server: s, request: r, index: i, from: from, end: to}
 	defer src.Close()
-	if r.Method == http.MethodGet && i.Size > 0 && src.reads(h) {
-		if err := src.open(); err != nil { // before the header is written, so that a failure has its own status
-			for _, k := range []string{"Content-Disposition", "Content-Type", "ETag"} {
-				h.Del(k)
+	switch src.status(h) {
+	case http.StatusPreconditionFailed:
+		return fault.New(fault.Precondition, "The file is not the version that If-Match or If-Unmodified-Since asks for; ask for it without")
+	case http.StatusOK, http.StatusPartialContent:
+		if r.Method == http.MethodGet && i.Size > 0 {
+			if err := src.open(); err != nil { // before the header is written, so that a failure has its own status
+				return s.explain(r, i, err)
 			}
-			return s.explain(r, i, err)
 		}
 	}
 	http.ServeContent(w, r, "", i.Modified, src)
@@ -126,14 +128,14 @@ type object struct {
 	err       error
 }
 
-// reads tells whether http.ServeContent will read: by its own rules for the conditions of a request, since HEAD answers
+// status is that of the answer of http.ServeContent: by its own rules for the conditions of a request, since HEAD answers
 // like GET.
-func (o *object) reads(h http.Header) bool {
+func (o *object) status(h http.Header) int {
 	head := o.request.WithContext(o.request.Context()) // a copy
 	head.Method = http.MethodHead
 	p := probe{header: h.Clone()}
 	http.ServeContent(&p, head, "", o.index.Modified, o)
-	return p.status == http.StatusOK || p.status == http.StatusPartialContent
+	return p.status
 }
 
 // probe takes the status of an answer that nobody gets.

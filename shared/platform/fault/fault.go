@@ -26,6 +26,7 @@ const (
 	Unavailable                 // 503
 	RangeInvalid                // 416
 	TooLarge                    // 413
+	Precondition                // 412
 )
 
 var codes = map[Code]struct {
@@ -43,6 +44,7 @@ var codes = map[Code]struct {
 	Unavailable:     {http.StatusServiceUnavailable, "ServiceUnavailable"},
 	RangeInvalid:    {http.StatusRequestedRangeNotSatisfiable, "RangeNotSatisfiable"},
 	TooLarge:        {http.StatusRequestEntityTooLarge, "PayloadTooLarge"},
+	Precondition:    {http.StatusPreconditionFailed, "PreconditionFailed"},
 }
 
 // Status is the HTTP status of the code.

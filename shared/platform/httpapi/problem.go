@@ -67,8 +67,9 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	req := requestOf(r.Context())
 	p := problem(req, err)
 	h := w.Header()
-	h.Del("ETag")
-	h.Del("Last-Modified")
+	for _, of := range []string{"ETag", "Last-Modified", "Content-Disposition"} { // what is not sent
+		h.Del(of)
+	}
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", "application/json")
 	w.WriteHeader(p.status)
