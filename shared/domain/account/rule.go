@@ -30,11 +30,12 @@ type New struct {
 func (n *New) Check() []fault.Field {
 	var bad []fault.Field
 	n.Username, n.Email = strings.TrimSpace(n.Username), strings.TrimSpace(n.Email)
-	bad = append(bad, checkNames(n.Username, n.Email)...)
+	bad = append(bad, checkNames(n.Username, n.Email, "")...)
 	return append(bad, checkPassword(n.Password)...)
 }
 
-func checkNames(username, email string) []fault.Field {
+// checkNames lists what is wrong with names; was is the user name until now.
+func checkNames(username, email, was string) []fault.Field {
 	var bad []fault.Field
 	switch n := utf8.RuneCountInString(username); {
 	case n == 0:
@@ -43,6 +44,8 @@ func checkNames(username, email string) []fault.Field {
 		bad = append(bad, fault.Field{Field: "username", Message: "must be 64 characters at most"})
 	case !utf8.ValidString(username) || strings.ContainsFunc(username, func(r rune) bool { return !unicode.IsPrint(r) }):
 		bad = append(bad, fault.Field{Field: "username", Message: "must not contain control or invisible characters"})
+	case strings.Contains(username, ":") && username != was:
+		bad = append(bad, fault.Field{Field: "username", Message: "must not contain a colon: it ends the name where user name and password are sent as HTTP Basic"})
 	case strings.Contains(username, "@") && !strings.EqualFold(username, email):
 		// Signing in works by user name and by e-mail: nobody may be called like somebody else's address.
 		bad = append(bad, fault.Field{Field: "username", Message: "may be an e-mail address only if it is the user's own"})

@@ -104,10 +104,11 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 
 // apply is the user after the change.
 func (in UserUpdate) apply(u User) (User, error) {
+	was := u.Username
 	u.Username, u.Email, u.Role = strings.TrimSpace(in.Username.Or(u.Username)), strings.TrimSpace(in.Email.Or(u.Email)), in.Role.Or(u.Role)
 	var bad []fault.Field
 	if in.Username.Set || in.Email.Set {
-		bad = append(bad, checkNames(u.Username, u.Email)...)
+		bad = append(bad, checkNames(u.Username, u.Email, was)...)
 	}
 	bad = append(bad, checkRole(u.Role)...)
 	if in.Permissions.Set {

@@ -81,7 +81,7 @@ func TestUserInput(t *testing.T) {
 		value any
 	}{
 		{"username", ""}, {"username", "  "}, {"username", strings.Repeat("x", 65)}, {"username", "a\nb"}, {"username", "a\u202eb"}, {"username", nil},
-		{"username", "somebody@else.org"},
+		{"username", "somebody@else.org"}, {"username", "a:b"},
 		{"email", ""}, {"email", "x"}, {"email", "x@y"}, {"email", "X <x@y.zz>"}, {"email", "x@y.zz\r\nBcc: z@y.zz"}, {"email", strings.Repeat("x", 250) + "@y.zz"},
 		{"email", nil},
 		{"password", "short"}, {"password", strings.Repeat("x", 1025)}, {"password", nil},
@@ -98,7 +98,14 @@ func TestUserInput(t *testing.T) {
 		field(t, r, c.field)
 	}
 	field(t, admin.Do("PATCH", "/api/v1/users/"+u.ID.String(), `{"isActive":null}`).Want(400), "isActive")
-	if n := s.count(t, "select count(*) from account where tenant_id = $1", s.One); n != 2 {
+	old := s.User(t, "one", "reader") // from before a rule
+	if _, err := s.DB.Owner.Pool().Exec(t.Context(), "update account set username = 'o:d' where id = $1", old.ID); err != nil {
+		t.Fatal(err)
+	}
+	admin.Do("PATCH", "/api/v1/users/"+old.ID.String(), `{"email":"o@d.example"}`).Want(200)
+	admin.Do("PATCH", "/api/v1/users/"+old.ID.String(), `{"username":"o:d"}`).Want(200)
+	field(t, admin.Do("PATCH", "/api/v1/users/"+old.ID.String(), `{"username":"o:e"}`).Want(400), "username")
+	if n := s.count(t, "select count(*) from account where tenant_id = $1", s.One); n != 3 {
 		t.Errorf("%d users", n)
 	}
 	// One's own address may be the name.

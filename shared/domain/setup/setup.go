@@ -63,11 +63,11 @@ func CreateAdmin(ctx context.Context, d *db.DB, username, email, password string
 	if n.Email == "" {
 		n.Email = localAddress(username)
 	}
-	if err := fault.InvalidFields(n.Check()); err != nil {
-		return err
-	}
 	s, err := status(ctx, d)
 	if err != nil || s.HasUsers {
+		return err
+	}
+	if err := fault.InvalidFields(n.Check()); err != nil {
 		return err
 	}
 	_, _, err = account.CreateFirst(ctx, d, n)
