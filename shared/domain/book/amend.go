@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -109,11 +112,39 @@ func (b *MetadataBody) roles() []field {
 		of("coverArtist", b.CoverArtist), of("editor", b.Editor), of("translator", b.Translator)}
 }
 
+// lines are the texts of one line; they hold something, or are null.
+func (b *MetadataBody) lines() map[string]*string {
+	return map[string]*string{"subtitle": b.Subtitle.Value, "originalTitle": b.OriginalTitle.Value, "publisher": b.Publisher.Value, "imprint": b.Imprint.Value,
+		"genre": b.Genre.Value, "formatDetail": b.FormatDetail.Value, "edition": b.Edition.Value}
+}
+
+// line tells what is wrong with a text of one line, nil for nothing; spaces around it are cut off.
+func line(name string, text *string) []fault.Field {
+	if *text = strings.TrimSpace(*text); *text == "" || strings.ContainsFunc(*text, unicode.IsControl) {
+		return []fault.Field{{Field: name, Message: "must hold printable characters, or be null"}}
+	}
+	return nil
+}
+
 // check brings languages, ISBNs and texts into their form and lists what is wrong.
 func (b *MetadataBody) check() error {
 	var bad []fault.Field
+	lines := b.lines()
+	for _, name := range slices.Sorted(maps.Keys(lines)) {
+		if text := lines[name]; text != nil {
+			bad = append(bad, line(name, text)...)
+		}
+	}
+	if v := b.Subjects.Value; v != nil {
+		for i := range *v {
+			bad = append(bad, line(fmt.Sprintf("subjects[%d]", i), &(*v)[i])...)
+		}
+	}
+	if v := b.Summary.Value; v != nil {
+		*v = strings.TrimSpace(*v)
+	}
 	for _, f := range append(b.fields(), b.roles()...) {
-		if text, ok := f.value.(string); ok && strings.ContainsRune(text, 0) {
+		if text, ok := f.value.(string); ok && lines[f.name] == nil && strings.ContainsRune(text, 0) {
 			bad = append(bad, fault.Field{Field: f.name, Message: "must not contain the character NUL"})
 		}
 	}

@@ -59,14 +59,17 @@ func TestPeopleAmendMetadata(t *testing.T) {
 		return out
 	}
 
-	m := me.Do("PATCH", one+"/metadata", `{"summary":"New","publisher":null,"volume":3,"language_iso":"PT_br","isbns":"978-0-7653-5038-1","writer":"C,  D ",
-		"year":2012,"month":2,"day":29,"customMetadata":{"shelf_mark":{"a_b":1}},"subjects":["x"],"manga":true}`).Want(200).Map()
+	m := me.Do("PATCH", one+"/metadata", `{"summary":" New\n","publisher":null,"imprint":" I ","volume":3,"language_iso":"PT_br","isbns":"978-0-7653-5038-1","writer":"C,  D ",
+		"year":2012,"month":2,"day":29,"customMetadata":{"shelf_mark":{"a_b":1}},"subjects":[" x"],"manga":true}`).Want(200).Map()
 	if got := line(m["bookId"] == ids[0].String(), m["title"], m["summary"], m["publisher"], m["volume"], m["languageIso"], m["isbns"], m["writer"], m["inker"],
 		m["releaseDate"], m["customMetadata"], m["subjects"], m["manga"]); got !=
 		`true T New <nil> 3 pt-BR ["9780765350381"] C, D B 2012-02-29T00:00:00Z map[shelf_mark:map[a_b:1]] [x] true` {
 		t.Errorf("patched: %s", got)
 	}
-	if got := fmt.Sprint(locked(m)); got != "[customMetadata day isbns languageIso manga month subjects summary volume writer year]" {
+	if m["imprint"] != "I" {
+		t.Errorf("imprint %q", m["imprint"])
+	}
+	if got := fmt.Sprint(locked(m)); got != "[customMetadata day imprint isbns languageIso manga month subjects summary volume writer year]" {
 		t.Errorf("locks %s", got)
 	}
 	if full := me.Do("GET", one, nil).Want(200).Map(); full["volume"] != 3.0 || full["metadata"].(map[string]any)["summary"] != "New" {
@@ -97,6 +100,9 @@ func TestPeopleAmendMetadata(t *testing.T) {
 	}
 	for body, at := range map[string]string{`{"languageIso":"klingonish"}`: "languageIso", `{"isbns":"123"}`: "isbns", `{"month":2,"day":30}`: "day", `{"month":13}`: "month",
 		`{"bookType":"brick"}`: "bookType", `{"customMetadata":[1]}`: "customMetadata", `{"authors":[{"name":""}]}`: "authors", `{"authors":[{"name":"x","role":"cook"}]}`: "authors",
+		`{"publisher":"  "}`: "publisher", `{"imprint":""}`: "imprint", `{"edition":"a\nb"}`: "edition", `{"subtitle":" "}`: "subtitle", `{"originalTitle":""}`: "originalTitle",
+		`{"genre":""}`: "genre", `{"formatDetail":""}`: "formatDetail", `{"isbns":""}`: "isbns", `{"languageIso":""}`: "languageIso",
+		`{"subjects":["a",""]}`: "subjects[1]", `{"subjects":["x\ty"]}`: "subjects[0]",
 		`{"volume":-1}`: "volume", `{"summary":7}`: "summary", `{"subjects":"x"}`: "subjects",
 		`{"summary":"a\u0000b"}`: "summary"} {
 		if text := string(me.Do("PATCH", one+"/metadata", body).Want(400).Body); !strings.Contains(text, at) {
