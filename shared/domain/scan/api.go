@@ -139,7 +139,11 @@ func start(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UUI
 		return nil, err
 	}
 	db.One(&b, &status, newest, library)
-	if err := d.Run(ctx, &b); err != nil {
+	err := d.Run(ctx, &b)
+	if db.Dangling(err, "scan_tenant_id_library_id_fkey") { // deleted since
+		return nil, fault.Missing("Library")
+	}
+	if err != nil {
 		return nil, err
 	}
 	if id != fresh {

@@ -3,6 +3,7 @@ package scan_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -89,6 +90,47 @@ func TestConfirmation(t *testing.T) {
 		t.Errorf("the scan may remove %s, want %s", params, want)
 	}
 	r.admin.Do("POST", path+"/confirm", nil).Want(409) // it is running
+}
+
+// What ended a scan is one of its errors, and counts as one.
+func TestErrorsAreCounted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	path := "/api/v1/libraries/" + r.library.String()
+	r.maintainer.Do("POST", path+"/scan", nil).Want(200)
+	for i, c := range []string{"update scan set errors = '{a,b}', error_count = 70", "update task set last_error = 'c'"} {
+		r.exec(c)
+		if got := r.maintainer.Do("GET", path+"/scan-status", nil).Want(200).Map(); got["errorCount"] != float64(70+i) || len(got["errors"].([]any)) != 2+i {
+			t.Errorf("%v", got)
+		}
+	}
+}
+
+// A library that is deleted between two statements of a request is missing, like one that was deleted before.
+func TestScanOfALibraryThatIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	tx, err := r.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), "delete from library where id = $1", r.library); err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan *testkit.Response)
+	go func() { answer <- r.maintainer.Do("POST", "/api/v1/libraries/"+r.library.String()+"/scan", nil) }()
+	testkit.Eventually(t, time.Minute, func() (waits bool) {
+		if err := r.DB.Owner.Pool().QueryRow(t.Context(), `select exists (select from pg_locks where not granted
+			and pid in (select pid from pg_stat_activity where datname = current_database()))`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		return waits
+	})
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	(<-answer).Want(404)
 }
 
 func TestPurgeByRequest(t *testing.T) {

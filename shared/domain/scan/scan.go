@@ -43,7 +43,8 @@ type Status struct {
 }
 
 const statusColumns = `s.id, s.library_id, s.mode, coalesce(t.params ->> 'path', '') as path, t.status, s.files_total, s.files_processed, s.series_created, s.books_created,
-	s.books_updated, s.books_deleted, s.books_restored, s.books_moved, s.removals_held, s.error_count,
+	s.books_updated, s.books_deleted, s.books_restored, s.books_moved, s.removals_held,
+	s.error_count + case when t.last_error is null then 0 else 1 end as error_count,
 	case when t.last_error is null then s.errors else array_append(s.errors, t.last_error) end as errors,
 	coalesce(t.started_at, t.created_at) as started_at, t.completed_at`
 

@@ -263,7 +263,12 @@ func ErrLost(err error) bool {
 }
 
 // Conflict tells whether err is a violation of the named unique index.
-func Conflict(err error, index string) bool {
+func Conflict(err error, index string) bool { return violates(err, "23505", index) }
+
+// Dangling tells whether err is a violation of the named foreign key: what a row was to belong to is not there.
+func Dangling(err error, key string) bool { return violates(err, "23503", key) }
+
+func violates(err error, code, constraint string) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "23505" && pg.ConstraintName == index
+	return errors.As(err, &pg) && pg.Code == code && pg.ConstraintName == constraint
 }
