@@ -2,6 +2,7 @@ package progress_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/google/uuid"
@@ -22,7 +23,11 @@ func TestReadSeveralBooks(t *testing.T) {
 	do := func(who *testkit.Client, word string, count float64, ids ...uuid.UUID) {
 		t.Helper()
 		m := who.Do("POST", "/api/v1/books/bulk/"+word, map[string]any{"bookIds": append([]uuid.UUID{}, ids...)}).Want(200).Map()
-		if m["count"] != count || m["message"] == "" {
+		want := fmt.Sprintf("%v books are marked as %s", count, word)
+		if count == 1 {
+			want = "1 book is marked as " + word
+		}
+		if m["count"] != count || m["message"] != want {
 			t.Errorf("%s: %v, want %v", word, m, count)
 		}
 	}

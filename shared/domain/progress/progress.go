@@ -86,5 +86,8 @@ func MarkedAs(word string, n int64, err error) (*Marked, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n == 1 {
+		return &Marked{Count: n, Message: "1 book is marked as " + word}, nil
+	}
 	return &Marked{Count: n, Message: fmt.Sprintf("%d books are marked as %s", n, word)}, nil
 }

@@ -96,7 +96,7 @@ func (h *handlers) update(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	value, err := d.normalize(string(in.Body.Value))
+	value, err := in.Body.Value.read(d)
 	if err != nil {
 		return nil, fault.Invalid("value", "%s", err)
 	}
@@ -130,11 +130,10 @@ func (h *handlers) write(ctx context.Context, writes []write, reason *string) ([
 }
 
 func (h *handlers) bulk(ctx context.Context, in *struct{ Body SettingUpdates }) (*httpapi.Page[Setting], error) {
-	entries := append(in.Body.Settings, in.Body.Updates...)
-	if len(entries) == 0 {
+	if len(in.Body.Settings)+len(in.Body.Updates) == 0 {
 		return nil, fault.Invalid("settings", "is required: an object of values by key, or a list of {key, value}")
 	}
-	writes, err := entries.writes()
+	writes, err := in.Body.writes()
 	if err != nil {
 		return nil, err
 	}

@@ -194,9 +194,23 @@ func TestBulk(t *testing.T) {
 			t.Errorf("%s: %v", body, m)
 		}
 	}
-	for _, body := range []string{`{}`, `{"settings":{}}`, `{"settings":[]}`, `{"settings":"x"}`, `{"settings":{"application.name":null}}`,
-		`{"settings":[{"key":"application.name","value":"a"},{"key":"application.name","value":"b"}]}`, `{"settings":[{"key":"application.name"}]}`} {
-		admin.Do("POST", base+"/bulk", body).Want(400)
+	const types = "must be a string of at most 64 KiB, a number, true or false"
+	for body, want := range map[string]string{`{}`: "settings: is required", `{"settings":{}}`: "settings: is required", `{"settings":[]}`: "settings: is required",
+		`{"settings":"x"}`: "settings: is required", `{"settings":null}`: "settings: is required", `{"updates":[5]}`: "settings: is required",
+		`{"settings":{"application.name":null}}`: "settings.application.name: " + types, `{"settings":{"application.name":[1]}}`: "settings.application.name: " + types,
+		`{"settings":[{"key":"application.name","value":"a"},{"key":"application.name","value":"b"}]}`: "settings.application.name: is there twice",
+		`{"settings":{"application.name":"a"},"updates":{"application.name":"b"}}`:                     "updates.application.name: is there twice",
+		`{"settings":[{"key":"application.name"}]}`:                                                    "settings.application.name: " + types,
+		`{"updates":[{"key":"nothing","value":"a"}]}`:                                                  "updates.nothing: there is no setting",
+		`{"updates":{"application.name":"` + strings.Repeat("x", 64<<10+1) + `"}}`:                     "updates.application.name: " + types} {
+		if m := admin.Do("POST", base+"/bulk", body).Want(400).Map(); !strings.HasPrefix(m["message"].(string), want) {
+			t.Errorf("%.200s: %v, want %s", body, m, want)
+		}
+	}
+	for _, body := range []string{`{"value":null}`, `{"value":["a"]}`, `{"value":{}}`} {
+		if m := admin.Do("PUT", base+"/application.name", body).Want(400).Map(); m["message"] != "value: "+types {
+			t.Errorf("%s: %v", body, m)
+		}
 	}
 }
 

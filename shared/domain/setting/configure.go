@@ -16,7 +16,7 @@ func Configure(ctx context.Context, d *db.DB, values map[string]Text, reason str
 			entries = append(entries, SettingValue{all[i].Key, v})
 		}
 	}
-	writes, err := entries.writes()
+	writes, err := SettingUpdates{Settings: entries}.writes()
 	if err != nil || len(writes) == 0 {
 		return 0, err
 	}

@@ -59,6 +59,9 @@ func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context
 			if n > 0 {
 				bump(ctx, httpapi.TenantOf(ctx).ID)
 			}
+			if n == 1 {
+				return &Configured{n, "1 setting is stored"}, nil
+			}
 			return &Configured{n, fmt.Sprintf("%d settings are stored", n)}, nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/setup/status", ID: "setupStatus",

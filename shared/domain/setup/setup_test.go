@@ -268,7 +268,7 @@ func TestFirstSettings(t *testing.T) {
 		field string
 	}{
 		{`{"settings":{"application.name":"Fine","scanner.batch_size":"9"}}`, "settings.scanner.batch_size"},
-		{`{"settings":{"application.name":null}}`, ""},
+		{`{"settings":{"application.name":null}}`, "settings.application.name: must be a string"},
 		{`{"settings":[]}`, "settings"},
 		{`{"skipConfiguration":"perhaps"}`, "skipConfiguration"},
 		{map[string]any{"settings": many}, "settings"},
