@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/page"
@@ -31,11 +30,11 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 		Summary:    "A page image: the original, or with width, height or format a smaller one",
 		Permission: auth.PagesRead, Cookie: true, Media: "image/*", Query: []string{"width", "height", "format"}},
 		func(w http.ResponseWriter, r *http.Request) error {
-			id, err := pathID("id", chi.URLParam(r, "id"))
+			id, err := pathID("id", httpapi.PathParam(r, "id"))
 			if err != nil {
 				return err
 			}
-			n, err := pageNumber(chi.URLParam(r, "pageNumber"))
+			n, err := pageNumber(httpapi.PathParam(r, "pageNumber"))
 			if err != nil {
 				return err
 			}
@@ -66,7 +65,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 	a.Handle(httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/file", ID: "getBookFile", Tag: "Books",
 		Summary: "The book's file, or a range of it", Permission: auth.BooksRead, Cookie: true, Media: "application/*"},
 		func(w http.ResponseWriter, r *http.Request) error {
-			id, err := pathID("id", chi.URLParam(r, "id"))
+			id, err := pathID("id", httpapi.PathParam(r, "id"))
 			if err != nil {
 				return err
 			}
@@ -89,7 +88,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 	} {
 		a.Handle(httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true, Media: "image/*"},
 			func(w http.ResponseWriter, r *http.Request) error {
-				id, err := pathID("id", chi.URLParam(r, "id"))
+				id, err := pathID("id", httpapi.PathParam(r, "id"))
 				if err != nil {
 					return err
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/validation"
 
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -81,6 +83,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 // humaErrors makes huma answer with Problems: failed validation is 400 with the fields, but only for a caller
 // who may use the operation at all. huma keeps the constructor in a package variable, hence once.
 var humaErrors = sync.OnceFunc(func() {
+	huma.ErrorFormatter = phrase
 	huma.NewErrorWithContext = func(hc huma.Context, status int, msg string, errs ...error) huma.StatusError {
 		if hc == nil { // while operations are registered, for the error schema
 			return &Problem{status: status, Message: msg}
@@ -110,6 +113,21 @@ var humaErrors = sync.OnceFunc(func() {
 	}
 })
 
+const noUUID = "must be a UUID"
+
+// phrase is a message of huma: with numbers written out, and what is no id called the same everywhere.
+func phrase(format string, args ...any) string {
+	if format == validation.MsgExpectedRFC4122UUID {
+		return noUUID
+	}
+	for i, a := range args {
+		if f, ok := a.(float64); ok {
+			args[i] = strconv.FormatFloat(f, 'f', -1, 64)
+		}
+	}
+	return fmt.Sprintf(format, args...)
+}
+
 func message(msg string, errs []error) string {
 	if f := fields(errs); len(f) > 0 && f[0].Field != "" {
 		return f[0].Field + ": " + f[0].Message
@@ -135,6 +153,9 @@ func fields(errs []error) []fault.Field {
 			path, msg = strings.TrimPrefix(path+"."+name, "."), "is required"
 		} else if path == "" {
 			path = det.Location
+		}
+		if strings.HasPrefix(msg, "invalid value: invalid UUID") || strings.HasPrefix(msg, "invalid value: invalid urn") { // in a path or a query
+			msg = noUUID
 		}
 		if out = append(out, fault.Field{Field: path, Message: msg}); len(out) == maxFields {
 			break

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"reflect"
 	"strconv"
 
@@ -118,6 +119,18 @@ func (a *API) Handle(op Op, handle func(w http.ResponseWriter, r *http.Request) 
 	if op.Method == http.MethodGet {
 		a.Router.MethodFunc(http.MethodHead, op.Path, serve)
 	}
+}
+
+// PathParam is the value in the path that a plain handler was found by.
+func PathParam(r *http.Request, name string) string {
+	value := r.PathValue(name)
+	if r.URL.RawPath == "" { // it was found by the path as it reads
+		return value
+	}
+	if plain, err := url.PathUnescape(value); err == nil {
+		return plain
+	}
+	return value
 }
 
 // describePlain describes an operation of which huma knows no types.

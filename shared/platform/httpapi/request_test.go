@@ -3,10 +3,13 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
 )
 
 // things is a router with one public list of 120 numbers.
@@ -106,6 +109,58 @@ func TestCORS(t *testing.T) {
 			if h := ask(things(Config{CORSOrigins: c.origins}), "GET", "/api/v1/things", "Origin", origin).Header(); h.Get("Access-Control-Allow-Origin") != c.allowed || h.Get("Vary") != "" {
 				t.Errorf("%v, from %q: %v", c.origins, origin, h)
 			}
+		}
+	}
+}
+
+// An input that is wrong is named, and what is wrong with it said in one way, wherever it stands.
+func TestWordsForWrongInput(t *testing.T) {
+	t.Parallel()
+	a := things(Config{})
+	Register(a, Op{Method: "POST", Path: "/api/v1/things/{id}", ID: "changeThing", Summary: "A thing", Tag: "Things", Permission: Public},
+		func(context.Context, *struct {
+			ID   uuid.UUID `path:"id" format:"uuid"`
+			Of   string    `query:"of" format:"uuid"`
+			Body struct {
+				Other  uuid.UUID   `json:"other,omitempty" format:"uuid"`
+				Others []uuid.UUID `json:"others,omitempty"`
+				Number int32       `json:"number,omitempty" maximum:"2147483647" minimum:"-0.5"`
+			}
+		}) (*None, error) {
+			return nil, nil
+		})
+	id := uuid.NewString()
+	for _, c := range []struct{ path, body, want string }{
+		{"x", `{}`, "id: must be a UUID"},
+		{id[:35] + "x", `{}`, "id: must be a UUID"},
+		{id + "?of=x", `{}`, "of: must be a UUID"},
+		{id, `{"other":"x"}`, "other: must be a UUID"},
+		{id, `{"others":["` + id + `","x"]}`, "others[1]: must be a UUID"},
+		{id, `{"number":3e9}`, "number: expected number <= 2147483647"},
+		{id, `{"number":-1}`, "number: expected number >= -0.5"},
+	} {
+		r := httptest.NewRequest("POST", "/api/v1/things/"+c.path, strings.NewReader(c.body))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		a.Router.ServeHTTP(w, r)
+		var p Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != 400 || p.Message != c.want {
+			t.Errorf("%s %s: %d %s, want %s", c.path, c.body, w.Code, w.Body, c.want)
+		}
+	}
+}
+
+func TestPathsAreUnescapedOnce(t *testing.T) {
+	t.Parallel()
+	a := things(Config{})
+	a.Handle(Op{Method: "GET", Path: "/api/v1/things/{name}/picture", ID: "getPicture", Summary: "A picture", Tag: "Things", Permission: Public},
+		func(w http.ResponseWriter, r *http.Request) error {
+			_, err := io.WriteString(w, PathParam(r, "name"))
+			return err
+		})
+	for path, want := range map[string]string{"1": "1", "%31": "1", "%2531": "%31", "a%2Fb": "a/b", "a%20b": "a b", "%20%31": " 1"} {
+		if w := ask(a, "GET", "/api/v1/things/"+path+"/picture"); w.Code != 200 || w.Body.String() != want {
+			t.Errorf("%s: %d %q, want %q", path, w.Code, w.Body, want)
 		}
 	}
 }
