@@ -173,8 +173,12 @@ func TestEveryListIsSorted(t *testing.T) {
 		if len(own) < 2 {
 			t.Fatalf("%s: %v", path, own)
 		}
-		if got, _ := ids(t, me.Do("GET", path+"?order=asc", nil)); !slices.Equal(got, own) {
-			t.Errorf("%s: a direction without a field changes the order", path)
+		ascending := slices.Clone(own) // a direction without a field is one of the lists of what is new
+		if strings.HasSuffix(path, "/recently-added") {
+			slices.Reverse(ascending)
+		}
+		if got, _ := ids(t, me.Do("GET", path+"?order=asc", nil)); !slices.Equal(got, ascending) {
+			t.Errorf("%s: with a direction and no field %v, want %v", path, got, ascending)
 		}
 		for _, field := range []string{"title", "number", "file_size", "page_count", "created_at", "modified_at"} {
 			for _, sort := range []string{"?sort=" + field, "?sort=" + field + ",desc", "?sort=" + field + "&order=desc"} {

@@ -167,7 +167,11 @@ func TestEveryListIsSorted(t *testing.T) {
 	for _, path := range []string{"/api/v1/series/in-progress", of + "/in-progress", "/api/v1/series/recently-added", of + "/recently-added",
 		"/api/v1/series/recently-updated", of + "/recently-updated"} {
 		own, total := titles(t, me.Do("GET", path, nil))
-		if got, _ := titles(t, me.Do("GET", path+"?order=asc", nil)); got != own || total < 4 {
+		ascending := strings.Split(own, ",") // a direction without a field is one of the lists of what is new
+		if strings.Contains(path, "/recently-") {
+			slices.Reverse(ascending)
+		}
+		if got, _ := titles(t, me.Do("GET", path+"?order=asc", nil)); got != strings.Join(ascending, ",") || total < 4 {
 			t.Errorf("%s: %s, total %d; with a direction that has no field %s", path, own, total, got)
 		}
 		for _, field := range []string{"name", "date_added", "date_updated", "release_date", "date_read", "book_count", "file_size", "filename", "page_count"} {
