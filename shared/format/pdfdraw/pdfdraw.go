@@ -19,6 +19,7 @@ import (
 	"github.com/klippa-app/go-pdfium"
 	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
 	"github.com/klippa-app/go-pdfium/requests"
+	"github.com/klippa-app/go-pdfium/responses"
 	"github.com/klippa-app/go-pdfium/webassembly"
 	"github.com/tetratelabs/wazero"
 
@@ -161,13 +162,17 @@ func (r *Renderer) Draw(ctx context.Context, document io.ReaderAt, size int64, n
 	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
 	instance, err := s.pool.GetInstanceWithContext(limited)
+	var lib library
+	if err == nil {
+		lib, err = libraryOf(instance)
+	}
 	if err != nil {
 		err = errors.Join(err, s.stop())
 		r.free <- s
 		return nil, &archive.Undrawn{Err: err}
 	}
 	source := &remembering{ctx: limited, r: io.NewSectionReader(document, 0, size)}
-	done := r.begin(instance, source, size, n)
+	done := r.begin(lib, source, size, n)
 	select {
 	case d := <-done:
 		// An instance is not used twice, so a failure to close it changes nothing: what a document did to it ends with it.
@@ -206,8 +211,22 @@ type drawn struct {
 	err   error
 }
 
+// library is what draws in an instance. Kill may be called beside it, but not beside the instance's own methods.
+type library interface {
+	OpenDocument(*requests.OpenDocument) (*responses.OpenDocument, error)
+	RenderPageInPixels(*requests.RenderPageInPixels) (*responses.RenderPageInPixels, error)
+}
+
+func libraryOf(instance pdfium.Pdfium) (library, error) {
+	lib, ok := instance.GetImplementation().(library)
+	if !ok {
+		return nil, fmt.Errorf("PDFium is a %T, which cannot draw", instance.GetImplementation())
+	}
+	return lib, nil
+}
+
 // begin draws until it is done or the sandbox ends.
-func (r *Renderer) begin(instance pdfium.Pdfium, source *remembering, size int64, n int) <-chan drawn {
+func (r *Renderer) begin(lib library, source *remembering, size int64, n int) <-chan drawn {
 	done := make(chan drawn, 1)
 	go func() {
 		var d drawn
@@ -218,7 +237,7 @@ func (r *Renderer) begin(instance pdfium.Pdfium, source *remembering, size int64
 			source.r = nil // the library keeps every reader of a document that was not closed
 			done <- d
 		}()
-		d.image, d.err = r.draw(instance, source, size, n)
+		d.image, d.err = r.draw(lib, source, size, n)
 	}()
 	return done
 }
@@ -243,12 +262,12 @@ func (s *sandbox) stop() error {
 	return pool.Close()
 }
 
-func (r *Renderer) draw(instance pdfium.Pdfium, source io.ReadSeeker, size int64, n int) ([]byte, error) {
-	doc, err := instance.OpenDocument(&requests.OpenDocument{FileReader: source, FileReaderSize: size})
+func (r *Renderer) draw(lib library, source io.ReadSeeker, size int64, n int) ([]byte, error) {
+	doc, err := lib.OpenDocument(&requests.OpenDocument{FileReader: source, FileReaderSize: size})
 	if err != nil {
 		return nil, err
 	}
-	page, err := instance.RenderPageInPixels(&requests.RenderPageInPixels{Width: r.cfg.Side, Height: r.cfg.Side,
+	page, err := lib.RenderPageInPixels(&requests.RenderPageInPixels{Width: r.cfg.Side, Height: r.cfg.Side,
 		Page: requests.Page{ByIndex: &requests.PageByIndex{Document: doc.Document, Index: n}}})
 	if err != nil {
 		return nil, err
