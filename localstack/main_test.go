@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,7 +32,7 @@ func TestStartUseStopStart(t *testing.T) {
 	before := snapshot(t, books)
 
 	c := start(t, s, "LIBRARY="+books, "LONGBOX_ADMIN=admin:secret-word")
-	env := c.get(t, "/health").Env
+	env := given(t, c, s)
 	checkRoutes(t, c)
 	checkEnvironment(t, c, env, books)
 	if dir := env["PDF_CACHE_DIR"]; dir != filepath.Join(s.data, "pdfium") {
@@ -59,7 +60,7 @@ func TestStartUseStopStart(t *testing.T) {
 	}
 
 	c = start(t, s, "LIBRARY="+books, "PDF_CACHE_DIR=")
-	again := c.get(t, "/health").Env
+	again := given(t, c, s)
 	if dir, ok := again["PDF_CACHE_DIR"]; !ok || dir != "" {
 		t.Errorf("PDF_CACHE_DIR, set to nothing, became %q", dir)
 	}
@@ -116,7 +117,7 @@ func TestStartAfterKill(t *testing.T) {
 		eventually(t, name+" outlives localstack", func() bool { return !runs(child.PID) })
 	}
 	c = start(t, s)
-	env := c.get(t, "/health").Env
+	env := given(t, c, s)
 	checkDatabase(t, env, 2)
 	if !strings.Contains(env["LIBRARY_ROOTS"], filepath.Join(s.data, "sample")+"=sample-") {
 		t.Errorf("no sample library without LIBRARY: %s", env["LIBRARY_ROOTS"])
@@ -237,6 +238,30 @@ func checkRoutes(t *testing.T, c *command) {
 			t.Errorf("%s runs as root", got.Name)
 		}
 	}
+}
+
+// given is what the programs are given, each with no secret that it has no use for.
+func given(t *testing.T, c *command, s site) map[string]string {
+	t.Helper()
+	env := c.get(t, "/health").Env // of api
+	const system, key = "DATABASE_SYSTEM_URL", "AUTH_SIGNING_KEY"
+	for program, needless := range map[string][]string{"api": {system}, "media": {system}, "worker": {key}, "scheduler": {key},
+		"sse-relay": {system, key, "DATABASE_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}} {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", children(t, s)[program].PID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for pair := range strings.SplitSeq(string(raw), "\x00") {
+			name, value, _ := strings.Cut(pair, "=")
+			if slices.Contains(needless, name) {
+				t.Errorf("%s is given %s", program, name)
+			}
+			if program == "worker" && name == system {
+				env[name] = value
+			}
+		}
+	}
+	return env
 }
 
 func checkEnvironment(t *testing.T, c *command, env map[string]string, books string) {

@@ -66,11 +66,14 @@ func TestUploadAppearsChangesAndVanishes(t *testing.T) {
 		t.Errorf("%d scans", n)
 	}
 	kinds := map[string]int{}
-	for _, e := range r.events {
+	r.mu.Lock()
+	told := slices.Clone(r.events)
+	r.mu.Unlock()
+	for _, e := range told {
 		kinds[fmt.Sprintf("%T", e)]++
 	}
-	if len(r.events) < 10 {
-		t.Errorf("listeners were told %d things: %v", len(r.events), kinds)
+	if len(told) < 10 {
+		t.Errorf("listeners were told %d things: %v", len(told), kinds)
 	}
 	// A scan finds nothing to do.
 	before := r.state(lib)

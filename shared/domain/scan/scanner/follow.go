@@ -74,6 +74,9 @@ func (s *Scanner) followOver(ctx context.Context, tenant, library uuid.UUID, boo
 
 // tellFollowed tells listeners of books that followed their content, and workers of those that are analysed again.
 func (s *Scanner) tellFollowed(ctx context.Context, tenant uuid.UUID, books []followed) {
+	if len(books) == 0 {
+		return
+	}
 	if again(books) {
 		s.Added.Tell(ctx, tenant)
 	}
