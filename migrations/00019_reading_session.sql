@@ -29,7 +29,6 @@ create table reading_session (
   foreign key (tenant_id, book_id) references book on delete cascade
 );
 create index reading_session_book on reading_session (tenant_id, account_id, book_id, pass desc, ended_at desc);
-create index reading_session_reset on reading_session (tenant_id, account_id, book_id, pass desc) where kind = 'reset';
 create index reading_session_of_book on reading_session (tenant_id, book_id);
 call app.protect('reading_session');
 
