@@ -96,26 +96,22 @@ begin
   end loop;
 
   for v_pair in
-    select s.id as old_id, s.library_id as old_library, n.id as new_id, n.library_id as new_library
+    select distinct on (n.id) s.id as old_id, s.library_id as old_library, n.id as new_id, n.library_id as new_library
     from (select o.series_id as old_series, min(n.series_id::text)::uuid as new_series
         from unnest(v_who, v_where) as u(who, place) join unnest(v_old) o on o.id = u.who join unnest(v_new) n on n.id = u.place
         group by 1 having count(distinct n.series_id) = 1) p
     join public.series s on s.tenant_id = v_tenant and s.id = p.old_series
     join public.series n on n.tenant_id = v_tenant and n.id = p.new_series
     where n.created_at >= greatest(v_since, s.created_at) and n.locks = '{}' and not exists (select from public.book b where b.tenant_id = v_tenant and b.series_id = s.id)
-    order by s.path
+    order by n.id, s.path
   loop
-    -- Of two that went to one, the second finds that gone.
-    if exists (select from public.series n where n.tenant_id = v_tenant and n.id = v_pair.new_id) then
-      update public.series s set library_id = v_pair.new_library, path = s.path || '~' || s.id where s.tenant_id = v_tenant and s.id = v_pair.old_id;
-      update public.library_count c set series = c.series + case when c.library_id = v_pair.new_library then 1 else -1 end
-        where c.tenant_id = v_tenant and c.library_id in (v_pair.old_library, v_pair.new_library);
-      if app.replace_series(case when v_pair.new_library = v_of then p_scan end, v_pair.old_id, v_pair.new_id, v_since) then
-        return query select 'series', v_pair.old_id, v_pair.new_id, v_pair.old_id, v_pair.old_id, v_pair.old_id, false, null::text, v_pair.new_library, v_pair.old_library;
-      else
-        raise 'series % does not take the place of %', v_pair.old_id, v_pair.new_id;
-      end if;
+    update public.series s set library_id = v_pair.new_library, path = s.path || '~' || s.id where s.tenant_id = v_tenant and s.id = v_pair.old_id;
+    update public.library_count c set series = c.series + case when c.library_id = v_pair.new_library then 1 else -1 end
+      where c.tenant_id = v_tenant and c.library_id in (v_pair.old_library, v_pair.new_library);
+    if not app.replace_series(case when v_pair.new_library = v_of then p_scan end, v_pair.old_id, v_pair.new_id, v_since) then
+      raise 'series % does not take the place of %', v_pair.old_id, v_pair.new_id;
     end if;
+    return query select 'series', v_pair.old_id, v_pair.new_id, v_pair.old_id, v_pair.old_id, v_pair.old_id, false, null::text, v_pair.new_library, v_pair.old_library;
   end loop;
   return query select 'emptied', d.id, null::uuid, d.id, d.id, d.id, true, null::text, o.library_id, o.library_id
     from app.drop_empty_series(array(select o.series_id from unnest(v_old) o)) as d(id)

@@ -95,19 +95,15 @@ func queueFollowGone(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, books [
 // queueFollowFound looks whether what was found in books is that of others: of books that are gone, or whose files have
 // other content too; and whether what these books were is elsewhere.
 func queueFollowFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, out *[]followed) {
-	came, changed := map[uuid.UUID][]uuid.UUID{}, map[uuid.UUID][]uuid.UUID{} // by library
-	libraries := map[uuid.UUID]bool{}
+	came, changed := freshOnes(found), map[uuid.UUID][]uuid.UUID{} // by library
 	for _, a := range found {
-		switch {
-		case a.fresh():
-			came[a.LibraryID] = append(came[a.LibraryID], a.ID)
-		case a.changed(), a.Result != nil && scanID != nil: // a deep scan reads all again, which was in no state to be found meanwhile
+		// A deep scan reads all again, which was in no state to be found meanwhile.
+		if !a.fresh() && (a.changed() || a.Result != nil && scanID != nil) {
 			changed[a.LibraryID] = append(changed[a.LibraryID], a.ID)
-		default:
-			continue
 		}
-		libraries[a.LibraryID] = true
 	}
+	libraries := maps.Clone(came)
+	maps.Copy(libraries, changed)
 	for library := range libraries {
 		queueFollow(b, library, scanID, nil, came[library], changed[library], out)
 	}

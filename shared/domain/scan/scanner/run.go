@@ -350,9 +350,9 @@ func (s *run) explain(err error) error {
 }
 
 // Ended completes the counters of a scan whose last part is done, tells listeners how it ended, lets books follow their files
-// between this library and others, and has the books that
-// it did not find in another place purged, where the library wants that: not after a scan of one folder, or one from which
-// the limit of books has kept files, which may be theirs. Other tasks are none of its business.
+// between this library and others, and has the books that it did not find in another place purged, where the library wants
+// that: not after a scan of one folder, or one from which the limit of books has kept files, which may be theirs. Other tasks
+// are none of its business.
 func (s *Scanner) Ended(ctx context.Context, tenant, id uuid.UUID, taskStatus string) {
 	if taskStatus != task.Completed && taskStatus != task.Failed {
 		return
