@@ -99,10 +99,14 @@ func File(ctx context.Context, reader *content.Reader, bucket string, listed blo
 		return nil, explain(err)
 	}
 	if o.cover(res) && res.CoverImage == nil {
-		if res.CoverImage, err = src.entry(*res.Cover); err != nil {
-			if p := new(Problem); !errors.As(explain(err), &p) {
-				return nil, err
-			}
+		res.CoverImage, err = src.cover(*res.Cover)
+		switch {
+		case err == nil:
+		case ctx.Err() == nil && errors.As(err, new(*archive.Undrawn)):
+			res.warn("the cover was not drawn, it will be when somebody asks for it: " + err.Error())
+		case !errors.As(explain(err), new(*Problem)):
+			return nil, err
+		default:
 			res.warn("the cover cannot be read: " + err.Error())
 		}
 	}

@@ -95,6 +95,19 @@ func (s *source) entry(e archive.Entry) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
+// cover is the picture of a cover. To be drawn it has half of the time that is left: the rest belongs to the book.
+func (s *source) cover(e archive.Entry) ([]byte, error) {
+	end, limited := s.ctx.Deadline()
+	if e.Method != archive.PDFPage || !limited {
+		return s.entry(e)
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, time.Until(end)/2)
+	defer cancel()
+	drawing := *s
+	drawing.ctx = ctx
+	return drawing.entry(e)
+}
+
 // entries are the contents of entries that no range of their own holds, from one pass over the file.
 func (s *source) entries(list []archive.Entry) ([][]byte, error) {
 	out := make([][]byte, len(list))

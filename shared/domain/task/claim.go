@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // DefaultLease is how long a worker may be silent before its tasks go to another.
@@ -27,6 +29,7 @@ type Held struct {
 	ParentID  *uuid.UUID      `db:"parent_id"`
 	Epoch     int32           `db:"lease_epoch"`
 	Attempts  int             `db:"attempts"`
+	Allowed   int             `db:"max_attempts"` // attempts
 	Started   *time.Time      `db:"started_at"`
 	// Deaths counts the workers that fell silent while they had the task.
 	Deaths int `db:"deaths"`
@@ -41,7 +44,15 @@ type Held struct {
 // Scope is the scope of the task's writes: they fail once the lease is lost.
 func (h Held) Scope() db.Task { return db.Task{Tenant: h.Tenant, ID: h.ID, Epoch: h.Epoch} }
 
-const heldColumns = "t.tenant_id, t.id, t.type, t.params, t.library_id, t.series_id, t.book_id, t.parent_id, t.lease_epoch, t.attempts, t.deaths, t.started_at, t.place, " + counts
+// Last tells whether the task fails for good when its handler returns err.
+func (h Held) Last(err error) bool {
+	if errors.As(err, new(*paused)) {
+		return false
+	}
+	return h.Attempts >= h.Allowed || fault.Is(err, fault.BadRequest) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict)
+}
+
+const heldColumns = "t.tenant_id, t.id, t.type, t.params, t.library_id, t.series_id, t.book_id, t.parent_id, t.lease_epoch, t.attempts, t.max_attempts, t.deaths, t.started_at, t.place, " + counts
 
 // How far a task is; a scan counts in its own row.
 const (

@@ -87,7 +87,10 @@ func (s *Scanner) analyzeSuspect(ctx context.Context, h task.Held, b bookRow, at
 	if _, err := db.Exec(ctx, s.Database, "update task set place = $2 where tenant_id = app.tenant() and id = $1", h.ID, *toJSON(at)); err != nil {
 		return err
 	}
-	_, _, err := s.analyzePart(ctx, h, []bookRow{b})
+	p, err := s.analyzePart(ctx, h, []bookRow{b})
+	if err == nil && p.err != nil {
+		return p.explain(1)
+	}
 	return err
 }
 

@@ -92,6 +92,16 @@ func (s *Scanner) AnalyzeBooks(ctx context.Context, h task.Held) (any, error) {
 	if err := json.Unmarshal(h.Params, &p); err != nil {
 		return nil, fmt.Errorf("parameters of the analysis: %w", err)
 	}
+	out, err := s.analyzeBooks(ctx, h, p)
+	if err != nil && !p.Counted && h.ParentID != nil && ctx.Err() == nil && h.Last(err) {
+		if e := s.tellUnread(ctx, h, p, err); e != nil {
+			slog.Error("cannot tell the scan what was not read", "scan", h.ParentID, "task", h.ID, "error", e)
+		}
+	}
+	return out, err
+}
+
+func (s *Scanner) analyzeBooks(ctx context.Context, h task.Held, p analyzeParams) (any, error) {
 	if len(p.Sidecars) > 0 {
 		return s.takeIn(ctx, h, p.Sidecars)
 	}
@@ -142,38 +152,73 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 	if h.Deaths > 0 {
 		return s.analyzeAlone(ctx, h, books, at)
 	}
+	var lost unread
+	of := at.Done + len(books)
 	for len(books) > 0 {
 		part := books[:min(len(books), analyzeBatch)]
 		s.alone.RLock()
-		n, left, err := s.analyzePart(ctx, h, part)
+		p, err := s.analyzePart(ctx, h, part)
 		s.alone.RUnlock()
 		if err != nil {
 			return nil, err
 		}
-		at.Done += n
-		if books = append(left, books[len(part):]...); len(books) > 0 && task.MustPause(ctx) {
+		at.Done += p.done
+		lost.add(p.unread)
+		books = append(p.left, books[len(part):]...)
+		switch {
+		case lost.err != nil && (p.done == 0 || task.MustPause(ctx)): // the store is away; or the place would be behind what was not read
+			return nil, lost.explain(of)
+		case len(books) > 0 && task.MustPause(ctx):
 			return nil, task.Paused(analysisPlace{From: books[0].Key, Done: at.Done})
 		}
+	}
+	if lost.err != nil {
+		return nil, lost.explain(of)
 	}
 	return map[string]int{"booksAnalyzed": at.Done}, nil
 }
 
-// analyzePart reads a few books at once and stores what was found; left are those that a pause kept from being read.
-func (s *Scanner) analyzePart(ctx context.Context, h task.Held, part []bookRow) (done int, left []bookRow, err error) {
+// partly is what became of a few books.
+type partly struct {
+	done int
+	left []bookRow // that a pause kept from being read
+	unread
+}
+
+// unread are books, or files beside them, that could not be read, for no reason of their own, and the first of the reasons.
+type unread struct {
+	books int
+	err   error
+}
+
+func (u *unread) add(more unread) {
+	u.books += more.books
+	if u.err == nil {
+		u.err = more.err
+	}
+}
+
+// explain says so of a task with so many books.
+func (u unread) explain(of int) *fault.Error {
+	if blob.Unreachable(u.err) || errors.Is(u.err, blob.ErrDenied) {
+		return fault.Wrap(u.err, fault.Unavailable, "%d of %d files could not be read from the store", u.books, of)
+	}
+	return fault.Wrap(u.err, fault.Unavailable, "%d of %d files could not be read; the worker's log has the cause, with the id of the task", u.books, of)
+}
+
+// analyzePart reads a few books at once and stores what was found.
+func (s *Scanner) analyzePart(ctx context.Context, h task.Held, part []bookRow) (p partly, err error) {
 	if err := s.packages(ctx, part); err != nil {
-		return 0, nil, err
+		return p, err
 	}
 	found, left, failure := s.read(ctx, part)
 	if err := ctx.Err(); err != nil {
-		return 0, nil, err
+		return p, err
 	}
 	if err := s.record(ctx, h, found); err != nil {
-		return 0, nil, err
+		return p, err
 	}
-	if failure != nil {
-		return 0, nil, fault.Wrap(failure, fault.Unavailable, "%d of %d books could not be read from the store; trying again", len(part)-len(left)-len(found), len(part))
-	}
-	return len(found), left, nil
+	return partly{len(found), left, unread{len(part) - len(left) - len(found), failure}}, nil
 }
 
 // record stores what was found in books, or what is wrong with them.
@@ -239,7 +284,7 @@ func describe(found []analyzed) (map[uuid.UUID]*strategy.Set, error) {
 	return sets, nil
 }
 
-// read analyses books in parallel. What could be read is returned even when the store failed for others; that
+// read analyses books in parallel. What could be read is returned even when the store failed for others; the first such
 // failure is returned too, and the books left for another run because this one must pause.
 func (s *Scanner) read(ctx context.Context, books []bookRow) (_ []analyzed, left []bookRow, _ error) {
 	var g errgroup.Group
@@ -257,7 +302,9 @@ func (s *Scanner) read(ctx context.Context, books []bookRow) (_ []analyzed, left
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				failure = errors.Join(failure, err)
+				if failure == nil {
+					failure = err
+				}
 				return nil
 			}
 			out = append(out, a)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/strategy"
@@ -18,6 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // errorsKept bounds the texts that a scan keeps; every book has its own.
@@ -103,6 +105,30 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 		out = append(out, status.Event(), status.TaskEvent())
 	}
 	s.Publish(ctx, h.Tenant, out...)
+	return nil
+}
+
+// tellUnread counts what a task of a scan leaves unread, as it fails for good, as errors of the scan. They are none of the
+// books: the next scan reads them.
+func (s *Scanner) tellUnread(ctx context.Context, h task.Held, p analyzeParams, failure error) error {
+	var b pgx.Batch
+	var status *scan.Status
+	e := fault.From(failure)
+	if e.Code == fault.Internal {
+		files := len(p.Keys) + len(p.Sidecars)
+		e = unread{files, failure}.explain(files)
+	}
+	text := clip(fault.Line(e.Message), 450) + "; the next scan tries again"
+	b.Queue(`update scan set error_count = error_count + greatest(n.unread, 1), errors = (array_append(errors, $2))[1:$3] from (select
+		  (select count(*) from book b where b.tenant_id = app.tenant() and b.library_id = $4 and b.key = any($5) and b.deleted_at is null and `+book.NeverRead+`)
+		  + (select count(*) from sidecar k where k.tenant_id = app.tenant() and k.library_id = $4 and k.key = any($6) and k.pending) as unread) n
+		where tenant_id = app.tenant() and id = $1`, h.ParentID, text, errorsKept, h.LibraryID, p.Keys, p.Sidecars)
+	db.One(&b, &status, scan.ByTask, h.ParentID)
+	if err := s.Database.Run(ctx, &b); err != nil || status == nil {
+		return err
+	}
+	status.UTC()
+	s.Publish(ctx, h.Tenant, status.Event(), status.TaskEvent())
 	return nil
 }
 

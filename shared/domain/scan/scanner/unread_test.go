@@ -1,0 +1,138 @@
+package scanner_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/domain/scan/scanner"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// failing lets the store fail for one file.
+func (r *rig) failing(key string) {
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.Method == "GET" && req.URL.Path == "/books/"+key {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+}
+
+// unread are the books that nobody has read and that have no error.
+func (r *rig) unread() []string {
+	return values[string](r, "select key from book where tenant_id = app.tenant() and not analyzed and error_type is null order by key")
+}
+
+// Books that the store did not give are errors of the scan, none of their own, and the next scan reads them. They keep no
+// other from being read.
+func TestUnreadBooksAreErrorsOfTheScan(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.exec("alter table task alter max_attempts set default 1")
+	for i := range 150 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("S/%03d.cbz", i), testkit.Comic(t, i, 1, ""))
+	}
+	r.failing("S/001.cbz")
+	res := r.scan("normal")
+	if res.Status != "completed" || res.Errors != 1 || len(res.Texts) != 1 || !strings.Contains(res.Texts[0], "1 of 100 files could not be read from the store") ||
+		!strings.Contains(res.Texts[0], "next scan") {
+		t.Errorf("while the store fails: %+v", res)
+	}
+	if got := r.unread(); !slices.Equal(got, []string{"S/001.cbz"}) {
+		t.Errorf("not read: %q", got)
+	}
+	r.failing("nothing")
+	if res := r.scan("normal"); res.Status != "completed" || res.Errors != 0 || len(res.Texts) != 0 || len(r.unread()) != 0 {
+		t.Errorf("with the store: %+v, not read: %q", res, r.unread())
+	}
+}
+
+// Sidecars that the store did not give are errors of the scan, too.
+func TestUnreadSidecarsAreErrorsOfTheScan(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.exec("alter table task alter max_attempts set default 1")
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 1, ""))
+	testkit.WriteFile(t, r.folder, "S/series.json", []byte(`{"metadata":{"publisher":"One"}}`))
+	r.failing("S/series.json")
+	if res := r.scan("normal"); res.Status != "completed" || res.Errors != 1 || len(res.Texts) != 1 {
+		t.Errorf("while the store fails: %+v", res)
+	}
+	r.failing("nothing")
+	if res := r.scan("normal"); res.Status != "completed" || res.Errors != 0 {
+		t.Errorf("with the store: %+v", res)
+	}
+}
+
+// pagesOfText is a PDF of one page that must be drawn.
+func pagesOfText() []byte {
+	var b bytes.Buffer
+	b.WriteString("%PDF-1.4\n")
+	var at []int
+	for i, object := range []string{"<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Count 1/Kids[3 0 R]/MediaBox[0 0 200 300]>>",
+		"<</Type/Page/Parent 2 0 R/Contents 4 0 R>>", "<</Length 12>>stream\n0 0 10 10 re\nendstream"} {
+		at = append(at, b.Len())
+		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, object)
+	}
+	start := b.Len()
+	b.WriteString("xref\n0 5\n0000000000 65535 f \n")
+	for _, o := range at {
+		fmt.Fprintf(&b, "%010d 00000 n \n", o)
+	}
+	fmt.Fprintf(&b, "trailer<</Size 5/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", start)
+	return b.Bytes()
+}
+
+// A book whose cover cannot be drawn, or not in time, is read all the same.
+func TestCoverIsNotDrawn(t *testing.T) {
+	t.Parallel()
+	for name, draw := range map[string]content.Drawing{
+		"PDFium is broken": func(context.Context, io.ReaderAt, int64, int) ([]byte, error) {
+			return nil, &archive.Undrawn{Err: errors.New("it cannot be started")}
+		},
+		"PDFium is busy": func(ctx context.Context, _ io.ReaderAt, _ int64, _ int) ([]byte, error) {
+			<-ctx.Done()
+			return nil, &archive.Undrawn{Err: ctx.Err()}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			testkit.WriteFile(t, r.folder, "S/1.pdf", pagesOfText())
+			s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2, Timeout: 2 * time.Second,
+				Content: &content.Reader{Store: r.s3.Store, Draw: draw},
+				Cover: func(context.Context, uuid.UUID, uuid.UUID, []byte, string, int, int, []byte) (string, error) {
+					return "", errors.New("there is no picture")
+				}}
+			runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 1, Poll: 50 * time.Millisecond, Ended: s.Ended,
+				Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks}}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- runner.Run(ctx) }()
+			res := r.await(r.start("normal"))
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			got := values[string](r, `select b.analyzed || ' ' || coalesce(b.error_type, 'good') || ', ' || b.page_count || ' page: ' || array_to_string(m.warnings, ' ')
+				from book b join book_metadata m on m.book_id = b.id where b.tenant_id = app.tenant()`)
+			if res.Status != "completed" || res.Errors != 0 || len(got) != 1 || !strings.HasPrefix(got[0], "true good, 1 page: the cover was not drawn") {
+				t.Errorf("%+v, %q", res, got)
+			}
+		})
+	}
+}
