@@ -94,6 +94,7 @@ func Open(c Config) (*DB, error) {
 		// Times come back in UTC, whatever the machine's zone: the interface writes them with a Z.
 		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID,
 			Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+		conn.TypeMap().RegisterType(&pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: uuidCodec{}})
 		return nil
 	}
 	if d.pool, err = pgxpool.NewWithConfig(context.Background(), pc); err != nil {

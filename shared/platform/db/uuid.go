@@ -1,0 +1,48 @@
+package db
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// uuidCodec carries a [uuid.UUID] as the 16 bytes that it is. Without it pgx takes the type for any driver.Valuer and
+// sql.Scanner: it prints each id as text and parses the text.
+type uuidCodec struct{ pgtype.UUIDCodec }
+
+// PlanEncode implements [pgtype.Codec].
+func (c uuidCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	if _, ok := value.(uuid.UUID); ok && format == pgtype.BinaryFormatCode {
+		return uuidPlan{}
+	}
+	return c.UUIDCodec.PlanEncode(m, oid, format, value)
+}
+
+// PlanScan implements [pgtype.Codec].
+func (c uuidCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
+	if _, ok := target.(*uuid.UUID); ok && format == pgtype.BinaryFormatCode {
+		return uuidPlan{}
+	}
+	return c.UUIDCodec.PlanScan(m, oid, format, target)
+}
+
+// uuidPlan is both ways of a UUID in Postgres' binary format.
+type uuidPlan struct{}
+
+// Encode implements [pgtype.EncodePlan].
+func (uuidPlan) Encode(value any, buf []byte) ([]byte, error) {
+	id := value.(uuid.UUID)
+	return append(buf, id[:]...), nil
+}
+
+// Scan implements [pgtype.ScanPlan]. Null is [uuid.Nil], as for the type's own Scan.
+func (uuidPlan) Scan(src []byte, target any) error {
+	id := target.(*uuid.UUID)
+	*id = uuid.Nil
+	if src != nil && len(src) != len(id) {
+		return fmt.Errorf("a UUID of %d bytes", len(src))
+	}
+	copy(id[:], src)
+	return nil
+}
