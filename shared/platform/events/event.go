@@ -71,21 +71,31 @@ func (e Event) encode() (string, error) {
 		}
 		user = id.String()
 	}
+	line, err := e.line()
+	if err != nil {
+		return "", err
+	}
+	if len(line) > MaxData {
+		return "", fmt.Errorf("%s: data has %d bytes, the limit is %d", e.Kind, len(line), MaxData)
+	}
+	return e.Kind + "\t" + e.Permission + "\t" + user + "\t" + string(line), nil
+}
+
+// line is the data as JSON without line breaks, which would end an SSE data line.
+func (e Event) line() ([]byte, error) {
 	raw, ok := e.Data.(json.RawMessage)
 	if !ok {
-		var err error
-		if raw, err = json.Marshal(e.Data); err != nil {
-			return "", fmt.Errorf("%s: encode data: %w", e.Kind, err)
+		line, err := json.Marshal(e.Data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: encode data: %w", e.Kind, err)
 		}
+		return line, nil
 	}
-	var line bytes.Buffer // Compact removes line breaks, which would end an SSE data line
+	var line bytes.Buffer
 	if err := json.Compact(&line, raw); err != nil {
-		return "", fmt.Errorf("%s: data is not JSON: %w", e.Kind, err)
+		return nil, fmt.Errorf("%s: data is not JSON: %w", e.Kind, err)
 	}
-	if line.Len() > MaxData {
-		return "", fmt.Errorf("%s: data has %d bytes, the limit is %d", e.Kind, line.Len(), MaxData)
-	}
-	return e.Kind + "\t" + e.Permission + "\t" + user + "\t" + line.String(), nil
+	return line.Bytes(), nil
 }
 
 // DecodeMessage reads what was published on a topic's channel: the entry's id and its value.

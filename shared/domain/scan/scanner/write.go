@@ -22,7 +22,7 @@ import (
 // task takes in), series renumbered or looked for elsewhere at once.
 const (
 	writeBatch    = 500
-	analyzeBatch  = 64
+	analyzeBatch  = 100
 	renumberBatch = 50
 	renameBatch   = 500
 )
