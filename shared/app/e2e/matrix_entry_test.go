@@ -197,6 +197,8 @@ var operations = map[string]entry{
 	"putBookLocks":           {name: (*matrix).theBook, body: value(object{"summaryLock": true})},
 	"getProgress":            {name: (*matrix).begun},
 	"setProgress":            {name: (*matrix).theBook, body: value(object{"currentPage": 1})},
+	"getProgression":         {name: (*matrix).placed},
+	"setProgression":         {name: (*matrix).theBook, body: value(aPlace), status: 204},
 	"clearProgress":          {name: (*matrix).theBook, status: 204},
 	"readBook":               {name: (*matrix).theBook},
 	"unreadBook":             {name: (*matrix).theBook, status: 204},
@@ -269,6 +271,14 @@ func (m *matrix) preference(owner *testkit.Client) string {
 func (m *matrix) begun(owner *testkit.Client) string {
 	m.exec(`insert into progress (tenant_id, account_id, book_id, id, current_page) values ($1, $2, $3, gen_random_uuid(), 1) on conflict do nothing`,
 		m.One, owner.ID, m.book.ID)
+	return m.book.ID.String()
+}
+
+var aPlace = object{"locator": object{"href": "c1.xhtml", "locations": object{"totalProgression": 0.5}}}
+
+func (m *matrix) placed(owner *testkit.Client) string {
+	m.exec(`insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, locator)
+		values ($1, $2, gen_random_uuid(), $3, 1, 'progress', 'd', now(), now(), '{"href":"c1.xhtml"}')`, m.One, owner.ID, m.book.ID)
 	return m.book.ID.String()
 }
 

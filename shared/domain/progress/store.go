@@ -52,7 +52,7 @@ func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error)
 	queueLog(&b, ofBook, id)
 	b.Queue(note(`select b.id as book_id, case when b.paged then least($2::integer, b.page_count) else $2 end as page,
 		  coalesce($3::double precision, case when b.paged then least(1, $2::double precision / b.page_count) end) as percentage,
-		  case when $4 or $3 >= $5 or (b.paged or $3 is null) and b.page_count > 0 and $2 >= b.page_count then 'completed' else 'progress' end as kind
+		  case when $4 or $3 >= $5 or (b.paged or $3 is null) and b.page_count > 0 and $2 >= b.page_count then 'completed' else 'progress' end as kind`+noPlace+`
 		from (select b.id, b.page_count, `+paged+` as paged from book b
 		  where b.tenant_id = app.tenant() and `+ofBook+`) b`, "$6"),
 		id, u.CurrentPage, u.ProgressPercentage, u.Completed != nil && *u.Completed, CompleteAt, device(ctx))
@@ -68,7 +68,7 @@ func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error)
 
 // toTheEnd is the source of marking books as read.
 func toTheEnd(which string) string {
-	return `select b.id as book_id, b.page_count as page, 1::double precision as percentage, 'completed' as kind
+	return `select b.id as book_id, b.page_count as page, 1::double precision as percentage, 'completed' as kind` + noPlace + `
 		from book b where b.tenant_id = app.tenant() and ` + there(which)
 }
 

@@ -1,0 +1,140 @@
+package progress
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Progression is where the reader of an e-book is, as readers on Readium's toolkit keep it: a place in a resource, which a page
+// number cannot say.
+type Progression struct {
+	Device   Device          `json:"device"`
+	Locator  json.RawMessage `json:"locator" doc:"A Readium locator: an object, kept as it is"`
+	Modified time.Time       `json:"modified"`
+}
+
+// Device is what a reader reads with.
+type Device struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// NewProgression is what a reader sends.
+type NewProgression struct {
+	Device *struct {
+		ID   string `json:"id,omitempty" maxLength:"128"`
+		Name string `json:"name,omitempty" maxLength:"200"`
+	} `json:"device,omitempty"`
+	Locator  json.RawMessage `json:"locator" doc:"A Readium locator of at most 10,000 characters, with its locations.totalProgression of 0 to 1"`
+	Modified *time.Time      `json:"modified,omitempty" doc:"Not used: a place counts when it arrives"`
+}
+
+// total is how far into the book a locator is, from 0 to 1.
+func total(locator json.RawMessage) (float64, error) {
+	var l struct {
+		Href      string
+		Locations struct{ TotalProgression *float64 }
+	}
+	const name = "locator"
+	switch err := json.Unmarshal(locator, &l); {
+	case err != nil:
+		return 0, fault.Invalid(name, "must be a Readium locator: an object with href and locations")
+	case len(locator) > maxLocator:
+		return 0, fault.Invalid(name, "is longer than 10,000 characters")
+	case l.Href == "":
+		return 0, fault.Invalid(name+".href", "is missing")
+	case l.Locations.TotalProgression == nil || !(*l.Locations.TotalProgression >= 0 && *l.Locations.TotalProgression <= 1):
+		return 0, fault.Invalid(name+".locations.totalProgression", "must be a number from 0 to 1")
+	}
+	return *l.Locations.TotalProgression, nil
+}
+
+// goTo stores the place, and the page and percentage that it stands for.
+func goTo(ctx context.Context, d *db.DB, id uuid.UUID, p NewProgression) error {
+	at, err := total(p.Locator)
+	if err != nil {
+		return err
+	}
+	who, name := device(ctx), (*string)(nil)
+	if p.Device != nil {
+		if told := clean(p.Device.ID); told != "" {
+			who = told
+		}
+		if told := clean(p.Device.Name); told != "" {
+			name = &told
+		}
+	}
+	var b pgx.Batch
+	var out *Record
+	queueLog(&b, ofBook, id)
+	b.Queue(note(`select b.id as book_id, greatest(1, ceil($2::double precision * b.page_count))::integer as page, $2::double precision as percentage,
+		  case when $2 >= $3 then 'completed' else 'progress' end as kind, $5::text as locator, $6::text as device_name
+		from book b where b.tenant_id = app.tenant() and `+ofBook, "$4"), id, at, CompleteAt, who, string(p.Locator), name)
+	db.One(&b, &out, fold(ofBook)+records(), id)
+	if err := d.Run(ctx, &b); err != nil {
+		return err
+	}
+	if out == nil {
+		return fault.Missing("Book")
+	}
+	return nil
+}
+
+func clean(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "") }
+
+// place is the last place of the caller in a book since it was begun, or nil.
+func place(ctx context.Context, d *db.DB, id uuid.UUID) (*Progression, error) {
+	var b pgx.Batch
+	var exists bool
+	var last *struct {
+		Locator string    `db:"locator"`
+		Device  string    `db:"device_id"`
+		Name    *string   `db:"device_name"`
+		At      time.Time `db:"ended_at"`
+	}
+	queueExists(&b, &exists, id)
+	db.One(&b, &last, `select s.locator, s.device_id, s.device_name, s.ended_at from reading_session s
+		where `+mine("s", "$1")+` and s.kind <> 'reset' and s.locator is not null
+		  and s.pass = (select max(x.pass) from reading_session x where `+mine("x", "$1")+`)
+		order by s.ended_at desc, s.recorded_at desc, s.id desc limit 1`, id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, fault.Missing("Book")
+	}
+	if last == nil {
+		return nil, nil
+	}
+	locator := object(last.Locator)
+	if locator == nil {
+		return nil, nil
+	}
+	out := &Progression{Device: Device{ID: last.Device, Name: last.Device}, Locator: locator, Modified: last.At.UTC()}
+	if last.Name != nil {
+		out.Device.Name = *last.Name
+	}
+	return out, nil
+}
+
+// object is a locator that a session told as text; nil where it is none. Some clients tell the whole progression.
+func object(text string) json.RawMessage {
+	raw := json.RawMessage(text)
+	var whole struct{ Locator json.RawMessage }
+	if json.Unmarshal(raw, &whole) != nil {
+		return nil
+	}
+	if bytes.HasPrefix(whole.Locator, []byte("{")) {
+		return whole.Locator
+	}
+	return raw
+}

@@ -1,0 +1,76 @@
+package progress_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// A place in an e-book comes back as it was sent, and is progress as well.
+func TestProgression(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	s.DB.Exec(t, "update book set format = 'epub' where id = $1", r.book)
+	book := "/api/v1/books/" + r.book.String()
+	put := func(body string) *testkit.Response { return r.who.Do("PUT", book+"/progression", body) }
+	place := func() map[string]any { return r.who.Do("GET", book+"/progression", nil).Want(200).Map() }
+
+	r.who.Do("GET", book+"/progression", nil).Want(204)
+	put(`{"device":{"id":"tablet","name":"Mine"},"locator":{"href":"text/c1.xhtml","type":"application/xhtml+xml","some_key":{"a_b":[1]},
+		"locations":{"totalProgression":0.25,"position":7}},"modified":"2024-05-01T00:00:00Z"}`).Want(204)
+	m := place()
+	locator := m["locator"].(map[string]any)
+	if d := m["device"].(map[string]any); d["id"] != "tablet" || d["name"] != "Mine" || locator["href"] != "text/c1.xhtml" ||
+		locator["some_key"].(map[string]any)["a_b"] == nil || locator["locations"].(map[string]any)["position"] != 7.0 || m["modified"] == "" {
+		t.Errorf("came back as %v", m)
+	}
+	if p := r.who.Do("GET", book+"/progress", nil).Want(200).Map(); p["currentPage"] != 3.0 || p["progressPercentage"] != 0.25 || p["completed"] != false {
+		t.Errorf("the progress is %v", p)
+	}
+
+	// A page alone leaves the place as it was; a session brings another, also one that tells the whole of it.
+	r.who.Do("PUT", book+"/progress", `{"currentPage":4}`).Want(200)
+	if got := place()["locator"].(map[string]any)["href"]; got != "text/c1.xhtml" {
+		t.Errorf("after a page the place is in %v", got)
+	}
+	r.tell(r.session("progress", 10, 20, session{"r2Progression": `{"href":"old"}`}))
+	if got := place()["locator"].(map[string]any)["href"]; got != "text/c1.xhtml" {
+		t.Errorf("after an old session the place is in %v", got)
+	}
+	later := r.session("progress", 10, 20, session{"r2Progression": `{"device":{},"locator":{"href":"late"}}`})
+	later["clientStartedAt"], later["clientEndedAt"] = "2999-01-01T00:00:00Z", "2999-01-01T00:00:00Z" // that is now
+	r.tell(later)
+	if got := place()["locator"].(map[string]any)["href"]; got != "late" {
+		t.Errorf("after a session the place is in %v", got)
+	}
+
+	put(`{"locator":{"href":"end","locations":{"totalProgression":0.98}}}`).Want(204)
+	if p := r.who.Do("GET", book+"/progress", nil).Want(200).Map(); p["completed"] != true {
+		t.Errorf("at the end the progress is %v", p)
+	}
+	r.who.Do("POST", book+"/unread", nil).Want(204)
+	r.who.Do("GET", book+"/progression", nil).Want(204)
+
+	for body, field := range map[string]string{
+		`{}`:            "locator",
+		`{"locator":3}`: "locator",
+		`{"locator":{"locations":{"totalProgression":1}}}`:                                              "locator.href",
+		`{"locator":{"href":"a"}}`:                                                                      "locator.locations.totalProgression",
+		`{"locator":{"href":"a","locations":{"totalProgression":2}}}`:                                   "locator.locations.totalProgression",
+		`{"locator":{"href":"` + strings.Repeat("a", 10_000) + `","locations":{"totalProgression":1}}}`: "locator",
+		`{"locator":{"href":"a","locations":{"totalProgression":1}},"device":{"name":3}}`:               "device.name",
+	} {
+		if res := put(body).Want(400); !strings.Contains(string(res.Body), `"`+field+`"`) {
+			t.Errorf("%.60s: %s", body, res.Body)
+		}
+	}
+	gone := strings.Replace(book, r.book.String(), "00000000-0000-4000-8000-000000000000", 1)
+	r.who.Do("GET", gone+"/progression", nil).Want(404)
+	r.who.Do("PUT", gone+"/progression", `{"locator":{"href":"a","locations":{"totalProgression":1}}}`).Want(404)
+	if other := s.User(t, "one", "reader"); len(other.Do("GET", book+"/progression", nil).Want(204).Body) != 0 {
+		t.Error("another user sees the place")
+	}
+}
