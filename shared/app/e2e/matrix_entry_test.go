@@ -278,7 +278,8 @@ var aPlace = object{"locator": object{"href": "c1.xhtml", "locations": object{"t
 
 func (m *matrix) placed(owner *testkit.Client) string {
 	m.exec(`insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, locator)
-		values ($1, $2, gen_random_uuid(), $3, 1, 'progress', 'd', now(), now(), '{"href":"c1.xhtml"}')`, m.One, owner.ID, m.book.ID)
+		select $1, $2, gen_random_uuid(), $3, coalesce(max(pass), 1), 'progress', 'd', now(), now(), '{"href":"c1.xhtml"}' from reading_session
+		where tenant_id = $1 and account_id = $2 and book_id = $3`, m.One, owner.ID, m.book.ID)
 	return m.book.ID.String()
 }
 
