@@ -38,7 +38,7 @@ type Scheduler struct {
 	cleaned time.Time
 }
 
-// cleanEvery is how often old tasks, figures, tokens and renditions are cleared away.
+// cleanEvery is how often old tasks, figures, tokens, renditions and covers are cleared away.
 const cleanEvery = time.Hour
 
 // New prepares the rounds.
@@ -98,7 +98,8 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	_, figures := metric.Forget(ctx, s.system)
 	_, tokens := account.ForgetTokens(ctx, s.system)
 	_, packs := pack.Expire(ctx, s.system, s.base.Media, s.base.Bucket)
-	return errors.Join(err, forget, figures, tokens, packs, s.expire(ctx, now), tenant.Measure(ctx, s.system, s.base.Media, s.base.Bucket))
+	return errors.Join(err, forget, figures, tokens, packs, s.expire(ctx, now), cover.Sweep(ctx, s.system, s.base.Media, s.base.Bucket, now),
+		tenant.Measure(ctx, s.system, s.base.Media, s.base.Bucket))
 }
 
 // expire deletes page renditions and exports past their time. A bucket of AWS has a lifecycle rule for it, which costs no

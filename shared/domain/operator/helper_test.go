@@ -93,6 +93,7 @@ func (r *rig) fill(id uuid.UUID, books int) {
 			values ($1, '2025-01-01', 'scan_library', 0, 1, 0, 0, 0, array_fill(0, array[96]), 0, 0)`,
 		"insert into scan (tenant_id, id, library_id, mode) values ($1, $1, $1, 'normal')",
 		"insert into rendition_usage (tenant_id, bytes) values ($1, 5)",
+		"insert into cover_sweep (tenant_id, due_at) values ($1, now())",
 	} {
 		r.exec(sql, id)
 	}

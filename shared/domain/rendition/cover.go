@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -40,20 +41,16 @@ type coverRow struct {
 	CRC         *int64    `db:"cover_crc"`
 }
 
-// coverSettings are columns for any query of a tenant: the size and quality of covers.
-const coverSettings = `coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.max_dimension'), 400) as cover_size,
-	coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.jpeg_quality'), 85) as cover_quality`
-
 const coverColumns = `b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
 	coalesce(p.cover_offset, p.offsets[1]) as cover_offset, coalesce(p.cover_length, p.lengths[1]) as cover_length,
 	coalesce(p.cover_packed, p.packed[1]) as cover_packed, coalesce(p.cover_size, p.sizes[1]) as cover_plain,
-	coalesce(p.cover_method, p.methods[1]) as cover_method, coalesce(p.cover_crc, p.crcs[1]) as cover_crc, ` + coverSettings
+	coalesce(p.cover_method, p.methods[1]) as cover_method, coalesce(p.cover_crc, p.crcs[1]) as cover_crc, ` + cover.Settings
 
 // The cover of a series is the one that people chose, else a picture beside its books (shared/domain/library), else that
 // of its first book; the cover of a library is that of the first book of its first series.
 const (
 	pictureCover = `select s.id, k.key, l.bucket, l.prefix, k.size, k.etag, k.modified_at, k.document->>'fingerprint' as fingerprint,
-		  0::bigint as cover_offset, k.size as cover_length, k.size as cover_packed, k.size as cover_plain, -1::smallint as cover_method, 0::bigint as cover_crc, ` + coverSettings + `
+		  0::bigint as cover_offset, k.size as cover_length, k.size as cover_packed, k.size as cover_plain, -1::smallint as cover_method, 0::bigint as cover_crc, ` + cover.Settings + `
 		from series s join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path and k.kind = 'cover' and k.document is not null
 		join library l on l.tenant_id = s.tenant_id and l.id = s.library_id
 		where s.tenant_id = app.tenant() and s.id = $1 and s.cover_source is distinct from 'first_book' order by k.key limit 1`

@@ -1,16 +1,13 @@
 package rendition
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
-	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/format/imaging"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -26,7 +23,7 @@ import (
 // who knows all of it but the secret cannot say it. All pages of a book lie below one folder, for which one
 // signature is enough.
 const (
-	coverKind = "cover"
+	coverKind = cover.Kind
 	pageKind  = "page"
 	original  = "original"
 )
@@ -49,16 +46,16 @@ func (c Cover) spec() imaging.Spec {
 	return imaging.Spec{Width: c.MaxDimension, Height: c.MaxDimension, Format: imaging.JPEG, Quality: c.Quality}
 }
 
-func (c Cover) form() string { return fmt.Sprintf("%d-%d.%s", c.MaxDimension, c.Quality, imaging.JPEG) }
+func (c Cover) form() string { return cover.Form(c.MaxDimension, c.Quality) }
 
 // coverKey is the object that holds a cover.
 func coverKey(tenant, book uuid.UUID, secret []byte, fingerprint string, c Cover) string {
-	return folder(tenant, coverKind, book, macOf(secret, coverKind+c.form(), book, fingerprint)) + "/" + c.form()
+	return cover.Key(tenant, book, secret, fingerprint, c.MaxDimension, c.Quality)
 }
 
 // pagesFolder is what all pages of a book lie below.
 func pagesFolder(tenant uuid.UUID, secret []byte, i *page.Index) string {
-	return folder(tenant, pageKind, i.BookID, macOf(secret, pageKind, i.BookID, i.Fingerprint))
+	return folder(tenant, pageKind, i.BookID, cover.MAC(secret, pageKind, i.BookID, i.Fingerprint))
 }
 
 // pageKey is the object of page n; nil is the original.
@@ -79,12 +76,6 @@ func side(pixels int) string {
 		return ""
 	}
 	return strconv.Itoa(pixels)
-}
-
-func macOf(secret []byte, what string, book uuid.UUID, fingerprint string) string {
-	mac := hmac.New(sha256.New, secret)
-	fmt.Fprintf(mac, "%s|%s|%s", what, book, fingerprint)
-	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
 // parsed is what an address at the CDN asks for.
@@ -151,5 +142,5 @@ func (p parsed) authentic(secret []byte, fingerprint string) bool {
 	if p.kind == coverKind {
 		what += p.cover.form()
 	}
-	return fingerprint != "" && subtle.ConstantTimeCompare([]byte(p.mac), []byte(macOf(secret, what, p.book, fingerprint))) == 1
+	return fingerprint != "" && subtle.ConstantTimeCompare([]byte(p.mac), []byte(cover.MAC(secret, what, p.book, fingerprint))) == 1
 }

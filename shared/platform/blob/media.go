@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -40,17 +41,10 @@ func (s *Store) DeletePages(ctx context.Context, bucket, prefix string, before t
 				yield(Deleted{}, err)
 				return
 			}
-			var done Deleted
-			var ids []types.ObjectIdentifier
-			for _, o := range page {
-				if before.IsZero() || o.Modified.Before(before) {
-					ids = append(ids, types.ObjectIdentifier{Key: aws.String(o.Key)})
-					done.Objects, done.Bytes = done.Objects+1, done.Bytes+o.Size
-				}
+			if !before.IsZero() {
+				page = slices.DeleteFunc(page, func(o Object) bool { return !o.Modified.Before(before) })
 			}
-			if len(ids) > 0 {
-				err = s.deleteAll(ctx, bucket, prefix, ids)
-			}
+			done, err := s.DeleteAll(ctx, bucket, prefix, page)
 			if !yield(done, err) || err != nil {
 				return
 			}
@@ -58,16 +52,26 @@ func (s *Store) DeletePages(ctx context.Context, bucket, prefix string, before t
 	}
 }
 
-func (s *Store) deleteAll(ctx context.Context, bucket, prefix string, ids []types.ObjectIdentifier) error {
+// DeleteAll deletes objects below a prefix, up to 1,000, with one request, and counts them; none are no request.
+func (s *Store) DeleteAll(ctx context.Context, bucket, prefix string, objects []Object) (Deleted, error) {
+	if len(objects) == 0 {
+		return Deleted{}, nil
+	}
+	var done Deleted
+	ids := make([]types.ObjectIdentifier, len(objects))
+	for i, o := range objects {
+		ids[i].Key = aws.String(o.Key)
+		done.Objects, done.Bytes = done.Objects+1, done.Bytes+o.Size
+	}
 	out, err := s.open().client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &bucket, Delete: &types.Delete{Objects: ids, Quiet: aws.Bool(true)}})
 	if err != nil {
-		return explain("delete below", bucket, prefix, err)
+		return Deleted{}, explain("delete below", bucket, prefix, err)
 	}
 	if len(out.Errors) > 0 {
 		e := out.Errors[0]
-		return fmt.Errorf("delete below s3://%s/%s: %d objects are left, the first is %s: %s", bucket, prefix, len(out.Errors), aws.ToString(e.Key), aws.ToString(e.Message))
+		return Deleted{}, fmt.Errorf("delete below s3://%s/%s: %d objects are left, the first is %s: %s", bucket, prefix, len(out.Errors), aws.ToString(e.Key), aws.ToString(e.Message))
 	}
-	return nil
+	return done, nil
 }
 
 // PutFile stores what a file holds, from its beginning.

@@ -1,0 +1,177 @@
+package cover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+const (
+	sweepEvery = 24 * time.Hour // of one tenant
+	retrySweep = time.Hour      // after one that failed: as often as the scheduler calls
+	// A cover is stored before its row is written, and addresses of it at the CDN are good for an hour and a quarter.
+	youngest = 24 * time.Hour
+	// An invocation of the scheduler in Lambda has a minute for all that is due. What a store that does not answer may take
+	// of it beyond sweepFor is hangFor.
+	sweepFor = 20 * time.Second
+	hangFor  = 10 * time.Second
+)
+
+// Sweep deletes the covers that nothing shows any more: of books and series that were removed, of earlier contents, of
+// another size or quality, under another secret. It goes through what a tenant has once a day, some seconds of it at a time;
+// the rest waits for the next call. The scheduler calls it every hour; several may at once.
+//
+// A book whose file is gone keeps its cover, since it may come back. A cover that comes to be shown again in the moment
+// in which it is deleted is made again when it is asked for.
+func Sweep(ctx context.Context, system *db.DB, media *blob.Store, bucket string, now time.Time) error {
+	return sweep(ctx, system, media, bucket, now, sweepFor)
+}
+
+// sweep is Sweep for as long as given, and for a thousand covers whatever that is: so each call comes further.
+func sweep(ctx context.Context, system *db.DB, media *blob.Store, bucket string, now time.Time, given time.Duration) error {
+	// Those that have waited longest come first, so that one that fails keeps no other from its turn.
+	rows, err := system.Pool().Query(ctx, `select t.id from tenant t left join cover_sweep s on s.tenant_id = t.id
+		where t.status <> 'deleting' and (s.due_at is null or s.due_at <= $1) order by s.due_at nulls first, t.id limit 1000`, now)
+	if err != nil {
+		return fmt.Errorf("find whose covers to go through: %w", err)
+	}
+	tenants, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return fmt.Errorf("find whose covers to go through: %w", err)
+	}
+	until := time.Now().Add(given)
+	ctx, cancel := context.WithDeadline(ctx, until.Add(hangFor))
+	defer cancel()
+	var failures error
+	for i, id := range tenants {
+		if i > 0 && !time.Now().Before(until) {
+			break
+		}
+		s := sweeper{system: system, media: media, bucket: bucket, tenant: id, now: now, until: until}
+		if err := s.sweep(db.In(ctx, db.Tenant(id))); err != nil {
+			failures = errors.Join(failures, fmt.Errorf("go through the covers of tenant %s: %w", id, err))
+		}
+		if s.gone.Objects > 0 {
+			slog.Info("covers that nothing shows any more deleted", "tenant", id, "objects", s.gone.Objects, "bytes", s.gone.Bytes)
+		}
+	}
+	return failures
+}
+
+// sweeper goes through the covers of one tenant.
+type sweeper struct {
+	system *db.DB
+	media  *blob.Store
+	bucket string
+	tenant uuid.UUID
+	now    time.Time
+	until  time.Time // stop then
+	gone   blob.Deleted
+}
+
+func (s *sweeper) sweep(ctx context.Context) error {
+	place, err := s.claim(ctx)
+	if err != nil || place == nil {
+		return err
+	}
+	for page, err := range s.media.List(ctx, s.bucket, folder(s.tenant), *place) {
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			break
+		}
+		if err := s.page(ctx, page); err != nil {
+			return err
+		}
+		last := page[len(page)-1].Key
+		if !time.Now().Before(s.until) {
+			return s.note(ctx, last, s.now)
+		}
+		if err := s.note(ctx, last, s.now.Add(retrySweep)); err != nil {
+			return err
+		}
+	}
+	return s.note(ctx, "", s.now.Add(sweepEvery))
+}
+
+// claim is the place to go on from, nil where another scheduler was first. What is claimed is due again after a while:
+// then whoever claimed it has failed.
+func (s *sweeper) claim(ctx context.Context) (*string, error) {
+	var b pgx.Batch
+	var place *string
+	db.Value(&b, &place, `insert into cover_sweep as s (tenant_id, due_at)
+		select id, $2 from tenant where id = app.tenant() and status <> 'deleting'
+		on conflict (tenant_id) do update set due_at = excluded.due_at where s.due_at <= $1 returning place`, s.now, s.now.Add(retrySweep))
+	return place, s.system.Run(ctx, &b)
+}
+
+func (s *sweeper) note(ctx context.Context, place string, due time.Time) error {
+	_, err := db.Exec(ctx, s.system, "update cover_sweep set place = $1, due_at = $2 where tenant_id = app.tenant()", place, due)
+	return err
+}
+
+// page deletes those of a page of the listing that no row names. What is not written as covers are is left alone.
+func (s *sweeper) page(ctx context.Context, listed []blob.Object) error {
+	var old []blob.Object
+	var owners []uuid.UUID
+	for _, o := range listed {
+		id, ok := ownerOf(s.tenant, o.Key)
+		if ok && !o.Modified.IsZero() && o.Modified.Before(s.now.Add(-youngest)) {
+			old, owners = append(old, o), append(owners, id)
+		}
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	named, err := s.named(ctx, slices.Compact(owners)) // a listing is sorted
+	if err != nil {
+		return err
+	}
+	unnamed := slices.DeleteFunc(old, func(o blob.Object) bool { return named[o.Key] })
+	done, err := s.media.DeleteAll(ctx, s.bucket, folder(s.tenant), unnamed)
+	s.gone.Objects, s.gone.Bytes = s.gone.Objects+done.Objects, s.gone.Bytes+done.Bytes
+	return err
+}
+
+// named are the keys that the books and series may show covers by. Of a series these are all pictures beside its books: which
+// of them it shows, or the cover of a book instead, is for people to choose.
+func (s *sweeper) named(ctx context.Context, owners []uuid.UUID) (map[string]bool, error) {
+	type row struct {
+		Secret      []byte     `db:"secret"`
+		Size        int        `db:"cover_size"`
+		Quality     int        `db:"cover_quality"`
+		ID          *uuid.UUID `db:"id"`
+		Fingerprint *string    `db:"fingerprint"`
+	}
+	rows, err := db.List[row](ctx, s.system, `select t.secret, `+Settings+`, o.id, o.fingerprint from tenant t left join (
+		  select id, fingerprint from book where tenant_id = app.tenant() and id = any($1)
+		  union all
+		  select s.id, k.document->>'fingerprint' from series s
+		  join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path and k.kind = 'cover'
+		  where s.tenant_id = app.tenant() and s.id = any($1)) o on o.fingerprint <> ''
+		where t.id = app.tenant()`, owners)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 { // none at all, not even the tenant's: this says nothing of its covers
+		return nil, fault.Missing("Tenant")
+	}
+	out := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		if r.ID != nil {
+			out[Key(s.tenant, *r.ID, r.Secret, *r.Fingerprint, r.Size, r.Quality)] = true
+		}
+	}
+	return out, nil
+}
