@@ -1,6 +1,7 @@
-// Package cover names covers, deletes those that nothing shows any more, and starts the tasks that make them: by request for books or series, and by the schedules of the settings for
-// those of all that are missing. Package rendition makes them, as it does while a book is analysed and when a cover is first
-// asked for; here is nothing that knows pictures, since the api does not either.
+// Package cover names covers, deletes those that nothing shows any more, and starts the tasks that make them: by request for
+// books or series, and by the schedules of the settings for those of all that are missing. Package rendition makes them, as it
+// does while a book is analysed and when a cover is first asked for; here is nothing that knows pictures, since the api and the
+// scheduler do not either.
 //
 //   - A task makes what is missing; with force it makes all again.
 //   - The cover of a series is the one that the series shows: of one of its books, or a picture beside them.

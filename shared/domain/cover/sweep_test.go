@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -134,6 +137,35 @@ func (r *sweepRig) lists() (out []string) {
 		}
 	}
 	return out
+}
+
+var listed = regexp.MustCompile(`(?s)<Contents>.*?</Contents>`)
+
+// inPagesOf has the store list n keys at a time, and behind the first of them fail for a tenant.
+func (r *sweepRig) inPagesOf(n int, failing uuid.UUID) {
+	var mu sync.Mutex
+	var keys []string
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+		query := q.URL.Query()
+		if query.Get("list-type") == "" {
+			next.ServeHTTP(w, q)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		from := 0
+		if token := query.Get("continuation-token"); token == "" {
+			all := httptest.NewRecorder()
+			next.ServeHTTP(all, q)
+			keys = listed.FindAllString(all.Body.String(), -1)
+		} else if _, err := fmt.Sscan(token, &from); err != nil || strings.HasPrefix(query.Get("prefix"), failing.String()) {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		to := min(from+n, len(keys))
+		fmt.Fprintf(w, "<ListBucketResult>%s<IsTruncated>%t</IsTruncated><NextContinuationToken>%d</NextContinuationToken></ListBucketResult>",
+			strings.Join(keys[from:to], ""), to < len(keys), to)
+	})
 }
 
 func TestSweepDeletesWhatNothingShows(t *testing.T) {
@@ -279,39 +311,32 @@ func TestSweepGoesOn(t *testing.T) {
 	t.Parallel()
 	r := newSweepRig(t)
 	one, two := r.shelf("one"), r.shelf("two")
-	keys := make([]string, 1001)
+	keys := make([]string, 5)
 	for i := range keys {
 		keys[i] = one.cover(uuid.New(), "now")
 	}
 	r.put(append(keys, two.cover(uuid.New(), "now"))...)
 	slices.Sort(keys)
 	r.now = r.now.Add(25 * time.Hour)
-	pages := 0
-	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
-		if query := q.URL.Query(); query.Get("list-type") != "" && strings.Contains(query.Get("prefix"), one.tenant.String()) {
-			if pages++; pages > 1 {
-				http.Error(w, "no", http.StatusForbidden)
-				return
-			}
-		}
-		next.ServeHTTP(w, q)
-	})
+	r.inPagesOf(2, one.tenant)
 	if err := r.after(0); err == nil || strings.Contains(err.Error(), two.tenant.String()) {
 		t.Errorf("%v", err)
 	}
 	r.s3.Counter.Meddle(nil)
-	r.is("", keys[1000])
+	r.is("", keys[2:]...)
 	r.mustAfter(59 * time.Minute)
-	r.is("", keys[1000])
+	r.is("", keys[2:]...)
+	r.inPagesOf(2, uuid.Nil)
 	// Whoever has waited longer comes first; the other has its turn when there is time again.
 	r.db.Exec(t, "update cover_sweep set due_at = now() where tenant_id = $1", two.tenant)
 	r.put(two.cover(uuid.New(), "now"))
 	r.now = r.now.Add(2 * time.Minute)
 	r.lists()
 	for i, want := range []struct{ left, lists []string }{
-		{[]string{keys[1000]}, []string{two.tenant.String()}},
-		{nil, []string{one.tenant.String(), "start-after=" + one.tenant.String()}},
-		{nil, []string{"start-after=" + two.tenant.String()}},
+		{keys[2:], []string{two.tenant.String()}},
+		{keys[4:], []string{"start-after=" + one.tenant.String()}},
+		{keys[4:], []string{"start-after=" + two.tenant.String()}},
+		{nil, []string{"start-after=" + one.tenant.String()}},
 		{nil, []string{"start-after=" + one.tenant.String()}},
 		{nil, nil},
 	} {
@@ -319,10 +344,12 @@ func TestSweepGoesOn(t *testing.T) {
 			t.Error(err)
 		}
 		lists := r.lists()
+		r.s3.Counter.Meddle(nil)
 		if ok := len(lists) == min(1, len(want.lists)); !ok || slices.ContainsFunc(want.lists, func(part string) bool { return !strings.Contains(lists[0], part) }) {
 			t.Errorf("%d: listed %v, want %v", i, lists, want.lists)
 		}
 		r.is("", want.left...)
+		r.inPagesOf(2, uuid.Nil)
 		r.lists()
 		r.now = r.now.Add(time.Second)
 	}
