@@ -15,6 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/duplicate"
 	"github.com/longbox/longbox/shared/domain/ingest"
+	"github.com/longbox/longbox/shared/domain/measure"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/rendition"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
@@ -96,6 +97,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 	}
 	books := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Publications: c.Publications, Draw: pdfdraw.New(c.Drawing).Draw}
 	packs := &pack.Maker{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket}
+	sizes := &measure.Measurer{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish}
 	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout, Content: books,
 		Packs: c.Packs.Made == pack.AtScan}
 	covers := &rendition.Maker{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket, Renderer: imaging.New(c.Images)}
@@ -133,6 +135,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 			task.RenumberSeries:  s.RenumberSeries,
 			task.ReprocessTitles: s.ReprocessTitles,
 			task.PackBook:        s.Beside(packs.Pack),
+			task.MeasurePages:    s.Beside(sizes.Measure),
 			task.BookCovers:      s.Beside(filler.Books),
 			task.SeriesCovers:    s.Beside(filler.Series),
 			task.PurgeDeleted:    s.Purge,
@@ -141,7 +144,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 	}
 	if base.Tasks != nil {
 		w.Added = base.Tasks.To(system)
-		s.Added = w.Added
+		s.Added, sizes.Added = w.Added, w.Added
 	}
 	return w, base, nil
 }

@@ -147,7 +147,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			IDInput
 			httpapi.Paging
 		}) (*httpapi.Page[Page], error) {
-			page, total, err := pages(ctx, d, in.ID, in.Limit(), in.Offset())
+			page, total, err := pages(ctx, d, added, in.ID, in.Limit(), in.Offset())
 			if err != nil {
 				return nil, err
 			}

@@ -8,8 +8,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // Page is one page image of a book.
@@ -26,26 +28,34 @@ type Page struct {
 }
 
 // pagesSQL is a slice of the page index: pages $2 to $3 of book $1.
-const pagesSQL = `select ($2 + u.n - 1)::integer as number, u.name, u.type, u.size, nullif(u.width, 0) as width, nullif(u.height, 0) as height
+const pagesSQL = `select ($2 + u.n - 1)::integer as number, u.name, u.type, u.size,
+	  case when u.width > 0 then u.width end as width, case when u.height > 0 then u.height end as height
 	from page_index i, unnest(i.names[$2:$3], i.types[$2:$3], i.sizes[$2:$3], i.widths[$2:$3], i.heights[$2:$3])
 	  with ordinality as u(name, type, size, width, height, n)
 	where i.tenant_id = app.tenant() and i.book_id = $1 order by u.n`
 
-// pages are a page of the list of page images, and how many there are.
-func pages(ctx context.Context, d *db.DB, id uuid.UUID, limit, offset int) ([]Page, int64, error) {
+// pages are a page of the list of page images, and how many there are. Where sizes are unknown that can be read, the task
+// that reads them is queued in the same round trip, whoever asks: the next answer has them.
+func pages(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, limit, offset int) ([]Page, int64, error) {
 	var b pgx.Batch
 	var out []Page
 	var exists bool
-	var total int64
+	var total, queued int64
 	from := min(offset, 1<<30) // far beyond every book
 	db.Value(&b, &exists, "select exists (select from book where tenant_id = app.tenant() and id = $1 and deleted_at is null)", id)
 	db.Value(&b, &total, "select cardinality(names)::bigint from page_index where tenant_id = app.tenant() and book_id = $1", id)
 	db.All(&b, &out, pagesSQL, id, from+1, from+limit)
+	if err := task.AddNew(&b, task.Measurement(), task.OfUnmeasuredBook(id), &queued); err != nil {
+		return nil, 0, err
+	}
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, 0, err
 	}
 	if !exists {
 		return nil, 0, fault.Missing("Book")
+	}
+	if queued > 0 {
+		added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 	}
 	for i := range out {
 		p := &out[i]

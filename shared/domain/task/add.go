@@ -30,14 +30,36 @@ func Add(b *pgx.Batch, s Spec, id *uuid.UUID) error {
 // AddFor is Add for what a target finds, which fills library, series and book, and adds to the params. Where it finds
 // nothing nothing is added, and id stays as it is.
 func AddFor(b *pgx.Batch, s Spec, t Target, id *uuid.UUID) error {
-	params, err := s.params()
+	sql, args, err := s.insertion(t)
 	if err != nil {
 		return err
+	}
+	db.Value(b, id, sql+same+" do update set priority = greatest(task.priority, excluded.priority) returning id", args...)
+	b.Queue("select pg_notify($1, '')", Wake)
+	return nil
+}
+
+// AddNew is AddFor for what is asked for at every request: where nothing is added nothing is written, and nobody is woken; n
+// receives how many were.
+func AddNew(b *pgx.Batch, s Spec, t Target, n *int64) error {
+	sql, args, err := s.insertion(t)
+	if err != nil {
+		return err
+	}
+	db.Affected(b, n, "with added as ("+sql+same+" do nothing returning id) select pg_notify('"+Wake+"', '') from added", args...)
+	return nil
+}
+
+// insertion is the statement that adds the task for a target, up to what it does about the same one.
+func (s *Spec) insertion(t Target) (sql string, args []any, err error) {
+	params, err := s.params()
+	if err != nil {
+		return "", nil, err
 	}
 	fresh := s.ID
 	if fresh == uuid.Nil {
 		if fresh, err = uuid.NewV7(); err != nil {
-			return err
+			return "", nil, err
 		}
 	}
 	var dedupe *string
@@ -46,12 +68,9 @@ func AddFor(b *pgx.Batch, s Spec, t Target, id *uuid.UUID) error {
 		dedupe = &key
 	}
 	n := len(t.args)
-	db.Value(b, id, fmt.Sprintf(columns+` select app.tenant(), $%d::uuid, $%d::text, $%d::integer, $%d::jsonb || x.params,
-		x.library_id, x.series_id, x.book_id, $%d::uuid, $%d::text, app.account() from (`+t.sql+`) x`+same+`
-		do update set priority = greatest(task.priority, excluded.priority) returning id`, n+1, n+2, n+3, n+4, n+5, n+6),
-		append(slices.Clone(t.args), fresh, s.Type, priorities[s.Type], params, s.ParentID, dedupe)...)
-	b.Queue("select pg_notify($1, '')", Wake)
-	return nil
+	return fmt.Sprintf(columns+` select app.tenant(), $%d::uuid, $%d::text, $%d::integer, $%d::jsonb || x.params,
+		x.library_id, x.series_id, x.book_id, $%d::uuid, $%d::text, app.account() from (`+t.sql+`) x`, n+1, n+2, n+3, n+4, n+5, n+6),
+		append(slices.Clone(t.args), fresh, s.Type, priorities[s.Type], params, s.ParentID, dedupe), nil
 }
 
 // AddEach queues the insertion of a task for each row of a query with the columns library_id, series_id, book_id and params,

@@ -45,6 +45,7 @@ var doing = map[string]struct{ does, items string }{
 	AnalyzeSeries:   {"Analysing a series", ""},
 	AnalyzeLibrary:  {"Analysing the library", " books"},
 	PackBook:        {"Preparing the pages of a book", ""},
+	MeasurePages:    {"Measuring the pages of a book", " pages"},
 	FindDuplicates:  {"Looking for duplicates", ""},
 	PurgeDeleted:    {"Removing books whose files are gone", ""},
 	RenumberSeries:  {"Numbering the books of series", ""},

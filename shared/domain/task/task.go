@@ -15,6 +15,7 @@ const (
 	AnalyzeSeries  = "analyze_series"
 	AnalyzeLibrary = "analyze_library" // by children of the type analyze_books
 	PackBook       = "pack_book"       // makes the page pack of a book
+	MeasurePages   = "measure_pages"   // reads the pixel sizes of a book's pages
 	FindDuplicates = "find_duplicates"
 	PurgeDeleted   = "purge_deleted"   // removes books whose files are gone, of a library or a series
 	RenumberSeries = "renumber_series" // one, or several by a child for each
@@ -35,7 +36,7 @@ const (
 
 // priorities: higher runs first.
 var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, AnalyzeLibrary: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860,
-	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370}
+	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370, MeasurePages: 360}
 
 // Priority is how urgent tasks of a type are, for statements that add some themselves.
 func Priority(typ string) int { return priorities[typ] }

@@ -1,0 +1,114 @@
+package measure
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math"
+
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/platform/blob"
+)
+
+const (
+	// near holds the header of nearly every image, with that of its entry in the archive.
+	near = 4 << 10
+	// far is read where the header is not that near: behind the metadata of a JPEG.
+	far = mediatype.HeadBytes
+	// block is read instead where the method may give nothing before a block is whole: one of zstd has 128 KB.
+	block = 256 << 10
+	// enough is what a type is told by, and the size in every format that has it at a fixed place.
+	enough = 32
+)
+
+// place is where a page can be read by itself.
+type place struct {
+	store  *blob.Store
+	bucket string
+	object blob.Object
+	entry  archive.Entry
+	packed bool // in the page pack
+}
+
+// place is that of page i, from 0; ok is false where it must be decompressed with others, or drawn.
+func (m *Measurer) place(b *bookRow, i int) (p place, ok bool) {
+	e := archive.Entry{Name: b.Names[i], Offset: b.Offsets[i], Length: b.Lengths[i], CompressedSize: b.Packed[i], Size: b.Sizes[i],
+		Method: uint16(b.Methods[i]), CRC32: uint32(b.CRCs[i])}
+	if e.Direct() {
+		return place{m.Content.Store, b.Bucket, blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}, e, false}, true
+	}
+	if b.PackKey == nil || i >= len(b.PackOffsets) || b.PackOffsets[i] < 0 {
+		return place{}, false
+	}
+	n := b.PackSizes[i]
+	e = archive.Entry{Name: e.Name, Offset: b.PackOffsets[i], Length: n, CompressedSize: n, Size: n, Method: archive.Bare}
+	return place{m.Media, m.Bucket, blob.Object{Key: *b.PackKey, Size: b.PackSize, ETag: b.PackETag}, e, true}, true
+}
+
+// size is the pixel size that the page states, or -1 and -1. An error is trouble of the store.
+func (m *Measurer) size(ctx context.Context, p place) (width, height int32, err error) {
+	last := int64(block)
+	if streams(p.entry.Method) {
+		last = far
+	}
+	for _, n := range []int64{near, last} {
+		n = min(n, p.entry.Length)
+		if n < 1 {
+			break
+		}
+		raw, err := p.store.ReadRange(ctx, p.bucket, p.object, p.entry.Offset, n)
+		if err != nil && p.packed {
+			err = lostPack{err}
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		head, err := m.head(ctx, p.entry, raw)
+		if err != nil {
+			return 0, 0, err
+		}
+		if w, h, ok := mediatype.Dimensions(head); ok && max(w, h) <= math.MaxInt32 {
+			return int32(w), int32(h), nil
+		}
+		if n == p.entry.Length || !further(head) {
+			break
+		}
+	}
+	return -1, -1, nil
+}
+
+// further tells whether more of a page may say its size.
+func further(head []byte) bool {
+	if len(head) < enough {
+		return true
+	}
+	switch mediatype.Detect(head) {
+	case mediatype.JPEG, mediatype.AVIF, mediatype.HEIC, mediatype.JXL:
+		return true
+	}
+	return false
+}
+
+// streams tells of a method that gives each byte soon after it was read, and needs little memory for it.
+func streams(method uint16) bool {
+	return method == archive.Stored || method == archive.Bare || method == archive.Deflated
+}
+
+// head is the beginning of a page from the first bytes of its range; less, or nothing, where it is damaged. What may take
+// the memory of a dictionary is unpacked one at a time.
+func (m *Measurer) head(ctx context.Context, e archive.Entry, raw []byte) ([]byte, error) {
+	if !streams(e.Method) {
+		m.unpacking.Lock()
+		defer m.unpacking.Unlock()
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r, err := e.Open(bytes.NewReader(raw), m.Content.Limits)
+	if err != nil {
+		return nil, nil
+	}
+	head, _ := io.ReadAll(io.LimitReader(r, far)) // it ends with an error: there is no more than the beginning
+	return head, nil
+}

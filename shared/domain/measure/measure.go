@@ -1,0 +1,190 @@
+package measure
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/domain/pack"
+	"github.com/longbox/longbox/shared/domain/page"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// atOnce is how many pages of a book are read at once: they are small, and the time goes into waiting for the store.
+const atOnce = 8
+
+// Measurer reads the sizes of pages.
+type Measurer struct {
+	Database *db.DB
+	Content  *content.Reader // of the library
+	Media    *blob.Store     // of the page packs
+	Bucket   string
+	Publish  task.Publish
+	Added    task.Added // told of the analysis of a file that is another by now
+
+	unpacking sync.Mutex // see head
+}
+
+// bookRow is a book to measure.
+type bookRow struct {
+	SeriesID    uuid.UUID `db:"series_id"`
+	LibraryID   uuid.UUID `db:"library_id"`
+	Key         string    `db:"key"`
+	Bucket      string    `db:"bucket"`
+	Prefix      string    `db:"prefix"`
+	Size        int64     `db:"size"`
+	ETag        string    `db:"etag"`
+	Modified    time.Time `db:"modified_at"`
+	Revision    int32     `db:"revision"` // of the page index
+	Names       []string  `db:"names"`
+	Offsets     []int64   `db:"offsets"`
+	Lengths     []int64   `db:"lengths"`
+	Packed      []int64   `db:"packed"`
+	Sizes       []int64   `db:"sizes"`
+	Methods     []int16   `db:"methods"`
+	CRCs        []int64   `db:"crcs"`
+	Widths      []int32   `db:"widths"`
+	Heights     []int32   `db:"heights"`
+	PackKey     *string   `db:"pack_key"` // nil: there is no page pack
+	PackSize    int64     `db:"pack_size"`
+	PackETag    string    `db:"pack_etag"`
+	PackOffsets []int64   `db:"pack_offsets"` // -1: in the book's file
+	PackSizes   []int64   `db:"pack_sizes"`
+}
+
+// Result is what the task tells, and how far it was where it had to pause.
+type Result struct {
+	Pages   int `json:"pages"`   // whose sizes were found
+	Unknown int `json:"unknown"` // that state none, or not where it is looked for
+}
+
+// Measure is the handler of measure_pages tasks. A run that is paused, or fails, stores what it has found: the next one goes
+// on with what is left.
+func (m *Measurer) Measure(ctx context.Context, h task.Held) (any, error) {
+	if h.BookID == nil {
+		return nil, fault.New(fault.BadRequest, "A task of type %s needs a book", task.MeasurePages)
+	}
+	var so Result
+	if h.Place != nil {
+		if err := json.Unmarshal(h.Place, &so); err != nil {
+			return nil, fmt.Errorf("place of the measuring: %w", err)
+		}
+	}
+	b, err := m.load(ctx, *h.BookID)
+	if err != nil || b == nil { // gone, or another file that is yet to be analysed: there is nothing to measure
+		return so, err
+	}
+	found, paused, failure := m.read(ctx, b)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if found.Pages+found.Unknown > 0 {
+		if err := m.store(ctx, h, b, found); err != nil {
+			return nil, errors.Join(failure, err)
+		}
+	}
+	so.Pages, so.Unknown = so.Pages+found.Pages, so.Unknown+found.Unknown
+	switch {
+	case failure != nil:
+		return nil, m.explain(ctx, h, failure)
+	case paused:
+		return nil, task.Paused(so)
+	}
+	return so, nil
+}
+
+func (m *Measurer) load(ctx context.Context, id uuid.UUID) (*bookRow, error) {
+	return db.Get[bookRow](ctx, m.Database, `select b.series_id, b.library_id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, p.revision,
+		p.names, p.offsets, p.lengths, p.packed, p.sizes, p.methods, p.crcs, p.widths, p.heights,
+		k.key as pack_key, coalesce(k.size, 0) as pack_size, coalesce(k.etag, '') as pack_etag,
+		coalesce(k.offsets, '{}') as pack_offsets, coalesce(k.sizes, '{}') as pack_sizes
+		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
+		join page_index p on `+content.SameVersion+`
+		left join page_pack k on k.tenant_id = b.tenant_id and k.book_id = b.id and k.fingerprint = b.fingerprint
+		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, id)
+}
+
+// read looks at the pages whose sizes are unknown, and writes what it finds into b.
+func (m *Measurer) read(ctx context.Context, b *bookRow) (found Result, paused bool, err error) {
+	g, shared := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	var begun []int
+	for i, width := range b.Widths {
+		at, ok := m.place(b, i)
+		if width != 0 || !ok {
+			continue
+		}
+		if paused = len(begun) > 0 && task.MustPause(ctx); paused || shared.Err() != nil {
+			break
+		}
+		begun = append(begun, i)
+		g.Go(func() (err error) {
+			b.Widths[i], b.Heights[i], err = m.size(shared, at)
+			return err
+		})
+	}
+	err = g.Wait()
+	for _, i := range begun {
+		switch {
+		case b.Widths[i] > 0:
+			found.Pages++
+		case b.Widths[i] < 0:
+			found.Unknown++
+		}
+	}
+	return found, paused, err
+}
+
+// store writes the sizes, unless the index is of another version of the file by now, and tells listeners.
+func (m *Measurer) store(ctx context.Context, h task.Held, b *bookRow, found Result) error {
+	n, err := db.Exec(ctx, m.Database, `update page_index p set widths = $2, heights = $3 from book b
+		where p.tenant_id = app.tenant() and p.book_id = $1 and p.revision = $4 and (p.file_size, p.file_etag, p.file_modified) = ($5, $6, $7)
+		  and p.offsets = $8 and `+content.SameVersion, h.BookID, b.Widths, b.Heights, b.Revision, b.Size, b.ETag, b.Modified, b.Offsets)
+	if err == nil && n > 0 && found.Pages > 0 {
+		m.Publish(ctx, h.Tenant, events.BookUpdated(events.Book{ID: *h.BookID, SeriesID: b.SeriesID, LibraryID: b.LibraryID}, "pages"))
+	}
+	return err
+}
+
+// lostPack is a page pack that is not there, or another one than its row describes.
+type lostPack struct{ error }
+
+func (l lostPack) Unwrap() error { return l.error }
+
+// explain says what a failed read means, and queues what mends it: an analysis of the file, or a new page pack. What trying
+// again may mend stays as it is.
+func (m *Measurer) explain(ctx context.Context, h task.Held, failure error) error {
+	if !page.Lost(failure) {
+		return failure
+	}
+	var b pgx.Batch
+	var id uuid.UUID
+	var err error
+	what := "the book's file is gone or has changed; its analysis is queued"
+	if errors.As(failure, new(lostPack)) {
+		what = "the book's page pack is gone; a new one is queued"
+		err = pack.Queue(&b, *h.BookID, &id)
+	} else {
+		err = task.AddFor(&b, task.Analysis(*h.BookID), task.OfBook(*h.BookID), &id)
+	}
+	if err == nil {
+		err = m.Database.Run(ctx, &b)
+	}
+	if err != nil {
+		return errors.Join(failure, err)
+	}
+	m.Added.Tell(ctx, h.Tenant)
+	return fault.Wrap(failure, fault.Conflict, "The pages were not measured: %s", what)
+}
