@@ -10,7 +10,8 @@
 //     the library holds.
 //   - A book that cannot be read is listed with the reason, and tried again when somebody asks for it, its file changes
 //     or a deep scan comes.
+//   - Who asks for the pages of a book queues the task that reads their sizes where these are unknown (package measure).
 //   - A field that a person gives a value is locked: no scan writes it again until somebody opens the lock.
 //
-// Tables: writes error_*, title, number, volume and chapter of book and what people change of book_metadata; reads book, book_metadata, page_index, series, library, genre, tag, progress and the counters.
+// Tables: writes error_*, title, number, volume and chapter of book and what people change of book_metadata; reads book, book_metadata, page_index, page_pack, series, library, genre, tag, progress and the counters.
 package book
