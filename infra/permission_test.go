@@ -52,6 +52,7 @@ var stores = map[string]string{
 	"shared/app/api: store":             "library",
 	"shared/domain/analysis: Store":     "library",
 	"shared/domain/content: Store":      "library",
+	"shared/domain/measure: store":      "library", // or media, of page packs
 	"shared/domain/page: Store":         "library",
 	"shared/domain/page: store":         "library",
 	"shared/domain/scan/scanner: store": "library",
