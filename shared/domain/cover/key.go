@@ -22,11 +22,11 @@ const Kind = "cover"
 //	<tenant>/cover/<book or series>/<mac>/<size>-<quality>.jpeg
 func Key(tenant, of uuid.UUID, secret []byte, fingerprint string, size, quality int) string {
 	form := Form(size, quality)
-	return folder(tenant) + of.String() + "/" + MAC(secret, Kind+form, of, fingerprint) + "/" + form
+	return Folder(tenant) + of.String() + "/" + MAC(secret, Kind+form, of, fingerprint) + "/" + form
 }
 
-// folder is what all covers of a tenant lie below.
-func folder(tenant uuid.UUID) string { return tenant.String() + "/" + Kind + "/" }
+// Folder is what all covers of a tenant lie below.
+func Folder(tenant uuid.UUID) string { return tenant.String() + "/" + Kind + "/" }
 
 // Form is the last part of a key: how the cover is made.
 func Form(size, quality int) string { return fmt.Sprintf("%d-%d.jpeg", size, quality) }
@@ -40,7 +40,7 @@ func MAC(secret []byte, what string, of uuid.UUID, fingerprint string) string {
 
 // ownerOf is the book or series that a key of the tenant's covers is of; false for a key that Key does not write.
 func ownerOf(tenant uuid.UUID, key string) (uuid.UUID, bool) {
-	rest, ok := strings.CutPrefix(key, folder(tenant))
+	rest, ok := strings.CutPrefix(key, Folder(tenant))
 	part := strings.Split(rest, "/")
 	if !ok || len(part) != 3 {
 		return uuid.UUID{}, false

@@ -84,7 +84,7 @@ func (s *sweeper) sweep(ctx context.Context) error {
 	if err != nil || place == nil {
 		return err
 	}
-	for page, err := range s.media.List(ctx, s.bucket, folder(s.tenant), *place) {
+	for page, err := range s.media.List(ctx, s.bucket, Folder(s.tenant), *place) {
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (s *sweeper) page(ctx context.Context, listed []blob.Object) error {
 		return err
 	}
 	unnamed := slices.DeleteFunc(old, func(o blob.Object) bool { return named[o.Key] })
-	done, err := s.media.DeleteAll(ctx, s.bucket, folder(s.tenant), unnamed)
+	done, err := s.media.DeleteAll(ctx, s.bucket, Folder(s.tenant), unnamed)
 	s.gone.Objects, s.gone.Bytes = s.gone.Objects+done.Objects, s.gone.Bytes+done.Bytes
 	return err
 }

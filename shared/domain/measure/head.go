@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/mediatype"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -31,19 +32,13 @@ type place struct {
 	packed bool // in the page pack
 }
 
-// place is that of page i, from 0; ok is false where it must be decompressed with others, or drawn.
-func (m *Measurer) place(b *bookRow, i int) (p place, ok bool) {
-	e := archive.Entry{Name: b.Names[i], Offset: b.Offsets[i], Length: b.Lengths[i], CompressedSize: b.Packed[i], Size: b.Sizes[i],
-		Method: uint16(b.Methods[i]), CRC32: uint32(b.CRCs[i])}
-	if e.Direct() {
-		return place{m.Content.Store, b.Bucket, blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}, e, false}, true
+// place is that of page n, from 1; ok is false where it must be decompressed with others, or drawn, and where there is none.
+func (m *Measurer) place(i *page.Index, n int) (p place, ok bool) {
+	if o, e, ok := i.InPack(n); ok {
+		return place{m.Media, m.Bucket, o, e, true}, true
 	}
-	if b.PackKey == nil || i >= len(b.PackOffsets) || b.PackOffsets[i] < 0 {
-		return place{}, false
-	}
-	n := b.PackSizes[i]
-	e = archive.Entry{Name: e.Name, Offset: b.PackOffsets[i], Length: n, CompressedSize: n, Size: n, Method: archive.Bare}
-	return place{m.Media, m.Bucket, blob.Object{Key: *b.PackKey, Size: b.PackSize, ETag: b.PackETag}, e, true}, true
+	e, err := i.Entry(n)
+	return place{m.Content.Store, i.Bucket, i.Object(), e, false}, err == nil && e.Direct()
 }
 
 // size is the pixel size that the page states, or -1 and -1. An error is trouble of the store.

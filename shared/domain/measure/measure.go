@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -37,31 +36,14 @@ type Measurer struct {
 	unpacking sync.Mutex // see head
 }
 
-// bookRow is a book to measure.
-type bookRow struct {
-	SeriesID    uuid.UUID `db:"series_id"`
-	LibraryID   uuid.UUID `db:"library_id"`
-	Key         string    `db:"key"`
-	Bucket      string    `db:"bucket"`
-	Prefix      string    `db:"prefix"`
-	Size        int64     `db:"size"`
-	ETag        string    `db:"etag"`
-	Modified    time.Time `db:"modified_at"`
-	Revision    int32     `db:"revision"` // of the page index
-	Names       []string  `db:"names"`
-	Offsets     []int64   `db:"offsets"`
-	Lengths     []int64   `db:"lengths"`
-	Packed      []int64   `db:"packed"`
-	Sizes       []int64   `db:"sizes"`
-	Methods     []int16   `db:"methods"`
-	CRCs        []int64   `db:"crcs"`
-	Widths      []int32   `db:"widths"`
-	Heights     []int32   `db:"heights"`
-	PackKey     *string   `db:"pack_key"` // nil: there is no page pack
-	PackSize    int64     `db:"pack_size"`
-	PackETag    string    `db:"pack_etag"`
-	PackOffsets []int64   `db:"pack_offsets"` // -1: in the book's file
-	PackSizes   []int64   `db:"pack_sizes"`
+// sized is a book with the sizes of its pages: 0 where nobody has looked for it.
+type sized struct {
+	index     *page.Index
+	SeriesID  uuid.UUID `db:"series_id"`
+	LibraryID uuid.UUID `db:"library_id"`
+	Revision  int32     `db:"revision"` // of the page index
+	Widths    []int32   `db:"widths"`
+	Heights   []int32   `db:"heights"`
 }
 
 // Result is what the task tells, and how far it was where it had to pause.
@@ -83,7 +65,7 @@ func (m *Measurer) Measure(ctx context.Context, h task.Held) (any, error) {
 		}
 	}
 	b, err := m.load(ctx, *h.BookID)
-	if err != nil || b == nil { // gone, or another file that is yet to be analysed: there is nothing to measure
+	if err != nil || b == nil {
 		return so, err
 	}
 	found, paused, failure := m.read(ctx, b)
@@ -105,24 +87,28 @@ func (m *Measurer) Measure(ctx context.Context, h task.Held) (any, error) {
 	return so, nil
 }
 
-func (m *Measurer) load(ctx context.Context, id uuid.UUID) (*bookRow, error) {
-	return db.Get[bookRow](ctx, m.Database, `select b.series_id, b.library_id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, p.revision,
-		p.names, p.offsets, p.lengths, p.packed, p.sizes, p.methods, p.crcs, p.widths, p.heights,
-		k.key as pack_key, coalesce(k.size, 0) as pack_size, coalesce(k.etag, '') as pack_etag,
-		coalesce(k.offsets, '{}') as pack_offsets, coalesce(k.sizes, '{}') as pack_sizes
-		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
-		join page_index p on `+content.SameVersion+`
-		left join page_pack k on k.tenant_id = b.tenant_id and k.book_id = b.id and k.fingerprint = b.fingerprint
+// load is the book, or nil: it is gone, or its file is another one that is yet to be analysed.
+func (m *Measurer) load(ctx context.Context, id uuid.UUID) (*sized, error) {
+	var b pgx.Batch
+	var i *page.Index
+	var s *sized
+	page.Queue(&b, &i, id)
+	db.One(&b, &s, `select b.series_id, b.library_id, p.revision, p.widths, p.heights from book b join page_index p on `+content.SameVersion+`
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, id)
+	if err := m.Database.Run(ctx, &b); err != nil || i == nil || s == nil || len(s.Widths) != i.Count { // which was stored in between
+		return nil, err
+	}
+	s.index = i
+	return s, nil
 }
 
 // read looks at the pages whose sizes are unknown, and writes what it finds into b.
-func (m *Measurer) read(ctx context.Context, b *bookRow) (found Result, paused bool, err error) {
+func (m *Measurer) read(ctx context.Context, b *sized) (found Result, paused bool, err error) {
 	g, shared := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
 	var begun []int
 	for i, width := range b.Widths {
-		at, ok := m.place(b, i)
+		at, ok := m.place(b.index, i+1)
 		if width != 0 || !ok {
 			continue
 		}
@@ -148,10 +134,10 @@ func (m *Measurer) read(ctx context.Context, b *bookRow) (found Result, paused b
 }
 
 // store writes the sizes, unless the index is of another version of the file by now, and tells listeners.
-func (m *Measurer) store(ctx context.Context, h task.Held, b *bookRow, found Result) error {
+func (m *Measurer) store(ctx context.Context, h task.Held, b *sized, found Result) error {
 	n, err := db.Exec(ctx, m.Database, `update page_index p set widths = $2, heights = $3 from book b
 		where p.tenant_id = app.tenant() and p.book_id = $1 and p.revision = $4 and (p.file_size, p.file_etag, p.file_modified) = ($5, $6, $7)
-		  and p.offsets = $8 and `+content.SameVersion, h.BookID, b.Widths, b.Heights, b.Revision, b.Size, b.ETag, b.Modified, b.Offsets)
+		  and p.offsets = $8 and `+content.SameVersion, h.BookID, b.Widths, b.Heights, b.Revision, b.index.Size, b.index.ETag, b.index.Modified, b.index.Offsets)
 	if err == nil && n > 0 && found.Pages > 0 {
 		m.Publish(ctx, h.Tenant, events.BookUpdated(events.Book{ID: *h.BookID, SeriesID: b.SeriesID, LibraryID: b.LibraryID}, "pages"))
 	}

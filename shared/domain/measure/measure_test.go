@@ -23,6 +23,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/measure"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -395,4 +396,18 @@ func TestBooksThatAreNotMeasured(t *testing.T) {
 	r.want("tasks", len(r.tasks(task.MeasurePages, task.Pending)), 0)
 	r.pages()
 	r.want("tasks", len(r.tasks(task.MeasurePages, task.Pending)), 1)
+}
+
+// The SQL that finds pages that can be read by themselves knows the same methods as the archives do.
+func TestMethodsOfTheTarget(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, testkit.Comic(t, 1, 1, ""))
+	for _, method := range []uint16{archive.Stored, archive.Deflated, archive.Bare, archive.PDFPage, archive.SevenZip, archive.SolidRAR, archive.PDFPage - 1, archive.SolidRAR + 1} {
+		r.DB.Exec(t, "update page_index set methods = array[$2::smallint] where tenant_id = $1", r.One, int16(method))
+		r.pages()
+		if got, want := len(r.tasks(task.MeasurePages, task.Pending)) == 1, (archive.Entry{Method: method}).Direct(); got != want {
+			t.Errorf("method %#x is measured: %t, is direct: %t", method, got, want)
+		}
+		r.DB.Exec(t, "delete from task where tenant_id = $1", r.One)
+	}
 }

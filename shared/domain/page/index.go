@@ -68,6 +68,9 @@ func load(ctx context.Context, d *db.DB, b *pgx.Batch, book uuid.UUID, part page
 	return i, nil
 }
 
+// Queue adds the query for a book's index with all its pages to a batch; nil where there is no such book.
+func Queue(b *pgx.Batch, dst **Index, book uuid.UUID) { queue(b, dst, book, allPages) }
+
 func queue(b *pgx.Batch, dst **Index, book uuid.UUID, part pages) {
 	db.One(b, dst, `select b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.format, b.fingerprint, b.analyzed, b.error_message,
 		coalesce(cardinality(p.names), 0) as count, $2::integer as first,

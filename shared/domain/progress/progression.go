@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -48,7 +49,7 @@ func total(locator json.RawMessage) (float64, error) {
 	switch err := json.Unmarshal(locator, &l); {
 	case err != nil:
 		return 0, fault.Invalid(name, "must be a Readium locator: an object with href and locations")
-	case len(locator) > maxLocator:
+	case utf8.RuneCount(locator) > maxLocator:
 		return 0, fault.Invalid(name, "is longer than 10,000 characters")
 	case l.Href == "":
 		return 0, fault.Invalid(name+".href", "is missing")
@@ -119,7 +120,7 @@ func place(ctx context.Context, d *db.DB, id uuid.UUID) (*Progression, error) {
 	if locator == nil {
 		return nil, nil
 	}
-	out := &Progression{Device: Device{ID: last.Device, Name: last.Device}, Locator: locator, Modified: last.At.UTC()}
+	out := &Progression{Device: Device{ID: last.Device, Name: last.Device}, Locator: locator, Modified: last.At}
 	if last.Name != nil {
 		out.Device.Name = *last.Name
 	}

@@ -33,7 +33,7 @@ func folder(tenant uuid.UUID, kind string, book uuid.UUID, mac string) string {
 	if kind == pageKind {
 		return blob.Expiring + tenant.String() + "/" + book.String() + "/" + mac
 	}
-	return tenant.String() + "/" + kind + "/" + book.String() + "/" + mac
+	return cover.Folder(tenant) + book.String() + "/" + mac
 }
 
 // Cover says how covers are made: the settings thumbnail.max_dimension and thumbnail.jpeg_quality.

@@ -16,6 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -66,10 +67,6 @@ type bookRow struct {
 
 	besides *packageDocument // the package document that speaks before the file; nil: none
 }
-
-// coverSettings are columns for any query of a tenant: the size and quality of covers.
-const coverSettings = `coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.max_dimension'), 400) as cover_size,
-	coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.jpeg_quality'), 85) as cover_quality`
 
 // analyzed is a book and what was found in it, or the problem with it.
 type analyzed struct {
@@ -142,7 +139,7 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 		  (select x.fingerprint from book x where x.tenant_id = app.tenant() and x.library_id = b.library_id and x.size = b.size and x.deleted_at is not null limit 8)
 		  union all (select x.fingerprint from book x where x.tenant_id = app.tenant() and x.size = b.size and x.deleted_at is null and x.id <> b.id limit 8))
 		  else '{}' end as twins, l.title_preprocessing_rules as rules, s.path as series_path, t.secret, t.id as tenant_id,
-		`+coverSettings+`
+		`+cover.Settings+`
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id join tenant t on t.id = b.tenant_id
 		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+fmt.Sprintf(" and (b.key >= $%d or b.id = any($%d)) order by b.key", len(args)-1, len(args)), args...)

@@ -127,6 +127,22 @@ func (r *rig) scanWith(p scan.Params) result {
 	return r.await(id)
 }
 
+// scanBy runs a scan to its end, as scan does, with a scanner of the test's own.
+func (r *rig) scanBy(s *scanner.Scanner) result {
+	r.t.Helper()
+	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 2, Poll: 50 * time.Millisecond, Ended: s.Ended,
+		Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks}}
+	ctx, cancel := context.WithCancel(r.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- runner.Run(ctx) }()
+	res := r.await(r.start("normal"))
+	cancel()
+	if err := <-ended; err != nil {
+		r.t.Error(err)
+	}
+	return res
+}
+
 // stuck is when a test that waits for an end gives up: no machine is as busy.
 const stuck = 3 * time.Minute
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/comicinfo"
@@ -58,7 +59,7 @@ func (s *Scanner) takeIn(ctx context.Context, h task.Held, keys []string) (any, 
 	var b pgx.Batch
 	var shelf *shelfRow
 	var rows []sidecarRow
-	db.One(&b, &shelf, `select l.bucket, l.prefix, t.secret, `+coverSettings+` from library l join tenant t on t.id = l.tenant_id
+	db.One(&b, &shelf, `select l.bucket, l.prefix, t.secret, `+cover.Settings+` from library l join tenant t on t.id = l.tenant_id
 		where l.tenant_id = app.tenant() and l.id = $1`, h.LibraryID)
 	db.All(&b, &rows, `select k.key, k.kind, k.version, k.size, k.etag, k.modified_at, s.id as series_id
 		from sidecar k left join series s on s.tenant_id = k.tenant_id and s.library_id = k.library_id and s.path = k.about

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
-	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -33,16 +32,7 @@ func TestFileTakesTooLong(t *testing.T) {
 			}
 			return "", nil
 		}}
-	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 2, Poll: 100 * time.Millisecond, Ended: s.Ended,
-		Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks}}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- runner.Run(ctx) }()
-	res := r.await(r.start("normal"))
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	res := r.scanBy(s)
 	if res.Status != "completed" || res.Processed != 3 || res.Errors != 2 {
 		t.Errorf("%+v", res)
 	}

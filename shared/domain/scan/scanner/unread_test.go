@@ -16,7 +16,6 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
-	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -118,16 +117,7 @@ func TestCoverIsNotDrawn(t *testing.T) {
 				Cover: func(context.Context, uuid.UUID, uuid.UUID, []byte, string, int, int, []byte) (string, error) {
 					return "", errors.New("there is no picture")
 				}}
-			runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 1, Poll: 50 * time.Millisecond, Ended: s.Ended,
-				Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks}}
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- runner.Run(ctx) }()
-			res := r.await(r.start("normal"))
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+			res := r.scanBy(s)
 			got := values[string](r, `select b.analyzed || ' ' || coalesce(b.error_type, 'good') || ', ' || b.page_count || ' page: ' || array_to_string(m.warnings, ' ')
 				from book b join book_metadata m on m.book_id = b.id where b.tenant_id = app.tenant()`)
 			if res.Status != "completed" || res.Errors != 0 || len(got) != 1 || !strings.HasPrefix(got[0], "true good, 1 page: the cover was not drawn") {
