@@ -39,9 +39,12 @@ func Excluded(patterns string) (func(key string) bool, error) {
 	if len(globs) > maxPatterns {
 		return nil, fmt.Errorf("there are %d patterns; the limit is %d", len(globs), maxPatterns)
 	}
+	if len(globs) == 0 {
+		return func(string) bool { return false }, nil
+	}
 	return func(key string) bool {
 		key = strings.ToLower(key)
-		for end := 0; len(globs) > 0 && end < len(key); {
+		for end := 0; end < len(key); {
 			if next := strings.IndexByte(key[end:], '/'); next >= 0 {
 				end += next
 			} else {

@@ -23,18 +23,18 @@ var coverNames = []string{"cover", "default", "folder", "poster", "series"}
 // folder. The kind is "" for what is no sidecar; in the root there are none but those of single books.
 func Sidecar(key string) (kind, about string) {
 	folder, name := path.Split(key)
-	extension := strings.ToLower(path.Ext(name))
-	stem := strings.TrimSuffix(name, path.Ext(name))
-	switch lower := strings.ToLower(name); {
-	case extension == ".opf" && lower != "metadata.opf" && stem != "":
+	extension := path.Ext(name)
+	stem := strings.TrimSuffix(name, extension)
+	switch extension = strings.ToLower(extension); {
+	case extension == ".opf" && !strings.EqualFold(stem, "metadata") && stem != "":
 		return PackageSidecar, folder + stem
 	case folder == "":
 		return "", ""
-	case lower == "metadata.opf":
+	case extension == ".opf" && stem != "":
 		return PackageSidecar, folder
-	case lower == "series.json":
+	case extension == ".json" && strings.EqualFold(stem, "series"):
 		return SeriesSidecar, strings.TrimSuffix(folder, "/")
-	case mediatype.Servable(mediatype.ByExtension(lower)) && slices.Contains(coverNames, strings.ToLower(stem)):
+	case mediatype.Servable(mediatype.ByExtension(extension)) && slices.Contains(coverNames, strings.ToLower(stem)):
 		return CoverSidecar, strings.TrimSuffix(folder, "/")
 	}
 	return "", ""

@@ -3,6 +3,9 @@ package db
 import (
 	"context"
 	"errors"
+	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -11,13 +14,48 @@ import (
 // All queues a query whose rows fill dst by column name (the `db` tags of T).
 func All[T any](b *pgx.Batch, dst *[]T, sql string, args ...any) {
 	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
-		got, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
+		got, err := pgx.CollectRows(rows, byName[T]())
 		if err != nil {
 			return err
 		}
 		*dst = got
 		return nil
 	})
+}
+
+// byName is pgx.RowToStructByName for the rows of one query: which field a column goes to is found with the first of them,
+// not with each, and all are read into the same place.
+func byName[T any]() pgx.RowToFunc[T] {
+	into := new(T)
+	var targets []any // the fields of into, in the order of the columns
+	return func(row pgx.CollectableRow) (T, error) {
+		if targets == nil {
+			targets = fields(into, row.FieldDescriptions())
+			return pgx.RowToStructByName[T](row) // which says what does not fit
+		}
+		if slices.Contains(targets, nil) { // a name that only pgx can match
+			return pgx.RowToStructByName[T](row)
+		}
+		var empty T
+		*into = empty
+		err := row.Scan(targets...)
+		return *into, err
+	}
+}
+
+// fields are pointers to the fields of a struct that the columns go to; nil where none has the column's name.
+func fields(into any, columns []pgconn.FieldDescription) []any {
+	v := reflect.ValueOf(into).Elem()
+	targets := make([]any, len(columns))
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		name, tagged := f.Tag.Lookup("db")
+		for i, c := range columns {
+			if c.Name == name || !tagged && strings.EqualFold(c.Name, f.Name) {
+				targets[i] = v.FieldByIndex(f.Index).Addr().Interface()
+			}
+		}
+	}
+	return targets
 }
 
 // One queues a query for at most one row, which fills dst by column name; dst stays nil when there is none.
