@@ -86,6 +86,9 @@ func File(ctx context.Context, reader *content.Reader, bucket string, listed blo
 	if err != nil {
 		return nil, explain(err)
 	}
+	if c.document == nil { // one that is given up may be read by its sandbox for another moment
+		defer src.release()
+	}
 	res := &Result{Version: src.object}
 	switch {
 	case c.document != nil:

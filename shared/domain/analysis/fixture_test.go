@@ -2,6 +2,7 @@ package analysis_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -103,6 +104,24 @@ func TestOneRequestForASmallBook(t *testing.T) {
 	}
 	if gets := s3.Counter.Reset(); len(gets) != 1 {
 		t.Errorf("requests: %v", gets)
+	}
+}
+
+// What was found in one file does not change as the next are read into the same memory.
+func TestResultsAreTheirOwn(t *testing.T) {
+	book := func(title string, pages int) []byte {
+		return testkit.Comic(t, pages, 5, "<Title>"+title+"</Title><Summary>"+strings.Repeat(title, 99)+"</Summary>")
+	}
+	res := read(t, "a.cbz", book("A", 1))
+	before, err := json.Marshal(res)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		read(t, "b.cbz", book("B", 2+i))
+	}
+	if after, err := json.Marshal(res); err != nil || string(after) != string(before) {
+		t.Errorf("%v\nwas %s\nis  %s", err, before, after)
 	}
 }
 

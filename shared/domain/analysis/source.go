@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/longbox/longbox/shared/domain/content"
@@ -26,9 +27,16 @@ type source struct {
 	reader *content.Reader
 	bucket string
 	object blob.Object
+	memory *[archive.TailBytes]byte // holds tail
 	tail   []byte
 	at     *blob.At
 }
+
+// tails are used again: they would be most of the garbage of a scan.
+var tails = sync.Pool{New: func() any { return new([archive.TailBytes]byte) }}
+
+// release gives the memory of the tail back, when nothing reads the source any more.
+func (s *source) release() { tails.Put(s.memory) }
 
 // openSource reads the end of the object: one request. The object must have the size that the listing showed;
 // a link to another file has not, and is not read.
@@ -36,7 +44,8 @@ func openSource(ctx context.Context, reader *content.Reader, bucket string, list
 	if listed.Size == 0 {
 		return nil, &archive.Error{Kind: archive.Truncated, Msg: "the file is empty: replace it"}
 	}
-	tail, now, err := reader.Store.Tail(ctx, bucket, listed.Key, min(listed.Size, archive.TailBytes))
+	memory := tails.Get().(*[archive.TailBytes]byte)
+	tail, now, err := reader.Store.Tail(ctx, bucket, listed.Key, memory[:min(listed.Size, archive.TailBytes)])
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
 		return nil, &Problem{Type: "other", Message: "the file could not be opened under its name; rename it without special characters, or check that it is not a broken link", Err: err}
@@ -46,7 +55,7 @@ func openSource(ctx context.Context, reader *content.Reader, bucket string, list
 		return nil, &Problem{Type: "other", Message: "the file is not what the folder lists: it is a link, or it changed while it was read; scan again", Err: blob.ErrChanged}
 	}
 	now.Key = listed.Key
-	s := &source{ctx: ctx, reader: reader, bucket: bucket, object: now, tail: tail, at: reader.Store.ReaderAt(ctx, bucket, now, window)}
+	s := &source{ctx: ctx, reader: reader, bucket: bucket, object: now, memory: memory, tail: tail, at: reader.Store.ReaderAt(ctx, bucket, now, window)}
 	s.at.Keep(now.Size-int64(len(tail)), tail)
 	return s, nil
 }

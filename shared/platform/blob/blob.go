@@ -131,22 +131,26 @@ var (
 	ErrDenied   = errors.New("the store refuses access")
 )
 
-// Tail reads the last n bytes of an object in one request and says what version they are of.
-func (s *Store) Tail(ctx context.Context, bucket, key string, n int64) ([]byte, Object, error) {
-	res, err := s.open().read.get(ctx, bucket, key, http.Header{"Range": {fmt.Sprintf("bytes=-%d", n)}})
+// Tail reads the last bytes of an object, as many as into holds or all of a shorter one, in one request, and says what
+// version they are of. What it returns is a part of into.
+func (s *Store) Tail(ctx context.Context, bucket, key string, into []byte) ([]byte, Object, error) {
+	res, err := s.open().read.get(ctx, bucket, key, http.Header{"Range": {fmt.Sprintf("bytes=-%d", len(into))}})
 	if err != nil {
 		return nil, Object{}, err
 	}
 	defer res.Body.Close()
 	o := object(key, res)
-	data, err := readAll(res, n+1)
-	if err != nil {
-		return nil, o, fmt.Errorf("read s3://%s/%s: %w", bucket, key, err)
+	n, err := io.ReadFull(res.Body, into)
+	if err == nil {
+		_, err = io.ReadFull(res.Body, make([]byte, 1)) // the end, which gives the connection back
 	}
-	if int64(len(data)) > n { // the store ignored the range
+	switch {
+	case err == nil: // the store ignored the range
 		return nil, o, fmt.Errorf("read s3://%s/%s: the store does not support ranges", bucket, key)
+	case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF) && int64(n) == res.ContentLength:
+		return into[:n], o, nil
 	}
-	return data, o, nil
+	return nil, o, fmt.Errorf("read s3://%s/%s: %w", bucket, key, err)
 }
 
 // Range opens n bytes from offset of exactly this version of the object: one request; ErrChanged when there is

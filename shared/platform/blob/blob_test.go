@@ -51,7 +51,7 @@ func TestReadsAnyName(t *testing.T) {
 		if got, err := s.Store.ReadRange(t.Context(), "books", o, 0, o.Size); err != nil || string(got) != want {
 			t.Errorf("%q: %q, %v", n, got, err)
 		}
-		if tail, now, err := s.Store.Tail(t.Context(), "books", n, 4); err != nil || string(tail) != want[len(want)-4:] || now.Size != o.Size {
+		if tail, now, err := s.Store.Tail(t.Context(), "books", n, make([]byte, 4)); err != nil || string(tail) != want[len(want)-4:] || now.Size != o.Size {
 			t.Errorf("tail of %q: %q, %+v, %v", n, tail, now, err)
 		}
 	}
