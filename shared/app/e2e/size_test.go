@@ -38,4 +38,10 @@ func TestSizesOfPages(t *testing.T) {
 	if n := known(); n != 4 {
 		t.Errorf("after another scan %d sizes are known", n)
 	}
+	if got := s.finished(admin, admin.Do("POST", "/api/v1/books/"+b.ID.String()+"/analyze", nil)); got.Status != "completed" {
+		t.Errorf("analysis: %+v", got)
+	}
+	if n := known(); n != 4 {
+		t.Errorf("after another analysis %d sizes are known", n)
+	}
 }

@@ -35,9 +35,17 @@ func indexStatement(n int) string {
 		on conflict (tenant_id, book_id) do update set revision = excluded.revision,
 		  file_size = excluded.file_size, file_etag = excluded.file_etag, file_modified = excluded.file_modified, names = excluded.names, types = excluded.types,
 		  offsets = excluded.offsets, lengths = excluded.lengths, packed = excluded.packed, sizes = excluded.sizes, methods = excluded.methods,
-		  crcs = excluded.crcs, widths = excluded.widths, heights = excluded.heights, cover_offset = excluded.cover_offset,
+		  crcs = excluded.crcs, widths = ` + measured("widths") + `, heights = ` + measured("heights") + `, cover_offset = excluded.cover_offset,
 		  cover_length = excluded.cover_length, cover_packed = excluded.cover_packed, cover_size = excluded.cover_size,
 		  cover_method = excluded.cover_method, cover_crc = excluded.cover_crc`
+}
+
+// measured is what one column of sizes becomes: of the same file, sizes that were read since its last analysis are kept.
+func measured(column string) string {
+	return `case when (page_index.file_size, page_index.file_etag, page_index.file_modified, page_index.names)
+		    = (excluded.file_size, excluded.file_etag, excluded.file_modified, excluded.names)
+		  then array(select greatest(s.was, s.now) from unnest(page_index.` + column + `, excluded.` + column + `) with ordinality as s(was, now, at) order by s.at)
+		  else excluded.` + column + ` end`
 }
 
 // queueIndexes stores where the pages of books lie.

@@ -308,7 +308,7 @@ func queueMetadata(b *pgx.Batch, found []analyzed) error {
 		documents, warnings = append(documents, string(document)), append(warnings, toJSON(clipAll(a.Warnings)))
 	}
 	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, warnings)
-		select app.tenant(), u.id, u.document::jsonb, array(select jsonb_array_elements_text(u.warnings::jsonb))
+		select app.tenant(), u.id, u.document::jsonb, case u.warnings when '[]' then '{}' else array(select jsonb_array_elements_text(u.warnings::jsonb)) end
 		from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[]) as u(id, revision, document, warnings)
 		join book k on k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision
 		on conflict (tenant_id, book_id) do update set
