@@ -223,7 +223,7 @@ func TestParentWaitsForChildren(t *testing.T) {
 		if err != nil || len(states) == 0 || states[0].Status != want[i] {
 			t.Fatalf("task %d: %v, %v", i, states, err)
 		}
-		if i == 2 && (len(states) != 2 || states[1] != (state{ID: parent, Status: Completed})) {
+		if i == 2 && (len(states) != 2 || states[1].ID != parent || states[1].Status != Completed) {
 			t.Errorf("the parent after its last child: %v", states)
 		}
 	}

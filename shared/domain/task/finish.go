@@ -12,12 +12,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// state is a task, the status that it has now, and how far it is.
+// state is a task and the status that it has now.
 type state struct {
-	ID      uuid.UUID `db:"id"`
-	Status  string    `db:"status"`
-	Current int64     `db:"progress_current"`
-	Total   int64     `db:"progress_total"`
+	Held
+	Status string `db:"status"`
 }
 
 // finish ends the task and tells the new state of it and of its parent; none when the lease was lost.
@@ -39,11 +37,11 @@ func fail(ctx context.Context, system *db.DB, tenant, id uuid.UUID, reason strin
 	return out, nil
 }
 
-// end calls the function, whose first argument is the tenant, and reads how far the tasks are that it tells of.
+// end calls the function, whose first argument is the tenant, and reads the tasks that it tells of.
 func end(ctx context.Context, system *db.DB, function string, tenant uuid.UUID, args ...any) (out []state, err error) {
 	var b pgx.Batch
 	db.Tenant(tenant).Enter(&b) // scans are seen by who is in their tenant only
-	db.All(&b, &out, "select ended.id, ended.status, "+counts+" from "+function+` ended
+	db.All(&b, &out, "select "+heldColumns+", ended.status from "+function+` ended
 		join task t on t.tenant_id = $1 and t.id = ended.id`+countedBy, append([]any{tenant}, args...)...)
 	err = system.Pool().SendBatch(ctx, &b).Close()
 	return out, err

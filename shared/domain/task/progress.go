@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
@@ -18,6 +20,12 @@ func QueueProgress(b *pgx.Batch, h Held, current, total int64, place any) error 
 	}
 	b.Queue("update task set progress_current = $2, progress_total = $3, place = $4 where tenant_id = app.tenant() and id = $1", h.ID, current, total, json.RawMessage(data))
 	return nil
+}
+
+// QueueDone adds what a child has done to the progress of its parent, and reads that for ProgressEvent.
+func QueueDone(b *pgx.Batch, parent uuid.UUID, done int, dst **Held) {
+	db.One(b, dst, `with t as (update task set progress_current = least(progress_current + $2, progress_total)
+		where tenant_id = app.tenant() and id = $1 returning *) select `+heldColumns+" from t"+countedBy, parent, done)
 }
 
 // ProgressEvent tells listeners how far a running task is.

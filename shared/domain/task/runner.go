@@ -155,13 +155,15 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 	return err
 }
 
-// tell says what became of a task and its parent.
+// tell says what became of a task and, where that was its parent's end too, of the parent; of a scan Ended tells that.
 func (r *Runner) tell(ctx context.Context, log *slog.Logger, h Held, states []state, failure *string) {
 	for _, s := range states {
-		if s.ID == h.ID {
+		switch {
+		case s.ID == h.ID:
 			log.Info("task ended", "status", s.Status)
-			h.Current, h.Total = s.Current, s.Total
-			r.Publish(ctx, h.Tenant, progressEvent(h, s.Status, failure))
+			r.Publish(ctx, h.Tenant, progressEvent(s.Held, s.Status, failure))
+		case s.Type != ScanLibrary && s.Status != Running:
+			r.Publish(ctx, h.Tenant, progressEvent(s.Held, s.Status, nil))
 		}
 		if r.Ended != nil {
 			r.Ended(ctx, h.Tenant, s.ID, s.Status)

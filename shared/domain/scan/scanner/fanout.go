@@ -104,9 +104,16 @@ func (s *Scanner) analyzeCounted(ctx context.Context, h task.Held, p analyzePara
 	if err != nil {
 		return nil, err
 	}
-	_, err = db.Exec(ctx, s.Database, `update task set progress_current = least(progress_current + $2, progress_total)
-		where tenant_id = app.tenant() and id = $1`, h.ParentID, len(p.BookIDs))
-	return out, err
+	var b pgx.Batch
+	var parent *task.Held
+	task.QueueDone(&b, *h.ParentID, len(p.BookIDs), &parent)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if parent != nil {
+		s.Publish(ctx, h.Tenant, task.ProgressEvent(*parent, parent.Current, parent.Total))
+	}
+	return out, nil
 }
 
 // renumberEach gives each of several series to a child.

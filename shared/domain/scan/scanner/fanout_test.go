@@ -9,6 +9,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -38,6 +39,7 @@ func TestLibraryIsAnalysedAgain(t *testing.T) {
 			values[int](r, "update book set error_type = 'other' where tenant_id = app.tenant() and key = 'A/A 4.cbz' returning 1")
 		}
 		values[int](r, "update book set page_count = 99, number = 7 where tenant_id = app.tenant() returning 1")
+		r.events = nil
 		var got struct{ Books, Tasks int64 }
 		if err := json.Unmarshal(r.do(task.Spec{Type: task.AnalyzeLibrary, Params: c.params}), &got); err != nil {
 			t.Fatal(err)
@@ -47,6 +49,13 @@ func TestLibraryIsAnalysedAgain(t *testing.T) {
 		if got.Books != c.books || got.Tasks != c.tasks || read != c.books || progress != fmt.Sprintf("%d of %d", c.books, c.books) {
 			t.Errorf("%s: %+v, read %d, progress %s", c.what, got, read, progress)
 		}
+		told := r.told(task.AnalyzeLibrary)
+		if int64(len(told)) < c.tasks+2 { // its start, what each child has done, its end
+			t.Errorf("%s: listeners were told %+v", c.what, told)
+		}
+		if last := told[len(told)-1]; last.Status != task.Completed || last.CompletedAt == nil || last.Progress.Current != c.books || last.Progress.Total != c.books {
+			t.Errorf("%s: listeners were told of the end %+v", c.what, last)
+		}
 		if n := values[int64](r, "select count(*) from book where tenant_id = app.tenant() and number = 7")[0]; c.books > 0 && n != 1 {
 			t.Errorf("%s: %d books were not numbered again", c.what, n-1)
 		}
@@ -54,6 +63,18 @@ func TestLibraryIsAnalysedAgain(t *testing.T) {
 	if n := values[int64](r, "select count(*) from task where tenant_id = app.tenant() and status not in ('completed', 'cancelled')")[0]; n != 0 {
 		t.Errorf("%d tasks have not ended well", n)
 	}
+}
+
+// told is what listeners heard of tasks of a type, in its order.
+func (r *rig) told(typ string) (out []events.TaskProgress) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.events {
+		if p, ok := e.Data.(events.TaskProgress); ok && p.TaskType == typ {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // Series of several libraries get their titles and numbers again by one task; others stay.
