@@ -19,6 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/tenant"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -79,7 +80,7 @@ func (s *Scheduler) Run(ctx context.Context) {
 
 // Round does everything that is due now. What fails does not keep the rest from being done.
 func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
-	rescued, err := task.Rescue(ctx, s.system)
+	rescued, err := task.Rescue(ctx, s.system, func(h task.Held, e events.Event) { s.tell(ctx, h, e) })
 	if rescued > 0 {
 		slog.Warn("tasks of silent workers given back", "count", rescued)
 	}
@@ -100,6 +101,24 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	_, packs := pack.Expire(ctx, s.system, s.base.Media, s.base.Bucket)
 	return errors.Join(err, forget, figures, tokens, packs, s.expire(ctx, now), cover.Sweep(ctx, s.system, s.base.Media, s.base.Bucket, now),
 		tenant.Measure(ctx, s.system, s.base.Media, s.base.Bucket))
+}
+
+// tell says that a task has ended whose worker has died.
+func (s *Scheduler) tell(ctx context.Context, h task.Held, e events.Event) {
+	if h.Type != task.ScanLibrary {
+		s.base.Publish(ctx, h.Tenant, e)
+		return
+	}
+	status, err := db.Get[scan.Status](db.In(ctx, db.Tenant(h.Tenant)), s.base.Database, scan.ByTask, h.ID)
+	if err != nil {
+		slog.Warn("cannot tell how a scan ended", "tenant", h.Tenant, "scan", h.ID, "error", err)
+	}
+	if status == nil { // it went with its library
+		s.base.Publish(ctx, h.Tenant, e)
+		return
+	}
+	status.UTC()
+	s.base.Publish(ctx, h.Tenant, status.Event(), status.TaskEvent())
 }
 
 // expire deletes page renditions and exports past their time. A bucket of AWS has a lifecycle rule for it, which costs no

@@ -290,7 +290,7 @@ func TestVisibilityIsExtended(t *testing.T) {
 		if got, err := q.Receive(context.Background(), 1, 0, 0); err != nil || len(got) > 0 {
 			t.Fatalf("the message came again while it was worked on: %v, %v", got, err)
 		}
-		if n, err := task.Rescue(context.Background(), r.db.System); err != nil || n > 0 {
+		if n, err := task.Rescue(context.Background(), r.db.System, nil); err != nil || n > 0 {
 			t.Fatalf("the task was given back while it was worked on: %v", err)
 		}
 		return r.sqs.Calls("ChangeMessageVisibilityBatch") > before+9 // every third of a second

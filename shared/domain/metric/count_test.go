@@ -18,7 +18,7 @@ func TestEveryEndIsCountedOnce(t *testing.T) {
 	me, ctx := s.User(t, "one", "admin"), context.Background()
 	rescue := func() {
 		t.Helper()
-		if _, err := task.Rescue(ctx, s.DB.System); err != nil {
+		if _, err := task.Rescue(ctx, s.DB.System, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -145,7 +145,7 @@ func TestCountingBesideOthers(t *testing.T) {
 	}
 	removed := 0.0
 	all.Go(func() {
-		if _, err := task.Rescue(context.Background(), s.DB.System); err != nil {
+		if _, err := task.Rescue(context.Background(), s.DB.System, nil); err != nil {
 			t.Error(err)
 		}
 		for range 5 {

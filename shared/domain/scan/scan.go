@@ -72,7 +72,11 @@ func (s Status) Event() events.Event {
 // TaskEvent is the scan's progress for the task stream.
 func (s Status) TaskEvent() events.Event {
 	started := s.StartedAt
-	return task.Progressed(events.TaskProgress{TaskID: s.TaskID, TaskType: task.ScanLibrary, Status: s.Status, StartedAt: &started,
+	var failure *string
+	if n := len(s.Errors); n > 0 && s.Status == task.Failed { // the last is what it failed for
+		failure = &s.Errors[n-1]
+	}
+	return task.Progressed(events.TaskProgress{TaskID: s.TaskID, TaskType: task.ScanLibrary, Status: s.Status, StartedAt: &started, Error: failure,
 		CompletedAt: s.CompletedAt, LibraryID: &s.LibraryID, Progress: events.Progress{Current: s.FilesProcessed, Total: s.FilesTotal}})
 }
 

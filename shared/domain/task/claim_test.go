@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -169,7 +170,7 @@ func TestAPausedWorkerIsFencedOff(t *testing.T) {
 	if err != nil || len(first) != 1 {
 		t.Fatal(first, err)
 	}
-	testkit.Eventually(t, 5*time.Second, func() bool { n, err := Rescue(ctx, d.System); return err == nil && n == 1 })
+	testkit.Eventually(t, 5*time.Second, func() bool { n, err := Rescue(ctx, d.System, nil); return err == nil && n == 1 })
 	second, err := claim(ctx, d.System, "fast", time.Minute, 1)
 	if err != nil || len(second) != 1 || second[0].Epoch != first[0].Epoch+1 {
 		t.Fatal(second, err)
@@ -190,6 +191,42 @@ func TestAPausedWorkerIsFencedOff(t *testing.T) {
 	}
 	if states, err := finish(ctx, d.System, second[0], nil, nil, nil); err != nil || len(states) != 1 || states[0].Status != Completed {
 		t.Errorf("the holder's end: %v, %v", states, err)
+	}
+}
+
+// Who listens hears of the tasks that end because their worker has died, and of those that only waited for them.
+func TestDeadWorkersEndsAreTold(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	tenant := d.Tenant(t, "one")
+	ctx := context.Background()
+	var b pgx.Batch
+	var parent, child, other uuid.UUID
+	must(t, Add(&b, Spec{Type: AnalyzeLibrary}, &parent))
+	must(t, d.App.Run(db.In(ctx, db.Tenant(tenant)), &b))
+	b = pgx.Batch{}
+	must(t, Add(&b, Spec{Type: AnalyzeBooks, ParentID: &parent}, &child))
+	must(t, Add(&b, Spec{Type: FindDuplicates}, &other))
+	must(t, d.App.Run(db.In(ctx, db.Tenant(tenant)), &b))
+	b = pgx.Batch{}
+	b.Queue("update task set status = 'running', lease_until = now() - interval '1 s', attempts = case when id = $1 then max_attempts else 1 end where tenant_id = app.tenant() and id <> $2", child, parent)
+	b.Queue("update task set status = 'running', done = true, open_children = 1, progress_current = 3, progress_total = 4 where tenant_id = app.tenant() and id = $1", parent)
+	must(t, d.App.Run(db.In(ctx, db.Tenant(tenant)), &b))
+	told := map[uuid.UUID]events.TaskProgress{}
+	n, err := Rescue(ctx, d.System, func(h Held, e events.Event) {
+		if h.Tenant != tenant {
+			t.Errorf("the tenant is %s", h.Tenant)
+		}
+		told[h.ID] = e.Data.(events.TaskProgress)
+	})
+	if err != nil || n != 3 || len(told) != 2 {
+		t.Fatalf("%d, %v: %+v", n, err, told)
+	}
+	if c := told[child]; c.Status != Failed || c.Error == nil || *c.Error != rescued || c.CompletedAt == nil {
+		t.Errorf("the child: %+v", c)
+	}
+	if p := told[parent]; p.Status != Completed || p.Error != nil || p.CompletedAt == nil || p.Progress.Current != 3 || p.Progress.Total != 4 {
+		t.Errorf("the parent: %+v", p)
 	}
 }
 

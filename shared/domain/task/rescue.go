@@ -3,22 +3,30 @@ package task
 import (
 	"context"
 	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 )
+
+// rescued is the reason that a task shows whose worker has died.
+const rescued = "The worker stopped answering while it had the task"
 
 // Rescue gives back the tasks whose worker has died: to pending while attempts are left, else failed; and ends
 // the children of cancelled parents. It returns how many changed. Rows that somebody works on this moment are left for
 // the next round: waiting for them could deadlock. The scheduler calls it.
-func Rescue(ctx context.Context, system *db.DB) (int64, error) {
-	tag, err := system.Pool().Exec(ctx, `
+//
+// tell, unless it is nil, hears of each task that so ended, but for those children, with the event for its listeners.
+func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event)) (int64, error) {
+	silent, err := ended(ctx, system, `
 		update task t set
 		  status = case when attempts < max_attempts then 'pending' else 'failed' end,
-		  lease_until = null, locked_by = null, scheduled_for = now(), deaths = deaths + 1,
-		  last_error = 'The worker stopped answering while it had the task',
+		  lease_until = null, locked_by = null, scheduled_for = now(), deaths = deaths + 1, last_error = $1,
 		  completed_at = case when attempts < max_attempts then null else now() end
 		from (select tenant_id, id from task where status = 'running' and lease_until < now() for update skip locked) silent
-		where t.tenant_id = silent.tenant_id and t.id = silent.id`)
+		where t.tenant_id = silent.tenant_id and t.id = silent.id returning t.*`, rescued)
 	if err != nil {
 		return 0, fmt.Errorf("rescue tasks: %w", err)
 	}
@@ -30,18 +38,40 @@ func Rescue(ctx context.Context, system *db.DB) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("end children of cancelled tasks: %w", err)
 	}
-	lost, err := system.Pool().Exec(ctx, `
+	waited, err := ended(ctx, system, `
 		update task p set open_children = c.open,
 		  status = case when p.done and c.open = 0 then 'completed' else p.status end,
 		  completed_at = case when p.done and c.open = 0 then now() else p.completed_at end
 		from (select p.tenant_id, p.id, count(t.id) filter (where t.status in ('pending', 'running')) as open
 		      from task p left join task t on t.tenant_id = p.tenant_id and t.parent_id = p.id
 		      where p.status = 'running' and p.open_children > 0 group by 1, 2) c
-		where p.tenant_id = c.tenant_id and p.id = c.id and p.open_children > c.open`)
+		where p.tenant_id = c.tenant_id and p.id = c.id and p.open_children > c.open returning p.*`)
 	if err != nil {
 		return 0, fmt.Errorf("count children of tasks: %w", err)
 	}
-	return tag.RowsAffected() + orphans.RowsAffected() + lost.RowsAffected(), nil
+	for _, s := range slices.Concat(silent, waited) {
+		var failure *string
+		switch s.Status {
+		case Pending, Running:
+			continue
+		case Failed:
+			text := rescued
+			failure = &text
+		}
+		if tell != nil {
+			tell(s.Held, progressEvent(s.Held, s.Status, failure))
+		}
+	}
+	return int64(len(silent)+len(waited)) + orphans.RowsAffected(), nil
+}
+
+// ended is what an update of tasks of all tenants, which returns whole rows, made of them.
+func ended(ctx context.Context, system *db.DB, update string, args ...any) ([]state, error) {
+	rows, err := system.Pool().Query(ctx, "with t as ("+update+") select "+heldColumns+", t.status from t"+countedBy, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[state])
 }
 
 // Forget deletes tasks that ended before the retention. The scheduler calls it.

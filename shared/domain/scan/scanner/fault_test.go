@@ -89,7 +89,7 @@ func (r *rig) rescue() (stop func()) {
 			case <-end:
 				return
 			case <-tick.C:
-				if _, err := task.Rescue(context.Background(), r.db.System); err != nil {
+				if _, err := task.Rescue(context.Background(), r.db.System, nil); err != nil {
 					r.t.Error(err)
 				}
 			}
@@ -325,7 +325,7 @@ func TestCancelStopsWithinTwoSeconds(t *testing.T) {
 		case <-idle:
 			quiet = true
 		case <-beat.C:
-			if _, err := task.Rescue(context.Background(), r.db.System); err != nil {
+			if _, err := task.Rescue(context.Background(), r.db.System, nil); err != nil {
 				t.Fatal(err)
 			}
 			beats++

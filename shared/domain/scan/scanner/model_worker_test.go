@@ -72,7 +72,7 @@ func (w *world) amid(after, times int, over bool) (end func()) {
 		some := w.pending()
 		if over {
 			w.exec("update task set lease_until = now() - interval '1 second' where tenant_id = $1 and status = 'running' and lease_until is not null", w.tenant)
-			if _, err := task.Rescue(context.Background(), w.db.System); err != nil {
+			if _, err := task.Rescue(context.Background(), w.db.System, nil); err != nil {
 				w.t.Fatal(err)
 			}
 			some = slices.DeleteFunc(w.pending(), func(id uuid.UUID) bool { return slices.Contains(some, id) })
