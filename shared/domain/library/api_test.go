@@ -202,6 +202,9 @@ func TestEveryFieldAndPartialUpdate(t *testing.T) {
 		got["bookConfig"] != nil || got["isActive"] != false || got["bookStrategy"] != "filename" || got["numberStrategy"] != "smart" {
 		t.Errorf("cleared: %v", got)
 	}
+	if c := got["scanningConfig"].(map[string]any); c["enabled"] != false || c["cronSchedule"] != nil || c["scanMode"] != "normal" {
+		t.Errorf("a schedule set to null: %v", c)
+	}
 	if next := nextScan(t, f, l["id"]); next != nil {
 		t.Errorf("a library without a schedule is due at %v", next)
 	}

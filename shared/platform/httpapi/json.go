@@ -45,8 +45,8 @@ func camel(key string) string {
 
 func renameKeys(data []byte) ([]byte, error) {
 	var body map[string]json.RawMessage
-	if json.Unmarshal(data, &body) != nil {
-		return data, nil // not an object: validation says so
+	if json.Unmarshal(data, &body) != nil || body == nil {
+		return data, nil // null, or no object: validation says so
 	}
 	out := make(map[string]json.RawMessage, len(body))
 	names := make(map[string]string, len(body)) // by their folded form
