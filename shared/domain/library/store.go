@@ -226,12 +226,14 @@ func remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, patience tim
 func removePart(ctx context.Context, d *db.DB, id uuid.UUID, books int) (tasks []cancelled, left, deleted bool, err error) {
 	const cancel = `update task t set status = 'cancelled', completed_at = now(), lease_until = null
 		where t.tenant_id = app.tenant() and t.library_id = $1 and t.status in ('pending', 'running') and t.parent_id is `
-	var b pgx.Batch
-	b.Queue(cancel+"not null", id)
-	db.All(&b, &tasks, "with t as ("+cancel+`null returning t.*)
+	const ended = ` returning t.*)
 		select t.id, t.type, t.series_id, t.book_id, t.started_at, t.completed_at, coalesce(c.files_total, t.progress_total) as progress_total,
 		  coalesce(c.files_processed, t.progress_current) as progress_current
-		from t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`, id)
+		from t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`
+	var b pgx.Batch
+	var children []cancelled
+	db.All(&b, &children, "with t as ("+cancel+"not null"+ended+" where t.started_at is not null", id) // listeners know of no others
+	db.All(&b, &tasks, "with t as ("+cancel+"null"+ended, id)
 	b.Queue("select set_config('statement_timeout', '0', true)") // a large library takes its time: DATABASE_TIMEOUT bounds it
 	b.Queue(`delete from book where tenant_id = app.tenant() and id = any(array(
 		select id from book where tenant_id = app.tenant() and library_id = $1 order by key limit $2))`, id, books)
@@ -241,7 +243,7 @@ func removePart(ctx context.Context, d *db.DB, id uuid.UUID, books int) (tasks [
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, false, false, err
 	}
-	return tasks, left, deleted, nil
+	return append(children, tasks...), left, deleted, nil
 }
 
 // events tell the listeners that the task of a deleted library has ended.

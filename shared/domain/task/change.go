@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -45,13 +46,15 @@ const changedColumns = `t.id, t.type, t.status, t.library_id, t.series_id, t.boo
 	coalesce(c.books_updated, 0) as books_updated, coalesce(c.books_deleted, 0) as books_deleted,
 	coalesce(c.errors, '{}') as errors`
 
-// cancelChildren ends whatever runs below $1 while that is unfinished itself.
+// cancelChildren ends whatever runs below $1 while that is unfinished itself; selected are those that have begun: listeners know them.
 const cancelChildren = `with recursive below as (
 	  select t.id from task t join task p on p.tenant_id = t.tenant_id and p.id = t.parent_id
 	  where t.tenant_id = app.tenant() and p.id = $1 and p.status in ('pending', 'running', 'cancelled')
-	  union select t.id from task t join below b on t.parent_id = b.id where t.tenant_id = app.tenant())
-	update task t set status = 'cancelled', completed_at = now(), lease_until = null
-	from below where t.tenant_id = app.tenant() and t.id = below.id and t.status in ('pending', 'running')`
+	  union select t.id from task t join below b on t.parent_id = b.id where t.tenant_id = app.tenant()),
+	t as (
+	  update task t set status = 'cancelled', completed_at = now(), lease_until = null
+	  from below where t.tenant_id = app.tenant() and t.id = below.id and t.status in ('pending', 'running') returning t.*)
+	select 'running' as before, ` + changedColumns + ` from t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id where t.started_at is not null`
 
 // Cancel ends a pending or running task and its children, in one round trip and one transaction; the events are
 // to be published. BadRequest when it has ended already, NotFound when there is none. The worker finds out with
@@ -68,7 +71,7 @@ func Cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Event, error)
 	return out, nil
 }
 
-// cancel is Cancel: the task, and its parent where that had waited for it alone.
+// cancel is Cancel: the task's children of which listeners know, the task, and its parent where that had waited for it alone.
 //
 // Children come first, as where a child ends: both lock child before parent. The second pass takes those that
 // were added while the first one waited. A parent stops waiting for the cancelled task.
@@ -76,7 +79,8 @@ func cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]changed, error) {
 	return retryDeadlock(func() ([]changed, error) {
 		var b pgx.Batch
 		var found, parent *changed
-		b.Queue(cancelChildren, id)
+		var children, late []changed
+		db.All(&b, &children, cancelChildren, id)
 		db.One(&b, &found, `with old as (
 			  select tenant_id, id, status from task where tenant_id = app.tenant() and id = $1 for update),
 			t as (
@@ -86,7 +90,7 @@ func cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]changed, error) {
 			join (select * from t union all select * from task where tenant_id = app.tenant() and id = $1 and not exists (select from t)) t
 			  on t.id = old.id
 			left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`, id)
-		b.Queue(cancelChildren, id)
+		db.All(&b, &late, cancelChildren, id)
 		db.One(&b, &parent, `with child as (
 			  select parent_id from task where tenant_id = app.tenant() and id = $1 and status = 'cancelled' and completed_at = now()),
 			t as (
@@ -105,9 +109,9 @@ func cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]changed, error) {
 		case found.Before != Pending && found.Before != Running:
 			return nil, fault.New(fault.BadRequest, "The task is %s already; only a pending or running task can be cancelled", found.Before)
 		case parent != nil && parent.Status == Completed:
-			return []changed{*found, *parent}, nil
+			return append(slices.Concat(children, late), *found, *parent), nil
 		}
-		return []changed{*found}, nil
+		return append(slices.Concat(children, late), *found), nil
 	})
 }
 

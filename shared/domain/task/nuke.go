@@ -10,8 +10,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// nuke deletes every task of the tenant and tells how many there were; the events, of those that ran on their own, are to
-// be published. Their workers find out with their next write, which is refused, or within a second.
+// nuke deletes every task of the tenant and tells how many there were; the events, of those that ran, are to be published.
+// Their workers find out with their next write, which is refused, or within a second.
 //
 // Children come first, as where a child ends. The last pass takes those that were added while the second one waited: their
 // parents are gone then, so no more come.
@@ -19,14 +19,17 @@ func nuke(ctx context.Context, d *db.DB) (int64, []events.Event, error) {
 	var passes [3]int64
 	ended, err := retryDeadlock(func() ([]changed, error) {
 		var b pgx.Batch
-		var ran []changed
+		var children, ran []changed
 		b.Queue("select set_config('statement_timeout', '0', true)") // 100,000 tasks take their time: DATABASE_TIMEOUT bounds it
+		const running = `select t.status as before, ` + changedColumns + ` from task t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id
+			where t.tenant_id = app.tenant() and t.status = 'running' and t.parent_id is `
+		db.All(&b, &children, running+"not null for update of t")
 		db.Affected(&b, &passes[0], "delete from task where tenant_id = app.tenant() and parent_id is not null")
-		db.All(&b, &ran, `select t.status as before, `+changedColumns+` from task t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id
-			where t.tenant_id = app.tenant() and t.status = 'running' and t.parent_id is null for update of t`)
+		db.All(&b, &ran, running+"null for update of t")
 		db.Affected(&b, &passes[1], "delete from task where tenant_id = app.tenant()")
 		db.Affected(&b, &passes[2], "delete from task where tenant_id = app.tenant()")
-		return ran, d.Run(ctx, &b)
+		err := d.Run(ctx, &b)
+		return append(children, ran...), err
 	})
 	if err != nil {
 		return 0, nil, err

@@ -32,7 +32,7 @@ func TestNuke(t *testing.T) {
 	if m := admin.Do("GET", base, nil).Want(200).Map(); m["total"] != 0.0 {
 		t.Errorf("%v", m)
 	}
-	if got, want := p.String(), "task_progress scan_library cancelled, scan_progress cancelled 7"; got != want {
+	if got, want := p.String(), "task_progress analyze_books cancelled, task_progress scan_library cancelled, scan_progress cancelled 7"; got != want {
 		t.Errorf("events %q, want %q", got, want)
 	}
 	for _, id := range []uuid.UUID{scan, child} {
