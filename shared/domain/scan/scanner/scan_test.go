@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -90,8 +91,17 @@ func TestVanishedComesBackWithProgress(t *testing.T) {
 	if err := os.Rename(path+".away", path); err != nil {
 		t.Fatal(err)
 	}
+	r.events = nil
 	if res := r.scan("normal"); res.Restored != 1 || res.Created != 0 {
 		t.Fatalf("after return: %+v", res)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.ContainsFunc(r.events, func(e events.Event) bool {
+		data, err := json.Marshal(e.Data)
+		return err == nil && e.Kind == "book_updated" && strings.Contains(string(data), ids[0]) && strings.Contains(string(data), `"deleted"`)
+	}) {
+		t.Errorf("nobody was told that the book is there again: %+v", r.events)
 	}
 	if again := values[string](r, "select id::text from book where tenant_id = app.tenant() and deleted_at is null order by key"); !slices.Equal(ids, again) {
 		t.Errorf("ids changed: %v %v", ids, again)

@@ -119,11 +119,12 @@ func (s *run) writeAll(ctx context.Context, part collected, refused int) error {
 
 // changed is what queueChanges and queueDeleted have done, once their batch has run.
 type changed struct {
-	series  []uuid.UUID // new ones
-	emptied []uuid.UUID // series without a book, removed
-	books   []written
-	deleted []written
-	moved   []followed // of the deleted ones
+	series   []uuid.UUID // new ones
+	emptied  []uuid.UUID // series without a book, removed
+	books    []written
+	restored map[uuid.UUID]bool // which of books had been marked deleted
+	deleted  []written
+	moved    []followed // of the deleted ones
 }
 
 // events are what listeners are told of it; the series count as touched.
@@ -139,9 +140,12 @@ func (c *changed) events(s *run) (out []events.Event) {
 		return events.Book{ID: w.ID, SeriesID: w.SeriesID, LibraryID: s.library.ID}
 	}
 	for _, w := range c.books {
-		if w.Revision == 0 {
+		switch {
+		case w.Revision == 0:
 			out = append(out, events.BookCreated(ref(w)))
-		} else {
+		case c.restored[w.ID]:
+			out = append(out, events.BookUpdated(ref(w), "deleted", "file"))
+		default:
 			out = append(out, events.BookUpdated(ref(w), "file"))
 		}
 	}
@@ -184,7 +188,11 @@ func queueLock(b *pgx.Batch, libraries ...uuid.UUID) {
 func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error {
 	files := make([]strategy.File, len(changes))
 	var places []strategy.Place
+	done.restored = map[uuid.UUID]bool{}
 	for i, c := range changes {
+		if c.Restored {
+			done.restored[c.ID] = true
+		}
 		files[i] = s.set.Read(c.Object.Key, nil)
 		if !c.Known || !files[i].Later { // a book that is there has its series
 			places = append(places, files[i].Place)
@@ -193,7 +201,7 @@ func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error 
 	added := queueSeries(b, s.library.ID, s.rules, places)
 	s.queueBooks(b, changes, files, &done.books)
 	queueAdded(b, s.scanID, added, &done.series)
-	if slices.ContainsFunc(changes, func(c change) bool { return c.Restored }) { // perhaps into another series
+	if len(done.restored) > 0 { // perhaps into another series
 		db.Values(b, &done.emptied, "select app.drop_empty_series(array(select id from series where tenant_id = app.tenant() and library_id = $1 and book_count = 0))", s.library.ID)
 	}
 	return s.queueAnalysis(b, changes)
