@@ -10,7 +10,10 @@ var (
 	bracketCount = lazily(`(?i)^(?:(\d{1,4})\s*)?(?:of|de|von|sur|из|di)\s+(\d{1,4})$`)
 	bracketFix   = lazily(`(?i)^(?:v|r|rev\.?\s?|f)(\d)$|^fix(?:ed)?$`)
 	bracketPlain = lazily(`^\d{1,4}(?:\.\d{1,2})?$`)
-	bracketMark  = lazily(`(?i)^(?:v|vol|volume|vol\.|t|tome|c|ch|chap|chapter|ch\.|#|ep|episode|issue|no\.)\s?\d{1,4}(?:\.\d{1,2})?(?:\s?-\s?\w{0,3}\d{1,4})?$|^(?:第\s*)?\d{1,4}(?:-\d{1,4})?\s*(?:巻|卷|話|话|권|화|回)$|^第\s*\d{1,4}$`)
+	oneMark      = `(?:` + volumeWords + `|t|` + chapterWords + `|#|eps?|episodes?|issues?|no)\.?\s?\d{1,4}(?:\.\d{1,2})?(?:\s?-\s?\w{0,3}\d{1,4})?`
+	bracketMark  = lazily(`(?i)^` + oneMark + `(?:[\s,]+` + oneMark + `)?$|^(?:第\s*)?\d{1,4}(?:-\d{1,4})?\s*(?:巻|卷|話|话|권|화|回)$|^第\s*\d{1,4}$`)
+	halfIn       = lazily(`^(?:[上中下][巻卷冊册]?|[상중하]권?)$`)
+	event        = lazily(`^C\d{2,3}$`) // a fair that a book was sold at
 	category     = lazily(`(?i)^(?:一般|成年)?(?:コミック|小説|雑誌|漫画|漫畫|manga|comics?|raw|同人誌|完|完結)$`)
 )
 
@@ -29,6 +32,12 @@ func (r *reader) brackets() {
 		front := strings.TrimSpace(r.text[:g.from]) == ""
 		numberBefore := bareNumber.MatchString(outside[:g.from]) || r.bracket != nil
 		switch {
+		case front && event.MatchString(in) && i+1 < len(groups) && strings.TrimSpace(r.text[g.to:groups[i+1].from]) == "":
+		case total.MatchString(in):
+			r.Count = whole(total.FindStringSubmatch(in)[1])
+		case halfIn.MatchString(in) && r.text[g.from] == '(' && !front:
+			r.text = r.text[:g.from] + " " + r.text[g.from+1:g.to-1] + " " + r.text[g.to:]
+			continue
 		case bracketMark.MatchString(in) && !(bracketFix.MatchString(in) && numberBefore) && !isYear(in):
 			r.text = r.text[:g.from] + " " + r.text[g.from+1:g.to-1] + " " + r.text[g.to:]
 			continue
@@ -105,7 +114,7 @@ var kinds = []struct {
 	{[]string{"omnibus"}, latinWord(`omnibus`), "omnibus"},
 	{[]string{"gn", "graphic"}, latinWord(`gn|ogn|graphic novel`), "graphic-novel"},
 	{[]string{"special", "sp", "hors", "hs", "sonder", "especial", "спец", "特", "특별"}, lazily(latinWord(`specials?|sp\d+|hors[- ]?s[ée]rie|hs(?:\s?\d+)?|sonderband|sonderheft|especial|спецвыпуск`).String() + `|特別編|特别篇|특별편`), "special"},
-	{[]string{"extra", "omake", "bonus", "side", "экстра", "番外", "外伝", "おまけ", "特典", "외전", "번외"}, lazily(latinWord(`extras?|omake|bonus|side story|экстра`).String() + `|番外|外伝|おまけ|特典|외전|번외`), "extra"},
+	{[]string{"extra", "omake", "bonus", "side", "экстра", "番外", "外伝", "おまけ", "特典", "외전", "번외"}, lazily(latinWord(`extras?|omake|bonus|side story|экстра`).String() + `|番外|外伝|おまけ|特典(?:[^付]|$)|외전|번외`), "extra"},
 	{[]string{"prolog", "пролог", "序", "프롤"}, lazily(latinWord(`prolog(?:ue|o)?|пролог`).String() + `|序章|序幕|프롤로그`), "prologue"},
 	{[]string{"epilog", "эпилог", "終章", "最終", "에필"}, lazily(latinWord(`epilog(?:ue|o)?|эпилог`).String() + `|終章|最終回|에필로그`), "epilogue"},
 }

@@ -12,7 +12,7 @@ const maxName = 1024
 // Name is what the name of a file says about its book. What it does not say is nil, zero or "".
 //
 // Number is the first of "#N", a chapter marker, the number behind a volume ("v2 012"), a volume marker, "issue N",
-// "part N", "ep N", "(N)" and a number standing alone. Where a name has both a volume and a chapter the chapter is the
+// "part N", "ep N", "(N)", the 1, 2, 3 of 上中下 and a number standing alone. Where a name has both a volume and a chapter the chapter is the
 // number, because it is what tells the books of one volume apart. A year (1900-2099) in parentheses or among other
 // words is none. A fractional volume ("v01.5") is a Number and no Volume.
 type Name struct {
@@ -50,6 +50,8 @@ type reader struct {
 func Detect(filename string) Name {
 	r := reader{text: prepare(clip(Stem(filename))), first: -1}
 	r.brackets()
+	r.dates()
+	r.totals()
 	r.before, r.ascii = wordsBefore(r.text), ascii(r.text)
 	r.kind()
 	r.chapter()
@@ -72,6 +74,7 @@ func Detect(filename string) Name {
 	case r.bracket != nil && !r.copyOf():
 		r.Number = r.bracket
 		r.take(r.bracketAt)
+	case r.half():
 	default:
 		r.standalone()
 	}

@@ -12,34 +12,34 @@ const maxDigits = 7
 
 // What the expressions are made of. A marker of Latin letters follows the start or neither a Latin letter nor a
 // digit (it may follow Japanese: "彼氏v02"); one of Cyrillic letters follows no letter at all. A number is not glued
-// to a letter behind it ("c2c" is a scanner's note), save to a revision ("c012v2"), a part ("c010a") or a chapter
-// ("v01c002").
+// to a letter behind it ("c2c" is a scanner's note), save to a revision ("c012v2"), a part ("c010a", "c010x1"), a chapter
+// ("v01c002") or an issue ("v3n12").
 const (
 	latin   = `(^|[^\p{Latin}\p{N}])`
 	letter  = `(^|[^\p{L}\p{N}])`
 	num     = `(\d+(?:[.,]\d{1,3})?)`
-	upTo    = `(?:\s?[-~&+]\s?(?:%s)?\.?\s?` + num + `)?`
-	revised = `(?:v(\d)|[ab])?(?:$|[^\p{Latin}\p{N}])`
+	upTo    = `(?:(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(?:%s)?\.?\s?` + num + `)?`
+	revised = `(?:v(\d)|[ab]|x\d)?(?:$|[^\p{Latin}\p{N}])`
 )
 
 const (
-	volumeWords  = `volumes?|vols?|volumen|v|tomes?|tomos?|tom|band|bd|books?|bk|livre|libro|buch|deel|cilt|kötet|svazek`
-	chapterWords = `chapters?|chapitres?|chaps?|chp|ch|c|capítulos?|capitulos?|capitolo|cap|kapitel|kap|hoofdstuk|rozdział|bölüm|chương`
-	issueWords   = `issues?|iss|no|nr|n°|num|núm|numero|número|numéro|heft|ausgabe|edição|edicao|prog`
+	volumeWords  = `volumes?|vols?|volumen|volumi|v|tomes?|tomos?|tomi|tom|band|bände|bd|books?|bk|livre|libro|buch|deel|cilt|kötet|svazek`
+	chapterWords = `chapters?|chapitres?|chaps?|chp|ch|c|capítulos?|capitulos?|capitolo|capitoli|cap|kapitel|kap|hoofdstuk|rozdział|bölüm|chương`
+	issueWords   = `issues?|iss|no|nr|n°|num|núm|numero|número|numéro|numéros|números|heft|hefte|ausgabe|ausgaben|edição|edicao|albo|albi|prog`
 	partWords    = `parts?|parte|partie|teil|pt|ep|eps|episodes?|épisodes?|episodio|folge|act`
 )
 
 var (
 	// Groups: what stands in front, number, end of the range, and for chapters and issues the revision.
 	volumeMarks = []marker{
-		{lazily(`(?i)` + latin + `(?:` + volumeWords + `)\.?[\s#]*-?` + num + strings.ReplaceAll(upTo, "%s", volumeWords) + `(?:$|[^\p{Latin}\p{N}]|c(?:h(?:ap(?:ter)?)?)?\.?\d)`), wordSet(volumeWords)},
+		{lazily(`(?i)` + latin + `(?:` + volumeWords + `)\.?[\s#]*-?` + num + strings.ReplaceAll(upTo, "%s", volumeWords) + `(?:$|[^\p{Latin}\p{N}]|c(?:h(?:ap(?:ter)?)?)?\.?\d|n(?:o|r)?\.?\d)`), wordSet(volumeWords)},
 		{lazily(`(?i)` + letter + `(?:тома?|т|книга|кн)\.?\s*` + num + strings.ReplaceAll(upTo, "%s", "том|т") + `(?:$|[^\p{L}\p{N}])`), wordSet("том|тома|т|книга|кн")},
 		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:巻|卷|권|冊|册)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `\s*(?:巻|卷|권|冊|册)`), nil},
-		{lazily(`()[卷巻]\s*` + num + `()`), nil},
-		{lazily(`(?i)` + latin + `t\.?` + `(\d{1,3})` + `(?:-t?(\d{1,3}))?(?:$|[^\p{Latin}\p{N}])`), wordSet("t")},
+		{lazily(`()[卷巻](?:\s*|[ノの之])` + num + `()`), nil},
+		{lazily(`(?i)` + latin + `t(?:\.\s?|\s)?` + `(\d{1,3})` + `(?:(?:-|\s?à\s?)t?(\d{1,3}))?(?:$|[^\p{Latin}\p{N}])`), wordSet("t")},
 	}
 	volumeBehind = []marker{
-		{lazily(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?(?:-?й)?\s*(?:том|книга)(?:$|[^\p{L}])`), nil},
+		{lazily(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?(?:-?й)?\s*(?:тома?|томов|книга)(?:$|[^\p{L}])`), nil},
 		{lazily(`(?i)` + latin + num + `()\.?\s*(?:kötet|cilt|díl)(?:$|[^\p{L}])`), nil},
 	}
 	chapterMarks = []marker{
@@ -48,26 +48,27 @@ var (
 		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:話|话|章|回|화|장)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `()\s*(?:話|话|章|回|화|장)`), nil},
 	}
 	chapterBehind = []marker{
-		{lazily(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?()\s*(?:глава|главы)(?:$|[^\p{L}])`), nil},
+		{lazily(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?()(?:-?я)?\s*глав[аы]?(?:$|[^\p{L}])`), nil},
 	}
 	hashMark   = marker{re: lazily(`(?i)(^|)(?:\b(?:issues?|iss|no|nr|heft)\.?\s*)?#\s?(-?\d+(?:[.,]\d{1,3})?)(?:\s?-\s?#?` + num + `)?(?:v(\d))?`)}
 	issueMarks = []marker{
 		{lazily(`(?i)` + latin + `(?:` + issueWords + `)\.?[\s#]*` + num + strings.ReplaceAll(upTo, "%s", issueWords) + revised), wordSet(issueWords)},
-		{lazily(`(?i)` + latin + `n\.\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n")},
-		{lazily(`(?i)` + letter + `(?:выпуск|вып|номер|часть|ч|серия)\.?\s*` + num + `()()(?:$|[^\p{L}\p{N}])`), wordSet("выпуск|вып|номер|часть|ч|серия")},
-		{lazily(`()(?:第|제)\s*` + num + `(?:\s?[-~]\s?` + num + `)?()\s*(?:号|號|호|集|部|弾|期|季|편|節|节|夜)?`), nil},
+		{lazily(`(?i)` + latin + `(?:n(?:\.\s?|\s)|ed\.\s?)` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n|ed")},
+		{lazily(`(?i)((?:v|vol|volume)\.?\s?\d+)n(?:o|r)?\.?\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n|no|nr")},
+		{lazily(`(?i)` + letter + `(?:выпуски?|вып|номера?|часть|части|ч|серия|серии)\.?\s*` + num + `(?:\s?-\s?` + num + `)?()(?:$|[^\p{L}\p{N}])`), wordSet("выпуск|выпуски|вып|номер|номера|часть|части|ч|серия|серии")},
+		{lazily(`()(?:第|제)\s*` + num + `(?:\s?[-~]\s?` + num + `)?()\s*(?:月号|号|號|호|集|部|弾|期|季|편|節|节|夜|$|[^\p{L}\p{N}])`), nil},
 		{lazily(`()(?:その|其の|其之)\s*` + num + `()()`), nil},
 		{lazily(`(?i)` + latin + `s\d{1,2}\s?e` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("e")},
 		{lazily(`(?i)` + latin + `(?:` + partWords + `)\.?[\s#]*` + num + strings.ReplaceAll(upTo, "%s", partWords) + revised), wordSet(partWords)},
 		{lazily(`(?i)` + latin + `(?:hs|sp|hors[- ]?s[ée]rie|sonderband|sonderheft|specials?|extras?|omake)\.?\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("hs|sp|hors|série|serie|sonderband|sonderheft|special|specials|extra|extras|omake")},
-		{lazily(`()(?:番外編?|외전|번외편?|特典|おまけ)\s*` + num + `()()`), nil},
+		{lazily(`()(?:番外[編篇]?|외전|번외편?|特典|おまけ)\s*` + num + `()()`), nil},
 	}
 )
 
-// What stands behind a number as part of its marker; and the chapter glued to a volume, which is none.
+// What stands behind a number as part of its marker; and the chapter or issue glued to a volume, which is none.
 const behindNumber = "巻卷권冊册話话章回화장号號호集部弾期季편節节夜"
 
-var chapterNext = lazily(`(?i)^c`)
+var chapterNext = lazily(`(?i)^[cn]`)
 
 // marker is an expression and the words that it needs in front of a number; without words it needs letters that
 // are no ASCII. Looking for those first spares nearly every name nearly every expression.
@@ -139,6 +140,10 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 				continue
 			}
 			end := m[5]
+			if g[1] != "" && r.noRange(g[0], span{m[5], m[6]}, span{m[6], m[7]}) {
+				groups, at = []string{g[0], "", ""}, span{m[3], end}
+				continue
+			}
 			for i := 3; i < len(m)/2; i++ {
 				end = max(end, m[2*i+1])
 			}
@@ -146,6 +151,8 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 			last, size := utf8.DecodeLastRuneInString(tail)
 			switch {
 			case chapterNext.MatchString(tail): // glued: begins its own marker
+			case unicode.IsDigit(last): // "c012x1"
+				end = m[1]
 			case !unicode.IsLetter(last):
 				end = m[1] - size // what had to follow the number is not part of it
 			case size < len(tail) || isLatinLetter(last) || strings.ContainsRune(behindNumber, last):
@@ -155,6 +162,19 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 		}
 	}
 	return groups, at
+}
+
+// noRange tells whether what looks like the end of a range is a year ("No. 12 - 2014") or begins a title ("Chapter 12 - 20
+// Years Later"): a dash with spaces around and a number that cannot be the end, or words behind it.
+func (r *reader) noRange(first string, between, second span) bool {
+	dash := r.text[between.from:between.to]
+	if strings.Trim(dash, " -") != "" || !strings.HasPrefix(dash, " -") {
+		return false
+	}
+	n, rest := r.text[second.from:second.to], r.text[second.to:]
+	from, to := parse(first), parse(n)
+	next, _ := utf8.DecodeRuneInString(strings.TrimPrefix(rest, " "))
+	return from == nil || to == nil || *to <= *from || isYear(n) && !isYear(first) || strings.HasPrefix(rest, " ") && unicode.IsLetter(next)
 }
 
 func (r *reader) volume() {
@@ -223,6 +243,12 @@ func (r *reader) issue() (*found, *float64) {
 		return nil, nil
 	}
 	n.value = *parse(g[0])
+	if m := another.FindStringSubmatchIndex(r.text[at.to:]); m != nil && !n.strong && r.Chapter == nil && r.volumeNumber == nil {
+		if behind := (span{at.to + m[2], at.to + m[3]}); !isYear(r.text[behind.from:behind.to]) {
+			g, at = []string{r.text[behind.from:behind.to], "", ""}, behind // the word is one of the series: "Kaiju No. 8 012"
+			n.value = *parse(g[0])
+		}
+	}
 	if !n.strong && r.Chapter == nil && r.volumeNumber != nil && at.from >= r.volumeEnd {
 		n.strong = strings.Trim(r.text[r.volumeEnd:at.from], " .,") == "" // "Vol. 2 No. 12"
 	}

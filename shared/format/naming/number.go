@@ -9,15 +9,17 @@ import (
 var (
 	bareNumber = lazily(`\d+(?:\.\d{1,2})?`)
 	behind     = lazily(`^\s+(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
-	countWords = lazily(`(?i)^\s*(?:of|von|sur|из)\s+(\d{1,4})(?:$|[^\p{L}\p{N}])`)
-	lateFix    = lazily(`(?i)^\s?v([1-9])(?:$|[^\p{L}\p{N}])`)
-	rangeEnd   = lazily(`^\s?[-~&+]\s?(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
+	countWords = lazily(`(?i)^\s*(?:of|de|von|sur|di|из)\s+(\d{1,4})(?:$|[^\p{L}\p{N}])`)
+	lateFix    = lazily(`(?i)^\s?(?:v|rev\.?\s?)([1-9])(?:$|[^\p{L}\p{N}])`)
+	another    = lazily(`^(?:\s+|\s+-\s+0)(\d{1,4}(?:\.\d{1,2})?)(?:$|   )`) // three spaces: a bracket was there
+	rangeEnd   = lazily(`^(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
 	bareYear   = lazily(`(?:[\s.])((?:19|20)\d\d)(?:$|[^\p{L}\p{N}])`)
-	padded     = lazily(`(?:^|[^\p{L}\p{N}])0\d+\s*$`)
-	hashes     = lazily(`(?i)[0-9a-f]{8,}`)
+	padded     = lazily(`(?:^|[^\p{L}\p{N}])0\d+\s*$|(?i:copy|kopie|copie|copia|копия)\s*$`)
+	hashes     = lazily(`(?i)[0-9a-f]{8,}|\d+[ -]in[ -]\d+`) // and "3 in 1"
+	subIssue   = lazily(`^[a-d](?:$|[^\p{L}\p{N}])`)
 )
 
-// copyOf tells whether the number in brackets is the mark of a copy: "Title 012 (1)".
+// copyOf tells whether the number in brackets is the mark of a copy: "Title 012 (1)", "Title 012 - Copy (2)".
 func (r *reader) copyOf() bool {
 	return padded.MatchString(r.text[:r.bracketAt.from]) && r.Count == nil
 }
@@ -65,10 +67,15 @@ func (r *reader) standalone() {
 		return
 	}
 	r.Number = parse(r.text[best.at.from:best.at.to])
+	if r.text[best.at.from] == '0' && subIssue.MatchString(r.text[best.at.to:]) {
+		r.take(span{best.at.from, best.at.to + 1})
+		return
+	}
 	r.take(best.at)
 	if m := rangeEnd.FindStringSubmatchIndex(r.text[best.at.to:]); m != nil {
 		end := r.text[best.at.to+m[2] : best.at.to+m[3]]
-		if to := parse(end); to != nil && r.Number != nil && *to > *r.Number && !isYear(end) {
+		if to := parse(end); to != nil && r.Number != nil && *to > *r.Number && !isYear(end) &&
+			!r.noRange(r.text[best.at.from:best.at.to], span{best.at.to, best.at.to + m[2]}, span{best.at.to + m[2], best.at.to + m[3]}) {
 			r.NumberTo = to
 			r.take(span{best.at.from, best.at.to + m[3]})
 		}
@@ -87,8 +94,9 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 	last, _ := utf8.DecodeLastRuneInString(before)
 	next, _ := utf8.DecodeRuneInString(after)
 	switch {
-	case parse(n) == nil, isYear(n), before != "" && (isLatinLetter(last) || unicode.IsDigit(last) || last == '.' || last == '$'):
+	case parse(n) == nil, isYear(n), before != "" && (isLatinLetter(last) || unicode.IsDigit(last) || last == '.' || last == '$' || last == '\'' || last == '’'):
 		return candidate{at, impossible}
+	case n[0] == '0' && subIssue.MatchString(after): // "012a"
 	case after != "" && isLatinLetter(next) && !lateFix.MatchString(after), next == '%':
 		return candidate{at, impossible}
 	case ofCount.MatchString(before):
@@ -119,8 +127,8 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 }
 
 var (
-	ofCount    = lazily(`(?i)(?:^|\s)(?:of|von|sur|из)\s+$`)
-	rangeStart = lazily(`(?:^|[^\p{L}\p{N}-])\d{1,4}\s?[-~]\s?$`)
+	ofCount    = lazily(`(?i)\d\s+(?:of|de|von|sur|di|из)\s+$`)
+	rangeStart = lazily(`(?:^|[^\p{L}\p{N}-])\d{1,4}(?:\s?[-~]\s?|\s(?:to|à|bis|до)\s)$`)
 )
 
 // ends tells whether a number ends its segment: nothing, a bracket, a count or a revision follows.
@@ -131,7 +139,7 @@ func ends(rest, after string) bool {
 	case strings.HasPrefix(after, "   "): // a bracket was there
 		return true
 	}
-	return countWords.MatchString(rest) || lateFix.MatchString(rest) || strings.HasPrefix(after, ". ") || rangeEnd.MatchString(rest)
+	return countWords.MatchString(rest) || lateFix.MatchString(rest) || strings.HasPrefix(after, ". ") || subIssue.MatchString(after) || rangeEnd.MatchString(rest)
 }
 
 // segments are the parts between dashes with spaces around, and behind a number with a dot in front.
@@ -155,6 +163,9 @@ func (r *reader) count() {
 		return
 	}
 	if m := countWords.FindStringSubmatchIndex(r.text[r.last:]); m != nil {
+		if n := r.text[r.last+m[2] : r.last+m[3]]; isYear(n) { // "No. 3 de 2014"
+			return
+		}
 		r.Count = whole(r.text[r.last+m[2] : r.last+m[3]])
 		r.last += m[3]
 	}

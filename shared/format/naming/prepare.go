@@ -15,7 +15,7 @@ var same = strings.NewReplacer("【", "[", "】", "]", "〔", "[", "〕", "]", "
 var (
 	fraction  = lazily(`(\d?)\s?([½¼¾])`)
 	fractions = map[string]string{"½": ".5", "¼": ".25", "¾": ".75"}
-	kanji     = lazily(`(第|卷|巻|其の|その)\s*([〇零一二三四五六七八九十百千]+)|([〇零一二三四五六七八九十百千]+)\s*(巻|卷|話|话|冊|册|回|章)`)
+	kanji     = lazily(`(卷|巻|其の|その|[卷巻][ノの之])\s*([〇零一二三四五六七八九十百千]+)|(第)\s*([〇零一二三四五六七八九十百千]+)(\s*[巻卷冊册話话回章号號集部弾期季編编篇節节夜]|[^\p{L}]|$)|([〇零一二三四五六七八九十百千]+)\s*(巻|卷|話|话|冊|册|回|章)`)
 	dotted    = lazily(`(\d)\.(\d)(\D|$)`)
 )
 
@@ -56,7 +56,10 @@ func compose(name string) string {
 		if p[1] != "" {
 			return p[1] + arabic(p[2])
 		}
-		return " " + arabic(p[3]) + p[4]
+		if p[3] != "" {
+			return p[3] + arabic(p[4]) + p[5]
+		}
+		return " " + arabic(p[6]) + p[7]
 	})
 }
 

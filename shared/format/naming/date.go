@@ -1,0 +1,80 @@
+package naming
+
+import "strings"
+
+var (
+	fullDate = lazily(`(?:^|[^\p{L}\p{N}.])((?:19|20)\d\d)[-. ](?:0[1-9]|1[0-2])[-. ](?:0[1-9]|[12]\d|3[01])(?:$|[^\p{L}\p{N}])`)
+	yearOf   = lazily(`((?:19|20)\d\d)(年)\s*(?:第\s*)?\d+(?:\s?[-~・]\s?\d+)?\s*月?(?:合?併?[号號])`)
+	pixels   = lazily(`(?:^|\s)(\d{3,4}x\d{3,4})(?:$|\s)`)
+	total    = lazily(`^[全전共]\s?(\d{1,4})\s*[巻卷권冊册話话화]`)
+	totalIn  = lazily(`(?:^|[^完安健])(全\s?(\d{1,4})\s*[巻卷冊册話话])|(?:^|[^\p{L}])([共전]\s?(\d{1,4})\s*[卷册话권화])`)
+	half     = lazily(`(?:^|\s)([上中下])\s*$|([上中下])\s?[巻卷冊册]|([상중하])권`)
+)
+
+// dates takes a full date out of the text, as the names of weeklies have them, the size of pages, and the year of a
+// Japanese magazine: "2014年25号" is number 25 of 2014.
+func (r *reader) dates() {
+	if m := fullDate.FindStringSubmatchIndex(r.text); m != nil {
+		r.dated(m[2:4])
+		end := m[2] + len("2014-05-21")
+		r.blank(span{m[2], end})
+		r.tags = append(r.tags, span{m[2], end})
+	}
+	if m := pixels.FindStringSubmatchIndex(r.text); m != nil { // the size of pages is no part of a name
+		r.blank(span{m[2], m[3]})
+		r.tags = append(r.tags, span{m[2], m[3]})
+	}
+	if m := yearOf.FindStringSubmatchIndex(r.text); m != nil && !ascii(r.text) {
+		r.dated(m[2:4])
+		mark := "第" // as long as the letter it replaces
+		if strings.Contains(r.text[m[5]:m[1]], mark) {
+			mark = strings.Repeat(" ", len(mark))
+		}
+		r.text = r.text[:m[4]] + mark + r.text[m[5]:]
+		r.blank(span{m[2], m[3]})
+	}
+}
+
+func (r *reader) dated(at []int) {
+	if r.Year == nil {
+		r.Year = whole(r.text[at[0]:at[1]])
+	}
+}
+
+// totals takes out how many volumes or chapters there are in all: "全34巻" is no volume 34.
+func (r *reader) totals() {
+	m := totalIn.FindStringSubmatchIndex(r.text)
+	if m == nil {
+		return
+	}
+	at, n := span{m[2], m[3]}, 4
+	if m[2] < 0 {
+		at, n = span{m[6], m[7]}, 8
+	}
+	r.Count = whole(r.text[m[n]:m[n+1]])
+	r.blank(at)
+	r.tags = append(r.tags, at)
+}
+
+// half reads the first, middle and last volume of a book in two or three. They have no number of their own: the last is
+// the second or the third. What is given orders them.
+func (r *reader) half() bool {
+	if r.ascii {
+		return false
+	}
+	m := half.FindStringSubmatchIndex(r.text)
+	if m == nil {
+		return false
+	}
+	at := span{m[0], m[1]}
+	for i := 2; i < len(m); i += 2 {
+		if m[i] < 0 {
+			continue
+		}
+		places := map[string]float64{"上": 1, "中": 2, "下": 3, "상": 1, "중": 2, "하": 3}
+		place := places[r.text[m[i]:m[i+1]]]
+		r.Number = &place
+	}
+	r.take(at)
+	return true
+}
