@@ -31,14 +31,15 @@ func (r *reader) brackets() {
 		in := strings.TrimSpace(r.text[g.from+1 : g.to-1])
 		front := strings.TrimSpace(r.text[:g.from]) == ""
 		numberBefore := bareNumber.MatchString(outside[:g.from]) || r.bracket != nil
+		plain, numbered := ascii(in), strings.ContainsAny(in, "0123456789") // most brackets need few of the expressions
 		switch {
 		case front && event.MatchString(in) && i+1 < len(groups) && strings.TrimSpace(r.text[g.to:groups[i+1].from]) == "":
-		case total.MatchString(in):
+		case !plain && total.MatchString(in):
 			r.Count = whole(total.FindStringSubmatch(in)[1])
-		case halfIn.MatchString(in) && r.text[g.from] == '(' && !front:
+		case !plain && !front && r.text[g.from] == '(' && halfIn.MatchString(in):
 			r.text = r.text[:g.from] + " " + r.text[g.from+1:g.to-1] + " " + r.text[g.to:]
 			continue
-		case bracketMark.MatchString(in) && !(bracketFix.MatchString(in) && numberBefore) && !isYear(in):
+		case numbered && !isYear(in) && bracketMark.MatchString(in) && !(bracketFix.MatchString(in) && numberBefore):
 			r.text = r.text[:g.from] + " " + r.text[g.from+1:g.to-1] + " " + r.text[g.to:]
 			continue
 		case bracketFix.MatchString(in) && numberBefore:

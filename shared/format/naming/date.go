@@ -14,17 +14,18 @@ var (
 // dates takes a full date out of the text, as the names of weeklies have them, the size of pages, and the year of a
 // Japanese magazine: "2014年25号" is number 25 of 2014.
 func (r *reader) dates() {
-	if m := fullDate.FindStringSubmatchIndex(r.text); m != nil {
+	century := strings.Contains(r.text, "19") || strings.Contains(r.text, "20") // spares most names the expressions
+	if m := fullDate.find(century, r.text); m != nil {
 		r.dated(m[2:4])
 		end := m[2] + len("2014-05-21")
 		r.blank(span{m[2], end})
 		r.tags = append(r.tags, span{m[2], end})
 	}
-	if m := pixels.FindStringSubmatchIndex(r.text); m != nil { // the size of pages is no part of a name
+	if m := pixels.find(strings.Contains(r.text, "x"), r.text); m != nil { // the size of pages is no part of a name
 		r.blank(span{m[2], m[3]})
 		r.tags = append(r.tags, span{m[2], m[3]})
 	}
-	if m := yearOf.FindStringSubmatchIndex(r.text); m != nil && !ascii(r.text) {
+	if m := yearOf.find(century && strings.Contains(r.text, "年"), r.text); m != nil {
 		r.dated(m[2:4])
 		mark := "第" // as long as the letter it replaces
 		if strings.Contains(r.text[m[5]:m[1]], mark) {
@@ -43,7 +44,7 @@ func (r *reader) dated(at []int) {
 
 // totals takes out how many volumes or chapters there are in all: "全34巻" is no volume 34.
 func (r *reader) totals() {
-	m := totalIn.FindStringSubmatchIndex(r.text)
+	m := totalIn.find(!ascii(r.text), r.text)
 	if m == nil {
 		return
 	}

@@ -27,6 +27,15 @@ func (p *pattern) FindStringSubmatch(s string) []string { return p.compiled().Fi
 func (p *pattern) FindStringSubmatchIndex(s string) []int {
 	return p.compiled().FindStringSubmatchIndex(s)
 }
+
+// find is FindStringSubmatchIndex where the text may match at all.
+func (p *pattern) find(may bool, s string) []int {
+	if !may {
+		return nil
+	}
+	return p.FindStringSubmatchIndex(s)
+}
+
 func (p *pattern) FindAllStringIndex(s string, n int) [][]int {
 	return p.compiled().FindAllStringIndex(s, n)
 }
