@@ -32,7 +32,7 @@ type source struct {
 	at     *blob.At
 }
 
-// tails are used again: they would be most of the garbage of a scan.
+// tails are used again: a scan reads 64 KB of each book.
 var tails = sync.Pool{New: func() any { return new([archive.TailBytes]byte) }}
 
 // release gives the memory of the tail back, when nothing reads the source any more.

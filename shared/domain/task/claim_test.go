@@ -230,6 +230,21 @@ func TestDeadWorkersEndsAreTold(t *testing.T) {
 	}
 }
 
+// What a round has ended is told also where the rest of it fails.
+func TestDeadWorkersEndsAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	tenant := d.Tenant(t, "one")
+	add(t, d, tenant, 1)
+	_, err := db.Exec(db.In(t.Context(), db.Tenant(tenant)), d.App, "update task set status = 'running', attempts = max_attempts, lease_until = now() - interval '1 s' where tenant_id = app.tenant()")
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	told := 0
+	if _, err := Rescue(ctx, d.System, func(Held, events.Event) { told++; cancel() }); err == nil || told != 1 {
+		t.Errorf("told %d, %v", told, err)
+	}
+}
+
 func TestParentWaitsForChildren(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)

@@ -3,7 +3,6 @@ package task
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,7 +19,7 @@ const rescued = "The worker stopped answering while it had the task"
 //
 // tell, unless it is nil, hears of each task that so ended, but for those children, with the event for its listeners.
 func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event)) (int64, error) {
-	silent, err := ended(ctx, system, `
+	silent, err := rescue(ctx, system, tell, `
 		update task t set
 		  status = case when attempts < max_attempts then 'pending' else 'failed' end,
 		  lease_until = null, locked_by = null, scheduled_for = now(), deaths = deaths + 1, last_error = $1,
@@ -38,7 +37,7 @@ func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 	if err != nil {
 		return 0, fmt.Errorf("end children of cancelled tasks: %w", err)
 	}
-	waited, err := ended(ctx, system, `
+	waited, err := rescue(ctx, system, tell, `
 		update task p set open_children = c.open,
 		  status = case when p.done and c.open = 0 then 'completed' else p.status end,
 		  completed_at = case when p.done and c.open = 0 then now() else p.completed_at end
@@ -49,29 +48,32 @@ func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 	if err != nil {
 		return 0, fmt.Errorf("count children of tasks: %w", err)
 	}
-	for _, s := range slices.Concat(silent, waited) {
-		var failure *string
-		switch s.Status {
-		case Pending, Running:
-			continue
-		case Failed:
-			text := rescued
-			failure = &text
-		}
-		if tell != nil {
-			tell(s.Held, progressEvent(s.Held, s.Status, failure))
-		}
-	}
-	return int64(len(silent)+len(waited)) + orphans.RowsAffected(), nil
+	return silent + orphans.RowsAffected() + waited, nil
 }
 
-// ended is what an update of tasks of all tenants, which returns whole rows, made of them.
-func ended(ctx context.Context, system *db.DB, update string, args ...any) ([]state, error) {
+// rescue updates tasks of all tenants by a statement that returns whole rows, and tells of those that so ended: at once,
+// since what fails later does not undo it. It returns how many changed.
+func rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event), update string, args ...any) (int64, error) {
 	rows, err := system.Pool().Query(ctx, "with t as ("+update+") select "+heldColumns+", t.status from t"+countedBy, args...)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[state])
+	changed, err := pgx.CollectRows(rows, pgx.RowToStructByName[state])
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range changed {
+		if tell == nil || s.Status == Pending || s.Status == Running {
+			continue
+		}
+		var failure *string
+		if s.Status == Failed {
+			failure = new(string)
+			*failure = rescued
+		}
+		tell(s.Held, progressEvent(s.Held, s.Status, failure))
+	}
+	return int64(len(changed)), nil
 }
 
 // Forget deletes tasks that ended before the retention. The scheduler calls it.
