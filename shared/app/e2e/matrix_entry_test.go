@@ -129,6 +129,7 @@ var operations = map[string]entry{
 	"listSeriesRecentlyAdded":   {},
 	"listSeriesRecentlyUpdated": {},
 	"getSeries":                 {name: (*matrix).theSeries},
+	"getFullSeries":             {name: (*matrix).theSeries},
 	"listSeriesBooks":           {name: (*matrix).theSeries},
 	"analyzeSeries":             {name: (*matrix).theSeries},
 	"analyzeNewBooks":           {name: (*matrix).theSeries},
@@ -175,6 +176,7 @@ var operations = map[string]entry{
 	"listBooksRecentlyRead":  {},
 	"listBooksRecentlyAdded": {},
 	"getBook":                {name: (*matrix).theBook},
+	"getFullBook":            {name: (*matrix).theBook},
 	"listPages":              {name: (*matrix).theBook},
 	"listBookErrors":         {},
 	"listDuplicates":         {},
@@ -196,6 +198,12 @@ var operations = map[string]entry{
 	"getBookLocks":           {name: (*matrix).theBook},
 	"putBookLocks":           {name: (*matrix).theBook, body: value(object{"summaryLock": true})},
 	"getProgress":            {name: (*matrix).begun},
+	"getBookHistory":         {name: (*matrix).theBook},
+	"forgetBook":             {name: (*matrix).theBook, status: 204},
+	"forgetReading":          {name: (*matrix).completed, status: 204},
+	"getSeriesHistory":       {name: (*matrix).theSeries},
+	"forgetSeries":           {name: (*matrix).theSeries, status: 204},
+	"forgetAll":              {status: 204},
 	"setProgress":            {name: (*matrix).theBook, body: value(object{"currentPage": 1})},
 	"getProgression":         {name: (*matrix).placed},
 	"setProgression":         {name: (*matrix).theBook, body: value(aPlace), status: 204},
@@ -272,6 +280,14 @@ func (m *matrix) begun(owner *testkit.Client) string {
 	m.exec(`insert into progress (tenant_id, account_id, book_id, id, current_page) values ($1, $2, $3, gen_random_uuid(), 1) on conflict do nothing`,
 		m.One, owner.ID, m.book.ID)
 	return m.book.ID.String()
+}
+
+// completed is a book, and a time that it was read to its end.
+func (m *matrix) completed(owner *testkit.Client) string {
+	id := uuid.New()
+	m.exec(`insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at) values ($1, $2, $3, $4, clock_timestamp(), clock_timestamp())`,
+		m.One, id, owner.ID, m.book.ID)
+	return m.book.ID.String() + "|" + id.String()
 }
 
 var aPlace = object{"locator": object{"href": "c1.xhtml", "locations": object{"totalProgression": 0.5}}}

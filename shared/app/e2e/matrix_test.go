@@ -101,7 +101,7 @@ func (m *matrix) callNamed(op httpapi.Op, e entry, c *testkit.Client, name strin
 	if second == "" {
 		second = uuid.NewString()
 	}
-	path := strings.NewReplacer("{id}", name, "{uploadId}", second, "{key}", name, "{pageNumber}", "1").Replace(op.Path)
+	path := strings.NewReplacer("{id}", name, "{uploadId}", second, "{readingId}", second, "{key}", name, "{pageNumber}", "1").Replace(op.Path)
 	if e.query != "" {
 		path += "?" + e.query
 	}

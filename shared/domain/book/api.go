@@ -133,13 +133,17 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 				return answer(ctx, l.list, in.scope(), &in.ID, in.Paging, in.LatestFirst(l.latest))
 			})
 	}
-	httpapi.Register(a, op("GET", "/books/{id}", "getBook", "One book", auth.BooksRead),
-		func(ctx context.Context, in *struct {
+	for _, full := range []httpapi.Op{
+		op("GET", "/books/{id}", "getBook", "One book", auth.BooksRead),
+		op("GET", "/books/{id}/full", "getFullBook", "The same", auth.BooksRead), // clients that know a shorter one ask for this
+	} {
+		httpapi.Register(a, full, func(ctx context.Context, in *struct {
 			IDInput
 			IncludeDeleted bool `query:"includeDeleted" doc:"Also if its file is gone"`
 		}) (*Details, error) {
 			return get(ctx, d, in.ID, in.IncludeDeleted)
 		})
+	}
 	httpapi.Register(a, op("GET", "/books/{id}/adjacent", "getAdjacentBooks", "The books before and after one in the order of its series", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*Adjacent, error) { return adjacent(ctx, d, in.ID) })
 	httpapi.Register(a, op("GET", "/books/{id}/pages", "listPages", "The page images of a book", auth.PagesRead),

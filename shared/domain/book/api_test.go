@@ -3,6 +3,7 @@ package book_test
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -209,14 +210,14 @@ func TestRecord(t *testing.T) {
 	one, genre, tag := "/api/v1/books/"+bs[0].String(), uuid.New(), uuid.New()
 
 	bare := me.Do("GET", one, nil).Want(200).Map()
-	for _, k := range []string{"metadata", "readProgress", "analysisError", "summary", "chapter", "koreaderHash"} {
+	for _, k := range []string{"metadata", "readProgress", "analysisError", "summary", "chapter", "koreaderHash", "lastCompletedAt"} {
 		if v, ok := bare[k]; !ok || v != nil {
 			t.Errorf("%s = %v (present %v), want null", k, v, ok)
 		}
 	}
 	want := map[string]any{"id": bs[0].String(), "libraryId": comics.String(), "libraryName": "comics", "seriesId": sid.String(), "seriesName": "A",
 		"title": "A 1", "titleSort": "A 1", "number": 1.0, "volume": 1.0, "path": "/books/comics/A/A 1.cbz", "fileFormat": "cbz", "fileHash": "f1",
-		"fileSize": 100.0, "pageCount": 10.0, "readingDirection": "ttb", "analyzed": true, "deleted": false, "wantToRead": false}
+		"fileSize": 100.0, "pageCount": 10.0, "readingDirection": "ttb", "analyzed": true, "deleted": false, "wantToRead": false, "readCount": 0.0}
 	for k, v := range want {
 		if bare[k] != v {
 			t.Errorf("%s = %v, want %v", k, bare[k], v)
@@ -235,7 +236,15 @@ func TestRecord(t *testing.T) {
 	exec(t, s, "update series set reading_direction = 'rtl'")
 	exec(t, s, "update book set error_type = 'parser', error_message = 'broken', error_at = '2024-01-02T03:04:05+02' where id = $1", bs[0])
 	read(t, s, me, bs[0], true, 1)
+	exec(t, s, `insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at, forgotten)
+		select $1, gen_random_uuid(), $2, $3, '2024-05-01', '2024-05-01'::date + n, n = 3 from generate_series(1, 3) n`, s.One, me.ID, bs[0])
 	full := me.Do("GET", one, nil).Want(200).Map()
+	if full["readCount"] != 2.0 || full["lastCompletedAt"] != "2024-05-03T00:00:00Z" {
+		t.Errorf("read %v times, the last %v", full["readCount"], full["lastCompletedAt"])
+	}
+	if again := me.Do("GET", one+"/full", nil).Want(200).Map(); !reflect.DeepEqual(again, full) {
+		t.Errorf("/full is %v, not %v", again, full)
+	}
 	m := full["metadata"].(map[string]any)
 	if full["summary"] != "sum" || m["summary"] != "sum" || m["year"] != 2012.0 || m["writer"] != "W, X" || len(m["writers"].([]any)) != 2 ||
 		len(m["editors"].([]any)) != 0 || m["editor"] != nil || full["readingDirection"] != "rtl" {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -14,6 +15,7 @@ import (
 // Details is the full record of a book.
 type Details struct {
 	Book
+	progress.Readings
 	Metadata *Metadata `json:"metadata" doc:"null until the book is analysed"`
 	Genres   []Term    `json:"genres" nullable:"false" doc:"Of its series"`
 	Tags     []Term    `json:"tags" nullable:"false" doc:"Of its series"`
@@ -39,10 +41,12 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID, deleted bool) (*Details, e
 	var b pgx.Batch
 	var rows []row
 	var meta *metadataRow
+	var read *progress.Readings
 	out := Details{}
 	ids := "select b.id from book b where b.tenant_id = app.tenant() and b.id = $1 and (b.deleted_at is null or $2)"
 	db.All(&b, &rows, pageSQL(ids, 2), id, deleted, 1, 0)
 	db.One(&b, &meta, "select metadata, locks, warnings, created_at, updated_at from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
+	progress.QueueReadings(&b, &read, id)
 	const series = "(select series_id from book where tenant_id = app.tenant() and id = $1)"
 	QueueTerms(&b, &out.Genres, "genre", series, id)
 	QueueTerms(&b, &out.Tags, "tag", series, id)
@@ -52,7 +56,7 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID, deleted bool) (*Details, e
 	if len(rows) == 0 {
 		return nil, fault.Missing("Book")
 	}
-	out.Book = rows[0].book()
+	out.Book, out.Readings = rows[0].book(), *read
 	var err error
 	out.Metadata, err = meta.metadata()
 	return &out, err

@@ -22,7 +22,7 @@ type BooksInput struct {
 	}
 }
 
-// Routes adds the operations on the caller's progress; that in whole series belongs to series, and the list of
+// Routes adds the operations on the caller's progress and history; marking whole series belongs to series, and the list of
 // books being read to book.
 func Routes(a *httpapi.API, d *db.DB) {
 	op := func(method, path, id, summary string) httpapi.Op {
@@ -82,4 +82,5 @@ func Routes(a *httpapi.API, d *db.DB) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
+	historyRoutes(a, d)
 }

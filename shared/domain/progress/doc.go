@@ -9,6 +9,7 @@
 //   - Several books, or the books of several series, are marked in one statement, like those of one series; ids of nothing
 //     that the caller's tenant has are left out.
 //   - Marking unread clears the progress and keeps sessions and completions. A book whose file is gone keeps all for its return.
+//   - The history is what completion has. What a user takes out of it stays there as forgotten, or its pass would be logged again.
 //
 // Tables: reading_session, progress, completion; reads book and page_index, locks account.
 package progress

@@ -6,6 +6,13 @@ var (
 	CountSQL = countSQL
 )
 
+// BookHistory, SeriesHistory and ForgetSeries are the statements of the history: $1 is a book or a series, $2 a limit.
+const (
+	BookHistory   = bookReadings
+	SeriesHistory = seriesReadings + "select * from readings order by nth desc limit $2"
+	ForgetSeries  = forgetSQL + ofSeriesBooks
+)
+
 // Writes are the statements that write what a user has read: $1 is the ids of books, or of their series; $2 of WritesBy the device.
 var (
 	Writes   = []string{adopt(ofBooks), adopt(ofSeries), fold(ofBooks) + records(), fold(there(ofSeries)) + "select count(*) from written"}

@@ -18,6 +18,10 @@ func queueExists(b *pgx.Batch, dst *bool, id uuid.UUID) {
 	db.Value(b, dst, "select exists (select from book b where b.tenant_id = app.tenant() and "+ofBook+")", id)
 }
 
+func queueSeriesExists(b *pgx.Batch, dst *bool, id uuid.UUID) {
+	db.Value(b, dst, "select exists (select from series where tenant_id = app.tenant() and id = $1)", id)
+}
+
 func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Record, error) {
 	var b pgx.Batch
 	var exists bool
@@ -140,7 +144,7 @@ func one(ctx context.Context, d *db.DB, series uuid.UUID, as mark) (int64, error
 	var b pgx.Batch
 	var exists bool
 	var n int64
-	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", series)
+	queueSeriesExists(&b, &exists, series)
 	as(&b, &n, ofSeries, device(ctx), []uuid.UUID{series})
 	if err := d.Run(ctx, &b); err != nil {
 		return 0, err

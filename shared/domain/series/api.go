@@ -123,8 +123,12 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 				return answer(ctx, l.list, scope{library: &in.ID}, &in.ID, in.Paging, in.LatestFirst(l.latest))
 			})
 	}
-	httpapi.Register(a, op("GET", "/{id}", "getSeries", "One series", auth.SeriesRead),
-		func(ctx context.Context, in *IDInput) (*Details, error) { return get(ctx, d, in.ID) })
+	for _, full := range []httpapi.Op{
+		op("GET", "/{id}", "getSeries", "One series", auth.SeriesRead),
+		op("GET", "/{id}/full", "getFullSeries", "The same", auth.SeriesRead), // clients that know a shorter one ask for this
+	} {
+		httpapi.Register(a, full, func(ctx context.Context, in *IDInput) (*Details, error) { return get(ctx, d, in.ID) })
+	}
 	httpapi.Register(a, op("GET", "/{id}/books", "listSeriesBooks", "The books of a series, in order", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			IDInput

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/progress"
 )
 
 // Series is a series as lists show it.
@@ -40,8 +41,7 @@ type Series struct {
 // Details is the full record of a series.
 type Details struct {
 	Series
-	LastCompletedAt *time.Time       `json:"lastCompletedAt" doc:"When the caller last completed all of it"`
-	ReadCount       int64            `json:"readCount" doc:"How often the caller completed all of it"`
+	progress.Readings
 	Metadata        Metadata         `json:"metadata"`
 	AlternateTitles []AlternateTitle `json:"alternateTitles" nullable:"false"`
 	ExternalIDs     []ExternalID     `json:"externalIds" nullable:"false"`

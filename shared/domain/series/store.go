@@ -2,12 +2,12 @@ package series
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -16,20 +16,6 @@ type metadataRow struct {
 	Metadata
 	Locked []string `db:"locks"`
 }
-
-type readings struct {
-	Count int64      `db:"read_count"`
-	Last  *time.Time `db:"last_completed_at"`
-}
-
-// readingsSQL counts how often the caller completed all books of series $1: the fewest completions of any of them.
-// The nth time ended when the last of them was completed for the nth time.
-const readingsSQL = `with done as (
-	  select b.id, c.completed_at, row_number() over (partition by b.id order by c.completed_at) as nth, count(c.id) over (partition by b.id) as times
-	  from book b left join completion c on c.tenant_id = app.tenant() and c.account_id = app.account() and c.book_id = b.id
-	  where b.tenant_id = app.tenant() and b.series_id = $1 and b.deleted_at is null),
-	least_often as (select coalesce(min(times), 0) as n from done)
-	select n as read_count, (select max(completed_at) from done where nth = n and n > 0) as last_completed_at from least_often`
 
 func (r *metadataRow) metadata(warnings []string) Metadata {
 	m := r.Metadata
@@ -59,14 +45,14 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 func queueDetails(b *pgx.Batch, id uuid.UUID) (load func() (*Details, error)) {
 	var rows []row
 	var meta *metadataRow
-	var read *readings
+	var read *progress.Readings
 	var warnings []string
 	out := Details{}
 	q := query{ids: "select s.id from series s where s.tenant_id = app.tenant() and s.id = $1", args: []any{id}}
 	db.All(b, &rows, q.sql(), id, 1, 0)
 	db.One(b, &meta, "select "+metadataColumns+` from series where tenant_id = app.tenant() and id = $1`, id)
 	db.Values(b, &warnings, warningsSQL, id)
-	db.One(b, &read, readingsSQL, id)
+	progress.QueueSeriesReadings(b, &read, id)
 	db.All(b, &out.AlternateTitles, `select id, series_id, label, title, created_at, updated_at from alternate_title
 		where tenant_id = app.tenant() and series_id = $1 order by label, id`, id)
 	db.All(b, &out.ExternalIDs, `select id, series_id, source, external_id, external_url, metadata_hash, last_synced_at, created_at,
@@ -82,7 +68,7 @@ func queueDetails(b *pgx.Batch, id uuid.UUID) (load func() (*Details, error)) {
 			return nil, fault.Missing("Series")
 		}
 		out.Series, out.Metadata, out.name = rows[0].series(), meta.metadata(warnings), rows[0].Name
-		out.ReadCount, out.LastCompletedAt = read.Count, read.Last
+		out.Readings = *read
 		return &out, nil
 	}
 }
