@@ -237,21 +237,22 @@ func (s *Scanner) record(ctx context.Context, h task.Held, found []analyzed) err
 	if err := s.queueStale(ctx, h, found); err != nil {
 		return err
 	}
-	return s.lookForMissing(ctx, h.Tenant, found)
+	return s.lookForMissing(ctx, h, found)
 }
 
 // lookForMissing looks again at books whose file is gone or another one: one that went after it was listed is marked
 // deleted, as if the listing had not had it; of one that changed the new version is analysed. What is listed all the
-// same (a broken link) stays, with its problem.
-func (s *Scanner) lookForMissing(ctx context.Context, tenant uuid.UUID, found []analyzed) error {
+// same (a broken link) stays, with its problem. An empty file is not asked for, so that only the scan knows of another one.
+func (s *Scanner) lookForMissing(ctx context.Context, h task.Held, found []analyzed) error {
 	missing := map[uuid.UUID][]string{}
 	for _, a := range found {
-		if a.problem != nil && (errors.Is(a.problem.Err, blob.ErrNotFound) || errors.Is(a.problem.Err, blob.ErrChanged) || errors.Is(a.problem.Err, blob.ErrRange)) {
+		if a.problem != nil && (errors.Is(a.problem.Err, blob.ErrNotFound) || errors.Is(a.problem.Err, blob.ErrChanged) || errors.Is(a.problem.Err, blob.ErrRange)) ||
+			a.Size == 0 && h.ParentID == nil {
 			missing[a.LibraryID] = append(missing[a.LibraryID], a.Prefix+a.Key)
 		}
 	}
 	for id, keys := range missing {
-		if err := s.Look(ctx, tenant, id, keys); err != nil {
+		if err := s.Look(ctx, h.Tenant, id, keys); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -125,4 +126,26 @@ func TestCoverIsNotDrawn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A file that was empty when it was scanned, as one is that is still being copied, is read in whole when it is tried again.
+func TestRetriedFileIsNoLongerEmpty(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/1.cbz", nil)
+	r.scan("normal")
+	if got := values[string](r, "select error_message from book where tenant_id = app.tenant()"); len(got) != 1 || !strings.Contains(got[0], "empty") {
+		t.Fatalf("the empty file says %q", got)
+	}
+	again := func() {
+		id := values[uuid.UUID](r, "update book set error_type = null, error_message = null where tenant_id = app.tenant() returning id")[0]
+		r.do(task.Spec{Type: task.AnalyzeBook, BookID: &id, Params: map[string]any{"bookIds": []uuid.UUID{id}}})
+	}
+	again()
+	if got := values[string](r, "select error_message from book where tenant_id = app.tenant()"); !strings.Contains(got[0], "empty") {
+		t.Errorf("still empty, it says %q", got)
+	}
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 3, ""))
+	again()
+	r.until("(select analyzed and page_count = 3 and error_type is null from book where tenant_id = app.tenant())")
 }
