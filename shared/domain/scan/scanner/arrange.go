@@ -12,6 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 )
 
 // neighbour is a book among those of its series.
@@ -29,15 +30,17 @@ type neighbour struct {
 }
 
 // arrange gives the books of some series of one library what depends on their neighbours: the position where it is their number,
-// and the title that is made of it. What somebody has locked stays. The transaction has locked the library.
-func arrange(ctx context.Context, tx pgx.Tx, set *strategy.Set, series []uuid.UUID) error {
+// and the title that is made of it. What somebody has locked stays. The transaction has locked the library. What it returns tells
+// of the series in which that changed a book: one event for each, since a new book may move all behind it.
+func arrange(ctx context.Context, tx pgx.Tx, set *strategy.Set, library uuid.UUID, series []uuid.UUID) ([]events.Event, error) {
 	if len(series) == 0 || !set.Arranges() {
-		return nil
+		return nil, nil
 	}
 	var read, write pgx.Batch
 	var books []neighbour
+	var renumbered, positioned, named []uuid.UUID // series
 	if set.Positions() {
-		queueRenumber(&read, series)
+		queueRenumber(&read, series, &renumbered)
 	}
 	if set.Positioned() || set.PositionsSome() {
 		// What a file says of its number, it says of the book's position in a series too.
@@ -50,19 +53,28 @@ func arrange(ctx context.Context, tx pgx.Tx, set *strategy.Set, series []uuid.UU
 			left join book_metadata m on m.tenant_id = app.tenant() and m.book_id = n.id`, series)
 	}
 	if err := tx.SendBatch(ctx, &read).Close(); err != nil {
-		return err
+		return nil, err
 	}
 	if set.PositionsSome() {
-		queueSomePositions(&write, set, books)
+		queueSomePositions(&write, set, books, &positioned)
 	}
 	if set.Positioned() {
-		queueTitles(&write, books)
+		queueTitles(&write, books, &named)
 	}
-	return tx.SendBatch(ctx, &write).Close()
+	if err := tx.SendBatch(ctx, &write).Close(); err != nil {
+		return nil, err
+	}
+	var out []events.Event
+	for _, id := range series {
+		if slices.Contains(renumbered, id) || slices.Contains(positioned, id) || slices.Contains(named, id) {
+			out = append(out, events.SeriesUpdated(events.Series{ID: id, LibraryID: library}, "books"))
+		}
+	}
+	return out, nil
 }
 
-// queueSomePositions numbers the books that have no other number (number strategy smart).
-func queueSomePositions(b *pgx.Batch, set *strategy.Set, books []neighbour) {
+// queueSomePositions numbers the books that have no other number (number strategy smart), and returns their series.
+func queueSomePositions(b *pgx.Batch, set *strategy.Set, books []neighbour, changed *[]uuid.UUID) {
 	var ids []uuid.UUID
 	var numbers []int
 	for _, n := range books {
@@ -71,13 +83,15 @@ func queueSomePositions(b *pgx.Batch, set *strategy.Set, books []neighbour) {
 		}
 	}
 	if len(ids) > 0 {
-		b.Queue(`update book k set number = u.number from unnest($1::uuid[], $2::integer[]) as u(id, number)
-			where k.tenant_id = app.tenant() and k.id = u.id`, ids, numbers)
+		db.Values(b, changed, `with done as (
+			  update book k set number = u.number from unnest($1::uuid[], $2::integer[]) as u(id, number)
+			  where k.tenant_id = app.tenant() and k.id = u.id returning k.series_id)
+			select distinct series_id from done`, ids, numbers)
 	}
 }
 
-// queueTitles names books after series and position (book strategy series_name).
-func queueTitles(b *pgx.Batch, books []neighbour) {
+// queueTitles names books after series and position (book strategy series_name), and returns their series.
+func queueTitles(b *pgx.Batch, books []neighbour, changed *[]uuid.UUID) {
 	var ids []uuid.UUID
 	var titles, sorts, searches []string
 	for _, n := range books {
@@ -89,56 +103,69 @@ func queueTitles(b *pgx.Batch, books []neighbour) {
 		sorts, searches = append(sorts, naming.SortTitle(title)), append(searches, naming.Normalize(title))
 	}
 	if len(ids) > 0 {
-		b.Queue(`update book k set title = u.title, search_title = u.search, updated_at = now(),
-			  title_sort = case when 'titleSortLock' = any(l.locks) then k.title_sort else u.sort end
-			from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as u(id, title, sort, search)
-			left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
-			where k.tenant_id = app.tenant() and k.id = u.id and not 'titleLock' = any(l.locks)`, ids, titles, sorts, searches)
+		db.Values(b, changed, `with done as (
+			  update book k set title = u.title, search_title = u.search, updated_at = now(),
+			    title_sort = case when 'titleSortLock' = any(l.locks) then k.title_sort else u.sort end
+			  from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as u(id, title, sort, search)
+			  left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
+			  where k.tenant_id = app.tenant() and k.id = u.id and not 'titleLock' = any(l.locks) returning k.series_id)
+			select distinct series_id from done`, ids, titles, sorts, searches)
 	}
 }
 
 // runAndArrange runs a batch and arranges series of the libraries that it has locked, in one transaction: a worker that dies leaves
-// both undone. The series are asked for once the batch has run. Most batches of a scan do without: it arranges at its end.
-func (s *Scanner) runAndArrange(ctx context.Context, b *pgx.Batch, sets map[uuid.UUID]*strategy.Set, some bool, series func() map[uuid.UUID][]uuid.UUID) error {
+// both undone. The series are asked for once the batch has run. Most batches of a scan do without: it arranges at its end. What it
+// returns tells of the series whose books changed.
+func (s *Scanner) runAndArrange(ctx context.Context, b *pgx.Batch, sets map[uuid.UUID]*strategy.Set, some bool,
+	series func() map[uuid.UUID][]uuid.UUID) (out []events.Event, err error) {
 	arranges := false
 	for _, set := range sets {
 		arranges = arranges || set.Positioned() || some && set.Arranges()
 	}
 	if !arranges {
-		return s.Database.Run(ctx, b)
+		return nil, s.Database.Run(ctx, b)
 	}
-	return s.Database.Tx(ctx, func(tx pgx.Tx) error {
+	err = s.Database.Tx(ctx, func(tx pgx.Tx) error {
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
 		for library, ids := range series() {
-			if err := arrange(ctx, tx, sets[library], ids); err != nil {
+			told, err := arrange(ctx, tx, sets[library], library, ids)
+			if err != nil {
 				return err
 			}
+			out = append(out, told...)
 		}
 		return nil
 	})
+	return out, err
 }
 
-// arrangeSeries arranges series of a library on their own.
-func (s *Scanner) arrangeSeries(ctx context.Context, set *strategy.Set, library uuid.UUID, series []uuid.UUID) error {
-	if len(series) == 0 || !set.Arranges() {
+// arrangeSeries arranges series of the library on their own.
+func (s *run) arrangeSeries(ctx context.Context, series []uuid.UUID) error {
+	if len(series) == 0 || !s.set.Arranges() {
 		return nil
 	}
-	return s.Database.Tx(ctx, func(tx pgx.Tx) error {
+	var out []events.Event
+	err := s.Database.Tx(ctx, func(tx pgx.Tx) error {
 		var b pgx.Batch
-		queueLock(&b, library)
-		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
-			return err
+		queueLock(&b, s.library.ID)
+		err := tx.SendBatch(ctx, &b).Close()
+		if err == nil {
+			out, err = arrange(ctx, tx, s.set, s.library.ID, series)
 		}
-		return arrange(ctx, tx, set, series)
+		return err
 	})
+	if err == nil {
+		s.Publish(ctx, s.tenant, out...)
+	}
+	return err
 }
 
 // arrangeTouched arranges the series that a scan has changed.
 func (s *run) arrangeTouched(ctx context.Context) error {
 	for part := range slices.Chunk(slices.Collect(maps.Keys(s.touched)), renumberBatch) {
-		if err := s.arrangeSeries(ctx, s.set, s.library.ID, part); err != nil {
+		if err := s.arrangeSeries(ctx, part); err != nil {
 			return err
 		}
 		for _, id := range part {

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/platform/db"
 )
 
 // offer is what a book says of its series.
@@ -25,10 +26,16 @@ type offer struct {
 	Authors   []analysis.Author `json:"authors,omitempty"`
 }
 
+// enriched is a series that has taken something from its books.
+type enriched struct {
+	ID        uuid.UUID `db:"id"`
+	LibraryID uuid.UUID `db:"library_id"`
+}
+
 // queueSeriesMetadata lets a series take from its first book summary, publisher and year, all three or none and only
 // while they are empty and unlocked; imprint, language, reading direction and authors each while it is empty. The
-// age rating and the counts of volumes and chapters are the highest that any book names.
-func queueSeriesMetadata(b *pgx.Batch, found []analyzed) {
+// age rating and the counts of volumes and chapters are the highest that any book names. It returns the series that changed.
+func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 	var offers []offer
 	for _, a := range found {
 		if a.Result == nil {
@@ -50,7 +57,7 @@ func queueSeriesMetadata(b *pgx.Batch, found []analyzed) {
 	if len(offers) == 0 {
 		return
 	}
-	b.Queue(`with offer as materialized (
+	db.All(b, changed, `with offer as materialized (
 		  select o.*, k.series_id, o.book_id = (select f.id from book f where f.tenant_id = app.tenant() and f.series_id = k.series_id and f.deleted_at is null
 		    order by f.key collate natural_order, f.key limit 1) as first
 		  from jsonb_to_recordset($1) as o(book_id uuid, summary text, publisher text, placed text, imprint text, language text, direction text,
@@ -80,12 +87,13 @@ func queueSeriesMetadata(b *pgx.Batch, found []analyzed) {
 		  and (u.fill and num_nonnulls(u.summary, u.publisher, u.year) > 0 or s.imprint is null and u.imprint is not null
 		    or s.language is null and u.language is not null or s.reading_direction is null and u.direction is not null
 		    or s.authors is null and u.authors is not null or u.age > coalesce(s.age_rating, -1)
-		    or u.volumes > coalesce(s.total_volume_count, -1) or u.chapters > coalesce(s.total_chapter_count, -1))`, *toJSON(offers))
+		    or u.volumes > coalesce(s.total_volume_count, -1) or u.chapters > coalesce(s.total_chapter_count, -1))
+		returning s.id, s.library_id`, *toJSON(offers))
 }
 
 // queueTaxonomy adds the names that the books carry to their series, unless the series' set is locked. Names are
-// inserted in one order so that two writers cannot deadlock.
-func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*analysis.Result) []string) {
+// inserted in one order so that two writers cannot deadlock. It returns the series that changed.
+func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*analysis.Result) []string, changed *[]enriched) {
 	var books []uuid.UUID
 	var names []string
 	for _, a := range found {
@@ -104,17 +112,22 @@ func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*
 	b.Queue(`insert into `+table+` (tenant_id, id, name)
 		select app.tenant(), gen_random_uuid(), n.name from (select distinct on (lower(name)) name from unnest($1::text[]) u(name) order by lower(name), name) n
 		on conflict (tenant_id, lower(name)) do nothing`, names)
-	b.Queue(`insert into series_`+table+` (tenant_id, series_id, `+table+`_id)
-		select distinct app.tenant(), s.id, g.id from unnest($1::uuid[], $2::text[]) u(book_id, name)
-		join book k on k.tenant_id = app.tenant() and k.id = u.book_id
-		join `+table+` g on g.tenant_id = app.tenant() and lower(g.name) = lower(u.name)
-		join series s on s.tenant_id = app.tenant() and s.id = k.series_id and not $3 = any(s.locks)
-		on conflict do nothing`, books, names, lock)
+	db.All(b, changed, `with added as (
+		  insert into series_`+table+` (tenant_id, series_id, `+table+`_id)
+		  select distinct app.tenant(), s.id, g.id from unnest($1::uuid[], $2::text[]) u(book_id, name)
+		  join book k on k.tenant_id = app.tenant() and k.id = u.book_id
+		  join `+table+` g on g.tenant_id = app.tenant() and lower(g.name) = lower(u.name)
+		  join series s on s.tenant_id = app.tenant() and s.id = k.series_id and not $3 = any(s.locks)
+		  on conflict do nothing returning series_id)
+		`+ofAdded, books, names, lock)
 }
 
+// ofAdded selects the series to which rows were added.
+const ofAdded = "select distinct s.id, s.library_id from added a join series s on s.tenant_id = app.tenant() and s.id = a.series_id"
+
 // queueAlternateTitles adds other titles that the books name to their series, one of each kind, unless somebody locked
-// them.
-func queueAlternateTitles(b *pgx.Batch, found []analyzed) {
+// them. It returns the series that changed.
+func queueAlternateTitles(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 	var books, ids []uuid.UUID
 	var labels, titles []string
 	for _, a := range found {
@@ -129,11 +142,13 @@ func queueAlternateTitles(b *pgx.Batch, found []analyzed) {
 	if len(books) == 0 {
 		return
 	}
-	b.Queue(`insert into alternate_title (tenant_id, id, series_id, label, title)
-		select distinct on (s.id, u.label) app.tenant(), u.id, s.id, u.label, u.title
-		from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[]) as u(book_id, id, label, title)
-		join book k on k.tenant_id = app.tenant() and k.id = u.book_id
-		join series s on s.tenant_id = app.tenant() and s.id = k.series_id and not 'alternateTitles' = any(s.locks)
-		where not exists (select from alternate_title x where x.tenant_id = app.tenant() and x.series_id = s.id and x.label = u.label)
-		order by s.id, u.label, u.id`, books, ids, labels, titles)
+	db.All(b, changed, `with added as (
+		  insert into alternate_title (tenant_id, id, series_id, label, title)
+		  select distinct on (s.id, u.label) app.tenant(), u.id, s.id, u.label, u.title
+		  from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[]) as u(book_id, id, label, title)
+		  join book k on k.tenant_id = app.tenant() and k.id = u.book_id
+		  join series s on s.tenant_id = app.tenant() and s.id = k.series_id and not 'alternateTitles' = any(s.locks)
+		  where not exists (select from alternate_title x where x.tenant_id = app.tenant() and x.series_id = s.id and x.label = u.label)
+		  order by s.id, u.label, u.id returning series_id)
+		`+ofAdded, books, ids, labels, titles)
 }

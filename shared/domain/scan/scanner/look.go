@@ -119,5 +119,6 @@ func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []bl
 	for _, w := range done.deleted {
 		deleted = append(deleted, w.ID)
 	}
-	return out, deleted, arrange(ctx, tx, s.set, slices.Collect(maps.Keys(s.touched)))
+	arranged, err := arrange(ctx, tx, s.set, s.library.ID, slices.Collect(maps.Keys(s.touched)))
+	return append(out, arranged...), deleted, err
 }

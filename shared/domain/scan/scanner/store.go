@@ -33,6 +33,7 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	slices.SortFunc(found, func(a, b analyzed) int { return strings.Compare(a.Key, b.Key) })
 	var b pgx.Batch
 	var status *scan.Status
+	var took [4][]enriched
 	if h.ParentID != nil {
 		texts := make([]string, 0, len(found))
 		for _, a := range found {
@@ -62,18 +63,18 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	}
 	queuePackages(&b, found)
 	queueDescriptions(&b, found, withdraw)
-	queueSeriesMetadata(&b, found)
+	queueSeriesMetadata(&b, found, &took[0])
 	queueDescriptions(&b, found, fillIn)
-	queueTaxonomy(&b, "genre", "genres", found, func(r *analysis.Result) []string { return r.Genres })
-	queueTaxonomy(&b, "tag", "tags", found, func(r *analysis.Result) []string { return r.Tags })
-	queueAlternateTitles(&b, found)
+	queueTaxonomy(&b, "genre", "genres", found, func(r *analysis.Result) []string { return r.Genres }, &took[1])
+	queueTaxonomy(&b, "tag", "tags", found, func(r *analysis.Result) []string { return r.Tags }, &took[2])
+	queueAlternateTitles(&b, found, &took[3])
 	var moved []followed
 	queueFollowFound(&b, h.ParentID, found, &moved)
 	queueClamp(&b, found)
 	if h.ParentID != nil {
 		db.One(&b, &status, scan.ByTask, h.ParentID)
 	}
-	err = s.runAndArrange(ctx, &b, sets, len(moves) > 0 || h.ParentID == nil, func() map[uuid.UUID][]uuid.UUID {
+	arranged, err := s.runAndArrange(ctx, &b, sets, len(moves) > 0 || h.ParentID == nil, func() map[uuid.UUID][]uuid.UUID {
 		return unsettled(found, sets, moves, moved, h.ParentID == nil)
 	})
 	if err != nil {
@@ -99,6 +100,14 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 			out = append(out, events.CoverUpdated(events.BookEntity, w.ID, &w.LibraryID))
 		}
 	}
+	told := map[enriched]bool{}
+	for _, series := range slices.Concat(took[:]...) {
+		if !told[series] {
+			told[series] = true
+			out = append(out, events.SeriesUpdated(events.Series(series)))
+		}
+	}
+	out = append(out, arranged...)
 	out = append(out, followEvents(moved)...)
 	if status != nil {
 		status.UTC()

@@ -173,7 +173,7 @@ func (s *run) rename(ctx context.Context, changed []TitleChange) error {
 		return err
 	}
 	if s.set.Positioned() {
-		if err := s.arrangeSeries(ctx, s.set, s.library.ID, renamed); err != nil {
+		if err := s.arrangeSeries(ctx, renamed); err != nil {
 			return err
 		}
 	}
@@ -212,5 +212,5 @@ func (s *Scanner) RenumberSeries(ctx context.Context, h task.Held) (any, error) 
 		h.ParentID = nil // what asked for several is no scan that arranges them at its end
 		return s.AnalyzeSeries(ctx, h)
 	}
-	return nil, s.arrangeSeries(ctx, r.set, r.library.ID, []uuid.UUID{*h.SeriesID})
+	return nil, r.arrangeSeries(ctx, []uuid.UUID{*h.SeriesID})
 }

@@ -2,7 +2,10 @@ package scanner_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -132,5 +135,81 @@ func TestSeveralSeriesAreNumberedAgain(t *testing.T) {
 	}
 	if got := fmt.Sprint(values[float64](r, "select number from book where tenant_id = app.tenant() order by key")); got != "[5 7 5 7]" {
 		t.Errorf("numbers %s", got)
+	}
+}
+
+// Listeners hear of series whose books were numbered or named anew because of a neighbour, and of those that took something from
+// a book.
+func TestSeriesAreToldOfTheirBooks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.exec("update library set number_strategy = 'file_order', book_strategy = 'series_name'")
+	for i := range 3 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("S/%d.cbz", i), testkit.Comic(t, i, 1, ""))
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("Other/%d.cbz", i), testkit.Comic(t, 10+i, 1, ""))
+	}
+	r.scan("normal")
+	of := map[uuid.UUID]string{}
+	for _, id := range values[uuid.UUID](r, "select id from series where tenant_id = app.tenant()") {
+		of[id] = values[string](r, "select name from series where tenant_id = app.tenant() and id = $1", id)[0]
+	}
+	// told is what series_updated says since the last time: series and fields, each once.
+	told := func() string {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		var out []string
+		for _, e := range r.events {
+			if e.Kind != "series_updated" {
+				continue
+			}
+			data, err := json.Marshal(e.Data)
+			var d struct {
+				Series uuid.UUID `json:"series_id"`
+				Fields []string
+			}
+			if err = errors.Join(err, json.Unmarshal(data, &d)); err != nil {
+				t.Error(err)
+			} else {
+				out = append(out, of[d.Series]+fmt.Sprint(d.Fields))
+			}
+		}
+		r.events = nil
+		slices.Sort(out)
+		return strings.Join(slices.Compact(out), " ")
+	}
+	told()
+	for _, step := range []struct {
+		name, want string
+		change     func() error
+	}{
+		{"nothing", "", func() error { return nil }},
+		{"the first is gone", "S[books]", func() error { return os.Remove(r.folder + "/S/0.cbz") }},
+		{"one before the others", "S[books]", func() error { testkit.WriteFile(t, r.folder, "S/00.cbz", testkit.Comic(t, 20, 1, "")); return nil }},
+		{"the last with metadata", "S[] S[books]", func() error {
+			testkit.WriteFile(t, r.folder, "S/9.cbz", testkit.Comic(t, 21, 1, "<Genre>Drama</Genre><AgeRating>Teen</AgeRating>"))
+			return nil
+		}},
+		{"the same in another", "S[books]", func() error {
+			testkit.WriteFile(t, r.folder, "S/91.cbz", testkit.Comic(t, 22, 1, "<Genre>Drama</Genre><AgeRating>Teen</AgeRating>"))
+			return nil
+		}},
+		{"a tag", "S[] S[books]", func() error {
+			testkit.WriteFile(t, r.folder, "S/92.cbz", testkit.Comic(t, 23, 1, "<Tags>blue</Tags>"))
+			return nil
+		}},
+	} {
+		if err := step.change(); err != nil {
+			t.Fatal(err)
+		}
+		r.scan("normal")
+		if got := told(); got != step.want {
+			t.Errorf("%s: told %q, want %q", step.name, got, step.want)
+		}
+	}
+	id := values[uuid.UUID](r, "select id from series where tenant_id = app.tenant() and name = 'S'")[0]
+	r.exec("update book set number = 77 where series_id = $1", id)
+	r.do(task.Spec{Type: task.RenumberSeries, SeriesID: &id})
+	if got := told(); got != "S[books]" {
+		t.Errorf("renumbered: told %q", got)
 	}
 }

@@ -310,7 +310,7 @@ func (s *run) deleteGone(ctx context.Context) error {
 		b.Queue("select from scan where tenant_id = app.tenant() and id = $1 for update", s.scanID)
 		queueLock(&b, s.library.ID)
 		s.queueDeleted(&b, part, &done)
-		err := s.runAndArrange(ctx, &b, map[uuid.UUID]*strategy.Set{s.library.ID: s.set}, true, func() map[uuid.UUID][]uuid.UUID {
+		arranged, err := s.runAndArrange(ctx, &b, map[uuid.UUID]*strategy.Set{s.library.ID: s.set}, true, func() map[uuid.UUID][]uuid.UUID {
 			return map[uuid.UUID][]uuid.UUID{s.library.ID: done.left()}
 		})
 		if err != nil {
@@ -319,7 +319,7 @@ func (s *run) deleteGone(ctx context.Context) error {
 		if again(done.moved) {
 			s.Added.Tell(ctx, s.tenant)
 		}
-		s.Publish(ctx, s.tenant, done.events(s)...)
+		s.Publish(ctx, s.tenant, append(done.events(s), arranged...)...)
 		s.at.Vanished, s.at.Deleted = s.at.Vanished[len(part):], s.at.Deleted+len(part)
 		if task.MustPause(ctx) {
 			return s.pause()
@@ -329,11 +329,14 @@ func (s *run) deleteGone(ctx context.Context) error {
 }
 
 // queueRenumber gives the books of series their position in natural file order (number strategy file_order). Numbers that a
-// person has locked stay.
-func queueRenumber(b *pgx.Batch, series []uuid.UUID) {
-	b.Queue(`with r as materialized (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
-		from book where tenant_id = app.tenant() and series_id = any($1) and deleted_at is null)
+// person has locked stay. It returns the series in which that changed one.
+func queueRenumber(b *pgx.Batch, series []uuid.UUID, changed *[]uuid.UUID) {
+	db.Values(b, changed, `with r as materialized (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
+		from book where tenant_id = app.tenant() and series_id = any($1) and deleted_at is null),
+		done as (
 		update book b set number = r.n from r
 		where b.tenant_id = app.tenant() and b.id = r.id and b.number is distinct from r.n
-		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`, series)
+		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))
+		returning b.series_id)
+		select distinct series_id from done`, series)
 }
