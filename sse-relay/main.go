@@ -10,8 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/caarlos0/env/v11"
-
+	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/sse-relay/relay"
 )
 
@@ -23,7 +22,7 @@ func main() {
 }
 
 func run() error {
-	cfg, err := env.ParseAs[relay.Config]()
+	cfg, err := environ.Parse[relay.Config]()
 	if err != nil {
 		return fmt.Errorf("read the environment: %w", err)
 	}

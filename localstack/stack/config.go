@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
-	"github.com/caarlos0/env/v11"
+	"github.com/longbox/longbox/shared/platform/environ"
 )
 
 // Config is what a person may set; everything has a default.
@@ -31,9 +30,9 @@ type Config struct {
 
 // Load reads the configuration from the environment.
 func Load() (Config, error) {
-	c, err := env.ParseAs[Config]()
+	c, err := environ.Parse[Config]()
 	if err != nil {
-		return Config{}, fmt.Errorf("a setting is wrong: %s", strings.ReplaceAll(err.Error(), "\n", " "))
+		return Config{}, fmt.Errorf("a setting is wrong: %w", err)
 	}
 	if c.Port < 0 || c.Port > 65535 {
 		return Config{}, fmt.Errorf("PORT is %d: name one between 1 and 65535", c.Port)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/caarlos0/env/v11"
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/queue"
@@ -53,7 +53,7 @@ func Parse[T any]() (T, error) {
 	}
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
 	redisconn.LogTo(slog.Default())
-	return env.ParseAs[T]()
+	return environ.Parse[T]()
 }
 
 func envOr(name, otherwise string) string {

@@ -1,0 +1,46 @@
+// Package environ reads settings from environment variables, and names the variable whose value is not of its kind.
+package environ
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/caarlos0/env/v11"
+)
+
+// Parse reads T from the environment by its env tags. The error is one line that names every variable at fault.
+func Parse[T any]() (T, error) {
+	c, err := env.ParseAs[T]()
+	if err == nil {
+		return c, nil
+	}
+	if wrong := unreadable[T](); len(wrong) > 0 {
+		err = errors.New(strings.Join(wrong, "; "))
+	}
+	return *new(T), errors.New(strings.ReplaceAll(err.Error(), "\n", " "))
+}
+
+// unreadable tells of every variable that does not parse. The parser's own error has the name of the field in Go, which
+// nobody who sets a variable knows: each variable is read alone to find which it is.
+func unreadable[T any]() []string {
+	var zero T
+	fields, err := env.GetFieldParams(&zero)
+	if err != nil {
+		return nil // Parse's own error stays
+	}
+	var wrong []string
+	for _, f := range fields {
+		value, set := os.LookupEnv(f.Key)
+		if !set {
+			continue
+		}
+		_, err := env.ParseAsWithOptions[T](env.Options{Environment: map[string]string{f.Key: value}})
+		var parse env.ParseError
+		if errors.As(err, &parse) {
+			wrong = append(wrong, fmt.Sprintf("%s: %v", f.Key, parse.Err))
+		}
+	}
+	return wrong
+}

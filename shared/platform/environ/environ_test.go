@@ -1,0 +1,52 @@
+package environ_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/environ"
+)
+
+type inner struct {
+	Wait time.Duration `env:"ENVIRON_WAIT" envDefault:"1s"`
+}
+
+type settings struct {
+	Inner  inner
+	Slots  int    `env:"ENVIRON_SLOTS" envDefault:"3"`
+	Needed string `env:"ENVIRON_NEEDED,required"`
+}
+
+func TestEveryVariableAtFaultIsNamed(t *testing.T) {
+	t.Setenv("ENVIRON_NEEDED", "x")
+	t.Setenv("ENVIRON_SLOTS", "many")
+	t.Setenv("ENVIRON_WAIT", "5")
+	_, err := environ.Parse[settings]()
+	if err == nil {
+		t.Fatal("wrong values are taken")
+	}
+	for _, want := range []string{"ENVIRON_SLOTS", `"many"`, "ENVIRON_WAIT", "missing unit"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s in it", err, want)
+		}
+	}
+	if strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "field") {
+		t.Errorf("not one line in words of the environment: %v", err)
+	}
+}
+
+func TestAMissingVariableIsNamed(t *testing.T) {
+	if _, err := environ.Parse[settings](); err == nil || !strings.Contains(err.Error(), "ENVIRON_NEEDED") {
+		t.Errorf("%v, want ENVIRON_NEEDED in it", err)
+	}
+}
+
+func TestWhatIsSetIsRead(t *testing.T) {
+	t.Setenv("ENVIRON_NEEDED", "x")
+	t.Setenv("ENVIRON_WAIT", "5s")
+	c, err := environ.Parse[settings]()
+	if want := (settings{inner{5 * time.Second}, 3, "x"}); err != nil || c != want {
+		t.Errorf("%+v, %v, want %+v", c, err, want)
+	}
+}
