@@ -37,6 +37,11 @@ func Load() (Config, error) {
 	if c.Port < 0 || c.Port > 65535 {
 		return Config{}, fmt.Errorf("PORT is %d: name one between 1 and 65535", c.Port)
 	}
+	if c.PublicURL != "" {
+		if err := environ.WebAddress("PUBLIC_URL", c.PublicURL); err != nil {
+			return Config{}, err
+		}
+	}
 	for _, path := range []*string{&c.DataDir, &c.Programs, &c.Tools} {
 		abs, err := filepath.Abs(*path)
 		if err != nil {

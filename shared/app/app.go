@@ -143,7 +143,7 @@ func (b *Base) Bump(ctx context.Context, tenant uuid.UUID) {
 
 // Router makes the router with its middleware, and the token signer.
 func (b *Base) Router(c HTTPConfig) (*httpapi.API, *auth.Tokens, error) {
-	if err := c.HTTP.Validate(); err != nil {
+	if err := errors.Join(c.HTTP.Validate(), environ.WebAddress("PUBLIC_URL", c.PublicURL)); err != nil {
 		return nil, nil, err
 	}
 	tokens, err := auth.NewTokens(c.Auth)

@@ -4,6 +4,7 @@ package environ
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 
@@ -43,4 +44,13 @@ func unreadable[T any]() []string {
 		}
 	}
 	return wrong
+}
+
+// WebAddress says what is wrong with a variable that must be the address of a web site.
+func WebAddress(name, value string) error {
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return fmt.Errorf("%s: must be an address like https://books.example.org, is %q", name, value)
+	}
+	return nil
 }

@@ -50,3 +50,12 @@ func TestWhatIsSetIsRead(t *testing.T) {
 		t.Errorf("%+v, %v, want %+v", c, err, want)
 	}
 }
+
+func TestWebAddress(t *testing.T) {
+	for value, good := range map[string]bool{"https://books.example.org": true, "http://127.0.0.1:8080/": true, "foo": false, "": false, "https://": false,
+		"http://:80": false, "ftp://a": false, "books.example.org": false, "http://a\x7f": false} {
+		if err := environ.WebAddress("PUBLIC_URL", value); (err == nil) != good || err != nil && !strings.HasPrefix(err.Error(), "PUBLIC_URL: ") {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}
