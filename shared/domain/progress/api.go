@@ -15,6 +15,11 @@ type BookInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
+// SeriesInput names a series.
+type SeriesInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
 // BooksInput names books.
 type BooksInput struct {
 	Body struct {

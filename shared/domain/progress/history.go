@@ -139,9 +139,9 @@ func historyRoutes(a *httpapi.API, d *db.DB) {
 			}, of, in.ID, in.ReadingID)
 		})
 	httpapi.Register(a, op("GET", "/series/{id}/read-history", "getSeriesHistory", "When the caller read all books of a series to their end", auth.SeriesRead),
-		func(ctx context.Context, in *BookInput) (*History, error) { return seriesHistory(ctx, d, in.ID) })
+		func(ctx context.Context, in *SeriesInput) (*History, error) { return seriesHistory(ctx, d, in.ID) })
 	httpapi.Register(a, op("DELETE", "/series/{id}/read-history", "forgetSeries", "Forget when the caller read the books of a series; the progress stays", auth.SeriesRead),
-		func(ctx context.Context, in *BookInput) (*httpapi.None, error) {
+		func(ctx context.Context, in *SeriesInput) (*httpapi.None, error) {
 			return nil, forget(ctx, d, "Series", func(b *pgx.Batch, dst *bool) { queueSeriesExists(b, dst, in.ID) }, ofSeriesBooks, in.ID)
 		})
 	httpapi.Register(a, op("DELETE", "/user/read-history", "forgetAll", "Forget when the caller read anything; the progress stays", httpapi.SignedIn),
