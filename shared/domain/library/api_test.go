@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -512,6 +513,61 @@ func TestDeleteInParts(t *testing.T) {
 		+ (select count(*) from library_count where library_id = $1), (select count(*) from task where library_id = $1 and status in ('pending', 'running'))`, gone).
 		Scan(&rows, &unfinished); err != nil || rows != 0 || unfinished != 0 {
 		t.Errorf("left: %d rows and %d unfinished tasks, %v", rows, unfinished, err)
+	}
+}
+
+// Who writes into a library when it is deleted has locked scan, library and counts in this order and goes on to its books: the
+// deletion waits for each, and holds nothing that the writer is yet to ask for.
+func TestDeletionWaitsForWriters(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	locks := []string{
+		"select from scan where library_id = $1 for update",
+		"select from library where id = $1 for key share",
+		"select from library_count where library_id = $1 for update",
+		"update book set title = 'c' where library_id = $1",
+	}
+	for held := 1; held < len(locks); held++ {
+		id := uuid.MustParse(admin.Do("POST", path, `{"name":"l`+strconv.Itoa(held)+`","path":"/books/keep"}`).Want(201).Map()["id"].(string))
+		f.DB.Exec(t, "insert into task (tenant_id, id, type, library_id, status) values ($1, $2, 'scan_library', $2, 'completed')", f.One, id)
+		f.DB.Exec(t, "insert into scan (tenant_id, id, library_id, mode) values ($1, $2, $2, 'normal')", f.One, id)
+		f.DB.Exec(t, `with s as (
+			  insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+			  values ($1, gen_random_uuid(), $2, 's', 's', 's', 's', 's') returning id)
+			insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title)
+			select $1, gen_random_uuid(), $2, s.id, 's/1', 10, now(), 'cbz', 'b', 'b', 'b' from s`, f.One, id)
+		writer, err := f.DB.Owner.Pool().Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = writer.Rollback(context.WithoutCancel(t.Context())) }) // after a failure; else it is closed
+		lock := func(some []string) {
+			for _, sql := range some {
+				if _, err := writer.Exec(t.Context(), sql, id); err != nil {
+					t.Errorf("a writer with %d locks, at %s: %v", held, sql, err)
+				}
+			}
+		}
+		lock(locks[:held])
+		done := make(chan error, 1)
+		go func() {
+			_, _, err := library.Remove(f.In(f.One), f.DB.App, id, 100, time.Minute)
+			done <- err
+		}()
+		testkit.Eventually(t, time.Minute, func() bool {
+			var waits bool
+			if err := f.DB.Owner.Pool().QueryRow(t.Context(), "select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))",
+				int32(writer.Conn().PgConn().PID())).Scan(&waits); err != nil {
+				t.Fatal(err)
+			}
+			return waits
+		})
+		lock(locks[held:])
+		if err := errors.Join(writer.Commit(t.Context()), <-done); err != nil {
+			t.Errorf("beside a writer with %d locks: %v", held, err)
+		}
+		admin.Do("GET", path+"/"+id.String(), nil).Want(404)
 	}
 }
 

@@ -221,8 +221,8 @@ func remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, patience tim
 }
 
 // removePart cancels the library's unfinished tasks and deletes so many of its books; once there are no more, the library
-// itself. Tasks are locked before anything else and children before parents, as their workers do it: no worker writes into
-// the library meanwhile. What is left is not active: only a person can start a scan of it, which the next part cancels.
+// itself. Tasks are locked before anything else and children before parents, as their workers do it. What is left is not
+// active: only a person can start a scan of it, which the next part cancels.
 func removePart(ctx context.Context, d *db.DB, id uuid.UUID, books int) (tasks []cancelled, left, deleted bool, err error) {
 	const cancel = `update task t set status = 'cancelled', completed_at = now(), lease_until = null
 		where t.tenant_id = app.tenant() and t.library_id = $1 and t.status in ('pending', 'running') and t.parent_id is `
@@ -234,6 +234,10 @@ func removePart(ctx context.Context, d *db.DB, id uuid.UUID, books int) (tasks [
 	var children []cancelled
 	db.All(&b, &children, "with t as ("+cancel+"not null"+ended+" where t.started_at is not null", id) // listeners know of no others
 	db.All(&b, &tasks, "with t as ("+cancel+"null"+ended, id)
+	// A task added while the others were cancelled may write meanwhile. As its worker does it, books are locked after these:
+	b.Queue("select from scan where tenant_id = app.tenant() and library_id = $1 order by id for update", id)
+	b.Queue("select from library where tenant_id = app.tenant() and id = $1 for update", id)
+	b.Queue("select from library_count where tenant_id = app.tenant() and library_id = $1 for update", id)
 	b.Queue("select set_config('statement_timeout', '0', true)") // a large library takes its time: DATABASE_TIMEOUT bounds it
 	b.Queue(`delete from book where tenant_id = app.tenant() and id = any(array(
 		select id from book where tenant_id = app.tenant() and library_id = $1 order by key limit $2))`, id, books)
