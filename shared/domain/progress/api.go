@@ -15,11 +15,6 @@ type BookInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
-// SeriesInput names a series.
-type SeriesInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // BooksInput names books.
 type BooksInput struct {
 	Body struct {

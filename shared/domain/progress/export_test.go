@@ -6,11 +6,10 @@ var (
 	CountSQL = countSQL
 )
 
-// BookHistory, SeriesHistory and ForgetSeries are the statements of the history: $1 is a book or a series, $2 a limit.
-const (
-	BookHistory   = bookReadings
-	SeriesHistory = seriesReadings + "select * from readings order by nth desc limit $2"
-	ForgetSeries  = forgetSQL + ofSeriesBooks
+// BookHistory, SeriesHistory, ForgetBook and ForgetSeries are the statements of the history: $1 is a book or a series, $2 a limit.
+var (
+	BookHistory, SeriesHistory = subjects[0].entries, subjects[1].entries
+	ForgetBook, ForgetSeries   = forgetBooks(subjects[0].books), forgetBooks(subjects[1].books)
 )
 
 // Writes are the statements that write what a user has read: $1 is the ids of books, or of their series; $2 of WritesBy the device.

@@ -59,91 +59,104 @@ func QueueSeriesReadings(b *pgx.Batch, dst **Readings, series uuid.UUID) {
 	db.One(b, dst, seriesReadings+"select count(*) as read_count, max(completed_at) as last_completed_at from readings", series)
 }
 
-const bookReadings = "select c.id, c.started_at, c.completed_at from completion c where " + remembered + " and c.book_id = $1 order by c.completed_at desc, c.id limit $2"
+// subject is what a history is about.
+type subject struct {
+	what, path, name string
+	permission       string
+	exists           func(b *pgx.Batch, dst *bool, id uuid.UUID)
+	readings         func(b *pgx.Batch, dst **Readings, id uuid.UUID)
+	entries          string // SQL of the last $2 readings of $1
+	books            string // condition on book b: whose readings are forgotten with those of $1
+}
 
-func bookHistory(ctx context.Context, d *db.DB, book uuid.UUID) (*History, error) {
+var subjects = []subject{{
+	what: "a book", path: "/api/v1/books/{id}/read-history", name: "Book", permission: auth.BooksRead, exists: queueExists, readings: QueueReadings,
+	entries: "select c.id, c.started_at, c.completed_at from completion c where " + remembered + " and c.book_id = $1 order by c.completed_at desc, c.id limit $2",
+	books:   ofBook,
+}, {
+	what: "the books of a series", path: "/api/v1/series/{id}/read-history", name: "Series", permission: auth.SeriesRead, exists: queueSeriesExists, readings: QueueSeriesReadings,
+	entries: seriesReadings + "select null::uuid as id, started_at, completed_at from readings order by nth desc limit $2",
+	books:   "b.series_id = $1",
+}}
+
+// history is what the caller has read of a book or series; NotFound when there is none.
+func (s subject) history(ctx context.Context, d *db.DB, id uuid.UUID) (*History, error) {
 	var b pgx.Batch
 	var exists bool
 	var out History
 	var all *Readings
-	queueExists(&b, &exists, book)
-	QueueReadings(&b, &all, book)
-	db.All(&b, &out.Entries, bookReadings, book, maxReadings)
-	return out.of("Book", &exists, &all, d.Run(ctx, &b))
-}
-
-func seriesHistory(ctx context.Context, d *db.DB, series uuid.UUID) (*History, error) {
-	var b pgx.Batch
-	var exists bool
-	var out History
-	var all *Readings
-	queueSeriesExists(&b, &exists, series)
-	QueueSeriesReadings(&b, &all, series)
-	db.All(&b, &out.Entries, seriesReadings+"select null::uuid as id, started_at, completed_at from readings order by nth desc limit $2", series, maxReadings)
-	return out.of("Series", &exists, &all, d.Run(ctx, &b))
-}
-
-// of is the history once the batch has run.
-func (h *History) of(what string, exists *bool, all **Readings, err error) (*History, error) {
-	if err != nil {
+	s.exists(&b, &exists, id)
+	s.readings(&b, &all, id)
+	db.All(&b, &out.Entries, s.entries, id, maxReadings)
+	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	if !*exists {
-		return nil, fault.Missing(what)
+	if !exists {
+		return nil, fault.Missing(s.name)
 	}
-	h.Readings = **all
-	return h, nil
+	out.Readings = *all
+	return &out, nil
 }
 
-const forgetSQL = "update completion c set forgotten = true where " + remembered
-
-// ofSeriesBooks are the completions of books of series $1.
-const ofSeriesBooks = " and c.book_id in (select b.id from book b where b.tenant_id = app.tenant() and b.series_id = $1)"
-
-// forget takes readings out of the caller's history: those for which a condition on completion c holds. exists is what NotFound is
-// answered without, or nil. Progress stays.
-func forget(ctx context.Context, d *db.DB, what string, exists func(b *pgx.Batch, dst *bool), which string, args ...any) error {
+// forget takes the readings of a book or series out of the caller's history; NotFound when there is none. Progress stays.
+func (s subject) forget(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	var b pgx.Batch
-	there := true
-	if exists != nil {
-		exists(&b, &there)
-	}
-	b.Queue(forgetSQL+which, args...)
+	var exists bool
+	s.exists(&b, &exists, id)
+	b.Queue(forgetBooks(s.books), id)
 	if err := d.Run(ctx, &b); err != nil {
 		return err
 	}
-	if !there {
-		return fault.Missing(what)
+	if !exists {
+		return fault.Missing(s.name)
 	}
 	return nil
 }
 
+const forgetSQL = "update completion c set forgotten = true where " + remembered
+
+// forgetBooks is the SQL that forgets the readings of those books b for which a condition holds.
+func forgetBooks(which string) string {
+	return forgetSQL + " and c.book_id in (select b.id from book b where b.tenant_id = app.tenant() and " + which + ")"
+}
+
+// forgetReading takes one reading of a book out of the caller's history; NotFound when there is none.
+func forgetReading(ctx context.Context, d *db.DB, book, reading uuid.UUID) error {
+	var b pgx.Batch
+	var found bool
+	db.Value(&b, &found, forgetBooks(ofBook)+" and c.id = $2 returning true", book, reading)
+	if err := d.Run(ctx, &b); err != nil {
+		return err
+	}
+	if !found {
+		return fault.Missing("Reading")
+	}
+	return nil
+}
+
+func forgetAll(ctx context.Context, d *db.DB) error {
+	var b pgx.Batch
+	b.Queue(forgetSQL)
+	return d.Run(ctx, &b)
+}
+
 func historyRoutes(a *httpapi.API, d *db.DB) {
 	op := func(method, path, id, summary, permission string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Reading progress", Permission: permission}
+		return httpapi.Op{Method: method, Path: path, ID: id, Summary: summary, Tag: "Reading progress", Permission: permission}
 	}
-	httpapi.Register(a, op("GET", "/books/{id}/read-history", "getBookHistory", "When the caller read a book to its end", auth.BooksRead),
-		func(ctx context.Context, in *BookInput) (*History, error) { return bookHistory(ctx, d, in.ID) })
-	httpapi.Register(a, op("DELETE", "/books/{id}/read-history", "forgetBook", "Forget when the caller read a book; the progress stays", auth.BooksRead),
-		func(ctx context.Context, in *BookInput) (*httpapi.None, error) {
-			return nil, forget(ctx, d, "Book", func(b *pgx.Batch, dst *bool) { queueExists(b, dst, in.ID) }, " and c.book_id = $1", in.ID)
-		})
-	httpapi.Register(a, op("DELETE", "/books/{id}/read-history/{readingId}", "forgetReading", "Forget one time that the caller read a book", auth.BooksRead),
+	for _, s := range subjects {
+		httpapi.Register(a, op("GET", s.path, "get"+s.name+"History", "When the caller read "+s.what+" to the end", s.permission),
+			func(ctx context.Context, in *BookInput) (*History, error) { return s.history(ctx, d, in.ID) })
+		httpapi.Register(a, op("DELETE", s.path, "forget"+s.name, "Forget when the caller read "+s.what+"; the progress stays", s.permission),
+			func(ctx context.Context, in *BookInput) (*httpapi.None, error) { return nil, s.forget(ctx, d, in.ID) })
+	}
+	httpapi.Register(a, op("DELETE", "/api/v1/books/{id}/read-history/{readingId}", "forgetReading", "Forget one time that the caller read a book", auth.BooksRead),
 		func(ctx context.Context, in *struct {
-			BookInput
+			ID        uuid.UUID `path:"id" format:"uuid"`
 			ReadingID uuid.UUID `path:"readingId" format:"uuid"`
 		}) (*httpapi.None, error) {
-			of := " and c.book_id = $1 and c.id = $2"
-			return nil, forget(ctx, d, "Reading", func(b *pgx.Batch, dst *bool) {
-				db.Value(b, dst, "select exists (select from completion c where "+remembered+of+")", in.ID, in.ReadingID)
-			}, of, in.ID, in.ReadingID)
+			return nil, forgetReading(ctx, d, in.ID, in.ReadingID)
 		})
-	httpapi.Register(a, op("GET", "/series/{id}/read-history", "getSeriesHistory", "When the caller read all books of a series to their end", auth.SeriesRead),
-		func(ctx context.Context, in *SeriesInput) (*History, error) { return seriesHistory(ctx, d, in.ID) })
-	httpapi.Register(a, op("DELETE", "/series/{id}/read-history", "forgetSeries", "Forget when the caller read the books of a series; the progress stays", auth.SeriesRead),
-		func(ctx context.Context, in *SeriesInput) (*httpapi.None, error) {
-			return nil, forget(ctx, d, "Series", func(b *pgx.Batch, dst *bool) { queueSeriesExists(b, dst, in.ID) }, ofSeriesBooks, in.ID)
-		})
-	httpapi.Register(a, op("DELETE", "/user/read-history", "forgetAll", "Forget when the caller read anything; the progress stays", httpapi.SignedIn),
-		func(ctx context.Context, _ *struct{}) (*httpapi.None, error) { return nil, forget(ctx, d, "", nil, "") })
+	httpapi.Register(a, op("DELETE", "/api/v1/user/read-history", "forgetAll", "Forget when the caller read anything; the progress stays", httpapi.SignedIn),
+		func(ctx context.Context, _ *struct{}) (*httpapi.None, error) { return nil, forgetAll(ctx, d) })
 }

@@ -77,6 +77,13 @@ func TestHistory(t *testing.T) {
 		stranger.Do("GET", path, nil).Want(404)
 		stranger.Do("DELETE", path, nil).Want(404)
 	}
+
+	r.tell(r.session("reset", 80, 80, nil), r.session("completed", 81, 82, nil))
+	id = r.who.Do("GET", book, nil).Want(200).Map()["entries"].([]any)[0].(map[string]any)["id"].(string)
 	s.DB.Exec(t, "update book set deleted_at = now() where id = $1", books[0])
 	r.who.Do("GET", book, nil).Want(404)
+	r.who.Do("DELETE", book, nil).Want(404)
+	r.who.Do("DELETE", book+"/"+id, nil).Want(404)
+	s.DB.Exec(t, "update book set deleted_at = null where id = $1", books[0])
+	want("found again: what answered 404 changed nothing", "1 2024-05-01T01:22:00Z 2024-05-01T01:21:00Z-2024-05-01T01:22:00Z", "0 <nil>")
 }

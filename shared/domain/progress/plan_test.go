@@ -50,7 +50,8 @@ func TestPlans(t *testing.T) {
 		sql  string
 		args []any
 	}{{progress.ListSQL, []any{50, 0}}, {progress.ListSQL, []any{500, 500}}, {progress.CountSQL, nil},
-		{progress.BookHistory, []any{one[0], 500}}, {progress.SeriesHistory, []any{series, 500}}, {progress.ForgetSeries, []any{series}}} {
+		{progress.BookHistory, []any{one[0], 500}}, {progress.SeriesHistory, []any{series, 500}},
+		{progress.ForgetBook, []any{one[0]}}, {progress.ForgetSeries, []any{series}}} {
 		if scanned, plan := s.Scans(t, me, q.sql, q.args...); len(scanned) > 0 {
 			t.Errorf("%s reads all of %v: %s", q.sql, scanned, plan)
 		}
