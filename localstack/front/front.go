@@ -44,7 +44,7 @@ func Listen(bind string, port int) (*Front, error) {
 		return nil, fmt.Errorf("port %d is taken by another program: choose another one, for example PORT=%d make run", port, port+1)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on port %d: %w: choose another PORT or BIND", port, err)
+		return nil, fmt.Errorf("%w: choose another BIND or PORT", err)
 	}
 	f := &Front{listener: l, done: make(chan error, 1)}
 	f.answer(http.HandlerFunc(starting))

@@ -174,6 +174,9 @@ func TestFrontFromStartToEnd(t *testing.T) {
 	if _, err := Listen("127.0.0.1", f.Port()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d is taken", f.Port())) {
 		t.Errorf("second Listen: %v", err)
 	}
+	if _, err := Listen("192.0.2.1", 80); err == nil || !strings.Contains(err.Error(), "192.0.2.1:80") || !strings.HasSuffix(err.Error(), ": choose another BIND or PORT") {
+		t.Errorf("the address of another machine: %v", err)
+	}
 	expect(t, at, http.StatusServiceUnavailable, "Longbox is starting")
 
 	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", f.Port()))

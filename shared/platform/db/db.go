@@ -215,7 +215,7 @@ func translate(err error) error {
 		case "LB403":
 			return fault.New(fault.Forbidden, "%s", pg.Message)
 		case "LB409":
-			return fault.Wrap(err, fault.Conflict, "%s", pg.Message)
+			return fault.New(fault.Conflict, "%s", pg.Message)
 		case "57014": // the statement_timeout that app.enter sets
 			return tooLong(err)
 		case "22021", "22P05":

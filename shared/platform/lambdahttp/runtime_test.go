@@ -134,8 +134,8 @@ func TestStartThatFails(t *testing.T) {
 	if s, err := lambdakit.Start(context.Background(), p); err == nil || !strings.Contains(err.Error(), "ended before its first invocation") {
 		t.Errorf("%v, %v", s, err)
 	}
-	if out.count("SETTING: must be set") == 0 {
-		t.Error("nothing says why")
+	if n := out.count("SETTING: must be set"); n != 1 {
+		t.Errorf("%d lines say why", n)
 	}
 	if err := lambdahttp.Invoke(nil, nil); err == nil || !strings.Contains(err.Error(), "AWS_LAMBDA_RUNTIME_API") {
 		t.Errorf("outside of Lambda: %v", err)

@@ -85,11 +85,16 @@ func server(handler http.Handler) *http.Server {
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 }
 
-// Main runs a program's work and ends it with one line on failure.
+// Main runs a program's work and ends it with one line on failure: of the log in Lambda, else for a person.
 func Main(name string, run func() error) {
-	if err := run(); err != nil {
-		slog.Error(name+" ended", "error", err)
-		fmt.Fprintf(os.Stderr, "longbox %s: %v\n", name, err)
-		os.Exit(1)
+	err := run()
+	if err == nil {
+		return
 	}
+	if InLambda() {
+		slog.Error(name+" ended", "error", err)
+	} else {
+		fmt.Fprintf(os.Stderr, "longbox %s: %v\n", name, err)
+	}
+	os.Exit(1)
 }

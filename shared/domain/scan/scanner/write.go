@@ -331,12 +331,13 @@ func (s *run) deleteGone(ctx context.Context) error {
 // queueRenumber gives the books of series their position in natural file order (number strategy file_order). Numbers that a
 // person has locked stay. It returns the series in which that changed one.
 func queueRenumber(b *pgx.Batch, series []uuid.UUID, changed *[]uuid.UUID) {
-	db.Values(b, changed, `with r as materialized (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
-		from book where tenant_id = app.tenant() and series_id = any($1) and deleted_at is null),
+	db.Values(b, changed, `with r as materialized (
+		  select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
+		  from book where tenant_id = app.tenant() and series_id = any($1) and deleted_at is null),
 		done as (
-		update book b set number = r.n from r
-		where b.tenant_id = app.tenant() and b.id = r.id and b.number is distinct from r.n
-		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))
-		returning b.series_id)
+		  update book b set number = r.n from r
+		  where b.tenant_id = app.tenant() and b.id = r.id and b.number is distinct from r.n
+		    and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))
+		  returning b.series_id)
 		select distinct series_id from done`, series)
 }
