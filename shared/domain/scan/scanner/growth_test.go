@@ -22,6 +22,9 @@ func TestScanOfNewLibraryHasStatistics(t *testing.T) {
 	if n == 0 || n > most {
 		t.Errorf("%.0f rows are read for each of %d books, want at most %d", n, books, most)
 	}
+	if without := values[string](r, "select relname from pg_stat_user_tables where relname in ('book', 'series', 'task') and analyze_count = 0"); len(without) > 0 {
+		t.Errorf("nothing is known of %v", without)
+	}
 }
 
 // Where a moved book is now is found by its content, not among all books of its size, which here are all of them: 450 rows
