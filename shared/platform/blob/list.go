@@ -2,6 +2,8 @@ package blob
 
 import (
 	"context"
+	"encoding/xml"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -14,11 +16,16 @@ import (
 // maxListing bounds an answer: a thousand keys of 1,024 bytes, each byte escaped, with all that is said of them.
 const maxListing = 16 << 20
 
-// list asks for one page of a listing (ListObjectsV2).
+// list asks for one page of a listing (ListObjectsV2). A key may have characters that XML cannot hold: Amazon S3 then sends what no
+// reader takes, and the same page with its keys as in a URL when it is asked so. Most stores would send three bytes for one.
 func (s *Store) list(ctx context.Context, bucket, prefix string, more url.Values) (listing, error) {
 	query := url.Values{"list-type": {"2"}, "prefix": {prefix}}
 	maps.Copy(query, more)
 	l, err := s.open().read.list(ctx, bucket, query)
+	if errors.As(err, new(*xml.SyntaxError)) {
+		query.Set("encoding-type", "url")
+		l, err = s.open().read.list(ctx, bucket, query)
+	}
 	if err != nil {
 		return l, fmt.Errorf("list s3://%s/%s: %w", bucket, prefix, err)
 	}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/xml"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -35,6 +37,7 @@ func readAnyListing(doc []byte) (listing, error) {
 		XMLName               xml.Name `xml:"ListBucketResult"`
 		IsTruncated           bool
 		NextContinuationToken string
+		EncodingType          string
 		Contents              []struct {
 			Key, ETag    string
 			LastModified time.Time
@@ -52,7 +55,30 @@ func readAnyListing(doc []byte) (listing, error) {
 	for _, p := range in.CommonPrefixes {
 		out.folders = append(out.folders, p.Prefix)
 	}
+	if in.EncodingType == "url" {
+		return out, out.decode()
+	}
 	return out, nil
+}
+
+// decode takes keys and prefixes out of the form that they have in a URL. What no text of Postgres can be becomes U+FFFD, as in the
+// listings of other stores: such a file cannot be opened under its name.
+func (l *listing) decode() error {
+	at := make([]*string, 0, len(l.objects)+len(l.folders))
+	for i := range l.objects {
+		at = append(at, &l.objects[i].Key)
+	}
+	for i := range l.folders {
+		at = append(at, &l.folders[i])
+	}
+	for _, s := range at {
+		key, err := url.QueryUnescape(*s)
+		if err != nil {
+			return fmt.Errorf("the store's listing: %w", err)
+		}
+		*s = strings.ToValidUTF8(strings.ReplaceAll(key, "\x00", "\uFFFD"), "\uFFFD")
+	}
+	return nil
 }
 
 // plain reads the form of XML that has an optional declaration, elements without attributes (but for the outermost)
@@ -151,6 +177,8 @@ func (p *plain) end(path [][]byte, text []byte, leaf bool) bool {
 			return leaf && (p.more || string(text) == "false")
 		case "NextContinuationToken":
 			return leaf && unescape(text, &p.next)
+		case "EncodingType":
+			return false
 		}
 		return true
 	}

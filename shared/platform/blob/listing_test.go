@@ -2,6 +2,8 @@ package blob
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -16,6 +18,9 @@ var listings = []struct {
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>b</Name><Prefix>a/</Prefix><NextContinuationToken>1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=</NextContinuationToken><KeyCount>2</KeyCount><MaxKeys>2</MaxKeys><IsTruncated>true</IsTruncated><Contents><Key>a/Tom &amp; Jerry &lt;1&gt; &apos;x&apos;.cbz</Key><LastModified>2026-10-12T17:50:30.000Z</LastModified><ETag>&quot;fba9dede5f27731c9771645a39863328-7&quot;</ETag><ChecksumAlgorithm>CRC64NVME</ChecksumAlgorithm><Size>434234</Size><StorageClass>STANDARD</StorageClass><Owner><ID>1</ID></Owner></Contents><Contents><Key>a/日本.cbz</Key><LastModified>2026-10-12T17:50:30.123Z</LastModified><Size>0</Size></Contents><CommonPrefixes><Prefix>a/b&#34;/</Prefix></CommonPrefixes></ListBucketResult>`, true},
 	{"empty", `<ListBucketResult><IsTruncated>false</IsTruncated><Prefix/></ListBucketResult>`, true},
 	{"line breaks", "<ListBucketResult>\n  <Contents>\n    <Key>a\n</Key>\n    <Size>1</Size>\n  </Contents>\n</ListBucketResult>\n", true},
+	{"keys as in a URL", `<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>a%2Bb/c+d%01%25.cbz</Key></Contents><CommonPrefixes><Prefix>%E6%97%A5/</Prefix></CommonPrefixes></ListBucketResult>`, false},
+	{"no URL", `<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>100%.cbz</Key></Contents></ListBucketResult>`, false},
+	{"a character that XML has not", `<ListBucketResult><Contents><Key>a&#x1;.cbz</Key></Contents></ListBucketResult>`, false},
 	{"comment", `<ListBucketResult><!-- <Contents> --><Contents><Key>a</Key></Contents></ListBucketResult>`, false},
 	{"CDATA", `<ListBucketResult><Contents><Key><![CDATA[a<b]]></Key></Contents></ListBucketResult>`, false},
 	{"character reference", `<ListBucketResult><Contents><Key>&#xe9;.cbz</Key></Contents></ListBucketResult>`, false},
@@ -52,6 +57,27 @@ func TestReadListing(t *testing.T) {
 	if err != nil || len(got.objects) != 2 || got.objects[0].Key != "a/Tom & Jerry <1> 'x'.cbz" || got.objects[0].ETag != `"fba9dede5f27731c9771645a39863328-7"` ||
 		got.objects[1].Modified.Nanosecond() != 123e6 || got.folders[0] != `a/b"/` || !got.more || got.next == "" {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Amazon S3 sends a key with a control character in a form that no reader takes, unless it is asked for keys as in a URL.
+func TestKeysThatXMLCannotHold(t *testing.T) {
+	var asked []string
+	url, _, _ := served(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Query().Get("encoding-type"))
+		if r.URL.Query().Get("encoding-type") == "url" {
+			io.WriteString(w, `<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>comics/a%01%2B+b%25.cbz</Key></Contents><Contents><Key>comics/%00%FF.cbz</Key></Contents>`+
+				`<CommonPrefixes><Prefix>comics/%07/</Prefix></CommonPrefixes></ListBucketResult>`)
+			return
+		}
+		io.WriteString(w, `<ListBucketResult><Contents><Key>comics/a&#x1;+ b%.cbz</Key></Contents></ListBucketResult>`)
+	})
+	folders, objects, _, err := troubled(t, url).Folders(t.Context(), "books", "comics/")
+	if err != nil || len(objects) != 2 || objects[0].Key != "comics/a\x01+ b%.cbz" || objects[1].Key != "comics/\uFFFD\uFFFD.cbz" || len(folders) != 1 || folders[0] != "comics/\x07/" {
+		t.Errorf("%q %v, %v", folders, objects, err)
+	}
+	if fmt.Sprint(asked) != "[ url]" {
+		t.Errorf("asked %q", asked)
 	}
 }
 

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -242,10 +244,14 @@ func (s *Scanner) record(ctx context.Context, h task.Held, found []analyzed) err
 
 // lookForMissing looks again at books whose file is gone or another one: one that went after it was listed is marked
 // deleted, as if the listing had not had it; of one that changed the new version is analysed. What is listed all the
-// same (a broken link) stays, with its problem. An empty file is not asked for, so that only the scan knows of another one.
+// same (a broken link) stays, with its problem; so does one whose name no listing can hold: there is no asking for it. An empty file
+// is not asked for, so that only the scan knows of another one.
 func (s *Scanner) lookForMissing(ctx context.Context, h task.Held, found []analyzed) error {
 	missing := map[uuid.UUID][]string{}
 	for _, a := range found {
+		if strings.ContainsRune(a.Key, utf8.RuneError) {
+			continue
+		}
 		if a.problem != nil && (errors.Is(a.problem.Err, blob.ErrNotFound) || errors.Is(a.problem.Err, blob.ErrChanged) || errors.Is(a.problem.Err, blob.ErrRange)) ||
 			a.Size == 0 && h.ParentID == nil {
 			missing[a.LibraryID] = append(missing[a.LibraryID], a.Prefix+a.Key)

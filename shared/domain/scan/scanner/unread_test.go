@@ -37,6 +37,24 @@ func (r *rig) unread() []string {
 	return values[string](r, "select key from book where tenant_id = app.tenant() and not analyzed and error_type is null order by key")
 }
 
+// A file whose name no listing can hold is a book with an error that says so, once: the next scan finds nothing new.
+func TestNamesThatNoListingHolds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i, name := range []string{"S/a\x01.cbz", "S/b\xff\xfe.cbz", "S/c.cbz"} {
+		testkit.WriteFile(t, r.folder, name, testkit.Comic(t, i, 1, ""))
+	}
+	if res := r.scan("normal"); res.Status != "completed" || res.Created != 3 || res.Errors != 2 || !strings.Contains(res.Texts[0], "rename it without special characters") {
+		t.Errorf("first scan: %+v", res)
+	}
+	if res := r.scan("normal"); res.Status != "completed" || res.Deleted+res.Restored+res.Updated+res.Errors != 0 {
+		t.Errorf("scan of the same: %+v", res)
+	}
+	if n := r.live(); n != 3 {
+		t.Errorf("%d books, want 3", n)
+	}
+}
+
 // Books that the store did not give are errors of the scan, none of their own, and the next scan reads them. They keep no
 // other from being read.
 func TestUnreadBooksAreErrorsOfTheScan(t *testing.T) {
