@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -249,7 +247,7 @@ func (s *Scanner) record(ctx context.Context, h task.Held, found []analyzed) err
 func (s *Scanner) lookForMissing(ctx context.Context, h task.Held, found []analyzed) error {
 	missing := map[uuid.UUID][]string{}
 	for _, a := range found {
-		if strings.ContainsRune(a.Key, utf8.RuneError) {
+		if unclear(a.Key) {
 			continue
 		}
 		if a.problem != nil && (errors.Is(a.problem.Err, blob.ErrNotFound) || errors.Is(a.problem.Err, blob.ErrChanged) || errors.Is(a.problem.Err, blob.ErrRange)) ||

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/longbox/longbox/shared/platform/blob"
 )
@@ -32,7 +33,7 @@ func ranges(ctx context.Context, store *blob.Store, bucket, prefix string, n int
 		level = next
 	}
 	slices.Sort(cuts)
-	cuts = slices.Compact(cuts)
+	cuts = slices.DeleteFunc(slices.Compact(cuts), unclear)
 	if len(cuts) > n-1 {
 		every := make([]string, 0, n-1)
 		for i := 1; i < n; i++ {
@@ -52,6 +53,15 @@ func ranges(ctx context.Context, store *blob.Store, bucket, prefix string, n int
 // after makes of a key the smallest one after it: Postgres knows no NUL. Stores are asked for what follows the key.
 const after = "\x01"
 
+// clearPart is the part of a key before the first U+FFFD, which some stores put there for what no listing can hold. They list a key by its
+// bytes: behind that part it may stand anywhere.
+func clearPart(key string) string {
+	part, _, _ := strings.Cut(key, string(utf8.RuneError))
+	return part
+}
+
+func unclear(key string) bool { return len(clearPart(key)) < len(key) }
+
 // list calls each with the objects of a range, a page of up to 1,000 at a time, and with the range of keys that the
 // page stands for: pages of one range follow each other without a gap, the last one reaches to its end. It starts
 // after the folder key itself, which no book has.
@@ -61,16 +71,22 @@ func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRa
 		if err != nil {
 			return err
 		}
-		end := false
-		if r.to != "" {
-			if i, _ := slices.BinarySearchFunc(page, r.to, func(o blob.Object, k string) int { return strings.Compare(o.Key, k) }); i < len(page) {
-				page, end = page[:i], true
+		end := len(page) == 0
+		if i := slices.IndexFunc(page, func(o blob.Object) bool { return r.to != "" && clearPart(o.Key) >= r.to }); i >= 0 {
+			page, end = page[:i], true
+		}
+		next := from
+		for _, o := range slices.Backward(page) {
+			if !unclear(o.Key) {
+				next = o.Key + after
+				break
 			}
 		}
-		if end || len(page) == 0 {
+		slices.SortFunc(page, func(a, b blob.Object) int { return strings.Compare(a.Key, b.Key) })
+		page = slices.CompactFunc(page, func(a, b blob.Object) bool { return a.Key == b.Key }) // files of which no listing tells one from the other
+		if end {
 			return each(page, keyRange{from, r.to})
 		}
-		next := page[len(page)-1].Key + after
 		if err := each(page, keyRange{from, next}); err != nil {
 			return err
 		}
