@@ -75,22 +75,16 @@ func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRa
 		if i := slices.IndexFunc(page, func(o blob.Object) bool { return r.to != "" && clearPart(o.Key) >= r.to }); i >= 0 {
 			page, end = page[:i], true
 		}
-		next := from
-		for _, o := range slices.Backward(page) {
-			if !unclear(o.Key) {
-				next = o.Key + after
-				break
-			}
+		covered := keyRange{from, r.to}
+		if !end {
+			covered.to = page[len(page)-1].Key + after
 		}
 		slices.SortFunc(page, func(a, b blob.Object) int { return strings.Compare(a.Key, b.Key) })
 		page = slices.CompactFunc(page, func(a, b blob.Object) bool { return a.Key == b.Key }) // files of which no listing tells one from the other
-		if end {
-			return each(page, keyRange{from, r.to})
-		}
-		if err := each(page, keyRange{from, next}); err != nil {
+		if err := each(page, covered); err != nil || end {
 			return err
 		}
-		from = next
+		from = covered.to
 	}
 	return each(nil, keyRange{from, r.to})
 }
