@@ -3,7 +3,8 @@
 // interface: functions/operator is invoked by IAM only, or run as a command on one machine.
 //
 // One command is one struct of input and one record of output, the same for both ways (Commands). Errors name the
-// input at fault. Every command may be repeated; delete and rotate-keys go on where they were cut.
+// input at fault. Every command may be repeated, though create and revoke-roots then refuse; delete and rotate-keys go on where they
+// were cut.
 //
 // Rules: a tenant that is suspended or being deleted is refused everywhere (httpapi, app.hold_task, claims of tasks,
 // schedules). Deleting and exporting read the catalogue of the database, so that no new table is forgotten: every

@@ -151,4 +151,10 @@ func TestPurgeByRequest(t *testing.T) {
 	r.maintainer.Do("POST", library+"/scan", nil).Want(200)
 	r.maintainer.Do("DELETE", library+"/purge-deleted", nil).Want(409)
 	r.maintainer.Do("DELETE", series+"/purge-deleted", nil).Want(409)
+	for refused, want := range []int{200, 409} {
+		r.exec("update scan set files_refused = $1", refused)
+		r.exec("update task set status = 'completed'")
+		r.maintainer.Do("DELETE", library+"/purge-deleted", nil).Want(want)
+		r.maintainer.Do("DELETE", series+"/purge-deleted", nil).Want(want)
+	}
 }

@@ -15,6 +15,14 @@ import (
 // Unfinished tells in SQL whether a scan of library $1 waits or runs: a book that it has not found yet may be marked deleted.
 const Unfinished = `exists (select from task where tenant_id = app.tenant() and library_id = $1 and type = 'scan_library' and status in ('pending', 'running'))`
 
+// KeptOut tells in SQL whether the limit of books has kept files out of a library since a scan found room for all: a book marked
+// deleted may be among them, under another name.
+func KeptOut(library string) string {
+	return `exists (select from scan s where s.tenant_id = app.tenant() and s.library_id = ` + library + ` and s.files_refused > 0 and not exists (
+		select from scan n join task t on t.tenant_id = n.tenant_id and t.id = n.id where n.tenant_id = app.tenant() and n.library_id = s.library_id
+		  and n.id > s.id and n.files_refused = 0 and t.status = 'completed' and coalesce(t.params ->> 'path', '') = ''))`
+}
+
 // Purge queues the removal of the books whose files are gone, of a library or of one series of it, for good; id
 // receives the id of its task, perhaps of one that waits already.
 func Purge(b *pgx.Batch, library uuid.UUID, series *uuid.UUID, id *uuid.UUID) error {
@@ -29,6 +37,7 @@ func Purge(b *pgx.Batch, library uuid.UUID, series *uuid.UUID, id *uuid.UUID) er
 type purgable struct {
 	LibraryID  uuid.UUID `db:"library_id"`
 	Unfinished bool      `db:"unfinished"`
+	KeptOut    bool      `db:"kept_out"`
 	Books      int64     `db:"books"`
 }
 
@@ -38,7 +47,7 @@ func requestPurge(ctx context.Context, d *db.DB, library, series *uuid.UUID) (*t
 		  select id as library_id from library where tenant_id = app.tenant() and id = $1
 		  union all select library_id from series where tenant_id = app.tenant() and id = $2)
 		select library_id, exists (select from task t where t.tenant_id = app.tenant() and t.library_id = l.library_id
-		    and t.type = 'scan_library' and t.status in ('pending', 'running')) as unfinished,
+		    and t.type = 'scan_library' and t.status in ('pending', 'running')) as unfinished, `+KeptOut("l.library_id")+` as kept_out,
 		  (select count(*) from book b where b.tenant_id = app.tenant() and b.library_id = l.library_id and b.deleted_at is not null
 		    and ($2::uuid is null or b.series_id = $2)) as books
 		from l`, library, series)
@@ -51,6 +60,8 @@ func requestPurge(ctx context.Context, d *db.DB, library, series *uuid.UUID) (*t
 		return nil, fault.Missing("Library")
 	case at.Unfinished:
 		return nil, fault.New(fault.Conflict, "A scan of this library is waiting or running, which may find the files in other places; purge when it has ended")
+	case at.KeptOut:
+		return nil, fault.New(fault.Conflict, "The limit of books has kept files out of this library, which may be those of books that would be removed, under other names; make room, scan, and purge then")
 	}
 	var b pgx.Batch
 	out := task.Started{Message: fmt.Sprintf("Books whose files are gone (%d) will be removed for good", at.Books)}

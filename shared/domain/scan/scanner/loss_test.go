@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
@@ -558,6 +559,18 @@ func TestRenamedAtTheLimit(t *testing.T) {
 	if res := r.scan("normal"); res.Status != "completed" || res.Errors != 1 || res.Deleted != 1 {
 		t.Fatalf("at the limit: %+v", res)
 	}
+	purge := func() {
+		var b pgx.Batch
+		var id uuid.UUID
+		if err := scan.Purge(&b, r.library, nil, &id); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.db.App.Run(r.ctx(), &b); err != nil {
+			t.Fatal(err)
+		}
+		r.until("exists (select from task where tenant_id = app.tenant() and id = $1 and status in ('completed', 'failed'))", id)
+	}
+	purge() // which another request has queued
 	r.scanned("normal")
 	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(2), 3: "R/03.cbz", 4: numbered(4)}, nil))
 	r.remove(numbered(4))

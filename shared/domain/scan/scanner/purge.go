@@ -24,7 +24,7 @@ type Purged struct {
 
 // Purge is the handler of purge_deleted tasks: it removes the books marked deleted for good, with their progress, and the
 // series left empty where the setting purge.purge_empty_series allows. Those stay whose file may be one of the same size that
-// nobody has read yet, under another name or in another library. Library files are never touched.
+// nobody has read yet, under another name or in another library, and all while the limit of books keeps files out. Library files are never touched.
 func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 	var done Purged
 	if h.Place != nil {
@@ -57,7 +57,7 @@ func (s *Scanner) purge(ctx context.Context, h task.Held) (removed, emptied int,
 	db.Value(&b, &unfinished, "select "+scan.Unfinished, h.LibraryID)
 	db.All(&b, &books, `delete from book where tenant_id = app.tenant() and id in (
 		  select k.id from book k where k.tenant_id = app.tenant() and k.library_id = $1 and k.deleted_at is not null and ($2::uuid is null or k.series_id = $2)
-		    and not `+scan.Unfinished+` and not exists (select from book b where b.tenant_id = app.tenant() and b.size = k.size
+		    and not `+scan.Unfinished+` and not `+scan.KeptOut("$1")+` and not exists (select from book b where b.tenant_id = app.tenant() and b.size = k.size
 		      and b.deleted_at is null and `+book.NeverRead+`)
 		  limit $3)
 		returning id, series_id, revision`, h.LibraryID, h.SeriesID, writeBatch)
