@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -54,6 +55,9 @@ func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, e
 		err := step(ctx)
 		if err == nil {
 			err = ctx.Err()
+		}
+		if errors.Is(err, syscall.ENOSPC) {
+			err = fmt.Errorf("the disk of DATA_DIR %s is full: make room on it and start again (%w)", s.config.DataDir, err)
 		}
 		if err != nil {
 			return nil, errors.Join(err, s.Stop())

@@ -226,7 +226,9 @@ func translate(err error) error {
 			}
 		case "22003":
 			return fault.Wrap(err, fault.BadRequest, "A number is too large or too small to be stored")
-		case "57P01", "57P02", "57P03", "53300", "25006", "08006", "08P01":
+		case "53100":
+			return noRoom(err)
+		case "57P01", "57P02", "57P03", "53200", "53300", "25006", "08006", "08P01":
 			return unavailable(err)
 		}
 		return err
@@ -248,6 +250,12 @@ func unstorable(err error) error {
 func tooLong(err error) error {
 	e := fault.Wrap(err, fault.Unavailable, "The request took the database too long: ask for less at once, with a narrower filter, or when the server has less to do")
 	e.RetryAfter = 2 * time.Second
+	return e
+}
+
+func noRoom(err error) error {
+	e := fault.Wrap(err, fault.Unavailable, "Nothing can be stored at the moment: the disk of the database is full; its operator must make room on it")
+	e.RetryAfter = 30 * time.Second
 	return e
 }
 

@@ -71,6 +71,17 @@ func TestStatementTakesTooLong(t *testing.T) {
 	}
 }
 
+// A full disk is no error of the program: who asks is told what is the matter, and when to try again.
+func TestDiskIsFull(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t)
+	_, err := db.Exec(db.In(context.Background(), db.Tenant(s.One)), s.DB.System, "do $$ begin raise disk_full; end $$")
+	var refused *fault.Error
+	if !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 || !strings.Contains(refused.Message, "disk of the database is full") {
+		t.Errorf("%v, want a refusal that says what is full", err)
+	}
+}
+
 // The end of the time under a statement is no lost database: the request was too much, and is undone. Without a connection
 // nothing was asked.
 func TestTimeIsUp(t *testing.T) {

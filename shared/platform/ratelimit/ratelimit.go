@@ -25,6 +25,9 @@ import (
 // answerWithin bounds what one request may wait for Redis.
 const answerWithin = 20 * time.Millisecond
 
+// sayEvery is the pause between two lines of the log about a Redis that refuses every request (its disk is full).
+const sayEvery = time.Minute
+
 //go:embed take.lua
 var takeSource string
 
@@ -67,6 +70,7 @@ type Limiter struct {
 	within  time.Duration // answerWithin; tests on a busy machine wait longer
 	process string        // unlike that of any other process
 	created atomic.Uint64 // numbers the generations this process proposes
+	said    atomic.Int64  // when the log was last told of a refusal, in Unix seconds
 }
 
 // New returns a Limiter on a client that should be made with redisconn.Options,
@@ -170,7 +174,10 @@ func judge(buckets []Bucket, limited []int, left []time.Duration, res Result) Re
 func (l *Limiter) failed(err error) {
 	var reply redis.Error
 	if errors.As(err, &reply) && !errors.Is(err, context.DeadlineExceeded) {
-		l.log.Error("rate limiter: Redis refuses the script", "error", err)
+		now, said := time.Now().Unix(), l.said.Load()
+		if now-said >= int64(sayEvery/time.Second) && l.said.CompareAndSwap(said, now) {
+			l.log.Error("Redis refuses to count: requests pass without rate limit", "error", err)
+		}
 		return
 	}
 	l.breaker.trip(err)
