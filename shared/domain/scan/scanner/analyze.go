@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,7 +26,8 @@ import (
 )
 
 // CoverFunc renders and stores the cover of a book from the bytes of its cover image, so that it is there when
-// the first list is shown. A cover that cannot be rendered is a warning of the book: its text says why.
+// the first list is shown. A cover that cannot be rendered is a warning of the book: its text says why. One that
+// cannot be stored, the error, is made when it is first looked at.
 type CoverFunc func(ctx context.Context, tenant, book uuid.UUID, secret []byte, fingerprint string, size, quality int, image []byte) (warning string, err error)
 
 type analyzeParams struct {
@@ -72,8 +74,9 @@ type bookRow struct {
 type analyzed struct {
 	bookRow
 	*analysis.Result
-	file    strategy.File // what the strategies make of it
-	problem *analysis.Problem
+	file      strategy.File // what the strategies make of it
+	problem   *analysis.Problem
+	uncovered error // why its cover was not stored
 }
 
 // analysisPlace is where an analysis stopped when its time was up: books are taken in the order of their keys.
@@ -212,10 +215,26 @@ func (s *Scanner) analyzePart(ctx context.Context, h task.Held, part []bookRow) 
 	if err := ctx.Err(); err != nil {
 		return p, err
 	}
+	tellUncovered(h, found)
 	if err := s.record(ctx, h, found); err != nil {
 		return p, err
 	}
 	return partly{len(found), left, unread{len(part) - len(left) - len(found), failure}}, nil
+}
+
+// tellUncovered logs that covers could not be stored (the media bucket is full). The books are read all the same: such a
+// cover is made when it is first looked at.
+func tellUncovered(h task.Held, found []analyzed) {
+	n := 0
+	var first error
+	for _, a := range found {
+		if a.uncovered != nil {
+			n, first = n+1, cmp.Or(first, a.uncovered)
+		}
+	}
+	if n > 0 {
+		slog.Warn("covers not stored; each is made when it is first looked at", "covers", n, "task", h.ID, "tenant", h.Tenant, "error", first)
+	}
 }
 
 // record stores what was found in books, or what is wrong with them.
@@ -347,13 +366,13 @@ func (s *Scanner) readFile(ctx context.Context, b bookRow) (a analyzed, err erro
 	}
 	if s.Cover != nil && len(res.CoverImage) > 0 {
 		warning, err := s.Cover(ctx, b.Tenant, b.ID, b.Secret, res.Fingerprint, b.CoverSize, b.CoverQuality, res.CoverImage)
-		if err != nil {
+		if err != nil && ctx.Err() != nil {
 			return a, err
 		}
 		if warning != "" {
 			res.Warnings = append(res.Warnings, warning)
 		}
-		res.CoverImage = nil
+		res.CoverImage, a.uncovered = nil, err
 	}
 	return a, nil
 }

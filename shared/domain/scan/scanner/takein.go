@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"path"
 	"slices"
 	"strings"
@@ -119,8 +120,13 @@ func (s *Scanner) readAbout(ctx context.Context, tenant uuid.UUID, shelf shelfRo
 	fingerprint := hex.EncodeToString(sum[:])
 	if s.Cover != nil && r.SeriesID != nil {
 		warning, err := s.Cover(ctx, tenant, *r.SeriesID, shelf.Secret, fingerprint, shelf.CoverSize, shelf.CoverQuality, data)
-		if err != nil || warning != "" {
-			return "", name + ": " + warning, err
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return "", "", err
+		case err != nil:
+			slog.Warn("cover not stored; it is made when it is first looked at", "series", r.SeriesID, "key", r.Key, "tenant", tenant, "error", err)
+		case warning != "":
+			return "", name + ": " + warning, nil
 		}
 	}
 	return *toJSON(map[string]string{"fingerprint": fingerprint}), "", nil

@@ -152,6 +152,21 @@ func TestCoverIsNotDrawn(t *testing.T) {
 	}
 }
 
+// A book whose cover cannot be stored is read all the same.
+func TestCoverIsNotStored(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 2, ""))
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2,
+		Cover: func(context.Context, uuid.UUID, uuid.UUID, []byte, string, int, int, []byte) (string, error) {
+			return "", errors.New("507: no space left")
+		}}
+	res := r.scanBy(s)
+	if got := values[int](r, "select page_count from book where tenant_id = app.tenant() and analyzed and error_type is null"); res.Status != "completed" || res.Errors != 0 || !slices.Equal(got, []int{2}) {
+		t.Errorf("%+v, %v", res, got)
+	}
+}
+
 // A file that was empty when it was scanned, as one is that is still being copied, is read in whole when it is tried again.
 func TestRetriedFileIsNoLongerEmpty(t *testing.T) {
 	t.Parallel()
