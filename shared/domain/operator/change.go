@@ -178,6 +178,13 @@ func (o *Operator) revokeRoots(ctx context.Context, i Paths) (any, error) {
 	if len(i.Paths) == 0 || len(i.Paths) > maxRoots {
 		return nil, fault.Invalid("paths", "must have 1 to %d folders", maxRoots)
 	}
+	for k, path := range i.Paths { // as a root's is when it is given
+		clean, err := filesystem.Clean(path)
+		if err != nil {
+			return nil, fault.Invalid("paths", "%q %v", path, err)
+		}
+		i.Paths[k] = clean
+	}
 	t, err := o.alive(ctx, i.Name)
 	if err != nil {
 		return nil, err

@@ -267,7 +267,11 @@ func TestRotateKeys(t *testing.T) {
 		return s
 	}
 	before := secret()
+	r.exec("insert into rendition_usage (tenant_id, bytes) values ($1, 20) on conflict (tenant_id) do update set bytes = 20", ours)
 	got := r.details("rotate-keys", "acme")
+	if got.Usage.RenditionBytes != 5 {
+		t.Errorf("%d bytes count towards the quota, want the 5 that were not cleared", got.Usage.RenditionBytes)
+	}
 	if c := got.Cleared; c == nil || c.Objects != 3 || c.Bytes != 15 || !c.Done || !*got.Announced {
 		t.Errorf("cleared %+v", c)
 	}

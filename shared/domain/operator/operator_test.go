@@ -55,7 +55,7 @@ func TestCreateAndChange(t *testing.T) {
 	r.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
 		values ($1, $1, 'Manga', '/manga/new', 'books', 'manga/new/', 'series_volume', 'filename', 'file_order')`, made.ID)
 	refused(t, r, fault.Conflict, `library "Manga"`, "revoke-roots", "acme", "--path", "/manga")
-	if got = r.details("revoke-roots", "acme", "--path", "/comics", "--path", "s3://archive/acme"); strings.Join(got.Roots, " ") != "/manga=books/manga/" {
+	if got = r.details("revoke-roots", "acme", "--path", "/comics/", "--path", "s3://archive/acme/"); strings.Join(got.Roots, " ") != "/manga=books/manga/" {
 		t.Errorf("roots: %v", got.Roots)
 	}
 

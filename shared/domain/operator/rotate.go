@@ -53,6 +53,9 @@ func (o *Operator) rotateKeys(ctx context.Context, i RotateKeys) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := db.Exec(in(ctx, t), o.System, "update rendition_usage set bytes = greatest(bytes - $1, 0) where tenant_id = app.tenant()", cleared.Bytes); err != nil {
+		return nil, err
+	}
 	d, err := o.details(ctx, i.Name)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -110,6 +111,9 @@ var jsonFormat = huma.Format{
 		if bytes.Count(data, []byte{','}) > maxValues {
 			return errValues
 		}
+		if !utf8.Valid(data) { // encoding/json would store U+FFFD in its place
+			return errUTF8
+		}
 		if err := checkExponents(data); err != nil {
 			return err
 		}
@@ -203,5 +207,7 @@ func escaped(b []byte) rune {
 // maxValues bounds what a body may hold: a value of two bytes that is wrong takes hundreds until that is said. The
 // largest filters have 32,000.
 const maxValues = 50_000
+
+var errUTF8 = errors.New("is not encoded as UTF-8 (RFC 8259 section 8.1); nothing of it was stored")
 
 var errValues = fmt.Errorf("holds more than %d values; send fewer at once", maxValues)

@@ -65,6 +65,20 @@ func TestNamesTwice(t *testing.T) {
 	}
 }
 
+func TestBodyIsNoUTF8(t *testing.T) {
+	t.Parallel()
+	var out any
+	if err := jsonFormat.Unmarshal([]byte("{\"name\":\"Ast\xe9rix\"}"), &out); err != errUTF8 {
+		t.Errorf("%v, %v", out, err)
+	}
+	if err := jsonFormat.Unmarshal([]byte("{\"name\":\"Ast\u00e9rix \xff\"}"), &out); err != errUTF8 {
+		t.Errorf("%v, %v", out, err)
+	}
+	if err := jsonFormat.Unmarshal([]byte("{\"name\":\"Ast\u00e9rix\"}"), &out); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestNumbersOutOfRange(t *testing.T) {
 	t.Parallel()
 	for literal, want := range map[string]string{
