@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/db"
@@ -56,4 +57,11 @@ func (s *run) queueRefused(b *pgx.Batch, n int) {
 	b.Queue(`update scan set files_processed = files_processed + $2, files_refused = files_refused + $2, error_count = error_count + $2,
 		errors = case when $3::text = any(errors) then errors else (array[$3::text] || errors)[1:$4] end
 		where tenant_id = app.tenant() and id = $1`, s.scanID, n, text, errorsKept)
+}
+
+// queueRoom tells in which folder a scan that has ended is to look once more ("" is all of the library): it kept files out for
+// the limit, and there is room now for what it marked deleted. One of them may be the other under a new name.
+func queueRoom(b *pgx.Batch, id uuid.UUID, folder **string) {
+	db.Value(b, folder, `select coalesce(t.params ->> 'path', '') from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
+		where s.tenant_id = app.tenant() and s.id = $1 and s.files_refused > 0 and s.books_deleted > 0 and app.book_room() > 0`, id)
 }

@@ -2,8 +2,14 @@ package scanner_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -37,5 +43,45 @@ func TestBookQuota(t *testing.T) {
 	limit(5)
 	if res = r.scan("normal"); res.Status != "completed" || books() != 5 || res.Errors != 0 {
 		t.Errorf("with room: %d books, %+v", books(), res)
+	}
+}
+
+// A scan that kept files out and then made room by what is gone is followed by another, which lets them in: else a renamed
+// book would be away until the next scan. No scan follows for files that there is no room for.
+func TestScanGoesOnWithRoom(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i := range 3 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("S/%d.cbz", i), testkit.Comic(t, i, 1, ""))
+	}
+	if _, err := r.db.Owner.Pool().Exec(context.Background(), "update tenant set max_books = 3 where id = $1", r.tenant); err != nil {
+		t.Fatal(err)
+	}
+	r.scan("normal")
+	was := values[uuid.UUID](r, "select id from book where tenant_id = app.tenant() and key = 'S/1.cbz'")
+	if err := os.Rename(filepath.Join(r.folder, "S/1.cbz"), filepath.Join(r.folder, "S/9.cbz")); err != nil {
+		t.Fatal(err)
+	}
+	if res := r.scan("normal"); res.Deleted != 1 || res.Errors != 1 {
+		t.Errorf("at the limit: %+v", res)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	wait := r.work(ctx)
+	defer wait()
+	defer cancel()
+	r.until("(select count(*) = 3 from book where tenant_id = app.tenant() and deleted_at is null and analyzed)")
+	r.until("not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")
+	if is := values[uuid.UUID](r, "select id from book where tenant_id = app.tenant() and key = 'S/9.cbz' and deleted_at is null"); !slices.Equal(is, was) {
+		t.Errorf("the renamed book is %v, want %v", is, was)
+	}
+	scans := func() int {
+		return values[int](r, "select count(*)::integer from scan where tenant_id = app.tenant()")[0]
+	}
+	if n := scans(); n != 3 {
+		t.Errorf("%d scans, want the two asked for and one more", n)
+	}
+	testkit.WriteFile(t, r.folder, "S/4.cbz", testkit.Comic(t, 4, 1, ""))
+	if r.scan("normal"); scans() != 4 {
+		t.Errorf("%d scans, want 4: there is no room for another file", scans())
 	}
 }

@@ -365,6 +365,10 @@ func (s *Scanner) Ended(ctx context.Context, tenant, id uuid.UUID, taskStatus st
 func (s *Scanner) ended(ctx context.Context, tenant, id uuid.UUID, taskStatus string) error {
 	var b pgx.Batch
 	var status *scan.Status
+	var more *string
+	if taskStatus == task.Completed {
+		queueRoom(&b, id, &more)
+	}
 	// The task says how far it came when the scan has gone with its library.
 	b.Queue(`update task t set progress_current = case when $2 = 'completed' then s.files_total else s.files_processed end, progress_total = s.files_total
 		from scan s where t.tenant_id = app.tenant() and t.id = $1 and s.tenant_id = t.tenant_id and s.id = t.id`, id, taskStatus)
@@ -389,12 +393,18 @@ func (s *Scanner) ended(ctx context.Context, tenant, id uuid.UUID, taskStatus st
 		return err
 	}
 	s.tellFollowed(ctx, tenant, moved)
-	if purge == nil {
-		return nil
-	}
 	b = pgx.Batch{}
 	var taskID uuid.UUID
-	if err := scan.Purge(&b, *purge, nil, &taskID); err != nil {
+	var err error
+	switch {
+	case more != nil:
+		err = scan.Start(&b, status.LibraryID, scan.Params{Mode: scan.Normal, Path: *more}, uuid.Must(uuid.NewV7()), &taskID)
+	case purge != nil:
+		err = scan.Purge(&b, *purge, nil, &taskID)
+	default:
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	if err := s.Database.Run(ctx, &b); err != nil {
