@@ -549,12 +549,13 @@ func TestMovedWhileTheStoreFails(t *testing.T) {
 	r.counted()
 }
 
-// At the limit of books a file under a new name is let in by the next scan only: until then its book is not purged.
-func TestRenamedAtTheLimit(t *testing.T) {
+// Above the limit of books a file under a new name is let in only when there is room: until then its book is not purged.
+func TestRenamedAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 2, 4)
 	r.exec("update library set purge_deleted_on_scan = true")
-	r.exec("update tenant set max_books = 7 where id = $1", r.tenant)
+	limit := func(n int) { r.exec("update tenant set max_books = $2 where id = $1", r.tenant, n) }
+	limit(6)
 	r.rename(numbered(3), "R/03.cbz")
 	if res := r.scan("normal"); res.Status != "completed" || res.Errors != 1 || res.Deleted != 1 {
 		t.Fatalf("at the limit: %+v", res)
@@ -571,6 +572,7 @@ func TestRenamedAtTheLimit(t *testing.T) {
 		r.until("exists (select from task where tenant_id = app.tenant() and id = $1 and status in ('completed', 'failed'))", id)
 	}
 	purge() // which another request has queued
+	limit(7)
 	r.scanned("normal")
 	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(2), 3: "R/03.cbz", 4: numbered(4)}, nil))
 	r.remove(numbered(4))
