@@ -216,7 +216,14 @@ func (s *Scanner) analyzePart(ctx context.Context, h task.Held, part []bookRow) 
 		return p, err
 	}
 	tellUncovered(h, found)
-	if err := s.record(ctx, h, found); err != nil {
+	there, gone, err := s.present(ctx, found)
+	if err != nil {
+		return p, err
+	}
+	if err := s.record(ctx, h, there); err != nil {
+		return p, err
+	}
+	if err := s.leaveToScan(ctx, h, gone); err != nil {
 		return p, err
 	}
 	return partly{len(found), left, unread{len(part) - len(left) - len(found), failure}}, nil
@@ -256,30 +263,7 @@ func (s *Scanner) record(ctx context.Context, h task.Held, found []analyzed) err
 	if err := s.queueStale(ctx, h, found); err != nil {
 		return err
 	}
-	return s.lookForMissing(ctx, h, found)
-}
-
-// lookForMissing looks again at books whose file is gone or another one: one that went after it was listed is marked
-// deleted, as if the listing had not had it; of one that changed the new version is analysed. What is listed all the
-// same (a broken link) stays, with its problem; so does one whose name no listing can hold: there is no asking for it. An empty file
-// is not asked for, so that only the scan knows of another one.
-func (s *Scanner) lookForMissing(ctx context.Context, h task.Held, found []analyzed) error {
-	missing := map[uuid.UUID][]string{}
-	for _, a := range found {
-		if unclear(a.Key) {
-			continue
-		}
-		if a.problem != nil && (errors.Is(a.problem.Err, blob.ErrNotFound) || errors.Is(a.problem.Err, blob.ErrChanged) || errors.Is(a.problem.Err, blob.ErrRange)) ||
-			a.Size == 0 && h.ParentID == nil {
-			missing[a.LibraryID] = append(missing[a.LibraryID], a.Prefix+a.Key)
-		}
-	}
-	for id, keys := range missing {
-		if err := s.Look(ctx, h.Tenant, id, keys); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.lookAgain(ctx, h, found)
 }
 
 // describe lets the strategies of each library name and place what was found; it returns them.

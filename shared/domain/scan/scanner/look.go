@@ -22,44 +22,51 @@ const lookBatch = 500
 // is marked deleted, and what changed is analysed. Keys are whole ones; those that are neither a book nor
 // a sidecar of the library are left alone. The scope of ctx is the tenant, or a task of it.
 func (s *Scanner) Look(ctx context.Context, tenant, libraryID uuid.UUID, keys []string) error {
-	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
-	for part := range slices.Chunk(keys, lookBatch) {
-		if err := s.look(ctx, tenant, libraryID, part); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := s.lookAt(ctx, tenant, libraryID, keys, false)
+	return err
 }
 
-func (s *Scanner) look(ctx context.Context, tenant, libraryID uuid.UUID, keys []string) error {
-	r := &run{Scanner: s, tenant: tenant, touched: map[uuid.UUID]bool{}}
+// lookAt is Look; with keep, books whose file is gone are only counted.
+func (s *Scanner) lookAt(ctx context.Context, tenant, libraryID uuid.UUID, keys []string, keep bool) (gone int, err error) {
+	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+	for part := range slices.Chunk(keys, lookBatch) {
+		r := &run{Scanner: s, tenant: tenant, touched: map[uuid.UUID]bool{}, keep: keep}
+		if err := r.look(ctx, libraryID, part); err != nil {
+			return gone, err
+		}
+		gone += r.gone
+	}
+	return gone, nil
+}
+
+func (s *run) look(ctx context.Context, libraryID uuid.UUID, keys []string) error {
 	var b pgx.Batch
-	load := r.queueLibrary(&b, libraryID)
+	load := s.queueLibrary(&b, libraryID)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return err
 	}
 	if found, err := load(); err != nil || !found {
 		return err
 	}
-	if keys = r.heeded(keys); len(keys) == 0 {
+	if keys = s.heeded(keys); len(keys) == 0 {
 		return nil
 	}
-	objects, err := s.Library.Look(ctx, r.library.Bucket, keys)
+	objects, err := s.Library.Look(ctx, s.library.Bucket, keys)
 	if err != nil {
-		return r.explain(err)
+		return s.explain(err)
 	}
 	var out []events.Event
 	var deleted []uuid.UUID
 	err = s.Database.Tx(ctx, func(tx pgx.Tx) error {
-		out, deleted, err = r.settle(ctx, tx, keys, objects)
+		out, deleted, err = s.settle(ctx, tx, keys, objects)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.Added.Tell(ctx, tenant) // perhaps tasks were added
-	s.Publish(ctx, tenant, out...)
-	return s.followOver(ctx, tenant, libraryID, deleted)
+	s.Added.Tell(ctx, s.tenant) // perhaps tasks were added
+	s.Publish(ctx, s.tenant, out...)
+	return s.followOver(ctx, s.tenant, libraryID, deleted)
 }
 
 // heeded are the keys that the library would take for a book or a sidecar.
@@ -93,6 +100,9 @@ func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []bl
 	}
 	d := s.differ(objects, books, s.started)
 	d.sidecars, d.lost = s.differSidecars(objects, sidecars, s.started)
+	if s.keep {
+		s.gone, d.vanished = len(d.vanished), nil
+	}
 	var done changed
 	if len(d.changes) > 0 {
 		if err := s.queueChanges(&write, d.changes, &done); err != nil {

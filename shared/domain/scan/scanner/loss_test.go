@@ -2,10 +2,13 @@ package scanner_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -634,4 +637,42 @@ func TestSessionsFollowTheirBook(t *testing.T) {
 	got := values[string](r.rig, "select s.book_id || ' ' || s.pass || ' ' || s.page from reading_session s where s.tenant_id = app.tenant() order by s.page")
 	id := r.ids[numbered(2)]
 	same(t, "sessions", got, []string{id + " 1 1", id + " 2 2", id + " 2 3"})
+}
+
+// A disk that goes while its books are read again takes none of them with it: only a whole listing removes books, and that of an
+// empty folder removes none.
+func TestDiskGoesWhileItsBooksAreRead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.exec("update library set purge_deleted_on_scan = true")
+	for i := range 12 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("S/%02d.cbz", i), testkit.Comic(t, i, 1, ""))
+	}
+	r.scan("normal")
+	const all = "select id || ' ' || key || ' ' || analyzed || ' ' || page_count || coalesce(error_type, '') from book where tenant_id = app.tenant() and deleted_at is null order by key"
+	before := values[string](r, all)
+	away := filepath.Join(filepath.Dir(r.folder), "away")
+	var once sync.Once
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.Method == "GET" && strings.HasSuffix(req.URL.Path, ".cbz") {
+			once.Do(func() {
+				if err := os.Rename(filepath.Join(r.folder, "S"), away); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		next.ServeHTTP(w, req)
+	})
+	r.start("deep")
+	r.until("exists (select from task where tenant_id = app.tenant() and type = 'scan_library' and last_error like '%lists no books at all%')") // the one that follows
+	if n := r.live(); n != 12 {
+		t.Errorf("%d of 12 books are left while the disk is away", n)
+	}
+	if err := os.Rename(away, filepath.Join(r.folder, "S")); err != nil {
+		t.Fatal(err)
+	}
+	r.scan("normal")
+	if after := values[string](r, all); !slices.Equal(after, before) {
+		t.Errorf("once it is back: %q, want %q", after, before)
+	}
 }

@@ -77,6 +77,8 @@ type run struct {
 	touched     map[uuid.UUID]bool // series whose books changed; used by the writer only
 	written     int64              // books since statistics were gathered; used by the writer only
 	at          place
+	keep        bool // books are not marked deleted, but counted in gone
+	gone        int
 }
 
 // collected is what several pages of the listing brought together.
@@ -168,7 +170,7 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 		// The place holds once: a run that dies has listed more than it says.
 		b.Queue("update task set place = null where tenant_id = app.tenant() and id = $1", h.ID)
 	} else {
-		b.Queue("update scan set files_total = 0, files_processed = 0, files_refused = 0, removals_held = 0 where tenant_id = app.tenant() and id = $1", h.ID)
+		b.Queue("update scan set files_total = 0, files_processed = 0, files_refused = 0, files_gone = 0, removals_held = 0 where tenant_id = app.tenant() and id = $1", h.ID)
 		b.Queue("update task set status = 'cancelled', completed_at = now() where tenant_id = app.tenant() and parent_id = $1 and status = 'pending'", h.ID)
 		b.Queue(`update task set open_children = (select count(*) from task c where c.tenant_id = app.tenant() and c.parent_id = $1 and c.status = 'running')
 			where tenant_id = app.tenant() and id = $1`, h.ID)
@@ -367,7 +369,7 @@ func (s *Scanner) ended(ctx context.Context, tenant, id uuid.UUID, taskStatus st
 	var status *scan.Status
 	var more *string
 	if taskStatus == task.Completed {
-		queueRoom(&b, id, &more)
+		queueAgain(&b, id, &more)
 	}
 	// The task says how far it came when the scan has gone with its library.
 	b.Queue(`update task t set progress_current = case when $2 = 'completed' then s.files_total else s.files_processed end, progress_total = s.files_total
