@@ -105,6 +105,9 @@ func Proxy(t Targets, report func(format string, args ...any)) http.Handler {
 		proxies[name] = to(name, address, transport, buffers, report)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Else the first bytes of an answer close the body of the request, which the transport may still be reading to its end: it
+		// then gives the connection up, and cuts the answer off. Not every protocol has the choice, or needs it.
+		_ = http.NewResponseController(w).EnableFullDuplex()
 		proxies[target(r.Method, r.URL.Path)].ServeHTTP(w, r)
 	})
 }

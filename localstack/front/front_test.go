@@ -2,6 +2,7 @@ package front
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestTarget(t *testing.T) {
@@ -133,6 +135,48 @@ func rawStream(t *testing.T, events <-chan string, ended *atomic.Bool, done chan
 	}))
 	t.Cleanup(s.Close)
 	return s.Listener.Addr().String()
+}
+
+// An answer may begin while the body of its request is still on its way: neither cuts the other off.
+func TestAnswerBeforeTheBodyHasPassed(t *testing.T) {
+	t.Parallel()
+	const before = 64 << 10
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			t.Error(err)
+		}
+		_, _ = w.Write(make([]byte, before))
+		w.(http.Flusher).Flush()
+		n, err := io.Copy(io.Discard, r.Body)
+		fmt.Fprintf(w, "%d %v", n, err)
+	}))
+	defer backend.Close()
+	address := strings.TrimPrefix(backend.URL, "http://")
+	f := httptest.NewServer(Proxy(Targets{API: address, Media: address, Relay: address}, quiet))
+	defer f.Close()
+	body, send := io.Pipe()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "POST", f.URL+"/api/v1/books/list", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = send.Write([]byte("half")) }()
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if _, err := io.CopyN(io.Discard, res.Body, before); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, _ = send.Write([]byte("rest"))
+		send.Close()
+	}()
+	if rest, err := io.ReadAll(res.Body); err != nil || string(rest) != "8 <nil>" {
+		t.Errorf("the backend read %q, %v", rest, err)
+	}
 }
 
 func TestStreamsPassAtOnceAndEndWithTheClient(t *testing.T) {
