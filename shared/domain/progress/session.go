@@ -113,29 +113,47 @@ func negative[T int32 | int64](n *T) bool { return n != nil && *n < 0 }
 
 // recordSQL logs sessions of books that are there, also of those whose file is gone at the moment. A session is of the pass that was
 // open when it ended: what was read before a book was marked unread, and is told later, does not bring it back. A clock ahead of
-// ours must not outdo what is said later: nothing ends in the future.
+// ours must not outdo what is said later: nothing ends in the future. What then ends at the same time stays in its order, by when it
+// is told: a microsecond apart.
 var recordSQL = `with sent as materialized (
 	  select u.id, b.id as book_id, u.kind, u.device_id, u.device_name, least(u.started_at, now()) as started_at, least(u.ended_at, now()) as ended_at,
-	    u.page, u.percentage, u.active_ms, u.pages_read, u.locator, u.n
+	    u.page, u.percentage, u.active_ms, u.pages_read, u.locator, row_number() over (order by u.ended_at, u.n) as n
 	  from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::integer[], $9::double precision[],
 	    $10::bigint[], $11::integer[], $12::text[]) with ordinality
 	    as u(id, book_id, kind, device_id, device_name, started_at, ended_at, page, percentage, active_ms, pages_read, locator, n)
 	  join book b on b.tenant_id = app.tenant() and b.id = u.book_id
 	  where u.id <> all(array(select s.id from reading_session s where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = any($1)))),
 	reset as materialized (
-	  select s.id, s.book_id, s.pass, s.ended_at from reading_session s where ` + mine("s", "any($2)") + ` and s.kind = 'reset'
+	  select s.id, s.book_id, s.pass, s.ended_at, 0 as n from reading_session s where ` + mine("s", "any($2)") + ` and s.kind = 'reset'
 	  union all
 	  select x.id, x.book_id, row_number() over (partition by x.book_id order by x.n)
-	    + coalesce((select max(s.pass) from reading_session s where ` + mine("s", "x.book_id") + `), 1), x.ended_at
+	    + coalesce((select max(s.pass) from reading_session s where ` + mine("s", "x.book_id") + `), 1), x.ended_at, x.n
 	  from sent x where x.kind = 'reset')
 	insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, device_name, started_at, ended_at, page, percentage,
-	  active_ms, pages_read, locator)
+	  active_ms, pages_read, locator, recorded_at)
 	select app.tenant(), app.account(), x.id, x.book_id, case when x.kind = 'reset' then (select r.pass from reset r where r.id = x.id)
-	    else coalesce((select max(r.pass) from reset r where r.book_id = x.book_id and r.ended_at <= x.ended_at), 1) end,
+	    else coalesce((select max(r.pass) from reset r where r.book_id = x.book_id and (r.ended_at, r.n) <= (x.ended_at, x.n)), 1) end,
 	  x.kind, x.device_id, x.device_name, x.started_at, x.ended_at, case when x.kind <> 'reset' then x.page end, case when x.kind <> 'reset' then x.percentage end,
-	  least(x.active_ms, (extract(epoch from x.ended_at - x.started_at) * 1000)::bigint), x.pages_read, x.locator
+	  least(x.active_ms, (extract(epoch from x.ended_at - x.started_at) * 1000)::bigint), x.pages_read, x.locator,
+	  now() - (count(*) over () - x.n) * interval '1 microsecond'
 	from sent x
 	on conflict (tenant_id, account_id, id) do nothing`
+
+// passesSQL numbers the passes anew through books of which a reset was told: what was read after it is of its pass, also what was told
+// before it.
+var passesSQL = `with counted as (
+	  select s.id, s.book_id, s.kind, s.pass, s.ended_at, count(*) filter (where s.kind = 'reset')
+	    over (partition by s.book_id order by s.ended_at, s.recorded_at, s.id) as resets
+	  from reading_session s where ` + mine("s", "any($1)") + `),
+	book as materialized (
+	  select o.book_id, greatest(coalesce(max(o.pass - o.resets) filter (where o.kind <> 'reset'), 1), 1) as first,
+	    array_agg(o.ended_at) filter (where o.kind = 'reset') as resets
+	  from counted o group by o.book_id),
+	completed as (
+	  update completion c set pass = b.first + (select count(*) from unnest(b.resets) as at where at < c.completed_at) from book b
+	  where ` + mine("c", "b.book_id") + `)
+	update reading_session s set pass = b.first + o.resets from counted o join book b on b.book_id = o.book_id
+	where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = o.id and s.pass <> b.first + o.resets`
 
 // absorbSQL takes the positions out of the log that a device has told plainly while it measured the same sitting; the furthest of
 // them stays.
@@ -153,7 +171,7 @@ var absorbSQL = `with pair as materialized (
 // record logs sessions, each on its own, and answers with the progress that they make.
 func record(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error) {
 	out := &Recorded{Accepted: []uuid.UUID{}, Progress: []Record{}, Rejected: []Rejected{}}
-	var ids, books, measured []uuid.UUID // of those that are to be logged
+	var ids, books, measured, reset []uuid.UUID // of those that are to be logged; the last are books
 	var log struct {
 		kinds, devices  []string
 		names, locators []*string
@@ -181,6 +199,9 @@ func record(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error
 		log.starts, log.ends = append(log.starts, within(s.ClientStartedAt)), append(log.ends, within(s.ClientEndedAt))
 		log.pages, log.read, log.percentages = append(log.pages, s.ToPage), append(log.read, s.PagesRead), append(log.percentages, s.ToPercentage)
 		log.active = append(log.active, s.ActiveDurationMS)
+		if s.Kind == "reset" {
+			reset = append(reset, s.BookID)
+		}
 		if s.ActiveDurationMS != nil {
 			measured = append(measured, s.ID)
 		}
@@ -192,6 +213,9 @@ func record(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error
 	var logged []uuid.UUID
 	queueLog(&b, ofBooks, books)
 	b.Queue(recordSQL, ids, books, log.kinds, log.devices, log.names, log.starts, log.ends, log.pages, log.percentages, log.active, log.read, log.locators)
+	if len(reset) > 0 {
+		b.Queue(passesSQL, reset)
+	}
 	if len(measured) > 0 {
 		b.Queue(absorbSQL, measured)
 	}

@@ -97,7 +97,7 @@ func TestSessionsInAnyOrder(t *testing.T) {
 	_, books := shelf(t, s, 1)
 	for seed := range uint64(8) {
 		random := rand.New(rand.NewPCG(1, seed))
-		kinds := []string{"progress", "progress", "completed"}
+		kinds := []string{"progress", "progress", "progress", "completed", "completed", "reset"}
 		r := reader{t, s.User(t, "one", "reader"), books[0]}
 		var sessions []session
 		for i := range 12 {
@@ -105,9 +105,12 @@ func TestSessionsInAnyOrder(t *testing.T) {
 			if random.IntN(4) == 0 {
 				more = session{"toPercentage": random.Float64()}
 			}
-			sessions = append(sessions, r.session(kinds[random.IntN(3)], 10*i, 10*i+random.IntN(9), more))
+			sessions = append(sessions, r.session(kinds[random.IntN(len(kinds))], 10*i, 10*i+random.IntN(9), more))
 		}
-		want := told(r.tell(sessions...))
+		var want string
+		for _, one := range sessions { // in their order, one at a time
+			want = told(r.tell(one))
+		}
 		for range 3 {
 			other := reader{t, s.User(t, "one", "reader"), books[0]}
 			random.Shuffle(len(sessions), func(i, j int) { sessions[i], sessions[j] = sessions[j], sessions[i] })
@@ -118,6 +121,49 @@ func TestSessionsInAnyOrder(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Sessions of one batch that end at the same time, or at none that has come yet, count in the order in which the device has them.
+func TestSessionsThatEndTogether(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	_, books := shelf(t, s, 1)
+	ahead := func(sessions ...session) []session {
+		for i, one := range sessions {
+			at := time.Now().Add(2*time.Minute + time.Duration(i)*time.Second).Format(time.RFC3339)
+			one["clientStartedAt"], one["clientEndedAt"] = at, at
+		}
+		return sessions
+	}
+	for name, c := range map[string]struct {
+		sessions func(r reader) []session
+		want     string
+	}{
+		"pages":       {func(r reader) (out []session) { return pagesAt(r, 5, 1, 2, 3, 4, 5, 6) }, "6 0.6 false"},
+		"clock ahead": {func(r reader) (out []session) { return ahead(pagesAt(r, 5, 2, 4, 6, 8)...) }, "8 0.8 false"},
+		"completed":   {func(r reader) []session { return ahead(pagesAt(r, 5, 3)[0], r.session("completed", 5, 5, nil)) }, "3 0.3 true"},
+		"unread":      {func(r reader) []session { return ahead(pagesAt(r, 5, 3)[0], r.session("reset", 5, 5, nil)) }, "none"},
+		"and read": {func(r reader) []session {
+			return ahead(pagesAt(r, 5, 3)[0], r.session("reset", 5, 5, nil), pagesAt(r, 5, 2)[0])
+		}, "2 0.2 false"},
+		"out of order": {func(r reader) []session { out := ahead(pagesAt(r, 5, 2, 4, 6, 8)...); slices.Reverse(out); return out }, "8 0.8 false"},
+	} {
+		for range 5 {
+			r := reader{t, s.User(t, "one", "reader"), books[0]}
+			if got := told(r.tell(c.sessions(r)...)); !strings.HasPrefix(got, c.want) {
+				t.Errorf("%s: %s, want %s", name, got, c.want)
+				break
+			}
+		}
+	}
+}
+
+// pagesAt are sessions of a minute, one for each page.
+func pagesAt(r reader, minute int, pages ...int) (out []session) {
+	for _, p := range pages {
+		out = append(out, r.session("progress", minute, minute, session{"toPage": p}))
+	}
+	return out
 }
 
 // A bad session fails alone.
