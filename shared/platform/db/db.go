@@ -226,6 +226,10 @@ func translate(err error) error {
 			}
 		case "22003":
 			return fault.Wrap(err, fault.BadRequest, "A number is too large or too small to be stored")
+		case "23503": // what a row was to belong to went between being looked at and being written to
+			e := fault.Wrap(err, fault.Unavailable, "Something that this is about was removed at the same moment; try again")
+			e.RetryAfter = time.Second
+			return e
 		case "53100":
 			return noRoom(err)
 		case "57P01", "57P02", "57P03", "53200", "53300", "25006", "08006", "08P01":

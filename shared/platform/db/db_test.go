@@ -71,14 +71,16 @@ func TestStatementTakesTooLong(t *testing.T) {
 	}
 }
 
-// A full disk is no error of the program: who asks is told what is the matter, and when to try again.
-func TestDiskIsFull(t *testing.T) {
+// A full disk is no error of the program, nor is a row that went a moment ago: who asks is told what is the matter, and when to try again.
+func TestTryAgain(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
-	_, err := db.Exec(db.In(context.Background(), db.Tenant(s.One)), s.DB.System, "do $$ begin raise disk_full; end $$")
-	var refused *fault.Error
-	if !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 || !strings.Contains(refused.Message, "disk of the database is full") {
-		t.Errorf("%v, want a refusal that says what is full", err)
+	for condition, text := range map[string]string{"disk_full": "disk of the database is full", "foreign_key_violation": "removed at the same moment"} {
+		_, err := db.Exec(db.In(context.Background(), db.Tenant(s.One)), s.DB.System, "do $$ begin raise "+condition+"; end $$")
+		var refused *fault.Error
+		if !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 || !strings.Contains(refused.Message, text) {
+			t.Errorf("%s: %v, want %q", condition, err, text)
+		}
 	}
 }
 
