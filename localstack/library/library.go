@@ -68,6 +68,9 @@ func check(folder, dataDir string) error {
 	if _, err := f.ReadDir(1); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("library folder %s cannot be listed: give this user read permission on it (%w)", folder, err)
 	}
+	if _, err := os.Stat(folder + "/."); err != nil {
+		return fmt.Errorf("library folder %s cannot be entered: give this user execute permission on it (%w)", folder, err)
+	}
 	return checkApart(folder, dataDir)
 }
 

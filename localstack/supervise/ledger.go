@@ -128,19 +128,25 @@ func startTime(pid int) (string, bool) {
 	return string(fields[19]), true
 }
 
-// poll calls f every 20 ms until it succeeds or ctx ends; it returns the last error of f.
+// poll calls f every 20 ms, after some seconds twice a second, until it succeeds or ctx ends; it returns the last error of f that is
+// not the end of ctx itself.
 func poll(ctx context.Context, f func(context.Context) error) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	var last error
+	for pause, began := 20*time.Millisecond, time.Now(); ; {
 		err := f(ctx)
 		if err == nil {
 			return nil
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		if time.Since(began) > 5*time.Second {
+			pause = 500 * time.Millisecond
+		}
 		select {
 		case <-ctx.Done():
-			return err
-		case <-tick.C:
+			return last
+		case <-time.After(pause):
 		}
 	}
 }

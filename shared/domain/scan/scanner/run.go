@@ -346,7 +346,7 @@ func (s *run) explain(err error) error {
 	case errors.Is(err, blob.ErrDenied):
 		return fault.Wrap(err, fault.Conflict, "%s may not be listed: check the permissions of the folder or bucket. Nothing was removed", s.library.Path)
 	case blob.Unreachable(err):
-		return fault.Wrap(err, fault.Unavailable, "%s cannot be listed; a folder in it may not be readable, or its name no UTF-8. Nothing was removed; trying again", s.library.Path)
+		return fault.Wrap(err, fault.Unavailable, "%s cannot be listed; a folder in it may not be readable, or its name no UTF-8. Nothing was removed; a scan is tried three times", s.library.Path)
 	}
 	return err
 }
