@@ -676,3 +676,24 @@ func TestDiskGoesWhileItsBooksAreRead(t *testing.T) {
 		t.Errorf("once it is back: %q, want %q", after, before)
 	}
 }
+
+// Files that move twice, seen in between by a scan of their folder only, go back to the books that somebody has read, not to those
+// that stood for them meanwhile, though these have their names.
+func TestTheBookThatWasReadComesFirst(t *testing.T) {
+	t.Parallel()
+	r := newRun(t, 2, 4)
+	var want []string
+	for n := 2; n <= 4; n++ {
+		r.rename(numbered(n), fmt.Sprintf("New/N %02d.cbz", n))
+		want = append(want, fmt.Sprintf("%s Last/N %02d.cbz 1", r.ids[numbered(n)], n))
+	}
+	r.scanWith(scan.Params{Mode: scan.Normal, Path: "New"})
+	for n := 2; n <= 4; n++ {
+		r.rename(fmt.Sprintf("New/N %02d.cbz", n), fmt.Sprintf("Last/N %02d.cbz", n))
+	}
+	r.scanned("normal")
+	got := values[string](r.rig, `select b.id || ' ' || b.key || ' ' || (select count(*) from progress p where p.tenant_id = b.tenant_id and p.book_id = b.id) from book b
+		where b.tenant_id = app.tenant() and b.key like 'Last/%' and b.deleted_at is null order by b.key`)
+	same(t, "books", got, want)
+	r.counted()
+}
