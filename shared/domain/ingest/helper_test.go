@@ -113,11 +113,12 @@ func (r *rig) work() {
 	r.t.Cleanup(func() { cancel(); <-done })
 }
 
-// idle waits until nothing is left to do.
+// idle waits until nothing is left to do, nor about to be: a scan that missed files is followed by another.
 func (r *rig) idle() {
 	r.t.Helper()
 	testkit.Eventually(r.t, 30*time.Second, func() bool {
-		return r.count("select count(*) from task where status in ('pending', 'running')") == 0
+		return r.count(`select (select count(*) from task where status in ('pending', 'running')) + (select count(*) from scan s where s.files_gone > 0
+			and not exists (select from scan n where n.library_id = s.library_id and n.id > s.id))`) == 0
 	})
 	for _, failure := range rows[string](r, "select last_error from task where last_error is not null") {
 		r.t.Errorf("a task failed: %s", failure)
