@@ -885,6 +885,10 @@ func (w *world) nameSeries(o op) {
 func (w *world) purge() {
 	w.idle()
 	before := w.books()
+	if values[bool](w.rig, "select "+scan.KeptOut("$1"), w.library)[0] {
+		w.api(0, "DELETE", "/api/v1/libraries/"+w.library.String()+"/purge-deleted", nil, 409)
+		return
+	}
 	w.api(0, "DELETE", "/api/v1/libraries/"+w.library.String()+"/purge-deleted", nil, 200)
 	w.idle()
 	after := w.books()
