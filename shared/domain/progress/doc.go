@@ -2,7 +2,8 @@
 //
 //   - Everything that is said of a book becomes a reading session, and progress is what the sessions say: the last page and percentage
 //     in the order in which the sessions ended, whenever they were told.
-//   - A pass through a book ends when it is marked unread; each pass that was completed leaves one row in completion, whatever is sent
+//   - A pass through a book ends when it is marked unread, and takes with it what was read before, not what was read since, whenever a
+//     device tells of either; each pass that was completed leaves one row in completion, whatever is sent
 //     how often, and also when the reader turns back.
 //   - A book completes by itself at its last page or at 98 %. A page beyond the last of an analysed book is its last. A book without
 //     page images (a reflowable EPUB) has no last page: its readers count positions of their own and send a percentage.
