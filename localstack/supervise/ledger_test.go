@@ -1,10 +1,13 @@
 package supervise
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -77,5 +80,19 @@ func TestDamagedLedgerIsIgnored(t *testing.T) {
 	}
 	if _, err := openLedger(t.Context(), path, time.Second); err != nil {
 		t.Error(err)
+	}
+}
+
+// A list that cannot be written is told of once, and again after it could.
+func TestUnwrittenListIsToldOnce(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	s := &Supervisor{console: NewConsole(&out)}
+	full := errors.New("no space left")
+	for _, err := range []error{nil, full, full, nil, full} {
+		s.noted(err)
+	}
+	if n := strings.Count(out.String(), "no space left"); n != 2 {
+		t.Errorf("told %d times: %s", n, out.String())
 	}
 }

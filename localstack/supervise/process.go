@@ -127,9 +127,7 @@ func (p *Process) start() (*run, error) {
 		p.s.console.Say("Longbox: %s runs with the priority of the others: %v", p.spec.Name, err)
 	}
 	start, _ := startTime(cmd.Process.Pid) // Not found: it has ended already, and the entry matches nothing.
-	if err := p.s.ledger.set(p.spec.Name, entry{PID: cmd.Process.Pid, Start: start, Stop: p.spec.Stop}); err != nil {
-		p.s.console.Say("Longbox: %v", err)
-	}
+	p.s.noted(p.s.ledger.set(p.spec.Name, entry{PID: cmd.Process.Pid, Start: start, Stop: p.spec.Stop}))
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
@@ -233,7 +231,5 @@ func (p *Process) end(r *run) {
 			<-r.done
 		}
 	}
-	if err := p.s.ledger.remove(p.spec.Name); err != nil {
-		p.s.console.Say("Longbox: %v", err)
-	}
+	p.s.noted(p.s.ledger.remove(p.spec.Name))
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,6 +15,7 @@ type Supervisor struct {
 	console *Console
 	logDir  string
 	ledger  *ledger
+	unnoted atomic.Bool // the last change of the ledger could not be written
 	calls   chan func()
 }
 
@@ -34,6 +36,13 @@ func New(ctx context.Context, dir string, console *Console) (*Supervisor, error)
 	s := &Supervisor{console: console, logDir: logDir, ledger: l, calls: make(chan func())}
 	go s.starter()
 	return s, nil
+}
+
+// noted says once that changes of the ledger cannot be written, until one is.
+func (s *Supervisor) noted(err error) {
+	if failed := err != nil; failed != s.unnoted.Swap(failed) && failed {
+		s.console.Say("Longbox: %v", err)
+	}
 }
 
 // starter runs on one operating system thread for as long as the supervisor lives. The kernel sends a child its death
