@@ -123,24 +123,18 @@ var recordSQL = `with sent as materialized (
 	    as u(id, book_id, kind, device_id, device_name, started_at, ended_at, page, percentage, active_ms, pages_read, locator, n)
 	  join book b on b.tenant_id = app.tenant() and b.id = u.book_id
 	  where u.id <> all(array(select s.id from reading_session s where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = any($1)))),
-	reset as materialized (
-	  select s.id, s.book_id, s.pass, s.ended_at, 0 as n from reading_session s where ` + mine("s", "any($2)") + ` and s.kind = 'reset'
-	  union all
-	  select x.id, x.book_id, row_number() over (partition by x.book_id order by x.n)
-	    + coalesce((select max(s.pass) from reading_session s where ` + mine("s", "x.book_id") + `), 1), x.ended_at, x.n
-	  from sent x where x.kind = 'reset')
+	reset as materialized (select s.book_id, s.pass, s.ended_at from reading_session s where ` + mine("s", "any($2)") + ` and s.kind = 'reset')
 	insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, device_name, started_at, ended_at, page, percentage,
 	  active_ms, pages_read, locator, recorded_at)
-	select app.tenant(), app.account(), x.id, x.book_id, case when x.kind = 'reset' then (select r.pass from reset r where r.id = x.id)
-	    else coalesce((select max(r.pass) from reset r where r.book_id = x.book_id and (r.ended_at, r.n) <= (x.ended_at, x.n)), 1) end,
+	select app.tenant(), app.account(), x.id, x.book_id, coalesce((select max(r.pass) from reset r where r.book_id = x.book_id and r.ended_at <= x.ended_at), 1),
 	  x.kind, x.device_id, x.device_name, x.started_at, x.ended_at, case when x.kind <> 'reset' then x.page end, case when x.kind <> 'reset' then x.percentage end,
 	  least(x.active_ms, (extract(epoch from x.ended_at - x.started_at) * 1000)::bigint), x.pages_read, x.locator,
 	  now() - (count(*) over () - x.n) * interval '1 microsecond'
 	from sent x
 	on conflict (tenant_id, account_id, id) do nothing`
 
-// passesSQL numbers the passes anew through books of which a reset was told: what was read after it is of its pass, also what was told
-// before it.
+// passesSQL numbers the passes anew through books of which a reset was told: it opens one, and what was read after it is of that, also
+// what was told before.
 var passesSQL = `with counted as (
 	  select s.id, s.book_id, s.kind, s.pass, s.ended_at, count(*) filter (where s.kind = 'reset')
 	    over (partition by s.book_id order by s.ended_at, s.recorded_at, s.id) as resets
