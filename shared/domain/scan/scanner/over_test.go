@@ -248,3 +248,36 @@ func TestMoveToAnotherLibraryIsMadeUpFor(t *testing.T) {
 	})
 	r.counted()
 }
+
+// A book that stood for the content in another library while nobody looked, and came to nothing, takes no reader's book's place when the
+// file goes there again.
+func TestMoveToAnotherLibraryAgain(t *testing.T) {
+	t.Parallel()
+	for _, dear := range []bool{false, true} {
+		t.Run(fmt.Sprintf("read there %t", dear), func(t *testing.T) {
+			t.Parallel()
+			r := newTwo(t)
+			id := r.ids()
+			there, back := "b/T/one.cbz", "a/"+numbered(1)
+			r.rename(back, there)
+			r.scans(r.b) // the first library is not scanned, so the file is a book of its own there
+			if dear {
+				r.read("bob", "T/one.cbz", 2)
+			}
+			r.rename(there, back)
+			r.scans(r.b, r.a)
+			r.rename(back, there)
+			r.scans(r.b, r.a)
+			readers := "ann 1"
+			if dear {
+				readers = "ann 1, bob 2"
+			}
+			same(t, "books", r.places(), []string{
+				id[1] + " | b/T/one.cbz | T | Mine | read | " + readers,
+				id[2] + " | a/S/02.cbz | My S | Title 2 | read | ann 2",
+				id[3] + " | a/S/03.cbz | My S | Title 3 | read | ann 3",
+			})
+			r.counted()
+		})
+	}
+}
