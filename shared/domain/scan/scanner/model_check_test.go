@@ -389,11 +389,18 @@ func (w *world) counts(before, now map[uuid.UUID]row, res result) {
 			want.Restored++
 		}
 	}
+	var unread int64 // that are no more: purged, or another has their file since it was first read
 	for id, b := range before {
-		if _, is := now[id]; !is && b.Live && w.style.purges {
+		if _, is := now[id]; is || !b.Live || !w.style.purges {
+			continue
+		}
+		if b.Fingerprint == "" {
+			unread++
+		} else {
 			want.Deleted++
 		}
 	}
+	want.Deleted += min(unread, max(res.Deleted-want.Deleted, 0))
 	// A book that was gone, and whose name another takes, is counted both ways.
 	if both := res.Restored - want.Restored; both > 0 {
 		want.Restored, want.Deleted = want.Restored+both, want.Deleted+both

@@ -77,19 +77,19 @@ func TestNothingIsLost(t *testing.T) {
 			ops[i] = op{kinds[random.IntN(len(kinds))], random.IntN(16), random.IntN(16), random.IntN(16)}
 		}
 		if wrong := s.play(t, how, ops); len(wrong) > 0 {
-			ops, wrong = s.shrink(t, how, ops, wrong)
+			ops, wrong = shrink(ops, wrong, func(ops []op) []string { return s.play(t, how, ops) })
 			t.Fatalf("MODEL_SEED=%d with %s:\n%v\n%s", first+seed, how, ops, strings.Join(wrong, "\n"))
 		}
 	}
 }
 
 // shrink leaves out what the failure can do without.
-func (s *stage) shrink(t *testing.T, how style, ops []op, wrong []string) ([]op, []string) {
+func shrink(ops []op, wrong []string, play func([]op) []string) ([]op, []string) {
 	for part := len(ops) / 2; part > 0; {
 		smaller := false
 		for at := 0; at+part <= len(ops); {
 			fewer := slices.Concat(ops[:at], ops[at+part:])
-			if w := s.play(t, how, fewer); len(w) > 0 {
+			if w := play(fewer); len(w) > 0 {
 				ops, wrong, smaller = fewer, w, true
 			} else {
 				at += part
@@ -918,7 +918,7 @@ func (w *world) age() {
 	const by = " - interval '2 hours'"
 	for _, sql := range []string{
 		"update book set created_at = created_at" + by + ", updated_at = updated_at" + by + ", deleted_at = deleted_at" + by + ", seen_at = seen_at" + by +
-			", first_read_at = first_read_at" + by,
+			", first_read_at = first_read_at" + by + ", placed_at = placed_at" + by,
 		"update series set created_at = created_at" + by, "update displaced set at = at" + by, "update progress set updated_at = updated_at" + by,
 		"update task set created_at = created_at" + by + ", started_at = started_at" + by + ", completed_at = completed_at" + by,
 		"update library set last_scanned_at = last_scanned_at" + by,

@@ -209,8 +209,7 @@ func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error 
 
 // queueBooks adds new books and updates those whose file changed or came back. A book that comes back unchanged needs no new
 // analysis unless the scan is deep, or the book was still to be read again (app.follow_content): what is being read of it is
-// of another revision now. One whose content was elsewhere when it went counts as first read now, so that what people did there
-// follows (app.follow_over). One that somebody has looked at since stays as it is. With the number strategy file_order a new
+// of another revision now. One that somebody has looked at since stays as it is. With the number strategy file_order a new
 // book takes its position among those of the batch, which nearly always is its final one; renumber corrects the rest at the
 // end. A book that comes back is put into the series that its key names, and so is every one by a deep scan, unless the
 // metadata decides that.
@@ -249,8 +248,7 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, 
 		    analyzed = k.analyzed and not $3 and (k.size, k.etag, k.modified_at) = (excluded.size, excluded.etag, excluded.modified_at)
 		      and not exists (select from page_index x where x.tenant_id = k.tenant_id and x.book_id = k.id and x.revision < 0),
 		    error_type = null, error_message = null, error_at = null,
-		    first_read_at = case when exists (select from book o where o.tenant_id = k.tenant_id and o.fingerprint = k.fingerprint and o.fingerprint <> '' and o.size = k.size
-		      and coalesce(o.deleted_at, now()) > k.deleted_at) then now() else k.first_read_at end,
+		    placed_at = case when k.deleted_at is null then k.placed_at else now() end,
 		    revision = k.revision + 1, updated_at = now(), seen_at = excluded.seen_at
 		    where k.seen_at <= excluded.seen_at
 		  returning id, series_id, revision),

@@ -1,0 +1,246 @@
+package scanner_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// betweenKinds are what may happen to the files of two libraries, the more often the more times it is named.
+var betweenKinds = strings.Fields("move move move move move-folder rename rename delete back back scan scan scan scan noticed read read read purge age")
+
+// between is two libraries of one tenant, in the folders a and b, and the books of six works, each of which is one file.
+type between struct {
+	*rig
+	libraries [2]uuid.UUID
+	works     []*work
+}
+
+// work is what must be of one.
+type work struct {
+	data    []byte
+	at      string         // its file, below the folder of both libraries
+	away    string         // or where it is kept while neither has it
+	readers map[string]int // the page that each is on
+	lost    bool           // purged while it was away: who read it is forgotten
+	own     []string       // the places that it had; nobody else's file comes there
+}
+
+// TestNothingIsLostBetweenLibraries lets files go between two libraries that are scanned when they like. In the end everybody is on the
+// page of each that they were on. MODEL_RUNS and MODEL_SEED run it for longer, and another time.
+func TestNothingIsLostBetweenLibraries(t *testing.T) {
+	t.Parallel()
+	number := func(name string, least int) int {
+		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), strconv.Itoa(least)))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return n
+	}
+	s := &stage{Server: &testkit.Server{DB: testkit.DB(t)}, s3: testkit.StartS3(t, "books")}
+	first := number("MODEL_SEED", 1)
+	for seed := range number("MODEL_RUNS", 4) {
+		random := rand.New(rand.NewPCG(1, uint64(first+seed)))
+		ops := make([]op, 5+random.IntN(30))
+		for i := range ops {
+			ops[i] = op{betweenKinds[random.IntN(len(betweenKinds))], random.IntN(16), random.IntN(16), random.IntN(16)}
+		}
+		if wrong := s.playBetween(t, ops); len(wrong) > 0 {
+			ops, wrong = shrink(ops, wrong, func(ops []op) []string { return s.playBetween(t, ops) })
+			t.Fatalf("MODEL_SEED=%d:\n%v\n%s", first+seed, ops, strings.Join(wrong, "\n"))
+		}
+	}
+}
+
+func (s *stage) playBetween(t *testing.T, ops []op) (wrong []string) {
+	defer func() {
+		if p := recover(); p != nil && p != (stopped{}) {
+			panic(p)
+		}
+	}()
+	n := s.runs.Add(1)
+	w := &between{rig: s.rig(reports{t, &wrong, new(sync.Mutex)}, fmt.Sprintf("m%d", n), fmt.Sprintf("m%d/a/", n), style{series: "series_volume", book: "metadata_first", number: "smart"})}
+	w.folder = filepath.Dir(w.folder)
+	w.libraries = [2]uuid.UUID{w.library, uuid.New()}
+	w.library = w.libraries[1]
+	w.exec("update library set name = 'a' where tenant_id = $1", w.tenant)
+	w.shelve(fmt.Sprintf("m%d/b/", n), style{series: "series_volume", book: "metadata_first", number: "smart"})
+	defer func() {
+		if _, err := w.db.Owner.Pool().Exec(context.Background(), "delete from tenant where id = $1", w.tenant); err != nil {
+			t.Error(err)
+		}
+		if err := os.RemoveAll(w.folder); err != nil {
+			t.Error(err)
+		}
+	}()
+	for i := range 3 {
+		testkit.WriteFile(t, w.folder, fmt.Sprintf("a/Other/%d.cbz", i), testkit.Comic(t, 9000+i, 1, ""))
+		testkit.WriteFile(t, w.folder, fmt.Sprintf("b/Other/%d.cbz", i), testkit.Comic(t, 9100+i, 1, ""))
+	}
+	for i := range 6 {
+		one := &work{data: testkit.Comic(t, i, 12, ""), at: fmt.Sprintf("%s/S%d/%d.cbz", []string{"a", "b"}[i/4], i%2, i), readers: map[string]int{}}
+		one.own = []string{one.at}
+		w.works = append(w.works, one)
+		testkit.WriteFile(t, w.folder, one.at, one.data)
+	}
+	for _, o := range append([]op{{Kind: "scan", A: 0}, {Kind: "scan", A: 1}}, ops...) {
+		w.do(o)
+	}
+	for _, library := range []int{0, 1} {
+		w.do(op{Kind: "scan", A: library})
+	}
+	w.check()
+	return wrong
+}
+
+// book is the one that a file is, as the library knows it, and whether it can be read.
+func (w *between) book(at string) (id string, readable bool) {
+	for _, id := range values[string](w.rig, "select id || ' ' || analyzed from book where tenant_id = app.tenant() and library_id = $1 and key = $2 and deleted_at is null",
+		w.libraries[at[0]-'a'], at[2:]) {
+		id, analyzed, _ := strings.Cut(id, " ")
+		return id, analyzed == "true"
+	}
+	return "", false
+}
+
+func (w *between) free(one *work, at string) bool {
+	for _, other := range w.works {
+		if other != one && slices.Contains(other.own, at) || other.at == at {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *between) move(one *work, to string) {
+	if !w.free(one, to) {
+		return
+	}
+	if one.at == "" {
+		testkit.WriteFile(w.t, w.folder, to, one.data)
+	} else {
+		w.rename(one.at, to)
+	}
+	one.at, one.own = to, append(one.own, to)
+}
+
+func (w *between) settle() {
+	w.until("not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")
+}
+
+func (w *between) do(o op) {
+	one := w.works[o.A%len(w.works)]
+	place := fmt.Sprintf("%c/S%d/%d%s.cbz", 'a'+o.B%2, o.B/2%3, o.A%len(w.works), []string{"", "x"}[o.C%2])
+	switch o.Kind {
+	case "move", "back":
+		if (one.at == "") == (o.Kind == "back") {
+			w.move(one, place)
+		}
+	case "rename":
+		if one.at != "" {
+			w.move(one, one.at[:1]+place[1:])
+		}
+	case "move-folder":
+		folder := fmt.Sprintf("%c/S%d/", 'a'+o.A%2, o.A/2%3)
+		for _, one := range w.works {
+			if rest, is := strings.CutPrefix(one.at, folder); is {
+				w.move(one, fmt.Sprintf("%c/S%d/%s", 'a'+o.B%2, o.B/2%3, rest))
+			}
+		}
+	case "delete":
+		if one.at != "" {
+			if err := os.Remove(filepath.Join(w.folder, one.at)); err != nil {
+				w.t.Fatal(err)
+			}
+			one.at = ""
+		}
+	case "scan":
+		w.library = w.libraries[o.A%2]
+		if res := w.scan("normal"); res.Status != task.Completed || res.Errors > 0 {
+			w.t.Errorf("scan: %+v", res)
+		}
+		w.settle()
+	case "noticed":
+		at := one.own[len(one.own)-1-o.B%min(2, len(one.own))]
+		w.library = w.libraries[at[0]-'a']
+		w.noticed(at[2:])
+		w.settle()
+	case "read":
+		if one.at == "" {
+			return
+		}
+		if id, readable := w.book(one.at); readable {
+			user := []string{"ann", "bob"}[o.B%2]
+			account := uuid.NewSHA1(w.tenant, []byte(user))
+			w.exec(`insert into account (tenant_id, id, username, email, password_hash, role) values ($1, $2, $3, $3 || '@example.org', '', 'reader') on conflict do nothing`, w.tenant, account, user)
+			w.exec(`insert into progress (tenant_id, account_id, book_id, id, current_page) values ($1, $2, $3, gen_random_uuid(), $4)
+				on conflict (tenant_id, account_id, book_id) do update set current_page = excluded.current_page, updated_at = now()`, w.tenant, account, id, 1+o.C%12)
+			one.readers[user] = 1 + o.C%12
+		}
+	case "purge":
+		w.library = w.libraries[o.A%2]
+		for _, one := range w.works {
+			if one.at == "" {
+				one.lost = true
+			} else if id, _ := w.book(one.at); id == "" { // nobody knows where it is now
+				one.lost = true
+			}
+		}
+		w.exec("insert into task (tenant_id, id, type, priority, library_id, params) values ($1, gen_random_uuid(), 'purge_deleted', 1, $2, '{}')", w.tenant, w.library)
+		w.settle()
+	case "age":
+		const by = " - interval '2 hours'"
+		for _, sql := range []string{
+			"update book set created_at = created_at" + by + ", updated_at = updated_at" + by + ", deleted_at = deleted_at" + by + ", seen_at = seen_at" + by +
+				", first_read_at = first_read_at" + by + ", placed_at = placed_at" + by,
+			"update series set created_at = created_at" + by, "update displaced set at = at" + by, "update progress set updated_at = updated_at" + by,
+			"update task set created_at = created_at" + by + ", started_at = started_at" + by + ", completed_at = completed_at" + by,
+			"update library set last_scanned_at = last_scanned_at" + by,
+		} {
+			w.exec(sql+" where tenant_id = $1", w.tenant)
+		}
+	}
+}
+
+// check compares what there is with what must be.
+func (w *between) check() {
+	live := map[string]string{}
+	for _, row := range values[string](w.rig, `select l.name || '/' || b.key || '|' || concat_ws(' ', case when b.analyzed and array_length(p.names, 1) = b.page_count then 'read' end,
+		(select string_agg(a.username || ' ' || g.current_page, ' ' order by a.username) from progress g join account a on a.tenant_id = g.tenant_id and a.id = g.account_id
+		 where g.tenant_id = b.tenant_id and g.book_id = b.id))
+		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
+		where b.tenant_id = app.tenant() and b.key not like 'Other/%' and b.deleted_at is null`) {
+		at, readers, _ := strings.Cut(row, "|")
+		live[strings.Replace(at, "Books/", "b/", 1)] = readers
+	}
+	for i, one := range w.works {
+		if one.at == "" {
+			continue
+		}
+		want := "read"
+		for _, user := range slices.Sorted(maps.Keys(one.readers)) {
+			want += fmt.Sprintf(" %s %d", user, one.readers[user])
+		}
+		if got, is := live[one.at]; !is || got != want && !one.lost {
+			w.t.Errorf("work %d at %s: %q, want %q", i, one.at, got, want)
+		}
+		delete(live, one.at)
+	}
+	for at, readers := range live {
+		w.t.Errorf("%s has no file: %q", at, readers)
+	}
+}
