@@ -36,7 +36,7 @@ type work struct {
 	at      string         // its file, below the folder of both libraries
 	away    string         // or where it is kept while neither has it
 	readers map[string]int // the page that each is on
-	lost    bool           // purged while it was away: who read it is forgotten
+	lost    bool           // who read it is forgotten: purged while it was away, or back before anybody had missed it
 	own     []string       // the places that it had; nobody else's file comes there
 }
 
@@ -134,6 +134,9 @@ func (w *between) move(one *work, to string) {
 		testkit.WriteFile(w.t, w.folder, to, one.data)
 	} else {
 		w.rename(one.at, to)
+	}
+	if id, _ := w.book(to); id != "" { // what was read elsewhere in between was read in a copy
+		one.lost = true
 	}
 	one.at, one.own = to, append(one.own, to)
 }
