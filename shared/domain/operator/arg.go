@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -37,7 +38,9 @@ func parse(args []string) (Command, any, error) {
 		}
 		option(set, field, v.Field(i))
 	}
-	if err := set.Parse(rest); err != nil {
+	if err := set.Parse(rest); errors.Is(err, flag.ErrHelp) {
+		return c, nil, fault.New(fault.BadRequest, "%s", c.usage())
+	} else if err != nil {
 		return c, nil, fault.New(fault.BadRequest, "%s: %v\n%s", c.Name, err, c.usage())
 	}
 	if set.NArg() > 0 {

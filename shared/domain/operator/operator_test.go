@@ -187,6 +187,9 @@ func TestRefused(t *testing.T) {
 	} {
 		refused(t, r, c.code, c.text, strings.Fields(c.args)...)
 	}
+	if _, err := r.Run(t.Context(), []string{"create", "--help"}); err == nil || !strings.HasPrefix(fault.From(err).Message, "usage: operator create <name>\n") {
+		t.Errorf("asked for help it says %v", err)
+	}
 	if n := r.number("select count(*) from tenant where name = 'gamma'"); n != 0 {
 		t.Error("a refused create left a tenant")
 	}

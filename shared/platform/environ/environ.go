@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/caarlos0/env/v11"
@@ -39,9 +40,14 @@ func unreadable[T any]() []string {
 		}
 		_, err := env.ParseAsWithOptions[T](env.Options{Environment: map[string]string{f.Key: value}})
 		var parse env.ParseError
-		if errors.As(err, &parse) {
-			wrong = append(wrong, fmt.Sprintf("%s: %v", f.Key, parse.Err))
+		if !errors.As(err, &parse) {
+			continue
 		}
+		var number *strconv.NumError
+		if errors.As(parse.Err, &number) { // which begins with the name of a function
+			parse.Err = fmt.Errorf("%q: %w", number.Num, number.Err)
+		}
+		wrong = append(wrong, fmt.Sprintf("%s: %v", f.Key, parse.Err))
 	}
 	return wrong
 }

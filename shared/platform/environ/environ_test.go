@@ -31,7 +31,7 @@ func TestEveryVariableAtFaultIsNamed(t *testing.T) {
 			t.Errorf("%v, want %s in it", err, want)
 		}
 	}
-	if strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "field") {
+	if strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "field") || strings.Contains(err.Error(), "strconv") {
 		t.Errorf("not one line in words of the environment: %v", err)
 	}
 }
