@@ -23,14 +23,24 @@ func KeptOut(library string) string {
 		  and n.id > s.id and n.files_refused = 0 and t.status = 'completed' and coalesce(t.params ->> 'path', '') = ''))`
 }
 
+// PurgeParams are the parameters of a purge_deleted task.
+type PurgeParams struct {
+	// AfterScan is that nobody asked for it: what people have read or edited stays until a scan of every other library has
+	// told that the file is not there.
+	AfterScan bool `json:"afterScan,omitempty"`
+}
+
 // Purge queues the removal of the books whose files are gone, of a library or of one series of it, for good; id
 // receives the id of its task, perhaps of one that waits already.
-func Purge(b *pgx.Batch, library uuid.UUID, series *uuid.UUID, id *uuid.UUID) error {
-	of := library
-	if series != nil {
-		of = *series
+func Purge(b *pgx.Batch, library uuid.UUID, series *uuid.UUID, p PurgeParams, id *uuid.UUID) error {
+	key := task.PurgeDeleted + ":" + library.String()
+	switch {
+	case series != nil:
+		key = task.PurgeDeleted + ":" + series.String()
+	case p.AfterScan:
+		key += ":scan"
 	}
-	return task.Add(b, task.Spec{Type: task.PurgeDeleted, LibraryID: &library, SeriesID: series, DedupeKey: task.PurgeDeleted + ":" + of.String()}, id)
+	return task.Add(b, task.Spec{Type: task.PurgeDeleted, LibraryID: &library, SeriesID: series, Params: p, DedupeKey: key}, id)
 }
 
 // purgable is what a purge is asked for.
@@ -65,7 +75,7 @@ func requestPurge(ctx context.Context, d *db.DB, library, series *uuid.UUID) (*t
 	}
 	var b pgx.Batch
 	out := task.Started{Message: fmt.Sprintf("Books whose files are gone (%d) will be removed for good", at.Books)}
-	if err := Purge(&b, at.LibraryID, series, &out.TaskID); err != nil {
+	if err := Purge(&b, at.LibraryID, series, PurgeParams{}, &out.TaskID); err != nil {
 		return nil, err
 	}
 	return &out, d.Run(ctx, &b)

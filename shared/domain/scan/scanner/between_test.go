@@ -36,7 +36,9 @@ type work struct {
 	at      string         // its file, below the folder of both libraries
 	away    string         // or where it is kept while neither has it
 	readers map[string]int // the page that each is on
-	lost    bool           // who read it is forgotten: purged while it was away, or back before anybody had missed it
+	missed  [2]bool        // by library: a scan has not found it, and none of the other has since
+	astray  [2]bool        // and neither has one of the other, after that
+	lost    bool           // who read it is forgotten: purged while it was in neither, or back before anybody had missed it
 	own     []string       // the places that it had; nobody else's file comes there
 }
 
@@ -59,14 +61,15 @@ func TestNothingIsLostBetweenLibraries(t *testing.T) {
 		for i := range ops {
 			ops[i] = op{betweenKinds[random.IntN(len(betweenKinds))], random.IntN(16), random.IntN(16), random.IntN(16)}
 		}
-		if wrong := s.playBetween(t, ops); len(wrong) > 0 {
-			ops, wrong = shrink(ops, wrong, func(ops []op) []string { return s.playBetween(t, ops) })
-			t.Fatalf("MODEL_SEED=%d:\n%v\n%s", first+seed, ops, strings.Join(wrong, "\n"))
+		purges := random.IntN(2) == 0 // with every scan
+		if wrong := s.playBetween(t, purges, ops); len(wrong) > 0 {
+			ops, wrong = shrink(ops, wrong, func(ops []op) []string { return s.playBetween(t, purges, ops) })
+			t.Fatalf("MODEL_SEED=%d, purges %v:\n%v\n%s", first+seed, purges, ops, strings.Join(wrong, "\n"))
 		}
 	}
 }
 
-func (s *stage) playBetween(t *testing.T, ops []op) (wrong []string) {
+func (s *stage) playBetween(t *testing.T, purges bool, ops []op) (wrong []string) {
 	defer func() {
 		if p := recover(); p != nil && p != (stopped{}) {
 			panic(p)
@@ -79,6 +82,7 @@ func (s *stage) playBetween(t *testing.T, ops []op) (wrong []string) {
 	w.library = w.libraries[1]
 	w.exec("update library set name = 'a' where tenant_id = $1", w.tenant)
 	w.shelve(fmt.Sprintf("m%d/b/", n), style{series: "series_volume", book: "metadata_first", number: "smart"})
+	w.exec("update library set purge_deleted_on_scan = $2 where tenant_id = $1", w.tenant, purges)
 	defer func() {
 		if _, err := w.db.Owner.Pool().Exec(context.Background(), "delete from tenant where id = $1", w.tenant); err != nil {
 			t.Error(err)
@@ -98,10 +102,10 @@ func (s *stage) playBetween(t *testing.T, ops []op) (wrong []string) {
 		testkit.WriteFile(t, w.folder, one.at, one.data)
 	}
 	for _, o := range append([]op{{Kind: "scan", A: 0}, {Kind: "scan", A: 1}}, ops...) {
-		w.do(o)
+		w.do(o, purges)
 	}
 	for _, library := range []int{0, 1} {
-		w.do(op{Kind: "scan", A: library})
+		w.do(op{Kind: "scan", A: library}, purges)
 	}
 	w.check()
 	return wrong
@@ -145,7 +149,7 @@ func (w *between) settle() {
 	w.until("not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")
 }
 
-func (w *between) do(o op) {
+func (w *between) do(o op, purges bool) {
 	one := w.works[o.A%len(w.works)]
 	place := fmt.Sprintf("%c/S%d/%d%s.cbz", 'a'+o.B%2, o.B/2%3, o.A%len(w.works), []string{"", "x"}[o.C%2])
 	switch o.Kind {
@@ -177,6 +181,15 @@ func (w *between) do(o op) {
 			w.t.Errorf("scan: %+v", res)
 		}
 		w.settle()
+		for _, one := range w.works {
+			here, there := o.A%2, 1-o.A%2
+			if one.at != "" && int(one.at[0]-'a') == here {
+				one.missed, one.astray = [2]bool{}, [2]bool{}
+				continue
+			}
+			one.lost = one.lost || purges && one.astray[here]
+			one.missed[here], one.astray[there] = true, one.missed[there]
+		}
 	case "noticed":
 		at := one.own[len(one.own)-1-o.B%min(2, len(one.own))]
 		w.library = w.libraries[at[0]-'a']

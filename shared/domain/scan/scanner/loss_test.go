@@ -566,7 +566,7 @@ func TestRenamedAboveTheLimit(t *testing.T) {
 	purge := func() {
 		var b pgx.Batch
 		var id uuid.UUID
-		if err := scan.Purge(&b, r.library, nil, &id); err != nil {
+		if err := scan.Purge(&b, r.library, nil, scan.PurgeParams{}, &id); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.db.App.Run(r.ctx(), &b); err != nil {

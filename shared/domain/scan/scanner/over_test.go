@@ -281,3 +281,58 @@ func TestMoveToAnotherLibraryAgain(t *testing.T) {
 		})
 	}
 }
+
+// A library that purges on scan keeps what people have read or edited until the other one has been looked into.
+func TestPurgeOnScanWaitsForTheOtherLibrary(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	id := r.ids()
+	r.exec("update library set purge_deleted_on_scan = true where id = $1", r.a)
+	r.rename("a/"+numbered(1), "b/T/one.cbz")
+	if err := os.Remove(r.folder + "/a/" + numbered(2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(r.folder + "/a/Other/1.cbz"); err != nil { // which nobody has read
+		t.Fatal(err)
+	}
+	r.scans(r.a)
+	purged := func(want int) {
+		t.Helper()
+		if got := values[int](r.rig, "select sum((result ->> 'booksPurged')::integer)::integer from task where tenant_id = app.tenant() and type = 'purge_deleted'"); got[0] != want {
+			t.Errorf("%d books are purged, want %d", got[0], want)
+		}
+	}
+	purged(1)
+	r.scans(r.b)
+	third := id[3] + " | a/S/03.cbz | My S | Title 3 | read | ann 3"
+	same(t, "books", r.places(), []string{
+		id[1] + " | b/T/one.cbz | T | Mine | read | ann 1",
+		id[2] + " | -a/S/02.cbz | My S | Title 2 | read | ann 2",
+		third,
+	})
+	r.scans(r.a)
+	purged(2)
+	same(t, "books", r.places(), []string{id[1] + " | b/T/one.cbz | T | Mine | read | ann 1", third})
+	r.counted()
+}
+
+// A purge that somebody asks for while a scan of another library has found the file, and not yet whose it is, leaves the book.
+func TestPurgeDuringAScanOfTheOtherLibrary(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	id := r.ids()
+	r.rename("a/"+numbered(1), "b/T/one.cbz")
+	r.scans(r.a)
+	r.exec("alter function app.follow_over rename to follow_over_kept") // it dies at the end of its scan
+	r.scans(r.b)
+	r.exec("alter function app.follow_over_kept rename to follow_over")
+	r.exec("insert into task (tenant_id, id, type, priority, library_id, params) values ($1, gen_random_uuid(), 'purge_deleted', 1, $2, '{}')", r.tenant, r.a)
+	r.until("not exists (select from task where tenant_id = app.tenant() and type = 'purge_deleted' and status in ('pending', 'running'))")
+	r.scans(r.b)
+	same(t, "books", r.places(), []string{
+		id[1] + " | b/T/one.cbz | T | Mine | read | ann 1",
+		id[2] + " | a/S/02.cbz | My S | Title 2 | read | ann 2",
+		id[3] + " | a/S/03.cbz | My S | Title 3 | read | ann 3",
+	})
+	r.counted()
+}

@@ -24,8 +24,13 @@ type Purged struct {
 
 // Purge is the handler of purge_deleted tasks: it removes the books marked deleted for good, with their progress, and the
 // series left empty where the setting purge.purge_empty_series allows. Those stay whose file may be one of the same size that
-// nobody has read yet, under another name or in another library, and all while the limit of books keeps files out. Library files are never touched.
+// nobody has read yet, under another name or in another library, or one that a scan of another library has found and that is not
+// yet given to them; and all while the limit of books keeps files out. Library files are never touched.
 func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
+	var p scan.PurgeParams
+	if err := json.Unmarshal(h.Params, &p); err != nil {
+		return nil, fmt.Errorf("parameters of the purge: %w", err)
+	}
 	var done Purged
 	if h.Place != nil {
 		if err := json.Unmarshal(h.Place, &done); err != nil {
@@ -33,7 +38,7 @@ func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 		}
 	}
 	for {
-		n, series, err := s.purge(ctx, h)
+		n, series, err := s.purge(ctx, h, p.AfterScan)
 		if err != nil {
 			return nil, err
 		}
@@ -47,8 +52,19 @@ func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 	}
 }
 
+// dear tells in SQL whether people have read or edited book k.
+const dear = `(exists (select from progress p where p.tenant_id = k.tenant_id and p.book_id = k.id)
+	or exists (select from completion c where c.tenant_id = k.tenant_id and c.book_id = k.id)
+	or exists (select from book_metadata m where m.tenant_id = k.tenant_id and m.book_id = k.id and m.locks <> '{}'))`
+
+// lookedElsewhere is in SQL the time since when every library but $1 has been scanned whole, infinity where there is no other.
+const lookedElsewhere = `(select coalesce(min(coalesce(x.at, '-infinity')), 'infinity') from library l
+	cross join lateral (select max(t.created_at) as at from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
+	  where s.tenant_id = l.tenant_id and s.library_id = l.id and s.settled and t.status = 'completed' and coalesce(t.params ->> 'path', '') = '') x
+	where l.tenant_id = app.tenant() and l.id <> $1)`
+
 // purge removes one batch of books.
-func (s *Scanner) purge(ctx context.Context, h task.Held) (removed, emptied int, err error) {
+func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (removed, emptied int, err error) {
 	var b pgx.Batch
 	var books []written
 	var series []uuid.UUID
@@ -59,8 +75,11 @@ func (s *Scanner) purge(ctx context.Context, h task.Held) (removed, emptied int,
 		  select k.id from book k where k.tenant_id = app.tenant() and k.library_id = $1 and k.deleted_at is not null and ($2::uuid is null or k.series_id = $2)
 		    and not `+scan.Unfinished+` and not `+scan.KeptOut("$1")+` and not exists (select from book b where b.tenant_id = app.tenant() and b.size = k.size
 		      and b.deleted_at is null and `+book.NeverRead+`)
+		    and not exists (select from book b join scan s on s.tenant_id = b.tenant_id and s.library_id = b.library_id and not s.settled
+		      where b.tenant_id = app.tenant() and b.fingerprint = k.fingerprint and b.fingerprint <> '' and b.size = k.size and b.library_id <> k.library_id and b.deleted_at is null)
+		    and (not $4 or k.deleted_at < `+lookedElsewhere+` or not `+dear+`)
 		  limit $3)
-		returning id, series_id, revision`, h.LibraryID, h.SeriesID, writeBatch)
+		returning id, series_id, revision`, h.LibraryID, h.SeriesID, writeBatch, afterScan)
 	db.Values(&b, &series, `select app.drop_empty_series(array(
 		select id from series where tenant_id = app.tenant() and library_id = $1 and book_count = 0 and ($2::uuid is null or id = $2)))`, h.LibraryID, h.SeriesID)
 	if err := s.Database.Run(ctx, &b); err != nil {

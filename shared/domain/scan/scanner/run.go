@@ -402,7 +402,7 @@ func (s *Scanner) ended(ctx context.Context, tenant, id uuid.UUID, taskStatus st
 	case more != nil:
 		err = scan.Start(&b, status.LibraryID, scan.Params{Mode: scan.Normal, Path: *more}, uuid.Must(uuid.NewV7()), &taskID)
 	case purge != nil:
-		err = scan.Purge(&b, *purge, nil, &taskID)
+		err = scan.Purge(&b, *purge, nil, scan.PurgeParams{AfterScan: true}, &taskID)
 	default:
 		return nil
 	}
