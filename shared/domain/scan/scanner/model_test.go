@@ -60,27 +60,35 @@ type stage struct {
 // what there is with what must be. MODEL_RUNS and MODEL_SEED run it for longer, and another time.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
-	number := func(name string, least int) int {
-		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), strconv.Itoa(least)))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		return n
-	}
 	s := newStage(t)
-	first := number("MODEL_SEED", 1)
-	for seed := range number("MODEL_RUNS", 4) {
+	first := number(t, "MODEL_SEED", 1)
+	for seed := range number(t, "MODEL_RUNS", 4) {
 		random := rand.New(rand.NewPCG(0, uint64(first+seed)))
 		how := anyStyle(random)
-		ops := make([]op, 5+random.IntN(50))
-		for i := range ops {
-			ops[i] = op{kinds[random.IntN(len(kinds))], random.IntN(16), random.IntN(16), random.IntN(16)}
-		}
+		ops := anyOps(random, kinds, 50)
 		if wrong := s.play(t, how, ops); len(wrong) > 0 {
 			ops, wrong = shrink(ops, wrong, func(ops []op) []string { return s.play(t, how, ops) })
 			t.Fatalf("MODEL_SEED=%d with %s:\n%v\n%s", first+seed, how, ops, strings.Join(wrong, "\n"))
 		}
 	}
+}
+
+// number is a setting from the environment.
+func number(t *testing.T, name string, otherwise int) int {
+	n, err := strconv.Atoi(cmp.Or(os.Getenv(name), strconv.Itoa(otherwise)))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// anyOps is at least five operations of some kinds.
+func anyOps(random *rand.Rand, kinds []string, most int) []op {
+	ops := make([]op, 5+random.IntN(most))
+	for i := range ops {
+		ops[i] = op{kinds[random.IntN(len(kinds))], random.IntN(16), random.IntN(16), random.IntN(16)}
+	}
+	return ops
 }
 
 // shrink leaves out what the failure can do without.
@@ -909,12 +917,8 @@ func (w *world) purge() {
 	}
 }
 
-// age lets two hours pass.
-func (w *world) age() {
-	w.idle()
-	if w.partial {
-		w.unclear = true
-	}
+// age lets two hours pass for all that the tenant has.
+func (r *rig) age() {
 	const by = " - interval '2 hours'"
 	for _, sql := range []string{
 		"update book set created_at = created_at" + by + ", updated_at = updated_at" + by + ", deleted_at = deleted_at" + by + ", seen_at = seen_at" + by +
@@ -923,8 +927,17 @@ func (w *world) age() {
 		"update task set created_at = created_at" + by + ", started_at = started_at" + by + ", completed_at = completed_at" + by,
 		"update library set last_scanned_at = last_scanned_at" + by,
 	} {
-		w.exec(sql+" where tenant_id = $1", w.tenant)
+		r.exec(sql+" where tenant_id = $1", r.tenant)
 	}
+}
+
+// age lets two hours pass.
+func (w *world) age() {
+	w.idle()
+	if w.partial {
+		w.unclear = true
+	}
+	w.rig.age()
 	for id, r := range w.rows {
 		r.Created = r.Created.Add(-2 * time.Hour)
 		w.rows[id] = r

@@ -88,6 +88,24 @@ func (r *two) ids() map[int]string {
 	return out
 }
 
+// moved checks that the first book is in the other library, with these readers, and all else as it was.
+func (r *two) moved(id map[int]string, readers string) {
+	r.t.Helper()
+	same(r.t, "books", r.places(), []string{
+		id[1] + " | b/T/one.cbz | T | Mine | read | " + readers,
+		id[2] + " | a/S/02.cbz | My S | Title 2 | read | ann 2",
+		id[3] + " | a/S/03.cbz | My S | Title 3 | read | ann 3",
+	})
+	r.counted()
+}
+
+// purged removes what is marked deleted in a library, as somebody asks for it.
+func (r *rig) purged(library uuid.UUID) {
+	r.t.Helper()
+	r.exec("insert into task (tenant_id, id, type, priority, library_id, params) values ($1, gen_random_uuid(), 'purge_deleted', 1, $2, '{}')", r.tenant, library)
+	r.until("not exists (select from task where tenant_id = app.tenant() and type = 'purge_deleted' and status in ('pending', 'running'))")
+}
+
 // ways are the orders in which two libraries learn of a file that went from one to the other.
 var ways = map[string]func(r *two, from, to string){
 	"the scan that misses it first": func(r *two, _, _ string) { r.scans(r.a, r.b) },
@@ -126,12 +144,7 @@ func TestBookMovesToAnotherLibrary(t *testing.T) {
 			r.events = nil
 			r.rename("a/"+numbered(1), "b/T/one.cbz")
 			learn(r, "a/"+numbered(1), "b/T/one.cbz")
-			same(t, "books", r.places(), []string{
-				id[1] + " | b/T/one.cbz | T | Mine | read | ann 1",
-				id[2] + " | a/S/02.cbz | My S | Title 2 | read | ann 2",
-				id[3] + " | a/S/03.cbz | My S | Title 3 | read | ann 3",
-			})
-			r.counted()
+			r.moved(id, "ann 1")
 			told := func(kind string, library uuid.UUID) bool {
 				return slices.ContainsFunc(r.events, func(e events.Event) bool {
 					data, _ := json.Marshal(e.Data)
@@ -228,12 +241,8 @@ func TestMoveToAnotherLibraryIsMadeUpFor(t *testing.T) {
 	r.library = r.b
 	r.noticed("b/T/one.cbz")
 	r.exec(unread)
-	purge := func() {
-		r.exec("insert into task (tenant_id, id, type, priority, library_id, params) values ($1, gen_random_uuid(), 'purge_deleted', 1, $2, '{}')", r.tenant, r.a)
-		r.until("not exists (select from task where tenant_id = app.tenant() and type = 'purge_deleted' and status in ('pending', 'running'))")
-	}
 	r.exec("update task set status = 'cancelled' where type = 'analyze_books' and status = 'pending'")
-	purge()
+	r.purged(r.a)
 	if got := values[int](r.rig, "select count(*)::integer from book where tenant_id = app.tenant() and key = $1", numbered(1)); got[0] != 1 {
 		t.Fatal("purged while its file waits to be read")
 	}
@@ -241,16 +250,10 @@ func TestMoveToAnotherLibraryIsMadeUpFor(t *testing.T) {
 	r.scans(r.b)
 	r.exec("alter function app.follow_over_kept rename to follow_over")
 	r.scans(r.b)
-	same(t, "books", r.places(), []string{
-		id[1] + " | b/T/one.cbz | T | Mine | read | ann 1",
-		id[2] + " | a/S/02.cbz | My S | Title 2 | read | ann 2",
-		id[3] + " | a/S/03.cbz | My S | Title 3 | read | ann 3",
-	})
-	r.counted()
+	r.moved(id, "ann 1")
 }
 
-// A book that stood for the content in another library while nobody looked, and came to nothing, takes no reader's book's place when the
-// file goes there again.
+// A book that stood for the content in another library while nobody looked gives way when the file goes there again.
 func TestMoveToAnotherLibraryAgain(t *testing.T) {
 	t.Parallel()
 	for _, dear := range []bool{false, true} {
@@ -272,12 +275,7 @@ func TestMoveToAnotherLibraryAgain(t *testing.T) {
 			if dear {
 				readers = "ann 1, bob 2"
 			}
-			same(t, "books", r.places(), []string{
-				id[1] + " | b/T/one.cbz | T | Mine | read | " + readers,
-				id[2] + " | a/S/02.cbz | My S | Title 2 | read | ann 2",
-				id[3] + " | a/S/03.cbz | My S | Title 3 | read | ann 3",
-			})
-			r.counted()
+			r.moved(id, readers)
 		})
 	}
 }
@@ -321,13 +319,7 @@ func TestPurgeDuringAScanOfTheOtherLibrary(t *testing.T) {
 	r.exec("alter function app.follow_over rename to follow_over_kept") // it dies at the end of its scan
 	r.scans(r.b)
 	r.exec("alter function app.follow_over_kept rename to follow_over")
-	r.exec("insert into task (tenant_id, id, type, priority, library_id, params) values ($1, gen_random_uuid(), 'purge_deleted', 1, $2, '{}')", r.tenant, r.a)
-	r.until("not exists (select from task where tenant_id = app.tenant() and type = 'purge_deleted' and status in ('pending', 'running'))")
+	r.purged(r.a)
 	r.scans(r.b)
-	same(t, "books", r.places(), []string{
-		id[1] + " | b/T/one.cbz | T | Mine | read | ann 1",
-		id[2] + " | a/S/02.cbz | My S | Title 2 | read | ann 2",
-		id[3] + " | a/S/03.cbz | My S | Title 3 | read | ann 3",
-	})
-	r.counted()
+	r.moved(id, "ann 1")
 }

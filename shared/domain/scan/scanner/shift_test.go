@@ -158,7 +158,7 @@ func placed(places map[int]string, fresh map[int]string) []string {
 	return out
 }
 
-func same(t *testing.T, what string, got, want []string) {
+func same(t testing.TB, what string, got, want []string) {
 	t.Helper()
 	for _, line := range got {
 		if !slices.Contains(want, line) {
