@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -73,11 +72,11 @@ func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	apikey.Routes(a, d, base.Bump)
 	preference.Routes(a, d)
 	setting.Routes(a, d, base.Bump)
-	filesystem.Routes(a, d, lister(base.Library))
+	filesystem.Routes(a, d, base.Library)
 	health.Routes(a, d)
 	metric.Routes(a, d)
 	task.Routes(a, d, base.Publish, base.Added)
-	library.Routes(a, d, base.Publish, lister(base.Library), objects(base.Library), startScan, base.Added, base.Bump)
+	library.Routes(a, d, base.Publish, base.Library, objects(base.Library), startScan, base.Added, base.Bump)
 	scan.Routes(a, d, base.Publish, base.Added)
 	(&upload.Uploader{Database: d, Store: base.Library, Config: c.Uploads}).Routes(a)
 	series.Routes(a, d, base.Added)
@@ -106,19 +105,5 @@ func startScan(b *pgx.Batch, libraryID uuid.UUID, mode string, id *uuid.UUID) er
 func objects(store *blob.Store) library.Lister {
 	return func(ctx context.Context, bucket, prefix string) iter.Seq2[[]blob.Object, error] {
 		return store.List(ctx, bucket, prefix, "")
-	}
-}
-
-// lister names what lies directly below a prefix, without the prefix.
-func lister(store *blob.Store) filesystem.Lister {
-	return func(ctx context.Context, bucket, prefix string) (dirs, files []string, more bool, err error) {
-		folders, objects, more, err := store.Folders(ctx, bucket, prefix)
-		for _, f := range folders {
-			dirs = append(dirs, strings.TrimSuffix(strings.TrimPrefix(f, prefix), "/"))
-		}
-		for _, o := range objects {
-			files = append(files, strings.TrimPrefix(o.Key, prefix))
-		}
-		return dirs, files, more, err
 	}
 }

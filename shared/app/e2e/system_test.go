@@ -149,7 +149,13 @@ type scanStatus struct {
 // scan runs the worker until a scan of the library has ended.
 func (s *system) scan(c *testkit.Client, library uuid.UUID) scanStatus {
 	s.t.Helper()
-	c.Do("POST", "/api/v1/libraries/"+library.String()+"/scan", nil).Want(200)
+	return s.scanOf(c, library, "")
+}
+
+// scanOf is scan with a query, of a part of the library.
+func (s *system) scanOf(c *testkit.Client, library uuid.UUID, query string) scanStatus {
+	s.t.Helper()
+	c.Do("POST", "/api/v1/libraries/"+library.String()+"/scan"+query, nil).Want(200)
 	stop := s.work()
 	var status scanStatus
 	testkit.Eventually(s.t, time.Minute, func() bool {

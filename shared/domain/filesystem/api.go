@@ -11,7 +11,7 @@ import (
 )
 
 // Routes adds browsing, for administrators only.
-func Routes(a *httpapi.API, d *db.DB, list Lister) {
+func Routes(a *httpapi.API, d *db.DB, store Store) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/filesystem/drives", ID: "listDrives",
 		Summary: "The folders that libraries may be made of", Tag: "Filesystem", Permission: auth.SystemAdmin},
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Entry], error) {
@@ -33,7 +33,7 @@ func Routes(a *httpapi.API, d *db.DB, list Lister) {
 			if in.Path == "" {
 				return &Listing{Entries: drives(roots)}, nil
 			}
-			return browse(ctx, roots, list, in.Path)
+			return browse(ctx, roots, store, in.Path)
 		})
 }
 

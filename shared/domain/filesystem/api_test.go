@@ -20,35 +20,38 @@ import (
 
 const browse = "/api/v1/filesystem/browse?path="
 
-// listing is a Lister over keys, as S3 with a delimiter lists them.
-func listing(keys ...string) filesystem.Lister {
-	return func(_ context.Context, bucket, prefix string) (dirs, files []string, truncated bool, err error) {
-		switch bucket {
-		case "broken":
-			return nil, nil, false, errors.New("connection refused to 10.0.0.1")
-		case "missing":
-			return nil, nil, false, fmt.Errorf("list s3://missing/: %w", blob.ErrNotFound)
-		case "closed":
-			return nil, nil, false, fmt.Errorf("list s3://closed/: %w", blob.ErrDenied)
-		}
-		for _, key := range keys {
-			rest, ok := strings.CutPrefix(key, bucket+":"+prefix)
-			if !ok {
-				continue
-			}
-			if i := strings.Index(rest, "/"); i >= 0 {
-				if d := rest[:i]; !slices.Contains(dirs, d) {
-					dirs = append(dirs, d)
-				}
-			} else {
-				files = append(files, rest)
-			}
-		}
-		return dirs, files, false, nil
+// listing is a store of keys that begin with their bucket, as in "books:a/1.cbz".
+type listing []string
+
+func (l listing) Folders(_ context.Context, bucket, prefix string) (folders []string, objects []blob.Object, more bool, err error) {
+	switch bucket {
+	case "broken":
+		return nil, nil, false, errors.New("connection refused to 10.0.0.1")
+	case "missing":
+		return nil, nil, false, fmt.Errorf("list s3://missing/: %w", blob.ErrNotFound)
+	case "closed":
+		return nil, nil, false, fmt.Errorf("list s3://closed/: %w", blob.ErrDenied)
 	}
+	for _, key := range l {
+		rest, ok := strings.CutPrefix(key, bucket+":"+prefix)
+		if !ok {
+			continue
+		}
+		if name, _, is := strings.Cut(rest, "/"); !is {
+			objects = append(objects, blob.Object{Key: prefix + rest})
+		} else if f := prefix + name + "/"; !slices.Contains(folders, f) {
+			folders = append(folders, f)
+		}
+	}
+	return folders, objects, false, nil
 }
 
-func serve(t *testing.T, list filesystem.Lister) *testkit.Server {
+func (l listing) Named(ctx context.Context, bucket, name string) (folder, object bool, err error) {
+	folders, objects, _, err := l.Folders(ctx, bucket, name)
+	return slices.Contains(folders, name+"/"), slices.ContainsFunc(objects, func(o blob.Object) bool { return o.Key == name }), err
+}
+
+func serve(t *testing.T, list listing) *testkit.Server {
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) { filesystem.Routes(a, d, list) })
 	for _, r := range []struct {
 		tenant               uuid.UUID
@@ -78,8 +81,8 @@ func names(m map[string]any) string {
 
 func TestBrowse(t *testing.T) {
 	t.Parallel()
-	s := serve(t, listing("books:b/1.cbz", "books:A/x", "books:a/夏目漱石/1.epub", "books:Z.cbz", "books:c.cbz", "books:.hidden/x", "books:.DS_Store",
-		"books:empty/", "books:marker/", "books:marker/1.cbz", "cloud:one/x/1.cbz", "cloud:two/secret.cbz"))
+	s := serve(t, listing{"books:b/1.cbz", "books:A/x", "books:a/夏目漱石/1.epub", "books:Z.cbz", "books:c.cbz", "books:.hidden/x", "books:.DS_Store",
+		"books:empty/", "books:marker/", "books:marker/1.cbz", "cloud:one/x/1.cbz", "cloud:two/secret.cbz"})
 	admin := s.User(t, "one", "admin")
 
 	m := admin.Do("GET", "/api/v1/filesystem/drives?pageSize=2", nil).Want(200).Map()
@@ -121,7 +124,7 @@ func TestBrowse(t *testing.T) {
 
 func TestBrowseRefuses(t *testing.T) {
 	t.Parallel()
-	s := serve(t, listing("books:a/1.cbz", "cloud:two/secret.cbz", "two:x/1.cbz"))
+	s := serve(t, listing{"books:a/1.cbz", "cloud:two/secret.cbz", "two:x/1.cbz"})
 	admin := s.User(t, "one", "admin")
 	for path, why := range map[string]string{
 		"/srv/books/..": "..", "/srv/books/%00": "control", "/etc": "below", "/srv/two": "below", "s3://two/x": "below", "s3://cloud/two": "below",
@@ -142,7 +145,7 @@ func TestBrowseRefuses(t *testing.T) {
 // What the store says of the bucket itself is no matter of trying again.
 func TestBrowseMissingOrForbiddenBucket(t *testing.T) {
 	t.Parallel()
-	admin := serve(t, listing()).User(t, "two", "admin")
+	admin := serve(t, listing{}).User(t, "two", "admin")
 	for path, why := range map[string]string{
 		"/srv/missing": "path: is not there", "/srv/missing/a": "path: is not there", "/srv/closed": "path: may not be listed", "/srv/closed/a": "path: may not be listed",
 	} {
@@ -162,7 +165,7 @@ func TestManyEntries(t *testing.T) {
 	for i := range 1100 {
 		keys = append(keys, fmt.Sprintf("books:%04d/x", i))
 	}
-	s := serve(t, listing(keys...))
+	s := serve(t, listing(keys))
 	m := s.User(t, "one", "admin").Do("GET", browse+"/srv/books", nil).Want(200).Map()
 	if len(m["entries"].([]any)) != 1000 || m["truncated"] != true {
 		t.Errorf("%d entries, truncated %v", len(m["entries"].([]any)), m["truncated"])
@@ -171,7 +174,7 @@ func TestManyEntries(t *testing.T) {
 
 func TestOnlyAdministrators(t *testing.T) {
 	t.Parallel()
-	s := serve(t, listing("two:x/1.cbz"))
+	s := serve(t, listing{"two:x/1.cbz"})
 	for _, path := range []string{"/api/v1/filesystem/drives", "/api/v1/filesystem/browse", browse + "/srv/books", browse + "..", browse + "/nothing"} {
 		s.Anonymous(t, "one").Do("GET", path, nil).Want(401)
 		s.User(t, "one", "maintainer").Do("GET", path, nil).Want(403)

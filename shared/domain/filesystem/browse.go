@@ -15,9 +15,11 @@ import (
 
 const maxEntries = 1000
 
-// Lister lists one level of a bucket: what follows prefix, which is passed to the store as it is, in the common
-// prefixes (without the closing "/") and in the keys of one listing, and whether there were more.
-type Lister func(ctx context.Context, bucket, prefix string) (dirs, files []string, truncated bool, err error)
+// Store lists buckets: a [blob.Store].
+type Store interface {
+	Folders(ctx context.Context, bucket, prefix string) (folders []string, objects []blob.Object, more bool, err error)
+	Named(ctx context.Context, bucket, name string) (folder, object bool, err error)
+}
 
 // Entry is a folder or file.
 type Entry struct {
@@ -46,21 +48,19 @@ func drives(roots []Root) []Entry {
 }
 
 // browse lists a folder below a root. BadRequest when it is outside, or not there.
-func browse(ctx context.Context, roots []Root, list Lister, name string) (*Listing, error) {
+func browse(ctx context.Context, roots []Root, store Store, name string) (*Listing, error) {
 	at, err := locate(roots, name)
 	if err != nil {
 		return nil, err
 	}
-	dirs, files, truncated, err := list(ctx, at.root.Bucket, at.prefix)
+	if err := Reach(ctx, store, at.root.Bucket, at.root.Prefix, at.prefix); err != nil {
+		return nil, err
+	}
+	folders, objects, more, err := store.Folders(ctx, at.root.Bucket, at.prefix)
 	if err != nil {
-		return nil, unlisted(err)
+		return nil, Unlisted(err)
 	}
-	if len(dirs) == 0 && len(files) == 0 && !at.top {
-		if err := there(ctx, list, at); err != nil {
-			return nil, err
-		}
-	}
-	out := &Listing{CurrentPath: at.path, Truncated: truncated}
+	out := &Listing{CurrentPath: at.path, Truncated: more}
 	if !at.top {
 		parent := path.Dir(at.path)
 		if strings.HasPrefix(at.path, scheme) {
@@ -68,7 +68,11 @@ func browse(ctx context.Context, roots []Root, list Lister, name string) (*Listi
 		}
 		out.ParentPath = &parent
 	}
-	out.Entries = append(entries(at, dirs, true), entries(at, files, false)...)
+	files := make([]string, len(objects))
+	for i, o := range objects {
+		files[i] = o.Key
+	}
+	out.Entries = append(entries(at, folders, true), entries(at, files, false)...)
 	if len(out.Entries) > maxEntries {
 		out.Entries, out.Truncated = out.Entries[:maxEntries], true
 	}
@@ -77,35 +81,47 @@ func browse(ctx context.Context, roots []Root, list Lister, name string) (*Listi
 
 // Exists is nil where a library can be made of the folder, an Invalid fault where it is outside the roots or not there.
 // A path s3://… names a prefix, which is there with the first object below it: that may be an upload to the library.
-func Exists(ctx context.Context, roots []Root, list Lister, name string) error {
+func Exists(ctx context.Context, roots []Root, store Store, name string) error {
 	at, err := locate(roots, name)
 	if err != nil {
 		return err
 	}
-	dirs, files, _, err := list(ctx, at.root.Bucket, at.prefix)
-	if err != nil || len(dirs)+len(files) > 0 || at.top || strings.HasPrefix(at.path, scheme) {
-		return err
+	if at.top || strings.HasPrefix(at.path, scheme) {
+		folders, objects, _, err := store.Folders(ctx, at.root.Bucket, at.prefix)
+		if err != nil {
+			return Unlisted(err)
+		}
+		if len(folders)+len(objects) == 0 {
+			return nil
+		}
 	}
-	return there(ctx, list, at)
+	return Reach(ctx, store, at.root.Bucket, at.root.Prefix, at.prefix)
 }
 
-// there tells an empty folder from one that does not exist: its parent shows it.
-func there(ctx context.Context, list Lister, at place) error {
-	dirs, files, _, err := list(ctx, at.root.Bucket, strings.TrimSuffix(at.prefix, "/"))
-	switch {
-	case err != nil:
-		return unlisted(err)
-	case slices.Contains(dirs, ""):
-		return nil
-	case slices.Contains(files, ""):
-		return fault.Invalid("path", "is a file, not a folder")
+// Reach is nil where each folder on the way from a root's prefix down to another shows the next, an Invalid fault where one does not.
+// So a symbolic link, which a gateway follows when it is asked for what lies behind, leads nobody out of a root.
+func Reach(ctx context.Context, store Store, bucket, root, prefix string) error {
+	for at := folder(root); len(at) < len(prefix); {
+		name, _, _ := strings.Cut(prefix[len(at):], "/")
+		folder, object, err := store.Named(ctx, bucket, at+name)
+		switch {
+		case err != nil:
+			return Unlisted(err)
+		case !folder && object:
+			return fault.Invalid("path", "is a file, or a symbolic link, which is not followed: name a folder")
+		case !folder:
+			return fault.Invalid("path", "does not exist")
+		}
+		at += name + "/"
 	}
-	return fault.Invalid("path", "does not exist")
+	return nil
 }
 
-func entries(at place, names []string, directories bool) []Entry {
-	out := make([]Entry, 0, len(names))
-	for _, name := range names {
+// entries are the folders or files of some whole keys.
+func entries(at place, keys []string, directories bool) []Entry {
+	out := make([]Entry, 0, len(keys))
+	for _, key := range keys {
+		name := strings.TrimSuffix(strings.TrimPrefix(key, at.prefix), "/")
 		if name == "" || strings.HasPrefix(name, ".") || strings.Contains(name, "/") {
 			continue // the folder's own marker, hidden names, and keys with empty parts
 		}
@@ -117,9 +133,9 @@ func entries(at place, names []string, directories bool) []Entry {
 	return out
 }
 
-// unlisted says what a failed listing means: a bucket that is missing or closed is for the administrator to see to, and
+// Unlisted says what a failed listing means, as a fault of the path: a bucket that is missing or closed is for the administrator to see to, and
 // trying again does not help.
-func unlisted(err error) error {
+func Unlisted(err error) error {
 	var wrong *fault.Error
 	switch {
 	case errors.As(err, &wrong):

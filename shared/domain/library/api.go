@@ -2,7 +2,6 @@ package library
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -51,7 +50,7 @@ type (
 // Routes adds the operations on libraries. folders lists one folder, objects all below it for a preview; startScan queues
 // a scan into the batch that creates the library, and queued is told so after commit; bump is told after a library was
 // deleted, so that no page of it is shown because it is remembered.
-func Routes(a *httpapi.API, d *db.DB, publish publisher, folders filesystem.Lister, objects Lister, startScan starter, queued, bump told) {
+func Routes(a *httpapi.API, d *db.DB, publish publisher, folders filesystem.Store, objects Lister, startScan starter, queued, bump told) {
 	tell := func(ctx context.Context, e ...events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e...) }
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries", ID: "listLibraries",
 		Summary: "Libraries, by name", Tag: "Libraries", Permission: auth.LibrariesRead},
@@ -120,7 +119,7 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, folders filesystem.List
 		})
 }
 
-func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Lister, startScan starter) (*Library, error) {
+func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Store, startScan starter) (*Library, error) {
 	l := blank()
 	l.Name = in.Body.Name
 	in.Body.Settings.apply(&l)
@@ -151,7 +150,7 @@ func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.List
 	return create(ctx, d, &l, at, next, scan)
 }
 
-func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Lister) (*Library, error) {
+func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Store) (*Library, error) {
 	var at *root
 	if in.Body.Path.Set {
 		found, err := locate(ctx, d, in.Body.Path.Or(""), folders, true)
@@ -173,7 +172,7 @@ func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Lis
 }
 
 // locate finds the objects of a path and, where asked to, makes sure that there is such a folder.
-func locate(ctx context.Context, d *db.DB, path string, folders filesystem.Lister, look bool) (root, error) {
+func locate(ctx context.Context, d *db.DB, path string, folders filesystem.Store, look bool) (root, error) {
 	all, err := roots(ctx, d)
 	if err != nil {
 		return root{}, err
@@ -192,18 +191,8 @@ func locate(ctx context.Context, d *db.DB, path string, folders filesystem.Liste
 	}
 	if look {
 		if err := filesystem.Exists(ctx, all, folders, path); err != nil {
-			return root{}, atPath(err)
+			return root{}, err
 		}
 	}
 	return root{path, bucket, prefix, under}, nil
-}
-
-// atPath makes a failure to find a folder one of the path; what has its own answer (a store that is down) keeps it.
-func atPath(err error) error {
-	if f := new(fault.Error); errors.As(err, &f) {
-		return err
-	}
-	e := fault.Invalid("path", "does not exist or cannot be listed; choose a folder that /filesystem/browse shows")
-	e.Err = err
-	return e
 }

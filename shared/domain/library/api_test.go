@@ -38,6 +38,32 @@ type fixture struct {
 	listing [][]string // keys below the root, by pages
 }
 
+// folders shows any folder but a few.
+type folders struct{ *fixture }
+
+func (folders) Folders(_ context.Context, _, prefix string) ([]string, []blob.Object, bool, error) {
+	if prefix == "missing/" {
+		return nil, nil, false, nil
+	}
+	return []string{prefix + "A/"}, nil, false, nil
+}
+
+func (f folders) Named(_ context.Context, _, name string) (folder, object bool, err error) {
+	switch name {
+	case "forbidden":
+		return false, false, blob.ErrDenied
+	case "down":
+		return false, false, fault.New(fault.Unavailable, "the store is down")
+	case "taken": // in this very moment
+		_, err := f.DB.Owner.Pool().Exec(context.Background(), "delete from library_root where tenant_id = $1", f.One)
+		return true, false, err
+	case "replaced":
+		_, err := f.DB.Owner.Pool().Exec(context.Background(), "update library_root set bucket = 'other' where tenant_id = $1", f.One)
+		return true, false, err
+	}
+	return name != "missing" && name != "file.cbz", name == "file.cbz", nil
+}
+
 func serve(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{}
@@ -51,29 +77,11 @@ func serve(t *testing.T) *fixture {
 					f.progress = append(f.progress, p.Progress)
 				}
 			}
-		}, func(_ context.Context, bucket, prefix string) (dirs, files []string, more bool, err error) {
-			switch prefix {
-			case "forbidden/":
-				return nil, nil, false, errors.New("access denied")
-			case "down/":
-				return nil, nil, false, fault.New(fault.Unavailable, "the store is down")
-			case "missing/", "missing", "empty/", "file.cbz/":
-				return nil, nil, false, nil
-			case "taken/": // in this very moment
-				f.DB.Exec(t, "delete from library_root where tenant_id = $1", f.One)
-			case "replaced/":
-				f.DB.Exec(t, "update library_root set bucket = 'other' where tenant_id = $1", f.One)
-			case "empty":
-				return []string{""}, nil, false, nil
-			case "file.cbz":
-				return nil, []string{""}, false, nil
-			}
-			return []string{"A"}, nil, false, nil
-		}, func(_ context.Context, _, prefix string) iter.Seq2[[]blob.Object, error] {
+		}, folders{f}, func(_ context.Context, _, prefix string) iter.Seq2[[]blob.Object, error] {
 			return func(yield func([]blob.Object, error) bool) {
 				switch prefix {
 				case "missing/":
-					yield(nil, errors.New("no such key"))
+					yield(nil, blob.ErrNotFound)
 				case "down/":
 					yield(nil, fault.New(fault.Unavailable, "the store is down"))
 				default:

@@ -65,7 +65,7 @@ type DetectedMetadata struct {
 type Lister = func(ctx context.Context, bucket, prefix string) iter.Seq2[[]blob.Object, error]
 
 // preview runs the part of a scan that reads nothing but the listing.
-func preview(ctx context.Context, d *db.DB, in *PreviewInput, folders filesystem.Lister, list Lister) (*Preview, error) {
+func preview(ctx context.Context, d *db.DB, in *PreviewInput, folders filesystem.Store, list Lister) (*Preview, error) {
 	l := blank()
 	l.Name, l.SeriesConfig, l.BookConfig = "preview", in.Body.SeriesConfig, in.Body.BookConfig
 	l.SeriesStrategy, l.BookStrategy = orDefault(in.Body.SeriesStrategy, l.SeriesStrategy), orDefault(in.Body.BookStrategy, l.BookStrategy)
@@ -93,7 +93,7 @@ func preview(ctx context.Context, d *db.DB, in *PreviewInput, folders filesystem
 			break
 		}
 		if err != nil {
-			return nil, atPath(err)
+			return nil, filesystem.Unlisted(err)
 		}
 		for _, o := range page {
 			if listed++; listed > previewKeys || ctx.Err() != nil {

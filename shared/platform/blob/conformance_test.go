@@ -272,6 +272,12 @@ func (x *target) listing() {
 	if err != nil || !slices.Equal(folders, []string{"list/many/", "list/é/", "list/日本/"}) || len(objects) != 3 {
 		x.Errorf("folders %q, %d objects, %v", folders, len(objects), err)
 	}
+	for name, want := range map[string][2]bool{"list/many": {true, false}, "list/日本": {true, false}, "list/man": {}, "list/many/0003.cbz": {false, true},
+		"list/many/0003": {}, "list/many/": {}} { // the last is looked for on two pages
+		if folder, object, err := x.store.Named(x.Context(), x.bucket, name); err != nil || [2]bool{folder, object} != want {
+			x.Errorf("%s: folder %v, object %v, %v", name, folder, object, err)
+		}
+	}
 	want := []string{keys[0], "list/many/0003.cbz", "list/many/0500.cbz", "list/many/1099.cbz", "list/é/é.cbz"}
 	asked := append(slices.Clone(want), "list/many/0500.cb", "list/many/none.cbz", "list/zzz", "nothing/at/all.cbz")
 	slices.Sort(asked)

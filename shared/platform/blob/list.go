@@ -64,6 +64,24 @@ func (s *Store) Folders(ctx context.Context, bucket, prefix string) (folders []s
 	return l.folders, slices.DeleteFunc(l.objects, func(o Object) bool { return strings.HasSuffix(o.Key, "/") }), l.more, nil
 }
 
+// Named tells what the listing of a folder shows by a name: a folder, an object, both or neither. A gateway over a file system gives
+// out what lies behind a symbolic link to a folder, but shows no folder by its name.
+func (s *Store) Named(ctx context.Context, bucket, name string) (folder, object bool, err error) {
+	at := url.Values{"delimiter": {"/"}}
+	for {
+		l, err := s.list(ctx, bucket, name, at)
+		if err != nil {
+			return false, false, err
+		}
+		folder = slices.Contains(l.folders, name+"/")
+		object = object || slices.ContainsFunc(l.objects, func(o Object) bool { return o.Key == name })
+		if folder || !l.more {
+			return folder, object, nil
+		}
+		at.Set("continuation-token", l.next)
+	}
+}
+
 // DeleteOlder deletes the objects below a prefix that were stored before a time, and says how many.
 func (s *Store) DeleteOlder(ctx context.Context, bucket, prefix string, before time.Time) (int, error) {
 	n := 0

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/domain/filesystem"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/setting"
@@ -51,6 +53,7 @@ type libraryRow struct {
 	Path           string    `db:"path"`
 	Bucket         string    `db:"bucket"`
 	Prefix         string    `db:"prefix"`
+	Root           string    `db:"root"` // the prefix of the folder that the tenant was given
 	AllowedFormats []string  `db:"allowed_formats"`
 	Excluded       string    `db:"excluded"`
 	strategies
@@ -189,7 +192,10 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	status.UTC()
 	s.Publish(ctx, h.Tenant, status.Event(), status.TaskEvent())
 	if h.Place == nil {
-		var err error
+		err := r.unlinked(ctx)
+		if err != nil {
+			return nil, err
+		}
 		if r.at.Ranges, err = ranges(ctx, s.Library, r.library.Bucket, r.prefix(), listers); err != nil {
 			return nil, r.explain(err)
 		}
@@ -209,10 +215,29 @@ func (s *run) prefix() string {
 	return s.library.Prefix + s.params.Path + "/"
 }
 
+// unlinked refuses to list what is only there through a symbolic link: it may lie outside all that the tenant was given.
+func (s *run) unlinked(ctx context.Context) error {
+	missing := filesystem.Reach(ctx, s.Library, s.library.Bucket, s.library.Root, s.prefix())
+	if !fault.Is(missing, fault.BadRequest) {
+		return missing
+	}
+	folders, objects, _, err := s.Library.Folders(ctx, s.library.Bucket, s.prefix())
+	if err != nil {
+		return s.explain(err)
+	}
+	if len(folders)+len(objects) == 0 { // gone, as its books are
+		return nil
+	}
+	return fault.New(fault.Conflict, "%s is reached through a symbolic link, which is not followed: nothing was changed. Make a library of the "+
+		"folder that the link leads to", strings.TrimSuffix(s.library.Path+"/"+s.params.Path, "/"))
+}
+
 // queueLibrary reads the library and the time; load says whether it is there, once the batch has run.
 func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool, err error)) {
 	var lib *libraryRow
-	db.One(b, &lib, `select id, path, bucket, prefix, allowed_formats, coalesce(excluded_patterns, '') as excluded,
+	db.One(b, &lib, `select id, path, bucket, prefix, allowed_formats,
+		coalesce((select min(r.prefix) from library_root r where r.tenant_id = app.tenant() and r.bucket = l.bucket and starts_with(l.prefix, r.prefix)), prefix) as root,
+		coalesce(excluded_patterns, '') as excluded,
 		`+strategyColumns+`, title_preprocessing_rules as rules,
 		(select max_books from tenant where id = app.tenant()) as max_books
 		from library l where tenant_id = app.tenant() and id = $1`, id)
