@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -82,13 +83,17 @@ func (f *Front) Close() error {
 
 func starting(w http.ResponseWriter, _ *http.Request) { unavailable(w, "Longbox is starting") }
 
-// unavailable answers in the shape of every other error of the interface.
 func unavailable(w http.ResponseWriter, message string) {
+	w.Header().Set("Retry-After", "1")
+	refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable", message)
+}
+
+// refuse answers in the shape of every other error of the interface.
+func refuse(w http.ResponseWriter, status int, word, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = io.WriteString(w, `{"error":"ServiceUnavailable","message":"`+message+`","details":null}`) // A client that left.
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, `{"error":"`+word+`","message":"`+message+`","details":null}`) // A client that left.
 }
 
 // Proxy is the handler that sends each request to its function.
@@ -105,6 +110,11 @@ func Proxy(t Targets, report func(format string, args ...any)) http.Handler {
 		proxies[name] = to(name, address, transport, buffers, report)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			b := &body{ReadCloser: r.Body}
+			r = r.WithContext(context.WithValue(r.Context(), bodyKey{}, b))
+			r.Body = b
+		}
 		// Else the first bytes of an answer close the body of the request, which the transport may still be reading to its end: it
 		// then gives the connection up, and cuts the answer off. Not every protocol has the choice, or needs it.
 		_ = http.NewResponseController(w).EnableFullDuplex()
@@ -131,8 +141,15 @@ func to(name, address string, transport http.RoundTripper, buffers httputil.Buff
 	}
 	var broken atomic.Bool
 	proxy.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
-		if r.Context().Err() != nil {
-			return // The client left.
+		gone := r.Context().Err() != nil
+		if b, ok := r.Context().Value(bodyKey{}).(*body); ok {
+			if failure := b.failure(gone); failure != nil {
+				refuseBody(w, failure)
+				return
+			}
+		}
+		if gone {
+			panic(http.ErrAbortHandler) // Else it would be told 200, with nothing in it.
 		}
 		if !broken.Swap(true) {
 			report("Longbox: %s cannot be reached: %v", name, err)
@@ -144,6 +161,46 @@ func to(name, address string, transport http.RoundTripper, buffers httputil.Buff
 		return nil
 	}
 	return proxy
+}
+
+// body is that of a request, and what kept it from being read to its end.
+type body struct {
+	io.ReadCloser
+	mu  sync.Mutex
+	err error
+}
+
+type bodyKey struct{}
+
+func (b *body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.err = err
+	}
+	return n, err
+}
+
+// failure is the error of a read, of one that is under way too where it is about to end: with the connection, and the request.
+func (b *body) failure(ends bool) error {
+	if ends {
+		b.mu.Lock()
+	} else if !b.mu.TryLock() {
+		return nil
+	}
+	defer b.mu.Unlock()
+	return b.err
+}
+
+// refuseBody answers a request whose body did not come whole.
+func refuseBody(w http.ResponseWriter, failure error) {
+	w.Header().Set("Connection", "close") // What comes after it is not the next request.
+	if errors.Is(failure, os.ErrDeadlineExceeded) {
+		refuse(w, http.StatusRequestTimeout, "RequestTimeout", "The body of the request took too long to arrive; send it again, or in smaller parts")
+		return
+	}
+	refuse(w, http.StatusBadRequest, "BadRequest", "The body of the request did not come whole; send it again")
 }
 
 // bufferPool reuses the buffers that bodies are copied through.

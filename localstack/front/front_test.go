@@ -179,6 +179,59 @@ func TestAnswerBeforeTheBodyHasPassed(t *testing.T) {
 	}
 }
 
+// Whoever sends a body that does not come whole, or too slowly, is told so, and never that all went well.
+func TestBrokenBodies(t *testing.T) {
+	t.Parallel()
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err == nil {
+			t.Errorf("%s: the function was sent a whole body", r.URL.Path)
+		}
+	}))
+	t.Cleanup(backend.Close)
+	address := strings.TrimPrefix(backend.URL, "http://")
+	f := httptest.NewUnstartedServer(Proxy(Targets{API: address, Media: address, Relay: address}, func(format string, args ...any) {
+		t.Errorf("reported: "+format, args...)
+	}))
+	f.Config.ReadTimeout = 500 * time.Millisecond
+	f.Start()
+	t.Cleanup(f.Close)
+	for name, c := range map[string]struct {
+		head, body string
+		half       bool // of the connection is closed
+		want       int
+	}{
+		"ends early":        {"Content-Length: 5000", `{"a"`, true, 400},
+		"is not sent":       {"Content-Length: 5000", ``, true, 400},
+		"chunk without end": {"Transfer-Encoding: chunked", "5\r\n{\"a", true, 400},
+		"chunk of no size":  {"Transfer-Encoding: chunked", "zz\r\n{}\r\n0\r\n\r\n", false, 400},
+		"takes too long":    {"Content-Length: 5000", `{"a"`, false, 408},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := net.Dial("tcp", f.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "PUT /api/v1/user/preferences/x HTTP/1.1\r\nHost: a\r\n%s\r\n\r\n%s", c.head, c.body)
+			if c.half {
+				if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			var answer struct{ Error, Message string }
+			if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || res.StatusCode != c.want || !res.Close || answer.Message == "" {
+				t.Errorf("%d %+v, close %v, %v, want %d", res.StatusCode, answer, res.Close, err, c.want)
+			}
+		})
+	}
+}
+
 func TestStreamsPassAtOnceAndEndWithTheClient(t *testing.T) {
 	t.Parallel()
 	events, done := make(chan string), make(chan struct{})

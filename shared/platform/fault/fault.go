@@ -27,6 +27,7 @@ const (
 	RangeInvalid                // 416
 	TooLarge                    // 413
 	Precondition                // 412
+	TimedOut                    // 408: of the client, while it sent
 )
 
 var codes = map[Code]struct {
@@ -45,6 +46,7 @@ var codes = map[Code]struct {
 	RangeInvalid:    {http.StatusRequestedRangeNotSatisfiable, "RangeNotSatisfiable"},
 	TooLarge:        {http.StatusRequestEntityTooLarge, "PayloadTooLarge"},
 	Precondition:    {http.StatusPreconditionFailed, "PreconditionFailed"},
+	TimedOut:        {http.StatusRequestTimeout, "RequestTimeout"},
 }
 
 // Status is the HTTP status of the code.

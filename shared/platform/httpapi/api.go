@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-chi/chi/v5"
@@ -22,6 +23,9 @@ import (
 
 // MaxBody is the largest request body, in bytes, unless an operation says otherwise.
 const MaxBody = 2 << 20
+
+// bodyPatience is how long a body may take to arrive: a whole one of a slow telephone.
+const bodyPatience = 30 * time.Second
 
 // InterfaceVersion is the version of the published interface description.
 const InterfaceVersion = "2.1.0"

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -56,5 +58,44 @@ func TestGone(t *testing.T) {
 			}
 		}
 		leave()
+	}
+}
+
+// reads is a body of which so much comes, and then the error.
+type reads struct {
+	io.Reader
+	err error
+}
+
+func (r reads) Read(p []byte) (int, error) {
+	if n, err := r.Reader.Read(p); err == nil {
+		return n, nil
+	}
+	return 0, r.err
+}
+
+// A body that does not come whole is the client's failure. Not parallel: the log is the process's.
+func TestBrokenBody(t *testing.T) {
+	var out bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewJSONHandler(&out, nil)))
+	defer slog.SetDefault(before)
+	a := things(Config{})
+	Register(a, Op{Method: "PUT", Path: "/api/v1/json", ID: "putJSON", Summary: "JSON", Tag: "Things", Permission: Public},
+		func(_ context.Context, in *struct{ Body struct{ A int } }) (*None, error) { return nil, nil })
+	for err, want := range map[error]int{io.ErrUnexpectedEOF: 400, errors.New("malformed chunked encoding"): 400, os.ErrDeadlineExceeded: 408, io.EOF: 204} {
+		out.Reset()
+		ctx, leave := context.WithCancel(t.Context())
+		if want != 204 {
+			leave() // as the server says when it cannot read on
+		}
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(ctx, "PUT", "/api/v1/json", reads{strings.NewReader(`{"A":1}`), err})
+		r.Header.Set("Content-Type", "application/json")
+		a.Router.ServeHTTP(w, r)
+		leave()
+		if w.Code != want || want != 204 && w.Header().Get("Connection") != "close" || !strings.Contains(out.String(), `"level":"INFO"`) {
+			t.Errorf("%v: %d %v %s, want %d; log %s", err, w.Code, w.Header(), w.Body, want, out.String())
+		}
 	}
 }

@@ -54,6 +54,10 @@ func (a *API) observe(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, req))
+		if r.Body != nil {
+			req.body.ReadCloser = r.Body
+			r.Body = &req.body
+		}
 		defer func() {
 			if p := recover(); p != nil {
 				if p == http.ErrAbortHandler {

@@ -94,6 +94,10 @@ var humaErrors = sync.OnceFunc(func() {
 				return problem(r, err)
 			}
 		}
+		if err := r.body.broken(); err != nil {
+			r.header.Set("Connection", "close") // the rest of it is not the next request
+			return problem(r, err)
+		}
 		code := fault.FromStatus(status)
 		if status == http.StatusUnprocessableEntity {
 			code = fault.BadRequest

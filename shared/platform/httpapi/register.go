@@ -170,7 +170,7 @@ func (a *API) declare(op Op) {
 
 func (a *API) operation(op Op, api huma.API) huma.Operation {
 	h := huma.Operation{OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Tags: []string{op.Tag},
-		DefaultStatus: op.Status, MaxBodyBytes: MaxBody, Extensions: map[string]any{"x-permission": op.Permission}}
+		DefaultStatus: op.Status, MaxBodyBytes: MaxBody, BodyReadTimeout: bodyPatience, Extensions: map[string]any{"x-permission": op.Permission}}
 	if op.Permission != Public {
 		h.Security = []map[string][]string{{"bearer": {}}, {"apiKey": {}}, {"basic": {}}}
 	}

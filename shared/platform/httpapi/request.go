@@ -4,12 +4,16 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"time"
 
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // Tenant is the library server that a request's host name names.
@@ -37,7 +41,33 @@ type request struct {
 	enter      func() error // checks caller and permission before a failed validation is shown
 	notes      []slog.Attr
 	err        error
+	body       body
 	started    time.Time
+}
+
+// body notes what kept it from being read to its end: that is the client's doing.
+type body struct {
+	io.ReadCloser
+	err error
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.err = err
+	}
+	return n, err
+}
+
+// broken is the fault of a body that did not come whole; nil where it did.
+func (b *body) broken() error {
+	switch {
+	case b.err == nil:
+		return nil
+	case errors.Is(b.err, os.ErrDeadlineExceeded):
+		return fault.Wrap(b.err, fault.TimedOut, "The body of the request took longer than %d seconds to arrive; send it again, or in smaller parts", int(bodyPatience.Seconds()))
+	}
+	return fault.Wrap(b.err, fault.BadRequest, "The body of the request did not come whole; send it again")
 }
 
 type requestKey struct{}
