@@ -26,8 +26,8 @@ type Config struct {
 	RedisPing time.Duration `env:"REDIS_PING" envDefault:"5s"` // a Redis that is silent for more than twice this is left
 
 	KeepAlive      time.Duration `env:"KEEP_ALIVE" envDefault:"15s"`
-	WriteTimeout   time.Duration `env:"WRITE_TIMEOUT" envDefault:"10s"`  // a client that leaves data unread for so long is dropped
-	ClientQueue    int           `env:"CLIENT_QUEUE" envDefault:"65536"` // bytes held for a client whose socket is full
+	WriteTimeout   time.Duration `env:"WRITE_TIMEOUT" envDefault:"10s"`    // a client that reads nothing of what waits for it for so long is dropped
+	ClientQueue    int           `env:"CLIENT_QUEUE" envDefault:"1048576"` // bytes held for a client whose socket is full
 	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"20000"`
 	MaxPerUser     int           `env:"MAX_CONNECTIONS_PER_USER" envDefault:"50"`
 	ReplayPage     int           `env:"REPLAY_PAGE" envDefault:"100"` // entries per read of a stream

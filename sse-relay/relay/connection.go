@@ -18,7 +18,7 @@ type connection struct {
 	held   *held     // live events until the stream has started; then nil
 	after  events.ID // deliver only what is newer
 	queue  []byte    // what the socket did not take yet
-	full   int64     // since when queue is not empty, Unix nanoseconds
+	full   int64     // since when the socket takes none of queue, Unix nanoseconds
 	ping   int64     // when the next keep-alive is due, Unix nanoseconds
 	atAll  int32     // place in shard.all
 	atHere int32     // place in shard.topics[topic]

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,6 +70,94 @@ func neverRead(t *testing.T, s *stage) {
 		t.Errorf("a delivery took %s", worst)
 	}
 	eventually(t, "only the reader is left", func() bool { return s.server.limits.open() == 1 })
+}
+
+// A scan tells of thousands of books within a second, faster than a client on another continent can take them: what it leaves
+// unread for a moment is kept for it.
+func TestBurst(t *testing.T) {
+	s := newStage(t, nil)
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	reader, slow := s.open("/api/v1/events/stream", token), s.open("/api/v1/events/stream", token)
+	const count = 3000 // of 300 bytes
+	text := strings.Repeat("x", 250)
+	for i := 0; i < count; i += 100 {
+		var batch []events.Event
+		for j := range 100 {
+			batch = append(batch, events.Event{Topic: events.Entities, Kind: "n", Data: fmt.Sprint(text, i+j)})
+		}
+		s.publish(tenant, batch...)
+	}
+	for _, c := range []*rig.Client{reader, slow} {
+		for i := range count {
+			if b := s.expect(c, "n"); !strings.HasSuffix(b.Data, fmt.Sprintf("x%d\"", i)) {
+				t.Fatalf("event %d has data %s", i, b.Data)
+			}
+		}
+	}
+}
+
+// What a client has made room for is written before more is queued: it is not dropped for what it could have read.
+func TestQueueIsWrittenFirst(t *testing.T) {
+	t.Parallel()
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(pair[1])
+	w, err := newWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newShard(Config{ClientQueue: 100_000, WriteTimeout: time.Second}, w, 1<<20, func(*connection) {})
+	tp := &topic{}
+	c := &connection{shard: s, topic: tp, fd: int32(pair[0])}
+	s.join(c)
+	bytes := make([]byte, 10_000)
+	for range 100 {
+		for len(c.queue) < 95_000 && !c.gone {
+			s.write(c, bytes)
+		}
+		if s.queued != len(c.queue) {
+			t.Fatalf("%d bytes queued, %d counted", len(c.queue), s.queued)
+		}
+		for into := make([]byte, 1<<16); ; {
+			if n, err := syscall.Read(pair[1], into); n <= 0 || err != nil {
+				break
+			}
+		}
+		if s.write(c, bytes); c.gone {
+			t.Fatal("dropped though it has read all")
+		}
+	}
+	for !c.gone { // it reads no more
+		s.write(c, bytes)
+	}
+	if s.queued != 0 || s.closed[tooSlow].Load() != 1 {
+		t.Errorf("%d bytes counted of nobody, %d dropped", s.queued, s.closed[tooSlow].Load())
+	}
+}
+
+// Where many do not read, somebody is dropped before all of them have what one may have.
+func TestQueuesTogetherAreBounded(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.MaxPerUser, c.WriteTimeout, c.ClientQueue = 1000, time.Minute, 16<<20 })
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	reader := s.open("/api/v1/events/stream", token)
+	deaf, _ := s.account(tenant)
+	for range 20 {
+		s.deaf(deaf)
+	}
+	eventually(t, "the streams", func() bool { return s.server.limits.open() == 21 })
+	text := strings.Repeat("x", 30_000)
+	for range 500 { // 300 MB for the twenty, less than the queue of each has room for
+		s.publish(tenant, events.Event{Topic: events.Entities, Kind: "n", Data: text})
+		s.expect(reader, "n")
+		if s.server.limits.open() < 21 {
+			return
+		}
+	}
+	t.Error("nobody was dropped")
 }
 
 // deaf opens a stream and never reads from it.

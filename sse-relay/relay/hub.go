@@ -48,8 +48,9 @@ func newHub(cfg Config, rdb redis.UniversalClient, log *slog.Logger, release fun
 	}
 	h := &hub{cfg: cfg, rdb: rdb, log: log, watcher: w, reads: make(chan struct{}, cfg.ReplayReads), generation: generation,
 		topics: map[string]*topic{}, tenants: map[string]*tenant{}}
-	for range max(4, 2*runtime.GOMAXPROCS(0)) {
-		h.shards = append(h.shards, newShard(cfg, w, func(c *connection) {
+	shards := max(4, 2*runtime.GOMAXPROCS(0))
+	for range shards {
+		h.shards = append(h.shards, newShard(cfg, w, queueMemory/shards, func(c *connection) {
 			c.topic.listeners.Add(-1)
 			release(c)
 		}))

@@ -31,6 +31,13 @@ func (r reason) String() string {
 // maxTick bounds how long a connection outlives its access.
 const maxTick = 250 * time.Millisecond
 
+// queueMemory bounds the bytes that sockets did not take yet, of all connections together; a connection may have leastQueue whatever
+// the others have.
+const (
+	queueMemory = 128 << 20
+	leastQueue  = 64 << 10
+)
+
 type commandKind uint8
 
 const (
@@ -61,13 +68,15 @@ type shard struct {
 	release func(*connection)
 	cfg     Config
 	now     int64 // Unix nanoseconds, as of the command or tick at hand
+	queued  int   // bytes that sockets did not take yet
+	room    int   // for them: beyond it no connection may have more than leastQueue
 	ending  bool
 	closed  [reasonCount]atomic.Int64
 }
 
-func newShard(cfg Config, w *watcher, release func(*connection)) *shard {
+func newShard(cfg Config, w *watcher, room int, release func(*connection)) *shard {
 	return &shard{in: make(chan command, 1024), stopped: make(chan struct{}), topics: map[*topic][]*connection{},
-		watcher: w, release: release, cfg: cfg}
+		watcher: w, release: release, cfg: cfg, room: room}
 }
 
 // send queues a command, waiting for room; it reports false once the shard has ended.
@@ -163,7 +172,7 @@ func (s *shard) deliver(t *topic, f *frame) {
 func (s *shard) frame(c *connection, f *frame) {
 	switch {
 	case c.held != nil:
-		if c.held.bytes += len(f.bytes); c.held.bytes > 4*s.cfg.ClientQueue {
+		if c.held.bytes += len(f.bytes); c.held.bytes > s.cfg.ClientQueue {
 			s.drop(c, tooSlow)
 			return
 		}
@@ -179,8 +188,11 @@ func (s *shard) frame(c *connection, f *frame) {
 	}
 }
 
-// write gives the socket what it takes now and queues the rest.
+// write gives the socket what it takes now, what is queued first, and queues the rest.
 func (s *shard) write(c *connection, bytes []byte) {
+	if len(c.queue) > 0 && !s.flush(c) {
+		return
+	}
 	if len(c.queue) == 0 {
 		n, err := c.write(bytes)
 		if err != nil {
@@ -192,11 +204,16 @@ func (s *shard) write(c *connection, bytes []byte) {
 		}
 		c.full = s.now
 	}
-	if len(c.queue)+len(bytes) > s.cfg.ClientQueue {
+	most := s.cfg.ClientQueue
+	if s.queued > s.room {
+		most = min(most, leastQueue)
+	}
+	if len(c.queue)+len(bytes) > most {
 		s.drop(c, tooSlow)
 		return
 	}
 	c.queue = append(c.queue, bytes...)
+	s.queued += len(bytes)
 }
 
 // tick writes what is queued, sends keep-alives and ends what expired or stalled.
@@ -227,11 +244,15 @@ func (s *shard) flush(c *connection) bool {
 		s.drop(c, closedByClient)
 		return false
 	}
+	s.queued -= n
 	if n == len(c.queue) {
 		c.queue = nil
 		return true
 	}
 	c.queue = c.queue[n:]
+	if n > 0 {
+		c.full = s.now
+	}
 	if s.now-c.full > int64(s.cfg.WriteTimeout) {
 		s.drop(c, tooSlow)
 		return false
@@ -287,6 +308,7 @@ func (s *shard) drop(c *connection, why reason) {
 func (s *shard) close(c *connection, why reason) {
 	s.watcher.remove(c)
 	c.close()
+	s.queued -= len(c.queue)
 	c.queue, c.held = nil, nil
 	s.closed[why].Add(1)
 	s.release(c)
