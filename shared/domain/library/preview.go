@@ -83,7 +83,7 @@ func preview(ctx context.Context, d *db.DB, in *PreviewInput, folders filesystem
 	if err != nil {
 		return nil, fault.Invalid("excludedPatterns", "%v", err)
 	}
-	f := finder{set: set, rules: l.TitlePreprocessingRules, found: map[string]*DetectedSeries{}}
+	f := finder{set: set, rules: l.TitlePreprocessingRules, found: map[string]*detected{}}
 	ctx, cancel := context.WithTimeout(ctx, previewTime)
 	defer cancel()
 	listed := 0
@@ -117,7 +117,13 @@ type finder struct {
 	Preview
 	set   *strategy.Set
 	rules []TitleRule
-	found map[string]*DetectedSeries
+	found map[string]*detected
+}
+
+// detected is a series with the keys of its books.
+type detected struct {
+	DetectedSeries
+	keys []string
 }
 
 func (f *finder) add(key string) {
@@ -125,7 +131,7 @@ func (f *finder) add(key string) {
 	file := f.set.Read(key, nil)
 	s := f.found[file.Path]
 	if s == nil {
-		s = &DetectedSeries{Name: CleanTitle(f.rules, file.Name), SampleBooks: []string{}}
+		s = &detected{DetectedSeries: DetectedSeries{Name: CleanTitle(f.rules, file.Name)}}
 		if !strings.HasPrefix(file.Path, "/") {
 			s.Path = &file.Path
 		}
@@ -134,14 +140,22 @@ func (f *finder) add(key string) {
 		}
 		f.found[file.Path] = s
 	}
-	s.BookCount++
-	if len(s.SampleBooks) < previewBooks {
+	s.keys = append(s.keys, key)
+}
+
+// samples are the titles of the first books of a series.
+func (f *finder) samples(s *detected) []string {
+	slices.SortFunc(s.keys, naming.CompareFile)
+	out := []string{}
+	for i, key := range s.keys[:min(len(s.keys), previewBooks)] {
+		file := f.set.Read(key, nil)
 		title := file.Title
 		if f.set.Positioned() {
-			title = strategy.Title(s.Name, file.Volume, file.Chapter, s.BookCount, s.BookCount)
+			title = strategy.Title(s.Name, file.Volume, file.Chapter, i+1, len(s.keys))
 		}
-		s.SampleBooks = append(s.SampleBooks, title)
+		out = append(out, title)
 	}
+	return out
 }
 
 func (f *finder) result() *Preview {
@@ -149,7 +163,8 @@ func (f *finder) result() *Preview {
 	out.TotalSeries = len(f.found)
 	out.DetectedSeries = make([]DetectedSeries, 0, len(f.found))
 	for _, s := range f.found {
-		out.DetectedSeries = append(out.DetectedSeries, *s)
+		s.BookCount, s.SampleBooks = len(s.keys), f.samples(s)
+		out.DetectedSeries = append(out.DetectedSeries, s.DetectedSeries)
 	}
 	slices.SortFunc(out.DetectedSeries, func(a, b DetectedSeries) int {
 		if c := naming.Compare(a.Name, b.Name); c != 0 {

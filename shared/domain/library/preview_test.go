@@ -40,6 +40,10 @@ func TestPreview(t *testing.T) {
 	if got := first["sampleBooks"].([]any)[0]; got != "Catman v.01" {
 		t.Errorf("sample %v", got)
 	}
+	m = me.Do("POST", previewPath, `{"path":"/books","bookStrategy":"filename"}`).Want(200).Map()
+	if got := fmt.Sprint(m["detectedSeries"].([]any)[0].(map[string]any)["sampleBooks"]); got != "[Batman 1 Batman 2 Batman 3 Batman 4 Batman 5]" {
+		t.Errorf("samples %s", got)
+	}
 	if list := me.Do("GET", path, nil).Want(200).Map(); list["total"] != 0.0 {
 		t.Errorf("a preview stored something: %v", list)
 	}

@@ -160,6 +160,14 @@ func TestCompareOrders(t *testing.T) {
 	if !slices.Equal(shuffled, paths) {
 		t.Errorf("ComparePath order %q, want %q", shuffled, paths)
 	}
+	files := []string{"c/1.jpg", "c/1 b.jpg", "c/1-2.jpg", "c/1.5.jpg", "c/2.jpg", "c-d/1.jpg", "page.jpg", "page 2.jpg", "page 10.jpg", "page-3.jpg", "page_1", "x.gif", "x.jpg"}
+	for i, a := range files {
+		for j, b := range files {
+			if got := sign(CompareFile(a, b)); got != sign(i-j) {
+				t.Errorf("CompareFile(%q, %q) = %d, want %d", a, b, got, sign(i-j))
+			}
+		}
+	}
 }
 
 // The order must be total, or sorting gives a result that depends on the input.
@@ -173,7 +181,7 @@ func TestCompareIsTotal(t *testing.T) {
 			}
 		}
 	}
-	for _, compare := range []func(a, b string) int{Compare, ComparePath} {
+	for _, compare := range []func(a, b string) int{Compare, ComparePath, CompareFile} {
 		for _, a := range words {
 			for _, b := range words {
 				ab := sign(compare(a, b))

@@ -1,6 +1,7 @@
 package naming
 
 import (
+	"path"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -38,6 +39,15 @@ func ComparePath(a, b string) int {
 		}
 		a, b = restA, restB
 	}
+}
+
+// CompareFile orders two slash-separated paths of files as ComparePath does, but by their names without extension first: "1.jpg" comes
+// before "1-2.jpg" and "1 extra.jpg", though a dot comes after a hyphen and a space.
+func CompareFile(a, b string) int {
+	if c := ComparePath(strings.TrimSuffix(a, path.Ext(a)), strings.TrimSuffix(b, path.Ext(b))); c != 0 {
+		return c
+	}
+	return ComparePath(a, b)
 }
 
 func compareFolded(a, b string) int {

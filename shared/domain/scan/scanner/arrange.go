@@ -47,7 +47,7 @@ func arrange(ctx context.Context, tx pgx.Tx, set *strategy.Set, library uuid.UUI
 		db.All(&read, &books, `select n.*, coalesce(m.metadata ->> 'seriesPosition' is not null or m.locks && '{numberLock,seriesPositionLock}', false) as numbered
 			from (
 			  select b.id, b.key, s.title as series, b.title, b.number, b.volume, b.chapter,
-			    row_number() over (partition by b.series_id order by b.key collate natural_order, b.key) as position, count(*) over (partition by b.series_id) as count
+			    row_number() over (partition by b.series_id order by app.file_order(b.key) collate natural_order, b.key) as position, count(*) over (partition by b.series_id) as count
 			  from book b join series s on s.tenant_id = b.tenant_id and s.id = b.series_id
 			  where b.tenant_id = app.tenant() and b.series_id = any($1) and b.deleted_at is null) n
 			left join book_metadata m on m.tenant_id = app.tenant() and m.book_id = n.id`, series)

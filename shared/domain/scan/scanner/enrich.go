@@ -59,7 +59,7 @@ func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 	}
 	db.All(b, changed, `with offer as materialized (
 		  select o.*, k.series_id, o.book_id = (select f.id from book f where f.tenant_id = app.tenant() and f.series_id = k.series_id and f.deleted_at is null
-		    order by f.key collate natural_order, f.key limit 1) as first
+		    order by app.file_order(f.key) collate natural_order, f.key limit 1) as first
 		  from jsonb_to_recordset($1) as o(book_id uuid, summary text, publisher text, placed text, imprint text, language text, direction text,
 		    year integer, age integer, volumes integer, chapters integer, authors jsonb)
 		  join book k on k.tenant_id = app.tenant() and k.id = o.book_id),

@@ -287,7 +287,7 @@ func queuePositions(b *pgx.Batch, found []analyzed) {
 		return
 	}
 	// Materialized, or a plan without statistics numbers the whole series once for each of its books.
-	b.Queue(`with r as materialized (select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
+	b.Queue(`with r as materialized (select id, row_number() over (partition by series_id order by app.file_order(key) collate natural_order, key) as n
 		from book where tenant_id = app.tenant() and deleted_at is null
 		  and series_id in (select k.series_id from book k where k.tenant_id = app.tenant() and k.id = any($1)))
 		update book b set number = r.n from r

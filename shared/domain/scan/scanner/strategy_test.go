@@ -115,6 +115,27 @@ func TestCustomStrategies(t *testing.T) {
 	r.mustBe("Batman (DC): Batman (DC) 02-003.5 Knight 9 2 3.5", "Batman (DC): plain v04 - 4 -", "loose: Named - - -")
 }
 
+// Files are in the order of their names, not of what their extensions or the folders' slashes compare as.
+func TestFileOrder(t *testing.T) {
+	for number, order := range map[string][]string{
+		"file_order": {"S/A/T.cbz", "S/A/T 2.cbz", "S/A/T 10.cbz", "S/A/T 10 copy.cbr", "S/A/T 10.5.cbz", "S/A extra/T 1.cbz", "S/B.x/1.cbz", "S/B.x/1.5.cbz", "S/Z.cbz"},
+		"smart":      {"S/A/T.cbz", "S/A/T a.cbz", "S/A/T a copy.cbr", "S/A/T a.m.cbz", "S/A extra/a.cbz", "S/Z.cbz"}, // none has a number in its name
+	} {
+		t.Run(number, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.choose("series_volume_chapter", "", "filename", "", number)
+			for i, key := range order {
+				testkit.WriteFile(t, r.folder, key, testkit.Comic(t, i, 1, ""))
+			}
+			r.scanned("normal")
+			if got := values[string](r, "select key from book where tenant_id = app.tenant() and deleted_at is null order by number"); !slices.Equal(got, order) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
 // Another way of naming and numbering takes effect when a book is analysed again, and never for what is locked.
 func TestChangingStrategies(t *testing.T) {
 	r := newRig(t)

@@ -236,7 +236,7 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, 
 		  insert into book as k (tenant_id, id, library_id, series_id, key, size, etag, modified_at, format, title, title_sort,
 		    search_title, number, volume, chapter, seen_at)
 		  select app.tenant(), u.id, $1, coalesce(o.series_id, s.id), u.key, u.size, u.etag, u.modified, u.format, u.title, u.sort, u.search,
-		    case when $17 then row_number() over (partition by u.dir order by u.key collate natural_order, u.key) else u.number end, u.volume, u.chapter, u.seen
+		    case when $17 then row_number() over (partition by u.dir order by app.file_order(u.key) collate natural_order, u.key) else u.number end, u.volume, u.chapter, u.seen
 		  from unnest($4::uuid[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::timestamptz[], $10::text[], $11::text[],
 		      $12::text[], $13::text[], $14::double precision[], $15::integer[], $16::double precision[], $18::timestamptz[], $19::boolean[])
 		    as u(id, dir, key, size, etag, modified, format, title, sort, search, number, volume, chapter, seen, later)
@@ -333,7 +333,7 @@ func (s *run) deleteGone(ctx context.Context) error {
 // person has locked stay. It returns the series in which that changed one.
 func queueRenumber(b *pgx.Batch, series []uuid.UUID, changed *[]uuid.UUID) {
 	db.Values(b, changed, `with r as materialized (
-		  select id, row_number() over (partition by series_id order by key collate natural_order, key) as n
+		  select id, row_number() over (partition by series_id order by app.file_order(key) collate natural_order, key) as n
 		  from book where tenant_id = app.tenant() and series_id = any($1) and deleted_at is null),
 		done as (
 		  update book b set number = r.n from r
