@@ -78,7 +78,8 @@ func TestOneBook(t *testing.T) {
 		{`{"currentPage":10}`, true, 1},
 		{`{"currentPage":2}`, false, 1}, // turning back and forth is no second reading
 		{`{"currentPage":4,"progress_percentage":0.98}`, true, 1},
-		{`{"currentPage":10,"is_completed":false}`, true, 1}, // it is read to the end, whatever the reader thinks
+		{`{"currentPage":10,"is_completed":false}`, false, 1}, // as sent
+		{`{"currentPage":4,"progressPercentage":1,"completed":false}`, false, 1},
 		{`{"current_page":5,"is_completed":true}`, true, 1},
 		{`{"currentPage":0}`, false, 1},
 	}

@@ -39,7 +39,7 @@ func Columns(p, b string) string {
 type Update struct {
 	CurrentPage        int32    `json:"currentPage" minimum:"0" maximum:"2147483647" doc:"From 1; 0 before the first page"`
 	ProgressPercentage *float64 `json:"progressPercentage,omitempty" minimum:"0" maximum:"1"`
-	Completed          *bool    `json:"completed,omitempty" doc:"True completes the book; else page and percentage decide"`
+	Completed          *bool    `json:"completed,omitempty" doc:"Without it page and percentage decide"`
 }
 
 // Session is a sitting with a book: what the reader's device says of it. The device chooses the id, by which it may say it again.

@@ -56,10 +56,10 @@ func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error)
 	queueLog(&b, ofBook, id)
 	b.Queue(note(`select b.id as book_id, case when b.paged then least($2::integer, b.page_count) else $2 end as page,
 		  coalesce($3::double precision, case when b.paged then least(1, $2::double precision / b.page_count) end) as percentage,
-		  case when $4 or $3 >= $5 or (b.paged or $3 is null) and b.page_count > 0 and $2 >= b.page_count then 'completed' else 'progress' end as kind`+noPlace+`
+		  case when coalesce($4::boolean, $3 >= $5 or (b.paged or $3 is null) and b.page_count > 0 and $2 >= b.page_count) then 'completed' else 'progress' end as kind`+noPlace+`
 		from (select b.id, b.page_count, `+paged+` as paged from book b
 		  where b.tenant_id = app.tenant() and `+ofBook+`) b`, "$6"),
-		id, u.CurrentPage, u.ProgressPercentage, u.Completed != nil && *u.Completed, CompleteAt, device(ctx))
+		id, u.CurrentPage, u.ProgressPercentage, u.Completed, CompleteAt, device(ctx))
 	db.One(&b, &out, fold(ofBook)+records(), id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
