@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 )
 
 // Console is what the person who started the system sees: one line per step, and the warnings of the children.
@@ -62,7 +64,7 @@ func readable(line []byte) (text string, show bool) {
 	var entry map[string]any
 	if err := json.Unmarshal(line, &entry); err != nil {
 		text = strings.TrimRight(string(line), "\r\n")
-		return text, strings.TrimSpace(text) != ""
+		return printable(text), strings.TrimSpace(text) != ""
 	}
 	var level slog.Level
 	name, _ := entry[slog.LevelKey].(string)
@@ -78,5 +80,18 @@ func readable(line []byte) (text string, show bool) {
 			fmt.Fprintf(&b, " %s=%v", key, entry[key])
 		}
 	}
-	return b.String(), true
+	return printable(b.String()), true
+}
+
+// printable is text in one line, with what a terminal would obey written out: some of it comes from clients and from files.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return b.String()
 }

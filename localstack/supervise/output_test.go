@@ -21,6 +21,8 @@ func TestReadable(t *testing.T) {
 		"panic":     {"panic: oh no\n", "panic: oh no", true},
 		"blank":     {" \n", "", false},
 		"no level":  {`{"_aws":{}}`, "", false},
+		"forged":    {`{"level":"WARN","msg":"slow\n12:00:00 api","path":"/\u001b[2J\r\u202e\u0085é 本"}`, `WARN slow\n12:00:00 api path=/\x1b[2J\r\u202e\u0085é 本`, true},
+		"not JSON":  {"a\x1b[31m\rb\tc\xff\n", `a\x1b[31m\rb\tc�`, true},
 		"not a map": {`[1]`, "[1]", true},
 	}
 	for name, c := range cases {

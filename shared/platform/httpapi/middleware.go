@@ -100,7 +100,11 @@ func (a *API) log(r *http.Request, w *writer, req *request, level slog.Level) {
 func (a *API) spelling(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.RawQuery, "_") || strings.Contains(r.URL.RawQuery, "limit=") {
-			q := r.URL.Query()
+			q, err := url.ParseQuery(r.URL.RawQuery)
+			if err != nil { // the operation says so
+				next.ServeHTTP(w, r)
+				return
+			}
 			out := make(url.Values, len(q))
 			for k, v := range q {
 				if to := parameter(k); !q.Has(to) || to == k {

@@ -52,7 +52,7 @@ type output struct {
 // and so is a nil answer of an operation that MayBeEmpty.
 func Register[I, O any](a *API, op Op, handle func(ctx context.Context, in *I) (*O, error)) {
 	a.declare(op)
-	body := reflect.TypeFor[O]()
+	body, query := reflect.TypeFor[O](), queryOf(reflect.TypeFor[I]())
 	a.lazily(op, func(api huma.API) {
 		h := a.operation(op, api)
 		described := describeBody(&h, api, body, op.MayBeEmpty)
@@ -61,7 +61,10 @@ func Register[I, O any](a *API, op Op, handle func(ctx context.Context, in *I) (
 			if err != nil {
 				return nil, problem(requestOf(ctx), err)
 			}
-			out, err := handle(ctx, in)
+			var out *O
+			if err = checkQuery(requestOf(ctx).url.RawQuery, query); err == nil {
+				out, err = handle(ctx, in)
+			}
 			if err = a.entered(ctx, err); err != nil {
 				return nil, problem(requestOf(ctx), err)
 			}

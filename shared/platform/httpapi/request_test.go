@@ -150,6 +150,38 @@ func TestWordsForWrongInput(t *testing.T) {
 	}
 }
 
+// A filter that a list does not know is refused: all of the list would be taken for what was asked for.
+func TestUnknownFilters(t *testing.T) {
+	t.Parallel()
+	a := things(Config{})
+	type filtered struct {
+		Paging
+		Status string `query:"status"`
+	}
+	Register(a, Op{Method: "GET", Path: "/api/v1/filtered", ID: "listFiltered", Summary: "Things", Tag: "Things", Permission: Public},
+		func(ctx context.Context, in *filtered) (*Page[int], error) { return All(ctx, in.Paging, []int{}), nil })
+	Register(a, Op{Method: "GET", Path: "/api/v1/thing", ID: "getThing", Summary: "A thing", Tag: "Things", Permission: Public},
+		func(context.Context, *struct{}) (*None, error) { return nil, nil })
+	for path, want := range map[string]string{
+		"filtered?status=x&page=1&v=17": "",
+		"filtered?_=1&nothing":          "",
+		"filtered?read_status=read":     "readStatus: is no filter",
+		"filtered?genre=x":              "genre: is no filter",
+		"things?status=x":               "status: is no filter",
+		"things?title=":                 "title: is no filter",
+		"things?title=%zz":              "query: cannot be read",
+		"things?page_size=1&a=%zz":      "query: cannot be read",
+		"things?a;b":                    "query: cannot be read",
+		"thing?title=x":                 "",
+		"thing?title=%zz":               "query: cannot be read",
+	} {
+		w := ask(a, "GET", "/api/v1/"+path)
+		if bad := w.Code == 400; bad != (want != "") || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %s, want %q", path, w.Code, w.Body, want)
+		}
+	}
+}
+
 func TestPathsAreUnescapedOnce(t *testing.T) {
 	t.Parallel()
 	a := things(Config{})

@@ -1,0 +1,49 @@
+package httpapi
+
+import (
+	"maps"
+	"net/url"
+	"reflect"
+	"slices"
+
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// filters are what books, series and users are filtered by somewhere. A list that does not know one of them refuses it: all of the list
+// looks like what was asked for. Other unknown parameters are ignored; clients add some so that nothing answers from a cache.
+var filters = []string{"author", "completion", "format", "genre", "genres", "hasError", "language", "libraryId", "name", "publisher", "readStatus",
+	"seriesId", "sharingTag", "status", "tag", "tags", "title", "year"}
+
+// queryOf are the names of the query parameters that an input struct has.
+func queryOf(t reflect.Type) map[string]bool {
+	names := map[string]bool{}
+	for i := range t.NumField() {
+		switch f := t.Field(i); {
+		case f.Anonymous && f.Type.Kind() == reflect.Struct:
+			maps.Copy(names, queryOf(f.Type))
+		case f.Tag.Get("query") != "":
+			names[f.Tag.Get("query")] = true
+		}
+	}
+	return names
+}
+
+// checkQuery refuses a query that cannot be read, and, for a list, filters that are not among the known names.
+func checkQuery(query string, known map[string]bool) error {
+	if query == "" {
+		return nil
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return fault.Invalid("query", "cannot be read: %v", err)
+	}
+	if !known["page"] {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !known[name] && slices.Contains(filters, name) {
+			return fault.Invalid(name, "is no filter of this list; POST /api/v1/books/list and /api/v1/series/list know more of them")
+		}
+	}
+	return nil
+}
