@@ -156,7 +156,11 @@ func (b *MetadataBody) check() error {
 		*f.text = strings.TrimSpace(*f.text)
 		switch {
 		case f.line && (*f.text == "" || strings.ContainsFunc(*f.text, unicode.IsControl)):
-			bad = append(bad, fault.Field{Field: f.name, Message: "must hold printable characters, or be null"})
+			message := "must hold printable characters"
+			if f.name != "title" {
+				message += ", or be null"
+			}
+			bad = append(bad, fault.Field{Field: f.name, Message: message})
 		case strings.ContainsRune(*f.text, 0):
 			bad = append(bad, fault.Field{Field: f.name, Message: "must not contain the character NUL"})
 		}

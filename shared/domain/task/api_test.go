@@ -299,6 +299,39 @@ func TestPurge(t *testing.T) {
 	}
 }
 
+// The newest scan of each library stays, however old it is.
+func TestLastScanIsKept(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	c := s.User(t, "one", "maintainer")
+	var first, last [2]uuid.UUID
+	for i := range 2 {
+		library := uuid.New()
+		exec(t, s, `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+			values ($1, $2, $3, '/c', 'c', '', 'series_volume', 'filename', 'file_order')`, s.One, library, library.String())
+		for _, id := range []*uuid.UUID{&first[i], &last[i]} {
+			*id = add(t, s, s.One, task.Spec{Type: task.ScanLibrary, LibraryID: &library})
+			exec(t, s, "insert into scan (tenant_id, id, library_id, mode) values ($1, $2, $3, 'normal')", s.One, *id, library)
+		}
+	}
+	exec(t, s, "update task set status = 'completed', completed_at = now() - interval '99 days' where tenant_id = $1", s.One)
+	kept := func() {
+		t.Helper()
+		for i := range 2 {
+			c.Do("GET", base+"/"+first[i].String(), nil).Want(404)
+			c.Do("GET", base+"/"+last[i].String(), nil).Want(200)
+		}
+	}
+	if m := c.Do("DELETE", base+"/purge?days=0", nil).Want(200).Map(); m["deleted"] != 2.0 {
+		t.Errorf("%v", m)
+	}
+	kept()
+	if _, err := task.Forget(t.Context(), s.DB.System, 7); err != nil {
+		t.Fatal(err)
+	}
+	kept()
+}
+
 func TestWhoMay(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)

@@ -132,8 +132,12 @@ func stats(ctx context.Context, d *db.DB) (*Stats, error) {
 	return out, nil
 }
 
+// notLast leaves out of the tasks t the newest scan of each library: it is the library's state, and tells that it was scanned.
+const notLast = ` and (t.type <> 'scan_library' or t.library_id is null or exists (select from task n
+	where n.tenant_id = t.tenant_id and n.library_id = t.library_id and n.type = t.type and n.id > t.id))`
+
 // purge deletes what ended at least so many days ago.
 func purge(ctx context.Context, d *db.DB, days int) (int64, error) {
-	return db.Exec(ctx, d, "delete from task where tenant_id = app.tenant() and completed_at <= now() - $1::interval",
+	return db.Exec(ctx, d, "delete from task t where t.tenant_id = app.tenant() and t.completed_at <= now() - $1::interval"+notLast,
 		time.Duration(days)*24*time.Hour)
 }

@@ -11,7 +11,7 @@ import (
 
 // filters are what books, series and users are filtered by somewhere. A list that does not know one of them refuses it: all of the list
 // looks like what was asked for. Other unknown parameters are ignored; clients add some so that nothing answers from a cache.
-var filters = []string{"author", "completion", "format", "genre", "genres", "hasError", "language", "libraryId", "name", "publisher", "readStatus",
+var filters = []string{"author", "completion", "format", "genre", "genres", "hasError", "language", "name", "publisher", "readStatus",
 	"seriesId", "sharingTag", "status", "tag", "tags", "title", "year"}
 
 // queryOf are the names of the query parameters that an input struct has.
