@@ -14,6 +14,9 @@ type Paging struct {
 	PageSize int `query:"pageSize" default:"50" minimum:"0" doc:"Items a page; 0 counts as 50, more than 500 as 500"`
 }
 
+// maxLink bounds the Link header, which repeats the query five times: a proxy refuses an answer with a longer one. The body has the links.
+const maxLink = 4 << 10
+
 // Sizes of a page.
 const (
 	defaultPageSize = 50
@@ -73,7 +76,9 @@ func NewPage[T any](ctx context.Context, p Paging, data []T, total int64) *Page[
 		header = append(header, `<`+next+`>; rel="next"`)
 	}
 	header = append(header, `<`+out.Links.Last+`>; rel="last"`)
-	r.header.Set("Link", strings.Join(header, ", "))
+	if value := strings.Join(header, ", "); len(value) <= maxLink {
+		r.header.Set("Link", value)
+	}
 	return out
 }
 

@@ -58,6 +58,11 @@ func TestPageSizes(t *testing.T) {
 			t.Errorf("%q: %d of %d, self %s", query, len(p.Data), p.PageSize, p.Links.Self)
 		}
 	}
+	for n, want := range map[int]bool{700: true, 5000: false} {
+		if w := ask(a, "GET", "/api/v1/things?a="+strings.Repeat("x", n)); w.Code != 200 || w.Header().Get("Link") != "" != want {
+			t.Errorf("with a query of %d bytes: Link of %d bytes", n, len(w.Header().Get("Link")))
+		}
+	}
 	for _, query := range []string{"?pageSize=-1", "?limit=-1", "?limit=x", "?page=0"} {
 		if w := ask(a, "GET", "/api/v1/things"+query); w.Code != 400 {
 			t.Errorf("%q: %d %s", query, w.Code, w.Body)

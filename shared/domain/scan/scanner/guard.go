@@ -22,7 +22,7 @@ func (s *run) guard(ctx context.Context) error {
 		return nil
 	}
 	if s.at.Listed == 0 && (s.params.Path == "" || gone > s.params.Removals) {
-		return s.hold(ctx, gone, "%s lists no books at all although there are %d: nothing was removed. Check that the folder is there and mounted; "+
+		return s.hold(ctx, gone, "%s lists no books at all although there are %d: nothing was removed. Check that the folder is there and mounted, and what allowedFormats and excludedPatterns leave; "+
 			"if the books are really gone, delete the library, or for one folder of it confirm with POST /api/v1/libraries/%s/scan/confirm",
 			s.library.Path, gone, s.library.ID)
 	}
