@@ -9,5 +9,6 @@ while IFS=: read -r file target; do
 	echo "== $target in $(dirname "$file")"
 	go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 100x "./$(dirname "$file")"
 	count=$((count + 1))
-done < <(grep -rEo --include='*_test.go' --exclude-dir='.*' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's#^\./##; s/:func /:/' | sort)
+done < <(grep -rEo --include='*_test.go' --exclude-dir='.?*' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's#^\./##; s/:func /:/' | sort)
+((count > 0)) || { echo "no fuzz target was found" >&2; exit 1; }
 echo "$count fuzz targets ran for $time each"

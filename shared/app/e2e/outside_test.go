@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -53,6 +54,33 @@ func TestLinkLeadsNobodyOut(t *testing.T) {
 	}
 	scanned("?path=escape")
 	scanned("?path=escape/Secret")
+
+	// What took the place of a folder that was read is no other version of its books.
+	b := s.books(admin)["comics/S/1.cbz"]
+	if err := os.Rename(filepath.Join(s.folder, "comics/S"), filepath.Join(s.s3.Dir, "S")); err != nil {
+		t.Fatal(err)
+	}
+	testkit.WriteFile(t, outside, "1.cbz", testkit.Comic(t, 3, 7, ""))
+	link("comics/S")
+	admin.Do("POST", "/api/v1/books/"+b.ID.String()+"/analyze", nil).Want(200)
+	stop := s.work()
+	testkit.Eventually(t, time.Minute, func() bool {
+		var stats struct{ Pending, Running, Processing int }
+		admin.Do("GET", "/api/v1/tasks/stats", nil).Want(200).JSON(&stats)
+		return stats.Pending+stats.Running+stats.Processing == 0
+	})
+	stop()
+	if got := s.books(admin)["comics/S/1.cbz"]; got.PageCount == 7 {
+		t.Errorf("the other file was read: %+v", got)
+	}
+	if err := os.Remove(filepath.Join(s.folder, "comics/S")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(s.s3.Dir, "S"), filepath.Join(s.folder, "comics/S")); err != nil {
+		t.Fatal(err)
+	}
+	s.scanOf(admin, comics, "?mode=deep")
+
 	if err := os.Rename(filepath.Join(s.folder, "comics"), filepath.Join(s.s3.Dir, "away")); err != nil {
 		t.Fatal(err)
 	}

@@ -9,9 +9,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/filesystem"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // lookBatch is how many keys are looked at and written at once.
@@ -52,6 +54,9 @@ func (s *run) look(ctx context.Context, libraryID uuid.UUID, keys []string) erro
 		return nil
 	}
 	objects, err := s.Library.Look(ctx, s.library.Bucket, keys)
+	if err == nil && s.keep { // nobody has announced them
+		objects, err = s.shown(ctx, objects)
+	}
 	if err != nil {
 		return s.explain(err)
 	}
@@ -67,6 +72,26 @@ func (s *run) look(ctx context.Context, libraryID uuid.UUID, keys []string) erro
 	s.Added.Tell(ctx, s.tenant) // perhaps tasks were added
 	s.Publish(ctx, s.tenant, out...)
 	return s.followOver(ctx, s.tenant, libraryID, deleted)
+}
+
+// shown leaves out what is only there through a symbolic link (see unlinked).
+func (s *run) shown(ctx context.Context, objects []blob.Object) (out []blob.Object, err error) {
+	reached := map[string]error{} // by folder
+	for _, o := range objects {
+		folder := o.Key[:strings.LastIndexByte(o.Key, '/')+1]
+		missing, known := reached[folder]
+		if !known {
+			missing = filesystem.Reach(ctx, s.Library, s.library.Bucket, s.library.Root, folder)
+			reached[folder] = missing
+		}
+		switch {
+		case missing == nil:
+			out = append(out, o)
+		case !fault.Is(missing, fault.BadRequest):
+			return nil, missing
+		}
+	}
+	return out, nil
 }
 
 // heeded are the keys that the library would take for a book or a sidecar.
