@@ -202,3 +202,15 @@ func TestRealFiles(t *testing.T) {
 		}
 	}
 }
+
+// What libvips says of one image may hold what it says of others that fail at the same time, and a zero byte.
+func TestUndecodableIsOneLine(t *testing.T) {
+	t.Parallel()
+	err := undecodable("image/jpeg", errors.New("VipsJpeg: a\nVipsJpeg: a\nsource: bad seek to 1\nb\x00c\xff\n\nStack:\ngoroutine 1"))
+	if want := "image/jpeg cannot be decoded: VipsJpeg: a; bc"; err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
+	}
+	if got := undecodable("image/jpeg", errors.New("\x00\nStack:")).Error(); got != "image/jpeg cannot be decoded: the decoder gave no reason" {
+		t.Errorf("%q", got)
+	}
+}

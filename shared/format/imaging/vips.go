@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -31,16 +32,17 @@ var start = sync.OnceValue(func() error {
 	return nil
 })
 
-// undecodable wraps an error of libvips without the stack that govips adds.
+// undecodable wraps an error of libvips without the stack that govips adds. All threads of a process write into one buffer of libvips: where
+// several images fail at once the text may hold that of others too, and a zero byte where one of them has just cleared it.
 func undecodable(mediaType string, err error) *Undecodable {
 	if errors.Is(err, vips.ErrUnsupportedImageFormat) {
 		return &Undecodable{mediaType, errors.New("this build has no decoder for it")}
 	}
 	text, _, _ := strings.Cut(err.Error(), "\nStack:")
 	var lines []string
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "")) {
 		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "source: bad seek") { // a follow-up of reading near the end
+		if line != "" && !slices.Contains(lines, line) && !strings.HasPrefix(line, "source: bad seek") { // a follow-up of reading near the end
 			lines = append(lines, line)
 		}
 	}

@@ -346,11 +346,13 @@ func queueReferences(b *pgx.Batch, a analyzed) {
 	}
 }
 
+// clip is text that can be stored, of about n bytes at most: one zero byte in what is said of a book would refuse all that are stored with it.
 func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
+	more := ""
+	if len(s) > n {
+		s, more = s[:n], "…"
 	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
+	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "") + more
 }
 
 func clipAll(list []string) []string {
