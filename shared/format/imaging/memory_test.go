@@ -60,7 +60,7 @@ func memoryChild(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	mixed(12)
+	mixed(30)
 	debug.FreeOSMemory() // what Go has yet to give back is not what libvips holds
 	some, someHigh := memory(t, "VmRSS"), memory(t, "VmHWM")
 	mixed(30)
