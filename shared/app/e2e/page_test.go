@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -261,4 +262,54 @@ func TestDeletedLibrary(t *testing.T) {
 	admin.Do("DELETE", "/api/v1/libraries/"+library.String(), nil).Want(204)
 	s.fetch(t, admin, "GET", pageURL(b, 1)).problem(t, 404)
 	s.fetch(t, admin, "GET", pageURL(b, 1)+"?width=150").problem(t, 404)
+}
+
+// A page whose content is not what the archive's directory says is never answered as a whole one: a small one is refused, of a larger
+// one the answer breaks off.
+func TestDamagedPages(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	var files []testkit.File
+	sizes := []int{500, 4000, 4096, 5000, 7000, 300_000}
+	for i, size := range sizes {
+		data := make([]byte, size)
+		for j := range data {
+			data[j] = byte(j * j >> 3)
+		}
+		copy(data, "\xff\xd8\xff\xe0\x00\x10JFIF\x00")
+		files = append(files, testkit.File{Name: fmt.Sprintf("%d.jpg", i), Data: data, Deflate: true})
+	}
+	data := testkit.Zip(t, files...)
+	for at := 0; ; { // the checksums in the directory
+		next := bytes.Index(data[at:], []byte("PK\x01\x02"))
+		if next < 0 {
+			break
+		}
+		at += next + 16
+		data[at] ^= 0xff
+	}
+	testkit.WriteFile(t, s.folder, "S/1.cbz", data)
+	admin := s.as("admin")
+	s.scan(admin, s.library(admin, "Books", ""))
+	b := s.books(admin)["S/1.cbz"]
+	for i, size := range sizes {
+		req, err := http.NewRequest("GET", s.URL+pageURL(b, i+1), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host, req.Header = admin.Host, admin.Header.Clone()
+		res, err := plain.RoundTrip(req)
+		if err != nil {
+			t.Errorf("%d bytes: no answer: %v", size, err)
+			continue
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		switch {
+		case size <= 4096 && (res.StatusCode != 422 || err != nil || !strings.Contains(string(body), "checksum")):
+			t.Errorf("%d bytes: %d %v %.200s", size, res.StatusCode, err, body)
+		case size > 4096 && (res.StatusCode != 200 || err == nil):
+			t.Errorf("%d bytes: %d %v, %d came", size, res.StatusCode, err, len(body))
+		}
+	}
 }

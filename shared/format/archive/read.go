@@ -207,7 +207,8 @@ func (f *framed) WriteTo(w io.Writer) (n int64, err error) {
 }
 
 // plain yields the bytes of an entry and compares them with its directory
-// header on the way.
+// header on the way. What it reads last it holds back where they differ, so that
+// nobody who passes them on has given out the whole before that is known.
 type plain struct {
 	entry  Entry
 	source *exact
@@ -233,6 +234,10 @@ func (p *plain) Read(b []byte) (int, error) {
 		p.err = errorf(Corrupt, "%s: %d bytes fewer than the archive states", p.entry.Name, p.left)
 	case err != nil && err != io.EOF:
 		p.err = p.corruptOr(err)
+	case p.left == 0:
+		if p.err = p.finish(); p.err != io.EOF {
+			return 0, p.err
+		}
 	}
 	return n, p.err
 }
