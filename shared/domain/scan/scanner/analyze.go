@@ -250,7 +250,7 @@ func (s *Scanner) record(ctx context.Context, h task.Held, found []analyzed) err
 	if err != nil {
 		return err
 	}
-	if err := s.store(ctx, h, found, sets); err != nil {
+	if err := s.storeEach(ctx, h, found, sets); err != nil {
 		return err
 	}
 	if h.ParentID == nil { // a scan looks when it has ended

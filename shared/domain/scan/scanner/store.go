@@ -3,12 +3,15 @@ package scanner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/domain/book"
@@ -115,6 +118,29 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	}
 	s.Publish(ctx, h.Tenant, out...)
 	return nil
+}
+
+// storeEach is store, but where the database refuses what was read of one book, the others are stored all the same: it has the error
+// of its own, and no other task meets it again.
+func (s *Scanner) storeEach(ctx context.Context, h task.Held, found []analyzed, sets map[uuid.UUID]*strategy.Set) error {
+	err := s.store(ctx, h, found, sets)
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || !strings.HasPrefix(refused.Code, "22") && !strings.HasPrefix(refused.Code, "54") { // data exceptions, and limits
+		return err
+	}
+	if half := len(found) / 2; half > 0 {
+		if err := s.storeEach(ctx, h, found[:half], sets); err != nil {
+			return err
+		}
+		return s.storeEach(ctx, h, found[half:], sets)
+	}
+	one := &found[0]
+	if one.problem != nil {
+		return err
+	}
+	slog.Error("what was read of a book cannot be stored", "key", one.Key, "library", one.LibraryID, "tenant", h.Tenant, "error", err)
+	one.Result, one.problem = nil, &analysis.Problem{Type: "other", Message: "what was read of the file cannot be stored; the log of the worker has the reason", Err: err}
+	return s.store(ctx, h, found, sets)
 }
 
 // tellUnread counts what a task of a scan leaves unread, as it fails for good, as errors of the scan. They are none of the

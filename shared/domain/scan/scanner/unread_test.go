@@ -37,6 +37,41 @@ func (r *rig) unread() []string {
 	return values[string](r, "select key from book where tenant_id = app.tenant() and not analyzed and error_type is null order by key")
 }
 
+// A book of which the database refuses what was read has an error of its own, whatever is read with it.
+func TestWhatCannotBeStored(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, sql := range []string{
+		`create function refuse() returns trigger language plpgsql as $$ begin raise 'no such text' using errcode = '22P05'; end $$`,
+		"create trigger refuse before insert or update on book_metadata for each row when (new.metadata ->> 'title' like 'Bad%') execute function refuse()",
+	} {
+		r.exec(sql)
+	}
+	var want []string
+	for i := range 40 {
+		key, title := fmt.Sprintf("S/%02d.cbz", i), "Good"
+		if i == 7 || i == 8 || i == 39 {
+			title, want = "Bad", append(want, key)
+		}
+		testkit.WriteFile(t, r.folder, key, testkit.Comic(t, i, 1, "<Title>"+title+"</Title>"))
+	}
+	for range 2 {
+		res := r.scan("normal")
+		if res.Status != "completed" {
+			t.Errorf("%+v", res)
+		}
+		if got := values[string](r, "select key from book where tenant_id = app.tenant() and not analyzed and error_type = 'other' and error_message like '%cannot be stored%' order by key"); !slices.Equal(got, want) {
+			t.Errorf("refused: %q", got)
+		}
+		if got := values[int](r, "select count(*)::integer from book where tenant_id = app.tenant() and analyzed"); got[0] != 37 {
+			t.Errorf("%d are read", got[0])
+		}
+	}
+	if failed := values[string](r, "select type from task where tenant_id = app.tenant() and status = 'failed'"); len(failed) > 0 {
+		t.Errorf("failed: %q", failed)
+	}
+}
+
 // A file whose name no listing can hold is a book with an error that says so, once, wherever it stands: the next scan finds nothing
 // new. Files of which no listing tells one from the other are one. Names that have U+FFFD themselves are like any other.
 func TestNamesThatNoListingHolds(t *testing.T) {
