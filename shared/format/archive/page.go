@@ -22,7 +22,7 @@ func Pages(entries []Entry) []Entry {
 			pages = append(pages, e)
 		}
 	}
-	slices.SortStableFunc(pages, func(a, b Entry) int { return naming.CompareFile(a.Name, b.Name) })
+	slices.SortStableFunc(pages, func(a, b Entry) int { return naming.ComparePath(a.Name, b.Name) })
 	return pages
 }
 
@@ -42,7 +42,7 @@ func CheckPages(pages []Entry) error {
 }
 
 // Fingerprint returns the hex SHA-256 of the checksums and sizes of the pages
-// in the order of their paths: the same pages in another archive, compressed in another way
+// in page order: the same pages in another archive, compressed in another way
 // or under another name give the same value. It takes all entries of an archive
 // or its Pages; without any page all files count, as they do for a text book.
 func Fingerprint(entries []Entry) string {
@@ -61,12 +61,11 @@ func ContentFingerprint(entries []Entry) string {
 			files = append(files, e)
 		}
 	}
+	slices.SortStableFunc(files, func(a, b Entry) int { return naming.ComparePath(a.Name, b.Name) })
 	return fingerprint(files)
 }
 
-// fingerprint sorts the entries. The order is that of the fingerprints that are stored, not that in which pages are read.
 func fingerprint(entries []Entry) string {
-	slices.SortStableFunc(entries, func(a, b Entry) int { return naming.ComparePath(a.Name, b.Name) })
 	hash := sha256.New()
 	var b [12]byte
 	for _, e := range entries {

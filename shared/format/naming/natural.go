@@ -41,8 +41,8 @@ func ComparePath(a, b string) int {
 	}
 }
 
-// CompareFile orders two slash-separated paths of files as ComparePath does, but by their names without extension first: "1.jpg" comes
-// before "1-2.jpg" and "1 extra.jpg", though a dot comes after a hyphen and a space.
+// CompareFile orders two slash-separated paths of books as ComparePath does, but by their names without extension first: "1.cbz" comes
+// before "1-2.cbz" and "1 extra.cbz", though a dot comes after a hyphen and a space.
 func CompareFile(a, b string) int {
 	if c := ComparePath(strings.TrimSuffix(a, path.Ext(a)), strings.TrimSuffix(b, path.Ext(b))); c != 0 {
 		return c
