@@ -2,6 +2,7 @@ package archive
 
 import (
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"slices"
 	"testing"
@@ -30,6 +31,28 @@ func TestPages(t *testing.T) {
 	}
 	if err := CheckPages(nil); kindOf(err) != NoPages {
 		t.Errorf("CheckPages: %v", err)
+	}
+}
+
+// What is kept of a book's pages is found by its fingerprint and the pages' numbers: with another order of pages it must be another one.
+func TestFingerprintTellsTheOrderOfPages(t *testing.T) {
+	t.Parallel()
+	odd := []Entry{{Name: "page.png", CRC32: 1, Size: 1}, {Name: "page 2.png", CRC32: 2, Size: 1}, {Name: "page-3.png", CRC32: 3, Size: 1},
+		{Name: "page!.png", CRC32: 4, Size: 1}, {Name: "page(4).jpg", CRC32: 5, Size: 1}, {Name: "page_5.png", CRC32: 6, Size: 1}}
+	plain := slices.Clone(Pages(odd)) // the same pages in the same order, under names of which there is no doubt
+	for i := range plain {
+		plain[i].Name = fmt.Sprintf("%03d.png", i)
+	}
+	print := Fingerprint(odd)
+	if got := Fingerprint(plain); got != print {
+		t.Errorf("%s for the pages in the order %q, want %s", got, names(Pages(odd)), print)
+	}
+	for i := range len(plain) - 1 {
+		plain[i].Name, plain[i+1].Name = plain[i+1].Name, plain[i].Name
+		if Fingerprint(plain) == print {
+			t.Errorf("the same with pages %d and %d the other way round", i, i+1)
+		}
+		plain[i].Name, plain[i+1].Name = plain[i+1].Name, plain[i].Name
 	}
 }
 
