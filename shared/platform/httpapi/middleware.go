@@ -122,6 +122,9 @@ func parameter(key string) string {
 	if key == "limit" { // what short lists have for the size of their one page
 		return "pageSize"
 	}
+	if key == strings.Repeat("_", len(key)) { // some clients add it against caches
+		return key
+	}
 	return camel(key)
 }
 

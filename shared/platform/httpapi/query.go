@@ -5,12 +5,13 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // filters are what books, series and users are filtered by somewhere. A list that does not know one of them refuses it: all of the list
-// looks like what was asked for. Other unknown parameters are ignored; clients add some so that nothing answers from a cache.
+// looks like what was asked for. An empty one asks for nothing. Other unknown parameters are ignored; clients add some so that nothing answers from a cache.
 var filters = []string{"author", "completion", "format", "genre", "genres", "hasError", "language", "name", "publisher", "readStatus",
 	"seriesId", "sharingTag", "status", "tag", "tags", "title", "year"}
 
@@ -41,8 +42,8 @@ func checkQuery(query string, known map[string]bool) error {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if !known[name] && slices.Contains(filters, name) {
-			return fault.Invalid(name, "is no filter of this list; POST /api/v1/books/list and /api/v1/series/list know more of them")
+		if !known[name] && slices.Contains(filters, name) && strings.Join(values[name], "") != "" {
+			return fault.Invalid(name, "is no filter of this list; leave it out")
 		}
 	}
 	return nil
