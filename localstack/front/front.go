@@ -156,8 +156,11 @@ func to(name, address string, transport http.RoundTripper, buffers httputil.Buff
 		}
 		unavailable(w, "This part of Longbox is restarting, try again")
 	}
-	proxy.ModifyResponse = func(*http.Response) error {
+	proxy.ModifyResponse = func(res *http.Response) error {
 		broken.Store(false)
+		if b, ok := res.Request.Context().Value(bodyKey{}).(*body); ok && !b.read.Load() {
+			res.Header.Set("Connection", "close") // What is left of the body is not the next request.
+		}
 		return nil
 	}
 	return proxy
@@ -166,8 +169,9 @@ func to(name, address string, transport http.RoundTripper, buffers httputil.Buff
 // body is that of a request, and what kept it from being read to its end.
 type body struct {
 	io.ReadCloser
-	mu  sync.Mutex
-	err error
+	read atomic.Bool // to its end
+	mu   sync.Mutex
+	err  error
 }
 
 type bodyKey struct{}
@@ -176,7 +180,10 @@ func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF {
+	switch {
+	case err == io.EOF:
+		b.read.Store(true)
+	case err != nil:
 		b.err = err
 	}
 	return n, err

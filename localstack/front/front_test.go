@@ -232,6 +232,67 @@ func TestBrokenBodies(t *testing.T) {
 	}
 }
 
+// An answer that comes before all of its request was read is the last of its connection: what is left of a body is no request.
+func TestEarlyAnswerIsTheLast(t *testing.T) {
+	t.Parallel()
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer backend.Close()
+	address := strings.TrimPrefix(backend.URL, "http://")
+	f := httptest.NewServer(Proxy(Targets{API: address, Media: address, Relay: address}, quiet))
+	defer f.Close()
+	chunk := "3e8\r\n" + strings.Repeat("x", 1000) + "\r\n"
+	for range 20 {
+		conn, err := net.Dial("tcp", f.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go fmt.Fprintf(conn, "POST /api/v1/books/list HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%s0\r\n\r\n", strings.Repeat(chunk, 3000))
+		r := bufio.NewReader(conn)
+		res, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, res.Body); err != nil {
+			t.Error(err)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if more, _ := io.ReadAll(r); res.StatusCode != 401 || len(more) > 0 { // the end may be a reset: there was more to read
+			t.Errorf("%d, then %.60q", res.StatusCode, more)
+		}
+		conn.Close()
+	}
+}
+
+// A connection whose bodies are read is used again.
+func TestReadBodiesKeepTheConnection(t *testing.T) {
+	t.Parallel()
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer backend.Close()
+	address := strings.TrimPrefix(backend.URL, "http://")
+	f := httptest.NewServer(Proxy(Targets{API: address, Media: address, Relay: address}, quiet))
+	defer f.Close()
+	for i := range 200 {
+		var body io.Reader = strings.NewReader(strings.Repeat("x", i*100))
+		if i%2 == 1 {
+			body = io.MultiReader(body) // sent in chunks
+		}
+		res, err := http.Post(f.URL+"/api/v1/books/list", "text/plain", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != 200 || res.Close {
+			t.Fatalf("request %d: %d, the connection ends: %v", i, res.StatusCode, res.Close)
+		}
+	}
+}
+
 func TestStreamsPassAtOnceAndEndWithTheClient(t *testing.T) {
 	t.Parallel()
 	events, done := make(chan string), make(chan struct{})
