@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -22,6 +23,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/longbox/longbox/localstack/account"
+	"github.com/longbox/longbox/localstack/confine"
 )
 
 func TestStartUseStopStart(t *testing.T) {
@@ -73,6 +75,7 @@ func TestStartUseStopStart(t *testing.T) {
 	checkMedia(t, again, true)
 	checkRedis(t, again, true)
 	checkOperator(t, s, again)
+	checkLinks(t, again, books)
 	c.stop(t)
 	if _, err := os.Stat(filepath.Join(s.data, "operator.env")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("operator.env after the stop: %v", err)
@@ -368,6 +371,56 @@ func checkLibrary(t *testing.T, env map[string]string) {
 	if _, err := c.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: &bucket, Key: aws.String(key)}); err == nil {
 		t.Error("a book was deleted")
 	}
+}
+
+// checkLinks looks behind symbolic links, before and after another folder has taken the place of the library's.
+func checkLinks(t *testing.T, env map[string]string, books string) {
+	t.Helper()
+	if err := confine.Possible("../.tools/bin/versitygw"); err != nil {
+		t.Logf("links are not kept in the library: %v", err)
+		return
+	}
+	c := client(env, "LIBRARY_S3_ENDPOINT")
+	_, bucket, _ := strings.Cut(env["LIBRARY_ROOTS"], "=")
+	get := func(key string) (string, error) {
+		out, err := c.GetObject(t.Context(), &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+		if err != nil {
+			return "", err
+		}
+		defer out.Body.Close()
+		b, err := io.ReadAll(out.Body)
+		return string(b), err
+	}
+	aside := books + " aside"
+	for _, step := range []error{
+		os.WriteFile(books+".txt", []byte("outside"), 0o644),
+		os.Rename(books, aside),
+		os.Mkdir(books, 0o755),
+		os.WriteFile(filepath.Join(books, "inside.txt"), []byte("inside"), 0o644),
+		os.Symlink("inside.txt", filepath.Join(books, "in.cbz")),
+		os.Symlink(books+".txt", filepath.Join(books, "out.cbz")),
+		os.Symlink(filepath.Dir(books), filepath.Join(books, "folder")),
+	} {
+		if step != nil {
+			t.Fatal(step)
+		}
+	}
+	eventually(t, "another folder in the place of the library's is not served", func() bool {
+		got, err := get("in.cbz")
+		return err == nil && got == "inside"
+	})
+	for _, key := range []string{"out.cbz", "folder/" + filepath.Base(books) + ".txt"} {
+		if got, err := get(key); err == nil {
+			t.Errorf("%s leads out of the library: %q", key, got)
+		}
+	}
+	if err := errors.Join(os.RemoveAll(books), os.Rename(aside, books)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the library's own folder is not served again", func() bool {
+		_, err := get("Series/漫画 01.cbz")
+		return err == nil
+	})
 }
 
 // checkMedia writes an object, or looks for the one that an earlier start wrote.

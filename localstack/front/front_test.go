@@ -246,7 +246,14 @@ func TestEarlyAnswerIsTheLast(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go fmt.Fprintf(conn, "POST /api/v1/books/list HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%s0\r\n\r\n", strings.Repeat(chunk, 3000))
+		sent := make(chan struct{})
+		go func() {
+			defer close(sent)
+			fmt.Fprintf(conn, "POST /api/v1/books/list HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%s0\r\n\r\n", strings.Repeat(chunk, 3000))
+		}()
+		if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
 		r := bufio.NewReader(conn)
 		res, err := http.ReadResponse(r, nil)
 		if err != nil {
@@ -255,8 +262,12 @@ func TestEarlyAnswerIsTheLast(t *testing.T) {
 		if _, err := io.Copy(io.Discard, res.Body); err != nil {
 			t.Error(err)
 		}
-		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-			t.Fatal(err)
+		if !res.Close { // the body was read all the same
+			<-sent
+			fmt.Fprint(conn, "GET /api/v1/books HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+			if res, err = http.ReadResponse(r, nil); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if more, _ := io.ReadAll(r); res.StatusCode != 401 || len(more) > 0 { // the end may be a reset: there was more to read
 			t.Errorf("%d, then %.60q", res.StatusCode, more)

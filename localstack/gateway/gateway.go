@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/longbox/longbox/localstack/account"
+	"github.com/longbox/longbox/localstack/confine"
 	"github.com/longbox/longbox/localstack/library"
 	"github.com/longbox/longbox/localstack/secret"
 	"github.com/longbox/longbox/localstack/supervise"
@@ -42,10 +43,14 @@ const (
 type Gateway struct {
 	name    string
 	program string
+	self    string // this program, which confines the other
 	port    int
 	backend []string
 	dir     string
 	readAll bool
+	roots   []library.Root // what it may read, where it is confined
+	seen    []os.FileInfo  // what was there when it was started last; nil where nothing was
+	renew   chan string
 	account account.Account
 	secrets secret.Set
 }
@@ -81,8 +86,8 @@ func Media(dataDir, program string, port int, a account.Account, s secret.Set) (
 }
 
 // Library is the read-only gateway over the roots. Nothing can be written through it, for three reasons, each
-// sufficient: it refuses every write, it keeps no metadata, and started as root it runs as a user who may read all
-// and write nothing.
+// sufficient: it refuses every write, the kernel refuses them (see confine), and started as root it runs as a user who
+// may read all and write nothing. It follows symbolic links; the kernel refuses what lies outside of all roots.
 func Library(dataDir, program string, port int, roots []library.Root, a account.Account, s secret.Set) (*Gateway, error) {
 	dir := filepath.Join(dataDir, "roots")
 	if err := os.RemoveAll(dir); err != nil { // Links only, made new at every start.
@@ -96,8 +101,13 @@ func Library(dataDir, program string, port int, roots []library.Root, a account.
 			return nil, fmt.Errorf("library roots: %w", err)
 		}
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("library gateway: %w", err)
+	}
 	return &Gateway{
-		name: "library-s3", program: program, port: port, dir: dir, account: a, secrets: s, readAll: true,
+		name: "library-s3", program: program, self: self, port: port, dir: dir, account: a, secrets: s, readAll: true,
+		roots: roots, seen: look(roots), renew: make(chan string),
 		backend: []string{"posix", "--io-buffer-size", bufferSize, "--bucketlinks", "--nometa", dir},
 	}, nil
 }
@@ -113,8 +123,12 @@ func (g *Gateway) Spec() supervise.Spec {
 	if g.readAll {
 		args = append(args, "--readonly")
 	}
+	path, args := g.program, append(args, g.backend...)
+	if len(g.roots) > 0 && g.Confined() == nil {
+		path, args = confine.Command(g.self, path, folders(g.roots), args)
+	}
 	return supervise.Spec{
-		Name: g.name, Path: g.program, Args: append(args, g.backend...), Dir: g.dir,
+		Name: g.name, Path: path, Args: args, Dir: g.dir, Renew: g.renew,
 		Env: []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TZ=UTC", garbage,
 			"ROOT_ACCESS_KEY_ID=" + g.secrets.S3AccessKey, "ROOT_SECRET_ACCESS_KEY=" + g.secrets.S3SecretKey},
 		Account: g.account, ReadAll: g.readAll, Quiet: true,

@@ -48,7 +48,8 @@ type Stack struct {
 	running running
 }
 
-// Start starts everything and returns when all of it answers. A failure stops what was started.
+// Start starts everything and returns when all of it answers. A failure stops what was started. The context is that of the
+// whole life of the system.
 func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, error) {
 	s := &Stack{config: c, console: console}
 	for _, step := range []func(context.Context) error{s.prepare, s.startServers, s.migrate, s.startFunctions, s.writeOperator} {
@@ -62,6 +63,11 @@ func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, e
 		if err != nil {
 			return nil, errors.Join(err, s.Stop())
 		}
+	}
+	if err := s.library.Confined(); err != nil {
+		console.Say("Longbox: symbolic links in the library folders can lead out of them, so serve none that others may write to: %v", err)
+	} else {
+		go s.library.Follow(ctx)
 	}
 	s.front.Open(front.Targets{API: s.address(api), Media: s.address(media), Relay: s.address(relay)}, console.Say)
 	return s, nil

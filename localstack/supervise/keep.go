@@ -9,27 +9,32 @@ const (
 	steady       = time.Minute
 )
 
-// keep restarts the child until it is stopped.
+// keep restarts the child, when it ends and when that is asked for, until it is stopped.
 func (p *Process) keep(r *run) {
 	defer close(p.stopped)
 	wait, born := shortestWait, time.Now()
 	for {
+		pause := wait
 		if r != nil {
 			select {
 			case <-p.stop:
 				p.end(r)
 				return
+			case why := <-p.spec.Renew:
+				p.s.console.Say("Longbox: %s is started again: %s", p.spec.Name, why)
+				p.end(r)
+				pause = 0
 			case <-r.done:
+				if time.Since(born) > steady {
+					wait, pause = shortestWait, shortestWait
+				}
+				p.s.console.Say("Longbox: %s ended (%s); %sstarting it again in %v", p.spec.Name, state(r.err), lastWords(r.tail), pause)
 			}
-			if time.Since(born) > steady {
-				wait = shortestWait
-			}
-			p.s.console.Say("Longbox: %s ended (%s); %sstarting it again in %v", p.spec.Name, state(r.err), lastWords(r.tail), wait)
 		}
 		select {
 		case <-p.stop:
 			return
-		case <-time.After(wait):
+		case <-time.After(pause):
 		}
 		wait = min(2*wait, longestWait)
 		next, err := p.start()

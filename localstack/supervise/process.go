@@ -38,6 +38,8 @@ type Spec struct {
 	// Ready is asked every 20 ms, for at most Patience, until it returns nil.
 	Ready    func(context.Context) error
 	Patience time.Duration
+	// Renew asks for a new life of a child that runs, and says why.
+	Renew <-chan string
 }
 
 // Process is one child that is kept running until it is stopped.

@@ -46,13 +46,17 @@ func openSource(ctx context.Context, reader *content.Reader, bucket string, list
 	}
 	memory := tails.Get().(*[archive.TailBytes]byte)
 	tail, now, err := reader.Store.Tail(ctx, bucket, listed.Key, memory[:min(listed.Size, archive.TailBytes)])
+	if err != nil {
+		err = reader.Store.Why(ctx, bucket, listed, err)
+	}
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
 		return nil, &Problem{Type: "other", Message: "the file could not be opened under its name; rename it without special characters, or check that it is not a broken link", Err: err}
+	case err == nil && (now.Size != listed.Size || changed(listed, now)), errors.Is(err, blob.ErrChanged):
+		return nil, &Problem{Type: "other", Message: "the file is not what the folder lists: it is a link, or it changed while it was read; it is left out until it changes or is tried again",
+			Err: blob.ErrChanged}
 	case err != nil:
 		return nil, err
-	case now.Size != listed.Size || changed(listed, now):
-		return nil, &Problem{Type: "other", Message: "the file is not what the folder lists: it is a link, or it changed while it was read; scan again", Err: blob.ErrChanged}
 	}
 	now.Key = listed.Key
 	s := &source{ctx: ctx, reader: reader, bucket: bucket, object: now, memory: memory, tail: tail, at: reader.Store.ReaderAt(ctx, bucket, now, window)}

@@ -129,7 +129,25 @@ var (
 	ErrChanged  = errors.New("the object has changed")
 	ErrRange    = errors.New("the object is shorter than the range")
 	ErrDenied   = errors.New("the store refuses access")
+	ErrClosed   = errors.New("the store shows the object but does not open it")
 )
+
+// Why says more of a failure to read an object that was listed. A gateway over folders answers 500 for a file that it may not
+// open; what it shows of that tells a link, which is ErrChanged, from a file of which nobody knows better: ErrClosed.
+func (s *Store) Why(ctx context.Context, bucket string, listed Object, err error) error {
+	var answer *StatusError
+	if !errors.As(err, &answer) || answer.Status != http.StatusInternalServerError {
+		return err
+	}
+	shown, e := s.open().client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &bucket, Key: &listed.Key})
+	switch {
+	case e != nil: // it is the store that fails
+		return err
+	case aws.ToInt64(shown.ContentLength) != listed.Size:
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return fmt.Errorf("%w: %w", ErrClosed, err)
+}
 
 // Tail reads the last bytes of an object, as many as into holds or all of a shorter one, in one request, and says what
 // version they are of. What it returns is a part of into.

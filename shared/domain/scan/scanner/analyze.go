@@ -185,25 +185,39 @@ type partly struct {
 	unread
 }
 
-// unread are books, or files beside them, that could not be read, for no reason of their own, and the first of the reasons.
+// closed is what is wrong with a file that the store lists and, however often it is asked, does not open.
+const closed = "the file cannot be opened: check its permissions; a link that leads out of the library is not followed. It is left out until it changes or is tried again"
+
+// unread are books, or files beside them, that could not be read, for no reason of their own, and the first of them with its reason.
 type unread struct {
 	books int
+	key   string
 	err   error
 }
 
 func (u *unread) add(more unread) {
 	u.books += more.books
 	if u.err == nil {
-		u.err = more.err
+		u.key, u.err = more.key, more.err
 	}
+}
+
+// unopened is a book whose file the store did not give.
+type unopened struct {
+	analyzed
+	err error
 }
 
 // explain says so of a task with so many books.
 func (u unread) explain(of int) *fault.Error {
-	if blob.Unreachable(u.err) || errors.Is(u.err, blob.ErrDenied) {
-		return fault.Wrap(u.err, fault.Unavailable, "%d of %d files could not be read from the store", u.books, of)
+	first := ""
+	if u.key != "" {
+		first = ", the first of them " + clip(u.key, 200)
 	}
-	return fault.Wrap(u.err, fault.Unavailable, "%d of %d files could not be read; the worker's log has the cause, with the id of the task", u.books, of)
+	if blob.Unreachable(u.err) || errors.Is(u.err, blob.ErrDenied) {
+		return fault.Wrap(u.err, fault.Unavailable, "%d of %d files could not be read from the store%s", u.books, of, first)
+	}
+	return fault.Wrap(u.err, fault.Unavailable, "%d of %d files could not be read%s; the worker's log has the cause, with the id of the task", u.books, of, first)
 }
 
 // analyzePart reads a few books at once and stores what was found.
@@ -211,9 +225,18 @@ func (s *Scanner) analyzePart(ctx context.Context, h task.Held, part []bookRow) 
 	if err := s.packages(ctx, part); err != nil {
 		return p, err
 	}
-	found, left, failure := s.read(ctx, part)
+	found, left, failed := s.read(ctx, part)
 	if err := ctx.Err(); err != nil {
 		return p, err
+	}
+	var lost unread
+	for _, f := range failed {
+		if errors.Is(f.err, blob.ErrClosed) && h.Last(f.err) {
+			f.problem = &analysis.Problem{Type: "other", Message: closed, Err: f.err}
+			found = append(found, f.analyzed)
+		} else {
+			lost.add(unread{1, f.Key, f.err})
+		}
 	}
 	tellUncovered(h, found)
 	there, gone, err := s.present(ctx, found)
@@ -226,7 +249,7 @@ func (s *Scanner) analyzePart(ctx context.Context, h task.Held, part []bookRow) 
 	if err := s.leaveToScan(ctx, h, gone); err != nil {
 		return p, err
 	}
-	return partly{len(found), left, unread{len(part) - len(left) - len(found), failure}}, nil
+	return partly{len(found), left, lost}, nil
 }
 
 // tellUncovered logs that covers could not be stored (the media bucket is full). The books are read all the same: such a
@@ -289,14 +312,13 @@ func describe(found []analyzed) (map[uuid.UUID]*strategy.Set, error) {
 	return sets, nil
 }
 
-// read analyses books in parallel. What could be read is returned even when the store failed for others; the first such
-// failure is returned too, and the books left for another run because this one must pause.
-func (s *Scanner) read(ctx context.Context, books []bookRow) (_ []analyzed, left []bookRow, _ error) {
+// read analyses books in parallel. What could be read is returned even when the store failed for others; they are returned
+// too, and the books left for another run because this one must pause.
+func (s *Scanner) read(ctx context.Context, books []bookRow) (found []analyzed, left []bookRow, failed []unopened) {
 	var g errgroup.Group
 	g.SetLimit(s.Parallel)
 	var mu sync.Mutex
-	out := make([]analyzed, 0, len(books))
-	var failure error
+	found = make([]analyzed, 0, len(books))
 	for i, b := range books {
 		if i > 0 && task.MustPause(ctx) {
 			left = books[i:len(books):len(books)]
@@ -307,17 +329,15 @@ func (s *Scanner) read(ctx context.Context, books []bookRow) (_ []analyzed, left
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				if failure == nil {
-					failure = err
-				}
-				return nil
+				failed = append(failed, unopened{analyzed{bookRow: b}, err})
+			} else {
+				found = append(found, a)
 			}
-			out = append(out, a)
 			return nil
 		})
 	}
 	_ = g.Wait() // the functions above keep their own failures
-	return out, left, failure
+	return found, left, failed
 }
 
 // books reads books' files.

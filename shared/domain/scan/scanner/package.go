@@ -122,10 +122,13 @@ func readSidecar(ctx context.Context, store *blob.Store, bucket string, o blob.O
 		return nil, fmt.Sprintf("%s was not read: it has %d bytes, the limit is %d", name, o.Size, limit), nil
 	}
 	data, err = store.ReadRange(ctx, bucket, o, 0, o.Size)
+	if err != nil {
+		err = store.Why(ctx, bucket, o, err)
+	}
 	switch {
 	case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
 		return nil, name + " changed while it was read; scan again", nil
-	case errors.Is(err, blob.ErrDenied):
+	case errors.Is(err, blob.ErrDenied), errors.Is(err, blob.ErrClosed):
 		return nil, name + " may not be read: check its permissions", nil
 	}
 	return data, "", err

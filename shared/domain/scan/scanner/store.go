@@ -151,7 +151,7 @@ func (s *Scanner) tellUnread(ctx context.Context, h task.Held, p analyzeParams, 
 	e := fault.From(failure)
 	if e.Code == fault.Internal {
 		files := len(p.Keys) + len(p.Sidecars)
-		e = unread{files, failure}.explain(files)
+		e = unread{books: files, err: failure}.explain(files)
 	}
 	text := clip(fault.Line(e.Message), 450) + "; the next scan tries again"
 	b.Queue(`update scan set error_count = error_count + greatest(n.unread, 1), errors = (array_append(errors, $2))[1:$3] from (select

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -107,7 +109,7 @@ func TestUnreadBooksAreErrorsOfTheScan(t *testing.T) {
 	}
 	r.failing("S/001.cbz")
 	res := r.scan("normal")
-	if res.Status != "completed" || res.Errors != 1 || len(res.Texts) != 1 || !strings.Contains(res.Texts[0], "1 of 100 files could not be read from the store") ||
+	if res.Status != "completed" || res.Errors != 1 || len(res.Texts) != 1 || !strings.Contains(res.Texts[0], "1 of 100 files could not be read from the store, the first of them S/001.cbz") ||
 		!strings.Contains(res.Texts[0], "next scan") {
 		t.Errorf("while the store fails: %+v", res)
 	}
@@ -117,6 +119,36 @@ func TestUnreadBooksAreErrorsOfTheScan(t *testing.T) {
 	r.failing("nothing")
 	if res := r.scan("normal"); res.Status != "completed" || res.Errors != 0 || len(res.Texts) != 0 || len(r.unread()) != 0 {
 		t.Errorf("with the store: %+v, not read: %q", res, r.unread())
+	}
+}
+
+// What a gateway lists but may not open is a book with an error of its own, at once where it is a link, else at the last attempt.
+func TestClosedFilesAreErrorsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.exec("alter table task alter max_attempts set default 1")
+	testkit.WriteFile(t, r.folder, "S/closed.cbz", testkit.Comic(t, 1, 1, ""))
+	testkit.WriteFile(t, r.folder, "S/open.cbz", testkit.Comic(t, 2, 1, ""))
+	testkit.WriteFile(t, r.folder, "elsewhere.bin", testkit.Comic(t, 3, 1, ""))
+	if err := os.Symlink("../elsewhere.bin", filepath.Join(r.folder, "S/link.cbz")); err != nil {
+		t.Fatal(err)
+	}
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.Method == "GET" && (strings.HasSuffix(req.URL.Path, "closed.cbz") || strings.HasSuffix(req.URL.Path, "link.cbz")) {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+	if res := r.scan("normal"); res.Status != "completed" || res.Created != 3 || res.Errors != 2 {
+		t.Errorf("scan: %+v", res)
+	}
+	if got := values[string](r, "select key || ': ' || error_message from book where tenant_id = app.tenant() and error_type = 'other' order by key"); len(got) != 2 ||
+		!strings.HasPrefix(got[0], "S/closed.cbz: the file cannot be opened: check its permissions") || !strings.Contains(got[1], "it is a link") {
+		t.Errorf("errors: %q", got)
+	}
+	if got := values[string](r, "select type || ' ' || status from task where tenant_id = app.tenant() and status <> 'completed'"); len(got) > 0 {
+		t.Errorf("tasks: %q", got)
 	}
 }
 
