@@ -10,19 +10,12 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/longbox/longbox/localstack/confine"
 	"github.com/longbox/longbox/localstack/stack"
 	"github.com/longbox/longbox/localstack/supervise"
 )
 
 func main() {
-	var err error
-	if len(os.Args) > 1 && os.Args[1] == confine.Argument {
-		err = confine.Run(os.Args[2:])
-	} else {
-		err = run()
-	}
-	if err != nil {
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "Longbox: "+strings.ReplaceAll(err.Error(), "\n", "; "))
 		os.Exit(1)
 	}

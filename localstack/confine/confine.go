@@ -18,8 +18,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Argument is the first one of this program when it is to run another confined.
-const Argument = "confined"
+// argument is the first one of this program when it is to run another confined.
+const argument = "longbox-confined"
+
+// Whatever program starts others confined must be able to confine them: it is run once more for that.
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == argument {
+		fmt.Fprintln(os.Stderr, become(os.Args[2:]))
+		os.Exit(1)
+	}
+}
 
 const (
 	read = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
@@ -51,13 +59,13 @@ func Possible(program string) error {
 
 // Command is how this program, self, runs another one that may read below folders, and list the folder it starts in.
 func Command(self, program string, folders, args []string) (path string, all []string) {
-	all = append([]string{Argument, strconv.Itoa(len(folders))}, folders...)
+	all = append([]string{argument, strconv.Itoa(len(folders))}, folders...)
 	return self, append(append(all, program), args...)
 }
 
-// Run becomes the program of a Command, given what follows Argument. It returns only with an error. A folder that cannot
+// become becomes the program of a Command, given what follows argument. It returns only with an error. A folder that cannot
 // be opened is left out: the program could not read it either.
-func Run(args []string) error {
+func become(args []string) error {
 	if len(args) == 0 {
 		return errors.New("confine: no program")
 	}
