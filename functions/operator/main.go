@@ -5,12 +5,15 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/operator"
+	command "github.com/longbox/longbox/shared/domain/operator"
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
 )
 
@@ -31,6 +34,10 @@ func main() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		record, err := o.Run(ctx, os.Args[1:])
+		if help := command.Asked(""); errors.As(err, &help) {
+			fmt.Println(help)
+			return nil
+		}
 		if err != nil {
 			return err
 		}

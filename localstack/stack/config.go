@@ -59,7 +59,7 @@ func lock(dir string) (*os.File, error) {
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("DATA_DIR %s cannot be used: %w: start as the user who made it, or choose another DATA_DIR", dir, err)
+		return nil, fmt.Errorf("DATA_DIR %s cannot be used: %w: start as the user who made it, on a disk that can be written, or choose another DATA_DIR", dir, err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()

@@ -6,17 +6,26 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
+// Asked is the help that a command line asks for, in the place of a command.
+type Asked string
+
+func (a Asked) Error() string { return string(a) }
+
 // parse reads the words of a command line: the command, the tenant's name, and an option for every other member of
 // the command's input (tag `arg`). Options of lists may be repeated.
 func parse(args []string) (Command, any, error) {
 	if len(args) == 0 {
 		return Command{}, nil, fault.New(fault.BadRequest, "%s", Help())
+	}
+	if slices.Contains([]string{"help", "--help", "-help", "-h"}, args[0]) {
+		return Command{}, nil, Asked(Help())
 	}
 	c, err := find(args[0])
 	if err != nil {
@@ -39,7 +48,7 @@ func parse(args []string) (Command, any, error) {
 		option(set, field, v.Field(i))
 	}
 	if err := set.Parse(rest); errors.Is(err, flag.ErrHelp) {
-		return c, nil, fault.New(fault.BadRequest, "%s", c.usage())
+		return c, nil, Asked(c.usage())
 	} else if err != nil {
 		return c, nil, fault.New(fault.BadRequest, "%s: %v\n%s", c.Name, err, c.usage())
 	}
@@ -64,7 +73,10 @@ func option(set *flag.FlagSet, field reflect.StructField, v reflect.Value) {
 		set.Func(name, "", func(s string) error {
 			n, err := strconv.ParseInt(s, 10, 64)
 			*p = &n
-			return err
+			if err != nil {
+				return errors.New("must be a whole number")
+			}
+			return nil
 		})
 	default:
 		panic(fmt.Sprintf("operator: no option for %s", field.Type))

@@ -102,6 +102,9 @@ func (o *Operator) export(ctx context.Context, i Export) (any, error) {
 
 func (o *Operator) exportFile(ctx context.Context, t *row, i Export) (_ any, err error) {
 	f, err := os.OpenFile(i.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil, fault.Invalid("output", "there is a file %s already: remove it, or name another", i.Output)
+	}
 	if err != nil {
 		return nil, fault.Invalid("output", "%v", err)
 	}

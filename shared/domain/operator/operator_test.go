@@ -3,6 +3,7 @@ package operator_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -140,6 +141,16 @@ func refused(t *testing.T, r *rig, code fault.Code, text string, args ...string)
 	}
 }
 
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for line, text := range map[string]string{"--help": "set-quotas", "create --help": "usage: operator create <name>\n", "set-quotas --help": "--rendition-bytes", "delete acme -h": "--confirm"} {
+		_, err := (&operator.Operator{}).Run(t.Context(), strings.Fields(line))
+		if help := operator.Asked(""); !errors.As(err, &help) || !strings.Contains(string(help), text) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -170,7 +181,7 @@ func TestRefused(t *testing.T) {
 		{fault.BadRequest, "books: must be 0", "set-quotas acme --books -2"},
 		{fault.BadRequest, "requests: must be 1", "set-quotas acme --requests 0"},
 		{fault.BadRequest, "books: at least one", "set-quotas acme"},
-		{fault.BadRequest, "invalid value", "set-quotas acme --books many"},
+		{fault.BadRequest, "must be a whole number", "set-quotas acme --books many"},
 		{fault.BadRequest, "roots: ", "grant-roots acme --root comics=books"},
 		{fault.BadRequest, "roots: ", "grant-roots acme --root /comics"},
 		{fault.BadRequest, "roots: ", "grant-roots acme --root /a/../b=books"},
@@ -186,9 +197,6 @@ func TestRefused(t *testing.T) {
 		{fault.BadRequest, "output: ", "export acme --output /"},
 	} {
 		refused(t, r, c.code, c.text, strings.Fields(c.args)...)
-	}
-	if _, err := r.Run(t.Context(), []string{"create", "--help"}); err == nil || !strings.HasPrefix(fault.From(err).Message, "usage: operator create <name>\n") {
-		t.Errorf("asked for help it says %v", err)
 	}
 	if n := r.number("select count(*) from tenant where name = 'gamma'"); n != 0 {
 		t.Error("a refused create left a tenant")
