@@ -153,11 +153,15 @@ func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Stor
 func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Store) (*Library, error) {
 	var at *root
 	if in.Body.Path.Set {
-		found, err := locate(ctx, d, in.Body.Path.Or(""), folders, true)
-		if err != nil {
+		path := in.Body.Path.Or("")
+		found, err := locate(ctx, d, path, folders, true)
+		if err == nil {
+			at = &found
+		} else if stays, failed := lies(ctx, d, in.ID, path); failed != nil {
+			return nil, failed
+		} else if !stays { // it may be sent back as it was while its folder is away
 			return nil, err
 		}
-		at = &found
 	}
 	return change(ctx, d, in.ID, at, func(l *Library) error {
 		old := *l
@@ -169,6 +173,14 @@ func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Sto
 		}
 		return fault.InvalidFields(bad)
 	})
+}
+
+// lies tells whether a library has this path.
+func lies(ctx context.Context, d *db.DB, id uuid.UUID, path string) (yes bool, err error) {
+	var b pgx.Batch
+	db.Value(&b, &yes, "select exists (select from library where tenant_id = app.tenant() and id = $1 and path = $2)", id, strings.TrimSpace(path))
+	err = d.Run(ctx, &b)
+	return yes, err
 }
 
 // locate finds the objects of a path and, where asked to, makes sure that there is such a folder.

@@ -481,6 +481,21 @@ func TestRootIsGoneMeanwhile(t *testing.T) {
 	admin.Do("PATCH", path+"/"+stays, `{"description":"other"}`).Want(200)
 }
 
+// A library whose folder is away just now stays where it is when it is written back whole.
+func TestPathOfAFolderThatIsAway(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	one := path + "/" + admin.Do("POST", path, `{"name":"A","path":"/books/there"}`).Want(201).Map()["id"].(string)
+	f.DB.Exec(t, "update library set path = '/books/missing', prefix = 'missing/'")
+	for _, method := range []string{"PUT", "PATCH"} {
+		if got := admin.Do(method, one, `{"name":"`+method+`","path":"/books/missing"}`).Want(200).Map(); got["name"] != method || got["path"] != "/books/missing" {
+			t.Errorf("%s: %v", method, got)
+		}
+		admin.Do(method, one, `{"path":"/books/forbidden"}`).Want(400)
+	}
+}
+
 // A large library goes in parts. What ends that in between leaves one that no schedule scans, and the next call goes on.
 func TestDeleteInParts(t *testing.T) {
 	t.Parallel()
