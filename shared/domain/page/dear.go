@@ -32,7 +32,7 @@ type dear struct {
 
 // NewServer makes a Server.
 func NewServer(s Server) *Server {
-	s.dear = &dear{slots: semaphore.NewWeighted(dearAtOnce)}
+	s.dear, s.turns = &dear{slots: semaphore.NewWeighted(dearAtOnce)}, newTurns()
 	return &s
 }
 

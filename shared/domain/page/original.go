@@ -35,7 +35,8 @@ type Server struct {
 	// Renew queues the analysis of a book whose file has changed; nil queues none.
 	Renew *Renewer
 
-	dear *dear
+	dear  *dear
+	turns turns // of stores on this machine
 }
 
 // Original answers with the bytes of page n as they lie in the book. A deflated page goes out as a gzip stream
@@ -78,6 +79,13 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 	}
 	if !e.Direct() {
 		return s.sendDear(w, r, i, n, e, tag)
+	}
+	if store.Near() {
+		give, err := s.turns.take(r.Context())
+		if err != nil {
+			return s.explain(r, i, err)
+		}
+		defer give()
 	}
 	body, err := store.Range(r.Context(), bucket, o, e.Offset, e.Length)
 	if isPacked && Lost(err) { // somebody emptied the bucket, or the pack was made anew
@@ -169,7 +177,9 @@ func direct(buffered *bufio.Reader, source io.Reader) io.Reader {
 	return onlyReader{buffered}
 }
 
-const sniff = 4096 // bytes of a page looked at before the answer begins
+// sniff is how many bytes of a page are looked at before the answer begins: enough to tell every type that can be shown,
+// also behind the tables of a deflated block, and few enough to come with the answer's header.
+const sniff = 1024
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -58,7 +59,11 @@ type clients struct {
 	client *s3.Client
 	read   *getter
 	public *url.URL // where people reach the endpoint; nil: at the same address
+	near   bool
 }
+
+// Near tells whether the store is on this machine, whose processors it shares with this process.
+func (s *Store) Near() bool { return s.open().near }
 
 func lazily(endpoint, public string, c Config) *Store {
 	return &Store{open: sync.OnceValue(func() clients {
@@ -101,7 +106,15 @@ func open(endpoint string, c Config) clients {
 		o.BaseEndpoint = aws.String(endpoint)
 		read.endpoint, _ = url.Parse(endpoint) // Validate has looked at it
 	}
-	return clients{client: s3.New(o), read: read}
+	return clients{client: s3.New(o), read: read, near: loopback(read.endpoint)}
+}
+
+func loopback(endpoint *url.URL) bool {
+	if endpoint == nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(endpoint.Hostname())
+	return endpoint.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // Validate names the setting that is no address.

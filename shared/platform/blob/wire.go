@@ -24,6 +24,10 @@ type wire struct {
 	idle map[string][]*wireConn // by address; the last used last
 }
 
+// headerSize is what is read at first: the header of an answer, and so little of its body that both fit into one write of
+// the answer that it is handed on in (net/http's server has 4 KB for that).
+const headerSize = 3 << 10
+
 type wireConn struct {
 	*net.TCPConn
 	buffered *bufio.Reader
@@ -76,7 +80,7 @@ func (w *wire) take(ctx context.Context, address string) (c *wireConn, err error
 		return nil, err
 	}
 	tcp := conn.(*net.TCPConn) // what "tcp" dials
-	return &wireConn{TCPConn: tcp, buffered: bufio.NewReaderSize(tcp, 4096)}, nil
+	return &wireConn{TCPConn: tcp, buffered: bufio.NewReaderSize(tcp, headerSize)}, nil
 }
 
 func (w *wire) send(c *wireConn, address string, req *http.Request) (*http.Response, error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -49,7 +48,7 @@ func Beside(handler http.Handler, work func(ctx context.Context) error) error {
 	if addr == "" {
 		addr = "127.0.0.1:8081"
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := listen(addr)
 	if err != nil {
 		return fmt.Errorf("LISTEN_ADDR %s: %w", addr, err)
 	}
