@@ -71,17 +71,17 @@ func (s *system) outage(ctx context.Context, out *report, name string, m mode, f
 }
 
 func (s *system) outageOnce(ctx context.Context, m mode, well, first, next *[]float64) error {
-	u, err := url.Parse(s.redis.URL())
+	opt, err := redisconn.Options(s.redis.URL())
 	if err != nil {
 		return err
 	}
-	g, err := newGate(u.Host)
+	g, err := newGate(opt.Network, opt.Addr)
 	if err != nil {
 		return err
 	}
 	defer g.set(refused)
-	u.Host = g.address
-	api, err := s.function(ctx, "api", "REDIS_URL="+u.String())
+	through := url.URL{Scheme: "redis", User: url.UserPassword(opt.Username, opt.Password), Host: g.address}
+	api, err := s.function(ctx, "api", "REDIS_URL="+through.String())
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ const (
 
 // gate is a TCP proxy in front of Redis that can be shut.
 type gate struct {
-	address, target string
+	address, network, target string
 
 	mu       sync.Mutex
 	mode     mode
@@ -130,12 +130,12 @@ type gate struct {
 	conns    []net.Conn
 }
 
-func newGate(target string) (*gate, error) {
+func newGate(network, target string) (*gate, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	g := &gate{address: l.Addr().String(), target: target, listener: l}
+	g := &gate{address: l.Addr().String(), network: network, target: target, listener: l}
 	go g.serve()
 	return g, nil
 }
@@ -165,7 +165,7 @@ func (g *gate) serve() {
 		if err != nil {
 			return // Closed.
 		}
-		server, err := net.Dial("tcp", g.target)
+		server, err := net.Dial(g.network, g.target)
 		if err != nil {
 			client.Close() // The client reports it.
 			continue

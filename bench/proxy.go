@@ -11,18 +11,20 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"sync/atomic"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // wire is a TCP proxy in front of Postgres that counts round trips: each ends with ReadyForQuery.
 type wire struct {
-	listener net.Listener
-	target   string
-	trips    atomic.Int64
+	listener        net.Listener
+	network, target string
+	trips           atomic.Int64
 }
 
 // newWire proxies the server of a connection string.
 func newWire(database string) (*wire, error) {
-	u, err := url.Parse(database)
+	c, err := pgconn.ParseConfig(database)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +32,8 @@ func newWire(database string) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{listener: l, target: u.Host}
+	w := &wire{listener: l}
+	w.network, w.target = pgconn.NetworkAddress(c.Host, c.Port)
 	go w.serve()
 	return w, nil
 }
@@ -44,6 +47,10 @@ func (w *wire) url(database string) string {
 		return database // It was parsed before.
 	}
 	u.Host = w.listener.Addr().String()
+	q := u.Query()
+	q.Del("host")
+	q.Del("port")
+	u.RawQuery = q.Encode()
 	return u.String()
 }
 
@@ -53,7 +60,7 @@ func (w *wire) serve() {
 		if err != nil {
 			return // Closed.
 		}
-		server, err := net.Dial("tcp", w.target)
+		server, err := net.Dial(w.network, w.target)
 		if err != nil {
 			client.Close() // The client reports it.
 			continue

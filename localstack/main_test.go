@@ -333,7 +333,7 @@ func checkRedis(t *testing.T, env map[string]string, written bool) {
 	} else if err := c.Set(t.Context(), "kept", "yes", 0).Err(); err != nil {
 		t.Error(err)
 	}
-	open := redis.NewClient(&redis.Options{Addr: options.Addr})
+	open := redis.NewClient(&redis.Options{Network: options.Network, Addr: options.Addr})
 	defer open.Close()
 	if err := open.Ping(t.Context()).Err(); err == nil {
 		t.Error("Redis answers without a password")

@@ -1,11 +1,12 @@
 // Package postgres makes and runs the private PostgreSQL cluster of the one-machine system. It never touches a
-// system-wide server: its own data folder, its own port, loopback only.
+// system-wide server: its own data folder, its own port and socket, loopback only.
 package postgres
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/longbox/longbox/localstack/account"
 	"github.com/longbox/longbox/localstack/secret"
+	"github.com/longbox/longbox/localstack/socket"
 	"github.com/longbox/longbox/localstack/supervise"
 )
 
@@ -26,20 +28,23 @@ type Cluster struct {
 	scratch string // A folder of the account for short-lived files.
 	bin     string
 	port    int
+	socket  bool // It listens in scratch too, and is reached there.
 	account account.Account
 	secrets secret.Set
 }
 
 const superuser = "longbox_super"
 
-// New describes the cluster in <dataDir>/postgres, to listen on 127.0.0.1:port.
+// New describes the cluster in <dataDir>/postgres, to listen on 127.0.0.1:port, and where that is possible on a Unix
+// socket in scratch, which the connection strings name then.
 func New(dataDir, scratch string, port int, a account.Account, s secret.Set) (*Cluster, error) {
 	dir := filepath.Join(dataDir, "postgres")
 	bin, err := Programs(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{dir: dir, scratch: scratch, bin: bin, port: port, account: a, secrets: s}, nil
+	own := filepath.Join(scratch, ".s.PGSQL."+strconv.Itoa(port))
+	return &Cluster{dir: dir, scratch: scratch, bin: bin, port: port, socket: socket.Usable(own), account: a, secrets: s}, nil
 }
 
 // Exists reports whether the cluster was made before.
@@ -87,7 +92,7 @@ func environment() []string {
 
 // settings are modest: a few hundred megabytes at most, and nothing that risks committed data.
 var settings = []string{
-	"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=60",
+	"listen_addresses=127.0.0.1", "max_connections=60",
 	"shared_buffers=128MB", "work_mem=8MB", "maintenance_work_mem=64MB", "effective_cache_size=1GB",
 	"random_page_cost=1.1", "jit=off", "synchronous_commit=on",
 	"wal_level=minimal", "max_wal_senders=0", "max_wal_size=1GB", "checkpoint_timeout=15min",
@@ -97,7 +102,11 @@ var settings = []string{
 
 // Spec is how the server runs. SIGINT is its fast shutdown: clients are cut, everything committed is written.
 func (c *Cluster) Spec() supervise.Spec {
-	args := []string{"-D", c.dir, "-p", strconv.Itoa(c.port)}
+	sockets := ""
+	if c.socket {
+		sockets = `"` + strings.ReplaceAll(c.scratch, `"`, `""`) + `"`
+	}
+	args := []string{"-D", c.dir, "-p", strconv.Itoa(c.port), "-c", "unix_socket_directories=" + sockets}
 	for _, s := range settings {
 		args = append(args, "-c", s)
 	}
@@ -122,7 +131,12 @@ func (c *Cluster) connect(ctx context.Context, database string) (*pgx.Conn, erro
 }
 
 func (c *Cluster) url(role, password, database string) string {
-	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/%s?sslmode=disable", role, password, c.port, database)
+	at := url.Values{"sslmode": {"disable"}, "host": {"127.0.0.1"}, "port": {strconv.Itoa(c.port)}}
+	if c.socket {
+		at.Set("host", c.scratch)
+	}
+	query := strings.ReplaceAll(at.Encode(), "+", "%20") // which PostgreSQL's libraries do not take for a space
+	return (&url.URL{Scheme: "postgres", User: url.UserPassword(role, password), Path: "/" + database, RawQuery: query}).String()
 }
 
 // AppURL is the connection string of the role that is always under row-level security.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/longbox/longbox/localstack/account"
+	"github.com/longbox/longbox/localstack/socket"
 	"github.com/longbox/longbox/localstack/supervise"
 )
 
@@ -22,12 +24,13 @@ type Server struct {
 	dir      string
 	program  string
 	port     int
+	socket   string // "" where there is none
 	password string
 	account  account.Account
 }
 
 // New prepares <dataDir>/redis with its configuration (a file, so that the password shows in no process list), to
-// listen on 127.0.0.1:port.
+// listen on 127.0.0.1:port, and where that is possible on a Unix socket beside it, which the connection string names then.
 func New(dataDir string, port int, password string, a account.Account) (*Server, error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -36,6 +39,9 @@ func New(dataDir string, port int, password string, a account.Account) (*Server,
 	s := &Server{dir: filepath.Join(dataDir, "redis"), program: program, port: port, password: password, account: a}
 	if err := a.Folder(s.dir); err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
+	}
+	if path := filepath.Join(s.dir, "redis.sock"); socket.Usable(path) {
+		s.socket = path
 	}
 	if err := os.WriteFile(s.config(), []byte(s.settings()), 0o600); err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
@@ -50,8 +56,12 @@ func (s *Server) config() string { return filepath.Join(s.dir, "redis.conf") }
 
 // settings keep what matters over a restart (the replay of events) with at most one second lost in a crash.
 func (s *Server) settings() string {
+	listen := ""
+	if s.socket != "" {
+		listen = fmt.Sprintf("unixsocket %q", s.socket)
+	}
 	return strings.Join([]string{
-		"bind 127.0.0.1", fmt.Sprintf("port %d", s.port), "requirepass " + s.password,
+		listen, "bind 127.0.0.1", fmt.Sprintf("port %d", s.port), "requirepass " + s.password,
 		fmt.Sprintf("dir %q", s.dir), "daemonize no", "databases 1",
 		"appendonly yes", "appendfsync everysec", `save ""`,
 		"maxmemory 256mb", "maxmemory-policy volatile-lru",
@@ -60,7 +70,12 @@ func (s *Server) settings() string {
 }
 
 // URL is the connection string.
-func (s *Server) URL() string { return fmt.Sprintf("redis://:%s@127.0.0.1:%d/0", s.password, s.port) }
+func (s *Server) URL() string {
+	if s.socket != "" {
+		return (&url.URL{Scheme: "unix", User: url.UserPassword("", s.password), Path: s.socket}).String()
+	}
+	return fmt.Sprintf("redis://:%s@127.0.0.1:%d/0", s.password, s.port)
+}
 
 // Spec is how the server runs. On SIGTERM it writes its append-only file and ends.
 func (s *Server) Spec() supervise.Spec {
