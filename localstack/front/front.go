@@ -104,10 +104,10 @@ func Proxy(t Targets, report func(format string, args ...any)) http.Handler {
 		DisableCompression: true, // Bodies pass as they are.
 		WriteBufferSize:    32 << 10, ReadBufferSize: 32 << 10,
 	}
-	buffers := &bufferPool{}
-	proxies := map[string]http.Handler{}
-	for name, address := range map[string]string{api: t.API, media: t.Media, relay: t.Relay} {
-		proxies[name] = to(name, address, transport, buffers, report)
+	proxies := map[string]http.Handler{
+		api:   to(api, t.API, transport, 32<<10, report),
+		media: to(media, t.Media, transport, 256<<10, report), // Pages: fewer turns between the processes.
+		relay: to(relay, t.Relay, transport, 4<<10, report),   // Held as long as somebody listens.
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
@@ -122,10 +122,11 @@ func Proxy(t Targets, report func(format string, args ...any)) http.Handler {
 	})
 }
 
-func to(name, address string, transport http.RoundTripper, buffers httputil.BufferPool, report func(string, ...any)) http.Handler {
+// to sends requests to one function, and copies its answers through buffers of so many bytes.
+func to(name, address string, transport http.RoundTripper, size int, report func(string, ...any)) http.Handler {
 	base := &url.URL{Scheme: "http", Host: address}
 	proxy := &httputil.ReverseProxy{
-		Transport: transport, BufferPool: buffers,
+		Transport: transport, BufferPool: &bufferPool{size: size},
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(base)
@@ -211,13 +212,16 @@ func refuseBody(w http.ResponseWriter, failure error) {
 }
 
 // bufferPool reuses the buffers that bodies are copied through.
-type bufferPool struct{ pool sync.Pool }
+type bufferPool struct {
+	size int
+	pool sync.Pool
+}
 
 func (b *bufferPool) Get() []byte {
 	if buf, ok := b.pool.Get().(*[]byte); ok {
 		return *buf
 	}
-	return make([]byte, 64<<10)
+	return make([]byte, b.size)
 }
 
 func (b *bufferPool) Put(buf []byte) { b.pool.Put(&buf) }
