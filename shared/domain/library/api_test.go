@@ -206,6 +206,7 @@ func TestEveryFieldAndPartialUpdate(t *testing.T) {
 	if next := nextScan(t, f, l["id"]); next == nil || time.Until(*next) > 10*time.Minute {
 		t.Errorf("next scan after a change: %v", next)
 	}
+	f.DB.Exec(t, "update task set status = 'completed', completed_at = now()")
 	got = me.Do("PUT", one, `{"name":"Other","path":"/books/x","allowedFormats":null,"titlePreprocessingRules":[],"bookConfig":null,"isActive":false,"scanningConfig":null,"bookStrategy":null}`).Want(200).Map()
 	if got["name"] != "Other" || got["path"] != "/books/x" || got["allowedFormats"] != nil || got["titlePreprocessingRules"] != nil ||
 		got["bookConfig"] != nil || got["isActive"] != false || got["bookStrategy"] != "filename" || got["numberStrategy"] != "smart" {
@@ -493,6 +494,25 @@ func TestPathOfAFolderThatIsAway(t *testing.T) {
 			t.Errorf("%s: %v", method, got)
 		}
 		admin.Do(method, one, `{"path":"/books/forbidden"}`).Want(400)
+	}
+}
+
+// A scan goes on in the folder where it began, so a library stays there until it has ended.
+func TestPathWhileScanning(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	id := admin.Do("POST", path, `{"name":"A","path":"/books/stays","scanImmediately":true}`).Want(201).Map()["id"].(string)
+	for _, status := range []string{"pending", "running"} {
+		f.DB.Exec(t, "update task set status = $1", status)
+		admin.Do("PATCH", path+"/"+id, `{"path":"/books/other"}`).Want(409)
+		if got := admin.Do("PUT", path+"/"+id, `{"name":"`+status+`","path":"/books/stays"}`).Want(200).Map(); got["name"] != status {
+			t.Errorf("at the same path: %v", got)
+		}
+	}
+	f.DB.Exec(t, "update task set status = 'cancelled', completed_at = now()")
+	if got := admin.Do("PATCH", path+"/"+id, `{"path":"/books/other"}`).Want(200).Map(); got["path"] != "/books/other" {
+		t.Errorf("after the scan: %v", got["path"])
 	}
 }
 

@@ -133,14 +133,18 @@ func create(ctx context.Context, d *db.DB, l *Library, at root, next *time.Time,
 	return r.library(), nil
 }
 
-// change reads the library under a lock, lets fn change it, and stores it; at is nil where the path stays.
+// change reads the library under a lock, lets fn change it, and stores it; at is nil where the path stays. To another path
+// it goes only while nothing works on it: a scan would go on in the folder where it began, and take the library's books
+// there for gone. None begins meanwhile, since a scan's row points to the library's.
 func change(ctx context.Context, d *db.DB, id uuid.UUID, at *root, fn func(l *Library) error) (*Library, error) {
 	var out *Library
 	err := d.Tx(ctx, func(tx pgx.Tx) error {
 		var read pgx.Batch
 		var r *row
 		var zone string
+		var busy bool
 		db.One(&read, &r, "select "+columns+from+" and l.id = $1 for update of l", id)
+		db.Value(&read, &busy, "select exists (select from task where tenant_id = app.tenant() and library_id = $1 and status in ('pending', 'running'))", id)
 		setting.Value(&read, setting.SchedulerZone, &zone) // under the lock: who follows a change of it waits, or has been there
 		if err := tx.SendBatch(ctx, &read).Close(); err != nil {
 			return err
@@ -149,6 +153,9 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *root, fn func(l *Li
 			return fault.Missing("Library")
 		}
 		old := *r.library()
+		if at != nil && at.path != old.Path && busy {
+			return fault.New(fault.Conflict, "The library cannot go to another path while a scan or another task of it waits or runs: cancel it or let it finish")
+		}
 		l := old
 		if err := fn(&l); err != nil {
 			return err
