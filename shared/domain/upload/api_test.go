@@ -251,6 +251,28 @@ func TestInParts(t *testing.T) {
 	user.Do("POST", r.base+"/"+lost.UploadID.String()+"/complete", nil).Want(200)
 }
 
+// An upload is completed where it was begun, though the library has gone to another path meanwhile, where a file of the
+// same name and size may lie.
+func TestLibraryGoesMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, config)
+	user := r.User(t, "one", "maintainer")
+	data := bytes.Repeat([]byte("a"), 2<<20)
+	var got upload.Begun
+	user.Do("POST", r.base, files(false, object{"path": "S/big.cbz", "size": len(data)})).Want(201).JSON(&got)
+	if err := r.store.Put(t.Context(), "books", "other/S/big.cbz", "application/zip", make([]byte, len(data))); err != nil {
+		t.Fatal(err)
+	}
+	r.exec("update library set path = 's3://books/other', prefix = 'other/'")
+	if status, answer := r.put(got.Files[0].Parts[0].URL, nil, data, nil); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	user.Do("POST", r.base+"/"+got.Files[0].UploadID.String()+"/complete", nil).Want(200)
+	if !bytes.Equal(r.content("lib/S/big.cbz"), data) || bytes.Equal(r.content("other/S/big.cbz"), data) {
+		t.Error("the file is not where its upload was begun")
+	}
+}
+
 // Whoever aborts while another completes may be first.
 func TestAbortedWhileCompleting(t *testing.T) {
 	t.Parallel()

@@ -166,9 +166,6 @@ func (u *Uploader) addresses(ctx context.Context, in *BeginInput, at *place, fil
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	if err := u.keep(ctx, parted); err != nil {
-		return nil, err
-	}
 	out = &Begun{Files: make([]Address, len(files))}
 	for i, r := range rows {
 		if r.PartSize > 0 {
@@ -180,7 +177,7 @@ func (u *Uploader) addresses(ctx context.Context, in *BeginInput, at *place, fil
 			return nil, err
 		}
 	}
-	return out, nil
+	return out, u.keep(ctx, parted) // last: what is kept, somebody is told of
 }
 
 // whole is the address of a file of one PUT. The store refuses to replace an object that appeared meanwhile.

@@ -14,15 +14,15 @@ type Config struct {
 
 // The limits of S3, and of one answer.
 const (
-	maxSingle   = 5 << 30  // bytes of one PUT
-	maxObject   = 5 << 40  // bytes of an object
-	minPart     = 16 << 20 // bytes of a part
-	maxParts    = 1000     // of one file, and addresses in one answer
-	maxFiles    = 100      // of one request
-	maxBegun    = 20       // files in parts of one request
-	maxOpen     = 1000     // uploads in parts of one tenant
-	maxSideFile = 20 << 20 // bytes of a file beside books
+	maxSingle   = 5 << 30   // bytes of one PUT
+	maxObject   = 800 << 30 // bytes of an object: more would need parts of more than 5 GiB, which S3 does not take
+	minPart     = 16 << 20  // bytes of a part
+	maxParts    = 1000      // addresses in one answer; a file has a fifth of them at most
+	maxBegun    = 20        // files in parts of one request
+	maxOpen     = 1000      // uploads in parts of one tenant
+	maxSideFile = 20 << 20  // bytes of a file beside books
 	openFor     = 24 * time.Hour
+	undoWithin  = 10 * time.Second
 )
 
 // Validate names the setting that is out of its bounds.
@@ -38,7 +38,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// partSize is the size of all parts but the last: as few as maxParts allows, whole MiB.
+// partSize is the size of all parts but the last: 16 MiB, or twice that, as often as it takes for a fifth of maxParts.
 func partSize(size int64) int64 {
 	n := int64(minPart)
 	for (size+n-1)/n > maxParts/5 {

@@ -89,7 +89,7 @@ func TestPartsCoverTheFile(t *testing.T) {
 			}
 			sum += part
 		}
-		if sum != size || n-1 > 200 || r.PartSize > 5<<30+maxObject/200*2 {
+		if sum != size || n-1 > 200 || r.PartSize > 5<<30 {
 			t.Errorf("%d bytes in %d parts of %d: %d", size, n-1, r.PartSize, sum)
 		}
 	}

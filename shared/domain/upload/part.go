@@ -37,15 +37,17 @@ func (u *Uploader) keep(ctx context.Context, rows []*row) error {
 	}
 	var b pgx.Batch
 	for _, r := range rows {
-		b.Queue(`insert into upload (tenant_id, id, library_id, account_id, key, size, part_size, overwrite, store_id, expires_at)
-			values (app.tenant(), $1, $2, app.account(), $3, $4, $5, $6, $7, now() + $8)`,
-			r.ID, r.LibraryID, r.Key, r.Size, r.PartSize, r.Overwrite, r.StoreID, openFor)
+		b.Queue(`insert into upload (tenant_id, id, library_id, account_id, key, size, part_size, overwrite, store_id, expires_at, bucket, prefix)
+			values (app.tenant(), $1, $2, app.account(), $3, $4, $5, $6, $7, now() + $8, $9, $10)`,
+			r.ID, r.LibraryID, r.Key, r.Size, r.PartSize, r.Overwrite, r.StoreID, openFor, r.Bucket, r.Prefix)
 	}
 	return u.Database.Run(ctx, &b)
 }
 
 // undo aborts what was begun for a request that failed. What cannot be aborted the bucket's lifecycle rule removes.
 func (u *Uploader) undo(ctx context.Context, rows []*row) {
+	ctx, cancel := context.WithTimeout(ctx, undoWithin)
+	defer cancel()
 	for _, r := range rows {
 		if r.StoreID == "" {
 			continue
@@ -58,7 +60,7 @@ func (u *Uploader) undo(ctx context.Context, rows []*row) {
 
 // find is an upload that goes on; completed ones too where asked for.
 func (u *Uploader) find(ctx context.Context, in *Input, completed bool) (*row, error) {
-	r, err := db.Get[row](ctx, u.Database, `select u.id, u.library_id, l.bucket, l.prefix, u.key, u.size, u.part_size, u.overwrite, u.store_id,
+	r, err := db.Get[row](ctx, u.Database, `select u.id, u.library_id, coalesce(u.bucket, l.bucket) as bucket, coalesce(u.prefix, l.prefix) as prefix, u.key, u.size, u.part_size, u.overwrite, u.store_id,
 		  u.completed_at is not null as completed
 		from upload u join library l on l.tenant_id = u.tenant_id and l.id = u.library_id
 		where u.tenant_id = app.tenant() and u.library_id = $1 and u.id = $2 and u.expires_at > now()
