@@ -31,18 +31,18 @@ fail() {
 
 # step <what> <command...> runs a long command with its output in the log, and says every 15 s how far it is.
 step() {
-	local what=$1 waited=0 pid
+	local what=$1 waited=0
 	shift
 	"$@" >"$log" 2>&1 &
-	pid=$!
-	while kill -0 "$pid" 2>/dev/null; do
+	running=$!
+	while kill -0 "$running" 2>/dev/null; do
 		sleep 0.2
 		waited=$((waited + 1))
 		if ((waited % 75 == 0)); then
 			say "$what, $((waited / 5)) s: $(tail -n 1 "$log" | tr -d '\r' | cut -c1-100)"
 		fi
 	done
-	wait "$pid"
+	wait "$running"
 }
 
 # last is the line of the log that names the problem.
@@ -79,9 +79,9 @@ install_packages() {
 	fi
 	command -v apt-get >/dev/null || fail "this machine has no apt-get: install by hand what Debian calls ${missing[*]}"
 	say "installing Debian packages (a few minutes, once): ${missing[*]}"
-	hold_services
 	export DEBIAN_FRONTEND=noninteractive
 	step "reading package lists" apt-get update -q -o Acquire::Retries=3 || say "package lists may be old: $(last)"
+	hold_services
 	step "installing packages" apt-get -q -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 ${command#apt-get } ||
 		fail "packages cannot be installed ($(last)): check the network and /etc/apt, then run: apt-get update && $command"
 	local package
@@ -99,14 +99,22 @@ cluster=/etc/postgresql-common/createcluster.d/longbox.conf
 # While packages are installed, Debian may start no service and make no cluster. Both files go again afterwards.
 hold_services() {
 	trap release_services EXIT
-	trap 'exit 130' INT TERM HUP
-	if [[ -e $policy && ! -e $policy.longbox ]]; then
+	trap interrupted INT TERM HUP
+	# One of our own that was left by a loss of power is no one's to put back.
+	if [[ -e $policy && ! -e $policy.longbox ]] && ! grep -q 'Written by Longbox' "$policy"; then
 		mv "$policy" "$policy.longbox"
 	fi
 	printf '#!/bin/sh\n# Written by Longbox while it installs packages.\nexit 101\n' >"$policy"
 	chmod 755 "$policy"
 	mkdir -p "$(dirname "$cluster")"
 	echo 'create_main_cluster = false' >"$cluster"
+}
+# The installation goes on behind a Ctrl-C (bash starts background commands deaf to it), and may start no service then either.
+interrupted() {
+	trap '' INT TERM HUP
+	say "ending when the packages are installed"
+	wait "$running" || true
+	exit 130
 }
 release_services() {
 	rm -f "$policy" "$cluster"
