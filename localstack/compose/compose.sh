@@ -26,7 +26,7 @@ settings() {
 		POSTGRES_PASSWORD=$postgres
 		REDIS_PASSWORD=$redis
 		LIBRARY_BUCKET=longbox-library
-		CDN_FOLDER=$data/cdn
+		CDN_FOLDER='${data//\'/\'\\\'\'}/cdn'
 		DATABASE_ADMIN_URL=postgres://postgres:$postgres@127.0.0.1:5432/postgres?sslmode=disable
 		DATABASE_OWNER_URL=postgres://longbox_owner:$owner@127.0.0.1:5432/longbox?sslmode=disable
 		LIBRARY_ROOTS=/books=longbox-library

@@ -49,7 +49,8 @@ func New(cfg Config, rdb redis.UniversalClient, log *slog.Logger) (*Server, erro
 		return nil, err
 	}
 	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
-		IdleTimeout: 30 * time.Second, MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+		IdleTimeout:    2 * time.Minute, // longer than a load balancer or the front keeps connections
+		MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	return s, nil
 }
 
