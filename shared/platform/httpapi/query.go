@@ -10,10 +10,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// filters are what books, series and users are filtered by somewhere. A list that does not know one of them refuses it: all of the list
-// looks like what was asked for. An empty one asks for nothing. Other unknown parameters are ignored; clients add some so that nothing answers from a cache.
-var filters = []string{"author", "completion", "format", "genre", "genres", "hasError", "language", "name", "publisher", "readStatus",
-	"seriesId", "sharingTag", "status", "tag", "tags", "title", "year"}
+// filters are what is filtered, searched and sorted by somewhere. A list that does not know one of them refuses it: all of the
+// list, in its own order, looks like what was asked for. An empty one asks for nothing. Other unknown parameters are ignored;
+// clients add some so that nothing answers from a cache.
+var filters = []string{"author", "bookId", "category", "completed", "completion", "format", "fullTextSearch", "genre", "genres", "hasError", "language",
+	"libraryId", "name", "order", "publisher", "query", "readStatus", "role", "search", "seriesId", "sharingTag", "sort", "status", "tag", "tags",
+	"title", "username", "year"}
 
 // queryOf are the names of the query parameters that an input struct has.
 func queryOf(t reflect.Type) map[string]bool {
@@ -43,7 +45,7 @@ func checkQuery(query string, known map[string]bool) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !known[name] && slices.Contains(filters, name) && strings.Join(values[name], "") != "" {
-			return fault.Invalid(name, "is no filter of this list; leave it out")
+			return fault.Invalid(name, "does nothing for this list; leave it out")
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -53,6 +54,7 @@ type output struct {
 func Register[I, O any](a *API, op Op, handle func(ctx context.Context, in *I) (*O, error)) {
 	a.declare(op)
 	body, query := reflect.TypeFor[O](), queryOf(reflect.TypeFor[I]())
+	query["libraryId"] = query["libraryId"] || strings.Contains(op.Path, "/libraries/{id}/") // the one in the path counts
 	a.lazily(op, func(api huma.API) {
 		h := a.operation(op, api)
 		described := describeBody(&h, api, body, op.MayBeEmpty)
