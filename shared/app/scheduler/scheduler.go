@@ -129,8 +129,9 @@ func (s *Scheduler) expire(ctx context.Context, now time.Time) error {
 	}
 	var failures error
 	for prefix, life := range blob.Lives {
-		_, err := s.base.Media.DeleteOlder(ctx, s.base.Bucket, prefix, now.Add(-life))
-		failures = errors.Join(failures, err)
+		for _, err := range s.base.Media.DeletePages(ctx, s.base.Bucket, prefix, now.Add(-life)) {
+			failures = errors.Join(failures, err)
+		}
 	}
 	return failures
 }

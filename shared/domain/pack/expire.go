@@ -40,16 +40,21 @@ func expire(ctx context.Context, d *db.DB, media *blob.Store, bucket string) (in
 	}
 	stale, err := db.List[row](ctx, d, `select k.book_id, k.key from page_pack k
 		left join book b on b.tenant_id = k.tenant_id and b.id = k.book_id and b.fingerprint = k.fingerprint
-		where k.tenant_id = app.tenant() and b.id is null limit 1000`)
-	if err != nil {
+		where k.tenant_id = app.tenant() and b.id is null limit 1000`) // as many as one request deletes
+	if err != nil || len(stale) == 0 {
 		return 0, err
 	}
-	for n, s := range stale {
-		if err := remove(ctx, d, media, bucket, s.Book, s.Key); err != nil {
-			return n, err
-		}
+	objects, books, keys := make([]blob.Object, len(stale)), make([]uuid.UUID, len(stale)), make([]string, len(stale))
+	for i, s := range stale {
+		objects[i], books[i], keys[i] = blob.Object{Key: s.Key}, s.Book, s.Key
 	}
-	return len(stale), nil
+	// The objects first: a row without one is found again, an object without a row never.
+	if _, err := media.DeleteAll(ctx, bucket, "", objects); err != nil {
+		return 0, err
+	}
+	_, err = db.Exec(ctx, d, `delete from page_pack k using unnest($1::uuid[], $2::text[]) s (book_id, key)
+		where k.tenant_id = app.tenant() and k.book_id = s.book_id and k.key = s.key`, books, keys)
+	return len(stale), err
 }
 
 // remove takes a pack away. The object first: a row without one is found again, an object without a row never.

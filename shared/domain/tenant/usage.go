@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -12,10 +13,15 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
+// measureFor is a third of what an invocation of the scheduler has.
+const measureFor = 20 * time.Second
+
 // Measure lists what the tenants with a limit have in the media bucket and stores the sums, which are added to
-// between two measurements (app.keep_rendition): what expires is only noticed here. The scheduler calls it.
+// between two measurements (app.keep_rendition): what expires is only noticed here. Those that were measured longest ago
+// come first, and none is begun after measureFor: the others come first the next time. The scheduler calls it.
 func Measure(ctx context.Context, system *db.DB, media *blob.Store, bucket string) error {
-	rows, err := system.Pool().Query(ctx, "select id from tenant where max_rendition_bytes is not null and status <> 'deleting' order by id")
+	rows, err := system.Pool().Query(ctx, `select t.id from tenant t left join rendition_usage u on u.tenant_id = t.id
+		where t.max_rendition_bytes is not null and t.status <> 'deleting' order by u.measured_at nulls first, t.id`)
 	if err != nil {
 		return fmt.Errorf("tenants with a limit: %w", err)
 	}
@@ -24,7 +30,11 @@ func Measure(ctx context.Context, system *db.DB, media *blob.Store, bucket strin
 		return fmt.Errorf("tenants with a limit: %w", err)
 	}
 	var failures error
+	end := time.Now().Add(measureFor)
 	for _, id := range tenants { // one that cannot be measured does not keep the others from it
+		if time.Now().After(end) {
+			break
+		}
 		if err := measure(ctx, system, media, bucket, id); err != nil {
 			failures = errors.Join(failures, fmt.Errorf("measure tenant %s: %w", id, err))
 		}

@@ -119,8 +119,10 @@ func TestPutGetDelete(t *testing.T) {
 	if _, err := media.ReadRange(ctx, "media", o, 0, 10); !errors.Is(err, blob.ErrChanged) {
 		t.Errorf("another ETag: %v", err)
 	}
-	if n, err := media.DeleteOlder(ctx, "media", "t/", time.Now().Add(time.Hour)); err != nil || n != 1 {
-		t.Errorf("deleted %d, %v", n, err)
+	for done, err := range media.DeletePages(ctx, "media", "t/", time.Now().Add(time.Hour)) {
+		if err != nil || done.Objects != 1 {
+			t.Errorf("deleted %+v, %v", done, err)
+		}
 	}
 	if err := media.Delete(ctx, "media", "t/cover/a b"); err != nil {
 		t.Errorf("deleting again: %v", err)

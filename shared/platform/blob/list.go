@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 )
 
 // maxListing bounds an answer: a thousand keys of 1,024 bytes, each byte escaped, with all that is said of them.
@@ -80,24 +79,4 @@ func (s *Store) Named(ctx context.Context, bucket, name string) (folder, object 
 		}
 		at.Set("continuation-token", l.next)
 	}
-}
-
-// DeleteOlder deletes the objects below a prefix that were stored before a time, and says how many.
-func (s *Store) DeleteOlder(ctx context.Context, bucket, prefix string, before time.Time) (int, error) {
-	n := 0
-	for page, err := range s.List(ctx, bucket, prefix, "") {
-		if err != nil {
-			return n, err
-		}
-		for _, o := range page {
-			if !o.Modified.Before(before) {
-				continue
-			}
-			if err := s.Delete(ctx, bucket, o.Key); err != nil {
-				return n, err
-			}
-			n++
-		}
-	}
-	return n, nil
 }
