@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/text/unicode/norm"
 )
 
 // Limits of excludedPatterns: alternatives multiply, so that few of them are allowed in one pattern.
@@ -15,13 +16,16 @@ const (
 	maxAlternative = 20  // commas in them
 )
 
+// fold makes equal what differs by case, or by the way in which accents are written.
+func fold(s string) string { return norm.NFC.String(strings.ToLower(s)) }
+
 // Excluded reads newline-separated globs and returns the test whether a key, relative to the library's root, is
-// left out. Matching ignores case; a pattern without a slash matches at any depth, one with a slash from the
+// left out. Matching ignores case and how accents are written; a pattern without a slash matches at any depth, one with a slash from the
 // root; a pattern that matches a folder leaves out everything below it. The error names the first bad pattern.
 func Excluded(patterns string) (func(key string) bool, error) {
 	var globs []string
 	for _, line := range strings.Split(patterns, "\n") {
-		p := strings.ToLower(strings.TrimSpace(line))
+		p := fold(strings.TrimSpace(line))
 		if p == "" {
 			continue
 		}
@@ -43,7 +47,7 @@ func Excluded(patterns string) (func(key string) bool, error) {
 		return func(string) bool { return false }, nil
 	}
 	return func(key string) bool {
-		key = strings.ToLower(key)
+		key = fold(key)
 		for end := 0; end < len(key); {
 			if next := strings.IndexByte(key[end:], '/'); next >= 0 {
 				end += next

@@ -36,6 +36,8 @@ func TestExcluded(t *testing.T) {
 		{"[0-9]*", "a/7 samurai.cbz", true},
 		{"zzz\nx?.cbz", "a/x1.cbz", true},
 		{"ÉTÉ", "a/été/b.cbz", true},
+		{"Pok\u00e9mon*", "Poke\u0301mon v02.cbz", true},
+		{"Poke\u0301mon*", "Pok\u00e9mon v01.cbz", true},
 	} {
 		excluded, err := library.Excluded(c.patterns)
 		if err != nil {

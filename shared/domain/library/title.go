@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longbox/longbox/shared/domain/strategy"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -54,6 +55,7 @@ func checkTitleRules(rules []TitleRule) []fault.Field {
 // CleanTitle applies the enabled rules in order, every match of each, and trims the result. A name of which
 // nothing would be left stays as it is; a rule that does not compile is passed over.
 func CleanTitle(rules []TitleRule, name string) string {
+	name = naming.Line(name)
 	title := cut(name)
 	for _, r := range rules {
 		if r.Enabled != nil && !*r.Enabled {

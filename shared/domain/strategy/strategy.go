@@ -84,6 +84,7 @@ func (s *Set) Read(key string, meta *Meta) File {
 	}
 	name := naming.Detect(key)
 	f.Title, f.Volume, f.Chapter = s.book.name(key, name, f.Place, meta)
+	f.Title = naming.Line(f.Title)
 	if f.Volume == nil {
 		f.Volume = f.Place.Volume
 	}

@@ -118,6 +118,17 @@ func TestStem(t *testing.T) {
 	}
 }
 
+func TestLine(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"E\u0301clair 001": "\u00c9clair 001", "\u30cf\u3099": "\u30d0", "A\r\n B\tC\nD": "A  B C D", "as  it is": "as  it is",
+	} {
+		if got := Line(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestNormalize(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

@@ -33,6 +33,14 @@ func isExtension(s string) bool {
 	return true
 }
 
+// Line returns a title as people type it: composed characters (NFC) where a file system or a program has written
+// letters and accents apart, and on one line.
+func Line(title string) string {
+	return lineBreaks.Replace(norm.NFC.String(title))
+}
+
+var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ", "\u2028", " ", "\u2029", " ")
+
 // Normalize returns the form of a title that searches compare: lower case,
 // spaces collapsed, accents of Latin letters removed; the marks of other
 // scripts, such as dakuten, carry meaning and stay.

@@ -37,6 +37,7 @@ func TestMeaning(t *testing.T) {
 		{`{"anyOf":[]}`, nil},
 		{`{"title":{"operator":"is","value":"SAGA"}}`, []int{1}},
 		{`{"title":{"operator":"is","value":"été_\\x"}}`, []int{3}},
+		{`{"title":{"operator":"beginsWith","value":"e\u0301t"}}`, []int{3}},
 		{`{"title":{"operator":"isNot","value":"saga"}}`, []int{2, 3, 4}},
 		{`{"title":{"operator":"isNull"}}`, []int{4}},
 		{`{"title":{"operator":"isNotNull"}}`, []int{1, 2, 3}},

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/text/unicode/norm"
 )
 
-// text writes a text comparison of a column.
+// text writes a text comparison of a column, whose characters are composed as titles are.
 func (b *Builder) text(column, op, s string) string {
+	s = norm.NFC.String(s)
 	switch op {
 	case "is":
 		return "lower(" + column + ") = lower(" + b.Arg(s) + "::text)"

@@ -234,7 +234,7 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 			count = a.SpineCount
 		}
 		title, sort := a.file.Title, naming.SortTitle(a.file.Title)
-		if a.Metadata.TitleSort != "" && title == strings.TrimSpace(a.Metadata.Title) {
+		if a.Metadata.TitleSort != "" && title == naming.Line(strings.TrimSpace(a.Metadata.Title)) {
 			sort = clip(a.Metadata.TitleSort, 1000)
 		}
 		formats, prints, directions = append(formats, &a.Result.Format), append(prints, &a.Result.Fingerprint), append(directions, nonEmpty(a.Direction))
