@@ -134,8 +134,12 @@ func open(e archive.Entry, body io.Reader, gzip bool, lim archive.Limits) (io.Re
 		if err != nil {
 			return nil, "", err
 		}
-		buffered := bufio.NewReaderSize(plain, sniff)
-		head, err := buffered.Peek(int(min(sniff, e.Size)))
+		n := whole
+		if _, ok := plain.(io.WriterTo); ok {
+			n = sniff
+		}
+		buffered := bufio.NewReaderSize(plain, n)
+		head, err := buffered.Peek(int(min(int64(n), e.Size)))
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, "", err
 		}
@@ -177,9 +181,14 @@ func direct(buffered *bufio.Reader, source io.Reader) io.Reader {
 	return onlyReader{buffered}
 }
 
-// sniff is how many bytes of a page are looked at before the answer begins: enough to tell every type that can be shown,
-// also behind the tables of a deflated block, and few enough to come with the answer's header.
-const sniff = 1024
+// What is looked at of a page before the answer begins.
+const (
+	// sniff bytes tell every type that can be shown, also behind the tables of a deflated block, and come with the header of
+	// the store's answer.
+	sniff = 1 << 10
+	// whole is how large a page that is inflated here may be that is refused when it is damaged, not cut off.
+	whole = 4 << 10
+)
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
 
