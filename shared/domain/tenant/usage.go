@@ -13,15 +13,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// measureFor is a third of what an invocation of the scheduler has.
-const measureFor = 20 * time.Second
-
 // Measure lists what the tenants with a limit have in the media bucket and stores the sums, which are added to
-// between two measurements (app.keep_rendition): what expires is only noticed here. Those that were measured longest ago
-// come first, and none is begun after measureFor: the others come first the next time. The scheduler calls it.
-func Measure(ctx context.Context, system *db.DB, media *blob.Store, bucket string) error {
-	rows, err := system.Pool().Query(ctx, `select t.id from tenant t left join rendition_usage u on u.tenant_id = t.id
-		where t.max_rendition_bytes is not null and t.status <> 'deleting' order by u.measured_at nulls first, t.id`)
+// between two measurements (app.keep_rendition): what expires is only noticed here. No tenant is begun once patience has
+// passed; each time the order is another, so that everyone's turn comes. The scheduler calls it.
+func Measure(ctx context.Context, system *db.DB, media *blob.Store, bucket string, patience time.Duration) error {
+	end := time.Now().Add(patience)
+	rows, err := system.Pool().Query(ctx, "select id from tenant where max_rendition_bytes is not null and status <> 'deleting' order by random()")
 	if err != nil {
 		return fmt.Errorf("tenants with a limit: %w", err)
 	}
@@ -30,7 +27,6 @@ func Measure(ctx context.Context, system *db.DB, media *blob.Store, bucket strin
 		return fmt.Errorf("tenants with a limit: %w", err)
 	}
 	var failures error
-	end := time.Now().Add(measureFor)
 	for _, id := range tenants { // one that cannot be measured does not keep the others from it
 		if time.Now().After(end) {
 			break

@@ -60,8 +60,8 @@ func (u *Uploader) undo(ctx context.Context, rows []*row) {
 
 // find is an upload that goes on; completed ones too where asked for.
 func (u *Uploader) find(ctx context.Context, in *Input, completed bool) (*row, error) {
-	r, err := db.Get[row](ctx, u.Database, `select u.id, u.library_id, coalesce(u.bucket, l.bucket) as bucket, coalesce(u.prefix, l.prefix) as prefix, u.key, u.size, u.part_size, u.overwrite, u.store_id,
-		  u.completed_at is not null as completed
+	r, err := db.Get[row](ctx, u.Database, `select u.id, u.library_id, coalesce(u.bucket, l.bucket) as bucket,
+		  coalesce(u.prefix, l.prefix) as prefix, u.key, u.size, u.part_size, u.overwrite, u.store_id, u.completed_at is not null as completed
 		from upload u join library l on l.tenant_id = u.tenant_id and l.id = u.library_id
 		where u.tenant_id = app.tenant() and u.library_id = $1 and u.id = $2 and u.expires_at > now()
 		  and (u.completed_at is null or $3)`, in.ID, in.UploadID, completed)

@@ -1,0 +1,47 @@
+package tenant_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/longbox/longbox/shared/domain/tenant"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// Tenants with a limit are measured, kept and expiring objects both; no tenant is begun once the time is up.
+func TestMeasure(t *testing.T) {
+	t.Parallel()
+	d, s := testkit.DB(t), testkit.StartS3(t)
+	media := s.Config.Media()
+	const tenants = 4
+	for i := range tenants {
+		id := d.Tenant(t, "t"+strconv.Itoa(i))
+		for _, key := range []string{id.String() + "/cover/a", blob.Expiring + id.String() + "/b"} {
+			if err := media.Put(t.Context(), "media", key, "image/webp", make([]byte, 100)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	d.Exec(t, "update tenant set max_rendition_bytes = 1000 where name <> 't0'")
+	measured := func() (n, bytes int) {
+		t.Helper()
+		if err := d.Owner.Pool().QueryRow(t.Context(), "select count(*), coalesce(sum(bytes), 0) from rendition_usage").Scan(&n, &bytes); err != nil {
+			t.Fatal(err)
+		}
+		return n, bytes
+	}
+	if err := tenant.Measure(t.Context(), d.System, media, "media", -time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := measured(); n != 0 {
+		t.Errorf("%d tenants were measured after the time was up", n)
+	}
+	if err := tenant.Measure(t.Context(), d.System, media, "media", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if n, bytes := measured(); n != tenants-1 || bytes != 200*(tenants-1) {
+		t.Errorf("%d tenants of %d with %d bytes", n, tenants-1, bytes)
+	}
+}
