@@ -8,12 +8,16 @@ import (
 // pattern is a regular expression that is compiled when it is first used: together they take four milliseconds, which is
 // more than the start of a function that reads no names.
 type pattern struct {
-	source   string
-	compiled func() *regexp.Regexp
+	source string
+	once   sync.Once
+	re     *regexp.Regexp
 }
 
-func lazily(source string) *pattern {
-	return &pattern{source, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(source) })}
+func lazily(source string) *pattern { return &pattern{source: source} }
+
+func (p *pattern) compiled() *regexp.Regexp {
+	p.once.Do(func() { p.re = regexp.MustCompile(p.source) })
+	return p.re
 }
 
 // String is the expression.
