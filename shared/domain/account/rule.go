@@ -7,6 +7,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -26,10 +28,13 @@ type New struct {
 	Password string
 }
 
+// composed is a name as it is stored and looked for: without spaces around it, and in one form of its accents (NFC).
+func composed(name string) string { return norm.NFC.String(strings.TrimSpace(name)) }
+
 // Check trims the names and returns what is wrong with each member.
 func (n *New) Check() []fault.Field {
 	var bad []fault.Field
-	n.Username, n.Email = strings.TrimSpace(n.Username), strings.TrimSpace(n.Email)
+	n.Username, n.Email = composed(n.Username), composed(n.Email)
 	bad = append(bad, checkNames(n.Username, n.Email, "")...)
 	return append(bad, checkPassword(n.Password)...)
 }

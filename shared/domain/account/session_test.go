@@ -62,6 +62,25 @@ func TestLogin(t *testing.T) {
 	byCookie.Do("POST", "/api/v1/auth/logout", nil).Want(401)
 }
 
+// One name and one password are typed in two forms, by what wrote their accents.
+func TestLoginInEitherForm(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	admin, anyone := s.User(t, "one", "admin"), s.Anonymous(t, "one")
+	user := func(name, password string) map[string]string {
+		return map[string]string{"username": name, "email": "zoe@example.org", "password": password, "role": "reader"}
+	}
+	const composed, apart = "Zo\u00eb", "Zoe\u0308"
+	if m := admin.Do("POST", "/api/v1/users", user(apart, "Secret-1"+apart)).Want(201).Map(); m["username"] != composed {
+		t.Errorf("stored as %q", m["username"])
+	}
+	admin.Do("POST", "/api/v1/users", map[string]string{"username": composed, "email": "other@example.org", "password": "Secret-1!", "role": "reader"}).Want(409)
+	for _, form := range []string{composed, apart} {
+		anyone.Do("POST", "/api/v1/auth/login", map[string]string{"username": form, "password": "Secret-1" + composed}).Want(200)
+		anyone.Do("POST", "/api/v1/auth/login", map[string]string{"username": form, "password": "Secret-1" + apart}).Want(200)
+	}
+}
+
 func TestLoginRefused(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

@@ -136,5 +136,5 @@ func renewVerification(ctx context.Context, d *db.DB, email string, hash []byte)
 			on conflict (tenant_id, account_id) do update set hash = excluded.hash, expires_at = excluded.expires_at, created_at = now()
 				where v.created_at < now() - interval '1 minute'
 			returning account_id)
-		select w.username, w.email from w join t on t.account_id = w.id`, email, hash, time.Now().Add(verificationLife))
+		select w.username, w.email from w join t on t.account_id = w.id`, composed(email), hash, time.Now().Add(verificationLife))
 }

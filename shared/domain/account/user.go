@@ -3,7 +3,6 @@ package account
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -96,7 +95,7 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 		return err
 	})
 	if err != nil {
-		return nil, taken(err, strings.TrimSpace(in.Username.Or("")), strings.TrimSpace(in.Email.Or("")))
+		return nil, taken(err, composed(in.Username.Or("")), composed(in.Email.Or("")))
 	}
 	s.bump(ctx, auth.CallerOf(ctx).Tenant)
 	return stored, nil
@@ -105,7 +104,7 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 // apply is the user after the change.
 func (in UserUpdate) apply(u User) (User, error) {
 	was := u.Username
-	u.Username, u.Email, u.Role = strings.TrimSpace(in.Username.Or(u.Username)), strings.TrimSpace(in.Email.Or(u.Email)), in.Role.Or(u.Role)
+	u.Username, u.Email, u.Role = composed(in.Username.Or(u.Username)), composed(in.Email.Or(u.Email)), in.Role.Or(u.Role)
 	var bad []fault.Field
 	if in.Username.Set || in.Email.Set {
 		bad = append(bad, checkNames(u.Username, u.Email, was)...)

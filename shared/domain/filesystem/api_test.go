@@ -82,7 +82,7 @@ func names(m map[string]any) string {
 func TestBrowse(t *testing.T) {
 	t.Parallel()
 	s := serve(t, listing{"books:b/1.cbz", "books:A/x", "books:a/夏目漱石/1.epub", "books:Z.cbz", "books:c.cbz", "books:.hidden/x", "books:.DS_Store",
-		"books:empty/", "books:marker/", "books:marker/1.cbz", "cloud:one/x/1.cbz", "cloud:two/secret.cbz"})
+		"books:empty/", "books:odd/line\nbreak/1.cbz", "books:odd/plain/1.cbz", "books:marker/", "books:marker/1.cbz", "cloud:one/x/1.cbz", "cloud:two/secret.cbz"})
 	admin := s.User(t, "one", "admin")
 
 	m := admin.Do("GET", "/api/v1/filesystem/drives?pageSize=2", nil).Want(200).Map()
@@ -95,7 +95,7 @@ func TestBrowse(t *testing.T) {
 		t.Errorf("roots: %v", m)
 	}
 	m = admin.Do("GET", browse+"/srv/books/", nil).Want(200).Map()
-	if names(m) != "A/ a/ b/ empty/ marker/ c.cbz Z.cbz" || m["currentPath"] != "/srv/books" || m["parentPath"] != nil || m["truncated"] != false {
+	if names(m) != "A/ a/ b/ empty/ marker/ odd/ c.cbz Z.cbz" || m["currentPath"] != "/srv/books" || m["parentPath"] != nil || m["truncated"] != false {
 		t.Errorf("root: %v", m)
 	}
 	for path, want := range map[string][3]string{
@@ -116,6 +116,10 @@ func TestBrowse(t *testing.T) {
 				t.Errorf("%s: entry path %s", path, p)
 			}
 		}
+	}
+	for _, e := range admin.Do("GET", browse+"/srv/books/odd", nil).Want(200).Map()["entries"].([]any) {
+		e := e.(map[string]any)
+		admin.Do("GET", browse+url.QueryEscape(e["path"].(string)), nil).Want(map[bool]int{true: 200, false: 400}[e["isReadable"].(bool)])
 	}
 	if m := admin.Do("GET", browse+"s3://cloud/one", nil).Want(200).Map(); m["parentPath"] != nil {
 		t.Errorf("a root's parent: %v", m)

@@ -26,7 +26,7 @@ type Entry struct {
 	Name        string `json:"name"`
 	Path        string `json:"path"`
 	IsDirectory bool   `json:"isDirectory"`
-	IsReadable  bool   `json:"isReadable"`
+	IsReadable  bool   `json:"isReadable" doc:"False where no path may have such a name: it holds a control character, a backslash, no UTF-8"`
 }
 
 // Listing is what a folder holds: folders first, then without regard to case.
@@ -125,7 +125,9 @@ func entries(at place, keys []string, directories bool) []Entry {
 		if name == "" || strings.HasPrefix(name, ".") || strings.Contains(name, "/") {
 			continue // the folder's own marker, hidden names, and keys with empty parts
 		}
-		out = append(out, Entry{Name: name, Path: strings.TrimSuffix(at.path, "/") + "/" + name, IsDirectory: directories, IsReadable: true})
+		full := strings.TrimSuffix(at.path, "/") + "/" + name
+		_, err := Clean(full)
+		out = append(out, Entry{Name: name, Path: full, IsDirectory: directories, IsReadable: err == nil})
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.Name, b.Name))

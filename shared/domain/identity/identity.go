@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -169,7 +170,7 @@ func CheckPassword(ctx context.Context, d *db.DB, login, password string) (*Acco
 	}
 	row, err := db.Get[Account](ctx, d, `select id, password_hash, generation, is_active from account
 		where tenant_id = app.tenant() and (lower(username) = lower($1) or lower(email) = lower($1))
-		order by lower(username) = lower($1) desc limit 1`, login)
+		order by lower(username) = lower($1) desc limit 1`, norm.NFC.String(login))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/format/cronexpr"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -29,7 +31,7 @@ func check(l *Library) []fault.Field {
 	add := func(field, format string, args ...any) {
 		bad = append(bad, fault.Field{Field: field, Message: fmt.Sprintf(format, args...)})
 	}
-	l.Name = strings.TrimSpace(l.Name)
+	l.Name = norm.NFC.String(strings.TrimSpace(l.Name))
 	if n := utf8.RuneCountInString(l.Name); n == 0 || n > maxName || strings.ContainsFunc(l.Name, unicode.IsControl) || !utf8.ValidString(l.Name) {
 		add("name", "must be 1 to %d printable characters", maxName)
 	}

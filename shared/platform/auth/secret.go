@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/argon2"
+	"golang.org/x/text/unicode/norm"
 )
 
 // argon2id parameters: OWASP's minimum, 19 MiB, 2 passes, 1 lane: 18 ms.
@@ -55,10 +56,11 @@ func CheckPassword(hash, password string) (bool, error) {
 	return subtle.ConstantTimeCompare(want, derive(password, salt)) == 1, nil
 }
 
+// derive takes the password in composed characters (NFC, as RFC 8265 4.2 says), whatever keyboard it was typed on.
 func derive(password string, salt []byte) []byte {
 	slots <- struct{}{}
 	defer func() { <-slots }()
-	return argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonLanes, argonKey)
+	return argon2.IDKey(norm.NFC.Bytes([]byte(password)), salt, argonTime, argonMemory, argonLanes, argonKey)
 }
 
 var apiKeyShape = regexp.MustCompile(`^(lbx_[0-9a-f]{16})_[0-9a-f]{32}$`)

@@ -125,6 +125,11 @@ func TestScanOfOneFolder(t *testing.T) {
 	if res := r.scanWith(scan.Params{Mode: "normal", Path: "A/B", Removals: 2}); res.Status != "completed" || res.Deleted != 2 {
 		t.Errorf("%+v", res)
 	}
+	for _, nothing := range []string{"A/B", "a", "nope"} {
+		if res := r.scanWith(scan.Params{Mode: "normal", Path: nothing}); res.Status != "failed" || res.Held != 0 {
+			t.Errorf("%s: %+v", nothing, res)
+		}
+	}
 	for _, bad := range []string{"/A", "A/", "A//B", "..", "A/../B", "./A", strings.Repeat("a", 1025), "a\x00"} {
 		if (scan.Params{Mode: "normal", Path: bad}).Check() == nil {
 			t.Errorf("%q is taken for a folder", bad)
