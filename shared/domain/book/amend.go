@@ -16,6 +16,7 @@ import (
 
 	"github.com/longbox/longbox/shared/format/isbn"
 	"github.com/longbox/longbox/shared/format/language"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -23,6 +24,8 @@ import (
 
 // MetadataBody is what people change of a book's metadata: null clears, and so does absence where all is replaced.
 type MetadataBody struct {
+	Title          httpapi.Optional[string]          `json:"title,omitempty" minLength:"1" maxLength:"1000" doc:"Never null; stays where it is absent, also where all is replaced"`
+	TitleSort      httpapi.Optional[string]          `json:"titleSort,omitempty" maxLength:"1000" doc:"null: as the title; stays where it is absent, also where all is replaced"`
 	Subtitle       httpapi.Optional[string]          `json:"subtitle,omitempty" maxLength:"1000"`
 	OriginalTitle  httpapi.Optional[string]          `json:"originalTitle,omitempty" maxLength:"1000"`
 	Summary        httpapi.Optional[string]          `json:"summary,omitempty" maxLength:"60000"`
@@ -99,7 +102,7 @@ func of[T any](name string, o httpapi.Optional[T]) field {
 
 // fields are the members of the body, but people.
 func (b *MetadataBody) fields() []field {
-	return []field{of("subtitle", b.Subtitle), of("originalTitle", b.OriginalTitle), of("summary", b.Summary), of("publisher", b.Publisher),
+	return []field{of("title", b.Title), of("titleSort", b.TitleSort), of("subtitle", b.Subtitle), of("originalTitle", b.OriginalTitle), of("summary", b.Summary), of("publisher", b.Publisher),
 		of("imprint", b.Imprint), of("genre", b.Genre), of("languageIso", b.LanguageISO), of("formatDetail", b.FormatDetail), of("bookType", b.BookType),
 		of("edition", b.Edition), of("isbns", b.ISBNs), of("blackAndWhite", b.BlackAndWhite), of("manga", b.Manga), of("year", b.Year), of("month", b.Month),
 		of("day", b.Day), of("originalYear", b.OriginalYear), of("volume", b.Volume), of("chapter", b.Chapter), of("count", b.Count),
@@ -114,7 +117,7 @@ func (b *MetadataBody) roles() []field {
 
 // lines are the texts of one line; they hold something, or are null.
 func (b *MetadataBody) lines() map[string]*string {
-	return map[string]*string{"subtitle": b.Subtitle.Value, "originalTitle": b.OriginalTitle.Value, "publisher": b.Publisher.Value, "imprint": b.Imprint.Value,
+	return map[string]*string{"title": b.Title.Value, "titleSort": b.TitleSort.Value, "subtitle": b.Subtitle.Value, "originalTitle": b.OriginalTitle.Value, "publisher": b.Publisher.Value, "imprint": b.Imprint.Value,
 		"genre": b.Genre.Value, "formatDetail": b.FormatDetail.Value, "edition": b.Edition.Value}
 }
 
@@ -129,6 +132,9 @@ func line(name string, text *string) []fault.Field {
 // check brings languages, ISBNs and texts into their form and lists what is wrong.
 func (b *MetadataBody) check() error {
 	var bad []fault.Field
+	if b.Title.Set && b.Title.Value == nil {
+		bad = append(bad, fault.Field{Field: "title", Message: "must not be null: a book has a title"})
+	}
 	lines := b.lines()
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		if text := lines[name]; text != nil {
@@ -232,6 +238,15 @@ func (b *MetadataBody) people(replace bool) (people []Author, roles []string, wh
 	return people, roles, whole
 }
 
+// mapped is what f makes of a text, nil of nil.
+func mapped(text *string, f func(string) string) *string {
+	if text == nil {
+		return nil
+	}
+	out := f(*text)
+	return &out
+}
+
 // amend writes what people say of a book's metadata, and locks what gets a value; with replace what is absent is
 // cleared. One round trip.
 func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, *Patched, []string, error) {
@@ -240,7 +255,7 @@ func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, repl
 	}
 	set, names, locks := map[string]any{}, []string{}, []string{}
 	take := func(f field, lock string) {
-		if f.set || replace {
+		if f.set || replace && f.name != "title" && f.name != "titleSort" {
 			names = append(names, f.name)
 		}
 		if f.value != nil {
@@ -276,10 +291,15 @@ func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, repl
 	var at *Patched
 	var meta *metadataRow
 	db.One(&b, &at, `update book k set volume = case when $2 then $3 else k.volume end, chapter = case when $4 then $5 else k.chapter end,
-		  updated_at = case when $6 then now() else k.updated_at end
+		  updated_at = case when $6 then now() else k.updated_at end,
+		  title = coalesce($7, k.title), search_title = coalesce($8, k.search_title),
+		  title_sort = case when $9 then coalesce($10, $11, k.title)
+		    when exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and 'titleSortLock' = any(m.locks)) then k.title_sort
+		    else coalesce($11, k.title_sort) end
 		where k.tenant_id = app.tenant() and k.id = $1 and k.deleted_at is null
 		returning k.id, k.title, k.number, k.volume, k.chapter, k.updated_at, k.library_id, k.series_id`,
-		id, replaces("volume"), body.Volume.Value, replaces("chapter"), body.Chapter.Value, len(names) > 0)
+		id, replaces("volume"), body.Volume.Value, replaces("chapter"), body.Chapter.Value, len(names) > 0,
+		body.Title.Value, mapped(body.Title.Value, naming.Normalize), body.TitleSort.Set, body.TitleSort.Value, mapped(body.Title.Value, naming.SortTitle))
 	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, locks)
 		select app.tenant(), id, $2::jsonb || jsonb_build_object('authors', $3::jsonb), $4 from book where tenant_id = app.tenant() and id = $1 and deleted_at is null
 		on conflict (tenant_id, book_id) do update set updated_at = case when $8 then now() else m.updated_at end,

@@ -93,6 +93,28 @@ func TestPeopleAmendMetadata(t *testing.T) {
 	if got := line(m["title"], m["summary"], m["volume"], m["languageIso"], m["authors"], m["customMetadata"], m["year"]); got != "T Only <nil> <nil> [] <nil> <nil>" {
 		t.Errorf("replaced: %s", got)
 	}
+	titled := func(title, sort, locks string) {
+		t.Helper()
+		full := me.Do("GET", one, nil).Want(200).Map()
+		m := full["metadata"].(map[string]any)
+		if got := line(full["title"], full["titleSort"], m["title"], m["titleSort"], strings.Contains(fmt.Sprint(locked(m)), "title")); got != line(title, sort, title, sort, true) &&
+			got != line(title, sort, title, nil, true) {
+			t.Errorf("titles %s, want %s and %s", got, title, sort)
+		}
+		if got := strings.Join(slices.DeleteFunc(locked(m), func(n string) bool { return !strings.HasPrefix(n, "title") }), " "); got != locks {
+			t.Errorf("locks %q, want %q", got, locks)
+		}
+	}
+	me.Do("PATCH", one+"/metadata", `{"title":" The  New "}`).Want(200)
+	titled("The  New", "The New", "title")
+	me.Do("PATCH", one+"/metadata", `{"titleSort":"New, The"}`).Want(200)
+	titled("The  New", "New, The", "title titleSort")
+	me.Do("PATCH", one+"/metadata", `{"title":"Newer"}`).Want(200)
+	titled("Newer", "New, The", "title titleSort")
+	me.Do("PUT", one+"/metadata", `{"summary":"Only"}`).Want(200)
+	titled("Newer", "New, The", "title titleSort")
+	me.Do("PATCH", one+"/metadata", `{"titleSort":null}`).Want(200)
+	titled("Newer", "Newer", "title titleSort")
 	other := "/api/v1/books/" + ids[1].String() + "/metadata"
 	exec(t, s, "delete from book_metadata where book_id = $1", ids[1])
 	if m := me.Do("PATCH", other, `{"summary":"First"}`).Want(200).Map(); m["summary"] != "First" {
@@ -103,7 +125,7 @@ func TestPeopleAmendMetadata(t *testing.T) {
 		`{"publisher":"  "}`: "publisher", `{"imprint":""}`: "imprint", `{"edition":"a\nb"}`: "edition", `{"subtitle":" "}`: "subtitle", `{"originalTitle":""}`: "originalTitle",
 		`{"genre":""}`: "genre", `{"formatDetail":""}`: "formatDetail", `{"isbns":""}`: "isbns", `{"languageIso":""}`: "languageIso",
 		`{"subjects":["a",""]}`: "subjects[1]", `{"subjects":["x\ty"]}`: "subjects[0]",
-		`{"volume":-1}`: "volume", `{"summary":7}`: "summary", `{"subjects":"x"}`: "subjects",
+		`{"title":null}`: "title", `{"title":" "}`: "title", `{"titleSort":"a\nb"}`: "titleSort", `{"volume":-1}`: "volume", `{"summary":7}`: "summary", `{"subjects":"x"}`: "subjects",
 		`{"summary":"a\u0000b"}`: "summary"} {
 		if text := string(me.Do("PATCH", one+"/metadata", body).Want(400).Body); !strings.Contains(text, at) {
 			t.Errorf("%s: %s does not name %s", body, text, at)

@@ -13,9 +13,9 @@ import (
 // filters are what is filtered, searched and sorted by somewhere. A list that does not know one of them refuses it: all of the
 // list, in its own order, looks like what was asked for. An empty one asks for nothing. Other unknown parameters are ignored;
 // clients add some so that nothing answers from a cache.
-var filters = []string{"author", "bookId", "category", "completed", "completion", "format", "fullTextSearch", "genre", "genres", "hasError", "language",
-	"libraryId", "name", "order", "publisher", "query", "readStatus", "role", "search", "seriesId", "sharingTag", "sort", "status", "tag", "tags",
-	"title", "username", "year"}
+var filters = []string{"author", "bookId", "category", "completed", "completion", "errorType", "format", "fullTextSearch", "genre", "genres", "hasError",
+	"language", "libraryId", "matchType", "name", "order", "priority", "publisher", "query", "readStatus", "role", "search", "seriesId", "sharingTag",
+	"sort", "status", "tag", "tags", "taskType", "title", "type", "userId", "username", "year"}
 
 // queryOf are the names of the query parameters that an input struct has.
 func queryOf(t reflect.Type) map[string]bool {

@@ -29,6 +29,12 @@ func (s Sorting) By(fallback string, fields ...string) (field string, desc bool,
 	if !both {
 		direction = s.Order
 	}
+	switch {
+	case both && (field == "" || direction == ""):
+		return "", false, fault.Invalid("sort", "%q is no field and direction, as in title,desc", s.Sort)
+	case both && s.Order != "" && s.Order != direction:
+		return "", false, fault.Invalid("order", "%q contradicts the direction in sort; leave one of them out", s.Order)
+	}
 	if field == "" {
 		field = fallback
 	}
