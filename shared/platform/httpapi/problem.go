@@ -110,6 +110,9 @@ var humaErrors = sync.OnceFunc(func() {
 				return problem(r, err)
 			}
 		}
+		if msg == "request body is required" {
+			return problem(r, fault.Invalid("body", "is required: send JSON"))
+		}
 		return problem(r, &fault.Error{Code: code, Message: message(msg, errs), Fields: fields(errs)})
 	}
 	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
@@ -139,6 +142,9 @@ func message(msg string, errs []error) string {
 	for _, err := range errs {
 		return msg + ": " + err.Error()
 	}
+	if limit, ok := strings.CutPrefix(msg, "request body is too large limit="); ok {
+		return "The body is too large: the limit is " + limit
+	}
 	return msg
 }
 
@@ -160,6 +166,9 @@ func fields(errs []error) []fault.Field {
 		}
 		if strings.HasPrefix(msg, "invalid value: invalid UUID") || strings.HasPrefix(msg, "invalid value: invalid urn") { // in a path or a query
 			msg = noUUID
+		}
+		if kind, ok := strings.CutPrefix(msg, "unknown content type: "); ok {
+			path, msg = "body", "is of type "+kind+"; send JSON with Content-Type: application/json"
 		}
 		if out = append(out, fault.Field{Field: path, Message: msg}); len(out) == maxFields {
 			break

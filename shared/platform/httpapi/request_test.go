@@ -206,3 +206,24 @@ func TestPathsAreUnescapedOnce(t *testing.T) {
 		}
 	}
 }
+
+// A body that cannot be taken is refused with what to send instead.
+func TestWordsForWrongBodies(t *testing.T) {
+	t.Parallel()
+	a := things(Config{})
+	Register(a, Op{Method: "POST", Path: "/api/v1/things", ID: "makeThing", Summary: "A thing", Tag: "Things", Permission: Public},
+		func(context.Context, *struct{ Body struct{ Name string } }) (*None, error) { return nil, nil })
+	for _, c := range []struct{ kind, body, want string }{
+		{"text/plain", `{"name":"x"}`, `"body: is of type text/plain; send JSON with Content-Type: application/json"`},
+		{"application/json", "", `"body: is required: send JSON"`},
+		{"application/json", `{"name":"` + strings.Repeat("x", 3<<20) + `"}`, `"The body is too large: the limit is `},
+	} {
+		r := httptest.NewRequest("POST", "/api/v1/things", strings.NewReader(c.body))
+		r.Header.Set("Content-Type", c.kind)
+		w := httptest.NewRecorder()
+		a.Router.ServeHTTP(w, r)
+		if w.Code < 400 || w.Code >= 500 || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s of %d bytes: %d %s, want %s", c.kind, len(c.body), w.Code, w.Body, c.want)
+		}
+	}
+}
