@@ -4,7 +4,7 @@
 //   - A page pack is an uncompressed ZIP in the media bucket, below the tenant's prefix, under a name that nobody can
 //     guess. A page of it is one ranged request like that of any other book.
 //   - It is made once, by a task of type pack_book: when such a page is first asked for, or by the scan where
-//     WORKER_PACKS says so. Until it is there, pages are read from the book itself.
+//     PAGE_PACKS says so. Until it is there, pages are read from the book itself.
 //   - It is streamed: neither the book nor the pack is ever in memory or on a disk here. Making it again gives the
 //     same; a task that was interrupted begins anew.
 //   - It counts in the tenant's max_rendition_bytes, together with renditions (app.keep_rendition); a book whose pack

@@ -75,7 +75,9 @@ func (r *Runner) makeRoom(ctx context.Context) error {
 	}
 	var waiting bool
 	err := r.System.Pool().QueryRow(ctx, `select exists (select from app.waiting_tenants() w where w.id <> all($1::uuid[]) and exists (
-		select from task k where k.tenant_id = w.id and k.status = 'pending' and k.scheduled_for < now() - interval '1 second'))`, tenants).Scan(&waiting)
+		select from task k where k.tenant_id = w.id and k.status = 'pending' and k.scheduled_for < now() - interval '1 second'
+		  and (k.type <> 'scan_library' or w.max_scans is null or w.max_scans > (
+		    select count(*) from task s where s.tenant_id = w.id and s.status = 'running' and s.type = 'scan_library'))))`, tenants).Scan(&waiting)
 	if waiting {
 		longest.pause()
 	}

@@ -115,7 +115,8 @@ func cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]changed, error) {
 	})
 }
 
-// retry makes a failed task pending again, on its own: nothing waits for it any more.
+// retry makes a failed task pending again, on its own: nothing waits for it any more. It waits for the
+// children that it had and that go on.
 func retry(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 	var b pgx.Batch
 	var found *changed
@@ -123,7 +124,8 @@ func retry(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 		  select tenant_id, id, status from task where tenant_id = app.tenant() and id = $1 for update),
 		t as (
 		  update task t set status = 'pending', attempts = 0, deaths = 0, scheduled_for = now(), started_at = null, completed_at = null,
-		    lease_until = null, locked_by = null, last_error = null, result = null, done = false, open_children = 0, parent_id = null, place = null, queued_at = null,
+		    lease_until = null, locked_by = null, last_error = null, result = null, done = false, parent_id = null, place = null, queued_at = null,
+		    open_children = (select count(*) from task c where c.tenant_id = app.tenant() and c.parent_id = $1 and c.status in ('pending', 'running')),
 		    progress_current = 0, progress_total = 0, progress_message = null
 		  from old where t.tenant_id = old.tenant_id and t.id = old.id and old.status = 'failed' returning t.*)
 		select old.status as before, `+changedColumns+` from old

@@ -128,7 +128,9 @@ func renew(ctx context.Context, system *db.DB, lease time.Duration, held []Held)
 		    on t.tenant_id = h.tenant_id and t.id = h.id and t.lease_epoch = h.epoch
 		  where t.status = 'running'),
 		free as (
-		  select t.tenant_id, t.id from task t join held using (tenant_id, id) for update of t skip locked),
+		  select t.tenant_id, t.id from task t join held using (tenant_id, id)
+		  where t.status = 'running' and not t.done and t.lease_epoch = held.lease_epoch -- asked of the locked row again: it may just have ended
+		  for update of t skip locked),
 		renewed as (
 		  update task t set lease_until = now() + $4 from free where t.tenant_id = free.tenant_id and t.id = free.id)
 		select tenant_id, id, lease_epoch from held`, tenants, ids, epochs, lease)

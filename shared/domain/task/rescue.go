@@ -22,7 +22,7 @@ func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 	silent, err := rescue(ctx, system, tell, `
 		update task t set
 		  status = case when attempts < max_attempts then 'pending' else 'failed' end,
-		  lease_until = null, locked_by = null, scheduled_for = now(), deaths = deaths + 1, last_error = $1,
+		  lease_until = null, locked_by = null, done = false, scheduled_for = now(), deaths = deaths + 1, last_error = $1,
 		  completed_at = case when attempts < max_attempts then null else now() end
 		from (select tenant_id, id from task where status = 'running' and lease_until < now() for update skip locked) silent
 		where t.tenant_id = silent.tenant_id and t.id = silent.id returning t.*`, rescued)
@@ -41,10 +41,10 @@ func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 		update task p set open_children = c.open,
 		  status = case when p.done and c.open = 0 then 'completed' else p.status end,
 		  completed_at = case when p.done and c.open = 0 then now() else p.completed_at end
-		from (select p.tenant_id, p.id, count(t.id) filter (where t.status in ('pending', 'running')) as open
+		from (select p.tenant_id, p.id, p.open_children as seen, count(t.id) filter (where t.status in ('pending', 'running')) as open
 		      from task p left join task t on t.tenant_id = p.tenant_id and t.parent_id = p.id
-		      where p.status = 'running' and p.open_children > 0 group by 1, 2) c
-		where p.tenant_id = c.tenant_id and p.id = c.id and p.open_children > c.open returning p.*`)
+		      where p.status = 'running' and p.open_children > 0 group by 1, 2, 3) c
+		where p.tenant_id = c.tenant_id and p.id = c.id and p.open_children = c.seen and c.seen > c.open returning p.*`)
 	if err != nil {
 		return 0, fmt.Errorf("count children of tasks: %w", err)
 	}

@@ -230,6 +230,10 @@ func translate(err error) error {
 			e := fault.Wrap(err, fault.Unavailable, "Something that this is about was removed at the same moment; try again")
 			e.RetryAfter = time.Second
 			return e
+		case "40P01", "40001": // a deadlock, broken at this transaction's cost
+			e := fault.Wrap(err, fault.Unavailable, "Somebody else changed the same things at the same moment, and nothing of this was stored; try again")
+			e.RetryAfter = time.Second
+			return e
 		case "53100":
 			return noRoom(err)
 		case "57P01", "57P02", "57P03", "53200", "53300", "25006", "08006", "08P01":
