@@ -281,6 +281,89 @@ func TestParentWaitsForChildren(t *testing.T) {
 	}
 }
 
+// family adds a parent with children, all claimed, and returns them: the parent first.
+func family(t *testing.T, d *testkit.Databases, tenant uuid.UUID, children int) []Held {
+	t.Helper()
+	var b pgx.Batch
+	parent := uuid.New()
+	var id uuid.UUID
+	must(t, Add(&b, Spec{ID: parent, Type: ScanLibrary}, &id))
+	for range children {
+		must(t, Add(&b, Spec{Type: AnalyzeBooks, ParentID: &parent}, &id))
+	}
+	b.Queue("update task set open_children = $2 where tenant_id = app.tenant() and id = $1", parent, children)
+	must(t, d.App.Run(db.In(context.Background(), db.Tenant(tenant)), &b))
+	all, err := claim(context.Background(), d.System, "w", time.Minute, children+1)
+	if err != nil || len(all) != children+1 || all[0].ID != parent {
+		t.Fatal(all, err)
+	}
+	return all
+}
+
+// blocked waits until something in the database waits for a lock.
+func blocked(t *testing.T, d *testkit.Databases) {
+	t.Helper()
+	testkit.Eventually(t, 10*time.Second, func() bool {
+		var waits bool
+		err := d.Owner.Pool().QueryRow(context.Background(), `select exists (select from pg_locks where not granted
+			and pid in (select pid from pg_stat_activity where datname = current_database()))`).Scan(&waits)
+		return err == nil && waits
+	})
+}
+
+// Children that are being added while a rescue counts them stay counted.
+func TestRescueBesideNewChildren(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	ctx := context.Background()
+	all := family(t, d, d.Tenant(t, "one"), 2)
+	exec(t, d, "update task set open_children = 3 where id = $1", all[0].ID) // a child ended of which the parent was not told
+	fanout, err := d.Owner.Pool().Begin(ctx)
+	must(t, err)
+	defer func() { _ = fanout.Rollback(ctx) }()
+	_, err = fanout.Exec(ctx, "update task set open_children = open_children + 5 where id = $1", all[0].ID)
+	must(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := Rescue(ctx, d.System, nil)
+		done <- err
+	}()
+	blocked(t, d)
+	must(t, fanout.Commit(ctx))
+	must(t, <-done)
+	if n := count(t, d, "id = $1 and open_children = 8", all[0].ID); n != 1 {
+		t.Error("the new children are not counted any more")
+	}
+}
+
+// A parent that failed for good waits, when it is tried again, for the children that still run.
+func TestRetryBesideOldChildren(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	ctx := context.Background()
+	tenant := d.Tenant(t, "one")
+	all := family(t, d, tenant, 2)
+	text := "broken"
+	if _, err := finish(ctx, d.System, all[0], nil, &text, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := retry(db.In(ctx, db.Tenant(tenant)), d.App, all[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	again, err := claim(ctx, d.System, "w", time.Minute, 1)
+	if err != nil || len(again) != 1 {
+		t.Fatal(again, err)
+	}
+	for i, h := range append(again, all[1:]...) {
+		if _, err := finish(ctx, d.System, h, nil, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if n, want := count(t, d, "id = $1 and status = 'completed'", all[0].ID), i/2; n != want {
+			t.Errorf("after %d of 3: the parent is completed %d times, want %d", i+1, n, want)
+		}
+	}
+}
+
 // pagesRead counts the pages that a statement touches in a tenant.
 func pagesRead(t *testing.T, d *testkit.Databases, tenant uuid.UUID, sql string) (pages int) {
 	t.Helper()
