@@ -61,8 +61,12 @@ func followZone(ctx context.Context, system *db.DB, now time.Time) error {
 		var times []time.Time
 		_, err = pgx.ForEachRow(rows, []any{&id, &cron}, func() error {
 			schedule, err := cronexpr.Parse(cron, zone)
+			if err != nil { // one library's must not keep the others in the old zone
+				slog.Error("the next scan stays as it was", "library", id, "cron", cron, "zone", zone, "error", err)
+				return nil
+			}
 			ids, times = append(ids, id), append(times, schedule.Next(now))
-			return err
+			return nil
 		})
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -309,6 +310,27 @@ func TestAbortedWhileCompleting(t *testing.T) {
 	if !strings.Contains(m["message"].(string), "begin another") {
 		t.Errorf("%v", m)
 	}
+}
+
+// The file that an upload was to replace is not taken for what was uploaded, though it is as long.
+func TestAbortedReplacement(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, config)
+	user := r.User(t, "one", "maintainer")
+	testkit.WriteFile(t, r.s3.Dir+"/books/lib", "S/old.cbz", make([]byte, 2<<20))
+	if err := os.Chtimes(r.s3.Dir+"/books/lib/S/old.cbz", time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	var got upload.Begun
+	user.Do("POST", r.base, files(true, object{"path": "S/old.cbz", "size": 2 << 20})).Want(201).JSON(&got)
+	address, err := url.Parse(got.Files[0].Parts[0].URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.store.AbortParts(t.Context(), "books", "lib/S/old.cbz", address.Query().Get("uploadId")); err != nil {
+		t.Fatal(err)
+	}
+	user.Do("POST", r.base+"/"+got.Files[0].UploadID.String()+"/complete", nil).Want(404)
 }
 
 func TestWhatIsRefused(t *testing.T) {

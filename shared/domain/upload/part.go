@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -28,6 +29,7 @@ type row struct {
 	Overwrite bool      `db:"overwrite"`
 	StoreID   string    `db:"store_id"`
 	Completed bool      `db:"completed"`
+	Begun     time.Time `db:"created_at"`
 }
 
 // keep stores the uploads that were begun.
@@ -61,7 +63,7 @@ func (u *Uploader) undo(ctx context.Context, rows []*row) {
 // find is an upload that goes on; completed ones too where asked for.
 func (u *Uploader) find(ctx context.Context, in *Input, completed bool) (*row, error) {
 	r, err := db.Get[row](ctx, u.Database, `select u.id, u.library_id, coalesce(u.bucket, l.bucket) as bucket,
-		  coalesce(u.prefix, l.prefix) as prefix, u.key, u.size, u.part_size, u.overwrite, u.store_id, u.completed_at is not null as completed
+		  coalesce(u.prefix, l.prefix) as prefix, u.key, u.size, u.part_size, u.overwrite, u.store_id, u.completed_at is not null as completed, u.created_at
 		from upload u join library l on l.tenant_id = u.tenant_id and l.id = u.library_id
 		where u.tenant_id = app.tenant() and u.library_id = $1 and u.id = $2 and u.expires_at > now()
 		  and (u.completed_at is null or $3)`, in.ID, in.UploadID, completed)
@@ -171,13 +173,17 @@ func (u *Uploader) complete(ctx context.Context, in *Input) (*Completed, error) 
 	return u.completed(ctx, r)
 }
 
+// clocks is by how much the clocks of store and database may differ.
+const clocks = time.Minute
+
 // ended is the answer where the store refused to list or join the parts: of an upload that it knows no longer, whether the
 // file is there. Then it was completed, by another request or by one whose answer was lost; else it was aborted.
 func (u *Uploader) ended(ctx context.Context, r *row, err error) (*Completed, error) {
 	if !errors.Is(err, blob.ErrNotFound) {
 		return nil, refused(err)
 	}
-	if objects, lerr := u.Store.Look(ctx, r.Bucket, []string{r.Prefix + r.Key}); lerr != nil || len(objects) == 0 || objects[0].Size != r.Size {
+	objects, lerr := u.Store.Look(ctx, r.Bucket, []string{r.Prefix + r.Key})
+	if lerr != nil || len(objects) == 0 || objects[0].Size != r.Size || objects[0].Modified.Before(r.Begun.Add(-clocks)) { // the file that was to be replaced
 		return nil, errors.Join(gone(err), lerr)
 	}
 	return u.completed(ctx, r)
