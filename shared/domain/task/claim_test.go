@@ -364,6 +364,26 @@ func TestRetryBesideOldChildren(t *testing.T) {
 	}
 }
 
+// A beat that is on its way when a task ends gives it no lease again: it would be rescued and run once more.
+func TestBeatAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	ctx := context.Background()
+	all := family(t, d, d.Tenant(t, "one"), 1)
+	if _, err := finish(ctx, d.System, all[0], nil, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := renew(ctx, d.System, time.Minute, all); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, d, "done and lease_until is not null"); n != 0 {
+		t.Error("a task that waits for its children has a lease")
+	}
+	if n := count(t, d, "not done and lease_until > now() + interval '50 seconds'"); n != 1 {
+		t.Error("the lease of a running task was not renewed")
+	}
+}
+
 // pagesRead counts the pages that a statement touches in a tenant.
 func pagesRead(t *testing.T, d *testkit.Databases, tenant uuid.UUID, sql string) (pages int) {
 	t.Helper()

@@ -357,3 +357,28 @@ func TestScanQuota(t *testing.T) {
 		t.Errorf("%d scans after the first two ended, %v", len(held), err)
 	}
 }
+
+// Nobody makes room for a scan that its tenant's limit holds back.
+func TestRoomForScans(t *testing.T) {
+	t.Parallel()
+	d, ctx := testkit.DB(t), context.Background()
+	at, other := d.Tenant(t, "one"), d.Tenant(t, "two")
+	var b pgx.Batch
+	var id uuid.UUID
+	must(t, Add(&b, Spec{Type: ScanLibrary}, &id))
+	must(t, d.App.Run(db.In(ctx, db.Tenant(other)), &b))
+	exec(t, d, "update task set scheduled_for = now() - interval '1 minute'")
+	for limit, want := range map[int]bool{0: false, 1: true} {
+		exec(t, d, "update tenant set max_scans = $1", limit)
+		r := worker(d, nothing)
+		r.Slots, r.Slice = 1, time.Nanosecond
+		r.init()
+		paused := false
+		h := Held{Tenant: at, ID: uuid.New()}
+		r.held[h.Scope()] = &running{Held: h, since: time.Now().Add(-time.Hour), pause: func() { paused = true }}
+		must(t, r.makeRoom(ctx))
+		if paused != want {
+			t.Errorf("at most %d scans: paused %v, want %v", limit, paused, want)
+		}
+	}
+}
