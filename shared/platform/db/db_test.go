@@ -71,11 +71,12 @@ func TestStatementTakesTooLong(t *testing.T) {
 	}
 }
 
-// A full disk is no error of the program, nor is a row that went a moment ago: who asks is told what is the matter, and when to try again.
+// A full disk is no error of the program, nor is a deadlock or a row that went a moment ago: who asks is told what is the matter, and when to try again.
 func TestTryAgain(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
-	for condition, text := range map[string]string{"disk_full": "disk of the database is full", "foreign_key_violation": "removed at the same moment"} {
+	for condition, text := range map[string]string{"disk_full": "disk of the database is full", "foreign_key_violation": "removed at the same moment",
+		"deadlock_detected": "try again", "serialization_failure": "try again"} {
 		_, err := db.Exec(db.In(context.Background(), db.Tenant(s.One)), s.DB.System, "do $$ begin raise "+condition+"; end $$")
 		var refused *fault.Error
 		if !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 || !strings.Contains(refused.Message, text) {
