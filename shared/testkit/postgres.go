@@ -38,6 +38,17 @@ func (d *Databases) Exec(t testing.TB, sql string, args ...any) {
 	}
 }
 
+// AwaitLock waits until somebody in the database waits for a lock.
+func (d *Databases) AwaitLock(t testing.TB) {
+	t.Helper()
+	Eventually(t, 10*time.Second, func() bool {
+		var waits bool
+		err := d.Owner.Pool().QueryRow(context.Background(), `select exists (select from pg_locks where not granted
+			and pid in (select pid from pg_stat_activity where datname = current_database()))`).Scan(&waits)
+		return err == nil && waits
+	})
+}
+
 // Set sets a setting of a tenant.
 func (d *Databases) Set(t testing.TB, tenant uuid.UUID, key, value string) {
 	t.Helper()

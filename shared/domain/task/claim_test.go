@@ -300,17 +300,6 @@ func family(t *testing.T, d *testkit.Databases, tenant uuid.UUID, children int) 
 	return all
 }
 
-// blocked waits until something in the database waits for a lock.
-func blocked(t *testing.T, d *testkit.Databases) {
-	t.Helper()
-	testkit.Eventually(t, 10*time.Second, func() bool {
-		var waits bool
-		err := d.Owner.Pool().QueryRow(context.Background(), `select exists (select from pg_locks where not granted
-			and pid in (select pid from pg_stat_activity where datname = current_database()))`).Scan(&waits)
-		return err == nil && waits
-	})
-}
-
 // Children that are being added while a rescue counts them stay counted.
 func TestRescueBesideNewChildren(t *testing.T) {
 	t.Parallel()
@@ -328,7 +317,7 @@ func TestRescueBesideNewChildren(t *testing.T) {
 		_, err := Rescue(ctx, d.System, nil)
 		done <- err
 	}()
-	blocked(t, d)
+	d.AwaitLock(t)
 	must(t, fanout.Commit(ctx))
 	must(t, <-done)
 	if n := count(t, d, "id = $1 and open_children = 8", all[0].ID); n != 1 {

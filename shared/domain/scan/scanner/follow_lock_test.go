@@ -1,9 +1,7 @@
 package scanner_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -19,17 +17,11 @@ func TestReaderAtTheMomentOfAMove(t *testing.T) {
 	r.scanned("normal")
 	ctx := r.ctx()
 	account := uuid.New()
-	query := func(sql string, args ...any) {
-		t.Helper()
-		if _, err := r.db.Owner.Pool().Exec(ctx, sql, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	query("insert into account (tenant_id, id, username, email, password_hash, role) values ($1, $2, 'zoe', 'zoe@example.org', 'x', 'reader')", r.tenant, account)
+	r.db.Exec(t, "insert into account (tenant_id, id, username, email, password_hash, role) values ($1, $2, 'zoe', 'zoe@example.org', 'x', 'reader')", r.tenant, account)
 	was := values[uuid.UUID](r, "select id from book where tenant_id = app.tenant()")[0]
 	now := uuid.New()
-	query("update book set deleted_at = now(), key = 'A/old.cbz' where id = $1", was)
-	query(`insert into book select (jsonb_populate_record(b, jsonb_build_object('id', $2::uuid, 'key', 'A/1.cbz', 'deleted_at', null, 'created_at', now()))).*
+	r.db.Exec(t, "update book set deleted_at = now(), key = 'A/old.cbz' where id = $1", was)
+	r.db.Exec(t, `insert into book select (jsonb_populate_record(b, jsonb_build_object('id', $2::uuid, 'key', 'A/1.cbz', 'deleted_at', null, 'created_at', now()))).*
 		from book b where b.id = $1`, was, now)
 
 	reader, err := r.db.Owner.Pool().Begin(ctx)
@@ -48,12 +40,7 @@ func TestReaderAtTheMomentOfAMove(t *testing.T) {
 			return err
 		})
 	}()
-	testkit.Eventually(t, 10*time.Second, func() bool {
-		var waits bool
-		err := r.db.Owner.Pool().QueryRow(context.Background(), `select exists (select from pg_locks where not granted
-			and pid in (select pid from pg_stat_activity where datname = current_database()))`).Scan(&waits)
-		return err == nil && waits
-	})
+	r.db.AwaitLock(t)
 	if err := reader.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}

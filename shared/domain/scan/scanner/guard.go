@@ -13,15 +13,17 @@ import (
 // guardLeast is how many books a scan always may remove, however few the library has.
 const guardLeast = 10
 
-// guard stops a scan of a folder in which there never was a book and, before it removes anything, one that lists no book at all or that would remove more than half of the
-// library unless an administrator has confirmed so many. What has moved is not removed: as long as it is not read, files
-// of the same size stand for it.
+// guard stops a scan of a folder in which there never was a book and, before it removes anything, one that lists no book
+// at all or that would remove more than half of the library unless an administrator has confirmed so many. What has moved
+// is not removed: as long as it is not read, files of the same size stand for it.
 func (s *run) guard(ctx context.Context) error {
 	gone := len(s.at.Vanished)
-	if s.at.Listed == 0 && gone == 0 && s.params.Path != "" {
+	switch {
+	case s.at.Deleted > 0: // it goes on after a pause
+		return nil
+	case gone == 0 && s.at.Listed == 0 && s.params.Path != "":
 		return fault.Invalid("path", "%q holds no books and held none: check its spelling, in which upper and lower case count, and what allowedFormats and excludedPatterns leave", s.params.Path)
-	}
-	if gone == 0 || s.at.Deleted > 0 { // or it goes on after a pause
+	case gone == 0:
 		return nil
 	}
 	if s.at.Listed == 0 && (s.params.Path == "" || gone > s.params.Removals) {
