@@ -35,6 +35,7 @@ type Scheduler struct {
 	base    *app.Base
 	system  *db.DB
 	every   time.Duration
+	scans   *scan.Settler
 	expires bool // the store of renditions has no lifecycle rule of its own
 	cleaned time.Time
 }
@@ -59,7 +60,11 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("DATABASE_SYSTEM_URL: %w", err)
 	}
-	return &Scheduler{base: base, system: system, every: c.Every, expires: c.Blob.MediaEndpoint != ""}, base, nil
+	scans := &scan.Settler{Database: base.Database, Publish: base.Publish}
+	if base.Tasks != nil {
+		scans.Added = base.Tasks.To(system)
+	}
+	return &Scheduler{base: base, system: system, every: c.Every, scans: scans, expires: c.Blob.MediaEndpoint != ""}, base, nil
 }
 
 // Run does a round at the start and one every few seconds until ctx ends.
@@ -87,10 +92,11 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	if rescued > 0 {
 		slog.Warn("tasks of silent workers given back", "count", rescued)
 	}
+	unsettled := s.scans.All(ctx, s.system)
 	_, due := scan.Due(ctx, s.system, now)
 	_, twice := duplicate.Due(ctx, s.system, now)
 	_, covers := cover.Due(ctx, s.system, now)
-	err = errors.Join(err, due, twice, covers)
+	err = errors.Join(err, unsettled, due, twice, covers)
 	if s.base.Tasks != nil {
 		err = errors.Join(err, s.base.Tasks.All(ctx, s.system))
 	}
@@ -106,22 +112,13 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 		tenant.Measure(ctx, s.system, s.base.Media, s.base.Bucket, measureFor))
 }
 
-// tell says that a task has ended whose worker has died.
+// tell says that a task has ended whose worker has died; of a scan that is said where it is settled.
 func (s *Scheduler) tell(ctx context.Context, h task.Held, e events.Event) {
-	if h.Type != task.ScanLibrary {
-		s.base.Publish(ctx, h.Tenant, e)
+	if h.Type == task.ScanLibrary {
+		s.scans.Ended(ctx, h.Tenant, h.ID)
 		return
 	}
-	status, err := db.Get[scan.Status](db.In(ctx, db.Tenant(h.Tenant)), s.base.Database, scan.ByTask, h.ID)
-	if err != nil {
-		slog.Warn("cannot tell how a scan ended", "tenant", h.Tenant, "scan", h.ID, "error", err)
-	}
-	if status == nil { // it went with its library
-		s.base.Publish(ctx, h.Tenant, e)
-		return
-	}
-	status.UTC()
-	s.base.Publish(ctx, h.Tenant, status.Event(), status.TaskEvent())
+	s.base.Publish(ctx, h.Tenant, e)
 }
 
 // expire deletes page renditions and exports past their time. A bucket of AWS has a lifecycle rule for it, which costs no

@@ -18,6 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/measure"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/rendition"
+	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/archive"
@@ -124,7 +125,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 		}
 	}
 	w.Runner = &task.Runner{
-		System: system, Publish: base.Publish, Slots: c.Slots, Poll: c.Poll, Lease: c.Lease, Slice: c.Slice, Ended: s.Ended,
+		System: system, Publish: base.Publish, Slots: c.Slots, Poll: c.Poll, Lease: c.Lease, Slice: c.Slice,
 		Worker: fmt.Sprintf("%s/%d", host, os.Getpid()),
 		Handlers: map[string]task.Handler{
 			task.ScanLibrary:     s.Scan,
@@ -142,9 +143,11 @@ func New(c Config) (*Worker, *app.Base, error) {
 			task.FindDuplicates:  (&duplicate.Finder{Database: base.Database}).Find,
 		},
 	}
+	ends := &scan.Settler{Database: base.Database, Publish: base.Publish}
+	w.ScanEnded = ends.Ended
 	if base.Tasks != nil {
 		w.Added = base.Tasks.To(system)
-		s.Added, sizes.Added = w.Added, w.Added
+		s.Added, sizes.Added, ends.Added = w.Added, w.Added, w.Added
 	}
 	return w, base, nil
 }

@@ -101,7 +101,7 @@ const created, removed = "ObjectCreated:Put", "ObjectRemoved:Delete"
 func (r *rig) work() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 3, Poll: 100 * time.Millisecond, Ended: r.scan.Ended,
+	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 3, Poll: 100 * time.Millisecond, ScanEnded: (&scan.Settler{Database: r.db.App, Publish: r.publish}).Ended,
 		Handlers: map[string]task.Handler{task.ScanLibrary: func(ctx context.Context, h task.Held) (any, error) { return r.scan.Scan(ctx, h) },
 			task.AnalyzeBooks: r.scan.AnalyzeBooks}}
 	go func() {

@@ -178,7 +178,7 @@ func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Sto
 // lies tells whether a library has this path.
 func lies(ctx context.Context, d *db.DB, id uuid.UUID, path string) (yes bool, err error) {
 	var b pgx.Batch
-	db.Value(&b, &yes, "select exists (select from library where tenant_id = app.tenant() and id = $1 and path = $2)", id, strings.TrimSpace(path))
+	db.Value(&b, &yes, "select exists (select from library where tenant_id = app.tenant() and id = $1 and path = $2)", id, path)
 	err = d.Run(ctx, &b)
 	return yes, err
 }
@@ -189,7 +189,6 @@ func locate(ctx context.Context, d *db.DB, path string, folders filesystem.Store
 	if err != nil {
 		return root{}, err
 	}
-	path = strings.TrimSpace(path)
 	bucket, prefix, err := filesystem.Resolve(all, path)
 	if err != nil {
 		return root{}, err

@@ -3,6 +3,7 @@ package library_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -266,6 +267,18 @@ func TestFoldersWithoutFiles(t *testing.T) {
 	me := f.User(t, "one", "maintainer")
 	for _, p := range []string{"/books", "/books/empty", "s3://bucket/missing"} {
 		me.Do("POST", path, `{"name":"`+p+`","path":"`+p+`"}`).Want(201)
+	}
+}
+
+// A folder may have spaces at the ends of its name; another one without them is another folder.
+func TestSpacesInPath(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	me := f.User(t, "one", "maintainer")
+	for i, p := range []string{"/books/shelf ", "/books/ shelf"} {
+		if m := me.Do("POST", path, fmt.Sprintf(`{"name":"%d","path":%q}`, i, p)).Want(201).Map(); m["path"] != p {
+			t.Errorf("%q became %q", p, m["path"])
+		}
 	}
 }
 

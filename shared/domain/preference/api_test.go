@@ -57,7 +57,8 @@ func TestBadInput(t *testing.T) {
 		{"a", `{}`, "value"},
 		{"a", `{"value":"` + strings.Repeat("x", 70<<10) + `"}`, "value"},
 		{"a", `not json`, ""},
-		{"a", `{"value":"\u0000"}`, "cannot be stored"},
+		{"a", `{"value":"\u0000"}`, "NUL"},
+		{"a", `{"value":{"deep":["x\u0000"]}}`, "NUL"},
 		{"a", `{"value":1e200000}`, "out of range"},
 		{"a", `{"value":{"a":1e-20000}}`, "out of range"},
 	} {

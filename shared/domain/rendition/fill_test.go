@@ -116,8 +116,9 @@ func (r *rig) runner() *task.Runner {
 			return handle(ctx, h)
 		}
 	}
-	return &task.Runner{System: r.db.System, Publish: func(context.Context, uuid.UUID, ...events.Event) {}, Worker: "test", Slots: 1, Poll: 50 * time.Millisecond, Ended: s.Ended,
-		Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks, task.BookCovers: watched(f.Books), task.SeriesCovers: watched(f.Series)}}
+	return &task.Runner{System: r.db.System, Publish: func(context.Context, uuid.UUID, ...events.Event) {}, Worker: "test", Slots: 1, Poll: 50 * time.Millisecond,
+		ScanEnded: (&scan.Settler{Database: s.Database, Publish: s.Publish}).Ended,
+		Handlers:  map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks, task.BookCovers: watched(f.Books), task.SeriesCovers: watched(f.Series)}}
 }
 
 // ended is how a task is.

@@ -138,6 +138,7 @@ func TestBadValues(t *testing.T) {
 		{"search.fuzzy.enabled", `1`, "true or false"},
 		{"plugins.auto_match_confidence_threshold", `1.1`, "from 0 to 1"},
 		{"plugins.auto_match_confidence_threshold", `"NaN"`, "from 0 to 1"},
+		{"plugins.auto_match_confidence_threshold", `"0x1p-1"`, "from 0 to 1"},
 		{"deduplication.cron_schedule", `"often"`, "cron"},
 		{"deduplication.cron_schedule", `"61 * * * *"`, "cron"},
 		{"metrics.task_retention_days", `"31"`, "one of disabled"},

@@ -57,7 +57,7 @@ func (d *definition) integer(value string) (string, error) {
 
 func (d *definition) float(value string) (string, error) {
 	f, err := strconv.ParseFloat(value, 64)
-	if err != nil || math.IsNaN(f) || f < float64(*d.Min) || f > float64(*d.Max) {
+	if err != nil || strings.ContainsAny(value, "xX_") || math.IsNaN(f) || f < float64(*d.Min) || f > float64(*d.Max) {
 		return "", fmt.Errorf("must be a number from %d to %d, is %q", *d.Min, *d.Max, shorten(value))
 	}
 	return strconv.FormatFloat(f, 'f', -1, 64), nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -190,11 +191,9 @@ func TestDeadLetters(t *testing.T) {
 	b.Queue("update task set status = 'running', done = true, open_children = 1 where tenant_id = app.tenant() and id = $1", parent)
 	b.Queue("update task set last_error = 'the store is away' where tenant_id = app.tenant() and id = $1", child)
 	must(t, d.App.Run(db.In(ctx, db.Tenant(tenant)), &b))
-	var ended []string
+	var scans []uuid.UUID
 	r := worker(d, nothing)
-	r.Ended = func(_ context.Context, _, id uuid.UUID, status string) {
-		ended = append(ended, map[uuid.UUID]string{parent: "parent ", child: "child "}[id]+status)
-	}
+	r.ScanEnded = func(_ context.Context, _, id uuid.UUID) { scans = append(scans, id) }
 	exec(t, d, "update task set status = 'running', lease_until = now() + interval '1 minute' where id = $1", child)
 	must(t, r.GiveUp(ctx, message{tenant, child}.String(), 6)) // a worker has it
 	if n := count(t, d, "id = $1 and status = 'running'", child); n != 1 {
@@ -207,8 +206,8 @@ func TestDeadLetters(t *testing.T) {
 	if reason != "failed: Gave up: its message was received 6 times and no worker finished it: the store is away" {
 		t.Error(reason)
 	}
-	if len(ended) != 2 || ended[0] != "child failed" || ended[1] != "parent completed" {
-		t.Errorf("ended: %q", ended)
+	if !slices.Equal(scans, []uuid.UUID{parent}) {
+		t.Errorf("scans that have ended: %v", scans)
 	}
 }
 
@@ -379,6 +378,24 @@ func TestRoomForScans(t *testing.T) {
 		must(t, r.makeRoom(ctx))
 		if paused != want {
 			t.Errorf("at most %d scans: paused %v, want %v", limit, paused, want)
+		}
+	}
+}
+
+// Scans beyond the tenant's limit take no place in its window from other tasks.
+func TestWindowBesideScans(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	tenant := d.Tenant(t, "one")
+	exec(t, d, "update tenant set max_scans = 1")
+	exec(t, d, "insert into task (tenant_id, id, type, priority) select $1, gen_random_uuid(), 'scan_library', 900 from generate_series(1, 5)", tenant)
+	exec(t, d, "insert into task (tenant_id, id, type) select $1, gen_random_uuid(), 'analyze_books' from generate_series(1, 5)", tenant)
+	for range 2 { // the second time the window is full
+		if _, err := db.Exec(db.In(t.Context(), db.Tenant(tenant)), d.System, "select app.next_to_send(4, '1 hour')"); err != nil {
+			t.Fatal(err)
+		}
+		if scans, others := count(t, d, "queued_at is not null and type = 'scan_library'"), count(t, d, "queued_at is not null and type <> 'scan_library'"); scans != 1 || others != 3 {
+			t.Errorf("%d scans and %d other tasks are to be sent, want 1 and 3", scans, others)
 		}
 	}
 }

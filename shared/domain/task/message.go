@@ -79,12 +79,23 @@ func (r *Runner) unsend(ctx context.Context, m message) error {
 	return err
 }
 
-// GiveUp fails the task that a message names which was received too often, as the dead-letter queue brings it. An
-// error lets the message come again.
+// GiveUp fails the task that a message names which was received too often, as the dead-letter queue brings it. One that no worker
+// could even claim is sent once more, by the scheduler: while the database is away all messages come here. An error lets the
+// message come again.
 func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 	m, err := parseMessage(body)
 	if err != nil {
 		slog.Warn("message refused: it names no task", "error", err, "body", clip(body))
+		return nil
+	}
+	log := slog.With("tenant", m.Tenant, "task", m.Task)
+	again, err := db.Exec(db.In(ctx, db.Tenant(m.Tenant)), r.System, `update task set queued_at = null, last_error = 'no worker could claim it'
+		where tenant_id = app.tenant() and id = $1 and status = 'pending' and attempts = 0 and last_error is null`, m.Task)
+	if err != nil {
+		return err
+	}
+	if again > 0 {
+		log.Warn("message of the dead-letter queue: no worker could claim the task; it will be sent once more")
 		return nil
 	}
 	reason := fmt.Sprintf("Gave up: its message was received %d times and no worker finished it", receives)
@@ -92,7 +103,6 @@ func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 	if err != nil {
 		return err
 	}
-	log := slog.With("tenant", m.Tenant, "task", m.Task)
 	if len(states) == 0 {
 		log.Info("message of the dead-letter queue: the task has ended, is worked on or does not exist")
 		return nil
@@ -107,4 +117,5 @@ func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 	return nil
 }
 
-func clip(s string) string { return s[:min(len(s), 200)] }
+// clip is the beginning of what may be of any length, for the log.
+func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), 200)], "") }

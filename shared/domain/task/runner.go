@@ -50,8 +50,8 @@ type Runner struct {
 	Slice time.Duration
 	// Added is told when a task has ended, so that the next one is sent; nil where no messages are.
 	Added Added
-	// Ended is told what became of a task and, where its end changed it, of its parent.
-	Ended func(ctx context.Context, tenant, id uuid.UUID, status string)
+	// ScanEnded is told that a scan has completed or failed, which it tells listeners of; nil where there are none.
+	ScanEnded func(ctx context.Context, tenant, id uuid.UUID)
 
 	once  sync.Once
 	slots chan struct{}
@@ -155,18 +155,18 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 	return err
 }
 
-// tell says what became of a task and, where that was its parent's end too, of the parent; of a scan Ended tells that.
+// tell says what became of a task and, where that was its parent's end too, of the parent; of a scan that has ended ScanEnded tells.
 func (r *Runner) tell(ctx context.Context, log *slog.Logger, h Held, states []state, failure *string) {
 	for _, s := range states {
-		switch {
-		case s.ID == h.ID:
+		ended := s.Status == Completed || s.Status == Failed
+		if s.ID == h.ID {
 			log.Info("task ended", "status", s.Status)
 			r.Publish(ctx, h.Tenant, progressEvent(s.Held, s.Status, failure))
-		case s.Type != ScanLibrary && s.Status != Running:
+		} else if ended && s.Type != ScanLibrary {
 			r.Publish(ctx, h.Tenant, progressEvent(s.Held, s.Status, nil))
 		}
-		if r.Ended != nil {
-			r.Ended(ctx, h.Tenant, s.ID, s.Status)
+		if ended && s.Type == ScanLibrary && r.ScanEnded != nil {
+			r.ScanEnded(ctx, h.Tenant, s.ID)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func workerProcess(spec string) {
 	publish := func(context.Context, uuid.UUID, ...events.Event) {}
 	s := &scanner.Scanner{Database: open(w.App), Library: w.Blob.Library(), Publish: publish, Parallel: 4, Cover: killedBy, Kills: w.Kills}
 	r := &task.Runner{System: open(w.System), Publish: publish, Worker: fmt.Sprint(os.Getpid()), Slots: 3, Poll: 100 * time.Millisecond, Lease: w.Lease,
-		Ended: s.Ended, Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks, task.PurgeDeleted: s.Purge}}
+		ScanEnded: ended(s), Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks, task.PurgeDeleted: s.Purge}}
 	if err := r.Run(context.Background()); err != nil {
 		panic(err)
 	}

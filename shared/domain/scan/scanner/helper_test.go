@@ -54,9 +54,14 @@ func (r *rig) publish(_ context.Context, _ uuid.UUID, e ...events.Event) {
 
 func (r *rig) runner(slots int) *task.Runner {
 	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 8}
-	return &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: slots, Poll: 200 * time.Millisecond, Ended: s.Ended,
+	return &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: slots, Poll: 200 * time.Millisecond, ScanEnded: ended(s),
 		Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks, task.AnalyzeBook: s.AnalyzeBooks, task.AnalyzeSeries: s.AnalyzeSeries, task.PurgeDeleted: s.Purge,
 			task.ReprocessTitles: s.ReprocessTitles, task.RenumberSeries: s.RenumberSeries, task.AnalyzeLibrary: s.AnalyzeLibrary}}
+}
+
+// ended settles the scans of a worker that has this scanner.
+func ended(s *scanner.Scanner) func(ctx context.Context, tenant, id uuid.UUID) {
+	return (&scan.Settler{Database: s.Database, Publish: s.Publish, Added: s.Added}).Ended
 }
 
 // work runs a worker until ctx ends.
@@ -130,7 +135,7 @@ func (r *rig) scanWith(p scan.Params) result {
 // scanBy runs a scan to its end, as scan does, with a scanner of the test's own.
 func (r *rig) scanBy(s *scanner.Scanner) result {
 	r.t.Helper()
-	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 2, Poll: 50 * time.Millisecond, Ended: s.Ended,
+	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 2, Poll: 50 * time.Millisecond, ScanEnded: ended(s),
 		Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks}}
 	ctx, cancel := context.WithCancel(r.t.Context())
 	ended := make(chan error, 1)

@@ -170,7 +170,7 @@ func TestSidecarsOfACancelledScan(t *testing.T) {
 func (r *rig) cancelAfterListing() {
 	r.t.Helper()
 	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2}
-	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 1, Ended: s.Ended, Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan}}
+	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 1, ScanEnded: ended(s), Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan}}
 	id := r.start("normal")
 	if err := runner.Take(r.t.Context(), `{"tenant":"`+r.tenant.String()+`","task":"`+id.String()+`"}`); err != nil {
 		r.t.Fatal(err)
@@ -329,7 +329,7 @@ func (r *rig) cancelAt(kind string, read bool) {
 		}
 		cancel()
 	}}
-	take(ctx, &task.Runner{System: r.db.System, Publish: r.publish, Worker: "stopped", Slots: 1, Ended: s.Ended, Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan}}, id)
+	take(ctx, &task.Runner{System: r.db.System, Publish: r.publish, Worker: "stopped", Slots: 1, ScanEnded: ended(s), Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan}}, id)
 	if ctx.Err() == nil {
 		r.t.Fatalf("the scan has told of no %s", kind)
 	}

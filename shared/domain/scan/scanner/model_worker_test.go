@@ -24,7 +24,7 @@ func (w *world) worker(name string) *task.Runner {
 	s := &scanner.Scanner{Database: w.db.App, Library: w.s3.Store, Publish: w.publish, Parallel: 4, Packs: w.style.packs,
 		Added: func(context.Context, uuid.UUID) { w.crew.wake() }}
 	packs := &pack.Maker{Database: w.db.App, Content: reader, Media: w.s3.Config.Media(), Bucket: "media"}
-	return &task.Runner{System: w.db.System, Publish: silent, Worker: name, Slots: 1, Ended: s.Ended,
+	return &task.Runner{System: w.db.System, Publish: silent, Worker: name, Slots: 1, ScanEnded: ended(s),
 		Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks, task.AnalyzeBook: s.AnalyzeBooks, task.AnalyzeSeries: s.AnalyzeSeries,
 			task.PurgeDeleted: s.Purge, task.PackBook: packs.Pack,
 			task.RenumberSeries: s.RenumberSeries, task.ReprocessTitles: s.ReprocessTitles}}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/domain/scan/follow"
 	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -92,7 +93,7 @@ func moveEvents(moves []*move) (out []events.Event) {
 // unsettled are the series, by library, in which books stand otherwise than before: those that books have come to or left; where
 // titles are made of positions, those in which books were analysed or that files have moved between; and without a scan, which looks
 // after its own, all of them.
-func unsettled(found []analyzed, sets map[uuid.UUID]*strategy.Set, moves []*move, moved []followed, alone bool) map[uuid.UUID][]uuid.UUID {
+func unsettled(found []analyzed, sets map[uuid.UUID]*strategy.Set, moves []*move, moved []follow.Book, alone bool) map[uuid.UUID][]uuid.UUID {
 	out := map[uuid.UUID][]uuid.UUID{}
 	for _, m := range moves {
 		out[m.library] = append(out[m.library], m.from...)

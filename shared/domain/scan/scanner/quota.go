@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/db"
@@ -57,12 +56,4 @@ func (s *run) queueRefused(b *pgx.Batch, n int) {
 	b.Queue(`update scan set files_processed = files_processed + $2, files_refused = files_refused + $2, error_count = error_count + $2,
 		errors = case when $3::text = any(errors) then errors else (array[$3::text] || errors)[1:$4] end
 		where tenant_id = app.tenant() and id = $1`, s.scanID, n, text, errorsKept)
-}
-
-// queueAgain tells in which folder a scan that has ended is to look once more ("" is all of the library): files were gone when they
-// were to be read; or it kept files out for the limit, and there is room now for what it marked deleted, one of which may be the
-// other under a new name.
-func queueAgain(b *pgx.Batch, id uuid.UUID, folder **string) {
-	db.Value(b, folder, `select coalesce(t.params ->> 'path', '') from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
-		where s.tenant_id = app.tenant() and s.id = $1 and (s.files_gone > 0 or s.files_refused > 0 and s.books_deleted > 0 and app.book_room() > 0)`, id)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -374,69 +373,4 @@ func (s *run) explain(err error) error {
 		return fault.Wrap(err, fault.Unavailable, "%s cannot be listed; a folder in it may not be readable, or its name no UTF-8. Nothing was removed; a scan is tried three times", s.library.Path)
 	}
 	return err
-}
-
-// Ended completes the counters of a scan whose last part is done, tells listeners how it ended, lets books follow their files
-// between this library and others, and has the books that it did not find in another place purged, where the library wants
-// that: not after a scan of one folder, or one from which the limit of books has kept files, which may be theirs. Other tasks
-// are none of its business.
-func (s *Scanner) Ended(ctx context.Context, tenant, id uuid.UUID, taskStatus string) {
-	if taskStatus != task.Completed && taskStatus != task.Failed {
-		return
-	}
-	if err := s.ended(db.In(ctx, db.Tenant(tenant)), tenant, id, taskStatus); err != nil {
-		slog.Error("cannot complete the scan", "scan", id, "error", err)
-	}
-}
-
-func (s *Scanner) ended(ctx context.Context, tenant, id uuid.UUID, taskStatus string) error {
-	var b pgx.Batch
-	var status *scan.Status
-	var more *string
-	if taskStatus == task.Completed {
-		queueAgain(&b, id, &more)
-	}
-	// The task says how far it came when the scan has gone with its library.
-	b.Queue(`update task t set progress_current = case when $2 = 'completed' then s.files_total else s.files_processed end, progress_total = s.files_total
-		from scan s where t.tenant_id = app.tenant() and t.id = $1 and s.tenant_id = t.tenant_id and s.id = t.id`, id, taskStatus)
-	b.Queue(`update scan set files_processed = files_total where tenant_id = app.tenant() and id = $1 and $2 = 'completed'`, id, taskStatus)
-	db.One(&b, &status, scan.ByTask, id)
-	if err := s.Database.Run(ctx, &b); err != nil {
-		return err
-	}
-	if status == nil { // another task
-		return nil
-	}
-	status.UTC()
-	s.Publish(ctx, tenant, status.Event(), status.TaskEvent())
-	b = pgx.Batch{}
-	var moved []followed
-	var purge *uuid.UUID
-	queueFollowOver(&b, id, &moved)
-	db.Value(&b, &purge, `select l.id from scan s join library l on l.tenant_id = s.tenant_id and l.id = s.library_id join task t on t.tenant_id = s.tenant_id and t.id = s.id
-		where s.tenant_id = app.tenant() and s.id = $1 and $2 = 'completed' and l.purge_deleted_on_scan and s.files_refused = 0 and coalesce(t.params ->> 'path', '') = ''
-		  and exists (select from book k where k.tenant_id = app.tenant() and k.library_id = l.id and k.deleted_at is not null)`, id, taskStatus)
-	if err := s.Database.Run(ctx, &b); err != nil {
-		return err
-	}
-	s.tellFollowed(ctx, tenant, moved)
-	b = pgx.Batch{}
-	var taskID uuid.UUID
-	var err error
-	switch {
-	case more != nil:
-		err = scan.Start(&b, status.LibraryID, scan.Params{Mode: scan.Normal, Path: *more}, uuid.Must(uuid.NewV7()), &taskID)
-	case purge != nil:
-		err = scan.Purge(&b, *purge, nil, scan.PurgeParams{AfterScan: true}, &taskID)
-	default:
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := s.Database.Run(ctx, &b); err != nil {
-		return err
-	}
-	s.Added.Tell(ctx, tenant)
-	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/scan/follow"
 	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/naming"
@@ -71,7 +72,7 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	queueTaxonomy(&b, "genre", "genres", found, func(r *analysis.Result) []string { return r.Genres }, &took[1])
 	queueTaxonomy(&b, "tag", "tags", found, func(r *analysis.Result) []string { return r.Tags }, &took[2])
 	queueAlternateTitles(&b, found, &took[3])
-	var moved []followed
+	var moved []follow.Book
 	queueFollowFound(&b, h.ParentID, found, &moved)
 	queueClamp(&b, found)
 	if h.ParentID != nil {
@@ -83,7 +84,7 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	if err != nil {
 		return fmt.Errorf("store %d analysed books: %w", len(found), err)
 	}
-	if again(moved) {
+	if follow.Again(moved) {
 		s.Added.Tell(ctx, h.Tenant)
 	}
 	books := keep(*stored, moved)
@@ -111,7 +112,7 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 		}
 	}
 	out = append(out, arranged...)
-	out = append(out, followEvents(moved)...)
+	out = append(out, follow.Events(moved)...)
 	if status != nil {
 		status.UTC()
 		out = append(out, status.Event(), status.TaskEvent())
@@ -168,22 +169,22 @@ func (s *Scanner) tellUnread(ctx context.Context, h task.Held, p analyzeParams, 
 }
 
 // keep leaves out the books that became others.
-func keep(books []stored, moved []followed) []stored {
+func keep(books []stored, moved []follow.Book) []stored {
 	return slices.DeleteFunc(books, func(w stored) bool {
-		return slices.ContainsFunc(moved, func(f followed) bool { return f.Was != nil && *f.Was == w.ID })
+		return slices.ContainsFunc(moved, func(f follow.Book) bool { return f.Was != nil && *f.Was == w.ID })
 	})
 }
 
 // addPacks adds the tasks that make page packs of the books whose pages are dear.
-func (s *Scanner) addPacks(ctx context.Context, tenant uuid.UUID, found []analyzed, moved []followed) error {
+func (s *Scanner) addPacks(ctx context.Context, tenant uuid.UUID, found []analyzed, moved []follow.Book) error {
 	var b pgx.Batch
 	for _, a := range found {
 		if a.Result == nil || !slices.ContainsFunc(a.Pages, func(p analysis.Page) bool { return !p.Direct() }) ||
-			slices.ContainsFunc(moved, func(f followed) bool { return f.ID == a.ID && f.What == "gone" }) {
+			slices.ContainsFunc(moved, func(f follow.Book) bool { return f.ID == a.ID && f.What == "gone" }) {
 			continue
 		}
 		id := a.ID
-		if i := slices.IndexFunc(moved, func(f followed) bool { return f.Was != nil && *f.Was == id }); i >= 0 {
+		if i := slices.IndexFunc(moved, func(f follow.Book) bool { return f.Was != nil && *f.Was == id }); i >= 0 {
 			id = moved[i].ID
 		}
 		var taskID uuid.UUID

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/scan/follow"
 	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/naming"
@@ -124,7 +125,7 @@ type changed struct {
 	books    []written
 	restored map[uuid.UUID]bool // which of books had been marked deleted
 	deleted  []written
-	moved    []followed // of the deleted ones
+	moved    []follow.Book // of the deleted ones
 }
 
 // events are what listeners are told of it; the series count as touched.
@@ -160,7 +161,7 @@ func (c *changed) events(s *run) (out []events.Event) {
 			out = append(out, e)
 		}
 	}
-	return append(out, followEvents(c.moved)...)
+	return append(out, follow.Events(c.moved)...)
 }
 
 // left are the series that books were found gone from. A book may go on in another one at once: then nothing else tells that it
@@ -317,7 +318,7 @@ func (s *run) deleteGone(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if again(done.moved) {
+		if follow.Again(done.moved) {
 			s.Added.Tell(ctx, s.tenant)
 		}
 		s.Publish(ctx, s.tenant, append(done.events(s), arranged...)...)

@@ -1,0 +1,119 @@
+// Package follow lets books follow their content, in the batch that finds it in another place, and says what listeners are told of it.
+//
+// Tables: those of the books, through app.follow_content and app.follow_over; task.
+package follow
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// Book is what became of a book because content was found in another place: see app.follow_content. What app.follow_over
+// tells beside that has another What: left, series or emptied.
+type Book struct {
+	What        string     `db:"what"` // moved, added or gone
+	ID          uuid.UUID  `db:"id"`
+	Was         *uuid.UUID `db:"was"` // the row made of the file in its new place, gone now
+	SeriesID    uuid.UUID  `db:"series_id"`
+	CameSeries  uuid.UUID  `db:"came_series"` // of its place; gone where it is not SeriesID
+	LeftSeries  uuid.UUID  `db:"left_series"`
+	LeftGone    bool       `db:"left_gone"` // that series had no other book and was removed
+	LibraryID   uuid.UUID  `db:"library_id"`
+	LeftLibrary uuid.UUID  `db:"left_library"`
+	Again       *string    `db:"again"` // its key, where it is analysed again
+}
+
+// queue lets books follow their content. Those that must be analysed again get a task in the same statement: nobody knows
+// before which they are, and after it a worker may die.
+func queue(b *pgx.Batch, out *[]Book, function string, args ...any) {
+	b.Queue(`with f as materialized (`+function+`),
+		again as (
+		  insert into task (tenant_id, id, type, priority, library_id, params)
+		  select app.tenant(), gen_random_uuid(), $1, $2, library_id, jsonb_build_object('keys', array_agg(again), 'force', true) from f where again is not null group by library_id
+		  returning pg_notify($3, ''))
+		select f.* from f`, append([]any{task.AnalyzeBooks, task.Priority(task.AnalyzeBooks), task.Wake}, args...)...).Query(func(rows pgx.Rows) error {
+		some, err := pgx.CollectRows(rows, pgx.RowToStructByName[Book])
+		*out = append(*out, some...)
+		return err
+	})
+}
+
+// Content queues, for books of one library that are gone, that were read for the first time (came) and whose files have other content
+// (changed), that those follow which belong together; out receives what became of them. scanID is nil outside of a scan.
+func Content(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, gone, came, changed []uuid.UUID, out *[]Book) {
+	queue(b, out, "select c.*, $4::uuid as library_id, $4::uuid as left_library from app.follow_content($4, $5, $6, $7, $8) c", library, scanID, gone, came, changed)
+}
+
+// AfterScan looks whether books have gone to other libraries, or come from there, by a scan that has ended, and by those before
+// it whose end nobody saw.
+func AfterScan(b *pgx.Batch, scanID uuid.UUID, out *[]Book) {
+	const those = "s.tenant_id = app.tenant() and not s.settled and s.library_id = (select library_id from scan where tenant_id = app.tenant() and id = $1)"
+	b.Queue("select from scan s where "+those+" order by s.id for update", scanID)
+	queue(b, out, "select * from app.follow_over(null, $4, null)", scanID)
+	b.Queue("update scan s set settled = true from task t where "+those+" and t.tenant_id = s.tenant_id and t.id = s.id and t.status not in ('pending', 'running')", scanID)
+}
+
+// OverLibraries is AfterScan without a scan, for books of a library that were just read or marked deleted. It belongs into a batch of its
+// own, after that was written: of two books that belong together, the one that looks last sees both.
+func OverLibraries(b *pgx.Batch, library uuid.UUID, books []uuid.UUID, out *[]Book) {
+	queue(b, out, "select * from app.follow_over($4, null, $5)", library, books)
+}
+
+// Again tells that some of the books are analysed again.
+func Again(books []Book) bool {
+	return slices.ContainsFunc(books, func(f Book) bool { return f.Again != nil })
+}
+
+// Events are what listeners are told of books that moved, and of their series.
+func Events(books []Book) (out []events.Event) {
+	told := map[uuid.UUID]bool{}
+	series := func(id, library uuid.UUID, event func(events.Series) events.Event) {
+		if !told[id] {
+			told[id] = true
+			out = append(out, event(events.Series{ID: id, LibraryID: library}))
+		}
+	}
+	for _, a := range books {
+		switch a.What {
+		case "left":
+			out = append(out, events.BookDeleted(events.Book{ID: a.ID, SeriesID: a.LeftSeries, LibraryID: a.LeftLibrary}))
+			continue
+		case "emptied":
+			series(a.ID, a.LeftLibrary, events.SeriesDeleted)
+			continue
+		case "series":
+			out = append(out, events.SeriesDeleted(events.Series{ID: a.ID, LibraryID: a.LeftLibrary}))
+			series(*a.Was, a.LibraryID, events.SeriesDeleted)
+			series(a.ID, a.LibraryID, SeriesRenamed)
+			continue
+		}
+		if a.Was != nil {
+			out = append(out, events.BookDeleted(events.Book{ID: *a.Was, SeriesID: a.CameSeries, LibraryID: a.LibraryID}))
+		}
+		book := events.Book{ID: a.ID, SeriesID: a.SeriesID, LibraryID: a.LibraryID}
+		switch a.What {
+		case "moved":
+			out = append(out, events.BookUpdated(book, "path"))
+		case "added":
+			out = append(out, events.BookCreated(book))
+		case "gone":
+			out = append(out, events.BookUpdated(book, "deleted"))
+		}
+		if a.CameSeries != a.SeriesID {
+			series(a.CameSeries, a.LibraryID, events.SeriesDeleted)
+			series(a.SeriesID, a.LibraryID, SeriesRenamed)
+		}
+		if a.LeftGone {
+			series(a.LeftSeries, a.LibraryID, events.SeriesDeleted)
+		}
+	}
+	return out
+}
+
+// SeriesRenamed is the event of a series that goes on under another path.
+func SeriesRenamed(s events.Series) events.Event { return events.SeriesUpdated(s, "path", "title") }

@@ -1,0 +1,95 @@
+package scan_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// told keeps the kinds of events.
+type told []string
+
+func (l *told) publish(_ context.Context, _ uuid.UUID, all ...events.Event) {
+	for _, e := range all {
+		*l = append(*l, e.Kind)
+	}
+}
+
+// A scan whose last part somebody cancels ends without a worker: the scheduler counts it, tells of it and has it purged, once.
+func TestScanThatNoWorkerEnded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var last told
+	s := &scan.Settler{Database: r.DB.App, Publish: last.publish}
+	id, child := uuid.New(), uuid.New()
+	r.exec("update library set purge_deleted_on_scan = true")
+	r.exec("insert into task (tenant_id, id, type, library_id, status, done, open_children, started_at) values ($1, $2, 'scan_library', $3, 'running', true, 1, now())", r.tenant, id, r.library)
+	r.exec("insert into scan (tenant_id, id, library_id, mode, files_total, files_processed) values ($1, $2, $3, 'normal', 3, 1)", r.tenant, id, r.library)
+	r.exec("insert into task (tenant_id, id, type, library_id, parent_id) values ($1, $2, 'analyze_books', $3, $4)", r.tenant, child, r.library, id)
+	settle := func() {
+		t.Helper()
+		if err := s.All(t.Context(), r.DB.System); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state := func() (processed int, settled bool, purges int) {
+		t.Helper()
+		if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select files_processed, settled, (select count(*) from task where type = 'purge_deleted') from scan where id = $1", id).
+			Scan(&processed, &settled, &purges); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	settle() // it runs
+	if _, err := task.Cancel(db.In(t.Context(), db.Tenant(r.tenant)), r.DB.App, child); err != nil {
+		t.Fatal(err)
+	}
+	settle() // it has just ended: a worker may be about to
+	if n, settled, purges := state(); n != 1 || settled || purges != 0 || len(last) != 0 {
+		t.Fatalf("settled too early: %d files, %v, %d purges, %v", n, settled, purges, last)
+	}
+	r.exec("update task set completed_at = now() - interval '1 minute' where id = $1", id)
+	settle()
+	if n, settled, purges := state(); n != 3 || !settled || purges != 1 || len(last) != 2 {
+		t.Errorf("%d files processed, settled %v, %d purges, told %v", n, settled, purges, last)
+	}
+	r.exec("update task set status = 'completed' where type = 'purge_deleted'")
+	settle()
+	if err := s.Settle(t.Context(), r.tenant, id); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, purges := state(); purges != 1 {
+		t.Errorf("%d purges after one scan", purges)
+	}
+}
+
+// What a tenant that is suspended left is settled when it is active again, and a cancelled scan is left to the next.
+func TestScansThatAreNotSettled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var last told
+	s := &scan.Settler{Database: r.DB.App, Publish: last.publish}
+	id := uuid.New()
+	r.exec("insert into task (tenant_id, id, type, library_id, status, completed_at) values ($1, $2, 'scan_library', $3, 'failed', now() - interval '1 minute')", r.tenant, id, r.library)
+	r.exec("insert into scan (tenant_id, id, library_id, mode) values ($1, $2, $3, 'normal')", r.tenant, id, r.library)
+	for _, change := range []string{"update tenant set status = 'suspended'", "update tenant set status = 'active'; update task set status = 'cancelled'", "update task set status = 'failed'"} {
+		if len(last) != 0 {
+			t.Errorf("before %s: told %v", change, last)
+		}
+		if _, err := r.DB.Owner.Pool().Exec(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.All(t.Context(), r.DB.System); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(last) != 2 {
+		t.Errorf("told %v", last)
+	}
+}
