@@ -14,7 +14,7 @@ const atOnce = 8
 
 // Open reads a document of size bytes. What is wrong with it is an *archive.Error; errors of r are passed on.
 func Open(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Document, error) {
-	d, err := newReader(r, size, lim)
+	d, err := newReader(ctx, r, size, lim)
 	if err != nil {
 		return nil, err
 	}
@@ -37,11 +37,11 @@ func Open(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Document
 		return nil, problem(archive.NoPages, "the PDF document has no pages")
 	}
 	out := &Document{Pages: make([]Page, len(leaves)), Fingerprint: d.fingerprint()}
-	g, ctx := errgroup.WithContext(ctx)
+	g, going := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
 	for i, leaf := range leaves {
 		g.Go(func() error {
-			if err := ctx.Err(); err != nil {
+			if err := going.Err(); err != nil {
 				return err
 			}
 			out.Pages[i] = d.page(leaf)
@@ -52,6 +52,9 @@ func Open(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Document
 		return nil, err
 	}
 	out.Info = d.info(catalog)
+	if err := ctx.Err(); err != nil { // what was not found since the time was up is not missing
+		return nil, err
+	}
 	return out, nil
 }
 
@@ -72,7 +75,13 @@ func (d *Reader) leaves(root any) ([]leaf, error) {
 	var out []leaf
 	seen := map[int64]bool{}
 	stack := []node{{at: root}}
-	for len(stack) > 0 {
+	for nodes := 0; len(stack) > 0; nodes++ {
+		if err := d.ctx.Err(); err != nil {
+			return nil, err
+		}
+		if nodes > 4*d.lim.Pages { // a list of nodes may be in the tree many times
+			return nil, problem(archive.TooLarge, "nodes of the PDF document's tree of pages: more than the limit of %d", 4*d.lim.Pages)
+		}
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		if r, ok := n.at.(ref); ok {

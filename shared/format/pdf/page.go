@@ -40,7 +40,7 @@ func (d *Reader) page(p leaf) Page {
 
 // jpeg is the place of an image that is a JPEG file a browser shows in the same way.
 func (d *Reader) jpeg(s stream) Page {
-	filters, params := s.filters(d)
+	filters, params := s.filters(d.value)
 	if s.dict["Subtype"] != name("Image") || len(filters) != 1 || filters[0] != "DCTDecode" && filters[0] != "DCT" || len(params[0]) > 0 {
 		return Page{}
 	}
@@ -135,7 +135,7 @@ func (d *Reader) contents(v any) ([]byte, bool) {
 		if !ok {
 			return nil, false
 		}
-		data, err := d.content(s, contentBytes-int64(len(out)))
+		data, err := d.content(s, contentBytes-int64(len(out)), d.value)
 		if err != nil {
 			return nil, false
 		}

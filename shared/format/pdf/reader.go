@@ -2,17 +2,20 @@ package pdf
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/longbox/longbox/shared/format/archive"
 )
 
-// Reader finds the objects of a document. It may be used by several goroutines.
+// Reader finds the objects of a document, until its context ends. It may be used by several goroutines.
 type Reader struct {
+	ctx   context.Context
 	r     io.ReaderAt
 	size  int64
 	lim   Limits
@@ -21,8 +24,9 @@ type Reader struct {
 	head  dict // the newest trailer
 	looks atomic.Int64
 
-	mu     sync.Mutex
-	packed []objectStream // the newest last
+	mu       sync.Mutex     // held while an object stream is read, so that all who need one share it
+	packed   []objectStream // those that are remembered, the one used last at the end
+	unpacked int64          // bytes of object streams that were read, those read again too
 }
 
 // place is where an object lies: from an offset, or as one of an object stream.
@@ -46,8 +50,16 @@ type objectStream struct {
 	index  [][2]int64 // object numbers and offsets
 }
 
-// keptStreams bounds the object streams that are remembered.
-const keptStreams = 4
+// bytes is the memory that it takes.
+func (s objectStream) bytes() int64 { return int64(len(s.data)) + 16*int64(len(s.index)) }
+
+// Multiples of the limit of one stream.
+const (
+	keptStreams = 2 // object streams that are remembered, together
+	// unpackedStreams bounds the object streams of a document that are read, in all: a document whose objects lie so that none is
+	// found among those that are remembered would take hours.
+	unpackedStreams = 64
+)
 
 func (d *Reader) readAt(b []byte, off int64) error {
 	n, err := d.r.ReadAt(b, off)
@@ -137,6 +149,9 @@ func (d *Reader) objectAt(off int64) (number int64, value any, err error) {
 
 // object is the object with a number; nil where there is none.
 func (d *Reader) object(number int64) (any, error) {
+	if err := d.ctx.Err(); err != nil {
+		return nil, err
+	}
 	if number < 0 || number >= int64(len(d.xref)) {
 		return nil, nil
 	}
@@ -182,15 +197,36 @@ func (d *Reader) fromStream(container, number int64) (any, error) {
 	return nil, nil
 }
 
+// objectStream reads an object stream, unless it is remembered.
 func (d *Reader) objectStream(number int64) (objectStream, error) {
 	d.mu.Lock()
-	for _, s := range d.packed {
+	defer d.mu.Unlock()
+	for i, s := range d.packed {
 		if s.number == number {
-			d.mu.Unlock()
+			d.packed = append(slices.Delete(d.packed, i, i+1), s)
 			return s, nil
 		}
 	}
-	d.mu.Unlock()
+	out, err := d.readObjectStream(number)
+	if err != nil {
+		return objectStream{}, err
+	}
+	if d.unpacked += out.bytes(); d.unpacked > unpackedStreams*d.lim.StreamBytes {
+		return objectStream{}, problem(archive.TooLarge, "bytes to unpack to find the pages of the PDF document: more than the limit of %d", unpackedStreams*d.lim.StreamBytes)
+	}
+	kept := out.bytes()
+	for _, s := range d.packed {
+		kept += s.bytes()
+	}
+	for len(d.packed) > 0 && kept > keptStreams*d.lim.StreamBytes {
+		kept -= d.packed[0].bytes()
+		d.packed = slices.Delete(d.packed, 0, 1)
+	}
+	d.packed = append(d.packed, out)
+	return out, nil
+}
+
+func (d *Reader) readObjectStream(number int64) (objectStream, error) {
 	if number < 0 || number >= int64(len(d.xref)) || d.xref[number].kind != direct {
 		return objectStream{}, damaged("there is no object stream %d", number)
 	}
@@ -202,7 +238,7 @@ func (d *Reader) objectStream(number int64) (objectStream, error) {
 	if !ok {
 		return objectStream{}, damaged("object %d is no stream", number)
 	}
-	data, err := d.content(s, d.lim.StreamBytes)
+	data, err := d.content(s, d.lim.StreamBytes, d.directly)
 	if err != nil {
 		return objectStream{}, d.asProblem(err)
 	}
@@ -223,12 +259,6 @@ func (d *Reader) objectStream(number int64) (objectStream, error) {
 		}
 		out.index = append(out.index, [2]int64{object, at + first})
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.packed) >= keptStreams {
-		d.packed = d.packed[1:]
-	}
-	d.packed = append(d.packed[:len(d.packed):len(d.packed)], out)
 	return out, nil
 }
 
@@ -237,6 +267,23 @@ func (d *Reader) objectStream(number int64) (objectStream, error) {
 func (d *Reader) value(v any) any {
 	out, err := d.follow(v)
 	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// directly is value for what an object stream says of itself, which no object stream may hold (7.5.7): else each would be read to
+// read the other.
+func (d *Reader) directly(v any) any {
+	r, ok := v.(ref)
+	if !ok {
+		return v
+	}
+	if r.number < 0 || r.number >= int64(len(d.xref)) || d.xref[r.number].kind != direct {
+		return nil
+	}
+	out, err := d.object(r.number)
+	if _, again := out.(ref); again || err != nil {
 		return nil
 	}
 	return out
@@ -264,8 +311,8 @@ func (d *Reader) asProblem(err error) error {
 	return err
 }
 
-func newReader(r io.ReaderAt, size int64, lim Limits) (*Reader, error) {
-	d := &Reader{r: r, size: size, lim: lim.withDefaults()}
+func newReader(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Reader, error) {
+	d := &Reader{ctx: ctx, r: r, size: size, lim: lim.withDefaults()}
 	head := make([]byte, min(size, headBytes))
 	if err := d.readAt(head, 0); err != nil {
 		return nil, err

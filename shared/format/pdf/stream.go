@@ -16,9 +16,14 @@ type stream struct {
 	offset int64
 }
 
-// content returns the plain bytes of a stream of structure: at most limit of them.
-func (d *Reader) content(s stream, limit int64) ([]byte, error) {
-	n, ok := integer(d.value(s.dict["Length"]))
+// content returns the plain bytes of a stream of structure: at most limit of them. value finds what its dictionary refers to.
+func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, error) {
+	filters, params := s.filters(value)
+	const maxFilters = 4
+	if len(filters) > maxFilters {
+		return nil, damaged("a stream with %d filters", len(filters))
+	}
+	n, ok := integer(value(s.dict["Length"]))
 	if !ok || n < 0 || s.offset+n > d.size {
 		return nil, damaged("a stream has no length")
 	}
@@ -28,11 +33,6 @@ func (d *Reader) content(s stream, limit int64) ([]byte, error) {
 	raw := make([]byte, n)
 	if err := d.readAt(raw, s.offset); err != nil {
 		return nil, err
-	}
-	filters, params := s.filters(d)
-	const maxFilters = 4
-	if len(filters) > maxFilters {
-		return nil, damaged("a stream with %d filters", len(filters))
 	}
 	for i, f := range filters {
 		switch f {
@@ -66,26 +66,26 @@ func tooLarge(n, limit int64) error {
 }
 
 // filters are the names of a stream's filters with the parameters of each.
-func (s stream) filters(d *Reader) ([]name, []dict) {
+func (s stream) filters(value func(any) any) ([]name, []dict) {
 	var names []name
-	switch f := d.value(s.dict["Filter"]).(type) {
+	switch f := value(s.dict["Filter"]).(type) {
 	case name:
 		names = []name{f}
 	case array:
 		for _, v := range f {
-			n, _ := d.value(v).(name)
+			n, _ := value(v).(name)
 			names = append(names, n)
 		}
 	}
 	params := make([]dict, len(names))
-	switch p := d.value(s.dict["DecodeParms"]).(type) {
+	switch p := value(s.dict["DecodeParms"]).(type) {
 	case dict:
 		if len(params) > 0 {
 			params[0] = p
 		}
 	case array:
 		for i := range min(len(p), len(params)) {
-			params[i], _ = d.value(p[i]).(dict)
+			params[i], _ = value(p[i]).(dict)
 		}
 	}
 	return names, params

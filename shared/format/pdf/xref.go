@@ -37,6 +37,9 @@ func (d *Reader) readTables() error {
 		if seen[next] {
 			return nil
 		}
+		if err := d.ctx.Err(); err != nil {
+			return err
+		}
 		seen[next] = true
 		trailer, err := d.readTable(next + d.shift)
 		if err != nil {
@@ -177,7 +180,7 @@ func (d *Reader) readStream(off int64) (dict, error) {
 	if !ok || s.dict["Type"] != name("XRef") {
 		return nil, damaged("no cross-reference table at byte %d", off)
 	}
-	data, err := d.content(s, d.lim.StreamBytes)
+	data, err := d.content(s, d.lim.StreamBytes, d.directly)
 	if err != nil {
 		return nil, d.asProblem(err)
 	}
