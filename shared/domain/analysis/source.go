@@ -101,11 +101,7 @@ func (s *source) entry(e archive.Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := e.Open(bytes.NewReader(raw), s.reader.Limits)
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(r)
+	return s.reader.Unpack(s.ctx, e, raw)
 }
 
 // cover is the picture of a cover. To be drawn it has half of the time that is left: the rest belongs to the book.

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/format/pdf"
@@ -36,6 +38,34 @@ type Reader struct {
 // errEnough ends a walk that has found what it looked for.
 var errEnough = errors.New("found")
 
+// unpacking bounds the heavy entries that a process unpacks at once, for their memory.
+var unpacking = semaphore.NewWeighted(2)
+
+// Room waits until the entry may be unpacked beside others, where that is heavy; give ends it.
+func Room(ctx context.Context, e archive.Entry) (give func(), err error) {
+	if !e.Heavy() {
+		return func() {}, nil
+	}
+	if err := unpacking.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	return func() { unpacking.Release(1) }, nil
+}
+
+// Unpack is the content of an entry that has a range of its own, from the bytes of that.
+func (r *Reader) Unpack(ctx context.Context, e archive.Entry, raw []byte) ([]byte, error) {
+	give, err := Room(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
+	content, err := e.Open(bytes.NewReader(raw), r.Limits)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(content)
+}
+
 // Bytes are the plain bytes of one entry. What is wrong with the file is an *archive.Error, trouble of the store
 // anything else.
 func (r *Reader) Bytes(ctx context.Context, bucket string, o blob.Object, e archive.Entry) ([]byte, error) {
@@ -44,11 +74,7 @@ func (r *Reader) Bytes(ctx context.Context, bucket string, o blob.Object, e arch
 		if err != nil {
 			return nil, err
 		}
-		content, err := e.Open(bytes.NewReader(raw), r.Limits)
-		if err != nil {
-			return nil, err
-		}
-		return io.ReadAll(content)
+		return r.Unpack(ctx, e, raw)
 	}
 	var out []byte
 	err := r.Walk(ctx, bucket, o, []archive.Entry{e}, func(_ int, content io.Reader) (err error) {

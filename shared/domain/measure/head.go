@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/mediatype"
@@ -85,21 +86,18 @@ func further(head []byte) bool {
 	return false
 }
 
-// streams tells of a method that gives each byte soon after it was read, and needs little memory for it.
+// streams tells of a method that gives each byte soon after it was read.
 func streams(method uint16) bool {
 	return method == archive.Stored || method == archive.Bare || method == archive.Deflated
 }
 
-// head is the beginning of a page from the first bytes of its range; less, or nothing, where it is damaged. What may take
-// the memory of a dictionary is unpacked one at a time.
+// head is the beginning of a page from the first bytes of its range; less, or nothing, where it is damaged.
 func (m *Measurer) head(ctx context.Context, e archive.Entry, raw []byte) ([]byte, error) {
-	if !streams(e.Method) {
-		m.unpacking.Lock()
-		defer m.unpacking.Unlock()
-	}
-	if err := ctx.Err(); err != nil {
+	give, err := content.Room(ctx, e)
+	if err != nil {
 		return nil, err
 	}
+	defer give()
 	r, err := e.Open(bytes.NewReader(raw), m.Content.Limits)
 	if err != nil {
 		return nil, nil

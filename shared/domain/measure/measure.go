@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -33,7 +32,6 @@ type Measurer struct {
 	Publish  task.Publish
 	Added    task.Added // told of the analysis of a file that is another by now
 
-	unpacking sync.Mutex // see head
 }
 
 // sized is a book with the sizes of its pages: 0 where nobody has looked for it.

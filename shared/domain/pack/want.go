@@ -3,6 +3,7 @@ package pack
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -21,22 +22,29 @@ type Wanter struct {
 	asked task.Once
 }
 
+// askWithin bounds how long a reader's page waits for the task to be queued.
+const askWithin = 2 * time.Second
+
 // Want queues the task that makes the pack of a book. It serves a reader who waits for a page: a failure is noted
 // and changes nothing for them.
 func (w *Wanter) Want(ctx context.Context, i *page.Index) {
 	if !w.asked.First(i.BookID) {
 		return
 	}
+	tenant := httpapi.TenantOf(ctx).ID
+	// Not ended by a client that turns to the next page.
+	ctx, cancel := context.WithTimeout(db.In(context.WithoutCancel(ctx), db.Tenant(tenant)), askWithin)
+	defer cancel()
 	var b pgx.Batch
 	var id uuid.UUID
 	err := Queue(&b, i.BookID, &id)
 	if err == nil {
-		err = w.Database.Run(db.In(ctx, db.Tenant(httpapi.TenantOf(ctx).ID)), &b)
-	}
-	if err == nil {
-		w.Added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+		err = w.Database.Run(ctx, &b)
 	}
 	if err != nil {
+		w.asked.Again(i.BookID)
 		slog.Warn("a page pack cannot be asked for", "book", i.BookID, "error", err)
+		return
 	}
+	w.Added.Tell(ctx, tenant)
 }

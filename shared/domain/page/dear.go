@@ -18,13 +18,13 @@ import (
 
 const (
 	// patience is how long a reader waits for a page that must be decompressed or drawn; then it asks again, and
-	// by then the page pack is likely to be there.
+	// by then the page pack, where there is to be one, is likely to be there.
 	patience = 8 * time.Second
 	// dearAtOnce bounds the pages that one process decompresses or draws at once, for their memory.
 	dearAtOnce = 2
 )
 
-// dear is the work on pages that no range of their own holds.
+// dear is the work on pages that no range of their own holds, or that are heavy to unpack.
 type dear struct {
 	flights singleflight.Group
 	slots   *semaphore.Weighted
@@ -36,8 +36,7 @@ func NewServer(s Server) *Server {
 	return &s
 }
 
-// sendDear answers with a page that must be decompressed or drawn, and asks for a page pack, so that later ones are
-// ranges.
+// sendDear answers with a page that must be decompressed or drawn as a whole.
 func (s *Server) sendDear(w http.ResponseWriter, r *http.Request, i *Index, n int, e archive.Entry, tag string) error {
 	data, err := s.extract(r.Context(), i, n, e)
 	if err != nil {
@@ -66,7 +65,7 @@ func (s *Server) Bytes(ctx context.Context, i *Index, n int) ([]byte, error) {
 		s.Finder.Forget(ctx, i.BookID)
 	}
 	var data []byte
-	if e.Direct() {
+	if e.Direct() && !e.Heavy() {
 		data, err = s.Content.Bytes(ctx, i.Bucket, i.Object(), e)
 	} else {
 		data, err = s.extract(ctx, i, n, e)
@@ -75,9 +74,10 @@ func (s *Server) Bytes(ctx context.Context, i *Index, n int) ([]byte, error) {
 	return data, err
 }
 
-// extract reads a dear page; requests for the same one share the work.
+// extract reads a dear page; requests for the same one share the work. Where no range of its own holds it, it asks for a page pack,
+// so that later ones are ranges.
 func (s *Server) extract(ctx context.Context, i *Index, n int, e archive.Entry) ([]byte, error) {
-	if s.Want != nil {
+	if s.Want != nil && !e.Direct() {
 		s.Want(ctx, i)
 	}
 	done := s.dear.flights.DoChan(fmt.Sprintf("%s|%s|%d", i.BookID, i.Fingerprint, n), func() (any, error) {

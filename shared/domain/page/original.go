@@ -77,7 +77,7 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		describe(h, tag, i.Types[n-i.First], e, gzip)
 		return nil
 	}
-	if !e.Direct() {
+	if !e.Direct() || e.Heavy() {
 		return s.sendDear(w, r, i, n, e, tag)
 	}
 	if store.Near() {

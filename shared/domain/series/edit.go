@@ -252,16 +252,16 @@ func reset(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 	}
 	title := naming.SortTitle(found.name)
 	var b pgx.Batch
+	var analysis uuid.UUID // first: tasks come before series in the order of locks
+	if err := task.AddFor(&b, task.Spec{Type: task.AnalyzeSeries, DedupeKey: task.AnalyzeSeries + ":"}, task.OfSeries(id), &analysis); err != nil {
+		return nil, err
+	}
 	b.Queue(`update series s set title = $2, title_sort = $2, custom_title_sort = null, search_title = $3, summary = null, publisher = null, imprint = null, status = null,
 		  reading_direction = null, language = null, age_rating = null, year = null, total_chapter_count = null, total_volume_count = null, authors = null,
 		  custom_metadata = null, locks = '{}', described = '{}', cover_source = null, updated_at = now()
 		where s.tenant_id = app.tenant() and s.id = $1`, id, title, naming.Normalize(title))
 	for _, table := range []string{"series_genre", "series_tag", "alternate_title", "external_id", "external_link", "external_rating"} {
 		b.Queue("delete from "+table+" where tenant_id = app.tenant() and series_id = $1", id)
-	}
-	var analysis uuid.UUID
-	if err := task.AddFor(&b, task.Spec{Type: task.AnalyzeSeries, DedupeKey: task.AnalyzeSeries + ":"}, task.OfSeries(id), &analysis); err != nil {
-		return nil, err
 	}
 	load := queueDetails(&b, id)
 	if err := d.Run(ctx, &b); err != nil {

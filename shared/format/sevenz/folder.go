@@ -167,6 +167,10 @@ func (c *cursor) folder() folder {
 	fed := map[int]bool{}
 	for range outs - 1 {
 		in, out := c.count(64), c.count(64)
+		if _, twice := next[out]; twice || fed[in] || in >= ins || out >= outs {
+			c.bad = true
+			return f
+		}
 		next[out], fed[in] = in, true
 	}
 	f.packs = ins - (outs - 1)

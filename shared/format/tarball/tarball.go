@@ -114,7 +114,7 @@ type seeker struct {
 
 func (s *seeker) Read(p []byte) (int, error) {
 	n, err := s.SectionReader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err != nil && !errors.Is(err, io.EOF) {
 		s.failed = err
 	}
 	return n, err

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -125,4 +126,37 @@ func FuzzReadDirectory(f *testing.F) {
 			}
 		}
 	})
+}
+
+// cutStore ends its answers early from some place on.
+type cutStore struct{ *bytes.Reader }
+
+var errCut = fmt.Errorf("the answer ended early: %w", io.ErrUnexpectedEOF)
+
+func (s cutStore) ReadAt(p []byte, off int64) (int, error) {
+	if off > 1000 {
+		return 0, errCut
+	}
+	return s.Reader.ReadAt(p, off)
+}
+
+func TestStoreThatIsCutIsNoDamage(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, name := range []string{"1.jpg", "2.jpg", "3.jpg"} {
+		if err := w.WriteHeader(&tar.Header{Name: name, Size: 1000, Mode: 0o644}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(make([]byte, 1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := tarball.ReadDirectory(cutStore{bytes.NewReader(b.Bytes())}, int64(b.Len()), archive.Limits{})
+	if !errors.Is(err, errCut) || errors.As(err, new(*archive.Error)) {
+		t.Errorf("%v", err)
+	}
 }

@@ -143,6 +143,8 @@ var (
 	ErrRange    = errors.New("the object is shorter than the range")
 	ErrDenied   = errors.New("the store refuses access")
 	ErrClosed   = errors.New("the store shows the object but does not open it")
+	// ErrCut is no io.ErrUnexpectedEOF: that is what readers of formats say of a file that is too short.
+	ErrCut = errors.New("the store's answer ended early")
 )
 
 // Why says more of a failure to read an object that was listed. A gateway over folders answers 500 for a file that it may not
@@ -177,7 +179,7 @@ func (s *Store) Tail(ctx context.Context, bucket, key string, into []byte) ([]by
 	}
 	switch {
 	case err == nil: // the store ignored the range
-		return nil, o, fmt.Errorf("read s3://%s/%s: the store does not support ranges", bucket, key)
+		return nil, o, fmt.Errorf("read s3://%s/%s: %w", bucket, key, errRanges)
 	case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF) && int64(n) == res.ContentLength:
 		return into[:n], o, nil
 	}
@@ -199,9 +201,12 @@ func (s *Store) Range(ctx context.Context, bucket string, o Object, offset, n in
 		return nil, err
 	}
 	kind := error(nil)
-	if total, ok := totalOf(res.Header.Get("Content-Range")); ok && o.Size > 0 && total != o.Size {
+	switch total, ok := totalOf(res.Header.Get("Content-Range")); {
+	case ok && o.Size > 0 && total != o.Size:
 		kind = ErrChanged
-	} else if res.ContentLength < n {
+	case res.StatusCode == http.StatusOK && (offset > 0 || n != res.ContentLength):
+		kind = errRanges
+	case res.ContentLength < n:
 		kind = ErrRange
 	}
 	if kind != nil {
@@ -220,7 +225,7 @@ func (s *Store) ReadRange(ctx context.Context, bucket string, o Object, offset, 
 	defer r.Close()
 	data := make([]byte, n)
 	if _, err := io.ReadFull(r, data); err != nil {
-		return nil, fmt.Errorf("read s3://%s/%s: %w", bucket, o.Key, err)
+		return nil, fmt.Errorf("read s3://%s/%s: %w", bucket, o.Key, cut(err))
 	}
 	return data, nil
 }
@@ -289,7 +294,29 @@ func Unreachable(err error) bool {
 	case errors.As(err, &re):
 		return re.HTTPStatusCode() >= 500
 	}
-	return errors.As(err, &ne) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return errors.As(err, &ne) || errors.Is(err, ErrCut) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// errRanges is of a store, or of a proxy before it, that answers with the whole object.
+var errRanges = errors.New("the store does not support ranges")
+
+// cut is the error of a body, of which no end is expected.
+func cut(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return ErrCut
+	}
+	return err
+}
+
+// whole is a body of net/http, whose end comes early as ErrCut.
+type whole struct{ io.ReadCloser }
+
+func (b whole) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = ErrCut
+	}
+	return n, err
 }
 
 // totalOf is the size after the slash of a Content-Range (RFC 9110 14.4).

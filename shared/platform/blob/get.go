@@ -137,6 +137,9 @@ func (g *getter) once(ctx context.Context, client *http.Client, u *url.URL, head
 		return nil, err
 	}
 	if res.StatusCode == http.StatusOK || res.StatusCode == http.StatusPartialContent {
+		if _, ours := res.Body.(*body); !ours {
+			res.Body = whole{res.Body}
+		}
 		return res, nil
 	}
 	defer res.Body.Close()

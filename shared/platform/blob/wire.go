@@ -3,7 +3,6 @@ package blob
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -141,10 +140,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	n, err := b.conn.buffered.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	return n, err
+	return n, cut(err)
 }
 
 // WriteTo writes the rest to w: what is buffered here, then, where w is a connection or knows how to read from one,
@@ -167,7 +163,7 @@ func (b *body) CopyN(w io.Writer, n int64) (written int64, err error) {
 		} else {
 			m, err = io.Copy(w, io.LimitReader(b.conn.TCPConn, n))
 			if err == nil && m < n {
-				err = io.ErrUnexpectedEOF
+				err = ErrCut
 			}
 		}
 		n -= m

@@ -59,6 +59,7 @@ func (a *API) observe(next http.Handler) http.Handler {
 			r.Body = &req.body
 		}
 		defer func() {
+			part := false // of an answer is out that must not be taken for the whole
 			if p := recover(); p != nil {
 				if p == http.ErrAbortHandler {
 					a.log(r, ww, req, slog.LevelWarn)
@@ -66,7 +67,7 @@ func (a *API) observe(next http.Handler) http.Handler {
 				}
 				req.fail(fmt.Errorf("panic: %v", p))
 				req.note(slog.String("stack", string(debug.Stack())))
-				if ww.status == 0 {
+				if part = ww.status != 0; !part {
 					WriteError(ww, r, req.err)
 				}
 			}
@@ -75,6 +76,9 @@ func (a *API) observe(next http.Handler) http.Handler {
 				level = slog.LevelError
 			}
 			a.log(r, ww, req, level)
+			if part {
+				panic(http.ErrAbortHandler)
+			}
 		}()
 		next.ServeHTTP(ww, r)
 	})

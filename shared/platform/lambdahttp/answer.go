@@ -80,10 +80,15 @@ func answers(handler http.Handler, after After) func(ctx context.Context, payloa
 func handle[T any](handler http.Handler, r *http.Request, writer func() buffered[T]) (T, error) {
 	ctx, cancel := workTime(r.Context())
 	defer cancel()
-	w, done := writer(), make(chan struct{})
+	w, done := writer(), make(chan bool, 1) // whether the handler has panicked
 	go func() {
-		defer close(done)
-		defer recovered(w)
+		defer func() {
+			p := recover()
+			if p != nil {
+				tellPanic(p)
+			}
+			done <- p != nil
+		}()
 		t := &tracked{ResponseWriter: w}
 		handler.ServeHTTP(t, r.WithContext(ctx))
 		if !t.begun {
@@ -91,7 +96,11 @@ func handle[T any](handler http.Handler, r *http.Request, writer func() buffered
 		}
 	}()
 	select {
-	case <-done:
+	case panicked := <-done:
+		if panicked { // nothing of what it may have begun has left yet
+			w = writer()
+			failed(w)
+		}
 		return w.GetProxyResponse()
 	case <-time.After(answerTime(r.Context())):
 		slog.Error("no answer within the invocation's time", "method", r.Method, "path", r.URL.Path)
@@ -101,17 +110,15 @@ func handle[T any](handler http.Handler, r *http.Request, writer func() buffered
 	}
 }
 
-// recovered turns a panic that no handler caught into an answer. Nothing has left yet, so it can still be whole.
-func recovered(w http.ResponseWriter) {
-	if p := recover(); p != nil {
-		panicked(w, p)
-	}
-}
-
-func panicked(w http.ResponseWriter, p any) {
+// tellPanic logs what was recovered, in the deferred function that has recovered it.
+func tellPanic(p any) {
 	if p != http.ErrAbortHandler { // that one is logged by who caused it
 		slog.Error("panic", "error", p, "stack", string(debug.Stack()))
 	}
+}
+
+// failed answers for a handler that has panicked before anything was written.
+func failed(w http.ResponseWriter) {
 	clear(w.Header())
 	refuse(w, http.StatusBadGateway, "InternalServerError", "An internal error occurred")
 }

@@ -81,7 +81,8 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case t.begun:
 			s.breakOff(fmt.Errorf("the answer broke off: %v", p))
 		default:
-			panicked(w, p)
+			tellPanic(p)
+			failed(w)
 		}
 	}()
 	s.handler.ServeHTTP(t, r)

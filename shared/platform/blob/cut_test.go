@@ -1,0 +1,66 @@
+package blob
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"testing/iotest"
+)
+
+// What readers of formats take for a file that is too short is no answer of the store that has broken off.
+func TestCutAnswerIsTroubleOfTheStore(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	url, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Length", "1000")
+		rw.Header().Set("Content-Range", "bytes 10-1009/2000")
+		rw.WriteHeader(http.StatusPartialContent)
+		_, _ = rw.Write(make([]byte, 500))
+		if err := http.NewResponseController(rw).Flush(); err != nil {
+			t.Error(err)
+		}
+		panic(http.ErrAbortHandler)
+	})
+	s := Config{LibraryEndpoint: url, PathStyle: true, Region: "us-east-1"}.Library()
+	o := Object{Key: "k", Size: 2000}
+	for name, read := range map[string]func() error{
+		"range": func() error { _, err := s.ReadRange(t.Context(), "b", o, 10, 1000); return err },
+		"tail":  func() error { _, _, err := s.Tail(t.Context(), "b", "k", make([]byte, 2000)); return err },
+		"copy": func() error {
+			r, err := s.Range(t.Context(), "b", o, 10, 1000)
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			_, err = io.Copy(io.Discard, r)
+			return err
+		},
+		"net/http": func() error {
+			_, err := whole{io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF))}.Read(make([]byte, 1))
+			return err
+		},
+	} {
+		if err := read(); !errors.Is(err, ErrCut) || errors.Is(err, io.ErrUnexpectedEOF) || !Unreachable(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A store, or a proxy before it, that answers with the whole object has not answered with the range.
+func TestStoreWithoutRanges(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	const all = "0123456789abcdefghij"
+	url, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(rw, all) })
+	s := Config{LibraryEndpoint: url, PathStyle: true, Region: "us-east-1"}.Library()
+	o := Object{Key: "k", Size: int64(len(all))}
+	for _, c := range []struct{ at, n int64 }{{10, 5}, {0, 5}, {1, 19}} {
+		if got, err := s.ReadRange(t.Context(), "b", o, c.at, c.n); !errors.Is(err, errRanges) {
+			t.Errorf("%d bytes from %d: %q, %v", c.n, c.at, got, err)
+		}
+	}
+	if got, err := s.ReadRange(t.Context(), "b", o, 0, int64(len(all))); err != nil || string(got) != all {
+		t.Errorf("all of it: %q, %v", got, err)
+	}
+}
