@@ -1,5 +1,5 @@
--- The functions by which books follow their content, as they are after 00008 to 00035, which changed parts of their text: whole, for who
--- reads them. And next_to_send, which stopped at a tenant's limit of scans with room left in its window for other tasks.
+-- The functions by which books follow their content: whole, since 00008 to 00035 changed parts of their text. New is that a file of another
+-- size may have the content, as one that got a ComicInfo.xml or was packed anew while it was renamed. And next_to_send, which stopped at a tenant's limit of scans with room left in its window for other tasks.
 
 -- +goose Up
 
@@ -33,7 +33,8 @@ end $$;
 -- +goose StatementEnd
 
 -- follow_content gives books the place where their content is now: books whose file is gone, or has other content since
--- follow_since, and files that appeared, or have this content since then. Content is fingerprint and size.
+-- follow_since, and files that appeared, or have this content since then. Content is the fingerprint, that of the pages: a file that got
+-- other metadata, or was packed in another way, has another size.
 --
 -- p_gone are books just marked deleted. Or p_came are books analysed for the first time, and p_changed those whose analysis
 -- found other content (note_displaced). A file that p_came names may be of any book that is gone; one that was announced
@@ -42,8 +43,8 @@ end $$;
 --
 -- Whose file had other content since follow_since and is gone then goes where the first of the two is, else where the second is.
 --
--- Where several have the same content, those that somebody has read or edited go first, and of these and the rest those with the same
--- file name belong together. Of the others those go on whose file is gone, the most read of them first, then those whose file has other
+-- Where several have the same content, those that somebody has read or edited go first, and of these and the rest those of the same
+-- size, and of these those with the same file name, belong together. Of the others those go on whose file is gone, the most read of them first, then those whose file has other
 -- content; they keep the order of their keys.
 --
 -- A book takes the whole place: key, series, version of the file, page index. What becomes of the book that was there:
@@ -64,6 +65,7 @@ declare
   v_since constant timestamptz := app.follow_since(p_library, p_scan);
   v_scans constant timestamptz := app.scans_since(p_library, p_scan);
   v_scan timestamptz := (select t.created_at from public.task t where t.tenant_id = v_tenant and t.id = p_scan);
+  v_same_size boolean;
   v_by_name boolean;
   v_second boolean[];      -- of v_ids: what came into the file of a book that is gone, where it had other content since v_since
   v_staying uuid[];        -- books that follow that
@@ -87,52 +89,54 @@ declare
   v_pair record;
 begin
   with content as materialized (
-    select d.fingerprint, d.size from public.displaced d
+    select d.fingerprint from public.displaced d
       where d.tenant_id = v_tenant and d.book_id = any(p_gone || p_changed) and d.library_id = p_library and d.at >= v_since
     union
-    select b.fingerprint, b.size from public.book b
+    select b.fingerprint from public.book b
       where b.tenant_id = v_tenant and b.id = any(p_gone || p_came || p_changed) and b.library_id = p_library and b.fingerprint <> ''),
   who as (
     select d.book_id as id, d.fingerprint, d.size, false as second from content c
-      join public.displaced d on d.tenant_id = v_tenant and d.library_id = p_library and d.fingerprint = c.fingerprint and d.size = c.size and d.at >= v_since
+      join public.displaced d on d.tenant_id = v_tenant and d.library_id = p_library and d.fingerprint = c.fingerprint and d.at >= v_since
     union all
     select b.id, b.fingerprint, b.size, exists (select from public.displaced d where d.tenant_id = v_tenant and d.book_id = b.id and d.at >= v_since) from content c
-      join public.book b on b.tenant_id = v_tenant and b.library_id = p_library and b.size = c.size and b.fingerprint = c.fingerprint and b.deleted_at is not null
+      join public.book b on b.tenant_id = v_tenant and b.library_id = p_library and b.fingerprint = c.fingerprint and b.fingerprint <> '' and b.deleted_at is not null
       where p_gone is null or b.id = any(p_gone))
   select array_agg(w.id), array_agg(w.fingerprint), array_agg(w.size), array_agg(w.second) into v_ids, v_prints, v_sizes, v_second from who w;
   if v_ids is null then
     return;
   end if;
   select array_agg(n.id) into v_places
-    from (select distinct * from unnest(v_prints, v_sizes) as u(fingerprint, size)) c
-    join public.book n on n.tenant_id = v_tenant and n.library_id = p_library and n.fingerprint = c.fingerprint and n.fingerprint <> '' and n.size = c.size
+    from (select distinct fingerprint from unnest(v_prints) as u(fingerprint)) c
+    join public.book n on n.tenant_id = v_tenant and n.library_id = p_library and n.fingerprint = c.fingerprint and n.fingerprint <> ''
     where n.deleted_at is null and n.analyzed and (
       exists (select from public.displaced d where d.tenant_id = v_tenant and d.book_id = n.id and d.at >= v_since)
       or (n.id = any(p_came) or coalesce(n.first_read_at, n.created_at) >= v_since
           and (coalesce(n.first_read_at, n.created_at) >= v_scans or not exists (select from public.progress p where p.tenant_id = v_tenant and p.book_id = n.id)))
         and not exists (select from public.book_metadata m where m.tenant_id = v_tenant and m.book_id = n.id and m.locks <> '{}'));
-  for v_pass in 1..8 loop -- dear or not, by name or not
+  for v_pass in 1..16 loop -- the file's own content before what came into it, dear before not, of the same size, of the same name
+    v_same_size := v_pass % 4 in (1, 2);
     v_by_name := v_pass % 2 = 1;
     with who as (
-      select b.id, b.key, u.fingerprint, u.size, n.name, row_number() over (partition by u.fingerprint, u.size, n.name order by b.deleted_at is null,
+      select b.id, b.key, u.fingerprint, x.size, x.name, row_number() over (partition by u.fingerprint, x.size, x.name order by b.deleted_at is null,
           case when b.deleted_at is not null then (select count(*) from public.progress p where p.tenant_id = v_tenant and p.book_id = b.id) end desc, b.key) as turn
       from unnest(v_ids, v_prints, v_sizes, v_second) as u(id, fingerprint, size, second)
       join public.book b on b.tenant_id = v_tenant and b.id = u.id
-      cross join lateral (select case when v_by_name then substring(b.key from '[^/]*$') else '' end as name) n
-      where b.id <> all(v_who) and u.second = (v_pass > 4) and (v_pass % 4 in (1, 2)) = (
+      cross join lateral (select case when v_same_size then u.size else 0 end as size, case when v_by_name then substring(b.key from '[^/]*$') else '' end as name) x
+      where b.id <> all(v_who) and u.second = (v_pass > 8) and (v_pass % 8 in (1, 2, 3, 4)) = (
           exists (select from public.progress p where p.tenant_id = v_tenant and p.book_id = b.id)
           or exists (select from public.completion c where c.tenant_id = v_tenant and c.book_id = b.id)
           or exists (select from public.book_metadata m where m.tenant_id = v_tenant and m.book_id = b.id and m.locks <> '{}'))),
     place as (
-      select b.id, b.fingerprint, b.size, n.name, row_number() over (partition by b.fingerprint, b.size, n.name order by b.key collate natural_order, b.key) as place
-      from public.book b cross join lateral (select case when v_by_name then substring(b.key from '[^/]*$') else '' end as name) n
+      select b.id, b.fingerprint, x.size, x.name, row_number() over (partition by b.fingerprint, x.size, x.name order by b.key collate natural_order, b.key) as place
+      from public.book b
+      cross join lateral (select case when v_same_size then b.size else 0 end as size, case when v_by_name then substring(b.key from '[^/]*$') else '' end as name) x
       where b.tenant_id = v_tenant and b.id = any(v_places) and b.id <> all(v_where)),
     chosen as (
       select w.id, w.fingerprint, w.size, w.name, row_number() over (partition by w.fingerprint, w.size, w.name order by w.key collate natural_order, w.key) as place
       from who w join (select p.fingerprint, p.size, p.name, count(*) as places from place p group by 1, 2, 3) r using (fingerprint, size, name) where w.turn <= r.places)
     select v_who || coalesce(array_agg(chosen.id), '{}'), v_where || coalesce(array_agg(place.id), '{}') into v_who, v_where
       from chosen join place using (fingerprint, size, name, place);
-    exit when v_pass = 4 and not true = any(v_second);
+    exit when v_pass = 8 and not true = any(v_second);
   end loop;
   if v_who = '{}' then
     return;
@@ -146,7 +150,7 @@ begin
     return;
   end if;
   v_staying := array(select u.id from unnest(v_ids, v_prints, v_sizes, v_second) as u(id, fingerprint, size, second) join unnest(v_who, v_where) as t(who, place) on t.who = u.id
-    join public.book n on n.tenant_id = v_tenant and n.id = t.place and n.fingerprint = u.fingerprint and n.size = u.size where u.second);
+    join public.book n on n.tenant_id = v_tenant and n.id = t.place and n.fingerprint = u.fingerprint where u.second);
 
   v_old := array(select b from public.book b where b.tenant_id = v_tenant and b.id = any(v_who));
   v_new := array(select b from public.book b where b.tenant_id = v_tenant and b.id = any(v_where));
@@ -154,7 +158,7 @@ begin
   v_unsure := v_strayed || array(select o.id from unnest(v_old) o where not o.analyzed)
     || array(select x.book_id from public.page_index x where x.tenant_id = v_tenant and x.book_id = any(v_who || v_where) and x.revision < 0)
     || array(select o.id from unnest(v_who, v_where) as u(who, place) join unnest(v_old) o on o.id = u.who join unnest(v_new) n on n.id = u.place
-      where o.etag <> n.etag or o.etag = '' and o.modified_at <> n.modified_at); -- written anew, perhaps with other metadata in as many bytes
+      where o.size <> n.size or o.etag <> n.etag or o.etag = '' and o.modified_at <> n.modified_at); -- written anew, perhaps with other metadata
   v_fresh := array(select u from unnest(v_where) u where u <> all(v_strayed));
   v_ousted := array(select u from unnest(v_where) u where u = any(v_strayed) and u <> all(v_who));
   v_left := array(select o.id from unnest(v_old) o where o.deleted_at is null and o.id <> all(v_where));
@@ -254,8 +258,8 @@ begin
 end $$;
 -- +goose StatementEnd
 
--- follow_over gives books whose file is gone the place where their content has appeared in another library. Content is fingerprint
--- and size; it appears when the file is first read, and,
+-- follow_over gives books whose file is gone the place where their content has appeared in another library. Content is the fingerprint;
+-- it appears when the file is first read, and,
 -- for books that people have read or edited, when a book came back there or followed its content (placed_at). After a scan, p_scan, these are
 --   - books that are gone from its library, and files that appeared elsewhere since it was scanned before;
 --   - books that are gone elsewhere, and files that appeared in its library by scans that are not settled.
@@ -300,7 +304,7 @@ begin
   end if;
   for v_pass in 1..2 loop -- once to know the libraries, and again when nobody else writes to them
     with content as materialized (
-      select distinct b.fingerprint, b.size from public.book b where b.tenant_id = v_tenant and b.id = any(v_books) and b.fingerprint <> ''),
+      select distinct b.fingerprint from public.book b where b.tenant_id = v_tenant and b.id = any(v_books) and b.fingerprint <> ''),
     pair as materialized (
       select o.id as who, n.id as place from content c
       -- One lookup for each, whatever the planner knows of the tables.
@@ -308,22 +312,23 @@ begin
             exists (select from public.progress p where p.tenant_id = v_tenant and p.book_id = b.id)
             or exists (select from public.completion d where d.tenant_id = v_tenant and d.book_id = b.id)
             or exists (select from public.book_metadata m where m.tenant_id = v_tenant and m.book_id = b.id and m.locks <> '{}')) as dear from public.book b
-        where b.tenant_id = v_tenant and b.fingerprint = c.fingerprint and b.fingerprint <> '' and b.size = c.size and b.deleted_at is not null offset 0) o
+        where b.tenant_id = v_tenant and b.fingerprint = c.fingerprint and b.fingerprint <> '' and b.deleted_at is not null offset 0) o
       cross join lateral (select b.id from public.book b
-        where b.tenant_id = v_tenant and b.fingerprint = c.fingerprint and b.fingerprint <> '' and b.size = c.size and b.deleted_at is null and b.analyzed
+        where b.tenant_id = v_tenant and b.fingerprint = c.fingerprint and b.fingerprint <> '' and b.deleted_at is null and b.analyzed
           and (o.library_id = v_of and b.library_id <> v_of and (coalesce(b.first_read_at, b.created_at) >= v_since or o.dear and b.placed_at >= v_since)
             or o.library_id <> v_of and b.library_id = v_of and (coalesce(b.first_read_at, b.created_at) >= v_fresh or o.dear and b.placed_at >= v_fresh or b.id = any(p_books)))
           and not exists (select from public.displaced d where d.tenant_id = v_tenant and d.book_id = b.id)
           and not exists (select from public.book_metadata m where m.tenant_id = v_tenant and m.book_id = b.id and m.locks <> '{}') offset 0) n),
     who as (
-      select b.id, b.fingerprint, b.size, row_number() over (partition by b.fingerprint, b.size order by
+      select b.id, b.fingerprint, b.size, row_number() over (partition by b.fingerprint order by
           (select count(*) from public.progress p where p.tenant_id = v_tenant and p.book_id = b.id) desc, b.key collate natural_order, b.key, b.id) as turn
       from public.book b where b.tenant_id = v_tenant and b.id in (select p.who from pair p)),
     place as (
-      select b.id, b.fingerprint, b.size, row_number() over (partition by b.fingerprint, b.size order by b.key collate natural_order, b.key, b.id) as turn
+      select b.id, b.fingerprint, row_number() over (partition by b.fingerprint order by
+          not exists (select from who w where w.fingerprint = b.fingerprint and w.size = b.size), b.key collate natural_order, b.key, b.id) as turn
       from public.book b where b.tenant_id = v_tenant and b.id in (select p.place from pair p))
     select array_agg(w.id), array_agg(n.id) into v_who, v_where
-      from who w join place n using (fingerprint, size, turn) join pair p on p.who = w.id and p.place = n.id;
+      from who w join place n using (fingerprint, turn) join pair p on p.who = w.id and p.place = n.id;
     if v_who is null then
       return;
     end if;
@@ -409,5 +414,5 @@ end $$;
 -- +goose StatementEnd
 
 -- +goose Down
--- What they do is the same; a window stays full of scans no longer.
+-- The same books follow, and more; a window is no longer filled by scans.
 select 1;

@@ -72,6 +72,9 @@ func TestConfirmation(t *testing.T) {
 	r := newRig(t)
 	path := "/api/v1/libraries/" + r.library.String() + "/scan"
 	r.admin.Do("POST", path+"/confirm", nil).Want(404) // never scanned
+	r.admin.Do("POST", path, nil).Want(200)
+	r.end("failed", 21)
+	r.admin.Do("POST", path+"/confirm", nil).Want(409) // it found nothing at all, which is never removed
 	r.admin.Do("POST", path+"?path=Marvel&mode=deep", nil).Want(200)
 	r.admin.Do("POST", path+"/confirm", nil).Want(409) // nothing to confirm
 	r.end("failed", 21)

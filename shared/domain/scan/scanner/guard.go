@@ -22,6 +22,9 @@ func (s *run) guard(ctx context.Context) error {
 	case s.at.Deleted > 0: // it goes on after a pause
 		return nil
 	case gone == 0 && s.at.Listed == 0 && s.params.Path != "":
+		if held, err := s.held(ctx, s.params.Path); held || err != nil {
+			return err
+		}
 		return fault.Invalid("path", "%q holds no books and held none: check its spelling, in which upper and lower case count, and what allowedFormats and excludedPatterns leave", s.params.Path)
 	case gone == 0:
 		return nil
@@ -56,6 +59,14 @@ func (s *run) guard(ctx context.Context) error {
 	}
 	return s.hold(ctx, gone, "The scan would remove %d of the %d books of this library, more than half: nothing was removed. Check that %s is whole and mounted; "+
 		"if the books are really gone, an administrator confirms it with POST /api/v1/libraries/%s/scan/confirm", gone, before, s.library.Path, s.library.ID)
+}
+
+// held tells whether a folder has ever held a book.
+func (s *run) held(ctx context.Context, folder string) (yes bool, err error) {
+	var b pgx.Batch
+	db.Value(&b, &yes, "select exists (select from book where tenant_id = app.tenant() and library_id = $1 and starts_with(key, $2))", s.library.ID, folder+"/")
+	err = s.Database.Run(ctx, &b)
+	return yes, err
 }
 
 // hold notes how many removals wait to be confirmed and makes the error that ends the scan.

@@ -22,11 +22,12 @@ type move struct {
 	from    []uuid.UUID // the series they were in
 	created []uuid.UUID // new series
 	books   []written
+	renamed []renamed   // series that go on in the place of new ones
 	emptied []uuid.UUID // series without a book, removed
 }
 
 // queueMoves moves books to the series that their metadata names, but those that have changed since they were read, adds the
-// ones that are not there yet, and removes those that are left with nothing where the setting purge.purge_empty_series allows.
+// ones that are not there yet, lets one go on under the new name that all its books have, and removes those that are left with nothing where the setting purge.purge_empty_series allows.
 func queueMoves(b *pgx.Batch, scanID *uuid.UUID, found []analyzed) ([]*move, error) {
 	books := map[uuid.UUID][]analyzed{}
 	for _, a := range found {
@@ -69,6 +70,13 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed) error {
 		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision and k.series_id <> s.id
 		returning k.id, k.series_id, k.revision`, m.library, ids, revisions, paths)
 	queueAdded(b, scanID, added, &m.created)
+	// A series all of whose books name a new one now is that one: somebody has corrected its name.
+	db.All(b, &m.renamed, `select p.id, p.was from (
+		  select u.left_series as id, k.series_id as was, count(*) as books from unnest($3::uuid[], $4::uuid[]) as u(id, left_series)
+		    join book k on k.tenant_id = app.tenant() and k.id = u.id and k.series_id <> u.left_series
+		    join series s on s.tenant_id = app.tenant() and s.id = u.left_series and s.created_at < app.follow_since($1, $2)
+		  group by 1, 2 order by 3 desc, 1, 2 offset 0) p
+		where app.replace_series($2, p.id, p.was, app.follow_since($1, $2))`, m.library, scanID, ids, m.from)
 	db.Values(b, &m.emptied, `with gone as (select id from app.drop_empty_series($1) as d(id)),
 		counted as (
 		  update scan set series_created = greatest(series_created - (select count(*) from gone), 0)
@@ -81,7 +89,12 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed) error {
 func moveEvents(moves []*move) (out []events.Event) {
 	for _, m := range moves {
 		for _, id := range m.created {
-			out = append(out, events.SeriesCreated(events.Series{ID: id, LibraryID: m.library}))
+			if !slices.ContainsFunc(m.renamed, func(r renamed) bool { return r.Was == id }) {
+				out = append(out, events.SeriesCreated(events.Series{ID: id, LibraryID: m.library}))
+			}
+		}
+		for _, r := range m.renamed {
+			out = append(out, events.SeriesDeleted(events.Series{ID: r.Was, LibraryID: m.library}), follow.SeriesRenamed(events.Series{ID: r.ID, LibraryID: m.library}))
 		}
 		for _, id := range m.emptied {
 			out = append(out, events.SeriesDeleted(events.Series{ID: id, LibraryID: m.library}))
