@@ -90,10 +90,14 @@ func unavailable(w http.ResponseWriter, message string) {
 
 // refuse answers in the shape of every other error of the interface.
 func refuse(w http.ResponseWriter, status int, word, message string) {
+	later := ""
+	if status == http.StatusServiceUnavailable {
+		later = `,"retry_after":1`
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, `{"error":"`+word+`","message":"`+message+`","details":null}`) // A client that left.
+	_, _ = io.WriteString(w, `{"error":"`+word+`","message":"`+message+`","details":null`+later+"}") // A client that left.
 }
 
 // Proxy is the handler that sends each request to its function.

@@ -68,6 +68,8 @@ func (s *Stack) baseEnvironment() []string {
 		"LIBRARY_ROOTS="+library.Environment(s.roots),
 		"API_URL=http://"+s.address(api),
 		"HOME="+s.scratch, "TMPDIR="+s.scratch,
+		// libvips keeps the code that it makes (ORC) in a file that is mapped: on a disk that is full that ends the program.
+		"XDG_RUNTIME_DIR=/dev/shm",
 	)
 }
 
@@ -75,7 +77,7 @@ func (s *Stack) baseEnvironment() []string {
 // cloud, settings of another database, the administrator's password (migrate alone gets it), and our own.
 func foreign(name string) bool {
 	switch name {
-	case "LONGBOX_ADMIN", "DATABASE_OWNER_URL", "HOME", "TMPDIR", "LIBRARY", "PORT", "BIND", "DATA_DIR",
+	case "LONGBOX_ADMIN", "DATABASE_OWNER_URL", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "LIBRARY", "PORT", "BIND", "DATA_DIR",
 		"_HANDLER", "_LAMBDA_SERVER_PORT", "LAMBDA_TASK_ROOT", "MAKEFLAGS", "MAKELEVEL", "MFLAGS":
 		return true
 	}

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -101,7 +102,10 @@ func (o *Operator) deletion(ctx context.Context, t *row, left map[string]int64, 
 	d := &Deletion{Rows: map[string]int64{}}
 	var b pgx.Batch
 	b.Queue("select coalesce(deletion, '{}') from tenant where id = app.tenant()").QueryRow(func(r pgx.Row) error { return r.Scan(d) })
-	if err := o.System.Run(in(ctx, t), &b); err != nil {
+	switch err := o.System.Run(in(ctx, t), &b); {
+	case errors.Is(err, pgx.ErrNoRows): // another call of delete has come to the end
+		return nil, noTenant(t.Name)
+	case err != nil:
 		return nil, err
 	}
 	d.Name, d.ID, d.Left, d.Message = t.Name, t.ID.String(), left, message

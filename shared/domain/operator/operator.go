@@ -73,10 +73,14 @@ func (o *Operator) find(ctx context.Context, name string) (*row, error) {
 		return nil, err
 	}
 	if t == nil {
-		return nil, &fault.Error{Code: fault.NotFound, Message: fmt.Sprintf("name: there is no tenant %q", name),
-			Fields: []fault.Field{{Field: "name", Message: "is no tenant"}}}
+		return nil, noTenant(name)
 	}
 	return t, nil
+}
+
+func noTenant(name string) error {
+	return &fault.Error{Code: fault.NotFound, Message: fmt.Sprintf("name: there is no tenant %q", name),
+		Fields: []fault.Field{{Field: "name", Message: "is no tenant"}}}
 }
 
 func checkName(name string) error {

@@ -57,6 +57,7 @@ type Store struct{ open func() clients }
 
 type clients struct {
 	client *s3.Client
+	join   func(*s3.Options) // of the calls that join the parts of an upload
 	read   *getter
 	public *url.URL // where people reach the endpoint; nil: at the same address
 	near   bool
@@ -106,7 +107,8 @@ func open(endpoint string, c Config) clients {
 		o.BaseEndpoint = aws.String(endpoint)
 		read.endpoint, _ = url.Parse(endpoint) // Validate has looked at it
 	}
-	return clients{client: s3.New(o), read: read, near: loopback(read.endpoint)}
+	patient := client.WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = joinWithin })
+	return clients{client: s3.New(o), join: func(o *s3.Options) { o.HTTPClient = patient }, read: read, near: loopback(read.endpoint)}
 }
 
 func loopback(endpoint *url.URL) bool {

@@ -22,6 +22,8 @@ const emptyPayload = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b78
 // answerWithin is how long the store may take to begin an answer: a FIFO in a served folder never does.
 const (
 	answerWithin = 20 * time.Second
+	// joinWithin is how long it may take to join the parts of an upload: a gateway over folders copies them.
+	joinWithin   = 10 * time.Minute
 	maxIdleConns = 128
 )
 

@@ -54,7 +54,7 @@ func (s *Store) CompleteParts(ctx context.Context, bucket, key, id string, parts
 	if onlyNew {
 		in.IfNoneMatch = aws.String("*")
 	}
-	if _, err := s.open().client.CompleteMultipartUpload(ctx, in); err != nil {
+	if _, err := s.open().client.CompleteMultipartUpload(ctx, in, s.open().join); err != nil {
 		return explain("complete the upload of", bucket, key, err)
 	}
 	return nil

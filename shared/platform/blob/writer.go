@@ -102,7 +102,7 @@ func (u *Writer) finish() error {
 		}
 	}
 	out, err := u.store.open().client.CompleteMultipartUpload(u.ctx, &s3.CompleteMultipartUploadInput{Bucket: &u.bucket, Key: &u.key, UploadId: u.id,
-		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts}})
+		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts}}, u.store.open().join)
 	if err != nil {
 		return explain("store", u.bucket, u.key, err)
 	}

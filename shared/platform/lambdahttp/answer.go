@@ -137,10 +137,11 @@ func refuse(w http.ResponseWriter, status int, word, message string) {
 
 func problem(status int, word, message string) (header map[string]string, body string) {
 	header = map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store"}
+	later := ""
 	if status == http.StatusServiceUnavailable {
-		header["Retry-After"] = "1"
+		header["Retry-After"], later = "1", `,"retry_after":1`
 	}
-	return header, fmt.Sprintf(`{"error":%q,"message":%q,"details":null}`, word, message)
+	return header, fmt.Sprintf(`{"error":%q,"message":%q,"details":null%s}`, word, message, later)
 }
 
 // forBalancer fits an answer to what the balancer heeds: with multi-value headers only those, else only the others.
