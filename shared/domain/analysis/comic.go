@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/longbox/longbox/shared/format/comicinfo"
@@ -28,20 +29,22 @@ func (r *Result) applyComicInfo(i *comicinfo.Info) {
 			m.Authors = append(m.Authors, Author{Name: name, Role: credit.role})
 		}
 	}
-	if n, ok := i.NumberValue(); ok && n >= 0 {
+	if n, ok := i.NumberValue(); ok {
 		r.Number, m.Chapter, m.SeriesPosition = &n, &n, &n
 	}
-	if i.GTIN != "" {
-		if n := isbn.Parse(i.GTIN, false); n != "" {
-			m.ISBNs = isbnList([]string{n})
-		}
+	gtin := i.GTIN
+	if n := isbn.Parse(gtin, true); n != "" {
+		m.ISBNs = isbnList([]string{n})
+	} else if isbn.Wrong(gtin) {
+		r.warn("GTIN: " + strconv.Quote(cut(gtin, 60)) + " is no valid ISBN or GTIN")
+		gtin = ""
 	}
 	m.custom("comicinfo", map[string]any{
 		"alternateSeries": i.AlternateSeries, "alternateNumber": i.AlternateNumber, "alternateCount": i.AlternateCount,
 		"notes": i.Notes, "characters": comicinfo.List(i.Characters), "teams": comicinfo.List(i.Teams), "locations": comicinfo.List(i.Locations),
 		"mainCharacterOrTeam": i.MainCharacterOrTeam, "scanInformation": i.ScanInformation, "storyArc": comicinfo.List(i.StoryArc),
 		"storyArcNumber": comicinfo.List(i.StoryArcNumber), "seriesGroup": comicinfo.List(i.SeriesGroup), "ageRating": i.AgeRating,
-		"communityRating": i.CommunityRating, "review": i.Review, "gtin": i.GTIN, "pageCount": i.PageCount, "seriesSort": i.SeriesSort,
+		"communityRating": i.CommunityRating, "review": i.Review, "gtin": gtin, "pageCount": i.PageCount, "seriesSort": i.SeriesSort,
 	})
 	r.AgeRating = i.MinimumAge()
 	if i.AgeRating != "" && r.AgeRating == nil && !strings.EqualFold(i.AgeRating, "unknown") && !strings.EqualFold(i.AgeRating, "rating pending") {

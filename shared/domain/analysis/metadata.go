@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,9 +51,18 @@ type Author struct {
 	SortName *string `json:"sortName,omitempty"`
 }
 
-// language is a BCP 47 tag in its canonical spelling; a bad one is left out with a warning.
+// noLanguage are the codes that name no language of a text: undetermined, several, none, one without a code.
+var noLanguage = []string{"und", "mul", "zxx", "mis"}
+
+// language is a BCP 47 tag in its canonical spelling; a bad one is left out with a warning, one that names no language
+// without.
 func (r *Result) language(s string) string {
-	if s == "" {
+	s = strings.TrimSpace(s)
+	code := strings.ToLower(s)
+	if at := strings.IndexAny(code, "-_"); at >= 0 {
+		code = code[:at]
+	}
+	if s == "" || slices.Contains(noLanguage, code) {
 		return ""
 	}
 	tag := language.Tag(s)

@@ -1,23 +1,32 @@
 package analysis
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/longbox/longbox/shared/format/epub"
 )
 
-// roles maps MARC relator codes to the interface's author roles; a creator without one is the author.
-var roles = map[string]string{"": "author", "aut": "author", "ill": "illustrator", "art": "illustrator", "trl": "translator",
-	"edt": "editor", "clr": "colorist", "cov": "cover_artist", "ctb": "contributor", "aui": "author", "dsr": "illustrator",
-	"wam": "writer", "ink": "inker", "pen": "penciller", "let": "letterer", "aft": "author", "win": "contributor"}
+// roles maps MARC relator codes to the interface's author roles; a creator without one has written the book.
+var roles = map[string]string{"": "writer", "aut": "writer", "cre": "writer", "ill": "illustrator", "art": "illustrator", "trl": "translator",
+	"edt": "editor", "clr": "colorist", "cov": "cover_artist", "dsr": "illustrator", "ink": "inker", "pen": "penciller", "let": "letterer"}
 
 // roleNames are the same roles written as words.
-var roleNames = map[string]string{"author": "author", "writer": "writer", "illustrator": "illustrator", "artist": "illustrator",
+var roleNames = map[string]string{"author": "writer", "writer": "writer", "illustrator": "illustrator", "artist": "illustrator",
 	"translator": "translator", "editor": "editor", "colorist": "colorist", "letterer": "letterer", "inker": "inker", "penciller": "penciller"}
 
+// makers are the MARC relator codes, and some words, for those who made, sold or own the file or the copy, and for the
+// places where that was: they have no part in the work.
+var makers = []string{"bdd", "bkp", "bnd", "bsl", "cmt", "cph", "dbp", "dst", "fmo", "mfp", "mfr", "mrk", "own", "pbd", "pbl", "pfr", "prp", "prt", "pup", "rps",
+	"trc", "tyg", "book producer", "distributor", "manufacturer", "printer", "publisher"}
+
+// roleOf is what somebody did for the book, or "" for a maker of the copy.
 func roleOf(c epub.Creator, contributor bool) string {
 	code := c.Role[strings.LastIndexAny(c.Role, "/#:")+1:] // also as an address, or with its scheme
+	if slices.Contains(makers, code) {
+		return ""
+	}
 	role, ok := roles[code]
 	if !ok {
 		role, ok = roleNames[code]
@@ -26,6 +35,28 @@ func roleOf(c epub.Creator, contributor bool) string {
 		return "contributor"
 	}
 	return role
+}
+
+// authors are the people of the work, each once with each role.
+func authors(p *epub.Publication) []Author {
+	type part struct{ name, role string }
+	seen := map[part]bool{}
+	var list []Author
+	for n, people := range [][]epub.Creator{p.Creators, p.Contributors} {
+		for _, c := range people {
+			did := part{c.Name, roleOf(c, n == 1)}
+			if did.role == "" || seen[did] {
+				continue
+			}
+			seen[did] = true
+			a := Author{Name: did.name, Role: did.role}
+			if c.FileAs != "" {
+				a.SortName = &c.FileAs
+			}
+			list = append(list, a)
+		}
+	}
+	return list
 }
 
 func (r *Result) applyEPUB(p *epub.Publication) {
@@ -47,16 +78,10 @@ func (r *Result) applyEPUB(p *epub.Publication) {
 	if len(p.ISBNs) > 0 {
 		m.ISBNs = isbnList(p.ISBNs)
 	}
-	for n, list := range [][]epub.Creator{p.Creators, p.Contributors} {
-		for _, c := range list {
-			a := Author{Name: c.Name, Role: roleOf(c, n == 1)}
-			if c.FileAs != "" {
-				a.SortName = &c.FileAs
-			}
-			if a.Role == "translator" && m.Translator == "" {
-				m.Translator = c.Name
-			}
-			m.Authors = append(m.Authors, a)
+	m.Authors = authors(p)
+	for _, a := range m.Authors {
+		if a.Role == "translator" && m.Translator == "" {
+			m.Translator = a.Name
 		}
 	}
 	if p.Position != nil {

@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// NumberValue returns Number as a number: "12", "#12", "1.5", "1,5", "½", "1½".
+// NumberValue returns Number as a number: "12", "#12", "-1", "1.5", "1,5", "½", "1½", "-1½".
 func (i *Info) NumberValue() (float64, bool) {
 	v := strings.TrimSpace(strings.TrimPrefix(i.Number, "#"))
 	plus := 0.0
 	for mark, value := range map[string]float64{"½": .5, "¼": .25, "¾": .75} {
 		if rest, ok := strings.CutSuffix(v, mark); ok {
 			v, plus = rest, value
-			if v == "" {
-				return plus, true
+			if v == "" || v == "-" {
+				v += "0"
 			}
+			break
 		}
 	}
 	if strings.ContainsAny(v, "xXpPnN_") { // hexadecimal, NaN, Inf
@@ -27,7 +28,7 @@ func (i *Info) NumberValue() (float64, bool) {
 	if err != nil || math.Abs(f) > 1e9 {
 		return 0, false
 	}
-	return f + plus, true
+	return f + math.Copysign(plus, f), true
 }
 
 // checkDate drops a day that its month does not have.

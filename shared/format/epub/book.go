@@ -26,12 +26,12 @@ type book struct {
 
 	opf      *xmllimit.Node
 	opfPath  string
-	items    map[string]*item            // manifest, by id
-	order    []*item                     // manifest, in order
-	meta     []*xmllimit.Node            // the elements of the metadata
-	refines  map[string][]*xmllimit.Node // those that refine an element, by its id
-	rendered map[int]document            // documents read so far, by entry
-	spent    int64                       // bytes of documents read so far
+	items    map[string]*item // manifest, by id
+	order    []*item          // manifest, in order
+	meta     []*xmllimit.Node // the elements of the metadata
+	refines  map[refinement][]*xmllimit.Node
+	rendered map[int]document // documents read so far, by entry
+	spent    int64            // bytes of documents read so far
 }
 
 // item is one item of the manifest.
@@ -44,7 +44,7 @@ func newBook(dir *archive.Directory, read func(archive.Entry) ([]byte, error), l
 	b := &book{
 		dir: dir, read: read, lim: lim, pub: &Publication{},
 		names: make(map[string]int, len(dir.Entries)), lower: make(map[string]int, len(dir.Entries)),
-		items: map[string]*item{}, refines: map[string][]*xmllimit.Node{}, rendered: map[int]document{},
+		items: map[string]*item{}, refines: map[refinement][]*xmllimit.Node{}, rendered: map[int]document{},
 	}
 	for i, e := range dir.Entries {
 		if e.Directory {

@@ -74,9 +74,9 @@ type Publication struct {
 	OriginalYear int      // of the original publication, 0 when unknown
 	Rating       *float64 // calibre's, 0 to 10
 	Rights       string
-	Titles       []string // all of them, in order
-	Creators     []Creator
-	Contributors []Creator
+	Titles       []string  // all of them, in order
+	Creators     []Creator // as they are to be displayed; several times who has several roles
+	Contributors []Creator // the same
 	Publisher    string
 	Language     string // the first one, as written (BCP 47)
 	Languages    []string
@@ -103,7 +103,7 @@ type Publication struct {
 	Warnings    []string // what is missing or was left out, and why
 }
 
-// Creator is a person or organisation and what it did.
+// Creator is a person or organisation and one thing that it did.
 type Creator struct {
 	Name   string
 	FileAs string

@@ -107,7 +107,7 @@ func TestMetadataEPUB3(t *testing.T) {
 		Year: 2012, Month: 2, Subjects: []string{"One", "Two"},
 		Identifiers: []Identifier{{"", "urn:isbn:978-0-306-40615-7"}, {"ISBN", "0-306-40615-2"}, {"ISBN", "0-306-40615-3"}, {"", "9790306406156"}, {"", "urn:uuid:x"}},
 		ISBNs:       []string{"9780306406157", "0306406152", "9790306406156"}, Series: "The Series", Position: ptr(2.5),
-		Direction: "rtl", SpineCount: 1,
+		Direction: "rtl", SpineCount: 1, Warnings: []string{`OPS/p.opf: "0-306-40615-3" is no valid ISBN`},
 	}
 	if !reflect.DeepEqual(pub, want) {
 		t.Errorf("got  %+v\nwant %+v", pub, want)
@@ -132,6 +132,46 @@ func TestMetadataEPUB2(t *testing.T) {
 	if pub.Title != "Old & Book" || !slices.Equal(pub.Creators, []Creator{{"A B", "B, A", "ill"}}) || pub.Year != 1999 || pub.Month != 12 || pub.Day != 0 ||
 		pub.Series != "Old Series" || *pub.Position != 3 || pub.SpineCount != 2 || len(pub.Spine) != 1 || len(pub.Warnings) != 1 {
 		t.Errorf("%+v", pub)
+	}
+}
+
+func TestPeople(t *testing.T) {
+	t.Parallel()
+	pub, err := ReadPackage([]byte(`<package><metadata>
+		<dc:creator id="c0">Last</dc:creator>
+		<dc:creator id="c2">Second</dc:creator><meta refines="#c2" property="display-seq">2</meta>
+		<meta refines="#c2" property="role">edt</meta><meta refines="#c2" property="role">ART</meta>
+		<dc:creator id="c1">First</dc:creator><meta refines="#c1" property="display-seq">1</meta>
+		<dc:creator id="c1" opf:role="ill">Same id</dc:creator><meta refines="#c1" property="file-as">1st</meta>
+		<dc:contributor id="d2">Other</dc:contributor><meta refines="#d2" property="display-seq">2</meta>
+		<dc:contributor id="d1" opf:role="trl">One</dc:contributor><meta refines="#d1" property="display-seq">1</meta>
+		<meta refines="#gone" property="role">aut</meta></metadata></package>`), "p.opf", Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []Creator{{"First", "1st", ""}, {"Second", "", "edt"}, {"Second", "", "art"}, {"Last", "", ""}, {"Same id", "", "ill"}}; !slices.Equal(pub.Creators, want) {
+		t.Errorf("creators %q, want %q", pub.Creators, want)
+	}
+	if want := []Creator{{"One", "", "trl"}, {"Other", "", ""}}; !slices.Equal(pub.Contributors, want) {
+		t.Errorf("contributors %q, want %q", pub.Contributors, want)
+	}
+}
+
+// An identifier that says it is an ISBN and is none is told; whatever else an identifier may be is not.
+func TestWrongISBN(t *testing.T) {
+	t.Parallel()
+	for identifier, warnings := range map[string]int{
+		`<dc:identifier opf:scheme="ISBN">9780765350382</dc:identifier>`:                                                    1,
+		`<dc:identifier>urn:isbn:9780765350382</dc:identifier>`:                                                             1,
+		`<dc:identifier id="i">9780765350382</dc:identifier><meta refines="#i" property="identifier-type">15</meta>`:        1,
+		`<dc:identifier opf:scheme="ISBN">9780765350381</dc:identifier><dc:identifier opf:scheme="ISBN"></dc:identifier>`:   0,
+		`<dc:identifier>9780765350382</dc:identifier><dc:identifier opf:scheme="calibre">45</dc:identifier>`:                0,
+		`<dc:identifier>urn:uuid:9780765350382</dc:identifier><dc:identifier opf:scheme="DOI">10.1/9780765</dc:identifier>`: 0,
+	} {
+		pub, err := ReadPackage([]byte("<package><metadata>"+identifier+"</metadata></package>"), "p.opf", Limits{})
+		if err != nil || len(pub.Warnings) != warnings || warnings > 0 && len(pub.ISBNs) > 0 {
+			t.Errorf("%s: %+v, %v; want %d warnings", identifier, pub, err, warnings)
+		}
 	}
 }
 
@@ -345,8 +385,8 @@ func TestPlainText(t *testing.T) {
 		"&lt;b&gt; &eacute;":                            "<b> é",
 		"<a href='javascript:x' onclick='y'>link</a>\r": "link",
 	} {
-		if got := plainText(in); got != want {
-			t.Errorf("plainText(%q) = %q, want %q", in, got, want)
+		if got := PlainText(in); got != want {
+			t.Errorf("PlainText(%q) = %q, want %q", in, got, want)
 		}
 	}
 }

@@ -15,21 +15,17 @@ import (
 func (b *book) readMetadata() {
 	nodes := b.metadata()
 	b.meta = nodes
-	for _, n := range nodes {
-		if id, ok := strings.CutPrefix(n.Attr("refines"), "#"); ok && n.Name == "meta" {
-			b.refines[id] = append(b.refines[id], n)
-		}
-	}
-	var titles, dates []*xmllimit.Node
+	b.findRefinements()
+	var titles, creators, contributors, dates []*xmllimit.Node
 	for _, n := range nodes {
 		value := b.text(n)
 		switch strings.ToLower(n.Name) {
 		case "title":
 			titles = append(titles, n)
 		case "creator":
-			b.pub.Creators = b.addCreator(b.pub.Creators, n, value)
+			creators = append(creators, n)
 		case "contributor":
-			b.pub.Contributors = b.addCreator(b.pub.Contributors, n, value)
+			contributors = append(contributors, n)
 		case "publisher":
 			if b.pub.Publisher == "" {
 				b.pub.Publisher = value
@@ -38,7 +34,7 @@ func (b *book) readMetadata() {
 			b.pub.Languages = appendNew(b.pub.Languages, value)
 		case "description":
 			if b.pub.Description == "" {
-				b.pub.Description = b.clip(n, plainText(n.Content()))
+				b.pub.Description = b.clip(n, PlainText(n.Content()))
 			}
 		case "subject":
 			b.pub.Subjects = appendNew(b.pub.Subjects, value)
@@ -58,6 +54,7 @@ func (b *book) readMetadata() {
 		b.pub.Language = b.pub.Languages[0]
 	}
 	b.readTitles(titles)
+	b.pub.Creators, b.pub.Contributors = b.people(creators), b.people(contributors)
 	b.readDate(dates)
 	b.readSeries(nodes)
 }
@@ -104,23 +101,42 @@ func (b *book) clip(n *xmllimit.Node, s string) string {
 	return strings.ToValidUTF8(s[:b.lim.TextBytes], "")
 }
 
-// refined returns the value of the first meta element that refines n with a
-// property (EPUB 3.3, section 5.5.6), else n's own attribute, as in EPUB 2.
-func (b *book) refined(n *xmllimit.Node, property string) string {
-	if id := n.Attr("id"); id != "" {
-		for _, m := range b.refines[id] {
-			if m.Attr("property") == property {
-				return b.text(m)
-			}
+// refinement is a property of an element that meta elements give a value
+// (EPUB 3.3, section 5.5.6).
+type refinement struct {
+	of       *xmllimit.Node
+	property string
+}
+
+// findRefinements notes which meta elements refine which others. Of several
+// elements with one id the first is meant.
+func (b *book) findRefinements() {
+	ids := map[string]*xmllimit.Node{}
+	for _, n := range b.meta {
+		if id := n.Attr("id"); id != "" && ids[id] == nil {
+			ids[id] = n
 		}
+	}
+	for _, n := range b.meta {
+		id, ok := strings.CutPrefix(n.Attr("refines"), "#")
+		if of := ids[id]; ok && of != nil && n.Name == "meta" {
+			at := refinement{of, n.Attr("property")}
+			b.refines[at] = append(b.refines[at], n)
+		}
+	}
+}
+
+// refined returns the value of the first meta element that refines n with a
+// property, else n's own attribute, as in EPUB 2.
+func (b *book) refined(n *xmllimit.Node, property string) string {
+	if metas := b.refines[refinement{n, property}]; len(metas) > 0 {
+		return b.text(metas[0])
 	}
 	return strings.TrimSpace(n.Attr(property))
 }
 
 func (b *book) readTitles(titles []*xmllimit.Node) {
-	slices.SortStableFunc(titles, func(x, y *xmllimit.Node) int {
-		return b.sequence(x) - b.sequence(y)
-	})
+	b.inSequence(titles)
 	main := false
 	for _, n := range titles {
 		value, kind := b.text(n), b.refined(n, "title-type")
@@ -174,6 +190,13 @@ func (b *book) readCalibre(n *xmllimit.Node) {
 	}
 }
 
+// inSequence sorts elements of one kind as they are to be displayed.
+func (b *book) inSequence(nodes []*xmllimit.Node) {
+	slices.SortStableFunc(nodes, func(x, y *xmllimit.Node) int {
+		return b.sequence(x) - b.sequence(y)
+	})
+}
+
 // sequence returns display-seq; elements without one keep their place behind
 // those that have one.
 func (b *book) sequence(n *xmllimit.Node) int {
@@ -184,11 +207,24 @@ func (b *book) sequence(n *xmllimit.Node) int {
 	return seq
 }
 
-func (b *book) addCreator(list []Creator, n *xmllimit.Node, name string) []Creator {
-	if name == "" {
-		return list
+// people returns creators or contributors as they are to be displayed. Who has
+// several roles is there once for each.
+func (b *book) people(nodes []*xmllimit.Node) []Creator {
+	b.inSequence(nodes)
+	var list []Creator
+	for _, n := range nodes {
+		person := Creator{Name: b.text(n), FileAs: b.refined(n, "file-as"), Role: strings.ToLower(b.refined(n, "role"))}
+		if person.Name == "" {
+			continue
+		}
+		list = append(list, person)
+		metas := b.refines[refinement{n, "role"}]
+		for i := 1; i < len(metas); i++ {
+			person.Role = strings.ToLower(b.text(metas[i]))
+			list = append(list, person)
+		}
 	}
-	return append(list, Creator{Name: name, FileAs: b.refined(n, "file-as"), Role: strings.ToLower(b.refined(n, "role"))})
+	return list
 }
 
 func (b *book) addIdentifier(n *xmllimit.Node, value string) {
@@ -205,6 +241,8 @@ func (b *book) addIdentifier(n *xmllimit.Node, value string) {
 	named := strings.EqualFold(scheme, "isbn") || kind == onixISBN10 || kind == onixISBN13
 	if n := isbn.Parse(value, named); n != "" {
 		b.pub.ISBNs = appendNew(b.pub.ISBNs, n)
+	} else if named || isbn.Named(value) {
+		b.warn("%s: %.60q is no valid ISBN", b.opfPath, value)
 	}
 }
 

@@ -68,10 +68,10 @@ var (
 	otherTag = regexp.MustCompile(`</?[A-Za-z][^<>]*>`)
 )
 
-// plainText turns a description, which is often HTML, into text: a line per
+// PlainText turns a description, which is often HTML, into text: a line per
 // paragraph, no markup. The result is text, not safe HTML: whoever shows it
 // escapes it.
-func plainText(s string) string {
+func PlainText(s string) string {
 	s = hidden.ReplaceAllString(s, "")
 	s = newLine.ReplaceAllString(s, "\n")
 	s = html.UnescapeString(otherTag.ReplaceAllString(s, ""))

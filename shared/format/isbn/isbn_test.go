@@ -23,6 +23,29 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestWrong(t *testing.T) {
+	for value, want := range map[string]bool{
+		"9780765350381": false, "978-0-7653-5038-2": true, "9780765350X81": false, "080442957X": false, "0804429570": true, "080442957x": false,
+		"ISBN 9780765350382": true, "urn:isbn:12": true, "ISBN 9780765350381": false,
+		"759606089246": false, "759606089247": true, // a UPC
+		"4910026721116": false, "4910026721112": true, // an EAN of a magazine
+		"75960608924600111": false, "75960608924611": false, "0317-8471": false, // a UPC with a supplement, an ISSN
+		"": false, "none": false, "B00ABCDEFG": false,
+	} {
+		if got := isbn.Wrong(value); got != want {
+			t.Errorf("Wrong(%q) = %v", value, got)
+		}
+	}
+}
+
+func TestNamed(t *testing.T) {
+	for value, want := range map[string]bool{"urn:isbn:1": true, " isbn 1": true, "ISBN-13: 1": true, "9780765350381": false, "urn:uuid:1": false, "": false} {
+		if got := isbn.Named(value); got != want {
+			t.Errorf("Named(%q) = %v", value, got)
+		}
+	}
+}
+
 func TestFind(t *testing.T) {
 	for text, want := range map[string][]string{
 		"Second edition, ISBN 0-8044-2957-X, e-book 978-0-7653-5038-1 (again 9780765350381)": {"080442957X", "9780765350381"},

@@ -9,6 +9,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/longbox/longbox/shared/format/epub"
 )
 
 // MaxBytes is the size of the largest document that is read.
@@ -52,8 +54,8 @@ func Parse(data []byte) (*Series, error) {
 	s := &Series{}
 	m := reader{document.Metadata, s}
 	s.Name, s.Publisher, s.Imprint, s.AgeRating = m.text("name", maxName), m.text("publisher", maxName), m.text("imprint", maxName), m.text("age_rating", maxName)
-	if s.Summary = m.text("description_text", maxText); s.Summary == "" {
-		s.Summary = m.text("description_formatted", maxText)
+	if s.Summary = m.description("description_text"); s.Summary == "" {
+		s.Summary = m.description("description_formatted")
 	}
 	s.Year, s.Issues = m.number("year", 1000, 9999), m.number("total_issues", 1, math.MaxInt32)
 	if id := m.number("comicid", 1, math.MaxInt32); id != nil {
@@ -83,8 +85,24 @@ func (r reader) warn(format string, args ...any) {
 	}
 }
 
-// text is a member, with single spaces within its lines.
+// text is a member, with single spaces within its lines; "None" says that it is not known.
 func (r reader) text(name string, most int) string {
+	var lines []string
+	for line := range strings.Lines(r.written(name)) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return r.clip(name, strings.Join(lines, "\n"), most)
+}
+
+// description is a member without its markup: descriptions come from web pages.
+func (r reader) description(name string) string {
+	return r.clip(name, epub.PlainText(r.written(name)), maxText)
+}
+
+// written is a member that is a text, as it is written.
+func (r reader) written(name string) string {
 	raw, ok := r.members[name]
 	if !ok || string(raw) == "null" {
 		return ""
@@ -94,13 +112,14 @@ func (r reader) text(name string, most int) string {
 		r.warn("%s: is not a text", name)
 		return ""
 	}
-	var lines []string
-	for line := range strings.Lines(strings.ReplaceAll(s, "\x00", "")) {
-		if line = strings.Join(strings.Fields(line), " "); line != "" {
-			lines = append(lines, line)
-		}
+	if s == "None" {
+		return ""
 	}
-	s = strings.Join(lines, "\n")
+	return strings.ReplaceAll(s, "\x00", "")
+}
+
+// clip keeps the first bytes of what a member says.
+func (r reader) clip(name, s string, most int) string {
 	if len(s) > most {
 		r.warn("%s: has %d bytes, the limit is %d; the rest is left out", name, len(s), most)
 		s = strings.ToValidUTF8(s[:most], "")

@@ -23,16 +23,33 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseWarns(t *testing.T) {
+// A description is text: what it was marked up with goes.
+func TestDescription(t *testing.T) {
 	for document, want := range map[string]string{
-		`{"metadata": {"year": "soon", "publisher": "P"}}`:                                        "year: soon is not a number from 1000 to 9999",
-		`{"metadata": {"status": "Paused", "publisher": "P"}}`:                                    `status: "Paused" is neither Continuing nor Ended`,
-		`{"metadata": {"name": ["a"], "publisher": "P"}}`:                                         "name: is not a text",
-		`{"metadata": {"imprint": "` + strings.Repeat("a", 501) + `", "publisher": "P"}}`:         "imprint: has 501 bytes, the limit is 500; the rest is left out",
-		`{"metadata": {"publisher": "P", "year": "None", "total_issues": 0, "comicid": "46568"}}`: "",
+		`{"metadata": {"description_formatted": "<p>F &amp; G</p><p>H<br>I</p>"}}`:                   "F & G\nH\nI",
+		`{"metadata": {"description_text": "<i>T</i>  1 < 2", "description_formatted": "<p>F</p>"}}`: "T 1 < 2",
+		`{"metadata": {"description_text": "<p></p>", "description_formatted": "F"}}`:                "F",
+		`{"metadata": {"description_text": "None", "description_formatted": null}}`:                  "",
+		`{"metadata": {"description_text": "` + strings.Repeat("<b>a</b>", 10<<10) + `"}}`:           strings.Repeat("a", 10<<10),
 	} {
 		got, err := mylar.Parse([]byte(document))
-		if err != nil || got.Publisher != "P" || strings.Join(got.Warnings, ", ") != want {
+		if err != nil || got.Summary != want || len(got.Warnings) > 0 {
+			t.Errorf("%.90s: %+v, %v; want %.90q", document, got, err, want)
+		}
+	}
+}
+
+func TestParseWarns(t *testing.T) {
+	for document, want := range map[string]string{
+		`{"metadata": {"year": "soon", "publisher": "P"}}`:                                            "year: soon is not a number from 1000 to 9999",
+		`{"metadata": {"status": "Paused", "publisher": "P"}}`:                                        `status: "Paused" is neither Continuing nor Ended`,
+		`{"metadata": {"name": ["a"], "publisher": "P"}}`:                                             "name: is not a text",
+		`{"metadata": {"imprint": "` + strings.Repeat("a", 501) + `", "publisher": "P"}}`:             "imprint: has 501 bytes, the limit is 500; the rest is left out",
+		`{"metadata": {"publisher": "P", "year": "None", "total_issues": 0, "comicid": "46568"}}`:     "",
+		`{"metadata": {"publisher": "P", "imprint": "None", "status": "None", "age_rating": "None"}}`: "",
+	} {
+		got, err := mylar.Parse([]byte(document))
+		if err != nil || got.Publisher != "P" || got.Imprint == "None" || strings.Join(got.Warnings, ", ") != want {
 			t.Errorf("%.60s: %+v, %v; want the warning %q", document, got, err, want)
 		}
 	}

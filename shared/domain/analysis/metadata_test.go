@@ -1,0 +1,93 @@
+package analysis_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/format/epub"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// sidecar reads a package document of some metadata.
+func sidecar(t *testing.T, metadata string) *analysis.Sidecar {
+	t.Helper()
+	s, err := analysis.ReadSidecar([]byte("<package><metadata>"+metadata+"</metadata></package>"), "metadata.opf", epub.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Who wrote a book is its writer, as of a comic. Who made the file is none of its people.
+func TestPeople(t *testing.T) {
+	for metadata, want := range map[string]string{
+		`<dc:creator>A</dc:creator><dc:creator opf:role="aut" opf:file-as="B, X">X B</dc:creator><dc:creator opf:role="marc:relators:ill">C</dc:creator>`: "A writer, X B writer (B, X), C illustrator",
+		`<dc:contributor opf:role="bkp">calibre (5.0) [https://calibre-ebook.com]</dc:contributor>`:                                                       "",
+		`<dc:creator opf:role="http://id.loc.gov/vocabulary/relators/mfr">A</dc:creator><dc:contributor opf:role="Publisher">B</dc:contributor>`:          "",
+		`<dc:creator opf:role="aui">A</dc:creator><dc:contributor>B</dc:contributor><dc:contributor opf:role="aut">C</dc:contributor>`:                    "A contributor, B contributor, C writer",
+		`<dc:creator id="a">A</dc:creator><meta refines="#a" property="role">aut</meta><meta refines="#a" property="role">prt</meta>
+			<meta refines="#a" property="role">ill</meta><meta refines="#a" property="role">art</meta><dc:contributor opf:role="aut">A</dc:contributor>`: "A writer, A illustrator",
+		`<dc:contributor id="a">A</dc:contributor><meta refines="#a" property="role">edt</meta><meta refines="#a" property="role">trl</meta>`: "A editor, A translator",
+	} {
+		s := sidecar(t, metadata)
+		var got []string
+		for _, a := range s.Metadata.Authors {
+			one := a.Name + " " + a.Role
+			if a.SortName != nil {
+				one += " (" + *a.SortName + ")"
+			}
+			if got = append(got, one); a.Role == "translator" && s.Metadata.Translator != a.Name {
+				t.Errorf("%s: translator %q", metadata, s.Metadata.Translator)
+			}
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: %s; want %s", metadata, strings.Join(got, ", "), want)
+		}
+	}
+}
+
+// A tag that names no language is not wrong, and no language of the book.
+func TestNoLanguage(t *testing.T) {
+	for _, c := range []struct {
+		metadata, want string
+		warnings       int
+	}{
+		{"<dc:language>und</dc:language>", "", 0}, {"<dc:language>UND-Latn</dc:language>", "", 0}, {"<dc:language>zxx</dc:language>", "", 0},
+		{"<dc:language>mul</dc:language><dc:language>fr</dc:language>", "fr", 0}, {"<dc:language>klingonish</dc:language>", "", 1},
+		{"<dc:language>mis</dc:language>", "", 0}, {"<dc:language>mus</dc:language>", "mus", 0},
+	} {
+		if s := sidecar(t, c.metadata); s.Metadata.LanguageISO != c.want || len(s.Warnings) != c.warnings {
+			t.Errorf("%s: %q, warnings %q", c.metadata, s.Metadata.LanguageISO, s.Warnings)
+		}
+	}
+}
+
+// A number may be negative, as that of an issue before the first.
+func TestNegativeNumber(t *testing.T) {
+	res := read(t, "a.cbz", testkit.Comic(t, 1, 2, "<Number>-1</Number>"))
+	if m := res.Metadata; res.Number == nil || *res.Number != -1 || m.Number != "-1" || *m.Chapter != -1 || *m.SeriesPosition != -1 {
+		t.Errorf("%v, %+v", res.Number, m)
+	}
+}
+
+// What GTIN says is an ISBN, another number or, where its check digit does not fit, a warning.
+func TestGTIN(t *testing.T) {
+	for gtin, want := range map[string]string{
+		"978-0-7653-5038-1": `["9780765350381"] {"comicinfo":{"gtin":"978-0-7653-5038-1"}} `,
+		"0-8044-2957-X":     `["080442957X"] {"comicinfo":{"gtin":"0-8044-2957-X"}} `,
+		"759606089246":      ` {"comicinfo":{"gtin":"759606089246"}} `,
+		"978-0-7653-5038-2": ` null GTIN: "978-0-7653-5038-2" is no valid ISBN or GTIN`,
+		"759606089247":      ` null GTIN: "759606089247" is no valid ISBN or GTIN`,
+	} {
+		res := read(t, "a.cbz", testkit.Comic(t, 1, 2, "<GTIN>"+gtin+"</GTIN>"))
+		custom, err := json.Marshal(res.Metadata.Custom)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := res.Metadata.ISBNs + " " + string(custom) + " " + strings.Join(res.Warnings, ", "); got != want {
+			t.Errorf("%s: %s; want %s", gtin, got, want)
+		}
+	}
+}
