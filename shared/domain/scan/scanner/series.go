@@ -77,7 +77,7 @@ func authorJSON(name string) *string {
 	if name == "" {
 		return nil
 	}
-	return toJSON([]analysis.Author{{Name: name, Role: "author"}})
+	return toJSON([]analysis.Author{{Name: name, Role: "writer"}})
 }
 
 func objectJSON(m map[string]string) *string {
