@@ -10,11 +10,24 @@ var (
 	bracketCount = lazily(`(?i)^(?:(\d{1,4})\s*)?(?:of|de|von|sur|из|di)\s+(\d{1,4})$`)
 	bracketFix   = lazily(`(?i)^(?:v|r|rev\.?\s?|f)(\d)$|^fix(?:ed)?$`)
 	bracketPlain = lazily(`^\d{1,4}(?:\.\d{1,2})?$`)
-	oneMark      = `(?:` + volumeWords + `|t|` + chapterWords + `|#|eps?|episodes?|issues?|no)\.?\s?\d{1,4}(?:\.\d{1,2})?(?:\s?-\s?\w{0,3}\d{1,4})?`
-	bracketMark  = lazily(`(?i)^` + oneMark + `(?:[\s,]+` + oneMark + `)?$|^(?:第\s*)?\d{1,4}(?:-\d{1,4})?\s*(?:巻|卷|話|话|권|화|回)$|^第\s*\d{1,4}$`)
+	bracketMark  = lazily(`(?i)^` + oneMark + `(?:[\s,]+` + oneMark + `)?$|^` + behindMark + `$|^` + unitMark + `(?:\s*` + unitMark + `)?$|^第\s*\d{1,4}$|^[卷巻]\s*\d{1,4}$`)
+	bracketIssue = lazily(`(?i)^(?:` + issueWords + `|n|` + partWords + `|` + cyrillicIssues + `)\.?[\s#]*` + markNumber + `$|^(?:第|제)?\s*` + markNumber + `\s*(?:冊|册|章|장)$|^(?:第|제)\s*` + markNumber + `\s*(?:号|號|호|集|期)$`)
+	bracketHash  = lazily(`[\s,]#\s?(\d{1,4}(?:\.\d{1,2})?)$`)
+	ownNumber    = lazily(`\p{L}.*\d|^\s*(?:0\d|\d+\s*(?:$|[-.]))`) // a number in front, save that of "2061 Odyssey Three"
+	bracketName  = lazily(`^\p{L}.*\s#?\d{1,3}(?:\.\d{1,2})?$`)
+	coverMark    = lazily(`^c\d$`)
+	coverOf      = lazily(`(?:^|[^\p{L}\p{N}])(#?\s?\d{1,4})\s*$`)
 	halfIn       = lazily(`^(?:[上中下][巻卷冊册]?|[상중하]권?)$`)
 	event        = lazily(`^C\d{2,3}$`) // a fair that a book was sold at
 	category     = lazily(`(?i)^(?:一般|成年)?(?:コミック|小説|雑誌|漫画|漫畫|manga|comics?|raw|同人誌|完|完結)$`)
+)
+
+// The parts of bracketMark: a marker in front of its number, behind it, and the units of East Asia.
+const (
+	markNumber = `\d{1,4}(?:\.\d{1,2})?(?:\s?[-~]\s?\pL{0,3}\.?\d{1,4})?`
+	oneMark    = `(?:` + volumeWords + `|t|` + chapterWords + `|#|eps?|episodes?|issues?|no|` + cyrillicVolumes + `|` + cyrillicChapters + `)\.?\s?` + markNumber
+	behindMark = `\d{1,4}(?:-\d{1,4})?(?:(?:-?[йя])?\s*(?:` + cyrillicBehind + `|глава|главы)|\.?\s*(?:kötet|cilt|díl))`
+	unitMark   = `(?:第|제)?\s*\d{1,4}(?:\.\d{1,2})?(?:\s?[-~]\s?\d{1,4})?\s*(?:巻|卷|권|話|话|화|回)`
 )
 
 // brackets reads what stands in brackets and takes it out of the text, save a marker in brackets, which loses
@@ -39,7 +52,10 @@ func (r *reader) brackets() {
 		case !plain && !front && r.text[g.from] == '(' && halfIn.MatchString(in):
 			r.text = r.text[:g.from] + " " + r.text[g.from+1:g.to-1] + " " + r.text[g.to:]
 			continue
-		case numbered && !isYear(in) && bracketMark.MatchString(in) && !(bracketFix.MatchString(in) && numberBefore):
+		case numbered && r.cover(in, outside[:g.from]): // says nothing
+		case numbered && !isYear(in) && bracketMark.MatchString(in) && !(bracketFix.MatchString(in) && numberBefore),
+			numbered && !front && !bareNumber.MatchString(outside) && r.bracket == nil && bracketIssue.MatchString(in),
+			numbered && r.text[g.from] == '[' && between(r.text, g) && bracketName.MatchString(in) && !bareNumber.MatchString(outside):
 			r.text = r.text[:g.from] + " " + r.text[g.from+1:g.to-1] + " " + r.text[g.to:]
 			continue
 		case bracketFix.MatchString(in) && numberBefore:
@@ -58,6 +74,8 @@ func (r *reader) brackets() {
 			if m := bracketYear.FindStringSubmatch(in); m != nil && r.Year == nil {
 				r.Year = whole(m[1])
 			}
+		case numbered && !front && r.bracket == nil && bracketHash.MatchString(in) && !ownNumber.MatchString(outside[:g.from]): // "Title (Series, #2)"
+			r.bracket, r.bracketAt = parse(bracketHash.FindStringSubmatch(in)[1]), g
 		case bracketPlain.MatchString(in):
 			if r.bracket == nil && !(front && strings.TrimSpace(outside) != "") {
 				r.bracket, r.bracketAt = parse(in), g
@@ -73,6 +91,33 @@ func (r *reader) brackets() {
 		r.blank(g)
 		r.tags = append(r.tags, g)
 	}
+}
+
+// between tells whether a bracket is all that stands between two dashes: "Author - [Series 03] - Title".
+func between(s string, at span) bool {
+	return strings.HasSuffix(s[:at.from], " - ") && strings.HasPrefix(s[at.to:], " - ")
+}
+
+// cover tells whether a bracket names one of the covers of an issue and no chapter: "Title 005 (2020) (c1)". In front of
+// it stands a number with a #, a year or three digits of which the first is 0; "Title 2 (c1)" and "Title 02 (c1)" are chapters.
+func (r *reader) cover(in, front string) bool {
+	if !coverMark.MatchString(in) {
+		return false
+	}
+	m := coverOf.FindStringSubmatch(front)
+	if m == nil || isYear(m[1]) {
+		return false
+	}
+	if r.Year == nil && !strings.HasPrefix(m[1], "#") && !(strings.HasPrefix(m[1], "0") && len(m[1]) > 2) {
+		return false
+	}
+	before := wordsBefore(strings.TrimSpace(front))
+	if strings.HasPrefix(m[1], "#") || len(before) == 0 {
+		return true
+	}
+	word := before[len(before)-1]
+	return !slices.ContainsFunc(volumeMarks, func(k marker) bool { return k.words[word] }) &&
+		!slices.ContainsFunc(chapterMarks, func(k marker) bool { return k.words[word] })
 }
 
 // pairs are the outermost brackets of a text, in order.
@@ -112,7 +157,7 @@ var kinds = []struct {
 	{[]string{"annual", "jahres"}, latinWord(`annuals?|jahresband`), "annual"},
 	{[]string{"shot", "os", "読", "단편"}, lazily(`(?:^|[^\p{L}\p{N}])(?:one[ -]?shots?|os)(?:$|[^\p{L}\p{N}])|読み切り|読切|단편`), "one-shot"},
 	{[]string{"tpb", "trade", "sammel", "intégr", "integr"}, latinWord(`tpb|trade paperback|sammelband|intégrale|integrale`), "tpb"},
-	{[]string{"omnibus"}, latinWord(`omnibus`), "omnibus"},
+	{[]string{"omnibus", "омнибус"}, latinWord(`omnibus|омнибус`), "omnibus"},
 	{[]string{"gn", "graphic"}, latinWord(`gn|ogn|graphic novel`), "graphic-novel"},
 	{[]string{"special", "sp", "hors", "hs", "sonder", "especial", "спец", "特", "특별"}, lazily(latinWord(`specials?|sp\d+|hors[- ]?s[ée]rie|hs(?:\s?\d+)?|sonderband|sonderheft|especial|спецвыпуск`).String() + `|特別編|特别篇|특별편`), "special"},
 	{[]string{"extra", "omake", "bonus", "side", "экстра", "番外", "外伝", "おまけ", "特典", "외전", "번외"}, lazily(latinWord(`extras?|omake|bonus|side story|экстра`).String() + `|番外|外伝|おまけ|特典(?:[^付]|$)|외전|번외`), "extra"},

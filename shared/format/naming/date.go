@@ -1,18 +1,38 @@
 package naming
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 var (
 	fullDate = lazily(`(?:^|[^\p{L}\p{N}.])((?:19|20)\d\d)[-. ](?:0[1-9]|1[0-2])[-. ](?:0[1-9]|[12]\d|3[01])(?:$|[^\p{L}\p{N}])`)
-	yearOf   = lazily(`((?:19|20)\d\d)(年)\s*(?:第\s*)?\d+(?:\s?[-~・]\s?\d+)?\s*月?(?:合?併?[号號])`)
-	pixels   = lazily(`(?:^|\s)(\d{3,4}x\d{3,4})(?:$|\s)`)
-	total    = lazily(`^[全전共]\s?(\d{1,4})\s*[巻卷권冊册話话화]`)
-	totalIn  = lazily(`(?:^|[^完安健])(全\s?(\d{1,4})\s*[巻卷冊册話话])|(?:^|[^\p{L}])([共전]\s?(\d{1,4})\s*[卷册话권화])`)
-	half     = lazily(`(?:^|\s)([上中下])\s*$|([上中下])\s?[巻卷冊册]|([상중하])권`)
+	monthly  = lazily(`(?:^|[^\p{L}\p{N}.-])((` + nearYear + `)-(?:0[1-9]|1[0-2]))(?:$|[^\p{L}\p{N}.-])`)
+	inWords  = lazily(`(?i)(?:^|[^\p{L}\p{N}])((?:\d{1,2}-)?\d{1,2}(?:st|nd|rd|th|er)?\.?\s(?:de\s)?(?:` + months + `|` + shortMonths + `)\.?,?\s(?:de\s)?(` + nearYear + `))(?:$|[^\p{L}\p{N}])|` +
+		`(?:^|[-,]\s)((?:` + months + `|` + shortMonths + `)\.?(?:\s\d{1,2}(?:st|nd|rd|th)?)?,?\s(?:de\s)?(` + nearYear + `))(?:$|[^\p{L}\p{N}])|` +
+		`\s((?:` + months + `)(?:\s\d{1,2}(?:st|nd|rd|th)?)?,?\s(?:de\s)?(` + nearYear + `))(?:$|[^\p{L}\p{N}])`)
+	east    = lazily(`((?:19|20)\d\d)[年년]\s?\d{1,2}[月월]\s?\d{1,2}[日일](?:[号號]|호)?`)
+	yearOf  = lazily(`((?:19|20)\d\d)([年년])\s*(?:第\s*)?\d+(?:\s?[-~・]\s?\d+)?\s*[月월]?(?:合?併?[号號期호])`)
+	pixels  = lazily(`(?:^|\s)(\d{3,4}x\d{3,4})(?:$|\s)`)
+	total   = lazily(`^[全전共]\s?(\d{1,4})\s*[巻卷권冊册話话화]`)
+	totalIn = lazily(`(?:^|[^完安健])(全\s?(\d{1,4})\s*[巻卷冊册話话])|(?:^|[^\p{L}])([共전]\s?(\d{1,4})\s*[卷册话권화])`)
+	half    = lazily(`(?:^|\s)([上中下])\s*$|([上中下])\s?[巻卷冊册]|([상중하])권`)
 )
 
-// dates takes a full date out of the text, as the names of weeklies have them, the size of pages, and the year of a
-// Japanese magazine: "2014年25号" is number 25 of 2014.
+const (
+	nearYear = `(?:19[3-9]|20[0-3])\d` // a year that something was published in: "Blade Runner 2049-01" has none
+	months   = `january|february|march|april|june|july|august|september|october|november|december|` +
+		`januar|jänner|februar|märz|juni|juli|oktober|dezember|` +
+		`janvier|février|avril|juin|juillet|août|septembre|octobre|novembre|décembre|` +
+		`enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre|` +
+		`gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre|` +
+		`janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro|` +
+		`январ[ья]|феврал[ья]|марта?|апрел[ья]|май|мая|июн[ья]|июл[ья]|августа?|сентябр[ья]|октябр[ья]|ноябр[ья]|декабр[ья]`
+	shortMonths = `jan|feb|mar|mars|apr|may|mai|jun|jul|aug|sept?|oct|okt|nov|dec|dez` // also short words that are other things: "Mars"
+)
+
+// dates takes a date out of the text, as the names of weeklies and monthlies have them, the size of pages, and the year
+// of a Japanese magazine: "2014年25号" is number 25 of 2014.
 func (r *reader) dates() {
 	century := strings.Contains(r.text, "19") || strings.Contains(r.text, "20") // spares most names the expressions
 	if m := fullDate.find(century, r.text); m != nil {
@@ -21,11 +41,33 @@ func (r *reader) dates() {
 		r.blank(span{m[2], end})
 		r.tags = append(r.tags, span{m[2], end})
 	}
+	if m := monthly.find(century && (strings.Contains(r.text, "-0") || strings.Contains(r.text, "-1")), r.text); m != nil {
+		r.dated(m[4:6])
+		r.blank(span{m[2], m[3]})
+		r.tags = append(r.tags, span{m[2], m[3]})
+	}
+	if m := east.find(century && !ascii(r.text), r.text); m != nil {
+		r.dated(m[2:4])
+		r.blank(span{m[0], m[1]})
+		r.tags = append(r.tags, span{m[0], m[1]})
+	}
+	if m := inWords.find(century && bareYear.MatchString(r.text), r.text); m != nil {
+		at := 2
+		for m[at] < 0 {
+			at += 4
+		}
+		// Another year in brackets is the one of the book, and this date one of its title.
+		if r.Year == nil || strconv.Itoa(*r.Year) == r.text[m[at+2]:m[at+3]] {
+			r.dated(m[at+2 : at+4])
+			r.blank(span{m[at], m[at+1]})
+			r.tags = append(r.tags, span{m[at], m[at+1]})
+		}
+	}
 	if m := pixels.find(strings.Contains(r.text, "x"), r.text); m != nil { // the size of pages is no part of a name
 		r.blank(span{m[2], m[3]})
 		r.tags = append(r.tags, span{m[2], m[3]})
 	}
-	if m := yearOf.find(century && strings.Contains(r.text, "年"), r.text); m != nil {
+	if m := yearOf.find(century && strings.ContainsAny(r.text, "年년"), r.text); m != nil {
 		r.dated(m[2:4])
 		mark := "第" // as long as the letter it replaces
 		if strings.Contains(r.text[m[5]:m[1]], mark) {

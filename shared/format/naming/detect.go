@@ -103,6 +103,7 @@ const separators = " \t-–—:;,.·・|~!_#/"
 var (
 	quoted    = lazily(`^[「『«"“](.*?)[」』»"”]?$`)
 	enclosing = lazily(`\s+`)
+	sentence  = lazily(`\p{L}{4}\.$`) // "S.H.I.E.L.D." keeps its last dot
 )
 
 // words are the series before the first marker and the title behind the last, both only up to a bracket.
@@ -131,7 +132,7 @@ func tidy(s string) string {
 	s = enclosing.ReplaceAllString(strings.TrimSpace(s), " ")
 	s = strings.TrimRight(s, " \t-–—:;,·・|~_#/([{（")
 	s = strings.TrimLeft(s, " \t-–—:;,.·・|~_/#)]}")
-	if strings.HasSuffix(s, ".") && strings.Count(s, ".") == 1 {
+	if strings.HasSuffix(s, ".") && (strings.Count(s, ".") == 1 || sentence.MatchString(s)) {
 		s = strings.TrimRight(s, ".")
 	}
 	return strings.TrimSpace(s)

@@ -12,8 +12,8 @@ const maxDigits = 7
 
 // What the expressions are made of. A marker of Latin letters follows the start or neither a Latin letter nor a
 // digit (it may follow Japanese: "彼氏v02"); one of Cyrillic letters follows no letter at all. A number is not glued
-// to a letter behind it ("c2c" is a scanner's note), save to a revision ("c012v2"), a part ("c010a", "c010x1"), a chapter
-// ("v01c002") or an issue ("v3n12").
+// to a letter behind it ("c2c" is a scanner's note), save to a revision ("c012v2"), a part ("c010a", "c010x1", "v01b"), a
+// chapter ("v01c002", "v01x02") or an issue ("v3n12").
 const (
 	latin   = `(^|[^\p{Latin}\p{N}])`
 	letter  = `(^|[^\p{L}\p{N}])`
@@ -25,38 +25,47 @@ const (
 const (
 	volumeWords  = `volumes?|vols?|volumen|volumi|v|tomes?|tomos?|tomi|tom|band|bände|bd|books?|bk|livre|libro|buch|deel|cilt|kötet|svazek`
 	chapterWords = `chapters?|chapitres?|chaps?|chp|ch|c|capítulos?|capitulos?|capitolo|capitoli|cap|kapitel|kap|hoofdstuk|rozdział|bölüm|chương`
-	issueWords   = `issues?|iss|no|nr|n°|num|núm|numero|número|numéro|numéros|números|heft|hefte|ausgabe|ausgaben|edição|edicao|albo|albi|prog`
-	partWords    = `parts?|parte|partie|teil|pt|ep|eps|episodes?|épisodes?|episodio|folge|act`
+	issueWords   = `issues?|iss|no|nr|n°|num|núm|numero|número|numéro|numéros|números|heft|hefte|ausgabe|ausgaben|edição|edicao|edición|edicion|albo|albi|prog`
+	partWords    = `parts?|parte|partie|teil|pt|ep|eps|episodes?|épisodes?|episodio|episódio|folge|act`
+
+	cyrillicVolumes  = `тома|том|т|книга|кн`
+	cyrillicChapters = `глава|главы|гл|розділ`
+	cyrillicIssues   = `выпуски|выпуск|вып|номера|номер|часть|части|ч|серия|серии`
+	cyrillicBehind   = `тома|томов|том|книга`
+	volumeUnits      = `巻|卷|권|冊|册`
+	chapterUnits     = `話|话|章|回|화|장`
 )
 
 var (
 	// Groups: what stands in front, number, end of the range, and for chapters and issues the revision.
 	volumeMarks = []marker{
-		{lazily(`(?i)` + latin + `(?:` + volumeWords + `)\.?[\s#]*-?` + num + strings.ReplaceAll(upTo, "%s", volumeWords) + `(?:$|[^\p{Latin}\p{N}]|c(?:h(?:ap(?:ter)?)?)?\.?\d|n(?:o|r)?\.?\d)`), wordSet(volumeWords)},
-		{lazily(`(?i)` + letter + `(?:тома?|т|книга|кн)\.?\s*` + num + strings.ReplaceAll(upTo, "%s", "том|т") + `(?:$|[^\p{L}\p{N}])`), wordSet("том|тома|т|книга|кн")},
-		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:巻|卷|권|冊|册)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `\s*(?:巻|卷|권|冊|册)`), nil},
+		{lazily(`(?i)` + latin + `(?:` + volumeWords + `)\.?[\s#]*-?` + num + strings.ReplaceAll(upTo, "%s", volumeWords) + `(?:$|[^\p{Latin}\p{N}]|[ab](?:$|[^\p{L}\p{N}])|c(?:h(?:ap(?:ter)?)?)?\.?\d|n(?:o|r)?\.?\d)`), wordSet(volumeWords)},
+		{lazily(`(?i)` + letter + `(?:` + cyrillicVolumes + `)\.?\s*(?:no\.\s*)?` + num + strings.ReplaceAll(upTo, "%s", "том|т") + `(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicVolumes + "|no")},
+		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:` + volumeUnits + `)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `\s*(?:` + volumeUnits + `)`), nil},
 		{lazily(`()[卷巻](?:\s*|[ノの之])` + num + `()`), nil},
 		{lazily(`(?i)` + latin + `t(?:\.\s?|\s)?` + `(\d{1,3})` + `(?:(?:-|\s?à\s?)t?(\d{1,3}))?(?:$|[^\p{Latin}\p{N}])`), wordSet("t")},
+		{lazily(`(?i)` + latin + `v(?:ol\.?)?(\d{1,3})()x\d`), wordSet("v|vol")}, // "v05x12"
 	}
 	volumeBehind = []marker{
-		{lazily(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?(?:-?й)?\s*(?:тома?|томов|книга)(?:$|[^\p{L}])`), nil},
+		{lazily(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?(?:-?й)?\s*(?:` + cyrillicBehind + `)(?:$|[^\p{L}])`), nil},
 		{lazily(`(?i)` + latin + num + `()\.?\s*(?:kötet|cilt|díl)(?:$|[^\p{L}])`), nil},
 	}
 	chapterMarks = []marker{
 		{lazily(`(?i)(^|[^\p{Latin}\p{N}]|(?:v|vol|volume|tome|t)\.?\s?\d+)(?:` + chapterWords + `)\.?[\s#]*-?` + num + strings.ReplaceAll(upTo, "%s", chapterWords) + revised), wordSet(chapterWords)},
-		{lazily(`(?i)` + letter + `(?:глав[аы]|гл|розділ)\.?\s*` + num + strings.ReplaceAll(upTo, "%s", "глава|гл") + `()(?:$|[^\p{L}\p{N}])`), wordSet("глава|главы|гл|розділ")},
-		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:話|话|章|回|화|장)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `()\s*(?:話|话|章|回|화|장)`), nil},
+		{lazily(`(?i)` + letter + `(?:` + cyrillicChapters + `)\.?\s*(?:no\.\s*)?` + num + strings.ReplaceAll(upTo, "%s", "глава|гл") + `()(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicChapters + "|no")},
+		{lazily(`(?i)((?:^|[^\p{Latin}\p{N}])v(?:ol\.?)?\d{1,3}x)` + num + `(?:-(\d+))?()(?:$|[^\p{Latin}\p{N}])`), wordSet("x")},
+		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:` + chapterUnits + `)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `()\s*(?:` + chapterUnits + `)`), nil},
 	}
 	chapterBehind = []marker{
 		{lazily(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?()(?:-?я)?\s*глав[аы]?(?:$|[^\p{L}])`), nil},
 	}
 	hashMark   = marker{re: lazily(`(?i)(^|)(?:\b(?:issues?|iss|no|nr|heft)\.?\s*)?#\s?(-?\d+(?:[.,]\d{1,3})?)(?:\s?-\s?#?` + num + `)?(?:v(\d))?`)}
 	issueMarks = []marker{
-		{lazily(`(?i)` + latin + `(?:` + issueWords + `)\.?[\s#]*` + num + strings.ReplaceAll(upTo, "%s", issueWords) + revised), wordSet(issueWords)},
+		{lazily(`(?i)` + latin + `(?:(?:issue|heft|ausgabe|edição|edición|выпуск|номер|часть)\s+)?(?:` + issueWords + `)\.?[\s#]*` + num + strings.ReplaceAll(upTo, "%s", issueWords) + revised), wordSet(issueWords)},
 		{lazily(`(?i)` + latin + `(?:n(?:\.\s?|\s)|ed\.\s?)` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n|ed")},
 		{lazily(`(?i)((?:v|vol|volume)\.?\s?\d+)n(?:o|r)?\.?\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n|no|nr")},
-		{lazily(`(?i)` + letter + `(?:выпуски?|вып|номера?|часть|части|ч|серия|серии)\.?\s*` + num + `(?:\s?-\s?` + num + `)?()(?:$|[^\p{L}\p{N}])`), wordSet("выпуск|выпуски|вып|номер|номера|часть|части|ч|серия|серии")},
-		{lazily(`()(?:第|제)\s*` + num + `(?:\s?[-~]\s?` + num + `)?()\s*(?:月号|号|號|호|集|部|弾|期|季|편|節|节|夜|$|[^\p{L}\p{N}])`), nil},
+		{lazily(`(?i)` + letter + `(?:` + cyrillicIssues + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?()(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicIssues)},
+		{lazily(`()(?:第|제)\s*` + num + `(?:\s?[-~]\s?` + num + `)?()\s*(?:月号|월호|号|號|호|集|部|弾|期|季|편|節|节|夜|$|[^\p{L}\p{N}])`), nil},
 		{lazily(`()(?:その|其の|其之)\s*` + num + `()()`), nil},
 		{lazily(`(?i)` + latin + `s\d{1,2}\s?e` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("e")},
 		{lazily(`(?i)` + latin + `(?:` + partWords + `)\.?[\s#]*` + num + strings.ReplaceAll(upTo, "%s", partWords) + revised), wordSet(partWords)},
@@ -164,15 +173,21 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 	return groups, at
 }
 
-// noRange tells whether what looks like the end of a range is a year ("No. 12 - 2014") or begins a title ("Chapter 12 - 20
-// Years Later"): a dash with spaces around and a number that cannot be the end, or words behind it.
+// perYear is how many issues of a magazine a year has at most.
+const perYear = 53
+
+// noRange tells whether what looks like the end of a range is a year ("No. 12 - 2014", "No. 12-2014") or begins a title
+// ("Chapter 12 - 20 Years Later"): a dash with spaces around and a number that cannot be the end, or words behind it.
 func (r *reader) noRange(first string, between, second span) bool {
 	dash := r.text[between.from:between.to]
+	n, rest := r.text[second.from:second.to], r.text[second.to:]
+	from, to := parse(first), parse(n)
+	if dash == "-" && isYear(n) && from != nil && *from <= perYear {
+		return true
+	}
 	if strings.Trim(dash, " -") != "" || !strings.HasPrefix(dash, " -") {
 		return false
 	}
-	n, rest := r.text[second.from:second.to], r.text[second.to:]
-	from, to := parse(first), parse(n)
 	next, _ := utf8.DecodeRuneInString(strings.TrimPrefix(rest, " "))
 	return from == nil || to == nil || *to <= *from || isYear(n) && !isYear(first) || strings.HasPrefix(rest, " ") && unicode.IsLetter(next)
 }

@@ -8,16 +8,21 @@ import (
 
 var (
 	bareNumber = lazily(`\d+(?:\.\d{1,2})?`)
-	behind     = lazily(`^\s+(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
+	behind     = lazily(`^\s+(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.]|\.\p{L}|(?:([A-Ca-c])|` + events + `)(?:$|   ))`)
 	countWords = lazily(`(?i)^\s*(?:of|de|von|sur|di|из)\s+(\d{1,4})(?:$|[^\p{L}\p{N}])`)
 	lateFix    = lazily(`(?i)^\s?(?:v|rev\.?\s?)([1-9])(?:$|[^\p{L}\p{N}])`)
 	another    = lazily(`^(?:\s+|\s+-\s+0)(\d{1,4}(?:\.\d{1,2})?)(?:$|   )`) // three spaces: a bracket was there
 	rangeEnd   = lazily(`^(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
-	bareYear   = lazily(`(?:[\s.])((?:19|20)\d\d)(?:$|[^\p{L}\p{N}])`)
+	bareYear   = lazily(`(?:[\s.]|(?:^|\D)\d\d?-)((?:19|20)\d\d)(?:$|[^\p{L}\p{N}])`)
 	padded     = lazily(`(?:^|[^\p{L}\p{N}])0\d+\s*$|(?i:copy|kopie|copie|copia|копия)\s*$`)
 	hashes     = lazily(`(?i)[0-9a-f]{8,}|\d+[ -]in[ -]\d+`) // and "3 in 1"
-	subIssue   = lazily(`^[a-d](?:$|[^\p{L}\p{N}])`)
+	subIssue   = lazily(`^(?:([A-Da-d]|bis|ter)|` + events + `)(?:$|[^\p{L}\p{N}])`)
+	rangeBegin = lazily(`(\p{L}*)[^\s\d]*\s(\d{1,4}) - $`)
+	seasons    = wordSet(`seasons?|saison|staffel|temporada|stagione|seizoen|sezon|сезон|시즌|arc|saga|cycle|year`)
 )
+
+// events are what is glued to the numbers of issues that belong to an event: "10AI" is of "Age of Ultron".
+const events = `AI|AU|BEY|HU|INH|LR|MU|NOW|NU`
 
 // copyOf tells whether the number in brackets is the mark of a copy: "Title 012 (1)", "Title 012 - Copy (2)".
 func (r *reader) copyOf() bool {
@@ -34,7 +39,7 @@ func (r *reader) behindVolume() bool {
 		return false
 	}
 	r.Number = parse(r.text[r.last+m[2] : r.last+m[3]])
-	r.take(span{r.last + m[2], r.last + m[3]})
+	r.take(span{r.last + m[2], r.last + max(m[3], m[5])})
 	return true
 }
 
@@ -66,9 +71,10 @@ func (r *reader) standalone() {
 	if best.score == -1<<30 {
 		return
 	}
+	best.at = r.begin(best.at)
 	r.Number = parse(r.text[best.at.from:best.at.to])
-	if r.text[best.at.from] == '0' && subIssue.MatchString(r.text[best.at.to:]) {
-		r.take(span{best.at.from, best.at.to + 1})
+	if m := subIssue.FindStringSubmatch(r.text[best.at.to:]); m != nil {
+		r.take(span{best.at.from, best.at.to + len(m[1])})
 		return
 	}
 	r.take(best.at)
@@ -80,6 +86,25 @@ func (r *reader) standalone() {
 			r.take(span{best.at.from, best.at.to + m[3]})
 		}
 	}
+}
+
+// begin is the first number of a range with spaces around its dash, where the second one has been found: "Title 001 -
+// 010". Such a range begins with 1, as 001 or 011 do; "Fantastic 4 - 012", "Cyborg 009 - 012" and "Season 1 - 12" are none.
+func (r *reader) begin(second span) span {
+	m := rangeBegin.FindStringSubmatchIndex(r.text[:second.from])
+	rest := r.text[second.to:]
+	if m == nil || strings.TrimSpace(rest) != "" && !strings.HasPrefix(rest, "   ") && !strings.HasPrefix(rest, " - ") {
+		return second
+	}
+	word, first, last := strings.ToLower(r.text[m[2]:m[3]]), r.text[m[4]:m[5]], r.text[second.from:second.to]
+	from, to := parse(first), parse(last)
+	switch {
+	case seasons[word], isYear(last), from == nil, to == nil, *to <= *from:
+		return second
+	case *from == 1 && (last[0] != '0' || len(first) == len(last)), first[0] == '0' && strings.HasSuffix(first, "1") && len(first) == len(last):
+		return span{m[4], m[5]}
+	}
+	return second
 }
 
 const impossible = -1 << 30
@@ -96,7 +121,7 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 	switch {
 	case parse(n) == nil, isYear(n), before != "" && (isLatinLetter(last) || unicode.IsDigit(last) || last == '.' || last == '$' || last == '\'' || last == '’'):
 		return candidate{at, impossible}
-	case n[0] == '0' && subIssue.MatchString(after): // "012a"
+	case glued(n, after): // "012a"
 	case after != "" && isLatinLetter(next) && !lateFix.MatchString(after), next == '%':
 		return candidate{at, impossible}
 	case ofCount.MatchString(before):
@@ -130,6 +155,17 @@ var (
 	ofCount    = lazily(`(?i)\d\s+(?:of|de|von|sur|di|из)\s+$`)
 	rangeStart = lazily(`(?:^|[^\p{L}\p{N}-])\d{1,4}(?:\s?[-~]\s?|\s(?:to|à|bis|до)\s)$`)
 )
+
+// glued tells whether letters that stand at once behind a number belong to it. Where it has no zero in front they must
+// end their segment, and a D stands for dimensions.
+func glued(n, after string) bool {
+	m := subIssue.FindStringSubmatchIndex(after)
+	if m == nil || n[0] == '0' {
+		return m != nil
+	}
+	rest := after[m[1]:]
+	return after[0] != 'D' && after[0] != 'd' && (strings.Trim(rest, separators) == "" || strings.HasPrefix(rest, "  "))
+}
 
 // ends tells whether a number ends its segment: nothing, a bracket, a count or a revision follows.
 func ends(rest, after string) bool {
