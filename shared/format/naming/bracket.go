@@ -85,7 +85,7 @@ func (r *reader) brackets() {
 			r.text = r.text[:g.from] + " " + r.text[g.from+1:g.to-1] + " " + r.text[g.to:]
 			continue
 		case front && r.Group == "" && r.text[g.from] == '[' && !category.MatchString(in) && !bare:
-			r.Group = in
+			r.Group = strings.TrimSpace(written(r.changes, r.text, span{g.from + 1, g.to - 1}))
 		}
 		r.kindOf(in)
 		r.blank(g)

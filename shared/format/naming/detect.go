@@ -16,7 +16,7 @@ const maxName = 1024
 // number, because it is what tells the books of one volume apart. A year (1900-2099) in parentheses or among other
 // words is none. A fractional volume ("v01.5") is a Number and no Volume.
 type Name struct {
-	Series             string // what stands before the first marker or number
+	Series             string // what stands before the first marker or number, as it is written there
 	Title              string // what stands behind the last one
 	Volume, VolumeTo   *int   // VolumeTo ends a range, as ChapterTo and NumberTo do
 	Chapter, ChapterTo *float64
@@ -35,6 +35,7 @@ type span struct{ from, to int }
 type reader struct {
 	Name
 	text         string   // prepared; brackets that say nothing more are blank
+	changes      []change // what the name has in its place
 	tags         []span   // where brackets were
 	before       []string // words in front of numbers
 	ascii        bool
@@ -48,7 +49,8 @@ type reader struct {
 
 // Detect reads a file name (or a key: folders and extension are left out).
 func Detect(filename string) Name {
-	r := reader{text: prepare(clip(Stem(filename))), first: -1}
+	name := prepare(clip(Stem(filename)))
+	r := reader{text: name.text, changes: name.changes, first: -1}
 	r.brackets()
 	r.dates()
 	r.totals()
@@ -108,21 +110,21 @@ var (
 
 // words are the series before the first marker and the title behind the last, both only up to a bracket.
 func (r *reader) words() {
-	head, tail := r.text, ""
+	head, tail := span{0, len(r.text)}, span{}
 	if r.first >= 0 {
-		head, tail = r.text[:r.first], r.text[r.last:]
+		head, tail = span{0, r.first}, span{r.last, len(r.text)}
 	}
 	for _, t := range r.tags {
 		switch {
-		case strings.TrimSpace(r.text[:min(t.from, len(head))]) == "": // in front: a group
-		case t.from < len(head):
-			head = head[:t.from]
+		case strings.TrimSpace(r.text[:min(t.from, head.to)]) == "": // in front: a group
+		case t.from < head.to:
+			head.to = t.from
 		}
-		if from := t.from - r.last; r.first >= 0 && from >= 0 && from < len(tail) && strings.TrimSpace(tail[:from]) != "" {
-			tail = tail[:from]
+		if t.from >= tail.from && t.from < tail.to && strings.TrimSpace(r.text[tail.from:t.from]) != "" {
+			tail.to = t.from
 		}
 	}
-	r.Series, r.Title = tidy(head), tidy(tail)
+	r.Series, r.Title = tidy(written(r.changes, r.text, head)), tidy(written(r.changes, r.text, tail))
 	if m := quoted.FindStringSubmatch(r.Title); m != nil {
 		r.Title = strings.TrimSpace(m[1])
 	}

@@ -4,63 +4,101 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
 
 // Replaced before anything is read: what means the same is written the same.
-var same = strings.NewReplacer("【", "[", "】", "]", "〔", "[", "〕", "]", "–", "-", "—", "-", "―", "-", "−", "-", "‐", "-", "‑", "-",
-	"〜", "~", "\u00a0", " ", "\u3000", " ", "\u200b", "", "\ufeff", "", "º", "°", "№", " no.", "＃", "#", "♯", "#")
+var same = map[rune]string{'【': "[", '】': "]", '〔': "[", '〕': "]", '–': "-", '—': "-", '―': "-", '−': "-", '‐': "-", '‑': "-",
+	'〜': "~", '\u00a0': " ", '\u3000': " ", '\u200b': "", '\ufeff': "", 'º': "°", '№': " no.", '＃': "#", '♯': "#"}
 
 var (
-	fraction  = lazily(`(\d?)\s?([½¼¾])`)
+	fraction  = lazily(`(\d?)(\s?)([½¼¾])`)
 	fractions = map[string]string{"½": ".5", "¼": ".25", "¾": ".75"}
-	kanji     = lazily(`(卷|巻|其の|その|[卷巻][ノの之])\s*([〇零一二三四五六七八九十百千]+)|(第)\s*([〇零一二三四五六七八九十百千]+)(\s*[巻卷冊册話话回章号號集部弾期季編编篇節节夜]|[^\p{L}]|$)|([〇零一二三四五六七八九十百千]+)\s*(巻|卷|話|话|冊|册|回|章)`)
+	kanji     = lazily(`(?:卷|巻|其の|その|[卷巻][ノの之])\s*([〇零一二三四五六七八九十百千]+)|第\s*([〇零一二三四五六七八九十百千]+)(?:\s*[巻卷冊册話话回章号號集部弾期季編编篇節节夜]|[^\p{L}]|$)|([〇零一二三四五六七八九十百千]+)\s*(?:巻|卷|話|话|冊|册|回|章)`)
 	dotted    = lazily(`(\d)\.(\d)(\D|$)`)
 )
 
 const decimal = "\x01" // a decimal point while the other dots become spaces
 
 // prepare writes a name in one form: composed, half-width, Arabic digits, spaces between words.
-func prepare(name string) string {
-	s := name
-	if !ascii(s) {
-		s = compose(s)
-	}
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == '_' {
+func prepare(name string) prepared {
+	p := prepared{text: strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
-	}, s)
-	if !strings.ContainsAny(strings.TrimSpace(s), " \t") {
-		s = spaced(s)
+	}, strings.ToValidUTF8(name, ""))}
+	if !ascii(p.text) {
+		p.compose()
 	}
-	return strings.TrimSpace(s)
+	p.text = strings.ReplaceAll(p.text, "_", " ")
+	if !strings.ContainsAny(strings.TrimSpace(p.text), " \t") {
+		p.text = spaced(p.text)
+	}
+	trimmed := strings.TrimLeftFunc(p.text, unicode.IsSpace)
+	p.replace([]edit{{at: span{0, len(p.text) - len(trimmed)}}})
+	p.text = strings.TrimSpace(p.text)
+	return p
 }
 
 // compose writes what is no ASCII in one form.
-func compose(name string) string {
-	s := strings.ToValidUTF8(name, "")
-	s = fraction.ReplaceAllStringFunc(s, func(m string) string {
-		f := fraction.FindStringSubmatch(m)
-		if f[1] == "" {
-			return m[:len(m)-len(f[2])] + "0" + fractions[f[2]]
+func (p *prepared) compose() {
+	var edits []edit
+	for _, m := range fraction.FindAllStringSubmatchIndex(p.text, -1) {
+		by := fractions[p.text[m[6]:m[7]]]
+		if m[2] == m[3] {
+			m[4], by = m[6], "0"+by
 		}
-		return f[1] + fractions[f[2]]
-	})
-	s = norm.NFKC.String(same.Replace(s))
-	s = same.Replace(s) // what the composition brought
-	return kanji.ReplaceAllStringFunc(s, func(m string) string {
-		p := kanji.FindStringSubmatch(m)
-		if p[1] != "" {
-			return p[1] + arabic(p[2])
+		edits = append(edits, edit{span{m[4], m[7]}, by, true})
+	}
+	p.replace(edits)
+	p.unify()
+	p.normalize()
+	p.unify() // what the composition brought
+	edits = nil
+	for _, m := range kanji.FindAllStringSubmatchIndex(p.text, -1) {
+		for i := 2; i < len(m); i += 2 {
+			if m[i] < 0 {
+				continue
+			}
+			by := arabic(p.text[m[i]:m[i+1]])
+			if i == 6 { // nothing in front
+				by = " " + by
+			}
+			edits = append(edits, edit{span{m[i], m[i+1]}, by, true})
 		}
-		if p[3] != "" {
-			return p[3] + arabic(p[4]) + p[5]
+	}
+	p.replace(edits)
+}
+
+// unify writes the same what means the same.
+func (p *prepared) unify() {
+	var edits []edit
+	for i, r := range p.text {
+		if by, ok := same[r]; ok {
+			edits = append(edits, edit{span{i, i + utf8.RuneLen(r)}, by, r == 'º' || r == '№'})
 		}
-		return " " + arabic(p[6]) + p[7]
-	})
+	}
+	p.replace(edits)
+}
+
+// normalize composes the text (NFKC). Where only letters and accents came together or a width changed it is not
+// remembered how that was written: books of a series differ in it.
+func (p *prepared) normalize() {
+	var edits []edit
+	for i := 0; i < len(p.text); {
+		n := norm.NFKC.NextBoundaryInString(p.text[i:], true)
+		part := p.text[i : i+n]
+		if by := norm.NFKC.String(part); by != part {
+			first, _ := utf8.DecodeRuneInString(part)
+			width := first >= '\uff00' && first <= '\uffef'
+			edits = append(edits, edit{span{i, i + n}, by, !width && strings.TrimSpace(by) != "" && by != norm.NFC.String(part)})
+		}
+		i += n
+	}
+	p.replace(edits)
 }
 
 // spaced gives a name without spaces the ones that its dots, pluses or hyphens stand for.
