@@ -2,6 +2,7 @@ package naming
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -198,6 +199,9 @@ func (r *reader) volume() {
 		g, at = r.mark(volumeBehind...)
 	}
 	if g == nil {
+		g, at = r.roman()
+	}
+	if g == nil {
 		return
 	}
 	if r.Chapter != nil && at.from >= r.last && strings.TrimSpace(r.text[r.last:at.from]) == "" && lateFix.MatchString(r.text[at.from:]) {
@@ -213,6 +217,45 @@ func (r *reader) volume() {
 	}
 	r.take(at)
 	r.volumeEnd = at.to
+}
+
+var (
+	romanMark  = lazily(`(?:^|[^\p{L}\p{N}])((?i:volumes?|vols?|volumen|tomes?|tomos?|tom|band|bände|bd|books?|buch|livre|libro|тома?)\.?\s+([IVX]+)(?:\s?-\s?([IVX]+))?)($|[^\p{L}\p{N}]+)`)
+	wellFormed = lazily(`^X{0,3}(?:IX|IV|V?I{0,3})$`)
+)
+
+// roman finds a Roman numeral right behind the marker of a volume: "Tome III". A single letter in front of a word is none:
+// "The Book I Wrote", "Book X-Men".
+func (r *reader) roman() (groups []string, at span) {
+	m := romanMark.find(strings.ContainsAny(r.text, "IVX"), r.text)
+	if m == nil || m[5]-m[4] == 1 && m[6] < 0 && slices.Contains([]string{" ", "-", ".", "'", "’"}, r.text[m[8]:m[9]]) {
+		return nil, span{}
+	}
+	groups = make([]string, 3)
+	for i := range 2 {
+		if from := m[4+2*i]; from >= 0 {
+			n := r.text[from:m[5+2*i]]
+			if !wellFormed.MatchString(n) {
+				return nil, span{}
+			}
+			groups[i] = strconv.Itoa(romanValue(n))
+		}
+	}
+	return groups, span{m[2], m[3]}
+}
+
+// romanValue is the value of a well-formed numeral of I, V and X.
+func romanValue(s string) int {
+	values := map[byte]int{'I': 1, 'V': 5, 'X': 10}
+	sum := 0
+	for i := range len(s) {
+		v := values[s[i]]
+		if i+1 < len(s) && v < values[s[i+1]] {
+			v = -v
+		}
+		sum += v
+	}
+	return sum
 }
 
 func (r *reader) chapter() {
