@@ -10,7 +10,7 @@ import (
 
 // turns gives out the connections of a pool so that tenants have equal parts of them: the next one that comes free goes
 // to the tenant that has the fewest, in whatever number another one's requests wait. Once a second tenant has asked,
-// none has more than half of them: who comes finds one free, and a server that is not busy with all it can do at once.
+// none has more than a quarter of them: who comes finds one free, and a server that is not busy with all it can do at once.
 type turns struct {
 	mu      sync.Mutex
 	free    int
@@ -27,7 +27,7 @@ type waiter struct {
 }
 
 func newTurns(n int) *turns {
-	return &turns{free: n, most: n, shared: (n + 1) / 2, held: map[uuid.UUID]int{}}
+	return &turns{free: n, most: n, shared: max(1, n/4), held: map[uuid.UUID]int{}}
 }
 
 // take waits for a turn, which must be given back unless there is an error.

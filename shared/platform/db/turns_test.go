@@ -51,11 +51,11 @@ func TestTurnsAreShared(t *testing.T) {
 	})
 }
 
-// A tenant alone has all connections; once another one has asked, half of them, though the others lie idle.
+// A tenant alone has all connections; once another one has asked, a quarter of them, though the others lie idle.
 func TestTurnsAreKeptForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loud, quiet := uuid.New(), uuid.New()
-		turns := newTurns(4)
+		turns := newTurns(8)
 		has := func(tenant uuid.UUID, want int) {
 			t.Helper()
 			synctest.Wait()
@@ -73,15 +73,17 @@ func TestTurnsAreKeptForOthers(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		for range 6 {
+		for range 10 {
 			ask(loud)
 		}
-		has(loud, 4)
+		has(loud, 8)
 		ask(quiet) // waits: there is none
 		turns.give(loud)
 		has(quiet, 1)
-		turns.give(loud)
-		has(loud, 2) // of which two wait
+		for range 5 {
+			turns.give(loud)
+		}
+		has(loud, 2) // and two more wait
 		turns.give(quiet)
 		has(loud, 2)
 		for range 2 {
@@ -96,7 +98,7 @@ func TestTurnsAreKeptForOthers(t *testing.T) {
 			turns.give(loud)
 			turns.give(quiet)
 		}
-		if turns.free != 4 || len(turns.held) != 0 || len(turns.waiting) != 0 {
+		if turns.free != 8 || len(turns.held) != 0 || len(turns.waiting) != 0 {
 			t.Errorf("%+v", turns)
 		}
 	})
