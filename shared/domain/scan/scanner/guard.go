@@ -15,7 +15,7 @@ const guardLeast = 10
 
 // guard stops a scan of a folder in which there never was a book and, before it removes anything, one that lists no book
 // at all or that would remove more than half of the library unless an administrator has confirmed so many. What has moved
-// is not removed: as long as it is not read, files of the same size stand for it.
+// is not removed: as long as it is not read, files of the same size stand for it, and then, in a later scan, those of the same content.
 func (s *run) guard(ctx context.Context) error {
 	gone := len(s.at.Vanished)
 	switch {
@@ -45,12 +45,13 @@ func (s *run) guard(ctx context.Context) error {
 	var before, elsewhere int
 	db.Value(&b, &before, `select (c.books - s.books_created)::integer from scan s join library_count c on c.tenant_id = s.tenant_id and c.library_id = s.library_id
 		where s.tenant_id = app.tenant() and s.id = $1`, s.scanID)
-	db.Value(&b, &elsewhere, `with gone as (
-		  select size, count(*) as n from book where tenant_id = app.tenant() and id = any($3) group by size),
-		came as (
-		  select size, count(*) as n from book where tenant_id = app.tenant() and library_id = $1 and deleted_at is null
-		    and created_at >= app.moves_since($1, $2) group by size)
-		select coalesce(sum(least(gone.n, came.n)), 0)::integer from gone join came using (size)`, s.library.ID, s.scanID, ids)
+	db.Value(&b, &elsewhere, `with gone as materialized (select size, fingerprint from book where tenant_id = app.tenant() and id = any($3)),
+		came as materialized (select size, fingerprint from book where tenant_id = app.tenant() and library_id = $1 and deleted_at is null
+		    and created_at >= app.moves_since($1, $2))
+		select greatest(
+		  (select coalesce(sum(least(g.n, c.n)), 0) from (select size, count(*) as n from gone group by 1) g join (select size, count(*) as n from came group by 1) c using (size)),
+		  (select coalesce(sum(least(g.n, c.n)), 0) from (select fingerprint, count(*) as n from gone where fingerprint <> '' group by 1) g
+		    join (select fingerprint, count(*) as n from came group by 1) c using (fingerprint)))::integer`, s.library.ID, s.scanID, ids)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return err
 	}
@@ -58,6 +59,7 @@ func (s *run) guard(ctx context.Context) error {
 		return nil
 	}
 	return s.hold(ctx, gone, "The scan would remove %d of the %d books of this library, more than half: nothing was removed. Check that %s is whole and mounted; "+
+		"if the files were renamed and changed at once, scan again when what is new has been read; "+
 		"if the books are really gone, an administrator confirms it with POST /api/v1/libraries/%s/scan/confirm", gone, before, s.library.Path, s.library.ID)
 }
 

@@ -50,6 +50,30 @@ func TestRenamedAndTaggedFilesStayTheSameBooks(t *testing.T) {
 	}
 }
 
+// Where all of a library was tagged and renamed, the guard does not know that before the files are read: the next scan does.
+func TestGuardLetsTaggedFilesPass(t *testing.T) {
+	r := newRig(t)
+	for i := range 12 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("A/%d.cbz", i), testkit.Comic(t, i, 2, ""))
+	}
+	r.scanned("normal")
+	ids := values[string](r, "select id::text from book where tenant_id = app.tenant() order by id")
+	for i := range 12 {
+		r.remove(fmt.Sprintf("A/%d.cbz", i))
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("A/%02d - Tagged.cbz", i), testkit.Comic(t, i, 2, fmt.Sprintf("<Title>Chapter %d</Title>", i)))
+	}
+	if res := r.scan("normal"); res.Status != "failed" || res.Held != 12 {
+		t.Errorf("the first scan: %+v", res)
+	}
+	r.until("not exists (select from task where status in ('pending', 'running'))")
+	if res := r.scanned("normal"); res.Moved != 12 {
+		t.Errorf("the second scan: %+v", res)
+	}
+	if again := values[string](r, "select id::text from book where tenant_id = app.tenant() order by id"); !slices.Equal(ids, again) {
+		t.Error("the books are others")
+	}
+}
+
 // A series whose name is corrected in the metadata of all its books is the same series.
 func TestSeriesRenamedInMetadata(t *testing.T) {
 	r := newRig(t)
