@@ -43,8 +43,8 @@ end $$;
 --
 -- Whose file had other content since follow_since and is gone then goes where the first of the two is, else where the second is.
 --
--- Where several have the same content, those that somebody has read or edited go first, and of these and the rest those of the same
--- size, and of these those with the same file name, belong together. Of the others those go on whose file is gone, the most read of them first, then those whose file has other
+-- Where several have the same content, those of the same size belong together; of these and of the rest those that somebody has read or
+-- edited go first, and of these those with the same file name. Of the others those go on whose file is gone, the most read of them first, then those whose file has other
 -- content; they keep the order of their keys.
 --
 -- A book takes the whole place: key, series, version of the file, page index. What becomes of the book that was there:
@@ -113,8 +113,8 @@ begin
       or (n.id = any(p_came) or coalesce(n.first_read_at, n.created_at) >= v_since
           and (coalesce(n.first_read_at, n.created_at) >= v_scans or not exists (select from public.progress p where p.tenant_id = v_tenant and p.book_id = n.id)))
         and not exists (select from public.book_metadata m where m.tenant_id = v_tenant and m.book_id = n.id and m.locks <> '{}'));
-  for v_pass in 1..16 loop -- the file's own content before what came into it, dear before not, of the same size, of the same name
-    v_same_size := v_pass % 4 in (1, 2);
+  for v_pass in 1..16 loop -- the file's own content before what came into it, the same size before another, dear before not, the same name first
+    v_same_size := v_pass % 8 in (1, 2, 3, 4);
     v_by_name := v_pass % 2 = 1;
     with who as (
       select b.id, b.key, u.fingerprint, x.size, x.name, row_number() over (partition by u.fingerprint, x.size, x.name order by b.deleted_at is null,
@@ -122,7 +122,7 @@ begin
       from unnest(v_ids, v_prints, v_sizes, v_second) as u(id, fingerprint, size, second)
       join public.book b on b.tenant_id = v_tenant and b.id = u.id
       cross join lateral (select case when v_same_size then u.size else 0 end as size, case when v_by_name then substring(b.key from '[^/]*$') else '' end as name) x
-      where b.id <> all(v_who) and u.second = (v_pass > 8) and (v_pass % 8 in (1, 2, 3, 4)) = (
+      where b.id <> all(v_who) and u.second = (v_pass > 8) and (v_pass % 4 in (1, 2)) = (
           exists (select from public.progress p where p.tenant_id = v_tenant and p.book_id = b.id)
           or exists (select from public.completion c where c.tenant_id = v_tenant and c.book_id = b.id)
           or exists (select from public.book_metadata m where m.tenant_id = v_tenant and m.book_id = b.id and m.locks <> '{}'))),

@@ -390,7 +390,7 @@ func (m *matrix) running(*testkit.Client) string { return m.task("running", nil)
 
 func (m *matrix) heldScan(c *testkit.Client) string {
 	library := m.library(c)
-	m.exec("insert into scan (tenant_id, id, library_id, mode, removals_held) values ($1, $2, $3, 'normal', 20)", m.One, m.task("failed", library), library)
+	m.exec("insert into scan (tenant_id, id, library_id, mode, removals_held, files_total) values ($1, $2, $3, 'normal', 20, 30)", m.One, m.task("failed", library), library)
 	return library
 }
 

@@ -33,6 +33,10 @@ type PurgeParams struct {
 // Purge queues the removal of the books whose files are gone, of a library or of one series of it, for good; id
 // receives the id of its task, perhaps of one that waits already.
 func Purge(b *pgx.Batch, library uuid.UUID, series *uuid.UUID, p PurgeParams, id *uuid.UUID) error {
+	return task.Add(b, purge(library, series, p), id)
+}
+
+func purge(library uuid.UUID, series *uuid.UUID, p PurgeParams) task.Spec {
 	key := task.PurgeDeleted + ":" + library.String()
 	switch {
 	case series != nil:
@@ -40,7 +44,7 @@ func Purge(b *pgx.Batch, library uuid.UUID, series *uuid.UUID, p PurgeParams, id
 	case p.AfterScan:
 		key += ":scan"
 	}
-	return task.Add(b, task.Spec{Type: task.PurgeDeleted, LibraryID: &library, SeriesID: series, Params: p, DedupeKey: key}, id)
+	return task.Spec{Type: task.PurgeDeleted, LibraryID: &library, SeriesID: series, Params: p, DedupeKey: key}
 }
 
 // purgable is what a purge is asked for.

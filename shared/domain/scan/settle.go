@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,6 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/scan/follow"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 )
 
 // Settler does what is left to do when the last part of a scan has ended: who ends that is a worker most of the time, but also
@@ -21,14 +24,20 @@ type Settler struct {
 	Database *db.DB
 	Publish  task.Publish
 	Added    task.Added // nil where no messages are sent
+
+	mu     sync.Mutex
+	failed map[uuid.UUID]time.Time // scans that could not be settled, and when
 }
 
-// settleAfter is how long a scan is left to the worker that ended it.
-const settleAfter = 10 * time.Second
+const (
+	settleAfter  = 10 * time.Second // a scan is left to the worker that ended it
+	settleWithin = 5 * time.Minute  // tens of thousands of books that went to another library take their time
+	againAfter   = 5 * time.Minute  // what has failed
+)
 
 // Ended is Settle for a worker, which has ended the scan; what fails is left to All.
 func (s *Settler) Ended(ctx context.Context, tenant, id uuid.UUID) {
-	if err := s.Settle(ctx, tenant, id); err != nil {
+	if err := s.Settle(context.WithoutCancel(ctx), tenant, id); err != nil {
 		slog.Error("cannot settle a scan that has ended; the scheduler will", "tenant", tenant, "scan", id, "error", err)
 	}
 }
@@ -45,71 +54,88 @@ func (s *Settler) All(ctx context.Context, system *db.DB) error {
 		return fmt.Errorf("find scans that are not settled: %w", err)
 	}
 	for _, e := range all {
-		err = errors.Join(err, s.Settle(ctx, e.Tenant, e.Scan))
+		if s.mayTry(e.Scan) {
+			err = errors.Join(err, s.Settle(ctx, e.Tenant, e.Scan))
+		}
 	}
 	return err
 }
 
-// Settle completes the counters of a scan that has completed or failed, tells listeners how it ended, and lets books follow their
-// files between this library and others. A completed one is followed by another where it left something to find, else by a purge where
+func (s *Settler) mayTry(id uuid.UUID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.failed, func(_ uuid.UUID, at time.Time) bool { return time.Since(at) > againAfter })
+	_, failed := s.failed[id]
+	return !failed
+}
+
+// Settle completes the counters of a scan that has completed or failed, lets books follow their files between this library and
+// others, and tells listeners how it ended. A completed one is followed by another where it left something to find, else by a purge where
 // the library wants that: not after a scan of one folder, or one from which the limit of books has kept files, which may be theirs.
-// A scan that goes on, was cancelled or has gone with its library is left as it is. Settling one twice changes nothing.
+// All of it is one transaction, and done once, whoever comes first. A scan that goes on, was cancelled or has gone with its library
+// is left as it is.
 func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	ctx = db.In(ctx, db.Tenant(tenant))
+	at, err := db.Get[struct {
+		Library uuid.UUID `db:"library_id"`
+	}](ctx, s.Database, `select s.library_id from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
+		where s.tenant_id = app.tenant() and s.id = $1 and not s.settled and t.status in ('completed', 'failed')`, id)
+	if err != nil || at == nil {
+		return err
+	}
 	var b pgx.Batch
+	var first bool
 	var status *Status
-	var again *string
-	var purge *uuid.UUID
+	var again, purges int64
+	var moved []follow.Book
+	fresh := uuid.Must(uuid.NewV7())
 	// The task says how far it came when the scan has gone with its library.
 	b.Queue(`update task t set progress_current = case when t.status = 'completed' then s.files_total else s.files_processed end, progress_total = s.files_total
 		from scan s where t.tenant_id = app.tenant() and t.id = $1 and t.status in ('completed', 'failed') and s.tenant_id = t.tenant_id and s.id = t.id`, id)
+	db.Value(&b, &first, "select not settled from scan where tenant_id = app.tenant() and id = $1 for update", id)
 	b.Queue(`update scan s set files_processed = s.files_total from task t
 		where s.tenant_id = app.tenant() and s.id = $1 and t.tenant_id = s.tenant_id and t.id = s.id and t.status = 'completed'`, id)
-	db.One(&b, &status, ByTask, id)
-	db.Value(&b, &again, lookAgain, id)
-	db.Value(&b, &purge, purgeAfter, id)
-	if err := s.Database.Run(ctx, &b); err != nil {
-		return fmt.Errorf("count scan %s: %w", id, err)
-	}
-	if status == nil || status.Status != task.Completed && status.Status != task.Failed {
-		return nil
-	}
-	status.UTC()
-	s.Publish(ctx, tenant, status.Event(), status.TaskEvent())
-
-	b = pgx.Batch{}
-	var next uuid.UUID // a task that follows
-	var err error
-	switch { // tasks come before books in the order of locks
-	case again != nil:
-		err = Start(&b, status.LibraryID, Params{Mode: Normal, Path: *again}, uuid.Must(uuid.NewV7()), &next)
-	case purge != nil:
-		err = Purge(&b, *purge, nil, PurgeParams{AfterScan: true}, &next)
-	}
+	err = task.AddNew(&b, task.Spec{ID: fresh, Type: task.ScanLibrary, Params: Params{Mode: Normal}, DedupeKey: "scan:" + at.Library.String()}, task.Found(lookAgain, id), &again)
 	if err != nil {
 		return err
 	}
-	var moved []follow.Book
+	b.Queue("insert into scan (tenant_id, id, library_id, mode) select tenant_id, id, library_id, $2 from task where tenant_id = app.tenant() and id = $1", fresh, Normal)
+	if err := task.AddNew(&b, purge(at.Library, nil, PurgeParams{AfterScan: true}), task.Found(purgeAfter, id), &purges); err != nil {
+		return err
+	}
 	follow.AfterScan(&b, id, &moved)
-	if err := s.Database.Run(ctx, &b); err != nil {
+	db.One(&b, &status, ByTask, id)
+	if err := s.Database.RunWithin(ctx, &b, settleWithin); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.failed == nil {
+			s.failed = map[uuid.UUID]time.Time{}
+		}
+		s.failed[id] = time.Now()
 		return fmt.Errorf("settle scan %s: %w", id, err)
 	}
-	if next != uuid.Nil || follow.Again(moved) {
+	if !first || status == nil { // somebody else was first, or it went with its library
+		return nil
+	}
+	if again > 0 || purges > 0 || follow.Again(moved) {
 		s.Added.Tell(ctx, tenant)
 	}
-	s.Publish(ctx, tenant, follow.Events(moved)...)
+	status.UTC()
+	s.Publish(ctx, tenant, append([]events.Event{status.Event(), status.TaskEvent()}, follow.Events(moved)...)...)
 	return nil
 }
 
-// lookAgain tells in which folder a completed scan $1 is to look once more ("" is all of the library): files were gone when they
+// lookAgain is the library of scan $1, with the folder in which it is to look once more ("" is all of it): files were gone when they
 // were to be read; or it kept files out for the limit, and there is room now for what it marked deleted, one of which may be the
-// other under a new name. Once it is settled it has looked.
-const lookAgain = `select coalesce(t.params ->> 'path', '') from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
+// other under a new name.
+const lookAgain = `select s.library_id, null::uuid as series_id, null::uuid as book_id, jsonb_strip_nulls(jsonb_build_object('path', nullif(t.params ->> 'path', ''))) as params
+	from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
 	where s.tenant_id = app.tenant() and s.id = $1 and t.status = 'completed' and not s.settled
 	  and (s.files_gone > 0 or s.files_refused > 0 and s.books_deleted > 0 and app.book_room() > 0)`
 
-// purgeAfter is the library whose books are purged after scan $1, where that is to be. A scan that waits already will do it.
-const purgeAfter = `select l.id from scan s join library l on l.tenant_id = s.tenant_id and l.id = s.library_id join task t on t.tenant_id = s.tenant_id and t.id = s.id
+// purgeAfter is the library of scan $1, where its books are to be purged. A scan that waits already will do it.
+const purgeAfter = `select l.id as library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params
+	from scan s join library l on l.tenant_id = s.tenant_id and l.id = s.library_id join task t on t.tenant_id = s.tenant_id and t.id = s.id
 	where s.tenant_id = app.tenant() and s.id = $1 and t.status = 'completed' and not s.settled and l.purge_deleted_on_scan and s.files_refused = 0
 	  and coalesce(t.params ->> 'path', '') = ''
 	  and exists (select from book k where k.tenant_id = app.tenant() and k.library_id = l.id and k.deleted_at is not null)

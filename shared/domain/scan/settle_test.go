@@ -2,6 +2,7 @@ package scan_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -91,5 +92,72 @@ func TestScansThatAreNotSettled(t *testing.T) {
 	}
 	if len(last) != 2 {
 		t.Errorf("told %v", last)
+	}
+}
+
+// Of two who settle a scan at once, one does it and tells of it.
+func TestScanIsSettledOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := uuid.New()
+	r.exec("update library set purge_deleted_on_scan = true")
+	r.exec("insert into task (tenant_id, id, type, library_id, status, completed_at) values ($1, $2, 'scan_library', $3, 'completed', now())", r.tenant, id, r.library)
+	r.exec("insert into scan (tenant_id, id, library_id, mode) values ($1, $2, $3, 'normal')", r.tenant, id, r.library)
+	var mu sync.Mutex
+	var last told
+	s := &scan.Settler{Database: r.DB.App, Publish: func(ctx context.Context, tenant uuid.UUID, all ...events.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		last.publish(ctx, tenant, all...)
+	}}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if err := s.Settle(t.Context(), r.tenant, id); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	var purges int
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from task where type = 'purge_deleted'").Scan(&purges); err != nil {
+		t.Fatal(err)
+	}
+	if len(last) != 2 || purges != 1 {
+		t.Errorf("told %v, %d purges", last, purges)
+	}
+}
+
+// A scan that ended before another one of the library is settled for itself, and what could not be settled is tried again later.
+func TestEachScanIsSettled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var last told
+	s := &scan.Settler{Database: r.DB.App, Publish: last.publish}
+	ids := []uuid.UUID{uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7())}
+	for _, id := range ids {
+		r.exec("insert into task (tenant_id, id, type, library_id, status, completed_at) values ($1, $2, 'scan_library', $3, 'completed', now() - interval '1 minute')", r.tenant, id, r.library)
+		r.exec("insert into scan (tenant_id, id, library_id, mode, files_total) values ($1, $2, $3, 'normal', 3)", r.tenant, id, r.library)
+	}
+	if err := s.Settle(t.Context(), r.tenant, ids[1]); err != nil {
+		t.Fatal(err)
+	}
+	r.exec("alter function app.follow_over(uuid, uuid, uuid[]) rename to away")
+	for range 3 {
+		_ = s.All(t.Context(), r.DB.System) // it fails the first time and is left alone then
+	}
+	if len(last) != 2 {
+		t.Errorf("told %v of a scan that is not settled", last)
+	}
+	r.exec("alter function app.away(uuid, uuid, uuid[]) rename to follow_over")
+	if err := (&scan.Settler{Database: r.DB.App, Publish: last.publish}).All(t.Context(), r.DB.System); err != nil {
+		t.Fatal(err)
+	}
+	var done int
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from scan where settled and files_processed = 3").Scan(&done); err != nil {
+		t.Fatal(err)
+	}
+	if len(last) != 4 || done != 2 {
+		t.Errorf("told %v, %d scans are settled", last, done)
 	}
 }

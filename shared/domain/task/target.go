@@ -24,6 +24,9 @@ type Target struct {
 	args []any
 }
 
+// Found is what a query finds: see Target.
+func Found(sql string, args ...any) Target { return Target{sql: sql, args: args} }
+
 // OfBook is a book whose file is there.
 func OfBook(id uuid.UUID) Target {
 	return Target{"Book", id.String(), `select library_id, series_id, id as book_id, '{}'::jsonb as params from book

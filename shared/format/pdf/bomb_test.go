@@ -147,3 +147,27 @@ func TestSharedListOfPages(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// An object stream that is unpacked in vain is not unpacked again for each object that it should hold.
+func TestBrokenObjectStreamsAreReadOnce(t *testing.T) {
+	t.Parallel()
+	const pages = 3000
+	p := newPacker(10 + pages)
+	packed := deflated(strings.Repeat(" ", 1<<20))
+	p.object(3, fmt.Sprintf("<</Type/ObjStm/N 99999999/First 0/Filter/FlateDecode/Length %d>>stream\n%s\nendstream", len(packed), packed))
+	var kids strings.Builder
+	for i := range pages {
+		fmt.Fprintf(&kids, "<</Type/Page/Contents %d 0 R>>", 10+i)
+		p.rows[10+i] = [3]int{2, 3, 0}
+	}
+	p.object(1, "<</Pages 2 0 R>>")
+	p.object(2, "<</Kids["+kids.String()+"]>>")
+	b := p.finish()
+	r := &counting{bytes.NewReader(b), 0, func() {}}
+	if _, err := Open(t.Context(), r, int64(len(b)), Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	if -r.left > 100 {
+		t.Errorf("%d reads", -r.left)
+	}
+}

@@ -24,9 +24,10 @@ type Reader struct {
 	head  dict // the newest trailer
 	looks atomic.Int64
 
-	mu       sync.Mutex     // held while an object stream is read, so that all who need one share it
-	packed   []objectStream // those that are remembered, the one used last at the end
-	unpacked int64          // bytes of object streams that were read, those read again too
+	mu       sync.Mutex      // held while an object stream is read, so that all who need one share it
+	packed   []objectStream  // those that are remembered, the one used last at the end
+	unpacked int64           // bytes of object streams that were read, those read again too
+	broken   map[int64]error // object streams that cannot be read
 }
 
 // place is where an object lies: from an offset, or as one of an object stream.
@@ -207,13 +208,24 @@ func (d *Reader) objectStream(number int64) (objectStream, error) {
 			return s, nil
 		}
 	}
-	out, err := d.readObjectStream(number)
-	if err != nil {
+	if err := d.broken[number]; err != nil {
 		return objectStream{}, err
 	}
-	if d.unpacked += out.bytes(); d.unpacked > unpackedStreams*d.lim.StreamBytes {
+	if d.unpacked > unpackedStreams*d.lim.StreamBytes {
 		return objectStream{}, problem(archive.TooLarge, "bytes to unpack to find the pages of the PDF document: more than the limit of %d", unpackedStreams*d.lim.StreamBytes)
 	}
+	out, err := d.readObjectStream(number)
+	if err != nil {
+		if errors.As(err, new(*archive.Error)) {
+			if d.broken == nil {
+				d.broken = map[int64]error{}
+			}
+			d.broken[number] = err
+			d.unpacked += d.lim.StreamBytes // as many as it may have been
+		}
+		return objectStream{}, err
+	}
+	d.unpacked += out.bytes()
 	kept := out.bytes()
 	for _, s := range d.packed {
 		kept += s.bytes()

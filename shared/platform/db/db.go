@@ -130,12 +130,15 @@ var ErrNoScope = errors.New("db: no tenant in the context")
 
 // Run sends the batch in one round trip as one transaction, after entering the scope of ctx. The results are
 // read by the callbacks of the queued queries. It fails as a whole.
-func (d *DB) Run(ctx context.Context, b *pgx.Batch) error {
+func (d *DB) Run(ctx context.Context, b *pgx.Batch) error { return d.RunWithin(ctx, b, d.timeout) }
+
+// RunWithin is Run for a batch that may take longer, or must take less long, than others.
+func (d *DB) RunWithin(ctx context.Context, b *pgx.Batch, limit time.Duration) error {
 	scope := ScopeOf(ctx)
 	if scope == nil {
 		return ErrNoScope
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	all := &pgx.Batch{}
 	scope.Enter(all)

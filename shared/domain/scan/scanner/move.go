@@ -22,12 +22,15 @@ type move struct {
 	from    []uuid.UUID // the series they were in
 	created []uuid.UUID // new series
 	books   []written
-	renamed []renamed   // series that go on in the place of new ones
-	emptied []uuid.UUID // series without a book, removed
+	renamed []renamed // series that go on in the place of new ones,
+	// followed are the books that had gone to these before.
+	followed []written
+	emptied  []uuid.UUID // series without a book, removed
 }
 
 // queueMoves moves books to the series that their metadata names, but those that have changed since they were read, adds the
-// ones that are not there yet, lets one go on under the new name that all its books have, and removes those that are left with nothing where the setting purge.purge_empty_series allows.
+// ones that are not there yet, lets one go on under the new name that all its books have, and removes those that are left with
+// nothing where the setting purge.purge_empty_series allows.
 func queueMoves(b *pgx.Batch, scanID *uuid.UUID, found []analyzed) ([]*move, error) {
 	books := map[uuid.UUID][]analyzed{}
 	for _, a := range found {
@@ -64,19 +67,28 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed) error {
 		ids, revisions, m.from = append(ids, a.ID), append(revisions, a.Revision), append(m.from, a.SeriesID)
 	}
 	added := queueSeries(b, m.library, rules, places)
-	db.All(b, &m.books, `update book k set series_id = s.id, updated_at = now()
+	db.All(b, &m.books, `update book k set series_id = s.id, updated_at = now(),
+		  left_series_id = case when k.fingerprint <> '' then k.series_id end, left_at = now() -- one that was never read was in none
 		from unnest($2::uuid[], $3::integer[], $4::text[]) as u(id, revision, path)
 		  join series s on s.tenant_id = app.tenant() and s.library_id = $1 and s.path = u.path
 		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision and k.series_id <> s.id
 		returning k.id, k.series_id, k.revision`, m.library, ids, revisions, paths)
 	queueAdded(b, scanID, added, &m.created)
-	// A series all of whose books name a new one now is that one: somebody has corrected its name.
+	// A series whose books, all that it had, name one new series now is that one: somebody has corrected its name. Not where most
+	// books of the new one are from elsewhere.
 	db.All(b, &m.renamed, `select p.id, p.was from (
-		  select u.left_series as id, k.series_id as was, count(*) as books from unnest($3::uuid[], $4::uuid[]) as u(id, left_series)
-		    join book k on k.tenant_id = app.tenant() and k.id = u.id and k.series_id <> u.left_series
-		    join series s on s.tenant_id = app.tenant() and s.id = u.left_series and s.created_at < app.follow_since($1, $2)
-		  group by 1, 2 order by 3 desc, 1, 2 offset 0) p
-		where app.replace_series($2, p.id, p.was, app.follow_since($1, $2))`, m.library, scanID, ids, m.from)
+		  select distinct u.left_series as id, k.series_id as was, x.since from (select app.follow_since($1, $2) as since) x
+		    cross join unnest($3::uuid[], $4::uuid[]) as u(id, left_series)
+		    join book k on k.tenant_id = app.tenant() and k.id = u.id and k.left_series_id = u.left_series and k.series_id <> u.left_series and k.left_at = now()
+		    join series s on s.tenant_id = app.tenant() and s.id = u.left_series and s.created_at < x.since
+		  order by 1, 2 offset 0) p
+		where case when not exists (select from book r where r.tenant_id = app.tenant() and r.series_id = p.id)
+		  and (select 2 * count(*) filter (where n.left_series_id = p.id and n.left_at >= p.since) > count(*) from book n
+		    where n.tenant_id = app.tenant() and n.series_id = p.was)
+		  and not exists (select from book o where o.tenant_id = app.tenant() and o.library_id = $1 and o.left_series_id = p.id and o.left_at >= p.since and o.series_id <> p.was)
+		  then app.replace_series($2, p.id, p.was, p.since) end`, m.library, scanID, ids, m.from)
+	db.All(b, &m.followed, `select id, series_id, revision from book where tenant_id = app.tenant() and series_id = any($1) and left_series_id = series_id
+		and left_at < now() and left_at >= app.follow_since($2, $3) and deleted_at is null`, m.from, m.library, scanID)
 	db.Values(b, &m.emptied, `with gone as (select id from app.drop_empty_series($1) as d(id)),
 		counted as (
 		  update scan set series_created = greatest(series_created - (select count(*) from gone), 0)
@@ -95,6 +107,11 @@ func moveEvents(moves []*move) (out []events.Event) {
 		}
 		for _, r := range m.renamed {
 			out = append(out, events.SeriesDeleted(events.Series{ID: r.Was, LibraryID: m.library}), follow.SeriesRenamed(events.Series{ID: r.ID, LibraryID: m.library}))
+		}
+		if len(m.renamed) > 0 {
+			for _, w := range m.followed {
+				out = append(out, events.BookUpdated(events.Book{ID: w.ID, SeriesID: w.SeriesID, LibraryID: m.library}, "seriesId"))
+			}
 		}
 		for _, id := range m.emptied {
 			out = append(out, events.SeriesDeleted(events.Series{ID: id, LibraryID: m.library}))

@@ -23,8 +23,8 @@ type Purged struct {
 }
 
 // Purge is the handler of purge_deleted tasks: it removes the books marked deleted for good, with their progress, and the
-// series left empty where the setting purge.purge_empty_series allows. Those stay whose file may be one of the same size that
-// nobody has read yet, under another name or in another library, or one that a scan of another library has found and that is not
+// series left empty where the setting purge.purge_empty_series allows. Those stay whose file may be one that
+// nobody has read yet, under another name or in another library (of the same size, or, for what people have read or edited, any of the same library), or one that a scan of another library has found and that is not
 // yet given to them; and all while the limit of books keeps files out. Library files are never touched.
 func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 	var p scan.PurgeParams
@@ -73,7 +73,7 @@ func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (remov
 	db.Value(&b, &unfinished, "select "+scan.Unfinished, h.LibraryID)
 	db.All(&b, &books, `delete from book where tenant_id = app.tenant() and id in (
 		  select k.id from book k where k.tenant_id = app.tenant() and k.library_id = $1 and k.deleted_at is not null and ($2::uuid is null or k.series_id = $2)
-		    and not `+scan.Unfinished+` and not `+scan.KeptOut("$1")+` and not exists (select from book b where b.tenant_id = app.tenant() and b.size = k.size
+		    and not `+scan.Unfinished+` and not `+scan.KeptOut("$1")+` and not exists (select from book b where b.tenant_id = app.tenant() and (b.size = k.size or b.library_id = k.library_id and `+dear+`)
 		      and b.deleted_at is null and `+book.NeverRead+`)
 		    and not exists (select from book b join scan s on s.tenant_id = b.tenant_id and s.library_id = b.library_id and not s.settled
 		      where b.tenant_id = app.tenant() and b.fingerprint = k.fingerprint and b.fingerprint <> '' and b.library_id <> k.library_id and b.deleted_at is null)

@@ -74,35 +74,137 @@ func TestGuardLetsTaggedFilesPass(t *testing.T) {
 	}
 }
 
-// A series whose name is corrected in the metadata of all its books is the same series.
-func TestSeriesRenamedInMetadata(t *testing.T) {
+// shelves is a library whose metadata names the series, with one that somebody has described.
+type shelves struct {
+	*rig
+	series string // its id
+}
+
+func newShelves(t *testing.T, name string, books int) shelves {
 	r := newRig(t)
-	r.choose("flat", `{"requireMetadata": true}`, "filename", "", "file_order")
-	tag := func(series string, n int) {
-		t.Helper()
-		for i := range n {
-			testkit.WriteFile(t, r.folder, fmt.Sprintf("%d.cbz", i), testkit.Comic(t, i, 2, "<Series>"+series+"</Series>"))
+	r.choose("flat", "", "filename", "", "file_order")
+	values[int](r, "insert into setting (tenant_id, key, value) values (app.tenant(), 'scanner.batch_size', '10') returning 1")
+	s := shelves{r, ""}
+	for i := range books {
+		s.tag(i, name)
+	}
+	s.scanned("normal")
+	r.exec("update series set title = 'Mine', summary = 'Mine', locks = '{title,summary}', created_at = now() - interval '2 hours' where tenant_id = $1", r.tenant)
+	s.series = values[string](r, "select id::text from series where tenant_id = app.tenant()")[0]
+	return s
+}
+
+// tag writes a book of a series; each name has another length, so that the scan sees it.
+func (s shelves) tag(n int, series string) {
+	s.t.Helper()
+	testkit.WriteFile(s.t, s.folder, fmt.Sprintf("Old %02d.cbz", n), testkit.Comic(s.t, n, 1, "<Series>"+series+"</Series>"))
+}
+
+// are the series, with the id of the described one as "mine".
+func (s shelves) are() []string {
+	s.t.Helper()
+	return values[string](s.rig, `select concat_ws(' ', case when id = $1 then 'mine' end, path, title, book_count, summary) from series where tenant_id = app.tenant() order by path`, s.series)
+}
+
+func (s shelves) must(want ...string) {
+	s.t.Helper()
+	if got := s.are(); !slices.Equal(got, want) {
+		s.t.Errorf("series %q, want %q", got, want)
+	}
+}
+
+// A series whose name is corrected in the metadata of all its books is the same series, in however many batches they are read.
+func TestSeriesRenamedInMetadata(t *testing.T) {
+	for _, books := range []int{4, 25} {
+		s := newShelves(t, "Old", books)
+		for i := range books {
+			s.tag(i, "Corrected")
 		}
+		s.tag(90, "Corrected") // and a new one
+		if res := s.scanned("normal"); res.Series != 0 {
+			t.Errorf("%d books: %+v", books, res)
+		}
+		s.must(fmt.Sprintf("mine /corrected Mine %d Mine", books+1))
+		// Of one that keeps books those that leave it make another.
+		for i := range 3 {
+			s.tag(i, "Other than that")
+		}
+		s.scanned("normal")
+		s.must(fmt.Sprintf("mine /corrected Mine %d Mine", books-2), "/other than that Other than that 3")
 	}
-	state := func() []string {
-		t.Helper()
-		return values[string](r, "select concat_ws(' ', id, title, book_count, summary) from series where tenant_id = app.tenant() order by title")
+}
+
+// A book that was never read is no book of the series in which its name has put it: that waits for its own.
+func TestNewcomerTakesNoSeriesAlong(t *testing.T) {
+	s := newShelves(t, "Old", 3)
+	for i := range 3 {
+		s.remove(fmt.Sprintf("Old %02d.cbz", i))
 	}
-	tag("Old Name", 4)
+	s.tag(50, "Year One")
+	s.scanned("normal")
+	s.must("mine /old Mine 0 Mine", "/year one Year One 1")
+}
+
+// One that goes to a larger new one, or to several, is none of them.
+func TestSeriesThatIsMergedOrSplit(t *testing.T) {
+	s := newShelves(t, "Old", 1)
+	for i := range 12 {
+		s.tag(i, "Saga")
+	}
+	s.scanned("normal")
+	s.must("/saga Saga 12")
+
+	s = newShelves(t, "Old", 25)
+	for i := range 25 {
+		s.tag(i, []string{"Big one", "Small"}[i/20])
+	}
+	s.scanned("normal")
+	s.must("/big one Big one 20", "/small Small 5")
+}
+
+// A copy with tags that has long been there beside the original is a book of its own: when it is renamed while the original goes, it
+// takes its place itself.
+func TestTaggedCopyStaysItself(t *testing.T) {
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "A/raw.cbz", testkit.Comic(t, 1, 2, ""))
+	testkit.WriteFile(t, r.folder, "A/tagged.cbz", testkit.Comic(t, 1, 2, "<Title>Tagged</Title>"))
 	r.scanned("normal")
-	r.exec("update series set summary = 'Mine', locks = '{summary}', created_at = now() - interval '2 hours' where tenant_id = $1", r.tenant)
-	id := values[string](r, "select id::text from series where tenant_id = app.tenant()")[0]
-	tag("The New Name", 4)
-	if res := r.scanned("normal"); res.Series != 0 {
+	r.read("ann", "A/raw.cbz", 1)
+	tagged := values[string](r, "select id::text from book where key = 'A/tagged.cbz'")
+	r.remove("A/raw.cbz")
+	r.rename("A/tagged.cbz", "A/001.cbz")
+	if res := r.scanned("normal"); res.Moved != 1 || res.Deleted != 1 {
 		t.Errorf("scan: %+v", res)
 	}
-	if got := state(); !slices.Equal(got, []string{id + " The New Name 4 Mine"}) {
-		t.Errorf("series %q", got)
+	if got := values[string](r, "select id::text from book where tenant_id = app.tenant() and deleted_at is null"); !slices.Equal(got, tagged) {
+		t.Errorf("books %q, want %q", got, tagged)
 	}
-	// Of one that keeps a book those that leave it make another.
-	tag("Third Name", 3)
+}
+
+// A book that somebody has read is not purged while a file of its library could not be read, which may be its own with tags.
+func TestPurgeWaitsForWhatIsUnread(t *testing.T) {
+	r := newRig(t)
+	r.exec("update library set purge_deleted_on_scan = true where id = $1", r.library)
+	for i := range 3 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("A/%d.cbz", i), testkit.Comic(t, i, 2, ""))
+	}
 	r.scanned("normal")
-	if got := state(); len(got) != 2 || got[0] != id+" The New Name 1 Mine" {
-		t.Errorf("series %q", got)
+	r.read("ann", "A/1.cbz", 1)
+	ids := values[string](r, "select id::text from book where tenant_id = app.tenant() and key <> 'A/2.cbz' order by id")
+	r.remove("A/1.cbz")
+	r.remove("A/2.cbz") // which nobody has read
+	testkit.WriteFile(t, r.folder, "A/001.cbz", testkit.Comic(t, 1, 2, "<Title>Tagged</Title>"))
+	r.failing("A/001.cbz")
+	r.exec("alter table task alter column max_attempts set default 1") // it is not tried again and again
+	r.scan("normal")
+	r.until("not exists (select from task where status in ('pending', 'running'))")
+	r.s3.Counter.Meddle(nil)
+	r.scanned("normal")
+	r.until("not exists (select from task where status in ('pending', 'running'))")
+	if got := values[string](r, "select id::text from book where tenant_id = app.tenant() and deleted_at is null order by id"); !slices.Equal(got, ids) {
+		t.Errorf("books %q, want %q", got, ids)
+	}
+	if n := values[int](r, "select count(*) from progress where tenant_id = app.tenant()")[0]; n != 1 {
+		t.Errorf("%d readers", n)
 	}
 }
