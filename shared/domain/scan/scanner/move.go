@@ -22,10 +22,9 @@ type move struct {
 	from    []uuid.UUID // the series they were in
 	created []uuid.UUID // new series
 	books   []written
-	renamed []renamed // series that go on in the place of new ones,
-	// followed are the books that had gone to these before.
-	followed []written
-	emptied  []uuid.UUID // series without a book, removed
+	renamed []renamed   // series that go on in the place of new ones
+	back    []written   // books that had gone to those new ones in batches before
+	emptied []uuid.UUID // series without a book, removed
 }
 
 // queueMoves moves books to the series that their metadata names, but those that have changed since they were read, adds the
@@ -87,7 +86,7 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed) error {
 		    where n.tenant_id = app.tenant() and n.series_id = p.was)
 		  and not exists (select from book o where o.tenant_id = app.tenant() and o.library_id = $1 and o.left_series_id = p.id and o.left_at >= p.since and o.series_id <> p.was)
 		  then app.replace_series($2, p.id, p.was, p.since) end`, m.library, scanID, ids, m.from)
-	db.All(b, &m.followed, `select id, series_id, revision from book where tenant_id = app.tenant() and series_id = any($1) and left_series_id = series_id
+	db.All(b, &m.back, `select id, series_id, revision from book where tenant_id = app.tenant() and series_id = any($1) and left_series_id = series_id
 		and left_at < now() and left_at >= app.follow_since($2, $3) and deleted_at is null`, m.from, m.library, scanID)
 	db.Values(b, &m.emptied, `with gone as (select id from app.drop_empty_series($1) as d(id)),
 		counted as (
@@ -109,7 +108,7 @@ func moveEvents(moves []*move) (out []events.Event) {
 			out = append(out, events.SeriesDeleted(events.Series{ID: r.Was, LibraryID: m.library}), follow.SeriesRenamed(events.Series{ID: r.ID, LibraryID: m.library}))
 		}
 		if len(m.renamed) > 0 {
-			for _, w := range m.followed {
+			for _, w := range m.back {
 				out = append(out, events.BookUpdated(events.Book{ID: w.ID, SeriesID: w.SeriesID, LibraryID: m.library}, "seriesId"))
 			}
 		}

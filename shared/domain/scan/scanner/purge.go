@@ -23,9 +23,10 @@ type Purged struct {
 }
 
 // Purge is the handler of purge_deleted tasks: it removes the books marked deleted for good, with their progress, and the
-// series left empty where the setting purge.purge_empty_series allows. Those stay whose file may be one that
-// nobody has read yet, under another name or in another library (of the same size, or, for what people have read or edited, any of the same library), or one that a scan of another library has found and that is not
-// yet given to them; and all while the limit of books keeps files out. Library files are never touched.
+// series left empty where the setting purge.purge_empty_series allows. Those stay whose file may be one that nobody has read yet,
+// under another name or in another library: one of the same size, or, for what people have read or edited, any of its library. And
+// so do those whose content a scan of another library has found that is not settled; and all while the limit of books keeps files
+// out. Library files are never touched.
 func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 	var p scan.PurgeParams
 	if err := json.Unmarshal(h.Params, &p); err != nil {
