@@ -5,10 +5,12 @@ import (
 	"image"
 	_ "image/jpeg" // the formats that renditions come in
 	_ "image/png"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -143,13 +145,18 @@ func TestThumbnails(t *testing.T) {
 		if w, h, format := size(t, a.Body); w != 300 || h != 400 || format != "jpeg" || a.Header.Get("Content-Type") != "image/jpeg" {
 			t.Errorf("%s: %d x %d %s", path, w, h, format)
 		}
-		again := s.fetch(t, admin, "GET", "/api/v1/"+path+"/thumbnail", "If-None-Match", a.Header.Get("ETag"))
-		if all := s.s3.Counter.Reset(); again.Status != 304 || len(all) != 0 {
-			t.Errorf("%s: conditional %d after %v", path, again.Status, all)
+		for condition, value := range map[string]string{"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"} {
+			again := s.fetch(t, admin, "GET", "/api/v1/"+path+"/thumbnail", condition, a.Header.Get(value))
+			if all := s.s3.Counter.Reset(); again.Status != 304 || len(all) != 0 || again.Header.Get("ETag") != a.Header.Get("ETag") {
+				t.Errorf("%s, %s: conditional %d after %v", path, condition, again.Status, all)
+			}
+			if got, want := again.Header.Get("Cache-Control"), a.Header.Get("Cache-Control"); got != want || strings.Contains(got, "immutable") {
+				t.Errorf("%s, %s: the 304 says Cache-Control %q, the whole answer %q", path, condition, got, want)
+			}
 		}
-		if got, want := again.Header.Get("Cache-Control"), a.Header.Get("Cache-Control"); got != want || strings.Contains(got, "immutable") {
-			t.Errorf("%s: the 304 says Cache-Control %q, the whole answer %q", path, got, want)
-		}
+		s.fetch(t, admin, "GET", "/api/v1/"+path+"/thumbnail", "If-None-Match", `"other"`, "If-Modified-Since", a.Header.Get("Last-Modified")).want(t, 200)
+		s.fetch(t, admin, "GET", "/api/v1/"+path+"/thumbnail", "If-Modified-Since", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)).want(t, 200)
+		s.s3.Counter.Reset()
 	}
 	for _, path := range []string{"books/" + bad.ID.String(), "series/" + bad.SeriesID.String()} {
 		a := s.fetch(t, admin, "GET", "/api/v1/"+path+"/thumbnail").want(t, 200)

@@ -39,6 +39,7 @@ type coverRow struct {
 	Plain       *int64    `db:"cover_plain"`
 	Method      *int16    `db:"cover_method"`
 	CRC         *int64    `db:"cover_crc"`
+	Changed     time.Time `db:"changed_at"` // the book, or the series that shows it
 }
 
 const coverColumns = `b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
@@ -50,25 +51,26 @@ const coverColumns = `b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modifie
 // of its first book; the cover of a library is that of the first book of its first series.
 const (
 	pictureCover = `select s.id, k.key, l.bucket, l.prefix, k.size, k.etag, k.modified_at, k.document->>'fingerprint' as fingerprint,
-		  0::bigint as cover_offset, k.size as cover_length, k.size as cover_packed, k.size as cover_plain, -1::smallint as cover_method, 0::bigint as cover_crc, ` + cover.Settings + `
+		  0::bigint as cover_offset, k.size as cover_length, k.size as cover_packed, k.size as cover_plain, -1::smallint as cover_method, 0::bigint as cover_crc, ` + cover.Settings + `, greatest(k.modified_at, s.updated_at) as changed_at
 		from series s join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path and k.kind = 'cover' and k.document is not null
 		join library l on l.tenant_id = s.tenant_id and l.id = s.library_id
 		where s.tenant_id = app.tenant() and s.id = $1 and s.cover_source is distinct from 'first_book' order by k.key limit 1`
-	chosenCover = `select ` + coverColumns + ` from series s
+	chosenCover = `select ` + coverColumns + `, greatest(b.updated_at, s.updated_at) as changed_at from series s
 		join book b on b.tenant_id = app.tenant() and b.series_id = s.id and b.deleted_at is null
 		  and b.id = case when s.cover_source like 'book:%' then substr(s.cover_source, 6)::uuid end
 		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		left join page_index p on ` + content.SameVersion + `
 		where s.tenant_id = app.tenant() and s.id = $1`
-	bookCover = `select ` + coverColumns + ` from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
+	bookCover = `select ` + coverColumns + `, b.updated_at as changed_at from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		left join page_index p on ` + content.SameVersion + `
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`
-	seriesCover = `select ` + coverColumns + ` from (
+	seriesCover = `select ` + coverColumns + `, greatest(b.updated_at, s.updated_at) as changed_at from (
 		  select * from book where tenant_id = app.tenant() and series_id = $1 and deleted_at is null order by number, title_sort, id limit 1) b
+		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id
 		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		left join page_index p on ` + content.SameVersion
-	libraryCover = `select ` + coverColumns + ` from (
-		  select k.* from (select id from series where tenant_id = app.tenant() and library_id = $1 and book_count > 0 order by title_sort, id limit 1) s
+	libraryCover = `select ` + coverColumns + `, greatest(b.updated_at, b.series_changed) as changed_at from (
+		  select k.*, s.updated_at as series_changed from (select id, updated_at from series where tenant_id = app.tenant() and library_id = $1 and book_count > 0 order by title_sort, id limit 1) s
 		  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = s.id and k.deleted_at is null
 		    order by k.number, k.title_sort, k.id limit 1) k) b
 		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
@@ -118,7 +120,7 @@ const recheck = "private, max-age=3600"
 func (m *Maker) Cover(w http.ResponseWriter, r *http.Request, row *coverRow) error {
 	ctx := r.Context()
 	tag := row.tag(row.Cover)
-	if page.NotModified(w, r, tag, recheck) {
+	if page.NotModified(w, r, tag, recheck) || row.unchanged(w, r, tag) {
 		return nil
 	}
 	t := httpapi.TenantOf(ctx)
@@ -130,7 +132,23 @@ func (m *Maker) Cover(w http.ResponseWriter, r *http.Request, row *coverRow) err
 	if err != nil {
 		return err
 	}
+	w.Header().Set("Last-Modified", row.lastModified())
 	return send(w, r, img, tag, recheck)
+}
+
+func (row *coverRow) lastModified() string { return row.Changed.UTC().Format(http.TimeFormat) }
+
+// unchanged answers 304 to a client that sends no ETag when it has the date of this very cover: an older one may have been chosen since.
+func (row *coverRow) unchanged(w http.ResponseWriter, r *http.Request, tag string) bool {
+	if r.Header.Get("If-None-Match") != "" || r.Header.Get("If-Modified-Since") != row.lastModified() {
+		return false
+	}
+	h := w.Header()
+	h.Set("ETag", tag)
+	h.Set("Last-Modified", row.lastModified())
+	h.Set("Cache-Control", recheck)
+	w.WriteHeader(http.StatusNotModified)
+	return true
 }
 
 // tag is the ETag of the cover.

@@ -148,6 +148,8 @@ func TestBadValues(t *testing.T) {
 		{"release_tracking.default_languages", `"en"`, "JSON array"},
 		{"release_tracking.default_languages", `"[1]"`, "JSON array"},
 		{"release_tracking.default_languages", `"null"`, "JSON array"},
+		{"release_tracking.default_languages", `"[\"en\",\"English\"]"`, "ISO 639-1"},
+		{"release_tracking.notify_languages", `"[\"E1\"]"`, "ISO 639-1"},
 		{"application.name", `"  "`, "empty"},
 		{"application.name", `"a\nb"`, "control"},
 		{"application.name", `"` + strings.Repeat("é", 101) + `"`, "at most 100"},

@@ -46,6 +46,7 @@ type definition struct {
 	Allowed     []string
 	Cron        bool // the value is a cron expression; "" is off
 	Zone        bool // the value is the name of a time zone
+	Languages   bool // the items of the array are ISO 639-1 codes
 	Public      bool // every signed-in user may read it
 	Description string
 }
@@ -74,6 +75,12 @@ func boolean(key, category, value, description string) definition {
 
 func list(key, category, value, description string) definition {
 	return definition{Key: key, Category: category, Type: typeArray, Default: value, Description: description}
+}
+
+func languages(key, category, value, description string) definition {
+	d := list(key, category, value, description)
+	d.Languages = true
+	return d
 }
 
 func schedule(key, category, value, description string) definition {
@@ -106,8 +113,8 @@ var all = sorted(
 	boolean("plugins.post_scan_auto_match_enabled", "Plugins", "false", "Match new series with plugins after a scan"),
 	integer("plugin.task_request_timeout_seconds", "Plugins", "300", 1, 3600, "Seconds that a plugin may take to answer a background task"),
 	boolean(PurgeEmptySeries, "Purge", "true", "Remove a series when its last book is purged"),
-	list("release_tracking.default_languages", "Release Tracking", `["en"]`, "ISO 639-1 codes of the languages whose releases are tracked"),
-	list("release_tracking.notify_languages", "Release Tracking", "[]", "Languages to announce releases in; empty is all"),
+	languages("release_tracking.default_languages", "Release Tracking", `["en"]`, "ISO 639-1 codes of the languages whose releases are tracked"),
+	languages("release_tracking.notify_languages", "Release Tracking", "[]", "ISO 639-1 codes of the languages to announce releases in; empty is all"),
 	list("release_tracking.notify_plugins", "Release Tracking", "[]", "Plugins whose releases are announced; empty is all"),
 	schedule("release_tracking.default_cron_schedule", "Release Tracking", "0 0 * * *", "When release sources without a schedule of their own are asked"),
 	integer(ScanBatchSize, "Scanner", "100", 10, 500, "Books that one analysis task takes"),

@@ -39,7 +39,7 @@ func (d *definition) normalize(value string) (string, error) {
 		}
 		return value, nil
 	case typeArray:
-		return array(value)
+		return d.array(value)
 	}
 	return d.text(value)
 }
@@ -87,7 +87,7 @@ func (d *definition) text(value string) (string, error) {
 	return value, nil
 }
 
-func array(value string) (string, error) {
+func (d *definition) array(value string) (string, error) {
 	var items []string
 	if err := json.Unmarshal([]byte(value), &items); err != nil || items == nil {
 		return "", fmt.Errorf(`must be a JSON array of strings, for example ["en"], is %q`, shorten(value))
@@ -98,6 +98,9 @@ func array(value string) (string, error) {
 	for _, item := range items {
 		if n := utf8.RuneCountInString(item); n == 0 || n > maxItemLength {
 			return "", fmt.Errorf("every item must have 1 to %d characters", maxItemLength)
+		}
+		if d.Languages && (len(item) != 2 || strings.Trim(item, "abcdefghijklmnopqrstuvwxyz") != "") {
+			return "", fmt.Errorf("every item must be the ISO 639-1 code of a language, two small letters such as en; one is %q", shorten(item))
 		}
 	}
 	out, err := json.Marshal(items)
