@@ -170,7 +170,7 @@ func CheckPassword(ctx context.Context, d *db.DB, login, password string) (*Acco
 	}
 	row, err := db.Get[Account](ctx, d, `select id, password_hash, generation, is_active from account
 		where tenant_id = app.tenant() and (lower(username) = lower($1) or lower(email) = lower($1))
-		order by lower(username) = lower($1) desc limit 1`, norm.NFC.String(login))
+		order by lower(username) = lower($1) desc limit 1`, norm.NFC.String(strings.TrimSpace(login))) // as names are stored
 	if err != nil {
 		return nil, err
 	}

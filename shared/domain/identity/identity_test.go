@@ -245,3 +245,20 @@ func TestNamesComeBeforeAddresses(t *testing.T) {
 		}
 	}
 }
+
+// A keyboard that completes words puts a space behind the name. Who registered so is called without it, and signs in so too.
+func TestSpacesAroundNames(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t)
+	u := s.User(t, "one", "reader")
+	for _, name := range []string{u.Name + " ", "\t" + u.Name, " " + u.Name + "@example.org\u00a0"} {
+		if found, err := identity.CheckPassword(s.In(s.One), s.DB.App, name, testkit.Password); err != nil || found.ID != u.ID {
+			t.Errorf("%q: found %v, %v", name, found, err)
+		}
+	}
+	for _, name := range []string{" ", u.Name[:1] + " " + u.Name[1:]} {
+		if _, err := identity.CheckPassword(s.In(s.One), s.DB.App, name, testkit.Password); !fault.Is(err, fault.Unauthorized) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
