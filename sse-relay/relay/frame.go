@@ -18,22 +18,23 @@ type frame struct {
 	bytes      []byte
 }
 
-const (
-	head = "HTTP/1.1 200 OK\r\n" +
-		"Content-Type: text/event-stream\r\n" +
-		"Cache-Control: no-cache\r\n" +
-		"X-Accel-Buffering: no\r\n" +
-		"X-Content-Type-Options: nosniff\r\n" +
-		"Connection: close\r\n"
-	keepAlive = ": keep-alive\n\n"
-)
+const keepAlive = ": keep-alive\n\n"
+
+// head are the fields of the answer that every stream has.
+var head = http.Header{
+	"Content-Type":           {"text/event-stream"},
+	"Cache-Control":          {"no-cache"},
+	"X-Accel-Buffering":      {"no"},
+	"X-Content-Type-Options": {"nosniff"},
+}
 
 // opening is the head of the answer, with the extra fields of this one.
 func opening(extra http.Header) string {
 	var b strings.Builder
-	b.WriteString(head)
-	_ = extra.Write(&b) // a Builder takes everything
-	b.WriteString("\r\n")
+	b.WriteString("HTTP/1.1 200 OK\r\n")
+	_ = head.Write(&b) // a Builder takes everything
+	_ = extra.Write(&b)
+	b.WriteString("Connection: close\r\n\r\n")
 	return b.String()
 }
 

@@ -131,6 +131,14 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, name events.Topi
 		s.log.Info("stream refused", append(line, "status", status, "reason", fail.cause, "ms", time.Since(began).Milliseconds())...)
 		return
 	}
+	if r.Method == http.MethodHead { // asks whether it could listen
+		s.hub.release(t)
+		s.releasePlaces(g)
+		maps.Copy(w.Header(), head)
+		w.WriteHeader(http.StatusOK)
+		s.log.Info("stream not opened", append(line, "method", r.Method, "ms", time.Since(began).Milliseconds())...)
+		return
+	}
 	extra := w.Header().Clone()
 	c, err := s.takeOver(w, t, g)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -53,6 +54,33 @@ func TestWireFormat(t *testing.T) {
 	if block := read("\n\n"); !regexp.MustCompile(want).MatchString(block) {
 		t.Errorf("the event is %q, want %s", block, want)
 	}
+}
+
+// HEAD has the answer's head and no stream: what came behind it would be taken for the next answer on the connection.
+func TestHead(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.MaxPerUser = 1 })
+	token, _ := s.account(uuid.New())
+	conn, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(conn)
+	for _, path := range []string{"/api/v1/events/stream", "/api/v1/tasks/stream", "/api/v1/scans/stream"} {
+		fmt.Fprintf(conn, "HEAD %s HTTP/1.1\r\nHost: a.test\r\n%s\r\n\r\n", path, token)
+		answer, err := http.ReadResponse(in, &http.Request{Method: http.MethodHead})
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" || answer.Header.Get("Cache-Control") != "no-cache" {
+			t.Errorf("%s: %s %v", path, answer.Status, answer.Header)
+		}
+	}
+	s.open("/api/v1/events/stream", token) // nothing of it takes the user's only place
 }
 
 func TestKeepAlive(t *testing.T) {
