@@ -96,7 +96,7 @@ func checkPermissions(in []string) ([]string, []fault.Field) {
 	for _, s := range in {
 		p, ok := auth.ParsePermission(s)
 		if !ok {
-			return nil, []fault.Field{{Field: "permissions", Message: "there is no permission \"" + s[:min(len(s), 64)] + "\""}}
+			return nil, []fault.Field{{Field: "permissions", Message: "there is no permission \"" + strings.ToValidUTF8(s[:min(len(s), 64)], "") + "\""}}
 		}
 		if !slices.Contains(out, p) {
 			out = append(out, p)

@@ -157,6 +157,10 @@ func TestKeyInput(t *testing.T) {
 			}
 		}
 	}
+	long := strings.Repeat("x", 63)
+	if m := u.Do("POST", path, `{"name":"k","permissions":["`+long+`é"]}`).Want(400).Map(); m["message"] != `permissions: there is no permission "`+long+`"` {
+		t.Errorf("a permission that is cut within a character: %q", m["message"])
+	}
 	u.Do("POST", path, `{}`).Want(400)
 	u.Do("PATCH", path+"/"+k.ID, `{"isActive":null}`).Want(400)
 	var made atomic.Int32
