@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -85,8 +85,8 @@ func checkName(name string) []fault.Field {
 		return []fault.Field{{Field: "name", Message: "is required"}}
 	case n > maxName:
 		return []fault.Field{{Field: "name", Message: "must be 100 characters at most"}}
-	case strings.ContainsFunc(name, unicode.IsControl):
-		return []fault.Field{{Field: "name", Message: "must not contain control characters"}}
+	case strings.ContainsFunc(name, naming.Hidden):
+		return []fault.Field{{Field: "name", Message: "must not contain control characters, or such that turn the direction of text"}}
 	}
 	return nil
 }

@@ -142,6 +142,7 @@ func TestKeyInput(t *testing.T) {
 		{"name", `{"name":" "}`},
 		{"name", `{"name":"` + strings.Repeat("x", 101) + `"}`},
 		{"name", `{"name":"a\u0000b"}`},
+		{"name", `{"name":"a\u202eb"}`},
 		{"permissions", `{"name":"k","permissions":["Everything"]}`},
 		{"permissions", `{"name":"k","permissions":[]}`},
 		{"permissions", `{"name":"k","permissions":"BooksRead"}`},

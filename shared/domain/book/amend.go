@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -123,7 +122,7 @@ func (b *MetadataBody) lines() map[string]*string {
 
 // line tells what is wrong with a text of one line, nil for nothing; spaces around it are cut off.
 func line(name string, text *string) []fault.Field {
-	if *text = strings.TrimSpace(*text); *text == "" || strings.ContainsFunc(*text, unicode.IsControl) {
+	if *text = strings.TrimSpace(*text); *text == "" || strings.ContainsFunc(*text, naming.Hidden) {
 		return []fault.Field{{Field: name, Message: "must hold printable characters, or be null"}}
 	}
 	return nil

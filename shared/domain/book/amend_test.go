@@ -125,7 +125,7 @@ func TestPeopleAmendMetadata(t *testing.T) {
 		`{"publisher":"  "}`: "publisher", `{"imprint":""}`: "imprint", `{"edition":"a\nb"}`: "edition", `{"subtitle":" "}`: "subtitle", `{"originalTitle":""}`: "originalTitle",
 		`{"genre":""}`: "genre", `{"formatDetail":""}`: "formatDetail", `{"isbns":""}`: "isbns", `{"languageIso":""}`: "languageIso",
 		`{"subjects":["a",""]}`: "subjects[1]", `{"subjects":["x\ty"]}`: "subjects[0]",
-		`{"title":null}`: "title", `{"title":" "}`: "title", `{"titleSort":"a\nb"}`: "titleSort", `{"volume":-1}`: "volume", `{"summary":7}`: "summary", `{"subjects":"x"}`: "subjects",
+		`{"title":null}`: "title", `{"title":" "}`: "title", `{"title":"a\u202eb"}`: "title", `{"titleSort":"a\nb"}`: "titleSort", `{"volume":-1}`: "volume", `{"summary":7}`: "summary", `{"subjects":"x"}`: "subjects",
 		`{"summary":"a\u0000b"}`: "summary"} {
 		if text := string(me.Do("PATCH", one+"/metadata", body).Want(400).Body); !strings.Contains(text, at) {
 			t.Errorf("%s: %s does not name %s", body, text, at)

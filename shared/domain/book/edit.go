@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
@@ -137,7 +136,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 func patch(ctx context.Context, d *db.DB, in *PatchInput) (*Patched, []string, error) {
 	body := in.Body
 	title := strings.TrimSpace(body.Title.Or(""))
-	if body.Title.Set && (title == "" || strings.ContainsFunc(title, unicode.IsControl)) {
+	if body.Title.Set && (title == "" || strings.ContainsFunc(title, naming.Hidden)) {
 		return nil, nil, fault.Invalid("title", "must be 1 to 1000 printable characters")
 	}
 	var fields, locks []string

@@ -289,7 +289,7 @@ func TestBadInput(t *testing.T) {
 	for _, c := range []struct{ members, field string }{
 		{`"name":""`, "name"},
 		{`"name":"   "`, "name"},
-		{`"name":"a\u0000b"`, "name"},
+		{`"name":"a\u0000b"`, "name"}, {`"name":"a\u202eb"`, "name"},
 		{`"name":"` + strings.Repeat("x", 201) + `"`, "name"},
 		{`"path":""`, "path"},
 		{`"path":"/elsewhere"`, "path"},

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/format/cronexpr"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -32,7 +32,7 @@ func check(l *Library) []fault.Field {
 		bad = append(bad, fault.Field{Field: field, Message: fmt.Sprintf(format, args...)})
 	}
 	l.Name = norm.NFC.String(strings.TrimSpace(l.Name))
-	if n := utf8.RuneCountInString(l.Name); n == 0 || n > maxName || strings.ContainsFunc(l.Name, unicode.IsControl) || !utf8.ValidString(l.Name) {
+	if n := utf8.RuneCountInString(l.Name); n == 0 || n > maxName || strings.ContainsFunc(l.Name, naming.Hidden) || !utf8.ValidString(l.Name) {
 		add("name", "must be 1 to %d printable characters", maxName)
 	}
 	if l.Description != nil && strings.ContainsRune(*l.Description, 0) {

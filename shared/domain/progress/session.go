@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -54,7 +55,7 @@ func (s *Session) UnmarshalJSON(data []byte) error {
 		s.unread = "invalid_time_range"
 	case !take(in["toPercentage"], &s.ToPercentage):
 		s.unread = "invalid_percentage"
-	case !take(in["toPage"], &s.ToPage) || !take(in["pagesRead"], &s.PagesRead) || !take(in["activeDurationMs"], &s.ActiveDurationMS),
+	case !take(whole(in["toPage"]), &s.ToPage) || !take(whole(in["pagesRead"]), &s.PagesRead) || !take(below(in["activeDurationMs"]), &s.ActiveDurationMS),
 		!take(in["kind"], &s.Kind) || s.Kind != "progress" && s.Kind != "completed" && s.Kind != "reset":
 		s.unread = "invalid_measurement"
 	}
@@ -74,6 +75,23 @@ func (s *Session) UnmarshalJSON(data []byte) error {
 // take reads a member that may be missing or null; false where its value is of another kind.
 func take[T any](raw json.RawMessage, into *T) bool {
 	return raw == nil || json.Unmarshal(raw, into) == nil
+}
+
+// whole is a number without a fraction of zeros: 4.0 is 4 to JSON Schema, and some languages write it so.
+func whole(raw json.RawMessage) json.RawMessage {
+	if digits, fraction, ok := bytes.Cut(raw, []byte(".")); ok && len(fraction) > 0 && len(bytes.Trim(fraction, "0")) == 0 {
+		return digits
+	}
+	return raw
+}
+
+// below is the whole number of milliseconds of a clock that counts parts of them, as those of browsers do.
+func below(raw json.RawMessage) json.RawMessage {
+	digits, fraction, _ := bytes.Cut(raw, []byte("."))
+	if len(fraction) > 0 && len(bytes.Trim(fraction, "0123456789")) == 0 {
+		return digits
+	}
+	return raw
 }
 
 // text is a text without the character that cannot be stored; nil where there is none.

@@ -2,6 +2,7 @@ package progress_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -246,6 +247,9 @@ func TestSessionsThatCannotBeRead(t *testing.T) {
 		{"invalid_time_range", session{"clientEndedAt": nil}},
 		{"book_not_found", session{"bookId": "x"}},
 		{"book_not_found", session{"bookId": nil}},
+		{"invalid_measurement", session{"activeDurationMs": json.RawMessage("-0.5e1")}},
+		{"invalid_measurement", session{"toPage": json.RawMessage("1.05")}},
+		{"", session{"toPage": json.RawMessage("2.0"), "pagesRead": json.RawMessage("1.00"), "activeDurationMs": json.RawMessage("1234.5678")}},
 		{"", session{"deviceId": long, "deviceName": long, "r2Progression": long}},
 		{"", session{"deviceId": "", "deviceName": 3, "r2Progression": map[string]any{"href": "a"}}},
 		{"", session{"deviceId": nil, "deviceName": nil, "r2Progression": nil}},

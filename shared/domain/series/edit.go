@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
@@ -155,7 +154,7 @@ func (b *MetadataBody) check() error {
 		}
 		*f.text = strings.TrimSpace(*f.text)
 		switch {
-		case f.line && (*f.text == "" || strings.ContainsFunc(*f.text, unicode.IsControl)):
+		case f.line && (*f.text == "" || strings.ContainsFunc(*f.text, naming.Hidden)):
 			message := "must hold printable characters"
 			if f.name != "title" {
 				message += ", or be null"

@@ -152,6 +152,7 @@ func TestBadValues(t *testing.T) {
 		{"release_tracking.notify_languages", `"[\"E1\"]"`, "ISO 639-1"},
 		{"application.name", `"  "`, "empty"},
 		{"application.name", `"a\nb"`, "control"},
+		{"application.name", `"a\u2067b"`, "direction"},
 		{"application.name", `"` + strings.Repeat("é", 101) + `"`, "at most 100"},
 		{"application.name", `"a\u0000b"`, "NUL"},
 		{"application.name", `null`, "value"},

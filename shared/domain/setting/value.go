@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/longbox/longbox/shared/format/cronexpr"
+	"github.com/longbox/longbox/shared/format/naming"
 )
 
 // Limits of a JSON array.
@@ -71,8 +71,8 @@ func (d *definition) text(value string) (string, error) {
 		return "", errors.New("must not be empty")
 	case d.Max != nil && int64(utf8.RuneCountInString(value)) > *d.Max:
 		return "", fmt.Errorf("must be at most %d characters", *d.Max)
-	case d.Key != CustomMetadataFormat && strings.ContainsFunc(value, unicode.IsControl):
-		return "", errors.New("must not contain control characters")
+	case d.Key != CustomMetadataFormat && strings.ContainsFunc(value, naming.Hidden):
+		return "", errors.New("must not contain control characters, or such that turn the direction of text")
 	}
 	if d.Cron && value != "" {
 		if _, err := cronexpr.Parse(value, ""); err != nil {

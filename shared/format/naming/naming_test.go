@@ -122,6 +122,7 @@ func TestLine(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"E\u0301clair 001": "\u00c9clair 001", "\u30cf\u3099": "\u30d0", "A\r\n B\tC\nD": "A  B C D", "as  it is": "as  it is",
+		"a\u202egnp.cbz": "agnp.cbz", "\u2067א\u2069 1": "א 1", "\u200fא": "\u200fא",
 	} {
 		if got := Line(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)

@@ -34,12 +34,20 @@ func isExtension(s string) bool {
 }
 
 // Line returns a title as people type it: composed characters (NFC) where a file system or a program has written
-// letters and accents apart, and on one line.
+// letters and accents apart, and on one line that runs as its letters do.
 func Line(title string) string {
 	return lineBreaks.Replace(norm.NFC.String(title))
 }
 
-var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ", "\u2028", " ", "\u2029", " ")
+var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ", "\u2028", " ", "\u2029", " ",
+	"\u202a", "", "\u202b", "", "\u202c", "", "\u202d", "", "\u202e", "", "\u2066", "", "\u2067", "", "\u2068", "", "\u2069", "")
+
+// Hidden tells of a character that a name may not have: a control character, or one that turns the direction of what follows it, so
+// that a list shows another name (UAX #9, explicit embeddings, overrides and isolates). Those between the letters of many scripts
+// may stand.
+func Hidden(r rune) bool {
+	return unicode.IsControl(r) || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+}
 
 // Normalize returns the form of a title that searches compare: lower case,
 // spaces collapsed, accents of Latin letters removed; the marks of other
