@@ -81,13 +81,17 @@ func (u *Uploader) checkAll(at *place, files []File) ([]checked, error) {
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Conflict, "The library's excludedPatterns are not valid: %v", err)
 	}
+	sidecar, err := library.Sidecars(at.Excluded, true) // a library that reads no package documents may come to
+	if err != nil {
+		return nil, err
+	}
 	var bad []fault.Field
 	out := make([]checked, len(files))
 	twice := map[string]int{}
 	begun, addresses := 0, 0
 	for i, f := range files {
 		name := fmt.Sprintf("files[%d]", i)
-		c, member, reason := f.check(u.Config, at.Prefix, selected)
+		c, member, reason := f.check(u.Config, at.Prefix, selected, sidecar)
 		if reason != "" {
 			bad = append(bad, fault.Field{Field: name + "." + member, Message: reason})
 			continue

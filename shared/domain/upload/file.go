@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/format/mediatype"
 	"github.com/longbox/longbox/shared/format/naming"
 )
 
@@ -29,16 +30,25 @@ var types = map[string][]string{
 	"cbt":  {"application/x-cbt", "application/x-tar"},
 	"pdf":  {"application/pdf"},
 	"xml":  {"application/xml", "text/xml"},
-	"jpg":  {"image/jpeg"},
-	"png":  {"image/png"},
-	"webp": {"image/webp"},
+	"opf":  {"application/oebps-package+xml", "application/xml", "text/xml"},
+	"json": {"application/json"},
 }
 
-// beside are the files that may lie beside books, by their names in lower case.
-var beside = map[string]string{
-	"comicinfo.xml": "xml",
-	"cover.jpg":     "jpg", "cover.jpeg": "jpg", "cover.png": "png", "cover.webp": "webp",
-	"folder.jpg": "jpg", "folder.jpeg": "jpg", "folder.png": "png", "folder.webp": "webp",
+// comicInfo may lie beside books, as other programs put it there; Longbox reads the one in a book.
+const comicInfo = "comicinfo.xml"
+
+// beside tells whether a file may lie beside books, and which media types it may be stored as. sidecar tells what the library
+// heeds.
+func beside(p string, sidecar func(key string) (kind, about string)) (mediaTypes []string, ok bool) {
+	switch kind, _ := sidecar(p); {
+	case kind == library.PackageSidecar:
+		return types["opf"], true
+	case kind == library.SeriesSidecar:
+		return types["json"], true
+	case kind == library.CoverSidecar:
+		return []string{mediatype.ByExtension(path.Ext(p))}, true
+	}
+	return types["xml"], strings.EqualFold(path.Base(p), comicInfo)
 }
 
 // checked is a file that may be uploaded.
@@ -86,7 +96,7 @@ func checkPath(p string) string {
 }
 
 // check says what is wrong with a file for this library: the member and the reason, or the file as it may be uploaded.
-func (f File) check(c Config, prefix string, selected func(key string) (string, bool)) (out checked, member, reason string) {
+func (f File) check(c Config, prefix string, selected func(key string) (string, bool), sidecar func(key string) (kind, about string)) (out checked, member, reason string) {
 	if reason := checkPath(f.Path); reason != "" {
 		return out, "path", reason
 	}
@@ -95,13 +105,14 @@ func (f File) check(c Config, prefix string, selected func(key string) (string, 
 	}
 	limit := c.MaxBytes
 	kind, book := selected(f.Path)
+	allowed := types[kind]
 	if !book {
-		side, ok := beside[strings.ToLower(path.Base(f.Path))]
-		switch {
+		side, ok := beside(f.Path, sidecar)
+		switch known, _ := library.Sidecar(f.Path); {
 		case ok:
-			kind, limit = side, min(limit, maxSideFile)
-		case naming.Format(f.Path) == "":
-			return out, "path", "is no book that Longbox knows: the name must end in .cbz, .zip, .epub or another format of books (beside them, cover.jpg and ComicInfo.xml)"
+			allowed, limit = side, min(limit, maxSideFile)
+		case naming.Format(f.Path) == "" && known == "":
+			return out, "path", "is no book that Longbox knows: the name must end in .cbz, .zip, .epub or another format of books (in the folders beside them, cover.jpg, series.json, metadata.opf and ComicInfo.xml)"
 		default:
 			return out, "path", "would not be read: the library's allowedFormats or excludedPatterns leave it out"
 		}
@@ -109,11 +120,11 @@ func (f File) check(c Config, prefix string, selected func(key string) (string, 
 	if f.Size < 1 || f.Size > limit {
 		return out, "size", fmt.Sprintf("must be 1 to %d bytes, is %d", limit, f.Size)
 	}
-	mediaType := types[kind][0]
+	mediaType := allowed[0]
 	if f.ContentType != "" {
 		parsed, params, err := mime.ParseMediaType(f.ContentType)
-		if err != nil || len(params) > 0 || parsed != "application/octet-stream" && !slices.Contains(types[kind], parsed) {
-			return out, "contentType", "must be one of " + strings.Join(types[kind], ", ") + " or application/octet-stream, without parameters"
+		if err != nil || len(params) > 0 || parsed != "application/octet-stream" && !slices.Contains(allowed, parsed) {
+			return out, "contentType", "must be one of " + strings.Join(allowed, ", ") + " or application/octet-stream, without parameters"
 		}
 		mediaType = parsed
 	}

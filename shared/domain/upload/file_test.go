@@ -36,6 +36,10 @@ func TestFilesOfALibrary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	beside, err := library.Sidecars("skip\n*.old.cbz", true)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, x := range []struct {
 		file     File
 		selected func(string) (string, bool)
@@ -49,6 +53,18 @@ func TestFilesOfALibrary(t *testing.T) {
 		{File{"a/Cover.JPG", 1, ""}, epub, "", "image/jpeg"},
 		{File{"a/ComicInfo.xml", 20 << 20, "text/xml"}, all, "", "text/xml"},
 		{File{"a/ComicInfo.xml", 20<<20 + 1, ""}, all, "size", ""},
+		{File{"a/series.json", 1, ""}, epub, "", "application/json"},
+		{File{"a/metadata.opf", 1, ""}, all, "", "application/oebps-package+xml"},
+		{File{"b.opf", 1, "text/xml"}, all, "", "text/xml"},
+		{File{"a/poster.png", 1, ""}, all, "", "image/png"},
+		{File{"a/folder.jpeg", 1, "image/jpeg"}, all, "", "image/jpeg"},
+		{File{"a/series.json", 20<<20 + 1, ""}, all, "size", ""},
+		{File{"a/series.json", 1, "text/html"}, all, "contentType", ""},
+		{File{"a/poster.png", 1, "image/jpeg"}, all, "contentType", ""},
+		{File{"skip/cover.jpg", 1, ""}, all, "path", ""},
+		{File{"skip/series.json", 1, ""}, all, "path", ""},
+		{File{"cover.jpg", 1, ""}, all, "path", ""},
+		{File{"a/other.json", 1, ""}, all, "path", ""},
 		{File{"a/b.cbz", 0, ""}, all, "size", ""},
 		{File{"a/b.cbz", -5, ""}, all, "size", ""},
 		{File{"a/b.cbz", 100<<20 + 1, ""}, all, "size", ""},
@@ -63,12 +79,12 @@ func TestFilesOfALibrary(t *testing.T) {
 		{File{"a/picture.jpg", 1, ""}, all, "path", ""},
 		{File{"a/b", 1, ""}, all, "path", ""},
 	} {
-		got, member, reason := x.file.check(c, "prefix/", x.selected)
+		got, member, reason := x.file.check(c, "prefix/", x.selected, beside)
 		if member != x.member || (member == "") != (reason == "") || got.mediaType != x.want {
 			t.Errorf("%+v: %+v, %s %s", x.file, got, member, reason)
 		}
 	}
-	if _, member, _ := (File{strings.Repeat("f/", 200) + "b.cbz", 1, ""}).check(c, strings.Repeat("p/", 400), all); member != "path" {
+	if _, member, _ := (File{strings.Repeat("f/", 200) + "b.cbz", 1, ""}).check(c, strings.Repeat("p/", 400), all, beside); member != "path" {
 		t.Error("a key above 1,024 bytes is accepted")
 	}
 }
