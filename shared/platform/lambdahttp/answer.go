@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -40,22 +41,26 @@ func answers(handler http.Handler, after After) func(ctx context.Context, payloa
 	return func(ctx context.Context, payload json.RawMessage) (any, error) {
 		ctx = identified(ctx)
 		var r *http.Request
+		var h http.Handler
 		var err error
 		var body any
 		switch kindOf(payload) {
 		case version2:
-			if r, err = fromVersion2(ctx, payload); err == nil {
-				body, err = handle(handler, r, func() buffered[v2] { return core.NewProxyResponseWriterV2() })
+			r, err = fromVersion2(ctx, payload)
+			if r, h, err = orMalformed(ctx, r, handler, err); err == nil {
+				body, err = handle(h, r, func() buffered[v2] { return core.NewProxyResponseWriterV2() })
 			}
 		case version1:
-			if r, err = fromVersion1(ctx, payload); err == nil {
-				body, err = handle(handler, r, func() buffered[v1] { return core.NewProxyResponseWriter() })
+			r, err = fromVersion1(ctx, payload)
+			if r, h, err = orMalformed(ctx, r, handler, err); err == nil {
+				body, err = handle(h, r, func() buffered[v1] { return core.NewProxyResponseWriter() })
 			}
 		case balancer:
 			var multi bool
-			if r, multi, err = fromBalancer(ctx, payload); err == nil {
+			r, multi, err = fromBalancer(ctx, payload)
+			if r, h, err = orMalformed(ctx, r, handler, err); err == nil {
 				var a alb
-				a, err = handle(handler, r, func() buffered[alb] { return core.NewProxyResponseWriterALB() })
+				a, err = handle(h, r, func() buffered[alb] { return core.NewProxyResponseWriterALB() })
 				body = forBalancer(a, multi)
 			}
 		default:
@@ -73,6 +78,18 @@ func answers(handler http.Handler, after After) func(ctx context.Context, payloa
 		}
 		return &reply{Reader: bytes.NewReader(data), after: func() { bounded(ctx, after, quickAfter) }}, nil
 	}
+}
+
+// orMalformed is the request and its handler, or where a gateway has passed on what is no request (an address, a host), one
+// to refuse: the client is told, as by a server of our own, and the function has not failed.
+func orMalformed(ctx context.Context, r *http.Request, handler http.Handler, err error) (*http.Request, http.Handler, error) {
+	if !errors.Is(err, errMalformed) {
+		return r, handler, err
+	}
+	slog.Warn("malformed request", "error", err)
+	return (&http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/"}}).WithContext(ctx), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusBadRequest, "BadRequest", malformed)
+	}), nil
 }
 
 // handle lets the handler answer within the invocation's time. An answer that comes too late is not looked at: a fresh
@@ -123,7 +140,10 @@ func failed(w http.ResponseWriter) {
 	refuse(w, http.StatusBadGateway, "InternalServerError", "An internal error occurred")
 }
 
-const tookTooLong = "This took too long; try again"
+const (
+	tookTooLong = "This took too long; try again"
+	malformed   = "The address of the request is malformed"
+)
 
 // refuse answers in the shape of every other error of the interface.
 func refuse(w http.ResponseWriter, status int, word, message string) {

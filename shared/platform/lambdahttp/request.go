@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -64,7 +65,7 @@ func fromVersion2(ctx context.Context, payload []byte) (*http.Request, error) {
 	}
 	r, err := a.EventToRequestWithContext(ctx, e)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	return corrected(r, joined(e.Headers, e.Cookies), e.RequestContext.HTTP.SourceIP, true), nil
 }
@@ -101,7 +102,7 @@ func fromVersion1(ctx context.Context, payload []byte) (*http.Request, error) {
 	}
 	r, err := a.EventToRequestWithContext(ctx, e)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	return corrected(r, r.Header, e.RequestContext.Identity.SourceIP, true), nil
 }
@@ -129,7 +130,7 @@ func fromBalancer(ctx context.Context, payload []byte) (*http.Request, bool, err
 	var a core.RequestAccessorALB
 	r, err := a.EventToRequestWithContext(ctx, e)
 	if err != nil {
-		return nil, false, err
+		return nil, e.MultiValueHeaders != nil, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	r.URL.RawQuery = strings.Join(query, "&")
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
@@ -161,4 +162,7 @@ func identified(ctx context.Context) context.Context {
 	return ctx
 }
 
-var errEvent = errors.New("the event is none of API Gateway, a load balancer or a function URL")
+var (
+	errEvent     = errors.New("the event is none of API Gateway, a load balancer or a function URL")
+	errMalformed = errors.New("the event holds no request")
+)

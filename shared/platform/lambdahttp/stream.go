@@ -37,7 +37,7 @@ func streams(handler http.Handler, after After) func(context.Context, *urlReques
 		select {
 		case b := <-begun:
 			if b.err != nil { // only the URL can be wrong
-				return plain(http.StatusBadRequest, "BadRequest", "The address of the request is malformed", s.finish), nil
+				return plain(http.StatusBadRequest, "BadRequest", malformed, s.finish), nil
 			}
 			s.open(b.Body, answerTime(ctx))
 			b.Body = s
