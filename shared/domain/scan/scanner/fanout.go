@@ -79,7 +79,7 @@ func (s *Scanner) analyzeNext(ctx context.Context, h task.Held, force bool, size
 	if err != nil {
 		return 0, err
 	}
-	queueChildren(&b, h.ID)
+	task.QueueNewChildren(&b, h.ID)
 	b.Queue("update task set place = $2, progress_total = $3 where tenant_id = app.tenant() and id = $1", h.ID, *toJSON(next), next.Books)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return 0, err
@@ -87,13 +87,6 @@ func (s *Scanner) analyzeNext(ctx context.Context, h task.Held, force bool, size
 	*at = next
 	s.Added.Tell(ctx, h.Tenant)
 	return len(ids), nil
-}
-
-// queueChildren counts the children that this transaction adds to a task.
-func queueChildren(b *pgx.Batch, id uuid.UUID) {
-	b.Queue(`update task set open_children = open_children + (
-		  select count(*) from task c where c.tenant_id = app.tenant() and c.parent_id = $1 and c.created_at = now())
-		where tenant_id = app.tenant() and id = $1`, id)
 }
 
 // analyzeCounted analyses books for a parent that is no scan, whose progress they are.
@@ -126,7 +119,7 @@ func (s *Scanner) renumberEach(ctx context.Context, h task.Held, ids []uuid.UUID
 	if err != nil {
 		return nil, err
 	}
-	queueChildren(&b, h.ID)
+	task.QueueNewChildren(&b, h.ID)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}

@@ -173,9 +173,7 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 		b.Queue("update task set place = null where tenant_id = app.tenant() and id = $1", h.ID)
 	} else {
 		b.Queue("update scan set files_total = 0, files_processed = 0, files_refused = 0, files_gone = 0, removals_held = 0 where tenant_id = app.tenant() and id = $1", h.ID)
-		b.Queue("update task set status = 'cancelled', completed_at = now() where tenant_id = app.tenant() and parent_id = $1 and status = 'pending'", h.ID)
-		b.Queue(`update task set open_children = (select count(*) from task c where c.tenant_id = app.tenant() and c.parent_id = $1 and c.status = 'running')
-			where tenant_id = app.tenant() and id = $1`, h.ID)
+		task.QueueTakeBack(&b, h.ID)
 		db.Value(&b, &r.at.CatchUp, leftUndone, h.LibraryID, h.ID)
 	}
 	load := r.queueLibrary(&b, *h.LibraryID)

@@ -109,19 +109,13 @@ func (s *run) queueLost(b *pgx.Batch, lost []lostSidecar) error {
 	return s.queueTakeIn(b, keys)
 }
 
-// queueTakeIn adds the tasks that take in sidecars, as children of the scan where there is one.
+// queueTakeIn adds the tasks that take in sidecars.
 func (s *run) queueTakeIn(b *pgx.Batch, keys []string) error {
-	children := 0
+	var tasks []analyzeParams
 	for part := range slices.Chunk(keys, analyzeBatch) {
-		var id uuid.UUID
-		err := task.Add(b, task.Spec{Type: task.AnalyzeBooks, LibraryID: &s.library.ID, ParentID: s.scanID, Params: analyzeParams{Sidecars: part}}, &id)
-		if err != nil {
-			return err
-		}
-		children++
+		tasks = append(tasks, analyzeParams{Sidecars: part})
 	}
-	b.Queue("update task set open_children = open_children + $2 where tenant_id = app.tenant() and id = $1", s.scanID, children)
-	return nil
+	return s.queueTasks(b, tasks)
 }
 
 // deleteLost removes the sidecars that are gone, batch by batch.

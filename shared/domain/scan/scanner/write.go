@@ -261,23 +261,31 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, 
 		f.etags, f.modified, f.formats, f.titles, f.sorts, f.find, f.numbers, f.volumes, f.chapters, s.set.Positions(), f.seen, f.later)
 }
 
-// queueAnalysis adds the tasks that analyse the changed books, as children of the scan where there is one. They name
-// keys: another writer may have added a book of the same key with an id of its own.
+// queueAnalysis adds the tasks that analyse the changed books. They name keys: another writer may have added a book of the
+// same key with an id of its own.
 func (s *run) queueAnalysis(b *pgx.Batch, changes []change) error {
-	children := 0
-	for part := range slices.Chunk(changes, int(s.batch)) {
-		keys := make([]string, len(part))
-		for i, c := range part {
-			keys[i] = c.Object.Key
-		}
+	keys := make([]string, len(changes))
+	for i, c := range changes {
+		keys[i] = c.Object.Key
+	}
+	var tasks []analyzeParams
+	for part := range slices.Chunk(keys, int(s.batch)) {
+		tasks = append(tasks, analyzeParams{Keys: part})
+	}
+	return s.queueTasks(b, tasks)
+}
+
+// queueTasks adds tasks of the library that read files, as children of the scan where there is one.
+func (s *run) queueTasks(b *pgx.Batch, tasks []analyzeParams) error {
+	for _, params := range tasks {
 		var id uuid.UUID
-		err := task.Add(b, task.Spec{Type: task.AnalyzeBooks, LibraryID: &s.library.ID, ParentID: s.scanID, Params: analyzeParams{Keys: keys}}, &id)
-		if err != nil {
+		if err := task.Add(b, task.Spec{Type: task.AnalyzeBooks, LibraryID: &s.library.ID, ParentID: s.scanID, Params: params}, &id); err != nil {
 			return err
 		}
-		children++
 	}
-	b.Queue("update task set open_children = open_children + $2 where tenant_id = app.tenant() and id = $1", s.scanID, children)
+	if s.scanID != nil {
+		task.QueueChildren(b, *s.scanID, len(tasks))
+	}
 	return nil
 }
 
