@@ -49,22 +49,22 @@ func drives(roots []Root) []Entry {
 
 // browse lists a folder below a root. BadRequest when it is outside, or not there.
 func browse(ctx context.Context, roots []Root, store Store, name string) (*Listing, error) {
-	at, err := locate(roots, name)
+	at, err := Locate(roots, name)
 	if err != nil {
 		return nil, err
 	}
-	if err := Reach(ctx, store, at.root.Bucket, at.root.Prefix, at.prefix); err != nil {
+	if err := Reach(ctx, store, at.Root.Bucket, at.Root.Prefix, at.Prefix); err != nil {
 		return nil, err
 	}
-	folders, objects, more, err := store.Folders(ctx, at.root.Bucket, at.prefix)
+	folders, objects, more, err := store.Folders(ctx, at.Root.Bucket, at.Prefix)
 	if err != nil {
 		return nil, Unlisted(err)
 	}
-	out := &Listing{CurrentPath: at.path, Truncated: more}
+	out := &Listing{CurrentPath: at.Path, Truncated: more}
 	if !at.top {
-		parent := path.Dir(at.path)
-		if strings.HasPrefix(at.path, scheme) {
-			parent = at.path[:strings.LastIndex(at.path, "/")]
+		parent := path.Dir(at.Path)
+		if strings.HasPrefix(at.Path, scheme) {
+			parent = at.Path[:strings.LastIndex(at.Path, "/")]
 		}
 		out.ParentPath = &parent
 	}
@@ -79,15 +79,11 @@ func browse(ctx context.Context, roots []Root, store Store, name string) (*Listi
 	return out, nil
 }
 
-// Exists is nil where a library can be made of the folder, an Invalid fault where it is outside the roots or not there.
-// A path s3://… names a prefix, which is there with the first object below it: that may be an upload to the library.
-func Exists(ctx context.Context, roots []Root, store Store, name string) error {
-	at, err := locate(roots, name)
-	if err != nil {
-		return err
-	}
-	if at.top || strings.HasPrefix(at.path, scheme) {
-		folders, objects, _, err := store.Folders(ctx, at.root.Bucket, at.prefix)
+// Exists is nil where a library can be made of the folder, an Invalid fault where it is not there. A path s3://… names a
+// prefix, which is there with the first object below it: that may be an upload to the library.
+func (at Place) Exists(ctx context.Context, store Store) error {
+	if at.top || strings.HasPrefix(at.Path, scheme) {
+		folders, objects, _, err := store.Folders(ctx, at.Root.Bucket, at.Prefix)
 		if err != nil {
 			return Unlisted(err)
 		}
@@ -95,7 +91,7 @@ func Exists(ctx context.Context, roots []Root, store Store, name string) error {
 			return nil
 		}
 	}
-	return Reach(ctx, store, at.root.Bucket, at.root.Prefix, at.prefix)
+	return Reach(ctx, store, at.Root.Bucket, at.Root.Prefix, at.Prefix)
 }
 
 // Reach is nil where each folder on the way from a root's prefix down to another shows the next, an Invalid fault where one does not.
@@ -118,14 +114,14 @@ func Reach(ctx context.Context, store Store, bucket, root, prefix string) error 
 }
 
 // entries are the folders or files of some whole keys.
-func entries(at place, keys []string, directories bool) []Entry {
+func entries(at Place, keys []string, directories bool) []Entry {
 	out := make([]Entry, 0, len(keys))
 	for _, key := range keys {
-		name := strings.TrimSuffix(strings.TrimPrefix(key, at.prefix), "/")
+		name := strings.TrimSuffix(strings.TrimPrefix(key, at.Prefix), "/")
 		if name == "" || strings.HasPrefix(name, ".") || strings.Contains(name, "/") {
 			continue // the folder's own marker, hidden names, and keys with empty parts
 		}
-		full := strings.TrimSuffix(at.path, "/") + "/" + name
+		full := strings.TrimSuffix(at.Path, "/") + "/" + name
 		_, err := Clean(full)
 		out = append(out, Entry{Name: name, Path: full, IsDirectory: directories, IsReadable: err == nil})
 	}

@@ -66,34 +66,28 @@ func (r Root) String() string {
 	return r.Path + "=" + place
 }
 
-// Resolve maps an absolute path at or below one of the roots, or s3://bucket/prefix at or below what one of
-// them stands for, to the bucket and the prefix of its keys ("" or ending in "/"). The longest root wins. A
-// BadRequest names `path` otherwise.
+// Place is a folder at or below a root.
+type Place struct {
+	Path   string // cleaned
+	Root   Root
+	Prefix string // of its keys in the root's bucket: "" or ending in "/"
+	top    bool   // it is the root itself
+}
+
+// Resolve is Locate for whoever asks for bucket and prefix only.
 func Resolve(roots []Root, path string) (bucket, prefix string, err error) {
-	p, err := locate(roots, path)
-	return p.root.Bucket, p.prefix, err
+	at, err := Locate(roots, path)
+	return at.Root.Bucket, at.Prefix, err
 }
 
-// Under is the root that Resolve finds the path below.
-func Under(roots []Root, path string) (Root, error) {
-	p, err := locate(roots, path)
-	return p.root, err
-}
-
-// place is a folder below a root.
-type place struct {
-	path   string // cleaned
-	root   Root
-	prefix string
-	top    bool // it is the root itself
-}
-
-func locate(roots []Root, name string) (place, error) {
-	clean, err := Clean(name)
+// Locate finds an absolute path at or below one of the roots, or s3://bucket/prefix at or below what one of them stands
+// for. The longest root wins. A BadRequest names `path` otherwise.
+func Locate(roots []Root, path string) (Place, error) {
+	clean, err := Clean(path)
 	if err != nil {
-		return place{}, fault.Invalid("path", "%s", err)
+		return Place{}, fault.Invalid("path", "%s", err)
 	}
-	best, found := place{}, -1
+	best, found := Place{}, -1
 	for _, r := range roots {
 		base, rest, ok := r.holds(clean)
 		if !ok || len(base) <= found {
@@ -103,13 +97,13 @@ func locate(roots []Root, name string) (place, error) {
 		if rest != "" {
 			prefix += rest + "/"
 		}
-		best, found = place{path: clean, root: r, prefix: prefix, top: rest == ""}, len(base)
+		best, found = Place{Path: clean, Root: r, Prefix: prefix, top: rest == ""}, len(base)
 	}
 	if found < 0 {
-		return place{}, fault.Invalid("path", "is not below any folder that this server may read; GET /api/v1/filesystem/drives lists them")
+		return Place{}, fault.Invalid("path", "is not below any folder that this server may read; GET /api/v1/filesystem/drives lists them")
 	}
-	if len(best.prefix) > maxPrefix {
-		return place{}, fault.Invalid("path", "is %d bytes long below its bucket; the limit is %d", len(best.prefix), maxPrefix)
+	if len(best.Prefix) > maxPrefix {
+		return Place{}, fault.Invalid("path", "is %d bytes long below its bucket; the limit is %d", len(best.Prefix), maxPrefix)
 	}
 	return best, nil
 }

@@ -151,7 +151,7 @@ func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Stor
 }
 
 func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Store) (*Library, error) {
-	var at *root
+	var at *filesystem.Place
 	if in.Body.Path.Set {
 		path := in.Body.Path.Or("")
 		found, err := locate(ctx, d, path, folders, true)
@@ -183,27 +183,15 @@ func lies(ctx context.Context, d *db.DB, id uuid.UUID, path string) (yes bool, e
 	return yes, err
 }
 
-// locate finds the objects of a path and, where asked to, makes sure that there is such a folder.
-func locate(ctx context.Context, d *db.DB, path string, folders filesystem.Store, look bool) (root, error) {
+// locate finds the place of a path and, where asked to, makes sure that there is such a folder.
+func locate(ctx context.Context, d *db.DB, path string, folders filesystem.Store, look bool) (filesystem.Place, error) {
 	all, err := roots(ctx, d)
 	if err != nil {
-		return root{}, err
+		return filesystem.Place{}, err
 	}
-	bucket, prefix, err := filesystem.Resolve(all, path)
-	if err != nil {
-		return root{}, err
+	at, err := filesystem.Locate(all, path)
+	if err == nil && look {
+		err = at.Exists(ctx, folders)
 	}
-	under, err := filesystem.Under(all, path)
-	if err != nil {
-		return root{}, err
-	}
-	if path, err = filesystem.Clean(path); err != nil {
-		return root{}, fault.Invalid("path", "%v", err)
-	}
-	if look {
-		if err := filesystem.Exists(ctx, all, folders, path); err != nil {
-			return root{}, err
-		}
-	}
-	return root{path, bucket, prefix, under}, nil
+	return at, err
 }

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/longbox/longbox/shared/domain/filesystem"
 )
 
 // Library is the record of a library.
@@ -43,12 +41,6 @@ type Scanning struct {
 	ScanMode           string  `json:"scanMode" db:"scan_mode" enum:"normal,deep"`
 	ScanOnStart        bool    `json:"scanOnStart" db:"scan_on_start"`
 	PurgeDeletedOnScan bool    `json:"purgeDeletedOnScan" db:"purge_deleted_on_scan"`
-}
-
-// root is where a library's objects lie, and the tenant's folder that this is below.
-type root struct {
-	path, bucket, prefix string
-	under                filesystem.Root
 }
 
 // blank is a library with everything at its default.

@@ -87,7 +87,7 @@ func preview(ctx context.Context, d *db.DB, in *PreviewInput, folders filesystem
 	ctx, cancel := context.WithTimeout(ctx, previewTime)
 	defer cancel()
 	listed := 0
-	for page, err := range list(ctx, at.bucket, at.prefix) {
+	for page, err := range list(ctx, at.Root.Bucket, at.Prefix) {
 		if err != nil && ctx.Err() != nil && listed > 0 {
 			f.Truncated = true
 			break
@@ -100,7 +100,7 @@ func preview(ctx context.Context, d *db.DB, in *PreviewInput, folders filesystem
 				f.Truncated = true
 				break
 			}
-			key := strings.TrimPrefix(o.Key, at.prefix)
+			key := strings.TrimPrefix(o.Key, at.Prefix)
 			if _, ok := chosen(key); ok {
 				f.add(key)
 			}

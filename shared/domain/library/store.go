@@ -88,12 +88,12 @@ func serverZone(ctx context.Context, d *db.DB) (zone string, err error) {
 }
 
 // values are the columns that a request may set, in the order of the statements below.
-func values(l *Library, at root, next *time.Time) []any {
+func values(l *Library, at filesystem.Place, next *time.Time) []any {
 	s := l.ScanningConfig
-	return []any{l.ID, l.Name, at.path, at.bucket, at.prefix, l.Description, l.IsActive, l.AllowedFormats,
+	return []any{l.ID, l.Name, at.Path, at.Root.Bucket, at.Prefix, l.Description, l.IsActive, l.AllowedFormats,
 		l.ExcludedPatterns, l.DefaultReadingDirection, l.SeriesStrategy, l.SeriesConfig, l.BookStrategy, l.BookConfig,
 		l.NumberStrategy, l.NumberConfig, l.TitlePreprocessingRules, l.AutoMatchConditions, s.Enabled, s.CronSchedule,
-		s.CronTimezone, s.ScanMode, s.ScanOnStart, s.PurgeDeletedOnScan, next, at.under.Path, at.under.Prefix}
+		s.CronTimezone, s.ScanMode, s.ScanOnStart, s.PurgeDeletedOnScan, next, at.Root.Path, at.Root.Prefix}
 }
 
 // heldBucket is that of the root, held until the library is stored: the operator may have taken or replaced the root since
@@ -117,7 +117,7 @@ const update = `update library set name = $2, path = coalesce($3, path), bucket 
 	where tenant_id = app.tenant() and id = $1`
 
 // create stores the library and, where scan is given, queues what it queues in the same transaction.
-func create(ctx context.Context, d *db.DB, l *Library, at root, next *time.Time, scan func(b *pgx.Batch) error) (*Library, error) {
+func create(ctx context.Context, d *db.DB, l *Library, at filesystem.Place, next *time.Time, scan func(b *pgx.Batch) error) (*Library, error) {
 	var b pgx.Batch
 	var r *row
 	b.Queue(insert, values(l, at, next)...)
@@ -136,7 +136,7 @@ func create(ctx context.Context, d *db.DB, l *Library, at root, next *time.Time,
 // change reads the library under a lock, lets fn change it, and stores it; at is nil where the path stays. To another path
 // it goes only while nothing works on it: a scan would go on in the folder where it began, and take the library's books
 // there for gone. None begins meanwhile, since a scan's row points to the library's.
-func change(ctx context.Context, d *db.DB, id uuid.UUID, at *root, fn func(l *Library) error) (*Library, error) {
+func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, fn func(l *Library) error) (*Library, error) {
 	var out *Library
 	err := d.Tx(ctx, func(tx pgx.Tx) error {
 		var read pgx.Batch
@@ -153,7 +153,7 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *root, fn func(l *Li
 			return fault.Missing("Library")
 		}
 		old := *r.library()
-		if at != nil && at.path != old.Path && busy {
+		if at != nil && at.Path != old.Path && busy {
 			return fault.New(fault.Conflict, "The library cannot go to another path while a scan or another task of it waits or runs: cancel it or let it finish")
 		}
 		l := old
@@ -167,7 +167,7 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *root, fn func(l *Li
 				return err
 			}
 		}
-		args := values(&l, root{}, next)
+		args := values(&l, filesystem.Place{}, next)
 		args[2], args[3], args[4] = nil, nil, nil
 		if at != nil {
 			args = values(&l, *at, next)
