@@ -147,7 +147,7 @@ func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Stor
 	if in.Body.ScanImmediately {
 		scan = func(b *pgx.Batch) error { return startScan(b, l.ID, "normal", new(uuid.UUID)) }
 	}
-	return create(ctx, d, &l, at, next, scan)
+	return create(ctx, d, &l, &at, next, scan)
 }
 
 func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Store) (*Library, error) {

@@ -3,6 +3,7 @@ package library
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,10 +30,13 @@ func (r row) library() *Library {
 	return &r.Library
 }
 
-const columns = `l.id, l.name, l.path, l.description, l.is_active, l.allowed_formats, l.excluded_patterns,
-	l.default_reading_direction, l.series_strategy, l.series_config, l.book_strategy, l.book_config, l.number_strategy,
-	l.number_config, l.title_preprocessing_rules, l.auto_match_conditions, l.scan_enabled, l.scan_cron, l.scan_timezone,
-	l.scan_mode, l.scan_on_start, l.purge_deleted_on_scan, l.next_scan_at, l.last_scanned_at, l.created_at, l.updated_at,
+// settable are the columns that hold what a request says, or follow from it. Where the library lies is kept beside them: it may stay
+// as it is.
+var settable = []string{"name", "description", "is_active", "allowed_formats", "excluded_patterns", "default_reading_direction",
+	"series_strategy", "series_config", "book_strategy", "book_config", "number_strategy", "number_config", "title_preprocessing_rules",
+	"auto_match_conditions", "scan_enabled", "scan_cron", "scan_timezone", "scan_mode", "scan_on_start", "purge_deleted_on_scan", "next_scan_at"}
+
+var columns = "l.id, l.path, l." + strings.Join(settable, ", l.") + `, l.last_scanned_at, l.created_at, l.updated_at,
 	coalesce(c.books, 0) as book_count, coalesce(c.series, 0) as series_count`
 
 const from = ` from library l left join library_count c on c.tenant_id = l.tenant_id and c.library_id = l.id
@@ -87,40 +91,45 @@ func serverZone(ctx context.Context, d *db.DB) (zone string, err error) {
 	return zone, err
 }
 
-// values are the columns that a request may set, in the order of the statements below.
-func values(l *Library, at filesystem.Place, next *time.Time) []any {
+// values are the arguments of insert and update; at is nil where the library stays where it lies.
+func values(l *Library, at *filesystem.Place, next *time.Time) pgx.StrictNamedArgs {
 	s := l.ScanningConfig
-	return []any{l.ID, l.Name, at.Path, at.Root.Bucket, at.Prefix, l.Description, l.IsActive, l.AllowedFormats,
-		l.ExcludedPatterns, l.DefaultReadingDirection, l.SeriesStrategy, l.SeriesConfig, l.BookStrategy, l.BookConfig,
-		l.NumberStrategy, l.NumberConfig, l.TitlePreprocessingRules, l.AutoMatchConditions, s.Enabled, s.CronSchedule,
-		s.CronTimezone, s.ScanMode, s.ScanOnStart, s.PurgeDeletedOnScan, next, at.Root.Path, at.Root.Prefix}
+	out := pgx.StrictNamedArgs{
+		"id": l.ID, "name": l.Name, "description": l.Description, "is_active": l.IsActive,
+		"allowed_formats": l.AllowedFormats, "excluded_patterns": l.ExcludedPatterns,
+		"default_reading_direction": l.DefaultReadingDirection,
+		"series_strategy":           l.SeriesStrategy, "series_config": l.SeriesConfig,
+		"book_strategy": l.BookStrategy, "book_config": l.BookConfig,
+		"number_strategy": l.NumberStrategy, "number_config": l.NumberConfig,
+		"title_preprocessing_rules": l.TitlePreprocessingRules, "auto_match_conditions": l.AutoMatchConditions,
+		"scan_enabled": s.Enabled, "scan_cron": s.CronSchedule, "scan_timezone": s.CronTimezone, "scan_mode": s.ScanMode,
+		"scan_on_start": s.ScanOnStart, "purge_deleted_on_scan": s.PurgeDeletedOnScan, "next_scan_at": next,
+		"path": nil, "bucket": nil, "prefix": nil, "root_path": nil, "root_prefix": nil,
+	}
+	if at != nil {
+		out["path"], out["bucket"], out["prefix"] = at.Path, at.Root.Bucket, at.Prefix
+		out["root_path"], out["root_prefix"] = at.Root.Path, at.Root.Prefix
+	}
+	return out
 }
 
 // heldBucket is that of the root, held until the library is stored: the operator may have taken or replaced the root since
 // it was read. Then it is null, which the column refuses, and nothing of the batch takes effect.
 const heldBucket = `(select r.bucket from library_root r
-	where r.tenant_id = app.tenant() and r.path = $26 and r.prefix = $27 and r.bucket = $4 for share)`
+	where r.tenant_id = app.tenant() and r.path = @root_path and r.prefix = @root_prefix and r.bucket = @bucket for share)`
 
-const insert = `insert into library (tenant_id, id, name, path, bucket, prefix, description, is_active, allowed_formats,
-	excluded_patterns, default_reading_direction, series_strategy, series_config, book_strategy, book_config,
-	number_strategy, number_config, title_preprocessing_rules, auto_match_conditions, scan_enabled, scan_cron,
-	scan_timezone, scan_mode, scan_on_start, purge_deleted_on_scan, next_scan_at)
-	values (app.tenant(), $1, $2, $3, ` + heldBucket + `, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-	$22, $23, $24, $25)`
+var insert = "insert into library (tenant_id, id, path, bucket, prefix, " + strings.Join(settable, ", ") + `)
+	values (app.tenant(), @id, @path, ` + heldBucket + ", @prefix, @" + strings.Join(settable, ", @") + ")"
 
-const update = `update library set name = $2, path = coalesce($3, path), bucket = case when $4::text is null then bucket else ` + heldBucket + ` end,
-	prefix = coalesce($5, prefix), description = $6, is_active = $7, allowed_formats = $8, excluded_patterns = $9,
-	default_reading_direction = $10, series_strategy = $11, series_config = $12, book_strategy = $13, book_config = $14,
-	number_strategy = $15, number_config = $16, title_preprocessing_rules = $17, auto_match_conditions = $18,
-	scan_enabled = $19, scan_cron = $20, scan_timezone = $21, scan_mode = $22, scan_on_start = $23,
-	purge_deleted_on_scan = $24, next_scan_at = $25, updated_at = now()
-	where tenant_id = app.tenant() and id = $1`
+var update = `update library set path = coalesce(@path, path), bucket = case when @bucket::text is null then bucket else ` + heldBucket + ` end,
+	prefix = coalesce(@prefix, prefix), (` + strings.Join(settable, ", ") + ") = (@" + strings.Join(settable, ", @") + `), updated_at = now()
+	where tenant_id = app.tenant() and id = @id`
 
 // create stores the library and, where scan is given, queues what it queues in the same transaction.
-func create(ctx context.Context, d *db.DB, l *Library, at filesystem.Place, next *time.Time, scan func(b *pgx.Batch) error) (*Library, error) {
+func create(ctx context.Context, d *db.DB, l *Library, at *filesystem.Place, next *time.Time, scan func(b *pgx.Batch) error) (*Library, error) {
 	var b pgx.Batch
 	var r *row
-	b.Queue(insert, values(l, at, next)...)
+	b.Queue(insert, values(l, at, next))
 	if scan != nil {
 		if err := scan(&b); err != nil {
 			return nil, err
@@ -167,14 +176,9 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, f
 				return err
 			}
 		}
-		args := values(&l, filesystem.Place{}, next)
-		args[2], args[3], args[4] = nil, nil, nil
-		if at != nil {
-			args = values(&l, *at, next)
-		}
 		var write pgx.Batch
 		var now *row
-		write.Queue(update, args...)
+		write.Queue(update, values(&l, at, next))
 		queueGet(&write, &now, id)
 		if err := tx.SendBatch(ctx, &write).Close(); err != nil {
 			return named(err, l.Name)
