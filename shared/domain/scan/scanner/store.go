@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -212,40 +213,32 @@ type stored struct {
 // queueResults stores what was found; of a book that changed meanwhile nothing. It returns the others.
 func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.Set) (*[]stored, error) {
 	out := new([]stored)
-	var ids []uuid.UUID
-	var revisions []int
-	var formats, prints, titles, sorts, searches, errorTypes, errorTexts []*string
-	var directions []*string
-	var numbers, chapters []*float64
-	var volumes, pages []*int
-	var sizes []*int64
-	var keep []bool // the number: it is a position that the scan gave
-	for _, a := range found {
+	n := len(found)
+	ids, revisions := make([]uuid.UUID, n), make([]int, n)
+	keep := make([]bool, n) // the number: it is a position that the scan gave
+	numbers, chapters, volumes := make([]*float64, n), make([]*float64, n), make([]*int, n)
+	directions, errorTypes, errorTexts := make([]*string, n), make([]*string, n), make([]*string, n)
+	// Where one of these is nil, the book keeps what it has.
+	formats, prints, sizes, pages := make([]*string, n), make([]*string, n), make([]*int64, n), make([]*int, n)
+	titles, sorts, searches := make([]*string, n), make([]*string, n), make([]*string, n)
+	for i, a := range found {
 		set := sets[a.LibraryID]
-		ids, revisions, keep = append(ids, a.ID), append(revisions, a.Revision), append(keep, set.Positions())
-		numbers, chapters, volumes = append(numbers, a.file.Number), append(chapters, a.file.Chapter), append(volumes, a.file.Volume)
+		ids[i], revisions[i], keep[i] = a.ID, a.Revision, set.Positions()
+		numbers[i], chapters[i], volumes[i] = a.file.Number, a.file.Chapter, a.file.Volume
 		if a.problem != nil {
-			formats, prints, titles, sorts, searches, directions = append(formats, nil), append(prints, nil), append(titles, nil), append(sorts, nil), append(searches, nil), append(directions, nil)
-			pages, sizes = append(pages, nil), append(sizes, nil)
-			errorTypes, errorTexts = append(errorTypes, &a.problem.Type), append(errorTexts, ptr(clip(a.problem.Message, 1000)))
+			errorTypes[i], errorTexts[i] = &a.problem.Type, ptr(clip(a.problem.Message, 1000))
 			continue
 		}
-		count := len(a.Pages)
-		if count == 0 {
-			count = a.SpineCount
+		formats[i], prints[i], sizes[i], directions[i] = &a.Result.Format, &a.Result.Fingerprint, ptr(a.Size), nonEmpty(a.Direction)
+		pages[i] = ptr(cmp.Or(len(a.Pages), a.SpineCount))
+		if set.Positioned() { // the scan names it
+			continue
 		}
 		title, sort := a.file.Title, naming.SortTitle(a.file.Title)
 		if a.Metadata.TitleSort != "" && title == naming.Line(strings.TrimSpace(a.Metadata.Title)) {
 			sort = clip(a.Metadata.TitleSort, 1000)
 		}
-		formats, prints, directions = append(formats, &a.Result.Format), append(prints, &a.Result.Fingerprint), append(directions, nonEmpty(a.Direction))
-		if set.Positioned() { // the scan names it
-			titles, sorts, searches = append(titles, nil), append(sorts, nil), append(searches, nil)
-		} else {
-			titles, sorts, searches = append(titles, &title), append(sorts, &sort), append(searches, ptr(naming.Normalize(title)))
-		}
-		pages, sizes = append(pages, &count), append(sizes, &a.Size)
-		errorTypes, errorTexts = append(errorTypes, nil), append(errorTexts, nil)
+		titles[i], sorts[i], searches[i] = &title, &sort, ptr(naming.Normalize(title))
 	}
 	db.All(b, out, `update book k set
 		  analyzed = u.error_type is null, error_type = u.error_type, error_message = u.error_text,
