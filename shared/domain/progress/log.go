@@ -2,6 +2,7 @@ package progress
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -76,35 +77,42 @@ func reset(which, device string) string {
 
 // fold is the SQL that makes the progress in books of the sessions of their last pass, and logs the passes that were completed, each
 // once; what is selected may read it from written. Sessions count in the order in which they ended, whenever they were told: the
-// last page and percentage are the reader's, also lower ones. A book is completed until progress is told of it again. Of very many
-// sessions in a book the first are forgotten.
+// last page and percentage are the reader's, also lower ones. A book is completed until progress is told of it again.
 func fold(which string) string {
-	return `with these as materialized (select b.tenant_id, b.id, b.page_count, b.analyzed from book b where b.tenant_id = app.tenant() and ` + which + `),
-	ordered as materialized (
+	return strings.Join([]string{
+		`with these as materialized (select b.tenant_id, b.id, b.page_count, b.analyzed from book b where b.tenant_id = app.tenant() and ` + which + `)`,
+		// The sessions of each book, numbered from the first.
+		`ordered as materialized (
 	  select t.page_count, t.analyzed, s.*, row_number() over (partition by s.book_id order by s.pass, s.ended_at, s.recorded_at, s.id) as n,
 	    count(*) over (partition by s.book_id) as sessions, max(s.pass) over (partition by s.book_id) as last_pass
-	  from these t cross join lateral (select x.* from reading_session x where ` + mine("x", "t.id") + ` offset 0) s),
-	forgotten as (
+	  from these t cross join lateral (select x.* from reading_session x where ` + mine("x", "t.id") + ` offset 0) s)`,
+		// Of very many sessions the first are forgotten.
+		`forgotten as (
 	  delete from reading_session s where s.tenant_id = app.tenant() and s.account_id = app.account()
-	    and s.id = any(array(select o.id from ordered o where o.n <= o.sessions - ` + strconv.Itoa(maxSessions) + `))),
-	told as (select o.*, max(o.n) filter (where o.kind = 'progress') over (partition by o.book_id, o.pass) as reopened from ordered o),
-	pass as materialized (
+	    and s.id = any(array(select o.id from ordered o where o.n <= o.sessions - ` + strconv.Itoa(maxSessions) + `)))`,
+		// Beside each session the last of its pass that told of progress: what was completed before that is so no more.
+		`told as (select o.*, max(o.n) filter (where o.kind = 'progress') over (partition by o.book_id, o.pass) as reopened from ordered o)`,
+		// The passes of each book, with what their sessions say together.
+		`pass as materialized (
 	  select o.tenant_id, o.book_id as id, o.page_count, o.analyzed, o.pass, o.pass = o.last_pass as is_last, min(o.started_at) as started_at,
 	    max(o.recorded_at) as updated_at,
 	    (array_agg(o.page order by o.n desc) filter (where o.page is not null))[1] as page,
 	    (array_agg(o.percentage order by o.n desc) filter (where o.percentage is not null))[1] as percentage,
 	    min(o.ended_at) filter (where o.kind = 'completed') as first_completed_at,
 	    min(o.ended_at) filter (where o.kind = 'completed' and o.n > coalesce(o.reopened, 0)) as completed_at
-	  from told o where o.kind <> 'reset' group by o.tenant_id, o.book_id, o.page_count, o.analyzed, o.pass, o.last_pass),
-	logged as (
+	  from told o where o.kind <> 'reset' group by o.tenant_id, o.book_id, o.page_count, o.analyzed, o.pass, o.last_pass)`,
+		// The log of completed passes.
+		`logged as (
 	  insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at, pass)
 	  select app.tenant(), gen_random_uuid(), app.account(), b.id, b.started_at, b.first_completed_at, b.pass from pass b
 	  where b.first_completed_at is not null and (select count(*) from completion c where ` + mine("c", "b.id") + ` and c.pass = b.pass) = 0
-	  on conflict (tenant_id, account_id, book_id, completed_at) do nothing),
-	gone as (
+	  on conflict (tenant_id, account_id, book_id, completed_at) do nothing)`,
+		// A book whose last pass was only opened, or that has no session, has no progress.
+		`gone as (
 	  delete from progress p where p.tenant_id = app.tenant() and p.account_id = app.account()
-	    and p.book_id = any(array(select t.id from these t except select b.id from pass b where b.is_last))),
-	written as (
+	    and p.book_id = any(array(select t.id from these t except select b.id from pass b where b.is_last)))`,
+		// The last pass is the progress. Where no session of it told a page, that follows from the rest.
+		`written as (
 	  insert into progress as p (tenant_id, account_id, book_id, id, current_page, percentage, completed, completed_at, started_at, updated_at)
 	  select app.tenant(), app.account(), b.id, gen_random_uuid(), case when at.page > b.page_count and ` + paged + ` then b.page_count else at.page end,
 	    b.percentage, b.completed_at is not null, b.completed_at, b.started_at, b.updated_at
@@ -114,7 +122,8 @@ func fold(which string) string {
 	  on conflict (tenant_id, account_id, book_id) do update set current_page = excluded.current_page, percentage = excluded.percentage,
 	    completed = excluded.completed, completed_at = excluded.completed_at, started_at = excluded.started_at, updated_at = excluded.updated_at
 	  returning *)
-	`
+	`,
+	}, ",\n\t")
 }
 
 // records is what fold selects to answer with the progress.
