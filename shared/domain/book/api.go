@@ -54,9 +54,17 @@ func (in *InLibraryInput) scope() scope {
 // Routes adds the operations on books, and the list of those that the caller is reading. Nothing of it changes
 // what others see, so that nothing is published.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
-	op := func(method, path, id, summary, permission string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Books", Permission: permission}
-	}
+	lists(a, d)
+	single(a, d, added)
+	analyses(a, d, added)
+}
+
+func operation(method, path, id, summary, permission string) httpapi.Op {
+	return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Books", Permission: permission}
+}
+
+// lists adds the lists of books, of all libraries and of one.
+func lists(a *httpapi.API, d *db.DB) {
 	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting) (*httpapi.Page[Book], error) {
 		field, desc, err := Order(by)
 		if err != nil {
@@ -70,7 +78,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		}
 		return httpapi.NewPage(ctx, p, page, total), nil
 	}
-	httpapi.Register(a, op("GET", "/books", "listBooks", "Books", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/books", "listBooks", "Books", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			ScopeInput
 			httpapi.Paging
@@ -78,7 +86,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		}) (*httpapi.Page[Book], error) {
 			return answer(ctx, all, in.scope(), nil, in.Paging, in.Sorting)
 		})
-	httpapi.Register(a, op("GET", "/libraries/{id}/books", "listLibraryBooks", "Books of a library", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/libraries/{id}/books", "listLibraryBooks", "Books of a library", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			InLibraryInput
 			httpapi.Paging
@@ -86,7 +94,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		}) (*httpapi.Page[Book], error) {
 			return answer(ctx, all, in.scope(), &in.ID, in.Paging, in.Sorting)
 		})
-	httpapi.Register(a, op("POST", "/books/list", "filterBooks", "Books that meet a condition", auth.BooksRead),
+	httpapi.Register(a, operation("POST", "/books/list", "filterBooks", "Books that meet a condition", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
 			httpapi.Sorting
@@ -117,14 +125,14 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		{"/books/recently-read", "listBooksRecentlyRead", "listLibraryBooksRecentlyRead", "Books that the caller has read in, the latest first", recentlyRead, ""},
 		{"/books/recently-added", "listBooksRecentlyAdded", "listLibraryBooksRecentlyAdded", "All books, the newest first unless sort says otherwise", listBy, "created_at"},
 	} {
-		httpapi.Register(a, op("GET", l.path, l.id, l.summary, auth.BooksRead),
+		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.BooksRead),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Book], error) {
 				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest))
 			})
 		if l.inLibrary == "" {
 			continue
 		}
-		httpapi.Register(a, op("GET", "/libraries/{id}"+l.path, l.inLibrary, l.summary+"; of one library", auth.BooksRead),
+		httpapi.Register(a, operation("GET", "/libraries/{id}"+l.path, l.inLibrary, l.summary+"; of one library", auth.BooksRead),
 			func(ctx context.Context, in *struct {
 				InLibraryInput
 				httpapi.Paging
@@ -133,9 +141,13 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 				return answer(ctx, l.list, in.scope(), &in.ID, in.Paging, in.LatestFirst(l.latest))
 			})
 	}
+}
+
+// single adds what is read of one book.
+func single(a *httpapi.API, d *db.DB, added task.Added) {
 	for _, full := range []httpapi.Op{
-		op("GET", "/books/{id}", "getBook", "One book", auth.BooksRead),
-		op("GET", "/books/{id}/full", "getFullBook", "The same", auth.BooksRead), // clients that know a shorter one ask for this
+		operation("GET", "/books/{id}", "getBook", "One book", auth.BooksRead),
+		operation("GET", "/books/{id}/full", "getFullBook", "The same", auth.BooksRead), // clients that know a shorter one ask for this
 	} {
 		httpapi.Register(a, full, func(ctx context.Context, in *struct {
 			IDInput
@@ -144,9 +156,9 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			return get(ctx, d, in.ID, in.IncludeDeleted)
 		})
 	}
-	httpapi.Register(a, op("GET", "/books/{id}/adjacent", "getAdjacentBooks", "The books before and after one in the order of its series", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/books/{id}/adjacent", "getAdjacentBooks", "The books before and after one in the order of its series", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*Adjacent, error) { return adjacent(ctx, d, in.ID) })
-	httpapi.Register(a, op("GET", "/books/{id}/pages", "listPages", "The page images of a book", auth.PagesRead),
+	httpapi.Register(a, operation("GET", "/books/{id}/pages", "listPages", "The page images of a book", auth.PagesRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging
@@ -157,7 +169,6 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	analyses(a, d, added)
 }
 
 // Order is the order that is asked of a list of books; "" is the list's own.

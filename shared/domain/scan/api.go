@@ -34,6 +34,17 @@ const newest = `select ` + statusColumns + ` from scan s join task t on t.tenant
 
 // Routes adds the operations on scans.
 func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+	runs(a, d, publish, added)
+	statuses(a, d)
+	purges(a, d, added)
+}
+
+func operation(method, path, id, summary, permission string) httpapi.Op {
+	return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Scans", Permission: permission}
+}
+
+// runs adds what starts and cancels a scan.
+func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	begin := func(ctx context.Context, library uuid.UUID, p Params) (*Status, error) {
 		s, err := start(ctx, d, publish, library, p)
 		if err == nil {
@@ -41,8 +52,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 		}
 		return s, err
 	}
-	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/{id}/scan", ID: "startScan",
-		Summary: "Start a scan", Tag: "Scans", Permission: auth.LibrariesWrite},
+	httpapi.Register(a, operation("POST", "/libraries/{id}/scan", "startScan", "Start a scan", auth.LibrariesWrite),
 		func(ctx context.Context, in *struct {
 			LibraryInput
 			ModeInput
@@ -50,8 +60,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 		}) (*Status, error) {
 			return begin(ctx, in.ID, Params{Mode: in.Mode, Path: in.Path})
 		})
-	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/{id}/scan/confirm", ID: "confirmScan",
-		Summary: "Scan again, and remove what the last scan stopped for", Tag: "Scans", Permission: auth.LibrariesDelete},
+	httpapi.Register(a, operation("POST", "/libraries/{id}/scan/confirm", "confirmScan", "Scan again, and remove what the last scan stopped for", auth.LibrariesDelete),
 		func(ctx context.Context, in *LibraryInput) (*Status, error) {
 			p, err := held(ctx, d, in.ID)
 			if err != nil {
@@ -59,8 +68,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 			}
 			return begin(ctx, in.ID, p)
 		})
-	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/series/{id}/scan", ID: "scanSeries",
-		Summary: "Scan the folder that holds all books of a series", Tag: "Scans", Permission: auth.LibrariesWrite},
+	httpapi.Register(a, operation("POST", "/series/{id}/scan", "scanSeries", "Scan the folder that holds all books of a series", auth.LibrariesWrite),
 		func(ctx context.Context, in *struct {
 			SeriesInput
 			ModeInput
@@ -71,8 +79,19 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 			}
 			return begin(ctx, library, Params{Mode: in.Mode, Path: folder})
 		})
-	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries/{id}/scan-status", ID: "getScanStatus",
-		Summary: "The newest scan of a library", Tag: "Scans", Permission: auth.LibrariesRead},
+	httpapi.Register(a, operation("POST", "/libraries/{id}/scan/cancel", "cancelScan", "Cancel the running scan", auth.LibrariesWrite),
+		func(ctx context.Context, in *LibraryInput) (*httpapi.None, error) {
+			none, err := cancel(ctx, d, publish, in.ID)
+			if err == nil {
+				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+			}
+			return none, err
+		})
+}
+
+// statuses adds what tells how far scans are.
+func statuses(a *httpapi.API, d *db.DB) {
+	httpapi.Register(a, operation("GET", "/libraries/{id}/scan-status", "getScanStatus", "The newest scan of a library", auth.LibrariesRead),
 		func(ctx context.Context, in *LibraryInput) (*Status, error) {
 			s, err := db.Get[Status](ctx, d, newest, in.ID)
 			if err != nil {
@@ -84,30 +103,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 			s.UTC()
 			return s, nil
 		})
-	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/{id}/scan/cancel", ID: "cancelScan",
-		Summary: "Cancel the running scan", Tag: "Scans", Permission: auth.LibrariesWrite},
-		func(ctx context.Context, in *LibraryInput) (*httpapi.None, error) {
-			none, err := cancel(ctx, d, publish, in.ID)
-			if err == nil {
-				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-			}
-			return none, err
-		})
-	purge := func(ctx context.Context, library, series *uuid.UUID) (*task.Started, error) {
-		s, err := requestPurge(ctx, d, library, series)
-		if err == nil {
-			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-		}
-		return s, err
-	}
-	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/libraries/{id}/purge-deleted", ID: "purgeLibrary",
-		Summary: "Remove the books of a library whose files are gone, for good", Tag: "Scans", Permission: auth.LibrariesWrite},
-		func(ctx context.Context, in *LibraryInput) (*task.Started, error) { return purge(ctx, &in.ID, nil) })
-	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/series/{id}/purge-deleted", ID: "purgeSeries",
-		Summary: "Remove the books of a series whose files are gone, for good", Tag: "Scans", Permission: auth.SeriesWrite},
-		func(ctx context.Context, in *SeriesInput) (*task.Started, error) { return purge(ctx, nil, &in.ID) })
-	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/scans/active", ID: "listActiveScans",
-		Summary: "All active scans", Tag: "Scans", Permission: auth.LibrariesRead},
+	httpapi.Register(a, operation("GET", "/scans/active", "listActiveScans", "All active scans", auth.LibrariesRead),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Status], error) {
 			all, err := db.List[Status](ctx, d, `select `+statusColumns+` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
 				where s.tenant_id = app.tenant() and t.status in ('pending', 'running') order by s.id`)
@@ -119,6 +115,21 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 			}
 			return httpapi.All(ctx, in.Paging, all), nil
 		})
+}
+
+// purges adds what removes books whose files are gone, for good.
+func purges(a *httpapi.API, d *db.DB, added task.Added) {
+	purge := func(ctx context.Context, library, series *uuid.UUID) (*task.Started, error) {
+		s, err := requestPurge(ctx, d, library, series)
+		if err == nil {
+			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+		}
+		return s, err
+	}
+	httpapi.Register(a, operation("DELETE", "/libraries/{id}/purge-deleted", "purgeLibrary", "Remove the books of a library whose files are gone, for good", auth.LibrariesWrite),
+		func(ctx context.Context, in *LibraryInput) (*task.Started, error) { return purge(ctx, &in.ID, nil) })
+	httpapi.Register(a, operation("DELETE", "/series/{id}/purge-deleted", "purgeSeries", "Remove the books of a series whose files are gone, for good", auth.SeriesWrite),
+		func(ctx context.Context, in *SeriesInput) (*task.Started, error) { return purge(ctx, nil, &in.ID) })
 }
 
 func start(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UUID, p Params) (*Status, error) {

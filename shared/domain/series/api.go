@@ -41,9 +41,18 @@ type markInput struct {
 
 // Routes adds the operations on series. Nothing of it changes what others see, so that nothing is published.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
-	op := func(method, path, id, summary, permission string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: permission}
-	}
+	lists(a, d)
+	single(a, d)
+	marks(a, d)
+	commands(a, d, added)
+}
+
+func operation(method, path, id, summary, permission string) httpapi.Op {
+	return httpapi.Op{Method: method, Path: "/api/v1/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: permission}
+}
+
+// lists adds the lists of series, of all libraries and of one.
+func lists(a *httpapi.API, d *db.DB) {
 	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting) (*httpapi.Page[Series], error) {
 		field, desc, err := by.By("", sortFields...)
 		if err != nil {
@@ -60,7 +69,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	ofLibrary := func(path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: "GET", Path: "/api/v1/libraries/{id}/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: auth.SeriesRead}
 	}
-	httpapi.Register(a, op("GET", "", "listSeries", "Series", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "", "listSeries", "Series", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			ScopeInput
 			TermsInput
@@ -86,7 +95,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return answer(ctx, all, s, &in.ID, in.Paging, in.Sorting)
 		})
-	httpapi.Register(a, op("POST", "/list", "filterSeries", "Series that meet a condition", auth.SeriesRead),
+	httpapi.Register(a, operation("POST", "/list", "filterSeries", "Series that meet a condition", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
 			httpapi.Sorting
@@ -110,7 +119,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		{"/recently-added", "listSeriesRecentlyAdded", "listLibrarySeriesRecentlyAdded", "All series, the newest first unless sort says otherwise", listBy, "date_added"},
 		{"/recently-updated", "listSeriesRecentlyUpdated", "listLibrarySeriesRecentlyUpdated", "All series, the latest changed first unless sort says otherwise", listBy, "date_updated"},
 	} {
-		httpapi.Register(a, op("GET", l.path, l.id, l.summary, auth.SeriesRead),
+		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.SeriesRead),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Series], error) {
 				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest))
 			})
@@ -123,13 +132,17 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 				return answer(ctx, l.list, scope{library: &in.ID}, &in.ID, in.Paging, in.LatestFirst(l.latest))
 			})
 	}
+}
+
+// single adds what is read of one series.
+func single(a *httpapi.API, d *db.DB) {
 	for _, full := range []httpapi.Op{
-		op("GET", "/{id}", "getSeries", "One series", auth.SeriesRead),
-		op("GET", "/{id}/full", "getFullSeries", "The same", auth.SeriesRead), // clients that know a shorter one ask for this
+		operation("GET", "/{id}", "getSeries", "One series", auth.SeriesRead),
+		operation("GET", "/{id}/full", "getFullSeries", "The same", auth.SeriesRead), // clients that know a shorter one ask for this
 	} {
 		httpapi.Register(a, full, func(ctx context.Context, in *IDInput) (*Details, error) { return get(ctx, d, in.ID) })
 	}
-	httpapi.Register(a, op("GET", "/{id}/books", "listSeriesBooks", "The books of a series, in order", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/{id}/books", "listSeriesBooks", "The books of a series, in order", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging
@@ -149,25 +162,28 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, op("POST", "/{id}/read", "readSeries", "Mark every book of a series as read", auth.BooksRead),
+}
+
+// marks adds marking the books of series as read or unread.
+func marks(a *httpapi.API, d *db.DB) {
+	httpapi.Register(a, operation("POST", "/{id}/read", "readSeries", "Mark every book of a series as read", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*progress.Marked, error) {
 			n, err := progress.ReadSeries(ctx, d, in.ID)
 			return progress.MarkedAs("read", n, err)
 		})
-	httpapi.Register(a, op("POST", "/{id}/unread", "unreadSeries", "Mark every book of a series as unread: clears the progress", auth.BooksRead),
+	httpapi.Register(a, operation("POST", "/{id}/unread", "unreadSeries", "Mark every book of a series as unread: clears the progress", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*progress.Marked, error) {
 			n, err := progress.UnreadSeries(ctx, d, in.ID)
 			return progress.MarkedAs("unread", n, err)
 		})
-	httpapi.Register(a, op("POST", "/bulk/read", "readAllSeries", "Mark every book of several series as read", auth.BooksRead),
+	httpapi.Register(a, operation("POST", "/bulk/read", "readAllSeries", "Mark every book of several series as read", auth.BooksRead),
 		func(ctx context.Context, in *markInput) (*progress.Marked, error) {
 			n, err := progress.ReadAllSeries(ctx, d, in.Body.SeriesIDs)
 			return progress.MarkedAs("read", n, err)
 		})
-	httpapi.Register(a, op("POST", "/bulk/unread", "unreadAllSeries", "Mark every book of several series as unread: clears the progress", auth.BooksRead),
+	httpapi.Register(a, operation("POST", "/bulk/unread", "unreadAllSeries", "Mark every book of several series as unread: clears the progress", auth.BooksRead),
 		func(ctx context.Context, in *markInput) (*progress.Marked, error) {
 			n, err := progress.UnreadAllSeries(ctx, d, in.Body.SeriesIDs)
 			return progress.MarkedAs("unread", n, err)
 		})
-	commands(a, d, added)
 }
