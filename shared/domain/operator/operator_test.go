@@ -6,12 +6,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/longbox/longbox/shared/domain/operator"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/fault"
-	"github.com/longbox/longbox/shared/testkit"
 )
 
 func TestCreateAndChange(t *testing.T) {
@@ -117,9 +115,7 @@ func TestRootsAreNotTakenWhileALibraryIsMade(t *testing.T) {
 			_, err := r.Run(context.Background(), command)
 			answer <- err
 		}()
-		testkit.Eventually(t, 30*time.Second, func() bool {
-			return r.number("select count(*) from pg_locks where not granted and pid in (select pid from pg_stat_activity where datname = current_database())") > 0
-		})
+		r.db.AwaitLock(t)
 		if err := tx.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}

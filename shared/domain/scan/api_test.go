@@ -3,7 +3,6 @@ package scan_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -123,13 +122,7 @@ func TestScanOfALibraryThatIsBeingDeleted(t *testing.T) {
 	}
 	answer := make(chan *testkit.Response)
 	go func() { answer <- r.maintainer.Do("POST", "/api/v1/libraries/"+r.library.String()+"/scan", nil) }()
-	testkit.Eventually(t, time.Minute, func() (waits bool) {
-		if err := r.DB.Owner.Pool().QueryRow(t.Context(), `select exists (select from pg_locks where not granted
-			and pid in (select pid from pg_stat_activity where datname = current_database()))`).Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
-		return waits
-	})
+	r.DB.AwaitLock(t)
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
