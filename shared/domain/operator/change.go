@@ -52,9 +52,7 @@ func (o *Operator) turn(ctx context.Context, t *row, status string) (givenBack i
 		if status == active {
 			b.Queue("select pg_notify($1, '')", task.Wake)
 		} else {
-			db.Affected(&b, &givenBack, `update task t set status = 'pending', lease_until = null, locked_by = null, attempts = greatest(t.attempts - 1, 0)
-				from (select id from task where tenant_id = app.tenant() and status = 'running' and not done order by id desc for update) r
-				where t.tenant_id = app.tenant() and t.id = r.id`)
+			task.QueueGiveBack(&b, &givenBack)
 		}
 		err = o.System.Run(in(ctx, t), &b)
 		var pg *pgconn.PgError

@@ -63,13 +63,23 @@ func end(ctx context.Context, system *db.DB, function string, tenant, id uuid.UU
 	return out, nil
 }
 
-// giveBack makes a task pending again, without counting the attempt; place, where not nil, is where it stopped.
+// givenBack is what makes a task t pending again that its worker no longer has, without counting the attempt.
+const givenBack = "status = 'pending', lease_until = null, locked_by = null, attempts = greatest(t.attempts - 1, 0)"
+
+// giveBack makes a task pending again; place, where not nil, is where it stopped.
 func giveBack(ctx context.Context, system *db.DB, h Held, place json.RawMessage) error {
-	_, err := system.Pool().Exec(ctx, `update task set status = 'pending', lease_until = null, locked_by = null, attempts = attempts - 1,
-		place = coalesce($4, place) where tenant_id = $1 and id = $2 and lease_epoch = $3 and status = 'running'`,
-		h.Tenant, h.ID, h.Epoch, place)
+	_, err := system.Pool().Exec(ctx, `update task t set `+givenBack+`, place = coalesce($4, place)
+		where tenant_id = $1 and id = $2 and lease_epoch = $3 and status = 'running'`, h.Tenant, h.ID, h.Epoch, place)
 	if err != nil {
 		return fmt.Errorf("give back task %s: %w", h.ID, err)
 	}
 	return nil
+}
+
+// QueueGiveBack makes every task of the tenant pending again that a worker has, the children first, as where one ends; n receives
+// how many.
+func QueueGiveBack(b *pgx.Batch, n *int64) {
+	db.Affected(b, n, `update task t set `+givenBack+`
+		from (select id from task where tenant_id = app.tenant() and status = 'running' and not done order by id desc for update) r
+		where t.tenant_id = app.tenant() and t.id = r.id`)
 }

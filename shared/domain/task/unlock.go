@@ -19,8 +19,7 @@ func unlock(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 	db.One(&b, &found, `with old as (
 		  select tenant_id, id, status, done from task where tenant_id = app.tenant() and id = $1 for update),
 		t as (
-		  update task t set status = 'pending', attempts = greatest(t.attempts - 1, 0), lease_until = null, locked_by = null, queued_at = null,
-		    scheduled_for = now()
+		  update task t set `+givenBack+`, queued_at = null, scheduled_for = now()
 		  from old where t.tenant_id = old.tenant_id and t.id = old.id and old.status = 'running' and not old.done returning t.*)
 		select case when old.status = 'running' and old.done then 'waiting' else old.status end as before, `+changedColumns+` from old
 		join (select * from t union all select * from task where tenant_id = app.tenant() and id = $1 and not exists (select from t)) t
