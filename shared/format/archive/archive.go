@@ -54,21 +54,14 @@ func (l Limits) Validate() error { return limit.Check(l) }
 func (l Limits) WithDefaults() Limits {
 	d := DefaultLimits()
 	return Limits{
-		Entries:         positive(l.Entries, d.Entries),
-		DirectoryBytes:  positive(l.DirectoryBytes, d.DirectoryBytes),
-		NameBytes:       positive(l.NameBytes, d.NameBytes),
-		EntryBytes:      positive(l.EntryBytes, d.EntryBytes),
-		TotalBytes:      positive(l.TotalBytes, d.TotalBytes),
-		Ratio:           positive(l.Ratio, d.Ratio),
-		DictionaryBytes: positive(l.DictionaryBytes, d.DictionaryBytes),
+		Entries:         limit.Or(l.Entries, d.Entries),
+		DirectoryBytes:  limit.Or(l.DirectoryBytes, d.DirectoryBytes),
+		NameBytes:       limit.Or(l.NameBytes, d.NameBytes),
+		EntryBytes:      limit.Or(l.EntryBytes, d.EntryBytes),
+		TotalBytes:      limit.Or(l.TotalBytes, d.TotalBytes),
+		Ratio:           limit.Or(l.Ratio, d.Ratio),
+		DictionaryBytes: limit.Or(l.DictionaryBytes, d.DictionaryBytes),
 	}
-}
-
-func positive[N int | int64](n, otherwise N) N {
-	if n > 0 {
-		return n
-	}
-	return otherwise
 }
 
 // Directory is the list of what an archive holds.

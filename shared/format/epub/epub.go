@@ -43,23 +43,14 @@ func (l Limits) Validate() error { return errors.Join(limit.Check(l), l.XML.Vali
 
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
-	if l.Documents > 0 {
-		d.Documents = l.Documents
+	return Limits{
+		Documents:     limit.Or(l.Documents, d.Documents),
+		DocumentBytes: limit.Or(l.DocumentBytes, d.DocumentBytes),
+		TotalBytes:    limit.Or(l.TotalBytes, d.TotalBytes),
+		Items:         limit.Or(l.Items, d.Items),
+		TextBytes:     limit.Or(l.TextBytes, d.TextBytes),
+		XML:           l.XML.WithDefaults(),
 	}
-	if l.DocumentBytes > 0 {
-		d.DocumentBytes = l.DocumentBytes
-	}
-	if l.TotalBytes > 0 {
-		d.TotalBytes = l.TotalBytes
-	}
-	if l.Items > 0 {
-		d.Items = l.Items
-	}
-	if l.TextBytes > 0 {
-		d.TextBytes = l.TextBytes
-	}
-	d.XML = l.XML.WithDefaults()
-	return d
 }
 
 // Publication is what an EPUB says about itself. Texts are plain, with single

@@ -32,19 +32,12 @@ func (l Limits) Validate() error { return limit.Check(l) }
 
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
-	if l.Objects > 0 {
-		d.Objects = l.Objects
+	return Limits{
+		Objects:     limit.Or(l.Objects, d.Objects),
+		Pages:       limit.Or(l.Pages, d.Pages),
+		StreamBytes: limit.Or(l.StreamBytes, d.StreamBytes),
+		Requests:    limit.Or(l.Requests, d.Requests),
 	}
-	if l.Pages > 0 {
-		d.Pages = l.Pages
-	}
-	if l.StreamBytes > 0 {
-		d.StreamBytes = l.StreamBytes
-	}
-	if l.Requests > 0 {
-		d.Requests = l.Requests
-	}
-	return d
 }
 
 // maxDepth bounds arrays in dictionaries in arrays, and the tree of pages.

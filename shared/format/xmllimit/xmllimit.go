@@ -27,16 +27,7 @@ func (l Limits) Validate() error { return limit.Check(l) }
 
 // WithDefaults is the limits that apply.
 func (l Limits) WithDefaults() Limits {
-	if l.Bytes <= 0 {
-		l.Bytes = 4 << 20
-	}
-	if l.Depth <= 0 {
-		l.Depth = 64
-	}
-	if l.Elements <= 0 {
-		l.Elements = 100_000
-	}
-	return l
+	return Limits{Bytes: limit.Or(l.Bytes, 4<<20), Depth: limit.Or(l.Depth, 64), Elements: limit.Or(l.Elements, 100_000)}
 }
 
 // maxTag bounds the bytes of one tag with its attributes.

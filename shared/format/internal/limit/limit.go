@@ -1,4 +1,4 @@
-// Package limit checks the limits of the formats that are settings.
+// Package limit checks the limits of the formats that are settings, and fills in their defaults.
 package limit
 
 import (
@@ -21,4 +21,12 @@ func Check[L comparable](limits L) error {
 		}
 	}
 	return nil
+}
+
+// Or is n, or where that is zero or less its default.
+func Or[N int | int64](n, otherwise N) N {
+	if n > 0 {
+		return n
+	}
+	return otherwise
 }
