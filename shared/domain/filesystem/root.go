@@ -22,7 +22,7 @@ const (
 
 const scheme = "s3://"
 
-// Root is a folder given to a tenant: an absolute path (or s3:// address) and what serves it. Prefix is ” or
+// Root is a folder given to a tenant: an absolute path (or s3:// address) and what serves it. Prefix is empty or
 // ends in "/" (a missing one is understood).
 type Root struct {
 	Path   string `db:"path"`
