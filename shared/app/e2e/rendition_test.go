@@ -131,7 +131,9 @@ func TestThumbnails(t *testing.T) {
 	s := newSystem(t, links{})
 	admin := s.as("admin")
 	testkit.WriteFile(t, s.folder, "S/a 1.cbz", testkit.Zip(t, testkit.File{Name: "1.jpg", Data: testkit.JPEG(t, 900, 1200, 1)}))
-	testkit.WriteFile(t, s.folder, "T/broken.cbz", []byte("no archive"))
+	for _, broken := range []string{"A/first of the library.cbz", "S/a 0 first of its series.cbz", "T/broken.cbz"} {
+		testkit.WriteFile(t, s.folder, broken, []byte("no archive"))
+	}
 	library := s.library(admin, "Books", "")
 	s.scan(admin, library)
 	books := s.books(admin)

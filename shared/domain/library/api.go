@@ -48,7 +48,7 @@ type (
 )
 
 // Routes adds the operations on libraries. folders lists one folder, objects all below it for a preview; startScan queues
-// a scan into the batch that creates the library, and queued is told so after commit; bump is told after a library was
+// a scan into the batch that creates the library, or makes it active again, and queued is told so after commit; bump is told after a library was
 // deleted, so that no page of it is shown because it is remembered.
 func Routes(a *httpapi.API, d *db.DB, publish publisher, folders filesystem.Store, objects Lister, startScan starter, queued, bump told) {
 	tell := func(ctx context.Context, e ...events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e...) }
@@ -86,11 +86,14 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, folders filesystem.Stor
 		httpapi.Register(a, httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}", ID: strings.ToLower(method) + "Library",
 			Summary: "Change what is sent of a library", Tag: "Libraries", Permission: auth.LibrariesWrite},
 			func(ctx context.Context, in *UpdateInput) (*Library, error) {
-				l, err := edit(ctx, d, in, folders)
+				l, woken, err := edit(ctx, d, in, folders, startScan)
 				if err != nil {
 					return nil, err
 				}
 				tell(ctx, events.LibraryUpdated(l.ID))
+				if woken {
+					queued(ctx, httpapi.TenantOf(ctx).ID)
+				}
 				return l, nil
 			})
 	}
@@ -150,7 +153,8 @@ func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Stor
 	return create(ctx, d, &l, &at, next, scan)
 }
 
-func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Store) (*Library, error) {
+// edit changes the library; woken says that it is active again, and that a scan was queued that finds what was announced meanwhile.
+func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Store, startScan starter) (l *Library, woken bool, err error) {
 	var at *filesystem.Place
 	if in.Body.Path.Set {
 		path := in.Body.Path.Or("")
@@ -158,12 +162,12 @@ func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Sto
 		if err == nil {
 			at = &found
 		} else if stays, failed := lies(ctx, d, in.ID, path); failed != nil {
-			return nil, failed
+			return nil, false, failed
 		} else if !stays { // it may be sent back as it was while its folder is away
-			return nil, err
+			return nil, false, err
 		}
 	}
-	return change(ctx, d, in.ID, at, func(l *Library) error {
+	l, err = change(ctx, d, in.ID, at, func(b *pgx.Batch) error { return startScan(b, in.ID, "normal", new(uuid.UUID)) }, func(l *Library) error {
 		old := *l
 		l.Name = in.Body.Name.Or(l.Name)
 		in.Body.Settings.apply(l)
@@ -171,8 +175,10 @@ func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Sto
 		if len(bad) == 0 {
 			bad = check(l)
 		}
+		woken = l.IsActive && !old.IsActive
 		return fault.InvalidFields(bad)
 	})
+	return l, woken, err
 }
 
 // lies tells whether a library has this path.

@@ -222,6 +222,12 @@ func TestEveryFieldAndPartialUpdate(t *testing.T) {
 	if !slices.Equal(f.events, []string{"library_created", "library_updated", "library_updated"}) {
 		t.Errorf("events: %v", f.events)
 	}
+	for range 2 { // active again; then it was
+		me.Do("PATCH", one, `{"isActive":true}`).Want(200)
+	}
+	if !slices.Equal(f.scans, []string{"normal", "queued", "normal", "queued"}) {
+		t.Errorf("a library that is active again is scanned once: %v", f.scans)
+	}
 }
 
 // A schedule without a time zone of its own follows the server's, which is UTC until it is set.

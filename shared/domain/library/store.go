@@ -142,10 +142,11 @@ func create(ctx context.Context, d *db.DB, l *Library, at *filesystem.Place, nex
 	return r.library(), nil
 }
 
-// change reads the library under a lock, lets fn change it, and stores it; at is nil where the path stays. To another path
+// change reads the library under a lock, lets fn change it, and stores it; at is nil where the path stays. wake queues what makes up
+// for the time in which it was not active. To another path
 // it goes only while nothing works on it: a scan would go on in the folder where it began, and take the library's books
 // there for gone. None begins meanwhile, since a scan's row points to the library's.
-func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, fn func(l *Library) error) (*Library, error) {
+func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, wake func(b *pgx.Batch) error, fn func(l *Library) error) (*Library, error) {
 	var out *Library
 	err := d.Tx(ctx, func(tx pgx.Tx) error {
 		var read pgx.Batch
@@ -179,6 +180,11 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, f
 		var write pgx.Batch
 		var now *row
 		write.Queue(update, values(&l, at, next))
+		if l.IsActive && !old.IsActive {
+			if err := wake(&write); err != nil {
+				return err
+			}
+		}
 		queueGet(&write, &now, id)
 		if err := tx.SendBatch(ctx, &write).Close(); err != nil {
 			return named(err, l.Name)

@@ -3,12 +3,14 @@ package operator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longbox/longbox/shared/domain/filesystem"
+	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -37,10 +39,17 @@ func (o *Operator) setStatus(ctx context.Context, name, status string) (any, err
 		return nil, err
 	}
 	d, err := o.changed(ctx, t)
-	if err == nil && status == suspended {
-		d.GivenBack = &givenBack
+	if err != nil {
+		return nil, err
 	}
-	return d, err
+	if status == suspended {
+		d.GivenBack = &givenBack
+		return d, nil
+	}
+	if _, err := scan.Resume(ctx, o.System, t.ID); err != nil {
+		return nil, fmt.Errorf("the tenant is active, but not every library is scanned for what changed meanwhile; resume it again: %w", err)
+	}
+	return d, nil
 }
 
 // turn sets the status and, unless it is active, gives running tasks back; the children first, as where one ends.

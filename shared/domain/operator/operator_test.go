@@ -258,7 +258,14 @@ func TestSuspend(t *testing.T) {
 	if !again.StatusAt.Equal(got.StatusAt) {
 		t.Error("suspending again counts as a new suspension")
 	}
-	if got := r.details("resume", "acme"); got.Status != "active" {
-		t.Errorf("%+v", got)
+	r.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy, is_active, scan_mode)
+		select $1, gen_random_uuid(), a, '/' || a, 'b', a || '/', 'flat', 'filename', 'smart', a <> 'away', 'deep' from unnest('{one,two,away}'::text[]) a`, id)
+	for range 2 {
+		if got := r.details("resume", "acme"); got.Status != "active" {
+			t.Errorf("%+v", got)
+		}
+		if n := r.number("select count(*) from task t join scan s on s.tenant_id = t.tenant_id and s.id = t.id where t.status = 'pending' and s.mode = 'normal'"); n != 2 {
+			t.Errorf("%d scans after what was announced to nobody", n)
+		}
 	}
 }

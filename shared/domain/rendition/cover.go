@@ -48,7 +48,7 @@ const coverColumns = `b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modifie
 	coalesce(p.cover_method, p.methods[1]) as cover_method, coalesce(p.cover_crc, p.crcs[1]) as cover_crc, ` + cover.Settings
 
 // The cover of a series is the one that people chose, else a picture beside its books (shared/domain/library), else that
-// of its first book; the cover of a library is that of the first book of its first series.
+// of its first book that could be read; the cover of a library is that of the first such book of its first series.
 const (
 	pictureCover = `select s.id, k.key, l.bucket, l.prefix, k.size, k.etag, k.modified_at, k.document->>'fingerprint' as fingerprint,
 		  0::bigint as cover_offset, k.size as cover_length, k.size as cover_packed, k.size as cover_plain, -1::smallint as cover_method, 0::bigint as cover_crc, ` + cover.Settings + `, greatest(k.modified_at, s.updated_at) as changed_at
@@ -65,14 +65,15 @@ const (
 		left join page_index p on ` + content.SameVersion + `
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`
 	seriesCover = `select ` + coverColumns + `, greatest(b.updated_at, s.updated_at) as changed_at from (
-		  select * from book where tenant_id = app.tenant() and series_id = $1 and deleted_at is null order by number, title_sort, id limit 1) b
+		  select * from book where tenant_id = app.tenant() and series_id = $1 and deleted_at is null and fingerprint <> '' order by number, title_sort, id limit 1) b
 		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id
 		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		left join page_index p on ` + content.SameVersion
 	libraryCover = `select ` + coverColumns + `, greatest(b.updated_at, b.series_changed) as changed_at from (
-		  select k.*, s.updated_at as series_changed from (select id, updated_at from series where tenant_id = app.tenant() and library_id = $1 and book_count > 0 order by title_sort, id limit 1) s
-		  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = s.id and k.deleted_at is null
-		    order by k.number, k.title_sort, k.id limit 1) k) b
+		  select k.*, s.updated_at as series_changed from series s
+		  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = s.id and k.deleted_at is null and k.fingerprint <> ''
+		    order by k.number, k.title_sort, k.id limit 1) k
+		  where s.tenant_id = app.tenant() and s.library_id = $1 and s.book_count > 0 order by s.title_sort, s.id limit 1) b
 		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		left join page_index p on ` + content.SameVersion
 )

@@ -80,6 +80,27 @@ func followZone(ctx context.Context, system *db.DB, now time.Time) error {
 // OnStart queues a scan of every library that wants one when the system starts.
 func OnStart(ctx context.Context, system *db.DB) (int, error) { return onStart(ctx, system, batch) }
 
+// Resume queues a scan of every active library of a tenant that was suspended: nothing that the store announced of their files
+// meanwhile was looked at.
+func Resume(ctx context.Context, system *db.DB, tenant uuid.UUID) (started int, failures error) {
+	var last uuid.UUID
+	for {
+		all, err := find(ctx, system, batch, "tenant_id = $1 and id > $2 and is_active"+served+" order by id", tenant, last)
+		if err != nil {
+			return started, errors.Join(failures, err)
+		}
+		for i := range all {
+			all[i].Mode = Normal
+		}
+		n, err := startAll(ctx, system, all, time.Time{}, nil)
+		started, failures = started+n, errors.Join(failures, err)
+		if len(all) < batch {
+			return started, failures
+		}
+		last = all[len(all)-1].ID
+	}
+}
+
 // batch is how many libraries are read at once.
 const batch = 1000
 

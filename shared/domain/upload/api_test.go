@@ -364,6 +364,11 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 	off := newRig(t, upload.Config{SingleBytes: 1, Life: time.Minute})
 	off.User(t, "one", "admin").Do("POST", off.base, files(false, one("a.cbz", 1))).Want(409)
+	r.exec("update library set is_active = false where id = $1", r.library)
+	if answer := user.Do("POST", r.base, files(false, one("a.cbz", 1))).Want(409); !bytes.Contains(answer.Body, []byte("isActive")) {
+		t.Errorf("a library that is not active: %s", answer.Body)
+	}
+	r.exec("update library set is_active = true where id = $1", r.library)
 
 	// A book that exists, and one that was deleted.
 	series := uuid.New()

@@ -21,6 +21,7 @@ import (
 // place is the library that files go to, and how full it and its tenant are.
 type place struct {
 	Path     string   `db:"path"`
+	Active   bool     `db:"is_active"`
 	Bucket   string   `db:"bucket"`
 	Prefix   string   `db:"prefix"`
 	Formats  []string `db:"allowed_formats"`
@@ -41,7 +42,7 @@ func (u *Uploader) begin(ctx context.Context, in *BeginInput) (*Begun, error) {
 	var at *place
 	var exist []string
 	b.Queue("delete from upload where tenant_id = app.tenant() and expires_at < now()") // the store forgets them by itself
-	db.One(&b, &at, `select l.path, l.bucket, l.prefix, l.allowed_formats, coalesce(l.excluded_patterns, '') as excluded, t.max_books,
+	db.One(&b, &at, `select l.path, l.is_active, l.bucket, l.prefix, l.allowed_formats, coalesce(l.excluded_patterns, '') as excluded, t.max_books,
 		(select coalesce(sum(books), 0)::bigint from library_count where tenant_id = app.tenant()) as books,
 		(select count(*) from upload where tenant_id = app.tenant() and completed_at is null) as open
 		from library l join tenant t on t.id = l.tenant_id where l.tenant_id = app.tenant() and l.id = $1`, in.ID)
@@ -72,6 +73,9 @@ func (u *Uploader) open(at *place) error {
 	}
 	if !strings.HasPrefix(at.Path, "s3://") {
 		return fault.New(fault.Conflict, "Only libraries on s3:// paths take uploads; put the files into %s and scan the library", at.Path)
+	}
+	if !at.Active { // what is announced of it is not looked at
+		return fault.New(fault.Conflict, "The library is not active; set isActive to true first")
 	}
 	return nil
 }
