@@ -119,6 +119,7 @@ var operations = map[string]entry{
 	"purgeSeries":  {name: (*matrix).newSeries},
 
 	"beginUploads":   {name: (*matrix).bucketLibrary, body: value(object{"files": []any{object{"path": "Geheim/2.cbz", "size": 10}}}), status: 201},
+	"listUploads":    {name: (*matrix).bucketLibrary},
 	"getUpload":      {name: (*matrix).upload},
 	"completeUpload": {name: (*matrix).upload, status: 409}, // no part has arrived
 	"abortUpload":    {name: (*matrix).upload, status: 204},

@@ -59,6 +59,21 @@ type PartAddress struct {
 	URL    string `json:"url"`
 }
 
+// ListInput names a library.
+type ListInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+	httpapi.Paging
+}
+
+// Open is an upload in parts that was neither completed nor aborted.
+type Open struct {
+	UploadID  uuid.UUID `json:"uploadId" db:"id"`
+	Path      string    `json:"path" db:"key"`
+	Size      int64     `json:"size" db:"size"`
+	CreatedAt time.Time `json:"createdAt" db:"created_at"`
+	ExpiresAt time.Time `json:"expiresAt" db:"expires_at" doc:"When the store forgets what has arrived"`
+}
+
 // Completed is a file that has arrived.
 type Completed struct {
 	Path string `json:"path"`
@@ -80,6 +95,8 @@ func (u *Uploader) Routes(a *httpapi.API) {
 	}
 	httpapi.Register(a, op("POST", "", "beginUploads", "Addresses to upload files to", 201),
 		func(ctx context.Context, in *BeginInput) (*Begun, error) { return u.begin(ctx, in) })
+	httpapi.Register(a, op("GET", "", "listUploads", "Uploads in parts that are open, the oldest first", 0),
+		func(ctx context.Context, in *ListInput) (*httpapi.Page[Open], error) { return u.list(ctx, in) })
 	httpapi.Register(a, op("GET", "/{uploadId}", "getUpload", "New addresses for the parts of an upload that are missing", 0),
 		func(ctx context.Context, in *Input) (*Address, error) { return u.resume(ctx, in) })
 	httpapi.Register(a, op("POST", "/{uploadId}/complete", "completeUpload", "Make the file of its parts", 0),

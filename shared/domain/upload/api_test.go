@@ -178,6 +178,11 @@ func TestInParts(t *testing.T) {
 	}
 	mine := r.base + "/" + a.UploadID.String()
 	user.Do("POST", mine+"/complete", nil).Want(409)
+	var open httpapi.Page[upload.Open]
+	if user.Do("GET", r.base, nil).Want(200).JSON(&open); open.Total != 1 || len(open.Data) != 1 || open.Data[0].UploadID != *a.UploadID || open.Data[0].Path != "S/big.cbz" {
+		t.Errorf("open uploads: %+v", open)
+	}
+	user.Do("GET", "/api/v1/libraries/"+uuid.NewString()+"/uploads", nil).Want(404)
 	send := func(p upload.PartAddress) (int, string) {
 		return r.put(p.URL, a.Headers, data[p.Offset:p.Offset+p.Size], nil)
 	}
@@ -250,6 +255,9 @@ func TestInParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	user.Do("POST", r.base+"/"+lost.UploadID.String()+"/complete", nil).Want(200)
+	if user.Do("GET", r.base, nil).Want(200).JSON(&open); open.Total != 0 || len(open.Data) != 0 {
+		t.Errorf("what is completed is still open: %+v", open)
+	}
 }
 
 // An upload is completed where it was begun, though the library has gone to another path meanwhile, where a file of the

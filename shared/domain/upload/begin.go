@@ -16,6 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // place is the library that files go to, and how full it and its tenant are.
@@ -64,6 +65,28 @@ func (u *Uploader) begin(ctx context.Context, in *BeginInput) (*Begun, error) {
 		return nil, err
 	}
 	return u.addresses(ctx, in, at, files)
+}
+
+// list is for who has lost the ids: to go on with an upload, or to make room for others.
+func (u *Uploader) list(ctx context.Context, in *ListInput) (*httpapi.Page[Open], error) {
+	const open = " from upload where tenant_id = app.tenant() and library_id = $1 and completed_at is null and expires_at > now()"
+	var b pgx.Batch
+	var there bool
+	var total int64
+	var out []Open
+	db.Value(&b, &there, "select true from library where tenant_id = app.tenant() and id = $1", in.ID)
+	db.Value(&b, &total, "select count(*)"+open, in.ID)
+	db.All(&b, &out, "select id, key, size, created_at, expires_at"+open+" order by id limit $2 offset $3", in.ID, in.Limit(), in.Offset())
+	if err := u.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if !there {
+		return nil, fault.Missing("Library")
+	}
+	for i := range out {
+		out[i].CreatedAt, out[i].ExpiresAt = out[i].CreatedAt.UTC(), out[i].ExpiresAt.UTC()
+	}
+	return httpapi.NewPage(ctx, in.Paging, out, total), nil
 }
 
 // open says why the library takes no uploads at all.
