@@ -22,6 +22,7 @@ func TestSetAndReset(t *testing.T) {
 	}{
 		{"ui.theme", `{"value":"dark"}`, "string"},
 		{"a", `{"value":3}`, "integer"},
+		{"b", `{"value":1e300}`, "float"},
 		{"b", `{"value":3.5}`, "float"},
 		{"c", `{"value":true}`, "boolean"},
 		{"d", `{"value":{"snake_case":[1]}}`, "json"},
@@ -172,14 +173,14 @@ func TestBadInputOfSeveral(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, preference.Routes)
 	me := s.User(t, "one", "reader")
-	long := strings.Repeat("k", 300)
+	long := strings.Repeat("k", 254) + "éé"
 	var p struct {
 		Details []struct{ Field, Message string }
 	}
 	me.Do("PUT", "/api/v1/user/preferences", map[string]any{"preferences": map[string]any{
 		"a..b": 1, "c": strings.Repeat("x", 70<<10), "d": 1, long: 2}}).Want(400).JSON(&p)
 	if len(p.Details) != 3 || p.Details[0].Field != "preferences.a..b" || !strings.Contains(p.Details[0].Message, "letters, digits") ||
-		p.Details[1].Field != "preferences.c" || !strings.Contains(p.Details[1].Message, "the limit is 65536") || p.Details[2].Field != "preferences."+long[:255] {
+		p.Details[1].Field != "preferences.c" || !strings.Contains(p.Details[1].Message, "the limit is 65536") || p.Details[2].Field != "preferences."+long[:254] {
 		t.Errorf("%v", p.Details)
 	}
 	if m := me.Do("GET", "/api/v1/user/preferences", nil).Want(200).Map(); m["total"] != 0.0 {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func holdsNUL(value json.RawMessage) bool {
 func checkAll(values map[string]json.RawMessage) error {
 	var bad []fault.Field
 	for _, k := range slices.Sorted(maps.Keys(values)) {
-		field := "preferences." + k[:min(len(k), maxKey)]
+		field := "preferences." + strings.ToValidUTF8(k[:min(len(k), maxKey)], "")
 		for _, err := range []error{checkKey(k), checkValue(field, values[k])} {
 			if wrong := new(fault.Error); errors.As(err, &wrong) {
 				bad = append(bad, fault.Field{Field: field, Message: wrong.Fields[0].Message})
@@ -92,7 +93,7 @@ func typeOf(value json.RawMessage) string {
 	case v[0] == 't', v[0] == 'f':
 		return "boolean"
 	case v[0] == '-', v[0] >= '0' && v[0] <= '9':
-		if bytes.ContainsAny(v, ".eE") {
+		if _, err := strconv.ParseInt(string(v), 10, 64); err != nil { // also 1e300, which the database writes out
 			return "float"
 		}
 		return "integer"

@@ -175,6 +175,9 @@ func TestBadValues(t *testing.T) {
 	if bumps.Load() != 0 {
 		t.Errorf("%d bumps", bumps.Load())
 	}
+	if m := admin.Do("PUT", base+"/plugins.auto_match_confidence_threshold", `{"value":"-0"}`).Want(200).Map(); m["value"] != "0" {
+		t.Errorf("minus nothing is %v", m["value"])
+	}
 }
 
 func TestBulk(t *testing.T) {

@@ -60,7 +60,7 @@ func (d *definition) float(value string) (string, error) {
 	if err != nil || strings.ContainsAny(value, "xX_") || math.IsNaN(f) || f < float64(*d.Min) || f > float64(*d.Max) {
 		return "", fmt.Errorf("must be a number from %d to %d, is %q", *d.Min, *d.Max, shorten(value))
 	}
-	return strconv.FormatFloat(f, 'f', -1, 64), nil
+	return strconv.FormatFloat(f+0, 'f', -1, 64), nil // -0 is 0
 }
 
 func (d *definition) text(value string) (string, error) {
