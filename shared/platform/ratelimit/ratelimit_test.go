@@ -43,6 +43,25 @@ func TestTake(t *testing.T) {
 	}
 }
 
+// TestTakeSurvivesAClockSetBack sets the clock of Redis back by an hour: what is stored lies in the future then, and
+// nobody may wait for the hour.
+func TestTakeSurvivesAClockSetBack(t *testing.T) {
+	t.Parallel()
+	l, _ := withRedis(t)
+	bucket := Bucket{Key: "b:back", Rate: 2, Burst: 3}
+	const hour = int64(3_600_000_000)
+	if !l.take(t.Context(), "", epoch+hour, bucket).Allowed {
+		t.Fatal("a full bucket refuses")
+	}
+	refused := Result{Limit: 3, Reset: 500 * time.Millisecond, RetryAfter: 500 * time.Millisecond}
+	if diff := cmp.Diff(refused, l.take(t.Context(), "", epoch, bucket)); diff != "" {
+		t.Errorf("an hour back: (-want +got)\n%s", diff)
+	}
+	if got := l.take(t.Context(), "", epoch+500_000, bucket); !got.Allowed {
+		t.Errorf("a token later: %+v", got)
+	}
+}
+
 func TestTakeKeepsBucketsApart(t *testing.T) {
 	t.Parallel()
 	l, rdb := withRedis(t)

@@ -24,11 +24,15 @@ end
 local buckets, full, empty = #KEYS - first, {}, false
 for i = 1, buckets do
   local at = tonumber(values[first + i]) or now
+  local fill = now + ARGV[3 * i + 1]
   if at < now then
     at = now
+  elseif at > fill then -- the clock was set back, or the bucket was larger: it is empty now, no more, and fills from here
+    at = fill
+    redis.call('set', KEYS[first + i], string.format('%d', at), 'px', ARGV[3 * i + 2])
   end
   full[i] = at + ARGV[3 * i]
-  answer[i + 1] = now + ARGV[3 * i + 1] - full[i]
+  answer[i + 1] = fill - full[i]
   empty = empty or answer[i + 1] < 0
 end
 if not empty then
