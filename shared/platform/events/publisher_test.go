@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -296,6 +298,66 @@ func TestOutage(t *testing.T) {
 	}
 	if got := stored(t, server.Client, tenant); !slices.Equal(got, want) {
 		t.Errorf("stored %v", got)
+	}
+}
+
+// loading is a Redis that refuses the first commands because it reads its file, and takes the next, also those of one pipeline.
+type loading struct {
+	err  error
+	left atomic.Int64 // commands that it refuses
+}
+
+func (l *loading) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (l *loading) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		if c.Name() == "eval" && l.left.Add(-1) >= 0 {
+			c.SetErr(l.err)
+			return l.err
+		}
+		return next(ctx, c)
+	}
+}
+
+func (l *loading) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		if commands[0].Name() != "eval" { // the greeting of a connection
+			return next(ctx, commands)
+		}
+		var first error
+		for len(commands) > 0 && l.left.Add(-1) >= 0 {
+			first = l.err
+			commands[0].SetErr(l.err)
+			commands = commands[1:]
+		}
+		if len(commands) == 0 {
+			return first
+		}
+		return cmp.Or(next(ctx, commands), first)
+	}
+}
+
+// A Redis that is done with loading in the middle of what waits for it gets all of it, in order.
+func TestLoadingEndsInTheMiddle(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	hook := &loading{err: server.Client.Eval(t.Context(), "return redis.error_reply('LOADING Redis is loading the dataset in memory')", nil).Err()}
+	server.Client.AddHook(hook)
+	hook.left.Store(4)
+	tenant := uuid.New()
+	p := New(server.Client, Config{}, nil)
+	var want []string
+	for i := range 20 {
+		if err := p.Publish(t.Context(), tenant, number(i)); !errors.Is(err, ErrDelayed) {
+			t.Fatalf("%v, want ErrDelayed", err)
+		}
+		want = append(want, strconv.Itoa(i))
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, server.Client, tenant); !slices.Equal(got, want) {
+		t.Errorf("stored %v, want %v", got, want)
 	}
 }
 

@@ -50,7 +50,11 @@ func (p *Publisher) next() []*job {
 		p.queue, p.sending = nil, nil
 		return nil
 	}
-	return append([]*job(nil), p.queue[:min(len(p.queue), pipelineLen)]...)
+	most := pipelineLen
+	if !p.slow.IsZero() { // one job finds out: a Redis that is about to be ready could refuse the head of a pipeline and take the rest
+		most = 1
+	}
+	return append([]*job(nil), p.queue[:min(len(p.queue), most)]...)
 }
 
 // roundTrip runs the jobs, several in one pipeline, and returns the error of each.
