@@ -86,6 +86,9 @@ func (e entry) end(ctx context.Context, grace time.Duration) error {
 	if e.gone(ctx, grace) {
 		return nil
 	}
+	if err := ctx.Err(); err != nil { // nobody waits any more: it goes on ending by itself
+		return err
+	}
 	if err := syscall.Kill(e.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
 	}

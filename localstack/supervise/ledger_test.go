@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -57,6 +58,26 @@ func TestLeftoverIsEnded(t *testing.T) {
 	}
 	if err := <-ended; err == nil || err.Error() != "signal: terminated" {
 		t.Errorf("it ended with %v, want its stop signal", err)
+	}
+}
+
+// Who gives up waiting does not make a database that still writes end by force.
+func TestCancelledWaitKillsNobody(t *testing.T) {
+	t.Parallel()
+	cmd := sleeper(t)
+	start, ok := startTime(cmd.Process.Pid)
+	if !ok {
+		t.Fatal("no start time of a living process")
+	}
+	path := writeLedger(t, entry{PID: cmd.Process.Pid, Start: start, Stop: syscall.SIGCONT}) // which does not end it
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := openLedger(ctx, path, 10*time.Second); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want the end of the wait", err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	if _, alive := startTime(cmd.Process.Pid); !alive {
+		t.Error("it was killed")
 	}
 }
 
