@@ -138,6 +138,55 @@ func TestQueueIsWrittenFirst(t *testing.T) {
 	}
 }
 
+// A clock that is set back does not keep a stream without keep-alives, nor a client that does not read, for as long.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(pair[1])
+	w, err := newWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newShard(Config{ClientQueue: 1 << 20, KeepAlive: 15 * time.Second, WriteTimeout: 10 * time.Second}, w, 1<<20, func(*connection) {})
+	c := &connection{shard: s, topic: &topic{}, grant: &grant{}, fd: int32(pair[0])}
+	s.join(c)
+	tick := func(at time.Time) {
+		s.now = at.UnixNano()
+		s.tick(int64(maxTick))
+	}
+	now := time.Now()
+	tick(now)
+	read := func() int {
+		n, _ := syscall.Read(pair[1], make([]byte, 1<<10))
+		return n
+	}
+	if read() != len(keepAlive) {
+		t.Fatal("no keep-alive at first")
+	}
+	now = now.Add(-time.Hour)
+	for range 15*4 + 1 {
+		now = now.Add(maxTick)
+		tick(now)
+	}
+	if read() != len(keepAlive) {
+		t.Error("no keep-alive within 15 s of the new time")
+	}
+	for len(c.queue) == 0 && !c.gone {
+		s.write(c, make([]byte, 10_000))
+	}
+	now = now.Add(-time.Hour)
+	for range 10*4 + 2 {
+		now = now.Add(maxTick)
+		tick(now)
+	}
+	if !c.gone || s.closed[tooSlow].Load() != 1 {
+		t.Error("a client that reads nothing is kept for more than 10 s of the new time")
+	}
+}
+
 // Where many do not read, somebody is dropped before all of them have what one may have.
 func TestQueuesTogetherAreBounded(t *testing.T) {
 	s := newStage(t, func(c *Config) { c.MaxPerUser, c.WriteTimeout, c.ClientQueue = 1000, time.Minute, 16<<20 })

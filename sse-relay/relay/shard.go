@@ -227,6 +227,7 @@ func (s *shard) tick(length int64) {
 		if c.held != nil {
 			continue
 		}
+		c.ping, c.full = min(c.ping, s.now+int64(s.cfg.KeepAlive)), min(c.full, s.now) // where the clock was set back
 		if len(c.queue) > 0 && !s.flush(c) {
 			continue
 		}
