@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/longbox/longbox/shared/platform/redisconn"
 )
 
 // Config is the relay's environment; every setting has a default that works on one machine.
@@ -46,8 +48,8 @@ func (c Config) Validate() error {
 	if api, err := url.Parse(c.APIURL); err != nil || api.Host == "" || api.Scheme != "http" && api.Scheme != "https" {
 		return fmt.Errorf("API_URL %q: want http:// or https:// and a host", c.APIURL)
 	}
-	if _, err := redis.ParseURL(c.RedisURL); err != nil {
-		return fmt.Errorf("REDIS_URL: %w", err)
+	if _, err := redisconn.Options(c.RedisURL); err != nil { // which never repeats the password
+		return err
 	}
 	for _, limit := range []struct {
 		name             string

@@ -19,6 +19,9 @@ func TestConfig(t *testing.T) {
 	if cfg, err := parse(nil); err != nil || cfg.ListenAddr != "127.0.0.1:8083" || cfg.KeepAlive.Seconds() != 15 || cfg.MaxConnections != 20000 || cfg.MaxPerUser != 50 {
 		t.Errorf("without any environment: %+v, %v", cfg, err)
 	}
+	if _, err := parse(map[string]string{"REDIS_URL": "redis://:a wo%rd@localhost:6379/0"}); err == nil || strings.Contains(err.Error(), "wo%rd") {
+		t.Errorf("%v, want an error without the password", err)
+	}
 	for name, bad := range map[string]string{
 		"LISTEN_ADDR": "8083", "API_URL": "localhost:8080", "REDIS_URL": "127.0.0.1", "LOG_LEVEL": "loud", "API_TIMEOUT": "0s",
 		"KEEP_ALIVE": "1h", "WRITE_TIMEOUT": "x", "CLIENT_QUEUE": "1", "MAX_CONNECTIONS": "0", "MAX_CONNECTIONS_PER_USER": "-1",
