@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -90,7 +92,11 @@ func (s *Stack) publicURL() string {
 	if s.config.PublicURL != "" {
 		return s.config.PublicURL
 	}
-	return "http://127.0.0.1:" + strconv.Itoa(s.front.Port())
+	host := s.config.Bind
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1" // of all addresses the one that is always there
+	}
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(s.front.Port()))
 }
 
 // needless are the secrets that a program has no use for, as in the cloud.
