@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -59,15 +60,19 @@ type Publisher struct {
 
 	mu      sync.Mutex
 	queue   []*job
-	held    int           // events in queue
-	seq     uint64        // of the newest job
-	sending chan struct{} // closed when the queue is empty; nil while nothing is being sent
-	slow    time.Time     // until then nobody waits
-	dropped uint64        // events lost since the outage began
+	held    int                          // events in queue
+	seq     uint64                       // of the newest job
+	sending chan struct{}                // closed when the queue is empty; nil while nothing is being sent
+	slow    time.Time                    // until then nobody waits
+	dropped uint64                       // events lost since the outage began
+	well    bool                         // Redis took what it was sent last
+	missed  map[uuid.UUID]map[Topic]bool // streams that lack events: their listeners are to be told
 }
 
 type job struct {
 	script string
+	tenant uuid.UUID
+	topics map[Topic]bool // of its events, at least
 	keys   []string
 	args   []any
 	events int
@@ -94,7 +99,7 @@ func New(rdb redis.UniversalClient, cfg Config, log *slog.Logger) *Publisher {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Publisher{rdb: rdb, cfg: cfg.withDefaults(), log: log, mark: rand.Text()}
+	return &Publisher{rdb: rdb, cfg: cfg.withDefaults(), log: log, mark: rand.Text(), well: true, missed: map[uuid.UUID]map[Topic]bool{}}
 }
 
 // Publish sends the events of a tenant in order, in one round trip for up to 12,800 of them. It
@@ -106,6 +111,7 @@ func (p *Publisher) Publish(ctx context.Context, tenant uuid.UUID, events ...Eve
 		return nil
 	}
 	args := make([]any, 0, 2*len(events))
+	topics := map[Topic]bool{}
 	for _, e := range events {
 		topic := slices.Index(Topics[:], e.Topic)
 		if topic < 0 {
@@ -116,17 +122,22 @@ func (p *Publisher) Publish(ctx context.Context, tenant uuid.UUID, events ...Eve
 			return fmt.Errorf("publish: %w", err)
 		}
 		args = append(args, topic, value)
+		topics[e.Topic] = true
 	}
+	return p.enqueue(ctx, p.jobs(tenant, topics, args))
+}
+
+// jobs are script calls for pairs of topic index and value.
+func (p *Publisher) jobs(tenant uuid.UUID, topics map[Topic]bool, args []any) (jobs []*job) {
 	keys := []string{"lb:{" + tenant.String() + "}:publisher:" + p.mark}
 	for _, topic := range Topics {
 		keys = append(keys, Key(tenant, topic))
 	}
-	var jobs []*job
 	for part := range slices.Chunk(args, 2*jobEvents) {
 		head := []any{nil, p.cfg.Replay, int64(p.cfg.Retention / time.Second)}
-		jobs = append(jobs, &job{script: publishScript, keys: keys, args: append(head, part...), events: len(part) / 2})
+		jobs = append(jobs, &job{script: publishScript, tenant: tenant, topics: topics, keys: keys, args: append(head, part...), events: len(part) / 2})
 	}
-	return p.enqueue(ctx, jobs)
+	return jobs
 }
 
 // ChangeAccess announces that what some user or key of the tenant may do has changed: relays ask
@@ -160,24 +171,18 @@ func (p *Publisher) enqueue(ctx context.Context, jobs []*job) error {
 	}
 	p.mu.Lock()
 	if p.held+count > p.cfg.Queue {
-		p.dropped += uint64(count)
+		for _, j := range jobs {
+			p.drop(j)
+		}
+		if p.well {
+			p.start()
+		}
 		p.mu.Unlock()
 		return fmt.Errorf("%w: %d would exceed the %d this process may hold unsent (EVENT_QUEUE)", ErrDropped, count, p.cfg.Queue)
 	}
 	now := time.Now()
-	for _, j := range jobs {
-		p.seq++
-		if j.script == publishScript {
-			j.args[0] = p.seq
-		}
-		j.since, j.wait = now, wait
-	}
-	p.queue = append(p.queue, jobs...)
-	p.held += count
-	if p.sending == nil {
-		p.sending = make(chan struct{})
-		go p.send(p.sending)
-	}
+	p.append(jobs, now, wait)
+	p.start()
 	waiting := now.After(p.slow)
 	p.mu.Unlock()
 	if !waiting {
@@ -201,4 +206,52 @@ func (p *Publisher) enqueue(ctx context.Context, jobs []*job) error {
 		p.slow = time.Now().Add(p.cfg.Pause)
 		return ErrDelayed
 	}
+}
+
+// append puts jobs at the end of the queue. The caller holds p.mu, as for the two below.
+func (p *Publisher) append(jobs []*job, now time.Time, wait *wait) {
+	for _, j := range jobs {
+		p.seq++
+		if j.script == publishScript {
+			j.args[0] = p.seq
+		}
+		j.since, j.wait = now, wait
+		p.held += j.events
+	}
+	p.queue = append(p.queue, jobs...)
+}
+
+// start has the queue sent, unless that is so already.
+func (p *Publisher) start() {
+	if p.sending == nil {
+		p.sending = make(chan struct{})
+		go p.send(p.sending)
+	}
+}
+
+// drop counts a job that is not sent, and remembers whose stream lacks it.
+func (p *Publisher) drop(j *job) {
+	p.dropped += uint64(j.events)
+	if j.topics == nil {
+		return
+	}
+	if p.missed[j.tenant] == nil {
+		p.missed[j.tenant] = map[Topic]bool{}
+	}
+	maps.Copy(p.missed[j.tenant], j.topics)
+}
+
+// tell queues an event for the listeners of each stream that lacks some: they are to fetch their state anew.
+func (p *Publisher) tell() {
+	for tenant, topics := range p.missed {
+		var args []any
+		for i, topic := range Topics {
+			if topics[topic] {
+				args = append(args, i, "resync\t\t\t"+`{"reason":"not_sent"}`)
+			}
+		}
+		jobs := p.jobs(tenant, topics, args)
+		p.append(jobs, time.Now(), &wait{left: len(jobs), done: make(chan struct{})})
+	}
+	clear(p.missed)
 }

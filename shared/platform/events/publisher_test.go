@@ -231,6 +231,53 @@ func TestDeadRedis(t *testing.T) {
 	}
 }
 
+// Listeners of a stream that lacks events are told to fetch anew, once Redis takes events again, and no others are.
+func TestDroppedEventsAreTold(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	tenant, other := uuid.New(), uuid.New()
+	p := New(server.Client, Config{Queue: 5, Timeout: time.Second, Hold: time.Second}, nil)
+	resync := `{"reason":"not_sent"}`
+	expect := func(what string, tenant uuid.UUID, want ...string) {
+		t.Helper()
+		if err := p.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := stored(t, server.Client, tenant); !slices.Equal(got, want) {
+			t.Errorf("%s: stored %v, want %v", what, got, want)
+		}
+	}
+	if err := p.Publish(t.Context(), tenant, number(1), number(2), number(3), number(4), number(5), number(6)); !errors.Is(err, ErrDropped) {
+		t.Fatalf("%v, want ErrDropped", err)
+	}
+	expect("too many at once", tenant, resync)
+	server.Stop(t)
+	if err := p.Publish(t.Context(), tenant, number(7)); !errors.Is(err, ErrDelayed) {
+		t.Fatalf("%v, want ErrDelayed", err)
+	}
+	if err := p.Flush(t.Context()); err != nil { // held for too long
+		t.Fatal(err)
+	}
+	server.Run(t)
+	if err := p.Publish(t.Context(), other, number(8)); err != nil && !errors.Is(err, ErrDelayed) {
+		t.Fatal(err)
+	}
+	expect("Redis was away for too long", tenant, resync)
+	expect("nothing was lost", other, "8")
+	server.Client.Set(t.Context(), Key(tenant, Entities), "not a stream", 0)
+	if err := p.Publish(t.Context(), tenant, number(9)); !errors.Is(err, ErrDropped) {
+		t.Fatalf("%v, want ErrDropped", err)
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server.Client.Del(t.Context(), Key(tenant, Entities))
+	if err := p.Publish(t.Context(), other, number(10)); err != nil {
+		t.Fatal(err)
+	}
+	expect("Redis refused it", tenant, resync)
+}
+
 func TestCancelledCallerStillPublishes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -42,9 +42,12 @@ func (p *Publisher) next() []*job {
 	defer p.mu.Unlock()
 	limit := time.Now().Add(-p.cfg.Hold)
 	for len(p.queue) > 0 && p.queue[0].since.Before(limit) {
-		p.dropped += uint64(p.queue[0].events)
+		p.drop(p.queue[0])
 		p.finish(p.queue[0], fmt.Errorf("%w: Redis was away for more than %s", ErrDropped, p.cfg.Hold))
 		p.queue = p.queue[1:]
+	}
+	if p.well {
+		p.tell()
 	}
 	if len(p.queue) == 0 {
 		p.queue, p.sending = nil, nil
@@ -85,15 +88,17 @@ func (p *Publisher) settle(batch []*job, results []error) bool {
 	defer p.mu.Unlock()
 	var again []*job
 	var cause error
+	p.well = true
 	for i, j := range batch {
 		switch err := results[i]; {
 		case err == nil:
 			p.finish(j, nil)
 		case retryable(err):
-			again, cause = append(again, j), err
+			again, cause, p.well = append(again, j), err, false
 			j.wait.finish(fmt.Errorf("%w: %w", ErrDelayed, err))
 		default:
-			p.dropped += uint64(j.events)
+			p.well = false
+			p.drop(j)
 			p.finish(j, fmt.Errorf("%w: %w", ErrDropped, err))
 		}
 	}
