@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/longbox/longbox/shared/platform/deaf"
 )
 
 // Targets are the addresses (host:port) of the functions behind the front.
@@ -40,7 +42,8 @@ const (
 
 // Listen takes the port. A port that is taken is an error that says what to do.
 func Listen(bind string, port int) (*Front, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort(bind, fmt.Sprint(port)))
+	config := net.ListenConfig{Control: deaf.Limit}
+	l, err := config.Listen(context.Background(), "tcp", net.JoinHostPort(bind, fmt.Sprint(port)))
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("port %d is taken by another program: choose another one, for example PORT=%d make run", port, port+1)
 	}
@@ -52,7 +55,7 @@ func Listen(bind string, port int) (*Front, error) {
 	f.server = &http.Server{
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*f.handler.Load()).ServeHTTP(w, r) }),
 		ReadHeaderTimeout: headerPatience, ReadTimeout: bodyPatience, MaxHeaderBytes: headerLimit, IdleTimeout: idlePatience,
-		// No write timeout: event streams stay open for days, and the functions limit everything else.
+		// No write timeout: event streams stay open for days. Whoever reads nothing is cut off by the kernel.
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // Clients that hang up are no news.
 	}
 	go func() { f.done <- f.server.Serve(l) }()

@@ -2,16 +2,22 @@ package lambdahttp
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
+	"syscall"
+
+	"github.com/longbox/longbox/shared/platform/deaf"
 )
 
-// listen is net.Listen, but what is sent within this machine is not paced: where the system's congestion control is BBR,
+// listen is net.Listen, but nobody waits for ever for a client that reads nothing of its answer, and what is sent within this machine is not paced: where the system's congestion control is BBR,
 // a page of 1.4 MB waits for its timers again and again, although nothing is congested.
 func listen(address string) (net.Listener, error) {
-	var l net.ListenConfig
+	l := net.ListenConfig{Control: deaf.Limit}
 	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().IsLoopback() {
-		l.Control = unpaced
+		l.Control = func(network, address string, c syscall.RawConn) error {
+			return errors.Join(deaf.Limit(network, address, c), unpaced(network, address, c))
+		}
 	}
 	return l.Listen(context.Background(), "tcp", address)
 }
