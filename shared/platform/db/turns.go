@@ -33,10 +33,11 @@ func newTurns(n int) *turns {
 // take waits for a turn, which must be given back unless there is an error.
 func (t *turns) take(ctx context.Context, tenant uuid.UUID) error {
 	t.mu.Lock()
-	if t.first == uuid.Nil {
+	switch { // what is asked for no tenant, as which one answers to a host name, is nobody's
+	case tenant == uuid.Nil, tenant == t.first:
+	case t.first == uuid.Nil:
 		t.first = tenant
-	}
-	if t.first != tenant {
+	default:
 		t.most = t.shared
 	}
 	if t.free > 0 && t.held[tenant] < t.most {

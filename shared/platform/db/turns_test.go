@@ -104,6 +104,23 @@ func TestTurnsAreKeptForOthers(t *testing.T) {
 	})
 }
 
+// To ask which tenant answers to a host name, for which none is entered, is not to be a second tenant.
+func TestTurnsOfNobody(t *testing.T) {
+	turns, tenant := newTurns(8), uuid.New()
+	for _, who := range []uuid.UUID{uuid.Nil, tenant, uuid.Nil, tenant} {
+		if err := turns.take(t.Context(), who); err != nil {
+			t.Fatal(err)
+		}
+		turns.give(who)
+	}
+	if turns.most != 8 {
+		t.Errorf("a tenant alone has %d of 8 connections", turns.most)
+	}
+	if err := turns.take(t.Context(), uuid.New()); err != nil || turns.most != 2 {
+		t.Errorf("of two tenants each has %d of 8 connections; %v", turns.most, err)
+	}
+}
+
 // Who gives up takes no turn with it, neither while it waits nor when the turn comes in the same moment.
 func TestTurnsOfThoseWhoLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
