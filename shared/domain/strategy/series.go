@@ -239,10 +239,6 @@ func custom(c *config) series {
 		if values["series"] == "" || name == "" {
 			return byFolder(key)
 		}
-		p := Place{Path: named(name), Name: name, Publisher: values["publisher"], Book: values["book"]}
-		if v, err := strconv.Atoi(values["volume"]); err == nil && v >= 0 {
-			p.Volume = &v
-		}
-		return p
+		return Place{Path: named(name), Name: name, Publisher: values["publisher"], Book: values["book"], Volume: wholeNumber(values["volume"])}
 	}}
 }

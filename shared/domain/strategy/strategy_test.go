@@ -60,6 +60,16 @@ func TestPlaces(t *testing.T) {
 	if m := set.Read("A/T (1)/t.epub", &strategy.Meta{}); m.Path != "A/T (1)" || m.Name != "T" {
 		t.Errorf("%+v", m.Place)
 	}
+	set, bad = strategy.New(strategy.Options{Series: "custom", SeriesConfig: json.RawMessage(`{"pattern":"^(?P<series>[^/]+)/(?P<volume>\\d+)"}`), Book: "filename", Number: "smart"})
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	if m := set.Read("Saga/07/a.cbz", nil); m.Volume == nil || *m.Volume != 7 {
+		t.Errorf("%+v", m)
+	}
+	if m := set.Read("Saga/9781421582849/a.cbz", nil); m.Volume != nil { // no number of a volume, nor one that can be stored
+		t.Errorf("volume %d", *m.Volume)
+	}
 }
 
 func TestBadConfigurations(t *testing.T) {
