@@ -150,6 +150,8 @@ func TestBadValues(t *testing.T) {
 		{"release_tracking.default_languages", `"null"`, "JSON array"},
 		{"release_tracking.default_languages", `"[\"en\",\"English\"]"`, "ISO 639-1"},
 		{"release_tracking.notify_languages", `"[\"E1\"]"`, "ISO 639-1"},
+		{"duplicate_detection.trusted_external_id_sources", `"[\"plugin:a\\u0000\"]"`, "control"},
+		{"release_tracking.notify_plugins", `"[\"plugin:\\u2067a\"]"`, "direction"},
 		{"application.name", `"  "`, "empty"},
 		{"application.name", `"a\nb"`, "control"},
 		{"application.name", `"a\u2067b"`, "direction"},

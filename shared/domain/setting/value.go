@@ -99,6 +99,9 @@ func (d *definition) array(value string) (string, error) {
 		if n := utf8.RuneCountInString(item); n == 0 || n > maxItemLength {
 			return "", fmt.Errorf("every item must have 1 to %d characters", maxItemLength)
 		}
+		if strings.ContainsFunc(item, naming.Hidden) { // also where it is written as an escape, which the database does not read
+			return "", errors.New("no item must contain control characters, or such that turn the direction of text")
+		}
 		if d.Languages && (len(item) != 2 || strings.Trim(item, "abcdefghijklmnopqrstuvwxyz") != "") {
 			return "", fmt.Errorf("every item must be the ISO 639-1 code of a language, two small letters such as en; one is %q", shorten(item))
 		}
