@@ -31,16 +31,17 @@ func (s *Server) File(w http.ResponseWriter, r *http.Request, i *Index) error {
 	h.Set("Cache-Control", "private, no-cache")
 	h.Set("Content-Type", cmp.Or(mediaTypes[i.Format], "application/octet-stream"))
 	h.Set("Content-Disposition", disposition(name))
-	from, to, err := s.wanted(h, r, i)
-	if err != nil {
-		return err
-	}
+	from, to, outside := wanted(r, i)
 	src := &object{server: s, request: r, index: i, from: from, end: to}
 	defer src.Close()
-	switch src.status(h) {
-	case http.StatusPreconditionFailed:
+	switch status := src.status(h); {
+	case status == http.StatusPreconditionFailed:
 		return fault.New(fault.Precondition, "The file is not the version that If-Match or If-Unmodified-Since asks for; ask for it without")
-	case http.StatusOK, http.StatusPartialContent:
+	case status == http.StatusNotModified:
+	case outside != nil: // which counts after the conditions (RFC 9110 13.2.2)
+		h.Set("Content-Range", "bytes */"+strconv.FormatInt(i.Size, 10))
+		return outside
+	default:
 		if r.Method == http.MethodGet && i.Size > 0 {
 			if err := src.open(); err != nil { // before the header is written, so that a failure has its own status
 				return s.explain(r, i, err)
@@ -62,8 +63,8 @@ func (i *Index) fileTag() string {
 var oneRange = regexp.MustCompile(`^bytes=(\d*)-(\d*)$`)
 
 // wanted is the part [from, to) of the file that the answer will hold. Malformed and multiple ranges are
-// dropped: the whole file is sent; one that lies outside is 416.
-func (s *Server) wanted(h http.Header, r *http.Request, i *Index) (from, to int64, err error) {
+// dropped: the whole file is sent. outside is the fault of one that lies outside.
+func wanted(r *http.Request, i *Index) (from, to int64, outside error) {
 	whole := func() (int64, int64, error) {
 		r.Header.Del("Range")
 		return 0, i.Size, nil
@@ -91,7 +92,6 @@ func (s *Server) wanted(h http.Header, r *http.Request, i *Index) (from, to int6
 		return whole()
 	}
 	if first >= i.Size {
-		h.Set("Content-Range", "bytes */"+strconv.FormatInt(i.Size, 10))
 		return 0, 0, fault.New(fault.RangeInvalid, "The range lies outside the file of %d bytes", i.Size)
 	}
 	return first, last + 1, nil
