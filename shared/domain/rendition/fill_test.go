@@ -1,6 +1,8 @@
 package rendition_test
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -259,6 +261,25 @@ func TestBookCoversAreMade(t *testing.T) {
 	}
 	if got := r.stored(); len(got) != 5 {
 		t.Errorf("stored: %v", got)
+	}
+}
+
+// A first page without any bytes, which in a tar archive is a range of none, is one cover that cannot be made.
+func TestCoverOfAnEmptyPage(t *testing.T) {
+	t.Parallel()
+	var empty bytes.Buffer
+	w := tar.NewWriter(&empty)
+	for _, name := range []string{"1.jpg", "2.jpg"} {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, map[string][]byte{"A/1.cbt": empty.Bytes(), "A/2.cbz": testkit.Comic(t, 1, 1, "")})
+	if got := r.fill(task.BookCovers, false, task.OfAll()); got.Status != task.Completed || got.Result != (rendition.CoverCounts{Made: 1, Failed: 1}) {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -64,3 +64,12 @@ func TestStoreWithoutRanges(t *testing.T) {
 		t.Errorf("all of it: %q, %v", got, err)
 	}
 }
+
+// No bytes are there without a request: no range says none, and a store answers with the whole object.
+func TestRangeOfNothing(t *testing.T) {
+	t.Parallel()
+	data, err := Config{LibraryEndpoint: "http://127.0.0.1:1", PathStyle: true, Region: "us-east-1"}.Library().ReadRange(t.Context(), "b", Object{Key: "k", Size: 10}, 5, 0)
+	if err != nil || len(data) != 0 {
+		t.Errorf("%q, %v", data, err)
+	}
+}
