@@ -97,18 +97,24 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// What a client has made room for is written before more is queued: it is not dropped for what it could have read.
-func TestQueueIsWrittenFirst(t *testing.T) {
-	t.Parallel()
+// pairAndWatcher are the ends of a connection, the relay's first, and what watches it.
+func pairAndWatcher(t *testing.T) (pair [2]int, w *watcher) {
+	t.Helper()
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer syscall.Close(pair[1])
-	w, err := newWatcher()
-	if err != nil {
+	t.Cleanup(func() { syscall.Close(pair[1]) })
+	if w, err = newWatcher(); err != nil {
 		t.Fatal(err)
 	}
+	return pair, w
+}
+
+// What a client has made room for is written before more is queued: it is not dropped for what it could have read.
+func TestQueueIsWrittenFirst(t *testing.T) {
+	t.Parallel()
+	pair, w := pairAndWatcher(t)
 	s := newShard(Config{ClientQueue: 100_000, WriteTimeout: time.Second}, w, 1<<20, func(*connection) {})
 	tp := &topic{}
 	c := &connection{shard: s, topic: tp, fd: int32(pair[0])}
@@ -141,15 +147,7 @@ func TestQueueIsWrittenFirst(t *testing.T) {
 // A clock that is set back does not keep a stream without keep-alives, nor a client that does not read, for as long.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer syscall.Close(pair[1])
-	w, err := newWatcher()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair, w := pairAndWatcher(t)
 	s := newShard(Config{ClientQueue: 1 << 20, KeepAlive: 15 * time.Second, WriteTimeout: 10 * time.Second}, w, 1<<20, func(*connection) {})
 	c := &connection{shard: s, topic: &topic{}, grant: &grant{}, fd: int32(pair[0])}
 	s.join(c)

@@ -48,8 +48,8 @@ type (
 )
 
 // Routes adds the operations on libraries. folders lists one folder, objects all below it for a preview; startScan queues
-// a scan into the batch that creates the library, or makes it active again, and queued is told so after commit; bump is told after a library was
-// deleted, so that no page of it is shown because it is remembered.
+// a scan into the batch that creates the library, or makes it active again, and queued is told so after commit; bump is
+// told after a library was deleted, so that no page of it is shown because it is remembered.
 func Routes(a *httpapi.API, d *db.DB, publish publisher, folders filesystem.Store, objects Lister, startScan starter, queued, bump told) {
 	tell := func(ctx context.Context, e ...events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e...) }
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries", ID: "listLibraries",

@@ -142,10 +142,10 @@ func create(ctx context.Context, d *db.DB, l *Library, at *filesystem.Place, nex
 	return r.library(), nil
 }
 
-// change reads the library under a lock, lets fn change it, and stores it; at is nil where the path stays. wake queues what makes up
-// for the time in which it was not active. To another path
-// it goes only while nothing works on it: a scan would go on in the folder where it began, and take the library's books
-// there for gone. None begins meanwhile, since a scan's row points to the library's.
+// change reads the library under a lock, lets fn change it, and stores it; at is nil where the path stays. wake queues what
+// makes up for the time in which it was not active. To another path it goes only while nothing works on it: a scan would go on
+// in the folder where it began, and take the library's books there for gone. None begins meanwhile, since a scan's row points
+// to the library's.
 func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, wake func(b *pgx.Batch) error, fn func(l *Library) error) (*Library, error) {
 	var out *Library
 	err := d.Tx(ctx, func(tx pgx.Tx) error {

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,36 +81,31 @@ func followZone(ctx context.Context, system *db.DB, now time.Time) error {
 // OnStart queues a scan of every library that wants one when the system starts.
 func OnStart(ctx context.Context, system *db.DB) (int, error) { return onStart(ctx, system, batch) }
 
+func onStart(ctx context.Context, system *db.DB, limit int) (int, error) {
+	return startActive(ctx, system, limit, "", "scan_on_start")
+}
+
 // Resume queues a scan of every active library of a tenant that was suspended: nothing that the store announced of their files
 // meanwhile was looked at.
-func Resume(ctx context.Context, system *db.DB, tenant uuid.UUID) (started int, failures error) {
-	var last uuid.UUID
-	for {
-		all, err := find(ctx, system, batch, "tenant_id = $1 and id > $2 and is_active"+served+" order by id", tenant, last)
-		if err != nil {
-			return started, errors.Join(failures, err)
-		}
-		for i := range all {
-			all[i].Mode = Normal
-		}
-		n, err := startAll(ctx, system, all, time.Time{}, nil)
-		started, failures = started+n, errors.Join(failures, err)
-		if len(all) < batch {
-			return started, failures
-		}
-		last = all[len(all)-1].ID
-	}
+func Resume(ctx context.Context, system *db.DB, tenant uuid.UUID) (int, error) {
+	return startActive(ctx, system, batch, Normal, "tenant_id = $3", tenant)
 }
 
 // batch is how many libraries are read at once.
 const batch = 1000
 
-func onStart(ctx context.Context, system *db.DB, limit int) (started int, failures error) {
+// startActive queues scans of the active libraries that a condition, whose arguments begin with $3, leaves: in a mode, or where
+// that is empty each in its own.
+func startActive(ctx context.Context, system *db.DB, limit int, mode, only string, args ...any) (started int, failures error) {
 	var last due
 	for {
-		all, err := find(ctx, system, limit, "scan_on_start and is_active and (tenant_id, id) > ($1, $2)"+served+" order by tenant_id, id", last.Tenant, last.ID)
+		all, err := find(ctx, system, limit, only+" and is_active and (tenant_id, id) > ($1, $2)"+served+" order by tenant_id, id",
+			append([]any{last.Tenant, last.ID}, args...)...)
 		if err != nil {
 			return started, errors.Join(failures, err)
+		}
+		for i := range all {
+			all[i].Mode = cmp.Or(mode, all[i].Mode)
 		}
 		n, err := startAll(ctx, system, all, time.Time{}, nil)
 		started, failures = started+n, errors.Join(failures, err)
