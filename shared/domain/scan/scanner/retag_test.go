@@ -62,12 +62,16 @@ func TestGuardLetsTaggedFilesPass(t *testing.T) {
 		r.remove(fmt.Sprintf("A/%d.cbz", i))
 		testkit.WriteFile(t, r.folder, fmt.Sprintf("A/%02d - Tagged.cbz", i), testkit.Comic(t, i, 2, fmt.Sprintf("<Title>Chapter %d</Title>", i)))
 	}
-	if res := r.scan("normal"); res.Status != "failed" || res.Held != 12 {
-		t.Errorf("the first scan: %+v", res)
+	res := r.scan("normal")
+	if res.Status != "completed" { // the guard came before the content of the files was known
+		if res.Status != "failed" || res.Held != 12 {
+			t.Errorf("the first scan: %+v", res)
+		}
+		r.until("not exists (select from task where status in ('pending', 'running'))")
+		res = r.scanned("normal")
 	}
-	r.until("not exists (select from task where status in ('pending', 'running'))")
-	if res := r.scanned("normal"); res.Moved != 12 {
-		t.Errorf("the second scan: %+v", res)
+	if res.Moved != 12 {
+		t.Errorf("the scan that knows the content: %+v", res)
 	}
 	if again := values[string](r, "select id::text from book where tenant_id = app.tenant() order by id"); !slices.Equal(ids, again) {
 		t.Error("the books are others")
