@@ -24,6 +24,7 @@ type offer struct {
 	Volumes   *int              `json:"volumes,omitempty"`
 	Chapters  *int              `json:"chapters,omitempty"`
 	Authors   []analysis.Author `json:"authors,omitempty"`
+	Writer    *string           `json:"writer,omitempty"` // the authors that a folder names, as authorJSON writes them
 }
 
 // enriched is a series that has taken something from its books.
@@ -33,8 +34,8 @@ type enriched struct {
 }
 
 // queueSeriesMetadata lets a series take from its first book summary, publisher and year, all three or none and only
-// while they are empty and unlocked; imprint, language, reading direction and authors each while it is empty. The
-// age rating and the counts of volumes and chapters are the highest that any book names. It returns the series that changed.
+// while they are empty and unlocked; imprint, language, reading direction and authors each while it is empty. Publisher
+// and authors that only a folder names count as empty: what the book says of them is more exact. The age rating and the counts of volumes and chapters are the highest that any book names. It returns the series that changed.
 func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 	var offers []offer
 	for _, a := range found {
@@ -43,7 +44,7 @@ func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 		}
 		m := a.Metadata
 		o := offer{BookID: a.ID, Summary: m.Summary, Publisher: m.Publisher, Placed: a.file.Publisher, Imprint: m.Imprint, Language: m.LanguageISO,
-			Direction: a.Direction, Year: m.Year, Age: a.AgeRating, Authors: m.Authors}
+			Direction: a.Direction, Year: m.Year, Age: a.AgeRating, Authors: m.Authors, Writer: authorJSON(a.file.Author)}
 		if a.file.Volume != nil && a.file.Chapter == nil {
 			o.Volumes = m.Count
 		} else {
@@ -61,14 +62,14 @@ func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 		  select o.*, k.series_id, o.book_id = (select f.id from book f where f.tenant_id = app.tenant() and f.series_id = k.series_id and f.deleted_at is null
 		    order by app.file_order(f.key) collate natural_order, f.key limit 1) as first
 		  from jsonb_to_recordset($1) as o(book_id uuid, summary text, publisher text, placed text, imprint text, language text, direction text,
-		    year integer, age integer, volumes integer, chapters integer, authors jsonb)
+		    year integer, age integer, volumes integer, chapters integer, authors jsonb, writer text)
 		  join book k on k.tenant_id = app.tenant() and k.id = o.book_id),
 		best as (
 		  select series_id, max(age) as age, max(volumes) as volumes, max(chapters) as chapters from offer group by 1),
 		u as (
 		  select s.id, s.summary is null and coalesce(s.publisher, f.placed, '') = coalesce(f.placed, '') and s.year is null as fill, f.summary,
 		    coalesce(s.publisher, f.publisher) as publisher, f.year, f.imprint, f.language, f.direction,
-		    f.authors, best.age, best.volumes, best.chapters
+		    case when s.authors is null or s.authors = f.writer::jsonb then f.authors end as authors, best.age, best.volumes, best.chapters
 		  from best join series s on s.tenant_id = app.tenant() and s.id = best.series_id
 		  left join offer f on f.series_id = best.series_id and f.first)
 		update series s set
@@ -78,7 +79,7 @@ func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 		  imprint = case when 'imprint' = any(s.locks) then s.imprint else coalesce(s.imprint, u.imprint) end,
 		  language = case when 'language' = any(s.locks) then s.language else coalesce(s.language, u.language) end,
 		  reading_direction = case when 'readingDirection' = any(s.locks) then s.reading_direction else coalesce(s.reading_direction, u.direction) end,
-		  authors = case when 'authorsJsonLock' = any(s.locks) then s.authors else coalesce(s.authors, u.authors) end,
+		  authors = case when 'authorsJsonLock' = any(s.locks) then s.authors else coalesce(u.authors, s.authors) end,
 		  age_rating = case when 'ageRating' = any(s.locks) then s.age_rating else greatest(s.age_rating, u.age) end,
 		  total_volume_count = case when 'totalVolumeCount' = any(s.locks) then s.total_volume_count else greatest(s.total_volume_count, u.volumes) end,
 		  total_chapter_count = case when 'totalChapterCount' = any(s.locks) then s.total_chapter_count else greatest(s.total_chapter_count, u.chapters) end,
@@ -86,7 +87,7 @@ func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 		from u where s.tenant_id = app.tenant() and s.id = u.id
 		  and (u.fill and num_nonnulls(u.summary, u.publisher, u.year) > 0 or s.imprint is null and u.imprint is not null
 		    or s.language is null and u.language is not null or s.reading_direction is null and u.direction is not null
-		    or s.authors is null and u.authors is not null or u.age > coalesce(s.age_rating, -1)
+		    or u.authors is distinct from s.authors and u.authors is not null or u.age > coalesce(s.age_rating, -1)
 		    or u.volumes > coalesce(s.total_volume_count, -1) or u.chapters > coalesce(s.total_chapter_count, -1))
 		returning s.id, s.library_id`, *toJSON(offers))
 }

@@ -106,6 +106,29 @@ func TestCalibreReadsPackageDocuments(t *testing.T) {
 	}
 }
 
+// The folder's author gives way to those of the book, who have names to sort by and roles; an edit does not.
+func TestCalibreAuthors(t *testing.T) {
+	r := newRig(t)
+	r.choose("calibre", "", "metadata_first", "", "file_order")
+	testkit.WriteFile(t, r.folder, "Ann Lee/None (1)/x.cbz", testkit.Comic(t, 1, 2, ""))
+	for i, title := range []string{"Edited (2)", "Own (3)"} {
+		testkit.WriteFile(t, r.folder, "Ann Lee/"+title+"/x.cbz", testkit.Comic(t, i+2, 2, ""))
+	}
+	r.scanned("normal")
+	if _, err := r.db.Owner.Pool().Exec(t.Context(), `update series set authors = '[{"name": "Somebody", "role": "writer"}]', locks = '{authorsJsonLock}' where path like '%Edited%'`); err != nil {
+		t.Fatal(err)
+	}
+	for _, title := range []string{"Edited (2)", "Own (3)"} {
+		testkit.WriteFile(t, r.folder, "Ann Lee/"+title+"/metadata.opf", opf("T", `<dc:creator opf:file-as="Lee, Ann" opf:role="aut" xmlns:opf="http://www.idpf.org/2007/opf">Ann Lee</dc:creator>`))
+	}
+	r.scanned("normal")
+	const authors = `select authors::text from series where tenant_id = app.tenant() order by path`
+	want := []string{`[{"name": "Somebody", "role": "writer"}]`, `[{"name": "Ann Lee", "role": "writer"}]`, `[{"name": "Ann Lee", "role": "writer", "sortName": "Lee, Ann"}]`}
+	if got := values[string](r, authors); !slices.Equal(got, want) {
+		t.Errorf("authors\n%q, want\n%q", got, want)
+	}
+}
+
 // A document that cannot be read is a warning on the book.
 func TestBrokenPackageDocument(t *testing.T) {
 	r := newRig(t)
