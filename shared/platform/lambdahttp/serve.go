@@ -66,15 +66,26 @@ func Beside(handler http.Handler, work func(ctx context.Context) error) error {
 	})
 	g.Go(func() error {
 		<-ctx.Done()
-		end, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		return srv.Shutdown(end)
+		return shutdown(srv, 10*time.Second)
 	})
 	g.Go(func() error {
 		defer stop()
 		return work(ctx)
 	})
 	return g.Wait()
+}
+
+// shutdown ends srv as soon as its answers are out, and cuts off those that are still under way after grace, such as
+// downloads.
+func shutdown(srv *http.Server, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	err := srv.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		slog.Warn("answers under way were cut off", "after", grace.String())
+		return srv.Close()
+	}
+	return err
 }
 
 // server bounds what a client may take to send a request, the body too: the server waits for it before it answers, even

@@ -59,3 +59,28 @@ func TestBesideEndsWithEither(t *testing.T) {
 		t.Errorf("work that ends: %v", err)
 	}
 }
+
+// A download that does not end is cut off, and the program ends without a failure.
+func TestShutdownCutsOff(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	srv := server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(ended)
+	}))
+	go func() { _ = srv.Serve(l) }()
+	res, err := http.Get("http://" + l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := shutdown(srv, time.Millisecond); err != nil {
+		t.Error(err)
+	}
+	<-ended
+}
