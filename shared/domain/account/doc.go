@@ -10,7 +10,8 @@
 //   - The last active administrator cannot be deleted, disabled or demoted, also not by two requests at once.
 //   - Who does not hold SystemAdmin can neither give a permission beyond their own nor change a user who has one.
 //   - A registered user who has to confirm the e-mail address is inactive until then. An administrator who
-//     enables or disables such a user decides instead: the confirmation no longer changes anything.
+//     enables or disables such a user decides instead: the confirmation no longer changes anything. The mail to
+//     an address that the user no longer has confirms nothing.
 //
 // Tables: account, refresh_token, verification_token. Reads setting and api_key.
 package account

@@ -120,6 +120,18 @@ func TestConfirmEmail(t *testing.T) {
 		t.Error("a confirmed address got a mail")
 	}
 
+	// The mail to another address than the user has by now confirms nothing.
+	id := anyone.Do("POST", "/api/v1/auth/register", newUser("typo")).Want(201).Map()["user"].(map[string]any)["id"].(string)
+	admin, mistaken := s.User(t, "one", "admin"), lastToken()
+	admin.Do("PATCH", "/api/v1/users/"+id, `{"email":"right@example.org"}`).Want(200)
+	if verify(mistaken) != 400 {
+		t.Error("the mail to an address confirmed another one")
+	}
+	resend("right@example.org")
+	if again := s.sent()[len(s.sent())-1].To; again != "right@example.org" || verify(lastToken()) != 200 {
+		t.Errorf("the new address cannot be confirmed: the last mail went to %s", again)
+	}
+
 	// A token ends, and an administrator's decision stands.
 	anyone.Do("POST", "/api/v1/auth/register", newUser("late")).Want(201)
 	late := lastToken()
@@ -127,8 +139,8 @@ func TestConfirmEmail(t *testing.T) {
 	if verify(late) != 400 {
 		t.Error("an old token works")
 	}
-	id := anyone.Do("POST", "/api/v1/auth/register", newUser("evil")).Want(201).Map()["user"].(map[string]any)["id"].(string)
-	s.User(t, "one", "admin").Do("PATCH", "/api/v1/users/"+id, `{"isActive":false}`).Want(200)
+	id = anyone.Do("POST", "/api/v1/auth/register", newUser("evil")).Want(201).Map()["user"].(map[string]any)["id"].(string)
+	admin.Do("PATCH", "/api/v1/users/"+id, `{"isActive":false}`).Want(200)
 	if verify(lastToken()) != 400 {
 		t.Error("a user whom an administrator disabled came back by mail")
 	}

@@ -91,7 +91,8 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 			return fault.New(fault.Conflict, "%q is the last active administrator and cannot be disabled or given another role; make another user an administrator first", locked.target.Username)
 		}
 		endSessions := passwordHash != nil || (locked.target.IsActive && !next.IsActive)
-		stored, err = updateUser(ctx, tx, next, passwordHash, endSessions)
+		forgetMail := next.EmailVerified || next.Email != locked.target.Email // what was sent to another address confirms nothing
+		stored, err = updateUser(ctx, tx, next, passwordHash, endSessions, forgetMail)
 		return err
 	})
 	if err != nil {
@@ -180,7 +181,7 @@ func lock(ctx context.Context, tx pgx.Tx, id uuid.UUID) (locked, error) {
 	return locked{target: users[i], others: len(users) - 1}, nil
 }
 
-func updateUser(ctx context.Context, tx pgx.Tx, u User, passwordHash *string, endSessions bool) (*User, error) {
+func updateUser(ctx context.Context, tx pgx.Tx, u User, passwordHash *string, endSessions, forgetMail bool) (*User, error) {
 	var b pgx.Batch
 	var stored *User
 	db.One(&b, &stored, `update account set username = $2, email = $3, role = $4, permissions = $5, is_active = $6, email_verified = $7,
@@ -190,7 +191,7 @@ func updateUser(ctx context.Context, tx pgx.Tx, u User, passwordHash *string, en
 	if endSessions {
 		b.Queue("delete from refresh_token where tenant_id = app.tenant() and account_id = $1", u.ID)
 	}
-	if u.EmailVerified {
+	if forgetMail {
 		b.Queue("delete from verification_token where tenant_id = app.tenant() and account_id = $1", u.ID)
 	}
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
