@@ -236,7 +236,8 @@ func update(ctx context.Context, d *db.DB, id uuid.UUID, in Update) (*APIKey, er
 	if in.Permissions.Set || woken || lasts(next.ExpiresAt, old.ExpiresAt) {
 		granted = next.Permissions
 	}
-	if !in.ExpiresAt.Set && !woken {
+	more := slices.ContainsFunc(next.Permissions, func(p string) bool { return !slices.Contains(old.Permissions, p) })
+	if !in.ExpiresAt.Set && !woken && !more {
 		callerEnds = nil // nothing is made to last longer
 	}
 	if err := checkGrant(auth.CallerOf(ctx), granted, callerEnds, next.ExpiresAt); err != nil {

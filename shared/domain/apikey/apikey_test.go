@@ -214,6 +214,12 @@ func TestNoMoreThanOneself(t *testing.T) {
 	byKey.Do("PATCH", path+"/"+forever.ID, `{"isActive":true,"expiresAt":"2099-01-01T00:00:00Z"}`).Want(200)
 	u.Do("PATCH", path+"/"+great.ID, `{"isActive":true,"expiresAt":null}`).Want(200)
 
+	// Nor does it give a key what would outlive it.
+	lasting := create(t, u, `{"name":"lasting","permissions":["ApiKeysRead","ApiKeysWrite"]}`)
+	byKey.Do("PATCH", path+"/"+lasting.ID, `{"permissions":["ApiKeysRead","BooksRead"]}`).Want(403)
+	byKey.Do("PATCH", path+"/"+lasting.ID, `{"permissions":["ApiKeysRead"]}`).Want(200)
+	byKey.Do("PATCH", path+"/"+lasting.ID, `{"permissions":["ApiKeysRead","BooksRead"],"expiresAt":"2099-01-01T00:00:00Z"}`).Want(200)
+
 	// A user who loses a permission loses it on every key.
 	k := create(t, u, `{"name":"k","permissions":["ApiKeysRead","TasksRead","ApiKeysWrite"]}`)
 	if _, err := s.DB.Owner.Pool().Exec(context.Background(), "update account set role = 'reader' where id = $1", u.ID); err != nil {
