@@ -215,13 +215,14 @@ func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, repl
 		args = append(args, c.sent, c.value)
 		set = append(set, fmt.Sprintf("%[1]s = case when $%[2]d then $%[3]d::%[4]s else s.%[1]s end", c.name, len(args)-1, len(args), c.kind))
 	}
-	sort := fmt.Sprintf("case when $%d then $%[2]d::text else s.custom_title_sort end", len(args)-1, len(args)) // the last of the columns
+	sent := fmt.Sprintf("$%d", len(args)-1) // of titleSort, the last of the columns
+	sort := fmt.Sprintf("case when %s then $%d::text else s.custom_title_sort end", sent, len(args))
 	args = append(args, names)
 	var b pgx.Batch
 	var row *amendedRow
 	db.One(&b, &row, "update series s set "+strings.Join(set, ", ")+`,
 		  title = case when $2 then $3 else s.title end, search_title = case when $2 then $4 else s.search_title end,
-		  title_sort = coalesce(`+sort+`, case when 'titleSort' = any(s.locks) then s.title_sort when $2 then $3 else s.title end),
+		  title_sort = coalesce(`+sort+`, case when 'titleSort' = any(s.locks) and not `+sent+` then s.title_sort when $2 then $3 else s.title end),
 		  locks = array(select unnest(s.locks) union select unnest($5::text[])),
 		  described = array(select unnest(s.described) except select unnest($`+strconv.Itoa(len(args))+`::text[])),
 		  updated_at = case when cardinality($`+strconv.Itoa(len(args))+`::text[]) > 0 then now() else s.updated_at end

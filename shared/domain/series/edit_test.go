@@ -113,3 +113,24 @@ func TestPeopleChangeSeries(t *testing.T) {
 		stranger.Do("GET", one+path, nil).Want(404)
 	}
 }
+
+func TestLockedSortTitleIsCleared(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
+	})
+	me := s.User(t, "one", "maintainer")
+	id, _ := newSeries(t, s, s.One, newLibrary(t, s, s.One, "comics"), "Folder", 1, 1)
+	at := "/api/v1/series/" + id.String() + "/metadata"
+	me.Do("PUT", at+"/locks", `{"titleSort":true}`).Want(200)
+	for _, c := range []struct{ method, body, want string }{
+		{"PATCH", `{"titleSort":"Z"}`, "Z"}, {"PATCH", `{"titleSort":null}`, "Folder"},
+		{"PATCH", `{"titleSort":"Z"}`, "Z"}, {"PUT", `{"summary":"S"}`, "Folder"},
+		{"PATCH", `{"title":"Another"}`, "Folder"}, {"PATCH", `{"title":"A","titleSort":null}`, "A"},
+	} {
+		if m := me.Do(c.method, at, c.body).Want(200).Map(); m["titleSort"] != c.want {
+			t.Errorf("%s %s: %v", c.method, c.body, m["titleSort"])
+		}
+	}
+}
