@@ -270,14 +270,18 @@ func reset(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 	return load()
 }
 
-// changeLocks sets and opens locks and answers all of them.
+// changeLocks sets and opens locks and answers all of them; without a change it only reads, and waits for no writer.
 func changeLocks(ctx context.Context, d *db.DB, id uuid.UUID, changes LockChanges) (*Locks, error) {
 	on, off := book.SplitLocks(lockNames, changes)
+	sql, args := "select s.locks from series s where s.tenant_id = app.tenant() and s.id = $1", []any{id}
+	if len(on)+len(off) > 0 {
+		sql = `update series s set locks = array(select x from unnest(s.locks) x where not x = any($3::text[]) union select unnest($2::text[])), updated_at = now()
+			where s.tenant_id = app.tenant() and s.id = $1 returning s.locks`
+		args = append(args, on, off)
+	}
 	row, err := db.Get[struct {
 		Locks []string `db:"locks"`
-	}](ctx, d, `update series s set locks = array(select x from unnest(s.locks) x where not x = any($3::text[]) union select unnest($2::text[])),
-		  updated_at = case when cardinality($2::text[] || $3::text[]) > 0 then now() else s.updated_at end
-		where s.tenant_id = app.tenant() and s.id = $1 returning s.locks`, id, on, off)
+	}](ctx, d, sql, args...)
 	if err != nil {
 		return nil, err
 	}

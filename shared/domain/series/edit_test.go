@@ -134,3 +134,23 @@ func TestLockedSortTitleIsCleared(t *testing.T) {
 		}
 	}
 }
+
+func TestLookingAtLocksWritesNothing(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		series.EditRoutes(a, d, nil, nil)
+	})
+	id, _ := newSeries(t, s, s.One, newLibrary(t, s, s.One, "comics"), "Folder", 1, 1)
+	version := func() (v string) {
+		if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select xmin::text || ctid::text from series where id = $1", id).Scan(&v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	before := version()
+	s.User(t, "one", "reader").Do("GET", "/api/v1/series/"+id.String()+"/metadata/locks", nil).Want(200)
+	if after := version(); after != before {
+		t.Errorf("looking wrote the row: %s, then %s", before, after)
+	}
+}
