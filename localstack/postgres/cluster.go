@@ -151,7 +151,7 @@ func (c *Cluster) SystemURL() string {
 func (c *Cluster) OwnerURL() string { return c.url("longbox_owner", c.secrets.PostgresOwner, database) }
 
 // ClearStale removes the lock file of a server that died with the machine when its process id now belongs to another
-// program, which PostgreSQL itself cannot tell from a running server.
+// program, or to a server of other data, which PostgreSQL itself cannot tell from one of these.
 func (c *Cluster) ClearStale() error {
 	path := filepath.Join(c.dir, "postmaster.pid")
 	raw, err := os.ReadFile(path)
@@ -162,12 +162,23 @@ func (c *Cluster) ClearStale() error {
 		return fmt.Errorf("database: %w", err)
 	}
 	first, _, _ := strings.Cut(string(raw), "\n")
-	name, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(first), "comm"))
-	if err != nil || strings.TrimSpace(string(name)) == "postgres" {
+	process := filepath.Join("/proc", strings.TrimSpace(first))
+	name, err := os.ReadFile(filepath.Join(process, "comm"))
+	if err != nil || strings.TrimSpace(string(name)) == "postgres" && !worksElsewhere(process, c.dir) {
 		return nil // Gone, which PostgreSQL notices; or a server, which it must refuse.
 	}
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
 	return nil
+}
+
+// worksElsewhere tells whether a process certainly has another working directory than dir; a server's is its data's.
+func worksElsewhere(process, dir string) bool {
+	its, err := os.Stat(filepath.Join(process, "cwd"))
+	if err != nil {
+		return false
+	}
+	ours, err := os.Stat(dir)
+	return err == nil && !os.SameFile(its, ours)
 }

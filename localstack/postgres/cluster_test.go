@@ -56,23 +56,47 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
+// postgresIn is the process id of a program called postgres that works in dir.
+func postgresIn(t *testing.T, dir string) int {
+	t.Helper()
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "postgres")
+	if err := os.Symlink(sleep, path); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "3600")
+	cmd.Dir = dir
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	return cmd.Process.Pid
+}
+
 func TestClearStale(t *testing.T) {
 	t.Parallel()
 	ended := exec.Command("true")
 	if err := ended.Run(); err != nil {
 		t.Fatal(err)
 	}
+	ours := t.TempDir()
 	cases := map[string]struct {
+		dir     string
 		pid     int
 		removed bool
 	}{
-		"another program has the number now": {os.Getpid(), true},
-		"no such process":                    {ended.Process.Pid, false}, // PostgreSQL sees that by itself.
+		"another program has the number now": {t.TempDir(), os.Getpid(), true},
+		"no such process":                    {t.TempDir(), ended.Process.Pid, false}, // PostgreSQL sees that by itself.
+		"a server of these data":             {ours, postgresIn(t, ours), false},
+		"a server of other data":             {t.TempDir(), postgresIn(t, t.TempDir()), true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster := &Cluster{dir: t.TempDir()}
+			cluster := &Cluster{dir: c.dir}
 			path := filepath.Join(cluster.dir, "postmaster.pid")
 			if err := os.WriteFile(path, []byte(strconv.Itoa(c.pid)+"\n/data\n"), 0o600); err != nil {
 				t.Fatal(err)
