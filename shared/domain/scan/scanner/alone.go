@@ -21,7 +21,7 @@ const defaultKills = 2
 // suspects are what is known of the books of a task with which a worker has died; the next learns of them.
 type suspects struct {
 	Reading *uuid.UUID        `json:",omitempty"` // the book that is being read alone
-	Deaths  int               `json:",omitempty"` // of the task when that was noted
+	Deaths  int               `json:",omitempty"` // of the task when this was noted
 	Killed  map[uuid.UUID]int `json:",omitempty"` // how many workers have died while they read it alone
 }
 
@@ -33,7 +33,7 @@ func (s *suspects) judge(deaths int) {
 		}
 		s.Killed[*s.Reading]++
 	}
-	s.Reading = nil
+	s.Reading, s.Deaths = nil, deaths
 }
 
 // ids are the books under suspicion.
@@ -49,12 +49,13 @@ func (s *suspects) ids() []uuid.UUID {
 // nothing else being read in this process, so that the one is known with which the next worker dies. Such a book comes
 // last: workers die of other things too, and the second time must not be the same accident.
 func (s *Scanner) analyzeAlone(ctx context.Context, h task.Held, books []bookRow, at analysisPlace) (any, error) {
-	if h.Deaths <= maxDeaths { // each finds out something: they count as no attempts
-		if _, err := db.Exec(ctx, s.Database, "update task set attempts = 1 where tenant_id = app.tenant() and id = $1", h.ID); err != nil {
+	died := h.Deaths > at.Deaths
+	at.judge(h.Deaths)
+	if died && h.Deaths <= maxDeaths { // each finds out something: they count as no attempts, but what fails after one does
+		if _, err := db.Exec(ctx, s.Database, "update task set attempts = 1, place = $2 where tenant_id = app.tenant() and id = $1", h.ID, *toJSON(at)); err != nil {
 			return nil, err
 		}
 	}
-	at.judge(h.Deaths)
 	slices.SortStableFunc(books, func(a, b bookRow) int { return cmp.Compare(at.Killed[a.ID], at.Killed[b.ID]) })
 	for i, b := range books {
 		if i > 0 && task.MustPause(ctx) {
@@ -83,7 +84,7 @@ func (s *Scanner) analyzeAlone(ctx context.Context, h task.Held, books []bookRow
 func (s *Scanner) analyzeSuspect(ctx context.Context, h task.Held, b bookRow, at analysisPlace) error {
 	s.alone.Lock()
 	defer s.alone.Unlock()
-	at.Reading, at.Deaths = &b.ID, h.Deaths
+	at.Reading = &b.ID
 	if _, err := db.Exec(ctx, s.Database, "update task set place = $2 where tenant_id = app.tenant() and id = $1", h.ID, *toJSON(at)); err != nil {
 		return err
 	}

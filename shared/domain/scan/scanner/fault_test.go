@@ -352,3 +352,23 @@ func TestCancelStopsWithinTwoSeconds(t *testing.T) {
 		t.Errorf("%d books are analysed", n[0])
 	}
 }
+
+// A task with which a worker has died is given up like any other while the store does not give one of its files.
+func TestUnreadAfterADeath(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 1, ""))
+	testkit.WriteFile(t, r.folder, "S/2.cbz", testkit.Comic(t, 2, 1, ""))
+	r.scan("normal")
+	r.failing("S/2.cbz")
+	id := uuid.New()
+	r.exec(`insert into task (tenant_id, id, type, library_id, params, attempts, deaths)
+		values ($1, $2, 'analyze_books', $3, '{"keys": ["S/1.cbz", "S/2.cbz"], "force": true}', 1, 1)`, r.tenant, id, r.library)
+	for range 3 {
+		r.until("exists (select from task where tenant_id = app.tenant() and id = $1 and last_error is not null and (status = 'failed' or scheduled_for > now()))", id)
+		r.exec("update task set scheduled_for = now() where id = $1", id)
+	}
+	if got := values[string](r, "select status from task where tenant_id = app.tenant() and id = $1", id)[0]; got != task.Failed {
+		t.Errorf("after three attempts it is %s", got)
+	}
+}
