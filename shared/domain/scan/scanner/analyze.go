@@ -108,7 +108,7 @@ func (s *Scanner) analyzeBooks(ctx context.Context, h task.Held, p analyzeParams
 	if len(p.Keys) > 0 {
 		return s.analyze(ctx, h, "b.key = any($1)"+open+" and b.library_id = $3", p.Keys, p.Force, h.LibraryID)
 	}
-	if p.Counted {
+	if p.Counted && h.ParentID != nil { // one that failed and is tried again is on its own
 		return s.analyzeCounted(ctx, h, p)
 	}
 	return s.analyze(ctx, h, "b.id = any($1)"+open, p.BookIDs, p.Force)

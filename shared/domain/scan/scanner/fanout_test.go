@@ -113,3 +113,24 @@ func TestSeveralSeriesAreMadeAgain(t *testing.T) {
 		t.Errorf("of no series: %s", got)
 	}
 }
+
+// Part of the analysis of a library that has failed can be tried again, on its own.
+func TestPartOfALibraryIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.exec("alter table task alter max_attempts set default 1")
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 1, ""))
+	r.scan("normal")
+	r.failing("S/1.cbz")
+	r.do(task.Spec{Type: task.AnalyzeLibrary})
+	r.failing("nothing")
+	failed := values[string](r, "select id::text from task where tenant_id = app.tenant() and status = 'failed' and type = 'analyze_books'")
+	if len(failed) != 1 {
+		t.Fatalf("failed: %v", failed)
+	}
+	r.exec("update task set status = 'pending', attempts = 0, scheduled_for = now(), completed_at = null, last_error = null, result = null, parent_id = null where id = $1", failed[0])
+	r.until("not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")
+	if got := values[string](r, "select status || coalesce(': ' || last_error, '') from task where tenant_id = app.tenant() and id = $1", failed[0])[0]; got != task.Completed {
+		t.Error(got)
+	}
+}
