@@ -172,7 +172,9 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 		// The place holds once: a run that dies has listed more than it says.
 		b.Queue("update task set place = null where tenant_id = app.tenant() and id = $1", h.ID)
 	} else {
-		b.Queue("update scan set files_total = 0, files_processed = 0, files_refused = 0, files_gone = 0, removals_held = 0 where tenant_id = app.tenant() and id = $1", h.ID)
+		// One that had failed and is tried again has an end to settle again.
+		b.Queue(`update scan set files_total = 0, files_processed = 0, files_refused = 0, files_gone = 0, removals_held = 0, settled = false
+			where tenant_id = app.tenant() and id = $1`, h.ID)
 		task.QueueTakeBack(&b, h.ID)
 		db.Value(&b, &r.at.CatchUp, leftUndone, h.LibraryID, h.ID)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -210,5 +211,39 @@ func TestExtremeValuesAreContained(t *testing.T) {
 		if err := json.Unmarshal([]byte(doc), &m); err != nil {
 			t.Errorf("the stored document cannot be shown: %v: %.200s", err, doc)
 		}
+	}
+}
+
+// A scan that has failed and is tried again has another end, which is looked after like the first.
+func TestScanTriedAgainIsSettled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.exec("update library set purge_deleted_on_scan = true")
+	for _, name := range []string{"S/1.cbz", "S/2.cbz"} {
+		testkit.WriteFile(t, r.folder, name, testkit.Comic(t, len(name), 1, ""))
+	}
+	r.scan("normal")
+	if err := os.Remove(filepath.Join(r.folder, "S/1.cbz")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(r.folder, r.folder+".away"); err != nil {
+		t.Fatal(err)
+	}
+	id := r.start("normal")
+	r.until("(select settled from scan where tenant_id = app.tenant() and id = $1)", id)
+	if res := r.result(id); res.Status != task.Failed {
+		t.Fatalf("%+v", res)
+	}
+	if err := os.Rename(r.folder+".away", r.folder); err != nil {
+		t.Fatal(err)
+	}
+	r.exec("update task set status = 'pending', attempts = 0, completed_at = null, last_error = null, started_at = null where id = $1", id)
+	r.until("not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")
+	res := r.result(id)
+	if res.Status != task.Completed || res.Deleted != 1 {
+		t.Errorf("%+v", res)
+	}
+	if n := values[int](r, "select count(*)::integer from task where tenant_id = app.tenant() and type = 'purge_deleted'"); n[0] != 1 {
+		t.Errorf("%d purges", n[0])
 	}
 }
