@@ -22,7 +22,8 @@ const lookBatch = 500
 // Look makes the books of some keys agree with the store as it is now: whatever was said to have happened to an
 // object, the store is asked. It does what a scan does, for these keys only: a book appears, changes, comes back or
 // is marked deleted, and what changed is analysed. Keys are whole ones; those that are neither a book nor
-// a sidecar of the library are left alone. The scope of ctx is the tenant, or a task of it.
+// a sidecar of the library are left alone. The scope of ctx is the tenant, or a task of it. Conflict, once all the rest is done, where
+// the tenant's limit of books kept some out.
 func (s *Scanner) Look(ctx context.Context, tenant, libraryID uuid.UUID, keys []string) error {
 	_, err := s.lookAt(ctx, tenant, libraryID, keys, false)
 	return err
@@ -31,14 +32,18 @@ func (s *Scanner) Look(ctx context.Context, tenant, libraryID uuid.UUID, keys []
 // lookAt is Look; with keep, books whose file is gone are only counted.
 func (s *Scanner) lookAt(ctx context.Context, tenant, libraryID uuid.UUID, keys []string, keep bool) (gone int, err error) {
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+	var full error
 	for part := range slices.Chunk(keys, lookBatch) {
 		r := &run{Scanner: s, tenant: tenant, touched: map[uuid.UUID]bool{}, keep: keep}
 		if err := r.look(ctx, libraryID, part); err != nil {
 			return gone, err
 		}
 		gone += r.gone
+		if r.refused > 0 && !keep { // a scan finds what is looked at unannounced
+			full = fault.New(fault.Conflict, "The limit of %d books of this library server is reached: some files were not added", *r.library.MaxBooks)
+		}
 	}
-	return gone, nil
+	return gone, full
 }
 
 func (s *run) look(ctx context.Context, libraryID uuid.UUID, keys []string) error {
@@ -113,11 +118,15 @@ func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []bl
 	var read, write pgx.Batch
 	var books []known
 	var sidecars []knownSidecar
+	var room *int64
 	below := make([]string, len(keys))
 	for i, key := range keys {
 		below[i] = strings.TrimPrefix(key, s.library.Prefix)
 	}
 	queueLock(&read, s.library.ID)
+	if s.library.MaxBooks != nil {
+		db.Value(&read, &room, "select app.book_room()")
+	}
 	db.All(&read, &books, "select "+knownColumns+" from book where tenant_id = app.tenant() and library_id = $1 and key = any($2) order by key", s.library.ID, below)
 	db.All(&read, &sidecars, "select "+knownSidecarColumns+" from sidecar where tenant_id = app.tenant() and library_id = $1 and key = any($2) order by key", s.library.ID, below)
 	if err := tx.SendBatch(ctx, &read).Close(); err != nil {
@@ -127,6 +136,9 @@ func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []bl
 	d.sidecars, d.lost = s.differSidecars(objects, sidecars, s.started)
 	if s.keep {
 		s.gone, d.vanished = len(d.vanished), nil
+	}
+	if room != nil {
+		d.changes, s.refused = within(*room, d.changes)
 	}
 	var done changed
 	if len(d.changes) > 0 {

@@ -31,19 +31,25 @@ func (s *run) admit(ctx context.Context, part collected) (collected, int, error)
 	if room == nil || *room >= int64(adds) {
 		return part, 0, nil
 	}
-	out := collected{seen: part.seen, unchanged: part.unchanged, sidecars: part.sidecars}
-	left, refused := max(*room, 0), 0
-	for _, c := range part.changes {
+	out := part
+	var refused int
+	out.changes, refused = within(*room, part.changes)
+	return out, refused, nil
+}
+
+// within leaves out the changes that add a book for which there is no room, and counts them.
+func within(room int64, changes []change) (in []change, refused int) {
+	for _, c := range changes {
 		if c.New || c.Restored {
-			if left == 0 {
+			if room <= 0 {
 				refused++
 				continue
 			}
-			left--
+			room--
 		}
-		out.changes = append(out.changes, c)
+		in = append(in, c)
 	}
-	return out, refused, nil
+	return in, refused
 }
 
 // queueRefused tells in the scan how many files the limit kept out. Books whose files are gone may be in them: see ended.

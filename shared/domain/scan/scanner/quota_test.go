@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/domain/scan/scanner"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -84,4 +86,34 @@ func TestScanGoesOnWithRoom(t *testing.T) {
 	if r.scan("normal"); scans() != 4 {
 		t.Errorf("%d scans, want 4: there is no room for another file", scans())
 	}
+}
+
+// What is announced at the tenant's limit adds no book and comes again, but keeps nothing else from being changed and removed.
+func TestLookAtTheLimit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i := range 3 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("S/%d.cbz", i), testkit.Comic(t, i, 1, ""))
+	}
+	r.scan("normal")
+	r.exec("update tenant set max_books = 3")
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 7, 2, ""))
+	if err := os.Rename(filepath.Join(r.folder, "S/2.cbz"), filepath.Join(r.folder, "S/0a.cbz")); err != nil {
+		t.Fatal(err)
+	}
+	testkit.WriteFile(t, r.folder, "S/3.cbz", testkit.Comic(t, 3, 1, ""))
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 1}
+	look := func(want string) {
+		t.Helper()
+		err := s.Look(r.ctx(), r.tenant, r.library, []string{"S/0a.cbz", "S/1.cbz", "S/2.cbz", "S/3.cbz"})
+		if !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "The limit of 3 books") {
+			t.Errorf("looked: %v", err)
+		}
+		got := values[string](r, "select key || case when analyzed then '' else ' changed' end from book where tenant_id = app.tenant() and deleted_at is null order by key")
+		if strings.Join(got, ", ") != want {
+			t.Errorf("books: %q, want %s", got, want)
+		}
+	}
+	look("S/0.cbz, S/1.cbz changed")
+	look("S/0.cbz, S/0a.cbz changed, S/1.cbz changed")
 }

@@ -81,6 +81,7 @@ type run struct {
 	at          place
 	keep        bool // books are not marked deleted, but counted in gone
 	gone        int
+	refused     int // files that a look found no room for
 }
 
 // collected is what several pages of the listing brought together.
