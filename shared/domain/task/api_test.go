@@ -332,6 +332,31 @@ func TestLastScanIsKept(t *testing.T) {
 	kept()
 }
 
+// The last scan of a whole library that came to its end is kept, too, whatever came after it: files that have moved since are found by it.
+func TestLastWholeScanIsKept(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	library := library(t, s)
+	var ids [5]uuid.UUID
+	for i, params := range []scanned{{}, {}, {Path: "a"}, {}, {Path: "b"}} {
+		ids[i] = add(t, s, s.One, task.Spec{Type: task.ScanLibrary, LibraryID: &library, Params: params})
+	}
+	exec(t, s, "update task set status = 'completed', completed_at = now() - interval '99 days' where tenant_id = $1", s.One)
+	exec(t, s, "update task set status = 'failed' where id = $1", ids[3])
+	if n, err := task.Forget(t.Context(), s.DB.System, 7); err != nil || n != 3 {
+		t.Errorf("%d are forgotten, %v", n, err)
+	}
+	c := s.User(t, "one", "maintainer")
+	for i, status := range []int{404, 200, 404, 404, 200} {
+		c.Do("GET", base+"/"+ids[i].String(), nil).Want(status)
+	}
+}
+
+// scanned are the parameters of a scan.
+type scanned struct {
+	Path string `json:"path,omitempty"`
+}
+
 func TestWhoMay(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)

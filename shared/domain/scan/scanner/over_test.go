@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -321,5 +323,23 @@ func TestPurgeDuringAScanOfTheOtherLibrary(t *testing.T) {
 	r.exec("alter function app.follow_over_kept rename to follow_over")
 	r.purged(r.a)
 	r.scans(r.b)
+	r.moved(id, "ann 1")
+}
+
+// A file that went to another library is found by the first whole scan after it, also where the one before is long ago and only a
+// folder was scanned since.
+func TestMovedOverLongAfterTheLastScan(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	id := r.ids()
+	r.exec("update task set created_at = created_at - interval '10 days', completed_at = completed_at - interval '10 days' where tenant_id = $1", r.tenant)
+	r.rename("a/S/01.cbz", "b/T/one.cbz")
+	r.scans(r.b)
+	r.library = r.a
+	r.scanWith(scan.Params{Mode: scan.Normal, Path: "Other"})
+	if _, err := task.Forget(t.Context(), r.db.System, 7); err != nil {
+		t.Fatal(err)
+	}
+	r.scans(r.a)
 	r.moved(id, "ann 1")
 }
