@@ -147,8 +147,8 @@ const leftUndone = `select exists (select from scan where tenant_id = app.tenant
 	and t.status in ('cancelled', 'failed') and t.created_at >= coalesce((select max(c.created_at) from scan f join task c on c.tenant_id = f.tenant_id and c.id = f.id
 	  where f.tenant_id = app.tenant() and f.library_id = $1 and c.status = 'completed' and coalesce(c.params ->> 'path', '') = ''), '-infinity'))`
 
-// catchUp takes in the sidecars whose tasks were cancelled or failed: those that were not read, and those that are gone while
-// a book was read with them or a series is described by them. The series of the books that were written since count as touched.
+// catchUp takes in the sidecars whose tasks were cancelled or failed: those that were not read, or not for all of their books, and
+// those that are gone while a book was read with them or a series is described by them. The series of the books that were written since count as touched.
 func (s *run) catchUp(ctx context.Context) error {
 	if !s.at.CatchUp {
 		return nil
@@ -164,7 +164,12 @@ func (s *run) catchUp(ctx context.Context) error {
 		  and not exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = $1 and k.about = s.path and k.kind = 'series')
 		union select regexp_replace(b.key, '\.[^./]*$', '') || '.opf' from book b where b.tenant_id = app.tenant() and b.library_id = $1
 		  and b.sidecar is not null and b.deleted_at is null
-		  and not exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = $1 and k.version = b.sidecar)`, s.library.ID)
+		  and not exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = $1 and k.version = b.sidecar)
+		union select k.key from sidecar k cross join lateral (select from book b where b.tenant_id = app.tenant() and b.library_id = $1
+		    and b.key >= case when k.about like '%/' then k.about else k.about || '.' end and b.key < case when k.about like '%/' then left(k.about, -1) || '0' else k.about || '/' end
+		    and b.sidecar is distinct from k.version and (b.analyzed or b.error_type is not null) and b.deleted_at is null
+		    and strpos(substr(b.key, length(k.about) + 1), '/') = 0 limit 1) b
+		  where k.tenant_id = app.tenant() and k.library_id = $1 and k.kind = 'opf'`, s.library.ID)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return err
 	}

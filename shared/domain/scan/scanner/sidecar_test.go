@@ -216,3 +216,32 @@ func TestLostListingKeepsSidecars(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// A book that the store did not give when a new package document was taken in is read with it by the next scan, also where
+// others have been.
+func TestPackageDocumentIsCaughtUpWith(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.exec("alter table task alter max_attempts set default 1")
+	for i, name := range []string{"S/a.cbz", "S/b.cbz", "S/deeper/c.cbz"} {
+		testkit.WriteFile(t, r.folder, name, testkit.Comic(t, i+1, 2, ""))
+	}
+	r.scan("normal")
+	r.failing("S/b.cbz")
+	testkit.WriteFile(t, r.folder, "S/metadata.opf", opf("Folder", ""))
+	if res := r.scan("normal"); res.Status != "completed" || res.Errors != 1 {
+		t.Errorf("while the store fails: %+v", res)
+	}
+	r.failing("nothing")
+	if res := r.scan("normal"); res.Status != "completed" || res.Errors != 0 {
+		t.Errorf("with the store: %+v", res)
+	}
+	if got := r.one("select title from book where tenant_id = app.tenant() order by key"); got != "Folder\nFolder\nc" {
+		t.Errorf("titles: %q", got)
+	}
+	r.s3.Counter.Reset()
+	r.scan("normal")
+	if gets := testkit.Objects(r.s3.Counter.Reset(), "GET"); len(gets) > 0 {
+		t.Errorf("nothing is left to do, but %v was read", gets)
+	}
+}
