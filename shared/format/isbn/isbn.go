@@ -47,21 +47,29 @@ func Wrong(value string) bool {
 // number is a number with a check digit.
 var number = regexp.MustCompile(`^\d+[\dX]$`)
 
+// prefix is what names a value an ISBN, as people and programs write it: "ISBN-13: ", "ISBN 10 ", "ISBN (13) ", "eISBN : ". No ISBN
+// has 10 or 13 as its first group, so those with a separator behind them are the kind.
+const prefix = `(?:urn:)?(?:e-?)?isbn(?:[- ]?(?:\(1[03]\)|1[03][:\s\x{a0}]))?[:\s\x{a0}]*`
+
+// separator is what may stand between the digits: books are set with dashes and spaces of other kinds.
+const separator = `[- \x{2010}-\x{2013}\x{a0}]`
+
+var beginning = regexp.MustCompile(`(?i)^` + prefix)
+
 // cutPrefix takes away what names a value an ISBN.
 func cutPrefix(value string) (rest string, found bool) {
-	value = strings.ToUpper(strings.TrimSpace(value))
-	for _, prefix := range []string{"URN:ISBN:", "ISBN:", "ISBN-13:", "ISBN-10:", "ISBN"} {
-		if rest, ok := strings.CutPrefix(value, prefix); ok {
-			return rest, true
-		}
+	value = strings.TrimSpace(value)
+	at := beginning.FindStringIndex(value)
+	if at == nil {
+		return strings.ToUpper(value), false
 	}
-	return value, false
+	return strings.ToUpper(value[at[1]:]), true
 }
 
 // digits leaves out what only separates them.
 func digits(v string) string {
 	return strings.Map(func(r rune) rune {
-		if r == '-' || r == ' ' || r == '\u2010' || r == '\u2011' {
+		if r == '-' || r == ' ' || r >= '\u2010' && r <= '\u2013' || r == '\u00a0' {
 			return -1
 		}
 		return r
@@ -99,7 +107,7 @@ func valid10(v string) bool {
 	return sum%11 == 0
 }
 
-var written = regexp.MustCompile(`(?i)\b(?:isbn(?:-1[03])?:?\s*)?(?:97[89][- \x{2010}\x{2011}]?)?\d(?:[- \x{2010}\x{2011}]?\d){8}[- \x{2010}\x{2011}]?[\dX]\b`)
+var written = regexp.MustCompile(`(?i)\b(?:` + prefix + `)?(?:97[89]` + separator + `?)?\d(?:` + separator + `?\d){8}` + separator + `?[\dX]\b`)
 
 // Find returns the digits of the ISBNs that a text names, each once.
 func Find(text string) (found []string) {
