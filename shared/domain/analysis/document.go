@@ -39,7 +39,7 @@ func (r *Result) applyInfo(i pdf.Info) {
 	m.LanguageISO = r.language(i.Language)
 	for _, name := range strings.Split(i.Author, ";") {
 		if name = strings.TrimSpace(name); name != "" {
-			m.Authors = append(m.Authors, Author{Name: name, Role: "author"})
+			m.Authors = append(m.Authors, Author{Name: name, Role: roles[""]})
 		}
 	}
 	for _, word := range strings.FieldsFunc(i.Keywords, func(c rune) bool { return c == ',' || c == ';' }) {

@@ -34,10 +34,10 @@ func TestFrontCover(t *testing.T) {
 	}
 }
 
-// ISBNs are found wherever a document's own description names them.
-func TestDocumentISBN(t *testing.T) {
+// ISBNs are found wherever a document's own description names them, and its author has written it, as that of an EPUB has.
+func TestDocumentDescription(t *testing.T) {
 	pdf := "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n" +
-		"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 10 10]>>endobj\n4 0 obj<</Title(T)/Subject(Novel, ISBN 0-8044-2957-X)/Keywords(978-0-7653-5038-1)>>endobj\n"
+		"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 10 10]>>endobj\n4 0 obj<</Title(T)/Author(A; B)/Subject(Novel, ISBN 0-8044-2957-X)/Keywords(978-0-7653-5038-1)>>endobj\n"
 	at := len(pdf)
 	pdf += "xref\n0 5\n0000000000 65535 f \n"
 	for _, object := range []string{"1 0 obj", "2 0 obj", "3 0 obj", "4 0 obj"} {
@@ -45,6 +45,9 @@ func TestDocumentISBN(t *testing.T) {
 	}
 	pdf += fmt.Sprintf("trailer<</Size 5/Root 1 0 R/Info 4 0 R>>\nstartxref\n%d\n%%%%EOF\n", at)
 	res := read(t, "a.pdf", []byte(pdf))
+	if a := res.Metadata.Authors; len(a) != 2 || a[0] != (analysis.Author{Name: "A", Role: "writer"}) || a[1] != (analysis.Author{Name: "B", Role: "writer"}) {
+		t.Errorf("authors %+v", a)
+	}
 	if res.ExternalID != "080442957X" || res.ExternalSource != "pdf" || res.Metadata.ISBNs != `["080442957X","9780765350381"]` {
 		t.Errorf("%s %s %s", res.ExternalSource, res.ExternalID, res.Metadata.ISBNs)
 	}
