@@ -1,6 +1,10 @@
 package pdf
 
-import "math"
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+)
 
 const (
 	// contentBytes bounds the content stream of a page that can be one image: a few operators, and the invisible
@@ -8,6 +12,8 @@ const (
 	contentBytes = 256 << 10
 	// slack is how far an image may be from the edges of its page, as a share of the page's side.
 	slack = 0.03
+	// headOfJPEG is where the orientation of a JPEG file stands: in its first segments.
+	headOfJPEG = 4 << 10
 )
 
 // page looks whether a page is one JPEG image. Whatever is unusual about it makes it a page that must be drawn.
@@ -35,7 +41,19 @@ func (d *Reader) page(p leaf) Page {
 	if !ok {
 		return Page{}
 	}
-	return d.jpeg(image)
+	out := d.jpeg(image)
+	if !out.proportional(box) {
+		return Page{}
+	}
+	return out
+}
+
+// proportional tells whether the pixels are about as wide as they are high on the page: those of a fax or of a stretched picture
+// are not, and its file alone would look squeezed. The edges may be off by slack each.
+func (p Page) proportional(box rectangle) bool {
+	wide := float64(p.Width) * (box.y1 - box.y0)
+	high := float64(p.Height) * (box.x1 - box.x0)
+	return math.Abs(wide-high) <= 4*slack*max(wide, high)
 }
 
 // jpeg is the place of an image that is a JPEG file a browser shows in the same way.
@@ -56,8 +74,8 @@ func (d *Reader) jpeg(s stream) Page {
 	if !ok || length < 4 || length > d.size-s.offset {
 		return Page{}
 	}
-	var mark [3]byte
-	if d.readAt(mark[:], s.offset) != nil || mark != [3]byte{0xff, 0xd8, 0xff} {
+	head := make([]byte, min(length, headOfJPEG))
+	if d.readAt(head, s.offset) != nil || !bytes.HasPrefix(head, []byte("\xff\xd8\xff")) || turned(head) {
 		return Page{}
 	}
 	w, _ := integer(d.value(s.dict["Width"]))
@@ -67,6 +85,40 @@ func (d *Reader) jpeg(s stream) Page {
 		return Page{}
 	}
 	return Page{JPEG: true, Offset: s.offset, Length: length, Width: int(w), Height: int(h)}
+}
+
+// turned tells whether a JPEG file says that it is to be shown in another orientation (Exif 4.6.4, tag Orientation): a document
+// shows it as it lies there, a browser turns it.
+func turned(file []byte) bool {
+	for b := file[2:]; len(b) >= 4 && b[0] == 0xff && b[1] >= 0xe0 && b[1] <= 0xef; {
+		size := 2 + int(binary.BigEndian.Uint16(b[2:]))
+		segment := b[4:max(4, min(size, len(b)))]
+		if exif, ok := bytes.CutPrefix(segment, []byte("Exif\x00\x00")); ok && b[1] == 0xe1 {
+			return orientation(exif) > 1
+		}
+		b = b[min(size, len(b)):]
+	}
+	return false
+}
+
+// orientation is that of the first directory of Exif data; 0 where it has none.
+func orientation(exif []byte) uint16 {
+	var order binary.ByteOrder = binary.LittleEndian
+	if bytes.HasPrefix(exif, []byte("MM")) {
+		order = binary.BigEndian
+	}
+	const tagOrientation, entry = 0x0112, 12
+	if len(exif) < 8 || int64(order.Uint32(exif[4:])) > int64(len(exif)-2) {
+		return 0
+	}
+	directory := exif[order.Uint32(exif[4:]):]
+	count := order.Uint16(directory)
+	for e := directory[2:]; count > 0 && len(e) >= entry; count, e = count-1, e[entry:] {
+		if order.Uint16(e) == tagOrientation {
+			return order.Uint16(e[8:])
+		}
+	}
+	return 0
 }
 
 // plainColours tells whether a colour space is grey or red, green and blue: others are not what browsers expect.

@@ -91,6 +91,7 @@ func TestPagesThatAreOneJPEG(t *testing.T) {
 		"another filter":         {"", fill, "/Filter/JPXDecode/ColorSpace/DeviceRGB", false},
 		"two filters":            {"", fill, "/Filter[/FlateDecode/DCTDecode]/ColorSpace/DeviceRGB", false},
 		"bad content":            {"", "q ] 200", plainImage, false},
+		"stretched":              {"/MediaBox[0 0 300 200]", "q 300 0 0 200 0 0 cm /Im0 Do Q", plainImage, false},
 	} {
 		b := scan(c.page, c.content, c.image)
 		doc, err := open(b, Limits{})
@@ -107,6 +108,31 @@ func TestPagesThatAreOneJPEG(t *testing.T) {
 		}
 		if i := doc.Info; i.Title != "Page" || i.Author != "Boulet (B.)" || i.Language != "fr" || !i.RightToLeft {
 			t.Errorf("%s: %+v", name, i)
+		}
+	}
+}
+
+// A JPEG file that says how it is to be turned is shown as it lies in the document, which a browser would not do.
+func TestTurnedJPEG(t *testing.T) {
+	t.Parallel()
+	for exif, want := range map[string]bool{
+		"": true,
+		"MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x01\x00\x00":                                              true,
+		"MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00":                                              false,
+		"II*\x00\x08\x00\x00\x00\x02\x00\x0f\x01\x02\x00\x01\x00\x00\x00x\x00\x00\x00\x12\x01\x03\x00\x01\x00\x00\x00\x03\x00\x00\x00": false,
+		"II*\x00\xff\xff\xff\xff": true, "II*\x00\x07\x00\x00\x00\x00": true, "MM\x00*\x00\x00\x00\x08\xff\xff\x00": true, "I": true,
+	} {
+		file := "\xff\xd8\xff\xe0\x00\x04ab\xff\xe1" + string([]byte{0, byte(8 + len(exif))}) + "Exif\x00\x00" + exif + "\xff\xdb\x00\x02"
+		b := &builder{}
+		b.WriteString("%PDF-1.4\n")
+		b.object("<</Type/Catalog/Pages 2 0 R>>")
+		b.object("<</Type/Pages/Count 1/Kids[3 0 R]/MediaBox[0 0 200 300]>>")
+		b.object("<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</XObject<</Im0 5 0 R>>>>>>")
+		b.object("<</Length %d>>stream\n%s\nendstream", len(fill), fill)
+		b.object("<</Subtype/Image/Width 20/Height 30/Length %d%s>>stream\n%s\nendstream", len(file), plainImage, file)
+		doc, err := open(b.finish(""), Limits{})
+		if err != nil || len(doc.Pages) != 1 || doc.Pages[0].JPEG != want {
+			t.Errorf("%q: %+v, %v", exif, doc, err)
 		}
 	}
 }
