@@ -137,6 +137,15 @@ func TestTurnedJPEG(t *testing.T) {
 	}
 }
 
+// Some programs say that a table begins with object 1, though its first line is that of object 0.
+func TestTableFromOne(t *testing.T) {
+	t.Parallel()
+	b := bytes.Replace(scan("", fill, plainImage), []byte("xref\n0 8\n"), []byte("xref\n1 8\n"), 1)
+	if doc, err := open(b, Limits{}); err != nil || len(doc.Pages) != 1 || !doc.Pages[0].JPEG || doc.Info.Title != "Page" {
+		t.Errorf("%+v, %v", doc, err)
+	}
+}
+
 // TestObjectStreams reads a document of version 1.5: its objects and its table are compressed.
 func TestObjectStreams(t *testing.T) {
 	t.Parallel()

@@ -126,7 +126,8 @@ func (d *Reader) readSection(l *lexer, start, count int64) error {
 		if err != nil {
 			return err
 		}
-		if _, err := l.object(0); err != nil {
+		generation, err := l.object(0)
+		if err != nil {
 			return err
 		}
 		k, err := l.object(0)
@@ -136,6 +137,9 @@ func (d *Reader) readSection(l *lexer, start, count int64) error {
 		off, ok := integer(a)
 		if !ok {
 			return errSyntax
+		}
+		if i == 1 && start == 1 && generation == int64(65535) && k == opcode("f") {
+			start, i = 0, 0 // only object 0 is free like this (7.5.4): some programs count from 1
 		}
 		switch k {
 		case opcode("n"):
