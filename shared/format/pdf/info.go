@@ -1,6 +1,8 @@
 package pdf
 
 import (
+	"encoding/binary"
+	"regexp"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -42,11 +44,9 @@ func plain(s text) string {
 	out := ""
 	switch {
 	case strings.HasPrefix(string(s), "\xfe\xff"):
-		var units []uint16
-		for i := 2; i+1 < len(s); i += 2 {
-			units = append(units, uint16(s[i])<<8|uint16(s[i+1]))
-		}
-		out = string(utf16.Decode(units))
+		out = wide(s[2:], binary.BigEndian)
+	case strings.HasPrefix(string(s), "\xff\xfe"): // not in the standard, but written
+		out = wide(s[2:], binary.LittleEndian)
 	case strings.HasPrefix(string(s), "\xef\xbb\xbf"), !isASCII(s) && utf8.ValidString(string(s)):
 		out = strings.ToValidUTF8(strings.TrimPrefix(string(s), "\xef\xbb\xbf"), "")
 	default:
@@ -68,6 +68,17 @@ func plain(s text) string {
 		return r
 	}, out)
 	return strings.Join(strings.Fields(out), " ")
+}
+
+// language is how a text of UTF-16 says what language follows (7.9.2.2.2).
+var language = regexp.MustCompile("\x1b[A-Za-z]{2,8}\x1b")
+
+func wide(s text, order binary.ByteOrder) string {
+	var units []uint16
+	for i := 0; i+1 < len(s); i += 2 {
+		units = append(units, order.Uint16([]byte(s[i:i+2])))
+	}
+	return language.ReplaceAllString(string(utf16.Decode(units)), "")
 }
 
 func isASCII(s text) bool {

@@ -306,3 +306,16 @@ func FuzzContent(f *testing.F) {
 		}
 	})
 }
+
+// Texts are decoded as they are written: UTF-16 of either order, with or without the language in front, UTF-8, PDFDocEncoding.
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"\xfe\xff\x00\xc4\x00b": "Äb", "\xff\xfe\xc4\x00b\x00": "Äb", "\xff\xfe\xc4\x00b": "Ä",
+		"\xfe\xff\x00\x1b\x00d\x00e\x00D\x00E\x00\x1b\x00\xc4": "Ä", "\xef\xbb\xbfÄ": "Ä", "Äb": "Äb", "\xc4b \x80\xa0": "Äb •€",
+	} {
+		if got := plain(text(in)); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
