@@ -7,7 +7,7 @@ import (
 
 var (
 	bracketYear  = lazily(`(?:^|[\s,.\-])((?:19|20)\d\d)(?:$|[\s,.\-])`)
-	bracketCount = lazily(`(?i)^(?:(\d{1,4})\s*)?(?:of|de|von|sur|из|di)\s+(\d{1,4})$`)
+	bracketCount = lazily(`(?i)^(?:(\d{1,4})\s*)?(?:of|de|von|sur|из|di)\s*(\d{1,4})$`)
 	bracketFix   = lazily(`(?i)^(?:v|r|rev\.?\s?|f)(\d)$|^fix(?:ed)?$`)
 	bracketPlain = lazily(`^\d{1,4}(?:\.\d{1,2})?$`)
 	bracketMark  = lazily(`(?i)^` + oneMark + `(?:[\s,]+` + oneMark + `)?$|^` + behindMark + `$|^` + unitMark + `(?:\s*` + unitMark + `)?$|^第\s*\d{1,4}$|^[卷巻]\s*\d{1,4}$`)

@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	volumeWords  = `volumes?|vols?|volumen|volumi|v|tomes?|tomos?|tomi|tom|band|bände|bd|books?|bk|livre|libro|buch|deel|cilt|kötet|svazek`
+	volumeWords  = `volumes?|vols?|volumen|volumi|v|tomes?|tomos?|tomi|tom|band|bände|bd|books?|bk|livre|libro|buch|deel|cilt|kötet|svazek|tập`
 	chapterWords = `chapters?|chapitres?|chaps?|chp|ch|c|capítulos?|capitulos?|capitolo|capitoli|cap|kapitel|kap|hoofdstuk|rozdział|bölüm|chương`
 	issueWords   = `issues?|iss|no|nr|n°|num|núm|numero|número|numéro|numéros|números|heft|hefte|ausgabe|ausgaben|edição|edicao|edición|edicion|albo|albi|prog`
 	partWords    = `parts?|parte|partie|teil|pt|ep|eps|episodes?|épisodes?|episodio|episódio|folge|act`
@@ -47,9 +47,10 @@ var (
 		{lazily(`(?i)` + latin + `t(?:\.\s?|\s)?` + `(\d{1,3})` + `(?:(?:-|\s?à\s?)t?(\d{1,3}))?(?:$|[^\p{Latin}\p{N}])`), wordSet("t")},
 		{lazily(`(?i)` + latin + `v(?:ol\.?)?(\d{1,3})()x\d`), wordSet("v|vol")}, // "v05x12"
 	}
+	behindDot    = lazily(`(?i)` + latin + num + `()\.?\s*(?:kötet|cilt|díl)(?:$|[^\p{L}])`)
 	volumeBehind = []marker{
 		{lazily(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?(?:-?й)?\s*(?:` + cyrillicBehind + `)(?:$|[^\p{L}])`), nil},
-		{lazily(`(?i)` + latin + num + `()\.?\s*(?:kötet|cilt|díl)(?:$|[^\p{L}])`), nil},
+		{behindDot, nil},
 	}
 	chapterMarks = []marker{
 		{lazily(`(?i)(^|[^\p{Latin}\p{N}]|(?:v|vol|volume|tome|t)\.?\s?\d+)(?:` + chapterWords + `)\.?[\s#]*-?` + num + strings.ReplaceAll(upTo, "%s", chapterWords) + revised), wordSet(chapterWords)},
@@ -105,6 +106,8 @@ func (k marker) possible(r *reader) bool {
 		return slices.ContainsFunc(r.before, func(w string) bool { return k.words[w] })
 	case k.re == hashMark.re:
 		return strings.Contains(r.text, "#")
+	case k.re == behindDot && r.ascii:
+		return strings.Contains(strings.ToLower(r.text), "cilt")
 	}
 	return !r.ascii
 }
@@ -190,7 +193,10 @@ func (r *reader) noRange(first string, between, second span) bool {
 		return false
 	}
 	next, _ := utf8.DecodeRuneInString(strings.TrimPrefix(rest, " "))
-	return from == nil || to == nil || *to <= *from || isYear(n) && !isYear(first) || strings.HasPrefix(rest, " ") && unicode.IsLetter(next)
+	if from == nil || to == nil || n[0] == '0' && len(n) > len(first) { // "No. 8 - 012"
+		return true
+	}
+	return *to <= *from || isYear(n) && !isYear(first) || strings.HasPrefix(rest, " ") && unicode.IsLetter(next)
 }
 
 func (r *reader) volume() {
@@ -303,6 +309,9 @@ func (r *reader) issue() (*found, *float64) {
 	n.value = *parse(g[0])
 	if m := another.FindStringSubmatchIndex(r.text[at.to:]); m != nil && !n.strong && r.Chapter == nil && r.volumeNumber == nil {
 		if behind := (span{at.to + m[2], at.to + m[3]}); !isYear(r.text[behind.from:behind.to]) {
+			for r.text[behind.from-1] == '0' {
+				behind.from--
+			}
 			g, at = []string{r.text[behind.from:behind.to], "", ""}, behind // the word is one of the series: "Kaiju No. 8 012"
 			n.value = *parse(g[0])
 		}

@@ -9,7 +9,7 @@ import (
 var (
 	bareNumber = lazily(`\d+(?:\.\d{1,2})?`)
 	behind     = lazily(`^\s+(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.]|\.\p{L}|(?:([A-Ca-c])|` + events + `)(?:$|   ))`)
-	countWords = lazily(`(?i)^\s*(?:of|de|von|sur|di|из)\s+(\d{1,4})(?:$|[^\p{L}\p{N}])`)
+	countWords = lazily(`(?i)^\s*(?:of|de|von|sur|di|из)\s*(\d{1,4})(?:$|[^\p{L}\p{N}])`)
 	lateFix    = lazily(`(?i)^\s?(?:v|rev\.?\s?)([1-9])(?:$|[^\p{L}\p{N}])`)
 	another    = lazily(`^(?:\s+|\s+-\s+0)(\d{1,4}(?:\.\d{1,2})?)(?:$|   )`) // three spaces: a bracket was there
 	rangeEnd   = lazily(`^(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
@@ -122,7 +122,7 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 	case parse(n) == nil, isYear(n), before != "" && (isLatinLetter(last) || unicode.IsDigit(last) || last == '.' || last == '$' || last == '\'' || last == '’'):
 		return candidate{at, impossible}
 	case glued(n, after): // "012a"
-	case after != "" && isLatinLetter(next) && !lateFix.MatchString(after), next == '%':
+	case after != "" && isLatinLetter(next) && !lateFix.MatchString(after) && !countWords.MatchString(after), next == '%':
 		return candidate{at, impossible}
 	case ofCount.MatchString(before):
 		return candidate{at, impossible} // "3 of 6": the second number is a count
@@ -152,8 +152,8 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 }
 
 var (
-	ofCount    = lazily(`(?i)\d\s+(?:of|de|von|sur|di|из)\s+$`)
-	rangeStart = lazily(`(?:^|[^\p{L}\p{N}-])\d{1,4}(?:\s?[-~]\s?|\s(?:to|à|bis|до)\s)$`)
+	ofCount    = lazily(`(?i)\d\s*(?:of|de|von|sur|di|из)\s*$`)
+	rangeStart = lazily(`(?:^|[^\p{L}\p{N}-])\d{1,4}(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)$`)
 )
 
 // glued tells whether letters that stand at once behind a number belong to it. Where it has no zero in front they must
