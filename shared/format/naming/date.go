@@ -8,6 +8,7 @@ import (
 var (
 	fullDate = lazily(`(?:^|[^\p{L}\p{N}.])((?:19|20)\d\d)[-. ](?:0[1-9]|1[0-2])[-. ](?:0[1-9]|[12]\d|3[01])(?:$|[^\p{L}\p{N}])`)
 	monthly  = lazily(`(?:^|[^\p{L}\p{N}.-])((` + nearYear + `)-(?:0[1-9]|1[0-2]))(?:$|[^\p{L}\p{N}.-])`)
+	weekly   = lazily(`(?:^|[^\p{L}\p{N}.-])((` + nearYear + `)-(1[3-9]|[2-4]\d|5[0-3]))(?:$|[^\p{L}\p{N}.-])`)
 	inWords  = lazily(`(?i)(?:^|[^\p{L}\p{N}])((?:\d{1,2}-)?\d{1,2}(?:st|nd|rd|th|er)?\.?\s(?:de\s)?(?:` + months + `|` + shortMonths + `)\.?,?\s(?:de\s)?(` + nearYear + `))(?:$|[^\p{L}\p{N}])|` +
 		`(?:^|[-,]\s)((?:` + months + `|` + shortMonths + `)\.?(?:\s\d{1,2}(?:st|nd|rd|th)?)?,?\s(?:de\s)?(` + nearYear + `))(?:$|[^\p{L}\p{N}])|` +
 		`\s((?:` + months + `)(?:\s\d{1,2}(?:st|nd|rd|th)?)?,?\s(?:de\s)?(` + nearYear + `))(?:$|[^\p{L}\p{N}])`)
@@ -46,6 +47,12 @@ func (r *reader) dates() {
 		r.blank(span{m[2], m[3]})
 		r.tags = append(r.tags, span{m[2], m[3]})
 	}
+	if m := weekly.find(century && strings.Contains(r.text, "-"), r.text); m != nil && !years(r.text[m[4]:m[5]], r.text[m[6]:m[7]]) {
+		r.dated(m[4:6])
+		r.week, r.weekAt = parse(r.text[m[6]:m[7]]), span{m[2], m[3]}
+		r.blank(r.weekAt)
+		r.tags = append(r.tags, r.weekAt)
+	}
 	if m := east.find(century && !ascii(r.text), r.text); m != nil {
 		r.dated(m[2:4])
 		r.blank(span{m[0], m[1]})
@@ -76,6 +83,11 @@ func (r *reader) dates() {
 		r.text = r.text[:m[4]] + mark + r.text[m[5]:]
 		r.blank(span{m[2], m[3]})
 	}
+}
+
+// years tells whether a year and two digits are a span of years: "2012-18" is, "2019-14" and "2012-52" are issues of a weekly.
+func years(from, to string) bool {
+	return to > from[2:] && (from < "2000" || to < "30")
 }
 
 func (r *reader) dated(at []int) {

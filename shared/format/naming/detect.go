@@ -12,7 +12,7 @@ const maxName = 1024
 // Name is what the name of a file says about its book. What it does not say is nil, zero or "".
 //
 // Number is the first of "#N", a chapter marker, the number behind a volume ("v2 012"), a volume marker, "issue N",
-// "part N", "ep N", "(N)", the 1, 2, 3 of 上中下 and a number standing alone. Where a name has both a volume and a chapter the chapter is the
+// "part N", "ep N", "(N)", the 1, 2, 3 of 上中下, a number standing alone and the issue behind a year ("2019-14"). Where a name has both a volume and a chapter the chapter is the
 // number, because it is what tells the books of one volume apart. A year (1900-2099) in parentheses or among other
 // words is none. A fractional volume ("v01.5") is a Number and no Volume.
 type Name struct {
@@ -45,6 +45,8 @@ type reader struct {
 	volumeEnd    int
 	bracket      *float64 // "(3)", standing at bracketAt
 	bracketAt    span
+	week         *float64 // of "2019-14", standing at weekAt
+	weekAt       span
 }
 
 // Detect reads a file name (or a key: folders and extension are left out).
@@ -79,6 +81,12 @@ func Detect(filename string) Name {
 	case r.half():
 	default:
 		r.standalone()
+		if r.Number == nil && r.week != nil {
+			r.Number = r.week
+			if strings.TrimSpace(r.text[:r.weekAt.from]) != "" { // else the series follows
+				r.take(r.weekAt)
+			}
+		}
 	}
 	r.count()
 	r.revision()
