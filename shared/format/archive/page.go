@@ -80,7 +80,7 @@ func fingerprint(entries []Entry) string {
 // page.
 func IsImage(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
-	case ".jpg", ".jpeg", ".jpe", ".png", ".gif", ".webp", ".avif", ".jxl",
+	case ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".webp", ".avif", ".jxl",
 		".heic", ".heif", ".tif", ".tiff", ".bmp":
 		return true
 	}
