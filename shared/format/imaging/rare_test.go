@@ -139,3 +139,23 @@ func TestJPEGXLColoursAndOrientation(t *testing.T) {
 		expectColour(t, pixels(t, res), want.width/4, want.height/4, want.colour, 8)
 	}
 }
+
+// Of an animated AVIF the first frame is shown, as of every animation.
+func TestAnimatedAVIF(t *testing.T) {
+	t.Parallel()
+	src, err := os.ReadFile("testdata/frames.avif")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := bytes.Clone(src)
+	res := mustRender(t, src, Spec{Width: 30, Format: JPEG})
+	if res.Width != 30 || res.Height != 20 || res.SourceWidth != 90 || res.SourceHeight != 60 || !bytes.Equal(src, before) {
+		t.Errorf("%d x %d of %d x %d", res.Width, res.Height, res.SourceWidth, res.SourceHeight)
+	}
+	expectColour(t, pixels(t, res), 5, 10, red, 20)
+	expectColour(t, pixels(t, res), 25, 10, blue, 20)
+	var bad *Undecodable
+	if _, err := New(Config{}).Render(context.Background(), []byte("\x00\x00\x00\x10ftypavis"), Spec{Format: JPEG}); !errors.As(err, &bad) {
+		t.Errorf("nothing but its type: %v", err)
+	}
+}

@@ -79,12 +79,16 @@ func (r *Renderer) Render(ctx context.Context, src []byte, spec Spec) (Result, e
 	if err := start(); err != nil {
 		return Result{}, err
 	}
+	held := len(src)
+	if int64(held) <= r.cfg.MaxBytes && animatedAVIF(src) {
+		src, held = asStill(src), 2*held
+	}
 	h, err := r.inspect(src)
 	if err != nil {
 		return Result{}, err
 	}
 	w, ht := target(h, spec)
-	release, err := r.queue.acquire(ctx, r.workingSet(h, len(src), w, ht, spec.Format))
+	release, err := r.queue.acquire(ctx, r.workingSet(h, held, w, ht, spec.Format))
 	if err != nil {
 		return Result{}, err
 	}
