@@ -417,6 +417,10 @@ func TestReadPackage(t *testing.T) {
 	if want := "The Final Empire|Final Empire, The|Mistborn|1|[{Brandon Sanderson Sanderson, Brandon aut}]|[9780765350381]|2006 7 17|Tor|eng|[Fantasy]|In a world|[]"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	raw := strings.Replace(besides, "&lt;p&gt;In a world&lt;/p&gt;", "\n<div><p>In a <b>wor</b>ld</p><p>of ash<br/>and mist</p></div>", 1)
+	if pub, err = ReadPackage([]byte(raw), "metadata.opf", Limits{}); err != nil || pub.Description != "In a world\nof ash\nand mist" {
+		t.Errorf("markup that is not escaped: %q, %v", pub.Description, err)
+	}
 	for document, kind := range map[string]archive.Kind{
 		"":        archive.Corrupt,
 		"<html/>": archive.Corrupt,

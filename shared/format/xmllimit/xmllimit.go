@@ -98,6 +98,31 @@ func (n *Node) writeContent(b *strings.Builder) {
 	}
 }
 
+// blocks are the elements of HTML that begin a line and end one.
+var blocks = map[string]bool{"p": true, "div": true, "br": true, "li": true, "ul": true, "ol": true, "tr": true, "blockquote": true,
+	"h1": true, "h2": true, "h3": true, "h4": true, "h5": true, "h6": true}
+
+// Lines is Content with line breaks where the node holds HTML: for a description whose markup nobody has escaped.
+func (n *Node) Lines() string {
+	var b strings.Builder
+	n.writeLines(&b)
+	return b.String()
+}
+
+func (n *Node) writeLines(b *strings.Builder) {
+	b.WriteString(n.Text)
+	for _, c := range n.Children {
+		block := blocks[strings.ToLower(c.Name)]
+		if block {
+			b.WriteByte('\n')
+		}
+		c.writeLines(b)
+		if block {
+			b.WriteByte('\n')
+		}
+	}
+}
+
 // Parse reads a document and returns its root element. When the document is
 // malformed further on, what came before is returned together with the error.
 // Errors that wrap ErrDTD, ErrTooLarge or ErrEmpty come with no root.
