@@ -1,5 +1,5 @@
 // Package tarball reads the headers of tar archives in an object store, skipping the content: every entry is a range
-// of the object, as it is. There are no checksums in the format; the fingerprint is of what the headers say.
+// of the object, as it is, and a hard link that of its file. There are no checksums in the format; the fingerprint is of what the headers say.
 package tarball
 
 import (
@@ -46,6 +46,7 @@ func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Dire
 	t := tar.NewReader(in)
 	var entries []archive.Entry
 	var names []string
+	files := map[string]int{} // entries that hard links may name
 	print := sha256.New()
 	for {
 		h, err := t.Next()
@@ -78,6 +79,13 @@ func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Dire
 			if e.Offset+e.Length > size {
 				return nil, &archive.Error{Kind: archive.Truncated, Msg: fmt.Sprintf("the tar archive ends inside %.200s; get a complete copy", h.Name)}
 			}
+		}
+		if target, ok := files[h.Linkname]; ok && h.Typeflag == tar.TypeLink { // the same file under another name
+			e = entries[target]
+			fmt.Fprintf(print, "%q\n", h.Linkname)
+		}
+		if h.Typeflag == tar.TypeReg {
+			files[h.Name] = len(entries)
 		}
 		fmt.Fprintf(print, "%q %d %d\n", h.Name, h.Size, h.ModTime.UnixNano())
 		entries, names = append(entries, e), append(names, h.Name)

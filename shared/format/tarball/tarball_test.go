@@ -71,6 +71,33 @@ func TestPagesAreRanges(t *testing.T) {
 	}
 }
 
+// A hard link, which GNU tar writes for the second name of a file, is the file; a symbolic link and one to nothing are none.
+func TestHardLinks(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range []tar.Header{{Name: "1.jpg", Size: 5}, {Name: "2.jpg", Typeflag: tar.TypeLink, Linkname: "1.jpg"}, {Name: "3.jpg", Typeflag: tar.TypeSymlink, Linkname: "1.jpg"},
+		{Name: "4.jpg", Typeflag: tar.TypeLink, Linkname: "none.jpg"}, {Name: "5.jpg", Typeflag: tar.TypeLink, Linkname: "5.jpg"}} {
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, "first"[:h.Size]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := tarball.ReadDirectory(bytes.NewReader(b.Bytes()), int64(b.Len()), archive.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := archive.Pages(dir.Entries)
+	if len(pages) != 2 || pages[1].Name != "2.jpg" || pages[1].Offset != pages[0].Offset || pages[1].Length != 5 || pages[1].Size != 5 {
+		t.Errorf("%+v", pages)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	b := build(t, tar.FormatGNU, some)
