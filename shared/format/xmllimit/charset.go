@@ -10,7 +10,9 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/korean"
 	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/traditionalchinese"
 	"golang.org/x/text/encoding/unicode"
 )
 
@@ -92,6 +94,14 @@ func known(name string) encoding.Encoding {
 		return japanese.ISO2022JP
 	case "gbk", "gb2312", "gb18030":
 		return simplifiedchinese.GB18030
+	case "big5", "big5-hkscs", "cp950":
+		return traditionalchinese.Big5
+	case "euc-kr", "ks_c_5601-1987", "cp949", "windows-949":
+		return korean.EUCKR
+	case "iso-8859-9", "latin5", "windows-1254":
+		return charmap.Windows1254
+	case "iso-8859-7", "windows-1253":
+		return charmap.Windows1253
 	}
 	return nil
 }
