@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/redisconn"
 )
 
@@ -49,6 +50,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("API_URL %q: want http:// or https:// and a host", c.APIURL)
 	}
 	if _, err := redisconn.Options(c.RedisURL); err != nil { // which never repeats the password
+		return err
+	}
+	if err := environ.WebOrigins("CORS_ORIGINS", c.CORSOrigins); err != nil {
 		return err
 	}
 	for _, limit := range []struct {

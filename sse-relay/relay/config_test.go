@@ -19,6 +19,9 @@ func TestConfig(t *testing.T) {
 	if cfg, err := parse(nil); err != nil || cfg.ListenAddr != "127.0.0.1:8083" || cfg.KeepAlive.Seconds() != 15 || cfg.MaxConnections != 20000 || cfg.MaxPerUser != 50 {
 		t.Errorf("without any environment: %+v, %v", cfg, err)
 	}
+	if cfg, err := parse(map[string]string{"CORS_ORIGINS": ""}); err != nil || cfg.CORSOrigins != nil {
+		t.Errorf("no origins: %v, %v", cfg.CORSOrigins, err)
+	}
 	if _, err := parse(map[string]string{"REDIS_URL": "redis://:a wo%rd@localhost:6379/0"}); err == nil || strings.Contains(err.Error(), "wo%rd") {
 		t.Errorf("%v, want an error without the password", err)
 	}
@@ -26,6 +29,7 @@ func TestConfig(t *testing.T) {
 		"LISTEN_ADDR": "8083", "API_URL": "localhost:8080", "REDIS_URL": "127.0.0.1", "LOG_LEVEL": "loud", "API_TIMEOUT": "0s",
 		"KEEP_ALIVE": "1h", "WRITE_TIMEOUT": "x", "CLIENT_QUEUE": "1", "MAX_CONNECTIONS": "0", "MAX_CONNECTIONS_PER_USER": "-1",
 		"REPLAY_PAGE": "1", "REPLAY_READS": "0", "REDIS_PING": "1ms", "ACCESS_INTERVAL": "2m", "ACCESS_MAX_AGE": "1ms", "ACCESS_GRACE": "0",
+		"CORS_ORIGINS": "https://read.example/",
 	} {
 		_, err := parse(map[string]string{name: bad})
 		field := strings.ReplaceAll(strings.ToLower(name), "_", "")

@@ -60,3 +60,22 @@ func WebAddress(name, value string) error {
 	}
 	return nil
 }
+
+// WebOrigins says what is wrong with a variable that lists origins as browsers name them, or * for any.
+func WebOrigins(name string, values []string) error {
+	for _, value := range values {
+		if value != "*" && !isOrigin(value) {
+			return fmt.Errorf("%s: must be origins like https://read.example.org (in lower case, without a slash at the end, a path, spaces or the usual port) or *, is %q", name, value)
+		}
+	}
+	return nil
+}
+
+func isOrigin(value string) bool {
+	u, err := url.Parse(value)
+	if err != nil || u.Hostname() == "" || value != u.Scheme+"://"+strings.ToLower(u.Host) {
+		return false
+	}
+	usual := u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443" // which browsers leave out
+	return !usual && !strings.Contains(value, "*")
+}

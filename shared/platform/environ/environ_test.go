@@ -59,3 +59,19 @@ func TestWebAddress(t *testing.T) {
 		}
 	}
 }
+
+// A browser names its origin in one way only: what is written otherwise would let nobody in.
+func TestWebOrigins(t *testing.T) {
+	for value, good := range map[string]bool{"https://read.example": true, "http://localhost:5173": true, "http://[::1]:80": false, "http://[::1]:8080": true, "*": true,
+		"capacitor://localhost": true, "https://read.example/": false, "https://read.example/app": false, "https://Read.example": false, "https://read.example:443": false,
+		" https://read.example": false, "read.example": false, "localhost:5173": false, "https://": false, "": false, "https://a@read.example": false,
+		"https://read.example?": false, "https://read.example#": false, "https://*.example": false} {
+		if err := environ.WebOrigins("CORS_ORIGINS", []string{"https://other.example", value}); (err == nil) != good ||
+			err != nil && !strings.HasPrefix(err.Error(), "CORS_ORIGINS: ") {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+	if err := environ.WebOrigins("CORS_ORIGINS", nil); err != nil {
+		t.Errorf("none: %v", err)
+	}
+}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 )
@@ -42,7 +43,7 @@ func (c Config) Validate() error {
 	if c.TrustedProxies < 0 || c.TrustedProxies > 16 {
 		return fmt.Errorf("TRUSTED_PROXIES: must be 0 to 16, is %d", c.TrustedProxies)
 	}
-	return nil
+	return environ.WebOrigins("CORS_ORIGINS", c.CORSOrigins)
 }
 
 // Identity finds out who sends a request.

@@ -85,6 +85,9 @@ func TestHeadIsLikeGet(t *testing.T) {
 
 func TestCORS(t *testing.T) {
 	t.Parallel()
+	if err := (Config{CORSOrigins: []string{"https://read.example/"}}).Validate(); err == nil || !strings.Contains(err.Error(), "CORS_ORIGINS") {
+		t.Errorf("an origin with a slash at the end: %v", err)
+	}
 	a := things(Config{CORSOrigins: []string{"https://read.example"}})
 	w := ask(a, "OPTIONS", "/api/v1/things", "Origin", "https://read.example", "Access-Control-Request-Method", "GET",
 		"Access-Control-Request-Headers", "authorization, x-codex-device-id")
