@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/page"
+	"github.com/longbox/longbox/shared/format/imaging"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -23,12 +24,16 @@ func pageNumber(s string) (int, error) {
 	return int(n), nil
 }
 
+// pictures are also answered with the CDN's address, or with nothing new.
+var pictures = []int{http.StatusFound, http.StatusNotModified}
+
 // Routes adds the images and files. They take the session cookie, since browsers
 // fetch them by themselves.
 func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 	a.Handle(httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/pages/{pageNumber}", ID: "getPage", Tag: "Pages",
 		Summary:    "A page image: the original, or with width, height or format a smaller one",
-		Permission: auth.PagesRead, Cookie: true, Media: "image/*", Query: []string{"width", "height", "format"}},
+		Permission: auth.PagesRead, Cookie: true, Media: "image/*", Also: pictures,
+		Query: []httpapi.Query{{Name: "width"}, {Name: "height"}, {Name: "format", Values: []any{imaging.JPEG, imaging.PNG, imaging.WebP}}}},
 		func(w http.ResponseWriter, r *http.Request) error {
 			id, err := pathID("id", httpapi.PathParam(r, "id"))
 			if err != nil {
@@ -63,7 +68,8 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 			return d.address(ctx, i)
 		})
 	a.Handle(httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/file", ID: "getBookFile", Tag: "Books",
-		Summary: "The book's file, or a range of it", Permission: auth.BooksRead, Cookie: true, Media: "application/*"},
+		Summary: "The book's file, or a range of it", Permission: auth.BooksRead, Cookie: true, Media: "application/*",
+		Also: []int{http.StatusPartialContent, http.StatusNotModified}},
 		func(w http.ResponseWriter, r *http.Request) error {
 			id, err := pathID("id", httpapi.PathParam(r, "id"))
 			if err != nil {
@@ -86,7 +92,8 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 		{"/api/v1/libraries/{id}/thumbnail", "getLibraryThumbnail", "Libraries", "Library", auth.LibrariesRead,
 			"select true from library where tenant_id = app.tenant() and id = $1", []string{libraryCover}},
 	} {
-		a.Handle(httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true, Media: "image/*"},
+		a.Handle(httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true,
+			Media: "image/*", Also: pictures},
 			func(w http.ResponseWriter, r *http.Request) error {
 				id, err := pathID("id", httpapi.PathParam(r, "id"))
 				if err != nil {

@@ -26,11 +26,12 @@ type Op struct {
 	Summary    string
 	Tag        string
 	Permission string
-	Status     int      // of success; 0 is 200, or 204 where there is no body
-	MayBeEmpty bool     // besides a body there may be none (204)
-	Cookie     bool     // the session cookie is accepted (GET of images, files and streams only)
-	Media      string   // type of the answer of a plain handler
-	Query      []string // query parameters of a plain handler, for the description
+	Status     int     // of success; 0 is 200, or 204 where there is no body
+	MayBeEmpty bool    // besides a body there may be none (204)
+	Cookie     bool    // the session cookie is accepted (GET of images, files and streams only)
+	Media      string  // type of the answer of a plain handler
+	Query      []Query // query parameters of a plain handler, for the description
+	Also       []int   // statuses that a plain handler answers with besides 200, as no error
 }
 
 // Who may use an operation, besides a permission's name.
@@ -38,6 +39,12 @@ const (
 	Public   = "public"
 	SignedIn = "signed-in"
 )
+
+// Query is a query parameter of a plain handler, with the values it may have; without any it is a whole number from 1.
+type Query struct {
+	Name   string
+	Values []any
+}
 
 // None is the body of an operation that answers with none (204).
 type None struct{}
@@ -141,8 +148,15 @@ func PathParam(r *http.Request, name string) string {
 // describePlain describes an operation of which huma knows no types.
 func (a *API) describePlain(op Op, api huma.API) {
 	h := a.operation(op, api)
-	h.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
-		op.Media: {Schema: &huma.Schema{Type: "string", Format: "binary"}}}}}
+	media := map[string]*huma.MediaType{op.Media: {Schema: &huma.Schema{Type: "string", Format: "binary"}}}
+	h.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: media}}
+	for _, status := range op.Also {
+		answer := &huma.Response{Description: http.StatusText(status)}
+		if status == http.StatusPartialContent {
+			answer.Content = media
+		}
+		h.Responses[strconv.Itoa(status)] = answer
+	}
 	for _, name := range pathParams(op.Path) {
 		s := &huma.Schema{Type: "string", Format: "uuid"}
 		if name == "pageNumber" {
@@ -150,8 +164,13 @@ func (a *API) describePlain(op Op, api huma.API) {
 		}
 		h.Parameters = append(h.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: s})
 	}
-	for _, name := range op.Query {
-		h.Parameters = append(h.Parameters, &huma.Param{Name: name, In: "query", Schema: &huma.Schema{Type: "string"}})
+	for _, q := range op.Query {
+		s := &huma.Schema{Type: "string", Enum: q.Values}
+		if len(q.Values) == 0 {
+			least := 1.0
+			s = &huma.Schema{Type: "integer", Minimum: &least}
+		}
+		h.Parameters = append(h.Parameters, &huma.Param{Name: q.Name, In: "query", Schema: s})
 	}
 	api.OpenAPI().AddOperation(&h)
 }
