@@ -40,7 +40,7 @@ func NewServer(s Server) *Server {
 func (s *Server) sendDear(w http.ResponseWriter, r *http.Request, i *Index, n int, e archive.Entry, tag string) error {
 	data, err := s.extract(r.Context(), i, n, e)
 	if err != nil {
-		return s.explain(r, i, err)
+		return s.unopened(r, i, err)
 	}
 	kind := mediatype.Detect(data)
 	if !mediatype.Servable(kind) {

@@ -44,7 +44,7 @@ func (s *Server) File(w http.ResponseWriter, r *http.Request, i *Index) error {
 	default:
 		if r.Method == http.MethodGet && i.Size > 0 {
 			if err := src.open(); err != nil { // before the header is written, so that a failure has its own status
-				return s.explain(r, i, err)
+				return s.unopened(r, i, err)
 			}
 		}
 	}

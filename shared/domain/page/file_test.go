@@ -1,10 +1,15 @@
 package page
 
 import (
+	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -47,6 +52,38 @@ func TestFileConditionsBeforeRange(t *testing.T) {
 		}
 		if got != c.want || (got == 416) != (w.Header().Get("Content-Range") == "bytes */100") {
 			t.Errorf("%s: %s with Range %s: %d, want %d; Content-Range %q", c.header, c.value, c.requested, got, c.want, w.Header().Get("Content-Range"))
+		}
+	}
+}
+
+// A file that the gateway shows but does not open (it answers 500) is a link, or its permissions are wrong: the store is well.
+func TestFileThatIsNotOpened(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "reader")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	for _, c := range []struct {
+		name           string
+		size, status   int // of the answer to HEAD
+		want           fault.Code
+		words, without string
+	}{
+		{"a link", 2000, 200, fault.Conflict, "has changed", "storage"},
+		{"permissions", 100, 200, fault.Unavailable, "check its permissions", "storage"},
+		{"a store that fails", 0, 500, fault.Unavailable, "storage", "permissions"},
+	} {
+		store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodHead {
+				w.WriteHeader(http.StatusInternalServerError)
+				return
+			}
+			w.Header().Set("Content-Length", strconv.Itoa(c.size))
+			w.WriteHeader(c.status)
+		}))
+		defer store.Close()
+		s := &Server{Finder: NewFinder(nil), Content: &content.Reader{Store: blob.Config{LibraryEndpoint: store.URL, Region: "us-east-1", PathStyle: true}.Library()}}
+		i := &Index{Key: "S/a.cbz", Bucket: "books", Format: "cbz", Size: 100, Modified: time.Unix(1000, 0)}
+		err := s.File(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil), i)
+		if f := fault.From(err); f.Code != c.want || !strings.Contains(f.Message, c.words) || strings.Contains(f.Message, c.without) {
+			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 }

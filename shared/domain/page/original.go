@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/format/archive"
@@ -95,8 +96,11 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		}
 		return s.sendDear(w, r, i, n, e, tag)
 	}
-	if err != nil {
+	switch {
+	case err != nil && isPacked:
 		return s.explain(r, i, err)
+	case err != nil:
+		return s.unopened(r, i, err)
 	}
 	defer body.Close()
 	content, kind, err := open(e, body, gzip, s.Content.Limits)
@@ -222,6 +226,16 @@ type (
 	onlyReader struct{ io.Reader }
 )
 
+// whyWithin bounds how much longer a reader waits where it is the store that fails.
+const whyWithin = time.Second
+
+// unopened explains a failed read of the book's own file: one that the store does not open is no failure of the store.
+func (s *Server) unopened(r *http.Request, i *Index, err error) error {
+	ctx, cancel := context.WithTimeout(r.Context(), whyWithin)
+	defer cancel()
+	return s.explain(r, i, s.Content.Store.Why(ctx, i.Bucket, i.Object(), err))
+}
+
 // explain says what a failed read means for the reader.
 func (s *Server) explain(r *http.Request, i *Index, err error) error {
 	s.Changed(r.Context(), i, err)
@@ -240,7 +254,11 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 	case errors.As(err, new(*archive.Undrawn)):
 		return Undrawn(err)
 	}
-	e := fault.Wrap(err, fault.Unavailable, "The library's storage is not reachable at the moment; try again shortly")
+	what := "The library's storage is not reachable at the moment; try again shortly"
+	if errors.Is(err, blob.ErrClosed) {
+		what = "The file of this book is there but cannot be opened: check its permissions"
+	}
+	e := fault.Wrap(err, fault.Unavailable, "%s", what)
 	e.RetryAfter = retryAfter
 	return e
 }
