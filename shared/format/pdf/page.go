@@ -12,8 +12,9 @@ const (
 	contentBytes = 256 << 10
 	// slack is how far an image may be from the edges of its page, as a share of the page's side.
 	slack = 0.03
-	// headOfJPEG is where the orientation of a JPEG file stands: in its first segments.
-	headOfJPEG = 4 << 10
+	// headOfJPEG is where the orientation of a JPEG file stands: in the first directory of its first segments. Little enough
+	// to be read along with the object in front of it.
+	headOfJPEG = 512
 )
 
 // page looks whether a page is one JPEG image. Whatever is unusual about it makes it a page that must be drawn.
