@@ -34,7 +34,7 @@ func (b *book) readMetadata() {
 			b.pub.Languages = appendNew(b.pub.Languages, value)
 		case "description":
 			if b.pub.Description == "" {
-				b.pub.Description = b.clip(n, PlainText(n.Lines()))
+				b.pub.Description = b.clip(n, PlainText(n.Content()))
 			}
 		case "subject":
 			b.pub.Subjects = appendNew(b.pub.Subjects, value)

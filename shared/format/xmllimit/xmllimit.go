@@ -81,7 +81,12 @@ func (n *Node) Child(name string) *Node {
 	return nil
 }
 
-// Content returns all text within the node.
+// blocks are the elements of HTML that begin a line and end one.
+var blocks = map[string]bool{"p": true, "div": true, "br": true, "li": true, "ul": true, "ol": true, "tr": true, "blockquote": true,
+	"h1": true, "h2": true, "h3": true, "h4": true, "h5": true, "h6": true}
+
+// Content returns all text within the node, with line breaks where it holds HTML: in descriptions whose markup nobody
+// has escaped.
 func (n *Node) Content() string {
 	if n.Name == "" {
 		return n.Text
@@ -94,29 +99,11 @@ func (n *Node) Content() string {
 func (n *Node) writeContent(b *strings.Builder) {
 	b.WriteString(n.Text)
 	for _, c := range n.Children {
-		c.writeContent(b)
-	}
-}
-
-// blocks are the elements of HTML that begin a line and end one.
-var blocks = map[string]bool{"p": true, "div": true, "br": true, "li": true, "ul": true, "ol": true, "tr": true, "blockquote": true,
-	"h1": true, "h2": true, "h3": true, "h4": true, "h5": true, "h6": true}
-
-// Lines is Content with line breaks where the node holds HTML: for a description whose markup nobody has escaped.
-func (n *Node) Lines() string {
-	var b strings.Builder
-	n.writeLines(&b)
-	return b.String()
-}
-
-func (n *Node) writeLines(b *strings.Builder) {
-	b.WriteString(n.Text)
-	for _, c := range n.Children {
 		block := blocks[strings.ToLower(c.Name)]
 		if block {
 			b.WriteByte('\n')
 		}
-		c.writeLines(b)
+		c.writeContent(b)
 		if block {
 			b.WriteByte('\n')
 		}

@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 		"Greek":               {"<?xml version=\"1.0\" encoding=\"iso-8859-7\"?><r>\xe1\xe2</r>", NoDoctype, "αβ"},
 		"control characters":  {"<r>a\x00\x1fb</r>", NoDoctype, "ab"},
 		"doctype":             {`<!DOCTYPE html PUBLIC "a" "http://example.org/x.dtd"><r>a</r>`, Doctype, "a"},
-		"HTML":                {`<!DOCTYPE html><r>a&nbsp;b<br>c</r>`, XHTML, "a\u00a0bc"},
+		"HTML":                {`<!DOCTYPE html><r>a&nbsp;b<br>c</r>`, XHTML, "a\u00a0b\n\nc"},
 	}
 	for name, tt := range tests {
 		root, err := Parse([]byte(tt.in), tt.mode, Limits{})
