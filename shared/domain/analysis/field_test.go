@@ -34,7 +34,8 @@ func TestFrontCover(t *testing.T) {
 	}
 }
 
-// ISBNs are found wherever a document's own description names them, and its author has written it, as that of an EPUB has.
+// ISBNs are found wherever a document's own description names them, and its author has written it, as that of an EPUB
+// has.
 func TestDocumentDescription(t *testing.T) {
 	pdf := "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n" +
 		"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 10 10]>>endobj\n4 0 obj<</Title(T)/Author(A; B)/Subject(Novel, ISBN 0-8044-2957-X)/Keywords(978-0-7653-5038-1)>>endobj\n"

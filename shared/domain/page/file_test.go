@@ -56,7 +56,8 @@ func TestFileConditionsBeforeRange(t *testing.T) {
 	}
 }
 
-// A file that the gateway shows but does not open (it answers 500) is a link, or its permissions are wrong: the store is well.
+// A file that the gateway shows but does not open (it answers 500) is a link, or its permissions are wrong: the store
+// is well.
 func TestFileThatIsNotOpened(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "reader")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")

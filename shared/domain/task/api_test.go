@@ -332,7 +332,8 @@ func TestLastScanIsKept(t *testing.T) {
 	kept()
 }
 
-// The last scan of a whole library that came to its end is kept, too, whatever came after it: files that have moved since are found by it.
+// The last scan of a whole library that came to its end is kept, too, whatever came after it: files that have moved
+// since are found by it.
 func TestLastWholeScanIsKept(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)

@@ -132,8 +132,8 @@ func stats(ctx context.Context, d *db.DB) (*Stats, error) {
 	return out, nil
 }
 
-// notLast leaves out of the tasks t the newest scan of each library, which is the library's state and tells that it was scanned; and
-// the newest of the whole library that was completed: what has moved since then is looked for.
+// notLast leaves out of the tasks t the newest scan of each library, which is the library's state and tells that it was
+// scanned; and the newest of the whole library that was completed: what has moved since then is looked for.
 const notLast = ` and (t.type <> 'scan_library' or t.library_id is null or exists (select from task n
 	where n.tenant_id = t.tenant_id and n.library_id = t.library_id and n.type = t.type and n.id > t.id)
 	and (t.status <> 'completed' or coalesce(t.params ->> 'path', '') <> '' or exists (select from task n

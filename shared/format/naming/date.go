@@ -85,7 +85,8 @@ func (r *reader) dates() {
 	}
 }
 
-// years tells whether a year and two digits are a span of years: "2012-18" is, "2019-14" and "2012-52" are issues of a weekly.
+// years tells whether a year and two digits are a span of years: "2012-18" is, "2019-14" and "2012-52" are issues of a
+// weekly.
 func years(from, to string) bool {
 	return to > from[2:] && (from < "2000" || to < "30")
 }

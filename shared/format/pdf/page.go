@@ -12,8 +12,8 @@ const (
 	contentBytes = 256 << 10
 	// slack is how far an image may be from the edges of its page, as a share of the page's side.
 	slack = 0.03
-	// headOfJPEG is where the orientation of a JPEG file stands: in the first directory of its first segments. Little enough
-	// to be read along with the object in front of it.
+	// headOfJPEG is where the orientation of a JPEG file stands: in the first directory of its first segments. Little
+	// enough to be read along with the object in front of it.
 	headOfJPEG = 512
 )
 
@@ -49,8 +49,8 @@ func (d *Reader) page(p leaf) Page {
 	return out
 }
 
-// proportional tells whether the pixels are about as wide as they are high on the page: those of a fax or of a stretched picture
-// are not, and its file alone would look squeezed. The edges may be off by slack each.
+// proportional tells whether the pixels are about as wide as they are high on the page: those of a fax or of a
+// stretched picture are not, and its file alone would look squeezed. The edges may be off by slack each.
 func (p Page) proportional(box rectangle) bool {
 	wide := float64(p.Width) * (box.y1 - box.y0)
 	high := float64(p.Height) * (box.x1 - box.x0)
@@ -88,8 +88,8 @@ func (d *Reader) jpeg(s stream) Page {
 	return Page{JPEG: true, Offset: s.offset, Length: length, Width: int(w), Height: int(h)}
 }
 
-// turned tells whether a JPEG file says that it is to be shown in another orientation (Exif 4.6.4, tag Orientation): a document
-// shows it as it lies there, a browser turns it.
+// turned tells whether a JPEG file says that it is to be shown in another orientation (Exif 4.6.4, tag Orientation): a
+// document shows it as it lies there, a browser turns it.
 func turned(file []byte) bool {
 	for b := file[2:]; len(b) >= 4 && b[0] == 0xff && b[1] >= 0xe0 && b[1] <= 0xef; {
 		size := 2 + int(binary.BigEndian.Uint16(b[2:]))

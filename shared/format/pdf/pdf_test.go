@@ -307,7 +307,8 @@ func FuzzContent(f *testing.F) {
 	})
 }
 
-// Texts are decoded as they are written: UTF-16 of either order, with or without the language in front, UTF-8, PDFDocEncoding.
+// Texts are decoded as they are written: UTF-16 of either order, with or without the language in front, UTF-8,
+// PDFDocEncoding.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

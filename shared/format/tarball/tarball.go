@@ -1,5 +1,6 @@
-// Package tarball reads the headers of tar archives in an object store, skipping the content: every entry is a range
-// of the object, as it is, and a hard link that of its file. There are no checksums in the format; the fingerprint is of what the headers say.
+// Package tarball reads the headers of tar archives in an object store, skipping the content: every entry is a range of
+// the object, as it is, and a hard link that of its file. There are no checksums in the format; the fingerprint is of
+// what the headers say.
 package tarball
 
 import (

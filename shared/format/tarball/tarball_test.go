@@ -71,7 +71,8 @@ func TestPagesAreRanges(t *testing.T) {
 	}
 }
 
-// A hard link, which GNU tar writes for the second name of a file, is the file; a symbolic link and one to nothing are none.
+// A hard link, which GNU tar writes for the second name of a file, is the file; a symbolic link and one to nothing are
+// none.
 func TestHardLinks(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -35,7 +35,8 @@ type enriched struct {
 
 // queueSeriesMetadata lets a series take from its first book summary, publisher and year, all three or none and only
 // while they are empty and unlocked; imprint, language, reading direction and authors each while it is empty. Publisher
-// and authors that only a folder names count as empty: what the book says of them is more exact. The age rating and the counts of volumes and chapters are the highest that any book names. It returns the series that changed.
+// and authors that only a folder names count as empty: what the book says of them is more exact. The age rating and the
+// counts of volumes and chapters are the highest that any book names. It returns the series that changed.
 func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 	var offers []offer
 	for _, a := range found {

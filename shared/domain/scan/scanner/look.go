@@ -19,11 +19,11 @@ import (
 // lookBatch is how many keys are looked at and written at once.
 const lookBatch = 500
 
-// Look makes the books of some keys agree with the store as it is now: whatever was said to have happened to an
-// object, the store is asked. It does what a scan does, for these keys only: a book appears, changes, comes back or
-// is marked deleted, and what changed is analysed. Keys are whole ones; those that are neither a book nor
-// a sidecar of the library are left alone. The scope of ctx is the tenant, or a task of it. Conflict, once all the rest is done, where
-// the tenant's limit of books kept some out.
+// Look makes the books of some keys agree with the store as it is now: whatever was said to have happened to an object,
+// the store is asked. It does what a scan does, for these keys only: a book appears, changes, comes back or is marked
+// deleted, and what changed is analysed. Keys are whole ones; those that are neither a book nor a sidecar of the
+// library are left alone. The scope of ctx is the tenant, or a task of it. It fails with Conflict, once all the rest
+// is done, where the tenant's limit of books kept some out.
 func (s *Scanner) Look(ctx context.Context, tenant, libraryID uuid.UUID, keys []string) error {
 	_, err := s.lookAt(ctx, tenant, libraryID, keys, false)
 	return err

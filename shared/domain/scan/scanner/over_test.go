@@ -326,8 +326,8 @@ func TestPurgeDuringAScanOfTheOtherLibrary(t *testing.T) {
 	r.moved(id, "ann 1")
 }
 
-// A file that went to another library is found by the first whole scan after it, also where the one before is long ago and only a
-// folder was scanned since.
+// A file that went to another library is found by the first whole scan after it, also where the one before is long ago
+// and only a folder was scanned since.
 func TestMovedOverLongAfterTheLastScan(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)

@@ -88,7 +88,8 @@ func TestScanGoesOnWithRoom(t *testing.T) {
 	}
 }
 
-// What is announced at the tenant's limit adds no book and comes again, but keeps nothing else from being changed and removed.
+// What is announced at the tenant's limit adds no book and comes again, but keeps nothing else from being changed and
+// removed.
 func TestLookAtTheLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

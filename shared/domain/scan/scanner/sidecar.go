@@ -147,8 +147,9 @@ const leftUndone = `select exists (select from scan where tenant_id = app.tenant
 	and t.status in ('cancelled', 'failed') and t.created_at >= coalesce((select max(c.created_at) from scan f join task c on c.tenant_id = f.tenant_id and c.id = f.id
 	  where f.tenant_id = app.tenant() and f.library_id = $1 and c.status = 'completed' and coalesce(c.params ->> 'path', '') = ''), '-infinity'))`
 
-// catchUp takes in the sidecars whose tasks were cancelled or failed: those that were not read, or not for all of their books, and
-// those that are gone while a book was read with them or a series is described by them. The series of the books that were written since count as touched.
+// catchUp takes in the sidecars whose tasks were cancelled or failed: those that were not read, or not for all of their
+// books, and those that are gone while a book was read with them or a series is described by them. The series of the
+// books that were written since count as touched.
 func (s *run) catchUp(ctx context.Context) error {
 	if !s.at.CatchUp {
 		return nil

@@ -217,8 +217,8 @@ func TestLostListingKeepsSidecars(t *testing.T) {
 	}
 }
 
-// A book that the store did not give when a new package document was taken in is read with it by the next scan, also where
-// others have been.
+// A book that the store did not give when a new package document was taken in is read with it by the next scan, also
+// where others have been.
 func TestPackageDocumentIsCaughtUpWith(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
