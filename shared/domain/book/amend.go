@@ -187,7 +187,7 @@ const maxCustom = 64 << 10
 
 // CheckObject tells what is wrong with a free-form object, nil for nothing.
 func CheckObject(name string, raw json.RawMessage) *fault.Field {
-	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || len(raw) > maxCustom || bytes.Contains(raw, []byte(`\u0000`)) {
+	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || len(raw) > maxCustom || httpapi.HoldsNUL(raw) {
 		return &fault.Field{Field: name, Message: "must be a JSON object of at most 64 KiB without NUL, or null"}
 	}
 	return nil

@@ -120,7 +120,8 @@ func TestPeopleAmendMetadata(t *testing.T) {
 	if m := me.Do("PATCH", other, `{"summary":"First"}`).Want(200).Map(); m["summary"] != "First" {
 		t.Errorf("without metadata: %v", m)
 	}
-	for body, at := range map[string]string{`{"languageIso":"klingonish"}`: "languageIso", `{"isbns":"123"}`: "isbns", `{"month":2,"day":30}`: "day", `{"month":13}`: "month",
+	me.Do("PATCH", other, `{"customMetadata":{"a":"not NUL: \\u0000"}}`).Want(200)
+	for body, at := range map[string]string{`{"customMetadata":{"a":["\u0000"]}}`: "customMetadata", `{"languageIso":"klingonish"}`: "languageIso", `{"isbns":"123"}`: "isbns", `{"month":2,"day":30}`: "day", `{"month":13}`: "month",
 		`{"bookType":"brick"}`: "bookType", `{"customMetadata":[1]}`: "customMetadata", `{"authors":[{"name":""}]}`: "authors", `{"authors":[{"name":"x","role":"cook"}]}`: "authors",
 		`{"publisher":"  "}`: "publisher", `{"imprint":""}`: "imprint", `{"edition":"a\nb"}`: "edition", `{"subtitle":" "}`: "subtitle", `{"originalTitle":""}`: "originalTitle",
 		`{"genre":""}`: "genre", `{"formatDetail":""}`: "formatDetail", `{"isbns":""}`: "isbns", `{"languageIso":""}`: "languageIso",

@@ -126,7 +126,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 			Body LockChanges
 		}) (*Locks, error) {
 			locks, at, err := changeLocks(ctx, d, in.ID, in.Body)
-			if err == nil {
+			if at != nil {
 				publish(ctx, httpapi.TenantOf(ctx).ID, events.BookUpdated(*at, "locks"))
 			}
 			return locks, err
@@ -181,7 +181,7 @@ func patch(ctx context.Context, d *db.DB, in *PatchInput) (*Patched, []string, e
 	return out, fields, nil
 }
 
-// changeLocks sets and opens locks and answers all of them.
+// changeLocks sets and opens locks and answers all of them, and the book if there was anything to change.
 func changeLocks(ctx context.Context, d *db.DB, id uuid.UUID, changes LockChanges) (*Locks, *events.Book, error) {
 	on, off := SplitLocks(lockNames, changes)
 	var b pgx.Batch
@@ -204,6 +204,9 @@ func changeLocks(ctx context.Context, d *db.DB, id uuid.UUID, changes LockChange
 		return nil, nil, fault.Missing("Book")
 	}
 	out := Locks(LockSet(lockNames, row.Locks))
+	if len(on)+len(off) == 0 {
+		return &out, nil, nil
+	}
 	return &out, &events.Book{ID: id, SeriesID: row.SeriesID, LibraryID: row.LibraryID}, nil
 }
 

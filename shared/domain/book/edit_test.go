@@ -64,6 +64,10 @@ func TestPeopleChangeBooks(t *testing.T) {
 	if got := fmt.Sprint(locked()); got != "[summaryLock titleLock]" {
 		t.Errorf("locks %s", got)
 	}
+	n := len(told)
+	if me.Do("PUT", locks, `{}`).Want(200); len(told) != n {
+		t.Errorf("no change of locks: %v", told[n:])
+	}
 	for _, body := range []string{`{"title":null}`, `{"title":"  "}`, `{"number":-1}`, `{"volume":1.5}`, `{"chapter":"x"}`} {
 		me.Do("PATCH", one, body).Want(400)
 	}

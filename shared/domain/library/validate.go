@@ -15,6 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/format/cronexpr"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // The formats of the interface.
@@ -92,7 +93,7 @@ func checkObject(value *json.RawMessage) string {
 		return fmt.Sprintf("is %d bytes of JSON; the limit is %d", len(v), maxConfig)
 	case v[0] != '{':
 		return "must be a JSON object or null"
-	case bytes.Contains(v, []byte(`\u0000`)):
+	case httpapi.HoldsNUL(v):
 		return "must not contain a NUL character"
 	}
 	return ""

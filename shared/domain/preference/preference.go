@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // Limits of one user's store.
@@ -46,26 +47,10 @@ func checkValue(field string, value json.RawMessage) error {
 	if len(value) > maxValue {
 		return fault.Invalid(field, "is %d bytes of JSON; the limit is %d", len(value), maxValue)
 	}
-	if holdsNUL(value) {
+	if httpapi.HoldsNUL(value) {
 		return fault.Invalid(field, `must not hold the character NUL (\u0000), which the database cannot store`)
 	}
 	return nil
-}
-
-// holdsNUL tells whether a text in the value, or a name, has the character NUL.
-func holdsNUL(value json.RawMessage) bool {
-	if !bytes.Contains(value, []byte(`\u0000`)) {
-		return false
-	}
-	for d := json.NewDecoder(bytes.NewReader(value)); ; {
-		token, err := d.Token()
-		if err != nil {
-			return false // the end
-		}
-		if text, ok := token.(string); ok && strings.ContainsRune(text, 0) {
-			return true
-		}
-	}
 }
 
 // checkAll lists what is wrong with any of the values.

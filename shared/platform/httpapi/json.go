@@ -211,3 +211,19 @@ const maxValues = 50_000
 var errUTF8 = errors.New("is not encoded as UTF-8 (RFC 8259 section 8.1); nothing of it was stored")
 
 var errValues = fmt.Errorf("holds more than %d values; send fewer at once", maxValues)
+
+// HoldsNUL tells whether a text in the value, or a name, has the character NUL, which the database cannot store.
+func HoldsNUL(value json.RawMessage) bool {
+	if !bytes.Contains(value, []byte(`\u0000`)) {
+		return false
+	}
+	for d := json.NewDecoder(bytes.NewReader(value)); ; {
+		token, err := d.Token()
+		if err != nil {
+			return false // the end
+		}
+		if text, ok := token.(string); ok && strings.ContainsRune(text, 0) {
+			return true
+		}
+	}
+}

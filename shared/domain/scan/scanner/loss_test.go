@@ -240,21 +240,24 @@ func TestBookComesBackToTheOldFolder(t *testing.T) {
 	r.counted()
 }
 
-// A reader may be told pages of a book that nobody has counted yet; once it is read, nobody is beyond its last.
+// A reader may be told pages of a book that nobody has counted yet; once it is read, nobody is beyond its last, and who
+// is through with it is there.
 func TestProgressBeforeTheFirstAnalysis(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 4, ""))
 	r.cancelAfterListing()
 	values[int](r, `with reader as (insert into account (tenant_id, id, username, email, password_hash, role)
-			values (app.tenant(), gen_random_uuid(), 'ann', 'ann@example.org', '', 'reader') returning id)
-		insert into progress (tenant_id, account_id, book_id, id, current_page) select app.tenant(), reader.id, b.id, gen_random_uuid(), 500 from reader, book b
+			select app.tenant(), gen_random_uuid(), name, name || '@example.org', '', 'reader' from unnest('{ann,bob,eve}'::text[]) name returning id, username)
+		insert into progress (tenant_id, account_id, book_id, id, current_page, completed)
+		select app.tenant(), reader.id, b.id, gen_random_uuid(), case username when 'ann' then 500 else 0 end, username = 'bob' from reader, book b
 		where b.tenant_id = app.tenant() returning 1`)
 	if res := r.scan("normal"); res.Status != "completed" {
 		t.Fatalf("%+v", res)
 	}
-	if got := values[int](r, "select current_page from progress where tenant_id = app.tenant()"); !slices.Equal(got, []int{4}) {
-		t.Errorf("the reader of 4 pages is on %v", got)
+	got := values[int](r, "select p.current_page from progress p join account a on a.id = p.account_id where p.tenant_id = app.tenant() order by a.username")
+	if !slices.Equal(got, []int{4, 4, 0}) {
+		t.Errorf("the readers of 4 pages are on %v", got)
 	}
 }
 

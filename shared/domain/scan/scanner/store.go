@@ -273,7 +273,8 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 }
 
 // queueClamp takes readers of a book that turns out to have fewer pages, because its file was replaced or is first read,
-// to its last page. Where they were is kept for as long as the book may be found elsewhere.
+// to its last page, and there those who marked it as read before anybody knew how many it has. Where they were is kept for
+// as long as the book may be found elsewhere.
 func queueClamp(b *pgx.Batch, found []analyzed) {
 	var ids []uuid.UUID
 	for _, a := range found {
@@ -286,7 +287,8 @@ func queueClamp(b *pgx.Batch, found []analyzed) {
 	}
 	b.Queue(`with beyond as (
 		  select p.book_id, p.account_id, p.current_page, k.page_count from book k join progress p on p.tenant_id = k.tenant_id and p.book_id = k.id
-		  where k.tenant_id = app.tenant() and k.id = any($1) and k.page_count > 0 and p.current_page > k.page_count),
+		  where k.tenant_id = app.tenant() and k.id = any($1) and k.page_count > 0
+		    and (p.current_page > k.page_count or p.completed and p.current_page = 0)),
 		kept as (
 		  update displaced d set pages = o.pages || d.pages from (select book_id, jsonb_object_agg(account_id, current_page) as pages from beyond group by 1) o
 		  where d.tenant_id = app.tenant() and d.book_id = o.book_id)
