@@ -32,18 +32,20 @@ func (r *Result) readPDF(src *source, d *pdf.Document) {
 // applyInfo takes the document's own description, as far as it is one: programs put file names into the title.
 func (r *Result) applyInfo(i pdf.Info) {
 	m := &r.Metadata
-	if t := strings.ToLower(i.Title); t != "untitled" && !strings.HasPrefix(t, "microsoft word") && !strings.HasSuffix(t, ".pdf") && !strings.HasSuffix(t, ".indd") {
+	if t := strings.ToLower(i.Title); said(t) && !strings.HasPrefix(t, "microsoft word") && !strings.HasSuffix(t, ".pdf") && !strings.HasSuffix(t, ".indd") {
 		m.Title = i.Title
 	}
-	m.Summary = i.Subject
+	if said(i.Subject) {
+		m.Summary = i.Subject
+	}
 	m.LanguageISO = r.language(i.Language)
 	for _, name := range strings.Split(i.Author, ";") {
-		if name = strings.TrimSpace(name); name != "" {
+		if name = strings.TrimSpace(name); said(name) {
 			m.Authors = append(m.Authors, Author{Name: name, Role: roles[""]})
 		}
 	}
 	for _, word := range strings.FieldsFunc(i.Keywords, func(c rune) bool { return c == ',' || c == ';' }) {
-		if word = strings.TrimSpace(word); word != "" {
+		if word = strings.TrimSpace(word); said(word) {
 			m.Subjects = append(m.Subjects, word)
 		}
 	}
@@ -54,4 +56,13 @@ func (r *Result) applyInfo(i pdf.Info) {
 	if i.RightToLeft {
 		r.Direction = "rtl"
 	}
+}
+
+// said tells whether a text says something: programs fill in "untitled" and, as ReportLab does, "(anonymous)".
+func said(text string) bool {
+	switch strings.ToLower(strings.Trim(text, "()")) {
+	case "", "untitled", "anonymous", "unspecified":
+		return false
+	}
+	return true
 }

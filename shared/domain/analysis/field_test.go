@@ -34,18 +34,30 @@ func TestFrontCover(t *testing.T) {
 	}
 }
 
-// ISBNs are found wherever a document's own description names them, and its author has written it, as that of an EPUB
-// has.
-func TestDocumentDescription(t *testing.T) {
+// document is a PDF of one page with what it says of itself.
+func document(info string) []byte {
 	pdf := "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n" +
-		"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 10 10]>>endobj\n4 0 obj<</Title(T)/Author(A; B)/Subject(Novel, ISBN 0-8044-2957-X)/Keywords(978-0-7653-5038-1)>>endobj\n"
+		"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 10 10]>>endobj\n4 0 obj<<" + info + ">>endobj\n"
 	at := len(pdf)
 	pdf += "xref\n0 5\n0000000000 65535 f \n"
 	for _, object := range []string{"1 0 obj", "2 0 obj", "3 0 obj", "4 0 obj"} {
 		pdf += fmt.Sprintf("%010d 00000 n \n", strings.Index(pdf, object))
 	}
-	pdf += fmt.Sprintf("trailer<</Size 5/Root 1 0 R/Info 4 0 R>>\nstartxref\n%d\n%%%%EOF\n", at)
-	res := read(t, "a.pdf", []byte(pdf))
+	return fmt.Appendf([]byte(pdf), "trailer<</Size 5/Root 1 0 R/Info 4 0 R>>\nstartxref\n%d\n%%%%EOF\n", at)
+}
+
+// What programs fill in where nobody has said anything is no description.
+func TestDocumentOfNobody(t *testing.T) {
+	m := read(t, "a.pdf", document(`/Title(\(Untitled\))/Author(\(anonymous\))/Subject(unspecified)/Keywords(Unspecified)`)).Metadata
+	if m.Title != "" || len(m.Authors) > 0 || m.Summary != "" || len(m.Subjects) > 0 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// ISBNs are found wherever a document's own description names them, and its author has written it, as that of an EPUB
+// has.
+func TestDocumentDescription(t *testing.T) {
+	res := read(t, "a.pdf", document("/Title(T)/Author(A; B)/Subject(Novel, ISBN 0-8044-2957-X)/Keywords(978-0-7653-5038-1)"))
 	if a := res.Metadata.Authors; len(a) != 2 || a[0] != (analysis.Author{Name: "A", Role: "writer"}) || a[1] != (analysis.Author{Name: "B", Role: "writer"}) {
 		t.Errorf("authors %+v", a)
 	}
