@@ -92,14 +92,14 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	if rescued > 0 {
 		slog.Warn("tasks of silent workers given back", "count", rescued)
 	}
-	unsettled := s.scans.All(ctx, s.system)
 	_, due := scan.Due(ctx, s.system, now)
 	_, twice := duplicate.Due(ctx, s.system, now)
 	_, covers := cover.Due(ctx, s.system, now)
-	err = errors.Join(err, unsettled, due, twice, covers)
+	err = errors.Join(err, due, twice, covers)
 	if s.base.Tasks != nil {
 		err = errors.Join(err, s.base.Tasks.All(ctx, s.system))
 	}
+	err = errors.Join(err, s.scans.All(ctx, s.system)) // last, since one of very many books that have moved takes its time
 	if now.Sub(s.cleaned) < cleanEvery {
 		return err
 	}
