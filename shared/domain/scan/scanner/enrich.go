@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/google/uuid"
@@ -33,10 +34,31 @@ type enriched struct {
 	LibraryID uuid.UUID `db:"library_id"`
 }
 
+// takenSet and takenWhere give the series s what u offers, save what is locked, and only where that changes something.
+var takenSet, takenWhere = func() (set, where string) {
+	var sets, wheres []string
+	for _, f := range [][3]string{ // column, lock and what it becomes
+		{"summary", "summary", "case when u.fill then u.summary else s.summary end"},
+		{"publisher", "publisher", "case when u.fill then u.publisher else s.publisher end"},
+		{"year", "year", "case when u.fill then u.year else s.year end"},
+		{"imprint", "imprint", "coalesce(s.imprint, u.imprint)"},
+		{"language", "language", "coalesce(s.language, u.language)"},
+		{"reading_direction", "readingDirection", "coalesce(s.reading_direction, u.direction)"},
+		{"authors", "authorsJsonLock", "coalesce(u.authors, s.authors)"},
+		{"age_rating", "ageRating", "greatest(s.age_rating, u.age)"},
+		{"total_volume_count", "totalVolumeCount", "greatest(s.total_volume_count, u.volumes)"},
+		{"total_chapter_count", "totalChapterCount", "greatest(s.total_chapter_count, u.chapters)"},
+	} {
+		sets = append(sets, fmt.Sprintf("%[1]s = case when '%[2]s' = any(s.locks) then s.%[1]s else %[3]s end", f[0], f[1], f[2]))
+		wheres = append(wheres, fmt.Sprintf("not '%[2]s' = any(s.locks) and s.%[1]s is distinct from %[3]s", f[0], f[1], f[2]))
+	}
+	return strings.Join(sets, ", "), strings.Join(wheres, " or ")
+}()
+
 // queueSeriesMetadata lets a series take from its first book summary, publisher and year, all three or none and only
-// while they are empty and unlocked; imprint, language, reading direction and authors each while it is empty. Publisher
-// and authors that only a folder names count as empty: what the book says of them is more exact. The age rating and the
-// counts of volumes and chapters are the highest that any book names. It returns the series that changed.
+// while they are empty and unlocked, though a folder may have named the publisher; imprint, language, reading direction
+// and authors each while it is empty, authors also where only a folder names them: the book is more exact. The age rating
+// and the counts of volumes and chapters are the highest that any book names. It returns the series that changed.
 func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 	var offers []offer
 	for _, a := range found {
@@ -73,23 +95,8 @@ func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 		    case when s.authors is null or s.authors = f.writer::jsonb then f.authors end as authors, best.age, best.volumes, best.chapters
 		  from best join series s on s.tenant_id = app.tenant() and s.id = best.series_id
 		  left join offer f on f.series_id = best.series_id and f.first)
-		update series s set
-		  summary = case when u.fill and not 'summary' = any(s.locks) then u.summary else s.summary end,
-		  publisher = case when u.fill and not 'publisher' = any(s.locks) then u.publisher else s.publisher end,
-		  year = case when u.fill and not 'year' = any(s.locks) then u.year else s.year end,
-		  imprint = case when 'imprint' = any(s.locks) then s.imprint else coalesce(s.imprint, u.imprint) end,
-		  language = case when 'language' = any(s.locks) then s.language else coalesce(s.language, u.language) end,
-		  reading_direction = case when 'readingDirection' = any(s.locks) then s.reading_direction else coalesce(s.reading_direction, u.direction) end,
-		  authors = case when 'authorsJsonLock' = any(s.locks) then s.authors else coalesce(u.authors, s.authors) end,
-		  age_rating = case when 'ageRating' = any(s.locks) then s.age_rating else greatest(s.age_rating, u.age) end,
-		  total_volume_count = case when 'totalVolumeCount' = any(s.locks) then s.total_volume_count else greatest(s.total_volume_count, u.volumes) end,
-		  total_chapter_count = case when 'totalChapterCount' = any(s.locks) then s.total_chapter_count else greatest(s.total_chapter_count, u.chapters) end,
-		  updated_at = now()
-		from u where s.tenant_id = app.tenant() and s.id = u.id
-		  and (u.fill and num_nonnulls(u.summary, u.publisher, u.year) > 0 or s.imprint is null and u.imprint is not null
-		    or s.language is null and u.language is not null or s.reading_direction is null and u.direction is not null
-		    or u.authors is distinct from s.authors and u.authors is not null or u.age > coalesce(s.age_rating, -1)
-		    or u.volumes > coalesce(s.total_volume_count, -1) or u.chapters > coalesce(s.total_chapter_count, -1))
+		update series s set `+takenSet+`, updated_at = now()
+		from u where s.tenant_id = app.tenant() and s.id = u.id and (`+takenWhere+`)
 		returning s.id, s.library_id`, *toJSON(offers))
 }
 

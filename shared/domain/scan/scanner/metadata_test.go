@@ -57,3 +57,25 @@ func TestLocksHoldAgainstFiles(t *testing.T) {
 		t.Errorf("got %s, want %s", got[0], want)
 	}
 }
+
+// A series is not written for what a book offers it when that is locked, or there already.
+func TestSeriesThatTakesNothing(t *testing.T) {
+	r := newRig(t)
+	r.choose("publisher_hierarchy", "", "filename", "", "filename")
+	testkit.WriteFile(t, r.folder, "P/S/S 1.cbz", testkit.Comic(t, 1, 2, `<Summary>Sum</Summary><Publisher>P</Publisher><Writer>A</Writer><AgeRating>Teen</AgeRating><Count>12</Count>`))
+	r.scanned("normal")
+	for _, state := range []string{
+		"locks = '{}'",
+		"summary = null, authors = null, age_rating = null, total_chapter_count = null, locks = '{summary,authorsJsonLock,ageRating,totalChapterCount}'",
+	} {
+		if _, err := r.db.Owner.Pool().Exec(t.Context(), "update series set "+state); err != nil {
+			t.Fatal(err)
+		}
+		const written = "select xmin::text from series where tenant_id = app.tenant()"
+		before := values[string](r, written)
+		r.scanned("deep")
+		if after := values[string](r, written); !slices.Equal(before, after) {
+			t.Errorf("written with %s", state)
+		}
+	}
+}
