@@ -72,12 +72,12 @@ func (f folder) check(lim archive.Limits) error {
 			if len(c.properties) != 5 {
 				return errDamaged
 			}
-			dict = min(int64(le.Uint32(c.properties[1:])), c.size)
+			dict = c.dictionary()
 		case idLZMA2:
 			if len(c.properties) != 1 || c.properties[0] > 40 {
 				return errDamaged
 			}
-			dict = dictionary2(c.properties[0])
+			dict = c.dictionary()
 		case idAES:
 			return problem(archive.Encrypted, "the archive is encrypted: remove its password")
 		default:
@@ -97,7 +97,14 @@ func (f folder) check(lim archive.Limits) error {
 	return nil
 }
 
-func dictionary2(p byte) int64 { return int64(2|p&1) << (p/2 + 11) }
+// dictionary is how far back a stream of LZMA or LZMA2 may refer, in bytes: never beyond the beginning of its content.
+func (c coder) dictionary() int64 {
+	if c.id == idLZMA {
+		return min(int64(le.Uint32(c.properties[1:])), c.size)
+	}
+	p := c.properties[0]
+	return min(int64(2|p&1)<<(p/2+11), c.size)
+}
 
 // open decompresses the folder, which check has found good.
 func (f folder) open(packed io.Reader, lim archive.Limits) (io.Reader, error) {
@@ -116,12 +123,11 @@ func (f folder) open(packed io.Reader, lim archive.Limits) (io.Reader, error) {
 			r, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 				zstd.WithDecoderMaxWindow(uint64(lim.DictionaryBytes)), zstd.WithDecoderMaxMemory(uint64(max(c.size, lim.DictionaryBytes))))
 		case idLZMA:
-			dict := max(min(int64(le.Uint32(c.properties[1:])), c.size), lzma.MinDictCap)
-			head := binary.LittleEndian.AppendUint32([]byte{c.properties[0]}, uint32(dict))
+			head := binary.LittleEndian.AppendUint32([]byte{c.properties[0]}, uint32(max(c.dictionary(), lzma.MinDictCap)))
 			head = binary.LittleEndian.AppendUint64(head, uint64(c.size))
 			r, err = lzma.NewReader(io.MultiReader(bytes.NewReader(head), r))
 		case idLZMA2:
-			r, err = lzma.Reader2Config{DictCap: int(max(dictionary2(c.properties[0]), lzma.MinDictCap))}.NewReader2(r)
+			r, err = lzma.Reader2Config{DictCap: int(max(c.dictionary(), lzma.MinDictCap))}.NewReader2(r)
 		default:
 			err = fmt.Errorf("coder %s", c.id)
 		}
