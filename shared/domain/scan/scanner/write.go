@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -200,12 +201,39 @@ func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error 
 		}
 	}
 	added := queueSeries(b, s.library.ID, s.rules, places)
+	if len(done.restored) > 0 {
+		s.queueForget(b, changes)
+	}
 	s.queueBooks(b, changes, files, &done.books)
 	queueAdded(b, s.scanID, added, &done.series)
 	if len(done.restored) > 0 { // perhaps into another series
 		db.Values(b, &done.emptied, "select app.drop_empty_series(array(select id from series where tenant_id = app.tenant() and library_id = $1 and book_count = 0))", s.library.ID)
 	}
 	return s.queueAnalysis(b, changes)
+}
+
+// queueForget has the files of books that come back read as new ones, whose book may be another one (app.follow_content): where nobody
+// has read or edited theirs, and somebody has one of the same content that is gone. Not where a whole scan has found both there:
+// copies are books of their own. While the guard holds scans, the new book of a moved file may go before the old one is found gone.
+func (s *run) queueForget(b *pgx.Batch, changes []change) {
+	var ids []uuid.UUID
+	var seen []time.Time
+	for _, c := range changes {
+		if c.Restored {
+			ids, seen = append(ids, c.ID), append(seen, c.Seen)
+		}
+	}
+	const dear = `(exists (select from progress p where p.tenant_id = app.tenant() and p.book_id = %[1]s.id)
+		or exists (select from completion c where c.tenant_id = app.tenant() and c.book_id = %[1]s.id)
+		or exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = %[1]s.id and m.locks <> '{}'))`
+	b.Queue(`update book n set fingerprint = '', first_read_at = null, analyzed = false
+		from unnest($2::uuid[], $3::timestamptz[]) as u(id, seen)
+		where n.tenant_id = app.tenant() and n.id = u.id and n.deleted_at is not null and n.seen_at <= u.seen and n.fingerprint <> '' and not `+fmt.Sprintf(dear, "n")+`
+		  and exists (select from book o where o.tenant_id = app.tenant() and o.library_id = $1 and o.fingerprint = n.fingerprint and o.id <> n.id
+		    and o.deleted_at is not null and o.created_at < n.created_at and `+fmt.Sprintf(dear, "o")+`
+		    and not exists (select from scan f join task t on t.tenant_id = f.tenant_id and t.id = f.id
+		      where f.tenant_id = app.tenant() and f.library_id = $1 and t.status = 'completed' and coalesce(t.params ->> 'path', '') = ''
+		        and t.completed_at > coalesce(n.first_read_at, n.created_at) and t.completed_at < o.deleted_at))`, s.library.ID, ids, seen)
 }
 
 // queueBooks adds new books and updates those whose file changed or came back. A book that comes back unchanged needs no new
