@@ -11,8 +11,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// While the guard holds, files of a renamed folder are books beside the old ones. One that goes before these are found gone, and
-// comes back, is the book that people have read.
+// While the guard holds, files of a renamed folder are books beside the old ones. One that goes before these are found
+// gone, and comes back, is the book that people have read.
 func TestFileOfAHeldScanGoesAndComesBack(t *testing.T) {
 	t.Parallel()
 	whole, part := scan.Params{Mode: "normal", Removals: 100}, scan.Params{Mode: "normal", Path: "New"}
