@@ -112,7 +112,7 @@ type renamed struct {
 // renameSeries lets series that have lost all their books go on where a folder with the same files has appeared, before
 // any of them is read.
 func (s *run) renameSeries(ctx context.Context) error {
-	if s.at.Deleted == 0 {
+	if s.at.Deleted == 0 && !s.at.Emptied {
 		return nil
 	}
 	for part := range slices.Chunk(slices.Collect(maps.Keys(s.touched)), renameBatch) {

@@ -1,13 +1,20 @@
 package scanner_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/scan/scanner"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -91,5 +98,49 @@ func TestCopyComesBackAsItself(t *testing.T) {
 	r.rename("../copy", "T/copy.cbz")
 	if res := r.scanned("normal"); res.Restored != 1 || res.Moved != 0 || !slices.Equal(before, values[string](r, copies)) {
 		t.Errorf("the copy took the place of the original: %+v", res)
+	}
+}
+
+// A worker that dies after it has marked the books of a series deleted leaves its renaming to the next attempt.
+func TestSeriesIsRenamedAfterAWorkerDied(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i := range 3 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("Old/%d.cbz", i), []byte(fmt.Sprintf("unreadable %d", i)))
+	}
+	r.scan("normal")
+	r.exec("update series set summary = 'Mine', locks = '{summary}' where path = 'Old'")
+	state := "select concat_ws('|', id, summary, locks) from series where tenant_id = app.tenant() and book_count = 3"
+	before := values[string](r, state)
+	r.rename("Old", "New")
+	id := r.start("normal")
+	died := make(chan struct{})
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Parallel: 2}
+	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "dies", Slots: 1, Poll: 50 * time.Millisecond,
+		Handlers: map[string]task.Handler{task.ScanLibrary: func(ctx context.Context, h task.Held) (any, error) {
+			ctx, die := context.WithCancel(ctx)
+			s.Publish = func(context.Context, uuid.UUID, ...events.Event) {
+				if values[bool](r, "select count(*) = 3 from book where tenant_id = app.tenant() and deleted_at is not null")[0] {
+					die()
+				}
+			}
+			defer close(died)
+			return s.Scan(ctx, h)
+		}}}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- runner.Run(ctx) }()
+	<-died
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if values[bool](r, "select exists (select from series where tenant_id = app.tenant() and path = 'New' and summary = 'Mine')")[0] {
+		t.Fatal("the worker has not died before")
+	}
+	r.exec("update task set status = 'pending', scheduled_for = now(), completed_at = null, last_error = null where id = $1", id)
+	r.until("status = 'completed' from task where tenant_id = app.tenant() and id = $1", id)
+	if after := values[string](r, state); !slices.Equal(before, after) {
+		t.Errorf("series %q, before %q", after, before)
 	}
 }

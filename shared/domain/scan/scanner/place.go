@@ -17,6 +17,7 @@ type place struct {
 	Listed   int64      // book files in the ranges that are
 	Vanished []gone     // not marked deleted yet
 	Deleted  int        // that are
+	Emptied  bool       // an attempt that died has marked all books of a series deleted
 	Lost     []lostSidecar
 	Touched  []uuid.UUID // series to renumber
 	CatchUp  bool        // sidecars are to be taken in, and series arranged, that an earlier scan has left

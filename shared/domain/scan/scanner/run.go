@@ -163,6 +163,7 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	r := &run{Scanner: s, tenant: h.Tenant, scanID: &h.ID, params: p, touched: map[uuid.UUID]bool{}}
 	var status *scan.Status
 	var b pgx.Batch
+	var emptied []uuid.UUID
 	if h.Place != nil {
 		if err := json.Unmarshal(h.Place, &r.at); err != nil {
 			return nil, fmt.Errorf("place of the scan: %w", err)
@@ -178,6 +179,11 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 			where tenant_id = app.tenant() and id = $1`, h.ID)
 		task.QueueTakeBack(&b, h.ID)
 		db.Value(&b, &r.at.CatchUp, leftUndone, h.LibraryID, h.ID)
+		// What an attempt that died has found gone, this one does not: the series may go on all the same.
+		db.Values(&b, &emptied, `select s.id from scan c join task t on t.tenant_id = c.tenant_id and t.id = c.id
+			join series s on s.tenant_id = c.tenant_id and s.library_id = c.library_id and s.book_count = 0
+			where c.tenant_id = app.tenant() and c.id = $1 and c.books_deleted > 0
+			  and exists (select from book k where k.tenant_id = s.tenant_id and k.series_id = s.id and k.deleted_at >= t.created_at)`, h.ID)
 	}
 	load := r.queueLibrary(&b, *h.LibraryID)
 	db.One(&b, &status, scan.ByTask, h.ID)
@@ -188,6 +194,9 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 		return nil, err
 	} else if !found || status == nil {
 		return nil, fault.New(fault.NotFound, "The library was deleted")
+	}
+	for _, id := range emptied {
+		r.at.Emptied, r.touched[id] = true, true
 	}
 	status.UTC()
 	s.Publish(ctx, h.Tenant, status.Event(), status.TaskEvent())
