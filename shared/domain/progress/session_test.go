@@ -368,4 +368,15 @@ func TestFirstSessionsAreForgotten(t *testing.T) {
 	if n := completions(t, s, r.book); n != 1 {
 		t.Errorf("%d completions, want the one that was told first", n)
 	}
+	// One that is older than all that are kept is told last: nothing is left of it, and nothing is made of it.
+	r.tell(r.session("progress", 1, 2, session{"toPage": 7}))
+	if got := r.who.Do("PUT", "/api/v1/books/"+r.book.String()+"/progress", `{"currentPage":5}`).Want(200).Map(); got["currentPage"] != 5.0 {
+		t.Errorf("%v", got)
+	}
+	if err := s.DB.Owner.Pool().QueryRow(context.Background(), "select count(*), count(*) filter (where device_id = 'legacy') from reading_session").Scan(&kept, &first); err != nil {
+		t.Fatal(err)
+	}
+	if kept != progress.MaxSessions || first != 0 {
+		t.Errorf("%d sessions are kept, of them made of the progress: %d", kept, first)
+	}
 }
