@@ -95,15 +95,11 @@ const windowBytes = 64 << 10
 // Walk gives the contents of entries of one file to each, with their index in entries, in the order in which the
 // file holds them: one pass over it.
 func (r *Reader) Walk(ctx context.Context, bucket string, o blob.Object, entries []archive.Entry, each func(i int, content io.Reader) error) error {
-	return r.walk(ctx, r.Store.ReaderAt(ctx, bucket, o, windowBytes), bucket, o, entries, each)
+	return r.WalkIn(ctx, r.Store.ReaderAt(ctx, bucket, o, windowBytes), bucket, o, entries, each)
 }
 
 // WalkIn is Walk over an object of which something was read already.
 func (r *Reader) WalkIn(ctx context.Context, at *blob.At, bucket string, o blob.Object, entries []archive.Entry, each func(i int, content io.Reader) error) error {
-	return r.walk(ctx, at, bucket, o, entries, each)
-}
-
-func (r *Reader) walk(ctx context.Context, at *blob.At, bucket string, o blob.Object, entries []archive.Entry, each func(i int, content io.Reader) error) error {
 	byMethod := map[uint16]map[int64]archive.Entry{}
 	index := map[int64]int{}
 	for i, e := range entries {
