@@ -73,21 +73,9 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 	if h.BookID == nil {
 		return nil, fault.New(fault.BadRequest, "A task of type %s needs a book", task.PackBook)
 	}
-	b, err := db.Get[bookRow](ctx, m.Database, `select b.tenant_id, t.secret, t.max_rendition_bytes,
-		greatest((select coalesce(sum(size), 0) from page_pack o where o.tenant_id = app.tenant() and o.book_id <> b.id),
-		  (select bytes from rendition_usage where tenant_id = app.tenant()))::bigint as used,
-		coalesce(k.fingerprint = b.fingerprint, false) as done, coalesce(k.key, '') as pack_key, coalesce(k.size, 0) as pack_size,
-		coalesce(k.etag, '') as pack_etag, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
-		p.names, p.offsets, p.sizes, p.methods, p.crcs
-		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id join tenant t on t.id = b.tenant_id
-		join page_index p on `+content.SameVersion+`
-		left join page_pack k on k.tenant_id = b.tenant_id and k.book_id = b.id
-		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null and b.fingerprint <> ''`, *h.BookID)
+	b, err := m.find(ctx, *h.BookID)
 	if err != nil {
 		return nil, err
-	}
-	if b == nil {
-		return nil, fault.Missing("Book")
 	}
 	if b.Done {
 		lost, err := m.lost(ctx, b)
@@ -114,9 +102,40 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 	if err != nil {
 		return nil, readable(err)
 	}
+	stored, err := m.keep(ctx, b, *h.BookID, places, o)
+	if err != nil || !stored {
+		return Result{}, err
+	}
+	return Result{Pages: len(entries), Bytes: o.Size}, nil
+}
+
+// find is the book to pack.
+func (m *Maker) find(ctx context.Context, book uuid.UUID) (*bookRow, error) {
+	b, err := db.Get[bookRow](ctx, m.Database, `select b.tenant_id, t.secret, t.max_rendition_bytes,
+		greatest((select coalesce(sum(size), 0) from page_pack o where o.tenant_id = app.tenant() and o.book_id <> b.id),
+		  (select bytes from rendition_usage where tenant_id = app.tenant()))::bigint as used,
+		coalesce(k.fingerprint = b.fingerprint, false) as done, coalesce(k.key, '') as pack_key, coalesce(k.size, 0) as pack_size,
+		coalesce(k.etag, '') as pack_etag, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
+		p.names, p.offsets, p.sizes, p.methods, p.crcs
+		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id join tenant t on t.id = b.tenant_id
+		join page_index p on `+content.SameVersion+`
+		left join page_pack k on k.tenant_id = b.tenant_id and k.book_id = b.id
+		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null and b.fingerprint <> ''`, book)
+	if err != nil {
+		return nil, err
+	}
+	if b == nil {
+		return nil, fault.Missing("Book")
+	}
+	return b, nil
+}
+
+// keep writes the row of a pack whose object is o, and deletes the object that no row names then: that of the pack before,
+// or o itself where there is no room for it or the book has other content by now.
+func (m *Maker) keep(ctx context.Context, b *bookRow, book uuid.UUID, places places, o blob.Object) (stored bool, err error) {
 	// The statement sees the rows as they were before it: previous is the key that it writes over. Only what gets a row is
 	// counted.
-	done, err := db.Get[stored](ctx, m.Database, `with room as (
+	done, err := db.Get[written](ctx, m.Database, `with room as (
 		  select case when exists (select from book where tenant_id = app.tenant() and id = $1 and fingerprint = $2)
 		    then app.keep_rendition($4) end as fits),
 		written as (
@@ -125,22 +144,22 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 		  on conflict (tenant_id, book_id) do update set fingerprint = excluded.fingerprint, key = excluded.key, size = excluded.size,
 		    etag = excluded.etag, offsets = excluded.offsets, sizes = excluded.sizes, crcs = excluded.crcs, created_at = now())
 		select fits, (select key from page_pack where tenant_id = app.tenant() and book_id = $1) as previous from room`,
-		*h.BookID, b.Fingerprint, o.Key, o.Size, o.ETag, places.offsets, places.sizes, places.crcs)
+		book, b.Fingerprint, o.Key, o.Size, o.ETag, places.offsets, places.sizes, places.crcs)
 	if err != nil || done.Fits == nil || !*done.Fits {
-		m.discard(ctx, b.Tenant, *h.BookID, o.Key)
+		m.discard(ctx, b.Tenant, book, o.Key)
 		if err == nil && done.Fits != nil {
 			err = fault.New(fault.Conflict, "No page pack: its %d bytes are more than is left for renditions. The book is read without", o.Size)
 		}
-		return Result{}, err
+		return false, err
 	}
 	if done.Previous != nil && *done.Previous != o.Key {
-		m.discard(ctx, b.Tenant, *h.BookID, *done.Previous)
+		m.discard(ctx, b.Tenant, book, *done.Previous)
 	}
-	return Result{Pages: len(entries), Bytes: o.Size}, nil
+	return true, nil
 }
 
-// stored is what became of a pack's row.
-type stored struct {
+// written is what became of a pack's row.
+type written struct {
 	Fits     *bool   `db:"fits"`     // it was written; false: the tenant has no room; nil: the book has other content by now
 	Previous *string `db:"previous"` // nil: there was none
 }
