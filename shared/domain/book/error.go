@@ -28,6 +28,14 @@ type ErrorPage struct {
 	ErrorCounts map[string]int64 `json:"errorCounts" nullable:"false" doc:"How many books have each kind of error, in the library and series that were asked for, whichever kind is listed; a kind without a book is left out"`
 }
 
+// errorsInput narrows the list of books that cannot be read.
+type errorsInput struct {
+	ScopeInput
+	ErrorType string `query:"errorType" enum:"format_detection,encrypted,unsupported,limit,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,timeout,killed,other"`
+	httpapi.Paging
+	httpapi.Sorting
+}
+
 // Retried says how many books are being tried again. The task is the first one.
 type Retried struct {
 	TaskID        *uuid.UUID `json:"taskId" nullable:"true" doc:"The first of them; null where there was nothing to do"`
@@ -43,38 +51,7 @@ const retriedAtOnce = 10_000
 func ErrorRoutes(a *httpapi.API, d *db.DB, added task.Added) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/errors", ID: "listBookErrors", Tag: "Books",
 		Summary: "Books that cannot be read, the latest first", Permission: auth.BooksRead},
-		func(ctx context.Context, in *struct {
-			ScopeInput
-			ErrorType string `query:"errorType" enum:"format_detection,encrypted,unsupported,limit,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,timeout,killed,other"`
-			httpapi.Paging
-			httpapi.Sorting
-		}) (*ErrorPage, error) {
-			field, desc, err := Order(in.Sorting)
-			if err != nil {
-				return nil, err
-			}
-			var b pgx.Batch
-			var rows []row
-			var total int64
-			var counts []errorCount
-			failed(in.scope(), in.ErrorType).by(field, desc).queue(&b, &rows, &total, in.Limit(), in.Offset())
-			all := in.scope()
-			all.where = "b.error_type is not null"
-			where, args := all.sql()
-			db.All(&b, &counts, "select b.error_type, count(*) as books from book b where "+where+" group by 1", args...)
-			if err := d.Run(ctx, &b); err != nil {
-				return nil, err
-			}
-			page := make([]WithErrors, len(rows))
-			for i, r := range rows {
-				page[i] = WithErrors{Book: r.book(), Errors: r.errors()}
-			}
-			out := ErrorPage{Page: *httpapi.NewPage(ctx, in.Paging, page, total), ErrorCounts: map[string]int64{}}
-			for _, c := range counts {
-				out.ErrorCounts[c.Type] = c.Books
-			}
-			return &out, nil
-		})
+		func(ctx context.Context, in *errorsInput) (*ErrorPage, error) { return listErrors(ctx, d, in) })
 	tell := func(ctx context.Context, r *Retried, err error) (*Retried, error) {
 		if err == nil && r.TasksEnqueued > 0 {
 			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
@@ -118,6 +95,34 @@ func ErrorRoutes(a *httpapi.API, d *db.DB, added task.Added) {
 type errorCount struct {
 	Type  string `db:"error_type"`
 	Books int64  `db:"books"`
+}
+
+func listErrors(ctx context.Context, d *db.DB, in *errorsInput) (*ErrorPage, error) {
+	field, desc, err := Order(in.Sorting)
+	if err != nil {
+		return nil, err
+	}
+	var b pgx.Batch
+	var rows []row
+	var total int64
+	var counts []errorCount
+	failed(in.scope(), in.ErrorType).by(field, desc).queue(&b, &rows, &total, in.Limit(), in.Offset())
+	all := in.scope()
+	all.where = "b.error_type is not null"
+	where, args := all.sql()
+	db.All(&b, &counts, "select b.error_type, count(*) as books from book b where "+where+" group by 1", args...)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	page := make([]WithErrors, len(rows))
+	for i, r := range rows {
+		page[i] = WithErrors{Book: r.book(), Errors: r.errors()}
+	}
+	out := ErrorPage{Page: *httpapi.NewPage(ctx, in.Paging, page, total), ErrorCounts: map[string]int64{}}
+	for _, c := range counts {
+		out.ErrorCounts[c.Type] = c.Books
+	}
+	return &out, nil
 }
 
 // failed is the list of books that cannot be read, of one kind of error or, for "", of all.
