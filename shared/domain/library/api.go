@@ -126,12 +126,7 @@ func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Stor
 	l := blank()
 	l.Name = in.Body.Name
 	in.Body.Settings.apply(&l)
-	bad := check(&l)
-	// The tenant's roots are read even then: who may not do this learns nothing about the input.
-	at, err := locate(ctx, d, in.Body.Path, folders, len(bad) == 0)
-	if err == nil {
-		err = fault.InvalidFields(bad)
-	}
+	at, err := checked(ctx, d, &l, in.Body.Path, folders)
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +182,17 @@ func lies(ctx context.Context, d *db.DB, id uuid.UUID, path string) (yes bool, e
 	db.Value(&b, &yes, "select exists (select from library where tenant_id = app.tenant() and id = $1 and path = $2)", id, path)
 	err = d.Run(ctx, &b)
 	return yes, err
+}
+
+// checked is the place of a library that is to be, once everything of it is known to be valid. The tenant's roots are read even
+// where something is not: who may not do this learns nothing about the input.
+func checked(ctx context.Context, d *db.DB, l *Library, path string, folders filesystem.Store) (filesystem.Place, error) {
+	bad := check(l)
+	at, err := locate(ctx, d, path, folders, len(bad) == 0)
+	if err == nil {
+		err = fault.InvalidFields(bad)
+	}
+	return at, err
 }
 
 // locate finds the place of a path and, where asked to, makes sure that there is such a folder.

@@ -70,11 +70,7 @@ func preview(ctx context.Context, d *db.DB, in *PreviewInput, folders filesystem
 	l.Name, l.SeriesConfig, l.BookConfig = "preview", in.Body.SeriesConfig, in.Body.BookConfig
 	l.SeriesStrategy, l.BookStrategy = orDefault(in.Body.SeriesStrategy, l.SeriesStrategy), orDefault(in.Body.BookStrategy, l.BookStrategy)
 	l.AllowedFormats, l.ExcludedPatterns, l.TitlePreprocessingRules = in.Body.AllowedFormats, &in.Body.ExcludedPatterns, in.Body.TitlePreprocessingRules
-	bad := check(&l)
-	at, err := locate(ctx, d, in.Body.Path, folders, len(bad) == 0)
-	if err == nil {
-		err = fault.InvalidFields(bad)
-	}
+	at, err := checked(ctx, d, &l, in.Body.Path, folders)
 	if err != nil {
 		return nil, err
 	}
