@@ -237,6 +237,34 @@ func (b *MetadataBody) people(replace bool) (people []Author, roles []string, wh
 	return people, roles, whole
 }
 
+// said is what the body sets, but people, the names of all that it changes and the locks of what it gives a value.
+func (b *MetadataBody) said(replace bool) (set map[string]any, names, locks []string) {
+	set, names, locks = map[string]any{}, []string{}, []string{}
+	take := func(f field, lock string) {
+		if f.set || replace && f.name != "title" && f.name != "titleSort" {
+			names = append(names, f.name)
+		}
+		if f.value != nil {
+			locks = append(locks, lock)
+		}
+	}
+	for _, f := range b.fields() {
+		lock := f.name + "Lock"
+		if f.name == "awards" {
+			lock = "awardsJsonLock"
+		}
+		take(f, lock)
+		if f.value != nil {
+			set[f.name] = f.value
+		}
+	}
+	for _, f := range b.roles() {
+		take(f, f.name+"Lock")
+	}
+	take(of("authors", b.Authors), "authorsJsonLock")
+	return set, names, locks
+}
+
 // mapped is what f makes of a text, nil of nil.
 func mapped(text *string, f func(string) string) *string {
 	if text == nil {
@@ -252,29 +280,7 @@ func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, repl
 	if err := body.check(); err != nil {
 		return nil, nil, nil, err
 	}
-	set, names, locks := map[string]any{}, []string{}, []string{}
-	take := func(f field, lock string) {
-		if f.set || replace && f.name != "title" && f.name != "titleSort" {
-			names = append(names, f.name)
-		}
-		if f.value != nil {
-			locks = append(locks, lock)
-		}
-	}
-	for _, f := range body.fields() {
-		lock := f.name + "Lock"
-		if f.name == "awards" {
-			lock = "awardsJsonLock"
-		}
-		take(f, lock)
-		if f.value != nil {
-			set[f.name] = f.value
-		}
-	}
-	for _, f := range body.roles() {
-		take(f, f.name+"Lock")
-	}
-	take(of("authors", body.Authors), "authorsJsonLock")
+	set, names, locks := body.said(replace)
 	people, roles, whole := body.people(replace)
 	changed := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == "authors" })
 	document, err := json.Marshal(set)
