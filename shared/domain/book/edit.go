@@ -42,6 +42,11 @@ type Patched struct {
 	SeriesID  uuid.UUID `json:"-" db:"series_id"`
 }
 
+// updated is the event that says which fields have changed.
+func (p *Patched) updated(fields []string) events.Event {
+	return events.BookUpdated(events.Book{ID: p.ID, SeriesID: p.SeriesID, LibraryID: p.LibraryID}, fields...)
+}
+
 // LockChanges are locks to set or to open; what is absent or null stays.
 type LockChanges map[string]*bool
 
@@ -94,7 +99,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 				return nil, err
 			}
 			if len(fields) > 0 {
-				publish(ctx, httpapi.TenantOf(ctx).ID, events.BookUpdated(events.Book{ID: p.ID, SeriesID: p.SeriesID, LibraryID: p.LibraryID}, fields...))
+				publish(ctx, httpapi.TenantOf(ctx).ID, p.updated(fields))
 			}
 			return p, nil
 		})
@@ -110,7 +115,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 			}) (*Amended, error) {
 				out, at, fields, err := amend(ctx, d, in.ID, &in.Body, c.replace)
 				if err == nil && len(fields) > 0 {
-					publish(ctx, httpapi.TenantOf(ctx).ID, events.BookUpdated(events.Book{ID: at.ID, SeriesID: at.SeriesID, LibraryID: at.LibraryID}, fields...))
+					publish(ctx, httpapi.TenantOf(ctx).ID, at.updated(fields))
 				}
 				return out, err
 			})
