@@ -113,16 +113,8 @@ func New(c Config) (*Worker, *app.Base, error) {
 		host = "worker"
 	}
 	w := &Worker{Objects: (&ingest.Ingest{System: system, Scanner: s}).Objects, margin: c.Margin, parallel: c.Parallel}
-	for _, q := range []struct {
-		name, url string
-		to        **queue.Queue
-	}{{"TASK_QUEUE_URL", c.Queue.TaskURL, &w.tasks}, {"TASK_DLQ_URL", c.Queue.DeadURL, &w.dead}, {"OBJECT_QUEUE_URL", c.Queue.ObjectURL, &w.objects}} {
-		if q.url == "" {
-			continue
-		}
-		if *q.to, err = queue.Open(c.Queue, q.url); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", q.name, err)
-		}
+	if err := w.open(c.Queue); err != nil {
+		return nil, nil, err
 	}
 	w.Runner = &task.Runner{
 		System: system, Publish: base.Publish, Slots: c.Slots, Poll: c.Poll, Lease: c.Lease, Slice: c.Slice,
@@ -150,4 +142,21 @@ func New(c Config) (*Worker, *app.Base, error) {
 		s.Added, sizes.Added, ends.Added = w.Added, w.Added, w.Added
 	}
 	return w, base, nil
+}
+
+// open opens the queues that are set.
+func (w *Worker) open(c queue.Config) error {
+	for _, q := range []struct {
+		name, url string
+		to        **queue.Queue
+	}{{"TASK_QUEUE_URL", c.TaskURL, &w.tasks}, {"TASK_DLQ_URL", c.DeadURL, &w.dead}, {"OBJECT_QUEUE_URL", c.ObjectURL, &w.objects}} {
+		if q.url == "" {
+			continue
+		}
+		var err error
+		if *q.to, err = queue.Open(c, q.url); err != nil {
+			return fmt.Errorf("%s: %w", q.name, err)
+		}
+	}
+	return nil
 }
