@@ -184,8 +184,8 @@ func lies(ctx context.Context, d *db.DB, id uuid.UUID, path string) (yes bool, e
 	return yes, err
 }
 
-// checked is the place of a library that is to be, once everything of it is known to be valid. The tenant's roots are read even
-// where something is not: who may not do this learns nothing about the input.
+// checked is the place of a library that is to be, once everything of it is known to be valid. The tenant's roots are
+// read even where something is not: who may not do this learns nothing about the input.
 func checked(ctx context.Context, d *db.DB, l *Library, path string, folders filesystem.Store) (filesystem.Place, error) {
 	bad := check(l)
 	at, err := locate(ctx, d, path, folders, len(bad) == 0)

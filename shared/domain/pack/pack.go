@@ -130,8 +130,8 @@ func (m *Maker) find(ctx context.Context, book uuid.UUID) (*bookRow, error) {
 	return b, nil
 }
 
-// keep writes the row of a pack whose object is o, and deletes the object that no row names then: that of the pack before,
-// or o itself where there is no room for it or the book has other content by now.
+// keep writes the row of a pack whose object is o, and deletes the object that no row names then: that of the pack
+// before, or o itself where there is no room for it or the book has other content by now.
 func (m *Maker) keep(ctx context.Context, b *bookRow, book uuid.UUID, places places, o blob.Object) (stored bool, err error) {
 	// The statement sees the rows as they were before it: previous is the key that it writes over. Only what gets a row is
 	// counted.

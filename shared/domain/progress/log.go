@@ -92,8 +92,8 @@ func fold(which string) string {
 	    and s.id = any(array(select o.id from ordered o where o.n <= o.sessions - ` + strconv.Itoa(maxSessions) + `)))`,
 		// Beside each session the last of its pass that told of progress: what was completed before that is so no more.
 		`told as (select o.*, max(o.n) filter (where o.kind = 'progress') over (partition by o.book_id, o.pass) as reopened from ordered o)`,
-		// The passes of each book, with what their sessions say together. A session that is forgotten at once is no newer than the
-		// progress: it would be adopted by the next write.
+		// The passes of each book, with what their sessions say together. A session that is forgotten at once is no newer
+		// than the progress: it would be adopted by the next write.
 		`pass as materialized (
 	  select o.tenant_id, o.book_id as id, o.page_count, o.analyzed, o.pass, o.pass = o.last_pass as is_last, min(o.started_at) as started_at,
 	    max(o.recorded_at) filter (where o.n > o.sessions - ` + strconv.Itoa(maxSessions) + `) as updated_at,

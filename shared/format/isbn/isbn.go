@@ -47,7 +47,7 @@ func Wrong(value string) bool {
 // number is a number with a check digit.
 var number = regexp.MustCompile(`^\d+[\dX]$`)
 
-// prefix is what names a value an ISBN, as people and programs write it: "ISBN-13: ", "ISBN 10 ", "ISBN (13) ", "eISBN: ".
+// prefix is what names a value an ISBN, as people and programs write it: "ISBN-13: ", "ISBN 10 ", "ISBN (13) ", "eISBN ".
 // No ISBN has 10 or 13 as its first group, so those with a separator behind them are the kind.
 const prefix = `(?:urn:)?(?:e-?)?isbn(?:[- ]?(?:\(1[03]\)|1[03][:\s\x{a0}]))?[:\s\x{a0}]*`
 

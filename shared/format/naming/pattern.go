@@ -47,6 +47,3 @@ func (p *pattern) FindAllStringSubmatchIndex(s string, n int) [][]int {
 	return p.compiled().FindAllStringSubmatchIndex(s, n)
 }
 func (p *pattern) ReplaceAllString(s, by string) string { return p.compiled().ReplaceAllString(s, by) }
-func (p *pattern) ReplaceAllStringFunc(s string, by func(string) string) string {
-	return p.compiled().ReplaceAllStringFunc(s, by)
-}

@@ -57,8 +57,9 @@ var takenSet, takenWhere = func() (set, where string) {
 
 // queueSeriesMetadata lets a series take from its first book summary, publisher and year, all three or none and only
 // while they are empty and unlocked, though a folder may have named the publisher; imprint, language, reading direction
-// and authors each while it is empty, authors also where only a folder names them: the book is more exact. The age rating
-// and the counts of volumes and chapters are the highest that any book names. It returns the series that changed.
+// and authors each while it is empty, authors also where only a folder names them: the book is more exact. The age
+// rating and the counts of volumes and chapters are the highest that any book names. It returns the series that
+// changed.
 func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 	var offers []offer
 	for _, a := range found {

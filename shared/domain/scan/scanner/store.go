@@ -272,9 +272,9 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 	return out, nil
 }
 
-// queueClamp takes readers of a book that turns out to have fewer pages, because its file was replaced or is first read,
-// to its last page, and there those who marked it as read before anybody knew how many it has. Where they were is kept for
-// as long as the book may be found elsewhere.
+// queueClamp takes readers of a book that turns out to have fewer pages, because its file was replaced or is first
+// read, to its last page, and there those who marked it as read before anybody knew how many it has. Where they were is
+// kept for as long as the book may be found elsewhere.
 func queueClamp(b *pgx.Batch, found []analyzed) {
 	var ids []uuid.UUID
 	for _, a := range found {

@@ -212,10 +212,10 @@ func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error 
 	return s.queueAnalysis(b, changes)
 }
 
-// queueForget has the files of books that come back read as new ones, whose book may be another one (app.follow_content):
-// where nobody has read or edited theirs, and somebody has one of the same content that is gone. Not where a whole scan
-// has found both there: copies are books of their own. While the guard holds scans, the new book of a moved file may go
-// before the old one is found gone.
+// queueForget has the files of books that come back read as new ones, whose book may be another one
+// (app.follow_content): where nobody has read or edited theirs, and somebody has one of the same content that is gone.
+// Not where a whole scan has found both there: copies are books of their own. While the guard holds scans, the new book
+// of a moved file may go before the old one is found gone.
 func (s *run) queueForget(b *pgx.Batch, changes []change) {
 	var ids []uuid.UUID
 	var seen []time.Time
