@@ -45,6 +45,11 @@ if ! aws s3api head-bucket --bucket "$bucket" 2>/dev/null; then
 		--public-access-block-configuration BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=true,RestrictPublicBuckets=true
 fi
 
+# The first cluster of an account makes it and asks for it in the same moment, mostly in vain. Until images are built it
+# is known everywhere.
+aws iam get-role --role-name AWSServiceRoleForECS >/dev/null 2>&1 ||
+	aws iam create-service-linked-role --aws-service-name ecs.amazonaws.com >/dev/null
+
 go run ./localstack/dist -lambda
 
 digests=infra/container/golang.digest

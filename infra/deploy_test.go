@@ -63,3 +63,29 @@ func TestDeployFixesTheBaseImage(t *testing.T) {
 		t.Errorf("wrote %q (%v): %s", text, err, out)
 	}
 }
+
+// ECS makes its role in an account with its first cluster and at once asks for it, mostly in vain: then the first
+// deployment fails. It is made long before, where it is missing.
+func TestDeployMakesTheRoleOfECS(t *testing.T) {
+	t.Parallel()
+	for there, want := range map[bool]int{true: 0, false: 1} {
+		dir := t.TempDir()
+		asked := filepath.Join(dir, "asked")
+		aws := "#!/bin/sh\necho \"$*\" >>" + asked + "\ncase \"$*\" in *get-role*) exit 1 ;; esac\n"
+		if there {
+			aws = strings.Replace(aws, "exit 1", "exit 0", 1)
+		}
+		for name, text := range map[string]string{"aws": aws, "go": "#!/bin/sh\nexit 3\n", "git": "#!/bin/sh\n", "docker": "#!/bin/sh\n"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command("bash", "deploy.sh")
+		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "AWS_REGION=eu-west-1")
+		out, _ := cmd.CombinedOutput() // ends where go would build
+		calls, err := os.ReadFile(asked)
+		if got := strings.Count(string(calls), "iam create-service-linked-role --aws-service-name ecs.amazonaws.com"); err != nil || got != want {
+			t.Errorf("there: %t, made %d times, want %d (%v)\n%s%s", there, got, want, err, out, calls)
+		}
+	}
+}
