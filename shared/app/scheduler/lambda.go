@@ -39,6 +39,9 @@ func (s *Scheduler) Invoked(ctx context.Context, payload json.RawMessage) (any, 
 	if v.DetailType != "" && v.DetailType != "Scheduled Event" {
 		return nil, fmt.Errorf("the scheduler takes Scheduled Event from EventBridge, not %q", v.DetailType)
 	}
+	if err := s.awake(ctx); err != nil {
+		return nil, fmt.Errorf("the database does not wake: %w", err)
+	}
 	out := did{Round: time.Now().UTC()}
 	if v.Start {
 		n, err := scan.OnStart(ctx, s.system)
@@ -49,4 +52,30 @@ func (s *Scheduler) Invoked(ctx context.Context, payload json.RawMessage) (any, 
 		out.Started = int(n)
 	}
 	return out, s.Round(ctx, out.Round)
+}
+
+// A paused database needs about 15 s to wake, 30 after a day. What is left of an invocation's minute is for the round.
+const (
+	wakes    = 35 * time.Second
+	askAgain = 500 * time.Millisecond
+)
+
+// awake waits for a database that was paused: by the hour it is mostly this invocation that wakes it, and one that fails
+// raises an alarm.
+func (s *Scheduler) awake(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, wakes)
+	defer cancel()
+	tick := time.NewTicker(askAgain)
+	defer tick.Stop()
+	for {
+		err := s.system.Pool().Ping(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
 }

@@ -2,9 +2,17 @@ package worker_test
 
 import (
 	"context"
+	"io"
+	"net"
+	"net/url"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/longbox/longbox/shared/app/scheduler"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -25,4 +33,58 @@ func TestDuplicatesAreLookedForBySchedule(t *testing.T) {
 		}
 		return done > 1
 	})
+}
+
+// An invocation that wakes a paused database waits until it is awake: one that fails raises an alarm, every hour.
+func TestAnInvocationWakesTheDatabase(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	s, base, err := scheduler.New(scheduler.Config{Config: r.config.Config, SystemURL: drowsy(t, r.config.SystemURL, 5), Every: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	if _, err := s.Invoked(context.Background(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// drowsy is a database that breaks the first connections off.
+func drowsy(t *testing.T, address string, first int64) string {
+	t.Helper()
+	to, err := pgx.ParseConfig(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	var came atomic.Int64
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if came.Add(1) <= first {
+				client.Close()
+				continue
+			}
+			go func() {
+				defer client.Close()
+				network, address := pgconn.NetworkAddress(to.Host, to.Port)
+				server, err := net.Dial(network, address)
+				if err != nil {
+					return
+				}
+				defer server.Close()
+				go func() { _, _ = io.Copy(server, client) }()
+				_, _ = io.Copy(client, server)
+			}()
+		}
+	}()
+	u := &url.URL{Scheme: "postgres", User: url.UserPassword(to.User, to.Password), Host: l.Addr().String(), Path: "/" + to.Database, RawQuery: "sslmode=disable"}
+	return u.String()
 }
