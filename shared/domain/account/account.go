@@ -39,11 +39,6 @@ type SharingTagGrant struct {
 // shown is the user as answers show it.
 func (u *User) shown() *User {
 	u.SharingTags = []SharingTagGrant{}
-	u.CreatedAt, u.UpdatedAt = u.CreatedAt.UTC(), u.UpdatedAt.UTC()
-	if u.LastLoginAt != nil {
-		t := u.LastLoginAt.UTC()
-		u.LastLoginAt = &t
-	}
 	return u
 }
 

@@ -109,10 +109,7 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 				return nil, err
 			}
 			if !c.Expires.IsZero() {
-				ends = &c.Expires
-			}
-			if ends != nil {
-				utc := ends.UTC()
+				utc := c.Expires.UTC()
 				ends = &utc
 			}
 			permissions := slices.Sorted(slices.Values(c.Permissions))

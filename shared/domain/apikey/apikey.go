@@ -36,17 +36,6 @@ type APIKey struct {
 	UpdatedAt   time.Time  `json:"updatedAt" db:"updated_at"`
 }
 
-func (k *APIKey) utc() *APIKey {
-	k.CreatedAt, k.UpdatedAt = k.CreatedAt.UTC(), k.UpdatedAt.UTC()
-	for _, t := range []**time.Time{&k.ExpiresAt, &k.LastUsedAt} {
-		if *t != nil {
-			u := (*t).UTC()
-			*t = &u
-		}
-	}
-	return k
-}
-
 // CreatedAPIKey is a new key, the only time the whole key is shown.
 type CreatedAPIKey struct {
 	ID          uuid.UUID  `json:"id" format:"uuid"`
@@ -123,7 +112,7 @@ func checkGrant(c *auth.Caller, permissions []string, callerEnds, ends *time.Tim
 		}
 	}
 	if lasts(ends, callerEnds) {
-		return fault.New(fault.Forbidden, "A key that ends cannot make another last longer than %s", callerEnds.UTC().Format(time.RFC3339))
+		return fault.New(fault.Forbidden, "A key that ends cannot make another last longer than %s", callerEnds.Format(time.RFC3339))
 	}
 	return nil
 }

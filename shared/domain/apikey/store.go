@@ -22,9 +22,6 @@ func list(ctx context.Context, d *db.DB, limit, offset int) ([]APIKey, int64, er
 		order by created_at, id limit $1 offset $2`, limit, offset)
 	db.Value(&b, &total, "select count(*) from api_key where tenant_id = app.tenant() and account_id = app.account()")
 	err := d.Run(ctx, &b)
-	for i := range keys {
-		keys[i].utc()
-	}
 	return keys, total, err
 }
 
@@ -46,9 +43,7 @@ func load(ctx context.Context, d *db.DB, id uuid.UUID) (k *APIKey, ends *time.Ti
 	var b pgx.Batch
 	db.One(&b, &k, "select "+columns+" from api_key where tenant_id = app.tenant() and id = $1", id)
 	queueEnds(ctx, &b, &ends)
-	if err = d.Run(ctx, &b); err == nil && k != nil {
-		k.utc()
-	}
+	err = d.Run(ctx, &b)
 	return k, ends, err
 }
 
@@ -62,10 +57,8 @@ func insert(ctx context.Context, d *db.DB, id uuid.UUID, name, prefix string, ha
 		select app.tenant(), $1, app.account(), $2, $3, $4, $5, $6
 		where (select count(*) from api_key where tenant_id = app.tenant() and account_id = app.account()) < $7
 		returning `+columns, id, name, prefix, hash, permissions, ends, maxKeys)
-	if err := d.Run(ctx, &b); err != nil || k == nil {
-		return nil, err
-	}
-	return k.utc(), nil
+	err := d.Run(ctx, &b)
+	return k, err
 }
 
 // save writes the members that were sent, and no others.
@@ -84,7 +77,7 @@ func save(ctx context.Context, d *db.DB, id uuid.UUID, in Update, k APIKey) (*AP
 	if stored == nil {
 		return nil, fault.Missing("API key")
 	}
-	return stored.utc(), nil
+	return stored, nil
 }
 
 func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
