@@ -100,7 +100,6 @@ func statuses(a *httpapi.API, d *db.DB) {
 			if s == nil {
 				return nil, fault.New(fault.NotFound, "The library does not exist or was never scanned")
 			}
-			s.UTC()
 			return s, nil
 		})
 	httpapi.Register(a, operation("GET", "/scans/active", "listActiveScans", "All active scans", auth.LibrariesRead),
@@ -109,9 +108,6 @@ func statuses(a *httpapi.API, d *db.DB) {
 				where s.tenant_id = app.tenant() and t.status in ('pending', 'running') order by s.id`)
 			if err != nil {
 				return nil, err
-			}
-			for i := range all {
-				all[i].UTC()
 			}
 			return httpapi.All(ctx, in.Paging, all), nil
 		})
@@ -163,7 +159,6 @@ func start(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UUI
 	if status == nil {
 		return nil, fault.Missing("Library")
 	}
-	status.UTC()
 	publish(ctx, httpapi.TenantOf(ctx).ID, status.Event())
 	return status, nil
 }

@@ -52,15 +52,6 @@ const statusColumns = `s.id, s.library_id, s.mode, coalesce(t.params ->> 'path',
 const ByTask = `select ` + statusColumns + ` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
 	where s.tenant_id = app.tenant() and s.id = $1`
 
-// UTC makes its times those of the interface.
-func (s *Status) UTC() {
-	s.StartedAt = s.StartedAt.UTC()
-	if s.CompletedAt != nil {
-		c := s.CompletedAt.UTC()
-		s.CompletedAt = &c
-	}
-}
-
 // Event is the progress of the scan for the scan stream.
 func (s Status) Event() events.Event {
 	started := s.StartedAt

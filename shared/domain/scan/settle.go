@@ -120,7 +120,6 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	if again > 0 || purges > 0 || follow.Again(moved) {
 		s.Added.Tell(ctx, tenant)
 	}
-	status.UTC()
 	s.Publish(ctx, tenant, append([]events.Event{status.Event(), status.TaskEvent()}, follow.Events(moved)...)...)
 	return nil
 }

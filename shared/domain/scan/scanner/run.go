@@ -198,7 +198,6 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	for _, id := range emptied {
 		r.at.Emptied, r.touched[id] = true, true
 	}
-	status.UTC()
 	s.Publish(ctx, h.Tenant, status.Event(), status.TaskEvent())
 	if h.Place == nil {
 		err := r.unlinked(ctx)

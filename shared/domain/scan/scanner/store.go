@@ -115,7 +115,6 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	out = append(out, arranged...)
 	out = append(out, follow.Events(moved)...)
 	if status != nil {
-		status.UTC()
 		out = append(out, status.Event(), status.TaskEvent())
 	}
 	s.Publish(ctx, h.Tenant, out...)
@@ -164,7 +163,6 @@ func (s *Scanner) tellUnread(ctx context.Context, h task.Held, p analyzeParams, 
 	if err := s.Database.Run(ctx, &b); err != nil || status == nil {
 		return err
 	}
-	status.UTC()
 	s.Publish(ctx, h.Tenant, status.Event(), status.TaskEvent())
 	return nil
 }

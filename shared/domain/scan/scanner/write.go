@@ -112,7 +112,6 @@ func (s *run) writeAll(ctx context.Context, part collected, refused int) error {
 	}
 	out := done.events(s)
 	if status != nil {
-		status.UTC()
 		out = append(out, status.Event())
 	}
 	s.Publish(ctx, s.tenant, out...)
