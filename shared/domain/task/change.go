@@ -149,17 +149,16 @@ func retry(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 
 // events are what listeners of the task and, for a scan, the scan stream are told.
 func (c *changed) events() []events.Event {
-	started, completed := utc(c.StartedAt), utc(c.CompletedAt)
 	if c.ScanID != nil { // a scan counts in its own row
 		c.Current, c.Total = c.FilesDone, c.FilesTotal
 	}
 	out := []events.Event{Progressed(events.TaskProgress{TaskID: c.ID, TaskType: c.Type, Status: c.Status,
 		Progress: events.Progress{Current: c.Current, Total: c.Total}, Error: c.LastError,
-		StartedAt: started, CompletedAt: completed, LibraryID: c.LibraryID, SeriesID: c.SeriesID, BookID: c.BookID})}
+		StartedAt: c.StartedAt, CompletedAt: c.CompletedAt, LibraryID: c.LibraryID, SeriesID: c.SeriesID, BookID: c.BookID})}
 	if c.Type == ScanLibrary && c.LibraryID != nil {
 		out = append(out, events.ScanProgressed(events.ScanProgress{LibraryID: *c.LibraryID, Status: c.Status,
 			FilesTotal: c.FilesTotal, FilesProcessed: c.FilesDone, SeriesFound: c.SeriesCreated, BooksFound: c.BooksCreated,
-			BooksUpdated: c.BooksUpdated, BooksDeleted: c.BooksDeleted, Errors: c.Errors, StartedAt: started, CompletedAt: completed}))
+			BooksUpdated: c.BooksUpdated, BooksDeleted: c.BooksDeleted, Errors: c.Errors, StartedAt: c.StartedAt, CompletedAt: c.CompletedAt}))
 	}
 	return out
 }

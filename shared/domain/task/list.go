@@ -36,12 +36,10 @@ const (
 	taskFilter = `tenant_id = app.tenant() and ($1 = '' or status = $1) and ($2 = '' or type = $2) and ($3::uuid is null or library_id = $3)`
 )
 
-// task is the record to show, with its times in UTC.
+// task is the record to show.
 func (r *taskRow) task() Task {
 	t := r.Task
 	t.Progress = Progress{r.Current, r.Total, describe(t.TaskType, t.Status, r.Current, r.Total)}
-	t.ScheduledFor, t.CreatedAt = t.ScheduledFor.UTC(), t.CreatedAt.UTC()
-	t.LockedUntil, t.StartedAt, t.CompletedAt = utc(t.LockedUntil), utc(t.StartedAt), utc(t.CompletedAt)
 	return t
 }
 

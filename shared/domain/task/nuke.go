@@ -34,7 +34,7 @@ func nuke(ctx context.Context, d *db.DB) (int64, []events.Event, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	now := time.Now()
+	now := time.Now().UTC()
 	var out []events.Event
 	for i := range ended {
 		ended[i].Status, ended[i].CompletedAt = Cancelled, &now

@@ -36,7 +36,7 @@ func ProgressEvent(h Held, current, total int64) events.Event {
 
 func progress(h Held, status string) events.TaskProgress {
 	return events.TaskProgress{TaskID: h.ID, TaskType: h.Type, Status: status, Progress: events.Progress{Current: h.Current, Total: h.Total},
-		StartedAt: utc(h.Started), LibraryID: h.LibraryID, SeriesID: h.SeriesID, BookID: h.BookID}
+		StartedAt: h.Started, LibraryID: h.LibraryID, SeriesID: h.SeriesID, BookID: h.BookID}
 }
 
 // Progressed is the task_progress event, with a message made of the rest.

@@ -195,11 +195,3 @@ func progressEvent(h Held, status string, failure *string) events.Event {
 	}
 	return Progressed(e)
 }
-
-func utc(t *time.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	u := t.UTC()
-	return &u
-}
