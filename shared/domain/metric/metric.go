@@ -109,14 +109,10 @@ func (r *typeRow) record(last failure) Type {
 	t := Type{TaskType: r.Type, Executed: r.Succeeded + r.Failed, Succeeded: r.Succeeded, Failed: r.Failed, Retried: r.Retried,
 		MinDurationMs: r.MinMs, MaxDurationMs: r.MaxMs, AvgDurationMs: average(r.DurationMs, r.Timed),
 		P50DurationMs: r.percentile(50), P95DurationMs: r.percentile(95), AvgQueueWaitMs: average(r.WaitMs, r.Waited),
-		ItemsProcessed: r.Items, BytesProcessed: r.Bytes, LastError: last.Error}
+		ItemsProcessed: r.Items, BytesProcessed: r.Bytes, LastError: last.Error, LastErrorAt: last.At}
 	t.ErrorRatePct = 100 * float64(t.Failed) / float64(t.Executed)
 	if r.Items != nil {
 		t.ThroughputPerSec = average(1000**r.Items, r.DurationMs)
-	}
-	if last.At != nil {
-		at := last.At.UTC()
-		t.LastErrorAt = &at
 	}
 	return t
 }

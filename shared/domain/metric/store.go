@@ -89,7 +89,7 @@ func history(ctx context.Context, d *db.DB, days int, granularity, taskType stri
 		return nil, err
 	}
 	for _, r := range rows {
-		p := Point{PeriodStart: r.Period.UTC(), Count: r.Succeeded + r.Failed, Succeeded: r.Succeeded, Failed: r.Failed, MinDurationMs: r.MinMs,
+		p := Point{PeriodStart: r.Period, Count: r.Succeeded + r.Failed, Succeeded: r.Succeeded, Failed: r.Failed, MinDurationMs: r.MinMs,
 			MaxDurationMs: r.MaxMs, AvgDurationMs: average(r.DurationMs, r.Timed), ItemsProcessed: r.Items, BytesProcessed: r.Bytes}
 		if taskType != "" {
 			p.TaskType = &taskType
@@ -112,10 +112,6 @@ func cleanUp(ctx context.Context, d *db.DB) (*Cleaned, error) {
 	db.Value(&b, &out.OldestRemaining, "select min(hour) from task_metric where tenant_id = app.tenant()")
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
-	}
-	if out.OldestRemaining != nil {
-		utc := out.OldestRemaining.UTC()
-		out.OldestRemaining = &utc
 	}
 	return &out, nil
 }

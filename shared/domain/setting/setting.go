@@ -60,9 +60,9 @@ type record struct {
 // with joins a definition and its record; since is when a setting without one got its default.
 func (d *definition) with(r *record, since time.Time) Setting {
 	s := Setting{ID: d.id(), Key: d.Key, Value: d.Default, ValueType: d.Type, Category: d.Category, Description: d.Description,
-		DefaultValue: d.Default, MinValue: d.Min, MaxValue: d.Max, AllowedValues: d.Allowed, Version: 1, UpdatedAt: since.UTC()}
+		DefaultValue: d.Default, MinValue: d.Min, MaxValue: d.Max, AllowedValues: d.Allowed, Version: 1, UpdatedAt: since}
 	if r != nil {
-		s.Value, s.Version, s.UpdatedAt, s.UpdatedBy = r.Value, r.Version, r.UpdatedAt.UTC(), r.UpdatedBy
+		s.Value, s.Version, s.UpdatedAt, s.UpdatedBy = r.Value, r.Version, r.UpdatedAt, r.UpdatedBy
 	}
 	return s
 }

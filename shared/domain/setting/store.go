@@ -101,7 +101,7 @@ func history(ctx context.Context, d *db.DB, def *definition, p httpapi.Paging) (
 	out := make([]Change, len(rows))
 	for i, r := range rows {
 		out[i] = Change{ID: r.ID, SettingID: def.id(), Key: r.Key, OldValue: r.OldValue, NewValue: r.NewValue, ChangedBy: r.ChangedBy,
-			ChangedAt: r.ChangedAt.UTC(), ChangeReason: r.ChangeReason, IPAddress: r.IPAddress}
+			ChangedAt: r.ChangedAt, ChangeReason: r.ChangeReason, IPAddress: r.IPAddress}
 	}
 	return out, total, nil
 }

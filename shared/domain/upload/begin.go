@@ -83,9 +83,6 @@ func (u *Uploader) list(ctx context.Context, in *ListInput) (*httpapi.Page[Open]
 	if !there {
 		return nil, fault.Missing("Library")
 	}
-	for i := range out {
-		out[i].CreatedAt, out[i].ExpiresAt = out[i].CreatedAt.UTC(), out[i].ExpiresAt.UTC()
-	}
 	return httpapi.NewPage(ctx, in.Paging, out, total), nil
 }
 
