@@ -325,6 +325,5 @@ func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, repl
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
 	return &Amended{id, *m}, at, names, nil
 }

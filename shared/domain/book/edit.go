@@ -182,7 +182,6 @@ func patch(ctx context.Context, d *db.DB, in *PatchInput) (*Patched, []string, e
 	if out == nil {
 		return nil, nil, fault.Missing("Book")
 	}
-	out.UpdatedAt = out.UpdatedAt.UTC()
 	return out, fields, nil
 }
 

@@ -20,7 +20,6 @@ type metadataRow struct {
 func (r *metadataRow) metadata(warnings []string) Metadata {
 	m := r.Metadata
 	m.Warnings, m.Locks = warnings, book.LockSet(lockNames, r.Locked)
-	m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
 	return m
 }
 
