@@ -1,25 +1,54 @@
 package task
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 const (
-	onceIn  = time.Minute
-	maxOnce = 1000
+	onceIn     = time.Minute
+	maxOnce    = 1000
+	onceWithin = 2 * time.Second // a reader's answer waits for it
 )
 
-// Once lets a process ask for something about a book once a minute: many readers meet the same reason at a time.
+// Once queues a task about a book for readers who have met the reason for it, once a minute: many meet it at a time.
 type Once struct {
 	mu    sync.Mutex
 	since map[uuid.UUID]time.Time
 }
 
-// First tells whether it was not called for the book within the last minute.
-func (o *Once) First(book uuid.UUID) bool {
+// Add queues the task that add adds to the batch, in the tenant's name: the reader need not be allowed to ask for it. It is
+// not ended by a client that goes away.
+func (o *Once) Add(ctx context.Context, d *db.DB, added Added, book uuid.UUID, add func(b *pgx.Batch, id *uuid.UUID) error) error {
+	if !o.first(book) {
+		return nil
+	}
+	tenant := httpapi.TenantOf(ctx).ID
+	ctx, cancel := context.WithTimeout(db.In(context.WithoutCancel(ctx), db.Tenant(tenant)), onceWithin)
+	defer cancel()
+	var b pgx.Batch
+	var id uuid.UUID
+	err := add(&b, &id)
+	if err == nil {
+		err = d.Run(ctx, &b)
+	}
+	if err != nil {
+		o.again(book)
+		return err
+	}
+	added.Tell(ctx, tenant)
+	return nil
+}
+
+// first tells whether it was not called for the book within the last minute.
+func (o *Once) first(book uuid.UUID) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
@@ -33,8 +62,8 @@ func (o *Once) First(book uuid.UUID) bool {
 	return true
 }
 
-// Again lets the next call for the book be the first: asking failed.
-func (o *Once) Again(book uuid.UUID) {
+// again lets the next call for the book be the first: asking failed.
+func (o *Once) again(book uuid.UUID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.since, book)
