@@ -243,10 +243,8 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 	switch {
 	case errors.As(err, new(*fault.Error)):
 		return err
-	case errors.Is(err, blob.ErrNotFound):
-		return fault.Wrap(err, fault.NotFound, "The file of this book is gone; what became of it is being looked up")
-	case errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
-		return fault.Wrap(err, fault.Conflict, "The file of this book has changed and is being analysed again; try again shortly")
+	case Lost(err):
+		return Stale(err)
 	case errors.As(err, &a):
 		return fault.Wrap(err, fault.Unprocessable, "The page cannot be read: %s", a.Msg)
 	case httpapi.Gone(r.Context(), err):

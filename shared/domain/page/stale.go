@@ -11,6 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // Renewer queues a new analysis of books whose file is another one than was analysed.
@@ -46,4 +47,12 @@ func (s *Server) Changed(ctx context.Context, i *Index, err error) {
 // Lost tells by a failed read that the object is gone, or another one than was described.
 func Lost(err error) bool {
 	return errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrChanged) || errors.Is(err, blob.ErrRange)
+}
+
+// Stale is the answer to a reader where it is.
+func Stale(err error) error {
+	if errors.Is(err, blob.ErrNotFound) {
+		return fault.Wrap(err, fault.NotFound, "The file of this book is gone; what became of it is being looked up")
+	}
+	return fault.Wrap(err, fault.Conflict, "The file of this book has changed and is being analysed again; try again shortly")
 }

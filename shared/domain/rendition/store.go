@@ -92,10 +92,8 @@ func readable(data []byte, err error) ([]byte, error) {
 		return data, nil
 	case errors.As(err, new(*fault.Error)):
 		return nil, err
-	case errors.Is(err, blob.ErrNotFound):
-		return nil, fault.Wrap(err, fault.NotFound, "The file of this book is gone; what became of it is being looked up")
-	case errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
-		return nil, fault.Wrap(err, fault.Conflict, "The file of this book has changed and is being analysed again; try again shortly")
+	case page.Lost(err):
+		return nil, page.Stale(err)
 	case errors.As(err, &a):
 		return nil, fault.Wrap(err, fault.Unprocessable, "The page cannot be read: %v", err)
 	case errors.As(err, new(*archive.Undrawn)):
