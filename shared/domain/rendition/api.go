@@ -35,7 +35,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 		Permission: auth.PagesRead, Cookie: true, Media: "image/*", Also: pictures,
 		Query: []httpapi.Query{{Name: "width"}, {Name: "height"}, {Name: "format", Values: []any{imaging.JPEG, imaging.PNG, imaging.WebP}}}},
 		func(w http.ResponseWriter, r *http.Request) error {
-			id, err := pathID("id", httpapi.PathParam(r, "id"))
+			id, err := pathID(r)
 			if err != nil {
 				return err
 			}
@@ -71,7 +71,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 		Summary: "The book's file, or a range of it", Permission: auth.BooksRead, Cookie: true, Media: "application/*",
 		Also: []int{http.StatusPartialContent, http.StatusNotModified}},
 		func(w http.ResponseWriter, r *http.Request) error {
-			id, err := pathID("id", httpapi.PathParam(r, "id"))
+			id, err := pathID(r)
 			if err != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 		a.Handle(httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true,
 			Media: "image/*", Also: pictures},
 			func(w http.ResponseWriter, r *http.Request) error {
-				id, err := pathID("id", httpapi.PathParam(r, "id"))
+				id, err := pathID(r)
 				if err != nil {
 					return err
 				}

@@ -97,10 +97,11 @@ func send(w http.ResponseWriter, r *http.Request, img *image, tag, cache string)
 	return page.Copy(w, r, bytes.NewReader(img.data))
 }
 
-func pathID(name, value string) (uuid.UUID, error) {
-	id, err := uuid.Parse(value)
+// pathID is the id in the path of a request.
+func pathID(r *http.Request) (uuid.UUID, error) {
+	id, err := uuid.Parse(httpapi.PathParam(r, "id"))
 	if err != nil {
-		return uuid.Nil, fault.Invalid(name, "must be a UUID")
+		return uuid.Nil, fault.Invalid("id", "must be a UUID")
 	}
 	return id, nil
 }
