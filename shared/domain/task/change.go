@@ -46,6 +46,11 @@ const changedColumns = `t.id, t.type, t.status, t.library_id, t.series_id, t.boo
 	coalesce(c.books_updated, 0) as books_updated, coalesce(c.books_deleted, 0) as books_deleted,
 	coalesce(c.errors, '{}') as errors`
 
+// afterChange selects the task $1 as t has changed it or, where t left it alone, as it is; old is what it was.
+const afterChange = changedColumns + ` from old
+	join (select * from t union all select * from task where tenant_id = app.tenant() and id = $1 and not exists (select from t)) t
+	  on t.id = old.id` + countedBy
+
 // cancelChildren ends whatever runs below $1 while that is unfinished itself; selected are those that have begun: listeners know them.
 const cancelChildren = `with recursive below as (
 	  select t.id from task t join task p on p.tenant_id = t.tenant_id and p.id = t.parent_id
@@ -54,7 +59,7 @@ const cancelChildren = `with recursive below as (
 	t as (
 	  update task t set status = 'cancelled', completed_at = now(), lease_until = null
 	  from below where t.tenant_id = app.tenant() and t.id = below.id and t.status in ('pending', 'running') returning t.*)
-	select 'running' as before, ` + changedColumns + ` from t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id where t.started_at is not null`
+	select 'running' as before, ` + changedColumns + ` from t` + countedBy + ` where t.started_at is not null`
 
 // Cancel ends a pending or running task and its children, in one round trip and one transaction; the events are
 // to be published. BadRequest when it has ended already, NotFound when there is none. The worker finds out with
@@ -86,10 +91,7 @@ func cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]changed, error) {
 			t as (
 			  update task t set status = 'cancelled', completed_at = now(), lease_until = null
 			  from old where t.tenant_id = old.tenant_id and t.id = old.id and old.status in ('pending', 'running') returning t.*)
-			select old.status as before, `+changedColumns+` from old
-			join (select * from t union all select * from task where tenant_id = app.tenant() and id = $1 and not exists (select from t)) t
-			  on t.id = old.id
-			left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`, id)
+			select old.status as before, `+afterChange, id)
 		db.All(&b, &late, cancelChildren, id)
 		db.One(&b, &parent, `with child as (
 			  select parent_id from task where tenant_id = app.tenant() and id = $1 and status = 'cancelled' and completed_at = now()),
@@ -99,7 +101,7 @@ func cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]changed, error) {
 			    completed_at = case when t.done and t.open_children = 1 then now() else t.completed_at end
 			  from child where t.tenant_id = app.tenant() and t.id = child.parent_id and t.status = 'running' and t.open_children > 0
 			  returning t.*)
-			select 'running' as before, `+changedColumns+` from t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`, id)
+			select 'running' as before, `+changedColumns+` from t`+countedBy, id)
 		if err := d.Run(ctx, &b); err != nil {
 			return nil, err
 		}
@@ -128,10 +130,7 @@ func retry(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 		    open_children = (select count(*) from task c where c.tenant_id = app.tenant() and c.parent_id = $1 and c.status in ('pending', 'running')),
 		    progress_current = 0, progress_total = 0, progress_message = null
 		  from old where t.tenant_id = old.tenant_id and t.id = old.id and old.status = 'failed' returning t.*)
-		select old.status as before, `+changedColumns+` from old
-		join (select * from t union all select * from task where tenant_id = app.tenant() and id = $1 and not exists (select from t)) t
-		  on t.id = old.id
-		left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`, id)
+		select old.status as before, `+afterChange, id)
 	b.Queue("select pg_notify($1, '')", Wake)
 	err := d.Run(ctx, &b)
 	switch {

@@ -21,7 +21,7 @@ func nuke(ctx context.Context, d *db.DB) (int64, []events.Event, error) {
 		var b pgx.Batch
 		var children, ran []changed
 		b.Queue("select set_config('statement_timeout', '0', true)") // 100,000 tasks take their time: DATABASE_TIMEOUT bounds it
-		const running = `select t.status as before, ` + changedColumns + ` from task t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id
+		const running = `select t.status as before, ` + changedColumns + ` from task t` + countedBy + `
 			where t.tenant_id = app.tenant() and t.status = 'running' and t.parent_id is `
 		db.All(&b, &children, running+"not null for update of t")
 		db.Affected(&b, &passes[0], "delete from task where tenant_id = app.tenant() and parent_id is not null")

@@ -21,10 +21,7 @@ func unlock(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 		t as (
 		  update task t set `+givenBack+`, queued_at = null, scheduled_for = now()
 		  from old where t.tenant_id = old.tenant_id and t.id = old.id and old.status = 'running' and not old.done returning t.*)
-		select case when old.status = 'running' and old.done then 'waiting' else old.status end as before, `+changedColumns+` from old
-		join (select * from t union all select * from task where tenant_id = app.tenant() and id = $1 and not exists (select from t)) t
-		  on t.id = old.id
-		left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`, id)
+		select case when old.status = 'running' and old.done then 'waiting' else old.status end as before, `+afterChange, id)
 	b.Queue("select pg_notify($1, '')", Wake)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
