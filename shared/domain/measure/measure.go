@@ -2,9 +2,7 @@ package measure
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -57,10 +55,8 @@ func (m *Measurer) Measure(ctx context.Context, h task.Held) (any, error) {
 		return nil, fault.New(fault.BadRequest, "A task of type %s needs a book", task.MeasurePages)
 	}
 	var so Result
-	if h.Place != nil {
-		if err := json.Unmarshal(h.Place, &so); err != nil {
-			return nil, fmt.Errorf("place of the measuring: %w", err)
-		}
+	if err := h.Resume(&so); err != nil {
+		return nil, err
 	}
 	b, err := m.load(ctx, *h.BookID)
 	if err != nil || b == nil {

@@ -117,10 +117,8 @@ func params(h task.Held) (p cover.Params, err error) {
 // fill makes the covers, some at a time in the order of ids, from the place on where the task has stopped.
 func (f *Filler) fill(ctx context.Context, h task.Held, w filling) (any, error) {
 	var at fillPlace
-	if h.Place != nil {
-		if err := json.Unmarshal(h.Place, &at); err != nil {
-			return nil, fmt.Errorf("place of the covers: %w", err)
-		}
+	if err := h.Resume(&at); err != nil {
+		return nil, err
 	}
 	for {
 		part, err := f.next(ctx, h, w, &at)

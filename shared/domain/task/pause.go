@@ -13,13 +13,24 @@ type paused struct{ place json.RawMessage }
 func (*paused) Error() string { return "the task stopped at its place, to go on later" }
 
 // Paused is the error that a handler returns when it has stopped because Pause said so: the task goes on from place
-// (Held.Place) in another run, and no attempt is counted. A handler must get further in each run.
+// (Held.Resume) in another run, and no attempt is counted. A handler must get further in each run.
 func Paused(place any) error {
 	data, err := json.Marshal(place)
 	if err != nil {
 		return fmt.Errorf("place of the task: %w", err)
 	}
 	return &paused{data}
+}
+
+// Resume reads the place where the handler stopped; at a start it leaves at as it is.
+func (h Held) Resume(at any) error {
+	if h.Place == nil {
+		return nil
+	}
+	if err := json.Unmarshal(h.Place, at); err != nil {
+		return fmt.Errorf("place of the task: %w", err)
+	}
+	return nil
 }
 
 type pauseKey struct{}

@@ -130,10 +130,8 @@ func (s *Scanner) AnalyzeSeries(ctx context.Context, h task.Held) (any, error) {
 
 func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args ...any) (any, error) {
 	var at analysisPlace
-	if h.Place != nil {
-		if err := json.Unmarshal(h.Place, &at); err != nil {
-			return nil, fmt.Errorf("place of the analysis: %w", err)
-		}
+	if err := h.Resume(&at); err != nil {
+		return nil, err
 	}
 	args = append(args, at.From, at.ids())
 	books, err := db.List[bookRow](ctx, s.Database, `select b.id, b.series_id, b.library_id, b.key, b.size, b.etag, b.modified_at, b.revision,

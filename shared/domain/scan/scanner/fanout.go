@@ -34,10 +34,8 @@ func (s *Scanner) AnalyzeLibrary(ctx context.Context, h task.Held) (any, error) 
 		return nil, fmt.Errorf("parameters of the analysis: %w", err)
 	}
 	var at libraryPlace
-	if h.Place != nil {
-		if err := json.Unmarshal(h.Place, &at); err != nil {
-			return nil, fmt.Errorf("place of the analysis: %w", err)
-		}
+	if err := h.Resume(&at); err != nil {
+		return nil, err
 	}
 	var b pgx.Batch
 	var size int64

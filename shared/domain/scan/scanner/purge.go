@@ -33,10 +33,8 @@ func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 		return nil, fmt.Errorf("parameters of the purge: %w", err)
 	}
 	var done Purged
-	if h.Place != nil {
-		if err := json.Unmarshal(h.Place, &done); err != nil {
-			return nil, fmt.Errorf("place of the purge: %w", err)
-		}
+	if err := h.Resume(&done); err != nil {
+		return nil, err
 	}
 	for {
 		n, series, err := s.purge(ctx, h, p.AfterScan)

@@ -164,10 +164,10 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	var status *scan.Status
 	var b pgx.Batch
 	var emptied []uuid.UUID
+	if err := h.Resume(&r.at); err != nil {
+		return nil, err
+	}
 	if h.Place != nil {
-		if err := json.Unmarshal(h.Place, &r.at); err != nil {
-			return nil, fmt.Errorf("place of the scan: %w", err)
-		}
 		for _, id := range r.at.Touched {
 			r.touched[id] = true
 		}

@@ -67,10 +67,8 @@ func (s *Scanner) ReprocessTitles(ctx context.Context, h task.Held) (any, error)
 		return nil, fmt.Errorf("parameters of the titles: %w", err)
 	}
 	done := TitleChanges{DryRun: p.DryRun, Results: []TitleChange{}}
-	if h.Place != nil {
-		if err := json.Unmarshal(h.Place, &done); err != nil {
-			return nil, fmt.Errorf("place of the titles: %w", err)
-		}
+	if err := h.Resume(&done); err != nil {
+		return nil, err
 	}
 	for {
 		n, err := s.reprocess(ctx, h, p.SeriesIDs, &done)
