@@ -85,7 +85,7 @@ func (s *run) compare(ctx context.Context, page []blob.Object, covered keyRange,
 func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d difference) {
 	for _, o := range page {
 		rel := strings.TrimPrefix(o.Key, s.library.Prefix)
-		format, ok := s.wanted(rel)
+		format, ok := s.selected(rel)
 		if !ok {
 			continue
 		}
@@ -124,6 +124,3 @@ func (d *difference) gone(b known, seen time.Time) {
 		d.vanished = append(d.vanished, gone{b.ID, b.Revision, seen})
 	}
 }
-
-// wanted tells whether a key is a book of this library: see library.Selection.
-func (s *run) wanted(rel string) (format string, ok bool) { return s.selected(rel) }

@@ -103,7 +103,7 @@ func (s *run) shown(ctx context.Context, objects []blob.Object) (out []blob.Obje
 func (s *run) heeded(keys []string) (out []string) {
 	for _, key := range keys {
 		rel, below := strings.CutPrefix(key, s.library.Prefix)
-		_, book := s.wanted(rel)
+		_, book := s.selected(rel)
 		kind, _ := s.sidecar(rel)
 		if below && (book || kind != "") {
 			out = append(out, key)

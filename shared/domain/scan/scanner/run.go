@@ -69,7 +69,7 @@ type run struct {
 	library     libraryRow
 	set         *strategy.Set
 	rules       []library.TitleRule
-	selected    func(key string) (format string, ok bool)
+	selected    func(key string) (format string, ok bool) // whether a key is a book of this library: see library.Selection
 	sidecar     func(key string) (kind, about string)
 	params      scan.Params
 	retryFailed bool               // setting scanner.retry_failed_files
