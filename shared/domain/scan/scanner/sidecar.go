@@ -139,13 +139,17 @@ func (s *run) deleteLost(ctx context.Context) error {
 	return nil
 }
 
+// lastWhole is in SQL when the last scan of the whole library $1 that was completed was asked for; -infinity where none was.
+const lastWhole = `coalesce((select max(c.created_at) from scan f join task c on c.tenant_id = f.tenant_id and c.id = f.id
+	where f.tenant_id = app.tenant() and f.library_id = $1 and c.status = 'completed' and coalesce(c.params ->> 'path', '') = ''), '-infinity')`
+
 // leftUndone tells whether a scan, or a task that takes in sidecars, may have ended without doing all that it was to, since the last
 // scan of the whole library that was completed; or whether this one has begun before. What they have changed is in the tables all
 // the same, so that no listing finds it again.
 const leftUndone = `select exists (select from scan where tenant_id = app.tenant() and id = $2
-	and books_created + books_updated + books_deleted + books_restored + books_moved > 0) or exists (select from task t where t.tenant_id = app.tenant() and t.library_id = $1 and t.type in ('scan_library', 'analyze_books')
-	and t.status in ('cancelled', 'failed') and t.created_at >= coalesce((select max(c.created_at) from scan f join task c on c.tenant_id = f.tenant_id and c.id = f.id
-	  where f.tenant_id = app.tenant() and f.library_id = $1 and c.status = 'completed' and coalesce(c.params ->> 'path', '') = ''), '-infinity'))`
+	and books_created + books_updated + books_deleted + books_restored + books_moved > 0)
+	or exists (select from task t where t.tenant_id = app.tenant() and t.library_id = $1 and t.type in ('scan_library', 'analyze_books')
+	and t.status in ('cancelled', 'failed') and t.created_at >= ` + lastWhole + ")"
 
 // catchUp takes in the sidecars whose tasks were cancelled or failed: those that were not read, or not for all of their
 // books, and those that are gone while a book was read with them or a series is described by them. The series of the
@@ -157,9 +161,8 @@ func (s *run) catchUp(ctx context.Context) error {
 	var b pgx.Batch
 	var keys []string
 	var series []uuid.UUID
-	db.Values(&b, &series, `select distinct series_id from book where tenant_id = app.tenant() and library_id = $1 and updated_at >= coalesce(
-		(select max(c.created_at) from scan f join task c on c.tenant_id = f.tenant_id and c.id = f.id
-		  where f.tenant_id = app.tenant() and f.library_id = $1 and c.status = 'completed' and coalesce(c.params ->> 'path', '') = ''), '-infinity')`, s.library.ID)
+	db.Values(&b, &series, `select distinct series_id from book where tenant_id = app.tenant() and library_id = $1
+		and updated_at >= `+lastWhole, s.library.ID)
 	db.Values(&b, &keys, `select key from sidecar where tenant_id = app.tenant() and library_id = $1 and pending
 		union select s.path || '/series.json' from series s where s.tenant_id = app.tenant() and s.library_id = $1 and s.described <> '{}'
 		  and not exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = $1 and k.about = s.path and k.kind = 'series')
