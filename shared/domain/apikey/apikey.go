@@ -159,7 +159,7 @@ func effective(c *auth.Caller) []string {
 	return slices.Compact(slices.Sorted(slices.Values(c.Permissions)))
 }
 
-// find is a key that the caller may see; others' keys need `read`, and `act` to do more than look.
+// find is a key that the caller may see; others' keys need act, and are hidden from whoever may not even see users.
 func find(ctx context.Context, d *db.DB, id uuid.UUID, act string) (*APIKey, *time.Time, error) {
 	k, callerEnds, err := load(ctx, d, id)
 	if err != nil {

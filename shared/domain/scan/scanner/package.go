@@ -43,7 +43,7 @@ type packageDocument struct {
 	err  error
 }
 
-// place is what identifies a package document to its books.
+// packagePlace is what identifies a package document to its books.
 type packagePlace struct {
 	library uuid.UUID
 	about   string
