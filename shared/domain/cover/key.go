@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/setting"
 )
 
 // Settings are columns for any query of a tenant: the size and quality of covers.
-const Settings = `coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.max_dimension'), 400) as cover_size,
-	coalesce((select value::integer from setting where tenant_id = app.tenant() and key = 'thumbnail.jpeg_quality'), 85) as cover_quality`
+const Settings = `coalesce((select value::integer from setting where tenant_id = app.tenant() and key = '` + setting.ThumbnailDimension + `'), 400) as cover_size,
+	coalesce((select value::integer from setting where tenant_id = app.tenant() and key = '` + setting.ThumbnailQuality + `'), 85) as cover_quality`
 
 // Kind is what the keys of covers have behind the tenant.
 const Kind = "cover"

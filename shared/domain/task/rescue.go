@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 )
@@ -80,7 +81,7 @@ func rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 func Forget(ctx context.Context, system *db.DB, defaultDays int) (int64, error) {
 	tag, err := system.Pool().Exec(ctx, `
 		delete from task t where t.completed_at < now() - interval '1 day' * coalesce(
-		  (select s.value::integer from setting s where s.tenant_id = t.tenant_id and s.key = 'tasks.retention_days'), $1)`+notLast, defaultDays)
+		  (select s.value::integer from setting s where s.tenant_id = t.tenant_id and s.key = '`+setting.TaskRetentionDays+`'), $1)`+notLast, defaultDays)
 	if err != nil {
 		return 0, fmt.Errorf("forget old tasks: %w", err)
 	}
