@@ -49,7 +49,7 @@ func (s *Scheduler) Invoked(ctx context.Context, payload json.RawMessage) (any, 
 			return nil, fmt.Errorf("scans on start: %w", err)
 		}
 		slog.Info("scans on start", "started", n)
-		out.Started = int(n)
+		out.Started = n
 	}
 	return out, s.Round(ctx, out.Round)
 }

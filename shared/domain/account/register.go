@@ -69,7 +69,7 @@ func (s *service) verify(ctx context.Context, token string) (*VerifyResponse, er
 	if found == nil {
 		return nil, fault.Invalid("token", "is unknown, used or older than 24 hours; ask for a new mail with POST /api/v1/auth/resend-verification")
 	}
-	s.bump(ctx, uuid.UUID(httpapi.TenantOf(ctx).ID))
+	s.bump(ctx, httpapi.TenantOf(ctx).ID)
 	access, err := Enter(ctx, s.database, s.tokens, found.ID, found.Generation)
 	if err != nil {
 		return nil, err

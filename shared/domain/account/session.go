@@ -96,7 +96,7 @@ func sign(ctx context.Context, tokens *auth.Tokens, who *signedIn) (*Access, err
 	if who == nil {
 		return nil, errSession
 	}
-	access, err := tokens.Sign(uuid.UUID(httpapi.TenantOf(ctx).ID), who.ID, who.Generation, time.Now())
+	access, err := tokens.Sign(httpapi.TenantOf(ctx).ID, who.ID, who.Generation, time.Now())
 	if err != nil {
 		return nil, err
 	}

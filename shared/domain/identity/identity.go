@@ -63,7 +63,7 @@ func New(d *db.DB, tokens *auth.Tokens) *Identifier {
 // for what Resolve has to look up. A token's signature is checked once and then remembered, too: checking costs
 // as much as the rest of a request for a remembered page.
 func (i *Identifier) Known(ctx context.Context, c httpapi.Credential) (*auth.Caller, error) {
-	tenant := uuid.UUID(httpapi.TenantOf(ctx).ID)
+	tenant := httpapi.TenantOf(ctx).ID
 	seen := i.fingerprint(tenant, c)
 	i.mu.Lock()
 	k, ok := i.known[seen]
@@ -99,7 +99,7 @@ func (i *Identifier) keep(seen [sha256.Size]byte, k known) {
 
 // Resolve looks up an API key or checks a password, and remembers it.
 func (i *Identifier) Resolve(ctx context.Context, c httpapi.Credential) (*auth.Caller, error) {
-	tenant := uuid.UUID(httpapi.TenantOf(ctx).ID)
+	tenant := httpapi.TenantOf(ctx).ID
 	var k known
 	var err error
 	if prefix, isKey := auth.APIKeyPrefix(secret(c)); isKey {
