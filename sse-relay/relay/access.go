@@ -62,40 +62,33 @@ type admission struct {
 func (a *access) authorize(ctx context.Context, c credential, stream events.Topic) (admission, error) {
 	key := c.key()
 	for range 3 { // a grant may lose its access between being found and being held
-		var g *grant
-		var limit http.Header
+		var found admission
 		if stream == events.Entities {
-			g = a.cached(ctx, key)
+			found.grant = a.cached(ctx, key)
 		}
-		if g == nil {
-			found := a.flights.DoChan(string(key[:])+string(stream), func() (any, error) {
-				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*a.cfg.APITimeout)
-				defer cancel()
-				return a.fetch(ctx, key, c, stream)
-			})
-			select {
-			case <-ctx.Done():
-				return admission{}, fmt.Errorf("%w: %w", errUnavailable, ctx.Err())
-			case result := <-found:
-				if result.Err != nil {
-					return admission{}, result.Err
-				}
-				got := result.Val.(admission)
-				g, limit = got.grant, got.limit
+		if found.grant == nil {
+			var err error
+			if found, err = a.fetchOnce(ctx, key, c, stream); err != nil {
+				return admission{}, err
 			}
 		}
-		a.mu.Lock()
-		held := a.grants[key] == g && g.valid(time.Now().UnixNano())
-		if held {
-			g.used = time.Now()
-			g.connections.Add(1)
-		}
-		a.mu.Unlock()
-		if held {
-			return admission{g, limit}, nil
+		if a.hold(found.grant) {
+			return found, nil
 		}
 	}
 	return admission{}, fmt.Errorf("%w: the access keeps changing", errUnavailable)
+}
+
+// hold counts one more connection of the grant, unless it has lost its access.
+func (a *access) hold(g *grant) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.grants[g.key] != g || !g.valid(time.Now().UnixNano()) {
+		return false
+	}
+	g.used = time.Now()
+	g.connections.Add(1)
+	return true
 }
 
 func (a *access) release(g *grant) { g.connections.Add(-1) }
@@ -114,10 +107,33 @@ func (a *access) cached(ctx context.Context, key [sha256.Size]byte) *grant {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if g.generation != generation || !g.failing.IsZero() || time.Since(g.asked) > a.cfg.AccessMaxAge {
+	if a.doubtful(g, generation) {
 		return nil
 	}
 	return g
+}
+
+// doubtful tells whether the API must be asked about a grant, the tenant's generation being this one. The caller holds a.mu.
+func (a *access) doubtful(g *grant, generation string) bool {
+	return g.generation != generation || !g.failing.IsZero() || time.Since(g.asked) > a.cfg.AccessMaxAge
+}
+
+// fetchOnce is fetch, shared by those who ask for the same at a time.
+func (a *access) fetchOnce(ctx context.Context, key [sha256.Size]byte, c credential, stream events.Topic) (admission, error) {
+	found := a.flights.DoChan(string(key[:])+string(stream), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*a.cfg.APITimeout)
+		defer cancel()
+		return a.fetch(ctx, key, c, stream)
+	})
+	select {
+	case <-ctx.Done():
+		return admission{}, fmt.Errorf("%w: %w", errUnavailable, ctx.Err())
+	case result := <-found:
+		if result.Err != nil {
+			return admission{}, result.Err
+		}
+		return result.Val.(admission), nil
+	}
 }
 
 // fetch asks the API. Its answer counts for a generation that was the same before and after.

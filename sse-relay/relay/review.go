@@ -130,10 +130,10 @@ func (a *access) confirm(ctx context.Context, g *grant, generation string) {
 	}
 	if err != nil {
 		a.deny(g.key, asked, err)
-	} else {
-		a.admit(g.key, g.credential, said, generation, asked)
+		return
 	}
-	if err == nil && !g.permissions.Load().has(requiredPermission) {
+	a.admit(g.key, g.credential, said, generation, asked)
+	if !g.permissions.Load().has(requiredPermission) {
 		a.mu.Lock()
 		a.revoke(g)
 		a.mu.Unlock()
@@ -150,7 +150,7 @@ func (a *access) unconfirmed(tenant uuid.UUID, generation string, all bool) []*g
 			a.forget(g) // nobody is connected: asked at the next connect
 			continue
 		}
-		if all || g.generation != generation || !g.failing.IsZero() || time.Since(g.asked) > a.cfg.AccessMaxAge {
+		if all || a.doubtful(g, generation) {
 			out = append(out, g)
 		}
 	}
