@@ -3,7 +3,7 @@
 // the object. It draws nothing.
 //
 // References are to ISO 32000-1. Documents are hostile until proven otherwise: objects, nesting, streams and pages
-// are held against Limits. Encrypted documents are refused, damaged cross-reference tables are not repaired.
+// are held against Limits. Documents that need a password are refused, damaged cross-reference tables are not repaired.
 package pdf
 
 import (

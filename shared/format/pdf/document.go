@@ -18,8 +18,8 @@ func Open(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Document
 	if err != nil {
 		return nil, err
 	}
-	if d.head["Encrypt"] != nil {
-		return nil, problem(archive.Encrypted, "the PDF document is encrypted: remove its password")
+	if err := d.unlock(); err != nil {
+		return nil, err
 	}
 	root, err := d.follow(d.head["Root"])
 	if err != nil {

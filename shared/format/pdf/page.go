@@ -19,6 +19,9 @@ const (
 
 // page looks whether a page is one JPEG image. Whatever is unusual about it makes it a page that must be drawn.
 func (d *Reader) page(p leaf) Page {
+	if d.key != nil && d.key.streams != plainText {
+		return Page{}
+	}
 	if n, _ := number(d.value(p.rotate)); math.Mod(n, 360) != 0 {
 		return Page{}
 	}

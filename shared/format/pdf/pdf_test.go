@@ -266,6 +266,9 @@ func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.err }
 func FuzzOpen(f *testing.F) {
 	f.Add(scan("", fill, plainImage))
 	f.Add(modern())
+	for _, file := range encrypted(f) {
+		f.Add(file)
+	}
 	f.Add([]byte("%PDF-1.4\nxref\n0 1\n0000000000 65535 f \ntrailer<</Root 1 0 R/Prev 9>>\nstartxref\n9\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		doc, err := open(b, Limits{Objects: 1000, Pages: 100, StreamBytes: 1 << 20, Requests: 1000})

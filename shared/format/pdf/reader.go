@@ -22,6 +22,7 @@ type Reader struct {
 	shift int64 // bytes before the document
 	xref  []place
 	head  dict // the newest trailer
+	key   *key // nil where nothing is encrypted
 	looks atomic.Int64
 
 	mu       sync.Mutex      // held while an object stream is read, so that all who need one share it
@@ -101,8 +102,8 @@ const (
 	maxObject   = 4 << 20
 )
 
-// objectAt reads the indirect object at off: its number and value, which may be a stream.
-func (d *Reader) objectAt(off int64) (number int64, value any, err error) {
+// objectAt reads the indirect object at off: its number and value, which may be a stream. Texts are as they were written.
+func (d *Reader) objectAt(off int64) (at ref, value any, err error) {
 	err = d.parseAt(off, objectBytes, maxObject, func(l *lexer) error {
 		l.refs = false
 		var head [3]any
@@ -112,25 +113,25 @@ func (d *Reader) objectAt(off int64) (number int64, value any, err error) {
 			}
 		}
 		l.refs = true
-		n, ok := integer(head[0])
-		if !ok || head[2] != opcode("obj") {
+		var ok bool
+		if at.number, ok = integer(head[0]); !ok || head[2] != opcode("obj") {
 			return errSyntax
 		}
+		at.generation, _ = integer(head[1])
 		if value, err = l.object(0); err != nil {
 			return err
 		}
-		number = n
 		dictionary, ok := value.(dict)
 		if !ok {
 			return nil
 		}
-		at := l.at
+		end := l.at
 		word, err := l.object(0)
 		if errors.Is(err, errMore) {
 			return err
 		}
 		if err != nil || word != opcode("stream") {
-			l.at = at
+			l.at = end
 			return nil
 		}
 		if l.at+2 > len(l.b) {
@@ -142,10 +143,10 @@ func (d *Reader) objectAt(off int64) (number int64, value any, err error) {
 		if l.b[l.at] == '\n' {
 			l.at++
 		}
-		value = stream{dictionary, off + int64(l.at)}
+		value = stream{dictionary, off + int64(l.at), at}
 		return nil
 	})
-	return number, value, err
+	return at, value, err
 }
 
 // object is the object with a number; nil where there is none.
@@ -161,12 +162,15 @@ func (d *Reader) object(number int64) (any, error) {
 	}
 	switch p := d.xref[number]; p.kind {
 	case direct:
-		n, v, err := d.objectAt(p.offset + d.shift)
+		at, v, err := d.objectAt(p.offset + d.shift)
 		if err != nil {
 			return nil, err
 		}
-		if n != number {
+		if at.number != number {
 			return nil, damaged("object %d is not where its table says", number)
+		}
+		if d.key != nil {
+			v = d.key.openTexts(v, at)
 		}
 		return v, nil
 	case compressed:

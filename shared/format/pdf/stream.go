@@ -14,6 +14,7 @@ import (
 type stream struct {
 	dict   dict
 	offset int64
+	object ref
 }
 
 // content returns the plain bytes of a stream of structure: at most limit of them. value finds what its dictionary refers to.
@@ -33,6 +34,11 @@ func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, er
 	raw := make([]byte, n)
 	if err := d.readAt(raw, s.offset); err != nil {
 		return nil, err
+	}
+	if d.key != nil {
+		if raw, ok = d.key.open(d.key.streams, s.object, raw); !ok {
+			return nil, damaged("an encrypted stream")
+		}
 	}
 	for i, f := range filters {
 		switch f {

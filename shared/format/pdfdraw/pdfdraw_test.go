@@ -103,6 +103,26 @@ func TestDraw(t *testing.T) {
 	}
 }
 
+// TestDrawEncrypted draws a document whose password for reading is empty.
+func TestDrawEncrypted(t *testing.T) {
+	b, err := os.ReadFile("../pdf/testdata/aes-256.pdf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := pdfdraw.New(pdfdraw.Config{Side: 600, CacheDir: compiled})
+	out, err := r.Draw(t.Context(), bytes.NewReader(b), int64(len(b)), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := jpeg.Decode(bytes.NewReader(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dark, _, _, _ := img.At(200, 300).RGBA(); dark > 0x2000 {
+		t.Errorf("%x in the square", dark)
+	}
+}
+
 type failing struct{ err error }
 
 func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.err }
