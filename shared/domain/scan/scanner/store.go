@@ -23,7 +23,6 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
-	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -37,88 +36,76 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	}
 	slices.SortFunc(found, func(a, b analyzed) int { return strings.Compare(a.Key, b.Key) })
 	var b pgx.Batch
-	var status *scan.Status
-	var took [4][]enriched
-	if h.ParentID != nil {
-		texts := make([]string, 0, len(found))
-		for _, a := range found {
-			if a.problem != nil {
-				texts = append(texts, clip(a.Key+": "+a.problem.Message, 500))
-			}
+	out, err := queueFound(&b, h.ParentID, found, sets)
+	if err != nil {
+		return err
+	}
+	alone := h.ParentID == nil
+	out.arranged, err = s.runAndArrange(ctx, &b, sets, len(out.moves) > 0 || alone, func() map[uuid.UUID][]uuid.UUID {
+		return unsettled(found, sets, out.moves, out.moved, alone)
+	})
+	if err != nil {
+		return fmt.Errorf("store %d analysed books: %w", len(found), err)
+	}
+	if follow.Again(out.moved) {
+		s.Added.Tell(ctx, h.Tenant)
+	}
+	if s.Packs {
+		if err := s.addPacks(ctx, h.Tenant, found, out.moved); err != nil {
+			return err
 		}
-		// A worker that dies while it lists leaves books to two tasks: what is wrong with one is told once.
-		b.Queue(`update scan set files_processed = least(files_processed + $2, files_total), error_count = error_count + cardinality(n.texts),
-			errors = (errors || n.texts)[1:$4] from (select array(select t from unnest($3::text[]) t where t <> all(x.errors)) as texts
-				from scan x where x.tenant_id = app.tenant() and x.id = $1 for update) n
-			where tenant_id = app.tenant() and id = $1`, h.ParentID, len(found), texts, errorsKept)
+	}
+	s.Publish(ctx, h.Tenant, out.events(found)...)
+	return nil
+}
+
+// queueFound queues all that is written of a batch, for the scan where there is one.
+func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid.UUID]*strategy.Set) (*outcome, error) {
+	out := &outcome{}
+	if scanID != nil {
+		queueProcessed(b, *scanID, found)
 	}
 	libraries := make([]uuid.UUID, len(found))
 	for i, a := range found {
 		libraries[i] = a.LibraryID
 	}
-	queueLock(&b, libraries...)
-	moves, err := queueMoves(&b, h.ParentID, found)
-	if err != nil {
-		return err
+	queueLock(b, libraries...)
+	var err error
+	if out.moves, err = queueMoves(b, scanID, found); err != nil {
+		return nil, err
 	}
-	queueDisplaced(&b, h.ParentID, found)
-	stored, err := queueResults(&b, found, sets)
-	if err != nil {
-		return err
+	queueDisplaced(b, scanID, found)
+	if err := queueResults(b, found, sets, &out.stored); err != nil {
+		return nil, err
 	}
-	queuePackages(&b, found)
-	queueDescriptions(&b, found, withdraw)
-	queueSeriesMetadata(&b, found, &took[0])
-	queueDescriptions(&b, found, fillIn)
-	queueTaxonomy(&b, "genre", "genres", found, func(r *analysis.Result) []string { return r.Genres }, &took[1])
-	queueTaxonomy(&b, "tag", "tags", found, func(r *analysis.Result) []string { return r.Tags }, &took[2])
-	queueAlternateTitles(&b, found, &took[3])
-	var moved []follow.Book
-	queueFollowFound(&b, h.ParentID, found, &moved)
-	queueClamp(&b, found)
-	if h.ParentID != nil {
-		db.One(&b, &status, scan.ByTask, h.ParentID)
+	queuePackages(b, found)
+	queueDescriptions(b, found, withdraw)
+	queueSeriesMetadata(b, found, &out.enriched[0])
+	queueDescriptions(b, found, fillIn)
+	queueTaxonomy(b, "genre", "genres", found, func(r *analysis.Result) []string { return r.Genres }, &out.enriched[1])
+	queueTaxonomy(b, "tag", "tags", found, func(r *analysis.Result) []string { return r.Tags }, &out.enriched[2])
+	queueAlternateTitles(b, found, &out.enriched[3])
+	queueFollowFound(b, scanID, found, &out.moved)
+	queueClamp(b, found)
+	if scanID != nil {
+		db.One(b, &out.status, scan.ByTask, scanID)
 	}
-	arranged, err := s.runAndArrange(ctx, &b, sets, len(moves) > 0 || h.ParentID == nil, func() map[uuid.UUID][]uuid.UUID {
-		return unsettled(found, sets, moves, moved, h.ParentID == nil)
-	})
-	if err != nil {
-		return fmt.Errorf("store %d analysed books: %w", len(found), err)
-	}
-	if follow.Again(moved) {
-		s.Added.Tell(ctx, h.Tenant)
-	}
-	books := keep(*stored, moved)
-	if s.Packs {
-		if err := s.addPacks(ctx, h.Tenant, found, moved); err != nil {
-			return err
-		}
-	}
-	newCover := map[uuid.UUID]bool{}
+	return out, nil
+}
+
+// queueProcessed counts a batch in its scan, with the errors of its books. A worker that dies while it lists leaves books
+// to two tasks: what is wrong with one is told once.
+func queueProcessed(b *pgx.Batch, scanID uuid.UUID, found []analyzed) {
+	texts := make([]string, 0, len(found))
 	for _, a := range found {
-		newCover[a.ID] = a.Result != nil && a.Result.Fingerprint != a.bookRow.Fingerprint
-	}
-	out := moveEvents(moves)
-	for _, w := range books {
-		out = append(out, events.BookUpdated(events.Book(w), "analysis"))
-		if newCover[w.ID] {
-			out = append(out, events.CoverUpdated(events.BookEntity, w.ID, &w.LibraryID))
+		if a.problem != nil {
+			texts = append(texts, clip(a.Key+": "+a.problem.Message, 500))
 		}
 	}
-	told := map[enriched]bool{}
-	for _, series := range slices.Concat(took[:]...) {
-		if !told[series] {
-			told[series] = true
-			out = append(out, events.SeriesUpdated(events.Series(series)))
-		}
-	}
-	out = append(out, arranged...)
-	out = append(out, follow.Events(moved)...)
-	if status != nil {
-		out = append(out, status.Event(), status.TaskEvent())
-	}
-	s.Publish(ctx, h.Tenant, out...)
-	return nil
+	b.Queue(`update scan set files_processed = least(files_processed + $2, files_total), error_count = error_count + cardinality(n.texts),
+		errors = (errors || n.texts)[1:$4] from (select array(select t from unnest($3::text[]) t where t <> all(x.errors)) as texts
+			from scan x where x.tenant_id = app.tenant() and x.id = $1 for update) n
+		where tenant_id = app.tenant() and id = $1`, scanID, len(found), texts, errorsKept)
 }
 
 // storeEach is store, but where the database refuses what was read of one book, the others are stored all the same: it has the error
@@ -167,13 +154,6 @@ func (s *Scanner) tellUnread(ctx context.Context, h task.Held, p analyzeParams, 
 	return nil
 }
 
-// keep leaves out the books that became others.
-func keep(books []stored, moved []follow.Book) []stored {
-	return slices.DeleteFunc(books, func(w stored) bool {
-		return slices.ContainsFunc(moved, func(f follow.Book) bool { return f.Was != nil && *f.Was == w.ID })
-	})
-}
-
 // addPacks adds the tasks that make page packs of the books whose pages are dear.
 func (s *Scanner) addPacks(ctx context.Context, tenant uuid.UUID, found []analyzed, moved []follow.Book) error {
 	var b pgx.Batch
@@ -201,16 +181,8 @@ func (s *Scanner) addPacks(ctx context.Context, tenant uuid.UUID, found []analyz
 	return nil
 }
 
-// stored is a book as its analysis left it.
-type stored struct {
-	ID        uuid.UUID `db:"id"`
-	SeriesID  uuid.UUID `db:"series_id"`
-	LibraryID uuid.UUID `db:"library_id"`
-}
-
-// queueResults stores what was found; of a book that changed meanwhile nothing. It returns the others.
-func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.Set) (*[]stored, error) {
-	out := new([]stored)
+// queueResults stores what was found; of a book that changed meanwhile nothing. out are the others.
+func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.Set, out *[]stored) error {
 	n := len(found)
 	ids, revisions := make([]uuid.UUID, n), make([]int, n)
 	keep := make([]bool, n) // the number: it is a position that the scan gave
@@ -259,7 +231,7 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		ids, revisions, formats, prints, titles, sorts, searches, directions, errorTypes, errorTexts, numbers, chapters, volumes, pages, keep, sizes)
 	queuePositions(b, found)
 	if err := queueMetadata(b, found); err != nil {
-		return nil, err
+		return err
 	}
 	queueIndexes(b, found)
 	for _, a := range found {
@@ -267,7 +239,7 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 			queueReferences(b, a)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // queueClamp takes readers of a book that turns out to have fewer pages, because its file was replaced or is first

@@ -1,0 +1,63 @@
+package scanner
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/scan/follow"
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// outcome is what a batch of analysed books changed, as the database told it.
+type outcome struct {
+	status   *scan.Status  // of the scan; nil where there is none
+	moves    []*move       // of books to the series that their metadata names
+	stored   []stored      // books, but those that changed meanwhile
+	enriched [4][]enriched // series that took something from their books
+	moved    []follow.Book // books that are others, which had gone
+	arranged []events.Event
+}
+
+// stored is a book as its analysis left it.
+type stored struct {
+	ID        uuid.UUID `db:"id"`
+	SeriesID  uuid.UUID `db:"series_id"`
+	LibraryID uuid.UUID `db:"library_id"`
+}
+
+// events tells listeners of all of it.
+func (o *outcome) events(found []analyzed) []events.Event {
+	newCover := map[uuid.UUID]bool{}
+	for _, a := range found {
+		newCover[a.ID] = a.Result != nil && a.Result.Fingerprint != a.bookRow.Fingerprint
+	}
+	out := moveEvents(o.moves)
+	for _, w := range keep(o.stored, o.moved) {
+		out = append(out, events.BookUpdated(events.Book(w), "analysis"))
+		if newCover[w.ID] {
+			out = append(out, events.CoverUpdated(events.BookEntity, w.ID, &w.LibraryID))
+		}
+	}
+	told := map[enriched]bool{}
+	for _, series := range slices.Concat(o.enriched[:]...) {
+		if !told[series] {
+			told[series] = true
+			out = append(out, events.SeriesUpdated(events.Series(series)))
+		}
+	}
+	out = append(out, o.arranged...)
+	out = append(out, follow.Events(o.moved)...)
+	if o.status != nil {
+		out = append(out, o.status.Event(), o.status.TaskEvent())
+	}
+	return out
+}
+
+// keep leaves out the books that became others.
+func keep(books []stored, moved []follow.Book) []stored {
+	return slices.DeleteFunc(books, func(w stored) bool {
+		return slices.ContainsFunc(moved, func(f follow.Book) bool { return f.Was != nil && *f.Was == w.ID })
+	})
+}
