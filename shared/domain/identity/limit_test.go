@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/longbox/longbox/shared/domain/identity"
 	"github.com/longbox/longbox/shared/domain/tenant"
@@ -96,6 +99,34 @@ func TestTryingPasswordsIsSlow(t *testing.T) {
 	u.Do("GET", me, nil).Want(200)
 	_, key := newKey(t, u)
 	basic(u, "any", key).Do("GET", me, nil).Want(200)
+}
+
+// An app that loads many covers at once with a password that nobody remembers signs in once.
+func TestManyRequestsAtOnceAreOneAttempt(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t)
+	u, _ := limited(t, s, s.User(t, "one", "reader"))
+	ask := func(password string, times, status int) {
+		var group sync.WaitGroup
+		for range times {
+			group.Go(func() {
+				if got := basic(u, u.Name, password).Do("GET", me, nil).Status; got != status {
+					t.Errorf("%s: %d, want %d", password, got, status)
+				}
+			})
+		}
+		group.Wait()
+	}
+	ask(testkit.Password, 30, 200)
+	full, err := testkit.Redis(t).Get(t.Context(), fmt.Sprintf("lb:{%s}:rate:login:127.0.0.1", s.One)).Int64()
+	if err != nil && err != redis.Nil { // where Redis did not answer in time, it is not counted
+		t.Fatal(err)
+	}
+	const attempt = 5 * time.Second
+	if in := time.Until(time.UnixMicro(full)); in > attempt {
+		t.Errorf("the bucket is full again in %s, want at most %s: one attempt", in, attempt)
+	}
+	ask("wrong password", 10, 401)
 }
 
 // Who connects to the events stream is not counted as a user, and let in where the user has no requests left; who is nobody

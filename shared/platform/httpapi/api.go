@@ -14,6 +14,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-chi/chi/v5"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -69,6 +70,7 @@ type API struct {
 	database *db.DB
 	limiter  *ratelimit.Limiter
 	identity Identity
+	attempts singleflight.Group // of signing in with the same user name and password
 	exempt   []string
 	outside  []string        // prefixes of paths that are no part of the interface
 	public   map[string]bool // method and path of operations that need no credential

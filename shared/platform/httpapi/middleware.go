@@ -3,6 +3,8 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -204,12 +206,44 @@ func (a *API) identify(next http.Handler) http.Handler {
 
 // resolve looks a credential up; trying passwords counts like signing in, whatever the operation.
 func (a *API) resolve(ctx context.Context, c Credential) (*auth.Caller, error) {
-	if _, isKey := auth.APIKeyPrefix(c.Password); c.Basic && !isKey {
-		if err := a.TakeLogin(ctx); err != nil {
+	if _, isKey := auth.APIKeyPrefix(c.Password); !c.Basic || isKey {
+		return a.identity.Resolve(ctx, c)
+	}
+	return a.attempt(ctx, c)
+}
+
+// attempt tries a password. Of requests that bring the same one at a time, as of an app that loads a screen of covers, one
+// tries it, and the others find it known then: together they are one attempt to sign in.
+func (a *API) attempt(ctx context.Context, c Credential) (*auth.Caller, error) {
+	for {
+		var caller *auth.Caller
+		mine := false
+		_, err, _ := a.attempts.Do(attemptKey(TenantOf(ctx), c), func() (_ any, err error) {
+			mine = true
+			if caller, err = a.identity.Known(ctx, c); caller == nil && err == nil { // else another was faster
+				if err = a.TakeLogin(ctx); err == nil {
+					caller, err = a.identity.Resolve(ctx, c)
+				}
+			}
 			return nil, err
+		})
+		if mine {
+			return caller, err
+		}
+		if caller, err = a.identity.Known(ctx, c); caller != nil || err != nil {
+			return caller, err
 		}
 	}
-	return a.identity.Resolve(ctx, c)
+}
+
+// attemptKey names a user name and password of a tenant.
+func attemptKey(t Tenant, c Credential) string {
+	h := sha256.New()
+	h.Write(t.ID[:])
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(c.Username)))) // so that no two pairs run together alike
+	h.Write([]byte(c.Username))
+	h.Write([]byte(c.Password))
+	return string(h.Sum(nil))
 }
 
 // connectsToEvents tells whether the relay asks who connects to the events stream, which is exempt from rate limiting.
