@@ -67,6 +67,7 @@ type Publisher struct {
 	dropped uint64                       // events lost since the outage began
 	well    bool                         // Redis took what it was sent last
 	missed  map[uuid.UUID]map[Topic]bool // streams that lack events: their listeners are to be told
+	telling bool                         // a timer is set to try that
 }
 
 type job struct {
@@ -76,6 +77,7 @@ type job struct {
 	keys   []string
 	args   []any
 	events int
+	told   bool // it tells of a stream that lacks events
 	since  time.Time
 	wait   *wait
 }
@@ -174,9 +176,7 @@ func (p *Publisher) enqueue(ctx context.Context, jobs []*job) error {
 		for _, j := range jobs {
 			p.drop(j)
 		}
-		if p.well {
-			p.start()
-		}
+		p.start()
 		p.mu.Unlock()
 		return fmt.Errorf("%w: %d would exceed the %d this process may hold unsent (EVENT_QUEUE)", ErrDropped, count, p.cfg.Queue)
 	}
@@ -231,7 +231,9 @@ func (p *Publisher) start() {
 
 // drop counts a job that is not sent, and remembers whose stream lacks it.
 func (p *Publisher) drop(j *job) {
-	p.dropped += uint64(j.events)
+	if !j.told {
+		p.dropped += uint64(j.events)
+	}
 	if j.topics == nil {
 		return
 	}
@@ -251,6 +253,9 @@ func (p *Publisher) tell() {
 			}
 		}
 		jobs := p.jobs(tenant, topics, args)
+		for _, j := range jobs {
+			j.told = true
+		}
 		p.append(jobs, time.Now(), &wait{left: len(jobs), done: make(chan struct{})})
 	}
 	clear(p.missed)

@@ -278,6 +278,31 @@ func TestDroppedEventsAreTold(t *testing.T) {
 	expect("Redis refused it", tenant, resync)
 }
 
+// They are told also by a process that has nothing else to say, as a worker after its scan.
+func TestDroppedEventsAreToldWithoutOthers(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	tenant := uuid.New()
+	p := New(server.Client, Config{Hold: time.Second}, nil)
+	server.Stop(t)
+	if err := p.Publish(t.Context(), tenant, number(1), number(2)); !errors.Is(err, ErrDelayed) {
+		t.Fatalf("%v, want ErrDelayed", err)
+	}
+	if err := p.Flush(t.Context()); err != nil { // held for too long
+		t.Fatal(err)
+	}
+	server.Run(t)
+	if got, err := server.Client.XRead(t.Context(), &redis.XReadArgs{Streams: []string{Key(tenant, Entities), "0"}, Block: 10 * time.Second}).Result(); err != nil {
+		t.Fatalf("nothing is told: %v, %v", got, err)
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, server.Client, tenant); !slices.Equal(got, []string{`{"reason":"not_sent"}`}) {
+		t.Errorf("stored %v, want one resync", got)
+	}
+}
+
 func TestCancelledCallerStillPublishes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,7 @@ func (p *Publisher) next() []*job {
 	}
 	if len(p.queue) == 0 {
 		p.queue, p.sending = nil, nil
+		p.tellLater()
 		return nil
 	}
 	most := pipelineLen
@@ -104,6 +106,7 @@ func (p *Publisher) settle(batch []*job, results []error) bool {
 	}
 	p.queue = append(again, p.queue[len(batch):]...)
 	if cause != nil {
+		p.withdraw(cause)
 		if p.slow.IsZero() {
 			p.log.Warn("events wait in memory: Redis does not answer", "error", cause, "waiting", p.held)
 		}
@@ -115,6 +118,37 @@ func (p *Publisher) settle(batch []*job, results []error) bool {
 		p.slow, p.dropped = time.Time{}, 0
 	}
 	return true
+}
+
+// withdraw takes off the queue what tells of streams that lack events. It is told later, and again and again, so it need
+// not wait here, where the end of an invocation waits for it.
+func (p *Publisher) withdraw(cause error) {
+	p.queue = slices.DeleteFunc(p.queue, func(j *job) bool {
+		if j.told {
+			p.finish(j, cause)
+			if !errors.Is(cause, redis.ErrClosed) { // else the process ends
+				p.drop(j)
+			}
+		}
+		return j.told
+	})
+}
+
+// tellLater tries to tell a while later, also where this process has nothing else to send by then.
+func (p *Publisher) tellLater() {
+	if len(p.missed) == 0 || p.telling {
+		return
+	}
+	p.telling = true
+	time.AfterFunc(lastRetry/2+rand.N(lastRetry), func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.telling = false
+		if p.sending == nil { // else what is sent finds out
+			p.tell()
+			p.start()
+		}
+	})
 }
 
 func (p *Publisher) finish(j *job, err error) {
