@@ -72,26 +72,34 @@ func (a *access) authorize(ctx context.Context, c credential, stream events.Topi
 				return admission{}, err
 			}
 		}
-		if a.hold(found.grant) {
+		if a.hold(found.grant, c) {
 			return found, nil
 		}
 	}
 	return admission{}, fmt.Errorf("%w: the access keeps changing", errUnavailable)
 }
 
-// hold counts one more connection of the grant, unless it has lost its access.
-func (a *access) hold(g *grant) bool {
+// hold counts one more connection of the grant, which shows the credential, unless it has lost its access.
+func (a *access) hold(g *grant, c credential) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.grants[g.key] != g || !g.valid(time.Now().UnixNano()) {
 		return false
 	}
-	g.used = time.Now()
-	g.connections.Add(1)
+	g.used, g.credential = time.Now(), c
+	g.connections++
 	return true
 }
 
-func (a *access) release(g *grant) { g.connections.Add(-1) }
+// release is the end of a connection. Nobody is asked about a grant without one: its key will do to know it again, while
+// what the client sent may be as long as a request's head, and another each time.
+func (a *access) release(g *grant) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if g.connections--; g.connections == 0 {
+		g.credential = credential{}
+	}
+}
 
 // cached returns the grant when it is known to hold under the tenant's present generation.
 func (a *access) cached(ctx context.Context, key [sha256.Size]byte) *grant {
@@ -171,7 +179,7 @@ func (a *access) fetch(ctx context.Context, key [sha256.Size]byte, c credential,
 		if errBefore != nil {
 			before = unknownGeneration // Redis is away: asked again when it is back
 		}
-		g := a.admit(key, c, said, before, asked)
+		g := a.admit(key, said, before, asked)
 		if errBefore != nil {
 			return admission{g, limit}, nil
 		}
@@ -183,7 +191,7 @@ func (a *access) fetch(ctx context.Context, key [sha256.Size]byte, c credential,
 }
 
 // admit records an answer that was asked for at the given time; an older one than recorded is void.
-func (a *access) admit(key [sha256.Size]byte, c credential, said answer, generation string, asked time.Time) *grant {
+func (a *access) admit(key [sha256.Size]byte, said answer, generation string, asked time.Time) *grant {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	g := a.grants[key]
@@ -192,7 +200,7 @@ func (a *access) admit(key [sha256.Size]byte, c credential, said answer, generat
 		g = nil
 	}
 	if g == nil {
-		g = &grant{key: key, credential: c, tenant: said.TenantID, user: said.UserID.String(), used: asked}
+		g = &grant{key: key, tenant: said.TenantID, user: said.UserID.String(), used: asked}
 		a.grants[key] = g
 		if a.owners[g.tenant] == nil {
 			a.owners[g.tenant] = map[*grant]struct{}{}

@@ -226,6 +226,44 @@ func TestAnswersAreCachedUntilAccessChanges(t *testing.T) {
 	}
 }
 
+// What a client sent may be as long as a request's head and another with each request: of those that have left, only what
+// is needed to know them again is kept.
+func TestWhatIsKeptOfThoseWhoLeft(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.AccessInterval = time.Minute })
+	account := rig.Reader(uuid.New())
+	long := strings.Repeat("x", 20_000)
+	connect := func(i int) *rig.Client {
+		cookie := fmt.Sprintf("auth_token=a; %s=%d", long, i)
+		s.api.Set(cookie, account)
+		return s.open("/api/v1/events/stream", "Cookie: "+cookie)
+	}
+	const count = 40
+	for i := range count {
+		connect(i).Close()
+	}
+	stays := connect(count)
+	eventually(t, "the others have left", func() bool { return s.server.limits.open() == 1 })
+	access, known, bytes := s.server.access, 0, 0
+	access.mu.Lock()
+	for _, g := range access.grants {
+		known++
+		bytes += len(g.credential.cookie) + len(g.credential.forwardedFor)
+	}
+	access.mu.Unlock()
+	if known != count+1 || bytes > 2*len(long) {
+		t.Errorf("%d bytes are kept of %d who connected, want no more than of the one who stayed", bytes, known)
+	}
+	connect(0).Close() // known by its key
+	if n := s.api.Asked(fmt.Sprintf("auth_token=a; %s=0", long)); n > 2 {
+		t.Errorf("asked %d times about the first", n)
+	}
+	s.api.Remove(fmt.Sprintf("auth_token=a; %s=%d", long, count))
+	if err := s.publisher.ChangeAccess(t.Context(), account.Tenant); err != nil {
+		t.Fatal(err)
+	}
+	s.ended(stays, 5*time.Second)
+}
+
 func TestCachedAnswerIsVoidAfterAChange(t *testing.T) {
 	s := newStage(t, nil)
 	tenant := uuid.New()

@@ -17,19 +17,19 @@ const requiredPermission = "LibrariesRead"
 // grant is what one credential may do, as the API last said. Its connections share it.
 type grant struct {
 	key         [sha256.Size]byte
-	credential  credential
 	tenant      uuid.UUID
 	user        string
 	permissions atomic.Pointer[permissionSet]
 	expires     atomic.Int64 // Unix nanoseconds; 0 means never
 	revoked     atomic.Bool
-	connections atomic.Int64
 
 	// Under access.mu.
-	generation string    // of the tenant when the API was asked
-	asked      time.Time // when the newest answer was asked for
-	failing    time.Time // since when the API does not confirm it; zero when it does
-	used       time.Time // last connect
+	connections int
+	credential  credential // while there are some
+	generation  string     // of the tenant when the API was asked
+	asked       time.Time  // when the newest answer was asked for
+	failing     time.Time  // since when the API does not confirm it; zero when it does
+	used        time.Time  // last connect
 }
 
 // valid reports whether the grant holds at now, in Unix nanoseconds.

@@ -88,7 +88,7 @@ func (a *access) dueAll() {
 	defer a.mu.Unlock()
 	for tenant, grants := range a.owners {
 		for g := range grants {
-			if g.connections.Load() == 0 && time.Since(g.used) > idleGrants {
+			if g.connections == 0 && time.Since(g.used) > idleGrants {
 				a.forget(g)
 			}
 		}
@@ -123,8 +123,14 @@ func (a *access) review(ctx context.Context, tenant uuid.UUID, all bool) bool {
 }
 
 func (a *access) confirm(ctx context.Context, g *grant, generation string) {
+	a.mu.Lock()
+	c, connected := g.credential, g.connections > 0
+	a.mu.Unlock()
+	if !connected { // by now
+		return
+	}
 	asked := time.Now()
-	said, err := a.api.ask(ctx, g.credential, events.Entities) // the user did not ask: counted for nobody
+	said, err := a.api.ask(ctx, c, events.Entities) // the user did not ask: counted for nobody
 	if ctx.Err() != nil {
 		return
 	}
@@ -132,7 +138,7 @@ func (a *access) confirm(ctx context.Context, g *grant, generation string) {
 		a.deny(g.key, asked, err)
 		return
 	}
-	a.admit(g.key, g.credential, said, generation, asked)
+	a.admit(g.key, said, generation, asked)
 	if !g.permissions.Load().has(requiredPermission) {
 		a.mu.Lock()
 		a.revoke(g)
@@ -146,11 +152,11 @@ func (a *access) unconfirmed(tenant uuid.UUID, generation string, all bool) []*g
 	defer a.mu.Unlock()
 	var out []*grant
 	for g := range a.owners[tenant] {
-		if g.connections.Load() == 0 && (all || g.generation != generation) {
+		switch {
+		case !all && !a.doubtful(g, generation):
+		case g.connections == 0:
 			a.forget(g) // nobody is connected: asked at the next connect
-			continue
-		}
-		if all || a.doubtful(g, generation) {
+		default:
 			out = append(out, g)
 		}
 	}
