@@ -16,14 +16,20 @@ import (
 	"github.com/longbox/longbox/shared/domain/tenant"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/ratelimit"
+	"github.com/longbox/longbox/shared/platform/redisconn"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
 // limited is the same client at a server that counts requests, behind one proxy.
 func limited(t *testing.T, s *testkit.Server, c *testkit.Client) (*testkit.Client, *ratelimit.Limiter) {
 	t.Helper()
+	return limitedBy(t, testkit.Redis(t), s, c)
+}
+
+func limitedBy(t *testing.T, rdb redis.UniversalClient, s *testkit.Server, c *testkit.Client) (*testkit.Client, *ratelimit.Limiter) {
+	t.Helper()
 	id := identity.New(s.DB.App, s.Tokens)
-	limiter := ratelimit.New(testkit.Redis(t), slog.Default())
+	limiter := ratelimit.New(rdb, slog.Default())
 	t.Cleanup(limiter.Close)
 	api := httpapi.New(httpapi.Config{RateLimit: true, TrustedProxies: 1}, s.DB.App, limiter, httpapi.Identity{
 		Tenant: tenant.NewResolver(s.DB.App, tenant.Config{}).ByHost, Known: id.Known, Resolve: id.Resolve})
@@ -99,6 +105,33 @@ func TestTryingPasswordsIsSlow(t *testing.T) {
 	u.Do("GET", me, nil).Want(200)
 	_, key := newKey(t, u)
 	basic(u, "any", key).Do("GET", me, nil).Want(200)
+}
+
+// Whoever tries many passwords at once keeps the machine so busy that Redis' answers come too late, and could switch the
+// limit off with that: without Redis each process counts them for itself.
+func TestTryingPasswordsIsSlowWithoutRedis(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t)
+	options, err := redisconn.Options("redis://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := redis.NewClient(options)
+	defer gone.Close()
+	u, _ := limitedBy(t, gone, s, s.User(t, "one", "reader"))
+	var r *testkit.Response
+	tries := 0
+	for r == nil || r.Status == 401 && tries < 60 {
+		r = u.Do("POST", "/api/v1/auth/login", map[string]string{"username": u.Name, "password": fmt.Sprint("wrong password ", tries)})
+		tries++
+	}
+	if tries < 21 || tries > 40 { // a slow machine gives some more
+		t.Errorf("refused at try %d, want 21", tries)
+	}
+	if r.Want(429); r.Header.Get("Retry-After") == "" || r.Header.Get("X-RateLimit-Limit") != "20" || r.Header.Get("X-RateLimit-Remaining") != "0" {
+		t.Errorf("429: %v", r.Header)
+	}
+	u.Do("GET", me, nil).Want(200) // readers are let in
 }
 
 // An app that loads many covers at once with a password that nobody remembers signs in once.

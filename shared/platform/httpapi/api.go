@@ -71,6 +71,7 @@ type API struct {
 	limiter  *ratelimit.Limiter
 	identity Identity
 	attempts singleflight.Group // of signing in with the same user name and password
+	logins   ratelimit.Local
 	exempt   []string
 	outside  []string        // prefixes of paths that are no part of the interface
 	public   map[string]bool // method and path of operations that need no credential

@@ -303,14 +303,18 @@ func tellLimit(h http.Header, res ratelimit.Result) {
 	h.Set("X-RateLimit-Reset", strconv.Itoa(int(math.Ceil(res.Reset.Seconds()))))
 }
 
-// TakeLogin counts an attempt to sign in against the client's stricter bucket; an error is the 429.
+// TakeLogin counts an attempt to sign in against the client's stricter bucket; an error is the 429. This process counts
+// what Redis lets pass once more: many attempts at once delay its answers, and must not get around it by that.
 func (a *API) TakeLogin(ctx context.Context) error {
 	if a.limiter == nil || !a.config.RateLimit {
 		return nil
 	}
 	t := TenantOf(ctx)
-	key := "lb:{" + uuid.UUID(t.ID).String() + "}:rate:login:" + network(ClientIP(ctx))
-	res := a.limiter.Take(ctx, ratelimit.Bucket{Key: key, Rate: loginRate, Burst: loginBurst}, GenerationKey(t.ID))
+	bucket := ratelimit.Bucket{Key: "lb:{" + uuid.UUID(t.ID).String() + "}:rate:login:" + network(ClientIP(ctx)), Rate: loginRate, Burst: loginBurst}
+	res := a.limiter.Take(ctx, bucket, GenerationKey(t.ID))
+	if res.Allowed {
+		res = a.logins.Take(bucket)
+	}
 	if res.Allowed {
 		return nil
 	}
