@@ -27,6 +27,7 @@ func TestSetAndReset(t *testing.T) {
 		{"c", `{"value":true}`, "boolean"},
 		{"d", `{"value":{"snake_case":[1]}}`, "json"},
 		{"e", `{"value":{"cut emoji":"\ud83d"}}`, "json"},
+		{"e", `{"value":{"markup":"` + strings.Repeat("<", 60<<10) + `"}}`, "json"},
 	} {
 		got := me.Do("PUT", "/api/v1/user/preferences/"+c.key, c.body).Want(200).Map()
 		if got["valueType"] != c.kind || got["key"] != c.key {

@@ -72,7 +72,20 @@ func renameKeys(data []byte) ([]byte, error) {
 		}
 		out[key] = v
 	}
-	return json.Marshal(out)
+	return plainJSON(out)
+}
+
+// plainJSON is json.Marshal that leaves <, > and & as they are: their escapes take six bytes, and free-form values are measured.
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	err := writeJSON(&b, v)
+	return b.Bytes(), err
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
 }
 
 // fold is the same for names that differ in case: to encoding/json they are one, while validation looks at each.
@@ -98,15 +111,11 @@ func renameEach(data []byte) ([]byte, error) {
 		}
 		all[i] = renamed
 	}
-	return json.Marshal(all)
+	return plainJSON(all)
 }
 
 var jsonFormat = huma.Format{
-	Marshal: func(w io.Writer, v any) error {
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		return enc.Encode(v)
-	},
+	Marshal: writeJSON,
 	Unmarshal: func(data []byte, v any) error {
 		if bytes.Count(data, []byte{','}) > maxValues {
 			return errValues

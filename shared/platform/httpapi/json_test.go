@@ -65,6 +65,19 @@ func TestNamesTwice(t *testing.T) {
 	}
 }
 
+// What is measured, and kept as it is, is what came: < written as an escape would take six bytes.
+func TestFreeValuesStayAsTheyCame(t *testing.T) {
+	t.Parallel()
+	var out struct {
+		Value   json.RawMessage
+		Authors json.RawMessage
+	}
+	err := jsonFormat.Unmarshal([]byte("{\"value\":\"<b>&\u2028\",\"authors\":[{\"sort_name\":\"<b>\"}]}"), &out)
+	if err != nil || string(out.Value) != "\"<b>&\u2028\"" || string(out.Authors) != `[{"sortName":"<b>"}]` {
+		t.Errorf("%s %s, %v", out.Value, out.Authors, err)
+	}
+}
+
 func TestBodyIsNoUTF8(t *testing.T) {
 	t.Parallel()
 	var out any
