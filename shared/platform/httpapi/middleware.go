@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -112,9 +114,9 @@ func (a *API) spelling(next http.Handler) http.Handler {
 				return
 			}
 			out := make(url.Values, len(q))
-			for k, v := range q {
+			for _, k := range slices.Sorted(maps.Keys(q)) { // of two other spellings always the same counts
 				if to := parameter(k); !q.Has(to) || to == k {
-					out[to] = v
+					out[to] = q[k]
 				}
 			}
 			r.URL.RawQuery = out.Encode()

@@ -59,6 +59,12 @@ func TestPageSizes(t *testing.T) {
 			t.Errorf("%q: %d of %d, self %s", query, len(p.Data), p.PageSize, p.Links.Self)
 		}
 	}
+	for range 20 { // always the same of them
+		var p Page[int]
+		if err := json.Unmarshal(ask(a, "GET", "/api/v1/things?limit=7&page_size=9").Body.Bytes(), &p); err != nil || p.PageSize != 9 {
+			t.Fatalf("limit=7 and page_size=9: %d, %v", p.PageSize, err)
+		}
+	}
 	for n, want := range map[int]bool{700: true, 5000: false} {
 		if w := ask(a, "GET", "/api/v1/things?a="+strings.Repeat("x", n)); w.Code != 200 || w.Header().Get("Link") != "" != want {
 			t.Errorf("with a query of %d bytes: Link of %d bytes", n, len(w.Header().Get("Link")))
