@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"mime"
 	"net/http"
 	"reflect"
 	"strings"
@@ -30,11 +31,21 @@ func (a *API) lazily(op Op, prepare func(huma.API)) {
 	})
 	serve := func(w http.ResponseWriter, r *http.Request) {
 		s := ready()
+		nameJSON(r.Header)
 		s.handle(humachi.NewContext(s.op, r, w))
 	}
 	a.Router.MethodFunc(op.Method, op.Path, serve)
 	if op.Method == http.MethodGet {
 		a.Router.MethodFunc(http.MethodHead, op.Path, serve)
+	}
+}
+
+// nameJSON writes the type of a JSON body as huma knows it: capitals and space do not count (RFC 9110 section 8.3.1). What is accepted says
+// nothing: there is one type of answer.
+func nameJSON(h http.Header) {
+	h.Del("Accept")
+	if kind, _, err := mime.ParseMediaType(h.Get("Content-Type")); err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json")) {
+		h.Set("Content-Type", "application/json")
 	}
 }
 

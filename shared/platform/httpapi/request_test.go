@@ -242,3 +242,25 @@ func TestWordsForWrongBodies(t *testing.T) {
 		}
 	}
 }
+
+// The name of a type may be written with capitals and space around it, and what is asked for is never but JSON.
+func TestNamesOfJSON(t *testing.T) {
+	t.Parallel()
+	a := things(Config{})
+	Register(a, Op{Method: "POST", Path: "/api/v1/things", ID: "makeThing", Summary: "A thing", Tag: "Things", Permission: Public},
+		func(context.Context, *struct{ Body struct{ Name string } }) (*None, error) { return nil, nil })
+	for kind, want := range map[string]int{"": 204, "Application/JSON": 204, "application/json ; charset=utf-8": 204, "application/merge-patch+json": 204,
+		`application/json; profile="a+b"`: 204, "text/json": 400, "application/json+xml": 400} {
+		r := httptest.NewRequest("POST", "/api/v1/things", strings.NewReader(`{"name":"x"}`))
+		r.Header.Set("Content-Type", kind)
+		w := httptest.NewRecorder()
+		if a.Router.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%s: %d %s, want %d", kind, w.Code, w.Body, want)
+		}
+	}
+	for _, accept := range []string{"json", "text/html, */*;q=0.1"} {
+		if w := ask(a, "GET", "/api/v1/things", "Accept", accept); w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("accepting %s: %s", accept, w.Header().Get("Content-Type"))
+		}
+	}
+}
