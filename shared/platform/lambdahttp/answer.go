@@ -36,50 +36,61 @@ type buffered[T any] interface {
 	GetProxyResponse() (T, error)
 }
 
-// answers handles the events of every gateway.
+// answers handles the events of every gateway. An answer that Lambda does not take would fail the invocation, as if the
+// function were broken; the client can ask for less.
 func answers(handler http.Handler, after After) func(ctx context.Context, payload json.RawMessage) (any, error) {
 	return func(ctx context.Context, payload json.RawMessage) (any, error) {
 		ctx = identified(ctx)
-		var r *http.Request
-		var h http.Handler
-		var err error
-		var body any
-		switch kindOf(payload) {
-		case version2:
-			r, err = fromVersion2(ctx, payload)
-			if r, h, err = orMalformed(ctx, r, handler, err); err == nil {
-				body, err = handle(h, r, func() buffered[v2] { return core.NewProxyResponseWriterV2() })
-			}
-		case version1:
-			r, err = fromVersion1(ctx, payload)
-			if r, h, err = orMalformed(ctx, r, handler, err); err == nil {
-				body, err = handle(h, r, func() buffered[v1] { return core.NewProxyResponseWriter() })
-			}
-		case balancer:
-			var multi bool
-			r, multi, err = fromBalancer(ctx, payload)
-			if r, h, err = orMalformed(ctx, r, handler, err); err == nil {
-				var a alb
-				a, err = handle(h, r, func() buffered[alb] { return core.NewProxyResponseWriterALB() })
-				body = forBalancer(a, multi)
-			}
-		default:
-			err = errEvent
+		data, err := answer(ctx, payload, handler)
+		if n := len(data); n > maxAnswer {
+			data, err = answer(ctx, payload, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				slog.Error("an answer is larger than Lambda takes", "method", r.Method, "path", r.URL.Path, "bytes", n, "limit", maxAnswer)
+				refuse(w, http.StatusBadRequest, "BadRequest", tooLarge)
+			}))
 		}
 		if err != nil {
 			return nil, err
 		}
-		var data bytes.Buffer
-		enc := json.NewEncoder(&data)
-		enc.SetEscapeHTML(false) // six bytes for each < would count
-		if err = enc.Encode(body); err == nil && data.Len() > maxAnswer {
-			err = fmt.Errorf("the answer to %s %s has %d bytes as an event; Lambda takes %d", r.Method, r.URL.Path, data.Len(), maxAnswer)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return &reply{Reader: bytes.NewReader(data.Bytes()), after: func() { bounded(ctx, after, quickAfter) }}, nil
+		return &reply{Reader: bytes.NewReader(data), after: func() { bounded(ctx, after, quickAfter) }}, nil
 	}
+}
+
+// answer is what a gateway is told by the handler of its event.
+func answer(ctx context.Context, payload json.RawMessage, handler http.Handler) ([]byte, error) {
+	var r *http.Request
+	var h http.Handler
+	var err error
+	var body any
+	switch kindOf(payload) {
+	case version2:
+		r, err = fromVersion2(ctx, payload)
+		if r, h, err = orMalformed(ctx, r, handler, err); err == nil {
+			body, err = handle(h, r, func() buffered[v2] { return core.NewProxyResponseWriterV2() })
+		}
+	case version1:
+		r, err = fromVersion1(ctx, payload)
+		if r, h, err = orMalformed(ctx, r, handler, err); err == nil {
+			body, err = handle(h, r, func() buffered[v1] { return core.NewProxyResponseWriter() })
+		}
+	case balancer:
+		var multi bool
+		r, multi, err = fromBalancer(ctx, payload)
+		if r, h, err = orMalformed(ctx, r, handler, err); err == nil {
+			var a alb
+			a, err = handle(h, r, func() buffered[alb] { return core.NewProxyResponseWriterALB() })
+			body = forBalancer(a, multi)
+		}
+	default:
+		err = errEvent
+	}
+	if err != nil {
+		return nil, err
+	}
+	var data bytes.Buffer
+	enc := json.NewEncoder(&data)
+	enc.SetEscapeHTML(false) // six bytes for each < would count
+	err = enc.Encode(body)
+	return data.Bytes(), err
 }
 
 // orMalformed is the request and its handler, or where a gateway has passed on what is no request (an address, a host), one
@@ -145,6 +156,7 @@ func failed(w http.ResponseWriter) {
 const (
 	tookTooLong = "This took too long; try again"
 	malformed   = "The address of the request is malformed"
+	tooLarge    = "The answer is too large to be sent; ask for less at once, as with a smaller pageSize"
 )
 
 // refuse answers in the shape of every other error of the interface.

@@ -7,6 +7,7 @@
 //
 //   - The handler's context ends a second before Lambda would end the process; a handler that goes on regardless is
 //     answered for with 503 half a second before.
+//   - A buffered answer that is larger than Lambda takes is 400: the client can ask for less.
 //   - A panic costs its own invocation and no other. A streamed answer that breaks off ends as the function's error, so
 //     that nobody takes what came for the whole.
 //   - after runs when the answer is out and before Lambda freezes the process: it sends what is unsent.
