@@ -131,7 +131,7 @@ func (h *handlers) write(ctx context.Context, writes []write, reason *string) ([
 
 func (h *handlers) bulk(ctx context.Context, in *struct{ Body SettingUpdates }) (*httpapi.Page[Setting], error) {
 	if len(in.Body.Settings)+len(in.Body.Updates) == 0 {
-		return nil, fault.Invalid("settings", "is required: an object of values by key, or a list of {key, value}")
+		return nil, fault.Invalid("settings", forms)
 	}
 	writes, err := in.Body.writes()
 	if err != nil {

@@ -205,8 +205,9 @@ func TestBulk(t *testing.T) {
 	}
 	const types = "must be a string of at most 64 KiB, a number, true or false"
 	for body, want := range map[string]string{`{}`: "settings: is required", `{"settings":{}}`: "settings: is required", `{"settings":[]}`: "settings: is required",
-		`{"settings":"x"}`: "settings: is required", `{"settings":null}`: "settings: is required", `{"updates":[5]}`: "settings: is required",
-		`{"settings":{"application.name":null}}`: "settings.application.name: " + types, `{"settings":{"application.name":[1]}}`: "settings.application.name: " + types,
+		`{"settings":"x"}`: "settings: is required", `{"settings":null}`: "settings: is required", `{"updates":[5]}`: "updates: is required",
+		`{"settings":{"application.name":"a"},"updates":[5]}`: "updates: is required",
+		`{"settings":{"application.name":null}}`:              "settings.application.name: " + types, `{"settings":{"application.name":[1]}}`: "settings.application.name: " + types,
 		`{"settings":[{"key":"application.name","value":"a"},{"key":"application.name","value":"b"}]}`: "settings.application.name: is there twice",
 		`{"settings":{"application.name":"a"},"updates":{"application.name":"b"}}`:                     "updates.application.name: is there twice",
 		`{"settings":[{"key":"application.name"}]}`:                                                    "settings.application.name: " + types,

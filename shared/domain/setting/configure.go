@@ -13,7 +13,7 @@ func Configure(ctx context.Context, d *db.DB, values map[string]Text, reason str
 	entries := make(SettingValues, 0, len(values))
 	for i := range all {
 		if v, sent := values[all[i].Key]; sent {
-			entries = append(entries, SettingValue{all[i].Key, v})
+			entries = append(entries, SettingValue{Key: all[i].Key, Value: v})
 		}
 	}
 	writes, err := SettingUpdates{Settings: entries}.writes()

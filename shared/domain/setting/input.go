@@ -57,10 +57,14 @@ func (t Text) read(d *definition) (string, error) {
 type SettingValue struct {
 	Key   string `json:"key"`
 	Value Text   `json:"value"`
+
+	malformed bool // it stands for what is no value by key, nor a list
 }
 
-// SettingValues are values by key, or a list of keys with values; none where it is neither.
+// SettingValues are values by key, or a list of keys with values. What is neither is refused where the settings are.
 type SettingValues []SettingValue
+
+const forms = "is required: an object of values by key, or a list of {key, value}"
 
 // UnmarshalJSON understands both forms.
 func (e *SettingValues) UnmarshalJSON(data []byte) error {
@@ -68,11 +72,12 @@ func (e *SettingValues) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, (*[]SettingValue)(e)) == nil {
 		return nil
 	}
-	*e = nil
+	*e = SettingValues{{malformed: true}}
 	var byKey map[string]Text
 	if json.Unmarshal(data, &byKey) == nil {
+		*e = nil
 		for k, v := range byKey {
-			*e = append(*e, SettingValue{k, v})
+			*e = append(*e, SettingValue{Key: k, Value: v})
 		}
 		slices.SortFunc(*e, func(a, b SettingValue) int { return cmp.Compare(a.Key, b.Key) })
 	}
@@ -103,6 +108,9 @@ func (u SettingUpdates) writes() ([]write, error) {
 			field := of.member + "." + shorten(entry.Key)
 			d := find(entry.Key)
 			switch {
+			case entry.malformed:
+				bad = append(bad, fault.Field{Field: of.member, Message: forms})
+				continue
 			case d == nil:
 				bad = append(bad, fault.Field{Field: field, Message: "there is no setting with this key"})
 				continue
