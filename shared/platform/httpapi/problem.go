@@ -33,6 +33,9 @@ type Problem struct {
 // maxFields is how many inputs at fault an answer names: enough to see what is wrong.
 const maxFields = 100
 
+// shortly is when to try again what is not available, where the error does not say.
+const shortly = 2 * time.Second
+
 // Error makes a Problem an error that huma can answer with.
 func (p *Problem) Error() string { return p.Message }
 
@@ -56,8 +59,12 @@ func problem(r *request, err error) *Problem {
 	} else if e.Err != nil {
 		r.note(slog.String("cause", fault.Line(e.Err.Error())))
 	}
-	if e.RetryAfter > 0 {
-		s := int(math.Ceil(e.RetryAfter.Seconds()))
+	wait := e.RetryAfter
+	if wait == 0 && e.Code == fault.Unavailable {
+		wait = shortly
+	}
+	if wait > 0 {
+		s := int(math.Ceil(wait.Seconds()))
 		p.RetryAfter = &s
 		r.header.Set("Retry-After", strconv.Itoa(s))
 	}
