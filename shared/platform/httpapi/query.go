@@ -31,7 +31,8 @@ func queryOf(t reflect.Type) map[string]bool {
 	return names
 }
 
-// checkQuery refuses a query that cannot be read, and, for a list, filters that are not among the known names.
+// checkQuery refuses a query that cannot be read, and, for a list, filters that are not among the known names, or of which it
+// would heed the first of several values.
 func checkQuery(query string, known map[string]bool) error {
 	if query == "" {
 		return nil
@@ -44,8 +45,13 @@ func checkQuery(query string, known map[string]bool) error {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if !known[name] && slices.Contains(filters, name) && strings.Join(values[name], "") != "" {
+		given := values[name]
+		switch {
+		case !slices.Contains(filters, name) || strings.Join(given, "") == "":
+		case !known[name]:
 			return fault.Invalid(name, "does nothing for this list; leave it out")
+		case len(slices.Compact(given)) > 1:
+			return fault.Invalid(name, "is there %d times, and only one value counts; send one", len(given))
 		}
 	}
 	return nil
