@@ -117,7 +117,7 @@ func renameEach(data []byte) ([]byte, error) {
 var jsonFormat = huma.Format{
 	Marshal: writeJSON,
 	Unmarshal: func(data []byte, v any) error {
-		if bytes.Count(data, []byte{','}) > maxValues {
+		if bytes.Count(data, []byte{','}) > maxValues && commas(data) > maxValues {
 			return errValues
 		}
 		if !utf8.Valid(data) { // encoding/json would store U+FFFD in its place
@@ -216,6 +216,24 @@ func escaped(b []byte) rune {
 // maxValues bounds what a body may hold: a value of two bytes that is wrong takes hundreds until that is said. The
 // largest filters have 32,000.
 const maxValues = 50_000
+
+// commas are those that separate values: not those in texts.
+func commas(data []byte) (n int) {
+	text := false
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			text = !text
+		case '\\':
+			i++
+		case ',':
+			if !text {
+				n++
+			}
+		}
+	}
+	return n
+}
 
 var errUTF8 = errors.New("is not encoded as UTF-8 (RFC 8259 section 8.1); nothing of it was stored")
 

@@ -78,6 +78,24 @@ func TestFreeValuesStayAsTheyCame(t *testing.T) {
 	}
 }
 
+// Commas in a text are no values.
+func TestTooManyValues(t *testing.T) {
+	t.Parallel()
+	commas := strings.Repeat(",", maxValues+1)
+	for in, want := range map[string]error{
+		`{"text":"` + commas + `"}`:                             nil,
+		`{"text":"\"` + commas + `\\","more":[1]}`:              nil,
+		`{"list":[1` + strings.Repeat(",1", maxValues) + `]}`:   nil,
+		`{"list":[1` + strings.Repeat(",1", maxValues+1) + `]}`: errValues,
+		`{"text":"\\","list":[1` + commas:                       errValues,
+	} {
+		var out any
+		if err := jsonFormat.Unmarshal([]byte(in), &out); err != want {
+			t.Errorf("%.40s of %d bytes: %v, want %v", in, len(in), err, want)
+		}
+	}
+}
+
 func TestBodyIsNoUTF8(t *testing.T) {
 	t.Parallel()
 	var out any
