@@ -3,8 +3,8 @@
 //
 //   - The list of a book's pages queues a task of type measure_pages where sizes are unknown that can be read (package book);
 //     one for each book at a time.
-//   - The task reads the first bytes of each such page: one ranged request, a second one where the header lies further behind.
-//     No page is read whole.
+//   - The task reads the first bytes of each such page: one ranged request, a second one where the header lies further behind,
+//     a third one behind the colour profile of a printer. No page is read whole.
 //   - Pages that only a page pack gives at that price are read from it; while there is none they are left alone.
 //   - What is stored is the size, or -1 where the page states none that is understood here: it is not looked at again until
 //     the analysis writes the index anew.

@@ -20,6 +20,8 @@ const (
 	far = mediatype.HeadBytes
 	// block is read instead where the method may give nothing before a block is whole: one of zstd has 128 KB.
 	block = 256 << 10
+	// deep is read of a JPEG whose header is not there either: behind the colour profile of a printer.
+	deep = 1 << 20
 	// enough is what a type is told by, and the size in every format that has it at a fixed place.
 	enough = 32
 )
@@ -44,11 +46,11 @@ func (m *Measurer) place(i *page.Index, n int) (p place, ok bool) {
 
 // size is the pixel size that the page states, or -1 and -1. An error is trouble of the store.
 func (m *Measurer) size(ctx context.Context, p place) (width, height int32, err error) {
-	last := int64(block)
+	second := int64(block)
 	if streams(p.entry.Method) {
-		last = far
+		second = far
 	}
-	for _, n := range []int64{near, last} {
+	for _, n := range []int64{near, second, deep} {
 		n = min(n, p.entry.Length)
 		if n < 1 {
 			break
@@ -67,23 +69,24 @@ func (m *Measurer) size(ctx context.Context, p place) (width, height int32, err 
 		if w, h, ok := mediatype.Dimensions(head); ok && max(w, h) <= math.MaxInt32 {
 			return int32(w), int32(h), nil
 		}
-		if n == p.entry.Length || !further(head) {
+		if n == p.entry.Length || !further(head, n) {
 			break
 		}
 	}
 	return -1, -1, nil
 }
 
-// further tells whether more of a page may say its size.
-func further(head []byte) bool {
-	if len(head) < enough {
-		return true
+// further tells whether more of a page than n bytes of its range may say its size.
+func further(head []byte, n int64) bool {
+	kind := mediatype.Detect(head)
+	if n > near {
+		return kind == mediatype.JPEG
 	}
-	switch mediatype.Detect(head) {
+	switch kind {
 	case mediatype.JPEG, mediatype.AVIF, mediatype.HEIC, mediatype.JXL:
 		return true
 	}
-	return false
+	return len(head) < enough
 }
 
 // streams tells of a method that gives each byte soon after it was read.
@@ -102,6 +105,6 @@ func (m *Measurer) head(ctx context.Context, e archive.Entry, raw []byte) ([]byt
 	if err != nil {
 		return nil, nil
 	}
-	head, _ := io.ReadAll(io.LimitReader(r, far)) // it ends with an error: there is no more than the beginning
+	head, _ := io.ReadAll(io.LimitReader(r, deep)) // it ends with an error: there is no more than the beginning
 	return head, nil
 }

@@ -191,6 +191,25 @@ func TestSizesAreThereTheNextTime(t *testing.T) {
 	r.want("tasks that wait then", len(r.tasks(task.MeasurePages, task.Pending)), 0)
 }
 
+// The colour profile of a printer takes half a megabyte, in segments of 64 KB before the size.
+func TestSizeBehindMuchMetadata(t *testing.T) {
+	t.Parallel()
+	page := testkit.JPEG(t, 300, 450, 1)
+	for range 10 {
+		page = described(page, 60_000)
+	}
+	r := newRig(t, testkit.Zip(t,
+		testkit.File{Name: "1.jpg", Data: testkit.JPEG(t, 20, 30, 1)}, // the cover
+		testkit.File{Name: "2.jpg", Data: page},
+		testkit.File{Name: "3.jpg", Data: page, Deflate: true},
+	))
+	r.pages()
+	if _, err := r.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.want("sizes", r.pages(), []string{"20x30", "300x450", "300x450"})
+}
+
 // While one task runs, no second is added.
 func TestOneTaskAtATime(t *testing.T) {
 	t.Parallel()
