@@ -58,15 +58,20 @@ func (s *Server) config() string { return filepath.Join(s.dir, "redis.conf") }
 func (s *Server) settings() string {
 	listen := ""
 	if s.socket != "" {
-		listen = fmt.Sprintf("unixsocket %q", s.socket)
+		listen = "unixsocket " + quoted(s.socket)
 	}
 	return strings.Join([]string{
 		listen, "bind 127.0.0.1", fmt.Sprintf("port %d", s.port), "requirepass " + s.password,
-		fmt.Sprintf("dir %q", s.dir), "daemonize no", "databases 1",
+		"dir " + quoted(s.dir), "daemonize no", "databases 1",
 		"appendonly yes", "appendfsync everysec", `save ""`,
 		"maxmemory 256mb", "maxmemory-policy volatile-lru",
 		"",
 	}, "\n")
+}
+
+// quoted is a path as Redis reads it between quotes: it knows no \u, with which Go writes a wide space.
+func quoted(path string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
 }
 
 // URL is the connection string.
@@ -77,10 +82,11 @@ func (s *Server) URL() string {
 	return fmt.Sprintf("redis://:%s@127.0.0.1:%d/0", s.password, s.port)
 }
 
-// Spec is how the server runs. On SIGTERM it writes its append-only file and ends.
+// Spec is how the server runs. On SIGTERM it writes its append-only file and ends. It finds its configuration in the folder
+// that it starts in: in the folder's own name it would take *, ? and [ for a pattern, and start without.
 func (s *Server) Spec() supervise.Spec {
 	return supervise.Spec{
-		Name: "redis", Path: s.program, Args: []string{s.config()},
+		Name: "redis", Path: s.program, Args: []string{"/proc/self/cwd/" + filepath.Base(s.config())},
 		Env: []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TZ=UTC"}, Dir: s.dir,
 		Account: s.account, Quiet: true,
 		Stop: syscall.SIGTERM, Grace: 20 * time.Second, Orphan: syscall.SIGTERM,
