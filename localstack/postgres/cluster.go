@@ -44,7 +44,8 @@ func New(dataDir, scratch string, port int, a account.Account, s secret.Set) (*C
 		return nil, err
 	}
 	own := filepath.Join(scratch, ".s.PGSQL."+strconv.Itoa(port))
-	return &Cluster{dir: dir, scratch: scratch, bin: bin, port: port, socket: socket.Usable(own), account: a, secrets: s}, nil
+	usable := !strings.Contains(scratch, ",") && socket.Usable(own) // a comma in a connection string separates hosts
+	return &Cluster{dir: dir, scratch: scratch, bin: bin, port: port, socket: usable, account: a, secrets: s}, nil
 }
 
 // Exists reports whether the cluster was made before.
