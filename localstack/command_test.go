@@ -75,7 +75,8 @@ func begin(t *testing.T, s site, env ...string) *command {
 	}
 	cmd := exec.Command(filepath.Join(s.programs, "localstack"))
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "PORT=0", "DATA_DIR=" + s.data,
-		"LONGBOX_PROGRAMS=" + s.programs, "LONGBOX_TOOLS=" + tools, "AWS_SESSION_TOKEN=of-a-real-cloud", "PGHOST=elsewhere"}, env...)
+		"LONGBOX_PROGRAMS=" + s.programs, "LONGBOX_TOOLS=" + tools, "AWS_SESSION_TOKEN=of-a-real-cloud", "PGHOST=elsewhere",
+		"DATABASE_ADMIN_URL=postgres://somebody@elsewhere/postgres"}, env...)
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ func (s *Stack) baseEnvironment() []string {
 // cloud, settings of another database, the administrator's password (migrate alone gets it), and our own.
 func foreign(name string) bool {
 	switch name {
-	case "LONGBOX_ADMIN", "DATABASE_OWNER_URL", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "LIBRARY", "PORT", "BIND", "DATA_DIR",
+	case "LONGBOX_ADMIN", "DATABASE_OWNER_URL", "DATABASE_ADMIN_URL", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "LIBRARY", "PORT", "BIND", "DATA_DIR",
 		"_HANDLER", "_LAMBDA_SERVER_PORT", "LAMBDA_TASK_ROOT", "MAKEFLAGS", "MAKELEVEL", "MFLAGS":
 		return true
 	}
