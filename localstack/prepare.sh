@@ -19,6 +19,9 @@ minio=v0.0.0-20260212201848-7aac2a2c5b7c
 cfnlint=1.58.0
 translator=1.115.0
 
+# Started as root, what is built here runs as another user, whatever root's own files are like.
+umask 022
+
 tools=$PWD/.tools
 log=$tools/install.log
 mkdir -p "$tools/bin" "$tools/version"
@@ -184,6 +187,7 @@ run)
 		grep -v '^[^ :]*$' "$log" >&2 || true # Without the names of what was built well.
 		fail "the build failed; the lines above say where"
 	}
+	((EUID != 0)) || chmod a+rx .bin/* "$tools/bin/versitygw" # also those that were built otherwise, and are not built again
 	;;
 test | tools)
 	need_compiler
