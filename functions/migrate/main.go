@@ -18,6 +18,7 @@ import (
 
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/domain/filesystem"
+	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/setup"
 	"github.com/longbox/longbox/shared/domain/tenant"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -138,6 +139,9 @@ func prepareDefault(ctx context.Context, c config, done *result) error {
 		b.Queue("insert into library_root (tenant_id, path, bucket, prefix) values (app.tenant(), $1, $2, $3)", r.Path, r.Bucket, r.Prefix)
 	}
 	if err := d.Run(ctx, &b); err != nil {
+		return fmt.Errorf("library roots: %w", err)
+	}
+	if err := library.Reroot(ctx, d, roots); err != nil {
 		return fmt.Errorf("library roots: %w", err)
 	}
 	done.Tenant, done.Roots = tenant.Default, len(roots)
