@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Root is one folder, served as it is, and the name of the bucket that serves it.
@@ -47,8 +49,8 @@ func Roots(folders []string, dataDir string) ([]Root, error) {
 }
 
 func check(folder, dataDir string) error {
-	if strings.ContainsAny(folder, ";=\n") {
-		return fmt.Errorf("library folder %q: a semicolon, equals sign or line break in the path is not possible: rename it", folder)
+	if strings.ContainsAny(folder, `;=\`) || strings.ContainsFunc(folder, unicode.IsControl) || !utf8.ValidString(folder) {
+		return fmt.Errorf("library folder %q: a semicolon, equals sign, backslash or control character in the path, or what is no UTF-8, is not possible: rename it", folder)
 	}
 	f, err := os.Open(folder)
 	switch {

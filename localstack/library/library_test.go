@@ -64,6 +64,9 @@ func TestRootsRefuses(t *testing.T) {
 		"data inside":     {dir, filepath.Join(dir, "deep", "data"), "holds the data folder"},
 		"data itself":     {dir, dir, "holds the data folder"},
 		"ambiguous names": {dir + ";x", "/elsewhere", "semicolon"},
+		"backslash":       {dir + `\x`, "/elsewhere", "backslash"},
+		"control":         {dir + "\u0085x", "/elsewhere", "control character"},
+		"no UTF-8":        {dir + "\xe9", "/elsewhere", "UTF-8"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
