@@ -118,22 +118,24 @@ type result struct {
 	Status                                    string
 	Total, Processed, Series, Created, Errors int64
 	Failure                                   *string
+	Settled                                   bool
 }
 
 func (o *owner) result(id uuid.UUID) (res result) {
 	o.t.Helper()
 	err := o.db.Owner.Pool().QueryRow(context.Background(), `select t.status, s.files_total, s.files_processed, s.series_created, s.books_created,
-		s.error_count, t.last_error from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id where s.id = $1`, id).
-		Scan(&res.Status, &res.Total, &res.Processed, &res.Series, &res.Created, &res.Errors, &res.Failure)
+		s.error_count, t.last_error, s.settled from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id where s.id = $1`, id).
+		Scan(&res.Status, &res.Total, &res.Processed, &res.Series, &res.Created, &res.Errors, &res.Failure, &res.Settled)
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	return res
 }
 
+// ended tells whether the scan has ended and its counters are settled, which another round may do.
 func (o *owner) ended(id uuid.UUID) bool {
-	s := o.result(id).Status
-	return s != "pending" && s != "running"
+	res := o.result(id)
+	return res.Settled || res.Status == "cancelled"
 }
 
 // state is everything that a scan leaves behind, without what differs by chance (ids, times).
