@@ -66,9 +66,12 @@ type Publisher struct {
 	slow    time.Time                    // until then nobody waits
 	dropped uint64                       // events lost since the outage began
 	well    bool                         // Redis took what it was sent last
-	missed  map[uuid.UUID]map[Topic]bool // streams that lack events: their listeners are to be told
+	missed  map[uuid.UUID]map[Topic]bool // streams that lack events, and access: their listeners are to be told
 	telling bool                         // a timer is set to try that
 }
+
+// access is a change of it, beside the topics.
+const access Topic = ""
 
 type job struct {
 	script string
@@ -145,8 +148,12 @@ func (p *Publisher) jobs(tenant uuid.UUID, topics map[Topic]bool, args []any) (j
 // ChangeAccess announces that what some user or key of the tenant may do has changed: relays ask
 // again for every connection of the tenant, within a second. It waits and fails as [Publisher.Publish].
 func (p *Publisher) ChangeAccess(ctx context.Context, tenant uuid.UUID) error {
-	return p.enqueue(ctx, []*job{{script: generationScript, keys: []string{GenerationKey(tenant)},
-		args: []any{rand.Text()}, events: 1}})
+	return p.enqueue(ctx, []*job{changeAccess(tenant)})
+}
+
+func changeAccess(tenant uuid.UUID) *job {
+	return &job{script: generationScript, tenant: tenant, topics: map[Topic]bool{access: true}, keys: []string{GenerationKey(tenant)},
+		args: []any{rand.Text()}, events: 1}
 }
 
 // Flush waits until nothing is unsent; a process calls it before it ends.
@@ -234,16 +241,14 @@ func (p *Publisher) drop(j *job) {
 	if !j.told {
 		p.dropped += uint64(j.events)
 	}
-	if j.topics == nil {
-		return
-	}
 	if p.missed[j.tenant] == nil {
 		p.missed[j.tenant] = map[Topic]bool{}
 	}
 	maps.Copy(p.missed[j.tenant], j.topics)
 }
 
-// tell queues an event for the listeners of each stream that lacks some: they are to fetch their state anew.
+// tell queues an event for the listeners of each stream that lacks some: they are to fetch their state anew. A change of
+// access is announced once more.
 func (p *Publisher) tell() {
 	for tenant, topics := range p.missed {
 		var args []any
@@ -253,6 +258,9 @@ func (p *Publisher) tell() {
 			}
 		}
 		jobs := p.jobs(tenant, topics, args)
+		if topics[access] {
+			jobs = append(jobs, changeAccess(tenant))
+		}
 		for _, j := range jobs {
 			j.told = true
 		}

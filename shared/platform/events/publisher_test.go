@@ -303,6 +303,41 @@ func TestDroppedEventsAreToldWithoutOthers(t *testing.T) {
 	}
 }
 
+// A change of access that could not be announced in time is announced when Redis is back.
+func TestDroppedChangeOfAccess(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	tenant := uuid.New()
+	p := New(server.Client, Config{Hold: time.Second}, nil)
+	server.Stop(t)
+	if err := p.ChangeAccess(t.Context(), tenant); !errors.Is(err, ErrDelayed) {
+		t.Fatalf("%v, want ErrDelayed", err)
+	}
+	if err := p.Flush(t.Context()); err != nil { // held for too long
+		t.Fatal(err)
+	}
+	server.Run(t)
+	sub := server.Client.Subscribe(t.Context(), GenerationKey(tenant))
+	defer sub.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := sub.Receive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if now := server.Client.Get(ctx, GenerationKey(tenant)).Val(); now == "" { // else it was faster
+		message, err := sub.ReceiveMessage(ctx)
+		if err != nil {
+			t.Fatalf("nothing is announced: %v", err)
+		}
+		if now := server.Client.Get(ctx, GenerationKey(tenant)).Val(); now == "" || now != message.Payload {
+			t.Errorf("announced %q, stored %q", message.Payload, now)
+		}
+	}
+	if got := stored(t, server.Client, tenant); len(got) > 0 {
+		t.Errorf("stored %v, want no event", got)
+	}
+}
+
 func TestCancelledCallerStillPublishes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
