@@ -131,6 +131,23 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
+// What is cut ends with a whole character.
+func TestCutTexts(t *testing.T) {
+	t.Parallel()
+	text := "x" + strings.Repeat("の", 400)
+	errors := shape(t, ScanProgressed(ScanProgress{Errors: []string{text}}))["errors"].([]any)
+	task := shape(t, TaskProgressed(TaskProgress{Error: &text, Progress: Progress{Message: text}}))
+	for name, c := range map[string]struct {
+		got  any
+		most int
+	}{"scan error": {errors[0], 200}, "task error": {task["error"], 1000}, "message": {task["progress"].(map[string]any)["message"], 1000}} {
+		got := c.got.(string)
+		if !strings.HasPrefix(text, got) || len(got) > c.most || len(got) < c.most-3 {
+			t.Errorf("%s: %d bytes that end with %q", name, len(got), got[len(got)-6:])
+		}
+	}
+}
+
 func TestDataIsOneLine(t *testing.T) {
 	t.Parallel()
 	value, err := Event{Kind: "a", Data: json.RawMessage("{\n \"x\":\r\n \"y\\nz\"\n}")}.encode()

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -51,8 +52,11 @@ const (
 // TaskProgressed is the task_progress event; every listener of the task stream receives it.
 // Its error and message are cut at 1,000 bytes.
 func TaskProgressed(t TaskProgress) Event {
-	t.Error = cut(t.Error)
-	t.Progress.Message = *cut(&t.Progress.Message)
+	if t.Error != nil {
+		short := cut(*t.Error, maxTextBytes)
+		t.Error = &short
+	}
+	t.Progress.Message = cut(t.Progress.Message, maxTextBytes)
 	return Event{Topic: Tasks, Kind: "task_progress", Permission: "LibrariesRead", Data: t}
 }
 
@@ -60,16 +64,16 @@ func TaskProgressed(t TaskProgress) Event {
 func ScanProgressed(s ScanProgress) Event {
 	texts := make([]string, 0, maxScanErrors) // never null
 	for _, text := range s.Errors[:min(len(s.Errors), maxScanErrors)] {
-		texts = append(texts, text[:min(len(text), maxErrorBytes)])
+		texts = append(texts, cut(text, maxErrorBytes))
 	}
 	s.Errors = texts
 	return Event{Topic: Scans, Kind: "scan_progress", Permission: "LibrariesRead", Data: s}
 }
 
-func cut(text *string) *string {
-	if text == nil || len(*text) <= maxTextBytes {
+// cut is at most so many bytes of the text, without half a character at the end.
+func cut(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	short := (*text)[:maxTextBytes]
-	return &short
+	return strings.ToValidUTF8(text[:most], "")
 }
