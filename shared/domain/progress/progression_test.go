@@ -57,11 +57,12 @@ func TestProgression(t *testing.T) {
 	for body, field := range map[string]string{
 		`{}`:            "locator",
 		`{"locator":3}`: "locator",
-		`{"locator":{"locations":{"totalProgression":1}}}`:                                              "locator.href",
-		`{"locator":{"href":"a"}}`:                                                                      "locator.locations.totalProgression",
-		`{"locator":{"href":"a","locations":{"totalProgression":2}}}`:                                   "locator.locations.totalProgression",
-		`{"locator":{"href":"` + strings.Repeat("a", 10_000) + `","locations":{"totalProgression":1}}}`: "locator",
-		`{"locator":{"href":"a","locations":{"totalProgression":1}},"device":{"name":3}}`:               "device.name",
+		`{"locator":{"locations":{"totalProgression":1}}}`:                                                                        "locator.href",
+		`{"locator":{"href":"a"}}`:                                                                                                "locator.locations.totalProgression",
+		`{"locator":{"href":"a","locations":{"totalProgression":2}}}`:                                                             "locator.locations.totalProgression",
+		`{"locator":{"href":"` + strings.Repeat("a", 10_000) + `","locations":{"totalProgression":1}}}`:                           "locator",
+		`{"locator":{"href":"a","locations":{"totalProgression":1}},"device":{"name":3}}`:                                         "device.name",
+		`{"locator":{"href":"a","locations":{"totalProgression":1}},"device":{"id":"a","ID":"` + strings.Repeat("b", 300) + `"}}`: "body", // one is checked, the other would be kept
 	} {
 		if res := put(body).Want(400); !strings.Contains(string(res.Body), `"`+field+`"`) {
 			t.Errorf("%.60s: %s", body, res.Body)

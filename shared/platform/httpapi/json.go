@@ -17,8 +17,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Input is understood in two spellings (docs/interface.md): the members of a body, of the object that describes
-// scanning, and of authors and files may be written in snake_case, and a few have another name. Free-form values are
+// Input is understood in two spellings (docs/interface.md): the members of a body, of the objects that describe
+// scanning and a device, and of authors and files may be written in snake_case, and a few have another name. Free-form values are
 // left alone: only these levels are renamed.
 var aliases = map[string]string{
 	"is_completed":        "completed",
@@ -62,7 +62,7 @@ func renameKeys(data []byte) ([]byte, error) {
 		names[fold(key)] = k
 		var err error
 		switch key {
-		case "scanningConfig":
+		case "device", "scanningConfig":
 			v, err = renameKeys(v)
 		case "authors", "awards", "files", "sessions", "titlePreprocessingRules":
 			v, err = renameEach(v)

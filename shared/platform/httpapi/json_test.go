@@ -52,6 +52,7 @@ func TestNamesTwice(t *testing.T) {
 		`{"read_status":1,"ReadStatus":2}`:               true,
 		`{"scanningConfig":{"scanMode":1,"SCANMODE":2}}`: true,
 		`{"sessions":[{"kind":1},{"kind":1,"Kind":2}]}`:  true,
+		`{"device":{"id":1,"ID":2}}`:                     true,
 		`{"title_preprocessing_rules":[{"a":1,"A":2}]}`:  true,
 		`{"status":"a","status_":"b","state":"c"}`:       false,
 		`{"read_status":1,"readStatus":2}`:               false,
