@@ -16,6 +16,7 @@ type outcome struct {
 	moves    []*move       // of books to the series that their metadata names
 	stored   []stored      // books, but those that changed meanwhile
 	enriched [4][]enriched // series that took something from their books
+	showing  []enriched    // series that show one of the new covers
 	moved    []follow.Book // books that are others, which had gone
 	arranged []events.Event
 }
@@ -29,16 +30,16 @@ type stored struct {
 
 // events tells listeners of all of it.
 func (o *outcome) events(found []analyzed) []events.Event {
-	newCover := map[uuid.UUID]bool{}
-	for _, a := range found {
-		newCover[a.ID] = a.Result != nil && a.Result.Fingerprint != a.bookRow.Fingerprint
-	}
+	covered := newCovers(found)
 	out := moveEvents(o.moves)
 	for _, w := range keep(o.stored, o.moved) {
 		out = append(out, events.BookUpdated(events.Book(w), "analysis"))
-		if newCover[w.ID] {
+		if slices.Contains(covered, w.ID) {
 			out = append(out, events.CoverUpdated(events.BookEntity, w.ID, &w.LibraryID))
 		}
+	}
+	for _, w := range o.showing {
+		out = append(out, events.CoverUpdated(events.SeriesEntity, w.ID, &w.LibraryID))
 	}
 	told := map[enriched]bool{}
 	for _, series := range slices.Concat(o.enriched[:]...) {
@@ -53,6 +54,16 @@ func (o *outcome) events(found []analyzed) []events.Event {
 		out = append(out, o.status.Event(), o.status.TaskEvent())
 	}
 	return out
+}
+
+// newCovers are the books that have another cover now.
+func newCovers(found []analyzed) (books []uuid.UUID) {
+	for _, a := range found {
+		if a.Result != nil && a.Result.Fingerprint != a.bookRow.Fingerprint {
+			books = append(books, a.ID)
+		}
+	}
+	return books
 }
 
 // keep leaves out the books that became others.

@@ -87,6 +87,7 @@ func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 	queueAlternateTitles(b, found, &out.enriched[3])
 	queueFollowFound(b, scanID, found, &out.moved)
 	queueClamp(b, found)
+	queueShowing(b, newCovers(found), &out.showing)
 	if scanID != nil {
 		db.One(b, &out.status, scan.ByTask, scanID)
 	}
@@ -106,6 +107,23 @@ func queueProcessed(b *pgx.Batch, scanID uuid.UUID, found []analyzed) {
 		errors = (errors || n.texts)[1:$4] from (select array(select t from unnest($3::text[]) t where t <> all(x.errors)) as texts
 			from scan x where x.tenant_id = app.tenant() and x.id = $1 for update) n
 		where tenant_id = app.tenant() and id = $1`, scanID, len(found), texts, errorsKept)
+}
+
+// queueShowing asks which series show the cover of one of the books, by the rules of shared/domain/rendition: of the one that people
+// chose, or, without a picture beside the books, of the first that could be read.
+func queueShowing(b *pgx.Batch, books []uuid.UUID, out *[]enriched) {
+	if len(books) == 0 {
+		return
+	}
+	db.All(b, out, `select s.id, s.library_id from series s
+		left join book c on c.tenant_id = s.tenant_id and c.series_id = s.id and c.deleted_at is null
+		  and c.id = case when s.cover_source like 'book:%' then substr(s.cover_source, 6)::uuid end
+		where s.tenant_id = app.tenant() and s.id = any(array(select k.series_id from book k where k.tenant_id = app.tenant() and k.id = any($1)))
+		  and coalesce(c.id, (select f.id from book f where f.tenant_id = app.tenant() and f.series_id = s.id and f.deleted_at is null and f.fingerprint <> ''
+		    order by f.number, f.title_sort, f.id limit 1)) = any($1)
+		  and (c.id is not null or s.cover_source = 'first_book' or not exists (select from sidecar p where p.tenant_id = app.tenant()
+		    and p.library_id = s.library_id and p.about = s.path and p.kind = 'cover' and p.document is not null))
+		order by s.id`, books)
 }
 
 // storeEach is store, but where the database refuses what was read of one book, the others are stored all the same: it has the error
