@@ -3,7 +3,8 @@
 // the object. It draws nothing.
 //
 // References are to ISO 32000-1. Documents are hostile until proven otherwise: objects, nesting, streams and pages
-// are held against Limits. Documents that need a password are refused, damaged cross-reference tables are not repaired.
+// are held against Limits. Documents that need a password are refused. One whose
+// cross-reference table is wrong is read whole, once, to find its objects, as viewers do.
 package pdf
 
 import (
@@ -16,15 +17,16 @@ import (
 
 // Limits bound what a document may ask of us. A field that is zero or less stands for its default.
 type Limits struct {
-	Objects     int   `env:"PDF_MAX_OBJECTS" envDefault:"500000"`  // entries of the cross-reference table
-	Pages       int   `env:"PDF_MAX_PAGES" envDefault:"20000"`     // pages
-	StreamBytes int64 `env:"PDF_MAX_STREAM" envDefault:"16777216"` // one stream of structure, unpacked
-	Requests    int   `env:"PDF_MAX_READS" envDefault:"100000"`    // objects that are looked at
+	Objects     int   `env:"PDF_MAX_OBJECTS" envDefault:"500000"`    // entries of the cross-reference table
+	Pages       int   `env:"PDF_MAX_PAGES" envDefault:"20000"`       // pages
+	StreamBytes int64 `env:"PDF_MAX_STREAM" envDefault:"16777216"`   // one stream of structure, unpacked
+	Requests    int   `env:"PDF_MAX_READS" envDefault:"100000"`      // objects that are looked at
+	RepairBytes int64 `env:"PDF_MAX_REPAIR" envDefault:"1073741824"` // a damaged document, which is read whole to find its objects
 }
 
 // DefaultLimits returns the limits that fit every real book known to us.
 func DefaultLimits() Limits {
-	return Limits{Objects: 500_000, Pages: 20_000, StreamBytes: 16 << 20, Requests: 100_000}
+	return Limits{Objects: 500_000, Pages: 20_000, StreamBytes: 16 << 20, Requests: 100_000, RepairBytes: 1 << 30}
 }
 
 // Validate names the first setting that is out of bounds. The zero value stands for the defaults.
@@ -37,6 +39,7 @@ func (l Limits) withDefaults() Limits {
 		Pages:       limit.Or(l.Pages, d.Pages),
 		StreamBytes: limit.Or(l.StreamBytes, d.StreamBytes),
 		Requests:    limit.Or(l.Requests, d.Requests),
+		RepairBytes: limit.Or(l.RepairBytes, d.RepairBytes),
 	}
 }
 

@@ -2,6 +2,7 @@ package pdf
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"golang.org/x/sync/errgroup"
@@ -12,13 +13,28 @@ import (
 // atOnce bounds the pages that are looked at together: each waits for two or three small reads.
 const atOnce = 8
 
-// Open reads a document of size bytes. What is wrong with it is an *archive.Error; errors of r are passed on.
+// Open reads a document of size bytes, and repairs it where it is damaged and can be. What is wrong with it is an
+// *archive.Error; errors of r are passed on.
 func Open(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Document, error) {
+	out, err := read(ctx, r, size, lim, (*Reader).readTables)
+	var wrong, still *archive.Error
+	if !errors.As(err, &wrong) || wrong.Kind != archive.Corrupt {
+		return out, err
+	}
+	repaired, failure := read(ctx, r, size, lim, (*Reader).repair)
+	if errors.As(failure, &still) {
+		return nil, err
+	}
+	return repaired, failure
+}
+
+// read reads a document whose objects are found by tables.
+func read(ctx context.Context, r io.ReaderAt, size int64, lim Limits, tables func(*Reader) error) (*Document, error) {
 	d, err := newReader(ctx, r, size, lim)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.unlock(); err != nil {
+	if err := tables(d); err != nil {
 		return nil, err
 	}
 	root, err := d.follow(d.head["Root"])

@@ -338,5 +338,5 @@ func newReader(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Rea
 		return nil, problem(archive.NotArchive, "the file is no PDF document")
 	}
 	d.shift = int64(at)
-	return d, d.readTables()
+	return d, nil
 }

@@ -16,8 +16,15 @@ const (
 	entryBytes = 20
 )
 
-// readTables reads the cross-reference tables, the newest first (7.5.4, 7.5.8).
+// readTables reads the cross-reference tables, the newest first (7.5.4, 7.5.8), and the key of what is encrypted.
 func (d *Reader) readTables() error {
+	if err := d.readChain(); err != nil {
+		return err
+	}
+	return d.unlock()
+}
+
+func (d *Reader) readChain() error {
 	tail := make([]byte, min(d.size, tailBytes))
 	if err := d.readAt(tail, d.size-int64(len(tail))); err != nil {
 		return err

@@ -1,0 +1,226 @@
+package pdf
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/longbox/longbox/shared/format/archive"
+)
+
+// chunkBytes is how much of a document is searched at once.
+const chunkBytes = 1 << 20
+
+// marks are where things seem to be that a table should have told, in the order of the file.
+type marks struct {
+	objects                             []mark
+	trailers, streams, tables, catalogs []int64 // of objects: streams, cross-reference streams, catalogues
+}
+
+// mark is an object that begins.
+type mark struct{ offset, number int64 }
+
+// repair makes the table anew of the objects themselves.
+func (d *Reader) repair() error {
+	if d.size > d.lim.RepairBytes {
+		return problem(archive.TooLarge, "bytes of a damaged PDF document: %d, the limit is %d", d.size, d.lim.RepairBytes)
+	}
+	m, err := d.search()
+	if err != nil {
+		return err
+	}
+	last := int64(-1)
+	for _, o := range m.objects {
+		last = max(last, o.number)
+	}
+	if err := d.room(0, last+1); err != nil {
+		return err
+	}
+	for _, o := range m.objects { // the last one of a number is the newest
+		d.xref[o.number] = place{offset: o.offset - d.shift, kind: direct}
+	}
+	if err := d.findTrailer(m); err != nil {
+		return err
+	}
+	if err := d.unlock(); err != nil {
+		return err
+	}
+	return d.openStreams(m)
+}
+
+// search reads the whole document.
+func (d *Reader) search() (*marks, error) {
+	const longest = 64 // bytes of a mark: those at the end of a chunk are searched again with the next
+	m := &marks{}
+	buffer := make([]byte, longest+chunkBytes)
+	kept := 0
+	for at := int64(0); at < d.size; {
+		if err := d.ctx.Err(); err != nil {
+			return nil, err
+		}
+		n := int(min(chunkBytes, d.size-at))
+		chunk := buffer[:kept+n]
+		if err := d.readAt(chunk[kept:], at); err != nil {
+			return nil, err
+		}
+		if !m.add(chunk, at-int64(kept), d.lim.Objects) {
+			return nil, problem(archive.TooLarge, "objects of the damaged PDF document: more than the limit of %d", d.lim.Objects)
+		}
+		at += int64(n)
+		kept = copy(buffer, chunk[max(0, len(chunk)-longest):])
+	}
+	return m, nil
+}
+
+// add takes the marks of a chunk, which begins at an offset, but those that it shares with the one before; false when
+// there are too many.
+func (m *marks) add(chunk []byte, offset int64, most int) bool {
+	each(chunk, "obj", func(i int) {
+		start, number, ok := objectBefore(chunk[:i])
+		at := offset + int64(start)
+		if ok && (start > 0 || offset == 0) && (len(m.objects) == 0 || at > m.objects[len(m.objects)-1].offset) {
+			m.objects = append(m.objects, mark{at, number})
+		}
+	})
+	for word, to := range map[string]*[]int64{"trailer": &m.trailers, "/ObjStm": &m.streams, "/XRef": &m.tables, "/Catalog": &m.catalogs} {
+		each(chunk, word, func(i int) {
+			if at := offset + int64(i); len(*to) == 0 || at > (*to)[len(*to)-1] {
+				*to = append(*to, at)
+			}
+		})
+	}
+	return max(len(m.objects), len(m.trailers), len(m.streams), len(m.tables), len(m.catalogs)) <= most
+}
+
+func each(b []byte, word string, found func(at int)) {
+	for at := 0; ; at += len(word) {
+		i := bytes.Index(b[at:], []byte(word))
+		if i < 0 {
+			return
+		}
+		at += i
+		found(at)
+	}
+}
+
+// objectBefore reads the two numbers at the end of b that stand before obj (7.3.10).
+func objectBefore(b []byte) (start int, number int64, ok bool) {
+	digits := func(end int) (from int, v int64) {
+		from = end
+		for unit := int64(1); from > 0 && end-from < 10 && b[from-1] >= '0' && b[from-1] <= '9'; unit *= 10 {
+			from--
+			v += unit * int64(b[from]-'0')
+		}
+		return from, v
+	}
+	space := func(end int) int {
+		for end > 0 && isSpace(b[end-1]) {
+			end--
+		}
+		return end
+	}
+	end := space(len(b))
+	generation, _ := digits(end)
+	gap := space(generation)
+	start, number = digits(gap)
+	ok = end < len(b) && generation < end && gap < generation && start < gap && (start == 0 || isSpace(b[start-1]) || isDelimiter(b[start-1]) || b[start-1] == 'j')
+	return start, number, ok
+}
+
+// holder is the object in which an offset lies.
+func (m *marks) holder(offset int64) (number int64, ok bool) {
+	i, _ := slices.BinarySearchFunc(m.objects, offset, func(o mark, at int64) int { return cmp.Compare(o.offset, at) })
+	if i == 0 {
+		return 0, false
+	}
+	return m.objects[i-1].number, true
+}
+
+// look is the object in which an offset lies, and its number; nil where it cannot be read. Errors are those of the source.
+func (d *Reader) look(m *marks, offset int64) (number int64, v any, err error) {
+	number, ok := m.holder(offset)
+	if !ok {
+		return 0, nil, nil
+	}
+	v, err = d.object(number)
+	if errors.As(err, new(*archive.Error)) {
+		return number, nil, nil
+	}
+	return number, v, err
+}
+
+// findTrailer takes the last trailer that names a catalogue: one of a table, one of a cross-reference stream, or one made of
+// the catalogue.
+func (d *Reader) findTrailer(m *marks) error {
+	for _, at := range slices.Backward(m.trailers) {
+		err := d.parseAt(at+int64(len("trailer")), objectBytes, maxObject, func(l *lexer) error {
+			v, err := l.object(0)
+			if t, ok := v.(dict); ok && t["Root"] != nil {
+				d.head = t
+			}
+			return err
+		})
+		if d.head != nil {
+			return nil
+		}
+		if err != nil && !errors.As(err, new(*archive.Error)) {
+			return err
+		}
+	}
+	for _, at := range slices.Backward(m.tables) {
+		_, v, err := d.look(m, at)
+		if err != nil {
+			return err
+		}
+		if s, ok := v.(stream); ok && s.dict["Root"] != nil {
+			d.head = s.dict
+			return nil
+		}
+	}
+	for _, at := range slices.Backward(m.catalogs) {
+		number, v, err := d.look(m, at)
+		if err != nil {
+			return err
+		}
+		if c, ok := v.(dict); ok && c["Pages"] != nil {
+			d.head = dict{"Root": ref{number: number}}
+			return nil
+		}
+	}
+	return damaged("it has no catalogue")
+}
+
+// openStreams enters the objects of object streams, unless the file has newer ones behind the stream.
+func (d *Reader) openStreams(m *marks) error {
+	for _, at := range m.streams {
+		number, ok := m.holder(at)
+		if !ok {
+			continue
+		}
+		s, err := d.objectStream(number)
+		var wrong *archive.Error
+		switch {
+		case errors.As(err, &wrong) && wrong.Kind != archive.TooLarge:
+			continue // it only looks like one, or is damaged: others may do
+		case err != nil:
+			return err
+		}
+		last := int64(-1)
+		for _, o := range s.index {
+			last = max(last, o[0])
+		}
+		if err := d.room(0, last+1); err != nil {
+			return err
+		}
+		for i, o := range s.index {
+			if o[0] < 0 {
+				continue
+			}
+			if p := d.xref[o[0]]; p.kind != direct || p.offset+d.shift < at {
+				d.xref[o[0]] = place{offset: number, index: int32(i), kind: compressed}
+			}
+		}
+	}
+	return d.ctx.Err()
+}
