@@ -212,11 +212,7 @@ func (a *access) admit(key [sha256.Size]byte, said answer, generation string, as
 	}
 	g.asked, g.generation, g.failing = asked, generation, time.Time{}
 	g.permissions.Store(a.sets.of(said.Permissions))
-	expires := int64(0)
-	if said.ExpiresAt != nil {
-		expires = max(said.ExpiresAt.UnixNano(), 1)
-	}
-	g.expires.Store(expires)
+	g.expires.Store(expiry(said.ExpiresAt))
 	return g
 }
 

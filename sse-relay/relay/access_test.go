@@ -407,6 +407,23 @@ func TestExpires(t *testing.T) {
 	s.refused(401, "/api/v1/events/stream", token)
 }
 
+// A key may end in the year 9999, which nanoseconds since 1970 do not reach.
+func TestExpiresInAThousandYears(t *testing.T) {
+	s := newStage(t, nil)
+	tenant := uuid.New()
+	token, account := s.account(tenant)
+	for _, year := range []int{2262, 2263, 2999, 9999} {
+		account.Expires = time.Date(year, 12, 31, 0, 0, 0, 0, time.UTC)
+		s.api.Set(strings.TrimPrefix(token, "Authorization: "), account)
+		if err := s.publisher.ChangeAccess(t.Context(), tenant); err != nil {
+			t.Fatal(err)
+		}
+		c := s.open("/api/v1/events/stream", token)
+		s.publish(tenant, numbered("n", year))
+		s.expect(c, "n")
+	}
+}
+
 func TestUnconfirmedConnections(t *testing.T) {
 	s := newStage(t, func(c *Config) { c.AccessGrace = 1500 * time.Millisecond; c.APITimeout = 300 * time.Millisecond })
 	tenant := uuid.New()

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"crypto/sha256"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +31,17 @@ type grant struct {
 	asked       time.Time  // when the newest answer was asked for
 	failing     time.Time  // since when the API does not confirm it; zero when it does
 	used        time.Time  // last connect
+}
+
+// expiry is an end in Unix nanoseconds; 0, as nil, where they do not reach it: a key may end in the year 9999.
+func expiry(end *time.Time) int64 {
+	switch {
+	case end == nil, end.After(time.Unix(0, math.MaxInt64)):
+		return 0
+	case end.Before(time.Unix(0, 1)):
+		return 1
+	}
+	return end.UnixNano()
 }
 
 // valid reports whether the grant holds at now, in Unix nanoseconds.
