@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/longbox/longbox/shared/platform/environ"
+	"github.com/longbox/longbox/shared/platform/redisconn"
 	"github.com/longbox/longbox/sse-relay/relay"
 )
 
@@ -30,6 +31,7 @@ func run() error {
 		return err
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{Level: cfg.LogLevel}))
+	redisconn.LogTo(log)
 	rdb, err := cfg.RedisClient()
 	if err != nil {
 		return err

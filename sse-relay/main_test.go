@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -29,11 +30,11 @@ type process struct {
 	output  chan string // the rest of its log, when it has ended
 }
 
-func launch(t *testing.T, binary string, environment ...string) *process {
+func launch(t *testing.T, binary string, beside io.Writer, environment ...string) *process {
 	t.Helper()
 	p := &process{command: exec.Command(binary), output: make(chan string, 1)}
 	p.command.Env = append(os.Environ(), environment...)
-	p.command.Stderr = os.Stderr
+	p.command.Stderr = beside
 	out, err := p.command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +76,7 @@ func TestProcess(t *testing.T) {
 	api.Set("Bearer x", rig.Reader(tenant))
 	publisher := events.New(server.Client, events.Config{Timeout: time.Second}, nil)
 	environment := []string{"API_URL=" + apiServer.URL, "REDIS_URL=" + server.URL}
-	relay := launch(t, binary, append(environment, "LISTEN_ADDR=127.0.0.1:0")...)
+	relay := launch(t, binary, os.Stderr, append(environment, "LISTEN_ADDR=127.0.0.1:0")...)
 	environment = append(environment, "LISTEN_ADDR="+relay.address)
 
 	published, next, id := 0, 0, ""
@@ -116,7 +117,7 @@ func TestProcess(t *testing.T) {
 		id = c.LastID
 		c.Close()
 		_ = relay.command.Wait() // says "killed"
-		relay = launch(t, binary, environment...)
+		relay = launch(t, binary, os.Stderr, environment...)
 	}
 	c, err := rig.Open(relay.address, "/api/v1/events/stream", "Authorization: Bearer x", "Last-Event-ID: "+id)
 	if err != nil {
@@ -144,6 +145,42 @@ func TestProcess(t *testing.T) {
 	}
 	if !strings.Contains(log, `"stopped"`) || strings.Contains(log, "Bearer") {
 		t.Errorf("the log lacks the end or shows a credential: %s", log)
+	}
+}
+
+// What the Redis client has to say of a Redis that is away is part of the log, or nothing: no lines of another shape.
+func TestNothingBesideTheLog(t *testing.T) {
+	t.Parallel()
+	binary := filepath.Join(t.TempDir(), "sse-relay")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	server := redistest.Start(t)
+	api := rig.NewAPI()
+	apiServer := httptest.NewServer(api)
+	defer apiServer.Close()
+	api.Set("Bearer x", rig.Reader(uuid.New()))
+	var beside bytes.Buffer
+	relay := launch(t, binary, &beside, "API_URL="+apiServer.URL, "REDIS_URL="+server.URL, "LISTEN_ADDR=127.0.0.1:0")
+	open := func(status int) {
+		t.Helper()
+		c, err := rig.Open(relay.address, "/api/v1/events/stream", "Authorization: Bearer x")
+		if err != nil || c.Response.StatusCode != status {
+			t.Fatalf("%+v, %v: want %d", c, err, status)
+		}
+		defer c.Close()
+	}
+	open(200)
+	server.Stop(t)
+	for range 3 {
+		open(200) // the api is asked, as Redis cannot be
+	}
+	if err := relay.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-relay.output
+	if err := relay.command.Wait(); err != nil || beside.Len() > 0 {
+		t.Errorf("%v, beside the log: %s", err, beside.String())
 	}
 }
 
