@@ -35,17 +35,21 @@ func Roots(b *pgx.Batch, dst *[]Root) {
 	db.All(b, dst, "select path, bucket, prefix from library_root where tenant_id = app.tenant() order by path")
 }
 
-// ParseRoot reads /folder=bucket, /folder=bucket/prefix, or s3://bucket/prefix, which stands for itself.
+// ParseRoot reads /folder=bucket, /folder=bucket/prefix, or s3://bucket/prefix, which stands for itself, also with a = in it.
 func ParseRoot(s string) (Root, error) {
-	path, place := s, strings.TrimPrefix(s, scheme)
-	if i := strings.LastIndex(s, "="); i >= 0 {
+	path, place := s, ""
+	itself := strings.HasPrefix(s, scheme)
+	if i := strings.LastIndex(s, "="); i >= 0 && !itself {
 		path, place = s[:i], s[i+1:]
-	} else if !strings.HasPrefix(s, scheme) {
+	} else if !itself {
 		return Root{}, fmt.Errorf("%q must be /folder=bucket, /folder=bucket/prefix or s3://bucket/prefix", s)
 	}
 	clean, err := Clean(path)
 	if err != nil {
 		return Root{}, fmt.Errorf("%q: the folder %w", s, err)
+	}
+	if itself {
+		place = strings.TrimPrefix(clean, scheme)
 	}
 	bucket, prefix, _ := strings.Cut(place, "/")
 	if bucket == "" {

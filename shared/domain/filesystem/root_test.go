@@ -81,6 +81,28 @@ func TestRootOfTheFilesystem(t *testing.T) {
 	}
 }
 
+// What an operator writes names the place that it reads as, and what is shown of a root is read as the same.
+func TestParseRoot(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]filesystem.Root{
+		"/srv/books=books":             {Path: "/srv/books", Bucket: "books"},
+		"/srv/books/=books/comics":     {Path: "/srv/books", Bucket: "books", Prefix: "comics/"},
+		"/srv/a=b=books":               {Path: "/srv/a=b", Bucket: "books"},
+		"s3://books":                   {Path: "s3://books", Bucket: "books"},
+		"s3://books/comics/":           {Path: "s3://books/comics", Bucket: "books", Prefix: "comics/"},
+		"s3://books//comics/./x":       {Path: "s3://books/comics/x", Bucket: "books", Prefix: "comics/x/"},
+		"s3://books/year=2024/lang=en": {Path: "s3://books/year=2024/lang=en", Bucket: "books", Prefix: "year=2024/lang=en/"},
+	} {
+		got, err := filesystem.ParseRoot(text)
+		if err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", text, got, err, want)
+		}
+		if again, err := filesystem.ParseRoot(got.String()); err != nil || again != want {
+			t.Errorf("%s is shown as %s: %+v, %v", text, got, again, err)
+		}
+	}
+}
+
 // Whatever is accepted stays at or below a root's prefix and has no part that means another place.
 func FuzzResolve(f *testing.F) {
 	for _, s := range []string{"/srv/books/a", "s3://cloud/tenant-1/x", "/srv/books/../x", "//srv/./books//x/"} {
