@@ -46,20 +46,21 @@ func (s *smtpSender) Send(ctx context.Context, m Message) error {
 }
 
 func (s *smtpSender) deliver(ctx context.Context, from, to string, data []byte) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(s.config.Host, strconv.Itoa(s.config.Port)))
+	tcp, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(s.config.Host, strconv.Itoa(s.config.Port)))
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer tcp.Close()
 	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
+		if err := tcp.SetDeadline(deadline); err != nil {
 			return err
 		}
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // the blocked read or write reports it
+	stop := context.AfterFunc(ctx, func() { _ = tcp.Close() }) // the blocked read or write reports it
 	defer stop()
+	conn := tcp
 	if s.config.TLS == ImplicitTLS {
-		conn = tls.Client(conn, s.tlsConfig())
+		conn = tls.Client(tcp, s.tlsConfig())
 	}
 	c, err := smtp.NewClient(conn, s.config.Host)
 	if err != nil {

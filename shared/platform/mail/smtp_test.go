@@ -216,16 +216,19 @@ func TestSMTPRefuses(t *testing.T) {
 			t.Fatalf("error %v", err)
 		}
 	})
-	t.Run("cancelled", func(t *testing.T) {
-		t.Parallel()
-		srv := &server{mute: true}
-		s := start(t, srv)
-		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-		defer cancel()
-		if err := s.Send(ctx, Message{To: "ann@example.org", Text: "x"}); err == nil {
-			t.Fatal("no error")
-		}
-	})
+	for _, encryption := range []string{StartTLS, ImplicitTLS, Plain} {
+		t.Run("cancelled, "+encryption, func(t *testing.T) {
+			t.Parallel()
+			srv := &server{mute: true}
+			s := start(t, srv)
+			s.config.TLS = encryption
+			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+			defer cancel()
+			if err := s.Send(ctx, Message{To: "ann@example.org", Text: "x"}); err == nil {
+				t.Fatal("no error")
+			}
+		})
+	}
 }
 
 func TestNoHeaderInjection(t *testing.T) {
