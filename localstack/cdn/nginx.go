@@ -49,7 +49,8 @@ func (c Config) Write() ([]string, error) {
 }
 
 func (c Config) text() string {
-	return strings.NewReplacer("{dir}", c.Dir, "{port}", fmt.Sprint(c.Port), "{verify}", c.Verify, "{bucket}", c.Bucket,
+	dir := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(c.Dir) // as nginx reads it between quotes
+	return strings.NewReplacer("{dir}", dir, "{port}", fmt.Sprint(c.Port), "{verify}", c.Verify, "{bucket}", c.Bucket,
 		"{media}", c.Media, "{secret}", c.Secret, "{prefix}", c.Prefix).Replace(config)
 }
 
@@ -57,18 +58,18 @@ func (c Config) text() string {
 // signatures.
 const config = `daemon off;
 worker_processes 1;
-pid {dir}/pid;
+pid "{dir}/pid";
 events { worker_connections 1024; }
 http {
   types { }
-  client_body_temp_path {dir}/body;
-  proxy_temp_path {dir}/proxy;
-  fastcgi_temp_path {dir}/fastcgi;
-  uwsgi_temp_path {dir}/uwsgi;
-  scgi_temp_path {dir}/scgi;
+  client_body_temp_path "{dir}/body";
+  proxy_temp_path "{dir}/proxy";
+  fastcgi_temp_path "{dir}/fastcgi";
+  uwsgi_temp_path "{dir}/uwsgi";
+  scgi_temp_path "{dir}/scgi";
   log_format edge '$upstream_cache_status $status $request_method $path $body_bytes_sent';
-  access_log {dir}/access.log edge;
-  proxy_cache_path {dir}/cache levels=2 keys_zone=pictures:10m inactive=365d max_size=10g use_temp_path=off;
+  access_log "{dir}/access.log" edge;
+  proxy_cache_path "{dir}/cache" levels=2 keys_zone=pictures:10m inactive=365d max_size=10g use_temp_path=off;
   map $request_uri $path { ~^(?<before>[^?]*) $before; }
   map $upstream_http_x_cdn_origin $from { default $upstream_http_x_cdn_origin; "" media; }
   upstream verify { server {verify}; keepalive 32; }

@@ -180,7 +180,7 @@ func TestEdge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "a clone; {of} mine")
 	s := settings(t, dir)
 	maps.Copy(s["cdn"], s["settings"])
 	cmd := exec.Command("go", "run", "../cdn/edge", "-dir", dir, "-write")
