@@ -11,8 +11,8 @@ import (
 // Longer lines are cut into pieces of this many bytes.
 const lineLimit = 64 << 10
 
-// tailLines is how many of a child's last lines an error shows.
-const tailLines = 5
+// tailLines is how many of a child's last lines an error shows: PostgreSQL writes up to seven after the one that says why it ends.
+const tailLines = 8
 
 // tail remembers the last lines of one run of a child; after a panic, those up to its cause.
 type tail struct {
@@ -45,7 +45,7 @@ func (t *tail) String() string {
 	var short []string
 	for _, line := range t.lines {
 		if text, show := readable([]byte(line)); show {
-			short = append(short, text[:min(len(text), 300)])
+			short = append(short, strings.ToValidUTF8(text[:min(len(text), 300)], "")) // a character is not cut
 		}
 	}
 	return strings.Join(short, " | ")

@@ -153,3 +153,33 @@ func TestTailLeavesOutQuietLines(t *testing.T) {
 		t.Errorf("got %q, want %q", got.String(), want)
 	}
 }
+
+// PostgreSQL says why it ends before it says how, and refuses who asks meanwhile whether it is ready.
+func TestTailReachesBackToTheReason(t *testing.T) {
+	t.Parallel()
+	var got tail
+	for _, line := range []string{
+		"LOG:  database system was shut down",
+		`FATAL:  could not write to file "pg_wal/xlogtemp.1": No space left on device`,
+		"super@postgres FATAL:  the database system is starting up",
+		"LOG:  startup process (PID 1) exited with exit code 1",
+		"LOG:  terminating any other active server processes",
+		"super@postgres FATAL:  the database system is starting up",
+		"LOG:  shutting down due to startup process failure",
+		"LOG:  database system is shut down",
+	} {
+		got.add(line)
+	}
+	if !strings.Contains(got.String(), "No space left on device") {
+		t.Errorf("the reason is missing: %s", got.String())
+	}
+}
+
+func TestTailCutsWholeCharacters(t *testing.T) {
+	t.Parallel()
+	var got tail
+	got.add("x" + strings.Repeat("漫", 200))
+	if want := "x" + strings.Repeat("漫", 99); got.String() != want {
+		t.Errorf("got %q", got.String())
+	}
+}
