@@ -32,8 +32,12 @@ func (g *Gateway) Follow(ctx context.Context) {
 				continue
 			}
 			g.seen = now
+			why := "another folder is at "
+			if now[i] == nil {
+				why = "there is no folder any more at "
+			}
 			select {
-			case g.renew <- "another folder is at " + g.roots[i].Folder:
+			case g.renew <- why + g.roots[i].Folder:
 			case <-ctx.Done():
 				return
 			}
