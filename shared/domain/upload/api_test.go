@@ -320,6 +320,45 @@ func TestAbortedWhileCompleting(t *testing.T) {
 	}
 }
 
+// Whoever completes what another request has just completed hears the same, from a store too that looks first whether the
+// file is there: the file is the upload's own.
+func TestCompletedWhileCompleting(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, config)
+	target, err := url.Parse(r.s3.Config.LibraryEndpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
+		p.SetURL(target)
+		p.Out.Host = p.In.Host // it is signed
+	}}
+	late := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodPost && req.URL.Query().Get("uploadId") != "" {
+			proxy.ServeHTTP(httptest.NewRecorder(), req) // somebody else's
+			w.WriteHeader(http.StatusPreconditionFailed)
+			return
+		}
+		proxy.ServeHTTP(w, req)
+	}))
+	defer late.Close()
+	cfg := r.s3.Config
+	cfg.LibraryPublic, cfg.LibraryEndpoint = cfg.LibraryEndpoint, late.URL
+	r.Server = r.Beside(t, func(a *httpapi.API, d *db.DB) {
+		(&upload.Uploader{Database: d, Store: cfg.Library(), Config: config}).Routes(a)
+	})
+	user := r.User(t, "one", "maintainer")
+	var got upload.Begun
+	user.Do("POST", r.base, files(false, object{"path": "S/big.cbz", "size": 2 << 20})).Want(201).JSON(&got)
+	if status, answer := r.put(got.Files[0].Parts[0].URL, nil, make([]byte, 2<<20), nil); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	user.Do("POST", r.base+"/"+got.Files[0].UploadID.String()+"/complete", nil).Want(200)
+	if len(r.content("lib/S/big.cbz")) != 2<<20 {
+		t.Error("the file is not there")
+	}
+}
+
 // The file that an upload was to replace is not taken for what was uploaded, though it is as long.
 func TestAbortedReplacement(t *testing.T) {
 	t.Parallel()

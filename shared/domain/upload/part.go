@@ -166,7 +166,12 @@ func (u *Uploader) complete(ctx context.Context, in *Input) (*Completed, error) 
 	}
 	if err := u.Store.CompleteParts(ctx, r.Bucket, key, r.StoreID, all, !r.Overwrite); err != nil {
 		if errors.Is(err, blob.ErrChanged) {
-			return nil, fault.Wrap(err, fault.Conflict, "%s exists by now; abort this upload and begin one with overwrite to replace it", r.Key)
+			// It may be this upload's own, of another request. Then the store knows the upload no longer.
+			_, open := u.Store.Parts(ctx, r.Bucket, key, r.StoreID)
+			if !errors.Is(open, blob.ErrNotFound) {
+				return nil, fault.Wrap(err, fault.Conflict, "%s exists by now; abort this upload and begin one with overwrite to replace it", r.Key)
+			}
+			err = open
 		}
 		return u.ended(ctx, r, err)
 	}
