@@ -218,25 +218,33 @@ func (a *access) admit(key [sha256.Size]byte, said answer, generation string, as
 
 // deny takes the access of a credential that the API refuses, or notes that it could not be asked.
 func (a *access) deny(key [sha256.Size]byte, asked time.Time, err error) {
+	if g, since := a.doubt(key, asked, err); g != nil { // logged without the lock, which shards take
+		a.log.Warn("connections are closed: the API could not confirm their access", "tenant", g.tenant, "user", g.user,
+			"since", since, "error", err)
+	}
+}
+
+// doubt is deny; it returns the grant that was revoked because it could not be confirmed since then, if so.
+func (a *access) doubt(key [sha256.Size]byte, asked time.Time, err error) (*grant, time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	g := a.grants[key]
 	if g == nil || asked.Before(g.asked) {
-		return
+		return nil, time.Time{}
 	}
 	var refused *refusal
 	if errors.As(err, &refused) && refused.lasting() {
 		a.revoke(g)
-		return
+		return nil, time.Time{}
 	}
 	if g.failing.IsZero() {
 		g.failing = time.Now()
 	}
-	if time.Since(g.failing) > a.cfg.AccessGrace {
-		a.log.Warn("connections are closed: the API could not confirm their access", "tenant", g.tenant, "user", g.user,
-			"since", g.failing, "error", err)
-		a.revoke(g)
+	if time.Since(g.failing) <= a.cfg.AccessGrace {
+		return nil, time.Time{}
 	}
+	a.revoke(g)
+	return g, g.failing
 }
 
 // revoke ends a grant for good. The caller holds a.mu.

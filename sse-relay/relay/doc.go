@@ -12,5 +12,6 @@
 //
 // Ownership: a connection's fields belong to its shard, except that the goroutine of its request
 // writes to the socket until it sends the open command. Shards never take a topic's or the hub's
-// lock and never wait for another goroutine; everything else may wait for a shard.
+// lock, of others only those that are held for a moment (limits, access, watcher), and never wait for
+// another goroutine; everything else may wait for a shard.
 package relay
