@@ -8,7 +8,10 @@ import (
 	"time"
 )
 
-// NumberValue returns Number as a number: "12", "#12", "-1", "1.5", "1,5", "½", "1½", "-1½".
+// thousands is a number with commas between its thousands, as some spreadsheets write it.
+var thousands = regexp.MustCompile(`^-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$`)
+
+// NumberValue returns Number as a number: "12", "#12", "-1", "1.5", "1,5", "1,000", "½", "1½", "-1½".
 func (i *Info) NumberValue() (float64, bool) {
 	v := strings.TrimSpace(strings.TrimPrefix(i.Number, "#"))
 	plus := 0.0
@@ -24,7 +27,11 @@ func (i *Info) NumberValue() (float64, bool) {
 	if strings.ContainsAny(v, "xXpPnN_") { // hexadecimal, NaN, Inf
 		return 0, false
 	}
-	f, err := strconv.ParseFloat(strings.Replace(v, ",", ".", 1), 64)
+	comma := "."
+	if thousands.MatchString(v) {
+		comma = ""
+	}
+	f, err := strconv.ParseFloat(strings.ReplaceAll(v, ",", comma), 64)
 	if err != nil || math.Abs(f) > 1e9 {
 		return 0, false
 	}
