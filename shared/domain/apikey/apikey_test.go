@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/apikey"
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -48,6 +49,22 @@ func with(c *testkit.Client, header, value string) *testkit.Client {
 	other := *c
 	other.Header = http.Header{header: {value}}
 	return &other
+}
+
+// TestUseIsNotedWithoutWaiting answers a request of a key while another one of it, which has noted the use, is under way.
+func TestUseIsNotedWithoutWaiting(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	u := s.User(t, "one", "reader")
+	k := create(t, u, `{"name":"k"}`)
+	long := db.In(t.Context(), &auth.Caller{Tenant: s.One, AccountID: u.ID, KeyHash: auth.HashSecret(k.Key)})
+	err := s.DB.App.Tx(long, func(pgx.Tx) error {
+		with(u, "X-Api-Key", k.Key).Do("GET", path, nil).Want(200)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func keys(t *testing.T, body []byte) string {
