@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -320,40 +321,75 @@ func TestAbortedWhileCompleting(t *testing.T) {
 	}
 }
 
-// Whoever completes what another request has just completed hears the same, from a store too that looks first whether the
-// file is there: the file is the upload's own.
-func TestCompletedWhileCompleting(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, config)
+// completing is a rig whose store answers a completion by complete, which has through to send it on, and an upload that has
+// arrived.
+func completing(t *testing.T, complete func(w http.ResponseWriter, req *http.Request, through http.Handler)) (r *rig, user *testkit.Client, path string) {
+	t.Helper()
+	r = newRig(t, config)
 	target, err := url.Parse(r.s3.Config.LibraryEndpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
+	through := &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
 		p.SetURL(target)
 		p.Out.Host = p.In.Host // it is signed
 	}}
-	late := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodPost && req.URL.Query().Get("uploadId") != "" {
-			proxy.ServeHTTP(httptest.NewRecorder(), req) // somebody else's
-			w.WriteHeader(http.StatusPreconditionFailed)
+			complete(w, req, through)
 			return
 		}
-		proxy.ServeHTTP(w, req)
+		through.ServeHTTP(w, req)
 	}))
-	defer late.Close()
+	t.Cleanup(store.Close)
 	cfg := r.s3.Config
-	cfg.LibraryPublic, cfg.LibraryEndpoint = cfg.LibraryEndpoint, late.URL
+	cfg.LibraryPublic, cfg.LibraryEndpoint = cfg.LibraryEndpoint, store.URL
 	r.Server = r.Beside(t, func(a *httpapi.API, d *db.DB) {
 		(&upload.Uploader{Database: d, Store: cfg.Library(), Config: config}).Routes(a)
 	})
-	user := r.User(t, "one", "maintainer")
+	user = r.User(t, "one", "maintainer")
 	var got upload.Begun
 	user.Do("POST", r.base, files(false, object{"path": "S/big.cbz", "size": 2 << 20})).Want(201).JSON(&got)
 	if status, answer := r.put(got.Files[0].Parts[0].URL, nil, make([]byte, 2<<20), nil); status != 200 {
 		t.Fatalf("%d %s", status, answer)
 	}
-	user.Do("POST", r.base+"/"+got.Files[0].UploadID.String()+"/complete", nil).Want(200)
+	return r, user, r.base + "/" + got.Files[0].UploadID.String() + "/complete"
+}
+
+// Whoever completes what another request has just completed hears the same, from a store too that looks first whether the
+// file is there: the file is the upload's own.
+func TestCompletedWhileCompleting(t *testing.T) {
+	t.Parallel()
+	r, user, path := completing(t, func(w http.ResponseWriter, req *http.Request, through http.Handler) {
+		through.ServeHTTP(httptest.NewRecorder(), req) // somebody else's
+		w.WriteHeader(http.StatusPreconditionFailed)
+	})
+	user.Do("POST", path, nil).Want(200)
+	if len(r.content("lib/S/big.cbz")) != 2<<20 {
+		t.Error("the file is not there")
+	}
+}
+
+// Amazon S3 refuses a second completion while the first is under way; and a store may fail.
+func TestCompletedLater(t *testing.T) {
+	t.Parallel()
+	var status atomic.Int32
+	r, user, path := completing(t, func(w http.ResponseWriter, req *http.Request, through http.Handler) {
+		if n := status.Load(); n != 0 {
+			w.WriteHeader(int(n))
+			fmt.Fprint(w, "<Error><Code>ConditionalRequestConflict</Code></Error>")
+			return
+		}
+		through.ServeHTTP(w, req)
+	})
+	for _, n := range []int32{http.StatusConflict, http.StatusBadGateway} {
+		status.Store(n)
+		if answer := user.Do("POST", path, nil).Want(503); answer.Header.Get("Retry-After") == "" {
+			t.Errorf("the store answers %d: it is not said when to try again: %v", n, answer.Header)
+		}
+	}
+	status.Store(0)
+	user.Do("POST", path, nil).Want(200)
 	if len(r.content("lib/S/big.cbz")) != 2<<20 {
 		t.Error("the file is not there")
 	}

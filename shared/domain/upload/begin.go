@@ -230,8 +230,17 @@ func refused(err error) error {
 	if errors.Is(err, blob.ErrDenied) {
 		return fault.Wrap(err, fault.Conflict, "The store does not take uploads to this library: its folder may only be read")
 	}
+	if errors.Is(err, blob.ErrBusy) {
+		return later(err, "The store is busy with this file for another request; try again shortly")
+	}
 	if blob.Unreachable(err) {
-		return fault.Wrap(err, fault.Unavailable, "The store does not answer; try again shortly")
+		return later(err, "The store does not answer; try again shortly")
 	}
 	return err
+}
+
+func later(err error, message string) error {
+	e := fault.Wrap(err, fault.Unavailable, "%s", message)
+	e.RetryAfter = retryAfter
+	return e
 }

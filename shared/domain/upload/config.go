@@ -23,6 +23,7 @@ const (
 	maxSideFile = 20 << 20  // bytes of a file beside books
 	openFor     = 24 * time.Hour
 	undoWithin  = 10 * time.Second
+	retryAfter  = 2 * time.Second // where the store fails
 )
 
 // Validate names the setting that is out of its bounds.

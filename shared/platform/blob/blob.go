@@ -145,6 +145,7 @@ var (
 	ErrRange    = errors.New("the object is shorter than the range")
 	ErrDenied   = errors.New("the store refuses access")
 	ErrClosed   = errors.New("the store shows the object but does not open it")
+	ErrBusy     = errors.New("the store is writing the object for another request")
 	// ErrCut is no io.ErrUnexpectedEOF: that is what readers of formats say of a file that is too short.
 	ErrCut = errors.New("the store's answer ended early")
 )
@@ -281,6 +282,8 @@ func explain(what, bucket, key string, err error) error {
 			kind = ErrRange
 		case http.StatusForbidden, http.StatusUnauthorized:
 			kind = fmt.Errorf("%w: %w", ErrDenied, err)
+		case http.StatusConflict:
+			kind = fmt.Errorf("%w: %w", ErrBusy, err)
 		}
 	case errors.As(err, &api) && api.ErrorCode() == "NoSuchKey":
 		kind = ErrNotFound
