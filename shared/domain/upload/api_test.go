@@ -321,9 +321,13 @@ func TestAbortedWhileCompleting(t *testing.T) {
 	}
 }
 
-// completing is a rig whose store answers a completion by complete, which has through to send it on, and an upload that has
-// arrived.
-func completing(t *testing.T, complete func(w http.ResponseWriter, req *http.Request, through http.Handler)) (r *rig, user *testkit.Client, path string) {
+// completes tells whether a request to the store joins the parts of an upload.
+func completes(req *http.Request) bool {
+	return req.Method == http.MethodPost && req.URL.Query().Get("uploadId") != ""
+}
+
+// completing is a rig whose store answers by answer, which has through to send a request on, and an upload that has arrived.
+func completing(t *testing.T, answer func(w http.ResponseWriter, req *http.Request, through http.Handler)) (r *rig, user *testkit.Client, path string) {
 	t.Helper()
 	r = newRig(t, config)
 	target, err := url.Parse(r.s3.Config.LibraryEndpoint)
@@ -334,13 +338,7 @@ func completing(t *testing.T, complete func(w http.ResponseWriter, req *http.Req
 		p.SetURL(target)
 		p.Out.Host = p.In.Host // it is signed
 	}}
-	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.Method == http.MethodPost && req.URL.Query().Get("uploadId") != "" {
-			complete(w, req, through)
-			return
-		}
-		through.ServeHTTP(w, req)
-	}))
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { answer(w, req, through) }))
 	t.Cleanup(store.Close)
 	cfg := r.s3.Config
 	cfg.LibraryPublic, cfg.LibraryEndpoint = cfg.LibraryEndpoint, store.URL
@@ -361,6 +359,10 @@ func completing(t *testing.T, complete func(w http.ResponseWriter, req *http.Req
 func TestCompletedWhileCompleting(t *testing.T) {
 	t.Parallel()
 	r, user, path := completing(t, func(w http.ResponseWriter, req *http.Request, through http.Handler) {
+		if !completes(req) {
+			through.ServeHTTP(w, req)
+			return
+		}
 		through.ServeHTTP(httptest.NewRecorder(), req) // somebody else's
 		w.WriteHeader(http.StatusPreconditionFailed)
 	})
@@ -375,7 +377,7 @@ func TestCompletedLater(t *testing.T) {
 	t.Parallel()
 	var status atomic.Int32
 	r, user, path := completing(t, func(w http.ResponseWriter, req *http.Request, through http.Handler) {
-		if n := status.Load(); n != 0 {
+		if n := status.Load(); n != 0 && completes(req) {
 			w.WriteHeader(int(n))
 			fmt.Fprint(w, "<Error><Code>ConditionalRequestConflict</Code></Error>")
 			return
@@ -393,6 +395,28 @@ func TestCompletedLater(t *testing.T) {
 	if len(r.content("lib/S/big.cbz")) != 2<<20 {
 		t.Error("the file is not there")
 	}
+}
+
+// An upload that the store no longer knows was completed or aborted: which, a store that fails just then does not tell.
+func TestCompletedAndThenNothing(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	_, user, path := completing(t, func(w http.ResponseWriter, req *http.Request, through http.Handler) {
+		if completes(req) {
+			through.ServeHTTP(httptest.NewRecorder(), req)
+			w.WriteHeader(http.StatusNotFound) // in the meantime somebody else has completed it
+			return
+		}
+		if req.URL.Query().Has("list-type") && down.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		through.ServeHTTP(w, req)
+	})
+	down.Store(true)
+	user.Do("POST", path, nil).Want(503)
+	down.Store(false)
+	user.Do("POST", path, nil).Want(200)
 }
 
 // The file that an upload was to replace is not taken for what was uploaded, though it is as long.

@@ -188,8 +188,11 @@ func (u *Uploader) ended(ctx context.Context, r *row, err error) (*Completed, er
 		return nil, refused(err)
 	}
 	objects, lerr := u.Store.Look(ctx, r.Bucket, []string{r.Prefix + r.Key})
-	if lerr != nil || len(objects) == 0 || objects[0].Size != r.Size || objects[0].Modified.Before(r.Begun.Add(-clocks)) { // the file that was to be replaced
-		return nil, errors.Join(gone(err), lerr)
+	if lerr != nil {
+		return nil, refused(lerr)
+	}
+	if len(objects) == 0 || objects[0].Size != r.Size || objects[0].Modified.Before(r.Begun.Add(-clocks)) { // the file that was to be replaced
+		return nil, gone(err)
 	}
 	return u.completed(ctx, r)
 }
