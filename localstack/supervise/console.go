@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -62,7 +63,10 @@ func (c *Console) child(name string, line []byte) {
 // readable turns a log line into text for people and says whether to show it.
 func readable(line []byte) (text string, show bool) {
 	var entry map[string]any
-	if err := json.Unmarshal(line, &entry); err != nil {
+	numbers := json.NewDecoder(bytes.NewReader(line))
+	numbers.UseNumber() // as they were written: no 1e+06
+	err := numbers.Decode(&entry)
+	if _, more := numbers.Token(); err != nil || more != io.EOF {
 		text = strings.TrimRight(string(line), "\r\n")
 		return printable(text), strings.TrimSpace(text) != ""
 	}

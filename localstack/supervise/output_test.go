@@ -16,6 +16,8 @@ func TestReadable(t *testing.T) {
 	}{
 		"info":      {`{"time":"t","level":"INFO","msg":"request"}`, "", false},
 		"warning":   {`{"time":"t","level":"WARN","msg":"slow","ms":12,"a":"b"}`, "WARN slow a=b ms=12", true},
+		"numbers":   {`{"level":"WARN","msg":"m","bytes":12345678,"id":9007199254740993,"ms":0.5}`, "WARN m bytes=12345678 id=9007199254740993 ms=0.5", true},
+		"two":       {`{"level":"INFO"}{"level":"INFO"}`, `{"level":"INFO"}{"level":"INFO"}`, true},
 		"error":     {`{"level":"ERROR","msg":"broken"}` + "\n", "ERROR broken", true},
 		"above":     {`{"level":"ERROR+4","msg":"broken"}`, "ERROR+4 broken", true},
 		"panic":     {"panic: oh no\n", "panic: oh no", true},
