@@ -116,18 +116,30 @@ func (a Account) mayEnter(info os.FileInfo) bool {
 	}
 }
 
-// Own makes the account the owner of a file or folder (not of what is inside).
-func (a Account) Own(path string) error {
-	if !a.Switch {
-		return nil
+// File makes a file of the account's (mode 0600) in one of its folders. What lies there by that name goes first: who runs as
+// the account may have put a link there, and root must neither write nor give away what that leads to.
+func (a Account) File(path string, content []byte) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
-	return os.Chown(path, a.UID, a.GID)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if a.Switch {
+		err = errors.Join(err, f.Chown(a.UID, a.GID))
+	}
+	return errors.Join(err, f.Close())
 }
 
 // Folder creates a folder (mode 0700) that belongs to the account, or checks that an existing one does.
 func (a Account) Folder(path string) error {
 	if err := os.Mkdir(path, 0o700); err == nil {
-		return a.Own(path)
+		if a.Switch {
+			err = os.Lchown(path, a.UID, a.GID)
+		}
+		return err
 	} else if !errors.Is(err, os.ErrExist) {
 		return err
 	}

@@ -90,3 +90,47 @@ func TestFolder(t *testing.T) {
 		t.Error("a folder of somebody else was accepted")
 	}
 }
+
+// Whoever runs as the account may leave links where root writes next.
+func TestFileIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	victim, path := filepath.Join(dir, "victim"), filepath.Join(dir, "redis.conf")
+	if err := os.WriteFile(victim, []byte("root's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := Account{UID: os.Geteuid(), GID: os.Getegid()}
+	if a.UID == 0 {
+		a = Account{UID: 64999, GID: 64999, Switch: true}
+	}
+	for what, plant := range map[string]func() error{
+		"nothing":       func() error { return nil },
+		"a file":        func() error { return os.WriteFile(path, []byte("longer than what is written"), 0o644) },
+		"a link":        func() error { return os.Symlink(victim, path) },
+		"a second name": func() error { return os.Link(victim, path) },
+	} {
+		if err := plant(); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.File(path, []byte("settings")); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		got, err := os.ReadFile(path)
+		info, e := os.Lstat(path)
+		if err != nil || e != nil || string(got) != "settings" || info.Mode() != 0o600 {
+			t.Errorf("%s: %q, %v, %v, %v", what, got, info.Mode(), err, e)
+		}
+		if uid, _, err := owner(path); err != nil || uid != a.UID {
+			t.Errorf("%s: it belongs to %d: %v", what, uid, err)
+		}
+		if got, err := os.ReadFile(victim); err != nil || string(got) != "root's" {
+			t.Errorf("%s: another file was written: %q, %v", what, got, err)
+		}
+		if uid, _, err := owner(victim); err != nil || uid != os.Geteuid() {
+			t.Errorf("%s: another file was given to %d: %v", what, uid, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -64,11 +64,8 @@ func (c *Cluster) Init(ctx context.Context, supervisor *supervise.Supervisor) er
 		return fmt.Errorf("database: %w", err)
 	}
 	password := filepath.Join(c.scratch, "initdb-password")
-	if err := os.WriteFile(password, []byte(c.secrets.PostgresSuper), 0o600); err != nil {
-		return fmt.Errorf("database: %w", err)
-	}
 	defer os.Remove(password)
-	if err := c.account.Own(password); err != nil {
+	if err := c.account.File(password, []byte(c.secrets.PostgresSuper)); err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
 	err := supervisor.RunOnce(ctx, supervise.Spec{

@@ -43,10 +43,7 @@ func New(dataDir string, port int, password string, a account.Account) (*Server,
 	if path := filepath.Join(s.dir, "redis.sock"); socket.Usable(path) {
 		s.socket = path
 	}
-	if err := os.WriteFile(s.config(), []byte(s.settings()), 0o600); err != nil {
-		return nil, fmt.Errorf("redis: %w", err)
-	}
-	if err := a.Own(s.config()); err != nil {
+	if err := a.File(s.config(), []byte(s.settings())); err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
 	return s, nil
