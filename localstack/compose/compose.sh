@@ -20,7 +20,11 @@ settings() {
 	umask 077
 	mkdir -p "$data/cdn"
 	chmod 755 "$data/cdn" # nginx works in it as another user; the folder around it stays closed
-	local postgres owner app system redis
+	local postgres owner app system redis key
+	key=$(openssl genrsa 2048 2>/dev/null | sed 's/$/\\n/' | tr -d '\n') || {
+		echo "compose.sh: openssl cannot make a key: install it and try again" >&2
+		exit 1
+	}
 	postgres=$(random 24) owner=$(random 24) app=$(random 24) system=$(random 24) redis=$(random 24)
 	cat >"$data/services.env" <<-END
 		POSTGRES_PASSWORD=$postgres
@@ -55,7 +59,7 @@ settings() {
 		DELIVERY=redirect
 		CDN_URL=http://127.0.0.1:8090
 		CDN_KEY_ID=KCOMPOSE
-		CDN_PRIVATE_KEY='$(openssl genrsa 2048 2>/dev/null | sed 's/$/\\n/' | tr -d '\n')'
+		CDN_PRIVATE_KEY='$key'
 		ORIGIN_SECRET=$(random 24)
 	END
 }
