@@ -32,7 +32,7 @@ func limiter(ctx context.Context, s *system, out *report) error {
 			return err
 		}
 		between := time.Now()
-		res := l.Take(ctx, ratelimit.Bucket{Key: "bench", Rate: 50, Burst: 1e6}, "bench:generation")
+		res := l.Take(ctx, ratelimit.Bucket{Key: "bench", Rate: 50, Burst: 1e6}, []string{"bench:generation"})
 		if i < 100 { // The script is loaded and the connection warm after these.
 			continue
 		}

@@ -33,6 +33,7 @@ type Event struct {
 	Data       any    // encoded once as JSON; a json.RawMessage is taken as it is
 	Permission string // what a listener must hold to receive it; empty means every listener
 	UserID     string // when set, only this user's connections receive it
+	Elsewhere  bool   // a file that was read before is another one, or in another place: what processes remember of books ends
 }
 
 // Message is an event as the relay reads it from a channel or a stream.
@@ -54,6 +55,9 @@ func Key(tenant uuid.UUID, topic Topic) string {
 func GenerationKey(tenant uuid.UUID) string {
 	return "lb:{" + tenant.String() + "}:gen"
 }
+
+// BooksKey names the string that changes with an event of a book whose file is Elsewhere.
+func BooksKey(tenant uuid.UUID) string { return GenerationKey(tenant) + ":books" }
 
 // encode renders the event as kind, permission, user and data, separated by tabs.
 func (e Event) encode() (string, error) {

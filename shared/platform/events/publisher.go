@@ -46,6 +46,11 @@ redis.call('SET', KEYS[1], ARGV[1])
 redis.call('PUBLISH', KEYS[1], ARGV[1])
 return 1`
 
+// elsewhereScript ends what processes remember of a tenant's books, which is a minute old at most. Where it is lost, they
+// go on for that long.
+const elsewhereScript = `redis.call('SET', KEYS[1], ARGV[1], 'EX', 120)
+return 1`
+
 const (
 	jobEvents   = 200 // events per script call: keeps one call below about 2 ms of Redis' time
 	pipelineLen = 64  // script calls per round trip
@@ -117,6 +122,7 @@ func (p *Publisher) Publish(ctx context.Context, tenant uuid.UUID, events ...Eve
 	}
 	args := make([]any, 0, 2*len(events))
 	topics := map[Topic]bool{}
+	elsewhere := false
 	for _, e := range events {
 		topic := slices.Index(Topics[:], e.Topic)
 		if topic < 0 {
@@ -128,8 +134,13 @@ func (p *Publisher) Publish(ctx context.Context, tenant uuid.UUID, events ...Eve
 		}
 		args = append(args, topic, value)
 		topics[e.Topic] = true
+		elsewhere = elsewhere || e.Elsewhere
 	}
-	return p.enqueue(ctx, p.jobs(tenant, topics, args))
+	jobs := p.jobs(tenant, topics, args)
+	if elsewhere { // first, so that whoever is told and asks gets what is there now
+		jobs = append([]*job{{script: elsewhereScript, keys: []string{BooksKey(tenant)}, args: []any{rand.Text()}, events: 1}}, jobs...)
+	}
+	return p.enqueue(ctx, jobs)
 }
 
 // jobs are script calls for pairs of topic index and value.
@@ -240,6 +251,9 @@ func (p *Publisher) start() {
 func (p *Publisher) drop(j *job) {
 	if !j.told {
 		p.dropped += uint64(j.events)
+	}
+	if j.topics == nil {
+		return
 	}
 	if p.missed[j.tenant] == nil {
 		p.missed[j.tenant] = map[Topic]bool{}

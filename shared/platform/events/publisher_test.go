@@ -512,6 +512,36 @@ func TestChangeAccess(t *testing.T) {
 	}
 }
 
+// Who is told of a file that lies elsewhere asks with another generation, and no relay has to ask for that.
+func TestElsewhere(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	p := New(server.Client, Config{Timeout: time.Second}, nil)
+	tenant, book := uuid.New(), Book{ID: uuid.New(), SeriesID: uuid.New(), LibraryID: uuid.New()}
+	publish := func(e ...Event) string {
+		t.Helper()
+		if err := p.Publish(t.Context(), tenant, e...); err != nil {
+			t.Fatal(err)
+		}
+		return server.Client.Get(t.Context(), BooksKey(tenant)).Val()
+	}
+	if got := publish(BookCreated(book), BookUpdated(book, "title"), BookUpdated(book)); got != "" {
+		t.Errorf("no file lies elsewhere, but %q", got)
+	}
+	first := publish(BookUpdated(book, "title"), BookUpdated(book, "path"))
+	again := BookUpdated(book, "analysis")
+	again.Elsewhere = true
+	if second := publish(again); first == "" || second == "" || first == second {
+		t.Errorf("%q after %q", second, first)
+	}
+	if n := server.Client.Exists(t.Context(), GenerationKey(tenant)).Val(); n != 0 {
+		t.Error("the access generation has changed with a book")
+	}
+	if left := server.Client.TTL(t.Context(), BooksKey(tenant)).Val(); left < time.Minute {
+		t.Errorf("it is kept for %s, and books are remembered for a minute", left)
+	}
+}
+
 func TestTail(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

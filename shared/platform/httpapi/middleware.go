@@ -277,7 +277,7 @@ func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *aut
 	if first {
 		all = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:tenant", Rate: float64(t.MaxRequests), Burst: tenantBurst * t.MaxRequests}
 	}
-	res := a.limiter.Take(r.Context(), bucket, GenerationKey(t.ID), all)
+	res := a.limiter.Take(r.Context(), bucket, generations(t.ID), all)
 	requestOf(r.Context()).generation = res.Generation
 	if !a.config.RateLimit || exempt && res.Allowed {
 		return true
@@ -313,7 +313,7 @@ func (a *API) TakeLogin(ctx context.Context) error {
 	}
 	t := TenantOf(ctx)
 	bucket := ratelimit.Bucket{Key: "lb:{" + uuid.UUID(t.ID).String() + "}:rate:login:" + network(ClientIP(ctx)), Rate: loginRate, Burst: loginBurst}
-	res := a.limiter.Take(ctx, bucket, GenerationKey(t.ID))
+	res := a.limiter.Take(ctx, bucket, nil)
 	if res.Allowed {
 		res = a.logins.Take(bucket)
 	}
@@ -326,8 +326,11 @@ func (a *API) TakeLogin(ctx context.Context) error {
 	return e
 }
 
-// GenerationKey is the Redis key of the tenant's access generation.
-func GenerationKey(tenant uuid.UUID) string { return "lb:{" + tenant.String() + "}:gen" }
+// generations are the Redis keys of the tenant's access generation and of that of its books' places, which package events sets.
+func generations(tenant uuid.UUID) []string {
+	access := "lb:{" + tenant.String() + "}:gen"
+	return []string{access, access + ":books"}
+}
 
 // cors answers preflight requests and lets configured web origins read answers, but those of Outside.
 func (a *API) cors(next http.Handler) http.Handler {

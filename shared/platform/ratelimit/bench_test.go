@@ -27,7 +27,7 @@ func BenchmarkTake(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		i++
-		if l.Take(context.Background(), Bucket{keys[i%1000], 50, 200}, "bench:generation").Degraded {
+		if l.Take(context.Background(), Bucket{keys[i%1000], 50, 200}, []string{"bench:generation"}).Degraded {
 			b.Fatal("Redis did not answer")
 		}
 	}
@@ -45,7 +45,7 @@ func BenchmarkTakeBesidePing(b *testing.B) {
 			b.Fatal(err)
 		}
 		between := time.Now()
-		if l.Take(ctx, Bucket{"bench", 50, 1e6}, "bench:generation").Degraded {
+		if l.Take(ctx, Bucket{"bench", 50, 1e6}, []string{"bench:generation"}).Degraded {
 			b.Fatal("Redis did not answer")
 		}
 		ping, take = append(ping, between.Sub(start)), append(take, time.Since(between))
@@ -65,7 +65,7 @@ func BenchmarkRefused(b *testing.B) {
 	l.breaker.pause = noProbe
 	for b.Loop() {
 		l.breaker.open.Store(false)
-		l.Take(context.Background(), bucket, "g")
+		l.Take(context.Background(), bucket, []string{"g"})
 	}
 }
 
@@ -76,7 +76,7 @@ func BenchmarkBlackHoledFirst(b *testing.B) {
 	l.breaker.pause = noProbe
 	for b.Loop() {
 		l.breaker.open.Store(false)
-		l.Take(context.Background(), bucket, "g")
+		l.Take(context.Background(), bucket, []string{"g"})
 	}
 }
 
@@ -84,8 +84,8 @@ func BenchmarkBlackHoledNext(b *testing.B) {
 	port, _ := blackHole(b)
 	l := limiter(b, client(b, port))
 	l.breaker.pause = noProbe
-	l.Take(context.Background(), bucket, "g")
+	l.Take(context.Background(), bucket, []string{"g"})
 	for b.Loop() {
-		l.Take(context.Background(), bucket, "g")
+		l.Take(context.Background(), bucket, []string{"g"})
 	}
 }

@@ -61,7 +61,7 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 	l := limiter(t, client(t, nowhere(t)))
 	for range 1000 {
-		if got := l.Take(t.Context(), bucket, "g"); got != passed {
+		if got := l.Take(t.Context(), bucket, []string{"g"}); got != passed {
 			t.Fatalf("got %+v", got)
 		}
 	}
@@ -76,14 +76,14 @@ func TestBlackHole(t *testing.T) {
 	l := limiter(t, client(t, url))
 	l.breaker.pause = noProbe
 	start := time.Now()
-	if got := l.Take(t.Context(), bucket, "g"); got != passed {
+	if got := l.Take(t.Context(), bucket, []string{"g"}); got != passed {
 		t.Fatalf("got %+v", got)
 	}
 	if took := time.Since(start); took < answerWithin/2 || took > 5*time.Second { // the client itself would wait for ten
 		t.Errorf("the first request waited %v", took)
 	}
 	for range 1000 {
-		if got := l.Take(t.Context(), bucket, "g"); got != passed {
+		if got := l.Take(t.Context(), bucket, []string{"g"}); got != passed {
 			t.Fatalf("got %+v", got)
 		}
 	}
@@ -97,7 +97,7 @@ func TestHangUpDoesNotTrip(t *testing.T) {
 	l, _ := withRedis(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := l.Take(ctx, bucket, "g"); got.Degraded || !got.Allowed || got.Generation == "" {
+	if got := l.Take(ctx, bucket, []string{"g"}); got.Degraded || !got.Allowed || got.Generation == "" {
 		t.Errorf("a client that hung up is not counted: %+v", got)
 	}
 	if !l.Healthy() {
@@ -118,7 +118,7 @@ func TestErrorReplyDoesNotTrip(t *testing.T) {
 	}
 	demand("1")
 	for range 100 {
-		if got := l.Take(t.Context(), bucket, "g"); got != passed {
+		if got := l.Take(t.Context(), bucket, []string{"g"}); got != passed {
 			t.Errorf("got %+v", got)
 		}
 	}
@@ -129,7 +129,7 @@ func TestErrorReplyDoesNotTrip(t *testing.T) {
 		t.Errorf("the log was told %d times of 100 refusals: %s", n, log.String())
 	}
 	demand("0")
-	if got := l.Take(t.Context(), bucket, "g"); got.Degraded {
+	if got := l.Take(t.Context(), bucket, []string{"g"}); got.Degraded {
 		t.Errorf("once it writes again: %+v", got)
 	}
 }
@@ -141,13 +141,13 @@ func TestForeignValue(t *testing.T) {
 	if err := rdb.LPush(t.Context(), "b", "not a number").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got := l.Take(t.Context(), bucket, "g"); got.Degraded || got.Remaining != 49 {
+	if got := l.Take(t.Context(), bucket, []string{"g"}); got.Degraded || got.Remaining != 49 {
 		t.Errorf("got %+v", got)
 	}
 	if err := rdb.Set(t.Context(), "b", "not a number", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got := l.Take(t.Context(), bucket, "g"); got.Degraded || got.Remaining != 49 {
+	if got := l.Take(t.Context(), bucket, []string{"g"}); got.Degraded || got.Remaining != 49 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -158,7 +158,7 @@ func TestComesBack(t *testing.T) {
 	server.Stop(t)
 	l := limiter(t, client(t, server.URL))
 	l.within = 10 * time.Second // a refusal comes at once all the same
-	if got := l.Take(t.Context(), bucket, "g"); got != passed {
+	if got := l.Take(t.Context(), bucket, []string{"g"}); got != passed {
 		t.Fatalf("got %+v", got)
 	}
 	server.Run(t)
@@ -172,7 +172,7 @@ func TestComesBack(t *testing.T) {
 			t.Fatal("Redis is back and was not noticed")
 		}
 	}
-	if got := l.Take(t.Context(), bucket, "g"); got.Degraded || got.Remaining != 49 || got.Generation == "" {
+	if got := l.Take(t.Context(), bucket, []string{"g"}); got.Degraded || got.Remaining != 49 || got.Generation == "" {
 		t.Errorf("after the return: %+v", got)
 	}
 }

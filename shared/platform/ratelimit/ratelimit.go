@@ -1,6 +1,6 @@
 // Package ratelimit counts requests against token buckets in Redis. The same
-// round trip returns the value of one more key, the tenant's access generation,
-// by which a process knows whether what it remembers of users is still true.
+// round trip returns the tenant's access generation, by which a process knows
+// whether what it remembers of users, and where their books lie, is still true.
 //
 // The limiter never stands in the way: when Redis does not answer, requests
 // pass, marked as degraded. A breaker keeps that cheap: after the first failure
@@ -95,21 +95,21 @@ func (l *Limiter) Close() { l.breaker.close() }
 func (l *Limiter) Healthy() bool { return !l.breaker.open.Load() }
 
 // Take takes one token from the bucket, and from each of the others, or from none when one of them is empty; and
-// reads generationKey, all in one round trip of at most 20 ms. A generation that Redis does not hold is created
-// with a value never used before, so that after a loss of Redis no remembered value is taken for the current one;
-// generationKey may be "". With Redis Cluster all keys must share a hash tag. Take never fails: see Result.Degraded.
-func (l *Limiter) Take(ctx context.Context, bucket Bucket, generationKey string, others ...Bucket) Result {
-	return l.take(ctx, generationKey, 0, append([]Bucket{bucket}, others...)...)
+// reads the keys of generations, all in one round trip of at most 20 ms. The first of them, where Redis does not hold it, is
+// created with a value never used before, so that after a loss of Redis no remembered value is taken for the current one;
+// the others need not be there. With Redis Cluster all keys must share a hash tag. Take never fails: see Result.Degraded.
+func (l *Limiter) Take(ctx context.Context, bucket Bucket, generations []string, others ...Bucket) Result {
+	return l.take(ctx, generations, 0, append([]Bucket{bucket}, others...)...)
 }
 
 // take is Take with a clock in microseconds; 0 means that of Redis.
-func (l *Limiter) take(ctx context.Context, generationKey string, now int64, buckets ...Bucket) Result {
+func (l *Limiter) take(ctx context.Context, generations []string, now int64, buckets ...Bucket) Result {
 	pass := Result{Allowed: true, Limit: max(buckets[0].Burst, 0), Remaining: max(buckets[0].Burst, 0)}
-	keys := make([]string, 0, len(buckets)+1)
+	keys := make([]string, 0, len(generations)+len(buckets))
+	keys = append(keys, generations...)
 	args := make([]any, 0, 3*len(buckets)+2)
 	proposal := ""
-	if generationKey != "" {
-		keys = append(keys, generationKey)
+	if len(generations) > 0 {
 		proposal = l.process + "." + strconv.FormatUint(l.created.Add(1), 36)
 	}
 	args = append(args, proposal, now)

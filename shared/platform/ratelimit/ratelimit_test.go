@@ -36,7 +36,7 @@ func TestTake(t *testing.T) {
 	}
 	for _, s := range steps {
 		s.want.Limit = 3
-		got := l.take(context.Background(), "", epoch+s.at, bucket)
+		got := l.take(context.Background(), nil, epoch+s.at, bucket)
 		if diff := cmp.Diff(s.want, got); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", s.name, diff)
 		}
@@ -50,14 +50,14 @@ func TestTakeSurvivesAClockSetBack(t *testing.T) {
 	l, _ := withRedis(t)
 	bucket := Bucket{Key: "b:back", Rate: 2, Burst: 3}
 	const hour = int64(3_600_000_000)
-	if !l.take(t.Context(), "", epoch+hour, bucket).Allowed {
+	if !l.take(t.Context(), nil, epoch+hour, bucket).Allowed {
 		t.Fatal("a full bucket refuses")
 	}
 	refused := Result{Limit: 3, Reset: 500 * time.Millisecond, RetryAfter: 500 * time.Millisecond}
-	if diff := cmp.Diff(refused, l.take(t.Context(), "", epoch, bucket)); diff != "" {
+	if diff := cmp.Diff(refused, l.take(t.Context(), nil, epoch, bucket)); diff != "" {
 		t.Errorf("an hour back: (-want +got)\n%s", diff)
 	}
-	if got := l.take(t.Context(), "", epoch+500_000, bucket); !got.Allowed {
+	if got := l.take(t.Context(), nil, epoch+500_000, bucket); !got.Allowed {
 		t.Errorf("a token later: %+v", got)
 	}
 }
@@ -66,7 +66,7 @@ func TestTakeKeepsBucketsApart(t *testing.T) {
 	t.Parallel()
 	l, rdb := withRedis(t)
 	one, two := Bucket{Key: "b:1", Rate: 1, Burst: 1}, Bucket{Key: "b:2", Rate: 1, Burst: 1}
-	if !l.Take(t.Context(), one, "").Allowed || l.Take(t.Context(), one, "").Allowed || !l.Take(t.Context(), two, "").Allowed {
+	if !l.Take(t.Context(), one, nil).Allowed || l.Take(t.Context(), one, nil).Allowed || !l.Take(t.Context(), two, nil).Allowed {
 		t.Error("the buckets touch each other")
 	}
 	ttl, err := rdb.PTTL(t.Context(), "b:1").Result()
@@ -93,7 +93,7 @@ func TestTakeIsExact(t *testing.T) {
 				tokens--
 				ideal++
 			}
-			if l.take(t.Context(), "", epoch+now, bucket).Allowed {
+			if l.take(t.Context(), nil, epoch+now, bucket).Allowed {
 				allowed++
 			}
 			pause := rnd.Int64N(int64(1e6 / bucket.Rate)) // twice as fast as the bucket refills
@@ -120,13 +120,13 @@ func TestTakeIsExactInRealTime(t *testing.T) {
 	bucket := Bucket{Key: "r:1", Rate: 500, Burst: 500}
 	var mu sync.Mutex
 	allowed, firstRefusal, lastRefusal := 0, time.Duration(0), time.Duration(0)
-	l.Take(t.Context(), Bucket{}, "g") // connects and loads the script
+	l.Take(t.Context(), Bucket{}, []string{"g"}) // connects and loads the script
 	start := time.Now()
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
 			for asked := time.Since(start); asked < 2*time.Second; asked = time.Since(start) {
-				res := l.Take(t.Context(), bucket, "g")
+				res := l.Take(t.Context(), bucket, []string{"g"})
 				mu.Lock()
 				switch {
 				case res.Degraded:
@@ -155,7 +155,7 @@ func TestTakeWithoutLimit(t *testing.T) {
 	l, rdb := withRedis(t)
 	for _, bucket := range []Bucket{{"n:1", 0, 10}, {"n:2", 10, 0}, {"n:3", -1, -1}} {
 		for range 20 {
-			if res := l.Take(t.Context(), bucket, "gen"); !res.Allowed || res.Degraded || res.Generation == "" {
+			if res := l.Take(t.Context(), bucket, []string{"gen"}); !res.Allowed || res.Degraded || res.Generation == "" {
 				t.Fatalf("%+v: %+v", bucket, res)
 			}
 		}
@@ -163,7 +163,7 @@ func TestTakeWithoutLimit(t *testing.T) {
 			t.Errorf("%+v: counted", bucket)
 		}
 	}
-	if res := l.Take(t.Context(), Bucket{}, ""); !res.Allowed || res.Degraded {
+	if res := l.Take(t.Context(), Bucket{}, nil); !res.Allowed || res.Degraded {
 		t.Errorf("nothing asked: %+v", res)
 	}
 }
@@ -174,26 +174,31 @@ func TestGeneration(t *testing.T) {
 	other := limiter(t, rdb)
 	other.within = l.within
 	bucket := Bucket{Key: "g:b", Rate: 1, Burst: 2}
-	first := l.Take(t.Context(), bucket, "gen").Generation
+	first := l.Take(t.Context(), bucket, []string{"gen"}).Generation
 	if first == "" {
 		t.Fatal("no generation was created")
 	}
-	if got := other.Take(t.Context(), bucket, "gen").Generation; got != first {
+	if got := other.Take(t.Context(), bucket, []string{"gen"}).Generation; got != first {
 		t.Errorf("another process sees %q instead of %q", got, first)
 	}
-	if res := l.Take(t.Context(), bucket, "gen"); res.Allowed || res.Generation != first {
+	if res := l.Take(t.Context(), bucket, []string{"gen"}); res.Allowed || res.Generation != first {
 		t.Errorf("a refused request must learn the generation too: %+v", res)
 	}
-	if got := l.Take(t.Context(), bucket, "gen:2").Generation; got == first || got == "" {
+	if got := l.Take(t.Context(), bucket, []string{"gen:2"}).Generation; got == first || got == "" {
 		t.Errorf("another tenant's generation is %q", got)
 	}
-	if got := l.Take(t.Context(), bucket, "").Generation; got != "" {
+	rdb.Set(t.Context(), "gen:books", "moved", 0)
+	if got := l.Take(t.Context(), bucket, []string{"gen", "gen:books"}).Generation; got == first || got == "" {
+		t.Errorf("after books moved the generation %q is %q", first, got)
+	}
+	rdb.Del(t.Context(), "gen:books")
+	if got := l.Take(t.Context(), bucket, nil).Generation; got != "" {
 		t.Errorf("%q came without being asked for", got)
 	}
 	if err := rdb.Set(t.Context(), "gen", "42", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got := l.Take(t.Context(), bucket, "gen").Generation; got != "42" {
+	if got := l.Take(t.Context(), bucket, []string{"gen"}).Generation; got != "42" {
 		t.Errorf("after a change: %q", got)
 	}
 	seen := map[string]bool{first: true, "42": true}
@@ -201,7 +206,7 @@ func TestGeneration(t *testing.T) {
 		if err := rdb.FlushAll(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
-		got := l.Take(t.Context(), bucket, "gen").Generation
+		got := l.Take(t.Context(), bucket, []string{"gen"}).Generation
 		if got == "" || seen[got] {
 			t.Fatalf("a flushed Redis answers with the old value %q", got)
 		}
@@ -215,7 +220,7 @@ func TestTwoBuckets(t *testing.T) {
 	l, _ := withRedis(t)
 	user := func(n int) Bucket { return Bucket{Key: fmt.Sprintf("two:user:%d", n), Rate: 1, Burst: 5} }
 	all := Bucket{Key: "two:all", Rate: 1, Burst: 8}
-	take := func(n int) Result { return l.take(t.Context(), "", epoch, user(n), all) }
+	take := func(n int) Result { return l.take(t.Context(), nil, epoch, user(n), all) }
 	for i := range 5 {
 		if got := take(1); !got.Allowed || got.Bucket != 0 || got.Limit != 5 || got.Remaining != 4-i {
 			t.Fatalf("request %d: %+v", i, got)
@@ -234,10 +239,10 @@ func TestTwoBuckets(t *testing.T) {
 	if got := take(2); got.Allowed || got.Bucket != 1 || got.Limit != 8 || got.RetryAfter != time.Second {
 		t.Fatalf("all: %+v", got)
 	}
-	if got := l.take(t.Context(), "", epoch, user(2), Bucket{}); !got.Allowed || got.Remaining != 1 || got.Bucket != 0 {
+	if got := l.take(t.Context(), nil, epoch, user(2), Bucket{}); !got.Allowed || got.Remaining != 1 || got.Bucket != 0 {
 		t.Fatalf("the refusal by the common bucket cost the user's own: %+v", got)
 	}
-	if got := l.take(t.Context(), "", epoch, Bucket{}, Bucket{Key: "two:none", Rate: 1, Burst: 3}); got.Bucket != 1 || got.Limit != 3 || got.Remaining != 2 {
+	if got := l.take(t.Context(), nil, epoch, Bucket{}, Bucket{Key: "two:none", Rate: 1, Burst: 3}); got.Bucket != 1 || got.Limit != 3 || got.Remaining != 2 {
 		t.Fatalf("only the second limits: %+v", got)
 	}
 }

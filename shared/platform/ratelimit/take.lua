@@ -1,17 +1,20 @@
 -- GCRA: a bucket is one number, the time in µs at which it will be full again. All times are whole µs.
--- KEYS: [generation,] buckets. ARGV: proposed generation ('' = no such key), the clock (0 = the server's), then for each
+-- KEYS: generations, buckets. ARGV: proposed value of the first generation, the clock (0 = the server's), then for each
 -- bucket the µs that a token takes, the µs from empty to full, and the same in ms.
 -- Answers {generation, µs worth of tokens left in each bucket}. A token is taken from every bucket, or from none when
 -- one of them has less than it: then that is negative.
 local values = redis.call('mget', unpack(KEYS))
+local buckets = (#ARGV - 2) / 3
+local first = #KEYS - buckets -- of the buckets, less one
 local answer = {''}
-local first = 0 -- of the buckets, less one
-if ARGV[1] ~= '' then
-  first = 1
+if first > 0 then
   answer[1] = values[1]
   if not answer[1] then
     answer[1] = ARGV[1]
     redis.call('set', KEYS[1], ARGV[1])
+  end
+  for i = 2, first do
+    answer[1] = answer[1] .. '/' .. (values[i] or '')
   end
 end
 
@@ -21,7 +24,7 @@ if now == 0 then
   now = t[1] * 1000000 + t[2]
 end
 
-local buckets, full, empty = #KEYS - first, {}, false
+local full, empty = {}, false
 for i = 1, buckets do
   local at = tonumber(values[first + i]) or now
   local fill = now + ARGV[3 * i + 1]

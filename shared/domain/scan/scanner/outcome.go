@@ -31,9 +31,15 @@ type stored struct {
 // events tells listeners of all of it.
 func (o *outcome) events(found []analyzed) []events.Event {
 	covered := newCovers(found)
+	before := map[uuid.UUID]bool{} // books that had been read
+	for _, a := range found {
+		before[a.ID] = a.bookRow.Fingerprint != ""
+	}
 	out := moveEvents(o.moves)
 	for _, w := range keep(o.stored, o.moved) {
-		out = append(out, events.BookUpdated(events.Book(w), "analysis"))
+		read := events.BookUpdated(events.Book(w), "analysis")
+		read.Elsewhere = before[w.ID]
+		out = append(out, read)
 		if slices.Contains(covered, w.ID) {
 			out = append(out, events.CoverUpdated(events.BookEntity, w.ID, &w.LibraryID))
 		}

@@ -1,0 +1,49 @@
+package e2e_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// What was remembered of a book ends with the scan that finds another file, or the file elsewhere: who is told of it and asks gets
+// what is there now, not the former page, "not modified", or an error.
+func TestChangedFileIsServedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin, reader := s.as("admin"), s.as("reader")
+	for i, name := range []string{"S/1.cbz", "S/2.cbz", "S/3.cbz"} {
+		testkit.WriteFile(t, s.folder, name, testkit.Comic(t, i+1, 3, ""))
+	}
+	library := s.library(admin, "Books", "")
+	s.scan(admin, library)
+	books := s.books(reader)
+	path := func(name string) string { return "/api/v1/books/" + books[name].ID.String() }
+	get := func(path string, header ...string) answer { return s.fetch(t, reader, "GET", path, header...) }
+	const small = "/pages/2?width=50"
+	former := map[string]answer{}
+	for name := range books {
+		for _, p := range []string{"/pages/1", "/pages/2", small, small, "/file"} {
+			former[name+p] = get(path(name)+p).want(t, 200)
+		}
+	}
+	for i, name := range []string{"S/1.cbz", "S/2.cbz"} {
+		testkit.WriteFile(t, s.folder, name, testkit.Comic(t, i+11, 3, ""))
+	}
+	if err := os.Rename(filepath.Join(s.folder, "S/3.cbz"), filepath.Join(s.folder, "S/4.cbz")); err != nil {
+		t.Fatal(err)
+	}
+	s.scan(admin, library)
+	for _, c := range []struct{ book, path string }{{"S/1.cbz", "/file"}, {"S/2.cbz", small}, {"S/2.cbz", "/pages/1"}} {
+		was := former[c.book+c.path]
+		if now := get(path(c.book)+c.path, "If-None-Match", was.Header.Get("ETag")); now.Status != 200 || bytes.Equal(now.Body, was.Body) {
+			t.Errorf("%s of another %s: status %d, the same: %t", c.path, c.book, now.Status, bytes.Equal(now.Body, was.Body))
+		}
+	}
+	if now := get(path("S/3.cbz") + "/pages/1"); now.Status != 200 || !bytes.Equal(now.Body, former["S/3.cbz/pages/1"].Body) {
+		t.Errorf("a page of a renamed file: status %d", now.Status)
+	}
+}
