@@ -15,10 +15,10 @@ func TestChangedFileIsServedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
 	admin, reader := s.as("admin"), s.as("reader")
-	for i, name := range []string{"S/1.cbz", "S/2.cbz", "S/3.cbz"} {
+	for i, name := range []string{"A/S/1.cbz", "A/S/2.cbz", "A/S/3.cbz"} {
 		testkit.WriteFile(t, s.folder, name, testkit.Comic(t, i+1, 3, ""))
 	}
-	library := s.library(admin, "Books", "")
+	library := s.library(admin, "Books", "/A")
 	s.scan(admin, library)
 	books := s.books(reader)
 	path := func(name string) string { return "/api/v1/books/" + books[name].ID.String() }
@@ -30,20 +30,29 @@ func TestChangedFileIsServedAtOnce(t *testing.T) {
 			former[name+p] = get(path(name)+p).want(t, 200)
 		}
 	}
-	for i, name := range []string{"S/1.cbz", "S/2.cbz"} {
+	for i, name := range []string{"A/S/1.cbz", "A/S/2.cbz"} {
 		testkit.WriteFile(t, s.folder, name, testkit.Comic(t, i+11, 3, ""))
 	}
-	if err := os.Rename(filepath.Join(s.folder, "S/3.cbz"), filepath.Join(s.folder, "S/4.cbz")); err != nil {
+	if err := os.Rename(filepath.Join(s.folder, "A/S/3.cbz"), filepath.Join(s.folder, "A/S/4.cbz")); err != nil {
 		t.Fatal(err)
 	}
 	s.scan(admin, library)
-	for _, c := range []struct{ book, path string }{{"S/1.cbz", "/file"}, {"S/2.cbz", small}, {"S/2.cbz", "/pages/1"}} {
+	for _, c := range []struct{ book, path string }{{"A/S/1.cbz", "/file"}, {"A/S/2.cbz", small}, {"A/S/2.cbz", "/pages/1"}} {
 		was := former[c.book+c.path]
 		if now := get(path(c.book)+c.path, "If-None-Match", was.Header.Get("ETag")); now.Status != 200 || bytes.Equal(now.Body, was.Body) {
 			t.Errorf("%s of another %s: status %d, the same: %t", c.path, c.book, now.Status, bytes.Equal(now.Body, was.Body))
 		}
 	}
-	if now := get(path("S/3.cbz") + "/pages/1"); now.Status != 200 || !bytes.Equal(now.Body, former["S/3.cbz/pages/1"].Body) {
+	if now := get(path("A/S/3.cbz") + "/pages/1"); now.Status != 200 || !bytes.Equal(now.Body, former["A/S/3.cbz/pages/1"].Body) {
 		t.Errorf("a page of a renamed file: status %d", now.Status)
+	}
+	if err := os.Rename(filepath.Join(s.folder, "A"), filepath.Join(s.folder, "B")); err != nil {
+		t.Fatal(err)
+	}
+	admin.Do("PATCH", "/api/v1/libraries/"+library.String(), `{"path":"/books/B"}`).Want(200)
+	for name := range books {
+		if now := get(path(name) + "/pages/1"); now.Status != 200 {
+			t.Errorf("a page of %s in a library that is elsewhere: status %d", name, now.Status)
+		}
 	}
 }

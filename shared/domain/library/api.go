@@ -90,7 +90,9 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, folders filesystem.Stor
 				if err != nil {
 					return nil, err
 				}
-				tell(ctx, events.LibraryUpdated(l.ID))
+				happened := events.LibraryUpdated(l.ID)
+				happened.Elsewhere = in.Body.Path.Set
+				tell(ctx, happened)
 				if woken {
 					queued(ctx, httpapi.TenantOf(ctx).ID)
 				}

@@ -56,7 +56,7 @@ func GenerationKey(tenant uuid.UUID) string {
 	return "lb:{" + tenant.String() + "}:gen"
 }
 
-// BooksKey names the string that changes with an event of a book whose file is Elsewhere.
+// BooksKey names the string that changes with an event of a book whose file is Elsewhere, or of a library that is.
 func BooksKey(tenant uuid.UUID) string { return GenerationKey(tenant) + ":books" }
 
 // encode renders the event as kind, permission, user and data, separated by tabs.
