@@ -46,6 +46,17 @@ func TestChangedFileIsServedAtOnce(t *testing.T) {
 	if now := get(path("A/S/3.cbz") + "/pages/1"); now.Status != 200 || !bytes.Equal(now.Body, former["A/S/3.cbz/pages/1"].Body) {
 		t.Errorf("a page of a renamed file: status %d", now.Status)
 	}
+	for range 3 { // the second time it is stored
+		get(path("A/S/1.cbz")+small).want(t, 200)
+	}
+	if err := os.Remove(filepath.Join(s.folder, "A/S/1.cbz")); err != nil {
+		t.Fatal(err)
+	}
+	s.scan(admin, library)
+	if now := get(path("A/S/1.cbz") + small); now.Status != 404 {
+		t.Errorf("a stored picture of a book that is gone: status %d", now.Status)
+	}
+	delete(books, "A/S/1.cbz")
 	if err := os.Rename(filepath.Join(s.folder, "A"), filepath.Join(s.folder, "B")); err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func BookDeleted(b Book) Event { return bookEvent("book_deleted", b) }
 func BookUpdated(b Book, fields ...string) Event {
 	e := bookEvent("book_updated", b)
 	e.Data = bookFieldsData{e.Data.(bookData), fields}
-	e.Elsewhere = slices.Contains(fields, "path")
+	e.Elsewhere = slices.Contains(fields, "path") || slices.Contains(fields, "deleted")
 	return e
 }
 

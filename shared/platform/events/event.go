@@ -33,7 +33,7 @@ type Event struct {
 	Data       any    // encoded once as JSON; a json.RawMessage is taken as it is
 	Permission string // what a listener must hold to receive it; empty means every listener
 	UserID     string // when set, only this user's connections receive it
-	Elsewhere  bool   // a file that was read before is another one, or in another place: what processes remember of books ends
+	Elsewhere  bool   // a file that was read before is another one, in another place or gone: what processes remember of books ends
 }
 
 // Message is an event as the relay reads it from a channel or a stream.

@@ -531,8 +531,12 @@ func TestElsewhere(t *testing.T) {
 	first := publish(BookUpdated(book, "title"), BookUpdated(book, "path"))
 	again := BookUpdated(book, "analysis")
 	again.Elsewhere = true
-	if second := publish(again); first == "" || second == "" || first == second {
+	second := publish(again)
+	if first == "" || second == "" || first == second {
 		t.Errorf("%q after %q", second, first)
+	}
+	if gone := publish(BookUpdated(book, "deleted")); gone == "" || gone == second {
+		t.Errorf("a file is gone: %q after %q", gone, second)
 	}
 	if n := server.Client.Exists(t.Context(), GenerationKey(tenant)).Val(); n != 0 {
 		t.Error("the access generation has changed with a book")
