@@ -67,3 +67,22 @@ func TestChangedFileIsServedAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// The address of a page of another file works as soon as it is given away, although the function that is asked by the CDN
+// remembers the former file for some seconds.
+func TestChangedFileBehindTheCDN(t *testing.T) {
+	t.Parallel()
+	s, admin, b := cdnSystem(t)
+	paths := []string{pageURL(b, 1), pageURL(b, 2), pageURL(b, 2) + "?width=150"}
+	former := map[string]answer{}
+	for _, p := range paths {
+		former[p] = s.edge(t, "GET", s.location(t, admin, p)).want(t, 200)
+	}
+	testkit.WriteFile(t, s.folder, "S/a 1.cbz", testkit.Comic(t, 7, 3, ""))
+	s.scan(admin, b.LibraryID)
+	for _, p := range paths {
+		if now := s.edge(t, "GET", s.location(t, admin, p)); now.Status != 200 || bytes.Equal(now.Body, former[p].Body) {
+			t.Errorf("%s of another file: status %d, the same: %t", p, now.Status, bytes.Equal(now.Body, former[p].Body))
+		}
+	}
+}

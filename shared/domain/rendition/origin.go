@@ -87,7 +87,8 @@ func admit(ctx context.Context, key parsed, owner *page.Owner, fingerprint strin
 }
 
 func (o *Origin) page(w http.ResponseWriter, r *http.Request, key parsed) error {
-	i, owner, err := o.pages.Finder.Owned(r.Context(), key.tenant, key.book, key.n)
+	fits := func(i *page.Index, owner *page.Owner) bool { return key.authentic(owner.Secret, i.Fingerprint) }
+	i, owner, err := o.pages.Finder.Owned(r.Context(), key.tenant, key.book, key.n, fits)
 	if fault.Is(err, fault.NotFound) {
 		return errNothing
 	}
