@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/app/scheduler"
+	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -76,6 +78,25 @@ func (s *system) round(now time.Time) {
 	defer base.Close()
 	if err := r.Round(context.Background(), now); err != nil {
 		s.t.Error(err)
+	}
+}
+
+// What a worker had stored of a page pack when it was killed does not stay in the store for good.
+func TestHalfAPackIsForgotten(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	media, ctx := s.s3.Config.Media(), context.Background()
+	id, err := media.BeginParts(ctx, "media", "pack/half", "application/zip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.round(time.Now())
+	if _, err := media.Parts(ctx, "media", "pack/half", id); err != nil {
+		t.Errorf("an upload that may be under way is given up: %v", err)
+	}
+	s.round(time.Now().Add(72 * time.Hour))
+	if _, err := media.Parts(ctx, "media", "pack/half", id); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("an upload that was begun three days ago is still there: %v", err)
 	}
 }
 

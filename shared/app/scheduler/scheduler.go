@@ -121,8 +121,8 @@ func (s *Scheduler) tell(ctx context.Context, h task.Held, e events.Event) {
 	s.base.Publish(ctx, h.Tenant, e)
 }
 
-// expire deletes page renditions and exports past their time. A bucket of AWS has a lifecycle rule for it, which costs no
-// listing.
+// expire deletes page renditions and exports past their time, and what was stored of an object by a process that died. A
+// bucket of AWS has lifecycle rules for it, which cost no listing.
 func (s *Scheduler) expire(ctx context.Context, now time.Time) error {
 	if !s.expires {
 		return nil
@@ -133,5 +133,6 @@ func (s *Scheduler) expire(ctx context.Context, now time.Time) error {
 			failures = errors.Join(failures, err)
 		}
 	}
-	return failures
+	_, err := s.base.Media.AbortStale(ctx, s.base.Bucket, now.Add(-blob.Unfinished))
+	return errors.Join(failures, err)
 }

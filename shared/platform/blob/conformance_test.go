@@ -197,6 +197,27 @@ func TestConformance(t *testing.T) {
 			x.Skipf("%v: the store replaces what exists", err)
 		}
 	})
+	run("multipart: the old are forgotten", func(x *target) {
+		ids := []string{}
+		for range 2 {
+			id, _ := x.begin("big half", 1)
+			ids = append(ids, id)
+		}
+		if n, err := x.store.AbortStale(x.Context(), x.bucket, time.Now().Add(-time.Hour)); err != nil || n != 0 {
+			x.Errorf("%d of now are forgotten: %v", n, err)
+		}
+		switch n, err := x.store.AbortStale(x.Context(), x.bucket, time.Now().Add(time.Hour)); {
+		case err != nil:
+			x.Error(err)
+		case n == 0:
+			x.Skip("the store lists none without being told its key")
+		}
+		for _, id := range ids {
+			if _, err := x.store.Parts(x.Context(), x.bucket, "big half", id); !errors.Is(err, blob.ErrNotFound) {
+				x.Errorf("it is still there: %v", err)
+			}
+		}
+	})
 	run("lifecycle rules", func(x *target) {
 		_, err := x.sdk.PutBucketLifecycleConfiguration(x.Context(), &s3.PutBucketLifecycleConfigurationInput{Bucket: &x.bucket,
 			LifecycleConfiguration: &types.BucketLifecycleConfiguration{Rules: []types.LifecycleRule{{ID: aws.String("pages"), Status: types.ExpirationStatusEnabled,

@@ -20,6 +20,9 @@ const (
 	ExportLife = 24 * time.Hour
 )
 
+// Unfinished is how long an upload in parts may take; what is older was begun by a process that died.
+const Unfinished = 48 * time.Hour
+
 // Lives says how old an object may become, by what its key begins with; what begins otherwise stays.
 var Lives = map[string]time.Duration{Expiring: Life, Exports: ExportLife}
 

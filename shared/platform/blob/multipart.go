@@ -3,6 +3,7 @@ package blob
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -69,4 +70,30 @@ func (s *Store) AbortParts(ctx context.Context, bucket, key, id string) error {
 		}
 	}
 	return nil
+}
+
+// AbortStale forgets the multipart uploads to a bucket that were begun before a time, with their parts, and counts them. A store
+// that lists none without being told its key (MinIO) forgets them by itself. What is not on the first page of the listing, behind
+// a thousand that are newer, waits: no listing goes on from an upload that is gone.
+func (s *Store) AbortStale(ctx context.Context, bucket string, before time.Time) (n int, err error) {
+	for range 100 {
+		out, err := s.open().client.ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{Bucket: &bucket})
+		if err != nil {
+			return n, explain("list the uploads to", bucket, "", err)
+		}
+		found := n
+		for _, u := range out.Uploads {
+			if u.Initiated == nil || !u.Initiated.Before(before) {
+				continue
+			}
+			if err := s.AbortParts(ctx, bucket, aws.ToString(u.Key), aws.ToString(u.UploadId)); err != nil {
+				return n, err
+			}
+			n++
+		}
+		if n == found || !aws.ToBool(out.IsTruncated) {
+			break
+		}
+	}
+	return n, nil
 }
