@@ -67,8 +67,15 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 	return &Scheduler{base: base, system: system, every: c.Every, scans: scans, expires: c.Blob.MediaEndpoint != ""}, base, nil
 }
 
-// Run does a round at the start and one every few seconds until ctx ends.
+// Run does a round at the start and one every few seconds until ctx ends. It begins when there is a database: scans on start
+// are asked for once.
 func (s *Scheduler) Run(ctx context.Context) {
+	for err := s.awake(ctx); err != nil; err = s.awake(ctx) {
+		if ctx.Err() != nil {
+			return
+		}
+		slog.Error("the scheduler waits for the database", "error", fault.Line(err.Error()))
+	}
 	if n, err := scan.OnStart(ctx, s.system); err != nil {
 		slog.Error("scans on start", "started", n, "error", err)
 	}

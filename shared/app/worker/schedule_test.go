@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -87,4 +88,29 @@ func drowsy(t *testing.T, address string, first int64) string {
 	}()
 	u := &url.URL{Scheme: "postgres", User: url.UserPassword(to.User, to.Password), Host: l.Addr().String(), Path: "/" + to.Database, RawQuery: "sslmode=disable"}
 	return u.String()
+}
+
+// Libraries that are scanned on start are, also where the scheduler is up before its database.
+func TestAStartBeforeTheDatabaseScansLibraries(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	o := r.owner("one")
+	r.exec("update library set scan_on_start = true")
+	s, base, err := scheduler.New(scheduler.Config{Config: r.config.Config, SystemURL: drowsy(t, r.config.SystemURL, 5), Every: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() { s.Run(ctx) })
+	testkit.Eventually(t, 20*time.Second, func() bool {
+		var scans int
+		if err := r.db.Owner.Pool().QueryRow(ctx, "select count(*) from scan where library_id = $1", o.library).Scan(&scans); err != nil {
+			t.Fatal(err)
+		}
+		return scans == 1
+	})
 }
