@@ -131,23 +131,23 @@ func negative[T int32 | int64](n *T) bool { return n != nil && *n < 0 }
 
 // recordSQL logs sessions of books that are there, also of those whose file is gone at the moment. A session is of the pass that was
 // open when it ended: what was read before a book was marked unread, and is told later, does not bring it back. A clock ahead of
-// ours must not outdo what is said later: nothing ends in the future. What then ends at the same time stays in its order, by when it
-// is told: a microsecond apart.
+// ours must not outdo what is said later: nothing ends in the future. What would then end at the same time, two readings among
+// it, is a microsecond apart; what does anyway stays in its order by when it is told.
 var recordSQL = `with sent as materialized (
-	  select u.id, b.id as book_id, u.kind, u.device_id, u.device_name, least(u.started_at, now()) as started_at, least(u.ended_at, now()) as ended_at,
-	    u.page, u.percentage, u.active_ms, u.pages_read, u.locator, row_number() over (order by u.ended_at, u.n) as n
-	  from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::integer[], $9::double precision[],
-	    $10::bigint[], $11::integer[], $12::text[]) with ordinality
-	    as u(id, book_id, kind, device_id, device_name, started_at, ended_at, page, percentage, active_ms, pages_read, locator, n)
-	  join book b on b.tenant_id = app.tenant() and b.id = u.book_id
-	  where u.id <> all(array(select s.id from reading_session s where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = any($1)))),
+	  select u.*, least(u.started, u.ended, u.told_at) as started_at, least(u.ended, u.told_at) as ended_at from (
+	    select u.id, b.id as book_id, u.kind, u.device_id, u.device_name, u.started, u.ended, u.page, u.percentage, u.active_ms, u.pages_read, u.locator,
+	      now() - (count(*) over () - row_number() over (order by u.ended, u.n)) * interval '1 microsecond' as told_at
+	    from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::integer[], $9::double precision[],
+	      $10::bigint[], $11::integer[], $12::text[]) with ordinality
+	      as u(id, book_id, kind, device_id, device_name, started, ended, page, percentage, active_ms, pages_read, locator, n)
+	    join book b on b.tenant_id = app.tenant() and b.id = u.book_id
+	    where u.id <> all(array(select s.id from reading_session s where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = any($1)))) u),
 	reset as materialized (select s.book_id, s.pass, s.ended_at from reading_session s where ` + mine("s", "any($2)") + ` and s.kind = 'reset')
 	insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, device_name, started_at, ended_at, page, percentage,
 	  active_ms, pages_read, locator, recorded_at)
 	select app.tenant(), app.account(), x.id, x.book_id, coalesce((select max(r.pass) from reset r where r.book_id = x.book_id and r.ended_at <= x.ended_at), 1),
 	  x.kind, x.device_id, x.device_name, x.started_at, x.ended_at, case when x.kind <> 'reset' then x.page end, case when x.kind <> 'reset' then x.percentage end,
-	  least(x.active_ms, (extract(epoch from x.ended_at - x.started_at) * 1000)::bigint), x.pages_read, x.locator,
-	  now() - (count(*) over () - x.n) * interval '1 microsecond'
+	  least(x.active_ms, (extract(epoch from x.ended_at - x.started_at) * 1000)::bigint), x.pages_read, x.locator, x.told_at
 	from sent x
 	on conflict (tenant_id, account_id, id) do nothing`
 

@@ -167,6 +167,27 @@ func pagesAt(r reader, minute int, pages ...int) (out []session) {
 	return out
 }
 
+// A device whose clock is ahead tells of two readings at once: each is one.
+func TestReadTwiceByAClockThatIsAhead(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	var sessions []session
+	for i, kind := range []string{"completed", "reset", "completed"} {
+		at := time.Now().Add(time.Duration(10+i) * time.Minute).Format(time.RFC3339)
+		sessions = append(sessions, r.session(kind, 0, 0, session{"clientStartedAt": at, "clientEndedAt": at}))
+	}
+	r.tell(sessions...)
+	if n := completions(t, s, r.book); n != 2 {
+		t.Errorf("%d readings, want 2", n)
+	}
+	r.tell(r.session("reset", 0, 0, session{"clientStartedAt": time.Now(), "clientEndedAt": time.Now()}))
+	r.tell(r.session("completed", 0, 0, session{"clientStartedAt": time.Now(), "clientEndedAt": time.Now()}))
+	if n := completions(t, s, r.book); n != 3 {
+		t.Errorf("%d readings, want 3", n)
+	}
+}
+
 // A bad session fails alone.
 func TestSessionsAreRefusedOneByOne(t *testing.T) {
 	t.Parallel()
