@@ -14,7 +14,7 @@ var (
 
 // Writes are the statements that write what a user has read: $1 is the ids of books, or of their series; $2 of WritesBy the device.
 var (
-	Writes   = []string{adopt(ofBooks), adopt(ofSeries), fold(ofBooks) + records(), fold(there(ofSeries)) + "select count(*) from written"}
+	Writes   = []string{hold(ofBooks), hold(ofSeries), adopt(ofBooks), adopt(ofSeries), fold(ofBooks) + records(), fold(there(ofSeries)) + "select count(*) from written"}
 	WritesBy = []string{note(toTheEnd(ofBooks), "$2"), note(toTheEnd(ofSeries), "$2"), reset(there(ofBooks), "$2"), reset(there(ofSeries), "$2")}
 )
 

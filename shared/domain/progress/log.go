@@ -17,6 +17,11 @@ const maxSessions = 5000
 // lock makes the writers of one user's progress wait for each other: each then sees all sessions of the others.
 const lock = "select from account where tenant_id = app.tenant() and id = app.account() for no key update"
 
+// hold keeps the books from those who move or delete them, and then what was read of them: these lock the books first, too.
+func hold(which string) string {
+	return "select from book b where b.tenant_id = app.tenant() and " + which + " order by b.id for key share"
+}
+
 // noPlace are the columns of a source of note that knows no more than a page.
 const noPlace = ", null::text as locator, null::text as device_name"
 
@@ -32,6 +37,7 @@ func mine(alias, book string) string {
 // becomes one.
 func queueLog(b *pgx.Batch, which string, args ...any) {
 	b.Queue(lock)
+	b.Queue(hold(which), args...)
 	b.Queue(adopt(which), args...)
 }
 
