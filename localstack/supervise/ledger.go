@@ -61,7 +61,10 @@ func (l *ledger) write() error {
 func openLedger(ctx context.Context, path string, grace time.Duration) (*ledger, error) {
 	l := &ledger{path: path, entries: map[string]entry{}}
 	raw, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return nil, fmt.Errorf("process list: %w: another user started Longbox on this DATA_DIR; give it back with chown -R, or start as that user", err)
+	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("process list: %w", err)
 	}
 	left := map[string]entry{}
