@@ -95,13 +95,15 @@ func (p Params) Check() error {
 	return nil
 }
 
+func dedupeKey(library uuid.UUID) string { return "scan:" + library.String() }
+
 // Start queues a scan of the library. id receives the id of its task, which is fresh's unless a scan of the
 // library is unfinished; then that one goes on.
 func Start(b *pgx.Batch, library uuid.UUID, p Params, fresh uuid.UUID, id *uuid.UUID) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	err := task.Add(b, task.Spec{ID: fresh, Type: task.ScanLibrary, LibraryID: &library, Params: p, DedupeKey: "scan:" + library.String()}, id)
+	err := task.Add(b, task.Spec{ID: fresh, Type: task.ScanLibrary, LibraryID: &library, Params: p, DedupeKey: dedupeKey(library)}, id)
 	if err != nil {
 		return err
 	}

@@ -161,6 +161,11 @@ func startDue(ctx context.Context, system *db.DB, d due, now time.Time, next fun
 			if err != nil {
 				return err
 			}
+			// Start looks for the unfinished scan, whose worker locks it before the library: so must this.
+			if _, err := tx.Exec(ctx, "select from task where tenant_id = app.tenant() and dedupe_key = $1 and status in ('pending', 'running') for no key update",
+				dedupeKey(d.ID)); err != nil {
+				return err
+			}
 			tag, err := tx.Exec(ctx, "update library set next_scan_at = $2 where tenant_id = app.tenant() and id = $1 and next_scan_at <= $3", d.ID, at, now)
 			if err != nil || tag.RowsAffected() == 0 {
 				return err // another scheduler was first

@@ -2,6 +2,7 @@ package scan_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -167,5 +168,44 @@ func TestDaylightSaving(t *testing.T) {
 		if _, err := d.Owner.Pool().Exec(t.Context(), "delete from library where id = $1", library); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A scan that ends writes to its library while the next one is due: neither keeps the other from it.
+func TestDueWhileAScanEnds(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	tenant := d.Tenant(t, "one")
+	now := time.Now()
+	library := scheduled(t, d, tenant, "* * * * *", "", now)
+	if _, err := scan.Due(t.Context(), d.System, now); err != nil {
+		t.Fatal(err)
+	}
+	d.Exec(t, "update task set status = 'running', lease_epoch = 1, lease_until = now() + interval '1 hour'")
+	d.Exec(t, "update library set next_scan_at = $1", now)
+	worker, err := d.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = worker.Rollback(context.Background()) }()
+	if _, err := worker.Exec(t.Context(), "select app.hold_task(tenant_id, id, 1) from task"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		_, err := scan.Due(context.Background(), d.System, now)
+		done <- err
+	}()
+	testkit.Eventually(t, 10*time.Second, func() bool {
+		var waits bool
+		if err := d.Owner.Pool().QueryRow(t.Context(), "select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))",
+			int32(worker.Conn().PgConn().PID())).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		return waits
+	})
+	_, ended := worker.Exec(t.Context(), "update library set last_scanned_at = now() where id = $1", library)
+	if err := errors.Join(ended, worker.Commit(t.Context()), <-done); err != nil {
+		t.Error(err)
 	}
 }
