@@ -101,8 +101,9 @@ func serve(t *testing.T) *fixture {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.scans = append(f.scans, mode)
-			db.Value(b, task, `insert into task (tenant_id, id, type, library_id) values (app.tenant(), $1, 'scan_library', $2) returning id`,
-				uuid.New(), id)
+			db.Value(b, task, `insert into task (tenant_id, id, type, library_id, dedupe_key) values (app.tenant(), $1, 'scan_library', $2::uuid, $2::uuid::text)
+				on conflict (tenant_id, dedupe_key) where dedupe_key is not null and status in ('pending', 'running')
+				do update set priority = excluded.priority returning id`, uuid.New(), id)
 			return nil
 		}, func(context.Context, uuid.UUID) {
 			f.mu.Lock()
@@ -532,6 +533,41 @@ func TestPathWhileScanning(t *testing.T) {
 	f.DB.Exec(t, "update task set status = 'cancelled', completed_at = now()")
 	if got := admin.Do("PATCH", path+"/"+id, `{"path":"/books/other"}`).Want(200).Map(); got["path"] != "/books/other" {
 		t.Errorf("after the scan: %v", got["path"])
+	}
+}
+
+// A library is made active again while a scan of it works: neither keeps the other from it.
+func TestActiveAgainWhileScanning(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	id := admin.Do("POST", path, `{"name":"A","path":"/books/stays","isActive":false,"scanImmediately":true}`).Want(201).Map()["id"].(string)
+	f.DB.Exec(t, "update task set status = 'running', lease_epoch = 1, lease_until = now() + interval '1 hour'")
+	worker, err := f.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = worker.Rollback(context.Background()) }()
+	if _, err := worker.Exec(t.Context(), "select app.hold_task(tenant_id, id, 1) from task"); err != nil {
+		t.Fatal(err)
+	}
+	changed := make(chan int)
+	go func() { changed <- admin.Do("PATCH", path+"/"+id, `{"isActive":true}`).Status }()
+	testkit.Eventually(t, 10*time.Second, func() bool {
+		var waits bool
+		if err := f.DB.Owner.Pool().QueryRow(t.Context(), "select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))",
+			int32(worker.Conn().PgConn().PID())).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		return waits
+	})
+	_, wrote := worker.Exec(t.Context(), `insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+		select tenant_id, id, id, 's', 's', 's', 's', 's' from library where id = $1`, id)
+	if err := errors.Join(wrote, worker.Commit(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if got := <-changed; got != 200 {
+		t.Errorf("the change answers %d", got)
 	}
 }
 

@@ -142,6 +142,10 @@ func create(ctx context.Context, d *db.DB, l *Library, at *filesystem.Place, nex
 	return r.library(), nil
 }
 
+// holdScan locks the unfinished scan of a library, which wake looks for: its worker has locked it before it writes to the library.
+const holdScan = `select from task where tenant_id = app.tenant() and library_id = $1 and type = 'scan_library' and status in ('pending', 'running')
+	for no key update`
+
 // change reads the library under a lock, lets fn change it, and stores it; at is nil where the path stays. wake queues what
 // makes up for the time in which it was not active. To another path it goes only while nothing works on it: a scan would go on
 // in the folder where it began, and take the library's books there for gone. None begins meanwhile, since a scan's row points
@@ -153,6 +157,7 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, w
 		var r *row
 		var zone string
 		var busy bool
+		read.Queue(holdScan, id)
 		db.One(&read, &r, "select "+columns+from+" and l.id = $1 for update of l", id)
 		db.Value(&read, &busy, "select exists (select from task where tenant_id = app.tenant() and library_id = $1 and status in ('pending', 'running'))", id)
 		setting.Value(&read, setting.SchedulerZone, &zone) // under the lock: who follows a change of it waits, or has been there
