@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -20,33 +21,38 @@ func (r *Runner) Beat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		r.mu.Lock()
-		held := make([]Held, 0, len(r.held))
-		for _, h := range r.held {
-			held = append(held, h.Held)
-		}
-		r.mu.Unlock()
-		if len(held) == 0 {
-			continue
-		}
-		still, err := renew(ctx, r.System, r.Lease, held)
-		if err != nil {
-			if ctx.Err() == nil {
-				slog.Warn("cannot renew leases", "error", err)
-			}
-			continue
-		}
-		r.mu.Lock()
-		for _, h := range held {
-			if run, ok := r.held[h.Scope()]; ok && !still[h.Scope()] {
-				run.cancel(errLost)
-			}
-		}
-		r.mu.Unlock()
-		if err := r.makeRoom(ctx); err != nil && ctx.Err() == nil {
-			slog.Warn("cannot ask which tenants wait", "error", err)
+		if err := r.beat(ctx); err != nil && ctx.Err() == nil {
+			slog.Warn("the heartbeat of this worker's tasks failed", "error", err)
 		}
 	}
+}
+
+// beat is one of them. It waits for an answer no longer than leaves time for others: one may never come, from a database
+// whose machine is gone.
+func (r *Runner) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, max(r.Lease/3, time.Second))
+	defer cancel()
+	r.mu.Lock()
+	held := make([]Held, 0, len(r.held))
+	for _, h := range r.held {
+		held = append(held, h.Held)
+	}
+	r.mu.Unlock()
+	if len(held) == 0 {
+		return nil
+	}
+	still, err := renew(ctx, r.System, r.Lease, held)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	for _, h := range held {
+		if run, ok := r.held[h.Scope()]; ok && !still[h.Scope()] {
+			run.cancel(errLost)
+		}
+	}
+	r.mu.Unlock()
+	return r.makeRoom(ctx)
 }
 
 // makeRoom pauses a task that has had its slice when every slot is taken and a tenant waits that has none: of the
@@ -78,8 +84,11 @@ func (r *Runner) makeRoom(ctx context.Context) error {
 		select from task k where k.tenant_id = w.id and k.status = 'pending' and k.scheduled_for < now() - interval '1 second'
 		  and (k.type <> 'scan_library' or w.max_scans is null or w.max_scans > (
 		    select count(*) from task s where s.tenant_id = w.id and s.status = 'running' and s.type = 'scan_library'))))`, tenants).Scan(&waiting)
+	if err != nil {
+		return fmt.Errorf("ask which tenants wait: %w", err)
+	}
 	if waiting {
 		longest.pause()
 	}
-	return err
+	return nil
 }

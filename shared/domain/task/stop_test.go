@@ -83,3 +83,34 @@ func TestClaimWhileStopping(t *testing.T) {
 		t.Error("the task stays with a worker that has stopped")
 	}
 }
+
+// A database that does not answer once does not end the renewing of leases: others would be given the worker's tasks.
+func TestLeasesAreRenewedAfterAnAnswerThatNeverCame(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	add(t, d, d.Tenant(t, "one"), 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	const lease = 3 * time.Second
+	all, err := claim(ctx, d.System, "w", lease, 1)
+	must(t, err)
+	u, err := url.Parse(d.SystemURL)
+	must(t, err)
+	never := make(chan struct{})
+	u.Host = late(t, u.Host, string(all[0].ID[:]), never)
+	system, err := db.Open(db.Config{URL: u.String(), MaxConns: 4, Timeout: 30 * time.Second})
+	must(t, err)
+	t.Cleanup(func() { close(never); system.Close() })
+	r := worker(d, func(ctx context.Context, _ Held) (any, error) { <-ctx.Done(); return nil, ctx.Err() })
+	r.Lease = lease
+	r.init()
+	r.held[all[0].Scope()] = &running{all[0], time.Now(), func(error) {}, func() {}}
+	r.System = system
+	started := time.Now()
+	go r.Beat(ctx)
+	testkit.Eventually(t, 10*time.Second, func() bool {
+		var until time.Time
+		must(t, d.Owner.Pool().QueryRow(ctx, "select lease_until from task").Scan(&until))
+		return until.Sub(started) > lease+2*time.Second // since it was renewed again and again
+	})
+}
