@@ -10,5 +10,6 @@
 //   - The schedule is kept as given, with the next time computed whenever it changes.
 //   - Deleting a library cancels its tasks and takes its series, books and progress along, never its files.
 //
-// Tables: library; reads library_count; cancels task rows on deletion.
+// Tables: library; reads library_root, library_count and setting; deleting a library also cancels its task rows and
+// deletes its book rows; foreign keys take the rest along.
 package library

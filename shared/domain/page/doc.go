@@ -4,5 +4,5 @@
 // access generation, which changes with every user and key, and with books whose files are others or lie elsewhere. The version
 // of the object is part of each request to the store, so that a remembered place in a file that changed is noticed before that.
 //
-// Tables: reads book, library, page_index, tenant, api_key.
+// Tables: reads book, library, page_index, page_pack, tenant, api_key.
 package page

@@ -1,5 +1,7 @@
-// Package scan is what people and schedules see of scans: starting, their state, cancelling, what is left to do when one has
-// ended (Settler), and removing for good what they found gone. Package scanner does the work; nothing here links what reads books.
+// Package scan is what people and schedules see of scans: starting and cancelling them, their state, what is left to do
+// when a scan has ended (Settler), and removing for good the books that scans found gone. Package scanner does the
+// work; nothing here links what reads books.
 //
-// Tables: scan, written by scanner too.
+// Tables: scan, written by scanner too; writes next_scan_at of library, and of a scan's task its progress; reads book,
+// series, setting and tenant.
 package scan

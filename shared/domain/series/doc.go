@@ -9,5 +9,6 @@
 //   - What people write stays until a file says otherwise; what they lock stays, and a title they give is locked. A
 //     reset clears and opens everything and has the books analysed, so that it is as their files say.
 //
-// Tables: writes the metadata, locks and cover_source of series, and at a reset what hangs on it; reads series, its genres, tags, titles, ids, links and ratings, sidecar, book, library, progress and completion.
+// Tables: writes the metadata, locks and cover_source of series, and at a reset what hangs on it; reads series, its
+// genres, tags, titles, ids, links and ratings, sidecar, book, library, progress and completion.
 package series

@@ -5,5 +5,5 @@
 // Other slices read a setting in their own batch with Value, Bool or Int, and start what a schedule among them wants
 // with Due. What depends on a setting otherwise follows it with Changed.
 //
-// Tables: setting, setting_history, setting_schedule.
+// Tables: setting, setting_history, setting_schedule; reads tenant.
 package setting

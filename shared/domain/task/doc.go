@@ -4,8 +4,8 @@
 //
 //   - Status: pending → running → completed | failed, cancelled from pending and running.
 //   - Workers find tasks in two ways: they claim the most urgent of the tenant with the fewest running (Runner.Run), or
-//     they are told which one by a message of a queue (Dispatcher, Runner.Take). Either way only tasks of active tenants
-//     run, and no more scans of a tenant at once than tenant.max_scans.
+//     they are told which one by a message of a queue (Dispatcher, Runner.Take). Either way only tasks of active
+//     tenants run, and no more scans of a tenant at once than tenant.max_scans.
 //   - A window of each tenant's tasks has messages (queued_at); each end of a task sends the next, and the scheduler
 //     what was lost.
 //   - A handler that is told to pause saves its place and goes on in another run; that counts as no attempt.
@@ -17,5 +17,5 @@
 //   - A worker that dies leaves a lease that runs out: the task goes back to pending, or fails after
 //     max_attempts. The next handler learns how many have died (Held.Deaths).
 //
-// Tables: task.
+// Tables: task; reads library, series, book, page_index, page_pack, scan, setting.
 package task

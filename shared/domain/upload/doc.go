@@ -6,8 +6,8 @@
 //   - Small files are one PUT, larger ones parts, completed or aborted by an operation. The store then tells
 //     shared/domain/ingest, or the next scan finds the book.
 //   - What the library would not take for a book is refused, but for the few files beside books (covers, package
-//     documents, series.json, ComicInfo.xml); so is a book that exists, unless overwriting was asked for. The store checks
-//     that again when the file arrives.
+//     documents, series.json, ComicInfo.xml); so is a book that exists, unless overwriting was asked for. The store
+//     checks that again when the file arrives.
 //   - Only libraries whose path is s3://… take uploads.
 //
 // Tables: upload; reads library, library_count, book, tenant.

@@ -13,22 +13,24 @@
 //   - A scan that would mark more than half of its library deleted stops before that, until as many are confirmed.
 //   - A file that has moved is a new book until it is read and the old one is marked deleted, whichever comes
 //     last: then the two become one (app.follow_content).
-//   - A file that has taken the name of another is a replacement of that one until both are read: what each book had
-//     (displaced) then finds the place where that is now. Every analysis that finds other content, and every book marked deleted,
-//     looks for its partner among those before it, so that tasks, announcements and kills may come in any order.
+//   - A file that has taken the name of another counts as a replacement of that file until both are read; then each
+//     book goes to the file that has now the content that it had before (displaced). Every analysis that finds other
+//     content, and every book marked deleted, looks for its partner among the earlier ones, so that tasks,
+//     announcements and kills may come in any order.
 //   - A file that has moved to another library is found when a scan of either has ended, or when it was announced
 //     (app.follow_over): then all that both libraries know is written.
 //   - Sidecars (shared/domain/library: package documents, series.json, cover pictures) are found by the same listing
 //     and compared in the same way; those that changed or went are taken in by analyze_books tasks too. A book keeps
 //     the version of the package document it was read with, so that it is read again when there is another. What a
 //     cancelled scan has left of that, the next one catches up with.
-//   - What a book has of its neighbours, its position as number and titles made of it (arrange), is put right in the transaction
-//     that moves books between series or marks them deleted, and for new ones at the end of the scan; after one that did not come
-//     to its end, by the next.
+//   - A book's position as its number, and titles made of that, depend on its neighbours (arrange). They are corrected
+//     in the transaction that moves books between series or marks them deleted, and for new books at the end of the
+//     scan; after a scan that did not reach its end, by the next one.
 //   - Every write first checks that the task is still held: a cancelled or superseded scan changes nothing.
 //     What was done stays done, and a repeated scan continues from it.
 //   - Locks are taken in one order everywhere: task, scan, library_count, series, book.
 //
-// Tables: scan, series, book, displaced, book_metadata, sidecar, page_index, genre, tag and their links, external_link (source
-// comicinfo).
+// Tables: scan, series, book, displaced, book_metadata, sidecar, page_index, genre, tag and their links,
+// alternate_title, external_id, external_link (source comicinfo); last_scanned_at of library, place and progress of its
+// tasks, the page of progress beyond the last one; reads library_count, library_root, setting and tenant.
 package scanner
