@@ -71,7 +71,7 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 		passwordHash = &hash
 	}
 	var stored *User
-	err := s.database.Tx(ctx, func(tx pgx.Tx) error {
+	err := s.database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		locked, err := lock(ctx, tx, id)
 		if err != nil {
 			return err
@@ -127,7 +127,7 @@ func (in UserUpdate) apply(u User) (User, error) {
 }
 
 func (s *service) deleteUser(ctx context.Context, id uuid.UUID) error {
-	err := s.database.Tx(ctx, func(tx pgx.Tx) error {
+	err := s.database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		locked, err := lock(ctx, tx, id)
 		if err != nil {
 			return err

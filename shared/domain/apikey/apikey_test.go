@@ -58,7 +58,7 @@ func TestUseIsNotedWithoutWaiting(t *testing.T) {
 	u := s.User(t, "one", "reader")
 	k := create(t, u, `{"name":"k"}`)
 	long := db.In(t.Context(), &auth.Caller{Tenant: s.One, AccountID: u.ID, KeyHash: auth.HashSecret(k.Key)})
-	err := s.DB.App.Tx(long, func(pgx.Tx) error {
+	err := s.DB.App.Tx(long, func(context.Context, pgx.Tx) error {
 		with(u, "X-Api-Key", k.Key).Do("GET", path, nil).Want(200)
 		return nil
 	})

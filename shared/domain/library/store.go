@@ -152,7 +152,7 @@ const holdScan = `select from task where tenant_id = app.tenant() and library_id
 // to the library's.
 func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, wake func(b *pgx.Batch) error, fn func(l *Library) error) (*Library, error) {
 	var out *Library
-	err := d.Tx(ctx, func(tx pgx.Tx) error {
+	err := d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var read pgx.Batch
 		var r *row
 		var zone string

@@ -217,7 +217,7 @@ func (o *Operator) revokeRoots(ctx context.Context, i Paths) (any, error) {
 // changeRoots writes what check allows, after one operator the next. Who makes or moves a library holds its root until
 // then, so that check sees every library that could lose its place.
 func (o *Operator) changeRoots(ctx context.Context, t *row, write *pgx.Batch, check func(have []filesystem.Root, libraries []library) error) error {
-	return o.System.Tx(in(ctx, t), func(tx pgx.Tx) error {
+	return o.System.Tx(in(ctx, t), func(ctx context.Context, tx pgx.Tx) error {
 		var b pgx.Batch
 		var have []filesystem.Root
 		var libraries []library

@@ -155,7 +155,7 @@ func startAll(ctx context.Context, system *db.DB, all []due, now time.Time, next
 
 func startDue(ctx context.Context, system *db.DB, d due, now time.Time, next func(due) (*time.Time, error)) (bool, error) {
 	started := false
-	err := system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(tx pgx.Tx) error {
+	err := system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
 		if next != nil {
 			at, err := next(d)
 			if err != nil {

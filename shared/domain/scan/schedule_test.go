@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -207,5 +208,37 @@ func TestDueWhileAScanEnds(t *testing.T) {
 	_, ended := worker.Exec(t.Context(), "update library set last_scanned_at = now() where id = $1", library)
 	if err := errors.Join(ended, worker.Commit(t.Context()), <-done); err != nil {
 		t.Error(err)
+	}
+}
+
+// A library that somebody holds for ever, as a worker whose machine is gone, keeps no other one from being scanned.
+func TestDueBesideALockedLibrary(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	tenant := d.Tenant(t, "one")
+	now := time.Now()
+	held := scheduled(t, d, tenant, "0 0 * * *", "", now.Add(-time.Hour)) // the first to be due
+	other := scheduled(t, d, tenant, "0 0 * * *", "", now)
+	holder, err := d.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.Rollback(context.Background()) }()
+	if _, err := holder.Exec(t.Context(), "select from library where id = $1 for update", held); err != nil {
+		t.Fatal(err)
+	}
+	system, err := db.Open(db.Config{URL: d.SystemURL, MaxConns: 2, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(system.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if n, err := scan.Due(ctx, system, now); n != 1 || err == nil {
+		t.Errorf("%d scans started, %v", n, err)
+	}
+	var scans int
+	if err := d.Owner.Pool().QueryRow(t.Context(), "select count(*) from scan where library_id = $1", other).Scan(&scans); err != nil || scans != 1 {
+		t.Errorf("%d scans of the other library, %v", scans, err)
 	}
 }

@@ -77,7 +77,7 @@ func (d due) next(ctx context.Context, system *db.DB, key string, now time.Time,
 		return false, err
 	}
 	at := schedule.Next(now)
-	err = system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(tx pgx.Tx) error {
+	err = system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
 		if !d.Known {
 			_, err := tx.Exec(ctx, `insert into setting_schedule (tenant_id, key, cron, next_at)
 				select tenant_id, key, $3, $4 from setting where tenant_id = app.tenant() and key = $1 and value = $2 on conflict do nothing`, key, d.Cron, d.Made, at)
@@ -113,7 +113,7 @@ func Changed(ctx context.Context, system *db.DB, key string, follow func(ctx con
 	}
 	var failures error
 	for _, c := range all {
-		err := system.Tx(db.In(ctx, db.Tenant(c.Tenant)), func(tx pgx.Tx) error {
+		err := system.Tx(db.In(ctx, db.Tenant(c.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
 			tag, err := tx.Exec(ctx, `insert into setting_schedule as d (tenant_id, key, cron, next_at)
 				select tenant_id, key, value, now() from setting where tenant_id = app.tenant() and key = $1 and value = $2
 				on conflict (tenant_id, key) do update set cron = excluded.cron, next_at = now() where d.cron <> excluded.cron`, key, c.Value)

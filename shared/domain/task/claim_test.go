@@ -376,7 +376,7 @@ func TestBeatAfterTheEnd(t *testing.T) {
 // pagesRead counts the pages that a statement touches in a tenant.
 func pagesRead(t *testing.T, d *testkit.Databases, tenant uuid.UUID, sql string) (pages int) {
 	t.Helper()
-	must(t, d.System.Tx(db.In(context.Background(), db.Tenant(tenant)), func(tx pgx.Tx) error {
+	must(t, d.System.Tx(db.In(context.Background(), db.Tenant(tenant)), func(ctx context.Context, tx pgx.Tx) error {
 		var plans []struct {
 			Plan struct {
 				Hit  int `json:"Shared Hit Blocks"`

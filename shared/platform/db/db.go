@@ -172,8 +172,9 @@ func (d *DB) acquire(ctx context.Context, tenant uuid.UUID) (conn *pgxpool.Conn,
 func (d *DB) Enter(ctx context.Context) error { return d.Run(ctx, &pgx.Batch{}) }
 
 // Tx runs fn in an explicit transaction, for rules that need to read before they write: two round trips more
-// than Run.
-func (d *DB) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
+// than Run. Its statements run under the context that fn is given, which ends when the time for all of them is up: one that
+// waits for who has locked a row would wait for ever.
+func (d *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	scope := ScopeOf(ctx)
 	if scope == nil {
 		return ErrNoScope
@@ -191,7 +192,7 @@ func (d *DB) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
-		return fn(tx)
+		return fn(ctx, tx)
 	}))
 }
 

@@ -109,7 +109,7 @@ func TestTimeIsUp(t *testing.T) {
 			return d.Run(ctx, &b)
 		}, "took the database too long"},
 		"a transaction": {func() error {
-			return d.Tx(ctx, func(tx pgx.Tx) error {
+			return d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 				if _, err := tx.Exec(ctx, insert); err != nil {
 					return err
 				}

@@ -142,7 +142,7 @@ func panicBatch(pool *db.DB, tenant uuid.UUID) (panicked bool) {
 	defer func() { panicked = recover() == errPanic }()
 	ctx := db.In(context.Background(), db.Tenant(tenant))
 	if rand.IntN(2) == 0 {
-		_ = pool.Tx(ctx, func(tx pgx.Tx) error {
+		_ = pool.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, "select count(*) from tag"); err != nil {
 				return err
 			}

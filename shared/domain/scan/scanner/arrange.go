@@ -125,7 +125,7 @@ func (s *Scanner) runAndArrange(ctx context.Context, b *pgx.Batch, sets map[uuid
 	if !arranges {
 		return nil, s.Database.Run(ctx, b)
 	}
-	err = s.Database.Tx(ctx, func(tx pgx.Tx) error {
+	err = s.Database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (s *run) arrangeSeries(ctx context.Context, series []uuid.UUID) error {
 		return nil
 	}
 	var out []events.Event
-	err := s.Database.Tx(ctx, func(tx pgx.Tx) error {
+	err := s.Database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var b pgx.Batch
 		queueLock(&b, s.library.ID)
 		err := tx.SendBatch(ctx, &b).Close()

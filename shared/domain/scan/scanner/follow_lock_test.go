@@ -1,6 +1,7 @@
 package scanner_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/google/uuid"
@@ -35,7 +36,7 @@ func TestReaderAtTheMomentOfAMove(t *testing.T) {
 	}
 	moved := make(chan error, 1)
 	go func() {
-		moved <- r.db.App.Tx(ctx, func(tx pgx.Tx) error {
+		moved <- r.db.App.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "select app.follow_content($1, null, array[$2::uuid], array[$3::uuid], null)", r.library, was, now)
 			return err
 		})

@@ -67,7 +67,7 @@ func (s *run) look(ctx context.Context, libraryID uuid.UUID, keys []string) erro
 	}
 	var out []events.Event
 	var deleted []uuid.UUID
-	err = s.Database.Tx(ctx, func(tx pgx.Tx) error {
+	err = s.Database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		out, deleted, err = s.settle(ctx, tx, keys, objects)
 		return err
 	})
