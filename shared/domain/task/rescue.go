@@ -42,10 +42,13 @@ func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 		update task p set open_children = c.open,
 		  status = case when p.done and c.open = 0 then 'completed' else p.status end,
 		  completed_at = case when p.done and c.open = 0 then now() else p.completed_at end
-		from (select p.tenant_id, p.id, p.open_children as seen, count(t.id) filter (where t.status in ('pending', 'running')) as open
-		      from task p left join task t on t.tenant_id = p.tenant_id and t.parent_id = p.id
-		      where p.status = 'running' and p.open_children > 0 group by 1, 2, 3) c
-		where p.tenant_id = c.tenant_id and p.id = c.id and p.open_children = c.seen and c.seen > c.open returning p.*`)
+		from (select p.tenant_id, p.id, c.open
+		      from (select p.tenant_id, p.id, p.open_children as seen, count(t.id) filter (where t.status in ('pending', 'running')) as open
+		            from task p left join task t on t.tenant_id = p.tenant_id and t.parent_id = p.id
+		            where p.status = 'running' and p.open_children > 0 group by 1, 2, 3) c
+		      join task p on p.tenant_id = c.tenant_id and p.id = c.id and p.open_children = c.seen -- asked of the locked row again: some may just have been added
+		      where c.seen > c.open for update of p skip locked) c
+		where p.tenant_id = c.tenant_id and p.id = c.id returning p.*`)
 	if err != nil {
 		return 0, fmt.Errorf("count children of tasks: %w", err)
 	}
