@@ -1,12 +1,13 @@
-// Package apikey is the keys with which a user's programs sign in. A key has permissions of its own and never
-// more than its user has: both are checked by the database with every request.
+// Package apikey keeps the keys with which a user's programs sign in. A key has permissions of its own and never more
+// than its user has: the database checks both with every request.
 //
 // Rules:
 //   - The key is shown once; only its prefix and a SHA-256 of it are kept.
-//   - Nobody gives a key a permission they do not have at that moment; signed in with a key, what that key has
-//     counts, and a key that ends makes no key that outlives it. Enabling a key again, or making it last longer, is
-//     giving it what it has, and a key that ends gives none that outlives it what that had not.
-//   - A user sees the own keys; who holds UsersRead, UsersWrite or UsersDelete may read, change or revoke others'.
+//   - Nobody gives a key a permission that they do not have at that moment. For a caller who signed in with a key the
+//     permissions of that key count.
+//   - A key with an end makes no key that outlives it, and gives no new permission to a key that outlives it.
+//   - Enabling a key again, or extending its life, counts as giving it all its permissions.
+//   - Users see their own keys; UsersRead, UsersWrite or UsersDelete allow to read, change or revoke those of others.
 //
 // Tables: api_key.
 package apikey

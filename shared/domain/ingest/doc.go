@@ -1,5 +1,5 @@
-// Package ingest takes the store's word that objects were created or removed, and has the scanner look at them: a
-// book is there seconds after its upload, without a scan.
+// Package ingest receives the store's notifications that objects were created or removed, and has the scanner look at
+// these objects: a book appears seconds after its upload, without a scan.
 //
 //   - A notification only says where to look. What the store has now decides, so that notifications may be lost,
 //     repeated, late or in any order, and a scan may run at the same time.

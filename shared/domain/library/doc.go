@@ -4,8 +4,8 @@
 //   - The path is s3://bucket/prefix or an absolute path, below one of the roots that the operator gave the
 //     tenant. Nothing is ever written there.
 //   - How series are found cannot change after creation: it decides which series exist.
-//   - How books are named and numbered may: it takes effect for a book when it is next analysed (a deep scan takes
-//     all of them), and never for a field that somebody locked.
+//   - How books are named and numbered may change: it takes effect for a book when the book is next analysed (a deep
+//     scan analyses all of them), and never for a field that somebody locked.
 //   - A preview runs the strategies over the listing alone, within limits, and stores nothing.
 //   - The schedule is kept as given, with the next time computed whenever it changes.
 //   - Deleting a library cancels its tasks and takes its series, books and progress along, never its files.

@@ -1,5 +1,5 @@
-// Package pack keeps the pages of books whose file gives them only at a price: those of a solid RAR or a compressed
-// 7z, which must be decompressed from the beginning, and those of a PDF that must be drawn.
+// Package pack keeps the pages of books whose files have no random access: those of a solid RAR or a compressed 7z,
+// which must be decompressed from the beginning, and those of a PDF that must be drawn.
 //
 //   - A page pack is an uncompressed ZIP in the media bucket, below the tenant's prefix, under a name that nobody can
 //     guess. A page of it is one ranged request like that of any other book.

@@ -7,7 +7,7 @@
 //     fewest completions of any of its books) and when that was last.
 //   - Books whose file is gone count nowhere.
 //   - What people write stays until a file says otherwise; what they lock stays, and a title they give is locked. A
-//     reset clears and opens everything and has the books analysed, so that it is as their files say.
+//     reset clears and unlocks everything and has the books analysed, so that the series is as their files say.
 //
 // Tables: writes the metadata, locks and cover_source of series, and at a reset what hangs on it; reads series, its
 // genres, tags, titles, ids, links and ratings, sidecar, book, library, progress and completion.
