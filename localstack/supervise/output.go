@@ -11,7 +11,8 @@ import (
 // Longer lines are cut into pieces of this many bytes.
 const lineLimit = 64 << 10
 
-// tailLines is how many of a child's last lines an error shows: PostgreSQL writes up to seven after the one that says why it ends.
+// tailLines is how many of a child's last lines an error shows: PostgreSQL writes up to seven after the one that says
+// why it ends.
 const tailLines = 8
 
 // tail remembers the last lines of one run of a child; after a panic, those up to its cause.

@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// What was remembered of a book ends with the scan that finds another file, or the file elsewhere: who is told of it and asks gets
-// what is there now, not the former page, "not modified", or an error.
+// What was remembered of a book ends with the scan that finds another file, or the file elsewhere: who is told of it
+// and asks gets what is there now, not the former page, "not modified", or an error.
 func TestChangedFileIsServedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

@@ -142,7 +142,8 @@ func create(ctx context.Context, d *db.DB, l *Library, at *filesystem.Place, nex
 	return r.library(), nil
 }
 
-// holdScan locks the unfinished scan of a library, which wake looks for: its worker has locked it before it writes to the library.
+// holdScan locks the unfinished scan of a library, which wake looks for: its worker has locked it before it writes to
+// the library.
 const holdScan = `select from task where tenant_id = app.tenant() and library_id = $1 and type = 'scan_library' and status in ('pending', 'running')
 	for no key update`
 

@@ -35,8 +35,8 @@ func QueueOwner(b *pgx.Batch, dst **Owner) {
 }
 
 // Owned is the index of a tenant's book with the place of page n, and the tenant: for the CDN, which asks in nobody's
-// name and shows by the address that somebody may; ctx is in the tenant. One round trip, or none within ten seconds, as long as
-// the address fits what is remembered: that of another file is newer.
+// name and shows by the address that somebody may; ctx is in the tenant. One round trip, or none within ten seconds, as
+// long as the address fits what is remembered: that of another file is newer.
 func (f *Finder) Owned(ctx context.Context, tenant, book uuid.UUID, n int, fits func(*Index, *Owner) bool) (*Index, *Owner, error) {
 	at := place{tenant: tenant, book: book} // without an access generation, as no caller's is
 	now := time.Now()

@@ -129,10 +129,10 @@ func (s *Session) problem() string {
 
 func negative[T int32 | int64](n *T) bool { return n != nil && *n < 0 }
 
-// recordSQL logs sessions of books that are there, also of those whose file is gone at the moment. A session is of the pass that was
-// open when it ended: what was read before a book was marked unread, and is told later, does not bring it back. A clock ahead of
-// ours must not outdo what is said later: nothing ends in the future. What would then end at the same time, two readings among
-// it, is a microsecond apart; what does anyway stays in its order by when it is told.
+// recordSQL logs sessions of books that are there, also of those whose file is gone at the moment. A session is of the
+// pass that was open when it ended: what was read before a book was marked unread, and is told later, does not bring it
+// back. A clock ahead of ours must not outdo what is said later: nothing ends in the future. What would then end at the
+// same time, two readings among it, is a microsecond apart; what does anyway stays in its order by when it is told.
 var recordSQL = `with sent as materialized (
 	  select u.*, least(u.started, u.ended, u.told_at) as started_at, least(u.ended, u.told_at) as ended_at from (
 	    select u.id, b.id as book_id, u.kind, u.device_id, u.device_name, u.started, u.ended, u.page, u.percentage, u.active_ms, u.pages_read, u.locator,

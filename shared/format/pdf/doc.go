@@ -21,7 +21,7 @@ type Limits struct {
 	Pages       int   `env:"PDF_MAX_PAGES" envDefault:"20000"`       // pages
 	StreamBytes int64 `env:"PDF_MAX_STREAM" envDefault:"16777216"`   // one stream of structure, unpacked
 	Requests    int   `env:"PDF_MAX_READS" envDefault:"100000"`      // objects that are looked at
-	RepairBytes int64 `env:"PDF_MAX_REPAIR" envDefault:"1073741824"` // a damaged document, which is read whole to find its objects
+	RepairBytes int64 `env:"PDF_MAX_REPAIR" envDefault:"1073741824"` // a damaged document, which is read whole
 }
 
 // DefaultLimits returns the limits that fit every real book known to us.

@@ -72,9 +72,9 @@ func (s *Store) AbortParts(ctx context.Context, bucket, key, id string) error {
 	return nil
 }
 
-// AbortStale forgets the multipart uploads to a bucket that were begun before a time, with their parts, and counts them. A store
-// that lists none without being told its key (MinIO) forgets them by itself. What is not on the first page of the listing, behind
-// a thousand that are newer, waits: no listing goes on from an upload that is gone.
+// AbortStale forgets the multipart uploads to a bucket that were begun before a time, with their parts, and counts
+// them. A store that lists none without being told its key (MinIO) forgets them by itself. What is not on the first
+// page of the listing, behind a thousand that are newer, waits: no listing goes on from an upload that is gone.
 func (s *Store) AbortStale(ctx context.Context, bucket string, before time.Time) (n int, err error) {
 	for range 100 {
 		out, err := s.open().client.ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{Bucket: &bucket})

@@ -18,8 +18,8 @@ import (
 )
 
 // Input is understood in two spellings (docs/interface.md): the members of a body, of the objects that describe
-// scanning and a device, and of authors and files may be written in snake_case, and a few have another name. Free-form values are
-// left alone: only these levels are renamed.
+// scanning and a device, and of authors and files may be written in snake_case, and a few have another name. Free-form
+// values are left alone: only these levels are renamed.
 var aliases = map[string]string{
 	"is_completed":        "completed",
 	"isCompleted":         "completed",
@@ -75,7 +75,8 @@ func renameKeys(data []byte) ([]byte, error) {
 	return plainJSON(out)
 }
 
-// plainJSON is json.Marshal that leaves <, > and & as they are: their escapes take six bytes, and free-form values are measured.
+// plainJSON is json.Marshal that leaves <, > and & as they are: their escapes take six bytes, and free-form values are
+// measured.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	err := writeJSON(&b, v)

@@ -40,8 +40,8 @@ func (a *API) lazily(op Op, prepare func(huma.API)) {
 	}
 }
 
-// nameJSON writes the type of a JSON body as huma knows it: capitals and space do not count (RFC 9110 section 8.3.1). What is accepted says
-// nothing: there is one type of answer.
+// nameJSON writes the type of a JSON body as huma knows it: capitals and space do not count (RFC 9110 section 8.3.1).
+// What is accepted says nothing: there is one type of answer.
 func nameJSON(h http.Header) {
 	h.Del("Accept")
 	if kind, _, err := mime.ParseMediaType(h.Get("Content-Type")); err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json")) {

@@ -326,7 +326,8 @@ func (a *API) TakeLogin(ctx context.Context) error {
 	return e
 }
 
-// generations are the Redis keys of the tenant's access generation and of that of its books' places, which package events sets.
+// generations are the Redis keys of the tenant's access generation and of that of its books' places, which package
+// events sets.
 func generations(tenant uuid.UUID) []string {
 	access := "lb:{" + tenant.String() + "}:gen"
 	return []string{access, access + ":books"}

@@ -52,7 +52,8 @@ func within(room int64, changes []change) (in []change, refused int) {
 	return in, refused
 }
 
-// queueRefused tells in the scan how many files the limit kept out. Books whose files are gone may be in them: see lookAgain in package scan.
+// queueRefused tells in the scan how many files the limit kept out. Books whose files are gone may be in them: see
+// lookAgain in package scan.
 func (s *run) queueRefused(b *pgx.Batch, n int) {
 	if n == 0 {
 		return

@@ -109,8 +109,8 @@ func queueProcessed(b *pgx.Batch, scanID uuid.UUID, found []analyzed) {
 		where tenant_id = app.tenant() and id = $1`, scanID, len(found), texts, errorsKept)
 }
 
-// queueShowing asks which series show the cover of one of the books, by the rules of shared/domain/rendition: of the one that people
-// chose, or, without a picture beside the books, of the first that could be read.
+// queueShowing asks which series show the cover of one of the books, by the rules of shared/domain/rendition: of the
+// one that people chose, or, without a picture beside the books, of the first that could be read.
 func queueShowing(b *pgx.Batch, books []uuid.UUID, out *[]enriched) {
 	if len(books) == 0 {
 		return
