@@ -3,6 +3,7 @@ package series_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -153,4 +154,22 @@ func TestLookingAtLocksWritesNothing(t *testing.T) {
 	if after := version(); after != before {
 		t.Errorf("looking wrote the row: %s, then %s", before, after)
 	}
+}
+
+// An index holds 2,700 bytes of a text, less than a thousand characters can have that cannot be compressed.
+func TestTitleThatNoIndexHolds(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
+	})
+	library := newLibrary(t, s, s.One, "L")
+	id, _ := newSeries(t, s, s.One, library, "A", 1, 1)
+	title, random := make([]rune, 1000), rand.New(rand.NewPCG(1, 2))
+	for i := range title {
+		title[i] = '一' + random.Int32N(20_000)
+	}
+	who := s.User(t, "one", "admin")
+	who.Do("PATCH", "/api/v1/series/"+id.String(), map[string]any{"title": string(title)}).Want(400)
+	who.Do("PATCH", "/api/v1/series/"+id.String(), map[string]any{"title": string(title[:800])}).Want(200)
 }

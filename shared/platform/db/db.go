@@ -230,6 +230,8 @@ func translate(err error) error {
 			}
 		case "22003":
 			return fault.Wrap(err, fault.BadRequest, "A number is too large or too small to be stored")
+		case "54000": // a row of an index, which must fit in a third of a page
+			return fault.Wrap(err, fault.BadRequest, "A text by which things are sorted or found is too long to be stored: it may have 2,600 bytes, 860 characters of Chinese or Japanese")
 		case "23503": // what a row was to belong to went between being looked at and being written to
 			e := fault.Wrap(err, fault.Unavailable, "Something that this is about was removed at the same moment; try again")
 			e.RetryAfter = time.Second
