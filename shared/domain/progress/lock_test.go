@@ -31,13 +31,7 @@ func TestMarkingBesideWhoHoldsTheBooks(t *testing.T) {
 	go func() {
 		marked <- reader.Do("POST", "/api/v1/books/bulk/read", map[string]any{"bookIds": books}).Status
 	}()
-	testkit.Eventually(t, 10*time.Second, func() bool {
-		var waits bool
-		if err := s.DB.Owner.Pool().QueryRow(ctx, "select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))", scan.Conn().PgConn().PID()).Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
-		return waits
-	})
+	s.DB.AwaitLock(t)
 	if _, err := scan.Exec(ctx, "update reading_session set pass = pass where book_id = any($1)", books); err != nil {
 		t.Error(err)
 	}
