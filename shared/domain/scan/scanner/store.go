@@ -115,15 +115,18 @@ func queueShowing(b *pgx.Batch, books []uuid.UUID, out *[]enriched) {
 	if len(books) == 0 {
 		return
 	}
-	db.All(b, out, `select s.id, s.library_id from series s
-		left join book c on c.tenant_id = s.tenant_id and c.series_id = s.id and c.deleted_at is null
-		  and c.id = case when s.cover_source like 'book:%' then substr(s.cover_source, 6)::uuid end
-		where s.tenant_id = app.tenant() and s.id = any(array(select k.series_id from book k where k.tenant_id = app.tenant() and k.id = any($1)))
-		  and coalesce(c.id, (select f.id from book f where f.tenant_id = app.tenant() and f.series_id = s.id and f.deleted_at is null and f.fingerprint <> ''
-		    order by f.number, f.title_sort, f.id limit 1)) = any($1)
-		  and (c.id is not null or s.cover_source = 'first_book' or not exists (select from sidecar p where p.tenant_id = app.tenant()
-		    and p.library_id = s.library_id and p.about = s.path and p.kind = 'cover' and p.document is not null))
-		order by s.id`, books)
+	// Each book is looked up by itself: joined with the series, all books of the tenant would be read.
+	db.All(b, out, `select x.id, x.library_id from (select s.id, s.library_id, s.path, s.cover_source,
+		    (select c.id from book c where c.tenant_id = app.tenant() and c.series_id = s.id and c.deleted_at is null
+		      and c.id = case when s.cover_source like 'book:%' then substr(s.cover_source, 6)::uuid end) as chosen,
+		    (select f.id from book f where f.tenant_id = app.tenant() and f.series_id = s.id and f.deleted_at is null and f.fingerprint <> ''
+		      order by f.number, f.title_sort, f.id limit 1) as first
+		  from series s where s.tenant_id = app.tenant()
+		    and s.id = any(array(select k.series_id from book k where k.tenant_id = app.tenant() and k.id = any($1)))) x
+		where coalesce(x.chosen, x.first) = any($1)
+		  and (x.chosen is not null or x.cover_source = 'first_book' or not exists (select from sidecar p where p.tenant_id = app.tenant()
+		    and p.library_id = x.library_id and p.about = x.path and p.kind = 'cover' and p.document is not null))
+		order by x.id`, books)
 }
 
 // storeEach is store, but where the database refuses what was read of one book, the others are stored all the same: it has the error
