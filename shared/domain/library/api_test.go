@@ -553,14 +553,7 @@ func TestActiveAgainWhileScanning(t *testing.T) {
 	}
 	changed := make(chan int)
 	go func() { changed <- admin.Do("PATCH", path+"/"+id, `{"isActive":true}`).Status }()
-	testkit.Eventually(t, 10*time.Second, func() bool {
-		var waits bool
-		if err := f.DB.Owner.Pool().QueryRow(t.Context(), "select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))",
-			int32(worker.Conn().PgConn().PID())).Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
-		return waits
-	})
+	f.DB.AwaitLock(t)
 	_, wrote := worker.Exec(t.Context(), `insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
 		select tenant_id, id, id, 's', 's', 's', 's', 's' from library where id = $1`, id)
 	if err := errors.Join(wrote, worker.Commit(t.Context())); err != nil {

@@ -197,14 +197,7 @@ func TestDueWhileAScanEnds(t *testing.T) {
 		_, err := scan.Due(context.Background(), d.System, now)
 		done <- err
 	}()
-	testkit.Eventually(t, 10*time.Second, func() bool {
-		var waits bool
-		if err := d.Owner.Pool().QueryRow(t.Context(), "select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))",
-			int32(worker.Conn().PgConn().PID())).Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
-		return waits
-	})
+	d.AwaitLock(t)
 	_, ended := worker.Exec(t.Context(), "update library set last_scanned_at = now() where id = $1", library)
 	if err := errors.Join(ended, worker.Commit(t.Context()), <-done); err != nil {
 		t.Error(err)
