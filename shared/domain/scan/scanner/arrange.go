@@ -25,6 +25,7 @@ type neighbour struct {
 	Volume   *int      `db:"volume"`
 	Chapter  *float64  `db:"chapter"`
 	Numbered bool      `db:"numbered"` // by itself, or by somebody who has locked it
+	Named    bool      `db:"named"`    // by somebody who has locked it
 	Position int       `db:"position"`
 	Count    int       `db:"count"`
 }
@@ -38,13 +39,18 @@ func arrange(ctx context.Context, tx pgx.Tx, set *strategy.Set, library uuid.UUI
 	}
 	var read, write pgx.Batch
 	var books []neighbour
-	var renumbered, positioned, named []uuid.UUID // series
+	var numbers []numbered
 	if set.Positions() {
-		queueRenumber(&read, series, &renumbered)
+		db.All(&read, &numbers, `select id, n as number from (
+			  select id, number, row_number() over (partition by series_id order by app.file_order(key) collate natural_order, key) as n
+			  from book where tenant_id = app.tenant() and series_id = any($1) and deleted_at is null) r
+			where number is distinct from n
+			  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = r.id and 'numberLock' = any(m.locks))`, series)
 	}
 	if set.Positioned() || set.PositionsSome() {
 		// What a file says of its number, it says of the book's position in a series too.
-		db.All(&read, &books, `select n.*, coalesce(m.metadata ->> 'seriesPosition' is not null or m.locks && '{numberLock,seriesPositionLock}', false) as numbered
+		db.All(&read, &books, `select n.*, coalesce(m.metadata ->> 'seriesPosition' is not null or m.locks && '{numberLock,seriesPositionLock}', false) as numbered,
+			  coalesce('titleLock' = any(m.locks), false) as named
 			from (
 			  select b.id, b.key, s.title as series, b.title, b.number, b.volume, b.chapter,
 			    row_number() over (partition by b.series_id order by app.file_order(b.key) collate natural_order, b.key) as position, count(*) over (partition by b.series_id) as count
@@ -56,60 +62,90 @@ func arrange(ctx context.Context, tx pgx.Tx, set *strategy.Set, library uuid.UUI
 		return nil, err
 	}
 	if set.PositionsSome() {
-		queueSomePositions(&write, set, books, &positioned)
+		numbers = somePositions(set, books)
 	}
+	var titles []titled
 	if set.Positioned() {
-		queueTitles(&write, books, &named)
+		titles = positionTitles(books)
 	}
+	if len(numbers)+len(titles) == 0 {
+		return nil, nil
+	}
+	var renumbered, renamed []uuid.UUID // series
+	queueArranged(&write, numbers, titles, &renumbered, &renamed)
 	if err := tx.SendBatch(ctx, &write).Close(); err != nil {
 		return nil, err
 	}
 	var out []events.Event
 	for _, id := range series {
-		if slices.Contains(renumbered, id) || slices.Contains(positioned, id) || slices.Contains(named, id) {
+		if slices.Contains(renumbered, id) || slices.Contains(renamed, id) {
 			out = append(out, events.SeriesUpdated(events.Series{ID: id, LibraryID: library}, "books"))
 		}
 	}
 	return out, nil
 }
 
-// queueSomePositions numbers the books that have no other number (number strategy smart), and returns their series.
-func queueSomePositions(b *pgx.Batch, set *strategy.Set, books []neighbour, changed *[]uuid.UUID) {
-	var ids []uuid.UUID
-	var numbers []int
-	for _, n := range books {
-		if !n.Numbered && set.Read(n.Key, nil).Position && (n.Number == nil || *n.Number != float64(n.Position)) {
-			ids, numbers = append(ids, n.ID), append(numbers, n.Position)
-		}
-	}
-	if len(ids) > 0 {
-		db.Values(b, changed, `with done as (
-			  update book k set number = u.number from unnest($1::uuid[], $2::integer[]) as u(id, number)
-			  where k.tenant_id = app.tenant() and k.id = u.id returning k.series_id)
-			select distinct series_id from done`, ids, numbers)
-	}
+// numbered is a book and its position in natural file order, which becomes its number.
+type numbered struct {
+	ID     uuid.UUID `db:"id"`
+	Number int       `db:"number"`
 }
 
-// queueTitles names books after series and position (book strategy series_name), and returns their series.
-func queueTitles(b *pgx.Batch, books []neighbour, changed *[]uuid.UUID) {
-	var ids []uuid.UUID
-	var titles, sorts, searches []string
+// titled is a book and the title that is made of its series and position.
+type titled struct {
+	ID    uuid.UUID
+	Title string
+}
+
+// somePositions are the books that have no other number (number strategy smart).
+func somePositions(set *strategy.Set, books []neighbour) (out []numbered) {
 	for _, n := range books {
-		title := strategy.Title(n.Series, n.Volume, n.Chapter, n.Position, n.Count)
-		if title == n.Title {
-			continue
+		if !n.Numbered && set.Read(n.Key, nil).Position && (n.Number == nil || *n.Number != float64(n.Position)) {
+			out = append(out, numbered{n.ID, n.Position})
 		}
-		ids, titles = append(ids, n.ID), append(titles, title)
-		sorts, searches = append(sorts, naming.SortTitle(title)), append(searches, naming.Normalize(title))
 	}
+	return out
+}
+
+// positionTitles are the books that are called otherwise than after series and position (book strategy series_name).
+func positionTitles(books []neighbour) (out []titled) {
+	for _, n := range books {
+		if title := strategy.Title(n.Series, n.Volume, n.Chapter, n.Position, n.Count); title != n.Title && !n.Named {
+			out = append(out, titled{n.ID, title})
+		}
+	}
+	return out
+}
+
+// queueArranged gives books numbers and titles, but none that somebody has locked, and returns their series.
+func queueArranged(b *pgx.Batch, numbers []numbered, titles []titled, renumbered, renamed *[]uuid.UUID) {
+	var ids, named []uuid.UUID
+	var positions []int
+	var texts, sorts, searches []string
+	for _, n := range numbers {
+		ids, positions = append(ids, n.ID), append(positions, n.Number)
+	}
+	for _, t := range titles {
+		named, texts = append(named, t.ID), append(texts, t.Title)
+		sorts, searches = append(sorts, naming.SortTitle(t.Title)), append(searches, naming.Normalize(t.Title))
+	}
+	queueLockBooks(b, slices.Concat(ids, named))
 	if len(ids) > 0 {
-		db.Values(b, changed, `with done as (
+		db.Values(b, renumbered, `with done as (
+			  update book k set number = u.number from unnest($1::uuid[], $2::integer[]) as u(id, number)
+			  where k.tenant_id = app.tenant() and k.id = u.id and k.number is distinct from u.number
+			    and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and 'numberLock' = any(m.locks))
+			  returning k.series_id)
+			select distinct series_id from done`, ids, positions)
+	}
+	if len(named) > 0 {
+		db.Values(b, renamed, `with done as (
 			  update book k set title = u.title, search_title = u.search, updated_at = now(),
 			    title_sort = case when 'titleSortLock' = any(l.locks) then k.title_sort else u.sort end
 			  from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as u(id, title, sort, search)
 			  left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
 			  where k.tenant_id = app.tenant() and k.id = u.id and not 'titleLock' = any(l.locks) returning k.series_id)
-			select distinct series_id from done`, ids, titles, sorts, searches)
+			select distinct series_id from done`, named, texts, sorts, searches)
 	}
 }
 

@@ -65,11 +65,12 @@ func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 	if scanID != nil {
 		queueProcessed(b, *scanID, found)
 	}
-	libraries := make([]uuid.UUID, len(found))
+	ids, libraries := make([]uuid.UUID, len(found)), make([]uuid.UUID, len(found))
 	for i, a := range found {
-		libraries[i] = a.LibraryID
+		ids[i], libraries[i] = a.ID, a.LibraryID
 	}
 	queueLock(b, libraries...)
+	queueLockBooks(b, ids)
 	var err error
 	if out.moves, err = queueMoves(b, scanID, found); err != nil {
 		return nil, err

@@ -185,6 +185,12 @@ func queueLock(b *pgx.Batch, libraries ...uuid.UUID) {
 	b.Queue("select from library_count where tenant_id = app.tenant() and library_id = any($1) order by library_id for update", libraries)
 }
 
+// queueLockBooks keeps people from editing books until commit. A statement that changes a book only where nobody has locked it
+// comes after this: it reads the locks as they are when it begins, not as an edit leaves them for whose end it has to wait.
+func queueLockBooks(b *pgx.Batch, ids []uuid.UUID) {
+	b.Queue("select from book where tenant_id = app.tenant() and id = any($1) order by id for no key update", ids)
+}
+
 // queueChanges makes the books of the changed files agree with them and adds the tasks that analyse them.
 func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error {
 	files := make([]strategy.File, len(changes))
@@ -364,18 +370,4 @@ func (s *run) deleteGone(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// queueRenumber gives the books of series their position in natural file order (number strategy file_order). Numbers that a
-// person has locked stay. It returns the series in which that changed one.
-func queueRenumber(b *pgx.Batch, series []uuid.UUID, changed *[]uuid.UUID) {
-	db.Values(b, changed, `with r as materialized (
-		  select id, row_number() over (partition by series_id order by app.file_order(key) collate natural_order, key) as n
-		  from book where tenant_id = app.tenant() and series_id = any($1) and deleted_at is null),
-		done as (
-		  update book b set number = r.n from r
-		  where b.tenant_id = app.tenant() and b.id = r.id and b.number is distinct from r.n
-		    and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))
-		  returning b.series_id)
-		select distinct series_id from done`, series)
 }

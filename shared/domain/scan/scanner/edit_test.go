@@ -1,0 +1,74 @@
+package scanner_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// Somebody edits a book, which locks what they say, while a worker waits for the book's row: the worker leaves it.
+func TestEditWhileAWorkerWaitsForTheBook(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, book, number, file, kind, before, want string }{
+		{"read again", "filename", "filename", "S/S 3.cbz", task.AnalyzeBook, "analyzed = false", "S: Mine 70 - -"},
+		{"positions of some", "filename", "smart", "S/a.cbz", task.RenumberSeries, "number = 9", "S: Mine 70 - -"},
+		{"positions", "filename", "file_order", "S/a.cbz", task.RenumberSeries, "number = 9", "S: Mine 70 - -"},
+		{"titles", "series_name", "file_order", "S/a.cbz", task.RenumberSeries, "title = 'Other'", "S: Mine 70 - -"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.choose("series_volume", "", c.book, "", c.number)
+			testkit.WriteFile(t, r.folder, c.file, testkit.Comic(t, 1, 1, ""))
+			r.scanned("normal")
+			r.exec("update book set "+c.before+" where tenant_id = $1", r.tenant)
+			id := values[uuid.UUID](r, "select id from book where tenant_id = app.tenant()")[0]
+			series := values[uuid.UUID](r, "select series_id from book where tenant_id = app.tenant()")[0]
+
+			edit, err := r.db.Owner.Pool().Begin(r.ctx())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = edit.Rollback(context.Background()) }()
+			for _, sql := range []string{
+				"update book set title = 'Mine', number = 70 where id = $1",
+				`insert into book_metadata (tenant_id, book_id, locks) select tenant_id, id, '{titleLock,numberLock}' from book where id = $1
+					on conflict (tenant_id, book_id) do update set locks = excluded.locks`,
+			} {
+				if _, err := edit.Exec(r.ctx(), sql, id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			spec := task.Spec{Type: c.kind, LibraryID: &r.library, SeriesID: &series}
+			if c.kind == task.AnalyzeBook {
+				spec.SeriesID, spec.BookID, spec.Params = nil, &id, map[string]any{"bookIds": []uuid.UUID{id}}
+			}
+			var b pgx.Batch
+			var added uuid.UUID
+			if err := task.Add(&b, spec, &added); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.db.App.Run(r.ctx(), &b); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			wait := r.work(ctx)
+			defer wait()
+			defer cancel()
+			r.db.AwaitLock(t)
+			if err := edit.Commit(r.ctx()); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Eventually(t, time.Minute, func() bool {
+				return values[int](r, "select count(*) from task where tenant_id = app.tenant() and status in ('pending', 'running')")[0] == 0
+			})
+			r.mustBe(c.want)
+		})
+	}
+}
