@@ -138,3 +138,36 @@ func TestPeopleAmendMetadata(t *testing.T) {
 		stranger.Do(method, one+"/metadata", `{"summary":"x"}`).Want(404)
 	}
 }
+
+// editing is a server that has a series of n books, somebody who may change them, and their paths.
+func editing(t *testing.T, n int) (*testkit.Server, *testkit.Client, []string) {
+	t.Helper()
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		book.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {})
+	})
+	_, ids := series(t, s, s.One, library(t, s, s.One, "comics"), "A", n)
+	paths := make([]string, n)
+	for i, id := range ids {
+		paths[i] = "/api/v1/books/" + id.String()
+	}
+	return s, s.User(t, "one", "maintainer"), paths
+}
+
+// Year, month and day may be changed one by one: what they name together need not be a day.
+func TestNoReleaseDateWithoutSuchADay(t *testing.T) {
+	t.Parallel()
+	_, me, paths := editing(t, 1)
+	for _, c := range []struct {
+		body string
+		want any
+	}{{`{"year":2023}`, nil}, {`{"month":2}`, nil}, {`{"day":31}`, nil}, {`{"day":29}`, nil}, {`{"year":2024}`, "2024-02-29T00:00:00Z"}, {`{"day":30}`, nil},
+		{`{"month":4}`, "2024-04-30T00:00:00Z"}, {`{"day":31}`, nil}} {
+		if m := me.Do("PATCH", paths[0]+"/metadata", c.body).Want(200).Map(); m["releaseDate"] != c.want {
+			t.Errorf("%s: %v, want %v", c.body, m["releaseDate"], c.want)
+		}
+		if m := me.Do("GET", paths[0], nil).Want(200).Map()["metadata"].(map[string]any); m["releaseDate"] != c.want {
+			t.Errorf("%s: shown %v, want %v", c.body, m["releaseDate"], c.want)
+		}
+	}
+}

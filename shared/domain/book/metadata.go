@@ -135,7 +135,9 @@ func (r *metadataRow) metadata() (*Metadata, error) {
 	m.Warnings, m.Locks, m.CreatedAt, m.UpdatedAt = r.Warnings, LockSet(lockNames, r.Locks), r.CreatedAt, r.UpdatedAt
 	if m.Year != nil && m.Month != nil && m.Day != nil {
 		date := time.Date(int(*m.Year), time.Month(*m.Month), int(*m.Day), 0, 0, 0, 0, time.UTC)
-		m.ReleaseDate = &date
+		if date.Day() == int(*m.Day) { // changed one by one, the three need not be a day
+			m.ReleaseDate = &date
+		}
 	}
 	for _, c := range []struct {
 		role string
