@@ -196,7 +196,7 @@ func CheckObject(name string, raw json.RawMessage) *fault.Field {
 // isbns are ISBNs as the record has them, a JSON list.
 func isbns(text string) (list string, ok bool) {
 	var parts []string
-	if json.Unmarshal([]byte(text), &parts) != nil {
+	if json.Unmarshal([]byte(text), &parts) != nil || parts == nil { // null is a list to JSON
 		parts = strings.Split(text, ",")
 	}
 	for i, p := range parts {

@@ -124,7 +124,7 @@ func TestPeopleAmendMetadata(t *testing.T) {
 	for body, at := range map[string]string{`{"customMetadata":{"a":["\u0000"]}}`: "customMetadata", `{"languageIso":"klingonish"}`: "languageIso", `{"isbns":"123"}`: "isbns", `{"month":2,"day":30}`: "day", `{"month":13}`: "month",
 		`{"bookType":"brick"}`: "bookType", `{"customMetadata":[1]}`: "customMetadata", `{"authors":[{"name":""}]}`: "authors", `{"authors":[{"name":"x","role":"cook"}]}`: "authors",
 		`{"publisher":"  "}`: "publisher", `{"imprint":""}`: "imprint", `{"edition":"a\nb"}`: "edition", `{"subtitle":" "}`: "subtitle", `{"originalTitle":""}`: "originalTitle",
-		`{"genre":""}`: "genre", `{"formatDetail":""}`: "formatDetail", `{"isbns":""}`: "isbns", `{"languageIso":""}`: "languageIso",
+		`{"genre":""}`: "genre", `{"formatDetail":""}`: "formatDetail", `{"isbns":""}`: "isbns", `{"isbns":"null"}`: "isbns", `{"isbns":" null "}`: "isbns", `{"languageIso":""}`: "languageIso",
 		`{"subjects":["a",""]}`: "subjects[1]", `{"subjects":["x\ty"]}`: "subjects[0]",
 		`{"title":null}`: "title", `{"title":" "}`: "title", `{"title":"a\u202eb"}`: "title", `{"titleSort":"a\nb"}`: "titleSort", `{"volume":-1}`: "volume", `{"summary":7}`: "summary", `{"subjects":"x"}`: "subjects",
 		`{"summary":"a\u0000b"}`: "summary"} {
