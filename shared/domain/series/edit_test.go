@@ -173,3 +173,34 @@ func TestTitleThatNoIndexHolds(t *testing.T) {
 	who.Do("PATCH", "/api/v1/series/"+id.String(), map[string]any{"title": string(title)}).Want(400)
 	who.Do("PATCH", "/api/v1/series/"+id.String(), map[string]any{"title": string(title[:800])}).Want(200)
 }
+
+// A reset series is what it was when it was created: its folders say more than its books do.
+func TestResetSeriesIsAsItsFoldersSay(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
+	})
+	me := s.User(t, "one", "maintainer")
+	for i, c := range []struct{ strategy, config, key, want string }{
+		{"series_volume", "null", "DC/Batman  (2011)/1.cbz", "Batman <nil> <nil> <nil> <nil>"},
+		{"publisher_hierarchy", "null", "DC/Batman (2011)/1.cbz", "Batman DC <nil> <nil> <nil>"},
+		{"publisher_hierarchy", `{"storeSkippedAs": "imprint"}`, "DC/Batman (2011)/1.cbz", "Batman <nil> DC <nil> <nil>"},
+		{"publisher_hierarchy", `{"storeSkippedAs": "shelf"}`, "DC/Batman (2011)/1.cbz", "Batman <nil> <nil> <nil> map[shelf:DC]"},
+		{"calibre", "null", "Ann Author/Batman (2011)/1.epub", "Batman <nil> <nil> [map[name:Ann Author role:writer sortName:<nil>]] <nil>"},
+		{"custom", `{"pattern": "^(?P<publisher>[^/]+)/(?P<series>[^/]+)/"}`, "DC/Batman (2011)/1.cbz", "Batman DC <nil> <nil> <nil>"},
+	} {
+		library := newLibrary(t, s, s.One, fmt.Sprint("library ", i))
+		exec(t, s, `update library set series_strategy = $2, series_config = nullif($3, 'null')::jsonb,
+			title_preprocessing_rules = '[{"pattern": "\\s*\\(\\d+\\)$", "replacement": "", "enabled": true}]' where id = $1`, library, c.strategy, c.config)
+		id, books := newSeries(t, s, s.One, library, fmt.Sprint("series ", i), 1, 2)
+		exec(t, s, "update series set name = 'Batman  (2011)', publisher = 'Mine', imprint = 'Mine', authors = '[]', custom_metadata = '{}' where id = $1", id)
+		exec(t, s, "update book set key = $2 where id = $1", books[1], c.key)
+		exec(t, s, "update book set key = 'Z/Z/gone.cbz', deleted_at = now() where id = $1", books[0])
+		m := me.Do("DELETE", "/api/v1/series/"+id.String()+"/metadata", nil).Want(200).Map()
+		if got := line(m["title"], m["publisher"], m["imprint"], m["authors"], m["customMetadata"]); got != c.want || m["titleSort"] != "Batman" {
+			t.Errorf("%s %s: %s sorted as %v, want %s", c.strategy, c.config, got, m["titleSort"], c.want)
+		}
+	}
+	me.Do("DELETE", "/api/v1/series/"+uuid.NewString()+"/metadata", nil).Want(404)
+}

@@ -19,7 +19,6 @@ type row struct {
 	Series
 	LibraryPath string  `db:"library_path"`
 	Key         string  `db:"path"`
-	Name        string  `db:"name"`
 	Pictured    bool    `db:"pictured"` // there is a cover picture beside its books
 	CoverSource *string `db:"cover_source"`
 }
@@ -48,12 +47,12 @@ func (q query) sql() string {
 		limits = fmt.Sprintf(" limit $%d", len(q.args)+1)
 	}
 	return "with page as materialized (select id, row_number() over () as pos from (" + q.ids + limits + `) x)
-	select s.id, s.library_id, l.name as library_name, l.path as library_path, s.title, s.title_sort, s.path, s.name, s.cover_source, s.summary, s.publisher,
+	select s.id, s.library_id, l.name as library_name, l.path as library_path, s.title, s.title_sort, s.path, s.cover_source, s.summary, s.publisher,
 	  s.year, s.book_count, c.unread_count, c.max_volume, c.max_chapter, c.volumes_owned, s.created_at, s.updated_at,
 	  exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path
 	    and k.kind = 'cover' and k.document is not null) as pictured
 	from page
-	cross join lateral (select x.id, x.library_id, x.title, x.title_sort, x.path, x.name, x.cover_source, x.summary, x.publisher, x.year, x.book_count,
+	cross join lateral (select x.id, x.library_id, x.title, x.title_sort, x.path, x.cover_source, x.summary, x.publisher, x.year, x.book_count,
 	  x.created_at, x.updated_at from series x where x.tenant_id = app.tenant() and x.id = page.id limit 1) s
 	cross join lateral (select x.name, x.path from library x where x.tenant_id = app.tenant() and x.id = s.library_id limit 1) l
 	cross join lateral (select max(b.volume) as max_volume, max(b.chapter) as max_chapter,

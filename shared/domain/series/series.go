@@ -49,8 +49,6 @@ type Details struct {
 	ExternalRatings []ExternalRating `json:"externalRatings" nullable:"false"`
 	Genres          []book.Term      `json:"genres" nullable:"false"`
 	Tags            []book.Term      `json:"tags" nullable:"false"`
-
-	name string // of its folder
 }
 
 // Metadata is the metadata record of a series; what is not known is null.

@@ -66,7 +66,7 @@ func queueDetails(b *pgx.Batch, id uuid.UUID) (load func() (*Details, error)) {
 		if len(rows) == 0 {
 			return nil, fault.Missing("Series")
 		}
-		out.Series, out.Metadata, out.name = rows[0].series(), meta.metadata(warnings), rows[0].Name
+		out.Series, out.Metadata = rows[0].series(), meta.metadata(warnings)
 		out.Readings = *read
 		return &out, nil
 	}
