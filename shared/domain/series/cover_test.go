@@ -39,6 +39,17 @@ func TestPeopleChooseCovers(t *testing.T) {
 	shows("first_book")
 	me.Do("PATCH", one+"/cover/source", `{"source":"book:`+strings.ToUpper(books[1].String())+`"}`).Want(200)
 	shows("book:" + books[1].String())
+	exec(t, s, "update book set deleted_at = now() where id = $1", books[1])
+	shows("first_book") // while the chosen book is gone
+	exec(t, s, "insert into sidecar (tenant_id, library_id, key, kind, about, version, size, modified_at, document) values ($1, $2, 'x/A/cover.jpg', 'cover', 'x/A', $3, 1, now(), '{}')", s.One, lib, id)
+	shows("file")
+	exec(t, s, "update book set deleted_at = null where id = $1", books[1])
+	shows("book:" + books[1].String())
+	exec(t, s, "update book set series_id = (select series_id from book where id = $2) where id = $1", books[1], others[0])
+	shows("file") // it went to another series
+	exec(t, s, "delete from sidecar")
+	shows("first_book")
+	exec(t, s, "update book set series_id = $2 where id = $1", books[1], id)
 	me.Do("PATCH", one+"/cover/source", `{"source":"file"}`).Want(200)
 	shows("first_book") // there is none
 	me.Do("DELETE", one+"/covers/selected", nil).Want(204)

@@ -20,6 +20,7 @@ type row struct {
 	LibraryPath string  `db:"library_path"`
 	Key         string  `db:"path"`
 	Pictured    bool    `db:"pictured"` // there is a cover picture beside its books
+	Chosen      bool    `db:"chosen"`   // the book whose cover people chose is there
 	CoverSource *string `db:"cover_source"`
 }
 
@@ -31,7 +32,7 @@ func (r row) series() Series {
 	}
 	s.SelectedCoverSource = "first_book"
 	switch {
-	case r.CoverSource != nil && *r.CoverSource != "file":
+	case r.CoverSource != nil && (r.Chosen || *r.CoverSource == "first_book"):
 		s.SelectedCoverSource = *r.CoverSource
 	case r.Pictured:
 		s.SelectedCoverSource = "file"
@@ -50,7 +51,9 @@ func (q query) sql() string {
 	select s.id, s.library_id, l.name as library_name, l.path as library_path, s.title, s.title_sort, s.path, s.cover_source, s.summary, s.publisher,
 	  s.year, s.book_count, c.unread_count, c.max_volume, c.max_chapter, c.volumes_owned, s.created_at, s.updated_at,
 	  exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path
-	    and k.kind = 'cover' and k.document is not null) as pictured
+	    and k.kind = 'cover' and k.document is not null) as pictured,
+	  case when s.cover_source like 'book:%' then exists (select from book b where b.tenant_id = app.tenant()
+	    and b.id = substr(s.cover_source, 6)::uuid and b.series_id = s.id and b.deleted_at is null) else false end as chosen
 	from page
 	cross join lateral (select x.id, x.library_id, x.title, x.title_sort, x.path, x.cover_source, x.summary, x.publisher, x.year, x.book_count,
 	  x.created_at, x.updated_at from series x where x.tenant_id = app.tenant() and x.id = page.id limit 1) s
