@@ -120,12 +120,68 @@ func (b *MetadataBody) lines() map[string]*string {
 		"genre": b.Genre.Value, "formatDetail": b.FormatDetail.Value, "edition": b.Edition.Value}
 }
 
+// printable cuts off the spaces around a text of one line and tells whether people can read it.
+func printable(text *string) bool {
+	*text = strings.TrimSpace(*text)
+	return *text != "" && !strings.ContainsFunc(*text, naming.Hidden)
+}
+
 // line tells what is wrong with a text of one line, nil for nothing; spaces around it are cut off.
 func line(name string, text *string) []fault.Field {
-	if *text = strings.TrimSpace(*text); *text == "" || strings.ContainsFunc(*text, naming.Hidden) {
+	if !printable(text) {
 		return []fault.Field{{Field: name, Message: "must hold printable characters, or be null"}}
 	}
 	return nil
+}
+
+// named tells what is wrong with the name of a member of a list, and with the text beside it, which is null where it is empty.
+func named(at string, name *string, beside string, text **string) (bad []fault.Field) {
+	if !printable(name) {
+		bad = append(bad, fault.Field{Field: at + ".name", Message: "must hold printable characters"})
+	}
+	if *text != nil && strings.TrimSpace(**text) == "" {
+		*text = nil
+	}
+	if *text != nil {
+		bad = append(bad, line(at+"."+beside, *text)...)
+	}
+	return bad
+}
+
+// CheckAuthors brings the names of people into their form and lists what is wrong.
+func CheckAuthors(authors []AuthorBody) (bad []fault.Field) {
+	for i := range authors {
+		bad = append(bad, named(fmt.Sprintf("authors[%d]", i), &authors[i].Name, "sortName", &authors[i].SortName)...)
+	}
+	return bad
+}
+
+// checkNames lists what is wrong with the people of roles and with awards, and brings their names into their form.
+func (b *MetadataBody) checkNames() (bad []fault.Field) {
+	if v := b.Authors.Value; v != nil {
+		bad = CheckAuthors(*v)
+	}
+	for _, f := range b.roles() {
+		if text, ok := f.value.(string); ok && (len(split(text)) == 0 || strings.ContainsFunc(strings.Join(split(text), ""), naming.Hidden)) {
+			bad = append(bad, fault.Field{Field: f.name, Message: "must hold printable characters, or be null"})
+		}
+	}
+	if v := b.Awards.Value; v != nil {
+		for i := range *v {
+			bad = append(bad, named(fmt.Sprintf("awards[%d]", i), &(*v)[i].Name, "category", &(*v)[i].Category)...)
+		}
+	}
+	return bad
+}
+
+// split are the names of a text that has commas between them.
+func split(text string) (names []string) {
+	for name := range strings.SplitSeq(text, ",") {
+		if name = strings.Join(strings.Fields(name), " "); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // check brings languages, ISBNs and texts into their form and lists what is wrong.
@@ -148,7 +204,8 @@ func (b *MetadataBody) check() error {
 	if v := b.Summary.Value; v != nil {
 		*v = strings.TrimSpace(*v)
 	}
-	for _, f := range append(b.fields(), b.roles()...) {
+	bad = append(bad, b.checkNames()...)
+	for _, f := range b.fields() {
 		if text, ok := f.value.(string); ok && lines[f.name] == nil && strings.ContainsRune(text, 0) {
 			bad = append(bad, fault.Field{Field: f.name, Message: "must not contain the character NUL"})
 		}
@@ -226,11 +283,9 @@ func (b *MetadataBody) people(replace bool) (people []Author, roles []string, wh
 		}
 		roles = append(roles, role)
 		people = slices.DeleteFunc(people, func(a Author) bool { return a.Role == role })
-		if names, ok := f.value.(string); ok {
-			for name := range strings.SplitSeq(names, ",") {
-				if name = strings.Join(strings.Fields(name), " "); name != "" {
-					people = append(people, Author{Name: name, Role: role})
-				}
+		if text, ok := f.value.(string); ok {
+			for _, name := range split(text) {
+				people = append(people, Author{Name: name, Role: role})
 			}
 		}
 	}

@@ -127,7 +127,9 @@ func TestPeopleAmendMetadata(t *testing.T) {
 		`{"genre":""}`: "genre", `{"formatDetail":""}`: "formatDetail", `{"isbns":""}`: "isbns", `{"isbns":"null"}`: "isbns", `{"isbns":" null "}`: "isbns", `{"languageIso":""}`: "languageIso",
 		`{"subjects":["a",""]}`: "subjects[1]", `{"subjects":["x\ty"]}`: "subjects[0]",
 		`{"title":null}`: "title", `{"title":" "}`: "title", `{"title":"a\u202eb"}`: "title", `{"titleSort":"a\nb"}`: "titleSort", `{"volume":-1}`: "volume", `{"summary":7}`: "summary", `{"subjects":"x"}`: "subjects",
-		`{"summary":"a\u0000b"}`: "summary"} {
+		`{"summary":"a\u0000b"}`: "summary", `{"authors":[{"name":"a"},{"name":" "}]}`: "authors[1].name", `{"authors":[{"name":"a\u202eb"}]}`: "authors[0].name",
+		`{"authors":[{"name":"a","sortName":"\u0007"}]}`: "authors[0].sortName", `{"writer":"a,\u2066b"}`: "writer", `{"coverArtist":"\u0000"}`: "coverArtist", `{"inker":" , "}`: "inker",
+		`{"awards":[{"name":"\t"}]}`: "awards[0].name", `{"awards":[{"name":"a","category":"b\nc"}]}`: "awards[0].category"} {
 		if text := string(me.Do("PATCH", one+"/metadata", body).Want(400).Body); !strings.Contains(text, at) {
 			t.Errorf("%s: %s does not name %s", body, text, at)
 		}
@@ -169,5 +171,16 @@ func TestNoReleaseDateWithoutSuchADay(t *testing.T) {
 		if m := me.Do("GET", paths[0], nil).Want(200).Map()["metadata"].(map[string]any); m["releaseDate"] != c.want {
 			t.Errorf("%s: shown %v, want %v", c.body, m["releaseDate"], c.want)
 		}
+	}
+}
+
+func TestNamesAreTrimmed(t *testing.T) {
+	t.Parallel()
+	_, me, paths := editing(t, 1)
+	m := me.Do("PATCH", paths[0]+"/metadata", `{"authors":[{"name":" A ","sortName":" "},{"name":"B","sortName":" B, the "}],"writer":" C ,, D\nE",
+		"awards":[{"name":" F ","category":""}]}`).Want(200).Map()
+	if got := line(m["authors"], m["writer"], m["awards"]); got != "[map[name:A role:author sortName:<nil>] map[name:B role:author sortName:B, the] "+
+		"map[name:C role:writer sortName:<nil>] map[name:D E role:writer sortName:<nil>]] C, D E [map[category:<nil> name:F won:false year:<nil>]]" {
+		t.Errorf("%s", got)
 	}
 }

@@ -166,6 +166,9 @@ func (b *MetadataBody) check() error {
 			bad = append(bad, fault.Field{Field: f.name, Message: "must not contain the character NUL"})
 		}
 	}
+	if v := b.Authors.Value; v != nil {
+		bad = append(bad, book.CheckAuthors(*v)...)
+	}
 	if v := b.Language.Value; v != nil {
 		if *v = language.Tag(*v); *v == "" {
 			bad = append(bad, fault.Field{Field: "language", Message: "must be a BCP 47 tag, for example ja or pt-BR"})

@@ -56,7 +56,7 @@ func TestPeopleChangeSeries(t *testing.T) {
 		t.Errorf("%v", m)
 	}
 	m := me.Do("PATCH", one+"/metadata", `{"title_sort":"Ärzte, Die","publisher":"Q","language":"pt_br","status":"ended","ageRating":16,"totalChapterCount":10.5,
-		"authors":[{"name":"A","role":"writer"}],"customMetadata":{"a_b":{"c_d":1}},"year":null}`).Want(200).Map()
+		"authors":[{"name":" A","role":"writer","sortName":" "}],"customMetadata":{"a_b":{"c_d":1}},"year":null}`).Want(200).Map()
 	if got := line(m["title"], m["titleSort"], m["publisher"], m["summary"], m["language"], m["status"], m["ageRating"], m["totalChapterCount"], m["year"], m["authors"],
 		m["customMetadata"], locked(m["locks"].(map[string]any))); got !=
 		"Die Ärzte Ärzte, Die Q S pt-BR ended 16 10.5 <nil> [map[name:A role:writer sortName:<nil>]] map[a_b:map[c_d:1]] [title]" {
@@ -96,6 +96,7 @@ func TestPeopleChangeSeries(t *testing.T) {
 	mu.Unlock()
 	for body, at := range map[string]string{`{"title":null}`: "title", `{"title":" "}`: "title", `{"language":"klingonish"}`: "language", `{"status":"paused"}`: "status",
 		`{"readingDirection":"up"}`: "readingDirection", `{"year":0}`: "year", `{"customMetadata":"x"}`: "customMetadata", `{"authors":[{"role":"writer"}]}`: "authors", `{"summary":"a\u0000"}`: "summary",
+		`{"authors":[{"name":" "}]}`: "authors[0].name", `{"authors":[{"name":"a","sortName":"\u202e"}]}`: "authors[0].sortName",
 		`{"customMetadata":{"a":1e-20000}}`: "number 1e-20000, which is out of range", `{"customMetadata":{"a":1e2000}}`: "number 1e2000, which is out of range"} {
 		if text := string(me.Do("PATCH", one+"/metadata", body).Want(400).Body); !strings.Contains(text, at) {
 			t.Errorf("%s: %s does not name %s", body, text, at)
