@@ -195,7 +195,7 @@ func changeLocks(ctx context.Context, d *db.DB, id uuid.UUID, changes LockChange
 		LibraryID uuid.UUID `db:"library_id"`
 	}
 	if len(on)+len(off) > 0 {
-		b.Queue(`insert into book_metadata as m (tenant_id, book_id, locks) select app.tenant(), id, $2 from book where tenant_id = app.tenant() and id = $1 and deleted_at is null
+		b.Queue(`insert into book_metadata as m (tenant_id, book_id, locks) select app.tenant(), id, $2 from book where tenant_id = app.tenant() and id = $1 and deleted_at is null for no key update
 			on conflict (tenant_id, book_id) do update set updated_at = now(),
 			  locks = array(select x from unnest(m.locks) x where not x = any($3::text[]) union select unnest($2::text[]))`, id, on, off)
 	}

@@ -93,3 +93,33 @@ func TestPeopleChangeBooks(t *testing.T) {
 		t.Errorf("events %v", told)
 	}
 }
+
+// A worker writes the book and then its metadata: who locks a field in between waits, or the two would differ for good.
+func TestLockWaitsForAWorker(t *testing.T) {
+	t.Parallel()
+	s, me, paths := editing(t, 1)
+	me.Do("PATCH", paths[0]+"/metadata", `{"volume":1}`).Want(200)
+	me.Do("PUT", paths[0]+"/metadata/locks", `{"volumeLock":false}`).Want(200)
+	worker, err := s.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = worker.Rollback(t.Context()) }()
+	const locked = "(select 'volumeLock' = any(locks) from book_metadata)"
+	if _, err := worker.Exec(t.Context(), "update book set volume = 9 where not "+locked); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan *testkit.Response, 1)
+	go func() { done <- me.Do("PUT", paths[0]+"/metadata/locks", `{"volumeLock":true}`) }()
+	s.DB.AwaitLock(t)
+	if _, err := worker.Exec(t.Context(), `update book_metadata set metadata = metadata || '{"volume": 9}' where not `+locked); err != nil {
+		t.Fatal(err)
+	}
+	if err := worker.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	(<-done).Want(200)
+	if m := me.Do("GET", paths[0], nil).Want(200).Map(); m["volume"] != 9.0 || m["metadata"].(map[string]any)["volume"] != 9.0 {
+		t.Errorf("volume %v, by the metadata %v", m["volume"], m["metadata"].(map[string]any)["volume"])
+	}
+}
