@@ -363,12 +363,12 @@ func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, repl
 	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, locks)
 		select app.tenant(), id, $2::jsonb || jsonb_build_object('authors', $3::jsonb), $4 from book where tenant_id = app.tenant() and id = $1 and deleted_at is null
 		on conflict (tenant_id, book_id) do update set updated_at = case when $8 then now() else m.updated_at end,
-		  metadata = (m.metadata - $5::text[]) || $2::jsonb || case when $6 then jsonb_build_object('authors', $3::jsonb)
+		  metadata = (m.metadata - $5::text[] - `+staleSort("$9")+`) || $2::jsonb || case when $6 then jsonb_build_object('authors', $3::jsonb)
 		    when cardinality($7::text[]) > 0 then jsonb_build_object('authors', coalesce((select jsonb_agg(a) from jsonb_array_elements(
 		      case jsonb_typeof(m.metadata -> 'authors') when 'array' then m.metadata -> 'authors' else '[]' end) a where not a ->> 'role' = any($7)), '[]') || $3::jsonb)
 		    else '{}' end,
 		  locks = array(select unnest(m.locks) union select unnest(excluded.locks))`,
-		id, string(document), string(authors), locks, changed, whole, orEmpty(roles), len(names) > 0)
+		id, string(document), string(authors), locks, changed, whole, orEmpty(roles), len(names) > 0, body.Title.Value != nil)
 	db.One(&b, &meta, "select metadata, locks, warnings, created_at, updated_at from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, nil, nil, err

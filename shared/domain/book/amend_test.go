@@ -184,3 +184,27 @@ func TestNamesAreTrimmed(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// The title to sort by that a file names is the one of its own title.
+func TestNewTitleIsSortedByItself(t *testing.T) {
+	t.Parallel()
+	s, me, paths := editing(t, 1)
+	for _, c := range []struct{ path, body, locks, want string }{
+		{"", `{"title":"New"}`, "{}", "New New <nil>"},
+		{"/metadata", `{"title":"New"}`, "{}", "New New <nil>"},
+		{"/metadata", `{"title":"New","titleSort":"Newer"}`, "{}", "New Newer Newer"},
+		{"", `{"title":"New"}`, "{titleSortLock}", "New Old, The Old, The"},
+		{"/metadata", `{"title":"New"}`, "{titleSortLock}", "New Old, The Old, The"},
+		{"/metadata", `{"summary":"S"}`, "{}", "The Old Old, The Old, The"},
+		{"", `{"number":2}`, "{}", "The Old Old, The Old, The"},
+	} {
+		exec(t, s, "update book set title = 'The Old', title_sort = 'Old, The'")
+		exec(t, s, `insert into book_metadata (tenant_id, book_id, metadata, locks) select tenant_id, id, '{"title": "The Old", "titleSort": "Old, The"}', $1 from book
+			on conflict (tenant_id, book_id) do update set metadata = excluded.metadata, locks = excluded.locks`, c.locks)
+		me.Do("PATCH", paths[0]+c.path, c.body).Want(200)
+		m := me.Do("GET", paths[0], nil).Want(200).Map()
+		if got := line(m["title"], m["titleSort"], m["metadata"].(map[string]any)["titleSort"]); got != c.want {
+			t.Errorf("%s %s %s: %s, want %s", c.path, c.body, c.locks, got, c.want)
+		}
+	}
+}

@@ -173,7 +173,7 @@ func patch(ctx context.Context, d *db.DB, in *PatchInput) (*Patched, []string, e
 		select app.tenant(), id, jsonb_strip_nulls(jsonb_build_object('title', case when $2 then title end, 'number', case when $3 then number::text end,
 		  'volume', case when $4 then volume end, 'chapter', case when $5 then chapter end)), $6 from book where tenant_id = app.tenant() and id = $1 and deleted_at is null and $8
 		on conflict (tenant_id, book_id) do update set
-		  metadata = (m.metadata - $7::text[]) || excluded.metadata,
+		  metadata = (m.metadata - $7::text[] - `+staleSort("$2")+`) || excluded.metadata,
 		  locks = array(select unnest(m.locks) union select unnest(excluded.locks)), updated_at = now()`,
 		in.ID, body.Title.Set, body.Number.Set, body.Volume.Set, body.Chapter.Set, orEmpty(locks), orEmpty(fields), len(fields) > 0)
 	if err := d.Run(ctx, &b); err != nil {
@@ -183,6 +183,12 @@ func patch(ctx context.Context, d *db.DB, in *PatchInput) (*Patched, []string, e
 		return nil, nil, fault.Missing("Book")
 	}
 	return out, fields, nil
+}
+
+// staleSort are the members of the metadata m that a new title leaves behind: the titleSort of the old one, unless it is
+// locked. given is SQL that says whether there is a new title.
+func staleSort(given string) string {
+	return "case when " + given + " and not 'titleSortLock' = any(m.locks) then '{titleSort}' else '{}' end::text[]"
 }
 
 // changeLocks sets and opens locks and answers all of them, and the book if there was anything to change.
