@@ -329,6 +329,11 @@ func mapped(text *string, f func(string) string) *string {
 	return &out
 }
 
+// SortTitle is SQL for what naming.SortTitle makes of a stored title.
+func SortTitle(title string) string {
+	return "normalize(regexp_replace(" + title + `, '\s+', ' ', 'g'))`
+}
+
 // amend writes what people say of a book's metadata, and locks what gets a value; with replace what is absent is
 // cleared. One round trip.
 func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, *Patched, []string, error) {
@@ -353,7 +358,7 @@ func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, repl
 	db.One(&b, &at, `update book k set volume = case when $2 then $3 else k.volume end, chapter = case when $4 then $5 else k.chapter end,
 		  updated_at = case when $6 then now() else k.updated_at end,
 		  title = coalesce($7, k.title), search_title = coalesce($8, k.search_title),
-		  title_sort = case when $9 then coalesce($10, $11, k.title)
+		  title_sort = case when $9 then coalesce($10, $11, `+SortTitle("k.title")+`)
 		    when exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and 'titleSortLock' = any(m.locks)) then k.title_sort
 		    else coalesce($11, k.title_sort) end
 		where k.tenant_id = app.tenant() and k.id = $1 and k.deleted_at is null

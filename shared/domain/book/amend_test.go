@@ -208,3 +208,14 @@ func TestNewTitleIsSortedByItself(t *testing.T) {
 		}
 	}
 }
+
+func TestBooksAreSortedBySingleSpaces(t *testing.T) {
+	t.Parallel()
+	s, me, paths := editing(t, 2)
+	exec(t, s, "update book set title = 'A B', title_sort = 'A B'")
+	me.Do("PATCH", paths[0]+"/metadata", `{"title":"A  Z","titleSort":"0"}`).Want(200)
+	me.Do("PATCH", paths[0]+"/metadata", `{"titleSort":null}`).Want(200)
+	if got, _ := titles(t, me.Do("GET", "/api/v1/books?sort=title", nil)); fmt.Sprintf("%q", got) != `["A B" "A  Z"]` {
+		t.Errorf("%q", got)
+	}
+}

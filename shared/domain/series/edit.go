@@ -227,7 +227,8 @@ func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, repl
 	var row *amendedRow
 	db.One(&b, &row, "update series s set "+strings.Join(set, ", ")+`,
 		  title = case when $2 then $3 else s.title end, search_title = case when $2 then $4 else s.search_title end,
-		  title_sort = coalesce(`+sort+`, case when 'titleSort' = any(s.locks) and not `+sent+` then s.title_sort when $2 then $3 else s.title end),
+		  title_sort = coalesce(`+sort+`, case when 'titleSort' = any(s.locks) and not `+sent+` then s.title_sort
+		    else `+book.SortTitle("case when $2 then $3 else s.title end")+` end),
 		  locks = array(select unnest(s.locks) union select unnest($5::text[])),
 		  described = array(select unnest(s.described) except select unnest($`+strconv.Itoa(len(args))+`::text[])),
 		  updated_at = case when cardinality($`+strconv.Itoa(len(args))+`::text[]) > 0 then now() else s.updated_at end

@@ -205,3 +205,23 @@ func TestResetSeriesIsAsItsFoldersSay(t *testing.T) {
 	}
 	me.Do("DELETE", "/api/v1/series/"+uuid.NewString()+"/metadata", nil).Want(404)
 }
+
+func TestSeriesAreSortedBySingleSpaces(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
+	})
+	me, library := s.User(t, "one", "maintainer"), newLibrary(t, s, s.One, "comics")
+	newSeries(t, s, s.One, library, "A B", 1, 1)
+	id, _ := newSeries(t, s, s.One, library, "Folder", 2, 1)
+	for _, c := range []struct{ path, body, want string }{
+		{"", `{"title":"A  Z"}`, "A B,A  Z"}, {"/metadata", `{"titleSort":"0"}`, "A  Z,A B"}, {"/metadata", `{"titleSort":null}`, "A B,A  Z"},
+		{"/metadata", `{"title":"A  Y","titleSort":null}`, "A B,A  Y"},
+	} {
+		me.Do("PATCH", "/api/v1/series/"+id.String()+c.path, c.body).Want(200)
+		if got, _ := titles(t, me.Do("GET", "/api/v1/series", nil)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.body, got, c.want)
+		}
+	}
+}
