@@ -273,12 +273,28 @@ func (r *Renderer) draw(lib library, source io.ReadSeeker, size int64, n int) ([
 		return nil, err
 	}
 	defer page.Cleanup()
+	onWhite(page.Result.Image.Pix)
 	var out bytes.Buffer
 	const quality = 90
 	if err := jpeg.Encode(&out, page.Result.Image, &jpeg.Options{Quality: quality}); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil
+}
+
+// onWhite puts pixels onto white paper: the library leaves a page that blends its colours without any. Their colours are not
+// multiplied with their alpha.
+func onWhite(pixels []byte) {
+	for ; len(pixels) >= 4; pixels = pixels[4:] {
+		alpha := int(pixels[3])
+		if alpha == 0xff {
+			continue
+		}
+		for i, c := range pixels[:3] {
+			pixels[i] = byte((int(c)*alpha + 0xff*(0xff-alpha)) / 0xff)
+		}
+		pixels[3] = 0xff
+	}
 }
 
 // explain puts an error of PDFium into words for the owner of the document.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
+	"image/color"
 	"image/jpeg"
 	"log"
 	"os"
@@ -54,7 +56,7 @@ func showing(n int, content string) []byte {
 	for i := range n {
 		fmt.Fprintf(&kids, "%d 0 R ", 4+i)
 	}
-	object("<</Type/Pages/Count %d/Kids[%s]/MediaBox[0 0 200 300]>>", n, kids.String())
+	object("<</Type/Pages/Count %d/Kids[%s]/MediaBox[0 0 200 300]/Resources<</ExtGState<</Blend<</BM/Darken>>>>>>>>", n, kids.String())
 	object("<</Length %d>>stream\n%s\nendstream", len(content), content)
 	for range n {
 		object("<</Type/Page/Parent 2 0 R/Contents 3 0 R>>")
@@ -101,6 +103,33 @@ func TestDraw(t *testing.T) {
 	if _, err := r.Draw(ended, bytes.NewReader(b), int64(len(b)), 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("nobody waits: %v", err)
 	}
+}
+
+// The paper is white also where a page blends its colours.
+func TestDrawBlended(t *testing.T) {
+	img := drawn(t, showing(1, "/Blend gs 50 100 100 100 re f"))
+	if dark, light := brightness(img, 200, 300), brightness(img, 10, 10); dark > 0x20 || light < 0xe0 {
+		t.Errorf("%x in the square, %x beside it", dark, light)
+	}
+}
+
+// drawn is the first page of a document, 400 pixels wide and 600 high.
+func drawn(t *testing.T, document []byte) image.Image {
+	t.Helper()
+	r := pdfdraw.New(pdfdraw.Config{Side: 600, CacheDir: compiled})
+	out, err := r.Draw(t.Context(), bytes.NewReader(document), int64(len(document)), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := jpeg.Decode(bytes.NewReader(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+func brightness(img image.Image, x, y int) uint8 {
+	return color.GrayModel.Convert(img.At(x, y)).(color.Gray).Y
 }
 
 // TestDrawEncrypted draws a document whose password for reading is empty.
