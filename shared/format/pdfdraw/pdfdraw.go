@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/klippa-app/go-pdfium"
+	"github.com/klippa-app/go-pdfium/enums"
 	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
 	"github.com/klippa-app/go-pdfium/requests"
 	"github.com/klippa-app/go-pdfium/responses"
@@ -268,6 +269,7 @@ func (r *Renderer) draw(lib library, source io.ReadSeeker, size int64, n int) ([
 		return nil, err
 	}
 	page, err := lib.RenderPageInPixels(&requests.RenderPageInPixels{Width: r.cfg.Side, Height: r.cfg.Side,
+		RenderFlags: enums.FPDF_RENDER_FLAG_ANNOT, RenderForm: true, // stamps and notes, and the fields of forms, which are apart
 		Page: requests.Page{ByIndex: &requests.PageByIndex{Document: doc.Document, Index: n}}})
 	if err != nil {
 		return nil, err

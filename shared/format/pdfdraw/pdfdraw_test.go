@@ -43,7 +43,10 @@ var endless = sync.OnceValue(func() []byte {
 })
 
 // showing is a PDF of n pages, each with the content.
-func showing(n int, content string) []byte {
+func showing(n int, content string) []byte { return written(n, content, "") }
+
+// written is a PDF of n pages, each with the content and entries, and of further objects.
+func written(n int, content, entries string, objects ...string) []byte {
 	var b bytes.Buffer
 	var at []int
 	object := func(format string, args ...any) {
@@ -59,7 +62,10 @@ func showing(n int, content string) []byte {
 	object("<</Type/Pages/Count %d/Kids[%s]/MediaBox[0 0 200 300]/Resources<</ExtGState<</Blend<</BM/Darken>>>>>>>>", n, kids.String())
 	object("<</Length %d>>stream\n%s\nendstream", len(content), content)
 	for range n {
-		object("<</Type/Page/Parent 2 0 R/Contents 3 0 R>>")
+		object("<</Type/Page/Parent 2 0 R/Contents 3 0 R%s>>", entries)
+	}
+	for _, o := range objects {
+		object("%s", o)
 	}
 	start := b.Len()
 	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n", len(at)+1)
@@ -110,6 +116,19 @@ func TestDrawBlended(t *testing.T) {
 	img := drawn(t, showing(1, "/Blend gs 50 100 100 100 re f"))
 	if dark, light := brightness(img, 200, 300), brightness(img, 10, 10); dark > 0x20 || light < 0xe0 {
 		t.Errorf("%x in the square, %x beside it", dark, light)
+	}
+}
+
+// What lies over a page is drawn with it: a stamp, and a form's field that is filled in. What is hidden is not.
+func TestDrawAnnotations(t *testing.T) {
+	for annotation, want := range map[string]bool{"/Subtype/Stamp/F 4": true, "/Subtype/Widget/FT/Tx/T(field)/F 4": true, "/Subtype/Stamp/F 2": false} {
+		const square = "0 0 100 100 re f"
+		form := fmt.Sprintf("<</Subtype/Form/BBox[0 0 100 100]/Length %d>>stream\n%s\nendstream", len(square), square)
+		page := fmt.Sprintf("/Annots[<</Type/Annot%s/Rect[0 0 40 40]/AP<</N 5 0 R>>>>]", annotation)
+		img := drawn(t, written(1, "", page, form))
+		if dark := brightness(img, 20, 580) < 0x20; dark != want {
+			t.Errorf("%s: drawn %t", annotation, dark)
+		}
 	}
 }
 
