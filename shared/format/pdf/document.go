@@ -76,7 +76,7 @@ func read(ctx context.Context, r io.ReaderAt, size int64, lim Limits, tables fun
 
 // leaf is a page with what it inherits.
 type leaf struct {
-	resources, mediaBox, cropBox, rotate, contents any
+	resources, mediaBox, cropBox, rotate, contents, annotations any
 }
 
 // node is a node of the tree of pages on the way down.
@@ -135,7 +135,7 @@ func (d *Reader) leaves(root any) ([]leaf, error) {
 			if len(out) == d.lim.Pages {
 				return nil, problem(archive.TooLarge, "pages of the PDF document: more than the limit of %d", d.lim.Pages)
 			}
-			here.contents = page["Contents"]
+			here.contents, here.annotations = page["Contents"], page["Annots"]
 			out = append(out, here)
 			continue
 		}

@@ -46,10 +46,28 @@ func (d *Reader) page(p leaf) Page {
 		return Page{}
 	}
 	out := d.jpeg(image)
-	if !out.proportional(box) {
+	if !out.proportional(box) || d.annotated(p.annotations) {
 		return Page{}
 	}
 	return out
+}
+
+// annotated tells whether a page has an annotation that is seen (12.5.2): a stamp, a filled form, a mark. Links, and windows that
+// open beside a note, are not.
+func (d *Reader) annotated(v any) bool {
+	list, _ := d.value(v).(array)
+	const most = 64 // that are looked at
+	for _, v := range list[:min(len(list), most)] {
+		a, ok := d.value(v).(dict)
+		flags, _ := integer(d.value(a["F"]))
+		_, large := d.box(a["Rect"])
+		kind := d.value(a["Subtype"])
+		const hidden, noView = 1 << 1, 1 << 5
+		if ok && large && flags&(hidden|noView) == 0 && kind != name("Link") && kind != name("Popup") {
+			return true
+		}
+	}
+	return len(list) > most
 }
 
 // proportional tells whether the pixels are about as wide as they are high on the page: those of a fax or of a

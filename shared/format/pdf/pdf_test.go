@@ -92,6 +92,11 @@ func TestPagesThatAreOneJPEG(t *testing.T) {
 		"two filters":            {"", fill, "/Filter[/FlateDecode/DCTDecode]/ColorSpace/DeviceRGB", false},
 		"bad content":            {"", "q ] 200", plainImage, false},
 		"stretched":              {"/MediaBox[0 0 300 200]", "q 300 0 0 200 0 0 cm /Im0 Do Q", plainImage, false},
+		"a stamp over it":        {"/Annots[<</Subtype/Stamp/Rect[10 10 90 90]>>]", fill, plainImage, false},
+		"a form's field":         {"/Annots[<</Subtype/Link>><</Subtype/Widget/F 4/Rect[90 90 10 10]>>]", fill, plainImage, false},
+		"links, and a note":      {"/Annots[<</Subtype/Link/Rect[10 10 90 90]>><</Subtype/Popup/Rect[10 10 90 90]>>]", fill, plainImage, true},
+		"a hidden stamp":         {"/Annots[<</Subtype/Stamp/F 2/Rect[10 10 90 90]>>]", fill, plainImage, true},
+		"a signature unseen":     {"/Annots[<</Subtype/Widget/F 4/Rect[0 0 0 0]>>]", fill, plainImage, true},
 	} {
 		b := scan(c.page, c.content, c.image)
 		doc, err := open(b, Limits{})
