@@ -43,8 +43,10 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// maxDepth bounds arrays in dictionaries in arrays, and the tree of pages.
-const maxDepth = 64
+const (
+	maxDepth = 64   // of arrays in dictionaries in arrays
+	maxTree  = 1000 // of the tree of pages: some programs make it a chain; PDFium draws none that is 1024 deep
+)
 
 // headBytes is where the mark of a document may stand at the latest: some programs write something before it.
 const headBytes = 1024

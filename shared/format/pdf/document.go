@@ -100,14 +100,8 @@ func (d *Reader) leaves(root any) ([]leaf, error) {
 		}
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if r, ok := n.at.(ref); ok {
-			if seen[r.number] {
-				return nil, damaged("its pages are in a circle")
-			}
-			seen[r.number] = true
-		}
-		if n.depth > maxDepth {
-			return nil, damaged("its pages are nested more than %d deep", maxDepth)
+		if n.depth > maxTree {
+			return nil, damaged("its pages are nested more than %d deep", maxTree)
 		}
 		v, err := d.follow(n.at)
 		if err != nil {
@@ -138,6 +132,12 @@ func (d *Reader) leaves(root any) ([]leaf, error) {
 			here.contents, here.annotations = page["Contents"], page["Annots"]
 			out = append(out, here)
 			continue
+		}
+		if r, ok := n.at.(ref); ok { // a page may be shown twice
+			if seen[r.number] {
+				return nil, damaged("its pages are in a circle")
+			}
+			seen[r.number] = true
 		}
 		if len(list) > d.lim.Pages {
 			return nil, problem(archive.TooLarge, "pages of the PDF document: more than the limit of %d", d.lim.Pages)

@@ -164,6 +164,29 @@ func TestObjectStreams(t *testing.T) {
 	}
 }
 
+// Some programs list a page twice, as a blank one, and make of the tree a chain in which each node holds one page and the rest.
+func TestTreesOfPages(t *testing.T) {
+	t.Parallel()
+	twice := &builder{}
+	twice.WriteString("%PDF-1.4\n")
+	twice.object("<</Type/Catalog/Pages 2 0 R>>")
+	twice.object("<</Type/Pages/Count 3/Kids[3 0 R 4 0 R 3 0 R]>>")
+	twice.object("<</Type/Page>>")
+	twice.object("<</Type/Page>>")
+	chain := &builder{}
+	chain.WriteString("%PDF-1.4\n")
+	chain.object("<</Type/Catalog/Pages 2 0 R>>")
+	for i := range 900 {
+		chain.object("<</Type/Pages/Count %d/Kids[<</Type/Page>>%d 0 R]>>", 901-i, i+3)
+	}
+	chain.object("<</Type/Page>>")
+	for want, b := range map[int]*builder{3: twice, 901: chain} {
+		if d, err := open(b.finish(""), Limits{}); err != nil || len(d.Pages) != want {
+			t.Errorf("%d pages: %v", want, err)
+		}
+	}
+}
+
 func deflated(s string) string {
 	var out bytes.Buffer
 	z := zlib.NewWriter(&out)
