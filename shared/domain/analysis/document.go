@@ -16,7 +16,7 @@ func (r *Result) readPDF(src *source, d *pdf.Document) {
 	r.Fingerprint = d.Fingerprint
 	entries := make([]archive.Entry, len(d.Pages))
 	for i, p := range d.Pages {
-		e := archive.Entry{Name: fmt.Sprintf("page-%04d.jpg", i+1), Method: archive.PDFPage, Offset: int64(i)}
+		e := archive.Entry{Name: fmt.Sprintf("page-%04d.jpg", i+1), Method: archive.PDFPage, Offset: int64(p.Number)}
 		if p.JPEG {
 			e.Method, e.Offset, e.Length, e.CompressedSize, e.Size = archive.Bare, p.Offset, p.Length, p.Length, p.Length
 		}

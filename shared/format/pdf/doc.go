@@ -65,6 +65,7 @@ type Document struct {
 
 // Page is one page. Where JPEG is true, the page shows exactly one image, whose file is Length bytes from Offset.
 type Page struct {
+	Number         int // from 0, as PDFium counts: a page that is listed but missing has one too
 	JPEG           bool
 	Offset, Length int64
 	Width, Height  int // pixels of that image

@@ -61,6 +61,7 @@ func read(ctx context.Context, r io.ReaderAt, size int64, lim Limits, tables fun
 				return err
 			}
 			out.Pages[i] = d.page(leaf)
+			out.Pages[i].Number = leaf.number
 			return nil
 		})
 	}
@@ -76,6 +77,7 @@ func read(ctx context.Context, r io.ReaderAt, size int64, lim Limits, tables fun
 
 // leaf is a page with what it inherits.
 type leaf struct {
+	number                                                      int
 	resources, mediaBox, cropBox, rotate, contents, annotations any
 }
 
@@ -89,6 +91,7 @@ type node struct {
 // leaves walks the tree of pages (7.7.3) in order.
 func (d *Reader) leaves(root any) ([]leaf, error) {
 	var out []leaf
+	missing := 0
 	seen := map[int64]bool{}
 	stack := []node{{at: root}}
 	for nodes := 0; len(stack) > 0; nodes++ {
@@ -109,6 +112,7 @@ func (d *Reader) leaves(root any) ([]leaf, error) {
 		}
 		page, ok := v.(dict)
 		if !ok {
+			missing++
 			continue
 		}
 		here := n.inherited
@@ -129,6 +133,7 @@ func (d *Reader) leaves(root any) ([]leaf, error) {
 			if len(out) == d.lim.Pages {
 				return nil, problem(archive.TooLarge, "pages of the PDF document: more than the limit of %d", d.lim.Pages)
 			}
+			here.number = len(out) + missing
 			here.contents, here.annotations = page["Contents"], page["Annots"]
 			out = append(out, here)
 			continue

@@ -187,6 +187,21 @@ func TestTreesOfPages(t *testing.T) {
 	}
 }
 
+// A page that is listed but missing is left out; PDFium, which is asked for pages by their number, counts it.
+func TestMissingPages(t *testing.T) {
+	t.Parallel()
+	b := &builder{}
+	b.WriteString("%PDF-1.4\n")
+	b.object("<</Type/Catalog/Pages 2 0 R>>")
+	b.object("<</Type/Pages/Count 5/Kids[3 0 R 9 0 R 4 0 R null 3 0 R]>>")
+	b.object("<</Type/Page>>")
+	b.object("<</Type/Page>>")
+	d, err := open(b.finish(""), Limits{})
+	if err != nil || len(d.Pages) != 3 || d.Pages[0].Number != 0 || d.Pages[1].Number != 2 || d.Pages[2].Number != 4 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
 func deflated(s string) string {
 	var out bytes.Buffer
 	z := zlib.NewWriter(&out)
