@@ -202,6 +202,16 @@ func TestMissingPages(t *testing.T) {
 	}
 }
 
+// Something that was added to a document, as zeros up to a block of a disk, is not a part of it.
+func TestAddedToTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{100, 3000, 100_000} {
+		if d, err := open(append(modern(), make([]byte, n)...), Limits{}); err != nil || len(d.Pages) != 3 {
+			t.Errorf("%d zeros: %v", n, err)
+		}
+	}
+}
+
 func deflated(s string) string {
 	var out bytes.Buffer
 	z := zlib.NewWriter(&out)
@@ -277,6 +287,7 @@ func TestRefused(t *testing.T) {
 		"no document":        {[]byte("hello, world, this is text"), Limits{}, archive.NotArchive},
 		"cut short":          {whole[:300], Limits{}, archive.Truncated},
 		"encrypted":          {sealed.finish("/Encrypt 1 0 R"), Limits{}, archive.Encrypted},
+		"cut in an update":   {append(bytes.Clone(whole), "9 0 obj<</Length 9999>>stream\n"+strings.Repeat("x", 3000)...), Limits{}, archive.Truncated},
 		"pages in a circle":  {circle.finish(""), Limits{}, archive.Corrupt},
 		"no pages":           {empty.finish(""), Limits{}, archive.NoPages},
 		"objects":            {whole, Limits{Objects: 3}, archive.TooLarge},

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	tailBytes  = 2048 // where the last words of a document are
-	maxUpdates = 256  // tables that continue each other
+	tailBytes  = 2048    // where the last words of a document are
+	longTail   = 1 << 20 // where they are when something was added to the file: zeros, or a page of a web server
+	maxUpdates = 256     // tables that continue each other
 	tableBytes = 16 << 10
 	entryBytes = 20
 )
@@ -25,15 +26,11 @@ func (d *Reader) readTables() error {
 }
 
 func (d *Reader) readChain() error {
-	tail := make([]byte, min(d.size, tailBytes))
-	if err := d.readAt(tail, d.size-int64(len(tail))); err != nil {
+	last, err := d.lastWords()
+	if err != nil {
 		return err
 	}
-	at := bytes.LastIndex(tail, []byte("startxref"))
-	if at < 0 {
-		return problem(archive.Truncated, "the end of the PDF document, where its directory is, is missing; get a complete copy")
-	}
-	l := &lexer{b: tail[at+len("startxref"):], end: true}
+	l := &lexer{b: last, end: true}
 	v, err := l.object(0)
 	next, ok := integer(v)
 	if err != nil || !ok {
@@ -66,6 +63,21 @@ func (d *Reader) readChain() error {
 		}
 	}
 	return damaged("more than %d updates", maxUpdates)
+}
+
+// lastWords are what follows the last startxref. Objects behind it are those of an update that was cut off.
+func (d *Reader) lastWords() ([]byte, error) {
+	for _, n := range []int64{tailBytes, longTail} {
+		tail := make([]byte, min(d.size, n))
+		if err := d.readAt(tail, d.size-int64(len(tail))); err != nil {
+			return nil, err
+		}
+		at := bytes.LastIndex(tail, []byte("startxref"))
+		if at >= 0 && (n == tailBytes || !bytes.Contains(tail[at:], []byte(" 0 obj"))) {
+			return tail[at+len("startxref"):], nil
+		}
+	}
+	return nil, problem(archive.Truncated, "the end of the PDF document, where its directory is, is missing; get a complete copy")
 }
 
 // readTable reads one table or cross-reference stream, and returns its trailer.
