@@ -76,10 +76,14 @@ func onlyImage(content []byte, page rectangle) (shown name, ok bool) {
 			if !now.invisible {
 				return "", false
 			}
+		case "BDC":
+			if len(operands) > 0 && operands[0] == name("OC") { // a layer (8.11.3.2), which may be hidden
+				return "", false
+			}
 		case "BT", "ET", "Tf", "Td", "TD", "Tm", "T*", "Tc", "Tw", "Tz", "TL", "Ts", // text, of which only Tj shows any
 			"w", "J", "j", "M", "d", "i", "ri", // how lines would look
 			"g", "G", "rg", "RG", "k", "K", "cs", "CS", // colours: an image has its own
-			"BMC", "BDC", "EMC", "MP", "DP", "BX", "EX": // marks
+			"BMC", "EMC", "MP", "DP", "BX", "EX": // marks
 		default:
 			return "", false
 		}

@@ -84,7 +84,7 @@ func (d *Reader) jpeg(s stream) Page {
 	if s.dict["Subtype"] != name("Image") || len(filters) != 1 || filters[0] != "DCTDecode" && filters[0] != "DCT" || len(params[0]) > 0 {
 		return Page{}
 	}
-	for _, k := range []name{"SMask", "Mask", "ImageMask", "Decode", "SMaskInData", "Alternates"} {
+	for _, k := range []name{"SMask", "Mask", "ImageMask", "Decode", "SMaskInData", "Alternates", "OC"} {
 		if v := d.value(s.dict[k]); v != nil && v != false {
 			return Page{}
 		}

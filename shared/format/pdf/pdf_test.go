@@ -86,6 +86,8 @@ func TestPagesThatAreOneJPEG(t *testing.T) {
 		"a state that is unread": {"", "/GS0 gs " + fill, plainImage, false},
 		"nothing":                {"", "q Q", plainImage, false},
 		"with a mask":            {"", fill, plainImage + "/SMask 6 0 R", false},
+		"an image in a layer":    {"", fill, plainImage + "/OC 7 0 R", false},
+		"content in a layer":     {"", "/OC /MC0 BDC " + fill + " EMC", plainImage, false},
 		"inverted":               {"", fill, plainImage + "/Decode[1 0 1 0 1 0]", false},
 		"four colours":           {"", fill, "/Filter/DCTDecode/ColorSpace/DeviceCMYK", false},
 		"another filter":         {"", fill, "/Filter/JPXDecode/ColorSpace/DeviceRGB", false},
