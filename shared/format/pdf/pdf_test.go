@@ -214,6 +214,31 @@ func TestAddedToTheEnd(t *testing.T) {
 	}
 }
 
+// What a cross-reference stream beside a table tells of is free in the table, for older programs, and yet there. What an
+// update says is free stays so.
+func TestHiddenObjects(t *testing.T) {
+	t.Parallel()
+	b := &builder{}
+	b.WriteString("%PDF-1.5\n")
+	b.object("<</Type/Catalog/Pages 2 0 R>>")
+	packed := "2 0 3 34 7 49 <</Type/Pages/Kids[3 0 R 3 0 R]>> <</Type/Page>> <</Title(Hidden)>>"
+	stream := b.Len()
+	fmt.Fprintf(b, "4 0 obj<</Type/ObjStm/N 3/First 14/Length %d>>stream\n%s\nendstream endobj\n", len(packed), packed)
+	table := b.Len()
+	b.WriteString("5 0 obj<</Type/XRef/Size 8/Index[2 2 7 1]/W[1 1 1]/Filter/ASCIIHexDecode/Length 18>>stream\n020400020401020402\nendstream endobj\n")
+	first := b.Len()
+	fmt.Fprintf(b, "xref\n0 8\n0 65535 f \n%010d 0 n \n0 0 f \n0 0 f \n%010d 0 n \n%010d 0 n \n0 0 f \n0 0 f \n", b.at[0], stream, table)
+	fmt.Fprintf(b, "trailer<</Size 8/Root 1 0 R/Info 7 0 R/XRefStm %d>>\nstartxref\n%d\n%%%%EOF\n", table, first)
+	if d, err := open(b.Bytes(), Limits{}); err != nil || len(d.Pages) != 2 || d.Info.Title != "Hidden" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	second := b.Len()
+	fmt.Fprintf(b, "xref\n7 1\n0 1 f \ntrailer<</Size 8/Root 1 0 R/Info 7 0 R/Prev %d>>\nstartxref\n%d\n%%%%EOF\n", first, second)
+	if d, err := open(b.Bytes(), Limits{}); err != nil || len(d.Pages) != 2 || d.Info.Title != "" {
+		t.Errorf("updated: %+v, %v", d, err)
+	}
+}
+
 func deflated(s string) string {
 	var out bytes.Buffer
 	z := zlib.NewWriter(&out)

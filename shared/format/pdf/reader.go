@@ -21,8 +21,9 @@ type Reader struct {
 	lim   Limits
 	shift int64 // bytes before the document
 	xref  []place
-	head  dict // the newest trailer
-	key   *key // nil where nothing is encrypted
+	freed []int64 // what the table that is read says is free
+	head  dict    // the newest trailer
+	key   *key    // nil where nothing is encrypted
 	looks atomic.Int64
 
 	mu       sync.Mutex      // held while an object stream is read, so that all who need one share it

@@ -44,7 +44,7 @@ func (d *Reader) readChain() error {
 		if err := d.ctx.Err(); err != nil {
 			return err
 		}
-		seen[next] = true
+		seen[next], d.freed = true, nil
 		trailer, err := d.readTable(next + d.shift)
 		if err != nil {
 			return err
@@ -54,7 +54,7 @@ func (d *Reader) readChain() error {
 		}
 		if hybrid, ok := integer(trailer["XRefStm"]); ok && !seen[hybrid] {
 			seen[hybrid] = true
-			if _, err := d.readTable(hybrid + d.shift); err != nil {
+			if err := d.readHidden(hybrid + d.shift); err != nil {
 				return err
 			}
 		}
@@ -63,6 +63,19 @@ func (d *Reader) readChain() error {
 		}
 	}
 	return damaged("more than %d updates", maxUpdates)
+}
+
+// readHidden reads the cross-reference stream beside a table: objects that older programs do not see, which the table
+// therefore says are free (7.5.8.4).
+func (d *Reader) readHidden(off int64) error {
+	for _, n := range d.freed {
+		d.xref[n] = place{}
+	}
+	_, err := d.readTable(off)
+	for _, n := range d.freed {
+		d.set(n, place{kind: free})
+	}
+	return err
 }
 
 // lastWords are what follows the last startxref. Objects behind it are those of an update that was cut off.
@@ -164,6 +177,9 @@ func (d *Reader) readSection(l *lexer, start, count int64) error {
 		case opcode("n"):
 			d.set(i, place{offset: off, kind: direct})
 		case opcode("f"):
+			if d.xref[i].kind == unknown {
+				d.freed = append(d.freed, i)
+			}
 			d.set(i, place{kind: free})
 		default:
 			return errSyntax
