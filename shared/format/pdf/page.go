@@ -25,11 +25,12 @@ func (d *Reader) page(p leaf) Page {
 	if n, _ := number(d.value(p.rotate)); math.Mod(n, 360) != 0 {
 		return Page{}
 	}
-	box, ok := d.box(p.cropBox)
+	box, ok := d.box(p.mediaBox)
 	if !ok {
-		if box, ok = d.box(p.mediaBox); !ok {
-			return Page{}
-		}
+		return Page{}
+	}
+	if crop, ok := d.box(p.cropBox); ok {
+		box = box.within(crop)
 	}
 	content, ok := d.contents(p.contents)
 	if !ok {
@@ -180,6 +181,15 @@ func (d *Reader) box(v any) (r rectangle, ok bool) {
 	}
 	r = rectangle{min(n[0], n[2]), min(n[1], n[3]), max(n[0], n[2]), max(n[1], n[3])}
 	return r, r.x1-r.x0 > 0 && r.y1-r.y0 > 0
+}
+
+// within is what two boxes share: all of the first where that is nothing.
+func (r rectangle) within(o rectangle) rectangle {
+	both := rectangle{max(r.x0, o.x0), max(r.y0, o.y0), min(r.x1, o.x1), min(r.y1, o.y1)}
+	if both.x0 >= both.x1 || both.y0 >= both.y1 {
+		return r
+	}
+	return both
 }
 
 // near tells whether two boxes are the same, about; around whether r encloses o.
