@@ -101,6 +101,9 @@ func (d *Reader) jpeg(s stream) Page {
 	if d.readAt(head, s.offset) != nil || !bytes.HasPrefix(head, []byte("\xff\xd8\xff")) || turned(head) {
 		return Page{}
 	}
+	if !d.ends(s.offset + length) {
+		return Page{}
+	}
 	w, _ := integer(d.value(s.dict["Width"]))
 	h, _ := integer(d.value(s.dict["Height"]))
 	const maxSide = 1 << 20
@@ -108,6 +111,14 @@ func (d *Reader) jpeg(s stream) Page {
 		return Page{}
 	}
 	return Page{JPEG: true, Offset: s.offset, Length: length, Width: int(w), Height: int(h)}
+}
+
+// ends tells whether a stream ends about there: viewers find the end themselves where a length is wrong.
+func (d *Reader) ends(at int64) bool {
+	const before, around = 16, 40
+	from := max(at-before, 0)
+	b := make([]byte, min(around, d.size-from))
+	return d.readAt(b, from) == nil && (bytes.Contains(b, []byte("endstream")) || bytes.Contains(b, []byte("endobj")))
 }
 
 // turned tells whether a JPEG file says that it is to be shown in another orientation (Exif 4.6.4, tag Orientation): a

@@ -147,6 +147,24 @@ func TestTurnedJPEG(t *testing.T) {
 	}
 }
 
+// Viewers find the end of a picture themselves where its length is wrong; its range of the file would be a part of it.
+func TestLengthOfJPEG(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[int]bool{0: true, 1: true, -2: true, -30: false} {
+		file := jpegFile + strings.Repeat("x", 100)
+		b := &builder{}
+		b.WriteString("%PDF-1.4\n")
+		b.object("<</Type/Catalog/Pages 2 0 R>>")
+		b.object("<</Type/Pages/Count 1/Kids[3 0 R]/MediaBox[0 0 200 300]>>")
+		b.object("<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</XObject<</Im0 5 0 R>>>>>>")
+		b.object("<</Length %d>>stream\n%s\nendstream", len(fill), fill)
+		b.object("<</Subtype/Image/Width 20/Height 30/Length %d%s>>stream\n%s\nendstream", len(file)+more, plainImage, file)
+		if d, err := open(b.finish(""), Limits{}); err != nil || len(d.Pages) != 1 || d.Pages[0].JPEG != want {
+			t.Errorf("%d bytes more: %+v, %v", more, d, err)
+		}
+	}
+}
+
 // Some programs say that a table begins with object 1, though its first line is that of object 0.
 func TestTableFromOne(t *testing.T) {
 	t.Parallel()
