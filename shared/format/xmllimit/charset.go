@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -43,7 +44,23 @@ func decode(b []byte) []byte {
 	if !utf8.Valid(b) || name == "iso-2022-jp" {
 		b = convert(b, name)
 	}
-	return bytes.Map(allowed, b)
+	return bytes.Map(allowed, reference.ReplaceAllFunc(b, withoutForbidden))
+}
+
+var reference = regexp.MustCompile(`&#(?:[xX][0-9a-fA-F]+|[0-9]+);`)
+
+// withoutForbidden drops a reference to what is no character of XML. Serializers of .NET write control characters so, and
+// the decoder would stop there.
+func withoutForbidden(ref []byte) []byte {
+	number := "0" + strings.ToLower(string(ref[2:len(ref)-1])) // 0x1f, or 031
+	base := 10
+	if strings.HasPrefix(number, "0x") {
+		number, base = number[2:], 16
+	}
+	if n, err := strconv.ParseInt(number, base, 32); err == nil && allowed(rune(n)) < 0 {
+		return nil
+	}
+	return ref
 }
 
 func convert(b []byte, name string) []byte {

@@ -48,6 +48,7 @@ func TestParse(t *testing.T) {
 		"Turkish":             {"<?xml version=\"1.0\" encoding=\"windows-1254\"?><r>\xfe\xf0</r>", NoDoctype, "şğ"},
 		"Greek":               {"<?xml version=\"1.0\" encoding=\"iso-8859-7\"?><r>\xe1\xe2</r>", NoDoctype, "αβ"},
 		"control characters":  {"<r>a\x00\x1fb</r>", NoDoctype, "ab"},
+		"their references":    {"<r b='&#11;'>a&#x1F;&#0;&#xfffe;b&#x9;&#127;&#x110000;</r>", NoDoctype, "ab\t\x7f&#x110000;"},
 		"doctype":             {`<!DOCTYPE html PUBLIC "a" "http://example.org/x.dtd"><r>a</r>`, Doctype, "a"},
 		"HTML":                {`<!DOCTYPE html><r>a&nbsp;b<br>c</r>`, XHTML, "a\u00a0b\n\nc"},
 	}
