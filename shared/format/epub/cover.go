@@ -33,7 +33,7 @@ func (b *book) coverByMeta() (int, error) {
 		if it := b.items[content]; it != nil {
 			return b.imageOf(it.entry, it.mediaType)
 		}
-		return b.imageOf(b.find(resolve(b.opfPath, content)), "")
+		return b.imageAt(content)
 	}
 	return -1, nil
 }
@@ -54,10 +54,21 @@ func (b *book) coverByGuide() (int, error) {
 	}
 	for _, n := range guide.Children {
 		if n.Name == "reference" && strings.EqualFold(n.Attr("type"), "cover") {
-			return b.imageOf(b.find(resolve(b.opfPath, n.Attr("href"))), "")
+			return b.imageAt(n.Attr("href"))
 		}
 	}
 	return -1, nil
+}
+
+// imageAt is imageOf what the package document refers to, as the type that its manifest gives it.
+func (b *book) imageAt(href string) (int, error) {
+	entry := b.find(resolve(b.opfPath, href))
+	for _, it := range b.order {
+		if it.entry == entry {
+			return b.imageOf(entry, it.mediaType)
+		}
+	}
+	return b.imageOf(entry, "")
 }
 
 // coverByID prefers images to documents.

@@ -324,6 +324,7 @@ func TestCoverOrder(t *testing.T) {
 		return fmt.Sprintf(`<item id=%q href=%q media-type=%q %s/>`, id, href, kind, more)
 	}
 	text := item("text", "text.xhtml", "")
+	const page = `<item id="x" href="c.xml" media-type="application/xhtml+xml"/>`
 	all := text + item("first", "first.jpg", "") + item("front-Cover", "id.jpg", "") + item("p", "property.jpg", `properties="svg cover-image"`) + item("m", "meta.jpg", "") + item("c", "c.xhtml", "")
 	for name, tt := range map[string]struct{ metadata, manifest, rest, want string }{
 		"meta":               {`<meta name="cover" content="m"/>`, all, guide("c.xhtml"), "meta.jpg"},
@@ -332,13 +333,15 @@ func TestCoverOrder(t *testing.T) {
 		"meta names nothing": {`<meta name="cover" content="x"/>`, all, guide("c.xhtml"), "property.jpg"},
 		"property":           {"", all, guide("c.xhtml"), "property.jpg"},
 		"guide":              {"", strings.Replace(all, "cover-image", "", 1), guide("c.xhtml#top"), "guide.jpg"},
+		"guide, XML":         {"", text + item("first", "first.jpg", "") + page, guide("c.xml"), "guide.jpg"},
+		"meta names XML":     {`<meta name="cover" content="c.xml"/>`, text + item("first", "first.jpg", "") + page, spine, "guide.jpg"},
 		"id":                 {"", strings.Replace(all, "cover-image", "", 1), spine, "id.jpg"},
 		"id of a page":       {"", text + item("first", "first.jpg", "") + item("cover", "c.xhtml", ""), spine, "guide.jpg"},
 		"first":              {"", text + item("first", "first.jpg", ""), spine, "first.jpg"},
 		"none":               {"", text, spine, ""},
 	} {
 		pub, _, err := open(t, Limits{}, withOPF(tt.metadata, tt.manifest, tt.rest, "OPS/text.xhtml", xhtml(strings.Repeat("text ", 5000)),
-			"OPS/c.xhtml", xhtml(`<img src="guide.jpg"/>`), "OPS/guide.jpg", "", "OPS/first.jpg", "", "OPS/id.jpg", "", "OPS/property.jpg", "", "OPS/meta.jpg", "")...)
+			"OPS/c.xhtml", xhtml(`<img src="guide.jpg"/>`), "OPS/c.xml", xhtml(`<img src="guide.jpg"/>`), "OPS/guide.jpg", "", "OPS/first.jpg", "", "OPS/id.jpg", "", "OPS/property.jpg", "", "OPS/meta.jpg", "")...)
 		got := ""
 		if err == nil && pub.Cover != nil {
 			got = strings.TrimPrefix(pub.Cover.Name, "OPS/")
