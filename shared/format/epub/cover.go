@@ -71,12 +71,13 @@ func (b *book) imageAt(href string) (int, error) {
 	return b.imageOf(entry, "")
 }
 
-// coverByID prefers images to documents.
+// coverByID prefers images to documents. A back cover is none.
 func (b *book) coverByID() (int, error) {
 	var documents []*item
 	for _, it := range b.order {
+		id := strings.ToLower(it.id)
 		switch {
-		case !strings.Contains(strings.ToLower(it.id), "cover") || it.entry < 0:
+		case !strings.Contains(id, "cover") || strings.Contains(id, "back") || it.entry < 0:
 		case b.isImage(it.entry, it.mediaType):
 			return it.entry, nil
 		case isDocument(it.mediaType, b.dir.Entries[it.entry].Name):

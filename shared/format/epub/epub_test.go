@@ -337,6 +337,7 @@ func TestCoverOrder(t *testing.T) {
 		"meta names XML":     {`<meta name="cover" content="c.xml"/>`, text + item("first", "first.jpg", "") + page, spine, "guide.jpg"},
 		"id":                 {"", strings.Replace(all, "cover-image", "", 1), spine, "id.jpg"},
 		"id of a page":       {"", text + item("first", "first.jpg", "") + item("cover", "c.xhtml", ""), spine, "guide.jpg"},
+		"back cover":         {"", text + item("back-cover", "id.jpg", "") + item("the-cover", "meta.jpg", ""), spine, "meta.jpg"},
 		"first":              {"", text + item("first", "first.jpg", ""), spine, "first.jpg"},
 		"none":               {"", text, spine, ""},
 	} {
