@@ -87,6 +87,7 @@ func TestMetadataEPUB3(t *testing.T) {
 		<dc:identifier opf:scheme="ISBN">0-306-40615-3</dc:identifier><dc:identifier>9790306406156</dc:identifier><dc:identifier>urn:uuid:x</dc:identifier>
 		<meta property="belongs-to-collection" id="s0">A Set</meta><meta refines="#s0" property="collection-type">set</meta>
 		<meta property="belongs-to-collection" id="s1">The Series</meta><meta refines="#s1" property="collection-type">series</meta><meta refines="#s1" property="group-position">2.5</meta>
+		<meta property="belongs-to-collection" id="s2">A Wider Series</meta><meta refines="#s2" property="collection-type">series</meta><meta refines="#s2" property="group-position">12</meta>
 		<meta name="calibre:series" content="Other"/><meta name="calibre:series_index" content="9"/>`,
 		`<item id="a" href="a.xhtml" media-type="application/xhtml+xml"/>`, `<spine page-progression-direction="rtl"><itemref idref="a"/></spine>`,
 		"OPS/a.xhtml", "<html><body><p>a long text, longer than a page number</p></body></html>")...)

@@ -246,18 +246,20 @@ func (b *book) addIdentifier(n *xmllimit.Node, value string) {
 	}
 }
 
-// readSeries takes the series from EPUB 3 (belongs-to-collection, section
+// readSeries takes the first series from EPUB 3 (belongs-to-collection, section
 // D.3.7), else from calibre's metas.
 func (b *book) readSeries(nodes []*xmllimit.Node) {
 	var series, position, calibre, index string
+	named := false // as one, and not as any collection
 	for _, n := range nodes {
 		if n.Name != "meta" {
 			continue
 		}
 		switch {
 		case n.Attr("property") == "belongs-to-collection" && n.Attr("refines") == "":
-			if kind := b.refined(n, "collection-type"); series == "" && kind != "set" || kind == "series" {
-				series, position = b.text(n), b.refined(n, "group-position")
+			kind := b.refined(n, "collection-type")
+			if series == "" && kind != "set" || kind == "series" && !named {
+				series, position, named = b.text(n), b.refined(n, "group-position"), kind == "series"
 			}
 		case n.Attr("name") == "calibre:series":
 			calibre = strings.Join(strings.Fields(n.Attr("content")), " ")
