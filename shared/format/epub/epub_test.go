@@ -176,6 +176,17 @@ func TestWrongISBN(t *testing.T) {
 	}
 }
 
+// Schemes are free words: ISBN-10, ISBN10 and eISBN name ISBNs as well.
+func TestSchemesOfISBN(t *testing.T) {
+	t.Parallel()
+	for scheme, want := range map[string]string{"isbn": "0306406152", "ISBN-10": "0306406152", "ISBN10": "0306406152", "eISBN": "0306406152", "ISSN": "", "": ""} {
+		pub, err := ReadPackage([]byte(`<package><metadata><dc:identifier opf:scheme="`+scheme+`">0-306-40615-2</dc:identifier></metadata></package>`), "p.opf", Limits{})
+		if err != nil || strings.Join(pub.ISBNs, " ") != want {
+			t.Errorf("%q: %+v, %v; want %q", scheme, pub, err, want)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	xxe := `<?xml version="1.0"?><!DOCTYPE package [<!ENTITY e SYSTEM "file:///etc/passwd">]><package/>`

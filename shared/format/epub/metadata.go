@@ -238,7 +238,7 @@ func (b *book) addIdentifier(n *xmllimit.Node, value string) {
 	}
 	b.pub.Identifiers = append(b.pub.Identifiers, Identifier{Scheme: scheme, Value: value})
 	const onixISBN10, onixISBN13 = "02", "15" // ONIX code list 5
-	named := strings.EqualFold(scheme, "isbn") || kind == onixISBN10 || kind == onixISBN13
+	named := strings.Contains(strings.ToLower(scheme), "isbn") || kind == onixISBN10 || kind == onixISBN13
 	if n := isbn.Parse(value, named); n != "" {
 		b.pub.ISBNs = appendNew(b.pub.ISBNs, n)
 	} else if named || isbn.Named(value) {
