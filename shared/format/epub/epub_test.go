@@ -187,6 +187,24 @@ func TestSchemesOfISBN(t *testing.T) {
 	}
 }
 
+func TestDates(t *testing.T) {
+	t.Parallel()
+	for written, want := range map[string]string{
+		"2012": "2012 0 0", "2012-05": "2012 5 0", "2012-05-01": "2012 5 1", " 2012-05-01T22:00:00+02:00": "2012 5 1", "2012-05-01Z": "2012 5 1",
+		"2012-05-01+02:00": "2012 5 1", "20120501": "2012 5 1", "2012/5/1": "2012 5 1", "2012.05.01": "2012 5 1", "2012年5月1日": "2012 5 1",
+		"1999-2000": "1999 0 0", "2012-13-01": "2012 0 0", "May 2012": "2012 0 0", "01/05/2012": "2012 0 0", "©2012": "2012 0 0",
+		"Tue, 01 May 2012 00:00:00 GMT": "2012 0 0", "0101-01-01T00:00:00+00:00": "0 0 0", "12345": "0 0 0", "unknown": "0 0 0",
+	} {
+		pub, err := ReadPackage([]byte(`<package><metadata><dc:date>`+written+`</dc:date></metadata></package>`), "p.opf", Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(pub.Year, pub.Month, pub.Day); got != want {
+			t.Errorf("%q: %s, want %s", written, got, want)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	xxe := `<?xml version="1.0"?><!DOCTYPE package [<!ENTITY e SYSTEM "file:///etc/passwd">]><package/>`

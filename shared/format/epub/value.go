@@ -10,7 +10,12 @@ import (
 	"github.com/longbox/longbox/shared/format/xmllimit"
 )
 
-var datePattern = regexp.MustCompile(`^\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?:$|[\sT])`)
+var (
+	// datePattern is a date that begins with its year: 2012-05-01, 2012/5, 2012年5月1日, 20120501, whatever follows it.
+	datePattern = regexp.MustCompile(`^\s*(\d{4})(?:[-/.年](\d\d?)(?:[-/.月](\d\d?))?|(\d\d)(\d\d))?(?:\D|$)`)
+	// yearPattern is the year in one that does not: May 2012, 1.5.2012, ©2012.
+	yearPattern = regexp.MustCompile(`(?:^|\D)(1[4-9]\d\d|20\d\d)(?:\D|$)`)
+)
 
 // readDate takes the date of publication: of the elements marked so, else the
 // first unmarked one. A year before 1000 is a placeholder of some program.
@@ -43,12 +48,15 @@ func (b *book) readDate(dates []*xmllimit.Node) {
 func (b *book) setDate(value string) {
 	m := datePattern.FindStringSubmatch(value)
 	if m == nil {
-		b.warn("%s: %.60q is not a date", b.opfPath, value)
-		return
+		if m = yearPattern.FindStringSubmatch(value); m == nil {
+			b.warn("%s: %.60q is not a date", b.opfPath, value)
+			return
+		}
+		m = append(m, "", "", "", "")
 	}
 	year, _ := strconv.Atoi(m[1]) // the pattern leaves only digits
-	month, _ := strconv.Atoi(m[2])
-	day, _ := strconv.Atoi(m[3])
+	month, _ := strconv.Atoi(m[2] + m[4])
+	day, _ := strconv.Atoi(m[3] + m[5])
 	if year < 1000 {
 		return
 	}
