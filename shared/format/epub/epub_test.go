@@ -323,6 +323,21 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// The spine says which way pages are turned; before it could, Amazon's guidelines had a meta for that.
+func TestDirection(t *testing.T) {
+	t.Parallel()
+	const item = `<item id="a" href="a.xhtml" media-type="application/xhtml+xml"/>`
+	for _, tt := range []struct{ mode, spine, want string }{
+		{"horizontal-rl", "", "rtl"}, {"vertical-rl", "", "rtl"}, {"horizontal-lr", "", ""}, {"horizontal-rl", "ltr", "ltr"}, {"", "rtl", "rtl"}, {"", "default", ""},
+	} {
+		pub, _, err := open(t, Limits{}, withOPF(`<meta name="primary-writing-mode" content="`+tt.mode+`"/>`, item,
+			`<spine page-progression-direction="`+tt.spine+`"><itemref idref="a"/></spine>`, "OPS/a.xhtml", xhtml(strings.Repeat("text ", 50)))...)
+		if err != nil || pub.Direction != tt.want {
+			t.Errorf("%+v: %+v, %v", tt, pub, err)
+		}
+	}
+}
+
 func TestPageLimits(t *testing.T) {
 	t.Parallel()
 	manifest, spine := spread(3, "")

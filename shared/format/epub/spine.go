@@ -43,6 +43,8 @@ func (b *book) readSpine() {
 			b.pub.FixedLayout = b.text(n) == "pre-paginated"
 		case n.Attr("name") == "fixed-layout": // before EPUB 3 had a word for it
 			b.pub.FixedLayout = n.Attr("content") == "true"
+		case n.Attr("name") == "primary-writing-mode" && strings.HasSuffix(n.Attr("content"), "-rl"): // the same for Kindle
+			b.pub.Direction = "rtl"
 		}
 	}
 	spine := b.opf.Child("spine")
