@@ -236,6 +236,21 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	for web, want := range map[string][]string{
+		"https://a.org/x,https://b.org/y":    {"https://a.org/x", "https://b.org/y"},
+		"https://a.org/x, http://b.org/y;":   {"https://a.org/x", "http://b.org/y"},
+		"https://a.org/x;https://b.org/1,2":  {"https://a.org/x", "https://b.org/1,2"},
+		"https://a.org/x\n\thttps://b.org/y": {"https://a.org/x", "https://b.org/y"},
+		"ftp://a.org/x":                      nil,
+	} {
+		if got := (&Info{Web: web}).Links(); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", web, got, want)
+		}
+	}
+}
+
 func TestMinimumAge(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]int{"Everyone": 0, "Teen": 13, "MA15+": 15, "Mature 17+": 17, "Adults Only 18+": 18, "everyone 10+": 10, "16+": 16,

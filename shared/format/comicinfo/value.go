@@ -90,10 +90,11 @@ func List(value string) []string {
 	return list
 }
 
-// Links returns the addresses of Web that are http or https.
+// Links returns the addresses of Web that are http or https. Kavita and others write commas between them, which an
+// address may have too.
 func (i *Info) Links() []string {
 	var links []string
-	for _, link := range strings.FieldsFunc(i.Web, func(r rune) bool { return r == ' ' || r == '\n' || r == '\t' || r == '\r' }) {
+	for _, link := range strings.Fields(strings.NewReplacer(",http", " http", ";http", " http").Replace(i.Web)) {
 		link = strings.Trim(link, ",;")
 		if strings.HasPrefix(link, "https://") || strings.HasPrefix(link, "http://") {
 			links = append(links, link)
