@@ -67,7 +67,8 @@ func (r *Result) applyComicInfo(i *comicinfo.Info) {
 	r.applyPages(i.Pages)
 }
 
-// applyPages takes sizes, and the cover where the file says which page it is.
+// applyPages takes sizes, and the cover where the file says which page it is. The size of an image that has another number
+// of bytes by now is not that of this one: programs convert pages, add some, and leave ComicInfo.xml as it was.
 func (r *Result) applyPages(pages []comicinfo.Page) {
 	named := false
 	for _, p := range pages {
@@ -80,7 +81,7 @@ func (r *Result) applyPages(pages []comicinfo.Page) {
 				r.CoverImage = nil // of page 1
 			}
 		}
-		if p.ImageWidth > 0 && p.ImageHeight > 0 {
+		if same := p.ImageSize == 0 || p.ImageSize == r.Pages[p.Image].Size; same && p.ImageWidth > 0 && p.ImageHeight > 0 {
 			r.Pages[p.Image].Width, r.Pages[p.Image].Height = p.ImageWidth, p.ImageHeight
 		}
 	}

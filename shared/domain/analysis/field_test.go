@@ -34,6 +34,21 @@ func TestFrontCover(t *testing.T) {
 	}
 }
 
+// What ComicInfo.xml says of the size of a page counts as long as the page is the one that it speaks of.
+func TestSizesOfPages(t *testing.T) {
+	jpeg := len(testkit.JPEG(t, 60, 90, 101))
+	for info, want := range map[string]int{
+		`<Page Image="0" ImageWidth="600" ImageHeight="900"/>`:                                 600,
+		fmt.Sprintf(`<Page Image="0" ImageSize="%d" ImageWidth="600" ImageHeight="9"/>`, jpeg): 600,
+		`<Page Image="0" ImageSize="123456" ImageWidth="600" ImageHeight="900"/>`:              60,
+		`<Page Image="0" ImageSize="123456"/>`:                                                 60,
+	} {
+		if p := read(t, "a.cbz", testkit.Comic(t, 1, 1, "<Pages>"+info+"</Pages>")).Pages[0]; p.Width != want {
+			t.Errorf("%s: %d x %d, want %d wide", info, p.Width, p.Height, want)
+		}
+	}
+}
+
 // document is a PDF of one page with what it says of itself.
 func document(info string) []byte {
 	pdf := "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n" +
