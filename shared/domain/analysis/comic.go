@@ -43,7 +43,7 @@ func (r *Result) applyComicInfo(i *comicinfo.Info) {
 		"alternateSeries": i.AlternateSeries, "alternateNumber": i.AlternateNumber, "alternateCount": i.AlternateCount,
 		"notes": i.Notes, "characters": comicinfo.List(i.Characters), "teams": comicinfo.List(i.Teams), "locations": comicinfo.List(i.Locations),
 		"mainCharacterOrTeam": i.MainCharacterOrTeam, "scanInformation": i.ScanInformation, "storyArc": comicinfo.List(i.StoryArc),
-		"storyArcNumber": comicinfo.List(i.StoryArcNumber), "seriesGroup": comicinfo.List(i.SeriesGroup), "ageRating": i.AgeRating,
+		"storyArcNumber": comicinfo.Numbers(i.StoryArcNumber), "seriesGroup": comicinfo.List(i.SeriesGroup), "ageRating": i.AgeRating,
 		"communityRating": i.CommunityRating, "review": i.Review, "gtin": gtin, "pageCount": i.PageCount, "seriesSort": i.SeriesSort,
 	})
 	r.AgeRating = i.MinimumAge()

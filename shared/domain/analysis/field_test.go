@@ -49,6 +49,15 @@ func TestSizesOfPages(t *testing.T) {
 	}
 }
 
+// Two story arcs may have the same number.
+func TestStoryArcs(t *testing.T) {
+	res := read(t, "a.cbz", testkit.Comic(t, 1, 1, "<StoryArc>Knightfall, Sacrifice</StoryArc><StoryArcNumber>3,3</StoryArcNumber>"))
+	custom := fmt.Sprint(res.Metadata.Custom["comicinfo"])
+	if want := "map[storyArc:[Knightfall Sacrifice] storyArcNumber:[3 3]]"; custom != want {
+		t.Errorf("%s, want %s", custom, want)
+	}
+}
+
 // document is a PDF of one page with what it says of itself.
 func document(info string) []byte {
 	pdf := "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n" +

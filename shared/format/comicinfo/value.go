@@ -90,6 +90,18 @@ func List(value string) []string {
 	return list
 }
 
+// Numbers splits StoryArcNumber, whose parts belong to those of StoryArc by their places: none is left out.
+func Numbers(value string) []string {
+	if value == "" {
+		return nil
+	}
+	list := strings.Split(value, ",")
+	for i := range list {
+		list[i] = strings.TrimSpace(list[i])
+	}
+	return list
+}
+
 // Links returns the addresses of Web that are http or https. Kavita and others write commas between them, which an
 // address may have too.
 func (i *Info) Links() []string {
