@@ -3,10 +3,7 @@ package archive
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
-	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -72,72 +69,3 @@ func isPlain(s string) bool {
 	}
 	return previous != '/' && previous != ' '
 }
-
-// legacyNames collects the names that are neither marked nor valid as UTF-8.
-// They are decoded together, as one program wrote them all.
-type legacyNames struct {
-	index []int
-	names []string
-}
-
-func (l *legacyNames) add(index int, raw string) {
-	if !utf8.ValidString(raw) {
-		l.index = append(l.index, index)
-		l.names = append(l.names, raw)
-	}
-}
-
-// decode sets the names: Shift-JIS if all of them read as Japanese, else code
-// page 437, which the format prescribes (APPNOTE appendix D).
-func (l *legacyNames) decode(entries []Entry) {
-	if len(l.index) == 0 {
-		return
-	}
-	decoded, ok := shiftJIS(l.names)
-	for i, n := range l.index {
-		var name string
-		if ok {
-			name = decoded[i]
-		} else {
-			name, _ = charmap.CodePage437.NewDecoder().String(l.names[i]) // every byte is defined
-		}
-		clean, folder := clean(name)
-		entries[n].Name, entries[n].Directory = clean, entries[n].Directory || folder
-	}
-}
-
-// shiftJIS decodes names as Shift-JIS; ok if that gives Japanese.
-//
-// Accented letters of code page 437 followed by a letter are valid Shift-JIS
-// too ("père" reads as p頁e), but give lone characters inside Latin words,
-// where Japanese stands in runs or apart from Latin letters.
-func shiftJIS(names []string) (decoded []string, ok bool) {
-	good, bad := 0, 0
-	for _, name := range names {
-		s, err := japanese.ShiftJIS.NewDecoder().String(name)
-		if err != nil || strings.ContainsRune(s, utf8.RuneError) {
-			return nil, false
-		}
-		decoded = append(decoded, s)
-		runes := []rune(s)
-		for i, r := range runes {
-			if r < utf8.RuneSelf {
-				continue
-			}
-			inWord := i > 0 && isASCIILetter(runes[i-1]) || i+1 < len(runes) && isASCIILetter(runes[i+1])
-			inRun := i > 0 && isJapanese(runes[i-1]) || i+1 < len(runes) && isJapanese(runes[i+1])
-			if isJapanese(r) && (inRun || !inWord) {
-				good++
-			} else {
-				bad++
-			}
-		}
-	}
-	return decoded, good > bad
-}
-
-func isJapanese(r rune) bool {
-	return r >= '　' && r <= 'ヿ' || unicode.Is(unicode.Han, r)
-}
-
-func isASCIILetter(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' }
