@@ -161,3 +161,27 @@ func TestEachScanIsSettled(t *testing.T) {
 		t.Errorf("told %v, %d scans are settled", last, done)
 	}
 }
+
+// A library counts as scanned when a scan of all of it has completed, with all that was found read: not when one was
+// cancelled or failed, or looked at one folder.
+func TestLastScanned(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := &scan.Settler{Database: r.DB.App, Publish: new(told).publish}
+	for _, c := range []struct{ status, params, want string }{
+		{"failed", "{}", "never"}, {"cancelled", "{}", "never"}, {"completed", `{"path":"A"}`, "never"},
+		{"completed", "{}", "2026-01-02"}, {"failed", "{}", "2026-01-02"},
+	} {
+		id := uuid.Must(uuid.NewV7())
+		r.exec(`insert into task (tenant_id, id, type, library_id, status, params, completed_at)
+			values ($1, $2, 'scan_library', $3, $4, $5, '2026-01-02 12:00Z')`, r.tenant, id, r.library, c.status, c.params)
+		r.exec("insert into scan (tenant_id, id, library_id, mode) values ($1, $2, $3, 'normal')", r.tenant, id, r.library)
+		if err := s.Settle(t.Context(), r.tenant, id); err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select coalesce(last_scanned_at::date::text, 'never') from library").Scan(&got); err != nil || got != c.want {
+			t.Errorf("after a scan with %s that has %s: scanned %s, %v, want %s", c.params, c.status, got, err, c.want)
+		}
+	}
+}

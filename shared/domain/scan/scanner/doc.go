@@ -31,6 +31,6 @@
 //   - Locks are taken in one order everywhere: task, scan, library_count, series, book.
 //
 // Tables: scan, series, book, displaced, book_metadata, sidecar, page_index, genre, tag and their links,
-// alternate_title, external_id, external_link (source comicinfo); last_scanned_at of library, place and progress of its
-// tasks, the page of progress beyond the last one; reads library_count, library_root, setting and tenant.
+// alternate_title, external_id, external_link (source comicinfo); place and progress of its tasks, the page of progress
+// beyond the last one; reads library, library_count, library_root, setting and tenant.
 package scanner

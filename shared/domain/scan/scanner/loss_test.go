@@ -150,19 +150,27 @@ func TestSidecarsOfACancelledScan(t *testing.T) {
 	testkit.WriteFile(t, r.folder, "T/metadata.opf", opf("Changed", ""))
 	testkit.WriteFile(t, r.folder, "T/series.json", []byte(`{"metadata":{"publisher":"Changed"}}`))
 	r.remove("U/series.json")
+	const scanned = "select last_scanned_at from library where tenant_id = app.tenant()"
+	before := values[time.Time](r, scanned)[0]
 	r.cancelAfterListing()
+	if at := values[time.Time](r, scanned)[0]; !at.Equal(before) {
+		t.Error("the library counts as scanned by a scan that was cancelled")
+	}
 	if res := r.scan("normal"); res.Status != "completed" {
 		t.Fatalf("%+v", res)
+	}
+	if at := values[time.Time](r, scanned)[0]; !at.After(before) {
+		t.Error("the library does not count as scanned")
 	}
 	got := values[string](r, `select b.key || ' ' || b.title || ' ' || coalesce(s.publisher, '') from book b join series s on s.id = b.series_id where b.tenant_id = app.tenant() order by b.key`)
 	if want := []string{"S/a.cbz Inside ", "S/b.cbz New ", "T/c.cbz Changed Changed", "U/d.cbz Inside "}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	// What was taken in is not taken in again.
-	before := values[int](r, "select count(*) from task where tenant_id = app.tenant()")[0]
+	tasks := values[int](r, "select count(*) from task where tenant_id = app.tenant()")[0]
 	r.scan("normal")
-	if n := values[int](r, "select count(*) from task where tenant_id = app.tenant()")[0]; n != before+1 {
-		t.Errorf("the scan after it has added %d tasks", n-before-1)
+	if n := values[int](r, "select count(*) from task where tenant_id = app.tenant()")[0]; n != tasks+1 {
+		t.Errorf("the scan after it has added %d tasks", n-tasks-1)
 	}
 }
 

@@ -145,12 +145,7 @@ func (r *run) scan(ctx context.Context) (any, error) {
 	if err := r.arrangeTouched(ctx); err != nil {
 		return nil, err
 	}
-	out := Result{FilesListed: r.at.Listed, Vanished: r.at.Deleted}
-	if r.params.Path != "" {
-		return out, nil
-	}
-	_, err := db.Exec(ctx, r.Database, "update library set last_scanned_at = now() where tenant_id = app.tenant() and id = $1", r.library.ID)
-	return out, err
+	return Result{FilesListed: r.at.Listed, Vanished: r.at.Deleted}, nil
 }
 
 // begin loads the library, and goes on from the task's place. Without one it begins anew and takes back the children
