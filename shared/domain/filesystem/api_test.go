@@ -23,7 +23,7 @@ const browse = "/api/v1/filesystem/browse?path="
 // listing is a store of keys that begin with their bucket, as in "books:a/1.cbz".
 type listing []string
 
-func (l listing) Folders(_ context.Context, bucket, prefix string) (folders []string, objects []blob.Object, more bool, err error) {
+func (l listing) Folders(_ context.Context, bucket, prefix string, pages int) (folders []string, objects []blob.Object, more bool, err error) {
 	switch bucket {
 	case "broken":
 		return nil, nil, false, errors.New("connection refused to 10.0.0.1")
@@ -37,6 +37,9 @@ func (l listing) Folders(_ context.Context, bucket, prefix string) (folders []st
 		if !ok {
 			continue
 		}
+		if len(folders)+len(objects) == 1000*pages {
+			return folders, objects, true, nil
+		}
 		if name, _, is := strings.Cut(rest, "/"); !is {
 			objects = append(objects, blob.Object{Key: prefix + rest})
 		} else if f := prefix + name + "/"; !slices.Contains(folders, f) {
@@ -47,7 +50,7 @@ func (l listing) Folders(_ context.Context, bucket, prefix string) (folders []st
 }
 
 func (l listing) Named(ctx context.Context, bucket, name string) (folder, object bool, err error) {
-	folders, objects, _, err := l.Folders(ctx, bucket, name)
+	folders, objects, _, err := l.Folders(ctx, bucket, name, 1)
 	return slices.Contains(folders, name+"/"), slices.ContainsFunc(objects, func(o blob.Object) bool { return o.Key == name }), err
 }
 
@@ -166,13 +169,24 @@ func TestBrowseMissingOrForbiddenBucket(t *testing.T) {
 func TestManyEntries(t *testing.T) {
 	t.Parallel()
 	var keys []string
-	for i := range 1100 {
-		keys = append(keys, fmt.Sprintf("books:%04d/x", i))
+	for i := range 5100 {
+		keys = append(keys, fmt.Sprintf("books:many/%04d.cbz", i))
+		if i < 1200 {
+			keys = append(keys, fmt.Sprintf("two:%04d.cbz", i))
+		}
 	}
-	s := serve(t, listing(keys))
-	m := s.User(t, "one", "admin").Do("GET", browse+"/srv/books", nil).Want(200).Map()
-	if len(m["entries"].([]any)) != 1000 || m["truncated"] != true {
-		t.Errorf("%d entries, truncated %v", len(m["entries"].([]any)), m["truncated"])
+	admin := serve(t, append(keys, "books:some/x", "books:some/y.cbz", "two:last/x")).User
+	for _, c := range []struct {
+		tenant, path string
+		entries      int
+		truncated    bool
+		first        string
+	}{{"one", "/srv/books/many", 5000, true, "0000.cbz"}, {"one", "/srv/books/some", 2, false, "x"}, {"two", "/srv/two", 1201, false, "last"}} {
+		m := admin(t, c.tenant, "admin").Do("GET", browse+c.path, nil).Want(200).Map()
+		all := m["entries"].([]any)
+		if len(all) != c.entries || m["truncated"] != c.truncated || all[0].(map[string]any)["name"] != c.first {
+			t.Errorf("%s: %d entries, truncated %v, first %v", c.path, len(all), m["truncated"], all[0])
+		}
 	}
 }
 

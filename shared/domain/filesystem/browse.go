@@ -13,11 +13,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-const maxEntries = 1000
+// maxPages bounds a listing, which one answer has to hold: a thousand entries each.
+const maxPages = 5
 
 // Store lists buckets: a [blob.Store].
 type Store interface {
-	Folders(ctx context.Context, bucket, prefix string) (folders []string, objects []blob.Object, more bool, err error)
+	Folders(ctx context.Context, bucket, prefix string, pages int) (folders []string, objects []blob.Object, more bool, err error)
 	Named(ctx context.Context, bucket, name string) (folder, object bool, err error)
 }
 
@@ -56,7 +57,7 @@ func browse(ctx context.Context, roots []Root, store Store, name string) (*Listi
 	if err := Reach(ctx, store, at.Root.Bucket, at.Root.Prefix, at.Prefix); err != nil {
 		return nil, err
 	}
-	folders, objects, more, err := store.Folders(ctx, at.Root.Bucket, at.Prefix)
+	folders, objects, more, err := store.Folders(ctx, at.Root.Bucket, at.Prefix, maxPages)
 	if err != nil {
 		return nil, Unlisted(err)
 	}
@@ -73,9 +74,6 @@ func browse(ctx context.Context, roots []Root, store Store, name string) (*Listi
 		files[i] = o.Key
 	}
 	out.Entries = append(entries(at, folders, true), entries(at, files, false)...)
-	if len(out.Entries) > maxEntries {
-		out.Entries, out.Truncated = out.Entries[:maxEntries], true
-	}
 	return out, nil
 }
 
@@ -83,7 +81,7 @@ func browse(ctx context.Context, roots []Root, store Store, name string) (*Listi
 // prefix, which is there with the first object below it: that may be an upload to the library.
 func (at Place) Exists(ctx context.Context, store Store) error {
 	if at.top || strings.HasPrefix(at.Path, scheme) {
-		folders, objects, _, err := store.Folders(ctx, at.Root.Bucket, at.Prefix)
+		folders, objects, _, err := store.Folders(ctx, at.Root.Bucket, at.Prefix, 1)
 		if err != nil {
 			return Unlisted(err)
 		}

@@ -42,7 +42,7 @@ type fixture struct {
 // folders shows any folder but a few.
 type folders struct{ *fixture }
 
-func (folders) Folders(_ context.Context, _, prefix string) ([]string, []blob.Object, bool, error) {
+func (folders) Folders(_ context.Context, _, prefix string, _ int) ([]string, []blob.Object, bool, error) {
 	if prefix == "missing/" {
 		return nil, nil, false, nil
 	}

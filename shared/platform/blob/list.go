@@ -53,14 +53,22 @@ func (s *Store) List(ctx context.Context, bucket, prefix, startAfter string) ite
 	}
 }
 
-// Folders lists one level below a prefix: the folders (whole prefixes with the slash) and the objects, at most
-// a thousand of both; more says that there are others.
-func (s *Store) Folders(ctx context.Context, bucket, prefix string) (folders []string, objects []Object, more bool, err error) {
-	l, err := s.list(ctx, bucket, prefix, url.Values{"delimiter": {"/"}})
-	if err != nil {
-		return nil, nil, false, err
+// Folders lists one level below a prefix: the folders (whole prefixes with the slash) and the objects, from at most so many
+// pages of a thousand of both; more says that there are others.
+func (s *Store) Folders(ctx context.Context, bucket, prefix string, pages int) (folders []string, objects []Object, more bool, err error) {
+	at := url.Values{"delimiter": {"/"}}
+	for range pages {
+		l, err := s.list(ctx, bucket, prefix, at)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		folders, objects, more = append(folders, l.folders...), append(objects, l.objects...), l.more
+		if !more {
+			break
+		}
+		at.Set("continuation-token", l.next)
 	}
-	return l.folders, slices.DeleteFunc(l.objects, func(o Object) bool { return strings.HasSuffix(o.Key, "/") }), l.more, nil
+	return folders, slices.DeleteFunc(objects, func(o Object) bool { return strings.HasSuffix(o.Key, "/") }), more, nil
 }
 
 // Named tells what the listing of a folder shows by a name: a folder, an object, both or neither. A gateway over a file system gives

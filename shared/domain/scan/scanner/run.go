@@ -224,7 +224,7 @@ func (s *run) unlinked(ctx context.Context) error {
 	if !fault.Is(missing, fault.BadRequest) {
 		return missing
 	}
-	folders, objects, _, err := s.Library.Folders(ctx, s.library.Bucket, s.prefix())
+	folders, objects, _, err := s.Library.Folders(ctx, s.library.Bucket, s.prefix(), 1)
 	if err != nil {
 		return s.explain(err)
 	}
