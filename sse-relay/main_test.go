@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,6 +22,15 @@ import (
 	"github.com/longbox/longbox/sse-relay/internal/rig"
 )
 
+// TestMain runs the test program as the relay where a test asks for one.
+func TestMain(m *testing.M) {
+	if os.Getenv("RELAY_TEST_PROCESS") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // process is the relay as a program of its own.
 type process struct {
 	command *exec.Cmd
@@ -30,10 +38,10 @@ type process struct {
 	output  chan string // the rest of its log, when it has ended
 }
 
-func launch(t *testing.T, binary string, beside io.Writer, environment ...string) *process {
+func launch(t *testing.T, beside io.Writer, environment ...string) *process {
 	t.Helper()
-	p := &process{command: exec.Command(binary), output: make(chan string, 1)}
-	p.command.Env = append(os.Environ(), environment...)
+	p := &process{command: exec.Command(os.Args[0]), output: make(chan string, 1)}
+	p.command.Env = append(append(os.Environ(), "RELAY_TEST_PROCESS=1"), environment...)
 	p.command.Stderr = beside
 	out, err := p.command.StdoutPipe()
 	if err != nil {
@@ -64,10 +72,6 @@ func launch(t *testing.T, binary string, beside io.Writer, environment ...string
 
 func TestProcess(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "sse-relay")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
 	server := redistest.Start(t)
 	api := rig.NewAPI()
 	apiServer := httptest.NewServer(api)
@@ -76,7 +80,7 @@ func TestProcess(t *testing.T) {
 	api.Set("Bearer x", rig.Reader(tenant))
 	publisher := events.New(server.Client, events.Config{Timeout: time.Second}, nil)
 	environment := []string{"API_URL=" + apiServer.URL, "REDIS_URL=" + server.URL}
-	relay := launch(t, binary, os.Stderr, append(environment, "LISTEN_ADDR=127.0.0.1:0")...)
+	relay := launch(t, os.Stderr, append(environment, "LISTEN_ADDR=127.0.0.1:0")...)
 	environment = append(environment, "LISTEN_ADDR="+relay.address)
 
 	published, next, id := 0, 0, ""
@@ -117,7 +121,7 @@ func TestProcess(t *testing.T) {
 		id = c.LastID
 		c.Close()
 		_ = relay.command.Wait() // says "killed"
-		relay = launch(t, binary, os.Stderr, environment...)
+		relay = launch(t, os.Stderr, environment...)
 	}
 	c, err := rig.Open(relay.address, "/api/v1/events/stream", "Authorization: Bearer x", "Last-Event-ID: "+id)
 	if err != nil {
@@ -151,17 +155,13 @@ func TestProcess(t *testing.T) {
 // What the Redis client has to say of a Redis that is away is part of the log, or nothing: no lines of another shape.
 func TestNothingBesideTheLog(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "sse-relay")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
 	server := redistest.Start(t)
 	api := rig.NewAPI()
 	apiServer := httptest.NewServer(api)
 	defer apiServer.Close()
 	api.Set("Bearer x", rig.Reader(uuid.New()))
 	var beside bytes.Buffer
-	relay := launch(t, binary, &beside, "API_URL="+apiServer.URL, "REDIS_URL="+server.URL, "LISTEN_ADDR=127.0.0.1:0")
+	relay := launch(t, &beside, "API_URL="+apiServer.URL, "REDIS_URL="+server.URL, "LISTEN_ADDR=127.0.0.1:0")
 	open := func(status int) {
 		t.Helper()
 		c, err := rig.Open(relay.address, "/api/v1/events/stream", "Authorization: Bearer x")
