@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,42 @@ func TestDeleteOutOfTime(t *testing.T) {
 	}
 	r.do("delete", "acme", "--confirm", "acme")
 	gone(t, r, ours)
+}
+
+// An export that does not come to its end leaves no file of its name, not even for a time.
+func TestUnfinishedExport(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.db.Tenant(t, "acme")
+	lock, err := r.db.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Rollback(context.Background()) }()
+	if _, err := lock.Exec(t.Context(), "lock table tag"); err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	names := func(when string, want int) {
+		t.Helper()
+		files, err := filepath.Glob(filepath.Join(folder, "*"))
+		if err != nil || len(files) != want || slices.Contains(files, filepath.Join(folder, "acme.zip")) {
+			t.Errorf("%s: %q, %v", when, files, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := r.Run(ctx, []string{"export", "acme", "--output", filepath.Join(folder, "acme.zip")})
+		done <- err
+	}()
+	r.db.AwaitLock(t)
+	names("while it is written", 1)
+	cancel()
+	if err := <-done; err == nil {
+		t.Error("it has ended well")
+	}
+	names("afterwards", 0)
 }
 
 func TestExport(t *testing.T) {

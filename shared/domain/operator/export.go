@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -100,17 +101,22 @@ func (o *Operator) export(ctx context.Context, i Export) (any, error) {
 	return out, err
 }
 
+// exportFile writes beside the file and gives it its name at the end: a part, which a program that is killed leaves, must
+// not look whole.
 func (o *Operator) exportFile(ctx context.Context, t *row, i Export) (_ any, err error) {
-	f, err := os.OpenFile(i.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, os.ErrExist) {
+	if _, err := os.Lstat(i.Output); err == nil {
 		return nil, fault.Invalid("output", "there is a file %s already: remove it, or name another", i.Output)
 	}
+	f, err := os.CreateTemp(filepath.Dir(i.Output), filepath.Base(i.Output)+".*.part")
 	if err != nil {
 		return nil, fault.Invalid("output", "%v", err)
 	}
 	defer func() {
-		if err = errors.Join(err, f.Close()); err != nil {
-			err = errors.Join(err, os.Remove(i.Output)) // a part must not look whole
+		if err = errors.Join(err, f.Close()); err == nil {
+			err = os.Rename(f.Name(), i.Output)
+		}
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
 	m, err := o.writeExport(ctx, t, i.WithSecrets, f)
