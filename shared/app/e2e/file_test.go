@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -165,6 +167,25 @@ func TestFileThatChanged(t *testing.T) {
 	for _, path := range []string{pageURL(b, 1), pageURL(b, 2) + "?width=20", "/api/v1/books/" + b.ID.String() + "/file"} {
 		if a := s.fetch(t, admin, "GET", path); a.Status != 409 && a.Status != 404 {
 			t.Errorf("%s of a replaced file: status %d", path, a.Status)
+		}
+	}
+}
+
+// A file that is listed but is a link to elsewhere is said to be one: no analysis makes it readable.
+func TestFileThatIsALink(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin := s.as("admin")
+	testkit.WriteFile(t, s.folder, "S/a.cbz", testkit.Comic(t, 1, 3, ""))
+	testkit.WriteFile(t, filepath.Dir(s.folder), "elsewhere.bin", testkit.Comic(t, 2, 9, ""))
+	if err := os.Symlink(filepath.Join(filepath.Dir(s.folder), "elsewhere.bin"), filepath.Join(s.folder, "S/link.cbz")); err != nil {
+		t.Fatal(err)
+	}
+	s.scan(admin, s.library(admin, "Books", ""))
+	b := s.books(admin)["S/link.cbz"]
+	for path, status := range map[string]int{pageURL(b, 1): 404, "/api/v1/books/" + b.ID.String() + "/file": 409} {
+		if a := s.fetch(t, admin, "GET", path).want(t, status); !strings.Contains(string(a.Body), "it is a link") {
+			t.Errorf("%s: %s", path, a.Body)
 		}
 	}
 }

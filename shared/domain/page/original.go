@@ -243,6 +243,8 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 	switch {
 	case errors.As(err, new(*fault.Error)):
 		return err
+	case Lost(err) && i.Error != nil && !errors.Is(err, blob.ErrNotFound): // a link stays what it is
+		return fault.Wrap(err, fault.Conflict, "The file of this book could not be read when it was analysed: %s", *i.Error)
 	case Lost(err):
 		return Stale(err)
 	case errors.As(err, &a):
