@@ -36,6 +36,7 @@ func scale(ctx context.Context, s *system, out *report) error {
 	}
 	out.atMost("scan, 100,000 against 10,000", median(seconds[100_000])/median(seconds[10_000]), 10.5, "x")
 	out.atMost("peak memory, 100,000 against 10,000", median(peaks[100_000])/median(peaks[10_000]), 1.2, "x")
+	out.atMost("peak memory, 100,000 against 1,000", median(peaks[100_000])/median(peaks[1_000]), 1.2, "x")
 	return s.million(ctx, api, out)
 }
 

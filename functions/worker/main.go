@@ -11,19 +11,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
 )
 
-// garbage is the GOGC of a worker that is given none: it keeps little and makes much garbage, and with 100 it would
-// collect it several times a second. With 400 a scan is no faster, and its peak 86 to 108 MB instead of 70 to 78
-// (go run ./bench scan).
-const garbage = 200
-
 // enough is the GOMEMLIMIT of a worker that is given none: above it the collector works more often, so that the few
 // books that need much (a large PDF) do not take five times of it.
 const enough = 96 << 20
 
 func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
-	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(enough)
 	}
