@@ -81,7 +81,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 		return httpapi.Op{Method: method, Path: "/api/v1/series/{id}" + path, ID: id, Summary: summary, Tag: "Series", Permission: permission}
 	}
 	change := func(ctx context.Context, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, error) {
-		out, at, fields, err := amend(ctx, d, id, body, replace)
+		out, at, fields, err := amend(ctx, d, added, id, body, replace)
 		if err == nil && len(fields) > 0 {
 			publish(ctx, httpapi.TenantOf(ctx).ID, events.SeriesUpdated(events.Series{ID: id, LibraryID: at}, fields...))
 		}
@@ -203,8 +203,9 @@ func (b *MetadataBody) columns() []column {
 }
 
 // amend writes what people say of a series' metadata; with replace what is absent is cleared, but the title: a series
-// always has one. What they write is no longer taken for what series.json has filled. One round trip.
-func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, uuid.UUID, []string, error) {
+// always has one. What they write is no longer taken for what series.json has filled. Books that are called after the
+// series are named again by a task. One round trip.
+func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, uuid.UUID, []string, error) {
 	if err := body.check(); err != nil {
 		return nil, uuid.UUID{}, nil, err
 	}
@@ -225,6 +226,12 @@ func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, repl
 	args = append(args, names)
 	var b pgx.Batch
 	var row *amendedRow
+	var renaming int64
+	if body.Title.Set {
+		if err := task.AddNew(&b, task.Spec{Type: task.RenumberSeries}, calledAfter(id, title), &renaming); err != nil {
+			return nil, uuid.UUID{}, nil, err
+		}
+	}
 	db.One(&b, &row, "update series s set "+strings.Join(set, ", ")+`,
 		  title = case when $2 then $3 else s.title end, search_title = case when $2 then $4 else s.search_title end,
 		  title_sort = coalesce(`+sort+`, case when 'titleSort' = any(s.locks) and not `+sent+` then s.title_sort
@@ -241,7 +248,17 @@ func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, repl
 	if row == nil {
 		return nil, uuid.UUID{}, nil, fault.Missing("Series")
 	}
+	if renaming > 0 {
+		added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+	}
 	return &Amended{id, row.metadata(warnings)}, row.LibraryID, names, nil
+}
+
+// calledAfter is the series where it has another title and its books are called after it.
+func calledAfter(id uuid.UUID, title string) task.Target {
+	return task.Found(`select s.library_id, s.id as series_id, null::uuid as book_id, '{}'::jsonb as params
+		from series s join library l on l.tenant_id = s.tenant_id and l.id = s.library_id
+		where s.tenant_id = app.tenant() and s.id = $1 and s.title <> $2 and l.book_strategy = 'series_name'`, id, title)
 }
 
 type amendedRow struct {

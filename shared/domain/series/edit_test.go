@@ -225,3 +225,26 @@ func TestSeriesAreSortedBySingleSpaces(t *testing.T) {
 		}
 	}
 }
+
+// Books that are called after their series (series_name) are to have its new title too.
+func TestRenamedSeriesRenamesItsBooks(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
+	})
+	me, library := s.User(t, "one", "maintainer"), newLibrary(t, s, s.One, "comics")
+	id, _ := newSeries(t, s, s.One, library, "A", 1, 2)
+	for i, c := range []struct {
+		strategy, path, body string
+		tasks                int // in all
+	}{{"filename", "", `{"title":"B"}`, 0}, {"series_name", "", `{"title":"B"}`, 0}, {"series_name", "", `{"title":"C"}`, 1},
+		{"series_name", "/metadata", `{"summary":"S"}`, 1}, {"series_name", "/metadata", `{"title":"D"}`, 2}} {
+		exec(t, s, "update library set book_strategy = $1", c.strategy)
+		me.Do("PATCH", "/api/v1/series/"+id.String()+c.path, c.body).Want(200)
+		var n int
+		if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from task where type = 'renumber_series' and series_id = $1", id).Scan(&n); err != nil || n != c.tasks {
+			t.Errorf("%d %s: %d tasks, want %d; %v", i, c.body, n, c.tasks, err)
+		}
+	}
+}
