@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/longbox/longbox/shared/format/isbn"
 	"github.com/longbox/longbox/shared/format/language"
@@ -120,9 +121,9 @@ func (b *MetadataBody) lines() map[string]*string {
 		"genre": b.Genre.Value, "formatDetail": b.FormatDetail.Value, "edition": b.Edition.Value}
 }
 
-// printable cuts off the spaces around a text of one line and tells whether people can read it.
+// printable cuts off the spaces around a text of one line, composes its letters, as scans do, and tells whether people can read it.
 func printable(text *string) bool {
-	*text = strings.TrimSpace(*text)
+	*text = norm.NFC.String(strings.TrimSpace(*text))
 	return *text != "" && !strings.ContainsFunc(*text, naming.Hidden)
 }
 
@@ -176,7 +177,7 @@ func (b *MetadataBody) checkNames() (bad []fault.Field) {
 
 // split are the names of a text that has commas between them.
 func split(text string) (names []string) {
-	for name := range strings.SplitSeq(text, ",") {
+	for name := range strings.SplitSeq(norm.NFC.String(text), ",") {
 		if name = strings.Join(strings.Fields(name), " "); name != "" {
 			names = append(names, name)
 		}

@@ -219,3 +219,20 @@ func TestBooksAreSortedBySingleSpaces(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Lists are searched for titles with composed letters, as scans store them.
+func TestTypedTitlesAreComposed(t *testing.T) {
+	t.Parallel()
+	_, me, paths := editing(t, 1)
+	for _, path := range []string{"", "/metadata"} {
+		me.Do("PATCH", paths[0]+path, `{"title":"A\u0308rger"}`).Want(200)
+		if got, _ := titles(t, me.Do("POST", "/api/v1/books/list", `{"condition":{"title":{"operator":"is","value":"Ärger"}}}`)); !slices.Equal(got, []string{"Ärger"}) {
+			t.Errorf("%s: found %q", path, got)
+		}
+		me.Do("PATCH", paths[0], `{"title":"x"}`).Want(200)
+	}
+	if m := me.Do("PATCH", paths[0]+"/metadata", `{"authors":[{"name":"A\u0308"}],"writer":"O\u0308"}`).Want(200).Map(); line(m["authors"], m["writer"]) !=
+		"[map[name:Ä role:author sortName:<nil>] map[name:Ö role:writer sortName:<nil>]] Ö" {
+		t.Errorf("%v", m["authors"])
+	}
+}

@@ -3,7 +3,6 @@ package book
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -140,8 +139,8 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 
 func patch(ctx context.Context, d *db.DB, in *PatchInput) (*Patched, []string, error) {
 	body := in.Body
-	title := strings.TrimSpace(body.Title.Or(""))
-	if body.Title.Set && (title == "" || strings.ContainsFunc(title, naming.Hidden)) {
+	title := body.Title.Or("")
+	if body.Title.Set && !printable(&title) {
 		return nil, nil, fault.Invalid("title", "must be 1 to 1000 printable characters")
 	}
 	var fields, locks []string

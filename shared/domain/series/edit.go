@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/library"
@@ -154,7 +155,7 @@ func (b *MetadataBody) check() error {
 		if f.text == nil {
 			continue
 		}
-		*f.text = strings.TrimSpace(*f.text)
+		*f.text = norm.NFC.String(strings.TrimSpace(*f.text))
 		switch {
 		case f.line && (*f.text == "" || strings.ContainsFunc(*f.text, naming.Hidden)):
 			message := "must hold printable characters"

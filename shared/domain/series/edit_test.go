@@ -248,3 +248,18 @@ func TestRenamedSeriesRenamesItsBooks(t *testing.T) {
 		}
 	}
 }
+
+// Lists are searched for titles with composed letters, as scans store them.
+func TestTypedTitlesAreComposed(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
+	})
+	me := s.User(t, "one", "maintainer")
+	id, _ := newSeries(t, s, s.One, newLibrary(t, s, s.One, "comics"), "A", 1, 1)
+	me.Do("PATCH", "/api/v1/series/"+id.String(), `{"title":"A\u0308rger"}`).Want(200)
+	if got, _ := titles(t, me.Do("POST", "/api/v1/series/list", `{"condition":{"title":{"operator":"is","value":"Ärger"}}}`)); got != "Ärger" {
+		t.Errorf("found %q", got)
+	}
+}
