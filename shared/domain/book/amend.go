@@ -24,7 +24,7 @@ import (
 
 // MetadataBody is what people change of a book's metadata: null clears, and so does absence where all is replaced.
 type MetadataBody struct {
-	Title          httpapi.Optional[string]          `json:"title,omitempty" minLength:"1" maxLength:"1000" doc:"Never null; stays where it is absent, also where all is replaced"`
+	Title          httpapi.Optional[string]          `json:"title,omitempty" minLength:"1" maxLength:"1000" doc:"Stays where it is absent, also where all is replaced, and there where it is null: a book has a title"`
 	TitleSort      httpapi.Optional[string]          `json:"titleSort,omitempty" maxLength:"1000" doc:"null: as the title; stays where it is absent, also where all is replaced"`
 	Subtitle       httpapi.Optional[string]          `json:"subtitle,omitempty" maxLength:"1000"`
 	OriginalTitle  httpapi.Optional[string]          `json:"originalTitle,omitempty" maxLength:"1000"`
@@ -338,6 +338,9 @@ func SortTitle(title string) string {
 // amend writes what people say of a book's metadata, and locks what gets a value; with replace what is absent is
 // cleared. One round trip.
 func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, *Patched, []string, error) {
+	if body.Title.Value == nil && replace {
+		body.Title.Set = false
+	}
 	if err := body.check(); err != nil {
 		return nil, nil, nil, err
 	}

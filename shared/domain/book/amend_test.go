@@ -236,3 +236,26 @@ func TestTypedTitlesAreComposed(t *testing.T) {
 		t.Errorf("%v", m["authors"])
 	}
 }
+
+// A client may send back the whole record that it was shown.
+func TestRecordSentBackIsTheSame(t *testing.T) {
+	t.Parallel()
+	s, me, paths := editing(t, 1)
+	exec(t, s, `insert into book_metadata (tenant_id, book_id, metadata) select tenant_id, id, '{"publisher": "P", "number": "7", "isbns": "[\"9780765350381\"]",
+		"authors": [{"name": "King", "role": "writer"}]}' from book`)
+	before := me.Do("GET", paths[0], nil).Want(200).Map()["metadata"].(map[string]any)
+	for _, method := range []string{"PUT", "PATCH"} {
+		if method == "PATCH" {
+			delete(before, "title") // null
+		}
+		after := me.Do(method, paths[0]+"/metadata", before).Want(200).Map()
+		for name, was := range before {
+			if now := after[name]; name != "locks" && name != "updatedAt" && line(now) != line(was) {
+				t.Errorf("%s: %s is %v, was %v", method, name, now, was)
+			}
+		}
+	}
+	if m := me.Do("GET", paths[0], nil).Want(200).Map(); m["title"] != "A 1" {
+		t.Errorf("title %v", m["title"])
+	}
+}
