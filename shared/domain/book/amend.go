@@ -283,6 +283,9 @@ func (b *MetadataBody) people(replace bool) (people []Author, roles []string, wh
 			role = "cover_artist"
 		}
 		roles = append(roles, role)
+		if text := strings.Join(namesOf(people, role), ", "); text != "" && f.value == text {
+			continue // the same people, whose names may have commas
+		}
 		people = slices.DeleteFunc(people, func(a Author) bool { return a.Role == role })
 		if text, ok := f.value.(string); ok {
 			for _, name := range split(text) {

@@ -242,7 +242,7 @@ func TestRecordSentBackIsTheSame(t *testing.T) {
 	t.Parallel()
 	s, me, paths := editing(t, 1)
 	exec(t, s, `insert into book_metadata (tenant_id, book_id, metadata) select tenant_id, id, '{"publisher": "P", "number": "7", "isbns": "[\"9780765350381\"]",
-		"authors": [{"name": "King", "role": "writer"}]}' from book`)
+		"authors": [{"name": "King, Jr.", "role": "writer", "sortName": "King"}, {"name": "B", "role": "cover_artist"}, {"name": "C", "role": "author"}]}' from book`)
 	before := me.Do("GET", paths[0], nil).Want(200).Map()["metadata"].(map[string]any)
 	for _, method := range []string{"PUT", "PATCH"} {
 		if method == "PATCH" {
@@ -254,6 +254,9 @@ func TestRecordSentBackIsTheSame(t *testing.T) {
 				t.Errorf("%s: %s is %v, was %v", method, name, now, was)
 			}
 		}
+	}
+	if m := me.Do("PATCH", paths[0]+"/metadata", `{"authors":[{"name":"A, B","role":"writer"}],"writer":"C"}`).Want(200).Map(); m["writer"] != "C" {
+		t.Errorf("%v", m["writer"])
 	}
 	if m := me.Do("GET", paths[0], nil).Want(200).Map(); m["title"] != "A 1" {
 		t.Errorf("title %v", m["title"])

@@ -148,16 +148,22 @@ func (r *metadataRow) metadata() (*Metadata, error) {
 		{"colorist", &m.Colorists, &m.Colorist}, {"letterer", &m.Letterers, &m.Letterer},
 		{"cover_artist", &m.CoverArtists, &m.CoverArtist}, {"editor", &m.Editors, &m.Editor}, {"translator", new([]string), &m.Translator},
 	} {
-		*c.list = []string{}
-		for _, a := range m.Authors {
-			if a.Role == c.role {
-				*c.list = append(*c.list, a.Name)
-			}
-		}
+		*c.list = namesOf(m.Authors, c.role)
 		if len(*c.list) > 0 {
 			joined := strings.Join(*c.list, ", ")
 			*c.text = &joined
 		}
 	}
 	return &m, nil
+}
+
+// namesOf are the names of the people of one role.
+func namesOf(people []Author, role string) []string {
+	names := []string{}
+	for _, a := range people {
+		if a.Role == role {
+			names = append(names, a.Name)
+		}
+	}
+	return names
 }
