@@ -28,7 +28,7 @@ import (
 // MetadataBody is what people change of a series' metadata: null clears, and so does absence where all is replaced.
 type MetadataBody struct {
 	Title             httpapi.Optional[string]            `json:"title,omitempty" maxLength:"1000" doc:"Is locked with it; a series always has a title"`
-	TitleSort         httpapi.Optional[string]            `json:"titleSort,omitempty" maxLength:"1000" doc:"null: as the title"`
+	TitleSort         httpapi.Optional[string]            `json:"titleSort,omitempty" maxLength:"1000" doc:"null, or the title itself: as the title, also once that is another"`
 	Summary           httpapi.Optional[string]            `json:"summary,omitempty" maxLength:"60000"`
 	Publisher         httpapi.Optional[string]            `json:"publisher,omitempty" maxLength:"500"`
 	Imprint           httpapi.Optional[string]            `json:"imprint,omitempty" maxLength:"500"`
@@ -214,13 +214,18 @@ func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *
 	if body.Title.Set {
 		names, locks = append(names, "title"), append(locks, "title")
 	}
+	ofTitle := book.SortTitle("case when $2 then $3 else s.title end")
 	args, set := []any{id, body.Title.Set, title, naming.Normalize(title), locks}, []string{}
 	for _, c := range body.columns() {
 		if c.sent = c.sent || replace; c.sent {
 			names = append(names, c.field)
 		}
 		args = append(args, c.sent, c.value)
-		set = append(set, fmt.Sprintf("%[1]s = case when $%[2]d then $%[3]d::%[4]s else s.%[1]s end", c.name, len(args)-1, len(args), c.kind))
+		value := fmt.Sprintf("$%d::%s", len(args), c.kind)
+		if c.name == "custom_title_sort" {
+			value = "nullif(" + value + ", " + ofTitle + ")"
+		}
+		set = append(set, fmt.Sprintf("%[1]s = case when $%[2]d then %[3]s else s.%[1]s end", c.name, len(args)-1, value))
 	}
 	sent := fmt.Sprintf("$%d", len(args)-1) // of titleSort, the last of the columns
 	sort := fmt.Sprintf("case when %s then $%d::text else s.custom_title_sort end", sent, len(args))
@@ -236,7 +241,7 @@ func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *
 	db.One(&b, &row, "update series s set "+strings.Join(set, ", ")+`,
 		  title = case when $2 then $3 else s.title end, search_title = case when $2 then $4 else s.search_title end,
 		  title_sort = coalesce(`+sort+`, case when 'titleSort' = any(s.locks) and not `+sent+` then s.title_sort
-		    else `+book.SortTitle("case when $2 then $3 else s.title end")+` end),
+		    else `+ofTitle+` end),
 		  locks = array(select unnest(s.locks) union select unnest($5::text[])),
 		  described = array(select unnest(s.described) except select unnest($`+strconv.Itoa(len(args))+`::text[])),
 		  updated_at = case when cardinality($`+strconv.Itoa(len(args))+`::text[]) > 0 then now() else s.updated_at end

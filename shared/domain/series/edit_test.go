@@ -263,3 +263,30 @@ func TestTypedTitlesAreComposed(t *testing.T) {
 		t.Errorf("found %q", got)
 	}
 }
+
+// A client may send back the whole record that it was shown: the title to sort by is the title's own then, as before.
+func TestRecordSentBackIsTheSame(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
+	})
+	me := s.User(t, "one", "maintainer")
+	id, _ := newSeries(t, s, s.One, newLibrary(t, s, s.One, "comics"), "A", 1, 1)
+	one := "/api/v1/series/" + id.String()
+	exec(t, s, `update series set title = 'A  B', title_sort = 'A B', authors = '[{"name": "N", "role": "writer"}]', custom_metadata = '{"a_b": 1}', status = 'ended' where id = $1`, id)
+	for _, method := range []string{"PUT", "PATCH"} {
+		before := me.Do("GET", one+"/metadata", nil).Want(200).Map()
+		after := me.Do(method, one+"/metadata", before).Want(200).Map()
+		for name, now := range after {
+			if was := before[name]; name != "id" && name != "locks" && name != "updatedAt" && line(now) != line(was) {
+				t.Errorf("%s: %s is %v, was %v", method, name, now, was)
+			}
+		}
+	}
+	for _, c := range [][2]string{{`{"title":"C"}`, "C"}, {`{"title":"D","titleSort":"C"}`, "C"}, {`{"title":"E"}`, "C"}, {`{"title":"F","titleSort":"F"}`, "F"}, {`{"title":"G"}`, "G"}} {
+		if m := me.Do("PATCH", one+"/metadata", c[0]).Want(200).Map(); m["titleSort"] != c[1] {
+			t.Errorf("%s is sorted as %v, want %s", c[0], m["titleSort"], c[1])
+		}
+	}
+}
