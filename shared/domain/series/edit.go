@@ -306,8 +306,8 @@ func reset(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 		return nil, err
 	}
 	var b pgx.Batch
-	var analysis uuid.UUID // first: tasks come before series in the order of locks
-	if err := task.AddFor(&b, task.Spec{Type: task.AnalyzeSeries, DedupeKey: task.AnalyzeSeries + ":"}, task.OfSeries(id), &analysis); err != nil {
+	var analysis uuid.UUID // first: tasks come before series in the order of locks; one of its own: another may have read the books already
+	if err := task.AddFor(&b, task.Spec{Type: task.AnalyzeSeries}, task.OfSeries(id), &analysis); err != nil {
 		return nil, err
 	}
 	b.Queue(`update series s set title = $2, title_sort = $3, custom_title_sort = null, search_title = $4, summary = null, publisher = nullif($5, ''),

@@ -290,3 +290,22 @@ func TestRecordSentBackIsTheSame(t *testing.T) {
 		}
 	}
 }
+
+// What an analysis that is under way has read of the books was taken from the series by the reset.
+func TestResetDoesNotCountOnAnAnalysisUnderWay(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
+	})
+	me := s.User(t, "one", "maintainer")
+	id, _ := newSeries(t, s, s.One, newLibrary(t, s, s.One, "comics"), "A", 1, 1)
+	one := "/api/v1/series/" + id.String()
+	me.Do("POST", one+"/analyze", nil).Want(200)
+	exec(t, s, "update task set status = 'running'")
+	me.Do("DELETE", one+"/metadata", nil).Want(200)
+	var waiting int
+	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from task where series_id = $1 and type = 'analyze_series' and status = 'pending'", id).Scan(&waiting); err != nil || waiting != 1 {
+		t.Errorf("%d tasks wait, %v", waiting, err)
+	}
+}
