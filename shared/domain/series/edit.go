@@ -125,7 +125,8 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 			if err != nil {
 				return nil, err
 			}
-			publish(ctx, httpapi.TenantOf(ctx).ID, events.SeriesUpdated(events.Series{ID: in.ID, LibraryID: out.LibraryID}))
+			publish(ctx, httpapi.TenantOf(ctx).ID, events.SeriesUpdated(events.Series{ID: in.ID, LibraryID: out.LibraryID}),
+				events.CoverUpdated(events.SeriesEntity, in.ID, &out.LibraryID))
 			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 			return out.metadata(), nil
 		})
