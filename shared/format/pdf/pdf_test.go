@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -162,6 +163,32 @@ func TestLengthOfJPEG(t *testing.T) {
 		if d, err := open(b.finish(""), Limits{}); err != nil || len(d.Pages) != 1 || d.Pages[0].JPEG != want {
 			t.Errorf("%d bytes more: %+v, %v", more, d, err)
 		}
+	}
+}
+
+// Streams of structure end where their key word is, also where their length is wrong.
+func TestLengthOfStreams(t *testing.T) {
+	t.Parallel()
+	whole := modern()
+	length := regexp.MustCompile(`/Length \d+`)
+	for _, wrong := range []string{"/Length 0", "/Length 30", "/Length 9999", "/Length 250", "/Size 10"} {
+		at := length.FindIndex(whole)
+		b := bytes.Clone(whole)
+		copy(b[at[0]:at[1]], wrong+strings.Repeat(" ", at[1]-at[0]))
+		if d, err := open(b, Limits{}); err != nil || len(d.Pages) != 3 {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+	over := fill + strings.Repeat(" ", 30) + "0 0 9 9 re f"
+	b := &builder{}
+	b.WriteString("%PDF-1.4\n")
+	b.object("<</Type/Catalog/Pages 2 0 R>>")
+	b.object("<</Type/Pages/Count 1/Kids[3 0 R]/MediaBox[0 0 200 300]>>")
+	b.object("<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</XObject<</Im0 5 0 R>>>>>>")
+	b.object("<</Length %d>>stream\n%s\nendstream", len(fill), over)
+	b.object("<</Subtype/Image/Width 20/Height 30/Length %d%s>>stream\n%s\nendstream", len(jpegFile), plainImage, jpegFile)
+	if d, err := open(b.finish(""), Limits{}); err != nil || len(d.Pages) != 1 || d.Pages[0].JPEG {
+		t.Errorf("what is drawn behind the length: %+v, %v", d, err)
 	}
 }
 

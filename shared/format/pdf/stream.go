@@ -24,18 +24,12 @@ func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, er
 	if len(filters) > maxFilters {
 		return nil, damaged("a stream with %d filters", len(filters))
 	}
-	n, ok := integer(value(s.dict["Length"]))
-	if !ok || n < 0 || s.offset+n > d.size {
-		return nil, damaged("a stream has no length")
-	}
-	if n > limit {
-		return nil, tooLarge(n, limit)
-	}
-	raw := make([]byte, n)
-	if err := d.readAt(raw, s.offset); err != nil {
+	raw, err := d.raw(s, value(s.dict["Length"]), limit)
+	if err != nil {
 		return nil, err
 	}
 	if d.key != nil {
+		var ok bool
 		if raw, ok = d.key.open(d.key.streams, s.object, raw); !ok {
 			return nil, damaged("an encrypted stream")
 		}
@@ -43,7 +37,6 @@ func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, er
 	for i, f := range filters {
 		switch f {
 		case "FlateDecode", "Fl":
-			var err error
 			if raw, err = inflate(raw, limit); err != nil {
 				return nil, err
 			}
@@ -62,6 +55,43 @@ func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, er
 		}
 	}
 	return raw, nil
+}
+
+// raw returns the bytes of a stream as they lie in the file, at most limit of them. Where its length is missing or wrong, they
+// end in front of the key word, as they do for viewers.
+func (d *Reader) raw(s stream, length any, limit int64) ([]byte, error) {
+	const ahead = 16 // bytes in which the key word begins
+	rest := d.size - s.offset
+	n, ok := integer(length)
+	if ok = ok && n >= 0 && n <= rest; ok {
+		if n > limit {
+			return nil, tooLarge(n, limit)
+		}
+		b := make([]byte, min(n+ahead, rest))
+		if err := d.readAt(b, s.offset); err != nil {
+			return nil, err
+		}
+		if bytes.HasPrefix(bytes.TrimLeft(b[n:], "\r\n\t "), []byte("end")) {
+			return b[:n], nil
+		}
+	}
+	for size := int64(4 << 10); ; size *= 4 {
+		most := min(limit+ahead, rest)
+		b := make([]byte, min(size, most))
+		if err := d.readAt(b, s.offset); err != nil {
+			return nil, err
+		}
+		if end := bytes.Index(b, []byte("endstream")); end >= 0 {
+			return bytes.TrimSuffix(bytes.TrimSuffix(b[:end], []byte("\n")), []byte("\r")), nil
+		}
+		if size < most {
+			continue
+		}
+		if ok {
+			return b[:min(n, most)], nil
+		}
+		return nil, damaged("a stream has no end")
+	}
 }
 
 // errFilter says that a stream is compressed in a way that is not read here.
