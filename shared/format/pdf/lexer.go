@@ -1,6 +1,7 @@
 package pdf
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 )
@@ -210,10 +211,8 @@ func (l *lexer) hex() (any, error) {
 				out = append(out, high)
 			}
 			return text(out), nil
-		case isSpace(c):
+		default: // white space, and what does not belong there
 			continue
-		default:
-			return nil, errSyntax
 		}
 		if odd = !odd; odd {
 			high = v << 4
@@ -232,15 +231,25 @@ func (l *lexer) array(depth int) (any, error) {
 			l.at++
 			return out, nil
 		}
-		v, err := l.object(depth + 1)
+		v, err := l.element(depth)
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := v.(opcode); ok {
-			return nil, errSyntax
-		}
 		out = append(out, v)
 	}
+}
+
+// element is one of an array or dictionary. A word that is none, as the "nan" and "0,5" of bad writers, is null.
+func (l *lexer) element(depth int) (any, error) {
+	v, err := l.object(depth + 1)
+	word, ok := v.(opcode)
+	switch {
+	case !ok:
+		return v, err
+	case word == "endobj", word == "stream":
+		return nil, errSyntax
+	}
+	return nil, nil
 }
 
 func (l *lexer) dict(depth int) (any, error) {
@@ -262,12 +271,13 @@ func (l *lexer) dict(depth int) (any, error) {
 		if !ok {
 			return nil, errSyntax
 		}
-		v, err := l.object(depth + 1)
+		l.space()
+		if bytes.HasPrefix(l.b[l.at:], []byte(">>")) {
+			continue // a key without a value
+		}
+		v, err := l.element(depth)
 		if err != nil {
 			return nil, err
-		}
-		if _, ok := v.(opcode); ok {
-			return nil, errSyntax
 		}
 		out[k] = v
 	}
@@ -327,7 +337,7 @@ func (l *lexer) plainNumber() (any, error) {
 		if v, ok := looseNumber(s); ok {
 			return v, nil
 		}
-		return nil, errSyntax
+		return opcode(s), nil
 	}
 	return v, nil
 }

@@ -192,6 +192,22 @@ func TestLengthOfStreams(t *testing.T) {
 	}
 }
 
+// What bad writers put into a dictionary costs its own value only.
+func TestBadValues(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{"/X >>", "/X/Y/Z >>", "/X nan>>", "/X[0 0 nan 1.#IND]>>", "/X 0,5>>", "/X 612.00.00>>", "/X<12 zz>>>", "/X True>>", "/X[foo]>>"} {
+		b := &builder{}
+		b.WriteString("%PDF-1.4\n")
+		b.object("<</Type/Catalog/Pages 2 0 R>>")
+		b.object("<</Type/Pages/Kids[3 0 R]>>")
+		b.object("<</Type/Page%s", bad)
+		b.object("<</Title(Page)%s", bad)
+		if d, err := open(b.finish("/Info 4 0 R"), Limits{}); err != nil || len(d.Pages) != 1 || d.Info.Title != "Page" {
+			t.Errorf("%s: %+v, %v", bad, d, err)
+		}
+	}
+}
+
 // Some programs say that a table begins with object 1, though its first line is that of object 0.
 func TestTableFromOne(t *testing.T) {
 	t.Parallel()
