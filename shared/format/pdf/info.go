@@ -26,11 +26,13 @@ func (d *Reader) info(catalog dict) Info {
 		return plain(s)
 	}
 	view, _ := d.value(catalog["ViewerPreferences"]).(dict)
-	return Info{
+	out := Info{
 		Title: get(entries, "Title"), Author: get(entries, "Author"), Subject: get(entries, "Subject"),
 		Keywords: get(entries, "Keywords"), Creator: get(entries, "Creator"), Created: get(entries, "CreationDate"),
 		Language: get(catalog, "Lang"), RightToLeft: d.value(view["Direction"]) == name("R2L"),
 	}
+	d.describe(&out, catalog)
+	return out
 }
 
 // above80 are the characters of PDFDocEncoding from 0x80 (annex D.2); the others are those of Latin-1.

@@ -208,6 +208,36 @@ func TestBadValues(t *testing.T) {
 	}
 }
 
+// What the information dictionary leaves empty, its metadata stream may say.
+func TestMetadataStream(t *testing.T) {
+	t.Parallel()
+	const packet = `<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+		<rdf:Description rdf:about="" xmlns:dc="http://purl.org/dc/elements/1.1/">
+		<dc:title><rdf:Alt><rdf:li xml:lang="x-default">Die Möwe</rdf:li><rdf:li xml:lang="en">The Gull</rdf:li></rdf:Alt></dc:title>
+		<dc:creator><rdf:Seq><rdf:li>A. B.</rdf:li><rdf:li>C &amp; D</rdf:li></rdf:Seq></dc:creator>
+		<dc:language><rdf:Bag><rdf:li>de</rdf:li></rdf:Bag></dc:language></rdf:Description>
+		<rdf:Description rdf:about=""><dc:subject><rdf:Bag><rdf:li>sea</rdf:li><rdf:li>birds</rdf:li></rdf:Bag></dc:subject>
+		<dc:description>A bird</dc:description></rdf:Description></rdf:RDF></x:xmpmeta><?xpacket end="w"?>`
+	for info, want := range map[string]Info{
+		"":                         {Title: "Die Möwe", Author: "A. B.; C & D", Language: "de", Keywords: "sea; birds", Subject: "A bird"},
+		"/Title(T)/Subject(S)":     {Title: "T", Author: "A. B.; C & D", Language: "de", Keywords: "sea; birds", Subject: "S"},
+		"/Title(T)/Author(A)":      {Title: "T", Author: "A"},
+		"/Title(T)/Author 3 0 R":   {Title: "T", Author: "A. B.; C & D", Language: "de", Keywords: "sea; birds", Subject: "A bird"},
+		"/Creator(a program)/X(Y)": {Title: "Die Möwe", Author: "A. B.; C & D", Language: "de", Keywords: "sea; birds", Subject: "A bird", Creator: "a program"},
+	} {
+		b := &builder{}
+		b.WriteString("%PDF-2.0\n")
+		b.object("<</Type/Catalog/Pages 2 0 R/Metadata 4 0 R>>")
+		b.object("<</Type/Pages/Kids[3 0 R]>>")
+		b.object("<</Type/Page>>")
+		b.object("<</Type/Metadata/Subtype/XML/Length %d>>stream\n%s\nendstream", len(packet), packet)
+		b.object("<<%s>>", info)
+		if d, err := open(b.finish("/Info 5 0 R"), Limits{}); err != nil || d.Info != want {
+			t.Errorf("%s: %+v, %v", info, d, err)
+		}
+	}
+}
+
 // Some programs say that a table begins with object 1, though its first line is that of object 0.
 func TestTableFromOne(t *testing.T) {
 	t.Parallel()
