@@ -80,8 +80,12 @@ func (r *Renderer) Render(ctx context.Context, src []byte, spec Spec) (Result, e
 		return Result{}, err
 	}
 	held := len(src)
-	if int64(held) <= r.cfg.MaxBytes && animatedAVIF(src) {
+	switch {
+	case int64(held) > r.cfg.MaxBytes:
+	case animatedAVIF(src):
 		src, held = asStill(src), 2*held
+	case unendedJPEG(src):
+		src, held = ended(src), 2*held
 	}
 	h, err := r.inspect(src)
 	if err != nil {
