@@ -92,7 +92,23 @@ func (b *book) open() error {
 	if err != nil {
 		return err
 	}
+	b.noteProtection()
 	return b.checkPackage()
+}
+
+// licences are the files that a scheme of DRM adds: those of Adobe, Apple and Readium. Where only fonts are obfuscated,
+// there is none.
+var licences = map[string]string{"META-INF/rights.xml": "Adobe", "META-INF/sinf.xml": "Apple", "META-INF/license.lcpl": "Readium"}
+
+func (b *book) noteProtection() {
+	if b.find("META-INF/encryption.xml") < 0 {
+		return
+	}
+	for name, of := range licences {
+		if b.find(name) >= 0 {
+			b.warn("the book is protected by the DRM of %s: only apps with its licence can open it, and its cover may not be shown", of)
+		}
+	}
 }
 
 func (b *book) checkPackage() error {

@@ -323,6 +323,29 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// A book with DRM says so and has its metadata; one whose fonts are obfuscated has none.
+func TestProtection(t *testing.T) {
+	t.Parallel()
+	const encryption = "META-INF/encryption.xml"
+	for name, tt := range map[string]struct {
+		files []string
+		want  string
+	}{
+		"fonts":   {[]string{encryption, "<encryption/>", "OPS/f.otf", "x"}, ""},
+		"rights":  {[]string{"META-INF/rights.xml", "<rights/>"}, ""},
+		"Adobe":   {[]string{encryption, "<encryption/>", "META-INF/rights.xml", "<rights/>"}, "the DRM of Adobe"},
+		"Apple":   {[]string{encryption, "<encryption/>", "META-INF/sinf.xml", "<x/>"}, "the DRM of Apple"},
+		"Readium": {[]string{encryption, "<encryption/>", "META-INF/license.lcpl", "{}"}, "the DRM of Readium"},
+	} {
+		f := withOPF("<dc:title>T</dc:title>", `<item id="a" href="a.xhtml" media-type="application/xhtml+xml"/>`, `<spine><itemref idref="a"/></spine>`,
+			append(tt.files, "OPS/a.xhtml", "\xa7\x01\x9c no XML")...)
+		pub, _, err := open(t, Limits{}, f...)
+		if err != nil || pub.Title != "T" || len(pub.Warnings) != min(len(tt.want), 1) || !strings.Contains(strings.Join(pub.Warnings, ""), tt.want) {
+			t.Errorf("%s: %+v, %v", name, pub, err)
+		}
+	}
+}
+
 // The spine says which way pages are turned; before it could, Amazon's guidelines had a meta for that.
 func TestDirection(t *testing.T) {
 	t.Parallel()
