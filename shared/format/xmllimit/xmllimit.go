@@ -30,7 +30,7 @@ func (l Limits) WithDefaults() Limits {
 	return Limits{Bytes: limit.Or(l.Bytes, 4<<20), Depth: limit.Or(l.Depth, 64), Elements: limit.Or(l.Elements, 100_000)}
 }
 
-// maxTag bounds the bytes of one tag with its attributes.
+// maxTag bounds the bytes of one tag without the values of its attributes, and so how many it has.
 const maxTag = 64 << 10
 
 // The reasons for which a document is refused as a whole.
@@ -190,7 +190,7 @@ func scan(b []byte, mode Mode, maxElements int) error {
 		case bytes.HasPrefix(b, []byte("<?")):
 			b = after(b[2:], "?>")
 		case bytes.HasPrefix(b, []byte("<!")):
-			end := tagEnd(b)
+			end, _ := tagEnd(b)
 			if mode == NoDoctype || bytes.IndexByte(b[:end], '[') >= 0 || bytes.Contains(b[2:end], []byte("<")) {
 				return ErrDTD
 			}
@@ -199,8 +199,8 @@ func scan(b []byte, mode Mode, maxElements int) error {
 			if elements++; elements > 2*maxElements { // start and end tags
 				return fmt.Errorf("%w: more than %d elements, the limit XML_MAX_ELEMENTS", ErrTooLarge, maxElements)
 			}
-			end := tagEnd(b)
-			if end > maxTag {
+			end, values := tagEnd(b)
+			if end-values > maxTag {
 				return fmt.Errorf("%w: a tag of more than %d bytes", ErrTooLarge, maxTag)
 			}
 			b = b[end:]
@@ -214,21 +214,23 @@ func after(b []byte, end string) []byte {
 	return rest
 }
 
-// tagEnd returns the length of the tag at the start of b: to the first '>' that
-// is not quoted, or all of b.
-func tagEnd(b []byte) int {
+// tagEnd returns the length of the tag at the start of b, to the first '>' that
+// is not quoted, or all of b, and how many of its bytes are within quotes.
+func tagEnd(b []byte) (end, quoted int) {
 	var quote byte
 	for i, c := range b {
 		switch {
 		case quote != 0:
 			if c == quote {
 				quote = 0
+			} else {
+				quoted++
 			}
 		case c == '"' || c == '\'':
 			quote = c
 		case c == '>':
-			return i + 1
+			return i + 1, quoted
 		}
 	}
-	return len(b)
+	return len(b), quoted
 }

@@ -49,6 +49,7 @@ func TestParse(t *testing.T) {
 		"Greek":               {"<?xml version=\"1.0\" encoding=\"iso-8859-7\"?><r>\xe1\xe2</r>", NoDoctype, "αβ"},
 		"control characters":  {"<r>a\x00\x1fb</r>", NoDoctype, "ab"},
 		"their references":    {"<r b='&#11;'>a&#x1F;&#0;&#xfffe;b&#x9;&#127;&#x110000;</r>", NoDoctype, "ab\t\x7f&#x110000;"},
+		"long value":          {`<r b="` + strings.Repeat("x", 200<<10) + `">a</r>`, NoDoctype, "a"},
 		"doctype":             {`<!DOCTYPE html PUBLIC "a" "http://example.org/x.dtd"><r>a</r>`, Doctype, "a"},
 		"HTML":                {`<!DOCTYPE html><r>a&nbsp;b<br>c</r>`, XHTML, "a\u00a0b\n\nc"},
 	}
@@ -82,6 +83,11 @@ func TestParseRefuses(t *testing.T) {
 		"many elements":         {"<r>" + strings.Repeat("<a/>", 4<<20/4-2), NoDoctype, ErrTooLarge},
 		"many attributes":       {"<r" + strings.Repeat(` a=""`, 4<<20/5-2), NoDoctype, ErrTooLarge},
 		"attributes and quotes": {`<r a=">" ` + strings.Repeat(` a=""`, 4<<20/5-10), NoDoctype, ErrTooLarge},
+	}
+	for _, quote := range []string{`"`, `' x="`, `a"`, `a=b'`} { // the decoder ends where quotes are none
+		if root, err := Parse([]byte("<r "+quote+strings.Repeat(" x", 2<<20-20)+quote+">"), XHTML, Limits{}); root != nil || !errors.Is(err, ErrEmpty) && !errors.Is(err, ErrTooLarge) {
+			t.Errorf("%s: %v", quote, err)
+		}
 	}
 	for name, tt := range tests {
 		var before, after runtime.MemStats
