@@ -13,7 +13,7 @@ import (
 
 // Pages returns the image entries in reading order: natural order, folder by
 // folder. Images are told by their extension. What systems leave behind
-// (__MACOSX, dotfiles, Thumbs.db), links and folders are no pages; encrypted
+// (__MACOSX, @eaDir, dotfiles, Thumbs.db), links and folders are no pages; encrypted
 // images and images of unread methods are, see CheckPages.
 func Pages(entries []Entry) []Entry {
 	var pages []Entry
@@ -94,9 +94,12 @@ func isPage(e Entry) bool {
 	if e.Name[0] == '.' || strings.Contains(e.Name, "/.") {
 		return false
 	}
-	return e.Name[0] != '_' && !strings.Contains(e.Name, "/_") || !inMacFolder(e.Name)
+	return !strings.Contains(e.Name, "__") && !strings.Contains(e.Name, "@") || !isLeftBehind(e.Name)
 }
 
-func inMacFolder(name string) bool {
-	return slices.Contains(strings.Split(strings.ToUpper(name), "/"), "__MACOSX")
+// isLeftBehind tells of the copies that macOS and a Synology, which keeps thumbnails of all pictures, put into archives.
+func isLeftBehind(name string) bool {
+	return slices.ContainsFunc(strings.Split(name, "/"), func(folder string) bool {
+		return strings.EqualFold(folder, "__MACOSX") || strings.EqualFold(folder, "@eaDir")
+	})
 }
