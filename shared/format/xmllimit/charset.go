@@ -25,7 +25,8 @@ var (
 // decode returns a document as UTF-8, without byte order mark, XML declaration
 // and characters that XML does not allow. The bytes are believed before the
 // declaration: a byte order mark, then valid UTF-8, then the declared encoding
-// if its bytes fit, else windows-1252, in which every byte means something.
+// if its bytes fit, then UTF-8 with a few bytes that are none, else
+// windows-1252, in which every byte means something.
 func decode(b []byte) []byte {
 	switch {
 	case bytes.HasPrefix(b, []byte("\xef\xbb\xbf")):
@@ -70,10 +71,26 @@ func convert(b []byte, name string) []byte {
 		}
 	}
 	s, err := charmap.Windows1252.NewDecoder().Bytes(b)
-	if err != nil {
+	if err != nil || mostlyUTF8(b) {
 		return bytes.ToValidUTF8(b, []byte("\ufffd"))
 	}
 	return s
+}
+
+// mostlyUTF8 tells of a text that somebody has cut within a character, or mixed with another encoding.
+func mostlyUTF8(b []byte) bool {
+	good, bad := 0, 0
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			bad++
+		case n > 1:
+			good++
+		}
+		b = b[n:]
+	}
+	return good > bad
 }
 
 func wide(b []byte, order binary.ByteOrder) []byte {

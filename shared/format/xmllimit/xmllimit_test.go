@@ -39,6 +39,7 @@ func TestParse(t *testing.T) {
 		"UTF-16 BE":           {utf16(doc, unicode.BigEndian, unicode.UseBOM), NoDoctype, "é漫"},
 		"UTF-16 without BOM":  {utf16(doc, unicode.LittleEndian, unicode.IgnoreBOM), NoDoctype, "é漫"},
 		"lying utf-8":         {"<?xml version='1.0' encoding='utf-8'?><r>caf\xe9 \x93x\x94</r>", NoDoctype, "café “x”"},
+		"cut UTF-8":           {"<r>漫画\xe6\xbc…</r>", NoDoctype, "漫画\ufffd…"},
 		"lying utf-16":        {`<?xml version="1.0" encoding="utf-16"?><r>é</r>`, NoDoctype, "é"},
 		"lying latin1":        {`<?xml version="1.0" encoding="iso-8859-1"?><r>é</r>`, NoDoctype, "é"},
 		"latin1":              {"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><r>\xe9</r>", NoDoctype, "é"},
