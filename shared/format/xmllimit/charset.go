@@ -2,6 +2,7 @@ package xmllimit
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"regexp"
 	"strconv"
@@ -10,10 +11,7 @@ import (
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/japanese"
-	"golang.org/x/text/encoding/korean"
-	"golang.org/x/text/encoding/simplifiedchinese"
-	"golang.org/x/text/encoding/traditionalchinese"
+	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/unicode"
 )
 
@@ -105,39 +103,16 @@ func wide(b []byte, order binary.ByteOrder) []byte {
 	return s
 }
 
-// known returns the encodings that books are found in, or nil.
+// synonyms are names that books have and browsers do not know, and a wider encoding for two narrow ones.
+var synonyms = map[string]string{"cp932": "shift_jis", "cp949": "euc-kr", "cp950": "big5", "latin9": "iso-8859-15", "gbk": "gb18030", "gb2312": "gb18030"}
+
+// known returns the encoding that browsers know by a name, or nil.
 func known(name string) encoding.Encoding {
-	switch name {
-	case "iso-8859-1", "latin1", "windows-1252", "cp1252":
-		return charmap.Windows1252
-	case "iso-8859-2", "latin2":
-		return charmap.ISO8859_2
-	case "iso-8859-15", "latin9":
-		return charmap.ISO8859_15
-	case "windows-1250":
-		return charmap.Windows1250
-	case "windows-1251":
-		return charmap.Windows1251
-	case "koi8-r":
-		return charmap.KOI8R
-	case "shift_jis", "shift-jis", "sjis", "windows-31j", "cp932":
-		return japanese.ShiftJIS
-	case "euc-jp":
-		return japanese.EUCJP
-	case "iso-2022-jp":
-		return japanese.ISO2022JP
-	case "gbk", "gb2312", "gb18030":
-		return simplifiedchinese.GB18030
-	case "big5", "big5-hkscs", "cp950":
-		return traditionalchinese.Big5
-	case "euc-kr", "ks_c_5601-1987", "cp949", "windows-949":
-		return korean.EUCKR
-	case "iso-8859-9", "latin5", "windows-1254":
-		return charmap.Windows1254
-	case "iso-8859-7", "windows-1253":
-		return charmap.Windows1253
+	enc, err := htmlindex.Get(cmp.Or(synonyms[name], name))
+	if err != nil || strings.HasPrefix(name, "utf") {
+		return nil
 	}
-	return nil
+	return enc
 }
 
 // allowed drops what is no character of XML 1.0 (section 2.2).
