@@ -176,6 +176,22 @@ func TestWrongISBN(t *testing.T) {
 	}
 }
 
+// calibre writes its rating as a meta of EPUB 2 or of EPUB 3.
+func TestRating(t *testing.T) {
+	t.Parallel()
+	for meta, want := range map[string]*float64{
+		`<meta name="calibre:rating" content="8.0"/>`:         ptr(8.0),
+		`<meta property="calibre:rating">8</meta>`:            ptr(8.0),
+		`<meta property="calibre:rating">11</meta>`:           nil,
+		`<meta property="calibre:author_link_map">{}</meta>8`: nil,
+	} {
+		pub, err := ReadPackage([]byte(`<package><metadata>`+meta+`</metadata></package>`), "p.opf", Limits{})
+		if err != nil || !reflect.DeepEqual(pub.Rating, want) {
+			t.Errorf("%s: %+v, %v", meta, pub, err)
+		}
+	}
+}
+
 // Schemes are free words: ISBN-10, ISBN10 and eISBN name ISBNs as well.
 func TestSchemesOfISBN(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package epub
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -47,7 +48,7 @@ func (b *book) readMetadata() {
 				b.pub.Rights = value
 			}
 		case "meta":
-			b.readCalibre(n)
+			b.readCalibre(n, value)
 		}
 	}
 	if len(b.pub.Languages) > 0 {
@@ -175,10 +176,10 @@ func (b *book) readTitles(titles []*xmllimit.Node) {
 	}
 }
 
-// readCalibre reads what calibre keeps in metas of its own.
-func (b *book) readCalibre(n *xmllimit.Node) {
-	content := strings.Join(strings.Fields(n.Attr("content")), " ")
-	switch n.Attr("name") {
+// readCalibre reads what calibre keeps in metas of its own: by name and content, in EPUB 3 by property and text.
+func (b *book) readCalibre(n *xmllimit.Node, text string) {
+	content := cmp.Or(strings.Join(strings.Fields(n.Attr("content")), " "), text)
+	switch cmp.Or(n.Attr("name"), n.Attr("property")) {
 	case "calibre:title_sort":
 		if b.pub.TitleSort == "" {
 			b.pub.TitleSort = b.clip(n, content)
