@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"strings"
+
+	"github.com/longbox/longbox/shared/platform/auth"
 )
 
 // SessionCookie holds an access token for images, files and streams in a browser.
@@ -20,6 +22,16 @@ type Credential struct {
 
 // Empty tells that the request brought none.
 func (c Credential) Empty() bool { return c.Bearer == "" && !c.Basic }
+
+// isKey tells whether it has the form of an API key.
+func (c Credential) isKey() bool {
+	secret := c.Bearer
+	if c.Basic {
+		secret = c.Password
+	}
+	_, is := auth.APIKeyPrefix(secret)
+	return is
+}
 
 // credentialOf reads the headers in the order of docs/interface.md; an explicit credential wins over the cookie.
 func credentialOf(r *http.Request) Credential {

@@ -165,7 +165,9 @@ func (a *API) identify(next http.Handler) http.Handler {
 		if !cred.Empty() {
 			caller, credErr = a.identity.Known(ctx, cred)
 		}
-		if !a.take(w, r, tenant, caller, true) {
+		public := a.public[r.Method+" "+r.URL.Path]
+		newKey := caller == nil && credErr == nil && !public && cred.isKey()
+		if !a.take(w, r, tenant, caller, newKey, true) {
 			return
 		}
 		if a.identity.Confirm != nil && req.generation != "" {
@@ -181,11 +183,11 @@ func (a *API) identify(next http.Handler) http.Handler {
 				caller, credErr = a.identity.Known(ctx, cred)
 			}
 		}
-		public := a.public[r.Method+" "+r.URL.Path]
 		if caller == nil && credErr == nil && !cred.Empty() && !public {
 			caller, credErr = a.resolve(InTenant(ctx), cred)
-			// Looking a credential up counts for the address that sends it, the request for its user.
-			if caller != nil && !a.take(w, r, tenant, caller, false) {
+			// Looking a credential up counts for the address that sends it, the request for its user; that of a key that there
+			// is not for the address like any other of nobody.
+			if (caller != nil || newKey && fault.Is(credErr, fault.Unauthorized)) && !a.take(w, r, tenant, caller, false, false) {
 				return
 			}
 		}
@@ -208,7 +210,7 @@ func (a *API) identify(next http.Handler) http.Handler {
 
 // resolve looks a credential up; trying passwords counts like signing in, whatever the operation.
 func (a *API) resolve(ctx context.Context, c Credential) (*auth.Caller, error) {
-	if _, isKey := auth.APIKeyPrefix(c.Password); !c.Basic || isKey {
+	if !c.Basic || c.isKey() {
 		return a.identity.Resolve(ctx, c)
 	}
 	return a.attempt(ctx, c)
@@ -258,14 +260,19 @@ func connectsToEvents(r *http.Request) bool {
 }
 
 // take counts the request for its caller, or its address where there is none, and at first for the tenant too, and sets
-// the headers of the rate limit; it answers 429 itself and returns false.
-func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *auth.Caller, first bool) bool {
+// the headers of the rate limit; it answers 429 itself and returns false. Keys that are new to this process are looked up
+// as often as users may ask: a client that begins with many requests at once, perhaps each in another process, is no
+// stranger yet.
+func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *auth.Caller, newKey, first bool) bool {
 	if a.limiter == nil {
 		return true
 	}
 	tenant := uuid.UUID(t.ID).String()
 	bucket := ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:ip:" + network(requestOf(r.Context()).clientIP), Rate: anonymousRate, Burst: anonymousBurst}
 	exempt := caller != nil && connectsToEvents(r)
+	if newKey {
+		bucket.Key, bucket.Rate, bucket.Burst = "lb:{"+tenant+"}:rate:key:"+network(requestOf(r.Context()).clientIP), userRate, userBurst
+	}
 	if caller != nil {
 		kind := "user"
 		if exempt {
