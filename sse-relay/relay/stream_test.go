@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/longbox/longbox/shared/platform/events"
 )
@@ -198,6 +199,21 @@ func TestReplay(t *testing.T) {
 	s.expect(late, "n")
 	s.publish(tenant, numbered("live", 1))
 	s.expect(late, "live")
+}
+
+// An entry that the relay cannot read keeps nobody from the others.
+func TestReplayOverAnUnknownEntry(t *testing.T) {
+	s := newStage(t, nil)
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	first := s.open("/api/v1/events/stream", token)
+	start := first.LastID
+	if err := s.redis.Client.XAdd(t.Context(), &redis.XAddArgs{Stream: events.Key(tenant, events.Entities), Values: []string{"e", "of another form"}}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.publish(tenant, numbered("n", 1))
+	s.expect(first, "n")
+	s.expect(s.open("/api/v1/events/stream", token, "Last-Event-ID: "+start), "n")
 }
 
 func TestResync(t *testing.T) {
