@@ -85,7 +85,8 @@ aws cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].Outp
 
 scheduler=$(aws cloudformation describe-stack-resource --stack-name "$stack" --logical-resource-id Scheduler \
 	--query StackResourceDetail.PhysicalResourceId --output text)
-failed=$(aws lambda invoke --function-name "$scheduler" --cli-binary-format raw-in-base64-out --payload '{"start": true}' \
-	--query FunctionError --output text dist/start.json)
+# A round may take the minute after which the command line would begin another one.
+failed=$(AWS_MAX_ATTEMPTS=1 aws lambda invoke --function-name "$scheduler" --cli-read-timeout 120 \
+	--cli-binary-format raw-in-base64-out --payload '{"start": true}' --query FunctionError --output text dist/start.json)
 [[ $failed == None ]] || { echo "the scheduler failed to begin the scans on start ($failed): $(<dist/start.json)" >&2; exit 1; }
 echo "Longbox: libraries to scan on start: $(<dist/start.json)"
