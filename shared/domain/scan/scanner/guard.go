@@ -14,8 +14,9 @@ import (
 const guardLeast = 10
 
 // guard stops a scan of a folder in which there never was a book and, before it removes anything, one that lists no book
-// at all or that would remove more than half of the library unless an administrator has confirmed so many. What has moved
-// is not removed: as long as it is not read, files of the same size stand for it, and then, in a later scan, those of the same content.
+// at all or that would remove more than half of the books that were there when the library was last scanned, unless an
+// administrator has confirmed so many. What has moved is not removed: as long as it is not read, files of the same size
+// stand for it, and then, in a later scan, those of the same content.
 func (s *run) guard(ctx context.Context) error {
 	gone := len(s.at.Vanished)
 	switch {
@@ -43,8 +44,11 @@ func (s *run) guard(ctx context.Context) error {
 	}
 	var b pgx.Batch
 	var before, elsewhere int
-	db.Value(&b, &before, `select (c.books - s.books_created)::integer from scan s join library_count c on c.tenant_id = s.tenant_id and c.library_id = s.library_id
-		where s.tenant_id = app.tenant() and s.id = $1`, s.scanID)
+	// Also a scan that was held before this one has left the books that it found.
+	db.Value(&b, &before, `select greatest(c.books - sum(s.books_created + s.books_restored), 0)::integer from scan s
+		join library_count c on c.tenant_id = s.tenant_id and c.library_id = s.library_id
+		join library l on l.tenant_id = s.tenant_id and l.id = s.library_id join task t on t.tenant_id = s.tenant_id and t.id = s.id
+		where s.tenant_id = app.tenant() and s.library_id = $1 and (s.id = $2 or t.created_at > l.last_scanned_at) group by c.books`, s.library.ID, s.scanID)
 	db.Value(&b, &elsewhere, `with gone as materialized (select size, fingerprint from book where tenant_id = app.tenant() and id = any($3)),
 		came as materialized (select size, fingerprint from book where tenant_id = app.tenant() and library_id = $1 and deleted_at is null
 		    and created_at >= app.moves_since($1, $2))

@@ -70,8 +70,40 @@ func TestGuardHoldsLargeRemovals(t *testing.T) {
 	// A new file does not stand for those that are gone.
 	r.removeAll("A")
 	testkit.WriteFile(t, r.folder, "C/new.cbz", testkit.Comic(t, 77, 2, ""))
-	if res := r.scan("normal"); res.Status != "failed" || res.Held != 11 {
-		t.Fatalf("eleven of eleven: %+v", res)
+	for i := range 12 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("C/new %d.cbz", i), testkit.Comic(t, 100+i, 2, ""))
+	}
+	for range 2 { // nor does it in the next scan
+		if res := r.scan("normal"); res.Status != "failed" || res.Held != 11 {
+			t.Fatalf("eleven of eleven: %+v", res)
+		}
+	}
+}
+
+// Books that come back do not stand for those that go, as where another disk is mounted.
+func TestGuardOfReturningBooks(t *testing.T) {
+	r := newRig(t)
+	folder := func(name string, first int) {
+		for i := first; i < first+12; i++ {
+			testkit.WriteFile(t, r.folder, fmt.Sprintf("%s/%d.cbz", name, i), testkit.Comic(t, i, 1, ""))
+		}
+	}
+	folder("A", 0)
+	folder("B", 12)
+	r.scanned("normal")
+	r.removeAll("A") // half of them
+	if res := r.scanned("normal"); res.Deleted != 12 {
+		t.Fatalf("%+v", res)
+	}
+	r.removeAll("B")
+	folder("A", 0)
+	for again := range 2 {
+		if res := r.scan("normal"); res.Status != "failed" || res.Held != 12 || res.Restored != int64(12-12*again) || !strings.Contains(*res.Failure, "12 of the 12 books") {
+			t.Fatalf("%d: %+v", again, res)
+		}
+	}
+	if res := r.scanWith(scan.Params{Mode: "normal", Removals: 12}); res.Status != "completed" || res.Deleted != 12 || r.live() != 12 {
+		t.Errorf("confirmed: %+v", res)
 	}
 }
 
