@@ -59,6 +59,14 @@ func TestSeriesShowsANewCover(t *testing.T) {
 	expect("the second book is another one", "book A/A 2.cbz")
 	write("A/A 1.cbz", 11)
 	expect("the first one is", "book A/A 1.cbz", "series A")
+	r.remove("A/A 2.cbz")
+	expect("the second book is gone")
+	write("A/A 2.cbz", 12)
+	expect("it is back")
+	r.remove("A/A 1.cbz")
+	expect("the first one is gone", "series A")
+	write("A/A 1.cbz", 11)
+	expect("it is back", "series A")
 	if _, err := r.db.Owner.Pool().Exec(t.Context(), "update series s set cover_source = 'book:' || b.id from book b where b.series_id = s.id and b.key = 'A/A 2.cbz'"); err != nil {
 		t.Fatal(err)
 	}
