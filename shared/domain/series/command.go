@@ -23,16 +23,16 @@ type Titled struct {
 	TasksEnqueued int         `json:"tasksEnqueued"`
 }
 
-// titleInput tells whether titles are only tried.
-type titleInput struct {
-	ID   uuid.UUID `path:"id" format:"uuid"`
-	Body *struct {
-		DryRun bool `json:"dryRun" required:"false" doc:"Change nothing: the task's result tells what would be"`
-	} `required:"false"`
+// TryInput tells whether titles are only tried.
+type TryInput struct {
+	DryRun bool `json:"dryRun" required:"false" doc:"Change nothing: the task's result tells what would be"`
 }
 
-func (in *titleInput) params() map[string]any {
-	return map[string]any{"dryRun": in.Body != nil && in.Body.DryRun}
+func (in *TryInput) params() map[string]any { return map[string]any{"dryRun": in != nil && in.DryRun} }
+
+type titleInput struct {
+	ID   uuid.UUID `path:"id" format:"uuid"`
+	Body *TryInput `required:"false"`
 }
 
 // SeveralInput names series, for a command on all of them.
@@ -111,19 +111,25 @@ func titles(a *httpapi.API, start starter) {
 			"Libraries", auth.LibrariesWrite, "The titles of the library's series are queued to be made again", task.OfLibrary},
 	} {
 		httpapi.Register(a, command(c.path, c.id, c.summary, c.tag, c.permission), func(ctx context.Context, in *titleInput) (*Titled, error) {
-			return titled(start(ctx, task.Spec{Type: task.ReprocessTitles, Params: in.params()}, c.target(in.ID), c.message))
+			return titled(start(ctx, task.Spec{Type: task.ReprocessTitles, Params: in.Body.params()}, c.target(in.ID), c.message))
 		})
 	}
 	const message = "The titles of the series are queued to be made again"
 	httpapi.Register(a, command("/series/bulk/titles/reprocess", "reprocessSeveralTitles", "Call several series after their folders again, by their libraries' titlePreprocessingRules; locked titles stay", "Series", auth.SeriesWrite),
-		func(ctx context.Context, in *struct{ Body SeveralInput }) (*task.Started, error) {
-			return start(ctx, task.Spec{Type: task.ReprocessTitles}, task.OfSeveralSeries(in.Body.SeriesIDs), message)
+		func(ctx context.Context, in *struct {
+			Body struct {
+				SeveralInput
+				TryInput
+			}
+		}) (*task.Started, error) {
+			return start(ctx, task.Spec{Type: task.ReprocessTitles, Params: in.Body.params()}, task.OfSeveralSeries(in.Body.SeriesIDs), message)
 		})
 	httpapi.Register(a, command("/series/titles/reprocess", "reprocessChosenTitles", "Call several series, or all of a library, after their folders again, by the titlePreprocessingRules; locked titles stay", "Series", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
 			Body struct {
 				SeriesIDs []uuid.UUID `json:"seriesIds" required:"false" minItems:"1" maxItems:"500" nullable:"true" doc:"Those that do not exist are left out; libraryId does not count then"`
 				LibraryID *uuid.UUID  `json:"libraryId" required:"false" nullable:"true" format:"uuid"`
+				TryInput
 			}
 		}) (*Titled, error) {
 			var target task.Target
@@ -135,7 +141,7 @@ func titles(a *httpapi.API, start starter) {
 			default:
 				return nil, fault.Invalid("seriesIds", "name the series, or the libraryId of all that are meant")
 			}
-			return titled(start(ctx, task.Spec{Type: task.ReprocessTitles}, target, message))
+			return titled(start(ctx, task.Spec{Type: task.ReprocessTitles, Params: in.Body.params()}, target, message))
 		})
 }
 

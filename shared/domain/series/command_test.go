@@ -68,6 +68,14 @@ func TestCommandsOnSeveral(t *testing.T) {
 			t.Errorf("%s: another tenant's tasks %s", c.path, got)
 		}
 	}
+	for _, path := range []string{"/series/bulk/titles/reprocess", "/series/titles/reprocess"} { // a try changes nothing
+		exec(t, s, "delete from task")
+		maintainer.Do("POST", "/api/v1"+path, with("dryRun", true)).Want(200)
+		var tried bool
+		if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select params ->> 'dryRun' = 'true' from task").Scan(&tried); err != nil || !tried {
+			t.Errorf("%s: tried %v, %v", path, tried, err)
+		}
+	}
 	for _, path := range []string{"/libraries/" + library.String() + "/analyze", "/libraries/" + uuid.NewString() + "/analyze-unanalyzed"} {
 		maintainer.Do("POST", "/api/v1"+path, nil).Want(404)
 	}
