@@ -83,7 +83,7 @@ func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	series.EditRoutes(a, d, base.Publish, base.Added)
 	series.CoverRoutes(a, d, base.Publish)
 	book.Routes(a, d, base.Added)
-	book.EditRoutes(a, d, base.Publish)
+	book.EditRoutes(a, d, base.Publish, base.Added)
 	book.ErrorRoutes(a, d, base.Added)
 	cover.Routes(a, d, base.Added)
 	duplicate.Routes(a, d, base.Added)

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/isbn"
 	"github.com/longbox/longbox/shared/format/language"
 	"github.com/longbox/longbox/shared/format/naming"
@@ -340,7 +341,7 @@ func SortTitle(title string) string {
 
 // amend writes what people say of a book's metadata, and locks what gets a value; with replace what is absent is
 // cleared. One round trip.
-func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, *Patched, []string, error) {
+func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, *Patched, []string, error) {
 	if body.Title.Value == nil && replace {
 		body.Title.Set = false
 	}
@@ -362,6 +363,11 @@ func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, repl
 	var b pgx.Batch
 	var at *Patched
 	var meta *metadataRow
+	body.Volume.Set, body.Chapter.Set = replaces("volume"), replaces("chapter")
+	renaming, err := queueNaming(&b, id, body.Volume, body.Chapter)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	db.One(&b, &at, `update book k set volume = case when $2 then $3 else k.volume end, chapter = case when $4 then $5 else k.chapter end,
 		  updated_at = case when $6 then now() else k.updated_at end,
 		  title = coalesce($7, k.title), search_title = coalesce($8, k.search_title),
@@ -370,7 +376,7 @@ func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, repl
 		    else coalesce($11, k.title_sort) end
 		where k.tenant_id = app.tenant() and k.id = $1 and k.deleted_at is null
 		returning k.id, k.title, k.number, k.volume, k.chapter, k.updated_at, k.library_id, k.series_id`,
-		id, replaces("volume"), body.Volume.Value, replaces("chapter"), body.Chapter.Value, len(names) > 0,
+		id, body.Volume.Set, body.Volume.Value, body.Chapter.Set, body.Chapter.Value, len(names) > 0,
 		body.Title.Value, mapped(body.Title.Value, naming.Normalize), body.TitleSort.Set, body.TitleSort.Value, mapped(body.Title.Value, naming.SortTitle))
 	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, locks)
 		select app.tenant(), id, $2::jsonb || jsonb_build_object('authors', $3::jsonb), $4 from book where tenant_id = app.tenant() and id = $1 and deleted_at is null
@@ -387,6 +393,9 @@ func amend(ctx context.Context, d *db.DB, id uuid.UUID, body *MetadataBody, repl
 	}
 	if at == nil || meta == nil {
 		return nil, nil, nil, fault.Missing("Book")
+	}
+	if *renaming > 0 {
+		added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 	}
 	m, err := meta.metadata()
 	if err != nil {

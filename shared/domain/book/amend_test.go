@@ -41,7 +41,7 @@ func TestPeopleAmendMetadata(t *testing.T) {
 				}
 				told = append(told, one.Kind+" "+strings.Join(fields.Fields, ","))
 			}
-		})
+		}, nil)
 	})
 	me, reader, stranger := s.User(t, "one", "maintainer"), s.User(t, "one", "reader"), s.User(t, "two", "admin")
 	_, ids := series(t, s, s.One, library(t, s, s.One, "comics"), "A", 2)
@@ -146,7 +146,7 @@ func editing(t *testing.T, n int) (*testkit.Server, *testkit.Client, []string) {
 	t.Helper()
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
 		routes(a, d)
-		book.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {})
+		book.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
 	})
 	_, ids := series(t, s, s.One, library(t, s, s.One, "comics"), "A", n)
 	paths := make([]string, n)

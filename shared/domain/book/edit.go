@@ -87,13 +87,13 @@ func LockChangeSchema(names []string) *huma.Schema {
 }
 
 // EditRoutes adds the operations by which people change a book.
-func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
+func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	op := func(method, path, id, summary, permission string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/books/{id}" + path, ID: id, Summary: summary, Tag: "Books", Permission: permission}
 	}
 	httpapi.Register(a, op("PATCH", "", "patchBook", "Change title, number, volume or chapter of a book, and lock what gets a value", auth.BooksWrite),
 		func(ctx context.Context, in *PatchInput) (*Patched, error) {
-			p, fields, err := patch(ctx, d, in)
+			p, fields, err := patch(ctx, d, added, in)
 			if err != nil {
 				return nil, err
 			}
@@ -112,7 +112,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 				IDInput
 				Body MetadataBody
 			}) (*Amended, error) {
-				out, at, fields, err := amend(ctx, d, in.ID, &in.Body, c.replace)
+				out, at, fields, err := amend(ctx, d, added, in.ID, &in.Body, c.replace)
 				if err == nil && len(fields) > 0 {
 					publish(ctx, httpapi.TenantOf(ctx).ID, at.updated(fields))
 				}
@@ -137,7 +137,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 		})
 }
 
-func patch(ctx context.Context, d *db.DB, in *PatchInput) (*Patched, []string, error) {
+func patch(ctx context.Context, d *db.DB, added task.Added, in *PatchInput) (*Patched, []string, error) {
 	body := in.Body
 	title := body.Title.Or("")
 	if body.Title.Set && !printable(&title) {
@@ -158,6 +158,10 @@ func patch(ctx context.Context, d *db.DB, in *PatchInput) (*Patched, []string, e
 	}
 	var b pgx.Batch
 	var out *Patched
+	renaming, err := queueNaming(&b, in.ID, body.Volume, body.Chapter)
+	if err != nil {
+		return nil, nil, err
+	}
 	db.One(&b, &out, `update book k set
 		  title = case when $2 then $3 else k.title end, search_title = case when $2 then $4 else k.search_title end,
 		  title_sort = case when $2 and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and 'titleSortLock' = any(m.locks))
@@ -181,7 +185,22 @@ func patch(ctx context.Context, d *db.DB, in *PatchInput) (*Patched, []string, e
 	if out == nil {
 		return nil, nil, fault.Missing("Book")
 	}
+	if *renaming > 0 {
+		added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+	}
 	return out, fields, nil
+}
+
+// queueNaming adds the task that names the books of a series again where their titles have their volumes and chapters
+// (series_name), and a book is to get another; n is 1 where it did. It comes before what changes the book.
+func queueNaming(b *pgx.Batch, id uuid.UUID, volume httpapi.Optional[int32], chapter httpapi.Optional[float64]) (n *int64, err error) {
+	n = new(int64)
+	return n, task.AddNew(b, task.Spec{Type: task.RenumberSeries}, task.Found(`select b.library_id, b.series_id, null::uuid as book_id, '{}'::jsonb as params
+		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
+		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null and l.book_strategy = 'series_name'
+		  and ($2 and b.volume is distinct from $3::integer or $4 and b.chapter is distinct from $5::double precision)
+		  and not exists (select from task t where t.tenant_id = app.tenant() and t.library_id = b.library_id and t.type = 'renumber_series'
+		    and t.series_id = b.series_id and t.status = 'pending')`, id, volume.Set, volume.Value, chapter.Set, chapter.Value), n)
 }
 
 // staleSort are the members of the metadata m that a new title leaves behind: the titleSort of the old one, unless it is

@@ -28,7 +28,7 @@ func TestPeopleChangeBooks(t *testing.T) {
 			for _, one := range e {
 				told = append(told, one.Kind)
 			}
-		})
+		}, nil)
 	})
 	me, reader, stranger := s.User(t, "one", "maintainer"), s.User(t, "one", "reader"), s.User(t, "two", "admin")
 	_, ids := series(t, s, s.One, library(t, s, s.One, "comics"), "A", 2)
@@ -121,5 +121,34 @@ func TestLockWaitsForAWorker(t *testing.T) {
 	(<-done).Want(200)
 	if m := me.Do("GET", paths[0], nil).Want(200).Map(); m["volume"] != 9.0 || m["metadata"].(map[string]any)["volume"] != 9.0 {
 		t.Errorf("volume %v, by the metadata %v", m["volume"], m["metadata"].(map[string]any)["volume"])
+	}
+}
+
+// Titles that are made of the series, the volume and the chapter (series_name) are to have new ones too.
+func TestNewVolumeRenamesTheBook(t *testing.T) {
+	t.Parallel()
+	s, me, paths := editing(t, 2)
+	for i, c := range []struct {
+		strategy, method, path, body string
+		tasks                        int // that wait, of the series
+	}{
+		{"filename", "PATCH", "", `{"volume":5}`, 0}, {"series_name", "PATCH", "", `{"volume":5}`, 0}, {"series_name", "PATCH", "", `{"number":5}`, 0},
+		{"series_name", "PATCH", "", `{"chapter":1.5}`, 1}, {"series_name", "PATCH", "/metadata", `{"volume":6}`, 1}, {"series_name", "PUT", "/metadata", `{"volume":6}`, 1},
+		{"series_name", "PUT", "/metadata", `{"volume":6}`, 0}, {"series_name", "PUT", "/metadata", `{}`, 1}, {"series_name", "PATCH", "/metadata", `{"summary":"S"}`, 0},
+	} {
+		exec(t, s, "delete from task")
+		exec(t, s, "update library set book_strategy = $1", c.strategy)
+		me.Do(c.method, paths[0]+c.path, c.body).Want(200)
+		var n int
+		if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from task t join book b on b.series_id = t.series_id where t.type = 'renumber_series' and b.id::text = right($1, 36)", paths[0]).
+			Scan(&n); err != nil || n != c.tasks {
+			t.Errorf("%d %s: %d tasks, want %d; %v", i, c.body, n, c.tasks, err)
+		}
+	}
+	me.Do("PATCH", paths[0], `{"volume":1}`).Want(200)
+	me.Do("PATCH", paths[1], `{"volume":9}`).Want(200)
+	var n int
+	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from task").Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d tasks wait, want one for both; %v", n, err)
 	}
 }
