@@ -216,6 +216,9 @@ type drawn struct {
 type library interface {
 	OpenDocument(*requests.OpenDocument) (*responses.OpenDocument, error)
 	RenderPageInPixels(*requests.RenderPageInPixels) (*responses.RenderPageInPixels, error)
+	FPDFPage_GetAnnotCount(*requests.FPDFPage_GetAnnotCount) (*responses.FPDFPage_GetAnnotCount, error)
+	FPDFPage_GetAnnot(*requests.FPDFPage_GetAnnot) (*responses.FPDFPage_GetAnnot, error)
+	FPDFAnnot_GetSubtype(*requests.FPDFAnnot_GetSubtype) (*responses.FPDFAnnot_GetSubtype, error)
 }
 
 func libraryOf(instance pdfium.Pdfium) (library, error) {
@@ -268,9 +271,9 @@ func (r *Renderer) draw(lib library, source io.ReadSeeker, size int64, n int) ([
 	if err != nil {
 		return nil, err
 	}
-	page, err := lib.RenderPageInPixels(&requests.RenderPageInPixels{Width: r.cfg.Side, Height: r.cfg.Side,
-		RenderFlags: enums.FPDF_RENDER_FLAG_ANNOT, RenderForm: true, // stamps and notes, and the fields of forms, which are apart
-		Page: requests.Page{ByIndex: &requests.PageByIndex{Document: doc.Document, Index: n}}})
+	at := requests.Page{ByIndex: &requests.PageByIndex{Document: doc.Document, Index: n}}
+	page, err := lib.RenderPageInPixels(&requests.RenderPageInPixels{Page: at, Width: r.cfg.Side, Height: r.cfg.Side,
+		RenderFlags: enums.FPDF_RENDER_FLAG_ANNOT, RenderForm: hasField(lib, at)})
 	if err != nil {
 		return nil, err
 	}
@@ -282,6 +285,27 @@ func (r *Renderer) draw(lib library, source io.ReadSeeker, size int64, n int) ([
 		return nil, err
 	}
 	return out.Bytes(), nil
+}
+
+// hasField tells whether a page has a field of a form. Those are drawn apart from other annotations, for which PDFium reads the
+// form of the whole document: thousands of fields take it seconds.
+func hasField(lib library, page requests.Page) bool {
+	all, err := lib.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: page})
+	if err != nil {
+		return false
+	}
+	const most = 1000 // that are looked at
+	for i := range min(all.Count, most) {
+		a, err := lib.FPDFPage_GetAnnot(&requests.FPDFPage_GetAnnot{Page: page, Index: i})
+		if err != nil {
+			continue
+		}
+		kind, err := lib.FPDFAnnot_GetSubtype(&requests.FPDFAnnot_GetSubtype{Annotation: a.Annotation})
+		if err == nil && kind.Subtype == enums.FPDF_ANNOT_SUBTYPE_WIDGET {
+			return true
+		}
+	}
+	return false
 }
 
 // onWhite puts pixels onto white paper: the library leaves a page that blends its colours without any. Their colours are not

@@ -132,6 +132,23 @@ func TestDrawAnnotations(t *testing.T) {
 	}
 }
 
+// A form of many fields, which PDFium takes long to read, costs the pages that show none of them nothing.
+func TestDrawBesideForm(t *testing.T) {
+	const fields = 20_000
+	var list strings.Builder
+	objects := make([]string, fields)
+	for i := range fields {
+		fmt.Fprintf(&list, "%d 0 R ", 6+i)
+		objects[i] = fmt.Sprintf("<</Subtype/Widget/FT/Tx/T(%d)/Rect[1 1 2 2]>>", i)
+	}
+	form := fmt.Sprintf("<</Fields[%s]>>", list.String())
+	b := bytes.Replace(written(1, "", "/Annots[<</Subtype/Stamp>>]", append([]string{form}, objects...)...), []byte("/Pages 2 0 R"), []byte("/AcroForm 5 0 R/Pages 2 0 R"), 1)
+	r := pdfdraw.New(pdfdraw.Config{Side: 300, CacheDir: compiled, Timeout: 5 * time.Second})
+	if _, err := r.Draw(t.Context(), bytes.NewReader(b), int64(len(b)), 0); err != nil {
+		t.Error(err)
+	}
+}
+
 // drawn is the first page of a document, 400 pixels wide and 600 high.
 func drawn(t *testing.T, document []byte) image.Image {
 	t.Helper()
