@@ -18,7 +18,7 @@ const atOnce = 8
 func Open(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Document, error) {
 	out, err := read(ctx, r, size, lim, (*Reader).readTables)
 	var wrong, still *archive.Error
-	if !errors.As(err, &wrong) || wrong.Kind != archive.Corrupt {
+	if !errors.As(err, &wrong) || wrong.Kind != archive.Corrupt && wrong.Kind != archive.NoPages {
 		return out, err
 	}
 	repaired, failure := read(ctx, r, size, lim, (*Reader).repair)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -27,6 +28,7 @@ func TestRepair(t *testing.T) {
 	plain := scan("", fill, plainImage)
 	untrailed := append(bytes.Clone(plain[:bytes.Index(plain, []byte("xref"))]), "startxref\n20\n%%EOF"...)
 	changed := bytes.Replace(wrongTable(t, plain), []byte("startxref"), []byte("7 0 obj\n<</Title(New)>>\nendobj\nstartxref"), 1)
+	freed := regexp.MustCompile(`(65535 f \n\d{10} 00000 n \n\d{10} 00000) n`).ReplaceAll(plain, []byte("$1 f")) // object 2
 	long := bytes.Replace(plain, []byte("%PDF-1.4\n"), []byte("%PDF-1.4\n%"+strings.Repeat("x", 3*chunkBytes+17)+"\n"), 1)
 	files := encrypted(t)
 	for name, c := range map[string]struct {
@@ -39,6 +41,7 @@ func TestRepair(t *testing.T) {
 		"objects elsewhere":      {bytes.Replace(plain, []byte("%PDF-1.4\n"), []byte("%PDF-1.4\r\n%more\r\n"), 1), 1, true, "Page"},
 		"no trailer":             {untrailed, 1, true, ""},
 		"an object written anew": {changed, 1, true, "New"},
+		"no tree of pages":       {freed, 1, true, "Page"},
 		"over several chunks":    {long, 1, true, "Page"},
 		"object streams":         {wrongTable(t, modern()), 3, false, "Packed"},
 		"encrypted":              {wrongTable(t, files["aes-256.pdf"]), 2, false, "Page"},
