@@ -41,6 +41,7 @@ func TestRepair(t *testing.T) {
 		"objects elsewhere":      {bytes.Replace(plain, []byte("%PDF-1.4\n"), []byte("%PDF-1.4\r\n%more\r\n"), 1), 1, true, "Page"},
 		"no trailer":             {untrailed, 1, true, ""},
 		"an object written anew": {changed, 1, true, "New"},
+		"cut after the trailer":  {plain[:bytes.LastIndex(plain, []byte("startxref"))], 1, true, "Page"},
 		"no tree of pages":       {freed, 1, true, "Page"},
 		"over several chunks":    {long, 1, true, "Page"},
 		"object streams":         {wrongTable(t, modern()), 3, false, "Packed"},

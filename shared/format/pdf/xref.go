@@ -89,6 +89,9 @@ func (d *Reader) lastWords() ([]byte, error) {
 		if at >= 0 && (n == tailBytes || !bytes.Contains(tail[at:], []byte(" 0 obj"))) {
 			return tail[at+len("startxref"):], nil
 		}
+		if n == tailBytes && bytes.Contains(tail, []byte("trailer")) { // behind all objects: nothing of them is missing
+			return nil, damaged("it does not say where its cross-reference table is")
+		}
 	}
 	return nil, problem(archive.Truncated, "the end of the PDF document, where its directory is, is missing; get a complete copy")
 }
