@@ -22,6 +22,8 @@ const (
 	notLast5 = 0x01 // of the end block
 
 	extraEncryption5, extraLink5 = 1, 5
+
+	hardLink5, fileCopy5 = 4, 5 // of a link
 )
 
 // fields reads the numbers of a header; bad once there were too few bytes.
@@ -160,6 +162,7 @@ func (d *reader) file5(f *fields, extras []byte, header, data int64) error {
 		return d.damaged()
 	}
 	e := archive.Entry{Size: int64(unpacked), CRC32: crc, Directory: flags&folder5 != 0}
+	same := "" // the file whose content this one has
 	for x := (&fields{b: extras}); len(x.b) > 0 && !x.bad; {
 		record := &fields{b: x.take(x.number())}
 		switch record.number() {
@@ -167,6 +170,10 @@ func (d *reader) file5(f *fields, extras []byte, header, data int64) error {
 			e.Encrypted = true
 		case extraLink5:
 			e.Symlink = true
+			if kind := record.number(); kind == hardLink5 || kind == fileCopy5 {
+				record.number() // flags
+				same = string(record.take(record.number()))
+			}
 		}
 	}
 	if flags&sizeUnknown5 != 0 {
@@ -176,5 +183,9 @@ func (d *reader) file5(f *fields, extras []byte, header, data int64) error {
 	if dict := int64(128<<10) << (compression >> 10 & 15); !stored && dict > d.lim.DictionaryBytes && !e.Directory {
 		return problem(archive.TooLarge, "dictionary of %.200s: %d bytes, the limit is %d", name, dict, d.lim.DictionaryBytes)
 	}
-	return d.add(e, string(name), archive.RAR5, header, data, stored, compression&0x40 != 0)
+	err := d.add(e, string(name), archive.RAR5, header, data, stored, compression&0x40 != 0)
+	if at, ok := d.direct[same]; ok && err == nil {
+		d.entries[len(d.entries)-1] = d.entries[at]
+	}
+	return err
 }

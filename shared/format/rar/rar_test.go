@@ -2,8 +2,10 @@ package rar_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"slices"
 	"strings"
@@ -205,6 +207,42 @@ func TestQuickOpen(t *testing.T) {
 		if block := at < end+20; err != nil && !block || err == nil && !slices.Equal(pages, dir.Entries) { // of the copies' own block the header counts
 			t.Fatalf("byte %d: %d pages, %v", at, len(pages), err)
 		}
+	}
+}
+
+// linked adds a file that has no content of its own (RAR 5.0 archive format, "file system redirection record").
+func linked(b []byte, name, target string, kind byte) []byte {
+	number := binary.AppendUvarint
+	record := append(number([]byte{5, kind, 0}, uint64(len(target))), target...)
+	extra := append(number(nil, uint64(len(record))), record...)
+	h := number([]byte{2, 1}, uint64(len(extra)))                            // a file block with an extra area
+	h = append(number(append(h, 0, 0, 0, 0, 1), uint64(len(name))), name...) // of no bytes
+	h = append(h, extra...)
+	h = append(number(nil, uint64(len(h))), h...)
+	end := len(b) - 8
+	h = append(binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(h)), h...)
+	return slices.Concat(b[:end], h, b[end:])
+}
+
+// WinRAR stores identical files once, where it is told to: all of them are pages. A symbolic link is none.
+func TestFileCopies(t *testing.T) {
+	t.Parallel()
+	b := testkit.RAR5(testkit.RAROptions{}, three()...)
+	for i, kind := range []byte{5, 4, 1} {
+		b = linked(b, fmt.Sprintf("c/%d.jpg", 20+i), "c/2.jpg", kind)
+	}
+	b = linked(b, "c/30.jpg", "c/gone.jpg", 5)
+	pages, err := read(b, archive.Limits{})
+	if err != nil || len(pages) != 5 || pages[2].Name != "c/20.jpg" || pages[3].Name != "c/21.jpg" {
+		t.Fatalf("%+v, %v", pages, err)
+	}
+	for _, p := range pages[2:4] {
+		if p.Name = pages[0].Name; p != pages[0] {
+			t.Errorf("%+v, want %+v", p, pages[0])
+		}
+	}
+	if _, err := read(b, archive.Limits{Entries: 6}); kindOf(err) != archive.TooLarge {
+		t.Error(err)
 	}
 }
 
