@@ -25,10 +25,11 @@ const (
 	idDeflate64 = "040109"
 	idBZip2     = "040202"
 	idZstd      = "04f71101"
+	idDelta     = "03"
 	idAES       = "06f10701"
 )
 
-var coderNames = map[string]string{"030401": "PPMd", "03": "the filter Delta", "03030103": "the filter BCJ for programs",
+var coderNames = map[string]string{"030401": "PPMd", "03030103": "the filter BCJ for programs",
 	"0303011b": "the filter BCJ2 for programs", "0a": "the filter ARM64 for programs", "04f71102": "Brotli", "04f71104": "LZ4"}
 
 // coder is one step of a folder, with one stream in and one out.
@@ -68,6 +69,10 @@ func (f folder) check(lim archive.Limits) error {
 		dict := int64(0)
 		switch c.id {
 		case idCopy, idDeflate, idDeflate64, idBZip2, idZstd:
+		case idDelta:
+			if len(c.properties) != 1 {
+				return errDamaged
+			}
 		case idLZMA:
 			if len(c.properties) != 5 {
 				return errDamaged
@@ -113,6 +118,8 @@ func (f folder) open(packed io.Reader, lim archive.Limits) (io.Reader, error) {
 		var err error
 		switch c.id {
 		case idCopy:
+		case idDelta:
+			r = &delta{r: r, distance: int(c.properties[0]) + 1}
 		case idDeflate:
 			r = flate.NewReader(r)
 		case idDeflate64:
@@ -136,6 +143,24 @@ func (f folder) open(packed io.Reader, lim archive.Limits) (io.Reader, error) {
 		}
 	}
 	return r, nil
+}
+
+// delta undoes the filter Delta, which leaves of each byte how much it differs from the one a distance before: of a bitmap,
+// from the same colour of the pixel before.
+type delta struct {
+	r            io.Reader
+	distance, at int
+	before       [256]byte
+}
+
+func (d *delta) Read(p []byte) (int, error) {
+	n, err := d.r.Read(p)
+	for i := range n {
+		p[i] += d.before[d.at]
+		d.before[d.at] = p[i]
+		d.at = (d.at + 1) % d.distance
+	}
+	return n, err
 }
 
 // folder reads one folder's coders; sizes and place come later.
