@@ -75,7 +75,7 @@ func (r *Result) applyPages(pages []comicinfo.Page) {
 		if p.Image < 0 || p.Image >= len(r.Pages) {
 			continue
 		}
-		if strings.EqualFold(p.Type, "FrontCover") && !named {
+		if strings.Contains(strings.ToLower(p.Type), "frontcover") && !named { // Type is a list
 			named = true
 			if r.Cover = &r.Pages[p.Image].Entry; p.Image > 0 {
 				r.CoverImage = nil // of page 1

@@ -29,6 +29,9 @@ func read(t *testing.T, name string, data []byte) *analysis.Result {
 // The page that ComicInfo.xml calls the front cover is the cover.
 func TestFrontCover(t *testing.T) {
 	res := read(t, "a.cbz", testkit.Comic(t, 1, 4, `<Pages><Page Image="0" Type="InnerCover"/><Page Image="2" Type="FrontCover"/><Page Image="3" Type="FrontCover"/></Pages>`))
+	if several := read(t, "a.cbz", testkit.Comic(t, 1, 2, `<Pages><Page Image="1" Type="FrontCover Story"/></Pages>`)); several.Cover.Name != "2.jpg" {
+		t.Errorf("of several types: cover %s", several.Cover.Name)
+	}
 	if res.Cover == nil || res.Cover.Offset != res.Pages[2].Offset || len(res.CoverImage) == 0 {
 		t.Errorf("cover %+v, %d bytes; page 3 is %+v", res.Cover, len(res.CoverImage), res.Pages[2].Entry)
 	}
