@@ -45,6 +45,7 @@ type folder struct {
 	coders         []coder
 	odd            bool // not a chain
 	packs, outs    int  // streams that it reads from the file, and that its coders give out
+	result         int  // of those that they give out, the one that none of them reads
 	order          []int
 	hasCRC         bool
 	crc            uint32
@@ -215,6 +216,9 @@ func (c *cursor) folder() folder {
 		}
 	}
 	f.outs = outs
+	for _, read := next[f.result]; read; _, read = next[f.result] {
+		f.result++
+	}
 	f.odd = !simple || f.packs != 1
 	if f.odd || c.bad {
 		return f

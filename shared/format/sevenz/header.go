@@ -239,7 +239,7 @@ func (c *cursor) unpackInfo(lim archive.Limits) []folder {
 			sizes[j] = c.size()
 		}
 		if f.odd {
-			f.coders[len(f.coders)-1].size = sizes[0] // good enough to refuse it
+			f.coders[len(f.coders)-1].size = sizes[f.result] // all that is asked of one that is not read
 			continue
 		}
 		ordered := make([]coder, len(f.order))

@@ -32,7 +32,7 @@ func TestMethods(t *testing.T) {
 		kind  archive.Kind
 		text  string
 	}{
-		"lzma": {pages: 2}, "lzma2": {pages: 2}, "bzip2": {pages: 2}, "deflate": {pages: 2}, "notsolid": {pages: 2}, "folders": {pages: 2}, "delta": {pages: 2},
+		"lzma": {pages: 2}, "lzma2": {pages: 2}, "bzip2": {pages: 2}, "deflate": {pages: 2}, "notsolid": {pages: 2}, "folders": {pages: 2}, "delta": {pages: 2}, "programs": {pages: 2},
 		"ppmd":            {kind: archive.Unsupported, text: "PPMd"},
 		"bcj":             {kind: archive.Unsupported, text: "BCJ"},
 		"encrypted":       {kind: archive.Encrypted, text: "password"},
