@@ -67,15 +67,16 @@ func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Dire
 		case len(h.Name) > lim.NameBytes:
 			return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("bytes in a name in the archive: %d, the limit is %d", len(h.Name), lim.NameBytes)}
 		}
+		holes := sparse(h)
+		if holes && archive.IsImage(h.Name) {
+			return nil, &archive.Error{Kind: archive.Unsupported, Msg: h.Name + " is stored with holes: pack the archive again"}
+		}
 		e := archive.Entry{Method: archive.Bare, Directory: h.Typeflag == tar.TypeDir,
-			Symlink: h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir}
+			Symlink: holes || h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir}
 		if e.Offset, err = in.Seek(0, io.SeekCurrent); err != nil {
 			return nil, err
 		}
 		if !e.Directory && !e.Symlink {
-			if sparse(h) {
-				return nil, &archive.Error{Kind: archive.Unsupported, Msg: h.Name + " is stored with holes: pack the archive again"}
-			}
 			e.Size, e.CompressedSize, e.Length = h.Size, h.Size, h.Size
 			if e.Offset+e.Length > size {
 				return nil, &archive.Error{Kind: archive.Truncated, Msg: fmt.Sprintf("the tar archive ends inside %.200s; get a complete copy", h.Name)}

@@ -99,6 +99,24 @@ func TestHardLinks(t *testing.T) {
 	}
 }
 
+// sparse makes the first header of a GNU archive that of a file with a hole behind its content, as tar -S writes it.
+func sparse(b []byte, name string) []byte {
+	const checksum, kind, holes, realSize = 148, 156, 386, 483
+	b = bytes.Clone(b)
+	h := b[:512]
+	copy(h, name+"\x00")
+	h[kind] = 'S'
+	copy(h[holes:], "00000000000\x00"+string(h[124:136])) // all of its content, from the beginning
+	copy(h[realSize:], "00000100000\x00")
+	copy(h[checksum:], "        ")
+	sum := 0
+	for _, c := range h {
+		sum += int(c)
+	}
+	copy(h[checksum:], fmt.Sprintf("%06o\x00 ", sum))
+	return b
+}
+
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	b := build(t, tar.FormatGNU, some)
@@ -114,12 +132,17 @@ func TestRefused(t *testing.T) {
 		"entries":       {b, archive.Limits{Entries: 2}, archive.TooLarge},
 		"a page":        {b, archive.Limits{EntryBytes: 100}, archive.TooLarge},
 		"in all":        {b, archive.Limits{TotalBytes: 100}, archive.TooLarge},
+		"with holes":    {sparse(b, "1.jpg"), archive.Limits{}, archive.Unsupported},
 		"a name":        {b, archive.Limits{NameBytes: 50}, archive.TooLarge},
 	} {
 		_, err := tarball.ReadDirectory(bytes.NewReader(c.data), int64(len(c.data)), c.lim)
 		if !errors.Is(err, &archive.Error{Kind: c.kind}) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	b = sparse(b, "list.db")
+	if dir, err := tarball.ReadDirectory(bytes.NewReader(b), int64(len(b)), archive.Limits{}); err != nil || len(archive.Pages(dir.Entries)) != 3 {
+		t.Errorf("holes in what is no page: %+v, %v", dir, err)
 	}
 }
 
