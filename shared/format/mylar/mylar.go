@@ -43,7 +43,7 @@ func Parse(data []byte) (*Series, error) {
 		return nil, fmt.Errorf("it has %d bytes; the limit is %d", len(data), MaxBytes)
 	}
 	var document struct {
-		Metadata map[string]json.RawMessage `json:"metadata"`
+		Metadata metadata `json:"metadata"`
 	}
 	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &document); err != nil {
 		return nil, fmt.Errorf("it is not the JSON expected: %w", err)
@@ -54,8 +54,10 @@ func Parse(data []byte) (*Series, error) {
 	s := &Series{}
 	m := reader{document.Metadata, s}
 	s.Name, s.Publisher, s.Imprint, s.AgeRating = m.text("name", maxName), m.text("publisher", maxName), m.text("imprint", maxName), m.text("age_rating", maxName)
-	if s.Summary = m.description("description_text"); s.Summary == "" {
-		s.Summary = m.description("description_formatted")
+	for _, name := range []string{"description_text", "description_formatted", "description"} {
+		if s.Summary == "" {
+			s.Summary = m.description(name)
+		}
 	}
 	s.Year, s.Issues = m.number("year", 1000, 9999), m.number("total_issues", 1, math.MaxInt32)
 	if id := m.number("comicid", 1, math.MaxInt32); id != nil {
@@ -71,6 +73,19 @@ func Parse(data []byte) (*Series, error) {
 		m.warn("status: %.60q is neither Continuing nor Ended", status)
 	}
 	return s, nil
+}
+
+// metadata are its members. Version 1.0 has them within a list.
+type metadata map[string]json.RawMessage
+
+// UnmarshalJSON reads the members, of a list those of the first.
+func (m *metadata) UnmarshalJSON(data []byte) error {
+	var list []map[string]json.RawMessage
+	if json.Unmarshal(data, &list) == nil && len(list) > 0 {
+		*m = list[0]
+		return nil
+	}
+	return json.Unmarshal(data, (*map[string]json.RawMessage)(m))
 }
 
 // reader takes members of the document.

@@ -23,6 +23,15 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// Mylar wrote version 1.0 with a list around the members, and at first with one description.
+func TestParseFirstVersion(t *testing.T) {
+	got, err := mylar.Parse([]byte(`{"metadata": [{"type": "comicSeries", "publisher": "Image", "name": "Saga", "year": "2012", "description": "Two lovers.",
+		"total_issues": "66", "status": "Continuing"}]}`))
+	if err != nil || got.Publisher != "Image" || *got.Year != 2012 || *got.Issues != 66 || got.Summary != "Two lovers." || got.Status != "ongoing" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // A description is text: what it was marked up with goes.
 func TestDescription(t *testing.T) {
 	for document, want := range map[string]string{
@@ -60,6 +69,8 @@ func TestParseRefuses(t *testing.T) {
 		``:                                    "not the JSON",
 		`[1]`:                                 "not the JSON",
 		`{"metadata": 1}`:                     "not the JSON",
+		`{"metadata": []}`:                    "not the JSON",
+		`{"metadata": null}`:                  "no member metadata",
 		`{"series": {}}`:                      "no member metadata",
 		"<html>":                              "not the JSON",
 		strings.Repeat(" ", mylar.MaxBytes+1): "the limit is",
