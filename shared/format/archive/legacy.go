@@ -13,23 +13,36 @@ import (
 	"golang.org/x/text/encoding/traditionalchinese"
 )
 
-// legacyNames collects the names that are neither marked nor valid as UTF-8.
-// They are decoded together, as one program wrote them all.
+// legacyNames collects the names that may be no UTF-8. They are decoded
+// together, as one program wrote them all: where one is no UTF-8, those that
+// could be are so by chance (图片 in GBK is ͼƬ).
 type legacyNames struct {
-	index []int
-	names []string
+	index  []int
+	names  []string
+	legacy bool
 }
 
 func (l *legacyNames) add(index int, raw string) {
-	if !utf8.ValidString(raw) {
-		l.index = append(l.index, index)
-		l.names = append(l.names, raw)
+	if isUTF8(raw) {
+		return
 	}
+	l.index, l.names = append(l.index, index), append(l.names, raw)
+	l.legacy = l.legacy || !utf8.ValidString(raw)
 }
 
-// decode sets the names.
+// isUTF8 tells that a name is UTF-8 and not by chance: it is ASCII, or has a
+// character of three bytes, which two of a double-byte encoding seldom make.
+func isUTF8(s string) bool {
+	ascii, long := true, false
+	for _, r := range s {
+		ascii, long = ascii && r < utf8.RuneSelf, long || r >= 0x800
+	}
+	return ascii || long && utf8.ValidString(s)
+}
+
+// decode sets the names, unless they are UTF-8.
 func (l *legacyNames) decode(entries []Entry) {
-	if len(l.index) == 0 {
+	if !l.legacy {
 		return
 	}
 	decoded := l.decoded()

@@ -16,7 +16,7 @@ import (
 func TestLegacyNames(t *testing.T) {
 	t.Parallel()
 	for page, names := range map[encoding.Encoding][]string{
-		simplifiedchinese.GBK:   {"海贼王/第01话/001.jpg", "封面.jpg", "进击的巨人[01].jpg", "灌篮高手 Vol.01.jpg", "JOJO的奇妙冒险 第4部.jpg", "银魂_01.jpg", "阿衰online 1.jpg"},
+		simplifiedchinese.GBK:   {"海贼王/第01话/001.jpg", "封面.jpg", "进击的巨人[01].jpg", "灌篮高手 Vol.01.jpg", "JOJO的奇妙冒险 第4部.jpg", "银魂_01.jpg", "第1话 图片.jpg", "阿衰online 1.jpg"},
 		traditionalchinese.Big5: {"海賊王/第01話/001.jpg", "功夫旋風兒 許功蓋.jpg", "進擊的巨人[01].jpg", "鋼之鍊金術師 Vol.01.jpg", "七龍珠 第3回.jpg"},
 		korean.EUCKR:            {"원피스 1권/001.jpg", "나루토 제01화.jpg", "표지.jpg", "진격의 거인 01.jpg", "One Piece 원피스 01.jpg", "강철의 연금술사.jpg"},
 		charmap.CodePage866: {"Том 1 Глава 2/001.jpg", "обложка.jpg", "ВАН ПИС 01.jpg", "Человек-паук №1.jpg", "Ёжик в тумане.jpg", "Ключи Локков.jpg",
@@ -42,6 +42,19 @@ func TestLegacyNames(t *testing.T) {
 		}
 		if !slices.Equal(got, names) {
 			t.Errorf("%s, together: %q, want %q", page, got, names)
+		}
+	}
+}
+
+// One name that is no UTF-8 shows that the others are none either, though their bytes would do.
+func TestLegacyNamesThatCouldBeUTF8(t *testing.T) {
+	t.Parallel()
+	names := []string{"\xcd\xbc\xc6\xac1.jpg", "\xb5\xda2\xbb\xb0.jpg", "3.jpg"}
+	entries := mustRead(t, build(shape{}, part{name: names[0]}, part{name: names[1]}, part{name: names[2]}, part{name: "é.jpg", flags: flagUTF8},
+		part{name: "漫画.jpg"})).Entries
+	for i, want := range []string{"图片1.jpg", "第2话.jpg", "3.jpg", "é.jpg", "漫画.jpg"} {
+		if entries[i].Name != want {
+			t.Errorf("%q, want %q", entries[i].Name, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package archive
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -47,7 +48,9 @@ func clean(raw string) (name string, directory bool) {
 func SetNames(entries []Entry, raw []string) {
 	var old legacyNames
 	for i, name := range raw {
-		old.add(i, name)
+		if !utf8.ValidString(name) { // some may be marked: RAR 4 and pax do so
+			old.add(i, name)
+		}
 		clean, folder := clean(name)
 		entries[i].Name, entries[i].Directory = clean, entries[i].Directory || folder
 	}
