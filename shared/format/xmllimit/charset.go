@@ -43,7 +43,28 @@ func decode(b []byte) []byte {
 	if !utf8.Valid(b) || name == "iso-2022-jp" {
 		b = convert(b, name)
 	}
-	return bytes.Map(allowed, reference.ReplaceAllFunc(b, withoutForbidden))
+	b = bytes.Map(allowed, reference.ReplaceAllFunc(b, withoutForbidden))
+	if !bytes.Contains(b, []byte("<![CDATA[")) {
+		b = withoutLoneLess(b)
+	}
+	return b
+}
+
+// withoutLoneLess escapes what a text has that nobody has escaped, as in "I <3 you": no tag begins so, and the decoder would
+// stop there.
+func withoutLoneLess(b []byte) []byte {
+	out := make([]byte, 0, len(b))
+	for {
+		at := bytes.IndexByte(b, '<') + 1
+		if at == 0 || at == len(b) {
+			return append(out, b...)
+		}
+		out = append(out, b[:at]...)
+		if strings.IndexByte(" \t\r\n0123456789<>=-+*.,;()\"'&", b[at]) >= 0 {
+			out = append(out[:len(out)-1], "&lt;"...)
+		}
+		b = b[at:]
+	}
 }
 
 var reference = regexp.MustCompile(`&#(?:[xX][0-9a-fA-F]+|[0-9]+);`)

@@ -32,6 +32,7 @@ func TestParse(t *testing.T) {
 		"plain":               {`<r>a &amp; b &lt; &#233;</r>`, NoDoctype, "a & b < é"},
 		"lone ampersand":      {`<r>Tom & Jerry &nbsp;</r>`, NoDoctype, "Tom & Jerry &nbsp;"},
 		"XML 1.1":             {`<?xml version="1.1"?><r>a</r>`, NoDoctype, "a"},
+		"lone less":           {`<r b="<1">I <3 you, 1 < 2 << 3 <- <</r>`, NoDoctype, "I <3 you, 1 < 2 << 3 <- <"},
 		"CDATA":               {`<r><![CDATA[<b> ]] & ]]>x</r>`, NoDoctype, "<b> ]] & x"},
 		"comment with markup": {`<!-- <!DOCTYPE x [ --><r>a</r>`, NoDoctype, "a"},
 		"BOM":                 {"\xef\xbb\xbf<r>é</r>", NoDoctype, "é"},
