@@ -45,10 +45,13 @@ func decode(b []byte) []byte {
 	}
 	b = bytes.Map(allowed, reference.ReplaceAllFunc(b, withoutForbidden))
 	if !bytes.Contains(b, []byte("<![CDATA[")) {
-		b = withoutLoneLess(b)
+		b = withoutLoneLess(comment.ReplaceAll(b, nil))
 	}
 	return b
 }
+
+// comment is left out: one with -- in it, as people draw lines, the decoder refuses.
+var comment = regexp.MustCompile(`(?s)<!--.*?-->`)
 
 // withoutLoneLess escapes what a text has that nobody has escaped, as in "I <3 you": no tag begins so, and the decoder would
 // stop there.
