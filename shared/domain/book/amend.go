@@ -128,24 +128,26 @@ func printable(text *string) bool {
 	return *text != "" && !strings.ContainsFunc(*text, naming.Hidden)
 }
 
-// line tells what is wrong with a text of one line, nil for nothing; spaces around it are cut off.
-func line(name string, text *string) []fault.Field {
+// line tells what is wrong with a text of one line, nil for nothing, and whether it may be null; spaces around it are cut off.
+func line(name string, text *string, nullable bool) []fault.Field {
+	message := "must hold printable characters"
+	if nullable {
+		message += ", or be null"
+	}
 	if !printable(text) {
-		return []fault.Field{{Field: name, Message: "must hold printable characters, or be null"}}
+		return []fault.Field{{Field: name, Message: message}}
 	}
 	return nil
 }
 
 // named tells what is wrong with the name of a member of a list, and with the text beside it, which is null where it is empty.
 func named(at string, name *string, beside string, text **string) (bad []fault.Field) {
-	if !printable(name) {
-		bad = append(bad, fault.Field{Field: at + ".name", Message: "must hold printable characters"})
-	}
+	bad = line(at+".name", name, false)
 	if *text != nil && strings.TrimSpace(**text) == "" {
 		*text = nil
 	}
 	if *text != nil {
-		bad = append(bad, line(at+"."+beside, *text)...)
+		bad = append(bad, line(at+"."+beside, *text, true)...)
 	}
 	return bad
 }
@@ -195,12 +197,12 @@ func (b *MetadataBody) check() error {
 	lines := b.lines()
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		if text := lines[name]; text != nil {
-			bad = append(bad, line(name, text)...)
+			bad = append(bad, line(name, text, name != "title")...)
 		}
 	}
 	if v := b.Subjects.Value; v != nil {
 		for i := range *v {
-			bad = append(bad, line(fmt.Sprintf("subjects[%d]", i), &(*v)[i])...)
+			bad = append(bad, line(fmt.Sprintf("subjects[%d]", i), &(*v)[i], false)...)
 		}
 	}
 	if v := b.Summary.Value; v != nil {

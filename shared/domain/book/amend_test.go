@@ -134,6 +134,11 @@ func TestPeopleAmendMetadata(t *testing.T) {
 			t.Errorf("%s: %s does not name %s", body, text, at)
 		}
 	}
+	for body, nullable := range map[string]bool{`{"title":" "}`: false, `{"subjects":[""]}`: false, `{"titleSort":" "}`: true} {
+		if text := string(me.Do("PATCH", one+"/metadata", body).Want(400).Body); strings.Contains(text, "or be null") != nullable {
+			t.Errorf("%s: %s", body, text)
+		}
+	}
 	for _, method := range []string{"PATCH", "PUT"} {
 		reader.Do(method, one+"/metadata", `{"summary":"x"}`).Want(403)
 		s.Anonymous(t, "one").Do(method, one+"/metadata", `{"summary":"x"}`).Want(401)
