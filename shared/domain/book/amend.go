@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -122,10 +123,12 @@ func (b *MetadataBody) lines() map[string]*string {
 		"genre": b.Genre.Value, "formatDetail": b.FormatDetail.Value, "edition": b.Edition.Value}
 }
 
-// printable cuts off the spaces around a text of one line, composes its letters, as scans do, and tells whether people can read it.
-func printable(text *string) bool {
+// Printable cuts off the spaces around a text of one line, composes its letters, as scans do, and tells whether people can
+// read it: nothing in it is hidden, and something of it is seen.
+func Printable(text *string) bool {
 	*text = norm.NFC.String(strings.TrimSpace(*text))
-	return *text != "" && !strings.ContainsFunc(*text, naming.Hidden)
+	seen := func(r rune) bool { return !unicode.IsSpace(r) && !unicode.Is(unicode.Cf, r) }
+	return strings.ContainsFunc(*text, seen) && !strings.ContainsFunc(*text, naming.Hidden)
 }
 
 // line tells what is wrong with a text of one line, nil for nothing, and whether it may be null; spaces around it are cut off.
@@ -134,7 +137,7 @@ func line(name string, text *string, nullable bool) []fault.Field {
 	if nullable {
 		message += ", or be null"
 	}
-	if !printable(text) {
+	if !Printable(text) {
 		return []fault.Field{{Field: name, Message: message}}
 	}
 	return nil
@@ -166,7 +169,8 @@ func (b *MetadataBody) checkNames() (bad []fault.Field) {
 		bad = CheckAuthors(*v)
 	}
 	for _, f := range b.roles() {
-		if text, ok := f.value.(string); ok && (len(split(text)) == 0 || strings.ContainsFunc(strings.Join(split(text), ""), naming.Hidden)) {
+		text, ok := f.value.(string)
+		if names := split(text); ok && (len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return !Printable(&name) })) {
 			bad = append(bad, fault.Field{Field: f.name, Message: "must hold printable characters, or be null"})
 		}
 	}

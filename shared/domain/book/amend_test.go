@@ -127,7 +127,7 @@ func TestPeopleAmendMetadata(t *testing.T) {
 		`{"genre":""}`: "genre", `{"formatDetail":""}`: "formatDetail", `{"isbns":""}`: "isbns", `{"isbns":"null"}`: "isbns", `{"isbns":" null "}`: "isbns", `{"languageIso":""}`: "languageIso",
 		`{"subjects":["a",""]}`: "subjects[1]", `{"subjects":["x\ty"]}`: "subjects[0]",
 		`{"title":null}`: "title", `{"title":" "}`: "title", `{"title":"a\u202eb"}`: "title", `{"titleSort":"a\nb"}`: "titleSort", `{"volume":-1}`: "volume", `{"summary":7}`: "summary", `{"subjects":"x"}`: "subjects",
-		`{"summary":"a\u0000b"}`: "summary", `{"authors":[{"name":"a"},{"name":" "}]}`: "authors[1].name", `{"authors":[{"name":"a\u202eb"}]}`: "authors[0].name",
+		`{"summary":"a\u0000b"}`: "summary", `{"authors":[{"name":"a"},{"name":" "}]}`: "authors[1].name", `{"authors":[{"name":"a\u202eb"}]}`: "authors[0].name", `{"authors":[{"name":"\u200e"}]}`: "authors[0].name", `{"title":"\u200b\u2060"}`: "title", `{"writer":"a,\u200f"}`: "writer",
 		`{"authors":[{"name":"a","sortName":"\u0007"}]}`: "authors[0].sortName", `{"writer":"a,\u2066b"}`: "writer", `{"coverArtist":"\u0000"}`: "coverArtist", `{"inker":" , "}`: "inker",
 		`{"awards":[{"name":"\t"}]}`: "awards[0].name", `{"awards":[{"name":"a","category":"b\nc"}]}`: "awards[0].category"} {
 		if text := string(me.Do("PATCH", one+"/metadata", body).Want(400).Body); !strings.Contains(text, at) {

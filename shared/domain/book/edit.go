@@ -140,7 +140,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 func patch(ctx context.Context, d *db.DB, added task.Added, in *PatchInput) (*Patched, []string, error) {
 	body := in.Body
 	title := body.Title.Or("")
-	if body.Title.Set && !printable(&title) {
+	if body.Title.Set && !Printable(&title) {
 		return nil, nil, fault.Invalid("title", "must be 1 to 1000 printable characters")
 	}
 	var fields, locks []string

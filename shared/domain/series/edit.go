@@ -10,7 +10,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/library"
@@ -156,9 +155,9 @@ func (b *MetadataBody) check() error {
 		if f.text == nil {
 			continue
 		}
-		*f.text = norm.NFC.String(strings.TrimSpace(*f.text))
+		printable := book.Printable(f.text)
 		switch {
-		case f.line && (*f.text == "" || strings.ContainsFunc(*f.text, naming.Hidden)):
+		case f.line && !printable:
 			message := "must hold printable characters"
 			if f.name != "title" {
 				message += ", or be null"

@@ -97,7 +97,7 @@ func TestPeopleChangeSeries(t *testing.T) {
 		t.Errorf("%d events, %d of covers", told, covers)
 	}
 	mu.Unlock()
-	for body, at := range map[string]string{`{"title":null}`: "title", `{"title":" "}`: "title", `{"language":"klingonish"}`: "language", `{"status":"paused"}`: "status",
+	for body, at := range map[string]string{`{"title":null}`: "title", `{"title":" "}`: "title", `{"title":"\ufeff"}`: "title", `{"titleSort":"\u200e"}`: "titleSort", `{"language":"klingonish"}`: "language", `{"status":"paused"}`: "status",
 		`{"readingDirection":"up"}`: "readingDirection", `{"year":0}`: "year", `{"customMetadata":"x"}`: "customMetadata", `{"authors":[{"role":"writer"}]}`: "authors", `{"summary":"a\u0000"}`: "summary",
 		`{"authors":[{"name":" "}]}`: "authors[0].name", `{"authors":[{"name":"a","sortName":"\u202e"}]}`: "authors[0].sortName",
 		`{"customMetadata":{"a":1e-20000}}`: "number 1e-20000, which is out of range", `{"customMetadata":{"a":1e2000}}`: "number 1e2000, which is out of range"} {
