@@ -397,3 +397,21 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// Who says that a series is read from the left means its books too, whatever their files say: readers set and lock it so.
+func TestReadingDirection(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	_, ids := series(t, s, s.One, library(t, s, s.One, "comics"), "A", 1)
+	me := s.User(t, "one", "reader")
+	for _, c := range []struct{ file, series, locks, want string }{
+		{"", "", "{}", "ttb"}, {"", "", "{readingDirection}", "ttb"}, {"", "rtl", "{}", "rtl"}, {"rtl", "", "{readingDirection}", "rtl"},
+		{"rtl", "ltr", "{}", "rtl"}, {"rtl", "ltr", "{readingDirection}", "ltr"},
+	} {
+		exec(t, s, "update book set reading_direction = nullif($1, '')", c.file)
+		exec(t, s, "update series set reading_direction = nullif($1, ''), locks = $2", c.series, c.locks)
+		if got := me.Do("GET", "/api/v1/books/"+ids[0].String(), nil).Want(200).Map()["readingDirection"]; got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}

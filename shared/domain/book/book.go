@@ -28,7 +28,7 @@ type Book struct {
 	KoreaderHash     *string          `json:"koreaderHash" db:"-" doc:"Null where it is not known"`
 	FileSize         int64            `json:"fileSize" db:"size" doc:"Bytes"`
 	PageCount        int32            `json:"pageCount" db:"page_count"`
-	ReadingDirection string           `json:"readingDirection" db:"reading_direction" enum:"ltr,rtl,ttb,webtoon"`
+	ReadingDirection string           `json:"readingDirection" db:"reading_direction" enum:"ltr,rtl,ttb,webtoon" doc:"Of its series where that is locked, else of its file, its series, its library"`
 	Analyzed         bool             `json:"analyzed" db:"analyzed"`
 	AnalysisError    *string          `json:"analysisError" db:"error_message" doc:"Why the book cannot be read; /books/errors has its type and time"`
 	Deleted          bool             `json:"deleted" db:"deleted" doc:"The file is gone; everything else waits for its return"`
@@ -107,7 +107,8 @@ func Join(libraryPath, key string) string {
 // return; another may have it meanwhile.
 var columns = `b.id, b.library_id, l.name as library_name, l.path as library_path, b.series_id, s.title as series_name, b.key,
 	b.title, b.title_sort, case when b.deleted_at is null then b.number end as number, b.volume, b.chapter, m.summary, b.format, b.fingerprint, b.size, b.page_count,
-	coalesce(b.reading_direction, s.reading_direction, l.default_reading_direction) as reading_direction, b.analyzed,
+	coalesce(case when 'readingDirection' = any(s.locks) then s.reading_direction end, b.reading_direction, s.reading_direction,
+	  l.default_reading_direction) as reading_direction, b.analyzed,
 	b.error_type, b.error_message, b.error_at, b.deleted_at is not null as deleted, b.created_at, b.updated_at,
 	p.id as progress_id, p.account_id, p.current_page, ` + progress.Percentage("p", "b") + ` as percentage, p.completed,
 	p.completed_at, p.started_at, p.updated_at as read_at`
@@ -119,7 +120,7 @@ const from = ` from page
 	  x.format, x.fingerprint, x.size, x.page_count, x.reading_direction, x.analyzed, x.error_type, x.error_message, x.error_at,
 	  x.deleted_at, x.created_at, x.updated_at
 	  from book x where x.tenant_id = app.tenant() and x.id = page.id limit 1) b
-	cross join lateral (select x.title, x.reading_direction from series x
+	cross join lateral (select x.title, x.reading_direction, x.locks from series x
 	  where x.tenant_id = app.tenant() and x.id = b.series_id limit 1) s
 	cross join lateral (select x.name, x.path, x.default_reading_direction from library x
 	  where x.tenant_id = app.tenant() and x.id = b.library_id limit 1) l
