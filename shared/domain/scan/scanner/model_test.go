@@ -114,7 +114,7 @@ func newStage(t *testing.T) *stage {
 	s := &stage{s3: testkit.StartS3(t, "books")}
 	s.Server = testkit.Serve(t, progress.Routes, series1, func(a *httpapi.API, d *db.DB) {
 		book.Routes(a, d, nil)
-		book.EditRoutes(a, d, silent)
+		book.EditRoutes(a, d, silent, nil)
 		book.ErrorRoutes(a, d, nil)
 		scan.Routes(a, d, silent, nil)
 	})
