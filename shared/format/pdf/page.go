@@ -53,8 +53,8 @@ func (d *Reader) page(p leaf) Page {
 	return out
 }
 
-// annotated tells whether a page has an annotation that is seen (12.5.2): a stamp, a filled form, a mark. Links, and windows that
-// open beside a note, are not.
+// annotated tells whether a page has an annotation that is seen (12.5.2): a stamp, a filled form, a mark. Links, and
+// windows that open beside a note, are not.
 func (d *Reader) annotated(v any) bool {
 	list, _ := d.value(v).(array)
 	const most = 64 // that are looked at

@@ -260,7 +260,8 @@ func TestObjectStreams(t *testing.T) {
 	}
 }
 
-// Some programs list a page twice, as a blank one, and make of the tree a chain in which each node holds one page and the rest.
+// Some programs list a page twice, as a blank one, and make of the tree a chain in which each node holds one page and
+// the rest.
 func TestTreesOfPages(t *testing.T) {
 	t.Parallel()
 	twice := &builder{}
@@ -308,8 +309,8 @@ func TestAddedToTheEnd(t *testing.T) {
 	}
 }
 
-// What a cross-reference stream beside a table tells of is free in the table, for older programs, and yet there. What an
-// update says is free stays so.
+// What a cross-reference stream beside a table tells of is free in the table, for older programs, and yet there. What
+// an update says is free stays so.
 func TestHiddenObjects(t *testing.T) {
 	t.Parallel()
 	b := &builder{}

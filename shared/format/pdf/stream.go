@@ -57,8 +57,8 @@ func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, er
 	return raw, nil
 }
 
-// raw returns the bytes of a stream as they lie in the file, at most limit of them. Where its length is missing or wrong, they
-// end in front of the key word, as they do for viewers.
+// raw returns the bytes of a stream as they lie in the file, at most limit of them. Where its length is missing or
+// wrong, they end in front of the key word, as they do for viewers.
 func (d *Reader) raw(s stream, length any, limit int64) ([]byte, error) {
 	const ahead = 16 // bytes in which the key word begins
 	rest := d.size - s.offset

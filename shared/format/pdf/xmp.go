@@ -6,8 +6,8 @@ import (
 	"github.com/longbox/longbox/shared/format/xmllimit"
 )
 
-// describe fills what the information dictionary leaves empty from the metadata stream (14.3.2), where that says more: PDF 2.0
-// gives the dictionary up.
+// describe fills what the information dictionary leaves empty from the metadata stream (14.3.2), where that says more:
+// PDF 2.0 gives the dictionary up.
 func (d *Reader) describe(i *Info, catalog dict) {
 	s, ok := d.value(catalog["Metadata"]).(stream)
 	if !ok || i.Title != "" && i.Author != "" {

@@ -287,8 +287,8 @@ func (r *Renderer) draw(lib library, source io.ReadSeeker, size int64, n int) ([
 	return out.Bytes(), nil
 }
 
-// hasField tells whether a page has a field of a form. Those are drawn apart from other annotations, for which PDFium reads the
-// form of the whole document: thousands of fields take it seconds.
+// hasField tells whether a page has a field of a form. Those are drawn apart from other annotations, for which PDFium
+// reads the form of the whole document: thousands of fields take it seconds.
 func hasField(lib library, page requests.Page) bool {
 	all, err := lib.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: page})
 	if err != nil {
@@ -308,8 +308,8 @@ func hasField(lib library, page requests.Page) bool {
 	return false
 }
 
-// onWhite puts pixels onto white paper: the library leaves a page that blends its colours without any. Their colours are not
-// multiplied with their alpha.
+// onWhite puts pixels onto white paper: the library leaves a page that blends its colours without any. Their colours
+// are not multiplied with their alpha.
 func onWhite(pixels []byte) {
 	for ; len(pixels) >= 4; pixels = pixels[4:] {
 		alpha := int(pixels[3])
