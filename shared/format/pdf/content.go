@@ -10,8 +10,9 @@ type state struct {
 const maxState = 64
 
 // onlyImage runs a content stream and tells which XObject it shows, where that is all it does: the object fills the
-// page, upright and not mirrored. Invisible text, which scans carry, does not count.
-func onlyImage(content []byte, page rectangle) (shown name, ok bool) {
+// page, upright and not mirrored. Invisible text, which scans carry, does not count. plain tells whether a graphics
+// state leaves an image as it is.
+func onlyImage(content []byte, page rectangle, plain func(state name) bool) (shown name, ok bool) {
 	l := &lexer{b: content, end: true}
 	now := state{m: [6]float64{1, 0, 0, 1, 0, 0}}
 	var kept []state
@@ -57,6 +58,11 @@ func onlyImage(content []byte, page rectangle) (shown name, ok bool) {
 				return "", false
 			}
 			shown = n
+		case "gs":
+			n, ok := one[name](operands)
+			if !ok || !plain(n) {
+				return "", false
+			}
 		case "re":
 			r, ok := now.rectangle(operands)
 			if !ok || clip != nil {

@@ -36,7 +36,11 @@ func (d *Reader) page(p leaf) Page {
 	if !ok {
 		return Page{}
 	}
-	shown, ok := onlyImage(content, box)
+	shown, ok := onlyImage(content, box, func(state name) bool {
+		resources, _ := d.value(p.resources).(dict)
+		states, _ := d.value(resources["ExtGState"]).(dict)
+		return d.plainState(states[state])
+	})
 	if !ok {
 		return Page{}
 	}
@@ -51,6 +55,29 @@ func (d *Reader) page(p leaf) Page {
 		return Page{}
 	}
 	return out
+}
+
+// plainState tells whether a graphics state (8.4.5) leaves an image as it is: opaque, not blended, in its own colours.
+// Cairo, Acrobat and InDesign write one in front of every image.
+func (d *Reader) plainState(v any) bool {
+	state, ok := d.value(v).(dict)
+	for key, v := range state {
+		v = d.value(v)
+		switch key {
+		case "CA", "ca":
+			n, _ := number(v)
+			ok = ok && n == 1
+		case "BM":
+			ok = ok && (v == name("Normal") || v == name("Compatible"))
+		case "SMask":
+			ok = ok && v == name("None")
+		case "Type", "AIS", "SA", "SM", "TK", "RI", "FL", "OP", "op", "OPM", // alpha, overprinting, precision
+			"LW", "LC", "LJ", "ML", "D", "Font": // lines and text
+		default:
+			ok = ok && v == name("Default")
+		}
+	}
+	return ok
 }
 
 // annotated tells whether a page has an annotation that is seen (12.5.2): a stamp, a filled form, a mark. Links, and

@@ -52,6 +52,11 @@ func scan(page, content, image string) []byte {
 	return b.finish("/Info 7 0 R")
 }
 
+// withState are the resources of a scan with a graphics state.
+func withState(entries string) string {
+	return "/Resources<</XObject<</Im0 5 0 R>>/ExtGState<</GS0<<" + entries + ">>>>>>"
+}
+
 const (
 	plainImage = "/Filter/DCTDecode/ColorSpace/DeviceRGB"
 	fill       = "q 200 0 0 300 0 0 cm /Im0 Do Q"
@@ -88,6 +93,11 @@ func TestPagesThatAreOneJPEG(t *testing.T) {
 		"twice":                  {"", fill + " " + fill, plainImage, false},
 		"a line over it":         {"", fill + " 0 0 m 10 10 l S", plainImage, false},
 		"a state that is unread": {"", "/GS0 gs " + fill, plainImage, false},
+		"a plain state":          {withState("/Type/ExtGState/CA 1/ca 1.0/BM/Normal/SMask/None/OP true/SA true/TR2/Default"), "/GS0 gs " + fill, plainImage, true},
+		"half transparent":       {withState("/ca .5"), "/GS0 gs " + fill, plainImage, false},
+		"blended":                {withState("/BM/Multiply"), "/GS0 gs " + fill, plainImage, false},
+		"masked by its state":    {withState("/SMask<</S/Alpha>>"), "/GS0 gs " + fill, plainImage, false},
+		"in other colours":       {withState("/TR 7 0 R"), "/GS0 gs " + fill, plainImage, false},
 		"nothing":                {"", "q Q", plainImage, false},
 		"with a mask":            {"", fill, plainImage + "/SMask 6 0 R", false},
 		"an image in a layer":    {"", fill, plainImage + "/OC 7 0 R", false},
@@ -467,14 +477,15 @@ func FuzzContent(f *testing.F) {
 	f.Add([]byte("q 0 0 200 300 re W n BT 3 Tr (x) Tj ET Q"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		page := rectangle{0, 0, 200, 300}
-		shown, ok := onlyImage(b, page)
+		plain := func(state name) bool { return state == "GS0" }
+		shown, ok := onlyImage(b, page, plain)
 		if ok != (shown != "") {
 			t.Fatalf("%v, and shows %q", ok, shown)
 		}
-		if again, _ := onlyImage(append(slices.Clip(b), "\n% end"...), page); again != shown {
+		if again, _ := onlyImage(append(slices.Clip(b), "\n% end"...), page, plain); again != shown {
 			t.Fatalf("shows %q, and with a comment at the end %q", shown, again)
 		}
-		if _, ok = onlyImage(append(slices.Clip(b), "\n/Other Do"...), page); ok && shown != "" {
+		if _, ok = onlyImage(append(slices.Clip(b), "\n/Other Do"...), page, plain); ok && shown != "" {
 			t.Fatalf("two images are shown as one: %q and another", shown)
 		}
 		l := &lexer{b: b, refs: true, end: true}
