@@ -16,7 +16,7 @@ func Format(key string) string {
 		return "cbr"
 	case ".cb7", ".7z":
 		return "cb7"
-	case ".cbt":
+	case ".cbt", ".tar":
 		return "cbt"
 	case ".pdf":
 		return "pdf"
