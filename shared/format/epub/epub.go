@@ -113,6 +113,7 @@ type Item struct {
 	MediaType    string
 	Linear       bool
 	PrePaginated bool // by its own properties or those of the book
+	Nav          bool // the table of contents
 }
 
 // Open reads the publication in an archive. read returns the plain bytes of an

@@ -309,7 +309,8 @@ func TestPages(t *testing.T) {
 			[3]string{one(1), one(2), xhtml(text)}, []string{"1", "2"}, 4},
 		"non-linear text": {"", manifest, `<spine><itemref idref="p1"/><itemref idref="p2"/><itemref idref="p3" linear="no"/></spine>`,
 			[3]string{one(1), one(2), xhtml(text)}, []string{"1", "2"}, 5},
-		"large documents": {"", manifest, spine, [3]string{one(1), one(2), xhtml(strings.Repeat(text, 200))}, nil, 2},
+		"table of contents": {"", strings.Replace(manifest, `id="p3"`, `id="p3" properties="nav"`, 1), spine, [3]string{one(1), one(2), xhtml(strings.Repeat(text, 200))}, []string{"1", "2"}, 4},
+		"large documents":   {"", manifest, spine, [3]string{one(1), one(2), xhtml(strings.Repeat(text, 200))}, nil, 2},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

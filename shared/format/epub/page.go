@@ -33,8 +33,8 @@ func (d document) isBlank() bool { return len(d.images) == 0 && d.text == 0 && !
 // findPages finds the page images of a book that is made of images: each
 // document of the spine shows exactly one image and no text to speak of, or is
 // an image. Left out are blank documents, as long as they are few, documents
-// outside the linear order that show something else, and in a fixed-layout book
-// the reflowable ones (imprints, notes). Any other document makes the whole
+// outside the linear order that show something else, the table of contents, and
+// in a fixed-layout book the reflowable ones (imprints, notes). Any other document makes the whole
 // book one that is read as a file.
 //
 // Documents are read in order of size, the largest first, because that is where
@@ -42,7 +42,7 @@ func (d document) isBlank() bool { return len(d.images) == 0 && d.text == 0 && !
 func (b *book) findPages() error {
 	var items []Item
 	for _, it := range b.pub.Spine {
-		if it.PrePaginated || !b.pub.FixedLayout {
+		if !it.Nav && (it.PrePaginated || !b.pub.FixedLayout) {
 			items = append(items, it)
 		}
 	}

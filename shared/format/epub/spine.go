@@ -2,6 +2,7 @@ package epub
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/longbox/longbox/shared/format/archive"
@@ -71,6 +72,7 @@ func (b *book) readSpine() {
 			MediaType:    it.mediaType,
 			Linear:       n.Attr("linear") != "no",
 			PrePaginated: prePaginated(n.Attr("properties"), b.pub.FixedLayout),
+			Nav:          slices.Contains(strings.Fields(it.properties), "nav"),
 		})
 	}
 }
