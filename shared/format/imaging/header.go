@@ -16,6 +16,7 @@ type header struct {
 	width, height int // as stored
 	orientation   int // EXIF, 1 upright; 5 to 8 swap the sides
 	stream        bool
+	lenient       bool // mistakes are no reason to refuse it
 }
 
 // upright returns the size after the EXIF orientation was applied.

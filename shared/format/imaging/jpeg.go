@@ -1,5 +1,9 @@
 package imaging
 
+// #cgo pkg-config: vips
+// #include <vips/vips.h>
+import "C"
+
 import (
 	"bytes"
 	"slices"
@@ -17,3 +21,15 @@ func unendedJPEG(src []byte) bool {
 
 // ended is a JPEG with the mark of its end. One whose pixels are cut short is refused all the same.
 func ended(src []byte) []byte { return slices.Concat(src, []byte(endOfJPEG)) }
+
+// pixelsOfByte are more than a byte of a JPEG stands for: a block of 64 has six bits where it is like the one before.
+const pixelsOfByte = 128
+
+// forgivable tells of a JPEG that is read in spite of mistakes that decoders only warn of, such as a wrong parameter of its scan
+// or bytes between its segments: viewers show it. It is not cut short, since it has its end, nor much too small.
+func forgivable(src []byte, h header) bool {
+	return h.mediaType == mediatype.JPEG && !unendedJPEG(src) && h.pixels() <= pixelsOfByte*int64(len(src))
+}
+
+// forgetWarnings empties the buffer of libvips, in which the error of the next image would stand behind them.
+func forgetWarnings() { C.vips_error_clear() }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"testing"
 )
 
@@ -24,5 +25,29 @@ func TestUnendedJPEG(t *testing.T) {
 	_, err := New(Config{}).Render(context.Background(), whole[:len(whole)-40], Spec{Format: PNG})
 	if !errors.As(err, new(*Undecodable)) {
 		t.Errorf("cut in its pixels: %v", err)
+	}
+}
+
+// Mistakes that decoders only warn of cost no page.
+func TestJPEGWithMistakes(t *testing.T) {
+	t.Parallel()
+	whole := jpegOf(t, halves(64, 64, red, blue))
+	scan := bytes.Index(whole, []byte("\xff\xda"))
+	tables := bytes.Index(whole, []byte("\xff\xc4"))
+	body := scan + 2 + int(whole[scan+3]) // of one segment of less than 256 bytes
+	for name, src := range map[string][]byte{
+		"parameters of the scan": slices.Concat(whole[:body-3], []byte{0, 0, 0}, whole[body:]),
+		"bytes between segments": slices.Concat(whole[:tables], []byte{0, 1, 2}, whole[tables:]),
+		"bytes before the end":   slices.Concat(whole[:len(whole)-2], []byte{0, 1, 2}, whole[len(whole)-2:]),
+	} {
+		for _, spec := range []Spec{{Format: PNG}, {Width: 16, Format: PNG}} {
+			res := mustRender(t, src, spec)
+			img := pixels(t, res)
+			expectColour(t, img, res.Width/4, res.Height/2, red, 8)
+			expectColour(t, img, res.Width*3/4, res.Height/2, blue, 8)
+			if res.SourceWidth != 64 {
+				t.Errorf("%s: %+v", name, spec)
+			}
+		}
 	}
 }

@@ -79,7 +79,7 @@ func (r *Renderer) Render(ctx context.Context, src []byte, spec Spec) (Result, e
 	if err := start(); err != nil {
 		return Result{}, err
 	}
-	held := len(src)
+	original, held := src, len(src)
 	switch {
 	case int64(held) > r.cfg.MaxBytes:
 	case animatedAVIF(src):
@@ -110,7 +110,13 @@ func (r *Renderer) Render(ctx context.Context, src []byte, spec Spec) (Result, e
 	if err != nil {
 		return Result{}, err
 	}
-	return render(src, h, spec, w, ht)
+	res, err := render(src, h, spec, w, ht)
+	if err != nil && forgivable(original, h) {
+		h.lenient = true
+		res, err = render(src, h, spec, w, ht)
+		forgetWarnings()
+	}
+	return res, err
 }
 
 func target(h header, spec Spec) (width, height int) {
@@ -148,6 +154,7 @@ func render(src []byte, h header, spec Spec, w, ht int) (Result, error) {
 // would stay a factor of two above the target, which costs 4 ms of 26 on a cover.
 func load(src []byte, h header, w, ht int) (*vips.ImageRef, error) {
 	params := vips.NewImportParams()
+	params.FailOnError.Set(!h.lenient)
 	if h.mediaType != mediatype.JPEG || h.orientation > 1 {
 		img, err := vips.LoadThumbnailFromBuffer(src, w, ht, vips.InterestingNone, vips.SizeForce, params)
 		return img, err
