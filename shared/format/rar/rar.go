@@ -35,7 +35,7 @@ type reader struct {
 	entries []archive.Entry
 	names   []string
 	direct  map[string]int // entries that others may have the content of, by their names
-	files   int64 // file blocks seen: the number that Walk counts by
+	files   int64          // file blocks seen: the number that Walk counts by
 }
 
 // ReadDirectory reads the headers of an archive of size bytes. What is wrong with it is an *archive.Error; errors
