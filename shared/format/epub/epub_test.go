@@ -176,6 +176,17 @@ func TestWrongISBN(t *testing.T) {
 	}
 }
 
+// An ISBN may have words behind it, or before it.
+func TestISBNWithWords(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{"978-0-306-40615-7 (pbk.)": "9780306406157", "ebook-9780306406157": "9780306406157", "urn:isbn:9780306406157;epub": "9780306406157"} {
+		pub, err := ReadPackage([]byte(`<package><metadata><dc:identifier opf:scheme="ISBN">`+value+`</dc:identifier></metadata></package>`), "p.opf", Limits{})
+		if err != nil || strings.Join(pub.ISBNs, " ") != want || len(pub.Warnings) > 0 {
+			t.Errorf("%q: %+v, %v; want %q", value, pub, err, want)
+		}
+	}
+}
+
 // calibre writes its rating as a meta of EPUB 2 or of EPUB 3.
 func TestRating(t *testing.T) {
 	t.Parallel()

@@ -240,8 +240,12 @@ func (b *book) addIdentifier(n *xmllimit.Node, value string) {
 	b.pub.Identifiers = append(b.pub.Identifiers, Identifier{Scheme: scheme, Value: value})
 	const onixISBN10, onixISBN13 = "02", "15" // ONIX code list 5
 	named := strings.Contains(strings.ToLower(scheme), "isbn") || kind == onixISBN10 || kind == onixISBN13
-	if n := isbn.Parse(value, named); n != "" {
-		b.pub.ISBNs = appendNew(b.pub.ISBNs, n)
+	number := isbn.Parse(value, named)
+	if found := isbn.Find(value); number == "" && (named || isbn.Named(value)) && len(found) > 0 { // "978… (pbk.)"
+		number = found[0]
+	}
+	if number != "" {
+		b.pub.ISBNs = appendNew(b.pub.ISBNs, number)
 	} else if named || isbn.Named(value) {
 		b.warn("%s: %.60q is no valid ISBN", b.opfPath, value)
 	}
