@@ -1,20 +1,27 @@
 package mediatype
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 func be16(b []byte) uint16 { return binary.BigEndian.Uint16(b) }
 func be32(b []byte) uint32 { return binary.BigEndian.Uint32(b) }
 func le16(b []byte) uint16 { return binary.LittleEndian.Uint16(b) }
 func le32(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
 
-// Dimensions returns the pixel size that an image's header states, as stored:
-// an EXIF orientation is not applied, a HEIF or AVIF rotation is. ok is false
+// Dimensions returns the pixel size that an image's header states, as it is
+// shown: turned by the Exif orientation of a JPEG, or the rotation of a HEIF or
+// AVIF. ok is false
 // when head does not hold the header, when the type has none that is read here
 // (TIFF, documents) or when a side is zero.
 func Dimensions(head []byte) (width, height int, ok bool) {
 	switch Detect(head) {
 	case JPEG:
-		width, height, _ = scanJPEG(head)
+		var turned bool
+		if width, height, _, turned = scanJPEG(head); turned {
+			width, height = height, width
+		}
 	case PNG:
 		width, height = sizePNG(head)
 	case GIF:
@@ -41,7 +48,7 @@ func Dimensions(head []byte) (width, height int, ok bool) {
 func Progressive(head []byte) bool {
 	switch Detect(head) {
 	case JPEG:
-		_, _, marker := scanJPEG(head)
+		_, _, marker, _ := scanJPEG(head)
 		switch marker {
 		case 0xc2, 0xc6, 0xca, 0xce:
 			return true
@@ -53,13 +60,14 @@ func Progressive(head []byte) bool {
 }
 
 // scanJPEG walks the marker segments to the first frame header (ITU T.81 B.2)
-// and returns its size and marker; embedded thumbnails lie inside segments and
-// are stepped over.
-func scanJPEG(b []byte) (width, height int, marker byte) {
+// and returns its size and marker, and whether Exif data before it turn the
+// picture on its side; embedded thumbnails lie inside segments and are stepped
+// over.
+func scanJPEG(b []byte) (width, height int, marker byte, turned bool) {
 	i := 2
 	for i+4 <= len(b) {
 		if b[i] != 0xff {
-			return 0, 0, 0
+			return 0, 0, 0, false
 		}
 		m := b[i+1]
 		switch {
@@ -70,20 +78,51 @@ func scanJPEG(b []byte) (width, height int, marker byte) {
 			i += 2
 			continue
 		case m == 0xd9 || m == 0xda: // end of image, or pixels before any frame header
-			return 0, 0, 0
+			return 0, 0, 0, false
 		case m >= 0xc0 && m <= 0xcf && m != 0xc4 && m != 0xc8 && m != 0xcc:
 			if i+9 > len(b) {
-				return 0, 0, 0
+				return 0, 0, 0, false
 			}
-			return int(be16(b[i+7:])), int(be16(b[i+5:])), m
+			return int(be16(b[i+7:])), int(be16(b[i+5:])), m, turned
 		}
 		size := int(be16(b[i+2:]))
 		if size < 2 {
-			return 0, 0, 0
+			return 0, 0, 0, false
+		}
+		if m == 0xe1 && i+2+size <= len(b) {
+			turned = turned || turns(b[i+4:i+2+size])
 		}
 		i += 2 + size
 	}
-	return 0, 0, 0
+	return 0, 0, 0, false
+}
+
+// turns tells whether the Exif data of a segment (CIPA DC-008, section 4.6) have an orientation that swaps the sides.
+func turns(segment []byte) bool {
+	tiff, ok := bytes.CutPrefix(segment, []byte("Exif\x00\x00"))
+	if !ok || len(tiff) < 8 {
+		return false
+	}
+	u16, u32 := be16, be32
+	if tiff[0] == 'I' {
+		u16, u32 = le16, le32
+	}
+	const orientation, entry = 0x112, 12
+	at := int64(u32(tiff[4:]))
+	if at > int64(len(tiff)-2) {
+		return false
+	}
+	fields := tiff[at+2:]
+	for range u16(tiff[at:]) {
+		if len(fields) < entry {
+			return false
+		}
+		if u16(fields) == orientation {
+			return u16(fields[8:]) >= 5 && u16(fields[8:]) <= 8
+		}
+		fields = fields[entry:]
+	}
+	return false
 }
 
 func sizePNG(b []byte) (width, height int) {

@@ -105,6 +105,8 @@ func bmp(headerSize uint32, w, h int32) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(h))
 }
 
+func exif(tiff string) []byte { return []byte("Exif\x00\x00" + tiff) }
+
 func TestDimensions(t *testing.T) {
 	t.Parallel()
 	plain := encodedJPEG(t, 31, 17)
@@ -122,6 +124,11 @@ func TestDimensions(t *testing.T) {
 	}{
 		{"jpeg", plain, JPEG, 31, 17, false},
 		{"jpeg with a thumbnail in its metadata", withSegment(plain, append([]byte("Exif\x00\x00"), inner...)), JPEG, 31, 17, false},
+		{"jpeg upside down", withSegment(plain, exif("II*\x00\x08\x00\x00\x00\x02\x00"+strings.Repeat("\x01", 12)+"\x12\x01\x03\x00\x01\x00\x00\x00\x03\x00\x00\x00")), JPEG, 31, 17, false},
+		{"jpeg on its side", withSegment(plain, exif("II*\x00\x08\x00\x00\x00\x02\x00"+strings.Repeat("\x01", 12)+"\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00")), JPEG, 17, 31, false},
+		{"jpeg on its other side", withSegment(plain, exif("MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x08\x00\x00")), JPEG, 17, 31, false},
+		{"jpeg with fields that are cut", withSegment(plain, exif("MM\x00*\x00\x00\x00\x08\xff\xff\x01\x13")), JPEG, 31, 17, false},
+		{"jpeg with fields elsewhere", withSegment(plain, exif("MM\x00*\xff\xff\xff\xff\x00\x01")), JPEG, 31, 17, false},
 		{"jpeg with fill bytes", filled, JPEG, 31, 17, false},
 		{"jpeg progressive", progressive, JPEG, 31, 17, true},
 		{"jpeg cut before its frame header", plain[:12], JPEG, 0, 0, false},
