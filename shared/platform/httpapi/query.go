@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -31,7 +32,7 @@ func queryOf(t reflect.Type) map[string]bool {
 	return names
 }
 
-// checkQuery refuses a query that cannot be read, and, for a list, filters that are not among the known names, or of which it
+// checkQuery refuses a query that cannot be read or that holds what is no text, and, for a list, filters that are not among the known names, or of which it
 // would heed the first of several values.
 func checkQuery(query string, known map[string]bool) error {
 	if query == "" {
@@ -40,6 +41,11 @@ func checkQuery(query string, known map[string]bool) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return fault.Invalid("query", "cannot be read: %v", err)
+	}
+	for name, given := range values {
+		if text := strings.Join(given, ""); known[name] && (strings.ContainsRune(text, 0) || !utf8.ValidString(text)) {
+			return fault.Invalid(name, "holds a control character (NUL), or bytes that are no UTF-8")
+		}
 	}
 	if !known["page"] {
 		return nil

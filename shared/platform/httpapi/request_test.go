@@ -201,6 +201,9 @@ func TestUnknownFilters(t *testing.T) {
 		"things?title=%zz":              "query: cannot be read",
 		"things?page_size=1&a=%zz":      "query: cannot be read",
 		"things?a;b":                    "query: cannot be read",
+		"filtered?status=%00":           "status: holds a control character",
+		"filtered?status=a%FF":          "status: holds a control character",
+		"filtered?v=%00":                "",
 		"thing?title=x":                 "",
 		"thing?title=%zz":               "query: cannot be read",
 	} {
