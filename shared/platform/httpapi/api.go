@@ -95,7 +95,7 @@ func New(c Config, database *db.DB, limiter *ratelimit.Limiter, id Identity) *AP
 		WriteError(w, r, fault.New(fault.NotFound, "There is nothing at %s %s", r.Method, r.URL.Path))
 	})
 	r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
-		if auth.CallerOf(r.Context()) == nil {
+		if auth.CallerOf(r.Context()) == nil && !a.isExempt(r.URL.Path) {
 			WriteError(w, r, errUnauthenticated)
 			return
 		}

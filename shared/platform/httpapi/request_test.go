@@ -214,6 +214,19 @@ func TestUnknownFilters(t *testing.T) {
 	}
 }
 
+// There is nothing at a method that a path does not have: of a path that asks for no credential, too.
+func TestOtherMethods(t *testing.T) {
+	t.Parallel()
+	a := things(Config{})
+	Register(a, Op{Method: "GET", Path: "/health", ID: "health", Summary: "Health", Tag: "Health", Permission: Public},
+		func(context.Context, *struct{}) (*None, error) { return nil, nil })
+	for path, want := range map[string]int{"/health": 404, "/api/v1/things": 401} {
+		if w := ask(a, "POST", path); w.Code != want {
+			t.Errorf("POST %s: %d %s, want %d", path, w.Code, w.Body, want)
+		}
+	}
+}
+
 func TestPathsAreUnescapedOnce(t *testing.T) {
 	t.Parallel()
 	a := things(Config{})
