@@ -2,6 +2,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type Config struct {
 	app.Config
 	SystemURL string        `env:"DATABASE_SYSTEM_URL,required"`
 	Every     time.Duration `env:"SCHEDULER_EVERY" envDefault:"5s"`
+	Within    time.Duration // a round of Run ends; zero is ten minutes
 }
 
 // Scheduler does its rounds.
@@ -35,6 +37,7 @@ type Scheduler struct {
 	base    *app.Base
 	system  *db.DB
 	every   time.Duration
+	within  time.Duration
 	scans   *scan.Settler
 	expires bool // the store of renditions has no lifecycle rule of its own
 	cleaned time.Time
@@ -64,7 +67,7 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 	if base.Tasks != nil {
 		scans.Added = base.Tasks.To(system)
 	}
-	return &Scheduler{base: base, system: system, every: c.Every, scans: scans, expires: c.Blob.MediaEndpoint != ""}, base, nil
+	return &Scheduler{base: base, system: system, every: c.Every, within: cmp.Or(c.Within, 10*time.Minute), scans: scans, expires: c.Blob.MediaEndpoint != ""}, base, nil
 }
 
 // Run does a round at the start and one every few seconds until ctx ends. It begins when there is a database: scans on start
@@ -76,20 +79,26 @@ func (s *Scheduler) Run(ctx context.Context) {
 		}
 		slog.Error("the scheduler waits for the database", "error", fault.Line(err.Error()))
 	}
-	if n, err := scan.OnStart(ctx, s.system); err != nil {
-		slog.Error("scans on start", "started", n, "error", err)
-	}
+	s.bounded(ctx, "scans on start", func(ctx context.Context) error { _, err := scan.OnStart(ctx, s.system); return err })
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
 	for {
-		if err := s.Round(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			slog.Error("scheduler round", "error", fault.Line(err.Error()))
-		}
+		s.bounded(ctx, "scheduler round", func(ctx context.Context) error { return s.Round(ctx, time.Now()) })
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+	}
+}
+
+// bounded ends what takes too long: a statement whose answer never comes, since the database's machine is gone, must not
+// be the last one.
+func (s *Scheduler) bounded(ctx context.Context, what string, do func(ctx context.Context) error) {
+	limited, cancel := context.WithTimeout(ctx, s.within)
+	defer cancel()
+	if err := do(limited); err != nil && ctx.Err() == nil {
+		slog.Error(what, "error", fault.Line(err.Error()))
 	}
 }
 

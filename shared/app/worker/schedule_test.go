@@ -53,6 +53,17 @@ func TestAnInvocationWakesTheDatabase(t *testing.T) {
 // drowsy is a database that breaks the first connections off.
 func drowsy(t *testing.T, address string, first int64) string {
 	t.Helper()
+	var came atomic.Int64
+	return forwarded(t, address, func(client, server net.Conn) {
+		if came.Add(1) > first {
+			_, _ = io.Copy(client, server)
+		}
+	})
+}
+
+// forwarded is the database by way of a port of its own, where answer passes on what it says.
+func forwarded(t *testing.T, address string, answer func(client, server net.Conn)) string {
+	t.Helper()
 	to, err := pgx.ParseConfig(address)
 	if err != nil {
 		t.Fatal(err)
@@ -62,16 +73,11 @@ func drowsy(t *testing.T, address string, first int64) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	var came atomic.Int64
 	go func() {
 		for {
 			client, err := l.Accept()
 			if err != nil {
 				return
-			}
-			if came.Add(1) <= first {
-				client.Close()
-				continue
 			}
 			go func() {
 				defer client.Close()
@@ -82,12 +88,68 @@ func drowsy(t *testing.T, address string, first int64) string {
 				}
 				defer server.Close()
 				go func() { _, _ = io.Copy(server, client) }()
-				_, _ = io.Copy(client, server)
+				answer(client, server)
 			}()
 		}
 	}()
 	u := &url.URL{Scheme: "postgres", User: url.UserPassword(to.User, to.Password), Host: l.Addr().String(), Path: "/" + to.Database, RawQuery: "sslmode=disable"}
 	return u.String()
+}
+
+// A database that is gone without closing its connections, as one that another machine takes over from, does not end the
+// rounds: they go on with new connections.
+func TestRoundsGoOnAfterASilentDatabase(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	o := r.owner("one")
+	address, silence := silenced(t, r.config.SystemURL)
+	s, base, err := scheduler.New(scheduler.Config{Config: r.config.Config, SystemURL: address, Every: time.Second, Within: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	r.exec("update library set scan_on_start = true")
+	running.Go(func() { s.Run(ctx) })
+	scans := func(n int) func() bool {
+		return func() bool {
+			var scans int
+			if err := r.db.Owner.Pool().QueryRow(ctx, "select count(*) from scan where library_id = $1", o.library).Scan(&scans); err != nil {
+				t.Fatal(err)
+			}
+			return scans == n
+		}
+	}
+	testkit.Eventually(t, 20*time.Second, scans(1))
+	silence()
+	r.exec("update task set status = 'completed', completed_at = now()")
+	r.exec("update library set scan_enabled = true, scan_cron = '0 0 1 1 *', next_scan_at = now()")
+	testkit.Eventually(t, 30*time.Second, scans(2))
+}
+
+// silenced is a database whose connections of before silence stay open and answer no more.
+func silenced(t *testing.T, address string) (silent string, silence func()) {
+	t.Helper()
+	var quiet atomic.Bool
+	return forwarded(t, address, func(client, server net.Conn) {
+		old := !quiet.Load()
+		buffer := make([]byte, 32<<10)
+		for {
+			n, err := server.Read(buffer)
+			if err != nil {
+				return
+			}
+			if old && quiet.Load() {
+				continue
+			}
+			if _, err := client.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	}), func() { quiet.Store(true) }
 }
 
 // Libraries that are scanned on start are, also where the scheduler is up before its database.
