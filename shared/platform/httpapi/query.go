@@ -32,8 +32,8 @@ func queryOf(t reflect.Type) map[string]bool {
 	return names
 }
 
-// checkQuery refuses a query that cannot be read or that holds what is no text, and, for a list, filters that are not among the known names, or of which it
-// would heed the first of several values.
+// checkQuery refuses a query that cannot be read or that holds what is no text, and, for a list, filters that are not
+// among the known names, or of which it would heed the first of several values.
 func checkQuery(query string, known map[string]bool) error {
 	if query == "" {
 		return nil
