@@ -72,3 +72,24 @@ func TestEditWhileAWorkerWaitsForTheBook(t *testing.T) {
 		})
 	}
 }
+
+// A title that somebody has locked is not sorted, nor shown, by what a file says of the order of its own.
+func TestTitleSortOfAFileBesideALockedTitle(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "A/T (1)/T - A.cbz", testkit.Comic(t, 1, 1, ""))
+	testkit.WriteFile(t, r.folder, "A/T (1)/metadata.opf", opf("The Hobbit", `<meta name="calibre:title_sort" content="Hobbit, The"/>`))
+	r.scanned("normal")
+	shown := func() string {
+		return r.one(`select concat_ws('|', b.title, b.title_sort, m.metadata ->> 'titleSort') from book b join book_metadata m on m.book_id = b.id where b.tenant_id = app.tenant()`)
+	}
+	if got := shown(); got != "The Hobbit|Hobbit, The|Hobbit, The" {
+		t.Fatalf("of the file: %s", got)
+	}
+	r.exec("update book set title = 'Mine', title_sort = 'Mine' where tenant_id = $1", r.tenant)
+	r.exec(`update book_metadata set locks = '{titleLock}', metadata = metadata - 'titleSort' || '{"title": "Mine"}' where tenant_id = $1`, r.tenant)
+	r.scanned("deep")
+	if got := shown(); got != "Mine|Mine" {
+		t.Errorf("once it was edited: %s", got)
+	}
+}

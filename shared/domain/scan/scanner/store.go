@@ -309,7 +309,8 @@ func queuePositions(b *pgx.Batch, found []analyzed) {
 		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`, books)
 }
 
-// queueMetadata stores the metadata of books, but no locked field, and the warnings about them.
+// queueMetadata stores the metadata of books, but no locked field, and the warnings about them. Beside a locked title the
+// file's titleSort, which is that of another, is no more stored than a locked one.
 func queueMetadata(b *pgx.Batch, found []analyzed) error {
 	var ids []uuid.UUID
 	var revisions []int
@@ -335,7 +336,7 @@ func queueMetadata(b *pgx.Batch, found []analyzed) error {
 		from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[]) as u(id, revision, document, warnings)
 		join book k on k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision
 		on conflict (tenant_id, book_id) do update set
-		  metadata = app.keep_locked(excluded.metadata, m.metadata, m.locks),
+		  metadata = app.keep_locked(excluded.metadata, m.metadata, m.locks || case when 'titleLock' = any(m.locks) then '{titleSortLock}' else '{}' end::text[]),
 		  warnings = excluded.warnings, updated_at = now()`, ids, revisions, documents, warnings)
 	return nil
 }
