@@ -24,17 +24,25 @@ const (
 )
 
 const (
-	volumeWords  = `volumes?|vols?|volumen|volumi|v|tomes?|tomos?|tomi|tom|band|bände|bd|books?|bk|livre|libro|buch|deel|cilt|kötet|svazek|tập`
-	chapterWords = `chapters?|chapitres?|chaps?|chp|ch|c|capítulos?|capitulos?|capitolo|capitoli|cap|kapitel|kap|hoofdstuk|rozdział|bölüm|chương`
-	issueWords   = `issues?|iss|no|nr|n°|num|núm|numero|número|numéro|numéros|números|heft|hefte|ausgabe|ausgaben|edição|edicao|edición|edicion|albo|albi|prog`
+	volumeWords  = `volumes?|vols?|volumen|volumi|v|tomes?|tomos?|tomi|tom|band|bände|bd|books?|bk|livre|libro|buch|deel|cilt|kötet|svazek|díl|bok|jilid|tập`
+	chapterWords = `chapters?|chapitres?|chaps?|chp|ch|c|capítulos?|capitulos?|capitolo|capitoli|cap|kapitel|kap|hoofdstuk|rozdział|kapitola|kapitoly|fejezet|bölüm|bab|chương`
+	issueWords   = `issues?|iss|no|nr|n°|num|núm|numero|número|numéro|numéros|números|heft|hefte|ausgabe|ausgaben|edição|edicao|edición|edicion|albo|albi|zeszyt|zeszyty|prog`
 	partWords    = `parts?|parte|partie|teil|pt|ep|eps|episodes?|épisodes?|episodio|episódio|folge|act`
 
 	cyrillicVolumes  = `тома|том|т|книга|кн`
 	cyrillicChapters = `глава|главы|гл|розділ`
-	cyrillicIssues   = `выпуски|выпуск|вып|номера|номер|часть|части|ч|серия|серии`
+	cyrillicIssues   = `выпуски|выпуск|випуски|випуск|вып|номера|номер|часть|части|ч|серия|серии`
 	cyrillicBehind   = `тома|томов|том|книга`
-	volumeUnits      = `巻|卷|권|冊|册`
-	chapterUnits     = `話|话|章|回|화|장`
+
+	// Greek and Arabic; Thai is written without spaces.
+	otherVolumes  = `τόμοι|τόμος|المجلد|مجلد`
+	otherChapters = `κεφάλαια|κεφάλαιο|κεφ|الفصل|فصل`
+	otherIssues   = `τεύχη|τεύχος|العدد|عدد`
+	thaiVolumes   = `เล่มที่|เล่ม`
+	thaiChapters  = `ตอนที่|ตอน|บทที่`
+
+	volumeUnits  = `巻|卷|권|冊|册`
+	chapterUnits = `話|话|章|回|화|장`
 )
 
 var (
@@ -44,6 +52,8 @@ var (
 		{lazily(`(?i)` + letter + `(?:` + cyrillicVolumes + `)\.?\s*(?:no\.\s*)?` + num + strings.ReplaceAll(upTo, "%s", "том|т") + `(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicVolumes + "|no")},
 		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:` + volumeUnits + `)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `\s*(?:` + volumeUnits + `)`), nil},
 		{lazily(`()[卷巻](?:\s*|[ノの之])` + num + `()`), nil},
+		{lazily(`(?i)` + letter + `(?:` + otherVolumes + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?(?:$|[^\p{L}\p{N}])`), wordSet(otherVolumes)},
+		{lazily(`()(?:` + thaiVolumes + `)\s*` + num + `(?:\s?-\s?` + num + `)?`), nil},
 		{lazily(`(?i)` + latin + `t(?:\.\s?|\s)?` + `(\d{1,3})` + `(?:(?:-|\s?à\s?)t?(\d{1,3}))?(?:$|[^\p{Latin}\p{N}])`), wordSet("t")},
 		{lazily(`(?i)` + latin + `v(?:ol\.?)?(\d{1,3})()x\d`), wordSet("v|vol")}, // "v05x12"
 	}
@@ -55,6 +65,8 @@ var (
 	chapterMarks = []marker{
 		{lazily(`(?i)(^|[^\p{Latin}\p{N}]|(?:v|vol|volume|tome|t)\.?\s?\d+)(?:` + chapterWords + `)\.?[\s#]*-?` + num + strings.ReplaceAll(upTo, "%s", chapterWords) + revised), wordSet(chapterWords)},
 		{lazily(`(?i)` + letter + `(?:` + cyrillicChapters + `)\.?\s*(?:no\.\s*)?` + num + strings.ReplaceAll(upTo, "%s", "глава|гл") + `()(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicChapters + "|no")},
+		{lazily(`(?i)` + letter + `(?:` + otherChapters + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?()(?:$|[^\p{L}\p{N}])`), wordSet(otherChapters)},
+		{lazily(`()(?:` + thaiChapters + `)\s*` + num + `(?:\s?-\s?` + num + `)?()`), nil},
 		{lazily(`(?i)((?:^|[^\p{Latin}\p{N}])v(?:ol\.?)?\d{1,3}x)` + num + `(?:-(\d+))?()(?:$|[^\p{Latin}\p{N}])`), wordSet("x")},
 		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:` + chapterUnits + `)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `()\s*(?:` + chapterUnits + `)`), nil},
 	}
@@ -67,6 +79,8 @@ var (
 		{lazily(`(?i)` + latin + `(?:n(?:\.\s?|\s)|ed\.\s?)` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n|ed")},
 		{lazily(`(?i)((?:v|vol|volume)\.?\s?\d+)n(?:o|r)?\.?\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n|no|nr")},
 		{lazily(`(?i)` + letter + `(?:` + cyrillicIssues + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?()(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicIssues)},
+		{lazily(`(?i)` + letter + `(?:` + otherIssues + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?()(?:$|[^\p{L}\p{N}])`), wordSet(otherIssues)},
+		{lazily(`(?i)` + latin + num + `()()\.?\s*(?:rész|část)(?:$|[^\p{L}])`), nil},
 		{lazily(`()(?:第|제)\s*` + num + `(?:\s?[-~]\s?` + num + `)?()\s*(?:月号|월호|号|號|호|集|部|弾|期|季|편|節|节|夜|$|[^\p{L}\p{N}])`), nil},
 		{lazily(`()(?:その|其の|其之)\s*` + num + `()()`), nil},
 		{lazily(`(?i)` + latin + `s\d{1,2}\s?e` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("e")},

@@ -13,12 +13,17 @@ import (
 var same = map[rune]string{'【': "[", '】': "]", '〔': "[", '〕': "]", '–': "-", '—': "-", '―': "-", '−': "-", '‐': "-", '‑': "-",
 	'〜': "~", '\u00a0': " ", '\u3000': " ", '\u200b': "", '\ufeff': "", 'º': "°", '№': " no.", '＃': "#", '♯': "#"}
 
+// zeros are the first of the ten digits of Arabic, Persian and Thai.
+var zeros = []rune{'٠', '۰', '๐'}
+
 var (
 	fraction  = lazily(`(\d?)(\s?)([½¼¾])`)
 	fractions = map[string]string{"½": ".5", "¼": ".25", "¾": ".75"}
 	kanji     = lazily(`(?:卷|巻|其の|その|[卷巻][ノの之])\s*([〇零一二三四五六七八九十百千]+)|第\s*([〇零一二三四五六七八九十百千]+)(?:\s*[巻卷冊册話话回章号號集部弾期季編编篇節节夜]|[^\p{L}]|$)|([〇零一二三四五六七八九十百千]+)\s*(?:巻|卷|話|话|冊|册|回|章)`)
 	dotted    = lazily(`(\d)\.(\d)(\D|$)`)
 )
+
+var thousands = lazily(`(?:^|[^\d,.])(\d{1,3}(?:,\d{3}){2,})(?:$|[^\d,.])`)
 
 const decimal = "\x01" // a decimal point while the other dots become spaces
 
@@ -32,6 +37,9 @@ func prepare(name string) prepared {
 	}, strings.ToValidUTF8(name, ""))}
 	if !ascii(p.text) {
 		p.compose()
+	}
+	if m := thousands.find(strings.Contains(p.text, ","), p.text); m != nil { // "1,000,000"
+		p.replace([]edit{{span{m[2], m[3]}, strings.ReplaceAll(p.text[m[2]:m[3]], ",", ""), true}})
 	}
 	p.text = strings.ReplaceAll(p.text, "_", " ")
 	if !strings.ContainsAny(strings.TrimSpace(p.text), " \t") {
@@ -77,8 +85,14 @@ func (p *prepared) compose() {
 func (p *prepared) unify() {
 	var edits []edit
 	for i, r := range p.text {
+		at := span{i, i + utf8.RuneLen(r)}
 		if by, ok := same[r]; ok {
-			edits = append(edits, edit{span{i, i + utf8.RuneLen(r)}, by, r == 'º' || r == '№'})
+			edits = append(edits, edit{at, by, r == 'º' || r == '№'})
+		}
+		for _, zero := range zeros {
+			if r >= zero && r <= zero+9 {
+				edits = append(edits, edit{at, string('0' + r - zero), true})
+			}
 		}
 	}
 	p.replace(edits)
