@@ -158,7 +158,7 @@ func (s *system) scanOf(c *testkit.Client, library uuid.UUID, query string) scan
 	c.Do("POST", "/api/v1/libraries/"+library.String()+"/scan"+query, nil).Want(200)
 	stop := s.work()
 	var status scanStatus
-	testkit.Eventually(s.t, time.Minute, func() bool {
+	testkit.Eventually(s.t, 3*time.Minute, func() bool { // beside all other tests on a busy machine
 		c.Do("GET", "/api/v1/libraries/"+library.String()+"/scan-status", nil).Want(200).JSON(&status)
 		return status.Status != "pending" && status.Status != "running"
 	})
