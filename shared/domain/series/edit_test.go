@@ -18,6 +18,14 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
+// editable serves series that can be edited, of which nobody is told.
+func editable(t *testing.T) *testkit.Server {
+	return testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
+	})
+}
+
 // line is values with spaces between.
 func line(values ...any) string { return strings.TrimSpace(fmt.Sprintln(values...)) }
 
@@ -121,10 +129,7 @@ func TestPeopleChangeSeries(t *testing.T) {
 
 func TestLockedSortTitleIsCleared(t *testing.T) {
 	t.Parallel()
-	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
-	})
+	s := editable(t)
 	me := s.User(t, "one", "maintainer")
 	id, _ := newSeries(t, s, s.One, newLibrary(t, s, s.One, "comics"), "Folder", 1, 1)
 	at := "/api/v1/series/" + id.String() + "/metadata"
@@ -163,10 +168,7 @@ func TestLookingAtLocksWritesNothing(t *testing.T) {
 // An index holds 2,700 bytes of a text, less than a thousand characters can have that cannot be compressed.
 func TestTitleThatNoIndexHolds(t *testing.T) {
 	t.Parallel()
-	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
-	})
+	s := editable(t)
 	library := newLibrary(t, s, s.One, "L")
 	id, _ := newSeries(t, s, s.One, library, "A", 1, 1)
 	title, random := make([]rune, 1000), rand.New(rand.NewPCG(1, 2))
@@ -181,10 +183,7 @@ func TestTitleThatNoIndexHolds(t *testing.T) {
 // A reset series is what it was when it was created: its folders say more than its books do.
 func TestResetSeriesIsAsItsFoldersSay(t *testing.T) {
 	t.Parallel()
-	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
-	})
+	s := editable(t)
 	me := s.User(t, "one", "maintainer")
 	for i, c := range []struct{ strategy, config, key, want string }{
 		{"series_volume", "null", "DC/Batman  (2011)/1.cbz", "Batman <nil> <nil> <nil> <nil>"},
@@ -211,10 +210,7 @@ func TestResetSeriesIsAsItsFoldersSay(t *testing.T) {
 
 func TestSeriesAreSortedBySingleSpaces(t *testing.T) {
 	t.Parallel()
-	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
-	})
+	s := editable(t)
 	me, library := s.User(t, "one", "maintainer"), newLibrary(t, s, s.One, "comics")
 	newSeries(t, s, s.One, library, "A B", 1, 1)
 	id, _ := newSeries(t, s, s.One, library, "Folder", 2, 1)
@@ -232,10 +228,7 @@ func TestSeriesAreSortedBySingleSpaces(t *testing.T) {
 // Books that are called after their series (series_name) are to have its new title too.
 func TestRenamedSeriesRenamesItsBooks(t *testing.T) {
 	t.Parallel()
-	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
-	})
+	s := editable(t)
 	me, library := s.User(t, "one", "maintainer"), newLibrary(t, s, s.One, "comics")
 	id, _ := newSeries(t, s, s.One, library, "A", 1, 2)
 	for i, c := range []struct {
@@ -255,10 +248,7 @@ func TestRenamedSeriesRenamesItsBooks(t *testing.T) {
 // Lists are searched for titles with composed letters, as scans store them.
 func TestTypedTitlesAreComposed(t *testing.T) {
 	t.Parallel()
-	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
-	})
+	s := editable(t)
 	me := s.User(t, "one", "maintainer")
 	id, _ := newSeries(t, s, s.One, newLibrary(t, s, s.One, "comics"), "A", 1, 1)
 	me.Do("PATCH", "/api/v1/series/"+id.String(), `{"title":"A\u0308rger"}`).Want(200)
@@ -270,10 +260,7 @@ func TestTypedTitlesAreComposed(t *testing.T) {
 // A client may send back the whole record that it was shown: the title to sort by is the title's own then, as before.
 func TestRecordSentBackIsTheSame(t *testing.T) {
 	t.Parallel()
-	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
-	})
+	s := editable(t)
 	me := s.User(t, "one", "maintainer")
 	id, _ := newSeries(t, s, s.One, newLibrary(t, s, s.One, "comics"), "A", 1, 1)
 	one := "/api/v1/series/" + id.String()
@@ -297,10 +284,7 @@ func TestRecordSentBackIsTheSame(t *testing.T) {
 // What an analysis that is under way has read of the books was taken from the series by the reset.
 func TestResetDoesNotCountOnAnAnalysisUnderWay(t *testing.T) {
 	t.Parallel()
-	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
-	})
+	s := editable(t)
 	me := s.User(t, "one", "maintainer")
 	id, _ := newSeries(t, s, s.One, newLibrary(t, s, s.One, "comics"), "A", 1, 1)
 	one := "/api/v1/series/" + id.String()
