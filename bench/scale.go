@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -48,6 +49,9 @@ func (s *system) sparseScan(ctx context.Context, api *function, out *report, nam
 	}
 	defer os.RemoveAll(folder)
 	syscall.Sync() // or what was just made is still being written while it is read
+	if err := readEnds(folder); err != nil {
+		return 0, 0, err
+	}
 	c, err := newCounter(s.library.Endpoint())
 	if err != nil {
 		return 0, 0, err
@@ -110,6 +114,29 @@ func (s *system) sparseScan(ctx context.Context, api *function, out *report, nam
 	out.info("  S3 requests per moved book", float64(c.requests.Load())/float64(n/10), "")
 	out.info("  Postgres round trips per moved book", float64(w.trips.Load())/float64(n/10), "")
 	return seconds, peak, nil
+}
+
+// readEnds reads the last 64 KB of each file, as a scan will, so that they are in memory: 6.4 GB of 100,000 books. A virtual
+// machine is given its memory by the host when it first touches it; files read when much of it had been touched took 33 µs
+// each and later ones 50 to 200 µs, which says nothing of how a scan grows.
+func readEnds(dir string) error {
+	end := make([]byte, 64<<10)
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		_, err = f.ReadAt(end, max(info.Size()-int64(len(end)), 0))
+		return err
+	})
 }
 
 // hundredths is how long the first and the last hundredth of a library's books took to be analysed, in seconds between
