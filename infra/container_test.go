@@ -125,7 +125,7 @@ func TestClosure(t *testing.T) {
 	if out, err := exec.Command("container/closure.sh", append([]string{program, root}, folders...)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, path := range append(want, "/bootstrap", "/etc/passwd", "/etc/ssl/certs/ca-certificates.crt") {
+	for _, path := range append(want, "/bootstrap", "/etc/passwd", "/etc/ssl/certs/ca-certificates.crt", "/usr/share/fonts/DroidSansFallbackFull.ttf") {
 		if _, err := os.Stat(filepath.Join(root, path)); err != nil {
 			t.Error(err)
 		}

@@ -72,6 +72,7 @@ need_compiler() {
 need_servers() {
 	need postgresql some '/usr/lib/postgresql/*/bin/initdb'
 	need redis-server command -v redis-server
+	need fonts-droid-fallback test -e /usr/share/fonts/truetype/droid/DroidSansFallbackFull.ttf
 }
 
 install_packages() {

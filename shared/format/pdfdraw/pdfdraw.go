@@ -1,5 +1,5 @@
 // Package pdfdraw draws pages of PDF documents: with PDFium, compiled to WebAssembly, so that a document that breaks
-// it breaks a sandbox without files, network or other memory. Documents are read through ranges, as far as a page
+// it breaks a sandbox without network, other memory, or files but fonts. Documents are read through ranges, as far as a page
 // needs them.
 //
 // Compiling the module takes seconds; where CacheDir is set, the result is kept there for the next process.
@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"image/jpeg"
 	"io"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,8 @@ type Config struct {
 	Timeout  time.Duration `env:"PDF_TIMEOUT" envDefault:"20s"`      // for one page
 	CacheDir string        `env:"PDF_CACHE_DIR"`                     // of the compiled module; empty: compiled at every start
 	AtOnce   int           `env:"PDF_PARALLEL" envDefault:"1"`       // pages drawn at once, each with memory of its own
+	// Fonts is a folder of fonts for text whose font is not in the document, above all Chinese, Japanese and Korean.
+	Fonts string `env:"PDF_FONTS" envDefault:"/usr/share/fonts"`
 }
 
 func (c Config) withDefaults() Config {
@@ -48,6 +51,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.AtOnce == 0 {
 		c.AtOnce = 1
+	}
+	if c.Fonts == "" {
+		c.Fonts = "/usr/share/fonts"
 	}
 	return c
 }
@@ -65,6 +71,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("PDF_TIMEOUT: must be at least 1s, is %s", c.Timeout)
 	case c.AtOnce < 1 || c.AtOnce > 16:
 		return fmt.Errorf("PDF_PARALLEL: must be 1 to 16, is %d", c.AtOnce)
+	case !filepath.IsAbs(c.Fonts):
+		return fmt.Errorf("PDF_FONTS: must be the whole path of a folder, is %q", c.Fonts)
 	}
 	return nil
 }
@@ -137,8 +145,9 @@ func (r *Renderer) start(s *sandbox) error {
 	}
 	run := wazero.NewRuntimeConfig().WithMemoryLimitPages(uint32(r.cfg.Memory / wasmPage)).WithCloseOnContextDone(true).WithCompilationCache(r.cache)
 	// Without a file system of its own the library would give the sandbox the whole one.
+	files := wazero.NewFSConfig().WithFSMount(fontsIn(r.cfg.Fonts), "/")
 	pool, err := webassembly.Init(webassembly.Config{MaxTotal: 1, MaxIdle: 1, MinIdle: 0,
-		FSConfig: wazero.NewFSConfig(), RuntimeConfig: run, Stdout: io.Discard, Stderr: io.Discard})
+		FSConfig: files, RuntimeConfig: run, Stdout: io.Discard, Stderr: io.Discard})
 	if err != nil {
 		return fmt.Errorf("PDFium cannot be started: %w", err)
 	}

@@ -152,7 +152,12 @@ func TestDrawBesideForm(t *testing.T) {
 // drawn is the first page of a document, 400 pixels wide and 600 high.
 func drawn(t *testing.T, document []byte) image.Image {
 	t.Helper()
-	r := pdfdraw.New(pdfdraw.Config{Side: 600, CacheDir: compiled})
+	return drawnBy(t, pdfdraw.Config{Side: 600, CacheDir: compiled}, document)
+}
+
+func drawnBy(t *testing.T, c pdfdraw.Config, document []byte) image.Image {
+	t.Helper()
+	r := pdfdraw.New(c)
 	out, err := r.Draw(t.Context(), bytes.NewReader(document), int64(len(document)), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -166,6 +171,28 @@ func drawn(t *testing.T, document []byte) image.Image {
 
 func brightness(img image.Image, x, y int) uint8 {
 	return color.GrayModel.Convert(img.At(x, y)).(color.Gray).Y
+}
+
+// Text in a font that is not in the document is drawn with one of the machine's, which make test installs.
+func TestDrawMissingFont(t *testing.T) {
+	const text = "BT /F 100 Tf 50 100 Td <6F2B753B> Tj ET" // 漫画
+	page := "/Resources<</Font<</F<</Type/Font/Subtype/Type0/BaseFont/STSong-Light/Encoding/UniGB-UCS2-H/DescendantFonts[5 0 R]>>>>>>"
+	b := written(1, text, page, "<</Type/Font/Subtype/CIDFontType0/BaseFont/STSong-Light/CIDSystemInfo<</Registry(Adobe)/Ordering(GB1)/Supplement 2>>/FontDescriptor 6 0 R>>",
+		"<</Type/FontDescriptor/FontName/STSong-Light/Flags 4/FontBBox[0 -200 1000 900]/ItalicAngle 0/Ascent 900/Descent -200/CapHeight 700/StemV 80>>")
+	for folder, want := range map[string]bool{"": true, "/nowhere": false} {
+		img := drawnBy(t, pdfdraw.Config{Side: 600, CacheDir: compiled, Fonts: folder}, b)
+		dark := 0
+		for y := range img.Bounds().Dy() {
+			for x := range img.Bounds().Dx() {
+				if brightness(img, x, y) < 0x80 {
+					dark++
+				}
+			}
+		}
+		if (dark > 5000) != want {
+			t.Errorf("with fonts in %q %d pixels are dark", folder, dark)
+		}
+	}
 }
 
 // TestDrawEncrypted draws a document whose password for reading is empty.
