@@ -1,16 +1,17 @@
 package epub
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
 
 // findCover looks for the cover where books put it, in this order: the item
 // that <meta name="cover"> names, the item with the property cover-image, the
-// guide's cover, an item with "cover" in its id, the first image. A document
+// guide's cover, an item with "cover" in its id or file name, the first image. A document
 // stands for the first image it shows.
 func (b *book) findCover() error {
-	for _, look := range []func() (int, error){b.coverByMeta, b.coverByProperty, b.coverByGuide, b.coverByID, b.firstImage} {
+	for _, look := range []func() (int, error){b.coverByMeta, b.coverByProperty, b.coverByGuide, b.coverByName, b.firstImage} {
 		at, err := look()
 		if err != nil {
 			return err
@@ -71,13 +72,16 @@ func (b *book) imageAt(href string) (int, error) {
 	return b.imageOf(entry, "")
 }
 
-// coverByID prefers images to documents. A back cover is none.
-func (b *book) coverByID() (int, error) {
+// coverByName prefers images to documents. A back cover is none.
+func (b *book) coverByName() (int, error) {
 	var documents []*item
 	for _, it := range b.order {
-		id := strings.ToLower(it.id)
+		if it.entry < 0 {
+			continue
+		}
+		names := strings.ToLower(it.id + " " + path.Base(b.dir.Entries[it.entry].Name))
 		switch {
-		case !strings.Contains(id, "cover") || strings.Contains(id, "back") || it.entry < 0:
+		case !strings.Contains(names, "cover") || strings.Contains(names, "back"):
 		case b.isImage(it.entry, it.mediaType):
 			return it.entry, nil
 		case isDocument(it.mediaType, b.dir.Entries[it.entry].Name):

@@ -81,7 +81,7 @@ func TestMetadataEPUB3(t *testing.T) {
 		<dc:creator>Somebody</dc:creator><dc:contributor opf:role="trl">Tim Translator</dc:contributor>
 		<dc:publisher>House</dc:publisher><dc:language>ja</dc:language><dc:language>en</dc:language>
 		<dc:description>&lt;p&gt;First &amp;amp; line&lt;/p&gt;&lt;script&gt;alert(1)&lt;/script&gt;&lt;p&gt;a &lt; b&lt;br/&gt;c&lt;/p&gt;</dc:description>
-		<dc:subject>One</dc:subject><dc:subject>Two</dc:subject><dc:subject>One</dc:subject>
+		<dc:subject>One</dc:subject><dc:subject>Two; One ;Three;</dc:subject><dc:subject>One</dc:subject>
 		<dc:date>2012-02-30T00:00:00Z</dc:date>
 		<dc:identifier>urn:isbn:978-0-306-40615-7</dc:identifier><dc:identifier opf:scheme="ISBN">0-306-40615-2</dc:identifier>
 		<dc:identifier opf:scheme="ISBN">0-306-40615-3</dc:identifier><dc:identifier>9790306406156</dc:identifier><dc:identifier>urn:uuid:x</dc:identifier>
@@ -105,7 +105,7 @@ func TestMetadataEPUB3(t *testing.T) {
 		Creators:     []Creator{{"Ann Author", "Author, Ann", "aut"}, {"Somebody", "", ""}},
 		Contributors: []Creator{{"Tim Translator", "", "trl"}},
 		Publisher:    "House", Language: "ja", Languages: []string{"ja", "en"}, Description: "First & line\na < b\nc",
-		Year: 2012, Month: 2, Subjects: []string{"One", "Two"},
+		Year: 2012, Month: 2, Subjects: []string{"One", "Two", "Three"},
 		Identifiers: []Identifier{{"", "urn:isbn:978-0-306-40615-7"}, {"ISBN", "0-306-40615-2"}, {"ISBN", "0-306-40615-3"}, {"", "9790306406156"}, {"", "urn:uuid:x"}},
 		ISBNs:       []string{"9780306406157", "0306406152", "9790306406156"}, Series: "The Series", Position: ptr(2.5),
 		Direction: "rtl", SpineCount: 1, Warnings: []string{`OPS/p.opf: "0-306-40615-3" is no valid ISBN`},
@@ -139,7 +139,7 @@ func TestMetadataEPUB2(t *testing.T) {
 func TestPeople(t *testing.T) {
 	t.Parallel()
 	pub, err := ReadPackage([]byte(`<package><metadata>
-		<dc:creator id="c0">Last</dc:creator>
+		<dc:creator id="c0">Last</dc:creator><dc:creator opf:role="aut">Unknown</dc:creator>
 		<dc:creator id="c2">Second</dc:creator><meta refines="#c2" property="display-seq">2</meta>
 		<meta refines="#c2" property="role">edt</meta><meta refines="#c2" property="role">ART</meta>
 		<dc:creator id="c1">First</dc:creator><meta refines="#c1" property="display-seq">1</meta>
@@ -433,12 +433,13 @@ func TestCoverOrder(t *testing.T) {
 		"meta names XML":     {`<meta name="cover" content="c.xml"/>`, text + item("first", "first.jpg", "") + page, spine, "guide.jpg"},
 		"id":                 {"", strings.Replace(all, "cover-image", "", 1), spine, "id.jpg"},
 		"id of a page":       {"", text + item("first", "first.jpg", "") + item("cover", "c.xhtml", ""), spine, "guide.jpg"},
+		"file name":          {"", text + item("first", "first.jpg", "") + item("i9", "art/Cover.jpg", ""), spine, "art/Cover.jpg"},
 		"back cover":         {"", text + item("back-cover", "id.jpg", "") + item("the-cover", "meta.jpg", ""), spine, "meta.jpg"},
 		"first":              {"", text + item("first", "first.jpg", ""), spine, "first.jpg"},
 		"none":               {"", text, spine, ""},
 	} {
 		pub, _, err := open(t, Limits{}, withOPF(tt.metadata, tt.manifest, tt.rest, "OPS/text.xhtml", xhtml(strings.Repeat("text ", 5000)),
-			"OPS/c.xhtml", xhtml(`<img src="guide.jpg"/>`), "OPS/c.xml", xhtml(`<img src="guide.jpg"/>`), "OPS/guide.jpg", "", "OPS/first.jpg", "", "OPS/id.jpg", "", "OPS/property.jpg", "", "OPS/meta.jpg", "")...)
+			"OPS/c.xhtml", xhtml(`<img src="guide.jpg"/>`), "OPS/c.xml", xhtml(`<img src="guide.jpg"/>`), "OPS/guide.jpg", "", "OPS/first.jpg", "", "OPS/id.jpg", "", "OPS/property.jpg", "", "OPS/meta.jpg", "", "OPS/art/Cover.jpg", "")...)
 		got := ""
 		if err == nil && pub.Cover != nil {
 			got = strings.TrimPrefix(pub.Cover.Name, "OPS/")

@@ -64,7 +64,7 @@ func TestFixtures(t *testing.T) {
 		{"library/books/Trees/Trees.epub", "Trees", "en", "", "EPUB/cover.jpg", "", "", 0, 0, 0, false, 3, 0, 3},
 		{"library/books/Various/Childrens Literature.epub", "Children's Literature", "en", "", "EPUB/images/cover.png", "Charles Madison Curry", "", 2008, 5, 20, false, 3, 0, 2},
 		{"library/books/夏目漱石/草枕.epub", "草枕", "ja-jp", "rtl", "OPS/images/夏目漱石.jpg", "夏目 漱石", "aut", 0, 0, 0, false, 16, 0, 2},
-		{"archives/epub3.epub", "zip", "en", "", "cover.jpeg", "Unknown", "aut", 0, 0, 0, false, 2, 2, 4},
+		{"archives/epub3.epub", "zip", "en", "", "cover.jpeg", "", "", 0, 0, 0, false, 2, 2, 4},
 	} {
 		pub, reads, err := openFile(t, filepath.Join(root, filepath.FromSlash(tt.name)))
 		if err != nil {

@@ -38,7 +38,9 @@ func (b *book) readMetadata() {
 				b.pub.Description = b.clip(n, PlainText(n.Content()))
 			}
 		case "subject":
-			b.pub.Subjects = appendNew(b.pub.Subjects, value)
+			for subject := range strings.SplitSeq(value, ";") { // some programs write all of them into one element
+				b.pub.Subjects = appendNew(b.pub.Subjects, strings.TrimSpace(subject))
+			}
 		case "date":
 			dates = append(dates, n)
 		case "identifier":
@@ -215,7 +217,7 @@ func (b *book) people(nodes []*xmllimit.Node) []Creator {
 	var list []Creator
 	for _, n := range nodes {
 		person := Creator{Name: b.text(n), FileAs: b.refined(n, "file-as"), Role: strings.ToLower(b.refined(n, "role"))}
-		if person.Name == "" {
+		if person.Name == "" || person.Name == "Unknown" { // which calibre writes for nobody
 			continue
 		}
 		list = append(list, person)
