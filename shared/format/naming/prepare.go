@@ -23,7 +23,8 @@ var (
 	dotted    = lazily(`(\d)\.(\d)(\D|$)`)
 )
 
-var thousands = lazily(`(?:^|[^\d,.])(\d{1,3}(?:,\d{3}){2,})(?:$|[^\d,.])`)
+// thousands is a number with commas. With only one it has at most two digits in front: "1,001 Nights", but "Kap. 101,102".
+var thousands = lazily(`(?:^|[^\d,.])(\d{1,3}(?:,\d{3}){2,}|[1-9]\d?,\d{3})(?:$|[^\d,.])`)
 
 const decimal = "\x01" // a decimal point while the other dots become spaces
 
@@ -38,7 +39,7 @@ func prepare(name string) prepared {
 	if !ascii(p.text) {
 		p.compose()
 	}
-	if m := thousands.find(strings.Contains(p.text, ","), p.text); m != nil { // "1,000,000"
+	if m := thousands.find(strings.Contains(p.text, ","), p.text); m != nil {
 		p.replace([]edit{{span{m[2], m[3]}, strings.ReplaceAll(p.text[m[2]:m[3]], ",", ""), true}})
 	}
 	p.text = strings.ReplaceAll(p.text, "_", " ")
