@@ -17,6 +17,7 @@ const maxDigits = 7
 // chapter ("v01c002", "v01x02") or an issue ("v3n12").
 const (
 	latin   = `(^|[^\p{Latin}\p{N}])`
+	single  = `(^|[^\p{Latin}\p{N}'’])` // in front of one letter, as that of "Can't 03" is none
 	letter  = `(^|[^\p{L}\p{N}])`
 	num     = `(\d+(?:[.,]\d{1,3})?)`
 	upTo    = `(?:(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(?:%s)?\.?\s?` + num + `)?`
@@ -54,7 +55,7 @@ var (
 		{lazily(`()[卷巻](?:\s*|[ノの之])` + num + `()`), nil},
 		{lazily(`(?i)` + letter + `(?:` + otherVolumes + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?(?:$|[^\p{L}\p{N}])`), wordSet(otherVolumes)},
 		{lazily(`()(?:` + thaiVolumes + `)\s*` + num + `(?:\s?-\s?` + num + `)?`), nil},
-		{lazily(`(?i)` + latin + `t(?:\.\s?|\s)?` + `(\d{1,3})` + `(?:(?:-|\s?à\s?)t?(\d{1,3}))?(?:$|[^\p{Latin}\p{N}])`), wordSet("t")},
+		{lazily(`(?i)` + single + `t(?:\.\s?|\s)?` + `(\d{1,3})` + `(?:(?:-|\s?à\s?)t?(\d{1,3}))?(?:$|[^\p{Latin}\p{N}])`), wordSet("t")},
 		{lazily(`(?i)` + latin + `v(?:ol\.?)?(\d{1,3})()x\d`), wordSet("v|vol")}, // "v05x12"
 	}
 	behindDot    = lazily(`(?i)` + latin + num + `()\.?\s*(?:kötet|cilt|díl)(?:$|[^\p{L}])`)
@@ -76,7 +77,7 @@ var (
 	hashMark   = marker{re: lazily(`(?i)(^|)(?:\b(?:issues?|iss|no|nr|heft)\.?\s*)?#\s?(-?\d+(?:[.,]\d{1,3})?)(?:\s?-\s?#?` + num + `)?(?:v(\d))?`)}
 	issueMarks = []marker{
 		{lazily(`(?i)` + latin + `(?:(?:issue|heft|ausgabe|edição|edición|выпуск|номер|часть)\s+)?(?:` + issueWords + `)\.?[\s#]*` + num + strings.ReplaceAll(upTo, "%s", issueWords) + revised), wordSet(issueWords)},
-		{lazily(`(?i)` + latin + `(?:n(?:\.\s?|\s)|ed\.\s?)` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n|ed")},
+		{lazily(`(?i)` + single + `(?:n(?:\.\s?|\s)|ed\.\s?)` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n|ed")},
 		{lazily(`(?i)((?:v|vol|volume)\.?\s?\d+)n(?:o|r)?\.?\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n|no|nr")},
 		{lazily(`(?i)` + letter + `(?:` + cyrillicIssues + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?()(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicIssues)},
 		{lazily(`(?i)` + letter + `(?:` + otherIssues + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?()(?:$|[^\p{L}\p{N}])`), wordSet(otherIssues)},
