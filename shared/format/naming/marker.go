@@ -19,6 +19,7 @@ const (
 	latin   = `(^|[^\p{Latin}\p{N}])`
 	single  = `(^|[^\p{Latin}\p{N}'’])` // in front of one letter, as that of "Can't 03" is none
 	letter  = `(^|[^\p{L}\p{N}])`
+	apart   = `[\s#]{0,3}` // between a marker and its number; where a bracket was there are more spaces: "V (1985) 012"
 	num     = `(\d+(?:[.,]\d{1,3})?)`
 	upTo    = `(?:(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(?:%s)?\.?\s?` + num + `)?`
 	revised = `(?:v(\d)|[ab]|x\d)?(?:$|[^\p{Latin}\p{N}])`
@@ -49,7 +50,7 @@ const (
 var (
 	// Groups: what stands in front, number, end of the range, and for chapters and issues the revision.
 	volumeMarks = []marker{
-		{lazily(`(?i)` + latin + `(?:` + volumeWords + `)\.?[\s#]*-?` + num + strings.ReplaceAll(upTo, "%s", volumeWords) + `(?:$|[^\p{Latin}\p{N}]|[ab](?:$|[^\p{L}\p{N}])|c(?:h(?:ap(?:ter)?)?)?\.?\d|n(?:o|r)?\.?\d)`), wordSet(volumeWords)},
+		{lazily(`(?i)` + latin + `(?:` + volumeWords + `)\.?` + apart + `-?` + num + strings.ReplaceAll(upTo, "%s", volumeWords) + `(?:$|[^\p{Latin}\p{N}]|[ab](?:$|[^\p{L}\p{N}])|c(?:h(?:ap(?:ter)?)?)?\.?\d|n(?:o|r)?\.?\d)`), wordSet(volumeWords)},
 		{lazily(`(?i)` + letter + `(?:` + cyrillicVolumes + `)\.?\s*(?:no\.\s*)?` + num + strings.ReplaceAll(upTo, "%s", "том|т") + `(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicVolumes + "|no")},
 		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:` + volumeUnits + `)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `\s*(?:` + volumeUnits + `)`), nil},
 		{lazily(`()[卷巻](?:\s*|[ノの之])` + num + `()`), nil},
@@ -64,7 +65,7 @@ var (
 		{behindDot, nil},
 	}
 	chapterMarks = []marker{
-		{lazily(`(?i)(^|[^\p{Latin}\p{N}]|(?:v|vol|volume|tome|t)\.?\s?\d+)(?:` + chapterWords + `)\.?[\s#]*-?` + num + strings.ReplaceAll(upTo, "%s", chapterWords) + revised), wordSet(chapterWords)},
+		{lazily(`(?i)(^|[^\p{Latin}\p{N}]|(?:v|vol|volume|tome|t)\.?\s?\d+)(?:` + chapterWords + `)\.?` + apart + `-?` + num + strings.ReplaceAll(upTo, "%s", chapterWords) + revised), wordSet(chapterWords)},
 		{lazily(`(?i)` + letter + `(?:` + cyrillicChapters + `)\.?\s*(?:no\.\s*)?` + num + strings.ReplaceAll(upTo, "%s", "глава|гл") + `()(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicChapters + "|no")},
 		{lazily(`(?i)` + letter + `(?:` + otherChapters + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?()(?:$|[^\p{L}\p{N}])`), wordSet(otherChapters)},
 		{lazily(`()(?:` + thaiChapters + `)\s*` + num + `(?:\s?-\s?` + num + `)?()`), nil},
@@ -76,7 +77,7 @@ var (
 	}
 	hashMark   = marker{re: lazily(`(?i)(^|)(?:\b(?:issues?|iss|no|nr|heft)\.?\s*)?#\s?(-?\d+(?:[.,]\d{1,3})?)(?:\s?-\s?#?` + num + `)?(?:v(\d))?`)}
 	issueMarks = []marker{
-		{lazily(`(?i)` + latin + `(?:(?:issue|heft|ausgabe|edição|edición|выпуск|номер|часть)\s+)?(?:` + issueWords + `)\.?[\s#]*` + num + strings.ReplaceAll(upTo, "%s", issueWords) + revised), wordSet(issueWords)},
+		{lazily(`(?i)` + latin + `(?:(?:issue|heft|ausgabe|edição|edición|выпуск|номер|часть)\s+)?(?:` + issueWords + `)\.?` + apart + num + strings.ReplaceAll(upTo, "%s", issueWords) + revised), wordSet(issueWords)},
 		{lazily(`(?i)` + single + `(?:n(?:\.\s?|\s)|ed\.\s?)` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n|ed")},
 		{lazily(`(?i)((?:v|vol|volume)\.?\s?\d+)n(?:o|r)?\.?\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n|no|nr")},
 		{lazily(`(?i)` + letter + `(?:` + cyrillicIssues + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?()(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicIssues)},
@@ -85,7 +86,7 @@ var (
 		{lazily(`()(?:第|제)\s*` + num + `(?:\s?[-~]\s?` + num + `)?()\s*(?:月号|월호|号|號|호|集|部|弾|期|季|편|節|节|夜|$|[^\p{L}\p{N}])`), nil},
 		{lazily(`()(?:その|其の|其之)\s*` + num + `()()`), nil},
 		{lazily(`(?i)` + latin + `s\d{1,2}\s?e` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("e")},
-		{lazily(`(?i)` + latin + `(?:` + partWords + `)\.?[\s#]*` + num + strings.ReplaceAll(upTo, "%s", partWords) + revised), wordSet(partWords)},
+		{lazily(`(?i)` + latin + `(?:` + partWords + `)\.?` + apart + num + strings.ReplaceAll(upTo, "%s", partWords) + revised), wordSet(partWords)},
 		{lazily(`(?i)` + latin + `(?:hs|sp|hors[- ]?s[ée]rie|sonderband|sonderheft|specials?|extras?|omake)\.?\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("hs|sp|hors|série|serie|sonderband|sonderheft|special|specials|extra|extras|omake")},
 		{lazily(`()(?:番外[編篇]?|외전|번외편?|特典|おまけ)\s*` + num + `()()`), nil},
 	}
