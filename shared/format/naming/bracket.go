@@ -66,7 +66,7 @@ func (r *reader) brackets() {
 			}
 		case bracketCount.MatchString(in):
 			m := bracketCount.FindStringSubmatch(in)
-			r.Count = whole(m[2])
+			r.Count, r.countAt = whole(m[2]), g.from
 			if m[1] != "" && r.bracket == nil {
 				r.bracket, r.bracketAt = parse(m[1]), g
 			}

@@ -46,6 +46,7 @@ type reader struct {
 	volumeEnd    int
 	bracket      *float64 // "(3)", standing at bracketAt
 	bracketAt    span
+	countAt      int      // where "(of 6)" stands
 	week         *float64 // of "2019-14", standing at weekAt
 	weekAt       span
 }

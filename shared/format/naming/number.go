@@ -50,8 +50,8 @@ type candidate struct {
 }
 
 // standalone takes the best of the numbers that stand alone. For it speak: to be all of a segment between " - "
-// that is not the first, to be padded with zeros, to end its segment, to stand in the first segment. Of equals the
-// last of its segment is taken.
+// that is not the first, to be one of a count, to be padded with zeros, to end its segment, to stand in the first
+// segment. Of equals the last of its segment is taken.
 func (r *reader) standalone() {
 	if s := strings.TrimSpace(r.text); s != "" && s == bareNumber.FindString(s) && len(s) <= maxDigits {
 		r.Number = parse(s) // a name that is a number: also where it could be a year
@@ -86,6 +86,14 @@ func (r *reader) standalone() {
 			r.take(span{best.at.from, best.at.to + m[3]})
 		}
 	}
+}
+
+// counted tells whether a count follows at once: "3 of 6", "3 (of 6)".
+func (r *reader) counted(at int) bool {
+	if countWords.MatchString(r.text[at:]) {
+		return true
+	}
+	return at <= r.countAt && strings.TrimSpace(r.text[at:r.countAt]) == ""
 }
 
 // begin is the first number of a range with spaces around its dash, where the second one has been found: "Title 001 -
@@ -133,6 +141,9 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 	text := strings.TrimSpace(before) == "" && strings.Trim(after, separators) == ""
 	if text && index > 0 {
 		score += 20
+	}
+	if r.counted(at.to) { // "The New 52 - Futures End 48 (of 48)"
+		score += 15
 	}
 	if len(n) > 1 && n[0] == '0' && n[1] != '.' {
 		score += 12
