@@ -92,6 +92,8 @@ var (
 	}
 )
 
+var partSet = wordSet(partWords)
+
 // What stands behind a number as part of its marker; and the chapter or issue glued to a volume, which is none.
 const behindNumber = "巻卷권冊册話话章回화장号號호集部弾期季편節节夜"
 
@@ -332,6 +334,10 @@ func (r *reader) issue() (*found, *float64) {
 			n.value = *parse(g[0])
 		}
 	}
+	if number, ok := r.partOfTitle(at); ok && !n.strong && r.Chapter == nil && r.volumeNumber == nil {
+		g, at = []string{r.text[number.from:number.to], "", ""}, number
+		n.value = *parse(g[0])
+	}
 	if !n.strong && r.Chapter == nil && r.volumeNumber != nil && at.from >= r.volumeEnd {
 		n.strong = strings.Trim(r.text[r.volumeEnd:at.from], " .,") == "" // "Vol. 2 No. 12"
 	}
@@ -345,4 +351,27 @@ func (r *reader) issue() (*found, *float64) {
 	r.revise(g[2])
 	r.take(at)
 	return &n, to
+}
+
+var (
+	partWord  = lazily(`(?i)^(?:parts?|parte|partie|teil|pt)[^\p{L}]`)
+	dashFront = lazily(`(?:^|[^\p{L}])(\p{L}+)[^\s\d]*\s(\d{1,4})\s*$`)
+)
+
+// partOfTitle tells whether a part is one of the story that the title names, and finds the number of the issue in front of
+// its dash: "Batman 497 - Knightfall Part 11", "Batman 001 - Part 3". "Fantastic 4 - Part 3" is part 3.
+func (r *reader) partOfTitle(at span) (number span, ok bool) {
+	dash := strings.LastIndex(r.text[:at.from], " - ")
+	if dash < 0 || !partWord.MatchString(r.text[at.from:at.to]) {
+		return span{}, false
+	}
+	m := dashFront.FindStringSubmatchIndex(r.text[:dash])
+	if m == nil {
+		return span{}, false
+	}
+	word, n := strings.ToLower(r.text[m[2]:m[3]]), r.text[m[4]:m[5]]
+	if seasons[word] || partSet[word] || isYear(n) {
+		return span{}, false
+	}
+	return span{m[4], m[5]}, n[0] == '0' || strings.TrimSpace(r.text[dash+len(" - "):at.from]) != ""
 }
