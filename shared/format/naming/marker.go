@@ -198,6 +198,9 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 // perYear is how many issues of a magazine a year has at most.
 const perYear = 53
 
+// noEnd is what makes a number one of a title: "100% Chance", "5-4 Victory", "4:30 AM".
+var noEnd = lazily(`^(?:[%°'’]|[-/:]\d)`)
+
 // noRange tells whether what looks like the end of a range is a year ("No. 12 - 2014", "No. 12-2014") or begins a title
 // ("Chapter 12 - 20 Years Later"): a dash with spaces around and a number that cannot be the end, or words behind it.
 func (r *reader) noRange(first string, between, second span) bool {
@@ -209,6 +212,9 @@ func (r *reader) noRange(first string, between, second span) bool {
 	}
 	if strings.Trim(dash, " -") != "" || !strings.HasPrefix(dash, " -") {
 		return false
+	}
+	if noEnd.MatchString(rest) {
+		return true
 	}
 	next, _ := utf8.DecodeRuneInString(strings.TrimPrefix(rest, " "))
 	if from == nil || to == nil || n[0] == '0' && len(n) > len(first) { // "No. 8 - 012"
