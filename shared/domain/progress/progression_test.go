@@ -75,3 +75,33 @@ func TestProgression(t *testing.T) {
 		t.Error("another user sees the place")
 	}
 }
+
+// A sitting that the reader measured, and in which it told its place plainly, does not lose that place.
+func TestPlaceOfMeasuredSitting(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	s.DB.Exec(t, "update book set format = 'epub' where id = $1", r.book)
+	path := "/api/v1/books/" + r.book.String() + "/progression"
+	sitting := func(more session) session {
+		more["activeDurationMs"], more["toPercentage"] = 1000, 0.42
+		more["clientStartedAt"], more["clientEndedAt"] = "2024-05-01T00:00:00Z", "2999-01-01T00:00:00Z" // the end is now
+		return r.session("progress", 0, 0, more)
+	}
+	for _, c := range []struct {
+		own  session
+		want string
+	}{
+		{session{}, "Mine: plain"},
+		{session{"r2Progression": `{"href":"own"}`}, "Mine: own"},
+		{session{"r2Progression": `{"href":"own"}`, "deviceName": "Ours"}, "Ours: own"},
+	} {
+		r.who.Do("PUT", path, `{"device":{"id":"tablet","name":"Mine"},"locator":{"href":"plain","locations":{"totalProgression":0.4}}}`).Want(204)
+		r.tell(sitting(c.own))
+		m := r.who.Do("GET", path, nil).Want(200).Map()
+		got := m["device"].(map[string]any)["name"].(string) + ": " + m["locator"].(map[string]any)["href"].(string)
+		if got != c.want {
+			t.Errorf("after a sitting with %v the place is %s, want %s", c.own, got, c.want)
+		}
+	}
+}

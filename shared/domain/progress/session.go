@@ -168,16 +168,21 @@ var passesSQL = `with counted as (
 	where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = o.id and s.pass <> b.first + o.resets`
 
 // absorbSQL takes the positions out of the log that a device has told plainly while it measured the same sitting; the furthest of
-// them stays.
+// them stays, and so does the last locator where the sitting has none.
 var absorbSQL = `with pair as materialized (
-	  select m.id as by, s.id, s.page, s.percentage from reading_session m cross join lateral (
-	    select x.id, x.page, x.percentage from reading_session x where ` + mine("x", "m.book_id") + ` and x.pass = m.pass and x.device_id = m.device_id
+	  select m.id as by, s.* from reading_session m cross join lateral (
+	    select x.id, x.page, x.percentage, x.locator, x.device_name, x.ended_at from reading_session x where ` + mine("x", "m.book_id") + `
+	      and x.pass = m.pass and x.device_id = m.device_id
 	      and x.implied and x.kind = 'progress' and x.started_at >= m.started_at and x.ended_at <= m.ended_at offset 0) s
 	  where m.tenant_id = app.tenant() and m.account_id = app.account() and m.id = any($1) and m.kind <> 'reset'),
 	absorbed as (
 	  delete from reading_session s where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = any(array(select p.id from pair p)))
-	update reading_session m set page = greatest(m.page, a.page), percentage = greatest(m.percentage, a.percentage)
-	from (select p.by, max(p.page) as page, max(p.percentage) as percentage from pair p group by p.by) a
+	update reading_session m set page = greatest(m.page, a.page), percentage = greatest(m.percentage, a.percentage),
+	  locator = coalesce(m.locator, a.locator), device_name = coalesce(m.device_name, a.device_name)
+	from (select p.by, max(p.page) as page, max(p.percentage) as percentage,
+	    (array_agg(p.locator order by p.ended_at desc) filter (where p.locator is not null))[1] as locator,
+	    (array_agg(p.device_name order by p.ended_at desc) filter (where p.locator is not null))[1] as device_name
+	  from pair p group by p.by) a
 	where m.tenant_id = app.tenant() and m.account_id = app.account() and m.id = a.by`
 
 // record logs sessions, each on its own, and answers with the progress that they make.
