@@ -55,7 +55,7 @@ type Session struct {
 	ToPercentage     *float64  `json:"toPercentage,omitempty" minimum:"0" maximum:"1"`
 	ActiveDurationMS *int64    `json:"activeDurationMs,omitempty" minimum:"0" doc:"Time spent reading; at most that between start and end counts"`
 	PagesRead        *int32    `json:"pagesRead,omitempty" minimum:"0" maximum:"2147483647"`
-	Locator          *string   `json:"r2Progression,omitempty" maxLength:"10000" doc:"A Readium locator as text; a longer one is left out"`
+	Locator          *string   `json:"r2Progression,omitempty" maxLength:"10000" doc:"A Readium locator as text; a longer one is left out, and so is what is no JSON object"`
 
 	unnamed bool   // there is no id by which it could be refused
 	unread  string // why it is refused, when it could not be read

@@ -129,9 +129,9 @@ func place(ctx context.Context, d *db.DB, id uuid.UUID) (*Progression, error) {
 
 // object is a locator that a session told as text; nil where it is none. Some clients tell the whole progression.
 func object(text string) json.RawMessage {
-	raw := json.RawMessage(text)
+	raw := json.RawMessage(strings.TrimSpace(text))
 	var whole struct{ Locator json.RawMessage }
-	if json.Unmarshal(raw, &whole) != nil {
+	if !bytes.HasPrefix(raw, []byte("{")) || json.Unmarshal(raw, &whole) != nil {
 		return nil
 	}
 	if bytes.HasPrefix(whole.Locator, []byte("{")) {

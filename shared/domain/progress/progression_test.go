@@ -105,3 +105,21 @@ func TestPlaceOfMeasuredSitting(t *testing.T) {
 		}
 	}
 }
+
+// What a session gives as its place and is none leaves the place as it was.
+func TestPlaceThatIsNone(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	path := "/api/v1/books/" + r.book.String() + "/progression"
+	r.who.Do("PUT", path, `{"locator":{"href":"text","locations":{"totalProgression":0.4}}}`).Want(204)
+	for _, none := range []string{"", " ", "null", "3", `"text"`, "[]", "epubcfi(/6/4)", `{"href":`} {
+		sitting := r.session("progress", 0, 0, session{"r2Progression": none, "clientEndedAt": "2999-01-01T00:00:00Z"}) // that is now
+		if accepted := r.tell(sitting)["accepted"].([]any); len(accepted) != 1 {
+			t.Errorf("%q: accepted %v", none, accepted)
+		}
+		if res := r.who.Do("GET", path, nil); res.Status != 200 || !strings.Contains(string(res.Body), `"href":"text"`) {
+			t.Errorf("after %q the place is %d %s", none, res.Status, res.Body)
+		}
+	}
+}

@@ -66,7 +66,7 @@ func (s *Session) UnmarshalJSON(data []byte) error {
 		short := cut(*name, maxDeviceName)
 		s.DeviceName = &short
 	}
-	if locator := text(in["r2Progression"]); locator != nil && utf8.RuneCountInString(*locator) <= maxLocator {
+	if locator := text(in["r2Progression"]); locator != nil && utf8.RuneCountInString(*locator) <= maxLocator && object(*locator) != nil {
 		s.Locator = locator
 	}
 	return nil

@@ -274,7 +274,7 @@ func TestSessionsThatCannotBeRead(t *testing.T) {
 		{"", session{"deviceId": long, "deviceName": long, "r2Progression": long}},
 		{"", session{"deviceId": "", "deviceName": 3, "r2Progression": map[string]any{"href": "a"}}},
 		{"", session{"deviceId": nil, "deviceName": nil, "r2Progression": nil}},
-		{"", session{"deviceId": "a\x00b", "deviceName": "a\x00b", "r2Progression": "a\x00b"}},
+		{"", session{"deviceId": "a\x00b", "deviceName": "a\x00b", "r2Progression": "{\"a\x00b\":1}"}},
 	} {
 		bad, good := r.session("progress", 1, 2, c.more), r.session("progress", 1, 2, nil)
 		m := r.tell(bad, good)
@@ -294,7 +294,7 @@ func TestSessionsThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	ofClient := "ua:"
-	want := []string{"ab:ab:ab", ofClient, ofClient, long[:256] + ":" + long[:400] + ":-"}
+	want := []string{`ab:ab:{"ab":1}`, ofClient, ofClient, long[:256] + ":" + long[:400] + ":-"}
 	slices.Sort(got)
 	for i, w := range want {
 		if len(got) != len(want) || !strings.HasPrefix(got[i], w) || w == ofClient && !strings.HasSuffix(got[i], ":-:-") {
