@@ -27,7 +27,7 @@ const (
 	markNumber = `\d{1,4}(?:\.\d{1,2})?(?:\s?[-~]\s?\pL{0,3}\.?\d{1,4})?`
 	oneMark    = `(?:` + volumeWords + `|t|` + chapterWords + `|#|eps?|episodes?|issues?|no|` + cyrillicVolumes + `|` + cyrillicChapters + `)\.?\s?` + markNumber
 	behindMark = `\d{1,4}(?:-\d{1,4})?(?:(?:-?[йя])?\s*(?:` + cyrillicBehind + `|глава|главы)|\.?\s*(?:kötet|cilt|díl))`
-	unitMark   = `(?:第|제)?\s*\d{1,4}(?:\.\d{1,2})?(?:\s?[-~]\s?\d{1,4})?\s*(?:巻|卷|권|話|话|화|回)`
+	unitMark   = `(?:第|제)?\s*\d{1,4}(?:\.\d{1,2})?(?:\s?[-~]\s?\d{1,4})?\s*(?:巻|卷|권|話|话|화|회|回)`
 )
 
 // brackets reads what stands in brackets and takes it out of the text, save a marker in brackets, which loses

@@ -44,7 +44,7 @@ const (
 	thaiChapters  = `ตอนที่|ตอน|บทที่`
 
 	volumeUnits  = `巻|卷|권|冊|册`
-	chapterUnits = `話|话|章|回|화|장`
+	chapterUnits = `話|话|章|回|화|회|장`
 )
 
 var (
@@ -95,7 +95,7 @@ var (
 var partSet = wordSet(partWords)
 
 // What stands behind a number as part of its marker; and the chapter or issue glued to a volume, which is none.
-const behindNumber = "巻卷권冊册話话章回화장号號호集部弾期季편節节夜"
+const behindNumber = "巻卷권冊册話话章回화회장号號호集部弾期季편節节夜"
 
 var chapterNext = lazily(`(?i)^[cn]`)
 
