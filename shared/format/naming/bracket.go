@@ -49,7 +49,8 @@ func (r *reader) brackets() {
 		case front && event.MatchString(in) && i+1 < len(groups) && strings.TrimSpace(r.text[g.to:groups[i+1].from]) == "":
 		case !plain && total.MatchString(in):
 			r.Count = whole(total.FindStringSubmatch(in)[1])
-		case !plain && !front && r.text[g.from] == '(' && halfIn.MatchString(in):
+		case !plain && !front && (r.text[g.from] == '(' || in != "中") && halfIn.MatchString(in): // "[中]" is Chinese
+			r.halved = true
 			r.text = r.text[:g.from] + " " + r.text[g.from+1:g.to-1] + " " + r.text[g.to:]
 			continue
 		case numbered && r.cover(in, outside[:g.from]): // says nothing

@@ -18,6 +18,7 @@ var (
 	total   = lazily(`^[全전共]\s?(\d{1,4})\s*[巻卷권冊册話话화]`)
 	totalIn = lazily(`(?:^|[^完安健])(全\s?(\d{1,4})\s*[巻卷冊册話话])|(?:^|[^\p{L}])([共전]\s?(\d{1,4})\s*[卷册话권화])`)
 	half    = lazily(`(?:^|\s)([上中下])\s*$|([上中下])\s?[巻卷冊册]|([상중하])권`)
+	halves  = lazily(`\s([상중하])\s`)
 )
 
 const (
@@ -119,6 +120,9 @@ func (r *reader) half() bool {
 		return false
 	}
 	m := half.FindStringSubmatchIndex(r.text)
+	if m == nil {
+		m = halves.find(r.halved, r.text)
+	}
 	if m == nil {
 		return false
 	}

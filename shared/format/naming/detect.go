@@ -47,6 +47,7 @@ type reader struct {
 	bracket      *float64 // "(3)", standing at bracketAt
 	bracketAt    span
 	countAt      int      // where "(of 6)" stands
+	halved       bool     // "(상)": elsewhere such a letter is a word
 	week         *float64 // of "2019-14", standing at weekAt
 	weekAt       span
 }
