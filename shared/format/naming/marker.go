@@ -72,6 +72,8 @@ var (
 		{lazily(`(?i)((?:^|[^\p{Latin}\p{N}])v(?:ol\.?)?\d{1,3}x)` + num + `(?:-(\d+))?()(?:$|[^\p{Latin}\p{N}])`), wordSet("x")},
 		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:` + chapterUnits + `)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `()\s*(?:` + chapterUnits + `)`), nil},
 	}
+	innerMark     = marker{lazily(`()(?:第|제)?\s*` + num + strings.ReplaceAll(upTo, "%s", "第|제") + `()\s*(?:話|话|화)`), nil}
+	arcMark       = lazily(`[章장]$`) // chapters of which each has chapters
 	chapterBehind = []marker{
 		{lazily(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?()(?:-?я)?\s*глав[аы]?(?:$|[^\p{L}])`), nil},
 	}
@@ -295,6 +297,11 @@ func (r *reader) chapter() {
 	}
 	if g == nil {
 		return
+	}
+	if arcMark.find(!r.ascii, r.text[at.from:at.to]) != nil {
+		if inner, behind := (&reader{text: r.text[at.to:]}).mark(innerMark); inner != nil { // "第二章 第3話"
+			g, at = inner, span{at.to + behind.from, at.to + behind.to}
+		}
 	}
 	r.Chapter = parse(g[0])
 	if to := parse(g[1]); to != nil && *to > *r.Chapter {
