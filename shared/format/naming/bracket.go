@@ -13,6 +13,7 @@ var (
 	bracketMark  = lazily(`(?i)^` + oneMark + `(?:[\s,]+` + oneMark + `)?$|^` + behindMark + `$|^` + unitMark + `(?:\s*` + unitMark + `)?$|^第\s*\d{1,4}$|^[卷巻]\s*\d{1,4}$`)
 	bracketIssue = lazily(`(?i)^(?:` + issueWords + `|n|` + partWords + `|` + cyrillicIssues + `)\.?[\s#]*` + markNumber + `$|^(?:第|제)?\s*` + markNumber + `\s*(?:冊|册|章|장)$|^(?:第|제)\s*` + markNumber + `\s*(?:号|號|호|集|期)$`)
 	bracketHash  = lazily(`[\s,]#\s?(\d{1,4}(?:\.\d{1,2})?)$`)
+	bracketBook  = lazily(`(?i)\pL[\s,]+(?:books?|bk|vol|volume|tome|tomo|band|buch|livre|libro|книга|том)\.?\s(\d{1,4}(?:\.\d{1,2})?)$`)
 	ownNumber    = lazily(`\p{L}.*\d|^\s*(?:0\d|\d+\s*(?:$|[-.]))`) // a number in front, save that of "2061 Odyssey Three"
 	bracketName  = lazily(`^\p{L}.*\s#?\d{1,3}(?:\.\d{1,2})?$`)
 	coverMark    = lazily(`^c\d$`)
@@ -77,6 +78,8 @@ func (r *reader) brackets() {
 			}
 		case numbered && !front && r.bracket == nil && bracketHash.MatchString(in) && !ownNumber.MatchString(outside[:g.from]): // "Title (Series, #2)"
 			r.bracket, r.bracketAt = parse(bracketHash.FindStringSubmatch(in)[1]), g
+		case numbered && !front && r.bracket == nil && bracketBook.MatchString(in) && !bareNumber.MatchString(outside): // "Title (Series Book 2)"
+			r.bracket, r.bracketAt = parse(bracketBook.FindStringSubmatch(in)[1]), g
 		case bracketPlain.MatchString(in):
 			if r.bracket == nil && !(front && strings.TrimSpace(outside) != "") {
 				r.bracket, r.bracketAt = parse(in), g
