@@ -132,6 +132,10 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 	case glued(n, after): // "012a"
 	case after != "" && isLatinLetter(next) && !lateFix.MatchString(after) && !countWords.MatchString(after), next == '%':
 		return candidate{at, impossible}
+	case n[0] != '0' && phrase.MatchString(before) && wordNext.MatchString(after): // "The 39 Steps"
+		return candidate{at, impossible}
+	case n[0] != '0' && at.from == 0 && unicode.IsLetter(next) && !isLatinLetter(next): // "100日後"
+		return candidate{at, impossible}
 	case ofCount.MatchString(before):
 		return candidate{at, impossible} // "3 of 6": the second number is a count
 	case rangeStart.MatchString(before):
@@ -163,6 +167,8 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 }
 
 var (
+	phrase     = lazily(`(?i)(?:^|[^\p{L}])(?:the|an?|in|of|for|from|with|at|on|les?|des?|du|der|die|das|den|los|las|el|gli|i|os|as)\s$`)
+	wordNext   = lazily(`^[\s-]\p{L}{2}`)
 	ofCount    = lazily(`(?i)\d\s*(?:of|de|von|sur|di|из)\s*$`)
 	rangeStart = lazily(`(?:^|[^\p{L}\p{N}-])\d{1,4}(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)$`)
 )
