@@ -7,6 +7,8 @@ import (
 
 var (
 	fullDate = lazily(`(?:^|[^\p{L}\p{N}.])((?:19|20)\d\d)[-. ](?:0[1-9]|1[0-2])[-. ](?:0[1-9]|[12]\d|3[01])(?:$|[^\p{L}\p{N}])`)
+	dayFirst = lazily(`(?:^|[^\p{L}\p{N}.-])((?:0[1-9]|[12]\d|3[01])[-.](?:0[1-9]|[12]\d|3[01])[-.](` + nearYear + `))(?:$|[^\p{L}\p{N}-])`)
+	issueDot = lazily(`(?:^|[^\p{L}\p{N}.-])\d{1,2}(\.)` + nearYear + `(?:$|[^\p{L}\p{N}.-])`)
 	monthly  = lazily(`(?:^|[^\p{L}\p{N}.-])((` + nearYear + `)-(?:0[1-9]|1[0-2]))(?:$|[^\p{L}\p{N}.-])`)
 	weekly   = lazily(`(?:^|[^\p{L}\p{N}.-])((` + nearYear + `)-(1[3-9]|[2-4]\d|5[0-3]))(?:$|[^\p{L}\p{N}.-])`)
 	inWords  = lazily(`(?i)(?:^|[^\p{L}\p{N}])((?:\d{1,2}-)?\d{1,2}(?:st|nd|rd|th|er)?\.?\s(?:de\s)?(?:` + months + `|` + shortMonths + `)\.?,?\s(?:de\s)?(` + nearYear + `))(?:$|[^\p{L}\p{N}])|` +
@@ -42,6 +44,14 @@ func (r *reader) dates() {
 		end := m[2] + len("2014-05-21")
 		r.blank(span{m[2], end})
 		r.tags = append(r.tags, span{m[2], end})
+	}
+	if m := dayFirst.find(century, r.text); m != nil {
+		r.dated(m[4:6])
+		r.blank(span{m[2], m[3]})
+		r.tags = append(r.tags, span{m[2], m[3]})
+	}
+	if m := issueDot.find(century && strings.Contains(r.text, "."), r.text); m != nil { // "18.2021" is "18-2021"
+		r.text = r.text[:m[2]] + "-" + r.text[m[3]:]
 	}
 	if m := monthly.find(century && (strings.Contains(r.text, "-0") || strings.Contains(r.text, "-1")), r.text); m != nil {
 		r.dated(m[4:6])
