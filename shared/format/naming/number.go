@@ -8,7 +8,7 @@ import (
 
 var (
 	bareNumber = lazily(`\d+(?:\.\d{1,2})?`)
-	behind     = lazily(`^\s+(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.]|\.\p{L}|(?:([A-Ca-c])|` + events + `)(?:$|   ))`)
+	behind     = lazily(`^\s+(\d{1,4}(?:\.\d{1,2})?|[1-9]0{6})(?:$|[^\p{Latin}\p{N}.]|\.\p{L}|(?:([A-Ca-c])|` + events + `)(?:$|   ))`)
 	countWords = lazily(`(?i)^\s*(?:of|de|von|sur|di|из)\s*(\d{1,4})(?:$|[^\p{L}\p{N}])`)
 	lateFix    = lazily(`(?i)^\s?(?:v|rev\.?\s?)([1-9])(?:$|[^\p{L}\p{N}])`)
 	another    = lazily(`^(?:\s+|\s+-\s+0)(\d{1,4}(?:\.\d{1,2})?)(?:$|   )`) // three spaces: a bracket was there
@@ -29,7 +29,8 @@ func (r *reader) copyOf() bool {
 	return padded.MatchString(r.text[:r.bracketAt.from]) && r.Count == nil
 }
 
-// behindVolume takes the number that follows a volume ("v2 012"): the issue of a series in its second volume.
+// behindVolume takes the number that follows a volume ("v2 012"): the issue of a series in its second volume. It has up
+// to four digits, or is a million.
 func (r *reader) behindVolume() bool {
 	if r.volumeNumber == nil || r.last > len(r.text) {
 		return false
