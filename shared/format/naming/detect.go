@@ -35,21 +35,22 @@ type span struct{ from, to int }
 // reader is the state of one Detect.
 type reader struct {
 	Name
-	text         string   // prepared; brackets that say nothing more are blank
-	changes      []change // what the name has in its place
-	tags         []span   // where brackets were
-	before       []string // words in front of numbers
-	ascii        bool
-	first        int      // where the first marker or number begins, or -1
-	last         int      // where the last one ends
-	volumeNumber *float64 // also where it is a fraction, and thus no volume
-	volumeEnd    int
-	bracket      *float64 // "(3)", standing at bracketAt
-	bracketAt    span
-	countAt      int      // where "(of 6)" stands
-	halved       bool     // "(상)": elsewhere such a letter is a word
-	week         *float64 // of "2019-14", standing at weekAt
-	weekAt       span
+	text          string   // prepared; brackets that say nothing more are blank
+	changes       []change // what the name has in its place
+	tags          []span   // where brackets were
+	before        []string // words in front of numbers
+	ascii         bool
+	first         int      // where the first marker or number begins, or -1
+	last          int      // where the last one ends
+	chapterBehind bool     // its number stands in front of its marker
+	volumeNumber  *float64 // also where it is a fraction, and thus no volume
+	volumeEnd     int
+	bracket       *float64 // "(3)", standing at bracketAt
+	bracketAt     span
+	countAt       int      // where "(of 6)" stands
+	halved        bool     // "(상)": elsewhere such a letter is a word
+	week          *float64 // of "2019-14", standing at weekAt
+	weekAt        span
 }
 
 // Detect reads a file name (or a key: folders and extension are left out).

@@ -227,8 +227,8 @@ func (r *reader) noRange(first string, between, second span) bool {
 
 func (r *reader) volume() {
 	g, at := r.mark(volumeMarks...)
-	if g == nil {
-		g, at = r.mark(volumeBehind...)
+	if g == nil || r.chapterBehind && at.to > r.first && at.from < r.last {
+		g, at = r.mark(volumeBehind...) // "1 том 5 глава"
 	}
 	if g == nil {
 		g, at = r.roman()
@@ -294,6 +294,7 @@ func (r *reader) chapter() {
 	g, at := r.mark(chapterMarks...)
 	if g == nil {
 		g, at = r.mark(chapterBehind...)
+		r.chapterBehind = g != nil
 	}
 	if g == nil {
 		return
