@@ -110,7 +110,7 @@ var columns = `b.id, b.library_id, l.name as library_name, l.path as library_pat
 	coalesce(case when 'readingDirection' = any(s.locks) then s.reading_direction end, b.reading_direction, s.reading_direction,
 	  l.default_reading_direction) as reading_direction, b.analyzed,
 	b.error_type, b.error_message, b.error_at, b.deleted_at is not null as deleted, b.created_at, b.updated_at,
-	p.id as progress_id, p.account_id, p.current_page, ` + progress.Percentage("p", "b") + ` as percentage, p.completed,
+	p.id as progress_id, p.account_id, p.current_page, ` + progress.Percentage + ` as percentage, p.completed,
 	p.completed_at, p.started_at, p.updated_at as read_at`
 
 // from joins what a row shows to each id of page, one index lookup each: "limit 1" keeps the planner from

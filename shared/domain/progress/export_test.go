@@ -2,7 +2,7 @@ package progress
 
 // ListSQL and CountSQL are the statements of the list.
 var (
-	ListSQL  = listSQL()
+	ListSQL  = listSQL
 	CountSQL = countSQL
 )
 
@@ -14,8 +14,8 @@ var (
 
 // Writes are the statements that write what a user has read: $1 is the ids of books, or of their series; $2 of WritesBy the device.
 var (
-	Writes   = []string{hold(ofBooks), hold(ofSeries), adopt(ofBooks), adopt(ofSeries), fold(ofBooks) + records(), fold(there(ofSeries)) + "select count(*) from written"}
-	WritesBy = []string{note(toTheEnd(ofBooks), "$2"), note(toTheEnd(ofSeries), "$2"), reset(there(ofBooks), "$2"), reset(there(ofSeries), "$2")}
+	Writes   = []string{hold(ofBooks), hold(ofSeries), adopt(ofBooks), adopt(ofSeries), fold(ofBooks) + records, fold(there(ofSeries)) + "select count(*) from written"}
+	WritesBy = []string{note(toTheEnd(ofBooks), "$2"), note(toTheEnd(ofSeries), "$2"), reset(there(ofBooks)), reset(there(ofSeries))}
 )
 
 // RecordSQL is the statement that logs a session, and MaxSessions how many are kept.

@@ -71,12 +71,12 @@ func note(source, device string) string {
 	from source x where not x.goes_on`
 }
 
-// reset is the SQL that opens the next pass through books that have progress, and counts them.
-func reset(which, device string) string {
+// reset is the SQL that opens the next pass through books that have progress, and counts them; $2 is the device.
+func reset(which string) string {
 	return `with opened as (
 	  insert into reading_session (` + sessionColumns + `)
 	  select p.tenant_id, p.account_id, gen_random_uuid(), p.book_id, 1 + coalesce((select max(s.pass) from reading_session s where ` + mine("s", "p.book_id") + `), 1),
-	    'reset', ` + device + `, now(), now(), null, null, true
+	    'reset', $2, now(), now(), null, null, true
 	  from book b join progress p on ` + mine("p", "b.id") + ` where b.tenant_id = app.tenant() and ` + which + ` returning 1)
 	select count(*) from opened`
 }
@@ -134,6 +134,4 @@ func fold(which string) string {
 }
 
 // records is what fold selects to answer with the progress.
-func records() string {
-	return "select " + Columns("p", "b") + " from written p join book b on b.tenant_id = p.tenant_id and b.id = p.book_id"
-}
+const records = "select " + columns + " from written p join book b on b.tenant_id = p.tenant_id and b.id = p.book_id"

@@ -23,17 +23,13 @@ type Record struct {
 // CompleteAt is the share of a book from which it counts as read.
 const CompleteAt = 0.98
 
-// Percentage is the SQL of a record's percentage, given the aliases of its progress and book rows.
-func Percentage(p, b string) string {
-	return "case when lower(" + b + ".format) = 'epub' then " + p + ".percentage when " + b + ".page_count > 0 then " +
-		"least(1, " + p + ".current_page::double precision / " + b + ".page_count) end"
-}
+// Percentage is the SQL of a record's percentage, of the progress p in the book b.
+const Percentage = "case when lower(b.format) = 'epub' then p.percentage when b.page_count > 0 then " +
+	"least(1, p.current_page::double precision / b.page_count) end"
 
-// Columns is the SQL of a Record's columns, given the same aliases.
-func Columns(p, b string) string {
-	return p + ".id, " + p + ".account_id, " + p + ".book_id, " + p + ".current_page, " + Percentage(p, b) + " as percentage, " +
-		p + ".completed, " + p + ".completed_at, " + p + ".started_at, " + p + ".updated_at"
-}
+// columns is the SQL of a Record's columns, of the same.
+const columns = "p.id, p.account_id, p.book_id, p.current_page, " + Percentage + " as percentage, " +
+	"p.completed, p.completed_at, p.started_at, p.updated_at"
 
 // Update is what a reader sends.
 type Update struct {

@@ -237,7 +237,7 @@ func record(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error
 		b.Queue(absorbSQL, measured)
 	}
 	db.Values(&b, &logged, "select id from reading_session where tenant_id = app.tenant() and account_id = app.account() and id = any($1)", ids)
-	db.All(&b, &out.Progress, fold(ofBooks)+records(), books)
+	db.All(&b, &out.Progress, fold(ofBooks)+records, books)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}

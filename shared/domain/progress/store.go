@@ -27,7 +27,7 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Record, error) {
 	var exists bool
 	var out *Record
 	queueExists(&b, &exists, id)
-	db.One(&b, &out, "select "+Columns("p", "b")+` from progress p
+	db.One(&b, &out, "select "+columns+` from progress p
 		join book b on b.tenant_id = p.tenant_id and b.id = p.book_id
 		where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = $1`, id)
 	if err := d.Run(ctx, &b); err != nil {
@@ -60,7 +60,7 @@ func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error)
 		from (select b.id, b.page_count, `+paged+` as paged from book b
 		  where b.tenant_id = app.tenant() and `+ofBook+`) b`, "$6"),
 		id, u.CurrentPage, u.ProgressPercentage, u.Completed, CompleteAt, device(ctx))
-	db.One(&b, &out, fold(ofBook)+records(), id)
+	db.One(&b, &out, fold(ofBook)+records, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func read(ctx context.Context, d *db.DB, id uuid.UUID) (*Record, error) {
 	var out *Record
 	queueLog(&b, ofBook, id)
 	b.Queue(note(toTheEnd(ofBook), "$2"), id, device(ctx))
-	db.One(&b, &out, fold(ofBook)+records(), id)
+	db.One(&b, &out, fold(ofBook)+records, id)
 	err := d.Run(ctx, &b)
 	if err == nil && out == nil {
 		err = fault.Missing("Book")
@@ -113,7 +113,7 @@ func queueRead(b *pgx.Batch, n *int64, which, device string, ids any) {
 
 func queueUnread(b *pgx.Batch, n *int64, which, device string, ids any) {
 	queueLog(b, which, ids)
-	db.Value(b, n, reset(there(which), "$2"), ids, device)
+	db.Value(b, n, reset(there(which)), ids, device)
 	b.Queue(fold(there(which))+"select from written", ids)
 }
 
@@ -167,12 +167,10 @@ const mineThere = ` from progress p where p.tenant_id = app.tenant() and p.accou
 	  and (select b.deleted_at is null from book b where b.tenant_id = app.tenant() and b.id = p.book_id)`
 
 // listSQL is the caller's progress, the latest first: $1 rows after $2.
-func listSQL() string {
-	return `select ` + Columns("p", "b") + ` from (
+const listSQL = `select ` + columns + ` from (
 	  select p.*` + mineThere + ` order by p.updated_at desc, p.book_id limit $1 offset $2) p
 	cross join lateral (select x.format, x.page_count from book x where x.tenant_id = app.tenant() and x.id = p.book_id limit 1) b
 	order by p.updated_at desc, p.book_id`
-}
 
 const countSQL = "select count(*)" + mineThere
 
@@ -180,7 +178,7 @@ func list(ctx context.Context, d *db.DB, limit, offset int) ([]Record, int64, er
 	var b pgx.Batch
 	var out []Record
 	var total int64
-	db.All(&b, &out, listSQL(), limit, offset)
+	db.All(&b, &out, listSQL, limit, offset)
 	db.Value(&b, &total, countSQL)
 	return out, total, d.Run(ctx, &b)
 }
