@@ -66,7 +66,7 @@ func operation(method, path, id, summary, permission string) httpapi.Op {
 // lists adds the lists of books, of all libraries and of one.
 func lists(a *httpapi.API, d *db.DB) {
 	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting) (*httpapi.Page[Book], error) {
-		field, desc, err := Order(by)
+		field, desc, err := by.By(sortFields...)
 		if err != nil {
 			return nil, err
 		}
@@ -170,6 +170,3 @@ func single(a *httpapi.API, d *db.DB, added task.Added) {
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
 }
-
-// Order is the order that is asked of a list of books; "" is the list's own.
-func Order(s httpapi.Sorting) (field string, desc bool, err error) { return s.By("", sortFields...) }

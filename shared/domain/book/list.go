@@ -10,6 +10,7 @@ import (
 
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // query is a list: a select of ids in order, and how many there are in all.
@@ -195,15 +196,23 @@ func onDeck(s scope, field string, desc bool) query {
 	}.by(field, desc)
 }
 
-// InSeries is a page of the books of one series, with the total; deleted includes those whose file is gone. exists is
-// false where there is no such series.
-func InSeries(ctx context.Context, d *db.DB, series uuid.UUID, deleted bool, field string, desc bool, limit, offset int) (page []Book, total int64, exists bool, err error) {
+// InSeries is a page of the books of one series, NotFound where there is none; deleted includes those whose file is gone.
+func InSeries(ctx context.Context, d *db.DB, series uuid.UUID, deleted bool, by httpapi.Sorting, p httpapi.Paging) (*httpapi.Page[Book], error) {
+	field, desc, err := by.By(sortFields...)
+	if err != nil {
+		return nil, err
+	}
 	var b pgx.Batch
 	var rows []row
+	var total int64
+	var exists bool
 	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", series)
-	all(scope{series: &series, deleted: deleted}, field, desc).queue(&b, &rows, &total, limit, offset)
+	all(scope{series: &series, deleted: deleted}, field, desc).queue(&b, &rows, &total, p.Limit(), p.Offset())
 	if err := d.Run(ctx, &b); err != nil {
-		return nil, 0, false, err
+		return nil, err
 	}
-	return books(rows), total, exists, nil
+	if !exists {
+		return nil, fault.Missing("Series")
+	}
+	return httpapi.NewPage(ctx, p, books(rows), total), nil
 }

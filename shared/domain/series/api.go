@@ -10,7 +10,6 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
-	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -54,7 +53,7 @@ func operation(method, path, id, summary, permission string) httpapi.Op {
 // lists adds the lists of series, of all libraries and of one.
 func lists(a *httpapi.API, d *db.DB) {
 	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting) (*httpapi.Page[Series], error) {
-		field, desc, err := by.By("", sortFields...)
+		field, desc, err := by.By(sortFields...)
 		if err != nil {
 			return nil, err
 		}
@@ -149,18 +148,7 @@ func single(a *httpapi.API, d *db.DB) {
 			httpapi.Sorting
 			IncludeDeleted bool `query:"includeDeleted" doc:"Also books whose file is gone"`
 		}) (*httpapi.Page[book.Book], error) {
-			field, desc, err := book.Order(in.Sorting)
-			if err != nil {
-				return nil, err
-			}
-			page, total, exists, err := book.InSeries(ctx, d, in.ID, in.IncludeDeleted, field, desc, in.Limit(), in.Offset())
-			if err != nil {
-				return nil, err
-			}
-			if !exists {
-				return nil, fault.Missing("Series")
-			}
-			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+			return book.InSeries(ctx, d, in.ID, in.IncludeDeleted, in.Sorting, in.Paging)
 		})
 }
 

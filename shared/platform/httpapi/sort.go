@@ -22,9 +22,9 @@ func (s Sorting) LatestFirst(field string) Sorting {
 	return s
 }
 
-// By is the field to sort by and whether it descends; without a field, fallback, which may be "" for the list's own order.
-// BadRequest for a field that is none of fields, or a direction that is none.
-func (s Sorting) By(fallback string, fields ...string) (field string, desc bool, err error) {
+// By is the field to sort by and whether it descends; "" is the list's own order. BadRequest for a field that is none of fields,
+// or a direction that is none.
+func (s Sorting) By(fields ...string) (field string, desc bool, err error) {
 	field, direction, both := strings.Cut(s.Sort, ",")
 	if !both {
 		direction = s.Order
@@ -35,10 +35,7 @@ func (s Sorting) By(fallback string, fields ...string) (field string, desc bool,
 	case both && s.Order != "" && s.Order != direction:
 		return "", false, fault.Invalid("order", "%q contradicts the direction in sort; leave one of them out", s.Order)
 	}
-	if field == "" {
-		field = fallback
-	}
-	if field != fallback && !slices.Contains(fields, field) {
+	if field != "" && !slices.Contains(fields, field) {
 		return "", false, fault.Invalid("sort", "%q is not a field to sort by; use one of %s", field, strings.Join(fields, ", "))
 	}
 	switch direction {
