@@ -114,8 +114,8 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	return i, nil
 }
 
-// Forget drops a book whose file or page pack turned out to be another by now.
-func (f *Finder) Forget(ctx context.Context, book uuid.UUID) {
+// forget drops a book whose file or page pack turned out to be another by now.
+func (f *Finder) forget(ctx context.Context, book uuid.UUID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.indexes, place{httpapi.TenantOf(ctx).ID, book, httpapi.Generation(ctx)})

@@ -48,7 +48,8 @@ func (s *Server) sendDear(w http.ResponseWriter, r *http.Request, i *Index, n in
 	}
 	e.Size = int64(len(data))
 	describe(w.Header(), tag, kind, e, false)
-	return Copy(w, r, bytes.NewReader(data))
+	Copy(w, r, bytes.NewReader(data))
+	return nil
 }
 
 // Bytes are the plain bytes of page n, from wherever they are.
@@ -62,7 +63,7 @@ func (s *Server) Bytes(ctx context.Context, i *Index, n int) ([]byte, error) {
 		if !Lost(err) {
 			return data, err
 		}
-		s.Finder.Forget(ctx, i.BookID)
+		s.Finder.forget(ctx, i.BookID)
 	}
 	var data []byte
 	if e.Direct() && !e.Heavy() {
@@ -70,7 +71,7 @@ func (s *Server) Bytes(ctx context.Context, i *Index, n int) ([]byte, error) {
 	} else {
 		data, err = s.extract(ctx, i, n, e)
 	}
-	s.Changed(ctx, i, err)
+	s.changed(ctx, i, err)
 	return data, err
 }
 

@@ -62,13 +62,12 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		store, bucket, o, e = s.Media, s.Bucket, packed, place
 	}
 	h := w.Header()
-	gzip := negotiate && e.Method == archive.Deflated && acceptsGzip(r)
-	form := ""
-	if gzip {
-		form = "gz"
-	}
+	gzip, form := false, ""
 	if negotiate && e.Method == archive.Deflated {
 		h.Add("Vary", "Accept-Encoding")
+		if acceptsGzip(r) {
+			gzip, form = true, "gz"
+		}
 	}
 	tag := i.Tag(n, form)
 	if NotModified(w, r, tag, Immutable) {
@@ -90,7 +89,7 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 	}
 	body, err := store.Range(r.Context(), bucket, o, e.Offset, e.Length)
 	if isPacked && Lost(err) { // somebody emptied the bucket, or the pack was made anew
-		s.Finder.Forget(r.Context(), i.BookID)
+		s.Finder.forget(r.Context(), i.BookID)
 		if e, err = i.Entry(n); err != nil {
 			return err
 		}
@@ -111,10 +110,10 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		return fault.New(fault.Unprocessable, "Page %d is no image that can be shown", n)
 	}
 	describe(h, tag, kind, e, gzip)
-	err = Copy(w, r, content)
+	Copy(w, r, content)
 	// A range reaches to the next entry: what lies between is read, so that the connection can be used again.
 	_, _ = io.CopyN(io.Discard, body, 4096) // the answer is complete without it
-	return err
+	return nil
 }
 
 func describe(h http.Header, tag, kind string, e archive.Entry, gzip bool) {
@@ -198,14 +197,13 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b 
 
 // Copy streams content; when the source fails on the way, the connection is cut, so that no client takes a part
 // for the whole.
-func Copy(w http.ResponseWriter, r *http.Request, content io.Reader) error {
+func Copy(w http.ResponseWriter, r *http.Request, content io.Reader) {
 	if err := send(w, content); err != nil {
 		if r.Context().Err() == nil {
 			httpapi.Note(r.Context(), slog.String("stream", err.Error()))
 		}
 		panic(http.ErrAbortHandler)
 	}
-	return nil
 }
 
 func send(w io.Writer, content io.Reader) error {
@@ -238,7 +236,7 @@ func (s *Server) unopened(r *http.Request, i *Index, err error) error {
 
 // explain says what a failed read means for the reader.
 func (s *Server) explain(r *http.Request, i *Index, err error) error {
-	s.Changed(r.Context(), i, err)
+	s.changed(r.Context(), i, err)
 	var a *archive.Error
 	switch {
 	case errors.As(err, new(*fault.Error)):

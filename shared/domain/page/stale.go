@@ -35,11 +35,11 @@ func (w *Renewer) renew(ctx context.Context, i *Index) {
 	}
 }
 
-// Changed takes notice of a failed read of a book's file: where the file is another one than was analysed, or gone,
+// changed takes notice of a failed read of a book's file: where the file is another one than was analysed, or gone,
 // what is remembered of it is dropped and its analysis queued.
-func (s *Server) Changed(ctx context.Context, i *Index, err error) {
+func (s *Server) changed(ctx context.Context, i *Index, err error) {
 	if Lost(err) {
-		s.Finder.Forget(ctx, i.BookID)
+		s.Finder.forget(ctx, i.BookID)
 		s.Renew.renew(ctx, i)
 	}
 }

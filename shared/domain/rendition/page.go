@@ -94,7 +94,8 @@ func send(w http.ResponseWriter, r *http.Request, img *image, tag, cache string)
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	return page.Copy(w, r, bytes.NewReader(img.data))
+	page.Copy(w, r, bytes.NewReader(img.data))
+	return nil
 }
 
 // pathID is the id in the path of a request.
