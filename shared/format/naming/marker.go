@@ -173,7 +173,11 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 				continue
 			}
 			end := m[5]
-			if g[1] != "" && r.noRange(g[0], span{m[5], m[6]}, span{m[6], m[7]}) {
+			if g[1] != "" && r.season(m[3]) {
+				// "시즌 2 - 第12話": what stands in front of the second number is its marker's.
+				from := m[5] + len(strings.TrimRight(r.text[m[5]:m[6]], "第제 "))
+				g, m[3], end = []string{g[1], "", ""}, from, m[7]
+			} else if g[1] != "" && r.noRange(g[0], span{m[5], m[6]}, span{m[6], m[7]}) {
 				groups, at = []string{g[0], "", ""}, span{m[3], end}
 				continue
 			}
@@ -195,6 +199,12 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 		}
 	}
 	return groups, at
+}
+
+// season tells whether the number that begins here is one of a season.
+func (r *reader) season(at int) bool {
+	head := strings.TrimRight(r.text[:at], " ")
+	return seasons[strings.ToLower(head[strings.LastIndexByte(head, ' ')+1:])]
 }
 
 // perYear is how many issues of a magazine a year has at most.

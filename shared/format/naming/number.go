@@ -18,7 +18,7 @@ var (
 	hashes     = lazily(`(?i)[0-9a-f]{8,}|\d+[ -]in[ -]\d+`) // and "3 in 1"
 	subIssue   = lazily(`^(?:([A-Da-d]|bis|ter)|` + events + `)(?:$|[^\p{L}\p{N}])`)
 	rangeBegin = lazily(`(\p{L}*)[^\s\d]*\s(\d{1,4}) - $`)
-	seasons    = wordSet(`seasons?|saison|staffel|temporada|stagione|seizoen|sezon|сезон|시즌|arc|saga|cycle|year`)
+	seasons    = wordSet(`seasons?|saison|staffel|temporada|stagione|seizoen|sezon|сезон|시즌|シーズン|arc|saga|cycle|year`)
 )
 
 // events are what is glued to the numbers of issues that belong to an event: "10AI" is of "Age of Ultron".
