@@ -251,6 +251,9 @@ func (r *reader) volume() {
 		r.take(at)
 		return
 	}
+	if r.Chapter == nil && lateNumber.MatchString(r.text[:at.from]) && lateVersion.MatchString(r.text[at.from:]) {
+		return // "012 v2" is the second version of number 12
+	}
 	r.volumeNumber = parse(g[0])
 	if r.Volume = whole(g[0]); r.Volume != nil && g[1] != "" {
 		if to := whole(g[1]); to != nil && *to > *r.Volume {

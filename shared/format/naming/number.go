@@ -11,14 +11,17 @@ var (
 	behind     = lazily(`^\s+(\d{1,4}(?:\.\d{1,2})?|[1-9]0{6})(?:$|[^\p{Latin}\p{N}.]|\.\p{L}|(?:([A-Ca-c])|` + events + `)(?:$|   ))`)
 	countWords = lazily(`(?i)^\s*(?:of|de|von|sur|di|из)\s*(\d{1,4})(?:$|[^\p{L}\p{N}])`)
 	lateFix    = lazily(`(?i)^\s?(?:v|rev\.?\s?)([1-9])(?:$|[^\p{L}\p{N}])`)
-	another    = lazily(`^(?:\s+|\s+-\s+0)(\d{1,4}(?:\.\d{1,2})?)(?:$|   )`) // three spaces: a bracket was there
-	rangeEnd   = lazily(`^(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
-	bareYear   = lazily(`(?:[\s.]|(?:^|\D)\d\d?-)((?:19|20)\d\d)(?:$|[^\p{L}\p{N}])`)
-	padded     = lazily(`(?:^|[^\p{L}\p{N}])0\d+\s*$|(?i:copy|kopie|copie|copia|копия)\s*$`)
-	hashes     = lazily(`(?i)[0-9a-f]{8,}|\d+[ -]in[ -]\d+`) // and "3 in 1"
-	subIssue   = lazily(`^(?:([A-Da-d]|bis|ter)|` + events + `)(?:$|[^\p{L}\p{N}])`)
-	rangeBegin = lazily(`(\p{L}*)[^\s\d]*\s(\d{1,4}) - $`)
-	seasons    = wordSet(`seasons?|saison|staffel|temporada|stagione|seizoen|sezon|сезон|시즌|シーズン|arc|saga|cycle|year`)
+	// A number with zeros in front and the version behind it: not "Eyeshield 21 v2", nor "07-Ghost v2", "Cyborg 009 v02".
+	lateNumber  = lazily(`(?:^|[^\p{L}\p{N}-])0\d{1,3}(?:\.\d)?\s$`)
+	lateVersion = lazily(`^v[2-4]\s*$|^v[2-4]   `)
+	another     = lazily(`^(?:\s+|\s+-\s+0)(\d{1,4}(?:\.\d{1,2})?)(?:$|   )`) // three spaces: a bracket was there
+	rangeEnd    = lazily(`^(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
+	bareYear    = lazily(`(?:[\s.]|(?:^|\D)\d\d?-)((?:19|20)\d\d)(?:$|[^\p{L}\p{N}])`)
+	padded      = lazily(`(?:^|[^\p{L}\p{N}])0\d+\s*$|(?i:copy|kopie|copie|copia|копия)\s*$`)
+	hashes      = lazily(`(?i)[0-9a-f]{8,}|\d+[ -]in[ -]\d+`) // and "3 in 1"
+	subIssue    = lazily(`^(?:([A-Da-d]|bis|ter)|` + events + `)(?:$|[^\p{L}\p{N}])`)
+	rangeBegin  = lazily(`(\p{L}*)[^\s\d]*\s(\d{1,4}) - $`)
+	seasons     = wordSet(`seasons?|saison|staffel|temporada|stagione|seizoen|sezon|сезон|시즌|シーズン|arc|saga|cycle|year`)
 )
 
 // events are what is glued to the numbers of issues that belong to an event: "10AI" is of "Age of Ultron".
