@@ -130,8 +130,13 @@ func spaced(s string) string {
 	return s
 }
 
-// slug turns hyphens into spaces, save those of a range.
+var slugDecimal = lazily(`((?:^|-)(?:ch|chapter|chap|ep|episode)-)(\d+)-(\d)$`)
+
+// slug turns hyphens into spaces, save those of a range. "chapter-10-5" is no range but chapter 10.5.
 func slug(s string) string {
+	if m := slugDecimal.FindStringSubmatchIndex(s); m != nil && len(s[m[4]:m[5]]) > 1 {
+		s = s[:m[5]] + "." + s[m[6]:]
+	}
 	b := []byte(s)
 	for i, c := range b {
 		if c != '-' || i > 0 && i+1 < len(b) && digit(b[i-1]) && digit(b[i+1]) {
