@@ -159,6 +159,9 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 	if ends(r.text[at.to:], after) {
 		score += 10
 	}
+	if r.season(at.from) && strings.TrimSpace(before) != "" {
+		score -= 11 // "Worm - Arc 12 - Plague 12.3"
+	}
 	if index == 0 {
 		score += 5
 	} else {
