@@ -8,7 +8,8 @@ import (
 
 var (
 	bareNumber = lazily(`\d+(?:\.\d{1,2})?`)
-	behind     = lazily(`^\s+(\d{1,4}(?:\.\d{1,2})?|[1-9]0{6})(?:$|[^\p{Latin}\p{N}.]|\.\p{L}|(?:([A-Ca-c])|` + events + `)(?:$|   ))`)
+	behind     = lazily(`^\s+(?:(?i:annual)\s+)?(\d{1,4}(?:\.\d{1,2})?|[1-9]0{6})(?:$|[^\p{Latin}\p{N}.]|\.\p{L}|(?:([A-Ca-c])|` + events + `)(?:$|   ))`)
+	behindDash = lazily(`^\s+-\s+(0\d{1,3}(?:\.\d{1,2})?)()(?:$|   | - )`)
 	countWords = lazily(`(?i)^\s*(?:of|de|von|sur|di|из)\s*(\d{1,4})(?:$|[^\p{L}\p{N}])`)
 	lateFix    = lazily(`(?i)^\s?(?:v|rev\.?\s?)([1-9])(?:$|[^\p{L}\p{N}])`)
 	// A number with zeros in front and the version behind it: not "Eyeshield 21 v2", nor "07-Ghost v2", "Cyborg 009 v02".
@@ -33,12 +34,15 @@ func (r *reader) copyOf() bool {
 }
 
 // behindVolume takes the number that follows a volume ("v2 012"): the issue of a series in its second volume. It has up
-// to four digits, or is a million.
+// to four digits, or is a million; behind a dash it has zeros in front and nothing beside it: "v2 - 012 - Title".
 func (r *reader) behindVolume() bool {
 	if r.volumeNumber == nil || r.last > len(r.text) {
 		return false
 	}
 	m := behind.FindStringSubmatchIndex(r.text[r.last:])
+	if m == nil && r.VolumeTo == nil {
+		m = behindDash.FindStringSubmatchIndex(r.text[r.last:])
+	}
 	if m == nil || isYear(r.text[r.last+m[2]:r.last+m[3]]) {
 		return false
 	}
