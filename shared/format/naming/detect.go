@@ -70,7 +70,7 @@ func Detect(filename string) Name {
 		r.Number, r.NumberTo = &issue.value, issueTo
 	case r.Chapter != nil:
 		r.Number, r.NumberTo = r.Chapter, r.ChapterTo
-	case r.behindVolume():
+	case r.behindVolume(), r.beforeVolume():
 	case r.volumeNumber != nil:
 		r.Number = r.volumeNumber
 		if r.VolumeTo != nil {

@@ -9,6 +9,7 @@ import (
 var (
 	bareNumber = lazily(`\d+(?:\.\d{1,2})?`)
 	behind     = lazily(`^\s+(?:(?i:annual)\s+)?(\d{1,4}(?:\.\d{1,2})?|[1-9]0{6})(?:$|[^\p{Latin}\p{N}.]|\.\p{L}|(?:([A-Ca-c])|` + events + `)(?:$|   ))`)
+	inFront    = lazily(`(?: - (\d{1,4}(?:\.\d{1,2})?)|(?:^|[^\p{L}\p{N}.-])(0\d{1,3}(?:\.\d{1,2})?))\s{2,}$| - (\d{1,4}(?:\.\d{1,2})?) - $`)
 	behindDash = lazily(`^\s+-\s+(0\d{1,3}(?:\.\d{1,2})?)()(?:$|   | - )`)
 	countWords = lazily(`(?i)^\s*(?:of|de|von|sur|di|из)\s*(\d{1,4})(?:$|[^\p{L}\p{N}])`)
 	lateFix    = lazily(`(?i)^\s?(?:v|rev\.?\s?)([1-9])(?:$|[^\p{L}\p{N}])`)
@@ -48,6 +49,25 @@ func (r *reader) behindVolume() bool {
 	}
 	r.Number = parse(r.text[r.last+m[2] : r.last+m[3]])
 	r.take(span{r.last + m[2], r.last + max(m[3], m[5])})
+	return true
+}
+
+// beforeVolume takes the number in front of a volume in brackets: "012 (v03)", or one that stands between dashes: "Naruto -
+// 700 (Vol. 72)". "Mob Psycho 100 (v03)" has none.
+func (r *reader) beforeVolume() bool {
+	if r.volumeNumber == nil {
+		return false
+	}
+	m := inFront.FindStringSubmatchIndex(r.text[:r.first])
+	if m == nil {
+		return false
+	}
+	at := span{max(m[2], m[4], m[6]), max(m[3], m[5], m[7])}
+	if isYear(r.text[at.from:at.to]) {
+		return false
+	}
+	r.Number = parse(r.text[at.from:at.to])
+	r.take(at)
 	return true
 }
 
