@@ -169,7 +169,7 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 					g[i-2] = r.text[m[2*i]:m[2*i+1]]
 				}
 			}
-			if parse(g[0]) == nil || groups != nil && m[3] >= at.from {
+			if parse(g[0]) == nil || r.initial(m[3]) || groups != nil && m[3] >= at.from {
 				continue
 			}
 			end := m[5]
@@ -199,6 +199,14 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 		}
 	}
 	return groups, at
+}
+
+// initial tells whether a letter is one of a name: "Vitamin C 05", "Final Fantasy V 03". It is a capital, something is in
+// front, and a space behind.
+func (r *reader) initial(at int) bool {
+	volume, chapter := strings.HasPrefix(r.text[at:], "V "), strings.HasPrefix(r.text[at:], "C ")
+	both := strings.Contains(r.text, "V ") && strings.Contains(r.text, "C ") // "V 01 C 003"
+	return (volume || chapter) && !both && strings.TrimSpace(r.text[:at]) != ""
 }
 
 // season tells whether the number that begins here is one of a season.
