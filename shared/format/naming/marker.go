@@ -94,6 +94,8 @@ var (
 	}
 )
 
+var kindWord = lazily(`(?i)^(?:hors|special|sonder|extra|omake)`)
+
 var partSet = wordSet(partWords)
 
 // What stands behind a number as part of its marker; and the chapter or issue glued to a volume, which is none.
@@ -358,6 +360,9 @@ func (r *reader) issue() (*found, *float64) {
 	}
 	if g == nil {
 		return nil, nil
+	}
+	if isYear(g[0]) && kindWord.MatchString(r.text[at.from:at.to]) {
+		return nil, nil // "Summer Special 1990"
 	}
 	n.value = *parse(g[0])
 	if m := another.FindStringSubmatchIndex(r.text[at.to:]); m != nil && !n.strong && r.Chapter == nil && r.volumeNumber == nil {
