@@ -11,12 +11,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// filters are what is filtered, searched and sorted by somewhere. A list that does not know one of them refuses it: all of the
-// list, in its own order, looks like what was asked for. An empty one asks for nothing. Other unknown parameters are ignored;
-// clients add some so that nothing answers from a cache.
-var filters = []string{"author", "bookId", "category", "completed", "completion", "errorType", "format", "fullTextSearch", "genre", "genres", "hasError",
-	"language", "libraryId", "matchType", "name", "order", "priority", "publisher", "query", "readStatus", "role", "search", "seriesId", "sharingTag",
-	"sort", "status", "tag", "tags", "taskType", "title", "type", "userId", "username", "year"}
+// filters are what is filtered, searched and sorted by somewhere. A list that does not know one of them refuses it: all of
+// the list, in its own order, looks like what was asked for. An empty one asks for nothing, nor does includeDeleted=false.
+// Other unknown parameters are ignored; clients add some so that nothing answers from a cache.
+var filters = []string{"author", "bookId", "category", "completed", "completion", "errorType", "format", "fullTextSearch",
+	"genre", "genres", "hasError", "includeDeleted", "language", "libraryId", "matchType", "name", "order", "priority",
+	"publisher", "query", "readStatus", "role", "search", "seriesId", "sharingTag", "sort", "status", "tag", "tags",
+	"taskType", "title", "type", "userId", "username", "year"}
 
 // queryOf are the names of the query parameters that an input struct has.
 func queryOf(t reflect.Type) map[string]bool {
@@ -53,7 +54,7 @@ func checkQuery(query string, known map[string]bool) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		given := values[name]
 		switch {
-		case !slices.Contains(filters, name) || strings.Join(given, "") == "":
+		case !slices.Contains(filters, name) || strings.Join(given, "") == "" || name == "includeDeleted" && given[0] == "false":
 		case !known[name]:
 			return fault.Invalid(name, "does nothing for this list; leave it out")
 		case len(slices.Compact(given)) > 1:

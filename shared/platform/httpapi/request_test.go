@@ -188,6 +188,8 @@ func TestUnknownFilters(t *testing.T) {
 		"filtered?_=1&nothing":          "",
 		"filtered?read_status=read":     "readStatus: does nothing",
 		"filtered?genre=x":              "genre: does nothing",
+		"filtered?include_deleted=true": "includeDeleted: does nothing",
+		"filtered?includeDeleted=false": "",
 		"filtered?status=x&status=y":    "status: is there 2 times",
 		"filtered?status=&status=y":     "status: is there 2 times",
 		"filtered?status=x&status=x":    "",
