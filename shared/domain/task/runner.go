@@ -161,12 +161,14 @@ func (r *Runner) tell(ctx context.Context, log *slog.Logger, h Held, states []st
 		ended := s.Status == Completed || s.Status == Failed
 		if s.ID == h.ID {
 			log.Info("task ended", "status", s.Status)
-			r.Publish(ctx, h.Tenant, progressEvent(s.Held, s.Status, failure))
-		} else if ended && s.Type != ScanLibrary {
-			r.Publish(ctx, h.Tenant, progressEvent(s.Held, s.Status, nil))
 		}
-		if ended && s.Type == ScanLibrary && r.ScanEnded != nil {
+		switch {
+		case ended && s.Type == ScanLibrary && r.ScanEnded != nil:
 			r.ScanEnded(ctx, h.Tenant, s.ID)
+		case s.ID == h.ID:
+			r.Publish(ctx, h.Tenant, progressEvent(s.Held, s.Status, failure))
+		case ended:
+			r.Publish(ctx, h.Tenant, progressEvent(s.Held, s.Status, nil))
 		}
 	}
 }
