@@ -8,12 +8,12 @@ import (
 var (
 	fullDate = lazily(`(?:^|[^\p{L}\p{N}.])((?:19|20)\d\d)[-. ](?:0[1-9]|1[0-2])[-. ](?:0[1-9]|[12]\d|3[01])(?:$|[^\p{L}\p{N}])`)
 	dayFirst = lazily(`(?:^|[^\p{L}\p{N}.-])((?:0[1-9]|[12]\d|3[01])[-.](?:0[1-9]|[12]\d|3[01])[-.](` + nearYear + `))(?:$|[^\p{L}\p{N}-])`)
-	issueDot = lazily(`(?:^|[^\p{L}\p{N}.-])\d{1,2}(\.)` + nearYear + `(?:$|[^\p{L}\p{N}.-])`)
+	issueDot = lazily(`(?:^|[^\p{L}\p{N}.-])(?:\d{1,2}(\.)` + nearYear + `|` + nearYear + `(\.)(?:0[1-9]|1[0-2]))(?:$|[^\p{L}\p{N}.-])`)
 	monthly  = lazily(`(?:^|[^\p{L}\p{N}.-])((` + nearYear + `)-(?:0[1-9]|1[0-2]))(?:$|[^\p{L}\p{N}.-])`)
 	weekly   = lazily(`(?:^|[^\p{L}\p{N}.-])((` + nearYear + `)-(1[3-9]|[2-4]\d|5[0-3]))(?:$|[^\p{L}\p{N}.-])`)
 	inWords  = lazily(`(?i)(?:^|[^\p{L}\p{N}])((?:\d{1,2}-)?\d{1,2}(?:st|nd|rd|th|er)?\.?\s(?:de\s)?(?:` + months + `|` + shortMonths + `)\.?,?\s(?:de\s)?(` + nearYear + `))(?:$|[^\p{L}\p{N}])|` +
-		`(?:^|[-,]\s)((?:` + months + `|` + shortMonths + `)\.?(?:\s\d{1,2}(?:st|nd|rd|th)?)?,?\s(?:de\s)?(` + nearYear + `))(?:$|[^\p{L}\p{N}])|` +
-		`\s((?:` + months + `)(?:\s\d{1,2}(?:st|nd|rd|th)?)?,?\s(?:de\s)?(` + nearYear + `))(?:$|[^\p{L}\p{N}])`)
+		`(?:^|[-,]\s)((?:(?:` + months + `|` + shortMonths + `)\.?\s?[-&]\s?)?(?:` + months + `|` + shortMonths + `)\.?(?:\s\d{1,2}(?:st|nd|rd|th)?)?,?\s(?:de\s)?(` + nearYear + `))(?:$|[^\p{L}\p{N}])|` +
+		`\s((?:(?:` + months + `)\s?[-&]\s?)?(?:` + months + `)(?:\s\d{1,2}(?:st|nd|rd|th)?)?,?\s(?:de\s)?(` + nearYear + `))(?:$|[^\p{L}\p{N}])`)
 	east    = lazily(`((?:19|20)\d\d)[年년]\s?\d{1,2}[月월]\s?\d{1,2}[日일](?:[号號]|호)?`)
 	yearOf  = lazily(`((?:19|20)\d\d)([年년])\s*(?:第\s*)?\d+(?:\s?[-~・]\s?\d+)?\s*[月월]?(?:合?併?[号號期호])`)
 	pixels  = lazily(`(?:^|\s)(\d{3,4}x\d{3,4})(?:$|\s)`)
@@ -50,8 +50,8 @@ func (r *reader) dates() {
 		r.blank(span{m[2], m[3]})
 		r.tags = append(r.tags, span{m[2], m[3]})
 	}
-	if m := issueDot.find(century && strings.Contains(r.text, "."), r.text); m != nil { // "18.2021" is "18-2021"
-		r.text = r.text[:m[2]] + "-" + r.text[m[3]:]
+	if m := issueDot.find(century && strings.Contains(r.text, "."), r.text); m != nil { // "18.2021" is "18-2021", and "2021.05" "2021-05"
+		r.text = r.text[:max(m[2], m[4])] + "-" + r.text[max(m[3], m[5]):]
 	}
 	if m := monthly.find(century && (strings.Contains(r.text, "-0") || strings.Contains(r.text, "-1")), r.text); m != nil {
 		r.dated(m[4:6])
