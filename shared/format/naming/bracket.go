@@ -8,7 +8,8 @@ import (
 var (
 	bracketYear  = lazily(`(?:^|[\s,.\-])((?:19|20)\d\d)(?:$|[\s,.\-])`)
 	bracketCount = lazily(`(?i)^(?:(\d{1,4})\s*)?(?:of|de|von|sur|из|di)\s*(\d{1,4})$`)
-	bracketFix   = lazily(`(?i)^(?:v|r|rev\.?\s?|f)(\d)$|^fix(?:ed)?$`)
+	bracketFix   = lazily(`(?i)^(?:v|r|rev\.?\s?|f)(\d)(?:\.\d)?$|^fix(?:ed)?$`)
+	edition      = lazily(`(?i)^v\d\.0$`) // of a file: "Dune (v5.0)"; "v01.5" is a volume
 	bracketPlain = lazily(`^\d{1,4}(?:\.\d{1,2})?$`)
 	bracketMark  = lazily(`(?i)^` + oneMark + `(?:[\s,]+` + oneMark + `)?$|^` + behindMark + `$|^` + unitMark + `(?:\s*` + unitMark + `)?$|^第\s*\d{1,4}$|^[卷巻]\s*\d{1,4}$`)
 	bracketIssue = lazily(`(?i)^(?:` + issueWords + `|n|` + partWords + `|` + cyrillicIssues + `)\.?[\s#]*` + markNumber + `$|^(?:第|제)?\s*` + markNumber + `\s*(?:冊|册|章|장)$|^(?:第|제)\s*` + markNumber + `\s*(?:号|號|호|集|期)$`)
@@ -54,6 +55,7 @@ func (r *reader) brackets() {
 			r.halved = true
 			r.text = r.text[:g.from] + " " + r.text[g.from+1:g.to-1] + " " + r.text[g.to:]
 			continue
+		case numbered && edition.MatchString(in) && !numberBefore: // says nothing
 		case numbered && r.cover(in, outside[:g.from]): // says nothing
 		case numbered && !isYear(in) && bracketMark.MatchString(in) && !(bracketFix.MatchString(in) && numberBefore),
 			numbered && !front && !bareNumber.MatchString(outside) && r.bracket == nil && bracketIssue.MatchString(in),
