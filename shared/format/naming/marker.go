@@ -26,20 +26,20 @@ const (
 )
 
 const (
-	volumeWords  = `volumes?|vols?|volumen|volumi|v|tomes?|tomos?|tomi|tom|band|bände|bd|books?|bk|livre|libro|buch|deel|cilt|kötet|svazek|díl|bok|jilid|tập`
-	chapterWords = `chapters?|chapitres?|chaps?|chp|ch|c|capítulos?|capitulos?|capitolo|capitoli|cap|kapitel|kap|hoofdstuk|rozdział|kapitola|kapitoly|fejezet|bölüm|bab|chương`
-	issueWords   = `issues?|iss|no|nr|n°|num|núm|numero|número|numéro|numéros|números|heft|hefte|ausgabe|ausgaben|edição|edicao|edición|edicion|albo|albi|zeszyt|zeszyty|prog`
-	partWords    = `parts?|parte|partie|teil|pt|ep|eps|episodes?|épisodes?|episodio|episódio|folge|act`
+	volumeWords  = `volumes?|vols?|volumen|volumi|v|tomes?|tomos?|tomi|tom|band|bände|bd|books?|bk|livre|libro|buch|deel|cilt|kötet|svazek|díl|bok|boek|kniha|księga|volumul|jilid|tập`
+	chapterWords = `chapters?|chapitres?|chaps?|chp|ch|c|capítulos?|capitulos?|capitolo|capitoli|cap|kapitel|kapittel|kap|hoofdstuk|luku|capitolul|rozdział|rozdz|kapitola|kapitoly|fejezet|bölüm|bab|chương`
+	issueWords   = `issues?|iss|no|nr|n°|num|núm|numero|número|numéro|numéros|números|heft|hefte|ausgabe|ausgaben|edição|edicao|edición|edicion|albo|albi|zeszyt|zeszyty|nummer|numer|numărul|číslo|sayı|progs?`
+	partWords    = `parts?|parte|partie|teil|pt|ep|eps|episodes?|épisodes?|episodio|episódio|folge|aflevering|część|cz|act`
 
 	cyrillicVolumes  = `тома|том|т|книга|кн`
 	cyrillicChapters = `глава|главы|гл|розділ`
-	cyrillicIssues   = `выпуски|выпуск|випуски|випуск|вып|номера|номер|часть|части|ч|серия|серии`
+	cyrillicIssues   = `выпуски|выпуск|випуски|випуск|вып|номера|номер|часть|части|частина|ч|серия|серии|эпизод|епізод`
 	cyrillicBehind   = `тома|томов|том|книга`
 
-	// Greek and Arabic; Thai is written without spaces.
-	otherVolumes  = `τόμοι|τόμος|المجلد|مجلد`
-	otherChapters = `κεφάλαια|κεφάλαιο|κεφ|الفصل|فصل`
-	otherIssues   = `τεύχη|τεύχος|العدد|عدد`
+	// Greek, Arabic and Hebrew; Thai is written without spaces.
+	otherVolumes  = `τόμοι|τόμος|المجلد|مجلد|כרך`
+	otherChapters = `κεφάλαια|κεφάλαιο|κεφ|الفصل|فصل|פרק`
+	otherIssues   = `τεύχη|τεύχος|العدد|عدد|חוברת|גיליון`
 	thaiVolumes   = `เล่มที่|เล่ม`
 	thaiChapters  = `ตอนที่|ตอน|บทที่`
 
