@@ -26,7 +26,7 @@ var (
 
 // The parts of bracketMark: a marker in front of its number, behind it, and the units of East Asia.
 const (
-	markNumber = `\d{1,4}(?:\.\d{1,2})?(?:\s?[-~]\s?\pL{0,3}\.?\d{1,4})?`
+	markNumber = `\d{1,4}(?:\.\d{1,2})?(?:\s?[-~&+]\s?\pL{0,3}\.?\d{1,4})?`
 	oneMark    = `(?:` + volumeWords + `|t|` + chapterWords + `|#|eps?|episodes?|issues?|no|` + cyrillicVolumes + `|` + cyrillicChapters + `)\.?\s?` + markNumber
 	behindMark = `\d{1,4}(?:-\d{1,4})?(?:(?:-?[йя])?\s*(?:` + cyrillicBehind + `|глава|главы)|\.?\s*(?:kötet|cilt|díl))`
 	unitMark   = `(?:第|제)?\s*\d{1,4}(?:\.\d{1,2})?(?:\s?[-~]\s?\d{1,4})?\s*(?:巻|卷|권|話|话|화|회|回)`

@@ -198,7 +198,7 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 }
 
 var (
-	phrase     = lazily(`(?i)(?:^|[^\p{L}])(?:the|an?|in|of|for|from|with|at|on|les?|des?|du|der|die|das|den|los|las|el|gli|i|os|as)\s$`)
+	phrase     = lazily(`(?i)(?:^|[^\p{L}])(?:the|an?|in|en|of|for|from|with|at|on|les?|des?|du|der|die|das|den|los|las|el|gli|i|os|as)\s$`)
 	wordNext   = lazily(`^[\s-]\p{L}{2}`)
 	ofCount    = lazily(`(?i)\d\s*(?:of|de|von|sur|di|из)\s*$`)
 	rangeStart = lazily(`(?:^|[^\p{L}\p{N}-])\d{1,4}(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)$`)
