@@ -213,8 +213,7 @@ func (r *reader) initial(at int) bool {
 
 // season tells whether the number that begins here is one of a season.
 func (r *reader) season(at int) bool {
-	head := strings.TrimRight(r.text[:at], " ")
-	return seasons[strings.ToLower(head[strings.LastIndexByte(head, ' ')+1:])]
+	return seasons[wordInFront(r.text[:at])]
 }
 
 // perYear is how many issues of a magazine a year has at most.
@@ -261,7 +260,7 @@ func (r *reader) volume() {
 		r.take(at)
 		return
 	}
-	if r.Chapter == nil && lateNumber.MatchString(r.text[:at.from]) && lateVersion.MatchString(r.text[at.from:]) {
+	if r.Chapter == nil && lateVersion.MatchString(r.text[at.from:]) && lateNumber.MatchString(r.text[:at.from]) {
 		return // "012 v2" is the second version of number 12
 	}
 	r.volumeNumber = parse(g[0])

@@ -58,7 +58,7 @@ func (r *reader) beforeVolume() bool {
 	if r.volumeNumber == nil {
 		return false
 	}
-	m := inFront.FindStringSubmatchIndex(r.text[:r.first])
+	m := inFront.find(strings.ContainsAny(r.text[:r.first], "0123456789"), r.text[:r.first])
 	if m == nil {
 		return false
 	}
@@ -160,7 +160,7 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 	case glued(n, after): // "012a"
 	case after != "" && isLatinLetter(next) && !lateFix.MatchString(after) && !countWords.MatchString(after), next == '%':
 		return candidate{at, impossible}
-	case n[0] != '0' && phrase.MatchString(before) && wordNext.MatchString(after): // "The 39 Steps"
+	case n[0] != '0' && phrases[wordInFront(before)] && wordNext.MatchString(after): // "The 39 Steps"
 		return candidate{at, impossible}
 	case n[0] != '0' && at.from == 0 && unicode.IsLetter(next) && !isLatinLetter(next): // "100日後"
 		return candidate{at, impossible}
@@ -198,11 +198,17 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 }
 
 var (
-	phrase     = lazily(`(?i)(?:^|[^\p{L}])(?:the|an?|in|en|of|for|from|with|at|on|les?|des?|du|der|die|das|den|los|las|el|gli|i|os|as)\s$`)
+	phrases    = wordSet(`the|a|an|in|en|of|for|from|with|at|on|le|les|de|des|du|der|die|das|den|los|las|el|gli|i|os|as`)
 	wordNext   = lazily(`^[\s-]\p{L}{2}`)
 	ofCount    = lazily(`(?i)\d\s*(?:of|de|von|sur|di|из)\s*$`)
 	rangeStart = lazily(`(?:^|[^\p{L}\p{N}-])\d{1,4}(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)$`)
 )
+
+// wordInFront is the last word of a text, in lower case.
+func wordInFront(text string) string {
+	text = strings.TrimRight(text, " ")
+	return strings.ToLower(text[strings.LastIndexByte(text, ' ')+1:])
+}
 
 // glued tells whether letters that stand at once behind a number belong to it. Where it has no zero in front they must
 // end their segment, and a D stands for dimensions.
