@@ -175,7 +175,7 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 				continue
 			}
 			end := m[5]
-			if g[1] != "" && r.season(m[3]) {
+			if g[1] != "" && k.words == nil && r.season(m[3]) {
 				// "시즌 2 - 第12話": what stands in front of the second number is its marker's.
 				from := m[5] + len(strings.TrimRight(r.text[m[5]:m[6]], "第제 "))
 				g, m[3], end = []string{g[1], "", ""}, from, m[7]
@@ -211,9 +211,10 @@ func (r *reader) initial(at int) bool {
 	return (volume || chapter) && !both && strings.TrimSpace(r.text[:at]) != ""
 }
 
-// season tells whether the number that begins here is one of a season.
+// season tells whether the number that begins here is one of a season. Sagas are series more often: "Vinland Saga".
 func (r *reader) season(at int) bool {
-	return seasons[wordInFront(r.text[:at])]
+	word := wordInFront(r.text[:at])
+	return seasons[word] && word != "saga"
 }
 
 // perYear is how many issues of a magazine a year has at most.
