@@ -29,7 +29,8 @@ const (
 	volumeWords  = `volumes?|vols?|volumen|volumi|v|tomes?|tomos?|tomi|tom|band|bände|bd|books?|bk|livre|libro|buch|deel|cilt|kötet|svazek|díl|bok|boek|kniha|księga|volumul|jilid|tập`
 	chapterWords = `chapters?|chapitres?|chaps?|chp|ch|c|capítulos?|capitulos?|capitolo|capitoli|cap|kapitel|kapittel|kap|hoofdstuk|luku|capitolul|rozdział|rozdz|kapitola|kapitoly|fejezet|bölüm|bab|chương`
 	issueWords   = `issues?|iss|no|nr|n°|num|núm|numero|número|numéro|numéros|números|heft|hefte|ausgabe|ausgaben|edição|edicao|edición|edicion|albo|albi|zeszyt|zeszyty|nummer|numer|numărul|číslo|sayı|progs?`
-	partWords    = `parts?|parte|partie|teil|pt|ep|eps|episodes?|épisodes?|episodio|episódio|folge|aflevering|część|cz|act`
+	partWords    = `parts?|parte|partie|teil|pt|część|cz`
+	episodeWords = `ep|eps|episodes?|épisodes?|episodio|episódio|folge|aflevering|act`
 
 	cyrillicVolumes  = `тома|том|т|книга|кн`
 	cyrillicChapters = `глава|главы|гл|розділ`
@@ -88,6 +89,7 @@ var (
 		{lazily(`()(?:第|제)\s*` + num + `(?:\s?[-~]\s?` + num + `)?()\s*(?:月号|월호|号|號|호|集|部|弾|期|季|편|節|节|夜|$|[^\p{L}\p{N}])`), nil},
 		{lazily(`()(?:その|其の|其之)\s*` + num + `()()`), nil},
 		{lazily(`(?i)` + latin + `s\d{1,2}\s?e` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("e")},
+		{lazily(`(?i)` + latin + `(?:` + episodeWords + `)\.?` + apart + num + strings.ReplaceAll(upTo, "%s", episodeWords) + revised), wordSet(episodeWords)},
 		{lazily(`(?i)` + latin + `(?:` + partWords + `)\.?` + apart + num + strings.ReplaceAll(upTo, "%s", partWords) + revised), wordSet(partWords)},
 		{lazily(`(?i)` + latin + `(?:hs|sp|hors[- ]?s[ée]rie|sonderband|sonderheft|specials?|extras?|omake)\.?\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("hs|sp|hors|série|serie|sonderband|sonderheft|special|specials|extra|extras|omake")},
 		{lazily(`()(?:番外[編篇]?|외전|번외편?|特典|おまけ)\s*` + num + `()()`), nil},
@@ -96,7 +98,7 @@ var (
 
 var kindWord = lazily(`(?i)^(?:hors|special|sonder|extra|omake)`)
 
-var partSet = wordSet(partWords)
+var partSet = wordSet(partWords + "|" + episodeWords)
 
 // What stands behind a number as part of its marker; and the chapter or issue glued to a volume, which is none.
 const behindNumber = "巻卷권冊册話话章回화회장号號호集部弾期季편節节夜"
@@ -365,18 +367,15 @@ func (r *reader) issue() (*found, *float64) {
 		return nil, nil // "Summer Special 1990"
 	}
 	n.value = *parse(g[0])
-	if m := another.FindStringSubmatchIndex(r.text[at.to:]); m != nil && !n.strong && r.Chapter == nil && r.volumeNumber == nil {
-		if behind := (span{at.to + m[2], at.to + m[3]}); !isYear(r.text[behind.from:behind.to]) {
-			for r.text[behind.from-1] == '0' {
-				behind.from--
-			}
-			g, at = []string{r.text[behind.from:behind.to], "", ""}, behind // the word is one of the series: "Kaiju No. 8 012"
+	if !n.strong && r.Chapter == nil && r.volumeNumber == nil {
+		number, ok := r.behindWord(g, at)
+		if !ok {
+			number, ok = r.partOfTitle(at)
+		}
+		if ok {
+			g, at = []string{r.text[number.from:number.to], "", ""}, number
 			n.value = *parse(g[0])
 		}
-	}
-	if number, ok := r.partOfTitle(at); ok && !n.strong && r.Chapter == nil && r.volumeNumber == nil {
-		g, at = []string{r.text[number.from:number.to], "", ""}, number
-		n.value = *parse(g[0])
 	}
 	if !n.strong && r.Chapter == nil && r.volumeNumber != nil && at.from >= r.volumeEnd {
 		n.strong = strings.Trim(r.text[r.volumeEnd:at.from], " .,") == "" // "Vol. 2 No. 12"
@@ -393,8 +392,28 @@ func (r *reader) issue() (*found, *float64) {
 	return &n, to
 }
 
+// behindWord finds the number that stands behind a word and its number where these are of the series: "Kaiju No. 8 012".
+// Further behind it has zeros in front, which the one of the word has not: "Part 5 - Golden Wind 012".
+func (r *reader) behindWord(g []string, at span) (number span, ok bool) {
+	rest := r.text[at.to:]
+	m := another.FindStringSubmatchIndex(rest)
+	if m == nil && g[0][0] != '0' && g[1] == "" {
+		if m = further.find(strings.Contains(rest, "0"), rest); m != nil && (partSet[wordInFront(rest[:m[2]])] || seasons[wordInFront(rest[:m[2]])]) {
+			m = nil
+		}
+	}
+	if m == nil || isYear(rest[m[2]:m[3]]) {
+		return span{}, false
+	}
+	number = span{at.to + m[2], at.to + m[3]}
+	for r.text[number.from-1] == '0' {
+		number.from--
+	}
+	return number, true
+}
+
 var (
-	partWord  = lazily(`(?i)^(?:parts?|parte|partie|teil|pt)[^\p{L}]`)
+	partWord  = lazily(`(?i)^(?:` + partWords + `)[^\p{L}]`)
 	dashFront = lazily(`(?:^|[^\p{L}])(\p{L}+)[^\s\d]*\s(\d{1,4})\s*$`)
 )
 

@@ -17,6 +17,7 @@ var (
 	lateNumber  = lazily(`(?:^|[^\p{L}\p{N}-])0\d{1,3}(?:\.\d)?\s$`)
 	lateVersion = lazily(`^v[2-4]\s*$|^v[2-4]   `)
 	another     = lazily(`^(?:\s+|\s+-\s+0)(\d{1,4}(?:\.\d{1,2})?)(?:$|   )`) // three spaces: a bracket was there
+	further     = lazily(`\s(0\d{1,3}(?:\.\d{1,2})?)(?:v\d)?(?:$|   | - )`)
 	rangeEnd    = lazily(`^(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
 	bareYear    = lazily(`(?:[\s.]|(?:^|\D)\d\d?-)((?:19|20)\d\d)(?:$|[^\p{L}\p{N}])`)
 	padded      = lazily(`(?:^|[^\p{L}\p{N}])0\d+\s*$|(?i:copy|kopie|copie|copia|копия)\s*$`)
