@@ -11,6 +11,7 @@ var (
 	behind     = lazily(`^\s+(?:(?i:annual)\s+)?(\d{1,4}(?:\.\d{1,2})?|[1-9]0{6})(?:$|[^\p{Latin}\p{N}.]|\.\p{L}|(?:([A-Ca-c])|` + events + `)(?:$|   ))`)
 	inFront    = lazily(`(?: - (\d{1,4}(?:\.\d{1,2})?)|(?:^|[^\p{L}\p{N}.-])(0\d{1,3}(?:\.\d{1,2})?))\s{2,}$| - (\d{1,4}(?:\.\d{1,2})?) - $`)
 	behindDash = lazily(`^\s+-\s+(0\d{1,3}(?:\.\d{1,2})?)()(?:$|   | - )`)
+	second     = lazily(`^\s(\d{1,4}(?:\.\d{1,2})?)(?:$|   )`)
 	countWords = lazily(`(?i)^\s*(?:of|de|von|sur|di|из)\s*(\d{1,4})(?:$|[^\p{L}\p{N}])`)
 	lateFix    = lazily(`(?i)^\s?(?:v|rev\.?\s?)([1-9])(?:$|[^\p{L}\p{N}])`)
 	// A number with zeros in front and the version behind it: not "Eyeshield 21 v2", nor "07-Ghost v2", "Cyborg 009 v02".
@@ -125,6 +126,13 @@ func (r *reader) counted(at int) bool {
 	return at <= r.countAt && strings.TrimSpace(r.text[at:r.countAt]) == ""
 }
 
+// pair tells whether another number follows at once and ends the segment: the first is one of the series then, also with
+// zeros in front, "Cyborg 009 12".
+func pair(after string) bool {
+	m := second.FindStringSubmatch(after)
+	return m != nil && !isYear(m[1])
+}
+
 // begin is the first number of a range with spaces around its dash, where the second one has been found: "Title 001 -
 // 010". Such a range begins with 1, as 001 or 011 do; "Fantastic 4 - 012", "Cyborg 009 - 012" and "Season 1 - 12" are none.
 func (r *reader) begin(second span) span {
@@ -178,7 +186,7 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 	if r.counted(at.to) { // "The New 52 - Futures End 48 (of 48)"
 		score += 15
 	}
-	if len(n) > 1 && n[0] == '0' && n[1] != '.' {
+	if len(n) > 1 && n[0] == '0' && n[1] != '.' && !pair(after) {
 		score += 12
 	}
 	if ends(r.text[at.to:], after) {
