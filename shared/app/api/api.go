@@ -60,12 +60,12 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	Routes(a, base, tokens, sender, c)
+	routes(a, base, tokens, sender, c)
 	return a, base, apidocs.Routes(a, c.Docs)
 }
 
-// Routes adds every JSON operation.
-func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sender, c Config) {
+// routes adds every JSON operation.
+func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sender, c Config) {
 	d := base.Database
 	setup.Routes(a, d, tokens, base.Bump)
 	account.Routes(a, d, tokens, base.Bump, sender, c.PublicURL)
@@ -93,7 +93,7 @@ func Routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 // Describe is the router without anything behind it, for the interface description.
 func Describe() *httpapi.API {
 	a := httpapi.New(httpapi.Config{}, nil, nil, httpapi.Identity{})
-	Routes(a, &app.Base{}, nil, nil, Config{})
+	routes(a, &app.Base{}, nil, nil, Config{})
 	return a
 }
 

@@ -15,10 +15,10 @@ import (
 
 // Limits of what a user consists of.
 const (
-	MaxUsername = 64   // characters
-	MaxEmail    = 254  // bytes (RFC 5321)
+	maxUsername = 64   // characters
+	maxEmail    = 254  // bytes (RFC 5321)
 	MinPassword = 8    // characters
-	MaxPassword = 1024 // bytes
+	maxPassword = 1024 // bytes
 )
 
 // New is a user to be: trimmed and checked by Check.
@@ -45,7 +45,7 @@ func checkNames(username, email, was string) []fault.Field {
 	switch n := utf8.RuneCountInString(username); {
 	case n == 0:
 		bad = append(bad, fault.Field{Field: "username", Message: "is required"})
-	case n > MaxUsername:
+	case n > maxUsername:
 		bad = append(bad, fault.Field{Field: "username", Message: "must be 64 characters at most"})
 	case !utf8.ValidString(username) || strings.ContainsFunc(username, func(r rune) bool { return !unicode.IsPrint(r) }):
 		bad = append(bad, fault.Field{Field: "username", Message: "must not contain control or invisible characters"})
@@ -65,7 +65,7 @@ func emailFault(email string) string {
 	if email == "" {
 		return "is required"
 	}
-	if len(email) > MaxEmail {
+	if len(email) > maxEmail {
 		return "must be 254 bytes at most"
 	}
 	const shape = "must be an e-mail address like name@example.org"
@@ -84,7 +84,7 @@ func checkPassword(password string) []fault.Field {
 	switch {
 	case utf8.RuneCountInString(password) < MinPassword:
 		return []fault.Field{{Field: "password", Message: "must be 8 characters at least"}}
-	case len(password) > MaxPassword:
+	case len(password) > maxPassword:
 		return []fault.Field{{Field: "password", Message: "must be 1024 bytes at most"}}
 	}
 	return nil

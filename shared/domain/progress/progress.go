@@ -20,8 +20,8 @@ type Record struct {
 	UpdatedAt          time.Time  `json:"updatedAt" db:"updated_at"`
 }
 
-// CompleteAt is the share of a book from which it counts as read.
-const CompleteAt = 0.98
+// completeAt is the share of a book from which it counts as read.
+const completeAt = 0.98
 
 // Percentage is the SQL of a record's percentage, of the progress p in the book b.
 const Percentage = "case when lower(b.format) = 'epub' then p.percentage when b.page_count > 0 then " +

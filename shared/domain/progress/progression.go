@@ -79,7 +79,7 @@ func goTo(ctx context.Context, d *db.DB, id uuid.UUID, p NewProgression) error {
 	queueLog(&b, ofBook, id)
 	b.Queue(note(`select b.id as book_id, greatest(1, ceil($2::double precision * b.page_count))::integer as page, $2::double precision as percentage,
 		  case when $2 >= $3 then 'completed' else 'progress' end as kind, $5::text as locator, $6::text as device_name
-		from book b where b.tenant_id = app.tenant() and `+ofBook, "$4"), id, at, CompleteAt, who, string(p.Locator), name)
+		from book b where b.tenant_id = app.tenant() and `+ofBook, "$4"), id, at, completeAt, who, string(p.Locator), name)
 	db.One(&b, &out, fold(ofBook)+records, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return err

@@ -59,7 +59,7 @@ func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error)
 		  case when coalesce($4::boolean, $3 >= $5 or (b.paged or $3 is null) and b.page_count > 0 and $2 >= b.page_count) then 'completed' else 'progress' end as kind`+noPlace+`
 		from (select b.id, b.page_count, `+paged+` as paged from book b
 		  where b.tenant_id = app.tenant() and `+ofBook+`) b`, "$6"),
-		id, u.CurrentPage, u.ProgressPercentage, u.Completed, CompleteAt, device(ctx))
+		id, u.CurrentPage, u.ProgressPercentage, u.Completed, completeAt, device(ctx))
 	db.One(&b, &out, fold(ofBook)+records, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err

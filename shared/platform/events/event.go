@@ -108,11 +108,11 @@ func DecodeMessage(payload string) (Message, error) {
 	if !ok {
 		return Message{}, errors.New("event without an id")
 	}
-	return DecodeEntry(id, value)
+	return decodeEntry(id, value)
 }
 
-// DecodeEntry reads an entry of a topic's stream from its id and the value of its field.
-func DecodeEntry(id, value string) (Message, error) {
+// decodeEntry reads an entry of a topic's stream from its id and the value of its field.
+func decodeEntry(id, value string) (Message, error) {
 	parsed, err := ParseID(id)
 	if err != nil {
 		return Message{}, err

@@ -17,7 +17,7 @@ func shape(t *testing.T, e Event) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	message, err := DecodeEntry("1-2", value)
+	message, err := decodeEntry("1-2", value)
 	if err != nil {
 		t.Fatal(err)
 	}

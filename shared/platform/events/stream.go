@@ -40,7 +40,7 @@ func Range(ctx context.Context, rdb redis.UniversalClient, key string, from ID, 
 	messages := make([]Message, 0, len(entries))
 	for _, entry := range entries {
 		value, _ := entry.Values["e"].(string)
-		message, err := DecodeEntry(entry.ID, value)
+		message, err := decodeEntry(entry.ID, value)
 		if err != nil {
 			if message.ID, err = ParseID(entry.ID); err != nil {
 				return nil, fmt.Errorf("read %s: %w", key, err)

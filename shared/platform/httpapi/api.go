@@ -23,14 +23,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 )
 
-// MaxBody is the largest request body, in bytes, unless an operation says otherwise.
-const MaxBody = 2 << 20
+// maxBody is the largest request body, in bytes, unless an operation says otherwise.
+const maxBody = 2 << 20
 
 // bodyPatience is how long a body may take to arrive: a whole one of a slow telephone.
 const bodyPatience = 30 * time.Second
 
-// InterfaceVersion is the version of the published interface description.
-const InterfaceVersion = "2.1.0"
+// interfaceVersion is the version of the published interface description.
+const interfaceVersion = "2.1.0"
 
 // Config is how requests are received.
 type Config struct {

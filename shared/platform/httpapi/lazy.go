@@ -98,7 +98,7 @@ func (s *single) Handle(op *huma.Operation, handle func(huma.Context)) { s.op, s
 func (s *single) ServeHTTP(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
 
 func humaConfig() huma.Config {
-	c := huma.DefaultConfig("Longbox", InterfaceVersion)
+	c := huma.DefaultConfig("Longbox", interfaceVersion)
 	c.AllowAdditionalPropertiesByDefault = true
 	c.Components.Schemas = huma.NewMapRegistry(schemaPrefix, schemaName)
 	c.CreateHooks, c.DocsPath, c.OpenAPIPath, c.SchemasPath = nil, "", "", ""

@@ -184,7 +184,7 @@ func (a *API) identify(next http.Handler) http.Handler {
 			}
 		}
 		if caller == nil && credErr == nil && !cred.Empty() && !public {
-			caller, credErr = a.resolve(InTenant(ctx), cred)
+			caller, credErr = a.resolve(inTenant(ctx), cred)
 			// Looking a credential up counts for the address that sends it, the request for its user; that of a key that there
 			// is not for the address like any other of nobody.
 			if (caller != nil || newKey && fault.Is(credErr, fault.Unauthorized)) && !a.take(w, r, tenant, caller, false, false) {

@@ -194,7 +194,7 @@ func (a *API) declare(op Op) {
 
 func (a *API) operation(op Op, api huma.API) huma.Operation {
 	h := huma.Operation{OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Tags: []string{op.Tag},
-		DefaultStatus: op.Status, MaxBodyBytes: MaxBody, BodyReadTimeout: bodyPatience, Extensions: map[string]any{"x-permission": op.Permission}}
+		DefaultStatus: op.Status, MaxBodyBytes: maxBody, BodyReadTimeout: bodyPatience, Extensions: map[string]any{"x-permission": op.Permission}}
 	if op.Permission != Public {
 		h.Security = []map[string][]string{{"bearer": {}}, {"apiKey": {}}, {"basic": {}}}
 	}
@@ -229,7 +229,7 @@ var errUnauthenticated = fault.New(fault.Unauthorized, "Sign in first: send a be
 // authorize binds the context to what the operation needs; the database checks it with the first statement.
 func (a *API) authorize(ctx context.Context, op Op) (context.Context, error) {
 	if op.Permission == Public {
-		return InTenant(ctx), nil
+		return inTenant(ctx), nil
 	}
 	caller := auth.CallerOf(ctx)
 	if caller == nil || (a.viaCookie(ctx) && !op.Cookie) {

@@ -118,8 +118,8 @@ func Cookie(ctx context.Context, c *http.Cookie) { Header(ctx).Add("Set-Cookie",
 // Secure tells whether the client came by https.
 func Secure(ctx context.Context) bool { return requestOf(ctx).url.Scheme == "https" }
 
-// InTenant is ctx in the request's tenant but in nobody's name, for sign-in and set-up.
-func InTenant(ctx context.Context) context.Context { return db.In(ctx, db.Tenant(TenantOf(ctx).ID)) }
+// inTenant is ctx in the request's tenant but in nobody's name, for sign-in and set-up.
+func inTenant(ctx context.Context) context.Context { return db.In(ctx, db.Tenant(TenantOf(ctx).ID)) }
 
 func newRequestID() string {
 	b := make([]byte, 12)
