@@ -2,8 +2,6 @@ package rendition
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -16,41 +14,33 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-const (
-	// OriginPrefix is in front of an object's key where the CDN asks this function for it.
-	OriginPrefix = "/cdn/"
-	// OriginHeader holds the secret by which the CDN is known.
-	OriginHeader = "X-Origin-Secret"
-)
+// originPrefix is in front of an object's key where the CDN asks this function for it.
+const originPrefix = "/cdn/"
 
 // Origin answers the CDN where the bucket has no such object: originals, and renditions not made or not kept. It asks
 // nobody's permission: the CDN has checked the signature, which only who may see the picture gets. What it checks is
 // that the CDN asks, that the address is the tenant's own, and that the tenant is not suspended. Its answers depend on
 // the path alone: no header of the request changes them.
 type Origin struct {
-	maker   *Maker
-	pages   *page.Server
-	secrets [][sha256.Size]byte
+	maker *Maker
+	pages *page.Server
+	cdn   httpapi.Origin
 }
 
 // NewOrigin makes an Origin; every one of secrets is good.
 func NewOrigin(m *Maker, s *page.Server, secrets []string) *Origin {
-	o := &Origin{maker: m, pages: s}
-	for _, v := range secrets {
-		o.secrets = append(o.secrets, sha256.Sum256([]byte(v)))
-	}
-	return o
+	return &Origin{maker: m, pages: s, cdn: httpapi.Origin{Secrets: secrets}}
 }
 
 // Routes adds the origin to a function.
-func (o *Origin) Routes(a *httpapi.API) { a.Outside(OriginPrefix, o.serve) }
+func (o *Origin) Routes(a *httpapi.API) { a.Outside(originPrefix, o.serve) }
 
 func (o *Origin) serve(w http.ResponseWriter, r *http.Request) error {
-	if !o.known(r.Header.Get(OriginHeader)) {
+	if !o.cdn.Shown(r) {
 		return fault.New(fault.Forbidden, "Only the content delivery network may ask here")
 	}
 	// The path as it came: what means the same written otherwise is another address.
-	key, ok := parse(strings.TrimPrefix(r.URL.EscapedPath(), OriginPrefix))
+	key, ok := parse(strings.TrimPrefix(r.URL.EscapedPath(), originPrefix))
 	if !ok || r.URL.RawQuery != "" {
 		return errNothing
 	}
@@ -64,14 +54,6 @@ func (o *Origin) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 var errNothing = fault.New(fault.NotFound, "There is no such picture")
-
-func (o *Origin) known(secret string) bool {
-	sum, good := sha256.Sum256([]byte(secret)), 0
-	for _, s := range o.secrets {
-		good |= subtle.ConstantTimeCompare(sum[:], s[:])
-	}
-	return good == 1
-}
 
 // admit names the tenant of an authentic address; an error for any other, and for that of a suspended tenant.
 func admit(ctx context.Context, key parsed, owner *page.Owner, fingerprint string) error {

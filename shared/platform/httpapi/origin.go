@@ -32,17 +32,22 @@ func (o Origin) Validate() error {
 	return nil
 }
 
+// Shown tells whether a request shows a secret.
+func (o Origin) Shown(r *http.Request) bool {
+	shown, good := []byte(r.Header.Get(OriginHeader)), 0
+	for _, s := range o.Secrets {
+		good |= subtle.ConstantTimeCompare(shown, []byte(s))
+	}
+	return good == 1
+}
+
 // Guard lets through to next who shows a secret; anybody where there is none.
 func (o Origin) Guard(next http.Handler) http.Handler {
 	if len(o.Secrets) == 0 {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		shown, ok := r.Header.Get(OriginHeader), 0
-		for _, s := range o.Secrets {
-			ok |= subtle.ConstantTimeCompare([]byte(shown), []byte(s))
-		}
-		if ok != 1 {
+		if !o.Shown(r) {
 			WriteError(w, r, fault.New(fault.Forbidden, "Requests come by the public address of this library server only"))
 			return
 		}
