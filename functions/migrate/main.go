@@ -152,7 +152,7 @@ func prepareDefault(ctx context.Context, c config, done *result) error {
 	if !ok || user == "" || password == "" {
 		return fmt.Errorf("LONGBOX_ADMIN: must be user:password")
 	}
-	if err := setup.CreateAdmin(ctx, d, user, "", password); err != nil {
+	if err := setup.CreateAdmin(ctx, d, user, password); err != nil {
 		return fmt.Errorf("LONGBOX_ADMIN: %w", err)
 	}
 	done.Admin = user

@@ -57,12 +57,9 @@ func checkStrength(password string) []fault.Field {
 var errDone = fault.New(fault.BadRequest, "This server is set up already; sign in, or ask an administrator for an account")
 
 // CreateAdmin makes the first administrator from the server's own configuration; it does nothing when there is
-// a user. An empty e-mail address becomes one at localhost.localdomain. ctx is in the tenant.
-func CreateAdmin(ctx context.Context, d *db.DB, username, email, password string) error {
-	n := account.New{Username: username, Email: email, Password: password}
-	if n.Email == "" {
-		n.Email = localAddress(username)
-	}
+// a user. The e-mail address is one at localhost.localdomain. ctx is in the tenant.
+func CreateAdmin(ctx context.Context, d *db.DB, username, password string) error {
+	n := account.New{Username: username, Email: localAddress(username), Password: password}
 	s, err := status(ctx, d)
 	if err != nil || s.HasUsers {
 		return err
