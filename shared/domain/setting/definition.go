@@ -57,16 +57,8 @@ var namespace = uuid.MustParse("6f3b1c52-0d0e-5a53-9a4e-6b1c8f0f7d21")
 // id is the same for a key in every installation.
 func (d *definition) id() uuid.UUID { return uuid.NewSHA1(namespace, []byte(d.Key)) }
 
-func bounds(from, to int64) (lower, upper *int64) { return &from, &to }
-
-func text(key, category, value string, length int64, description string) definition {
-	return definition{Key: key, Category: category, Type: typeString, Default: value, Max: &length, Description: description}
-}
-
 func integer(key, category, value string, from, to int64, description string) definition {
-	d := definition{Key: key, Category: category, Type: typeInteger, Default: value, Description: description}
-	d.Min, d.Max = bounds(from, to)
-	return d
+	return definition{Key: key, Category: category, Type: typeInteger, Default: value, Min: &from, Max: &to, Description: description}
 }
 
 func boolean(key, category, value, description string) definition {
@@ -84,9 +76,7 @@ func languages(key, category, value, description string) definition {
 }
 
 func schedule(key, category, value, description string) definition {
-	d := text(key, category, value, 100, description)
-	d.Cron = true
-	return d
+	return definition{Key: key, Category: category, Type: typeString, Default: value, Max: ptr(100), Cron: true, Description: description}
 }
 
 // all are sorted by key.
