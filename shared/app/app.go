@@ -2,6 +2,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,19 +49,12 @@ type HTTPConfig struct {
 // Parse reads T from the environment and sets up the log. Failures name the setting.
 func Parse[T any]() (T, error) {
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(envOr("LOG_LEVEL", "info"))); err != nil {
+	if err := level.UnmarshalText([]byte(cmp.Or(os.Getenv("LOG_LEVEL"), "info"))); err != nil {
 		return *new(T), fmt.Errorf("LOG_LEVEL: must be debug, info, warn or error, is %q", os.Getenv("LOG_LEVEL"))
 	}
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
 	redisconn.LogTo(slog.Default())
 	return environ.Parse[T]()
-}
-
-func envOr(name, otherwise string) string {
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	return otherwise
 }
 
 // Base is the platform of one function. Nothing connects before it is used.

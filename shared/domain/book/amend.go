@@ -231,7 +231,7 @@ func (b *MetadataBody) check() error {
 		*v = list
 	}
 	if v := b.CustomMetadata.Value; v != nil {
-		if err := CheckObject("customMetadata", *v); err != nil {
+		if err := CheckCustom(*v); err != nil {
 			bad = append(bad, *err)
 		}
 	}
@@ -250,10 +250,10 @@ func (b *MetadataBody) check() error {
 // maxCustom is the size of the largest customMetadata, in bytes.
 const maxCustom = 64 << 10
 
-// CheckObject tells what is wrong with a free-form object, nil for nothing.
-func CheckObject(name string, raw json.RawMessage) *fault.Field {
+// CheckCustom tells what is wrong with a customMetadata, nil for nothing.
+func CheckCustom(raw json.RawMessage) *fault.Field {
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || len(raw) > maxCustom || httpapi.HoldsNUL(raw) {
-		return &fault.Field{Field: name, Message: "must be a JSON object of at most 64 KiB without NUL, or null"}
+		return &fault.Field{Field: "customMetadata", Message: "must be a JSON object of at most 64 KiB without NUL, or null"}
 	}
 	return nil
 }

@@ -36,7 +36,11 @@ const dueColumns = "tenant_id, id, scan_mode, coalesce(scan_cron, '') as scan_cr
 // may call it at once: the due time is moved on in the transaction that queues the scan.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	moved := followZone(ctx, system, now)
-	started, err := each(ctx, system, "next_scan_at <= $1 and is_active and scan_enabled"+served, now, func(d due) (*time.Time, error) {
+	all, err := find(ctx, system, batch, "next_scan_at <= $1 and is_active and scan_enabled"+served+" order by next_scan_at", now)
+	if err != nil {
+		return 0, errors.Join(moved, err)
+	}
+	started, err := startAll(ctx, system, all, now, func(d due) (*time.Time, error) {
 		schedule, err := cronexpr.Parse(d.Cron, d.Timezone)
 		if err != nil {
 			return nil, err
@@ -114,14 +118,6 @@ func startActive(ctx context.Context, system *db.DB, limit int, mode, only strin
 		}
 		last = all[len(all)-1]
 	}
-}
-
-func each(ctx context.Context, system *db.DB, where string, now time.Time, next func(due) (*time.Time, error)) (int, error) {
-	all, err := find(ctx, system, batch, where+" order by next_scan_at", now)
-	if err != nil {
-		return 0, err
-	}
-	return startAll(ctx, system, all, now, next)
 }
 
 func find(ctx context.Context, system *db.DB, limit int, where string, args ...any) ([]due, error) {

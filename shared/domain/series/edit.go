@@ -176,7 +176,7 @@ func (b *MetadataBody) check() error {
 		}
 	}
 	if v := b.CustomMetadata.Value; v != nil {
-		if err := book.CheckObject("customMetadata", *v); err != nil {
+		if err := book.CheckCustom(*v); err != nil {
 			bad = append(bad, *err)
 		}
 	}

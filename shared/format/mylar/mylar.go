@@ -53,7 +53,7 @@ func Parse(data []byte) (*Series, error) {
 	}
 	s := &Series{}
 	m := reader{document.Metadata, s}
-	s.Name, s.Publisher, s.Imprint, s.AgeRating = m.text("name", maxName), m.text("publisher", maxName), m.text("imprint", maxName), m.text("age_rating", maxName)
+	s.Name, s.Publisher, s.Imprint, s.AgeRating = m.text("name"), m.text("publisher"), m.text("imprint"), m.text("age_rating")
 	for _, name := range []string{"description_text", "description_formatted", "description"} {
 		if s.Summary == "" {
 			s.Summary = m.description(name)
@@ -63,7 +63,7 @@ func Parse(data []byte) (*Series, error) {
 	if id := m.number("comicid", 1, math.MaxInt32); id != nil {
 		s.ComicID = strconv.Itoa(*id)
 	}
-	switch status := m.text("status", maxName); strings.ToLower(status) {
+	switch status := m.text("status"); strings.ToLower(status) {
 	case "":
 	case "continuing", "ongoing":
 		s.Status = "ongoing"
@@ -101,14 +101,14 @@ func (r reader) warn(format string, args ...any) {
 }
 
 // text is a member, with single spaces within its lines; "None" says that it is not known.
-func (r reader) text(name string, most int) string {
+func (r reader) text(name string) string {
 	var lines []string
 	for line := range strings.Lines(r.written(name)) {
 		if line = strings.Join(strings.Fields(line), " "); line != "" {
 			lines = append(lines, line)
 		}
 	}
-	return r.clip(name, strings.Join(lines, "\n"), most)
+	return r.clip(name, strings.Join(lines, "\n"), maxName)
 }
 
 // description is a member without its markup: descriptions come from web pages.
