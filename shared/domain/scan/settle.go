@@ -108,6 +108,7 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 		return err
 	}
 	follow.AfterScan(&b, id, &moved)
+	b.Queue(countsSQL, id)
 	db.One(&b, &status, ByTask, id)
 	if err := s.Database.RunWithin(ctx, &b, settleWithin); err != nil {
 		s.mu.Lock()
@@ -127,6 +128,12 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	s.Publish(ctx, tenant, append([]events.Event{status.Event(), status.TaskEvent()}, follow.Events(moved)...)...)
 	return nil
 }
+
+// countsSQL adds what a scan that has completed found to the result of its task.
+const countsSQL = `update task t set result = coalesce(t.result, '{}') || jsonb_build_object('filesProcessed', s.files_processed,
+	  'seriesCreated', s.series_created, 'booksCreated', s.books_created, 'booksUpdated', s.books_updated, 'booksDeleted', s.books_deleted,
+	  'booksRestored', s.books_restored, 'booksMoved', s.books_moved, 'errors', s.error_count)
+	from scan s where t.tenant_id = app.tenant() and t.id = $1 and t.status = 'completed' and s.tenant_id = t.tenant_id and s.id = t.id`
 
 // lookAgain is the library of scan $1, with the folder in which it is to look once more ("" is all of it): files were gone when they
 // were to be read; or it kept files out for the limit, and there is room now for what it marked deleted, one of which may be the

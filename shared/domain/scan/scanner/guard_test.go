@@ -173,6 +173,30 @@ func TestScanOfOneFolder(t *testing.T) {
 	}
 }
 
+// The task of a scan says in its result what the scan found, like scan-status.
+func TestResultCountsWhatWasFound(t *testing.T) {
+	r := newRig(t)
+	for i, name := range []string{"S/a.cbz", "S/b.cbz", "T/c.cbz"} {
+		testkit.WriteFile(t, r.folder, name, testkit.Comic(t, i, 1, ""))
+	}
+	for _, c := range []struct {
+		makes func()
+		want  string
+	}{
+		{func() {}, "3 files, 2 series, 3 created, 0 deleted, 0 errors"},
+		{func() { r.removeAll("S/a.cbz"); testkit.WriteFile(t, r.folder, "T/d.cbz", []byte("no archive")) }, "3 files, 0 series, 1 created, 1 deleted, 1 errors"},
+	} {
+		c.makes()
+		r.scan("normal")
+		got := values[string](r, `select concat_ws(', ', (x ->> 'filesProcessed') || ' files', (x ->> 'seriesCreated') || ' series',
+			(x ->> 'booksCreated') || ' created', (x ->> 'booksDeleted') || ' deleted', (x ->> 'errors') || ' errors')
+			from (select result as x from task where tenant_id = app.tenant() and type = 'scan_library' order by id desc limit 1) t`)
+		if got[0] != c.want {
+			t.Errorf("the result says: %s; want: %s", got[0], c.want)
+		}
+	}
+}
+
 // Who listens hears once of a scan's end, also where the scan itself is the last of its tasks, as one that fails or finds nothing.
 func TestEndOfScanIsToldOnce(t *testing.T) {
 	r := newRig(t)
