@@ -208,10 +208,18 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 // initial tells whether a letter is one of a name: "Vitamin C 05", "Final Fantasy V 03". It is a capital, something is in
 // front, and a space behind.
 func (r *reader) initial(at int) bool {
+	if oneLetter.MatchString(r.text[at:]) && shortened.MatchString(r.text[:at]) { // "W.E.S.T. 3"
+		return true
+	}
 	volume, chapter := strings.HasPrefix(r.text[at:], "V "), strings.HasPrefix(r.text[at:], "C ")
 	both := strings.Contains(r.text, "V ") && strings.Contains(r.text, "C ") // "V 01 C 003"
 	return (volume || chapter) && !both && strings.TrimSpace(r.text[:at]) != ""
 }
+
+var (
+	shortened = lazily(`(?:^|[^\p{L}])\p{L}\.$`)
+	oneLetter = lazily(`^\p{Latin}[. ]`)
+)
 
 // season tells whether the number that begins here is one of a season. Sagas are series more often: "Vinland Saga".
 func (r *reader) season(at int) bool {
