@@ -3,12 +3,15 @@ package naming
 import (
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 var (
 	bracketYear  = lazily(`(?:^|[\s,.\-])((?:19|20)\d\d)(?:$|[\s,.\-])`)
 	bracketCount = lazily(`(?i)^(?:(\d{1,4})\s*)?(?:of|de|von|sur|из|di)\s*(\d{1,4})$`)
 	bracketFix   = lazily(`(?i)^(?:v|r|rev\.?\s?|f)(\d)(?:\.\d)?$|^fix(?:ed)?$`)
+	ending       = lazily(`^[esx]$`)
 	edition      = lazily(`(?i)^v\d\.0$`) // of a file: "Dune (v5.0)"; "v01.5" is a volume
 	bracketPlain = lazily(`^\d{1,4}(?:\.\d{1,2})?$`)
 	bracketMark  = lazily(`(?i)^` + oneMark + `(?:[\s,]+` + oneMark + `)?$|^` + behindMark + `$|^` + unitMark + `(?:\s*` + unitMark + `)?$|^第\s*\d{1,4}$|^[卷巻]\s*\d{1,4}$`)
@@ -48,6 +51,8 @@ func (r *reader) brackets() {
 		numberBefore := bareNumber.MatchString(outside[:g.from]) || r.bracket != nil
 		plain, numbered := ascii(in), strings.ContainsAny(in, "0123456789") // most brackets need few of the expressions
 		switch {
+		case r.text[g.from] == '(' && ending.MatchString(in) && letterEnds(r.text[:g.from]):
+			continue // "Uchronie(s)"
 		case front && event.MatchString(in) && i+1 < len(groups) && strings.TrimSpace(r.text[g.to:groups[i+1].from]) == "":
 		case !plain && total.MatchString(in):
 			r.Count = whole(total.FindStringSubmatch(in)[1])
@@ -97,6 +102,11 @@ func (r *reader) brackets() {
 		r.blank(g)
 		r.tags = append(r.tags, g)
 	}
+}
+
+func letterEnds(s string) bool {
+	last, _ := utf8.DecodeLastRuneInString(s)
+	return unicode.IsLetter(last)
 }
 
 // between tells whether a bracket is all that stands between two dashes: "Author - [Series 03] - Title".
