@@ -400,11 +400,19 @@ func (r *reader) issue() (*found, *float64) {
 	return &n, to
 }
 
+var (
+	partUnit     = lazily(`[部期季]$`)
+	behindSeason = lazily(`^\s+-\s+(\d{1,4}(?:\.\d{1,2})?)(?:$|   | - )`)
+)
+
 // behindWord finds the number that stands behind a word and its number where these are of the series: "Kaiju No. 8 012".
 // Further behind it has zeros in front, which the one of the word has not: "Part 5 - Golden Wind 012".
 func (r *reader) behindWord(g []string, at span) (number span, ok bool) {
 	rest := r.text[at.to:]
 	m := another.FindStringSubmatchIndex(rest)
+	if m == nil {
+		m = behindSeason.find(partUnit.MatchString(r.text[at.from:at.to]), rest)
+	}
 	if m == nil && g[0][0] != '0' && g[1] == "" {
 		if m = further.find(strings.Contains(rest, "0"), rest); m != nil && (partSet[wordInFront(rest[:m[2]])] || seasons[wordInFront(rest[:m[2]])]) {
 			m = nil
