@@ -9,7 +9,7 @@ import (
 var (
 	bareNumber = lazily(`\d+(?:\.\d{1,2})?`)
 	behind     = lazily(`^\s+(?:(?i:annual)\s+)?(\d{1,4}(?:\.\d{1,2})?|[1-9]0{6})(?:$|[^\p{Latin}\p{N}.]|\.\p{L}|(?:([A-Ca-c])|` + events + `)(?:$|   ))`)
-	inFront    = lazily(`(?: - (\d{1,4}(?:\.\d{1,2})?)|(?:^|[^\p{L}\p{N}.-])(0\d{1,3}(?:\.\d{1,2})?))\s{2,}$| - (\d{1,4}(?:\.\d{1,2})?) - $`)
+	inFront    = lazily(` - (\d{1,4}(?:\.\d{1,2})?)\s{2,}$|(?:^|[^\p{L}\p{N}.-])(0\d{1,3}(?:\.\d{1,2})?)\s\s$| - (\d{1,4}(?:\.\d{1,2})?) - $`)
 	behindDash = lazily(`^\s+-\s+(0\d{1,3}(?:\.\d{1,2})?)()(?:$|   | - )`)
 	second     = lazily(`^\s(\d{1,4}(?:\.\d{1,2})?)(?:$|   )`)
 	countWords = lazily(`(?i)^\s*(?:of|de|von|sur|di|из)\s*(\d{1,4})(?:$|[^\p{L}\p{N}])`)
@@ -55,7 +55,7 @@ func (r *reader) behindVolume() bool {
 }
 
 // beforeVolume takes the number in front of a volume in brackets: "012 (v03)", or one that stands between dashes: "Naruto -
-// 700 (Vol. 72)". "Mob Psycho 100 (v03)" has none.
+// 700 (Vol. 72)". "Mob Psycho 100 (v03)" has none, nor has "Cyborg 009 (2005) v03".
 func (r *reader) beforeVolume() bool {
 	if r.volumeNumber == nil {
 		return false
