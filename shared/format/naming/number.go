@@ -18,7 +18,8 @@ var (
 	lateNumber  = lazily(`(?:^|[^\p{L}\p{N}-])0\d{1,3}(?:\.\d)?\s$`)
 	lateVersion = lazily(`^v[2-4]\s*$|^v[2-4]   `)
 	another     = lazily(`^(?:\s+|\s+-\s+0)(\d{1,4}(?:\.\d{1,2})?)(?:$|   )`) // three spaces: a bracket was there
-	further     = lazily(`\s(0\d{1,3}(?:\.\d{1,2})?)(?:v\d)?(?:$|   | - )`)
+	further     = lazily(`\s(0\d{1,3}(?:\.\d{1,2})?)(?:v\d|-\d{1,4})?(?:$|   | - |\s` + nearYear + `(?:$|\s))`)
+	yearNext    = lazily(`^\s` + nearYear + `(?:$|\s)`)
 	rangeEnd    = lazily(`^(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
 	bareYear    = lazily(`(?:[\s.]|(?:^|\D)\d\d?-)((?:19|20)\d\d)(?:$|[^\p{L}\p{N}])`)
 	padded      = lazily(`(?:^|[^\p{L}\p{N}])0\d+\s*$|(?i:copy|kopie|copie|copia|копия)\s*$`)
@@ -238,7 +239,7 @@ func ends(rest, after string) bool {
 	case strings.HasPrefix(after, "   "): // a bracket was there
 		return true
 	}
-	return countWords.MatchString(rest) || lateFix.MatchString(rest) || strings.HasPrefix(after, ". ") || subIssue.MatchString(after) || rangeEnd.MatchString(rest)
+	return countWords.MatchString(rest) || lateFix.MatchString(rest) || strings.HasPrefix(after, ". ") || subIssue.MatchString(after) || rangeEnd.MatchString(rest) || yearNext.MatchString(rest)
 }
 
 // segments are the parts between dashes with spaces around, and behind a number with a dot in front.
