@@ -187,7 +187,7 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 	if r.counted(at.to) { // "The New 52 - Futures End 48 (of 48)"
 		score += 15
 	}
-	if len(n) > 1 && n[0] == '0' && n[1] != '.' && !pair(after) {
+	if len(n) > 1 && n[0] == '0' && n[1] != '.' && (len(n) == 2 || !pair(after)) {
 		score += 12
 	}
 	if ends(r.text[at.to:], after) {
