@@ -8,7 +8,7 @@ import (
 var (
 	fullDate = lazily(`(?:^|[^\p{L}\p{N}.])((?:19|20)\d\d)[-. ](?:0[1-9]|1[0-2])[-. ](?:0[1-9]|[12]\d|3[01])(?:$|[^\p{L}\p{N}])`)
 	dayFirst = lazily(`(?:^|[^\p{L}\p{N}.-])((?:0[1-9]|[12]\d|3[01])[-.](?:0[1-9]|[12]\d|3[01])[-.](` + nearYear + `))(?:$|[^\p{L}\p{N}-])`)
-	issueDot = lazily(`(?:^|[^\p{L}\p{N}.-])(?:\d{1,2}(\.)` + nearYear + `|` + nearYear + `(\.)(?:0[1-9]|1[0-2]))(?:$|[^\p{L}\p{N}.-])`)
+	issueDot = lazily(`(?:^|[^\p{L}\p{N}.-])(?:\d{1,2}(\.)` + nearYear + `|` + nearYear + `(\.)(?:0[1-9]|[1-4]\d|5[0-3]))(?:$|[^\p{L}\p{N}.-])`)
 	monthly  = lazily(`(?:^|[^\p{L}\p{N}.-])((` + nearYear + `)-(?:0[1-9]|1[0-2]))(?:$|[^\p{L}\p{N}.-])`)
 	weekly   = lazily(`(?:^|[^\p{L}\p{N}.-])((` + nearYear + `)-(1[3-9]|[2-4]\d|5[0-3]))(?:$|[^\p{L}\p{N}.-])`)
 	inWords  = lazily(`(?i)(?:^|[^\p{L}\p{N}])((?:\d{1,2}-)?\d{1,2}(?:st|nd|rd|th|er)?\.?\s(?:de\s)?(?:` + months + `|` + shortMonths + `)\.?,?\s(?:de\s)?(` + nearYear + `))(?:$|[^\p{L}\p{N}])|` +

@@ -13,7 +13,7 @@ const maxDigits = 7
 
 // What the expressions are made of. A marker of Latin letters follows the start or neither a Latin letter nor a
 // digit (it may follow Japanese: "彼氏v02"); one of Cyrillic letters follows no letter at all. A number is not glued
-// to a letter behind it ("c2c" is a scanner's note), save to a revision ("c012v2"), a part ("c010a", "c010x1", "v01b"), a
+// to a letter behind it ("c2c" is a scanner's note), save to a revision ("c012v2"), a part ("c010a", "c010x1", "c010p1", "v01b"), a
 // chapter ("v01c002", "v01x02") or an issue ("v3n12").
 const (
 	latin   = `(^|[^\p{Latin}\p{N}])`
@@ -22,7 +22,7 @@ const (
 	apart   = `[\s#]{0,3}` // between a marker and its number; where a bracket was there are more spaces: "V (1985) 012"
 	num     = `(\d+(?:[.,]\d{1,3})?)`
 	upTo    = `(?:(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(?:%s)?\.?\s?` + num + `)?`
-	revised = `(?:v(\d)|[ab]|x\d)?(?:$|[^\p{Latin}\p{N}])`
+	revised = `(?:v(\d)|[ab]|[xp]\d)?(?:$|[^\p{Latin}\p{N}])`
 )
 
 const (
@@ -52,7 +52,7 @@ var (
 	// Groups: what stands in front, number, end of the range, and for chapters and issues the revision.
 	volumeMarks = []marker{
 		{lazily(`(?i)` + latin + `(?:` + volumeWords + `)\.?` + apart + `-?` + num + strings.ReplaceAll(upTo, "%s", volumeWords) + `(?:$|[^\p{Latin}\p{N}]|[ab](?:$|[^\p{L}\p{N}])|c(?:h(?:ap(?:ter)?)?)?\.?\d|n(?:o|r)?\.?\d)`), wordSet(volumeWords)},
-		{lazily(`(?i)` + letter + `(?:` + cyrillicVolumes + `)\.?\s*(?:no\.\s*)?` + num + strings.ReplaceAll(upTo, "%s", "том|т") + `(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicVolumes + "|no")},
+		{lazily(`(?i)` + letter + `(?:` + cyrillicVolumes + `)\.?\s*(?:no\.\s*)?` + num + strings.ReplaceAll(upTo, "%s", "том|т") + `(?:$|[^\p{L}\p{N}]|гл)`), wordSet(cyrillicVolumes + "|no")},
 		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:` + volumeUnits + `)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `\s*(?:` + volumeUnits + `)`), nil},
 		{lazily(`()[卷巻](?:\s*|[ノの之])` + num + `()`), nil},
 		{lazily(`(?i)` + letter + `(?:` + otherVolumes + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?(?:$|[^\p{L}\p{N}])`), wordSet(otherVolumes)},
@@ -67,7 +67,7 @@ var (
 	}
 	chapterMarks = []marker{
 		{lazily(`(?i)(^|[^\p{Latin}\p{N}]|(?:v|vol|volume|tome|t)\.?\s?\d+)(?:` + chapterWords + `)\.?` + apart + `-?` + num + strings.ReplaceAll(upTo, "%s", chapterWords) + revised), wordSet(chapterWords)},
-		{lazily(`(?i)` + letter + `(?:` + cyrillicChapters + `)\.?\s*(?:no\.\s*)?` + num + strings.ReplaceAll(upTo, "%s", "глава|гл") + `()(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicChapters + "|no")},
+		{lazily(`(?i)(^|[^\p{L}\p{N}]|(?:^|[^\p{L}])(?:том|т)\.?\s?\d+)(?:` + cyrillicChapters + `)\.?\s*(?:no\.\s*)?` + num + strings.ReplaceAll(upTo, "%s", "глава|гл") + `()(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicChapters + "|no")},
 		{lazily(`(?i)` + letter + `(?:` + otherChapters + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?()(?:$|[^\p{L}\p{N}])`), wordSet(otherChapters)},
 		{lazily(`()(?:` + thaiChapters + `)\s*` + num + `(?:\s?-\s?` + num + `)?()`), nil},
 		{lazily(`(?i)((?:^|[^\p{Latin}\p{N}])v(?:ol\.?)?\d{1,3}x)` + num + `(?:-(\d+))?()(?:$|[^\p{Latin}\p{N}])`), wordSet("x")},
@@ -103,7 +103,7 @@ var partSet = wordSet(partWords + "|" + episodeWords)
 // What stands behind a number as part of its marker; and the chapter or issue glued to a volume, which is none.
 const behindNumber = "巻卷권冊册話话章回화회장号號호集部弾期季편節节夜"
 
-var chapterNext = lazily(`(?i)^[cn]`)
+var chapterNext = lazily(`(?i)^(?:[cn]|гл)`)
 
 // marker is an expression and the words that it needs in front of a number; without words it needs letters that
 // are no ASCII. Looking for those first spares nearly every name nearly every expression.
