@@ -9,13 +9,13 @@ import (
 var (
 	bareNumber = lazily(`\d+(?:\.\d{1,2})?`)
 	behind     = lazily(`^\s+(?:(?i:annual)\s+)?(\d{1,4}(?:\.\d{1,2})?|[1-9]0{6})(?:$|[^\p{Latin}\p{N}.]|\.\p{L}|(?:([A-Ca-c])|` + events + `)(?:$|   ))`)
-	inFront    = lazily(` - (\d{1,4}(?:\.\d{1,2})?)\s{2,}$|(?:^|[^\p{L}\p{N}.-])(0\d{1,3}(?:\.\d{1,2})?)\s\s$| - (\d{1,4}(?:\.\d{1,2})?) - $`)
+	inFront    = lazily(` - (\d{1,4}(?:\.\d{1,2})?)\s{2,}$|(?:^|[^\p{L}\p{N}.-])(0\d{1,2}(?:\.\d{1,2})?)\s\s$| - (\d{1,4}(?:\.\d{1,2})?) - $`)
 	behindDash = lazily(`^\s+-\s+(0\d{1,3}(?:\.\d{1,2})?)()(?:$|   | - )`)
 	second     = lazily(`^\s(\d{1,4}(?:\.\d{1,2})?)(?:$|   )`)
 	countWords = lazily(`(?i)^\s*(?:of|de|von|sur|di|из)\s*(\d{1,4})(?:$|[^\p{L}\p{N}])`)
 	lateFix    = lazily(`(?i)^\s?(?:v|rev\.?\s?)([1-9])(?:$|[^\p{L}\p{N}])`)
 	// A number with zeros in front and the version behind it: not "Eyeshield 21 v2", nor "07-Ghost v2", "Cyborg 009 v02".
-	lateNumber  = lazily(`(?:^|[^\p{L}\p{N}-])0\d{1,3}(?:\.\d)?\s$`)
+	lateNumber  = lazily(`(?:^|[^\p{L}\p{N}-])0\d{1,2}(?:\.\d)?\s$`)
 	lateVersion = lazily(`^v[2-4]\s*$|^v[2-4]   `)
 	another     = lazily(`^(?:\s+|\s+-\s+0)(\d{1,4}(?:\.\d{1,2})?)(?:$|   )`) // three spaces: a bracket was there
 	further     = lazily(`\s(0\d{1,3}(?:\.\d{1,2})?)(?:v\d|-\d{1,4})?(?:$|   | - |\s` + nearYear + `(?:$|\s))`)
