@@ -29,13 +29,16 @@ const (
 	ofZone = " left join setting z on z.tenant_id = s.tenant_id and z.key = '" + SchedulerZone + "' "
 )
 
-// Due calls start for every tenant whose schedule, the setting of that key, has come, unless the setting named by on, where
-// one is named, is false; it tells how often start said that it started something. Several schedulers may call it at once:
-// the next time is set in the transaction that start is called in.
+// Add queues the statement that adds a task with a fresh id; id becomes that, or the one of the task there is already.
+type Add func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error
+
+// Due adds a task for every tenant whose schedule, the setting of that key, has come, unless the setting named by on, where
+// one is named, is false, and tells how many; one that is unfinished is not doubled. Several schedulers may call it at once:
+// the next time is set in the transaction that adds the task.
 //
 // A schedule is in the tenant's time zone and counts from when a scheduler meets it, or the zone is another. What was due
 // while no scheduler ran, or while the tenant was suspended, is started once; what was due while it was off, not at all.
-func Due(ctx context.Context, system *db.DB, key, on string, now time.Time, start func(ctx context.Context, tx pgx.Tx) (bool, error)) (int, error) {
+func Due(ctx context.Context, system *db.DB, key, on string, now time.Time, add Add) (int, error) {
 	_, err := system.Pool().Exec(ctx, `delete from setting_schedule d where d.key = $1 and not exists (
 		select from setting s`+ofZone+`where s.tenant_id = d.tenant_id and s.key = d.key and d.cron = `+made+` and not exists (
 		  select from setting o where o.tenant_id = s.tenant_id and o.key = $2 and o.value = 'false'))`, key, on)
@@ -58,7 +61,7 @@ func Due(ctx context.Context, system *db.DB, key, on string, now time.Time, star
 	started := 0
 	var failures error
 	for _, d := range all {
-		ok, err := d.next(ctx, system, key, now, start)
+		ok, err := d.next(ctx, system, key, now, add)
 		if err != nil { // one tenant's must not keep the others from theirs
 			failures = errors.Join(failures, fmt.Errorf("%s of the tenant %s: %w", key, d.Tenant, err))
 			continue
@@ -70,8 +73,8 @@ func Due(ctx context.Context, system *db.DB, key, on string, now time.Time, star
 	return started, failures
 }
 
-// next sets when the schedule is next due, and starts what is due now.
-func (d due) next(ctx context.Context, system *db.DB, key string, now time.Time, start func(context.Context, pgx.Tx) (bool, error)) (started bool, err error) {
+// next sets when the schedule is next due, and adds the task that is due now.
+func (d due) next(ctx context.Context, system *db.DB, key string, now time.Time, add Add) (started bool, err error) {
 	schedule, err := cronexpr.Parse(d.Cron, d.Zone)
 	if err != nil {
 		return false, err
@@ -88,7 +91,14 @@ func (d due) next(ctx context.Context, system *db.DB, key string, now time.Time,
 		if err != nil || tag.RowsAffected() == 0 {
 			return err // another scheduler was first
 		}
-		started, err = start(ctx, tx)
+		var b pgx.Batch
+		var id uuid.UUID
+		fresh := uuid.Must(uuid.NewV7())
+		if err := add(&b, fresh, &id); err != nil {
+			return err
+		}
+		err = tx.SendBatch(ctx, &b).Close()
+		started = id == fresh
 		return err
 	})
 	return started && err == nil, err
