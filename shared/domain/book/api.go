@@ -83,16 +83,22 @@ func lists(a *httpapi.API, d *db.DB) {
 			ScopeInput
 			httpapi.Paging
 			httpapi.Sorting
+			IncludeDeleted bool `query:"includeDeleted" doc:"Also books whose file is gone"`
 		}) (*httpapi.Page[Book], error) {
-			return answer(ctx, all, in.scope(), nil, in.Paging, in.Sorting)
+			s := in.scope()
+			s.deleted = in.IncludeDeleted
+			return answer(ctx, all, s, nil, in.Paging, in.Sorting)
 		})
 	httpapi.Register(a, operation("GET", "/libraries/{id}/books", "listLibraryBooks", "Books of a library", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			InLibraryInput
 			httpapi.Paging
 			httpapi.Sorting
+			IncludeDeleted bool `query:"includeDeleted" doc:"Also books whose file is gone"`
 		}) (*httpapi.Page[Book], error) {
-			return answer(ctx, all, in.scope(), &in.ID, in.Paging, in.Sorting)
+			s := in.scope()
+			s.deleted = in.IncludeDeleted
+			return answer(ctx, all, s, &in.ID, in.Paging, in.Sorting)
 		})
 	httpapi.Register(a, operation("POST", "/books/list", "filterBooks", "Books that meet a condition", auth.BooksRead),
 		func(ctx context.Context, in *struct {

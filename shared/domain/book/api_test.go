@@ -57,6 +57,8 @@ func TestLists(t *testing.T) {
 		{"?sort=created_at,desc&pageSize=1", "A 10", 12},
 		{"?sort=modified_at&pageSize=1", "A 10", 12},
 		{"?seriesId=" + b.String() + "&sort=number", "B 1,B 2", 2},
+		{"?includeDeleted=true&sort=title,desc&pageSize=1", "Gone 1", 13},
+		{"?includeDeleted=false&sort=title,desc&pageSize=1", "B 2", 12},
 	} {
 		got, total := titles(t, me.Do("GET", "/api/v1/books"+c.query, nil))
 		if strings.Join(got, ",") != c.want || total != c.total {
@@ -70,6 +72,11 @@ func TestLists(t *testing.T) {
 			}
 		}
 	}
+	inLibrary := "/api/v1/libraries/" + comics.String() + "/books?pageSize=1&sort=title,desc&includeDeleted=true"
+	if got, total := titles(t, me.Do("GET", inLibrary, nil)); strings.Join(got, ",") != "Gone 1" || total != 11 {
+		t.Errorf("with the deleted one of a library: %v, %d", got, total)
+	}
+	me.Do("GET", "/api/v1/books/in-progress?includeDeleted=true", nil).Want(400)
 	for _, c := range []struct {
 		body  string
 		want  string
