@@ -155,7 +155,8 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 	return err
 }
 
-// tell says what became of a task and, where that was its parent's end too, of the parent; of a scan that has ended ScanEnded tells.
+// tell says what became of a task and, where that was its parent's end too, of the parent. Of a scan that has ended
+// ScanEnded tells, so that listeners hear of it once.
 func (r *Runner) tell(ctx context.Context, log *slog.Logger, h Held, states []state, failure *string) {
 	for _, s := range states {
 		ended := s.Status == Completed || s.Status == Failed

@@ -77,6 +77,36 @@ func (r *rig) told(typ string) (out []events.TaskProgress) {
 	return out
 }
 
+// The end of a scan is told once, whether its last batch of books ends it, or the scan itself, which found nothing new or failed.
+func TestEndOfScanIsToldOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "A/1.cbz", testkit.Comic(t, 1, 1, ""))
+	testkit.WriteFile(t, r.folder, "B/2.cbz", testkit.Comic(t, 2, 1, ""))
+	for _, c := range []struct {
+		what, status string
+		before       func()
+	}{
+		{"new books", task.Completed, func() {}},
+		{"nothing new", task.Completed, func() {}},
+		{"an empty folder", task.Failed, func() { r.removeAll("A"); r.removeAll("B") }},
+	} {
+		c.before()
+		r.events = nil
+		res := r.scan("normal")
+		var ends []events.TaskProgress
+		for _, p := range r.told(task.ScanLibrary) {
+			if p.CompletedAt != nil {
+				ends = append(ends, p)
+			}
+		}
+		if len(ends) != 1 || ends[0].Status != c.status || (ends[0].Error == nil) != (res.Failure == nil) ||
+			res.Failure != nil && *ends[0].Error != *res.Failure {
+			t.Errorf("%s: told %+v of %+v", c.what, ends, res)
+		}
+	}
+}
+
 // Series of several libraries get their titles and numbers again by one task; others stay.
 func TestSeveralSeriesAreMadeAgain(t *testing.T) {
 	t.Parallel()
