@@ -80,6 +80,7 @@ var operations = map[string]entry{
 	"getMetrics":       {},
 	"getInventory":     {},
 	"getInfo":          {},
+	"getObservability": {},
 
 	"getTaskMetrics":        {},
 	"getTaskMetricsHistory": {query: "days=30&granularity=day&taskType=scan_library"},
