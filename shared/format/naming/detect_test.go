@@ -11,7 +11,7 @@ import (
 )
 
 // least is how many names the table must have, so that none gets lost.
-const least = 1190
+const least = 1400
 
 // The table of names is the specification of Detect.
 func TestDetectTable(t *testing.T) {
@@ -109,7 +109,7 @@ func TestDetectIsBounded(t *testing.T) {
 		}
 		return least
 	}
-	for _, part := range []string{"v1 ", "c1v", "((((", "[1]", "1-", "第1", "一", "#", "½", "t1-", " - 1", ".1", "0a", "全1巻", "2014-05-21 ", " 1 to 2", "上", "(c1)", "1 (c1)", "v1x2 ", "(X, #2)", " - [X 3] - ", "001 - ", "4 March 2023 ", "2021-05 ", "том no. ", "12-1975 ", "2023年3月1日", "Ⅲ", "第二季", "½ 一卷", "Tome III ", "vol X"} {
+	for _, part := range []string{"v1 ", "c1v", "((((", "[1]", "1-", "第1", "一", "#", "½", "t1-", " - 1", ".1", "0a", "全1巻", "2014-05-21 ", " 1 to 2", "上", "(c1)", "1 (c1)", "v1x2 ", "(X, #2)", " - [X 3] - ", "001 - ", "4 March 2023 ", "2021-05 ", "том no. ", "12-1975 ", "2023年3月1日", "Ⅲ", "第二季", "½ 一卷", "Tome III ", "vol X", "A.C. 1 ", "第2章第3話", "No. 8 012 ", "012 v2 ", " - 012  v3 ", "1,001 ", "the 3 aa ", " - 1 - Part 2 ", "009 12 ", "a(s)", "18.2021 ", "(X Book 3)", "т1гл5"} {
 		short, long := best(strings.Repeat(part, maxName)), best(strings.Repeat(part, 100*maxName))
 		if long > 5*short+100*time.Millisecond {
 			t.Errorf("%q: %v, a hundred times as much of it %v", part, short, long)
@@ -118,7 +118,7 @@ func TestDetectIsBounded(t *testing.T) {
 }
 
 func FuzzDetect(f *testing.F) {
-	for _, s := range []string{"[Group] Title v01-03 c012v2 (of 6) (2012).cbz", "鳥の眼 第十二巻 第３.5話「夜」.zip", "Batman #-1 ½", "Title - - 012", "t.1-t2 том 3 глава 5 ((", "第\xff1話", "2014年25号 全3巻 上巻", "No. 8 012 - 20 x 1920x1080", "c012x1 v3n12 (v1 c2)", "Title (Series, #2) 001 - 010 (c1)", "v05x12-15 v01b 78A 10AI", "[X 3] - 4-10 March 2023, 2021-05 Heft 12-1975", "Том №5 (глава 3) Выпуск №50", "Ranma_½ 第二部 Ⅲ ｶﾞ º 第三章 １０½ №", "Tomes I-XXXIX Vol. IIII"} {
+	for _, s := range []string{"[Group] Title v01-03 c012v2 (of 6) (2012).cbz", "鳥の眼 第十二巻 第３.5話「夜」.zip", "Batman #-1 ½", "Title - - 012", "t.1-t2 том 3 глава 5 ((", "第\xff1話", "2014年25号 全3巻 上巻", "No. 8 012 - 20 x 1920x1080", "c012x1 v3n12 (v1 c2)", "Title (Series, #2) 001 - 010 (c1)", "v05x12-15 v01b 78A 10AI", "[X 3] - 4-10 March 2023, 2021-05 Heft 12-1975", "Том №5 (глава 3) Выпуск №50", "Ranma_½ 第二部 Ⅲ ｶﾞ º 第三章 １０½ №", "Tomes I-XXXIX Vol. IIII", "1,001 - 012 (v03) Part 3 - 007 12 2019", "第二章 第3話【上】(상) 시즌 2 - 第12話", "1 том 5 глава т1гл5 #12v2 03.05.2021 18.2021"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
