@@ -192,6 +192,8 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 	}
 	if ends(r.text[at.to:], after) {
 		score += 10
+	} else if index == 0 {
+		score-- // "30 Days of Night - Dark Days 3"
 	}
 	if r.season(at.from) && strings.TrimSpace(before) != "" {
 		score -= 11 // "Worm - Arc 12 - Plague 12.3"
