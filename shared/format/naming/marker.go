@@ -430,7 +430,7 @@ func (r *reader) behindWord(g []string, at span) (number span, ok bool) {
 
 var (
 	partWord  = lazily(`(?i)^(?:` + partWords + `)[^\p{L}]`)
-	dashFront = lazily(`(?:^|[^\p{L}])(\p{L}+)[^\s\d]*\s(\d{1,4})\s*$`)
+	dashFront = lazily(`(?:^|\s)(\d{1,4})\s*$`)
 )
 
 // partOfTitle tells whether a part is one of the story that the title names, and finds the number of the issue in front of
@@ -444,9 +444,9 @@ func (r *reader) partOfTitle(at span) (number span, ok bool) {
 	if m == nil {
 		return span{}, false
 	}
-	word, n := strings.ToLower(r.text[m[2]:m[3]]), r.text[m[4]:m[5]]
+	word, n := strings.Trim(wordInFront(r.text[:m[2]]), ".,"), r.text[m[2]:m[3]]
 	if seasons[word] || partSet[word] || isYear(n) {
 		return span{}, false
 	}
-	return span{m[4], m[5]}, n[0] == '0' || strings.TrimSpace(r.text[dash+len(" - "):at.from]) != ""
+	return span{m[2], m[3]}, n[0] == '0' || strings.TrimSpace(r.text[dash+len(" - "):at.from]) != ""
 }
