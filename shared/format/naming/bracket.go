@@ -22,7 +22,7 @@ var (
 	bracketName  = lazily(`^\p{L}.*\s#?\d{1,3}(?:\.\d{1,2})?$`)
 	coverMark    = lazily(`^c\d$`)
 	coverOf      = lazily(`(?:^|[^\p{L}\p{N}])(#?\s?\d{1,4})\s*$`)
-	halfIn       = lazily(`^(?:[上中下][巻卷冊册]?|[상중하]권?)$`)
+	halfIn       = lazily(`^(?:[上中下][巻卷冊册篇編编集]?|[前中後后][編篇编]|[상중하]권?)$`)
 	event        = lazily(`^C\d{2,3}$`) // a fair that a book was sold at
 	category     = lazily(`(?i)^(?:一般|成年)?(?:コミック|小説|雑誌|漫画|漫畫|manga|comics?|raw|同人誌|完|完結)$`)
 )

@@ -19,7 +19,7 @@ var (
 	pixels  = lazily(`(?:^|\s)(\d{3,4}x\d{3,4})(?:$|\s)`)
 	total   = lazily(`^[全전共]\s?(\d{1,4})\s*[巻卷권冊册話话화]`)
 	totalIn = lazily(`(?:^|[^完安健])(全\s?(\d{1,4})\s*[巻卷冊册話话])|(?:^|[^\p{L}])([共전]\s?(\d{1,4})\s*[卷册话권화])`)
-	half    = lazily(`(?:^|\s)([上中下])\s*$|([上中下])\s?[巻卷冊册]|([상중하])권`)
+	half    = lazily(`(?:^|\s)([上中下])\s*$|([上中下])\s?[巻卷冊册篇編编集]|([상중하])권|([前中後后])[編篇编]\s*$`)
 	halves  = lazily(`\s([상중하])\s`)
 )
 
@@ -141,7 +141,7 @@ func (r *reader) half() bool {
 		if m[i] < 0 {
 			continue
 		}
-		places := map[string]float64{"上": 1, "中": 2, "下": 3, "상": 1, "중": 2, "하": 3}
+		places := map[string]float64{"上": 1, "中": 2, "下": 3, "상": 1, "중": 2, "하": 3, "前": 1, "後": 3, "后": 3}
 		place := places[r.text[m[i]:m[i+1]]]
 		r.Number = &place
 	}
