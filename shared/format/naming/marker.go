@@ -208,7 +208,7 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 // initial tells whether a letter is one of a name: "Vitamin C 05", "Final Fantasy V 03". It is a capital, something is in
 // front, and a space behind.
 func (r *reader) initial(at int) bool {
-	if oneLetter.MatchString(r.text[at:]) && shortened.MatchString(r.text[:at]) { // "W.E.S.T. 3"
+	if oneLetter.MatchString(r.text[at:]) && shortened(r.text[:at]) { // "W.E.S.T. 3"
 		return true
 	}
 	volume, chapter := strings.HasPrefix(r.text[at:], "V "), strings.HasPrefix(r.text[at:], "C ")
@@ -216,10 +216,15 @@ func (r *reader) initial(at int) bool {
 	return (volume || chapter) && !both && strings.TrimSpace(r.text[:at]) != ""
 }
 
-var (
-	shortened = lazily(`(?:^|[^\p{L}])\p{L}\.$`)
-	oneLetter = lazily(`^\p{Latin}[. ]`)
-)
+var oneLetter = lazily(`^\p{Latin}[. ]`)
+
+// shortened tells whether a text ends with a single letter and a dot.
+func shortened(text string) bool {
+	text, dot := strings.CutSuffix(text, ".")
+	last, size := utf8.DecodeLastRuneInString(text)
+	before, _ := utf8.DecodeLastRuneInString(text[:len(text)-size])
+	return dot && unicode.IsLetter(last) && !unicode.IsLetter(before)
+}
 
 // season tells whether the number that begins here is one of a season. Sagas are series more often: "Vinland Saga".
 func (r *reader) season(at int) bool {

@@ -153,7 +153,10 @@ func (r *reader) begin(second span) span {
 	return second
 }
 
-const impossible = -1 << 30
+const (
+	impossible = -1 << 30
+	nearby     = 40 // bytes in front of a number that may tell of a range or a count
+)
 
 func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 	n, before, after := r.text[at.from:at.to], r.text[seg.from:at.from], r.text[at.to:seg.to]
@@ -162,6 +165,7 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 			return candidate{at, impossible}
 		}
 	}
+	near := before[max(0, len(before)-nearby):]
 	last, _ := utf8.DecodeLastRuneInString(before)
 	next, _ := utf8.DecodeRuneInString(after)
 	switch {
@@ -174,9 +178,9 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 		return candidate{at, impossible}
 	case n[0] != '0' && at.from == 0 && unicode.IsLetter(next) && !isLatinLetter(next): // "100日後"
 		return candidate{at, impossible}
-	case ofCount.MatchString(before):
+	case ofCount.MatchString(near):
 		return candidate{at, impossible} // "3 of 6": the second number is a count
-	case rangeStart.MatchString(before):
+	case rangeStart.MatchString(near):
 		return candidate{at, impossible} // the end of a range belongs to its start
 	}
 	score := 0
