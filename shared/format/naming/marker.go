@@ -391,7 +391,7 @@ func (r *reader) issue() (*found, *float64) {
 		}
 	}
 	if !n.strong && r.Chapter == nil && r.volumeNumber != nil && at.from >= r.volumeEnd {
-		n.strong = strings.Trim(r.text[r.volumeEnd:at.from], " .,") == "" // "Vol. 2 No. 12"
+		n.strong = strings.Trim(r.text[r.volumeEnd:at.from], " .,") == "" && !partWord.MatchString(r.text[at.from:at.to]) // "Vol. 2 No. 12"
 	}
 	if !n.strong && (r.Chapter != nil || r.volumeNumber != nil) {
 		return nil, nil
