@@ -144,8 +144,8 @@ func (r *reader) words() {
 
 func tidy(s string) string {
 	s = enclosing.ReplaceAllString(strings.TrimSpace(s), " ")
-	s = strings.TrimRight(s, " \t-–—:;,·・|~_#/([{（")
-	s = strings.TrimLeft(s, " \t-–—:;,.·・|~_/#)]}")
+	s = strings.TrimRight(s, " \t-–—:;,·・|~_#/([{（<〈《「『")
+	s = strings.TrimLeft(s, " \t-–—:;,.·・|~_/#)]}>〉》」』")
 	if strings.HasSuffix(s, ".") && (strings.Count(s, ".") == 1 || sentence.MatchString(s)) {
 		s = strings.TrimRight(s, ".")
 	}

@@ -87,7 +87,7 @@ var (
 		{lazily(`(?i)` + letter + `(?:` + otherIssues + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?()(?:$|[^\p{L}\p{N}])`), wordSet(otherIssues)},
 		{lazily(`(?i)` + latin + num + `()()\.?\s*(?:rész|část)(?:$|[^\p{L}])`), nil},
 		{lazily(`()(?:第|제)\s*` + num + `(?:\s?[-~]\s?` + num + `)?()\s*(?:月号|월호|号|號|호|集|部|弾|期|季|편|節|节|夜|$|[^\p{L}\p{N}])`), nil},
-		{lazily(`()(?:その|其の|其之)\s*` + num + `()()`), nil},
+		{lazily(`()(?:その|其[のノ之])\s*` + num + `()()`), nil},
 		{lazily(`(?i)` + latin + `s\d{1,2}\s?e` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("e")},
 		{lazily(`(?i)` + latin + `(?:` + episodeWords + `)\.?` + apart + num + strings.ReplaceAll(upTo, "%s", episodeWords) + revised), wordSet(episodeWords)},
 		{lazily(`(?i)` + latin + `(?:` + partWords + `)\.?` + apart + num + strings.ReplaceAll(upTo, "%s", partWords) + revised), wordSet(partWords)},
