@@ -1,8 +1,6 @@
 package scanner_test
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -193,42 +191,6 @@ func TestResultCountsWhatWasFound(t *testing.T) {
 			from (select result as x from task where tenant_id = app.tenant() and type = 'scan_library' order by id desc limit 1) t`)
 		if got[0] != c.want {
 			t.Errorf("the result says: %s; want: %s", got[0], c.want)
-		}
-	}
-}
-
-// Who listens hears once of a scan's end, also where the scan itself is the last of its tasks, as one that fails or finds nothing.
-func TestEndOfScanIsToldOnce(t *testing.T) {
-	r := newRig(t)
-	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 2, ""))
-	for _, c := range []struct {
-		name  string
-		makes func()
-		want  string
-	}{
-		{"a new book", func() {}, "completed"},
-		{"nothing new", func() {}, "completed"},
-		{"a folder that is gone", func() { r.removeAll("S") }, "failed"},
-	} {
-		c.makes()
-		r.events = nil
-		r.scan("normal")
-		var got []string
-		for _, e := range r.events {
-			var p struct {
-				Type   string `json:"task_type"`
-				Status string `json:"status"`
-			}
-			data, err := json.Marshal(e.Data)
-			if err := errors.Join(err, json.Unmarshal(data, &p)); err != nil {
-				t.Fatal(err)
-			}
-			if p.Type == "scan_library" && p.Status != "running" {
-				got = append(got, p.Status)
-			}
-		}
-		if !slices.Equal(got, []string{c.want}) {
-			t.Errorf("%s: the ends that were told are %v, want one: %s", c.name, got, c.want)
 		}
 	}
 }
