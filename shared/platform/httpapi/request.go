@@ -12,13 +12,15 @@ import (
 	"os"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // Tenant is the library server that a request's host name names.
 type Tenant struct {
-	ID        [16]byte
+	ID        uuid.UUID
 	Name      string
 	Secret    []byte // 32 bytes: keys what must not be guessed
 	Suspended bool
