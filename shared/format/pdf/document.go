@@ -81,6 +81,19 @@ type leaf struct {
 	resources, mediaBox, cropBox, rotate, contents, annotations any
 }
 
+// with is what the nodes below page inherit: its own where it has some.
+func (l leaf) with(page dict) leaf {
+	for _, f := range []struct {
+		key name
+		to  *any
+	}{{"Resources", &l.resources}, {"MediaBox", &l.mediaBox}, {"CropBox", &l.cropBox}, {"Rotate", &l.rotate}} {
+		if own, ok := page[f.key]; ok {
+			*f.to = own
+		}
+	}
+	return l
+}
+
 // node is a node of the tree of pages on the way down.
 type node struct {
 	at        any
@@ -115,15 +128,7 @@ func (d *Reader) leaves(root any) ([]leaf, error) {
 			missing++
 			continue
 		}
-		here := n.inherited
-		for _, f := range []struct {
-			key name
-			to  *any
-		}{{"Resources", &here.resources}, {"MediaBox", &here.mediaBox}, {"CropBox", &here.cropBox}, {"Rotate", &here.rotate}} {
-			if own, ok := page[f.key]; ok {
-				*f.to = own
-			}
-		}
+		here := n.inherited.with(page)
 		kids, err := d.follow(page["Kids"])
 		if err != nil {
 			return nil, err
