@@ -33,7 +33,7 @@ func addStreams(a *httpapi.API) {
 			Security:    []map[string][]string{{"bearer": {}}, {"apiKey": {}}, {"basic": {}}, {"session": {}}},
 			Extensions:  map[string]any{"x-permission": auth.LibrariesRead},
 			Parameters: []*huma.Param{{Name: "Last-Event-ID", In: "header", Description: "Id of the last event received: what came after it is sent first",
-				Schema: &huma.Schema{Type: "string", MaxLength: ptr(41)}}},
+				Schema: &huma.Schema{Type: "string", MaxLength: new(41)}}},
 			Responses: map[string]*huma.Response{"200": text("Events until either side ends the connection", "text/event-stream")}})
 	}
 }
@@ -41,5 +41,3 @@ func addStreams(a *httpapi.API) {
 func text(description, mediaType string) *huma.Response {
 	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{mediaType: {Schema: &huma.Schema{Type: "string"}}}}
 }
-
-func ptr(n int) *int { return &n }

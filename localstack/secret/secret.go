@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Set is everything secret that one installation on one machine needs. It is generated once.
@@ -49,13 +50,8 @@ func Load(dataDir string) (Set, error) {
 }
 
 func (s Set) incomplete() bool {
-	for _, v := range []string{s.PostgresSuper, s.PostgresOwner, s.PostgresApp, s.PostgresSystem, s.Redis,
-		s.S3AccessKey, s.S3SecretKey, s.AuthSigningKey} {
-		if v == "" {
-			return true
-		}
-	}
-	return false
+	return slices.Contains([]string{s.PostgresSuper, s.PostgresOwner, s.PostgresApp, s.PostgresSystem, s.Redis,
+		s.S3AccessKey, s.S3SecretKey, s.AuthSigningKey}, "")
 }
 
 func create(path string) (Set, error) {

@@ -29,7 +29,6 @@ type Measurer struct {
 	Bucket   string
 	Publish  task.Publish
 	Added    task.Added // told of the analysis of a file that is another by now
-
 }
 
 // sized is a book with the sizes of its pages: 0 where nobody has looked for it.
