@@ -12,49 +12,7 @@ func (c *cursor) files(s *streamsInfo, size int64, lim archive.Limits) (*header,
 	if count > len(c.b)+1 { // each has a name of two bytes at least
 		return nil, errDamaged
 	}
-	names := make([]string, count)
-	empty, emptyFile := make([]bool, count), make([]bool, count)
-	attributes := make([]uint32, count)
-	for !c.bad {
-		id := c.byte()
-		if id == idEnd {
-			break
-		}
-		p := &cursor{b: c.take(c.number())}
-		switch id {
-		case idEmptyStream:
-			empty = p.bits(count)
-		case idEmptyFile:
-			var which []int
-			for i, e := range empty {
-				if e {
-					which = append(which, i)
-				}
-			}
-			for i, e := range p.bits(len(which)) {
-				emptyFile[which[i]] = e
-			}
-		case idNames:
-			p.bad = p.byte() != 0
-			for i := range names {
-				if p.bad {
-					break
-				}
-				names[i] = p.name(lim.NameBytes)
-			}
-		case idAttributes:
-			defined := p.defined(count)
-			p.bad = p.bad || p.byte() != 0
-			for i, ok := range defined {
-				if b := []byte(nil); ok {
-					if b = p.take(4); b != nil {
-						attributes[i] = le.Uint32(b)
-					}
-				}
-			}
-		}
-		c.bad = c.bad || p.bad
-	}
+	l := c.list(count, lim)
 	if c.bad {
 		return nil, errDamaged
 	}
@@ -64,9 +22,9 @@ func (c *cursor) files(s *streamsInfo, size int64, lim archive.Limits) (*header,
 	for i := range h.entries {
 		e := &h.entries[i]
 		const unixMode, link, folderAttribute = 0x8000, 0xa000, 0x10
-		e.Symlink = attributes[i]&unixMode != 0 && attributes[i]>>16&0xf000 == link
-		if empty[i] {
-			e.Directory = !emptyFile[i] || attributes[i]&folderAttribute != 0
+		e.Symlink = l.attributes[i]&unixMode != 0 && l.attributes[i]>>16&0xf000 == link
+		if l.empty[i] {
+			e.Directory = !l.emptyFile[i] || l.attributes[i]&folderAttribute != 0
 			e.Method = archive.Bare
 			continue
 		}
@@ -83,11 +41,65 @@ func (c *cursor) files(s *streamsInfo, size int64, lim archive.Limits) (*header,
 		at[p.folder] += p.size
 		used++
 	}
-	archive.SetNames(h.entries, names)
+	archive.SetNames(h.entries, l.names)
 	if err := archive.CheckSizes(h.entries, size, lim); err != nil {
 		return nil, err
 	}
 	return h, h.checkPages(lim)
+}
+
+// list is what is said of each file of a list.
+type list struct {
+	names            []string
+	empty, emptyFile []bool
+	attributes       []uint32
+}
+
+// list reads the properties of count files.
+func (c *cursor) list(count int, lim archive.Limits) list {
+	l := list{make([]string, count), make([]bool, count), make([]bool, count), make([]uint32, count)}
+	for !c.bad {
+		id := c.byte()
+		if id == idEnd {
+			break
+		}
+		p := &cursor{b: c.take(c.number())}
+		switch id {
+		case idEmptyStream:
+			l.empty = p.bits(count)
+		case idEmptyFile:
+			var which []int
+			for i, e := range l.empty {
+				if e {
+					which = append(which, i)
+				}
+			}
+			for i, e := range p.bits(len(which)) {
+				l.emptyFile[which[i]] = e
+			}
+		case idNames:
+			p.bad = p.byte() != 0
+			for i := range l.names {
+				if p.bad {
+					break
+				}
+				l.names[i] = p.name(lim.NameBytes)
+			}
+		case idAttributes:
+			defined := p.defined(count)
+			p.bad = p.bad || p.byte() != 0
+			for i, ok := range defined {
+				if !ok {
+					continue
+				}
+				if b := p.take(4); b != nil {
+					l.attributes[i] = le.Uint32(b)
+				}
+			}
+		}
+		c.bad = c.bad || p.bad
+	}
+	return l
 }
 
 // checkPages refuses an archive whose pages need what is not read, by its headers alone.
