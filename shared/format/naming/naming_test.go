@@ -172,7 +172,9 @@ func TestCompareOrders(t *testing.T) {
 	if !slices.Equal(shuffled, paths) {
 		t.Errorf("ComparePath order %q, want %q", shuffled, paths)
 	}
-	files := []string{"c/1.jpg", "c/1 b.jpg", "c/1-2.jpg", "c/1.5.jpg", "c/2.jpg", "c-d/1.jpg", "page.jpg", "page 2.jpg", "page 10.jpg", "page-3.jpg", "page_1", "x.gif", "x.jpg"}
+	files := []string{"c/1.jpg", "c/1 b.jpg", "c/1-2.jpg", "c/1.5.jpg", "c/2.jpg", "c-d/1.jpg", "page.jpg", "page 2.jpg", "page 10.jpg", "page-3.jpg", "page_1", "x.gif", "x.jpg",
+		"書/(上).cbz", "書/(中).cbz", "書/(下).cbz", "本/本 上巻.cbz", "本/本 中巻.cbz", "本/本 下巻.cbz",
+		"話/第一話 七.cbz", "話/第二話 三.cbz", "話/第七話.cbz", "話/第十話.cbz", "話/第十二話.cbz", "話/第二十話.cbz", "話/第百二話.cbz"}
 	for i, a := range files {
 		for j, b := range files {
 			if got := sign(CompareFile(a, b)); got != sign(i-j) {
@@ -193,6 +195,7 @@ func TestCompareIsTotal(t *testing.T) {
 			}
 		}
 	}
+	words = append(words, "第一", "第1", "上巻", "1巻", "一", "第 十 話", "中下")
 	for _, compare := range []func(a, b string) int{Compare, ComparePath, CompareFile} {
 		for _, a := range words {
 			for _, b := range words {

@@ -42,12 +42,31 @@ func ComparePath(a, b string) int {
 }
 
 // CompareFile orders two slash-separated paths of books as ComparePath does, but by their names without extension first: "1.cbz" comes
-// before "1-2.cbz" and "1 extra.cbz", though a dot comes after a hyphen and a space.
+// before "1-2.cbz" and "1 extra.cbz", though a dot comes after a hyphen and a space. Numbers in Chinese characters are numbers, and
+// 上, 中, 下 are 1, 2, 3. It is the order of app.file_order, in which a scan numbers books.
 func CompareFile(a, b string) int {
-	if c := ComparePath(strings.TrimSuffix(a, path.Ext(a)), strings.TrimSuffix(b, path.Ext(b))); c != 0 {
+	if c := ComparePath(counted(strings.TrimSuffix(a, path.Ext(a))), counted(strings.TrimSuffix(b, path.Ext(b)))); c != 0 {
 		return c
 	}
 	return ComparePath(a, b)
+}
+
+var (
+	countedNumber = lazily(`(第\s*)([一二三四五六七八九十百]+)|([一二三四五六七八九十百]+)(\s*[巻卷冊册話话回章集])`)
+	countedPart   = lazily(`([上中下])([巻卷冊册篇編编集])|(^|[\s(（\[【「/])([上中下])($|[\s)）\]】」/])`)
+	countedParts  = strings.NewReplacer("上", "1", "中", "2", "下", "3")
+)
+
+// counted writes the numbers of volumes and chapters with digits.
+func counted(name string) string {
+	if !strings.ContainsAny(name, "上中下一二三四五六七八九十百") {
+		return name
+	}
+	name = countedNumber.compiled().ReplaceAllStringFunc(name, func(s string) string {
+		m := countedNumber.FindStringSubmatch(s)
+		return m[1] + arabic(m[2]+m[3]) + m[4]
+	})
+	return countedPart.compiled().ReplaceAllStringFunc(name, countedParts.Replace)
 }
 
 func compareFolded(a, b string) int {
