@@ -119,7 +119,7 @@ func prepareDefault(ctx context.Context, c config, done *result) error {
 	if err != nil {
 		return err
 	}
-	d, err := db.Open(db.Config{URL: c.OwnerURL, MaxConns: 2, Timeout: time.Minute})
+	d, err := db.Open(db.Config{URL: c.OwnerURL, Setting: "DATABASE_OWNER_URL", MaxConns: 2, Timeout: time.Minute})
 	if err != nil {
 		return err
 	}

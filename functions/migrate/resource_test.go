@@ -18,7 +18,7 @@ func TestCloudFormationIsAnswered(t *testing.T) {
 	for _, c := range []struct{ request, database, status, has string }{
 		{"Create", d.OwnerURL, "SUCCESS", `"PhysicalResourceId":"schema"`},
 		{"Update", d.OwnerURL, "SUCCESS", `"SchemaVersion"`},
-		{"Update", "postgres://longbox_owner:x@127.0.0.1:1/longbox?connect_timeout=1", "FAILED", `"Reason":"migrate: `},
+		{"Update", "postgres://longbox_owner:x@127.0.0.1:1/longbox?connect_timeout=1", "FAILED", `"Reason":"DATABASE_OWNER_URL: `},
 		{"Delete", "postgres://longbox_owner:x@127.0.0.1:1/longbox", "SUCCESS", `"PhysicalResourceId":"schema"`},
 	} {
 		t.Run(c.request+" "+c.status, func(t *testing.T) {

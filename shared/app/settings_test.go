@@ -8,6 +8,8 @@ import (
 
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/media"
+	"github.com/longbox/longbox/shared/app/operator"
+	"github.com/longbox/longbox/shared/app/scheduler"
 	"github.com/longbox/longbox/shared/app/worker"
 )
 
@@ -22,10 +24,19 @@ func TestLimitsAreChecked(t *testing.T) {
 	}
 }
 
+// The address of a database that cannot be one is named by the setting that it was given in.
+func TestDatabaseAddressIsChecked(t *testing.T) {
+	t.Parallel()
+	refused(t, "DATABASE_URL", media.New)
+	refused(t, "DATABASE_SYSTEM_URL", worker.New)
+	refused(t, "DATABASE_SYSTEM_URL", scheduler.New)
+	refused(t, "DATABASE_SYSTEM_URL", operator.New)
+}
+
 func refused[C, P any](t *testing.T, name string, program func(C) (P, *app.Base, error)) {
 	t.Helper()
-	c, err := env.ParseAsWithOptions[C](env.Options{Environment: map[string]string{name: "0", "DATABASE_URL": "postgres:///longbox",
-		"DATABASE_SYSTEM_URL": "postgres:///longbox", "AUTH_SIGNING_KEY": strings.Repeat("A", 43) + "="}})
+	c, err := env.ParseAsWithOptions[C](env.Options{Environment: map[string]string{"DATABASE_URL": "postgres:///longbox",
+		"DATABASE_SYSTEM_URL": "postgres:///longbox", "AUTH_SIGNING_KEY": strings.Repeat("A", 43) + "=", name: "0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +44,7 @@ func refused[C, P any](t *testing.T, name string, program func(C) (P, *app.Base,
 	if err == nil {
 		base.Close()
 	}
-	if err == nil || !strings.HasPrefix(err.Error(), name+" ") && !strings.HasPrefix(err.Error(), name+":") {
+	if err == nil || !strings.HasPrefix(err.Error(), name+" ") && !strings.HasPrefix(err.Error(), name+":") || strings.Count(err.Error(), "DATABASE_") > 1 {
 		t.Errorf("%s=0: %T ends with %v, want an error that names the setting", name, c, err)
 	}
 }

@@ -2,7 +2,6 @@
 package operator
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/longbox/longbox/shared/app"
@@ -25,10 +24,10 @@ const statementTimeout = time.Minute
 
 // New makes what the commands work on.
 func New(c Config) (*operator.Operator, *app.Base, error) {
-	base, err := app.NewBase(app.Config{Database: db.Config{URL: c.SystemURL, MaxConns: 2, Timeout: statementTimeout},
+	base, err := app.NewBase(app.Config{Database: db.Config{URL: c.SystemURL, Setting: "DATABASE_SYSTEM_URL", MaxConns: 2, Timeout: statementTimeout},
 		Blob: c.Blob, Events: c.Events, RedisURL: c.RedisURL})
 	if err != nil {
-		return nil, nil, fmt.Errorf("operator: %w", err)
+		return nil, nil, err
 	}
 	return &operator.Operator{System: base.Database, Redis: base.Redis, Events: base.Events, Media: base.Media, Bucket: base.Bucket,
 		Settle: operator.DefaultSettle}, base, nil

@@ -59,9 +59,9 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	system, err := db.Open(db.Config{URL: c.SystemURL, MaxConns: 2, Timeout: c.Database.Timeout, Prepare: c.Database.Prepare})
+	system, err := db.Open(db.Config{URL: c.SystemURL, Setting: "DATABASE_SYSTEM_URL", MaxConns: 2, Timeout: c.Database.Timeout, Prepare: c.Database.Prepare})
 	if err != nil {
-		return nil, nil, fmt.Errorf("DATABASE_SYSTEM_URL: %w", err)
+		return nil, nil, err
 	}
 	scans := &scan.Settler{Database: base.Database, Publish: base.Publish}
 	if base.Tasks != nil {

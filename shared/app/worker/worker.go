@@ -92,9 +92,9 @@ func New(c Config) (*Worker, *app.Base, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	system, err := db.Open(db.Config{URL: c.SystemURL, MaxConns: 4, Timeout: c.Database.Timeout, Prepare: c.Database.Prepare})
+	system, err := db.Open(db.Config{URL: c.SystemURL, Setting: "DATABASE_SYSTEM_URL", MaxConns: 4, Timeout: c.Database.Timeout, Prepare: c.Database.Prepare})
 	if err != nil {
-		return nil, nil, fmt.Errorf("DATABASE_SYSTEM_URL: %w", err)
+		return nil, nil, err
 	}
 	books := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Publications: c.Publications, Draw: pdfdraw.New(c.Drawing).Draw}
 	packs := &pack.Maker{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket}

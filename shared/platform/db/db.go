@@ -4,6 +4,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 // Config is how to reach Postgres.
 type Config struct {
 	URL      string        `env:"DATABASE_URL,required"`
+	Setting  string        // where URL comes from, for errors; empty is DATABASE_URL
 	MaxConns int32         `env:"DATABASE_MAX_CONNS" envDefault:"8"`
 	Timeout  time.Duration `env:"DATABASE_TIMEOUT" envDefault:"15s"`
 	// Connect bounds how long a statement waits for a connection that has to be made, not for one that others use: an
@@ -71,7 +73,7 @@ func Open(c Config) (*DB, error) {
 	}
 	pc, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
-		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+		return nil, fmt.Errorf("%s: %w", cmp.Or(c.Setting, "DATABASE_URL"), err)
 	}
 	pc.MaxConns = c.MaxConns
 	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe

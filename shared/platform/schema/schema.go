@@ -49,7 +49,7 @@ func Migrate(ctx context.Context, ownerURL string) (applied int, err error) {
 	defer conn.Close()
 	lock, err := conn.Conn(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("migrate: connect: %w", err)
+		return 0, fmt.Errorf("DATABASE_OWNER_URL: %w", err)
 	}
 	defer lock.Close()
 	if err := wait(ctx, lock); err != nil {
