@@ -21,6 +21,7 @@ import (
 
 	edge "github.com/longbox/longbox/localstack/cdn"
 	"github.com/longbox/longbox/shared/platform/cdn"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // CDN is nginx in the place of CloudFront, in front of a media bucket and a media function that is given later.
@@ -62,7 +63,7 @@ func StartCDN(t testing.TB, s3 *S3) *CDN {
 	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
 	c := &CDN{dir: dir, URL: "http://127.0.0.1:" + strconv.Itoa(port)}
 	c.Config = cdn.Config{Delivery: cdn.Redirect, URL: c.URL, KeyID: "KTEST", PrivateKey: string(pem.EncodeToMemory(block)),
-		OriginSecret: []string{strings.Repeat("origin", 8)}}
+		Origin: httpapi.Origin{Secrets: []string{strings.Repeat("origin", 8)}}}
 	serve := func(h http.Handler) string {
 		srv := httptest.NewServer(h)
 		t.Cleanup(srv.Close)
@@ -72,7 +73,7 @@ func StartCDN(t testing.TB, s3 *S3) *CDN {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := edge.Config{Dir: dir, Port: port, Bucket: serve(bucket), Media: serve(http.HandlerFunc(c.toMedia)), Secret: c.Config.OriginSecret[0], Prefix: "/cdn",
+	config := edge.Config{Dir: dir, Port: port, Bucket: serve(bucket), Media: serve(http.HandlerFunc(c.toMedia)), Secret: c.Config.Origin.Secrets[0], Prefix: "/cdn",
 		Verify: serve(edge.Verifier{Scheme: "http", Keys: map[string]*rsa.PublicKey{c.Config.KeyID: &key.PublicKey},
 			Now: func() time.Time { return time.Now().Add(time.Duration(c.ahead.Load()) * time.Second) }})}
 	args, err := config.Write()

@@ -241,7 +241,7 @@ func TestOneRenderPerObject(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			req.Header.Set("X-Origin-Secret", s.cdn.Config.OriginSecret[0])
+			req.Header.Set("X-Origin-Secret", s.cdn.Config.Origin.Secrets[0])
 			w := httptest.NewRecorder()
 			servers[i%processes].ServeHTTP(w, req)
 			if w.Code != 200 {
@@ -283,7 +283,7 @@ func TestRenditionQuotaAtTheCDN(t *testing.T) {
 		origin := s.anotherMedia(t) // which remembers no tenant
 		for range 3 {               // the first miss alone keeps nothing
 			req := httptest.NewRequest("GET", "/cdn"+path, nil)
-			req.Header.Set("X-Origin-Secret", s.cdn.Config.OriginSecret[0])
+			req.Header.Set("X-Origin-Secret", s.cdn.Config.Origin.Secrets[0])
 			w := httptest.NewRecorder()
 			origin.ServeHTTP(w, req)
 			if w.Code != 200 {

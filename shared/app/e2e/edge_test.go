@@ -108,7 +108,7 @@ func TestNoHitWithoutSignature(t *testing.T) {
 			}
 		}
 		for name, header := range map[string][]string{"Range": {"Range", "bytes=0-9"}, "X-Original-Uri": {"X-Original-Uri", strings.TrimPrefix(u, f.cdn.URL)},
-			"credentials": {"Authorization", f.one.Header.Get("Authorization")}, "the secret": {"X-Origin-Secret", f.cdn.Config.OriginSecret[0]}} {
+			"credentials": {"Authorization", f.one.Header.Get("Authorization")}, "the secret": {"X-Origin-Secret", f.cdn.Config.Origin.Secrets[0]}} {
 			if a := f.edge(t, "GET", bare(u), header...); a.Status != 403 {
 				t.Errorf("%s without a signature but with %s: status %d", cdnPath(u), name, a.Status)
 			}
@@ -184,7 +184,7 @@ func (f *filled) atOrigin(t *testing.T, path string, want int) answer {
 		t.Fatal(err)
 	}
 	req.URL.Opaque = "/cdn" + path
-	req.Header.Set("X-Origin-Secret", f.cdn.Config.OriginSecret[0])
+	req.Header.Set("X-Origin-Secret", f.cdn.Config.Origin.Secrets[0])
 	srv := httptest.NewServer(f.media.Router)
 	defer srv.Close()
 	req.URL.Host = strings.TrimPrefix(srv.URL, "http://")
@@ -204,7 +204,7 @@ func TestOrigin(t *testing.T) {
 	t.Parallel()
 	f := newFilled(t)
 	path := cdnPath(f.urls[0])
-	good := f.cdn.Config.OriginSecret[0]
+	good := f.cdn.Config.Origin.Secrets[0]
 	for _, secret := range []string{"", good[:len(good)-1], good + "x", strings.ToUpper(good), "origin"} {
 		r := httptest.NewRequest("GET", "/cdn"+path, nil)
 		r.Header.Set("X-Origin-Secret", secret)
@@ -248,7 +248,7 @@ func (f *filled) atOriginStatus(path string) int {
 	for range instances { // at once, so that no process answers twice
 		go func() {
 			r := httptest.NewRequest("GET", "/cdn"+path, nil)
-			r.Header.Set("X-Origin-Secret", f.cdn.Config.OriginSecret[0])
+			r.Header.Set("X-Origin-Secret", f.cdn.Config.Origin.Secrets[0])
 			w := httptest.NewRecorder()
 			f.toMedia.ServeHTTP(w, r)
 			answers <- w.Code
@@ -291,7 +291,7 @@ func TestSignaturesAreNotLogged(t *testing.T) {
 	if n := strings.Count(logged, `"status":302`); n < len(f.urls) {
 		t.Fatalf("only %d redirections in the log: %.500s", n, logged)
 	}
-	for _, secret := range []string{"Signature", "Key-Pair-Id", "Policy", "secret", f.cdn.Config.OriginSecret[0]} {
+	for _, secret := range []string{"Signature", "Key-Pair-Id", "Policy", "secret", f.cdn.Config.Origin.Secrets[0]} {
 		if strings.Contains(logged, secret) {
 			t.Errorf("the log holds %q", secret)
 		}

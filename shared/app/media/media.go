@@ -62,7 +62,7 @@ func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, c Config
 			return err
 		}
 		delivery = rendition.Redirect(signer, time.Now)
-		rendition.NewOrigin(maker, pages, c.CDN.OriginSecret).Routes(a)
+		rendition.NewOrigin(maker, pages, c.CDN.Origin).Routes(a)
 	}
 	rendition.Routes(a, maker, pages, delivery)
 	return nil

@@ -27,9 +27,9 @@ type Origin struct {
 	cdn   httpapi.Origin
 }
 
-// NewOrigin makes an Origin; every one of secrets is good.
-func NewOrigin(m *Maker, s *page.Server, secrets []string) *Origin {
-	return &Origin{maker: m, pages: s, cdn: httpapi.Origin{Secrets: secrets}}
+// NewOrigin makes an Origin that answers who shows a secret of cdn.
+func NewOrigin(m *Maker, s *page.Server, cdn httpapi.Origin) *Origin {
+	return &Origin{maker: m, pages: s, cdn: cdn}
 }
 
 // Routes adds the origin to a function.
@@ -63,7 +63,7 @@ func admit(ctx context.Context, key parsed, owner *page.Owner, fingerprint strin
 	t := owner.Tenant()
 	httpapi.SetTenant(ctx, t)
 	if t.Suspended {
-		return fault.New(fault.Forbidden, "This library server is suspended; ask its operator")
+		return httpapi.ErrSuspended
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	edge "github.com/longbox/longbox/localstack/cdn"
 	"github.com/longbox/longbox/shared/platform/cdn"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 var rsaKey = sync.OnceValue(func() *rsa.PrivateKey {
@@ -39,7 +40,7 @@ func pkcs8(t *testing.T, key any) string {
 
 func good() cdn.Config {
 	return cdn.Config{Delivery: cdn.Redirect, URL: "https://images.example.org", KeyID: "K2JCJMDEHXQW5F",
-		PrivateKey: pemOf("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey())), OriginSecret: []string{strings.Repeat("s", 32)}}
+		PrivateKey: pemOf("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey())), Origin: httpapi.Origin{Secrets: []string{strings.Repeat("s", 32)}}}
 }
 
 func TestConfig(t *testing.T) {
@@ -61,7 +62,7 @@ func TestConfig(t *testing.T) {
 		"pkcs8":              {func(c *cdn.Config) { c.PrivateKey = pkcs8(t, rsaKey()) }, ""},
 		"one line":           {func(c *cdn.Config) { c.PrivateKey = strings.ReplaceAll(pem1, "\n", `\n`) }, ""},
 		"with a slash":       {func(c *cdn.Config) { c.URL += "/" }, ""},
-		"two secrets":        {func(c *cdn.Config) { c.OriginSecret = append(c.OriginSecret, strings.Repeat("t", 40)) }, ""},
+		"two secrets":        {func(c *cdn.Config) { c.Origin.Secrets = append(c.Origin.Secrets, strings.Repeat("t", 40)) }, ""},
 		"direct needs none":  {func(c *cdn.Config) { *c = cdn.Config{Delivery: "direct"} }, ""},
 		"nothing is direct":  {func(c *cdn.Config) { *c = cdn.Config{} }, ""},
 		"unknown delivery":   {func(c *cdn.Config) { c.Delivery = "cdn" }, "DELIVERY"},
@@ -80,8 +81,8 @@ func TestConfig(t *testing.T) {
 		}, "CDN_PRIVATE_KEY"},
 		"too small":    {func(c *cdn.Config) { c.PrivateKey = pkcs8(t, small) }, "1024"},
 		"not RSA":      {func(c *cdn.Config) { c.PrivateKey = pkcs8(t, curve) }, "RSA"},
-		"no secret":    {func(c *cdn.Config) { c.OriginSecret = nil }, "ORIGIN_SECRET"},
-		"short secret": {func(c *cdn.Config) { c.OriginSecret = []string{"short"} }, "ORIGIN_SECRET"},
+		"no secret":    {func(c *cdn.Config) { c.Origin.Secrets = nil }, "ORIGIN_SECRET"},
+		"short secret": {func(c *cdn.Config) { c.Origin.Secrets = []string{"short"} }, "ORIGIN_SECRET"},
 	} {
 		cfg := good()
 		c.change(&cfg)

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // The ways in which pictures reach a reader.
@@ -26,11 +28,8 @@ type Config struct {
 	URL        string `env:"CDN_URL"`
 	KeyID      string `env:"CDN_KEY_ID"`
 	PrivateKey string `env:"CDN_PRIVATE_KEY"` // PEM
-	// OriginSecret is what the CDN shows when it asks the media function; two while it is being changed.
-	OriginSecret []string `env:"ORIGIN_SECRET"`
+	Origin     httpapi.Origin
 }
-
-const minSecret = 32 // characters
 
 var keyID = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
 
@@ -52,15 +51,10 @@ func (c Config) Validate() error {
 	if _, err := c.key(); err != nil {
 		return err
 	}
-	if len(c.OriginSecret) == 0 || len(c.OriginSecret) > 2 {
-		return fmt.Errorf("ORIGIN_SECRET: needs one secret, or two separated by a comma while it is changed; there are %d", len(c.OriginSecret))
+	if len(c.Origin.Secrets) == 0 {
+		return errors.New("ORIGIN_SECRET: required with DELIVERY=redirect: what the CDN shows when it asks the media function")
 	}
-	for _, s := range c.OriginSecret {
-		if len(s) < minSecret {
-			return fmt.Errorf("ORIGIN_SECRET: needs at least %d characters, has %d", minSecret, len(s))
-		}
-	}
-	return nil
+	return c.Origin.Validate()
 }
 
 // address is the CDN's scheme and host, without a slash at the end.

@@ -24,7 +24,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/requestid"
 )
 
-var errSuspended = fault.New(fault.Forbidden, "This library server is suspended; ask its operator")
+// ErrSuspended refuses a request of a tenant that is suspended.
+var ErrSuspended = fault.New(fault.Forbidden, "This library server is suspended; ask its operator")
 
 // observe gives the request its id, one log line, and an answer even when a handler panics.
 func (a *API) observe(next http.Handler) http.Handler {
@@ -191,7 +192,7 @@ func (a *API) identify(next http.Handler) http.Handler {
 // active refuses a tenant that is suspended.
 func active(t Tenant, err error) (Tenant, error) {
 	if err == nil && t.Suspended {
-		err = errSuspended
+		err = ErrSuspended
 	}
 	return t, err
 }
