@@ -281,3 +281,17 @@ func (p *plain) corruptOr(err error) error {
 func Verify(e Entry, content io.Reader) io.Reader {
 	return &plain{entry: e, source: &exact{}, r: content, left: e.Size}
 }
+
+// Source remembers why reading failed, to tell that from damage of what was read.
+type Source struct {
+	R      io.Reader
+	Failed error // nil while nothing but the end was met
+}
+
+func (s *Source) Read(p []byte) (int, error) {
+	n, err := s.R.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.Failed = err
+	}
+	return n, err
+}

@@ -1,6 +1,7 @@
 package rar
 
 import (
+	"cmp"
 	"errors"
 	"io"
 
@@ -14,7 +15,7 @@ import (
 // of the source and of each are passed on; what is wrong with the archive is an *archive.Error.
 func Walk(source io.Reader, lim archive.Limits, wanted map[int64]archive.Entry, each func(number int64, content io.Reader) error) error {
 	lim = lim.WithDefaults()
-	in := &remembering{r: source}
+	in := &archive.Source{R: source}
 	left := len(wanted)
 	r, err := rardecode.NewReader(in, rardecode.MaxDictionarySize(lim.DictionaryBytes), rardecode.BufferSize(256<<10))
 	for n := int64(0); err == nil && left > 0; n++ {
@@ -28,15 +29,12 @@ func Walk(source io.Reader, lim archive.Limits, wanted map[int64]archive.Entry, 
 		left--
 		content := archive.Verify(e, r)
 		if err := each(n, content); err != nil {
-			if in.failed != nil {
-				return in.failed
-			}
-			return err
+			return cmp.Or(in.Failed, err)
 		}
 	}
 	switch {
-	case in.failed != nil:
-		return in.failed
+	case in.Failed != nil:
+		return in.Failed
 	case err == nil:
 		return nil
 	case errors.Is(err, rardecode.ErrDictionaryTooLarge):
@@ -45,18 +43,4 @@ func Walk(source io.Reader, lim archive.Limits, wanted map[int64]archive.Entry, 
 		return errEncrypted
 	}
 	return &archive.Error{Kind: archive.Corrupt, Msg: "the RAR archive is damaged: its files cannot be decompressed", Err: err}
-}
-
-// remembering remembers why reading failed, to tell that from damage.
-type remembering struct {
-	r      io.Reader
-	failed error
-}
-
-func (s *remembering) Read(p []byte) (int, error) {
-	n, err := s.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		s.failed = err
-	}
-	return n, err
 }

@@ -8,6 +8,7 @@ package sevenz
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -127,14 +128,14 @@ func unpackHeader(r io.ReaderAt, c *cursor, size int64, lim archive.Limits) ([]b
 	if err := f.check(lim); err != nil {
 		return nil, err
 	}
-	packed := &remembering{r: io.NewSectionReader(r, f.offset, f.packed)}
+	packed := &archive.Source{R: io.NewSectionReader(r, f.offset, f.packed)}
 	content, err := f.open(packed, lim)
 	if err != nil {
-		return nil, packed.or(err)
+		return nil, why(packed, err)
 	}
 	raw := make([]byte, n)
 	if _, err := io.ReadFull(content, raw); err != nil {
-		return nil, packed.or(err)
+		return nil, why(packed, err)
 	}
 	if f.hasCRC && crc32.ChecksumIEEE(raw) != f.crc {
 		return nil, errDamaged
@@ -193,50 +194,34 @@ func (h *header) walkFolder(from, to int64, lim archive.Limits, open func(off, n
 		return err
 	}
 	defer body.Close()
-	packed := &remembering{r: body}
+	packed := &archive.Source{R: body}
 	content, err := f.open(packed, lim)
 	if err != nil {
-		return packed.or(err)
+		return why(packed, err)
 	}
 	for n := from; n <= to; n++ {
 		part := &io.LimitedReader{R: content, N: h.streams[n].size}
 		if e, ok := wanted[n]; ok {
 			if err := each(n, archive.Verify(e, part)); err != nil {
-				if packed.failed != nil {
-					return packed.failed
-				}
-				return err
+				return cmp.Or(packed.Failed, err)
 			}
 		}
 		if _, err := io.Copy(io.Discard, part); err != nil {
-			return packed.or(err)
+			return why(packed, err)
 		}
 		if part.N > 0 {
-			return packed.or(io.ErrUnexpectedEOF)
+			return why(packed, io.ErrUnexpectedEOF)
 		}
 	}
 	return nil
 }
 
-// remembering remembers why reading failed, to tell that from damage.
-type remembering struct {
-	r      io.Reader
-	failed error
-}
-
-func (s *remembering) Read(p []byte) (int, error) {
-	n, err := s.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		s.failed = err
-	}
-	return n, err
-}
-
-func (s *remembering) or(err error) error {
+// why is the reason for an error of decompressing what packed gives.
+func why(packed *archive.Source, err error) error {
 	var known *archive.Error
 	switch {
-	case s.failed != nil:
-		return s.failed
+	case packed.Failed != nil:
+		return packed.Failed
 	case errors.As(err, &known):
 		return err
 	}

@@ -43,8 +43,12 @@ func Is(head []byte) bool {
 // of r are passed on.
 func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Directory, error) {
 	lim = lim.WithDefaults()
-	in := &seeker{SectionReader: io.NewSectionReader(r, 0, size)}
-	t := tar.NewReader(in)
+	section := io.NewSectionReader(r, 0, size)
+	in := &archive.Source{R: section}
+	t := tar.NewReader(struct {
+		io.Reader
+		io.Seeker
+	}{in, section}) // which skips content without reading it
 	var entries []archive.Entry
 	var names []string
 	files := map[string]int{} // entries that hard links may name
@@ -54,8 +58,8 @@ func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Dire
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if in.failed != nil {
-			return nil, fmt.Errorf("read the archive's headers: %w", in.failed)
+		if in.Failed != nil {
+			return nil, fmt.Errorf("read the archive's headers: %w", in.Failed)
 		}
 		if err != nil {
 			return nil, &archive.Error{Kind: kind(err), Err: err,
@@ -73,7 +77,7 @@ func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Dire
 		}
 		e := archive.Entry{Method: archive.Bare, Directory: h.Typeflag == tar.TypeDir,
 			Symlink: holes || h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir}
-		if e.Offset, err = in.Seek(0, io.SeekCurrent); err != nil {
+		if e.Offset, err = section.Seek(0, io.SeekCurrent); err != nil {
 			return nil, err
 		}
 		if !e.Directory && !e.Symlink {
@@ -114,18 +118,4 @@ func kind(err error) archive.Kind {
 		return archive.Truncated
 	}
 	return archive.Corrupt
-}
-
-// seeker lets archive/tar skip content without reading it, and remembers why reading failed.
-type seeker struct {
-	*io.SectionReader
-	failed error
-}
-
-func (s *seeker) Read(p []byte) (int, error) {
-	n, err := s.SectionReader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		s.failed = err
-	}
-	return n, err
 }
