@@ -137,12 +137,12 @@ func TestStoreFailureIsNoDamage(t *testing.T) {
 	broken := errors.New("connection reset")
 	for version, build := range writers {
 		b := build(testkit.RAROptions{}, three()...)
-		if _, err := rar.ReadDirectory(failingAt{bytes.NewReader(b), 60, broken}, int64(len(b)), archive.Limits{}); !errors.Is(err, broken) {
+		if _, err := rar.ReadDirectory(failingAt{bytes.NewReader(b), 60, broken}, int64(len(b)), archive.Limits{}); !errors.Is(err, broken) || errors.As(err, new(*archive.Error)) {
 			t.Errorf("version %s: %v", version, err)
 		}
 		err := rar.Walk(io.MultiReader(bytes.NewReader(b[:30]), failing{broken}), archive.Limits{}, map[int64]archive.Entry{1: {}},
 			func(int64, io.Reader) error { return nil })
-		if !errors.Is(err, broken) {
+		if !errors.Is(err, broken) || errors.As(err, new(*archive.Error)) {
 			t.Errorf("version %s, walk: %v", version, err)
 		}
 	}

@@ -187,7 +187,7 @@ func TestStoreFailureIsNoDamage(t *testing.T) {
 		_, err := io.Copy(io.Discard, r)
 		return err
 	})
-	if !errors.Is(err, broken) {
+	if !errors.Is(err, broken) || errors.As(err, new(*archive.Error)) {
 		t.Errorf("%v", err)
 	}
 }
