@@ -70,7 +70,7 @@ func writeSolidRAR(_ context.Context, path string) error {
 	}
 	return create(path, func(file *bufio.Writer) error {
 		// Each page finds its tables in the one before it, but not its picture, which comes again after four of them.
-		w, err := rarpack.NewWriter(file, rarpack.Options{Solid: true, Dictionary: archive.DefaultLimits().DictionaryBytes, Reach: 3 * len(pictures[0])})
+		w, err := rarpack.NewWriter(file, rarpack.Options{Solid: true, Dictionary: archive.Limits{}.WithDefaults().DictionaryBytes, Reach: 3 * len(pictures[0])})
 		if err != nil {
 			return err
 		}

@@ -34,33 +34,19 @@ type Limits struct {
 // books of blank pages or plain text compress extremely well.
 const ratioFloor = 64 << 20
 
-// DefaultLimits returns the limits that fit every real book known to us.
-func DefaultLimits() Limits {
-	return Limits{
-		Entries:         20_000,
-		DirectoryBytes:  8 << 20,
-		NameBytes:       1024,
-		EntryBytes:      64 << 20,
-		TotalBytes:      4 << 30,
-		Ratio:           200,
-		DictionaryBytes: 64 << 20,
-	}
-}
-
 // Validate names the first setting that is out of bounds. The zero value stands for the defaults.
 func (l Limits) Validate() error { return limit.Check(l) }
 
-// WithDefaults fills the fields that are not set.
+// WithDefaults fills the fields that are not set with limits that fit every real book known to us.
 func (l Limits) WithDefaults() Limits {
-	d := DefaultLimits()
 	return Limits{
-		Entries:         limit.Or(l.Entries, d.Entries),
-		DirectoryBytes:  limit.Or(l.DirectoryBytes, d.DirectoryBytes),
-		NameBytes:       limit.Or(l.NameBytes, d.NameBytes),
-		EntryBytes:      limit.Or(l.EntryBytes, d.EntryBytes),
-		TotalBytes:      limit.Or(l.TotalBytes, d.TotalBytes),
-		Ratio:           limit.Or(l.Ratio, d.Ratio),
-		DictionaryBytes: limit.Or(l.DictionaryBytes, d.DictionaryBytes),
+		Entries:         limit.Or(l.Entries, 20_000),
+		DirectoryBytes:  limit.Or(l.DirectoryBytes, 8<<20),
+		NameBytes:       limit.Or(l.NameBytes, 1024),
+		EntryBytes:      limit.Or(l.EntryBytes, 64<<20),
+		TotalBytes:      limit.Or(l.TotalBytes, 4<<30),
+		Ratio:           limit.Or(l.Ratio, 200),
+		DictionaryBytes: limit.Or(l.DictionaryBytes, 64<<20),
 	}
 }
 

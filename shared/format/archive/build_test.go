@@ -209,7 +209,7 @@ func section(b []byte, e Entry) io.Reader {
 }
 
 func content(b []byte, e Entry) ([]byte, error) {
-	r, err := e.Open(section(b, e))
+	r, err := e.Open(section(b, e), Limits{})
 	if err != nil {
 		return nil, err
 	}

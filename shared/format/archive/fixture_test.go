@@ -38,7 +38,7 @@ func openFile(path string) (dir *Directory, f *os.File, requests int, err error)
 }
 
 func readPage(f *os.File, e Entry) ([]byte, error) {
-	r, err := e.Open(io.NewSectionReader(f, e.Offset, e.Length))
+	r, err := e.Open(io.NewSectionReader(f, e.Offset, e.Length), Limits{})
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func TestMethodsInTheWild(t *testing.T) {
 				for at := int64(40); at < pages[i].Length-1; at += 7 {
 					raw := bytes.Clone(b[pages[i].Offset : pages[i].Offset+pages[i].Length])
 					raw[at] ^= 0x55
-					r, err := pages[i].Open(bytes.NewReader(raw))
+					r, err := pages[i].Open(bytes.NewReader(raw), Limits{})
 					if err == nil {
 						var got []byte
 						if got, err = io.ReadAll(r); err == nil && !bytes.Equal(got, want) {

@@ -13,22 +13,19 @@ import (
 // (Length bytes from Offset). The reader yields at most Size bytes and fails
 // with an *Error when size or checksum do not match what the directory states:
 // Truncated if the range is short, else Corrupt.
-func (e Entry) Open(r io.Reader, lim ...Limits) (io.Reader, error) {
-	limits := DefaultLimits()
-	if len(lim) > 0 {
-		limits = lim[0].WithDefaults()
-	}
+func (e Entry) Open(r io.Reader, lim Limits) (io.Reader, error) {
+	lim = lim.WithDefaults()
 	if err := e.Check(); err != nil {
 		return nil, err
 	}
-	if e.Size > limits.EntryBytes {
-		return nil, tooLarge("bytes in "+e.Name, e.Size, limits.EntryBytes)
+	if e.Size > lim.EntryBytes {
+		return nil, tooLarge("bytes in "+e.Name, e.Size, lim.EntryBytes)
 	}
 	raw, err := e.raw(r)
 	if err != nil {
 		return nil, err
 	}
-	content, err := e.decompress(raw, limits)
+	content, err := e.decompress(raw, lim)
 	if err != nil {
 		if raw.failed != nil {
 			err = raw.failed

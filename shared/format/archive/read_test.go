@@ -54,14 +54,14 @@ func TestOpenTruncatedSource(t *testing.T) {
 		whole, _ := io.ReadAll(section(b, e))
 		needed := int(localLen+8+5) + int(e.CompressedSize)
 		for n := range needed {
-			r, err := e.Open(bytes.NewReader(whole[:n]))
+			r, err := e.Open(bytes.NewReader(whole[:n]), Limits{})
 			if err == nil {
 				_, err = io.ReadAll(r)
 			}
 			if kindOf(err) != Truncated || !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Fatalf("%s cut after %d bytes: %v", e.Name, n, err)
 			}
-			r, err = e.Open(io.MultiReader(bytes.NewReader(whole[:n]), iotest.ErrReader(broken)))
+			r, err = e.Open(io.MultiReader(bytes.NewReader(whole[:n]), iotest.ErrReader(broken)), Limits{})
 			if err == nil {
 				_, err = io.ReadAll(r)
 			}
@@ -69,7 +69,7 @@ func TestOpenTruncatedSource(t *testing.T) {
 				t.Fatalf("%s failing after %d bytes: %v", e.Name, n, err)
 			}
 		}
-		if r, err := e.Open(iotest.OneByteReader(bytes.NewReader(whole[:needed]))); err != nil {
+		if r, err := e.Open(iotest.OneByteReader(bytes.NewReader(whole[:needed])), Limits{}); err != nil {
 			t.Error(err)
 		} else if err := iotest.TestReader(r, [][]byte{textA, textB}[e.Method/8]); err != nil {
 			t.Errorf("%s: %v", e.Name, err)

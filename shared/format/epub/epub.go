@@ -33,22 +33,17 @@ type Limits struct {
 	XML           xmllimit.Limits // every document
 }
 
-// DefaultLimits returns the limits that fit every real book known to us.
-func DefaultLimits() Limits {
-	return Limits{Documents: 2000, DocumentBytes: 256 << 10, TotalBytes: 16 << 20, Items: 20_000, TextBytes: 64 << 10}
-}
-
 // Validate names the first setting that is out of bounds. The zero value stands for the defaults.
 func (l Limits) Validate() error { return errors.Join(limit.Check(l), l.XML.Validate()) }
 
+// withDefaults fills the fields that are not set with limits that fit every real book known to us.
 func (l Limits) withDefaults() Limits {
-	d := DefaultLimits()
 	return Limits{
-		Documents:     limit.Or(l.Documents, d.Documents),
-		DocumentBytes: limit.Or(l.DocumentBytes, d.DocumentBytes),
-		TotalBytes:    limit.Or(l.TotalBytes, d.TotalBytes),
-		Items:         limit.Or(l.Items, d.Items),
-		TextBytes:     limit.Or(l.TextBytes, d.TextBytes),
+		Documents:     limit.Or(l.Documents, 2000),
+		DocumentBytes: limit.Or(l.DocumentBytes, 256<<10),
+		TotalBytes:    limit.Or(l.TotalBytes, 16<<20),
+		Items:         limit.Or(l.Items, 20_000),
+		TextBytes:     limit.Or(l.TextBytes, 64<<10),
 		XML:           l.XML.WithDefaults(),
 	}
 }

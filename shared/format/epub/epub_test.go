@@ -46,7 +46,7 @@ func pack(t testing.TB, f files) (*archive.Directory, []byte) {
 func reader(b []byte, log *[]string) func(archive.Entry) ([]byte, error) {
 	return func(e archive.Entry) ([]byte, error) {
 		*log = append(*log, e.Name)
-		r, err := e.Open(bytes.NewReader(b[e.Offset : e.Offset+e.Length]))
+		r, err := e.Open(bytes.NewReader(b[e.Offset:e.Offset+e.Length]), archive.Limits{})
 		if err != nil {
 			return nil, err
 		}

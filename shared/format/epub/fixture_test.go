@@ -34,7 +34,7 @@ func openFile(t *testing.T, path string) (*Publication, int, error) {
 	reads := 0
 	pub, err := Open(dir, func(e archive.Entry) ([]byte, error) {
 		reads++
-		r, err := e.Open(io.NewSectionReader(f, e.Offset, e.Length))
+		r, err := e.Open(io.NewSectionReader(f, e.Offset, e.Length), archive.Limits{})
 		if err != nil {
 			return nil, err
 		}

@@ -24,22 +24,17 @@ type Limits struct {
 	RepairBytes int64 `env:"PDF_MAX_REPAIR" envDefault:"1073741824"` // a damaged document, which is read whole
 }
 
-// DefaultLimits returns the limits that fit every real book known to us.
-func DefaultLimits() Limits {
-	return Limits{Objects: 500_000, Pages: 20_000, StreamBytes: 16 << 20, Requests: 100_000, RepairBytes: 1 << 30}
-}
-
 // Validate names the first setting that is out of bounds. The zero value stands for the defaults.
 func (l Limits) Validate() error { return limit.Check(l) }
 
+// withDefaults fills the fields that are not set with limits that fit every real book known to us.
 func (l Limits) withDefaults() Limits {
-	d := DefaultLimits()
 	return Limits{
-		Objects:     limit.Or(l.Objects, d.Objects),
-		Pages:       limit.Or(l.Pages, d.Pages),
-		StreamBytes: limit.Or(l.StreamBytes, d.StreamBytes),
-		Requests:    limit.Or(l.Requests, d.Requests),
-		RepairBytes: limit.Or(l.RepairBytes, d.RepairBytes),
+		Objects:     limit.Or(l.Objects, 500_000),
+		Pages:       limit.Or(l.Pages, 20_000),
+		StreamBytes: limit.Or(l.StreamBytes, 16<<20),
+		Requests:    limit.Or(l.Requests, 100_000),
+		RepairBytes: limit.Or(l.RepairBytes, 1<<30),
 	}
 }
 

@@ -60,7 +60,7 @@ func TestFixtures(t *testing.T) {
 					sequential[p.Offset] = p
 					continue
 				}
-				r, err := p.Open(bytes.NewReader(b[p.Offset : p.Offset+p.Length]))
+				r, err := p.Open(bytes.NewReader(b[p.Offset:p.Offset+p.Length]), archive.Limits{})
 				if err != nil {
 					t.Fatal(err)
 				}

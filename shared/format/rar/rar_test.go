@@ -60,7 +60,7 @@ func TestStoredPagesAreRanges(t *testing.T) {
 			}
 			for i, want := range []int{0, 1, 2} {
 				p := pages[i]
-				r, err := p.Open(bytes.NewReader(b[p.Offset : p.Offset+p.Length]))
+				r, err := p.Open(bytes.NewReader(b[p.Offset:p.Offset+p.Length]), archive.Limits{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -118,7 +118,7 @@ func TestDamage(t *testing.T) {
 					break
 				}
 				var r io.Reader
-				if r, err = p.Open(bytes.NewReader(damaged[p.Offset : p.Offset+p.Length])); err == nil {
+				if r, err = p.Open(bytes.NewReader(damaged[p.Offset:p.Offset+p.Length]), archive.Limits{}); err == nil {
 					var got []byte
 					if got, err = io.ReadAll(r); err == nil && string(got) != "second" {
 						t.Fatalf("version %s, byte %d: other content without an error", version, at)

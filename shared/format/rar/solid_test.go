@@ -55,7 +55,7 @@ func TestSolid(t *testing.T) {
 					t.Errorf("%+v", pages[i])
 				}
 			}
-			r, err := pages[0].Open(bytes.NewReader(b[pages[0].Offset : pages[0].Offset+pages[0].Length]))
+			r, err := pages[0].Open(bytes.NewReader(b[pages[0].Offset:pages[0].Offset+pages[0].Length]), archive.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestCompressedAlone(t *testing.T) {
 		t.Fatalf("%+v, %v", pages, err)
 	}
 	for i, p := range pages {
-		r, err := p.Open(bytes.NewReader(b[p.Offset : p.Offset+p.Length]))
+		r, err := p.Open(bytes.NewReader(b[p.Offset:p.Offset+p.Length]), archive.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func TestPagesAreRanges(t *testing.T) {
 			t.Fatalf("%+v", pages)
 		}
 		for _, p := range pages {
-			r, err := p.Open(bytes.NewReader(b[p.Offset : p.Offset+p.Length]))
+			r, err := p.Open(bytes.NewReader(b[p.Offset:p.Offset+p.Length]), archive.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
