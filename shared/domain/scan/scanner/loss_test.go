@@ -249,23 +249,34 @@ func TestBookComesBackToTheOldFolder(t *testing.T) {
 }
 
 // A reader may be told pages of a book that nobody has counted yet; once it is read, nobody is beyond its last, and who
-// is through with it is there.
+// is through with it is there: also where it turns out to be one that was renamed.
 func TestProgressBeforeTheFirstAnalysis(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 4, ""))
-	r.cancelAfterListing()
-	values[int](r, `with reader as (insert into account (tenant_id, id, username, email, password_hash, role)
-			select app.tenant(), gen_random_uuid(), name, name || '@example.org', '', 'reader' from unnest('{ann,bob,eve}'::text[]) name returning id, username)
-		insert into progress (tenant_id, account_id, book_id, id, current_page, completed)
-		select app.tenant(), reader.id, b.id, gen_random_uuid(), case username when 'ann' then 500 else 0 end, username = 'bob' from reader, book b
-		where b.tenant_id = app.tenant() returning 1`)
-	if res := r.scan("normal"); res.Status != "completed" {
-		t.Fatalf("%+v", res)
-	}
-	got := values[int](r, "select p.current_page from progress p join account a on a.id = p.account_id where p.tenant_id = app.tenant() order by a.username")
-	if !slices.Equal(got, []int{4, 4, 0}) {
-		t.Errorf("the readers of 4 pages are on %v", got)
+	for name, known := range map[string]bool{"new": false, "renamed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			testkit.WriteFile(t, r.folder, "S/0.cbz", testkit.Comic(t, 1, 4, ""))
+			if known {
+				r.scanned("normal")
+			}
+			r.rename("S/0.cbz", "S/1.cbz")
+			r.cancelAfterListing()
+			values[int](r, `with reader as (insert into account (tenant_id, id, username, email, password_hash, role)
+					select app.tenant(), gen_random_uuid(), name, name || '@example.org', '', 'reader' from unnest('{ann,bob,eve}'::text[]) name returning id, username)
+				insert into progress (tenant_id, account_id, book_id, id, current_page, completed)
+				select app.tenant(), reader.id, b.id, gen_random_uuid(), case username when 'ann' then 500 else 0 end, username = 'bob' from reader, book b
+				where b.tenant_id = app.tenant() and b.key = 'S/1.cbz' returning 1`)
+			r.scanned("normal")
+			got := values[string](r, `select b.key || ' ' || p.current_page from progress p join account a on a.id = p.account_id join book b on b.id = p.book_id
+				where p.tenant_id = app.tenant() order by a.username`)
+			if want := []string{"S/1.cbz 4", "S/1.cbz 4", "S/1.cbz 0"}; !slices.Equal(got, want) {
+				t.Errorf("the readers of 4 pages are on %v", got)
+			}
+			if got := values[int](r, "select count(*)::int from book where tenant_id = app.tenant()"); got[0] != 1 {
+				t.Errorf("%d books of one file", got[0])
+			}
+		})
 	}
 }
 

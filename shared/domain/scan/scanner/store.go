@@ -86,8 +86,8 @@ func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 	queueTaxonomy(b, "genre", "genres", found, func(r *analysis.Result) []string { return r.Genres }, &out.enriched[1])
 	queueTaxonomy(b, "tag", "tags", found, func(r *analysis.Result) []string { return r.Tags }, &out.enriched[2])
 	queueAlternateTitles(b, found, &out.enriched[3])
+	queueClamp(b, found) // before the readers of a new book go over to the one that it turns out to be
 	queueFollowFound(b, scanID, found, &out.moved)
-	queueClamp(b, found)
 	queueShowing(b, newCovers(found), &out.showing)
 	if scanID != nil {
 		db.One(b, &out.status, scan.ByTask, scanID)
