@@ -117,6 +117,12 @@ func cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]changed, error) {
 	})
 }
 
+// cancelled are a task that a worker had and its parent, those that are cancelled now.
+func cancelled(ctx context.Context, system *db.DB, h Held) ([]changed, error) {
+	return db.List[changed](db.In(ctx, db.Tenant(h.Tenant)), system, "select t.status as before, "+changedColumns+" from task t"+countedBy+
+		" where t.tenant_id = $1 and t.id in ($2, $3) and t.status = 'cancelled' order by t.parent_id nulls last", h.Tenant, h.ID, h.ParentID)
+}
+
 // retry makes a failed task pending again, on its own: nothing waits for it any more. It waits for the
 // children that it had and that go on.
 func retry(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {

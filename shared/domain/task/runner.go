@@ -117,7 +117,7 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 	switch {
 	case errors.Is(cause, errLost) || db.ErrLost(err):
 		log.Info("task cancelled")
-		return nil
+		return r.tellCancelled(ctx, h)
 	case errors.As(err, &p):
 		log.Info("task paused")
 		return giveBack(ctx, r.System, h, p.place)
@@ -172,6 +172,16 @@ func (r *Runner) tell(ctx context.Context, log *slog.Logger, h Held, states []st
 			r.Publish(ctx, h.Tenant, progressEvent(s.Held, s.Status, nil))
 		}
 	}
+}
+
+// tellCancelled tells again that a task or its parent was cancelled: what this worker has told of them since, listeners have heard
+// later.
+func (r *Runner) tellCancelled(ctx context.Context, h Held) error {
+	all, err := cancelled(ctx, r.System, h)
+	for i := range all {
+		r.Publish(ctx, h.Tenant, all[i].events()...)
+	}
+	return err
 }
 
 func (r *Runner) call(ctx context.Context, h Held) (result any, err error) {
