@@ -165,12 +165,13 @@ func owner(path string) (uid, gid int, err error) {
 	return int(st.Uid), int(st.Gid), nil
 }
 
-// Command prepares a child of the account, in a process group of its own, that works in dir. With readAll, or when our
-// own files are behind a closed folder, it has the capability to read and enter everything.
+// Command prepares a child of the account, in a session of its own, that works in dir: Ctrl-C does not reach it, and where
+// Linux shares the processors out by session (autogroup), it has a part of its own, as each backend of Postgres has. With
+// readAll, or when our own files are behind a closed folder, it has the capability to read and enter everything.
 func (a Account) Command(readAll bool, dir, path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if !a.Switch {
 		return cmd
 	}
@@ -182,7 +183,7 @@ func (a Account) Command(readAll bool, dir, path string, args ...string) *exec.C
 		// The capability takes effect with the first exec, so the closed folder is entered from a shell after it.
 		cmd = exec.Command("/bin/sh", append([]string{"-c", `cd "$1" && shift && exec "$@"`, "sh", dir, path}, args...)...)
 		cmd.Dir = "/"
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, AmbientCaps: []uintptr{unix.CAP_DAC_READ_SEARCH}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, AmbientCaps: []uintptr{unix.CAP_DAC_READ_SEARCH}}
 	}
 	cmd.SysProcAttr.Credential = credential
 	return cmd

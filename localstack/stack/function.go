@@ -158,9 +158,12 @@ func Connections(program string) string {
 	return name + strconv.Itoa(min(max(4, 2*runtime.NumCPU()), 16))
 }
 
-// Nice is a program's nice value: whoever reads comes before the worker's scans.
+// Nice is a program's nice value: lists come before pages in new sizes, and whoever reads before the worker's scans.
 func Nice(program string) int {
-	if program == worker {
+	switch program {
+	case media:
+		return 5
+	case worker:
 		return 10
 	}
 	return 0

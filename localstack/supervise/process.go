@@ -148,10 +148,14 @@ func (p *Process) start() (*run, error) {
 }
 
 // lower gives a process and what it starts the nice value. On Linux that is each thread's own, inherited from the one
-// that makes it: a second look finds those made during the first.
+// that makes it: a second look finds those made during the first. It counts within the process's session alone where
+// Linux shares the processors out by session, so that the session has it too.
 func lower(pid, nice int) error {
 	if nice == 0 {
 		return nil
+	}
+	if err := lowerSession(pid, nice); err != nil {
+		return err
 	}
 	for range 2 {
 		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
@@ -169,6 +173,21 @@ func lower(pid, nice int) error {
 		}
 	}
 	return nil
+}
+
+// lowerSession gives the session that a process leads the nice value (sched(7), "The autogroup feature"). The kernel
+// takes one such value in a tenth of a second, whoever sends it.
+func lowerSession(pid, nice int) error {
+	for try := 1; ; try++ {
+		err := os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(nice)), 0)
+		switch {
+		case err == nil, errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ESRCH): // a kernel without it, or the process has ended
+			return nil
+		case !errors.Is(err, syscall.EAGAIN), try == 10:
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 func (p *Process) line(r *run, line []byte) {

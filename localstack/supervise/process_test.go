@@ -3,6 +3,7 @@ package supervise
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/longbox/longbox/localstack/port"
 )
@@ -117,6 +120,16 @@ func TestNice(t *testing.T) {
 		if nice := strings.Fields(after)[16]; nice != "7" { // proc(5): field 19
 			t.Errorf("%s: %s", path, nice)
 		}
+	}
+	if session, err := unix.Getsid(pid); err != nil || session != pid {
+		t.Errorf("process %d is in session %d, %v", pid, session, err)
+	}
+	group, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("this kernel does not share the processors out by session")
+	}
+	if err != nil || !strings.HasSuffix(string(group), " nice 7\n") {
+		t.Errorf("the session: %q, %v", group, err)
 	}
 }
 
