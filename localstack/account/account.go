@@ -30,11 +30,11 @@ type Account struct {
 	enterAll bool
 }
 
-// ErrClosed is returned when the account cannot reach our files and the capability that would help is missing.
-var ErrClosed = errors.New("folder closed to the unprivileged user")
+// errClosed is returned when the account cannot reach our files and the capability that would help is missing.
+var errClosed = errors.New("folder closed to the unprivileged user")
 
 // Choose returns the account for a data folder and the folders its processes must be able to enter.
-// It returns ErrClosed when started as root without the capability to enter one of them.
+// It returns errClosed when started as root without the capability to enter one of them.
 func Choose(dataDir string, enter ...string) (Account, error) {
 	if os.Geteuid() != 0 {
 		return Account{UID: os.Geteuid(), GID: os.Getegid()}, nil
@@ -53,7 +53,7 @@ func Choose(dataDir string, enter ...string) (Account, error) {
 		}
 		if !CanReadAll() {
 			return Account{}, fmt.Errorf("%w: user id %d cannot enter %s on the way to %s: move the clone or open that folder with chmod o+x",
-				ErrClosed, a.UID, closed, dir)
+				errClosed, a.UID, closed, dir)
 		}
 		a.enterAll = true
 	}

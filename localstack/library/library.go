@@ -17,14 +17,14 @@ import (
 // Root is one folder, served as it is, and the name of the bucket that serves it.
 type Root struct{ Folder, Bucket string }
 
-// Most is the largest number of roots.
-const Most = 100
+// most is the largest number of roots.
+const most = 100
 
 // Roots checks the folders and names their buckets. A name stays the same as long as the path does.
 // The data folder may not lie inside a root: its secrets would be served with the books.
 func Roots(folders []string, dataDir string) ([]Root, error) {
-	if len(folders) > Most {
-		return nil, fmt.Errorf("LIBRARY names %d folders, at most %d are possible", len(folders), Most)
+	if len(folders) > most {
+		return nil, fmt.Errorf("LIBRARY names %d folders, at most %d are possible", len(folders), most)
 	}
 	var roots []Root
 	seen := map[string]bool{}

@@ -76,7 +76,7 @@ func TestRootsRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Roots(make([]string, Most+1), "/elsewhere"); err == nil {
+	if _, err := Roots(make([]string, most+1), "/elsewhere"); err == nil {
 		t.Error("no error for too many folders")
 	}
 }

@@ -15,13 +15,13 @@ const (
 	highest = 31999
 )
 
-// Most is the largest number of ports Free gives at once.
-const Most = 1000
+// most is the largest number of ports Free gives at once.
+const most = 1000
 
 // Free returns n (up to Most) different ports that nothing listens on.
 func Free(n int) ([]int, error) {
-	if n > Most {
-		return nil, fmt.Errorf("asked for %d free ports, at most %d are given", n, Most)
+	if n > most {
+		return nil, fmt.Errorf("asked for %d free ports, at most %d are given", n, most)
 	}
 	ports := make([]int, 0, n)
 	for tries := 0; len(ports) < n; tries++ {

@@ -32,7 +32,7 @@ func TestFreePortsAreDifferentAndFree(t *testing.T) {
 
 func TestFreeRefusesTooMany(t *testing.T) {
 	t.Parallel()
-	if _, err := Free(Most + 1); err == nil {
+	if _, err := Free(most + 1); err == nil {
 		t.Error("no error for more ports than the limit")
 	}
 }

@@ -9,16 +9,14 @@ import (
 	"strings"
 )
 
-// Oldest is the first PostgreSQL major version Longbox runs on.
-const Oldest = 15
+// oldest is the first PostgreSQL major version Longbox runs on.
+const oldest = 15
 
 // programFolders is where Debian and Ubuntu put the servers, one folder per major version.
 const programFolders = "/usr/lib/postgresql/*/bin"
 
-// Programs returns the folder of the server programs: those of the version that made the cluster in dir, or the newest
-// ones when there is none yet.
-func Programs(dir string) (string, error) { return programs(programFolders, dir) }
-
+// programs returns the folder of the server programs, of those that match pattern: those of the version that made the
+// cluster in dir, or the newest ones when there is none yet.
 func programs(pattern, dir string) (string, error) {
 	found, err := filepath.Glob(pattern)
 	if err != nil {
@@ -47,8 +45,8 @@ func programs(pattern, dir string) (string, error) {
 	switch {
 	case made != 0:
 		return "", fmt.Errorf("the database in %s was made by PostgreSQL %d, which is not installed: apt-get install postgresql-%d", dir, made, made)
-	case bestVersion < Oldest:
-		return "", fmt.Errorf("no PostgreSQL %d or newer found in /usr/lib/postgresql: apt-get install postgresql", Oldest)
+	case bestVersion < oldest:
+		return "", fmt.Errorf("no PostgreSQL %d or newer found in /usr/lib/postgresql: apt-get install postgresql", oldest)
 	}
 	return best, nil
 }

@@ -39,7 +39,7 @@ const superuser = "longbox_super"
 // socket in scratch, which the connection strings name then.
 func New(dataDir, scratch string, port int, a account.Account, s secret.Set) (*Cluster, error) {
 	dir := filepath.Join(dataDir, "postgres")
-	bin, err := Programs(dir)
+	bin, err := programs(programFolders, dir)
 	if err != nil {
 		return nil, err
 	}

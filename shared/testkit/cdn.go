@@ -49,7 +49,7 @@ func StartCDN(t testing.TB, s3 *S3) *CDN {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := FreePort()
+	port, err := freePort()
 	if err != nil {
 		t.Fatal(err)
 	}

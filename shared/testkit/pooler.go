@@ -26,7 +26,7 @@ func Pooler(t testing.TB, databaseURL string, size int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := FreePort()
+	port, err := freePort()
 	if err != nil {
 		t.Fatal(err)
 	}

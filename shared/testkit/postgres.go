@@ -223,7 +223,7 @@ func startInstalled(bin string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	port, err := FreePort()
+	port, err := freePort()
 	if err != nil {
 		return "", err
 	}

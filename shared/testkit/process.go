@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// FreePort is a TCP port on loopback that nobody listens on now.
-func FreePort() (int, error) {
+// freePort is a TCP port on loopback that nobody listens on now.
+func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err

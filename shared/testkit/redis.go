@@ -57,7 +57,7 @@ func runRedis(bin string) (string, error) {
 	if err := giveAway(dir); err != nil {
 		return "", err
 	}
-	port, err := FreePort()
+	port, err := freePort()
 	if err != nil {
 		return "", err
 	}

@@ -67,7 +67,7 @@ func startS3(t testing.TB, webhook string, buckets ...string) *S3 {
 	if err != nil {
 		t.Fatalf("S3 for tests: %v (run `make tools`, or set TEST_S3_ENDPOINT)", err)
 	}
-	c := NewCounter(t, endpoint)
+	c := newCounter(t, endpoint)
 	cfg := blob.Config{LibraryEndpoint: c.URL, MediaEndpoint: c.URL, MediaBucket: "media", Region: "us-east-1", PathStyle: true}
 	s := &S3{Config: cfg, Store: cfg.Library(), Dir: data, Counter: c}
 	if os.Getenv("TEST_S3_ENDPOINT") != "" {
@@ -94,7 +94,7 @@ func gateway(t testing.TB, dir, webhook string) source {
 	}
 	return source{setting: "TEST_S3_ENDPOINT", program: gatewayBin,
 		run: func(bin string) (string, error) {
-			port, err := FreePort()
+			port, err := freePort()
 			if err != nil {
 				return "", err
 			}
@@ -116,7 +116,7 @@ func gateway(t testing.TB, dir, webhook string) source {
 			return url, nil
 		},
 		image: func() (string, error) {
-			port, err := FreePort()
+			port, err := freePort()
 			if err != nil {
 				return "", err
 			}
@@ -146,15 +146,15 @@ func gatewayBin() string {
 	if p := onPath("versitygw")(); p != "" {
 		return p
 	}
-	p := filepath.Join(Root(), ".tools", "bin", "versitygw")
+	p := filepath.Join(root(), ".tools", "bin", "versitygw")
 	if _, err := os.Stat(p); err != nil {
 		return ""
 	}
 	return p
 }
 
-// Root is the folder of the repository: the nearest one above the working directory that has a go.mod.
-func Root() string {
+// root is the folder of the repository: the nearest one above the working directory that has a go.mod.
+func root() string {
 	dir, err := os.Getwd()
 	if err != nil {
 		panic(err)
@@ -176,7 +176,7 @@ func Fixtures(t testing.TB) string {
 	dir := os.Getenv("FIXTURES")
 	named := dir != ""
 	if !named {
-		dir = filepath.Join(Root(), "..", "shared", "fixtures")
+		dir = filepath.Join(root(), "..", "shared", "fixtures")
 	}
 	_, err := os.Stat(filepath.Join(dir, "library"))
 	switch {
@@ -203,8 +203,8 @@ type Request struct {
 	Bytes                      int64 // of the answer
 }
 
-// NewCounter puts a counting proxy in front of an endpoint.
-func NewCounter(t testing.TB, endpoint string) *Counter {
+// newCounter puts a counting proxy in front of an endpoint.
+func newCounter(t testing.TB, endpoint string) *Counter {
 	t.Helper()
 	target, err := url.Parse(endpoint)
 	if err != nil {

@@ -22,10 +22,10 @@ func (a Asked) Error() string { return string(a) }
 // the command's input (tag `arg`). Options of lists may be repeated.
 func parse(args []string) (Command, any, error) {
 	if len(args) == 0 {
-		return Command{}, nil, fault.New(fault.BadRequest, "%s", Help())
+		return Command{}, nil, fault.New(fault.BadRequest, "%s", help())
 	}
 	if slices.Contains([]string{"help", "--help", "-help", "-h"}, args[0]) {
-		return Command{}, nil, Asked(Help())
+		return Command{}, nil, Asked(help())
 	}
 	c, err := find(args[0])
 	if err != nil {
@@ -83,8 +83,8 @@ func option(set *flag.FlagSet, field reflect.StructField, v reflect.Value) {
 	}
 }
 
-// Help lists the commands.
-func Help() string {
+// help lists the commands.
+func help() string {
 	var out strings.Builder
 	out.WriteString("usage: operator <command> [name] [--option value]...\n")
 	for _, c := range Commands {

@@ -220,7 +220,7 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 		p.offsets[i] = -1
 	}
 	source := blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}
-	o, err := m.Media.Upload(ctx, m.Bucket, Key(b.Tenant, b.Secret, book, b.Fingerprint), "application/zip", func(u *blob.Writer) error {
+	o, err := m.Media.Upload(ctx, m.Bucket, objectKey(b.Tenant, b.Secret, book, b.Fingerprint), "application/zip", func(u *blob.Writer) error {
 		z := zip.NewWriter(u)
 		err := m.Content.Walk(ctx, b.Bucket, source, entries, func(i int, content io.Reader) error {
 			w, err := z.CreateHeader(&zip.FileHeader{Name: fmt.Sprintf("%05d", index[i]+1), Method: zip.Store})
@@ -245,8 +245,8 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 	return p, o, err
 }
 
-// Key is the object that holds the pack of a book.
-func Key(tenant uuid.UUID, secret []byte, book uuid.UUID, fingerprint string) string {
+// objectKey is the object that holds the pack of a book.
+func objectKey(tenant uuid.UUID, secret []byte, book uuid.UUID, fingerprint string) string {
 	mac := hmac.New(sha256.New, secret)
 	fmt.Fprintf(mac, "%s|%s|pack", book, fingerprint)
 	sum := hex.EncodeToString(mac.Sum(nil))

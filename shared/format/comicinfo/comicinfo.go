@@ -10,13 +10,6 @@ import (
 	"github.com/longbox/longbox/shared/format/xmllimit"
 )
 
-// The reasons for which a whole document is refused; test with errors.Is.
-var (
-	ErrDTD      = xmllimit.ErrDTD
-	ErrTooLarge = xmllimit.ErrTooLarge
-	ErrEmpty    = xmllimit.ErrEmpty
-)
-
 const (
 	maxValue    = 64 << 10 // bytes of one value
 	maxPages    = 20_000
@@ -79,7 +72,7 @@ type Page struct {
 
 // Parse reads a ComicInfo.xml. A document that is cut short or malformed gives
 // what could be read, with a warning. An error means that there is nothing: no
-// ComicInfo element, or a document that is refused (ErrDTD, ErrTooLarge).
+// ComicInfo element, or a document that is refused (xmllimit.ErrDTD, xmllimit.ErrTooLarge).
 func Parse(b []byte, lim xmllimit.Limits) (*Info, error) {
 	root, err := xmllimit.Parse(b, xmllimit.NoDoctype, lim)
 	if root == nil {

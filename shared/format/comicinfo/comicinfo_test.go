@@ -128,12 +128,12 @@ func TestParseRefuses(t *testing.T) {
 		in   string
 		want error
 	}{
-		"external entity": {`<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><ComicInfo><Title>&e;</Title></ComicInfo>`, ErrDTD},
-		"entity bomb":     {`<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><ComicInfo><Title>&b;</Title></ComicInfo>`, ErrDTD},
-		"external DTD":    {`<!DOCTYPE x SYSTEM "http://example.org/x.dtd"><ComicInfo/>`, ErrDTD},
-		"deep":            {"<ComicInfo>" + strings.Repeat("<a>", 200), ErrTooLarge},
-		"large":           {"<ComicInfo><Title>" + strings.Repeat("x", 5<<20), ErrTooLarge},
-		"empty":           {"", ErrEmpty},
+		"external entity": {`<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><ComicInfo><Title>&e;</Title></ComicInfo>`, xmllimit.ErrDTD},
+		"entity bomb":     {`<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><ComicInfo><Title>&b;</Title></ComicInfo>`, xmllimit.ErrDTD},
+		"external DTD":    {`<!DOCTYPE x SYSTEM "http://example.org/x.dtd"><ComicInfo/>`, xmllimit.ErrDTD},
+		"deep":            {"<ComicInfo>" + strings.Repeat("<a>", 200), xmllimit.ErrTooLarge},
+		"large":           {"<ComicInfo><Title>" + strings.Repeat("x", 5<<20), xmllimit.ErrTooLarge},
+		"empty":           {"", xmllimit.ErrEmpty},
 		"another file":    {"<html><body/></html>", nil},
 	} {
 		info, err := Parse([]byte(tt.in), xmllimit.Limits{})
@@ -201,7 +201,7 @@ func TestFixtures(t *testing.T) {
 		t.Errorf("%+v, %v", bad, err)
 	}
 	for _, name := range []string{"xxe", "laughs"} {
-		if info, err := parse("broken/" + name + "-comicinfo.cbz"); !errors.Is(err, ErrDTD) {
+		if info, err := parse("broken/" + name + "-comicinfo.cbz"); !errors.Is(err, xmllimit.ErrDTD) {
 			t.Errorf("%s: %+v, %v", name, info, err)
 		}
 	}

@@ -37,13 +37,6 @@ type Config struct {
 	PathStyle       bool   `env:"S3_PATH_STYLE" envDefault:"false"`
 }
 
-// Keys of the media bucket that begin with Expiring are deleted when they are older than Life. The tenant comes after
-// it, because a lifecycle rule of a bucket knows only beginnings.
-const (
-	Expiring = "page/"
-	Life     = 30 * 24 * time.Hour
-)
-
 // Library is the store of the library roots. Longbox itself only reads objects there; people upload theirs with
 // addresses that Presign makes.
 func (c Config) Library() *Store { return lazily(c.LibraryEndpoint, c.LibraryPublic, c) }

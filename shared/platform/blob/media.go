@@ -14,17 +14,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// Exports are below this prefix and the tenant's id; they are deleted after ExportLife.
+// What the keys of page renditions and of exports begin with, which are deleted after some time (Lives). The tenant comes
+// after it, because a lifecycle rule of a bucket knows only beginnings.
 const (
-	Exports    = "export/"
-	ExportLife = 24 * time.Hour
+	Expiring = "page/"
+	Exports  = "export/"
 )
 
 // Unfinished is how long an upload in parts may take; what is older was begun by a process that died.
 const Unfinished = 48 * time.Hour
 
 // Lives says how old an object may become, by what its key begins with; what begins otherwise stays.
-var Lives = map[string]time.Duration{Expiring: Life, Exports: ExportLife}
+var Lives = map[string]time.Duration{Expiring: 30 * 24 * time.Hour, Exports: 24 * time.Hour}
 
 // Prefixes are where everything of a tenant lies in the media bucket: what is kept, what expires, exports.
 func Prefixes(tenant uuid.UUID) []string {

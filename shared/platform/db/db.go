@@ -127,8 +127,8 @@ func In(ctx context.Context, s Scope) context.Context { return context.WithValue
 // ScopeOf is the scope of ctx, or nil.
 func ScopeOf(ctx context.Context) Scope { s, _ := ctx.Value(scopeKey{}).(Scope); return s }
 
-// ErrNoScope is returned when a statement would run without a tenant: a mistake in the program.
-var ErrNoScope = errors.New("db: no tenant in the context")
+// errNoScope is returned when a statement would run without a tenant: a mistake in the program.
+var errNoScope = errors.New("db: no tenant in the context")
 
 // Run sends the batch in one round trip as one transaction, after entering the scope of ctx. The results are
 // read by the callbacks of the queued queries. It fails as a whole.
@@ -138,7 +138,7 @@ func (d *DB) Run(ctx context.Context, b *pgx.Batch) error { return d.RunWithin(c
 func (d *DB) RunWithin(ctx context.Context, b *pgx.Batch, limit time.Duration) error {
 	scope := ScopeOf(ctx)
 	if scope == nil {
-		return ErrNoScope
+		return errNoScope
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -179,7 +179,7 @@ func (d *DB) Enter(ctx context.Context) error { return d.Run(ctx, &pgx.Batch{}) 
 func (d *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	scope := ScopeOf(ctx)
 	if scope == nil {
-		return ErrNoScope
+		return errNoScope
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()

@@ -23,8 +23,8 @@ const (
 // Topics lists every topic; its order is part of the publishing script.
 var Topics = [...]Topic{Entities, Tasks, Scans}
 
-// MaxData is the largest encoded payload of one event, in bytes.
-const MaxData = 32 << 10
+// maxData is the largest encoded payload of one event, in bytes.
+const maxData = 32 << 10
 
 // Event is one message for the listeners of a topic.
 type Event struct {
@@ -79,8 +79,8 @@ func (e Event) encode() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(line) > MaxData {
-		return "", fmt.Errorf("%s: data has %d bytes, the limit is %d", e.Kind, len(line), MaxData)
+	if len(line) > maxData {
+		return "", fmt.Errorf("%s: data has %d bytes, the limit is %d", e.Kind, len(line), maxData)
 	}
 	return e.Kind + "\t" + e.Permission + "\t" + user + "\t" + string(line), nil
 }

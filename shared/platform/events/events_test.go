@@ -123,7 +123,7 @@ func TestEncodeRefuses(t *testing.T) {
 		"user is not a uuid": {Event{Kind: "a", UserID: "me", Data: 1}, "not a UUID"},
 		"data is not JSON":   {Event{Kind: "a", Data: json.RawMessage("{")}, "not JSON"},
 		"data cannot encode": {Event{Kind: "a", Data: make(chan int)}, "encode data"},
-		"data too long":      {Event{Kind: "a", Data: strings.Repeat("x", MaxData)}, "the limit is"},
+		"data too long":      {Event{Kind: "a", Data: strings.Repeat("x", maxData)}, "the limit is"},
 	} {
 		if _, err := test.event.encode(); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want an error with %q", name, err, test.want)

@@ -44,7 +44,7 @@ type ScanProgress struct {
 }
 
 const (
-	maxScanErrors = 20 // with maxErrorBytes below MaxData even if every byte is escaped
+	maxScanErrors = 20 // with maxErrorBytes below maxData even if every byte is escaped
 	maxErrorBytes = 200
 	maxTextBytes  = 1000
 )

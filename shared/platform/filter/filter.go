@@ -20,10 +20,10 @@ import (
 
 // Limits of a condition.
 const (
-	MaxDepth  = 8
-	MaxLeaves = 64
-	MaxString = 1000 // characters
-	MaxList   = 500
+	maxDepth  = 8
+	maxLeaves = 64
+	maxString = 1000 // characters
+	maxList   = 500
 	maxBytes  = 4 << 20 // all lists at their limits fit
 )
 
@@ -116,8 +116,8 @@ type compiler struct {
 }
 
 func (c *compiler) node(raw json.RawMessage, path string, depth int) (string, error) {
-	if depth > MaxDepth {
-		return "", &Error{path, fmt.Sprintf("is nested deeper than %d levels", MaxDepth)}
+	if depth > maxDepth {
+		return "", &Error{path, fmt.Sprintf("is nested deeper than %d levels", maxDepth)}
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &keys); err != nil || keys == nil {
@@ -144,8 +144,8 @@ func (c *compiler) group(raw json.RawMessage, path string, depth int, operator, 
 	if err := json.Unmarshal(raw, &nodes); err != nil || nodes == nil {
 		return "", &Error{path, "must be an array of conditions"}
 	}
-	if len(nodes) > MaxLeaves {
-		return "", &Error{path, fmt.Sprintf("has %d conditions, at most %d are allowed", len(nodes), MaxLeaves)}
+	if len(nodes) > maxLeaves {
+		return "", &Error{path, fmt.Sprintf("has %d conditions, at most %d are allowed", len(nodes), maxLeaves)}
 	}
 	parts := make([]string, 0, len(nodes))
 	for i, node := range nodes {
@@ -173,8 +173,8 @@ func (c *compiler) leaf(key string, raw json.RawMessage, path string) (string, e
 		names := slices.Sorted(maps.Keys(c.schema))
 		return "", &Error{path, "is not a field; the fields are " + strings.Join(names, ", ")}
 	}
-	if c.leaves++; c.leaves > MaxLeaves {
-		return "", &Error{path, fmt.Sprintf("is one condition too many, at most %d are allowed", MaxLeaves)}
+	if c.leaves++; c.leaves > maxLeaves {
+		return "", &Error{path, fmt.Sprintf("is one condition too many, at most %d are allowed", maxLeaves)}
 	}
 	op, value, err := readLeaf(field, raw, path)
 	if err != nil {

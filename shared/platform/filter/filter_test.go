@@ -154,17 +154,17 @@ func TestLimits(t *testing.T) {
 		name, raw string
 		path      string // of the error; "ok" = none
 	}{
-		{"depth at the limit", nested(MaxDepth), "ok"},
-		{"depth beyond", nested(MaxDepth + 1), strings.TrimPrefix(strings.Repeat(".allOf[0]", MaxDepth), ".")},
+		{"depth at the limit", nested(maxDepth), "ok"},
+		{"depth beyond", nested(maxDepth + 1), strings.TrimPrefix(strings.Repeat(".allOf[0]", maxDepth), ".")},
 		{"absurd depth", strings.Repeat(`{"allOf":[`, 20_000), ""},
-		{"leaves at the limit", `{"allOf":[` + repeated(MaxLeaves, leaf) + `]}`, "ok"},
-		{"leaves beyond in one group", `{"allOf":[` + repeated(MaxLeaves+1, leaf) + `]}`, "allOf"},
+		{"leaves at the limit", `{"allOf":[` + repeated(maxLeaves, leaf) + `]}`, "ok"},
+		{"leaves beyond in one group", `{"allOf":[` + repeated(maxLeaves+1, leaf) + `]}`, "allOf"},
 		{"leaves beyond in two groups", `{"allOf":[{"anyOf":[` + repeated(40, leaf) + `]},{"anyOf":[` + repeated(40, leaf) + `]}]}`, "allOf[1].anyOf[24].title"},
-		{"empty groups beyond", `{"allOf":[` + repeated(MaxLeaves+1, `{"allOf":[]}`) + `]}`, "allOf"},
-		{"string at the limit", text(MaxString), "ok"},
-		{"string beyond", text(MaxString + 1), "title.value"},
-		{"list at the limit", `{"libraryId":{"operator":"in","values":[` + repeated(MaxList, id) + `]}}`, "ok"},
-		{"list beyond", `{"libraryId":{"operator":"in","values":[` + repeated(MaxList+1, id) + `]}}`, "libraryId.values"},
+		{"empty groups beyond", `{"allOf":[` + repeated(maxLeaves+1, `{"allOf":[]}`) + `]}`, "allOf"},
+		{"string at the limit", text(maxString), "ok"},
+		{"string beyond", text(maxString + 1), "title.value"},
+		{"list at the limit", `{"libraryId":{"operator":"in","values":[` + repeated(maxList, id) + `]}}`, "ok"},
+		{"list beyond", `{"libraryId":{"operator":"in","values":[` + repeated(maxList+1, id) + `]}}`, "libraryId.values"},
 		{"bytes beyond", strings.Repeat(" ", maxBytes+1), ""},
 	}
 	for _, tt := range tests {

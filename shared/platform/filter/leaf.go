@@ -109,8 +109,8 @@ func readValue(f Field, raw json.RawMessage, path string) (any, error) {
 	if isNull(raw) || json.Unmarshal(raw, &s) != nil {
 		return nil, &Error{path, "must be a string"}
 	}
-	if utf8.RuneCountInString(s) > MaxString {
-		return nil, &Error{path, fmt.Sprintf("is longer than %d characters", MaxString)}
+	if utf8.RuneCountInString(s) > maxString {
+		return nil, &Error{path, fmt.Sprintf("is longer than %d characters", maxString)}
 	}
 	if strings.ContainsRune(s, 0) { // Postgres text cannot hold it
 		return nil, &Error{path, "must not contain the character NUL"}
@@ -141,8 +141,8 @@ func readList(raw json.RawMessage, path string) (any, error) {
 	if isNull(raw) || json.Unmarshal(raw, &list) != nil {
 		return nil, &Error{path, "must be an array of UUIDs"}
 	}
-	if len(list) > MaxList {
-		return nil, &Error{path, fmt.Sprintf("has %d values, at most %d are allowed", len(list), MaxList)}
+	if len(list) > maxList {
+		return nil, &Error{path, fmt.Sprintf("has %d values, at most %d are allowed", len(list), maxList)}
 	}
 	ids := make([]uuid.UUID, len(list))
 	for i, item := range list {

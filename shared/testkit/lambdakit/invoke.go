@@ -13,7 +13,7 @@ import (
 
 // Limits of Lambda's synchronous invocations, in bytes.
 const (
-	MaxPayload = 6 << 20 // of a request, and of a buffered answer
+	maxPayload = 6 << 20 // of a request, and of a buffered answer
 )
 
 // Invoke gives the process a payload and returns its answer whole. A *Fault is the function's own error, or that of a
@@ -25,9 +25,9 @@ func (s *Sandbox) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	}
 	defer stream.Close()
 	var out bytes.Buffer
-	if n, err := io.Copy(&out, io.LimitReader(stream, MaxPayload+1)); err != nil {
+	if n, err := io.Copy(&out, io.LimitReader(stream, maxPayload+1)); err != nil {
 		return nil, err
-	} else if n > MaxPayload {
+	} else if n > maxPayload {
 		return nil, &Fault{Type: "Function.ResponseSizeTooLarge", Message: "Response payload size exceeded maximum allowed payload size (6291556 bytes)."}
 	}
 	if err := stream.Close(); err != nil {
@@ -50,7 +50,7 @@ type Stream struct {
 
 // Stream gives the process a payload and returns its answer as it comes.
 func (s *Sandbox) Stream(ctx context.Context, payload []byte) (*Stream, error) {
-	if len(payload) > MaxPayload {
+	if len(payload) > maxPayload {
 		return nil, &Fault{Type: "RequestEntityTooLarge", Message: fmt.Sprintf("a payload of %d bytes", len(payload))}
 	}
 	s.mu.Lock()

@@ -15,13 +15,13 @@ import (
 	"math/bits"
 )
 
-// MinDictionary is the smallest dictionary that a header can state (note, "Compression information").
-const MinDictionary = 128 << 10
+// minDictionary is the smallest dictionary that a header can state (note, "Compression information").
+const minDictionary = 128 << 10
 
 // Options say how an archive is packed.
 type Options struct {
 	Solid      bool  // a file may repeat what stood in those before it
-	Dictionary int64 // bytes, a power of two, which readers must keep; 0 for MinDictionary
+	Dictionary int64 // bytes, a power of two, which readers must keep; 0 for minDictionary
 	// Reach is how far back repetitions are sought: at most, and by default, the dictionary. Less packs large files of
 	// little repetition into an archive of their size, whatever dictionary it states.
 	Reach int
@@ -40,9 +40,9 @@ type Writer struct {
 // NewWriter writes the signature and the main header.
 func NewWriter(w io.Writer, o Options) (*Writer, error) {
 	if o.Dictionary == 0 {
-		o.Dictionary = MinDictionary
+		o.Dictionary = minDictionary
 	}
-	if o.Dictionary < MinDictionary || o.Dictionary > 4<<30 || bits.OnesCount64(uint64(o.Dictionary)) != 1 {
+	if o.Dictionary < minDictionary || o.Dictionary > 4<<30 || bits.OnesCount64(uint64(o.Dictionary)) != 1 {
 		return nil, fmt.Errorf("rarpack: a dictionary of %d bytes cannot be stated", o.Dictionary)
 	}
 	// A repetition from the whole dictionary would be copied from the byte that it overwrites.
@@ -76,7 +76,7 @@ func (p *Writer) Add(name string, data []byte) error {
 		p.forget()
 	}
 	if len(data) > 0 {
-		compression |= normal | uint64(bits.TrailingZeros64(uint64(p.o.Dictionary/MinDictionary)))<<10
+		compression |= normal | uint64(bits.TrailingZeros64(uint64(p.o.Dictionary/minDictionary)))<<10
 		p.files++
 		packed = p.pack(data)
 	}

@@ -30,11 +30,11 @@ func Open(addr, path string, lines ...string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Ask(conn, path, lines...)
+	return ask(conn, path, lines...)
 }
 
-// Ask is Open on a connection that is there already.
-func Ask(conn net.Conn, path string, lines ...string) (*Client, error) {
+// ask is Open on a connection that is there already.
+func ask(conn net.Conn, path string, lines ...string) (*Client, error) {
 	request := "GET " + path + " HTTP/1.1\r\n"
 	if !strings.HasPrefix(strings.ToLower(strings.Join(lines, "\n")), "host:") {
 		request += "Host: library.test\r\n"

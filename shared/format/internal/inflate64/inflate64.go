@@ -10,8 +10,8 @@ import (
 	"math/bits"
 )
 
-// ErrCorrupt says that the data is not Deflate64.
-var ErrCorrupt = errors.New("inflate64: the data is damaged")
+// errCorrupt says that the data is not Deflate64.
+var errCorrupt = errors.New("inflate64: the data is damaged")
 
 const (
 	window   = 1 << 16
@@ -152,7 +152,7 @@ func (d *reader) begin() {
 		d.bits(d.n % 8)
 		size, check := d.bits(16), d.bits(16)
 		if d.err == nil && size != check^0xffff {
-			d.fail(ErrCorrupt)
+			d.fail(errCorrupt)
 			return
 		}
 		d.stored = size
@@ -166,7 +166,7 @@ func (d *reader) begin() {
 	case kind == 2:
 		d.dynamic()
 	default:
-		d.fail(ErrCorrupt)
+		d.fail(errCorrupt)
 	}
 }
 
@@ -211,7 +211,7 @@ func (d *reader) dynamic() {
 	}
 	var meta code
 	if d.err != nil || !meta.build(lengths[:19]) {
-		d.fail(ErrCorrupt)
+		d.fail(errCorrupt)
 		return
 	}
 	clear(lengths[:19])
@@ -230,7 +230,7 @@ func (d *reader) dynamic() {
 		switch sym {
 		case 16:
 			if i == 0 {
-				d.fail(ErrCorrupt)
+				d.fail(errCorrupt)
 				return
 			}
 			value, times = lengths[i-1], 3+d.bits(2)
@@ -240,7 +240,7 @@ func (d *reader) dynamic() {
 			times = 11 + d.bits(7)
 		}
 		if i+times > nl+nd {
-			d.fail(ErrCorrupt)
+			d.fail(errCorrupt)
 			return
 		}
 		for range times {
@@ -249,7 +249,7 @@ func (d *reader) dynamic() {
 		}
 	}
 	if d.err != nil || nl > 288 || !d.literals.build(lengths[:nl]) || !d.distances.build(lengths[nl:nl+nd]) {
-		d.fail(ErrCorrupt)
+		d.fail(errCorrupt)
 		return
 	}
 	d.inBlock = true
@@ -278,7 +278,7 @@ func (d *reader) symbol() {
 	case s == 28: // Deflate64: 16 bits instead of the fixed 258
 		length = 3 + d.bits(16)
 	default:
-		d.fail(ErrCorrupt)
+		d.fail(errCorrupt)
 		return
 	}
 	ds := d.decode(&d.distances)
@@ -370,6 +370,6 @@ func (d *reader) decode(c *code) int {
 		}
 		value <<= 1
 	}
-	d.fail(ErrCorrupt)
+	d.fail(errCorrupt)
 	return 0
 }
