@@ -38,6 +38,14 @@ type shelf struct {
 // fetch gets page n of a book and tells milliseconds to the first and to the last byte.
 type fetch func(ctx context.Context, book, n int) (first, last float64, err error)
 
+// variant is one way to ask for a page.
+type variant struct {
+	name, shelf       string
+	gzip, warm, front bool // through the front
+	clients           int
+	bar               float64
+}
+
 // pages measures a page through the whole path against the bare ranged GET of its bytes.
 func pages(ctx context.Context, s *system, out *report) error {
 	api, err := s.function(ctx, "api")
@@ -49,26 +57,22 @@ func pages(ctx context.Context, s *system, out *report) error {
 	if err != nil {
 		return err
 	}
-	for _, v := range []struct {
-		name, shelf string
-		gzip, warm  bool
-		clients     int
-		bar         float64
-	}{
-		{"page stored, cold index", "stored", false, false, 1, 1.5},
-		{"page stored, index in process", "stored", false, true, 1, 1.25},
-		{"page deflated, inflated by us, cold index", "deflated", false, false, 1, 0},
-		{"page deflated as gzip, cold index", "deflated", true, false, 1, 1.5},
-		{"page deflated as gzip, index in process", "deflated", true, true, 1, 1.25},
-		{"page stored, cold index, 16 clients", "stored", false, false, manyHere, 1.5},
-		{"page stored, index in process, 16 clients", "stored", false, true, manyHere, 1.25},
-		{"page deflated as gzip, cold index, 16 cl.", "deflated", true, false, manyHere, 1.5},
+	for _, v := range []variant{
+		{"page stored, cold index", "stored", false, false, false, 1, 1.5},
+		{"page stored, index in process", "stored", false, true, false, 1, 1.25},
+		{"page deflated, inflated by us, cold index", "deflated", false, false, false, 1, 0},
+		{"page deflated as gzip, cold index", "deflated", true, false, false, 1, 1.5},
+		{"page deflated as gzip, index in process", "deflated", true, true, false, 1, 1.25},
+		{"page stored, cold index, 16 clients", "stored", false, false, false, manyHere, 1.5},
+		{"page stored, index in process, 16 clients", "stored", false, true, false, manyHere, 1.25},
+		{"page deflated as gzip, cold index, 16 cl.", "deflated", true, false, false, manyHere, 1.5},
+		{"page stored, in process, through the front", "stored", false, true, true, 1, 0},
 	} {
-		if err := s.pageRun(ctx, api, shelves[v.shelf], out, v.name, v.gzip, v.warm, false, v.clients, v.bar); err != nil {
+		if err := s.pageRun(ctx, api, shelves[v.shelf], v, out); err != nil {
 			return fmt.Errorf("%s: %w", v.name, err)
 		}
 	}
-	return s.pageRun(ctx, api, shelves["stored"], out, "page stored, in process, through the front", false, true, true, 1, 0)
+	return nil
 }
 
 // shelves makes the two libraries and scans them.
@@ -124,14 +128,14 @@ func spans(path string) ([]span, error) {
 }
 
 // pageRun measures one variant with a media process of its own, whose memory of indexes is empty.
-func (s *system) pageRun(ctx context.Context, api *function, sh *shelf, out *report, name string, gzip, warm, throughFront bool, clients int, bar float64) error {
+func (s *system) pageRun(ctx context.Context, api *function, sh *shelf, v variant, out *report) error {
 	media, err := s.function(ctx, "media")
 	if err != nil {
 		return err
 	}
 	defer media.Stop()
 	base := media.url
-	if throughFront {
+	if v.front {
 		f, err := front.Listen("127.0.0.1", 0)
 		if err != nil {
 			return err
@@ -140,38 +144,38 @@ func (s *system) pageRun(ctx context.Context, api *function, sh *shelf, out *rep
 		f.Open(front.Targets{API: api.address, Media: media.address, Relay: api.address}, func(string, ...any) {})
 		base = fmt.Sprintf("http://127.0.0.1:%d", f.Port())
 	}
-	ours, bare := s.viaLongbox(base, sh, gzip), s.viaSDK(sh)
+	ours, bare := s.viaLongbox(base, sh, v.gzip), s.viaSDK(sh)
 	book := func(i int) int { return 1 + i%(bigBooks-1) }
-	if warm {
+	if v.warm {
 		book = func(int) int { return 0 }
 	}
 	// Book 0 opens the connections and, for the warm variants, fills the memory.
 	for i := range 5 {
 		for _, f := range []fetch{ours, bare} {
-			if _, _, err := alternate(ctx, clients, i, func(int) int { return 0 }, f); err != nil {
+			if _, _, err := alternate(ctx, v.clients, i, func(int) int { return 0 }, f); err != nil {
 				return err
 			}
 		}
 	}
 	var now, nowFirst, raw, rawFirst []float64
-	for i := 0; i < pairs; i += clients {
+	for i := 0; i < pairs; i += v.clients {
 		order := []fetch{ours, bare}
-		if i/clients%2 == 1 {
+		if i/v.clients%2 == 1 {
 			order[0], order[1] = order[1], order[0]
 		}
 		for j, f := range order {
-			first, last, err := alternate(ctx, clients, i, book, f)
+			first, last, err := alternate(ctx, v.clients, i, book, f)
 			if err != nil {
 				return err
 			}
-			if (j == 0) == (i/clients%2 == 0) {
+			if (j == 0) == (i/v.clients%2 == 0) {
 				now, nowFirst = append(now, last...), append(nowFirst, first...)
 			} else {
 				raw, rawFirst = append(raw, last...), append(rawFirst, first...)
 			}
 		}
 	}
-	out.ratio(name, now, raw, bar)
+	out.ratio(v.name, now, raw, v.bar)
 	out.ratio("  first byte", nowFirst, rawFirst, 0)
 	return nil
 }
