@@ -143,7 +143,7 @@ func create(ctx context.Context, d *db.DB, in Create) (*CreatedAPIKey, error) {
 		return nil, err
 	}
 	key, prefix, hash := auth.NewAPIKey()
-	stored, err := insert(ctx, d, uuid.Must(uuid.NewV7()), name, prefix, hash, permissions, ends)
+	stored, err := insert(ctx, d, APIKey{ID: uuid.Must(uuid.NewV7()), Name: name, KeyPrefix: prefix, Permissions: permissions, ExpiresAt: ends}, hash)
 	if err != nil {
 		return nil, err
 	}

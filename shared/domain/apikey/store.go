@@ -49,16 +49,15 @@ func load(ctx context.Context, d *db.DB, id uuid.UUID) (k *APIKey, ends *time.Ti
 
 // insert stores a key; nil where the caller has maxKeys already. One user's keys are made one after the other, so that
 // several requests at once do not all find room for one more.
-func insert(ctx context.Context, d *db.DB, id uuid.UUID, name, prefix string, hash []byte, permissions []string, ends *time.Time) (*APIKey, error) {
+func insert(ctx context.Context, d *db.DB, k APIKey, hash []byte) (stored *APIKey, err error) {
 	var b pgx.Batch
-	var k *APIKey
 	b.Queue("select pg_advisory_xact_lock(hashtextextended('api keys ' || app.account()::text, 0))")
-	db.One(&b, &k, `insert into api_key (tenant_id, id, account_id, name, prefix, hash, permissions, expires_at)
+	db.One(&b, &stored, `insert into api_key (tenant_id, id, account_id, name, prefix, hash, permissions, expires_at)
 		select app.tenant(), $1, app.account(), $2, $3, $4, $5, $6
 		where (select count(*) from api_key where tenant_id = app.tenant() and account_id = app.account()) < $7
-		returning `+columns, id, name, prefix, hash, permissions, ends, maxKeys)
-	err := d.Run(ctx, &b)
-	return k, err
+		returning `+columns, k.ID, k.Name, k.KeyPrefix, hash, k.Permissions, k.ExpiresAt, maxKeys)
+	err = d.Run(ctx, &b)
+	return stored, err
 }
 
 // save writes the members that were sent, and no others.
