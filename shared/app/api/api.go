@@ -2,9 +2,7 @@
 package api
 
 import (
-	"context"
 	"errors"
-	"iter"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -29,7 +27,6 @@ import (
 	"github.com/longbox/longbox/shared/domain/upload"
 	"github.com/longbox/longbox/shared/platform/apidocs"
 	"github.com/longbox/longbox/shared/platform/auth"
-	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/mail"
 )
@@ -76,7 +73,7 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	health.Routes(a, d)
 	metric.Routes(a, d)
 	task.Routes(a, d, base.Publish, base.Added)
-	library.Routes(a, d, base.Publish, base.Library, objects(base.Library), startScan, base.Added, base.Bump)
+	library.Routes(a, d, base.Publish, base.Library, startScan, base.Added, base.Bump)
 	scan.Routes(a, d, base.Publish, base.Added)
 	(&upload.Uploader{Database: d, Store: base.Library, Config: c.Uploads}).Routes(a)
 	series.Routes(a, d, base.Added)
@@ -99,11 +96,4 @@ func Describe() *httpapi.API {
 
 func startScan(b *pgx.Batch, libraryID uuid.UUID, mode string, id *uuid.UUID) error {
 	return scan.Start(b, libraryID, scan.Params{Mode: mode}, uuid.Must(uuid.NewV7()), id)
-}
-
-// objects lists everything below a prefix.
-func objects(store *blob.Store) library.Lister {
-	return func(ctx context.Context, bucket, prefix string) iter.Seq2[[]blob.Object, error] {
-		return store.List(ctx, bucket, prefix, "")
-	}
 }

@@ -47,10 +47,10 @@ type (
 	told      = func(ctx context.Context, tenant uuid.UUID)
 )
 
-// Routes adds the operations on libraries. folders lists one folder, objects all below it for a preview; startScan queues
-// a scan into the batch that creates the library, or makes it active again, and queued is told so after commit; bump is
-// told after a library was deleted, so that no page of it is shown because it is remembered.
-func Routes(a *httpapi.API, d *db.DB, publish publisher, folders filesystem.Store, objects Lister, startScan starter, queued, bump told) {
+// Routes adds the operations on libraries. startScan queues a scan into the batch that creates the library, or makes it
+// active again, and queued is told so after commit; bump is told after a library was deleted, so that no page of it is
+// shown because it is remembered.
+func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan starter, queued, bump told) {
 	tell := func(ctx context.Context, e ...events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e...) }
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries", ID: "listLibraries",
 		Summary: "Libraries, by name", Tag: "Libraries", Permission: auth.LibrariesRead},
@@ -67,7 +67,7 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, folders filesystem.Stor
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries", ID: "createLibrary", Status: 201,
 		Summary: "Add a library", Tag: "Libraries", Permission: auth.LibrariesWrite},
 		func(ctx context.Context, in *CreateInput) (*Library, error) {
-			l, err := add(ctx, d, in, folders, startScan)
+			l, err := add(ctx, d, in, store, startScan)
 			if err != nil {
 				return nil, err
 			}
@@ -80,13 +80,13 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, folders filesystem.Stor
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/preview-scan", ID: "previewScan",
 		Summary: "What a scan would find, by its names alone", Tag: "Libraries", Permission: auth.LibrariesWrite},
 		func(ctx context.Context, in *PreviewInput) (*Preview, error) {
-			return preview(ctx, d, in, folders, objects)
+			return preview(ctx, d, in, store)
 		})
 	for _, method := range []string{"PUT", "PATCH"} {
 		httpapi.Register(a, httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}", ID: strings.ToLower(method) + "Library",
 			Summary: "Change what is sent of a library", Tag: "Libraries", Permission: auth.LibrariesWrite},
 			func(ctx context.Context, in *UpdateInput) (*Library, error) {
-				l, woken, err := edit(ctx, d, in, folders, startScan)
+				l, woken, err := edit(ctx, d, in, store, startScan)
 				if err != nil {
 					return nil, err
 				}

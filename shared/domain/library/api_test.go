@@ -39,7 +39,7 @@ type fixture struct {
 	listing [][]string // keys below the root, by pages
 }
 
-// folders shows any folder but a few.
+// folders is a store that shows any folder but a few.
 type folders struct{ *fixture }
 
 func (folders) Folders(_ context.Context, _, prefix string, _ int) ([]string, []blob.Object, bool, error) {
@@ -65,6 +65,27 @@ func (f folders) Named(_ context.Context, _, name string) (folder, object bool, 
 	return name != "missing" && name != "file.cbz", name == "file.cbz", nil
 }
 
+func (f folders) List(_ context.Context, _, prefix, _ string) iter.Seq2[[]blob.Object, error] {
+	return func(yield func([]blob.Object, error) bool) {
+		switch prefix {
+		case "missing/":
+			yield(nil, blob.ErrNotFound)
+		case "down/":
+			yield(nil, fault.New(fault.Unavailable, "the store is down"))
+		default:
+			for _, page := range f.listing {
+				var objects []blob.Object
+				for _, key := range page {
+					objects = append(objects, blob.Object{Key: prefix + key})
+				}
+				if !yield(objects, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func serve(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{}
@@ -78,26 +99,7 @@ func serve(t *testing.T) *fixture {
 					f.progress = append(f.progress, p.Progress)
 				}
 			}
-		}, folders{f}, func(_ context.Context, _, prefix string) iter.Seq2[[]blob.Object, error] {
-			return func(yield func([]blob.Object, error) bool) {
-				switch prefix {
-				case "missing/":
-					yield(nil, blob.ErrNotFound)
-				case "down/":
-					yield(nil, fault.New(fault.Unavailable, "the store is down"))
-				default:
-					for _, page := range f.listing {
-						var objects []blob.Object
-						for _, key := range page {
-							objects = append(objects, blob.Object{Key: prefix + key})
-						}
-						if !yield(objects, nil) {
-							return
-						}
-					}
-				}
-			}
-		}, func(b *pgx.Batch, id uuid.UUID, mode string, task *uuid.UUID) error {
+		}, folders{f}, func(b *pgx.Batch, id uuid.UUID, mode string, task *uuid.UUID) error {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.scans = append(f.scans, mode)

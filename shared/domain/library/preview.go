@@ -61,16 +61,19 @@ type DetectedMetadata struct {
 	Author    *string `json:"author"`
 }
 
-// Lister lists the objects below a prefix, a page at a time.
-type Lister = func(ctx context.Context, bucket, prefix string) iter.Seq2[[]blob.Object, error]
+// Store lists one folder, and for a preview everything below it, a page at a time: a [blob.Store].
+type Store interface {
+	filesystem.Store
+	List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[[]blob.Object, error]
+}
 
 // preview runs the part of a scan that reads nothing but the listing.
-func preview(ctx context.Context, d *db.DB, in *PreviewInput, folders filesystem.Store, list Lister) (*Preview, error) {
+func preview(ctx context.Context, d *db.DB, in *PreviewInput, store Store) (*Preview, error) {
 	l := blank()
 	l.Name, l.SeriesConfig, l.BookConfig = "preview", in.Body.SeriesConfig, in.Body.BookConfig
 	l.SeriesStrategy, l.BookStrategy = orDefault(in.Body.SeriesStrategy, l.SeriesStrategy), orDefault(in.Body.BookStrategy, l.BookStrategy)
 	l.AllowedFormats, l.ExcludedPatterns, l.TitlePreprocessingRules = in.Body.AllowedFormats, &in.Body.ExcludedPatterns, in.Body.TitlePreprocessingRules
-	at, err := checked(ctx, d, &l, in.Body.Path, folders)
+	at, err := checked(ctx, d, &l, in.Body.Path, store)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +86,7 @@ func preview(ctx context.Context, d *db.DB, in *PreviewInput, folders filesystem
 	ctx, cancel := context.WithTimeout(ctx, previewTime)
 	defer cancel()
 	listed := 0
-	for page, err := range list(ctx, at.Root.Bucket, at.Prefix) {
+	for page, err := range store.List(ctx, at.Root.Bucket, at.Prefix, "") {
 		if err != nil && ctx.Err() != nil && listed > 0 {
 			f.Truncated = true
 			break
