@@ -166,78 +166,72 @@ func (d *delta) Read(p []byte) (int, error) {
 
 // folder reads one folder's coders; sizes and place come later.
 func (c *cursor) folder() folder {
-	const maxCoders = 8
-	n := c.count(maxCoders)
-	if n == 0 {
-		c.bad = true
-	}
+	const maxCoders, maxStreams = 8, 64
 	var f folder
-	simple := true
-	for range n {
-		flags := c.byte()
-		id := c.take(uint64(flags & 15))
-		if flags&0x10 != 0 {
-			in, out := c.count(32), c.count(32)
-			if in != 1 || out != 1 {
-				simple = false
-				c.extraIn += in - 1
-				c.extraOut += out - 1
-			}
-		}
-		var properties []byte
-		if flags&0x20 != 0 {
-			properties = c.take(c.number())
-		}
-		if flags&0xc0 != 0 {
-			c.bad = true
-		}
-		f.coders = append(f.coders, coder{id: hex.EncodeToString(id), properties: properties})
+	ins, plain := 0, true
+	for range c.count(maxCoders) {
+		one, in, out := c.coder()
+		f.coders = append(f.coders, one)
+		ins, f.outs = ins+in, f.outs+out
+		plain = plain && in == 1 && out == 1
 	}
-	ins, outs := len(f.coders)+c.extraIn, len(f.coders)+c.extraOut
-	c.extraIn, c.extraOut = 0, 0
+	f.packs = ins - (f.outs - 1)
+	if f.packs < 1 || f.outs < 1 || f.outs > maxStreams || len(f.coders) == 0 {
+		c.bad = true
+		return f
+	}
 	next := map[int]int{} // coder whose output it is → coder that reads it
 	fed := map[int]bool{}
-	for range outs - 1 {
-		in, out := c.count(64), c.count(64)
-		if _, twice := next[out]; twice || fed[in] || in >= ins || out >= outs {
+	for range f.outs - 1 {
+		in, out := c.count(maxStreams), c.count(maxStreams)
+		if _, twice := next[out]; twice || fed[in] || in >= ins || out >= f.outs {
 			c.bad = true
 			return f
 		}
 		next[out], fed[in] = in, true
-	}
-	f.packs = ins - (outs - 1)
-	if f.packs < 1 || outs < 1 || outs > 64 {
-		c.bad = true
-		return f
 	}
 	if f.packs > 1 {
 		for range f.packs {
 			c.number()
 		}
 	}
-	f.outs = outs
 	for _, read := next[f.result]; read; _, read = next[f.result] {
 		f.result++
 	}
-	f.odd = !simple || f.packs != 1
-	if f.odd || c.bad {
-		return f
+	f.odd = !plain || f.packs != 1
+	if !f.odd && !c.bad {
+		f.order = chain(next, fed)
+		c.bad = len(f.order) != len(f.coders)
 	}
-	// The chain begins at the coder that nothing feeds.
+	return f
+}
+
+// coder reads one coder, and how many streams it takes in and gives out.
+func (c *cursor) coder() (one coder, in, out int) {
+	flags := c.byte()
+	one.id = hex.EncodeToString(c.take(uint64(flags & 15)))
+	in, out = 1, 1
+	if flags&0x10 != 0 {
+		in, out = c.count(32), c.count(32)
+	}
+	if flags&0x20 != 0 {
+		one.properties = c.take(c.number())
+	}
+	c.bad = c.bad || flags&0xc0 != 0
+	return one, in, out
+}
+
+// chain is the order of coders from the first that nothing feeds. Each reads what one other gives out, so that no way leads
+// back to where it came from.
+func chain(next map[int]int, fed map[int]bool) []int {
 	at := 0
 	for fed[at] {
 		at++
 	}
-	for range f.coders {
-		f.order = append(f.order, at)
-		follower, ok := next[at]
-		if !ok {
-			break
-		}
+	order := []int{at}
+	for follower, ok := next[at]; ok; follower, ok = next[at] {
 		at = follower
+		order = append(order, at)
 	}
-	if len(f.order) != len(f.coders) || at >= len(f.coders) {
-		c.bad = true
-	}
-	return f
+	return order
 }

@@ -31,9 +31,8 @@ const (
 
 // cursor reads a header; bad once something did not fit, and then only zeros come.
 type cursor struct {
-	b                 []byte
-	bad               bool
-	extraIn, extraOut int // of the running folder
+	b   []byte
+	bad bool
 }
 
 func (c *cursor) take(n uint64) []byte {
