@@ -13,88 +13,85 @@ const maxState = 64
 // page, upright and not mirrored. Invisible text, which scans carry, does not count. plain tells whether a graphics
 // state leaves an image as it is.
 func onlyImage(content []byte, page rectangle, plain func(state name) bool) (shown name, ok bool) {
+	const maxOperands = 512
 	l := &lexer{b: content, end: true}
-	now := state{m: [6]float64{1, 0, 0, 1, 0, 0}}
-	var kept []state
+	p := painter{page: page, plain: plain, now: state{m: [6]float64{1, 0, 0, 1, 0, 0}}}
 	var operands []any
-	var clip *rectangle
-	for {
-		l.space()
-		if l.at >= len(l.b) {
-			return shown, shown != ""
-		}
+	for l.space(); l.at < len(l.b); l.space() {
 		v, err := l.object(0)
 		if err != nil {
 			return "", false
 		}
-		op, isOperator := v.(opcode)
-		if !isOperator {
-			const maxOperands = 512
-			if operands = append(operands, v); len(operands) > maxOperands {
+		if op, ok := v.(opcode); ok {
+			if !p.run(op, operands) {
 				return "", false
 			}
-			continue
-		}
-		switch op {
-		case "q":
-			if len(kept) == maxState {
-				return "", false
-			}
-			kept = append(kept, now)
-		case "Q":
-			if len(kept) == 0 {
-				return "", false
-			}
-			now, kept = kept[len(kept)-1], kept[:len(kept)-1]
-		case "cm":
-			m, ok := six(operands)
-			if !ok {
-				return "", false
-			}
-			now.m = multiply(m, now.m)
-		case "Do":
-			n, ok := one[name](operands)
-			if !ok || shown != "" || !now.fills(page) {
-				return "", false
-			}
-			shown = n
-		case "gs":
-			n, ok := one[name](operands)
-			if !ok || !plain(n) {
-				return "", false
-			}
-		case "re":
-			r, ok := now.rectangle(operands)
-			if !ok || clip != nil {
-				return "", false
-			}
-			clip = &r
-		case "n": // ends a path that paints nothing
-			clip = nil
-		case "W", "W*":
-			if clip == nil || !clip.around(page) {
-				return "", false
-			}
-		case "Tr":
-			n, ok := one[int64](operands)
-			now.invisible = ok && n == 3
-		case "Tj", "TJ", "'", "\"":
-			if !now.invisible {
-				return "", false
-			}
-		case "BDC":
-			if len(operands) > 0 && operands[0] == name("OC") { // a layer (8.11.3.2), which may be hidden
-				return "", false
-			}
-		case "BT", "ET", "Tf", "Td", "TD", "Tm", "T*", "Tc", "Tw", "Tz", "TL", "Ts", // text, of which only Tj shows any
-			"w", "J", "j", "M", "d", "i", "ri", // how lines would look
-			"g", "G", "rg", "RG", "k", "K", "cs", "CS", // colours: an image has its own
-			"BMC", "EMC", "MP", "DP", "BX", "EX": // marks
-		default:
+			operands = operands[:0]
+		} else if operands = append(operands, v); len(operands) > maxOperands {
 			return "", false
 		}
-		operands = operands[:0]
 	}
+	return p.shown, p.shown != ""
+}
+
+// painter is what a content stream has done so far.
+type painter struct {
+	page  rectangle
+	plain func(state name) bool
+	now   state
+	kept  []state
+	clip  *rectangle // the path that is being made
+	shown name
+}
+
+// run does one operator; false where the page is then not one image alone.
+func (p *painter) run(op opcode, operands []any) bool {
+	switch op {
+	case "q":
+		p.kept = append(p.kept, p.now)
+		return len(p.kept) <= maxState
+	case "Q":
+		last := len(p.kept) - 1
+		if last < 0 {
+			return false
+		}
+		p.now, p.kept = p.kept[last], p.kept[:last]
+	case "cm":
+		m, ok := six(operands)
+		p.now.m = multiply(m, p.now.m)
+		return ok
+	case "Do":
+		first := p.shown == ""
+		n, ok := one[name](operands)
+		p.shown = n
+		return ok && first && p.now.fills(p.page)
+	case "gs":
+		n, ok := one[name](operands)
+		return ok && p.plain(n)
+	case "re":
+		first := p.clip == nil
+		r, ok := p.now.rectangle(operands)
+		p.clip = &r
+		return ok && first
+	case "n": // ends a path that paints nothing
+		p.clip = nil
+	case "W", "W*":
+		return p.clip != nil && p.clip.around(p.page)
+	case "Tr":
+		n, ok := one[int64](operands)
+		p.now.invisible = ok && n == 3
+	case "Tj", "TJ", "'", "\"":
+		return p.now.invisible
+	case "BDC":
+		return len(operands) == 0 || operands[0] != name("OC") // a layer (8.11.3.2), which may be hidden
+	case "BT", "ET", "Tf", "Td", "TD", "Tm", "T*", "Tc", "Tw", "Tz", "TL", "Ts", // text, of which only Tj shows any
+		"w", "J", "j", "M", "d", "i", "ri", // how lines would look
+		"g", "G", "rg", "RG", "k", "K", "cs", "CS", // colours: an image has its own
+		"BMC", "EMC", "MP", "DP", "BX", "EX": // marks
+	default:
+		return false
+	}
+	return true
 }
 
 func one[T any](operands []any) (v T, ok bool) {
