@@ -15,7 +15,7 @@ func read(t *testing.T, name string, data []byte) *analysis.Result {
 	t.Helper()
 	s3 := testkit.StartS3(t, "books")
 	testkit.WriteFile(t, s3.Dir, "books/"+name, data)
-	listed, _, err := first(s3.Store)
+	listed, err := first(s3.Store)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func TestLinkIsNotFollowed(t *testing.T) {
 func TestOneRequestForASmallBook(t *testing.T) {
 	s3 := testkit.StartS3(t, "books")
 	testkit.WriteFile(t, s3.Dir, "books/a.cbz", testkit.Comic(t, 1, 5, "<Title>T</Title>"))
-	list, _, err := first(s3.Store)
+	list, err := first(s3.Store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,12 +125,12 @@ func TestResultsAreTheirOwn(t *testing.T) {
 	}
 }
 
-func first(s *blob.Store) (blob.Object, bool, error) {
+func first(s *blob.Store) (blob.Object, error) {
 	for page, err := range s.List(context.Background(), "books", "", "") {
 		if err != nil || len(page) == 0 {
-			return blob.Object{}, false, err
+			return blob.Object{}, err
 		}
-		return page[0], true, nil
+		return page[0], nil
 	}
-	return blob.Object{}, false, nil
+	return blob.Object{}, nil
 }

@@ -111,10 +111,10 @@ func (r *rig) pages() (out []string) {
 	return out
 }
 
-// tasks are the tasks of a type and status.
-func (r *rig) tasks(typ, status string) (ids []uuid.UUID) {
+// waiting are the tasks of a type that wait.
+func (r *rig) waiting(typ string) (ids []uuid.UUID) {
 	r.Helper()
-	rows, err := r.DB.Owner.Pool().Query(r.Context(), "select id from task where type = $1 and status = $2 and book_id = $3 and tenant_id = $4", typ, status, r.book, r.One)
+	rows, err := r.DB.Owner.Pool().Query(r.Context(), "select id from task where type = $1 and status = 'pending' and book_id = $2 and tenant_id = $3", typ, r.book, r.One)
 	if err == nil {
 		ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 	}
@@ -127,7 +127,7 @@ func (r *rig) tasks(typ, status string) (ids []uuid.UUID) {
 // run does the one task that waits, as a worker does; ctx may pause it.
 func (r *rig) run(ctx context.Context) (measure.Result, error) {
 	r.Helper()
-	waiting := r.tasks(task.MeasurePages, task.Pending)
+	waiting := r.waiting(task.MeasurePages)
 	if len(waiting) != 1 {
 		r.Fatalf("%d tasks wait", len(waiting))
 	}
@@ -174,7 +174,7 @@ func TestSizesAreThereTheNextTime(t *testing.T) {
 	unknown := []string{"-", "-", "-", "-", "-"}
 	r.want("at first", r.pages(), unknown)
 	r.want("asked again", r.pages(), unknown)
-	r.want("tasks that wait", len(r.tasks(task.MeasurePages, task.Pending)), 1)
+	r.want("tasks that wait", len(r.waiting(task.MeasurePages)), 1)
 	r.want("times that workers were told", r.added, 1)
 
 	res, err := r.run(t.Context())
@@ -188,7 +188,7 @@ func TestSizesAreThereTheNextTime(t *testing.T) {
 		t.Errorf("listeners heard %v", r.told)
 	}
 	r.want("afterwards", r.pages(), []string{"300x450", "610x460", "40x50", "1000x2000", "310x450"})
-	r.want("tasks that wait then", len(r.tasks(task.MeasurePages, task.Pending)), 0)
+	r.want("tasks that wait then", len(r.waiting(task.MeasurePages)), 0)
 }
 
 // The colour profile of a printer takes half a megabyte, in segments of 64 KB before the size.
@@ -222,7 +222,7 @@ func TestOneTaskAtATime(t *testing.T) {
 	if _, err := r.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.want("tasks", len(r.tasks(task.MeasurePages, task.Pending)), 0)
+	r.want("tasks", len(r.waiting(task.MeasurePages)), 0)
 	r.want("sizes", r.pages(), []string{"60x90", "60x90", "60x90"})
 }
 
@@ -243,11 +243,11 @@ func TestUnmeasurablePageIsTriedOnce(t *testing.T) {
 	r.want("result", res, measure.Result{Pages: 1, Unknown: 4})
 	r.want("requests", len(r.s3.Counter.Reset()), 5)
 	r.want("sizes", r.pages(), []string{"-", "-", "20x30", "-", "-"})
-	r.want("tasks", len(r.tasks(task.MeasurePages, task.Pending)), 0)
+	r.want("tasks", len(r.waiting(task.MeasurePages)), 0)
 	// The analysis writes the index anew: then it is looked for again.
 	r.DB.Exec(t, "update page_index set widths[1] = 0, heights[1] = 0 where tenant_id = $1", r.One)
 	r.pages()
-	r.want("tasks", len(r.tasks(task.MeasurePages, task.Pending)), 1)
+	r.want("tasks", len(r.waiting(task.MeasurePages)), 1)
 }
 
 // Compressed entries of a RAR give their heads, too.
@@ -303,7 +303,7 @@ func TestFileThatChanged(t *testing.T) {
 	if _, err := r.run(t.Context()); !fault.Is(err, fault.Conflict) {
 		t.Errorf("%v", err)
 	}
-	r.want("analyses", len(r.tasks(task.AnalyzeBook, task.Pending)), 1)
+	r.want("analyses", len(r.waiting(task.AnalyzeBook)), 1)
 	r.want("sizes", r.pages(), []string{"-", "-"})
 }
 
@@ -356,7 +356,7 @@ func TestPagesOfAPack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, testkit.SevenZip(t, testkit.File{Name: "1.jpg", Data: testkit.JPEG(t, 300, 450, 1)}, testkit.File{Name: "2.jpg", Data: testkit.JPEG(t, 310, 460, 2)}))
 	r.pages()
-	r.want("tasks without a pack", len(r.tasks(task.MeasurePages, task.Pending)), 0)
+	r.want("tasks without a pack", len(r.waiting(task.MeasurePages)), 0)
 
 	h := task.Held{Tenant: r.One, ID: uuid.New(), Type: task.PackBook, BookID: &r.book, Epoch: 1}
 	var b pgx.Batch
@@ -383,7 +383,7 @@ func TestPagesOfAPack(t *testing.T) {
 	if _, err := r.run(t.Context()); !fault.Is(err, fault.Conflict) {
 		t.Errorf("%v", err)
 	}
-	r.want("packs", len(r.tasks(task.PackBook, task.Pending)), 1)
+	r.want("packs", len(r.waiting(task.PackBook)), 1)
 	r.DB.Exec(t, "update page_pack set key = $1", key)
 
 	r.pages()
@@ -412,9 +412,9 @@ func TestBooksThatAreNotMeasured(t *testing.T) {
 		r.pages()
 		r.DB.Exec(t, "update book set error_type = null, analyzed = true, etag = $2 where tenant_id = $1", r.One, r.object.ETag)
 	}
-	r.want("tasks", len(r.tasks(task.MeasurePages, task.Pending)), 0)
+	r.want("tasks", len(r.waiting(task.MeasurePages)), 0)
 	r.pages()
-	r.want("tasks", len(r.tasks(task.MeasurePages, task.Pending)), 1)
+	r.want("tasks", len(r.waiting(task.MeasurePages)), 1)
 }
 
 // The SQL that finds pages that can be read by themselves knows the same methods as the archives do.
@@ -424,7 +424,7 @@ func TestMethodsOfTheTarget(t *testing.T) {
 	for _, method := range []uint16{archive.Stored, archive.Deflated, archive.Bare, archive.PDFPage, archive.SevenZip, archive.SolidRAR, archive.PDFPage - 1, archive.SolidRAR + 1} {
 		r.DB.Exec(t, "update page_index set methods = array[$2::smallint] where tenant_id = $1", r.One, int16(method))
 		r.pages()
-		if got, want := len(r.tasks(task.MeasurePages, task.Pending)) == 1, (archive.Entry{Method: method}).Direct(); got != want {
+		if got, want := len(r.waiting(task.MeasurePages)) == 1, (archive.Entry{Method: method}).Direct(); got != want {
 			t.Errorf("method %#x is measured: %t, is direct: %t", method, got, want)
 		}
 		r.DB.Exec(t, "delete from task where tenant_id = $1", r.One)

@@ -144,7 +144,7 @@ func TestCompletedOnceUnderRaces(t *testing.T) {
 	for i := range 24 {
 		wg.Go(func() {
 			if i%3 == 0 {
-				if _, err := progress.ReadSeries(callerContext(s, me), s.DB.App, series); err != nil {
+				if _, err := progress.ReadSeries(callerContext(me), s.DB.App, series); err != nil {
 					t.Error(err)
 				}
 				return
@@ -183,7 +183,7 @@ func TestSeriesAndLists(t *testing.T) {
 	s := testkit.Serve(t, progress.Routes)
 	series, books := shelf(t, s, 3)
 	me := s.User(t, "one", "reader")
-	ctx := callerContext(s, me)
+	ctx := callerContext(me)
 	if n, err := progress.ReadSeries(ctx, s.DB.App, series); err != nil || n != 3 {
 		t.Fatalf("read: %d, %v", n, err)
 	}

@@ -62,7 +62,7 @@ func TestReadSeveralBooks(t *testing.T) {
 	}
 	gone("now()")
 	do(me, "unread", 0, books[0])
-	if n, err := progress.UnreadSeries(callerContext(s, me), s.DB.App, series); err != nil || n != 0 {
+	if n, err := progress.UnreadSeries(callerContext(me), s.DB.App, series); err != nil || n != 0 {
 		t.Errorf("unread series: %d, %v", n, err)
 	}
 	if m := me.Do("GET", "/api/v1/progress", nil).Want(200).Map(); m["total"] != 0.0 || len(m["data"].([]any)) != 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 // callerContext is a context in the client's name, as a request has it.
-func callerContext(s *testkit.Server, c *testkit.Client) context.Context {
+func callerContext(c *testkit.Client) context.Context {
 	generation := int32(1)
 	return db.In(context.Background(), &auth.Caller{Tenant: c.Tenant, AccountID: c.ID, Generation: &generation, Permission: auth.BooksRead})
 }

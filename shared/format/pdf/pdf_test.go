@@ -20,10 +20,9 @@ type builder struct {
 	at []int
 }
 
-func (b *builder) object(format string, args ...any) int {
+func (b *builder) object(format string, args ...any) {
 	b.at = append(b.at, b.Len())
 	fmt.Fprintf(b, "%d 0 obj\n%s\nendobj\n", len(b.at), fmt.Sprintf(format, args...))
-	return len(b.at)
 }
 
 func (b *builder) finish(trailer string) []byte {

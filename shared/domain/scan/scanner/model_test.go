@@ -632,7 +632,7 @@ func (w *world) do(o op) {
 	case "run":
 		w.noticed()
 		for i := range 1 + o.A%3 {
-			w.step(o.B+i, nil)
+			w.step(o.B + i)
 		}
 	case "cancel":
 		w.noticed()
@@ -640,7 +640,7 @@ func (w *world) do(o op) {
 		id := w.start("normal")
 		w.interrupted(id, 1+o.A, "stop")
 		for range o.B % 3 {
-			w.step(o.C, nil)
+			w.step(o.C)
 		}
 		switch w.result(id).Status {
 		case task.Pending, task.Running:
@@ -674,7 +674,7 @@ func (w *world) do(o op) {
 			w.api(0, "POST", "/api/v1/series/bulk/"+task, map[string]any{"seriesIds": some}, 200)
 		}
 		for range o.A % 3 {
-			w.step(o.B, nil)
+			w.step(o.B)
 		}
 	case "purge":
 		w.purge()
@@ -740,21 +740,18 @@ func (w *world) take(ctx context.Context, r *rig, id uuid.UUID) {
 }
 
 // step runs one of the tasks that wait; false: there is none.
-func (w *world) step(n int, ctx context.Context) bool {
+func (w *world) step(n int) bool {
 	some := w.pending()
 	if len(some) == 0 {
 		return false
 	}
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	w.take(ctx, w.rig, some[n%len(some)])
+	w.take(context.Background(), w.rig, some[n%len(some)])
 	return true
 }
 
 // idle runs all tasks, also those that others have when it is called.
 func (w *world) idle() {
-	for n := 0; w.step(0, nil) || w.others(); n++ {
+	for n := 0; w.step(0) || w.others(); n++ {
 		if n > 500 {
 			w.t.Fatalf("tasks never end: %q", values[string](w.rig, "select type || ' ' || params || ' ' || coalesce(last_error, '') from task where tenant_id = app.tenant() and status = 'pending'"))
 		}
@@ -808,7 +805,7 @@ func (w *world) look(keys []string, n int) {
 			w.t.Fatal(err)
 		}
 		if n%4 > 1 {
-			w.step(i+n, nil)
+			w.step(i + n)
 		}
 	}
 	if n%2 == 0 {
