@@ -343,3 +343,45 @@ func TestMovedOverLongAfterTheLastScan(t *testing.T) {
 	r.scans(r.a)
 	r.moved(id, "ann 1")
 }
+
+// Books that went to another library follow their files also where the first scans that could have missed them did not come so far.
+func TestMovedOverWhileScansFail(t *testing.T) {
+	t.Parallel()
+	const many = 20
+	for name, meanwhile := range map[string]func(r *two){
+		"held": func(r *two) {
+			if res := r.scan(scan.Normal); res.Status != task.Failed || res.Held != many {
+				t.Errorf("%+v", res)
+			}
+		},
+		"cancelled": func(r *two) {
+			if _, err := task.Cancel(r.ctx(), r.db.App, r.start(scan.Normal)); err != nil {
+				t.Error(err)
+			}
+			r.scanWith(scan.Params{Mode: scan.Normal, Path: "Other"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newTwo(t)
+			for i := range many {
+				testkit.WriteFile(t, r.folder, fmt.Sprintf("a/Many/%02d.cbz", i), testkit.Comic(t, 7000+i, 1, ""))
+			}
+			r.scans(r.a)
+			const books = "select l.name || ' ' || b.id from book b join library l on l.id = b.library_id where b.tenant_id = app.tenant() and b.key like 'Many/%' and b.deleted_at is null order by b.key"
+			want := values[string](r.rig, books)
+			for i := range want {
+				want[i] = strings.Replace(want[i], "a ", "b ", 1)
+			}
+			r.rename("a/Many", "b/Many")
+			r.scans(r.b)
+			r.library = r.a
+			meanwhile(r)
+			if res := r.scanWith(scan.Params{Mode: scan.Normal, Removals: many}); res.Status != task.Completed || res.Deleted != many {
+				t.Fatalf("%+v", res)
+			}
+			same(t, "books", values[string](r.rig, books), want)
+			r.counted()
+		})
+	}
+}
