@@ -92,6 +92,8 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	// The task says how far it came when the scan has gone with its library.
 	b.Queue(`update task t set progress_current = case when t.status = 'completed' then s.files_total else s.files_processed end, progress_total = s.files_total
 		from scan s where t.tenant_id = app.tenant() and t.id = $1 and t.status in ('completed', 'failed') and s.tenant_id = t.tenant_id and s.id = t.id`, id)
+	// All that are not settled, in one order: of two that end at once, each would wait for the other's.
+	b.Queue("select from scan where tenant_id = app.tenant() and library_id = $1 and not settled order by id for update", at.Library)
 	db.Value(&b, &first, "select not settled from scan where tenant_id = app.tenant() and id = $1 for update", id)
 	b.Queue(`update scan s set files_processed = s.files_total from task t
 		where s.tenant_id = app.tenant() and s.id = $1 and t.tenant_id = s.tenant_id and t.id = s.id and t.status = 'completed'`, id)

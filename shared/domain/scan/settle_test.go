@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/testkit"
 )
 
 // told keeps the kinds of events.
@@ -184,4 +186,42 @@ func TestLastScanned(t *testing.T) {
 			t.Errorf("after a scan with %s that has %s: scanned %s, %v, want %s", c.params, c.status, got, err, c.want)
 		}
 	}
+}
+
+// Two scans of a library that end one right after the other are both settled by those who ended them.
+func TestScansAreSettledAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	scans := []uuid.UUID{uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7())}
+	for _, id := range scans {
+		r.exec("insert into task (tenant_id, id, type, library_id, status, completed_at) values ($1, $2, 'scan_library', $3, 'completed', now())", r.tenant, id, r.library)
+		r.exec("insert into scan (tenant_id, id, library_id, mode) values ($1, $2, $3, 'normal')", r.tenant, id, r.library)
+	}
+	hold, err := r.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = hold.Rollback(context.Background()) }()
+	if _, err := hold.Exec(t.Context(), "select from library where id = $1 for update", r.library); err != nil {
+		t.Fatal(err)
+	}
+	s := &scan.Settler{Database: r.DB.App, Publish: func(context.Context, uuid.UUID, ...events.Event) {}}
+	var all sync.WaitGroup
+	for i, id := range []uuid.UUID{scans[1], scans[0]} {
+		all.Go(func() {
+			if err := s.Settle(context.Background(), r.tenant, id); err != nil {
+				t.Error(err)
+			}
+		})
+		testkit.Eventually(t, 10*time.Second, func() bool {
+			var wait int
+			err := r.DB.Owner.Pool().QueryRow(t.Context(), `select count(distinct pid) from pg_locks where not granted
+				and pid in (select pid from pg_stat_activity where datname = current_database())`).Scan(&wait)
+			return err == nil && wait == i+1
+		})
+	}
+	if err := hold.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
 }

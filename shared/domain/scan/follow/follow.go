@@ -50,10 +50,10 @@ func Content(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, gone, came, cha
 }
 
 // AfterScan looks whether books have gone to other libraries, or come from there, by a scan that has ended, and by those before
-// it whose end nobody saw. It is settled then, and so are those that were cancelled; the others wait for what is theirs to do.
+// it whose end nobody saw: all of them are locked. It is settled then, and so are those that were cancelled; the others wait for
+// what is theirs to do.
 func AfterScan(b *pgx.Batch, scanID uuid.UUID, out *[]Book) {
 	const those = "s.tenant_id = app.tenant() and not s.settled and s.library_id = (select library_id from scan where tenant_id = app.tenant() and id = $1)"
-	b.Queue("select from scan s where "+those+" order by s.id for update", scanID)
 	queue(b, out, "select * from app.follow_over(null, $4, null)", scanID)
 	b.Queue("update scan s set settled = true from task t where "+those+" and t.tenant_id = s.tenant_id and t.id = s.id and (s.id = $1 or t.status = 'cancelled')", scanID)
 }
