@@ -1,6 +1,7 @@
 package scanner_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -184,6 +185,39 @@ func TestSeriesJSON(t *testing.T) {
 	r.scanned("normal")
 	if got := r.one(seriesTexts); got != "Book|-|D|-|-|-\n-|-|-|-|-|-" {
 		t.Errorf("gone: %s", got)
+	}
+}
+
+// Listeners are told which fields a series.json changed, and of none where it is read again and says the same.
+func TestSeriesDescriptionTellsWhatChanged(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 2, ""))
+	r.scanned("normal")
+	for _, c := range []struct{ mode, says, want string }{
+		{"normal", `{"metadata": {"publisher": "Mylar", "year": 2012}}`, "publisher year"},
+		{"deep", `{"metadata": {"publisher": "Mylar", "year": 2012}}`, ""},
+		{"normal", `{"metadata": {"publisher": "Mylar", "year": 2013, "status": "Ended"}}`, "status year"},
+	} {
+		testkit.WriteFile(t, r.folder, "S/series.json", []byte(c.says))
+		r.mu.Lock()
+		r.events = nil
+		r.mu.Unlock()
+		r.scanned(c.mode)
+		var told []string
+		r.mu.Lock()
+		for _, e := range r.events {
+			var d struct{ Fields []string }
+			if data, err := json.Marshal(e.Data); err != nil || json.Unmarshal(data, &d) != nil {
+				t.Errorf("%v: %v", e, err)
+			} else if e.Kind == "series_updated" {
+				told = append(told, d.Fields...)
+			}
+		}
+		r.mu.Unlock()
+		if got := strings.Join(told, " "); got != c.want {
+			t.Errorf("%s after a %s scan: changed %q, want %q", c.says, c.mode, got, c.want)
+		}
 	}
 }
 

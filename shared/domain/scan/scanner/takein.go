@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
-	"slices"
+	"reflect"
 	"strings"
 	"time"
 
@@ -48,10 +48,10 @@ type shelfRow struct {
 	CoverQuality int    `db:"cover_quality"`
 }
 
-// describedRow is a series that series.json has filled, and with what.
+// describedRow is a series with the fields that series.json may fill, as texts.
 type describedRow struct {
 	ID     uuid.UUID `db:"id"`
-	Fields []string  `db:"fields"`
+	Values []*string `db:"values"`
 }
 
 // takeIn gives sidecars that appeared, changed or vanished their effect: what concerns a series is read and written
@@ -158,7 +158,11 @@ func (s *Scanner) storeAbout(ctx context.Context, h task.Held, keys []string, ro
 		from unnest($2::text[], $3::uuid[], $4::text[], $5::text[]) as u(key, version, document, problem)
 		where k.tenant_id = app.tenant() and k.library_id = $1 and k.key = u.key and k.version = u.version`, h.LibraryID, read, versions, documents, problems)
 	const of = "s.library_id = $1 and s.path = any($2)"
-	const fields = "select s.id, s.described as fields from series s where s.tenant_id = app.tenant() and " + of + " order by s.id"
+	var columns []string
+	for _, f := range descriptionFields {
+		columns = append(columns, "s."+f.column+"::text")
+	}
+	fields := "select s.id, array[" + strings.Join(columns, ", ") + "] as values from series s where s.tenant_id = app.tenant() and " + of + " order by s.id"
 	db.All(&b, &before, fields, h.LibraryID, described)
 	b.Queue(withdraw(of), h.LibraryID, described)
 	b.Queue(fillIn(of), h.LibraryID, described)
@@ -169,7 +173,12 @@ func (s *Scanner) storeAbout(ctx context.Context, h task.Held, keys []string, ro
 	}
 	var out []events.Event
 	for i, d := range filled { // the same series as before: this transaction alone writes them
-		changed := slices.Compact(slices.Sorted(slices.Values(append(before[i].Fields, d.Fields...))))
+		var changed []string
+		for n, f := range descriptionFields {
+			if !reflect.DeepEqual(before[i].Values[n], d.Values[n]) {
+				changed = append(changed, f.lock)
+			}
+		}
 		if len(changed) > 0 {
 			out = append(out, events.SeriesUpdated(events.Series{ID: d.ID, LibraryID: *h.LibraryID}, changed...))
 		}
