@@ -1,5 +1,6 @@
 -- A book whose file went to another library while the scans of its own failed or were cancelled follows it too: the time from which a
--- file may have appeared elsewhere was that of such a scan, which had missed nothing yet. follow_over is otherwise that of 00037.
+-- file may have appeared elsewhere was that of such a scan, which had missed nothing yet. And what a book had lost before it went is
+-- noted for its new library: the old one gave it a place there, in which no file of it is. follow_over is otherwise that of 00037.
 
 -- +goose Up
 
@@ -91,6 +92,8 @@ begin
   update public.book b set library_id = n.library_id, series_id = n.series_id, key = b.key || '~' || b.id, deleted_at = b.created_at -- no scan of that library missed it
     from unnest(v_who, v_where) as u(who, place) join unnest(v_new) n on n.id = u.place
     where b.tenant_id = v_tenant and b.id = u.who;
+  update public.displaced d set library_id = b.library_id from public.book b -- content that it had before is looked for there now
+    where d.tenant_id = v_tenant and d.book_id = any(v_who) and b.tenant_id = v_tenant and b.id = d.book_id;
   return query select 'left', o.id, null::uuid, o.series_id, o.series_id, o.series_id, false, null::text, o.library_id, o.library_id from unnest(v_old) o;
   for v_library in select distinct n.library_id from unnest(v_new) n order by 1 loop
     return query select f.*, v_library, v_library from app.follow_content(v_library, case when v_library = v_of then p_scan end, null,

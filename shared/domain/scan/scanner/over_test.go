@@ -385,3 +385,22 @@ func TestMovedOverWhileScansFail(t *testing.T) {
 		})
 	}
 }
+
+// A book whose file was replaced before it went to another library is of that library also for the content that was replaced.
+func TestReplacedFileMovesOver(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	id := r.ids()
+	testkit.WriteFile(t, r.folder, "a/S/02.cbz", r.numbered(20))
+	r.announced(r.a, "a/S/02.cbz")
+	r.rename("a/S/02.cbz", "b/T/two.cbz")
+	r.announced(r.b, "b/T/two.cbz")
+	r.announced(r.a, "a/S/02.cbz")
+	testkit.WriteFile(t, r.folder, "a/S/05.cbz", r.numbered(2))
+	r.announced(r.a, "a/S/05.cbz")
+	same(t, "books", values[string](r.rig, `select concat_ws(' ', l.name || '/' || b.key, s.path, b.title, case when b.id = $1 then 'known' end, case when s.library_id <> b.library_id then 'astray' end)
+		from book b join library l on l.id = b.library_id join series s on s.id = b.series_id
+		where b.tenant_id = app.tenant() and b.deleted_at is null and b.key not like 'Other/%'`, id[2]),
+		[]string{"a/S/01.cbz S Mine", "a/S/03.cbz S Title 3", "a/S/05.cbz S Title 2", "b/T/two.cbz T Title 20 known"})
+	r.counted()
+}
