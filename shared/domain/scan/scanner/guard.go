@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// guardLeast is how many books a scan always may remove, however few the library has.
+// guardLeast is how many books the guard looks at: a scan always may remove fewer, however few the library has.
 const guardLeast = 10
 
 // guard stops a scan of a folder in which there never was a book and, before it removes anything, one that lists no book

@@ -194,3 +194,28 @@ func TestResultCountsWhatWasFound(t *testing.T) {
 		}
 	}
 }
+
+// Nine books may go, however few the library has; ten may not, and no word lets all of a library go that lists nothing.
+func TestGuardAtItsBorder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	book := func(i int) { testkit.WriteFile(t, r.folder, fmt.Sprintf("A/%d.cbz", i), testkit.Comic(t, i, 1, "")) }
+	for i := range 12 {
+		book(i)
+	}
+	r.scanned("normal")
+	for i := range 10 {
+		r.removeAll(fmt.Sprintf("A/%d.cbz", i))
+	}
+	if res := r.scan("normal"); res.Status != "failed" || res.Held != 10 || r.live() != 12 {
+		t.Errorf("ten of twelve: %d books, %+v", r.live(), res)
+	}
+	book(9)
+	if res := r.scan("normal"); res.Status != "completed" || res.Deleted != 9 || r.live() != 3 {
+		t.Errorf("nine of twelve: %d books, %+v", r.live(), res)
+	}
+	r.removeAll("A")
+	if res := r.scanWith(scan.Params{Mode: "normal", Removals: 3}); res.Status != "failed" || res.Held != 3 || r.live() != 3 {
+		t.Errorf("nothing is listed: %d books, %+v", r.live(), res)
+	}
+}
