@@ -161,19 +161,43 @@ func TestReadDirectoryFetchesOnce(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	b := build(shape{}, two()...)
-	for name, lim := range map[string]Limits{
-		"entries":   {Entries: 1},
-		"directory": {DirectoryBytes: 50},
-		"name":      {NameBytes: 4},
-		"page":      {EntryBytes: 600},
-		"total":     {TotalBytes: 1000},
+	var name, page, total int
+	for _, e := range mustRead(t, b).Entries {
+		name, page, total = max(name, len(e.Name)), max(page, int(e.Size)), total+int(e.Size)
+	}
+	for what, c := range map[string]struct {
+		most  int
+		limit func(n int) Limits
+	}{
+		"entries":   {2, func(n int) Limits { return Limits{Entries: n} }},
+		"directory": {int(le32(b[len(b)-endLen+12:])), func(n int) Limits { return Limits{DirectoryBytes: int64(n)} }},
+		"name":      {name, func(n int) Limits { return Limits{NameBytes: n} }},
+		"page":      {page, func(n int) Limits { return Limits{EntryBytes: int64(n)} }},
+		"total":     {total, func(n int) Limits { return Limits{TotalBytes: int64(n)} }},
 	} {
-		if _, err := ReadDirectory(b, int64(len(b)), lim, nil); kindOf(err) != TooLarge {
-			t.Errorf("%s: %v", name, err)
+		if _, err := ReadDirectory(b, int64(len(b)), c.limit(c.most), nil); err != nil {
+			t.Errorf("%s, just within: %v", what, err)
+		}
+		if _, err := ReadDirectory(b, int64(len(b)), c.limit(c.most-1), nil); kindOf(err) != TooLarge {
+			t.Errorf("%s, just beyond: %v", what, err)
 		}
 	}
 	if _, err := ReadDirectory(b, int64(len(b)), Limits{}, nil); err != nil {
 		t.Errorf("defaults: %v", err)
+	}
+}
+
+// How much an archive grows is looked at above 64 MiB.
+func TestRatioIsLimited(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		unpacked, size int64
+		kind           Kind
+	}{{ratioFloor, 1, ""}, {ratioFloor + 1, 1, TooLarge}, {300 << 20, 100 << 20, ""}, {400 << 20, 100 << 20, TooLarge}} {
+		entries := []Entry{{Name: "1.jpg", Method: Deflated, Size: c.unpacked / 2}, {Name: "2.jpg", Method: Deflated, Size: c.unpacked - c.unpacked/2}}
+		if err := CheckSizes(entries, c.size, Limits{Ratio: 3, EntryBytes: 1 << 30}); err != nil && kindOf(err) != c.kind || (err != nil) != (c.kind != "") {
+			t.Errorf("%d bytes in %d: %v, want kind %q", c.unpacked, c.size, err, c.kind)
+		}
 	}
 }
 

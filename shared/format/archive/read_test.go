@@ -102,8 +102,11 @@ func TestOpenLimit(t *testing.T) {
 	t.Parallel()
 	b := build(shape{}, part{name: "a.txt", data: textA})
 	e := mustRead(t, b).Entries[0]
-	if _, err := e.Open(section(b, e), Limits{EntryBytes: 100}); kindOf(err) != TooLarge {
-		t.Errorf("%v", err)
+	if _, err := e.Open(section(b, e), Limits{EntryBytes: e.Size}); err != nil {
+		t.Errorf("just within: %v", err)
+	}
+	if _, err := e.Open(section(b, e), Limits{EntryBytes: e.Size - 1}); kindOf(err) != TooLarge {
+		t.Errorf("just beyond: %v", err)
 	}
 }
 

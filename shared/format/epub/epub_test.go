@@ -396,13 +396,22 @@ func TestPageLimits(t *testing.T) {
 	for i := 1; i <= 3; i++ {
 		f = append(f, fmt.Sprintf("OPS/Text/p%d.xhtml", i), xhtml(fmt.Sprintf(`<img src="../Images/%d.jpg"/>`, i)))
 	}
-	for name, lim := range map[string]Limits{"documents": {Documents: 2}, "document": {DocumentBytes: 100}, "total": {TotalBytes: 300}} {
+	document := int64(len(f[len(f)-1])) // each of the three
+	for _, lim := range []Limits{{Documents: 3}, {DocumentBytes: document}, {TotalBytes: 3 * document}} {
+		if pub, log, err := open(t, lim, f...); err != nil || len(pub.Pages) != 3 {
+			t.Errorf("just within %+v: %d pages, %q, %v", lim, len(pub.Pages), log, err)
+		}
+	}
+	for name, lim := range map[string]Limits{"documents": {Documents: 2}, "document": {DocumentBytes: document - 1}, "total": {TotalBytes: 3*document - 1}} {
 		if pub, log, err := open(t, lim, f...); err != nil || len(pub.Pages) != 0 || len(log) != 2 {
 			t.Errorf("%s: %+v, %q, %v", name, pub, log, err)
 		}
 	}
 	if pub, _, err := open(t, Limits{TextBytes: 3, Items: 6}, append(withOPF(`<dc:title>Titel</dc:title>`, manifest, spine), f[6:]...)...); err != nil || pub.Title != "Tit" || len(pub.Warnings) == 0 {
 		t.Errorf("%+v, %v", pub, err)
+	}
+	if pub, _, err := open(t, Limits{TextBytes: 5}, withOPF(`<dc:title>Titel</dc:title>`, manifest, spine)...); err != nil || pub.Title != "Titel" {
+		t.Errorf("a title just within the limit: %+v, %v", pub, err)
 	}
 }
 

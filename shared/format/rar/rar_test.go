@@ -91,15 +91,20 @@ func TestRefused(t *testing.T) {
 			"cut in a file":     {whole[:200], archive.Limits{}, archive.Truncated, "complete copy"},
 			"no pages":          {build(testkit.RAROptions{}, testkit.File{Name: "a.txt"}), archive.Limits{}, archive.NoPages, ""},
 			"entries":           {whole, archive.Limits{Entries: 2}, archive.TooLarge, "limit of 2"},
-			"a page":            {whole, archive.Limits{EntryBytes: 100}, archive.TooLarge, "limit is 100"},
-			"in all":            {whole, archive.Limits{TotalBytes: 1000}, archive.TooLarge, "limit of 1000"},
-			"a name":            {whole, archive.Limits{NameBytes: 8}, archive.TooLarge, "limit is 8"},
+			"a page":            {whole, archive.Limits{EntryBytes: 24_999}, archive.TooLarge, "limit is 24999"},
+			"in all":            {whole, archive.Limits{TotalBytes: 25_010}, archive.TooLarge, "limit of 25010"},
+			"a name":            {whole, archive.Limits{NameBytes: 13}, archive.TooLarge, "limit is 13"},
 			"another file":      {[]byte("PK\x03\x04 no such archive"), archive.Limits{}, archive.NotArchive, ""},
 			"nothing":           {whole[:5], archive.Limits{}, archive.Truncated, ""},
 		} {
 			_, err := read(c.data, c.lim)
 			if kindOf(err) != c.kind || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("version %s, %s: %v", version, name, err)
+			}
+		}
+		for _, lim := range []archive.Limits{{Entries: 3}, {EntryBytes: 25_000}, {TotalBytes: 25_011}, {NameBytes: 14}} {
+			if _, err := read(whole, lim); err != nil {
+				t.Errorf("version %s, just within %+v: %v", version, lim, err)
 			}
 		}
 	}

@@ -129,15 +129,20 @@ func TestRefused(t *testing.T) {
 	}{
 		"cut in a file": {b[:2200], archive.Limits{}, archive.Truncated},
 		"damaged":       {damaged, archive.Limits{}, archive.Corrupt},
-		"entries":       {b, archive.Limits{Entries: 2}, archive.TooLarge},
-		"a page":        {b, archive.Limits{EntryBytes: 100}, archive.TooLarge},
-		"in all":        {b, archive.Limits{TotalBytes: 100}, archive.TooLarge},
+		"entries":       {b, archive.Limits{Entries: 4}, archive.TooLarge},
+		"a page":        {b, archive.Limits{EntryBytes: 1499}, archive.TooLarge},
+		"in all":        {b, archive.Limits{TotalBytes: 1509}, archive.TooLarge},
 		"with holes":    {sparse(b, "1.jpg"), archive.Limits{}, archive.Unsupported},
-		"a name":        {b, archive.Limits{NameBytes: 50}, archive.TooLarge},
+		"a name":        {b, archive.Limits{NameBytes: 204}, archive.TooLarge},
 	} {
 		_, err := tarball.ReadDirectory(bytes.NewReader(c.data), int64(len(c.data)), c.lim)
 		if !errors.Is(err, &archive.Error{Kind: c.kind}) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, lim := range []archive.Limits{{Entries: 5}, {EntryBytes: 1500}, {TotalBytes: 1510}, {NameBytes: 205}} {
+		if _, err := tarball.ReadDirectory(bytes.NewReader(b), int64(len(b)), lim); err != nil {
+			t.Errorf("just within %+v: %v", lim, err)
 		}
 	}
 	b = sparse(b, "list.db")
