@@ -72,16 +72,19 @@ func (s *Settler) mayTry(id uuid.UUID) bool {
 // Settle completes the counters of a scan that has completed or failed, lets books follow their files between this library and
 // others, and tells listeners how it ended. A completed one is followed by another where it left something to find, else by a purge where
 // the library wants that: not after a scan of one folder, or one from which the limit of books has kept files, which may be theirs.
-// All of it is one transaction, and done once, whoever comes first. A scan that goes on, was cancelled or has gone with its library
-// is left as it is.
+// All of it is one transaction, and done once, whoever comes first. A scan that goes on or was cancelled is left as it is; of one that
+// has gone with its library the end is told.
 func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	ctx = db.In(ctx, db.Tenant(tenant))
 	at, err := db.Get[struct {
 		Library uuid.UUID `db:"library_id"`
 	}](ctx, s.Database, `select s.library_id from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
 		where s.tenant_id = app.tenant() and s.id = $1 and not s.settled and t.status in ('completed', 'failed')`, id)
-	if err != nil || at == nil {
+	if err != nil {
 		return err
+	}
+	if at == nil {
+		return s.tellGone(ctx, tenant, id)
 	}
 	var b pgx.Batch
 	var first bool
@@ -129,6 +132,23 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	}
 	s.Publish(ctx, tenant, append([]events.Event{status.Event(), status.TaskEvent()}, follow.Events(moved)...)...)
 	return nil
+}
+
+// tellGone tells listeners how the task of a scan has ended that has gone with its library: nobody else does.
+func (s *Settler) tellGone(ctx context.Context, tenant, id uuid.UUID) error {
+	t, err := db.Get[struct {
+		Library   *uuid.UUID `db:"library_id"`
+		Status    string     `db:"status"`
+		Failure   *string    `db:"last_error"`
+		Started   *time.Time `db:"started_at"`
+		Completed *time.Time `db:"completed_at"`
+	}](ctx, s.Database, `select library_id, status, last_error, started_at, completed_at from task t where tenant_id = app.tenant() and id = $1
+		and status in ('completed', 'failed') and not exists (select from scan s where s.tenant_id = t.tenant_id and s.id = t.id)`, id)
+	if err == nil && t != nil {
+		s.Publish(ctx, tenant, task.Progressed(events.TaskProgress{TaskID: id, TaskType: task.ScanLibrary, Status: t.Status, Error: t.Failure,
+			StartedAt: t.Started, CompletedAt: t.Completed, LibraryID: t.Library}))
+	}
+	return err
 }
 
 // countsSQL adds what a scan that has completed found to the result of its task.

@@ -2,6 +2,7 @@ package scan_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -224,4 +226,24 @@ func TestScansAreSettledAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	all.Wait()
+}
+
+// A scan that was asked for while its library was being deleted has a task that fails, and listeners hear of that.
+func TestScanThatWentWithItsLibrary(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var last told
+	id := uuid.New()
+	r.exec("insert into task (tenant_id, id, type, library_id) values ($1, $2, 'scan_library', $3)", r.tenant, id, r.library)
+	r.exec("delete from library where id = $1", r.library)
+	w := &task.Runner{System: r.DB.System, Publish: last.publish, Worker: "test", Slots: 1, ScanEnded: (&scan.Settler{Database: r.DB.App, Publish: last.publish}).Ended,
+		Handlers: map[string]task.Handler{task.ScanLibrary: func(context.Context, task.Held) (any, error) {
+			return nil, fault.New(fault.NotFound, "The library was deleted")
+		}}}
+	if err := w.Take(t.Context(), `{"tenant":"`+r.tenant.String()+`","task":"`+id.String()+`"}`); err != nil {
+		t.Fatal(err)
+	}
+	if want := (told{"task_progress", "task_progress"}); !slices.Equal(last, want) {
+		t.Errorf("told %v: that it runs, and not that it has failed", last)
+	}
 }
