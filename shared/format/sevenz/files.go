@@ -13,6 +13,9 @@ func (c *cursor) files(s *streamsInfo, size int64, lim archive.Limits) (*header,
 		return nil, errDamaged
 	}
 	l := c.list(count, lim)
+	if c.beyond {
+		return nil, problem(archive.TooLarge, "characters in a name in the archive: more than the limit of %d", lim.NameBytes)
+	}
 	if c.bad {
 		return nil, errDamaged
 	}
@@ -97,7 +100,7 @@ func (c *cursor) list(count int, lim archive.Limits) list {
 				}
 			}
 		}
-		c.bad = c.bad || p.bad
+		c.bad, c.beyond = c.bad || p.bad, c.beyond || p.beyond
 	}
 	return l
 }

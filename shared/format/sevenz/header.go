@@ -31,8 +31,9 @@ const (
 
 // cursor reads a header; bad once something did not fit, and then only zeros come.
 type cursor struct {
-	b   []byte
-	bad bool
+	b      []byte
+	bad    bool
+	beyond bool // what made it bad is a limit
 }
 
 func (c *cursor) take(n uint64) []byte {
@@ -74,6 +75,13 @@ func (c *cursor) count(limit int) int {
 		return 0
 	}
 	return int(n)
+}
+
+// entries is a count that a setting limits. Only as many as there are bytes can be there: more is damage.
+func (c *cursor) entries(limit int) int {
+	n := (&cursor{b: c.b}).number()
+	c.beyond = n > uint64(limit) && n <= uint64(len(c.b))
+	return c.count(limit)
 }
 
 // size is a number of bytes.
@@ -155,6 +163,9 @@ func (c *cursor) streams(size int64, lim archive.Limits) (*streamsInfo, error) {
 		default:
 			return nil, errDamaged
 		}
+		if c.beyond {
+			return nil, problem(archive.TooLarge, "entries in the archive: more than the limit of %d", lim.Entries)
+		}
 		if c.bad {
 			return nil, errDamaged
 		}
@@ -183,7 +194,7 @@ func place(folders []folder, packs []int64, at, size int64) error {
 
 func (c *cursor) packInfo(lim archive.Limits) (at int64, sizes []int64) {
 	at = c.size()
-	n := c.count(4 * lim.Entries)
+	n := c.entries(4 * lim.Entries)
 	for {
 		switch c.byte() {
 		case idSize:
@@ -216,7 +227,7 @@ func (c *cursor) unpackInfo(lim archive.Limits) []folder {
 	if c.byte() != idFolder {
 		c.bad = true
 	}
-	n := c.count(lim.Entries)
+	n := c.entries(lim.Entries)
 	if c.byte() != 0 { // kept elsewhere: nobody writes that
 		c.bad = true
 	}
@@ -275,9 +286,12 @@ func (c *cursor) subStreams(folders []folder, lim archive.Limits) []stream {
 	if id == idNumUnpackStream {
 		total = 0
 		for i := range counts {
-			counts[i] = c.count(lim.Entries)
-			if total += counts[i]; total > lim.Entries || c.bad {
-				c.bad = true
+			counts[i] = c.entries(lim.Entries)
+			if c.bad {
+				return nil
+			}
+			if total += counts[i]; total > lim.Entries {
+				c.bad, c.beyond = true, true
 				return nil
 			}
 		}
@@ -373,8 +387,8 @@ func (c *cursor) name(limit int) string {
 		if u == 0 {
 			return string(utf16.Decode(units))
 		}
-		if len(units) > limit {
-			c.bad = true
+		if len(units) == limit {
+			c.bad, c.beyond = true, true
 			return ""
 		}
 		units = append(units, u)

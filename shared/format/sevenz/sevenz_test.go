@@ -130,19 +130,31 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// TestLimits are checked by headers alone.
+// TestLimits are checked by headers alone: what is just within one is read, what is just beyond is refused by its name.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	b := load(t, "lzma2")
-	for name, lim := range map[string]archive.Limits{"entries": {Entries: 1}, "page": {EntryBytes: 1000}, "total": {TotalBytes: 100_000},
-		"directory": {DirectoryBytes: 10}, "name": {NameBytes: 2}} {
-		_, err := pagesOf(b, lim)
-		if !errors.As(err, new(*archive.Error)) {
-			t.Errorf("%s: %v", name, err)
+	for name, c := range map[string]struct {
+		file string
+		most int64
+		lim  func(n int64) archive.Limits
+		text string
+	}{
+		"entries":            {"lzma2", 2, func(n int64) archive.Limits { return archive.Limits{Entries: int(n)} }, "limit of 1"},
+		"entries by folders": {"notsolid", 2, func(n int64) archive.Limits { return archive.Limits{Entries: int(n)} }, "limit of 1"},
+		"page":               {"lzma2", 150_054, func(n int64) archive.Limits { return archive.Limits{EntryBytes: n} }, "limit is 150053"},
+		"total":              {"lzma2", 151_260, func(n int64) archive.Limits { return archive.Limits{TotalBytes: n} }, "limit of 151259"},
+		"directory":          {"lzma2", 86, func(n int64) archive.Limits { return archive.Limits{DirectoryBytes: n} }, "limit is 85"},
+		"packed directory":   {"lzma", 102, func(n int64) archive.Limits { return archive.Limits{DirectoryBytes: n} }, "limit is 101"},
+		"dictionary":         {"lzma", 151_260, func(n int64) archive.Limits { return archive.Limits{DictionaryBytes: n} }, "limit is 151259"},
+		"name":               {"lzma2", 5, func(n int64) archive.Limits { return archive.Limits{NameBytes: int(n)} }, "limit of 4"},
+	} {
+		b := load(t, c.file)
+		if pages, err := pagesOf(b, c.lim(c.most)); err != nil || len(pages) != 2 {
+			t.Errorf("%s, just within: %d pages, %v", name, len(pages), err)
 		}
-	}
-	if _, err := pagesOf(load(t, "lzma"), archive.Limits{DictionaryBytes: 1000}); !errors.Is(err, &archive.Error{Kind: archive.TooLarge}) {
-		t.Errorf("dictionary: %v", err)
+		if _, err := pagesOf(b, c.lim(c.most-1)); !errors.Is(err, &archive.Error{Kind: archive.TooLarge}) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s, just beyond: %v", name, err)
+		}
 	}
 }
 
