@@ -159,7 +159,7 @@ func TestScanOfOneFolder(t *testing.T) {
 			t.Errorf("%+v", res)
 		}
 	}
-	for _, nothing := range []string{"a", "nope"} {
+	for _, nothing := range []string{"a", "nope", "A/B.c"} {
 		if res := r.scanWith(scan.Params{Mode: "normal", Path: nothing}); res.Status != "failed" || res.Held != 0 {
 			t.Errorf("%s: %+v", nothing, res)
 		}
