@@ -154,6 +154,20 @@ func TestBadCredentials(t *testing.T) {
 		map[string]string{"username": u.Name, "password": testkit.Password}).Want(200)
 }
 
+// A token that is remembered is good no longer than it says itself.
+func TestRememberedTokenEnds(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes(t))
+	u := s.User(t, "one", "reader")
+	token, err := s.Tokens.Sign(s.One, u.ID, 1, time.Now().Add(5*time.Second-s.Tokens.Life()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	brief := with(u, "Authorization", "Bearer "+token)
+	brief.Do("GET", me, nil).Want(200)
+	testkit.Eventually(t, 40*time.Second, func() bool { return brief.Do("GET", me, nil).Status == 401 })
+}
+
 // What changed on one server counts on the next request on every other, although both remember credentials.
 func TestChangesReachEveryServer(t *testing.T) {
 	t.Parallel()
