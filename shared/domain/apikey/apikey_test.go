@@ -89,6 +89,9 @@ func TestKeys(t *testing.T) {
 	if got := keys(t, r.Body); got != "created_at expires_at id key key_prefix name permissions" {
 		t.Errorf("create response has %s", got)
 	}
+	if kept := r.Header.Get("Cache-Control"); kept != "no-store" {
+		t.Errorf("the answer that shows the key may be kept: %q", kept)
+	}
 	m := r.Map()
 	key := m["key"].(string)
 	if prefix, ok := auth.APIKeyPrefix(key); !ok || prefix != m["key_prefix"] || m["name"] != "Reader app" || m["expires_at"] != nil {
@@ -135,6 +138,12 @@ func TestKeys(t *testing.T) {
 	byKey.Do("GET", path, nil).Want(401)
 	u.Do("PATCH", at, `{"isActive":true}`).Want(200)
 	byKey.Do("GET", path, nil).Want(200)
+	for ends, status := range map[string]int{"now()": 401, "now() + interval '1 hour'": 200} {
+		if _, err := s.DB.Owner.Pool().Exec(t.Context(), "update api_key set expires_at = "+ends+" where id = $1", m["id"]); err != nil {
+			t.Fatal(err)
+		}
+		byKey.Do("GET", path, nil).Want(status)
+	}
 	before := bumps.Load()
 	u.Do("DELETE", at, nil).Want(204)
 	if bumps.Load() != before+1 {
@@ -195,6 +204,10 @@ func TestKeyInput(t *testing.T) {
 		t.Errorf("%d more keys, want 99", made.Load())
 	}
 	u.Do("POST", path, `{"name":"k"}`).Want(409)
+	first := u.Do("GET", path+"?pageSize=1", nil).Want(200).Map()["data"].([]any)[0].(map[string]any)
+	if first["id"] != k.ID {
+		t.Errorf("the oldest key is not the first of the list: %v", first)
+	}
 	if m := u.Do("GET", path+"?pageSize=30&page=4", nil).Want(200).Map(); m["total"] != 100.0 || m["totalPages"] != 4.0 || len(m["data"].([]any)) != 10 {
 		t.Errorf("page 4: %v", m)
 	}
@@ -267,7 +280,7 @@ func TestOthersKeys(t *testing.T) {
 	s.Anonymous(t, "one").Do("GET", path, nil).Want(401)
 	s.Anonymous(t, "one").Do("POST", path, `{"name":"x"}`).Want(401)
 	looks.Do("GET", at, nil).Want(200)
-	if m := admin.Do("GET", path, nil).Want(200).Map(); m["total"] != 0.0 {
+	if m := admin.Do("GET", path, nil).Want(200).Map(); m["total"] != 0.0 || len(m["data"].([]any)) != 0 {
 		t.Errorf("others' keys in the list: %v", m)
 	}
 	admin.Do("PATCH", at, `{"isActive":false}`).Want(200)
