@@ -168,9 +168,9 @@ func (c *changed) events() []events.Event {
 	return out
 }
 
-// retryDeadlock tries again when Postgres broke a deadlock at this transaction's cost: a child that was added
-// and ended between the passes.
-func retryDeadlock(do func() ([]changed, error)) (out []changed, err error) {
+// retryDeadlock tries again when Postgres broke a deadlock at this transaction's cost: one with a child that was added
+// and ended between the passes, or with who holds a parent and asks for its child.
+func retryDeadlock[T any](do func() (T, error)) (out T, err error) {
 	for range 3 {
 		out, err = do()
 		var pg *pgconn.PgError

@@ -41,26 +41,27 @@ func fail(ctx context.Context, system *db.DB, tenant, id uuid.UUID, reason strin
 // end calls the function, whose first arguments are the tenant and the task, and reads the tasks that it tells of: in a statement
 // of its own, since the function may have waited for others that have counted for the parent.
 func end(ctx context.Context, system *db.DB, function string, tenant, id uuid.UUID, args ...any) ([]state, error) {
-	var b pgx.Batch
-	var ended []struct {
-		ID     uuid.UUID `db:"id"`
-		Status string    `db:"status"`
-	}
-	var tasks []Held
-	db.Tenant(tenant).Enter(&b) // scans are seen by who is in their tenant only
-	db.All(&b, &ended, "select id, status from "+function, append([]any{tenant, id}, args...)...)
-	db.All(&b, &tasks, "select "+heldColumns+" from task t"+countedBy+` where t.tenant_id = $1
-		and t.id in ($2, (select c.parent_id from task c where c.tenant_id = $1 and c.id = $2))`, tenant, id)
-	if err := system.Pool().SendBatch(ctx, &b).Close(); err != nil {
-		return nil, err
-	}
-	var out []state
-	for _, e := range ended {
-		if i := slices.IndexFunc(tasks, func(h Held) bool { return h.ID == e.ID }); i >= 0 {
-			out = append(out, state{tasks[i], e.Status})
+	return retryDeadlock(func() (out []state, err error) {
+		var b pgx.Batch
+		var ended []struct {
+			ID     uuid.UUID `db:"id"`
+			Status string    `db:"status"`
 		}
-	}
-	return out, nil
+		var tasks []Held
+		db.Tenant(tenant).Enter(&b) // scans are seen by who is in their tenant only
+		db.All(&b, &ended, "select id, status from "+function, append([]any{tenant, id}, args...)...)
+		db.All(&b, &tasks, "select "+heldColumns+" from task t"+countedBy+` where t.tenant_id = $1
+			and t.id in ($2, (select c.parent_id from task c where c.tenant_id = $1 and c.id = $2))`, tenant, id)
+		if err := system.Pool().SendBatch(ctx, &b).Close(); err != nil {
+			return nil, err
+		}
+		for _, e := range ended {
+			if i := slices.IndexFunc(tasks, func(h Held) bool { return h.ID == e.ID }); i >= 0 {
+				out = append(out, state{tasks[i], e.Status})
+			}
+		}
+		return out, nil
+	})
 }
 
 // givenBack is what makes a task t pending again that its worker no longer has, without counting the attempt.
