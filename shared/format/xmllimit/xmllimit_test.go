@@ -85,6 +85,8 @@ func TestParseRefuses(t *testing.T) {
 		"split by a comment":    {`<!DOC<!-- -->TYPE r [<!ENTITY a "b">]><r/>`, Doctype, ErrDTD},
 		"bare entity":           {`<!ENTITY a "b"><r/>`, NoDoctype, ErrDTD},
 		"lower case doctype":    {`<!doctype r [<!entity a "b">]><r/>`, Doctype, ErrDTD},
+		"subset of references":  {`<!DOCTYPE r [%a;]><r/>`, Doctype, ErrDTD},
+		"entity, no brackets":   {`<!DOCTYPE r <!ENTITY a "b">><r/>`, Doctype, ErrDTD},
 		"deep":                  {strings.Repeat("<a>", 200), NoDoctype, ErrTooLarge},
 		"very deep":             {strings.Repeat("<a>", 4<<20/3), NoDoctype, ErrTooLarge},
 		"large":                 {"<r>" + strings.Repeat("x", 50<<20), NoDoctype, ErrTooLarge},
