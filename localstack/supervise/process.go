@@ -154,9 +154,7 @@ func lower(pid, nice int) error {
 	if nice == 0 {
 		return nil
 	}
-	if err := lowerSession(pid, nice); err != nil {
-		return err
-	}
+	refused := lowerSession(pid, nice)
 	for range 2 {
 		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 		if err != nil {
@@ -172,7 +170,7 @@ func lower(pid, nice int) error {
 			}
 		}
 	}
-	return nil
+	return refused
 }
 
 // lowerSession gives the session that a process leads the nice value (sched(7), "The autogroup feature"). The kernel
