@@ -35,7 +35,7 @@ func Load() (Config, error) {
 		return Config{}, fmt.Errorf("a setting is wrong: %w", err)
 	}
 	if c.Port < 0 || c.Port > 65535 {
-		return Config{}, fmt.Errorf("PORT is %d: name one between 1 and 65535", c.Port)
+		return Config{}, fmt.Errorf("PORT is %d: name one up to 65535, or 0 for a free one", c.Port)
 	}
 	if c.PublicURL != "" {
 		if err := environ.WebAddress("PUBLIC_URL", c.PublicURL); err != nil {

@@ -144,6 +144,9 @@ func TestMatrix(t *testing.T) {
 			if r.Status >= 400 && r.Header.Get("Content-Type") != "application/json" {
 				t.Errorf("%s by %s: an error as %s", op.ID, c.kind, r.Header.Get("Content-Type"))
 			}
+			if r.Status >= 400 && r.Header.Get("Cache-Control") != "no-store" {
+				t.Errorf("%s by %s: a cache may keep the error %d", op.ID, c.kind, r.Status)
+			}
 			// Who may not use an operation does not learn what is wrong with the input.
 			if want := c.wants(op, 0); e.body != nil && want != 0 {
 				broken := e

@@ -42,7 +42,7 @@ func (p *Problem) Error() string { return p.Message }
 // GetStatus is the HTTP status.
 func (p *Problem) GetStatus() int { return p.status }
 
-// problem turns any error into its answer and logs what the client must not see.
+// problem turns any error into its answer, which no cache keeps, and logs what the client must not see.
 func problem(r *request, err error) *Problem {
 	e := fault.From(err)
 	if e.Code.Status() >= http.StatusInternalServerError && Gone(r.client, err) {
@@ -52,6 +52,7 @@ func problem(r *request, err error) *Problem {
 		e = fault.Wrap(err, fault.Unavailable, "This took too long; try again")
 		e.RetryAfter = time.Second
 	}
+	r.header.Set("Cache-Control", "no-store")
 	p := &Problem{Word: e.Code.Word(), Message: e.Message, Details: e.Fields[:min(len(e.Fields), maxFields)], status: e.Code.Status()}
 	if e.Code == fault.Internal {
 		r.fail(err)
@@ -79,7 +80,6 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	for _, of := range []string{"ETag", "Last-Modified", "Content-Disposition"} { // what is not sent
 		h.Del(of)
 	}
-	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", "application/json")
 	w.WriteHeader(p.status)
 	if err := json.NewEncoder(w).Encode(p); err != nil {

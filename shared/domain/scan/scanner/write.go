@@ -65,7 +65,7 @@ func (s *run) gather(ctx context.Context, n int) error {
 	var gathered bool
 	db.Value(&b, &gathered, "select app.gather_statistics($1)", s.written)
 	if err := s.Database.Run(ctx, &b); err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || db.ErrLost(err) {
 			return err
 		}
 		slog.Warn("no statistics were gathered; until autovacuum does, the scan may be slow", "library", s.library.ID, "error", err)
