@@ -157,13 +157,27 @@ func open(e archive.Entry, body io.Reader, gzip bool, lim archive.Limits) (io.Re
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, "", err
 	}
-	head := make([]byte, 64)
 	const gzipHeader = 10
-	n, err := io.ReadFull(flate.NewReader(bytes.NewReader(packed[min(gzipHeader, len(packed)):])), head)
-	if n == 0 && err != nil {
+	head, err := beginning(packed[min(gzipHeader, len(packed)):])
+	if len(head) == 0 && err != nil {
 		return nil, "", &archive.Error{Kind: archive.Corrupt, Msg: e.Name + " cannot be inflated", Err: err}
 	}
-	return direct(buffered, framed), mediatype.Detect(head[:n]), nil
+	return direct(buffered, framed), mediatype.Detect(head), nil
+}
+
+// inflaters are kept because each has a window of 32 KB, for what is 64 bytes of every page.
+var inflaters = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)) }}
+
+// beginning inflates the first bytes of a page, as many as its type is told by.
+func beginning(packed []byte) ([]byte, error) {
+	z := inflaters.Get().(io.Reader)
+	defer inflaters.Put(z)
+	if err := z.(flate.Resetter).Reset(bytes.NewReader(packed), nil); err != nil {
+		return nil, err
+	}
+	head := make([]byte, 64)
+	n, err := io.ReadFull(z, head)
+	return head[:n], err
 }
 
 // bytesOf is the content of an entry. Stored ones are passed on as they lie there, unseen; what is inflated here is
