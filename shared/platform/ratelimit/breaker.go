@@ -27,6 +27,8 @@ type breaker struct {
 	// pause waits and reports whether to go on; a test replaces it.
 	pause func(context.Context, time.Duration) bool
 
+	late seldom // what the log is told of answers that were
+
 	ctx  context.Context // ended by close
 	stop context.CancelFunc
 	mu   sync.Mutex // orders starting a probe against close
@@ -43,23 +45,32 @@ func (b *breaker) trip(cause error) {
 	if !b.open.CompareAndSwap(false, true) {
 		return
 	}
-	b.log.Warn("Redis does not answer: requests pass without rate limit", "error", cause)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ctx.Err() == nil {
-		b.wg.Go(b.probe)
+		b.wg.Go(func() { b.probe(cause) })
 	}
 }
 
-func (b *breaker) probe() {
-	lost := time.Now()
+// probe closes the breaker once Redis answers. If that is at once, the answer that tripped it was late, no more: on a busy
+// machine that happens many times a minute.
+func (b *breaker) probe(cause error) {
+	lost, away := time.Now(), false
 	next := firstProbeAfter
 	for b.pause(b.ctx, jitter(next)) {
 		ctx, cancel := context.WithTimeout(b.ctx, probeWithin)
 		err := b.ping(ctx)
 		cancel()
-		if err == nil {
+		switch {
+		case err != nil && !away:
+			away = true
+			b.log.Warn("Redis does not answer: requests pass without rate limit", "error", cause)
+		case err == nil && away:
 			b.log.Info("Redis answers again", "lost_for", time.Since(lost).Round(time.Millisecond).String())
+		case err == nil && b.late.due():
+			b.log.Warn("Redis answers late, as on a busy machine: some requests pass without rate limit", "error", cause)
+		}
+		if err == nil {
 			b.open.Store(false)
 			return
 		}

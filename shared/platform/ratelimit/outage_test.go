@@ -231,3 +231,28 @@ func TestProbing(t *testing.T) {
 	b.trip(lost) // after close nothing starts
 	b.wg.Wait()
 }
+
+// TestSaid steps through losses: of a Redis that is away the log is told each time and when it is back, of one that is late
+// again and again once.
+func TestSaid(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	fails := 0
+	b := newBreaker(func(context.Context) error {
+		if fails--; fails >= 0 {
+			return errors.New("lost")
+		}
+		return nil
+	}, slog.New(slog.NewTextHandler(&log, nil)))
+	b.pause = func(context.Context, time.Duration) bool { return true }
+	for _, c := range []struct{ failing, away, back, late int }{{3, 1, 1, 0}, {0, 1, 1, 1}, {0, 1, 1, 1}, {1, 2, 2, 1}} {
+		fails = c.failing
+		b.trip(errors.New("i/o timeout"))
+		b.wg.Wait()
+		for line, want := range map[string]int{"does not answer": c.away, "answers again": c.back, "answers late": c.late} {
+			if n := strings.Count(log.String(), line); n != want {
+				t.Errorf("after %d failed probes %q %d times, want %d: %s", c.failing, line, n, want, log.String())
+			}
+		}
+	}
+}

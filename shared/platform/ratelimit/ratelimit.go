@@ -25,7 +25,8 @@ import (
 // answerWithin bounds what one request may wait for Redis.
 const answerWithin = 20 * time.Millisecond
 
-// sayEvery is the pause between two lines of the log about a Redis that refuses every request (its disk is full).
+// sayEvery is the pause between two lines of the log about a Redis that refuses every request (its disk is full), or that is
+// late again and again.
 const sayEvery = time.Minute
 
 //go:embed take.lua
@@ -70,7 +71,7 @@ type Limiter struct {
 	within  time.Duration // answerWithin; tests on a busy machine wait longer
 	process string        // unlike that of any other process
 	created atomic.Uint64 // numbers the generations this process proposes
-	said    atomic.Int64  // when the log was last told of a refusal, in Unix seconds
+	refused seldom        // what the log is told of refusals
 }
 
 // New returns a Limiter on a client that should be made with redisconn.Options,
@@ -174,13 +175,20 @@ func judge(buckets []Bucket, limited []int, left []time.Duration, res Result) Re
 func (l *Limiter) failed(err error) {
 	var reply redis.Error
 	if errors.As(err, &reply) && !errors.Is(err, context.DeadlineExceeded) {
-		now, said := time.Now().Unix(), l.said.Load()
-		if now-said >= int64(sayEvery/time.Second) && l.said.CompareAndSwap(said, now) {
+		if l.refused.due() {
 			l.log.Error("Redis refuses to count: requests pass without rate limit", "error", err)
 		}
 		return
 	}
 	l.breaker.trip(err)
+}
+
+// seldom tells when the log is told of the same again.
+type seldom struct{ said atomic.Int64 } // Unix seconds
+
+func (s *seldom) due() bool {
+	now, said := time.Now().Unix(), s.said.Load()
+	return now-said >= int64(sayEvery/time.Second) && s.said.CompareAndSwap(said, now)
 }
 
 // read decodes {generation, µs left in each bucket}.
