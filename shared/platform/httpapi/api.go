@@ -92,6 +92,10 @@ func New(c Config, database *db.DB, limiter *ratelimit.Limiter, id Identity) *AP
 			WriteError(w, r, errUnauthenticated)
 			return
 		}
+		if r.URL.Path == "/" { // who opens the address in a browser
+			WriteError(w, r, fault.New(fault.NotFound, "Longbox is running. It has no pages of its own: apps find its interface at /api/v1"))
+			return
+		}
 		WriteError(w, r, fault.New(fault.NotFound, "There is nothing at %s %s", r.Method, r.URL.Path))
 	})
 	r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {

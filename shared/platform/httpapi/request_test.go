@@ -229,6 +229,14 @@ func TestOtherMethods(t *testing.T) {
 	}
 }
 
+// Who opens the address itself learns that Longbox runs, and where to go on.
+func TestAddressItself(t *testing.T) {
+	t.Parallel()
+	if w := ask(things(Config{}), "GET", "/"); w.Code != 404 || !strings.Contains(w.Body.String(), "interface at /api/v1") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 func TestPathsAreUnescapedOnce(t *testing.T) {
 	t.Parallel()
 	a := things(Config{})
