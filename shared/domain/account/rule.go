@@ -51,7 +51,7 @@ func checkNames(username, email, was string) []fault.Field {
 		bad = append(bad, fault.Field{Field: "username", Message: "must not contain control or invisible characters"})
 	case strings.Contains(username, ":") && username != was:
 		bad = append(bad, fault.Field{Field: "username", Message: "must not contain a colon: it ends the name where user name and password are sent as HTTP Basic"})
-	case strings.Contains(username, "@") && !strings.EqualFold(username, email):
+	case strings.Contains(username, "@") && !same(username, email):
 		// Signing in works by user name and by e-mail: nobody may be called like somebody else's address.
 		bad = append(bad, fault.Field{Field: "username", Message: "may be an e-mail address only if it is the user's own"})
 	}
@@ -59,6 +59,12 @@ func checkNames(username, email, was string) []fault.Field {
 		bad = append(bad, fault.Field{Field: "email", Message: msg})
 	}
 	return bad
+}
+
+// same compares names as the database does. (To strings.EqualFold, ſ is an s.)
+func same(a, b string) bool {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	return a == b
 }
 
 func emailFault(email string) string {

@@ -112,6 +112,10 @@ func TestUserInput(t *testing.T) {
 	body := newUser("bob")
 	body["username"] = "Bob@example.org"
 	admin.Do("POST", "/api/v1/users", body).Want(201)
+	// Another's may not, however much it looks like one's own: to the database, ſ is no s.
+	body = newUser("ſam")
+	body["username"] = "sam@example.org"
+	field(t, admin.Do("POST", "/api/v1/users", body).Want(400), "username")
 }
 
 func TestUsersNeedPermission(t *testing.T) {
