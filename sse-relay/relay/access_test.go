@@ -1,8 +1,10 @@
 package relay
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -64,9 +66,7 @@ func TestRefused(t *testing.T) {
 	if shape(body, "ServiceUnavailable"); c.Response.Header.Get("Retry-After") == "" {
 		t.Error("a full relay sends no Retry-After")
 	}
-	if open := s.server.limits.open(); open != 5 {
-		t.Errorf("%d places taken, want 5: refused requests give theirs back", open)
-	}
+	s.taken(5) // refused requests give theirs back
 }
 
 func TestUnusableAPI(t *testing.T) {
@@ -262,6 +262,33 @@ func TestWhatIsKeptOfThoseWhoLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.ended(stays, 5*time.Second)
+}
+
+// A connection that begins holds a grant only while it is known and good: nobody would ask again about another, and a
+// stream of it would outlive its access. What could not be confirmed, or long ago, is doubtful.
+func TestGrantIsHeldOrDoubtful(t *testing.T) {
+	t.Parallel()
+	a := newAccess(Config{AccessMaxAge: time.Minute, AccessGrace: time.Hour}, nil, slog.New(slog.DiscardHandler))
+	said := answer{TenantID: uuid.New(), UserID: uuid.New(), Permissions: []string{requiredPermission}}
+	for name, test := range map[string]struct {
+		change         func(g *grant)
+		held, doubtful bool
+	}{
+		"good":        {func(*grant) {}, true, false},
+		"forgotten":   {a.forget, false, false},
+		"revoked":     {a.revoke, false, false},
+		"expired":     {func(g *grant) { g.expires.Store(1) }, false, false},
+		"not told":    {func(g *grant) { a.deny(g.key, time.Now(), errUnavailable) }, true, true},
+		"of long ago": {func(g *grant) { g.asked = time.Now().Add(-time.Hour) }, true, true},
+		"changed":     {func(g *grant) { g.generation = "other" }, true, true},
+	} {
+		g := a.admit([sha256.Size]byte{}, said, "one", time.Now())
+		test.change(g)
+		if held, doubtful := a.hold(g, credential{}), a.doubtful(g, "one"); held != test.held || doubtful != test.doubtful {
+			t.Errorf("%s: held %v, doubtful %v", name, held, doubtful)
+		}
+		a.revoke(g)
+	}
 }
 
 func TestCachedAnswerIsVoidAfterAChange(t *testing.T) {

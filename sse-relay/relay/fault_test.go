@@ -317,6 +317,7 @@ func TestRedisAway(t *testing.T) {
 	if refusal.Response.Header.Get("Retry-After") == "" {
 		t.Error("no Retry-After without Redis")
 	}
+	s.taken(1)
 	s.redis.Run(t) // it lost everything, and the relay says so
 	if b := s.expect(c, "resync"); b.Data != `{"reason":"history_lost"}` {
 		t.Errorf("data %s", b.Data)

@@ -137,6 +137,30 @@ func (s *stage) refused(status int, path string, lines ...string) (*rig.Client, 
 	return c, body
 }
 
+// taken fails the test unless so many streams have places, and nobody else: of the relay, of users, of topics, of grants.
+func (s *stage) taken(streams int) {
+	s.t.Helper()
+	open, users, topics, grants := s.server.limits.open(), 0, 0, 0
+	s.server.limits.mu.Lock()
+	for _, n := range s.server.limits.users {
+		users += n
+	}
+	s.server.limits.mu.Unlock()
+	s.server.hub.mu.Lock()
+	for _, topic := range s.server.hub.topics {
+		topics += int(topic.listeners.Load())
+	}
+	s.server.hub.mu.Unlock()
+	s.server.access.mu.Lock()
+	for _, g := range s.server.access.grants {
+		grants += g.connections
+	}
+	s.server.access.mu.Unlock()
+	if open != streams || users != streams || topics != streams || grants != streams {
+		s.t.Errorf("places taken: %d, of users %d, of topics %d, of grants %d; want %d of each", open, users, topics, grants, streams)
+	}
+}
+
 func (s *stage) publish(tenant uuid.UUID, list ...events.Event) {
 	s.t.Helper()
 	if err := s.publisher.Publish(s.t.Context(), tenant, list...); err != nil {

@@ -82,6 +82,7 @@ func TestHead(t *testing.T) {
 		}
 	}
 	s.open("/api/v1/events/stream", token) // nothing of it takes the user's only place
+	s.taken(1)
 }
 
 func TestKeepAlive(t *testing.T) {
