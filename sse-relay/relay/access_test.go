@@ -291,6 +291,20 @@ func TestGrantIsHeldOrDoubtful(t *testing.T) {
 	}
 }
 
+// Of two answers of the API the one that was asked for last counts, whichever comes last.
+func TestOlderAnswerIsVoid(t *testing.T) {
+	t.Parallel()
+	a := newAccess(Config{}, nil, slog.New(slog.DiscardHandler))
+	said, now := answer{TenantID: uuid.New(), UserID: uuid.New()}, time.Now()
+	g := a.admit([sha256.Size]byte{}, said, "new", now)
+	said.Permissions = []string{requiredPermission}
+	a.admit(g.key, said, "old", now.Add(-time.Second))
+	a.deny(g.key, now.Add(-time.Second), &refusal{status: http.StatusUnauthorized})
+	if g.permissions.Load().has(requiredPermission) || g.generation != "new" || !a.hold(g, credential{}) {
+		t.Errorf("an older answer counts: %v of generation %s", g.permissions.Load().names, g.generation)
+	}
+}
+
 func TestCachedAnswerIsVoidAfterAChange(t *testing.T) {
 	s := newStage(t, nil)
 	tenant := uuid.New()
