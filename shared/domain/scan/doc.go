@@ -2,6 +2,6 @@
 // when a scan has ended (Settler), and removing for good the books that scans found gone. Package scanner does the
 // work; nothing here links what reads books.
 //
-// Tables: scan, written by scanner too; writes next_scan_at and last_scanned_at of library, and of a scan's task its
-// progress; reads book, series, setting and tenant.
+// Tables: scan, written by scanner too; writes next_scan_at, last_scanned_at and looked_at of library, and of a scan's task
+// its progress; reads book, series, setting and tenant.
 package scan

@@ -113,6 +113,9 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 		return err
 	}
 	follow.AfterScan(&b, id, &moved)
+	b.Queue(`update library l set looked_at = greatest(l.looked_at, t.created_at) from task t
+		where l.tenant_id = app.tenant() and l.id = $2 and t.tenant_id = l.tenant_id and t.id = $1 and t.status = 'completed'
+		  and coalesce(t.params ->> 'path', '') = ''`, id, at.Library)
 	b.Queue(countsSQL, id)
 	db.One(&b, &status, ByTask, id)
 	if err := s.Database.RunWithin(ctx, &b, settleWithin); err != nil {

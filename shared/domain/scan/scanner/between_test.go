@@ -18,7 +18,7 @@ import (
 )
 
 // betweenKinds are what may happen to the files of two libraries, the more often the more times it is named.
-var betweenKinds = strings.Fields("move move move move move-folder rename rename delete back back scan scan scan scan noticed read read read purge age")
+var betweenKinds = strings.Fields("move move move move move-folder rename rename delete back back scan scan scan scan noticed read read read purge age nuke")
 
 // between is two libraries of one tenant, in the folders a and b, and the books of six works, each of which is one file.
 type between struct {
@@ -53,6 +53,28 @@ func TestNothingIsLostBetweenLibraries(t *testing.T) {
 		if wrong := s.playBetween(t, purges, ops); len(wrong) > 0 {
 			ops, wrong = shrink(ops, wrong, func(ops []op) []string { return s.playBetween(t, purges, ops) })
 			t.Fatalf("MODEL_SEED=%d, purges %v:\n%v\n%s", first+seed, purges, ops, strings.Join(wrong, "\n"))
+		}
+	}
+}
+
+// TestScansForgotten has DELETE /tasks/nuke forget the scans by which it is known since when a file may be in another library.
+func TestScansForgotten(t *testing.T) {
+	t.Parallel()
+	s := &stage{Server: &testkit.Server{DB: testkit.DB(t)}, s3: testkit.StartS3(t, "books")}
+	read, move, old := op{Kind: "read", C: 4}, op{Kind: "move", B: 1}, op{Kind: "age"}
+	left, came, nuke, rename := op{Kind: "scan", A: 0}, op{Kind: "scan", A: 1}, op{Kind: "nuke"}, op{Kind: "rename", B: 2, C: 1}
+	for _, ops := range [][]op{
+		{read, move, came, nuke, left},
+		{read, nuke, move, came, left},
+		{read, nuke, move, came, old, left},
+		{read, move, left, nuke, came},
+		{read, nuke, move, left, came},
+		{read, move, left, old, nuke, came},
+		{read, nuke, rename, left},
+		{read, old, nuke, rename, old, left},
+	} {
+		if wrong := s.playBetween(t, false, ops); len(wrong) > 0 {
+			t.Errorf("%v: %s", ops, strings.Join(wrong, "\n"))
 		}
 	}
 }
@@ -229,6 +251,8 @@ func (w *between) do(o op) {
 			}
 		}
 		w.age()
+	case "nuke": // DELETE /tasks/nuke
+		w.exec("delete from task where tenant_id = $1", w.tenant)
 	}
 }
 

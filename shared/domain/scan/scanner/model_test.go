@@ -924,7 +924,7 @@ func (r *rig) age() {
 			", first_read_at = first_read_at" + by + ", placed_at = placed_at" + by,
 		"update series set created_at = created_at" + by, "update displaced set at = at" + by, "update progress set updated_at = updated_at" + by,
 		"update task set created_at = created_at" + by + ", started_at = started_at" + by + ", completed_at = completed_at" + by,
-		"update library set last_scanned_at = last_scanned_at" + by,
+		"update library set last_scanned_at = last_scanned_at" + by + ", looked_at = looked_at" + by,
 	} {
 		r.exec(sql+" where tenant_id = $1", r.tenant)
 	}

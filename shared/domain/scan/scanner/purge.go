@@ -57,9 +57,7 @@ const dear = `(exists (select from progress p where p.tenant_id = k.tenant_id an
 	or exists (select from book_metadata m where m.tenant_id = k.tenant_id and m.book_id = k.id and m.locks <> '{}'))`
 
 // lookedElsewhere is in SQL the time since when every library but $1 has been scanned whole, infinity where there is no other.
-const lookedElsewhere = `(select coalesce(min(coalesce(x.at, '-infinity')), 'infinity') from library l
-	cross join lateral (select max(t.created_at) as at from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
-	  where s.tenant_id = l.tenant_id and s.library_id = l.id and s.settled and t.status = 'completed' and coalesce(t.params ->> 'path', '') = '') x
+const lookedElsewhere = `(select coalesce(min(coalesce(l.looked_at, '-infinity')), 'infinity') from library l
 	where l.tenant_id = app.tenant() and l.id <> $1)`
 
 // purge removes one batch of books.
