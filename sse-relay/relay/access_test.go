@@ -348,6 +348,7 @@ func TestRevoked(t *testing.T) {
 		"removed":                {remove, true},
 		"permission lost":        {func(s *stage, token string, a rig.Account) { a.Permissions = nil; s.api.Set(token, a) }, true},
 		"another tenant's":       {func(s *stage, token string, a rig.Account) { a.Tenant = uuid.New(); s.api.Set(token, a) }, true},
+		"another user's":         {func(s *stage, token string, a rig.Account) { a.User = uuid.New(); s.api.Set(token, a) }, true},
 		"the message is missing": {remove, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +26,7 @@ import (
 func TestMain(m *testing.M) {
 	os.Setenv("AWS_ACCESS_KEY_ID", "longboxtest")
 	os.Setenv("AWS_SECRET_ACCESS_KEY", "longboxtestsecret")
+	os.Setenv("AWS_SESSION_TOKEN", "longboxtesttoken") // as of a Lambda function, whose keys are no good without
 	os.Exit(m.Run())
 }
 
@@ -258,6 +262,47 @@ func TestTrouble(t *testing.T) {
 	}
 	if kept, _ := s.Len("r"); kept < 30 || kept > 70 {
 		t.Errorf("%d of 100 messages were kept", kept)
+	}
+}
+
+// A service that fails or asks to slow down is asked again, one that refuses is not; and one that lets a poll wait longer
+// than any other request may take has not failed.
+func TestWhatIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		wait   time.Duration
+		tries  int64
+	}{
+		"fails":            {503, "", 0, 3},
+		"too many":         {429, "", 0, 3},
+		"throttled":        {400, `{"__type":"com.amazonaws.sqs#RequestThrottled"}`, 0, 3},
+		"refused":          {400, `{"__type":"com.amazonaws.sqs#InvalidAttributeValue"}`, 0, 1},
+		"nothing for long": {200, `{}`, 5500 * time.Millisecond, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var tries atomic.Int64
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				tries.Add(1)
+				if r.Header.Get("X-Amz-Security-Token") != "longboxtesttoken" {
+					t.Error("sent without the token of the session")
+				}
+				time.Sleep(c.wait)
+				w.WriteHeader(c.status)
+				_, _ = w.Write([]byte(c.body))
+			}))
+			defer s.Close()
+			q, err := queue.Open(queue.Config{Region: "us-east-1"}, s.URL+"/0/q")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = q.Receive(t.Context(), 1, 20*time.Second, time.Second)
+			if (err == nil) != (c.status == 200) || tries.Load() != c.tries {
+				t.Errorf("%d tries, want %d: %v", tries.Load(), c.tries, err)
+			}
+		})
 	}
 }
 
