@@ -37,5 +37,16 @@ func TestLocal(t *testing.T) {
 		if len(l.full) > maxLocal {
 			t.Fatalf("%d are remembered", len(l.full))
 		}
+	} // Those that are full make room for others before those that are not.
+	l = Local{}
+	for i := range maxLocal - 1 {
+		l.take(Bucket{Key: fmt.Sprint(i), Rate: 0.5, Burst: 3}, now.Add(-time.Hour))
+	}
+	for range 3 {
+		l.take(b, now)
+	}
+	l.take(Bucket{Key: "one more", Rate: 0.5, Burst: 3}, now)
+	if res := l.take(b, now); res.Allowed {
+		t.Errorf("none left, of many clients: %+v", res)
 	}
 }

@@ -43,6 +43,18 @@ func TestTake(t *testing.T) {
 	}
 }
 
+// Of several empty buckets the one that must be waited for longest is told of, whichever comes first.
+func TestLongestWait(t *testing.T) {
+	t.Parallel()
+	buckets := []Bucket{{Key: "one", Rate: 1, Burst: 5}, {Key: "all", Rate: 1, Burst: 5}}
+	for _, left := range [][]time.Duration{{-time.Second, -3 * time.Second}, {-3 * time.Second, -time.Second}} {
+		res := judge(buckets, []int{0, 1}, left, Result{Allowed: true})
+		if res.Allowed || res.RetryAfter != 3*time.Second || left[res.Bucket] != -3*time.Second {
+			t.Errorf("%v: %+v", left, res)
+		}
+	}
+}
+
 // TestTakeSurvivesAClockSetBack sets the clock of Redis back by an hour: what is stored lies in the future then, and
 // nobody may wait for the hour.
 func TestTakeSurvivesAClockSetBack(t *testing.T) {
