@@ -111,7 +111,7 @@ func TestUnusableAPI(t *testing.T) {
 // Connecting to the events stream is exempt from the rate limit; to the others counts once, and says what is left.
 func TestConnectingCounts(t *testing.T) {
 	s := newStage(t, nil)
-	token, _ := s.account(uuid.New())
+	token, account := s.account(uuid.New())
 	for i, test := range []struct{ stream, remaining string }{
 		{"tasks", "199"}, {"events", ""}, {"tasks", "198"}, {"scans", "197"}, {"events", ""}, {"scans", "196"},
 	} {
@@ -123,6 +123,15 @@ func TestConnectingCounts(t *testing.T) {
 		if head.Get("X-RateLimit-Limit") != limit || head.Get("X-RateLimit-Remaining") != test.remaining || head.Get("X-RateLimit-Reset") != reset {
 			t.Errorf("%d, %s: %v, want %q to remain", i, test.stream, head, test.remaining)
 		}
+	}
+	bare := strings.TrimPrefix(token, "Authorization: ")
+	asked := s.api.Asked(bare)
+	if err := s.publisher.ChangeAccess(t.Context(), account.Tenant); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the API is asked again", func() bool { return s.api.Asked(bare) > asked })
+	if left := s.open("/api/v1/tasks/stream", token).Response.Header.Get("X-RateLimit-Remaining"); left != "195" {
+		t.Errorf("%s remain after the relay has asked on its own", left)
 	}
 }
 
@@ -186,21 +195,56 @@ func TestOriginSecretIsShown(t *testing.T) {
 }
 
 func TestSameTokenOnAnotherHostIsAskedAnew(t *testing.T) {
+	for _, header := range []string{"Host", "X-Forwarded-Host"} {
+		t.Run(header, func(t *testing.T) {
+			s := newStage(t, nil)
+			one, two := rig.Reader(uuid.New()), rig.Reader(uuid.New())
+			s.api.Answer(func(w http.ResponseWriter, r *http.Request) {
+				account := one
+				if r.Header.Get("X-Forwarded-Host") == "two.test" {
+					account = two
+				}
+				json.NewEncoder(w).Encode(map[string]any{"tenantId": account.Tenant, "userId": account.User, "permissions": account.Permissions, "expiresAt": nil})
+			})
+			first := s.open("/api/v1/events/stream", header+": one.test", "Authorization: Bearer x")
+			second := s.open("/api/v1/events/stream", header+": two.test", "Authorization: Bearer x")
+			s.publish(two.Tenant, numbered("two", 2))
+			s.publish(one.Tenant, numbered("one", 1))
+			s.expect(first, "one")
+			s.expect(second, "two")
+		})
+	}
+}
+
+// Whatever a client shows itself with, another one that shows another of its kind is somebody else.
+func TestEachCredentialIsItsOwn(t *testing.T) {
 	s := newStage(t, nil)
-	one, two := rig.Reader(uuid.New()), rig.Reader(uuid.New())
-	s.api.Answer(func(w http.ResponseWriter, r *http.Request) {
-		account := one
-		if r.Host == "two.test" {
-			account = two
+	tenant := uuid.New()
+	for _, kind := range []string{"Authorization: Bearer ", "X-API-Key: ", "Cookie: auth_token="} {
+		var clients []*rig.Client
+		for _, secret := range []string{"a", "b"} {
+			account := rig.Reader(tenant)
+			_, token, _ := strings.Cut(kind+secret, ": ")
+			s.api.Set(token, account)
+			clients = append(clients, s.open("/api/v1/events/stream", kind+secret))
+			s.publish(tenant, events.Event{Topic: events.Entities, Kind: "mine", UserID: account.User.String(), Data: secret})
 		}
-		json.NewEncoder(w).Encode(map[string]any{"tenantId": account.Tenant, "userId": account.User, "permissions": account.Permissions, "expiresAt": nil})
-	})
-	first := s.open("/api/v1/events/stream", "Host: one.test", "Authorization: Bearer x")
-	second := s.open("/api/v1/events/stream", "Host: two.test", "Authorization: Bearer x")
-	s.publish(two.Tenant, numbered("two", 2))
-	s.publish(one.Tenant, numbered("one", 1))
-	s.expect(first, "one")
-	s.expect(second, "two")
+		for i, want := range []string{`"a"`, `"b"`} {
+			if b := s.expect(clients[i], "mine"); b.Data != want {
+				t.Errorf("%s: %s is told %s", kind, want, b.Data)
+			}
+		}
+	}
+}
+
+// A refusal ends streams only where it says that the credential is no good.
+func TestLastingRefusals(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]bool{400: true, 401: true, 403: true, 404: true, 408: false, 429: false, 500: false, 503: false} {
+		if got := (&refusal{status: status}).lasting(); got != want {
+			t.Errorf("%d: %v", status, got)
+		}
+	}
 }
 
 func TestAnswersAreCachedUntilAccessChanges(t *testing.T) {

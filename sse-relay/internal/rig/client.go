@@ -98,12 +98,15 @@ func (c *Client) Next() (Block, error) {
 	}
 }
 
-// NextEvent returns the next block that is an event.
+// NextEvent returns the next block that is an event, or an error when the stream ends or has none for 20 s.
 func (c *Client) NextEvent() (Block, error) {
-	for {
+	for start := time.Now(); ; {
 		b, err := c.Next()
 		if err != nil || b.Event != "" {
 			return b, err
+		}
+		if passed := time.Since(start); passed > 20*time.Second {
+			return b, fmt.Errorf("no event for %s", passed)
 		}
 	}
 }
