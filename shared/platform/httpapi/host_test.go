@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"crypto/tls"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -56,6 +58,28 @@ func TestClientIP(t *testing.T) {
 		r := &http.Request{RemoteAddr: c.peer, Header: http.Header{"X-Forwarded-For": c.hops}}
 		if got := clientIP(r, c.proxies); got != c.want {
 			t.Errorf("%s, %q behind %d: %s, want %s", c.peer, c.hops, c.proxies, got, c.want)
+		}
+	}
+}
+
+// Who came by https is told by the connection, or by a proxy that is trusted; and no answer may be taken for another type.
+func TestSecure(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		proxies   int
+		forwarded string
+		tls, want bool
+	}{{0, "", false, false}, {0, "", true, true}, {0, "https", false, false}, {1, "https", false, true}, {1, "http", false, false}} {
+		a, got := &API{config: Config{TrustedProxies: c.proxies}}, false
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("X-Forwarded-Proto", c.forwarded)
+		if c.tls {
+			r.TLS = &tls.ConnectionState{}
+		}
+		w := httptest.NewRecorder()
+		a.observe(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = Secure(r.Context()) })).ServeHTTP(w, r)
+		if got != c.want || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%+v: %v, %v", c, got, w.Header())
 		}
 	}
 }

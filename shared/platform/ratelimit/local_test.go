@@ -37,7 +37,8 @@ func TestLocal(t *testing.T) {
 		if len(l.full) > maxLocal {
 			t.Fatalf("%d are remembered", len(l.full))
 		}
-	} // Those that are full make room for others before those that are not.
+	}
+	// Those that are full make room for others before those that are not.
 	l = Local{}
 	for i := range maxLocal - 1 {
 		l.take(Bucket{Key: fmt.Sprint(i), Rate: 0.5, Burst: 3}, now.Add(-time.Hour))
