@@ -3,10 +3,12 @@ package account_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
@@ -24,11 +26,16 @@ type server struct {
 	mu    sync.Mutex
 	mails []mail.Message
 	bumps int
+
+	broken atomic.Bool // no mail can be sent
 }
 
 func (s *server) Send(_ context.Context, m mail.Message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.broken.Load() {
+		return errors.New("no mail can be sent")
+	}
 	s.mails = append(s.mails, m)
 	return nil
 }

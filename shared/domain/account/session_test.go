@@ -349,6 +349,8 @@ func TestForgetTokens(t *testing.T) {
 			where id = (select id from refresh_token where account_id = $1 limit 1)`, u.ID)
 		s.exec(t, `insert into verification_token (tenant_id, account_id, hash, expires_at) values ($1, $2, '\x00', now() - interval '1 second')`, u.Tenant, u.ID)
 	}
+	waits := s.User(t, "one", "reader")
+	s.exec(t, `insert into verification_token (tenant_id, account_id, hash, expires_at) values ($1, $2, '\x01', now() + interval '1 minute')`, s.One, waits.ID)
 	if n, err := account.ForgetTokens(context.Background(), s.DB.App); err != nil || n != 0 {
 		t.Errorf("the restricted role reaches across tenants: %d, %v", n, err)
 	}
@@ -357,7 +359,7 @@ func TestForgetTokens(t *testing.T) {
 			t.Errorf("forgot %d tokens, want %d; %v", n, want, err)
 		}
 	}
-	if n := s.count(t, "select count(*) from refresh_token"); n != 2 {
+	if n := s.count(t, "select count(*) from refresh_token") + s.count(t, "select count(*) from verification_token"); n != 3 {
 		t.Errorf("%d tokens are left", n)
 	}
 }

@@ -65,7 +65,11 @@ func TestUsers(t *testing.T) {
 		t.Errorf("list: %v", list)
 	}
 	admin.Do("GET", "/api/v1/users?role=king", nil).Want(400)
+	before := s.bumped()
 	admin.Do("DELETE", at, nil).Want(204)
+	if s.bumped() != before+1 {
+		t.Error("nobody is told that a user was deleted")
+	}
 	admin.Do("GET", at, nil).Want(404)
 	admin.Do("DELETE", at, nil).Want(404)
 	admin.Do("GET", "/api/v1/users/not-an-id", nil).Want(400)
@@ -246,8 +250,10 @@ func TestSessionsEnd(t *testing.T) {
 			u.Do("GET", "/api/v1/auth/me", nil).Want(401)
 			basic.Do("GET", "/api/v1/auth/me", nil).Want(401)
 			anyone.Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": l.RefreshToken}).Want(401)
-			admin.Do("PATCH", at, map[string]any{"password": password, "isActive": true}).Want(200)
+			admin.Do("PATCH", at, `{"isActive":true}`).Want(200) // what has ended stays so
 			bearer(anyone, l.AccessToken).Do("GET", "/api/v1/auth/me", nil).Want(401)
+			anyone.Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": l.RefreshToken}).Want(401)
+			admin.Do("PATCH", at, map[string]any{"password": password}).Want(200)
 			basic.Do("GET", "/api/v1/auth/me", nil).Want(200)
 			signIn(t, anyone, u.Name, password)
 		})
