@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -57,6 +58,18 @@ func TestOneNetworkIsOneClient(t *testing.T) {
 		for i := 0; try(address(i)) != 429; i++ { // where Redis does not answer in time, as on a busy machine, some are not counted
 			if i == 300 {
 				t.Fatalf("%s: never refused", name)
+			}
+		}
+	}
+	for i, path := range []string{"login", "register", "resend-verification"} { // each counts as an attempt to sign in
+		client := with(anyone, "X-Forwarded-For", fmt.Sprintf("192.0.2.%d", 10+i))
+		for n := 0; ; n++ {
+			r := client.Do("POST", "/api/v1/auth/"+path, `{"username":"nobody","email":"","password":"x"}`)
+			if r.Status == 429 && r.Header.Get("X-RateLimit-Limit") == "20" {
+				break
+			}
+			if n == 100 {
+				t.Fatalf("%s: %d after %d tries, %v", path, r.Status, n, r.Header)
 			}
 		}
 	}
@@ -224,6 +237,11 @@ func TestConnectingToEventsIsExempt(t *testing.T) {
 		exhaust(t, path, func() *testkit.Response { return u.Do("GET", path, nil) })
 	}
 	u.Do("GET", access+"events", nil).Want(200)
+	bucket = fmt.Sprintf("lb:{%s}:rate:events:%s", s.One, u.ID) // of its own, which has an end, too
+	if err := testkit.Redis(t).Set(t.Context(), bucket, full, time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	exhaust(t, "events", func() *testkit.Response { return u.Do("GET", access+"events", nil) })
 	i := 0
 	for name, c := range map[string]*testkit.Client{"nobody": with(u, "Accept", "*/*"), "forged": with(u, "Authorization", "Bearer forged"),
 		"unknown key": with(u, "X-Api-Key", "lbx_0123456789abcdef_0123456789abcdef0123456789abcdef")} {
@@ -231,6 +249,33 @@ func TestConnectingToEventsIsExempt(t *testing.T) {
 		c.Header.Set("X-Forwarded-For", fmt.Sprintf("192.0.2.%d", i))
 		exhaust(t, name, func() *testkit.Response { return c.Do("GET", access+"events", nil) })
 	}
+}
+
+// What an operator allows a tenant is counted for all its users together, once for each request, and for nobody else.
+func TestLimitOfATenant(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes(t))
+	one := s.User(t, "one", "reader")
+	_, key := newKey(t, one)
+	s.DB.Exec(t, "update tenant set max_requests = 1 where id = $1", s.One)
+	u, _ := limited(t, s, one)
+	with(u, "X-Api-Key", key).Do("GET", me, nil).Want(200) // is looked up, and counted for its user then
+	full, err := testkit.Redis(t).Get(t.Context(), fmt.Sprintf("lb:{%s}:rate:tenant", s.One)).Int64()
+	if err != nil && err != redis.Nil || time.Until(time.UnixMicro(full)) > time.Second {
+		t.Errorf("full again in %s, %v: want a second for one request", time.Until(time.UnixMicro(full)), err)
+	}
+	other, _ := limited(t, s, s.User(t, "one", "reader")) // in another process
+	for name, c := range map[string]*testkit.Client{"a user": u, "another": other, "nobody": with(u, "Accept", "*/*")} {
+		r := c.Do("GET", me, nil)
+		for i := 0; i < 300 && r.Status != 429; i++ { // where Redis does not answer in time, as on a busy machine, some are not counted
+			r = c.Do("GET", me, nil)
+		}
+		if r.Status != 429 || r.Header.Get("X-RateLimit-Limit") != "4" || r.Header.Get("Retry-After") == "" || !strings.Contains(string(r.Body), "all users") {
+			t.Errorf("%s: %d %v %s", name, r.Status, r.Header, r.Body)
+		}
+	}
+	theirs, _ := limited(t, s, s.User(t, "two", "reader"))
+	theirs.Do("GET", me, nil).Want(200)
 }
 
 // exhaust asks until it is refused; where Redis does not answer in time, as on a busy machine, some are not counted.
