@@ -130,12 +130,14 @@ func TestClaimsAreFair(t *testing.T) {
 	add(t, d, small, 10)
 	var first []Held
 	var slowest time.Duration
-	for range 10 {
+	for turn := range 10 {
 		started := time.Now()
 		got, err := claim(ctx, d.System, "w", time.Minute, 2)
 		must(t, err)
 		slowest = max(slowest, time.Since(started))
-		first = append(first, got...)
+		if first = append(first, got...); len(got) != 2 || got[0].Tenant == got[1].Tenant {
+			t.Errorf("turn %d: %v", turn+1, got)
+		}
 	}
 	n := map[uuid.UUID]int{}
 	for _, h := range first {
@@ -157,6 +159,41 @@ func TestClaimsAreFair(t *testing.T) {
 	must(t, err)
 	if len(more) != 5 || more[0].Tenant != big {
 		t.Errorf("%v", more)
+	}
+}
+
+// A task that failed is tried again when its time has come, however it reaches a worker.
+func TestTasksThatAreNotDueWait(t *testing.T) {
+	t.Parallel()
+	d, ctx := testkit.DB(t), context.Background()
+	tenant := d.Tenant(t, "one")
+	add(t, d, tenant, 1)
+	first, err := claim(ctx, d.System, "w", time.Minute, 1)
+	must(t, err)
+	failure, wait := "the store is away", time.Hour
+	states, err := finish(ctx, d.System, first[0], nil, &failure, &wait)
+	if err != nil || len(states) != 1 || states[0].Status != Pending {
+		t.Fatal(states, err)
+	}
+	tries := func() (ways [3]bool) {
+		t.Helper()
+		sent, err := db.List[struct {
+			ID uuid.UUID `db:"id"`
+		}](db.In(ctx, db.Tenant(tenant)), d.System, "select id from app.next_to_send(8, '1 hour') id")
+		must(t, err)
+		_, v, err := claimNamed(ctx, d.System, "w", time.Minute, tenant, first[0].ID)
+		must(t, err)
+		exec(t, d, "update task set status = 'pending'")
+		held, err := claim(ctx, d.System, "w", time.Minute, 1)
+		must(t, err)
+		return [3]bool{len(sent) == 1, v == claimed, len(held) == 1}
+	}
+	if got := tries(); got != [3]bool{} {
+		t.Errorf("before its time it is sent, claimed by name, claimed: %v", got)
+	}
+	exec(t, d, "update task set scheduled_for = now()")
+	if got := tries(); got != [3]bool{true, true, true} {
+		t.Errorf("in its time it is sent, claimed by name, claimed: %v", got)
 	}
 }
 

@@ -271,9 +271,17 @@ func TestMessageOfADeadWorkersTask(t *testing.T) {
 	if count(t, d, "status = 'running' and locked_by = 'dead'") != 1 {
 		t.Fatal("a task was taken from its holder")
 	}
-	exec(t, d, "update task set lease_until = now() - interval '1 second'")
+	for _, why := range []string{"lease_until = null, done = true",
+		"lease_until = now() - interval '1 second', done = false, max_attempts = 1"} { // it waits for its children; no attempt is left
+		exec(t, d, "update task set "+why)
+		must(t, r.Take(ctx, body))
+		if count(t, d, "status = 'running' and lease_epoch = 1") != 1 {
+			t.Fatalf("a task was taken over: %s", why)
+		}
+	}
+	exec(t, d, "update task set max_attempts = 3")
 	must(t, r.Take(ctx, body))
-	if count(t, d, "status = 'completed' and attempts = 2 and lease_epoch = 2") != 1 {
+	if count(t, d, "status = 'completed' and attempts = 2 and deaths = 1 and lease_epoch = 2") != 1 {
 		t.Error("the message that came again did not take the task over")
 	}
 }
