@@ -90,7 +90,7 @@ func showSeries(f strategy.File) string {
 	if f.Place.Volume != nil {
 		s += fmt.Sprintf(" | volume %d", *f.Place.Volume)
 	}
-	for label, v := range map[string]string{"publisher": f.Publisher, "author": f.Author, "shelf": f.Extra["shelf"]} {
+	for label, v := range map[string]string{"publisher": f.Publisher, "imprint": f.Imprint, "author": f.Author, "shelf": f.Extra["shelf"]} {
 		if v != "" {
 			s += " | " + label + " " + v
 		}

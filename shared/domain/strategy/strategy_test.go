@@ -74,7 +74,7 @@ func TestPlaces(t *testing.T) {
 
 func TestBadConfigurations(t *testing.T) {
 	t.Parallel()
-	long := `"` + strings.Repeat("x", 1001) + `"`
+	long := `"(` + strings.Repeat("x", 999) + `)"`
 	for _, c := range []struct{ kind, name, config, field string }{
 		{"series", "nothing", "", "seriesStrategy"},
 		{"book", "nothing", "", "bookStrategy"},
@@ -88,9 +88,10 @@ func TestBadConfigurations(t *testing.T) {
 		{"series", "flat", `{"filenamePatterns":["(a)"` + strings.Repeat(`,"(a)"`, 20) + `]}`, "seriesConfig.filenamePatterns"},
 		{"series", "flat", `{"requireMetadata":"yes"}`, "seriesConfig.requireMetadata"},
 		{"series", "publisher_hierarchy", `{"skipDepth":-1}`, "seriesConfig.skipDepth"},
-		{"series", "publisher_hierarchy", `{"skip_depth":99}`, "seriesConfig.skipDepth"},
+		{"series", "publisher_hierarchy", `{"skip_depth":11}`, "seriesConfig.skipDepth"},
 		{"series", "publisher_hierarchy", `{"skipDepth":1.5}`, "seriesConfig.skipDepth"},
 		{"series", "publisher_hierarchy", `{"storeSkippedAs":"a b"}`, "seriesConfig.storeSkippedAs"},
+		{"series", "publisher_hierarchy", `{"storeSkippedAs":"` + strings.Repeat("x", 51) + `"}`, "seriesConfig.storeSkippedAs"},
 		{"series", "calibre", `{"seriesMode":"x"}`, "seriesConfig.seriesMode"},
 		{"series", "calibre", `{"stripIdSuffix":1}`, "seriesConfig.stripIdSuffix"},
 		{"series", "custom", "", "seriesConfig.pattern"},
@@ -102,6 +103,8 @@ func TestBadConfigurations(t *testing.T) {
 		{"book", "custom", "", "bookConfig.pattern"},
 		{"book", "custom", `{"pattern":"x"}`, "bookConfig.pattern"},
 		{"book", "custom", `{"pattern":"(?P<volume>\\d+)","titleTemplate":"{x}"}`, "bookConfig.titleTemplate"},
+		{"book", "custom", `{"pattern":"(?P<volume>\\d+)","titleTemplate":"a\u0007"}`, "bookConfig.titleTemplate"},
+		{"book", "custom", `{"pattern":"(?P<volume>\\d+)","titleTemplate":"` + strings.Repeat("x", 501) + `"}`, "bookConfig.titleTemplate"},
 		{"book", "custom", `{"pattern":"(?P<volume>\\d+)","fallback":"custom"}`, "bookConfig.fallback"},
 	} {
 		o := strategy.Options{Series: "series_volume", Book: "filename", Number: "file_order"}
@@ -116,6 +119,98 @@ func TestBadConfigurations(t *testing.T) {
 		set, bad := strategy.New(o)
 		if set != nil || len(bad) == 0 || bad[0].Field != c.field || bad[0].Message == "" {
 			t.Errorf("%s %s %.60s: %v, want %s", c.kind, c.name, c.config, bad, c.field)
+		}
+	}
+}
+
+// What the examples of the documentation leave out.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	const numbers = `{"pattern":"(?P<volume>-?\\d+)x(?P<chapter>\\S*)"}`
+	for _, c := range []struct{ kind, name, config, line, want string }{
+		{"series", "series_volume_chapter", "", "One Piece/Volume 01/Extras/1.cbz", "One Piece | volume 1"},
+		{"series", "series_volume_chapter", "", "S/0/1.cbz", "S | volume 0"},
+		{"series", "series_volume_chapter", "", "S/2019/1.cbz", "S | volume 2019"},
+		{"series", "series_volume_chapter", "", "S/20190101/1.cbz", "S"},
+		{"series", "series_volume_chapter", "", "S/-1/1.cbz", "S"},
+		{"series", "series_volume_chapter", "", "S/Arc/1.cbz", "S"},
+		{"series", "flat", `{"filenamePatterns":null}`, "[One Piece] v01.cbz", "One Piece"},
+		{"series", "flat", "", "[ ] Saga 01.cbz", "Saga | may move"},
+		{"series", "flat", "", "x/01.cbz", "01 | may move"},
+		{"series", "flat", `{"requireMetadata":true}`, "Saga 01.cbz", "Saga 01 | may move"},
+		{"series", "publisher_hierarchy", `{"skipDepth":0}`, "Marvel/Saga/1.cbz", "Saga"},
+		{"series", "publisher_hierarchy", `{"skipDepth":10}`, "Marvel/Saga/1.cbz", "1 | publisher Marvel / Saga"},
+		{"series", "publisher_hierarchy", `{"storeSkippedAs":null}`, "Marvel/Saga/1.cbz", "Saga"},
+		{"series", "publisher_hierarchy", `{"storeSkippedAs":"imprint"}`, "Marvel/Saga/1.cbz", "Saga | imprint Marvel"},
+		{"series", "calibre", "", "Mistborn.epub", "Mistborn"},
+		{"series", "calibre", "", "A/(45)/x.epub", "(45) | author A"},
+		{"series", "calibre", `{"seriesMode":"by_author"}`, "Mistborn (45)/x.epub", "Mistborn"},
+		{"series", "custom", `{"pattern":"(?P<series>[^/]*)_","seriesNameTemplate":"x {series}"}`, "S/_1.cbz", "S"},
+		{"series", "custom", `{"pattern":"^(?P<series>[^/]+)/(?P<publisher>x?)","seriesNameTemplate":"{publisher}"}`, "S/1.cbz", "S"},
+		{"book", "metadata_first", "", "a.cbz <The\nEnd; ; >", "The End"},
+		{"book", "smart", "", "Anima v01 c007.cbz <; ; >", "Anima v01 c007 | volume 1 | chapter 7"},
+		{"book", "smart", `{"genericPatterns":["^Bonus$"]}`, "Anima v03.cbz <Bonus; ; >", "Anima v03 | volume 3"},
+		{"book", "custom", `{"pattern":"(?P<volume>\\d+)x","fallback":"smart"}`, "Anima v03.cbz <Tale; ; >", "Tale | volume 3"},
+		{"book", "custom", numbers, "Saga 12x.cbz", "Saga 12x | volume 12"},
+		{"book", "custom", numbers, "Saga 12xNaN.cbz", "Saga 12xNaN | volume 12"},
+		{"book", "custom", numbers, "Saga 12x-1.cbz", "Saga 12x-1 | volume 12"},
+		{"book", "custom", numbers, "Saga 12x10000000.cbz", "Saga 12x10000000 | volume 12"},
+		{"book", "custom", numbers, "Saga 10000000x1.cbz", "Saga 10000000x1 | chapter 1"},
+		{"book", "custom", numbers, "Saga -1x1.cbz", "Saga -1x1 | chapter 1"},
+		{"book", "custom", numbers, "Saga 0x0.cbz", "Saga 0x0 | volume 0 | chapter 0"},
+		{"book", "custom", numbers, "9999999x9999999.cbz", "9999999x9999999 | volume 9999999 | chapter 9999999"},
+		{"book", "custom", `{"pattern":"(?P<chapter>\\d+)$","titleTemplate":"{series} {volume} {chapter}"}`, "Saga/a 7.cbz", "Saga 007 | chapter 7"},
+		{"book", "custom", `{"pattern":"(?P<volume>\\d+)$","titleTemplate":"{series} {volume} {chapter}"}`, "Saga/a 7.cbz", "Saga 07 | volume 7"},
+	} {
+		o := strategy.Options{Series: "series_volume", Book: "filename", Number: "file_order"}
+		show := showSeries
+		if c.kind == "series" {
+			o.Series, o.SeriesConfig = c.name, json.RawMessage(c.config)
+		} else {
+			o.Book, o.BookConfig, show = c.name, json.RawMessage(c.config), showBook
+		}
+		set, bad := strategy.New(o)
+		if bad != nil {
+			t.Errorf("%s %s: %v", c.name, c.config, bad)
+			continue
+		}
+		if got := show(set.Read(example(t, c.line))); got != c.want {
+			t.Errorf("%s %s: %s: %q, want %q", c.name, c.config, c.line, got, c.want)
+		}
+	}
+}
+
+// An expression may be as long as it is, but not by repetition.
+func TestCompile(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string]bool{
+		strings.Repeat("x", 1000): true, `\pL{20}`: true, `(?:abcdefghij){1000}`: false, `(?:\w{100}){10}`: false, `(`: false,
+	} {
+		if _, err := strategy.Compile(pattern); (err == nil) != want {
+			t.Errorf("%.30s: %v", pattern, err)
+		}
+	}
+}
+
+// What a set depends on besides the file.
+func TestSetNeeds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		o                  strategy.Options
+		arranges, packages bool
+	}{
+		{strategy.Options{Series: "flat", Book: "filename", Number: "metadata"}, false, true},
+		{strategy.Options{Series: "flat", Book: "filename", Number: "file_order"}, true, true},
+		{strategy.Options{Series: "flat", Book: "filename", Number: "smart"}, true, true},
+		{strategy.Options{Series: "flat", Book: "series_name", Number: "metadata"}, true, true},
+		{strategy.Options{Series: "calibre", SeriesConfig: json.RawMessage(`{"readOpfMetadata":false}`), Book: "filename", Number: "metadata"}, false, false},
+	} {
+		set, bad := strategy.New(c.o)
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		if set.Arranges() != c.arranges || set.Packages() != c.packages {
+			t.Errorf("%+v: arranges %v, packages %v", c.o, set.Arranges(), set.Packages())
 		}
 	}
 }
