@@ -52,8 +52,8 @@ func (c *config) read(name string, dst any, must string) (present bool) {
 	if !ok {
 		v, ok = c.members[snake(name)]
 	}
-	if !ok || bytes.Equal(bytes.TrimSpace(v), []byte("null")) {
-		return ok
+	if !ok {
+		return false
 	}
 	if err := json.Unmarshal(v, dst); err != nil {
 		c.fail(name, "must be %s", must)
@@ -159,7 +159,7 @@ func Canonical(raw json.RawMessage) json.RawMessage {
 	changed := false
 	for _, name := range memberNames {
 		s := snake(name)
-		if v, ok := members[s]; ok && s != name {
+		if v, ok := members[s]; ok {
 			if _, both := members[name]; !both {
 				members[name] = v
 			}

@@ -139,7 +139,7 @@ func hierarchy(c *config) series {
 	if depth < 0 || depth > maxDepth {
 		c.fail("skipDepth", "must be 0 to %d folders", maxDepth)
 	}
-	if c.members["storeSkippedAs"] != nil && string(c.members["storeSkippedAs"]) == "null" {
+	if string(c.members["storeSkippedAs"]) == "null" {
 		store = ""
 	}
 	c.read("storeSkippedAs", &store, "the name of a field, for example publisher, or null")
