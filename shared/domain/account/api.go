@@ -44,6 +44,7 @@ func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context
 	s.sessionRoutes(a)
 	s.oidcRoutes(a)
 	s.registerRoutes(a)
+	confirmRoutes(a)
 	s.userRoutes(a)
 }
 

@@ -1,9 +1,11 @@
 package account_test
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"net/url"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/longbox/longbox/shared/domain/setting"
@@ -42,6 +44,27 @@ func TestRegister(t *testing.T) {
 	s.Anonymous(t, "two").Do("POST", "/api/v1/auth/register", newUser("ann")).Want(403)
 	if len(s.sent()) != 0 {
 		t.Errorf("mails: %v", s.sent())
+	}
+}
+
+// The link of the mail opens a page that may run its own script and nothing else, and that says nothing of the token.
+func TestConfirmPage(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	r := s.Anonymous(t, "one").Do("GET", "/verify-email?token=%3Cb%3Etoken", nil).Want(200)
+	page := string(r.Body)
+	_, script, _ := strings.Cut(page, "<script>")
+	script, _, _ = strings.Cut(script, "</script>")
+	hash := sha256.Sum256([]byte(script))
+	if p := r.Header.Get("Content-Security-Policy"); !strings.Contains(p, "default-src 'none'") ||
+		!strings.Contains(p, "script-src 'sha256-"+base64.StdEncoding.EncodeToString(hash[:])+"'") {
+		t.Errorf("the policy lets the script not run: %s", p)
+	}
+	if c := r.Header.Get("Content-Type"); c != "text/html; charset=utf-8" || r.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("headers %v", r.Header)
+	}
+	if !strings.Contains(script, "fetch('api/v1/auth/verify-email', {method: 'POST'") || strings.Contains(page, "<b>") {
+		t.Errorf("page: %s", page)
 	}
 }
 
