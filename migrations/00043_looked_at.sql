@@ -1,6 +1,7 @@
 -- Whoever deleted all tasks and scanned the library to which files had gone before the one that they had left lost the progress and the
 -- edits of their books: since when a file may have appeared elsewhere was known by the scans alone, which go with their tasks. The library
--- itself knows it now. follow_over is otherwise that of 00042.
+-- itself knows it now. It counts also where a library is deleted, whose books follow their files before. follow_over is otherwise that of
+-- 00042.
 
 -- +goose Up
 set local lock_timeout = '5s';
@@ -16,7 +17,8 @@ where l.tenant_id = x.tenant_id and l.id = x.library_id;
 -- for books that people have read or edited, when a book came back there or followed its content (placed_at). After a scan, p_scan, these are
 --   - books that are gone from its library, and files that appeared elsewhere since it was scanned before;
 --   - books that are gone elsewhere, and files that appeared in its library by scans that are not settled.
--- Else, of the books p_books of p_library, which were just read or marked deleted, those that go with files of the last hour.
+-- Else, of the books p_books of p_library, which were just read or marked deleted, those that go with files of the last hour; where
+-- p_library is not active any more, so that no scan of it comes, with files that appeared elsewhere since it was scanned.
 --
 -- Of several the most read goes on first. It stays where the file has had other content since, or somebody has locked a field of
 -- the book that was made of it.
@@ -54,6 +56,9 @@ begin
       where l.tenant_id = v_tenant and l.id = v_of group by l.looked_at;
     v_books := array(select b.id from public.book b where b.tenant_id = v_tenant and b.library_id = v_of and b.fingerprint <> ''
       and (b.deleted_at is not null or greatest(b.first_read_at, b.placed_at, b.created_at) >= v_fresh));
+  elsif not (select l.is_active from public.library l where l.tenant_id = v_tenant and l.id = v_of) then
+    v_since := least(v_since, (select coalesce(l.looked_at, l.created_at) from public.library l where l.tenant_id = v_tenant and l.id = v_of));
+    v_fresh := 'infinity';
   end if;
   for v_pass in 1..2 loop -- once to know the libraries, and again when nobody else writes to them
     with content as materialized (

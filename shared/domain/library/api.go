@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/filesystem"
+	"github.com/longbox/longbox/shared/domain/scan/follow"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -100,9 +101,19 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 			})
 	}
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/libraries/{id}", ID: "deleteLibrary",
-		Summary: "Delete a library with its series, books and progress; its files stay", Tag: "Libraries", Permission: auth.LibrariesDelete},
+		Summary: "Delete a library with its series, books and progress; its files stay, and books whose files are in another library by now go on there", Tag: "Libraries", Permission: auth.LibrariesDelete},
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
-			tasks, found, err := remove(ctx, d, in.ID, removeBooks, removeTime)
+			end := time.Now().Add(removeTime)
+			moved, err := leave(ctx, d, in.ID, end)
+			happened := follow.Events(moved)
+			if follow.Again(moved) {
+				queued(ctx, httpapi.TenantOf(ctx).ID)
+			}
+			if err != nil {
+				tell(ctx, happened...)
+				return nil, err
+			}
+			tasks, found, err := remove(ctx, d, in.ID, removeBooks, end)
 			if !found {
 				if err == nil {
 					err = fault.Missing("Library")
@@ -110,7 +121,6 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 				return nil, err
 			}
 			bump(ctx, httpapi.TenantOf(ctx).ID)
-			var happened []events.Event
 			for _, t := range tasks {
 				happened = append(happened, t.events(in.ID)...)
 			}

@@ -11,6 +11,6 @@ import (
 
 // Remove deletes a library, so many books at once, and counts the tasks that it cancelled.
 func Remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, patience time.Duration) (tasks int, found bool, err error) {
-	cancelled, found, err := remove(ctx, d, id, books, patience)
+	cancelled, found, err := remove(ctx, d, id, books, time.Now().Add(patience))
 	return len(cancelled), found, err
 }

@@ -224,11 +224,13 @@ const (
 	removeTime  = 20 * time.Second
 )
 
+var errTooLarge = &fault.Error{Code: fault.Unavailable, RetryAfter: time.Second,
+	Message: "The library is too large to be deleted at once; delete it again to go on with what is left"}
+
 // remove deletes a library with everything in it; found is false when there is none. A large one goes in parts: whatever
-// ends this in between leaves a library that is not active, and the next call goes on. It tells the unfinished tasks that
-// were cancelled, also with an error.
-func remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, patience time.Duration) (tasks []cancelled, found bool, err error) {
-	end := time.Now().Add(patience)
+// ends this in between, or after end, leaves a library that is not active, and the next call goes on. It tells the unfinished
+// tasks that were cancelled, also with an error.
+func remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, end time.Time) (tasks []cancelled, found bool, err error) {
 	for {
 		ended, left, deleted, err := removePart(ctx, d, id, books)
 		tasks, found = append(tasks, ended...), found || left || deleted
@@ -236,9 +238,7 @@ func remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, patience tim
 			return tasks, found, err
 		}
 		if time.Now().After(end) {
-			e := fault.New(fault.Unavailable, "The library is too large to be deleted at once; delete it again to go on with what is left")
-			e.RetryAfter = time.Second
-			return tasks, found, e
+			return tasks, found, errTooLarge
 		}
 	}
 }

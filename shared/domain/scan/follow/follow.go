@@ -28,6 +28,11 @@ type Book struct {
 	Again       *string    `db:"again"` // its key, where it is analysed again
 }
 
+// Dear tells in SQL whether people have read or edited book k.
+const Dear = `(exists (select from progress p where p.tenant_id = k.tenant_id and p.book_id = k.id)
+	or exists (select from completion c where c.tenant_id = k.tenant_id and c.book_id = k.id)
+	or exists (select from book_metadata m where m.tenant_id = k.tenant_id and m.book_id = k.id and m.locks <> '{}'))`
+
 // queue lets books follow their content. Those that must be analysed again get a task in the same statement: nobody knows
 // before which they are, and after it a worker may die.
 func queue(b *pgx.Batch, out *[]Book, function string, args ...any) {

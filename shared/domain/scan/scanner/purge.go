@@ -10,6 +10,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/scan/follow"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -51,11 +52,6 @@ func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 	}
 }
 
-// dear tells in SQL whether people have read or edited book k.
-const dear = `(exists (select from progress p where p.tenant_id = k.tenant_id and p.book_id = k.id)
-	or exists (select from completion c where c.tenant_id = k.tenant_id and c.book_id = k.id)
-	or exists (select from book_metadata m where m.tenant_id = k.tenant_id and m.book_id = k.id and m.locks <> '{}'))`
-
 // lookedElsewhere is in SQL the time since when every library but $1 has been scanned whole, infinity where there is no other.
 const lookedElsewhere = `(select coalesce(min(coalesce(l.looked_at, '-infinity')), 'infinity') from library l
 	where l.tenant_id = app.tenant() and l.id <> $1)`
@@ -70,11 +66,11 @@ func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (remov
 	db.Value(&b, &unfinished, "select "+scan.Unfinished, h.LibraryID)
 	db.All(&b, &books, `delete from book where tenant_id = app.tenant() and id in (
 		  select k.id from book k where k.tenant_id = app.tenant() and k.library_id = $1 and k.deleted_at is not null and ($2::uuid is null or k.series_id = $2)
-		    and not `+scan.Unfinished+` and not `+scan.KeptOut("$1")+` and not exists (select from book b where b.tenant_id = app.tenant() and (b.size = k.size or b.library_id = k.library_id and `+dear+`)
+		    and not `+scan.Unfinished+` and not `+scan.KeptOut("$1")+` and not exists (select from book b where b.tenant_id = app.tenant() and (b.size = k.size or b.library_id = k.library_id and `+follow.Dear+`)
 		      and b.deleted_at is null and `+book.NeverRead+`)
 		    and not exists (select from book b join scan s on s.tenant_id = b.tenant_id and s.library_id = b.library_id and not s.settled
 		      where b.tenant_id = app.tenant() and b.fingerprint = k.fingerprint and b.fingerprint <> '' and b.library_id <> k.library_id and b.deleted_at is null)
-		    and (not $4 or k.deleted_at < `+lookedElsewhere+` or not `+dear+`)
+		    and (not $4 or k.deleted_at < `+lookedElsewhere+` or not `+follow.Dear+`)
 		  limit $3)
 		returning id, series_id, revision`, h.LibraryID, h.SeriesID, writeBatch, afterScan)
 	db.Values(&b, &series, `select app.drop_empty_series(array(

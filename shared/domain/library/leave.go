@@ -1,0 +1,55 @@
+package library
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/scan/follow"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// leaveBooks is how many books leave a library that is deleted at once.
+const leaveBooks = 500
+
+// leave lets the books of a library that is to be deleted follow their files to the libraries where these have appeared since it was
+// last scanned, as if a scan had found them gone: whoever has moved files, and deletes the library that they were in, loses nothing
+// that people have read or edited. The library is not active from here on. moved tells what listeners are to be told, also with an error.
+func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []follow.Book, err error) {
+	for after := ""; ; {
+		var b pgx.Batch
+		var some []struct {
+			ID  uuid.UUID `db:"id"`
+			Key string    `db:"key"`
+		}
+		b.Queue("update library set is_active = false, updated_at = now() where tenant_id = app.tenant() and id = $1 and is_active", id)
+		b.Queue("select from library_count where tenant_id = app.tenant() and library_id = $1 for update", id)
+		b.Queue("select set_config('statement_timeout', '0', true)") // DATABASE_TIMEOUT bounds it
+		db.All(&b, &some, `with dear as materialized (
+			  select k.id, k.key from book k join library l on l.tenant_id = k.tenant_id and l.id = k.library_id
+			  where k.tenant_id = app.tenant() and k.library_id = $1 and k.key > $2 and k.fingerprint <> '' and `+follow.Dear+`
+			    and exists (select from book n where n.tenant_id = k.tenant_id and n.fingerprint = k.fingerprint and n.fingerprint <> '' and n.library_id <> k.library_id
+			      and n.deleted_at is null and coalesce(n.first_read_at, n.created_at) >= coalesce(l.looked_at, l.created_at))
+			  order by k.key limit $3),
+			marked as (update book set deleted_at = now(), updated_at = now() where tenant_id = app.tenant() and id in (select id from dear) and deleted_at is null)
+			select id, key from dear order by key`, id, after, leaveBooks)
+		if err := d.Run(ctx, &b); err != nil || len(some) == 0 {
+			return moved, err
+		}
+		var ids []uuid.UUID
+		for _, k := range some {
+			ids, after = append(ids, k.ID), k.Key
+		}
+		b = pgx.Batch{}
+		b.Queue("select set_config('statement_timeout', '0', true)")
+		follow.OverLibraries(&b, id, ids, &moved)
+		if err := d.Run(ctx, &b); err != nil {
+			return moved, err
+		}
+		if time.Now().After(end) {
+			return moved, errTooLarge
+		}
+	}
+}
