@@ -58,6 +58,9 @@ func TestDelete(t *testing.T) {
 	if n := r.objects(theirs); n != 4 {
 		t.Errorf("another tenant has %d objects", n)
 	}
+	if keys, err := r.Redis.Keys(t.Context(), "lb:{"+theirs.String()+"}:*").Result(); err != nil || len(keys) < 3 {
+		t.Errorf("another tenant has the keys %v in Redis, %v", keys, err)
+	}
 	if _, err := os.Stat(filepath.Join(r.s3.Dir, "books", "S", "a.cbz")); err != nil {
 		t.Errorf("a library's file: %v", err)
 	}
