@@ -259,9 +259,15 @@ func TestRetry(t *testing.T) {
 	c := s.User(t, "one", "maintainer")
 	id := add(t, s, s.One, task.Spec{Type: task.AnalyzeBook, DedupeKey: "k"})
 	c.Do("POST", base+"/"+id.String()+"/retry", nil).Want(400)
-	exec(t, s, "update task set status = 'failed', attempts = 3, last_error = 'x', completed_at = now() where id = $1", id)
+	exec(t, s, `update task set status = 'failed', attempts = 3, last_error = 'x', completed_at = now(), deaths = 2, place = '1', parent_id = gen_random_uuid(),
+		queued_at = now(), started_at = now(), result = '1', done = true, progress_current = 1, progress_total = 2, scheduled_for = now() + interval '1 hour' where id = $1`, id)
 	if m := c.Do("POST", base+"/"+id.String()+"/retry", nil).Want(200).Map(); m["taskId"] != id.String() {
 		t.Errorf("%v", m)
+	}
+	var fresh bool
+	if err := s.DB.Owner.Pool().QueryRow(t.Context(), `select deaths = 0 and num_nonnulls(place, parent_id, queued_at, started_at, result) = 0 and not done
+		and progress_current + progress_total = 0 and scheduled_for <= now() from task where id = $1`, id).Scan(&fresh); err != nil || !fresh {
+		t.Errorf("something of the task's first life is left: %v", err)
 	}
 	got := c.Do("GET", base+"/"+id.String(), nil).Want(200).Map()
 	if got["status"] != "pending" || got["attempts"] != 0.0 || got["lastError"] != nil || got["completedAt"] != nil {

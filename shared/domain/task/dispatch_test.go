@@ -390,6 +390,41 @@ func TestRoomForScans(t *testing.T) {
 	}
 }
 
+// Of the tenant with the most slots the task that has run longest makes room: when every slot is taken, and another waits.
+func TestWhoMakesRoom(t *testing.T) {
+	t.Parallel()
+	d, ctx := testkit.DB(t), context.Background()
+	most, other, waits := d.Tenant(t, "one"), d.Tenant(t, "two"), d.Tenant(t, "three")
+	add(t, d, waits, 1)
+	for _, c := range []struct {
+		slots          int
+		slice, pending time.Duration
+		waits          uuid.UUID
+		want           string
+	}{
+		{4, time.Minute, time.Minute, waits, "older"},
+		{5, time.Minute, time.Minute, waits, ""},
+		{4, 24 * time.Hour, time.Minute, waits, ""},
+		{4, time.Minute, 0, waits, ""}, // somebody who is free takes it
+		{4, time.Minute, time.Minute, other, ""},
+		{4, time.Minute, time.Minute, most, ""},
+	} {
+		exec(t, d, "update task set tenant_id = $1, scheduled_for = now() - $2::interval", c.waits, c.pending)
+		r := worker(d, nothing)
+		r.Slots, r.Slice = c.slots, c.slice
+		r.init()
+		paused := ""
+		for name, run := range map[string]running{"newer": {Held: Held{Tenant: most}, since: time.Now().Add(-time.Hour)}, "older": {Held: Held{Tenant: most}, since: time.Now().Add(-2 * time.Hour)},
+			"oldest": {Held: Held{Tenant: other}, since: time.Now().Add(-3 * time.Hour)}, "fresh": {Held: Held{Tenant: most}, since: time.Now()}} {
+			run.ID, run.pause = uuid.New(), func() { paused += name }
+			r.held[run.Scope()] = &run
+		}
+		if must(t, r.makeRoom(ctx)); paused != c.want {
+			t.Errorf("%+v: paused %q", c, paused)
+		}
+	}
+}
+
 // Scans beyond the tenant's limit take no place in its window from other tasks.
 func TestWindowBesideScans(t *testing.T) {
 	t.Parallel()
