@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -259,6 +258,10 @@ func TestServerTimeZone(t *testing.T) {
 	expect("changed to its own", id, 3)
 	change(`{"cronTimezone":null}`)
 	expect("changed to the server's", id, 18)
+	me.Do("PATCH", path+"/"+id.(string), `{"isActive":false}`).Want(200)
+	if next := nextScan(t, f, id); next != nil {
+		t.Errorf("a library that is not active is due at %v", next)
+	}
 }
 
 func nextScan(t *testing.T, f *fixture, id any) (next *time.Time) {
@@ -323,12 +326,18 @@ func TestBadInput(t *testing.T) {
 		{`"bookConfig":[1]`, "bookConfig"},
 		{`"numberConfig":"x"`, "numberConfig"},
 		{`"seriesConfig":{"x":"` + strings.Repeat("x", 70000) + `"}`, "seriesConfig"},
+		{`"bookConfig":{"x":"\u0000"}`, "bookConfig"},
+		{`"titlePreprocessingRules":[{"pattern":"[` + strings.Repeat("é", 600) + `]"}]`, "titlePreprocessingRules[0].pattern"},
+		{`"titlePreprocessingRules":[{"pattern":"a","replacement":"` + strings.Repeat("é", 600) + `"}]`, "titlePreprocessingRules[0].replacement"},
 		{`"titlePreprocessingRules":[{"pattern":"("}]`, "titlePreprocessingRules[0].pattern"},
 		{`"titlePreprocessingRules":[{"pattern":"(` + strings.Repeat("a?", 400) + `){1000}"}]`, "titlePreprocessingRules[0].pattern"},
 		{`"seriesStrategy":"custom","seriesConfig":{"pattern":"(?P<series>(.?.?.?.?.?){1000})"}`, "seriesConfig.pattern"},
 		{`"autoMatchConditions":{"rules":[{"field":"a","operator":"matches","value":"(((.?.?.?){10}){10}){10}"}]}`, "autoMatchConditions.rules[0].value"},
 		{`"titlePreprocessingRules":[{"replacement":"x"}]`, "titlePreprocessingRules[0]"},
 		{`"titlePreprocessingRules":[` + strings.Repeat(`{"pattern":"a"},`, 50) + `{"pattern":"a"}]`, "titlePreprocessingRules"},
+		{`"autoMatchConditions":{"rules":[` + strings.Repeat(`{"field":"a","operator":"gt"},`, 50) + `{"field":"a","operator":"gt"}]}`, "autoMatchConditions.rules"},
+		{`"autoMatchConditions":{"rules":[{"field":"` + strings.Repeat("a", 201) + `","operator":"gt"}]}`, "autoMatchConditions.rules[0].field"},
+		{`"autoMatchConditions":{"rules":[{"field":"a","operator":"matches","value":"[` + strings.Repeat("a", 1001) + `]"}]}`, "autoMatchConditions.rules[0].value"},
 		{`"autoMatchConditions":{"mode":"none"}`, "autoMatchConditions.mode"},
 		{`"autoMatchConditions":{"rules":[{"field":"a","operator":"matches","value":"("}]}`, "autoMatchConditions.rules[0].value"},
 		{`"autoMatchConditions":{"rules":[{"field":"a","operator":"like"}]}`, "autoMatchConditions.rules[0].operator"},
@@ -621,8 +630,9 @@ func TestDeletionWaitsForWriters(t *testing.T) {
 		"select from library_count where library_id = $1 for update",
 		"update book set title = 'c' where library_id = $1",
 	}
-	for held := 1; held < len(locks); held++ {
-		id := uuid.MustParse(admin.Do("POST", path, `{"name":"l`+strconv.Itoa(held)+`","path":"/books/keep"}`).Want(201).Map()["id"].(string))
+	for _, c := range [][2]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}} { // from the first lock on, up to the last that it has
+		first, held := c[0], c[1]
+		id := uuid.MustParse(admin.Do("POST", path, `{"name":"l`+fmt.Sprint(c)+`","path":"/books/keep"}`).Want(201).Map()["id"].(string))
 		f.DB.Exec(t, "insert into task (tenant_id, id, type, library_id, status) values ($1, $2, 'scan_library', $2, 'completed')", f.One, id)
 		f.DB.Exec(t, "insert into scan (tenant_id, id, library_id, mode) values ($1, $2, $2, 'normal')", f.One, id)
 		f.DB.Exec(t, `with s as (
@@ -638,11 +648,11 @@ func TestDeletionWaitsForWriters(t *testing.T) {
 		lock := func(some []string) {
 			for _, sql := range some {
 				if _, err := writer.Exec(t.Context(), sql, id); err != nil {
-					t.Errorf("a writer with %d locks, at %s: %v", held, sql, err)
+					t.Errorf("a writer with the locks %v, at %s: %v", c, sql, err)
 				}
 			}
 		}
-		lock(locks[:held])
+		lock(locks[first:held])
 		done := make(chan error, 1)
 		go func() {
 			_, _, err := library.Remove(f.In(f.One), f.DB.App, id, 100, time.Minute)
@@ -658,7 +668,7 @@ func TestDeletionWaitsForWriters(t *testing.T) {
 		})
 		lock(locks[held:])
 		if err := errors.Join(writer.Commit(t.Context()), <-done); err != nil {
-			t.Errorf("beside a writer with %d locks: %v", held, err)
+			t.Errorf("beside a writer with the locks %v: %v", c, err)
 		}
 		admin.Do("GET", path+"/"+id.String(), nil).Want(404)
 	}

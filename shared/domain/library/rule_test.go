@@ -50,6 +50,30 @@ func TestExcluded(t *testing.T) {
 	}
 }
 
+// What is hidden is neither a book nor a sidecar, and package documents are heeded only where they are asked for.
+func TestHiddenFiles(t *testing.T) {
+	t.Parallel()
+	selected, err := library.Selection(nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sidecar, err := library.Sidecars("", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder, want := range map[string]bool{"a/": true, "a.b/": true, "__MACOSX.x/": true, ".a/": false, "a/.b/": false, "__MACOSX/": false, "a/__MACOSX/b/": false, "a/.": false} {
+		if _, ok := selected(folder + "b.cbz"); ok != want {
+			t.Errorf("%sb.cbz is a book: %v", folder, ok)
+		}
+		if kind, _ := sidecar(folder + "cover.jpg"); (kind != "") != want && folder != "a/." {
+			t.Errorf("%scover.jpg is a sidecar: %v", folder, !want)
+		}
+		if kind, _ := sidecar(folder + "b.opf"); kind != "" {
+			t.Errorf("%sb.opf is heeded", folder)
+		}
+	}
+}
+
 func TestBadPatterns(t *testing.T) {
 	t.Parallel()
 	for _, p := range []string{"[a", "{a,b", "a\\", "*", "**", "**/*", "/", strings.Repeat("x", 600), strings.Repeat("{a,b}", 20),
