@@ -2,11 +2,13 @@ package task
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -48,5 +50,37 @@ func TestFinishAfterADeadlock(t *testing.T) {
 	must(t, other.Commit(ctx))
 	if states := <-ended; len(states) != 2 || states[0].Status != Completed {
 		t.Errorf("%v", states)
+	}
+}
+
+// Who gives a task back keeps its place, and takes it neither from the next worker nor from children that it waits for.
+func TestGiveBack(t *testing.T) {
+	t.Parallel()
+	d, ctx := testkit.DB(t), context.Background()
+	tenant := d.Tenant(t, "one")
+	add(t, d, tenant, 1)
+	for _, place := range []json.RawMessage{json.RawMessage(`7`), nil} { // paused; stopped
+		held, err := claim(ctx, d.System, "w", time.Minute, 1)
+		must(t, err)
+		late := held[0]
+		late.Epoch--
+		must(t, giveBack(ctx, d.System, late, nil))
+		if count(t, d, "status = 'running'") != 1 {
+			t.Fatal("a worker that had lost the task took it from the next one")
+		}
+		if must(t, giveBack(ctx, d.System, held[0], place)); count(t, d, "status = 'pending' and attempts = 0 and place = '7'") != 1 {
+			t.Errorf("with the place %s: the place or an attempt is lost", place)
+		}
+	}
+	exec(t, d, "delete from task")
+	all := family(t, d, tenant, 1)
+	_, err := finish(ctx, d.System, all[0], nil, nil, nil)
+	must(t, err)
+	var b pgx.Batch
+	var n int64
+	QueueGiveBack(&b, &n)
+	must(t, d.App.Run(db.In(ctx, db.Tenant(tenant)), &b))
+	if n != 1 || count(t, d, "id = $1 and status = 'running' and done", all[0].ID) != 1 {
+		t.Errorf("%d tasks were given back; the one that waits for its child is among them", n)
 	}
 }
