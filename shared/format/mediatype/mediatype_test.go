@@ -107,9 +107,32 @@ func bmp(headerSize uint32, w, h int32) []byte {
 
 func exif(tiff string) []byte { return []byte("Exif\x00\x00" + tiff) }
 
+// tiffOn has the orientation n as its only field.
+func tiffOn(n byte) string {
+	return "MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00" + string([]byte{n}) + "\x00\x00"
+}
+
+// behindStart puts bytes behind the first marker of a JPEG.
+func behindStart(b []byte, more string) []byte {
+	return append(append(bytes.Clone(b[:2]), more...), b[2:]...)
+}
+
+func changed(b []byte, from, to string) []byte { return bytes.Replace(b, []byte(from), []byte(to), 1) }
+
 func TestDimensions(t *testing.T) {
 	t.Parallel()
 	plain := encodedJPEG(t, 31, 17)
+	avif := heif("avif", [][]byte{ispeBox(64, 64), ispeBox(600, 837)}, 2)
+	start := bytes.Index(avif, []byte("meta")) - 4
+	open := append(append(bytes.Clone(avif[:start]), 0, 0, 0, 0), avif[start+4:]...)
+	large := append(append(bytes.Clone(avif[:start]), "\x00\x00\x00\x01meta\x00\x00\x00\x00"...), avif[start:]...)
+	copy(large[start+12:], []byte{0, 0, 1, 0}) // more than there is
+	copy(large[start+16:], avif[start+8:])
+	large = large[:len(avif)+8]
+	wide := append(isoBox("ftyp", []byte("avif\x00\x00\x00\x00mif1")), isoBox("meta", make([]byte, 4),
+		isoBox("pitm", []byte{1, 0, 0, 0, 0, 1, 0, 2}),
+		isoBox("iprp", isoBox("ipco", ispeBox(640, 840), ispeBox(600, 837)),
+			isoBox("ipma", []byte{1, 0, 0, 1, 0, 0, 0, 2, 0, 1, 0, 1, 1, 0x80, 1, 0, 1, 0, 2, 1, 0x80, 2})))...)
 	inner := encodedJPEG(t, 8, 8)
 	filled := append([]byte{0xff, 0xd8, 0xff}, plain[2:]...)
 	progressive := bytes.Replace(plain, []byte{0xff, 0xc0}, []byte{0xff, 0xc2}, 1)
@@ -133,19 +156,45 @@ func TestDimensions(t *testing.T) {
 		{"jpeg progressive", progressive, JPEG, 31, 17, true},
 		{"jpeg cut before its frame header", plain[:12], JPEG, 0, 0, false},
 		{"jpeg with a segment of size 1", []byte{0xff, 0xd8, 0xff, 0xe0, 0, 1, 0, 0}, JPEG, 0, 0, false},
+		{"jpeg mirrored on its side", withSegment(plain, exif(tiffOn(5))), JPEG, 17, 31, false},
+		{"jpeg of no known orientation", withSegment(plain, exif(tiffOn(9))), JPEG, 31, 17, false},
+		{"jpeg on its side with more metadata", withSegment(withSegment(plain, []byte("http://ns.adobe.com/xap/1.0/")), exif(tiffOn(6))), JPEG, 17, 31, false},
+		{"jpeg with metadata of another kind", withSegment(plain, []byte(tiffOn(6))), JPEG, 31, 17, false},
+		{"jpeg with Exif data in another segment", changed(withSegment(plain, exif(tiffOn(6))), "\xff\xe1", "\xff\xe2"), JPEG, 31, 17, false},
+		{"jpeg with markers alone", behindStart(plain, "\xff\x01\xff\xd0\xff\xd8"), JPEG, 31, 17, false},
+		{"jpeg with tables that look like frames", behindStart(plain, "\xff\x02\x00\x09\x08\x00\x01\x00\x01\x01\x00"+
+			"\xff\xc4\x00\x09\x08\x00\x01\x00\x01\x01\x00\xff\xc8\x00\x09\x08\x00\x01\x00\x01\x01\x00\xff\xcc\x00\x09\x08\x00\x01\x00\x01\x01\x00"), JPEG, 31, 17, false},
+		{"jpeg of the last kind of frame", changed(plain, "\xff\xc0", "\xff\xcf"), JPEG, 31, 17, false},
+		{"jpeg that ends before its frame", behindStart(plain, "\xff\xd9\x00\x02"), JPEG, 0, 0, false},
+		{"jpeg with pixels before its frame", behindStart(plain, "\xff\xda\x00\x02"), JPEG, 0, 0, false},
+		{"jpeg with nonsense before its frame", behindStart(plain, "\xff\xe0\x00\x02\x00\xe0\x00\x02"), JPEG, 0, 0, false},
 		{"png", encodedPNG(t, 40, 50), PNG, 40, 50, false},
+		{"png without a header", changed(encodedPNG(t, 40, 50), "IHDR", "IDAT"), PNG, 0, 0, false},
+		{"png of absurd height", append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR"), 0, 0, 0, 9, 0xff, 0, 0, 0), PNG, 0, 0, false},
 		{"png interlaced", interlaced, PNG, 40, 50, true},
 		{"png of zero width", append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR"), 0, 0, 0, 0, 0, 0, 0, 9), PNG, 0, 0, false},
 		{"png of absurd width", append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR"), 0xff, 0, 0, 0, 0, 0, 0, 9), PNG, 0, 0, false},
 		{"gif", encodedGIF(t, 12, 13), GIF, 12, 13, false},
 		{"webp lossy", riff("VP8 ", 0, 0, 0, 0x9d, 0x01, 0x2a, 0x58, 0x02, 0x45, 0x03), WebP, 600, 837, false},
 		{"webp lossy without start code", riff("VP8 ", 0, 0, 0, 1, 2, 3, 0x58, 0x02, 0x45, 0x03), WebP, 0, 0, false},
+		{"webp lossy with another first byte", riff("VP8 ", 0, 0, 0, 1, 0x01, 0x2a, 0x58, 0x02, 0x45, 0x03), WebP, 0, 0, false},
+		{"webp lossy with another second byte", riff("VP8 ", 0, 0, 0, 0x9d, 2, 0x2a, 0x58, 0x02, 0x45, 0x03), WebP, 0, 0, false},
+		{"webp lossy with another third byte", riff("VP8 ", 0, 0, 0, 0x9d, 0x01, 3, 0x58, 0x02, 0x45, 0x03), WebP, 0, 0, false},
+		{"webp lossless without signature", riff("VP8L", 0x2e, 0x57, 0x02, 0xd1, 0x00), WebP, 0, 0, false},
 		{"webp lossless", riff("VP8L", 0x2f, 0x57, 0x02, 0xd1, 0x00), WebP, 600, 837, false},
 		{"webp extended", riff("VP8X", 0, 0, 0, 0, 0x57, 0x02, 0, 0x44, 0x03, 0), WebP, 600, 837, false},
 		{"bmp", bmp(40, 20, 30), BMP, 20, 30, false},
 		{"bmp top down", bmp(40, 20, -30), BMP, 20, 30, false},
 		{"bmp of 1990", bmp(12, 20, 30), BMP, 20, 30, false},
-		{"avif", heif("avif", [][]byte{ispeBox(64, 64), ispeBox(600, 837)}, 2), AVIF, 600, 837, false},
+		{"avif", avif, AVIF, 600, 837, false},
+		{"avif whose last box goes on to the end", open, AVIF, 600, 837, false},
+		{"avif with a box of a large size", large, AVIF, 600, 837, false},
+		{"avif with wide numbers", wide, AVIF, 600, 837, false},
+		{"avif with a colour profile", heif("avif", [][]byte{ispeBox(600, 837), isoBox("colr", []byte("colr"))}, 1, 2), AVIF, 600, 837, false},
+		{"avif turned by nothing", heif("avif", [][]byte{ispeBox(600, 837), isoBox("irot")}, 1, 2), AVIF, 600, 837, false},
+		{"avif with the property 0", heif("avif", [][]byte{ispeBox(600, 837)}, 0x80), AVIF, 600, 837, false},
+		{"heic whose largest size is its first", heif("heic", [][]byte{ispeBox(4032, 3024), ispeBox(512, 512), isoBox("clap", bytes.Repeat([]byte{1}, 12))}, 9), HEIC, 4032, 3024, false},
+		{"heic of a version that looks like a brand", changed(heif("heic", [][]byte{ispeBox(9, 8)}, 1), "heic\x00\x00\x00\x00", "heicavif"), HEIC, 9, 8, false},
 		{"avif turned", heif("avif", [][]byte{ispeBox(600, 837), isoBox("irot", []byte{1})}, 1, 0x82), AVIF, 837, 600, false},
 		{"heic grid: the primary item counts, not the tile", heif("heic", [][]byte{ispeBox(512, 512), ispeBox(4032, 3024)}, 0x82), HEIC, 4032, 3024, false},
 		{"heic whose association leads nowhere", heif("heic", [][]byte{ispeBox(512, 512), ispeBox(4032, 3024)}, 9), HEIC, 4032, 3024, false},
@@ -155,6 +204,9 @@ func TestDimensions(t *testing.T) {
 		{"jxl small", jxlBits([2]int{1, 1}, [2]int{3, 5}, [2]int{1, 3}), JXL, 32, 32, false},
 		{"jxl in a container", bytes.Join([][]byte{[]byte("\x00\x00\x00\x0cJXL \r\n\x87\n"), isoBox("ftyp", []byte("jxl \x00\x00\x00\x00jxl ")),
 			isoBox("jxlc", jxlBits([2]int{1, 1}, [2]int{3, 5}, [2]int{1, 3}))}, nil), JXL, 32, 32, false},
+		{"jxl in parts", bytes.Join([][]byte{[]byte("\x00\x00\x00\x0cJXL \r\n\x87\n"), isoBox("jxlp", make([]byte, 4), jxlBits([2]int{1, 1}, [2]int{3, 5}, [2]int{1, 3}))}, nil), JXL, 32, 32, false},
+		{"jxl without the first byte", bytes.Join([][]byte{[]byte("\x00\x00\x00\x0cJXL \r\n\x87\n"), isoBox("jxlc", []byte{1, 0x0a, 0x47, 0, 0, 0})}, nil), JXL, 0, 0, false},
+		{"jxl without the second byte", bytes.Join([][]byte{[]byte("\x00\x00\x00\x0cJXL \r\n\x87\n"), isoBox("jxlc", []byte{0xff, 1, 0x47, 0, 0, 0})}, nil), JXL, 0, 0, false},
 		{"jxl cut", []byte{0xff, 0x0a}, JXL, 0, 0, false},
 		{"tiff has its size elsewhere", []byte("II*\x00\x08\x00\x00\x00"), TIFF, 0, 0, false},
 		{"nothing", nil, "", 0, 0, false},
@@ -171,6 +223,14 @@ func TestDimensions(t *testing.T) {
 			}
 			if got := Progressive(tt.head); got != tt.progressive {
 				t.Errorf("Progressive = %v, want %v", got, tt.progressive)
+			}
+			for n := range tt.head { // cut anywhere, and with any byte wrong
+				checkHead(t, tt.head[:n:n])
+				for _, c := range []byte{0, 1, 4, 0xff} {
+					wrong := bytes.Clone(tt.head)
+					wrong[n] = c
+					checkHead(t, wrong[:len(wrong):len(wrong)])
+				}
 			}
 		})
 	}
@@ -199,6 +259,11 @@ func TestDetect(t *testing.T) {
 		{"jpeg that goes on as html", "\xff\xd8\xff\xe0<html><script>", JPEG},
 		{"text that starts with BM", "BM is a short text without a bitmap header", ""},
 		{"text", "hello", ""},
+		{"text about svg", "use <svg> here", ""},
+		{"sound", "RIFF\x00\x00\x00\x00WAVEfmt ", ""},
+		{"webp without its container", "RIFX\x00\x00\x00\x00WEBPVP8 ", ""},
+		{"bmp with another first letter", string(changed(bmp(40, 1, 1), "BM", "XM")), ""},
+		{"bmp with another second letter", string(changed(bmp(40, 1, 1), "BM", "BX")), ""},
 		{"one byte", "\xff", ""},
 		{"video", "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isomavc1", ""},
 	}
@@ -270,17 +335,20 @@ func FuzzHead(f *testing.F) {
 	f.Add(jxlBits([2]int{1, 1}, [2]int{3, 5}, [2]int{1, 3}))
 	f.Add(bmp(40, 1, -2))
 	f.Add([]byte("<?xml?><svg/>"))
-	f.Fuzz(func(t *testing.T, head []byte) {
-		mt := Detect(head)
-		w, h, ok := Dimensions(head)
-		if ok && (!Servable(mt) || w <= 0 || h <= 0) {
-			t.Fatalf("%q: %d x %d", mt, w, h)
-		}
-		if !ok && (w != 0 || h != 0) {
-			t.Fatalf("size %d x %d without ok", w, h)
-		}
-		if Progressive(head) && mt != JPEG && mt != PNG {
-			t.Fatalf("%q is progressive", mt)
-		}
-	})
+	f.Fuzz(func(t *testing.T, head []byte) { checkHead(t, head) })
+}
+
+func checkHead(t *testing.T, head []byte) {
+	t.Helper()
+	mt := Detect(head)
+	w, h, ok := Dimensions(head)
+	if ok && (!Servable(mt) || w <= 0 || h <= 0) {
+		t.Fatalf("%q: %d x %d", mt, w, h)
+	}
+	if !ok && (w != 0 || h != 0) {
+		t.Fatalf("size %d x %d without ok", w, h)
+	}
+	if Progressive(head) && mt != JPEG && mt != PNG {
+		t.Fatalf("%q is progressive", mt)
+	}
 }
