@@ -158,6 +158,52 @@ func TestPeople(t *testing.T) {
 	}
 }
 
+// What stands in a package document several times, or is marked as something else.
+func TestFirstOfMany(t *testing.T) {
+	t.Parallel()
+	title := func(id, text, kind string) string {
+		return `<dc:title id="` + id + `">` + text + `</dc:title><meta refines="#` + id + `" property="title-type">` + kind + `</meta>`
+	}
+	series := func(id, name, kind, position string) string {
+		return `<meta property="belongs-to-collection" id="` + id + `">` + name + `</meta><meta refines="#` + id + `" property="collection-type">` + kind +
+			`</meta><meta refines="#` + id + `" property="group-position">` + position + `</meta>`
+	}
+	for _, c := range []struct {
+		metadata string
+		want     Publication
+	}{
+		{`<dc:publisher>A</dc:publisher><dc:publisher>B</dc:publisher><dc:rights>C</dc:rights><dc:rights>D</dc:rights>` +
+			`<dc:description>E</dc:description><dc:description>F</dc:description>`, Publication{Publisher: "A", Rights: "C", Description: "E"}},
+		{title("a", "Short", "short") + title("b", "Work", "collection") + title("c", "Plain", "") + title("d", "Main", "main") + title("e", "Other", "main"),
+			Publication{Title: "Main", Titles: []string{"Short", "Work", "Plain", "Main", "Other"}}},
+		{title("a", "T", "main") + title("b", "1st", "edition") + title("c", "2nd", "edition") + title("d", "S", "subtitle") + title("e", "Z", "subtitle"),
+			Publication{Title: "T", Edition: "1st", Subtitle: "S", Titles: []string{"T", "1st", "2nd", "S", "Z"}}},
+		{title("a", "O", "original") + title("b", "T", "main") + `<meta refines="#b" property="alternate-script">P</meta>`,
+			Publication{Title: "T", Original: "O", Titles: []string{"O", "T"}}},
+		{title("a", "O", "original-title") + title("b", "T", ""), Publication{Title: "T", Original: "O", Titles: []string{"O", "T"}}},
+		{title("b", "T", "main") + `<meta refines="#b" property="alternate-script">P</meta>`, Publication{Title: "T", Original: "P", Titles: []string{"T"}}},
+		{title("a", "Short", "short") + title("b", "Work", "collection"), Publication{Title: "Short", Titles: []string{"Short", "Work"}}},
+		{`<dc:title></dc:title><dc:title>T</dc:title>`, Publication{Title: "T", Titles: []string{"T"}}},
+		{`<meta property="calibre:rating">0</meta>`, Publication{Rating: ptr(0.0)}},
+		{`<meta property="calibre:rating">10</meta>`, Publication{Rating: ptr(10.0)}},
+		{`<meta property="calibre:rating">-1</meta><meta property="calibre:rating">x</meta>`, Publication{}},
+		{series("a", "Any", "", "1") + series("b", "One", "series", "2") + series("c", "Two", "series", "3"), Publication{Series: "One", Position: ptr(2.0)}},
+		{series("a", "One", "", "1") + series("b", "Two", "", "2"), Publication{Series: "One", Position: ptr(1.0)}},
+		{series("a", "Set", "set", "1"), Publication{}},
+		{series("a", "One", "series", "1e9"), Publication{Series: "One", Warnings: []string{`p.opf: position "1e9" in the series is not a number`}}},
+		{series("a", "One", "series", "two"), Publication{Series: "One", Warnings: []string{`p.opf: position "two" in the series is not a number`}}},
+	} {
+		pub, err := ReadPackage([]byte(`<package><metadata>`+c.metadata+`</metadata></package>`), "p.opf", Limits{})
+		if err != nil || !reflect.DeepEqual(*pub, c.want) {
+			t.Errorf("%s:\n  got  %+v, %v\n  want %+v", c.metadata, pub, err, c.want)
+		}
+	}
+	pub, err := ReadPackage([]byte(`<package><metadata>`+strings.Repeat("<dc:subject>s</dc:subject>", 3)+`<dc:title>T</dc:title></metadata></package>`), "p.opf", Limits{Items: 3})
+	if err != nil || pub.Title != "" || len(pub.Warnings) != 1 {
+		t.Errorf("more elements than the limit: %+v, %v", pub, err)
+	}
+}
+
 // An identifier that says it is an ISBN and is none is told; whatever else an identifier may be is not.
 func TestWrongISBN(t *testing.T) {
 	t.Parallel()
