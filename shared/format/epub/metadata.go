@@ -140,7 +140,7 @@ func (b *book) refined(n *xmllimit.Node, property string) string {
 
 func (b *book) readTitles(titles []*xmllimit.Node) {
 	b.inSequence(titles)
-	main := false
+	main, calibre := false, b.pub.TitleSort
 	for _, n := range titles {
 		value, kind := b.text(n), b.refined(n, "title-type")
 		if value == "" {
@@ -165,9 +165,7 @@ func (b *book) readTitles(titles []*xmllimit.Node) {
 			continue // the same book under a shorter name, or the work it belongs to
 		case b.pub.Title == "", kind == "main" && !main:
 			b.pub.Title, main = value, kind == "main"
-			if as := b.refined(n, "file-as"); as != "" {
-				b.pub.TitleSort = as
-			}
+			b.pub.TitleSort = cmp.Or(b.refined(n, "file-as"), calibre) // of this title, and none that it replaces
 			if script := b.refined(n, "alternate-script"); script != "" && b.pub.Original == "" {
 				b.pub.Original = script
 			}
