@@ -150,6 +150,7 @@ func TestPages(t *testing.T) {
 	s := testkit.Serve(t, preference.Routes)
 	me := s.User(t, "one", "reader")
 	me.Do("PUT", "/api/v1/user/preferences", `{"preferences":{"c":3,"a":1,"b":"two"}}`).Want(200)
+	me.Do("PUT", "/api/v1/user/preferences/a", `{"value":1}`).Want(200) // the latest, and still the first
 	s.User(t, "one", "reader").Do("PUT", "/api/v1/user/preferences/a", `{"value":true}`).Want(200)
 	for page, want := range map[string]string{"1": "a=1=integer b=\"two\"=string", "2": "c=3=integer", "3": ""} {
 		var p struct {
