@@ -66,6 +66,7 @@ func TestOneBook(t *testing.T) {
 	if got := me.Do("GET", path, nil).Want(200).Map(); got["id"] != first["id"] || got["currentPage"] != 3.0 {
 		t.Errorf("stored: %v", got)
 	}
+	s.User(t, "one", "reader").Do("GET", path, nil).Want(204) // nobody else's
 
 	steps := []struct {
 		body string
