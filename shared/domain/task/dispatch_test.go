@@ -129,7 +129,7 @@ func TestLostMessages(t *testing.T) {
 			r := worker(d, nothing)
 			r.Added = p.To(d.System)
 			healed := time.Now()
-			testkit.Eventually(t, 20*time.Second, func() bool {
+			testkit.Eventually(t, time.Minute, func() bool {
 				must(t, p.All(ctx, d.System)) // the scheduler's round
 				got, err := p.Queue.Receive(ctx, 10, 0, time.Minute)
 				must(t, err)
