@@ -64,20 +64,20 @@ func (f folders) Named(_ context.Context, _, name string) (folder, object bool, 
 	return name != "missing" && name != "file.cbz", name == "file.cbz", nil
 }
 
-func (f folders) List(_ context.Context, _, prefix, _ string) iter.Seq2[[]blob.Object, error] {
-	return func(yield func([]blob.Object, error) bool) {
+func (f folders) Walk(_ context.Context, _, prefix, _ string) iter.Seq2[blob.Walked, error] {
+	return func(yield func(blob.Walked, error) bool) {
 		switch prefix {
 		case "missing/":
-			yield(nil, blob.ErrNotFound)
+			yield(blob.Walked{}, blob.ErrNotFound)
 		case "down/":
-			yield(nil, fault.New(fault.Unavailable, "the store is down"))
+			yield(blob.Walked{}, fault.New(fault.Unavailable, "the store is down"))
 		default:
 			for _, page := range f.listing {
 				var objects []blob.Object
 				for _, key := range page {
 					objects = append(objects, blob.Object{Key: prefix + key})
 				}
-				if !yield(objects, nil) {
+				if !yield(blob.Walked{Objects: objects}, nil) {
 					return
 				}
 			}

@@ -64,7 +64,7 @@ type DetectedMetadata struct {
 // Store lists one folder, and for a preview everything below it, a page at a time: a [blob.Store].
 type Store interface {
 	filesystem.Store
-	List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[[]blob.Object, error]
+	Walk(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[blob.Walked, error]
 }
 
 // preview runs the part of a scan that reads nothing but the listing.
@@ -86,7 +86,7 @@ func preview(ctx context.Context, d *db.DB, in *PreviewInput, store Store) (*Pre
 	ctx, cancel := context.WithTimeout(ctx, previewTime)
 	defer cancel()
 	listed := 0
-	for page, err := range store.List(ctx, at.Root.Bucket, at.Prefix, "") {
+	for found, err := range store.Walk(ctx, at.Root.Bucket, at.Prefix, "") {
 		if err != nil && ctx.Err() != nil && listed > 0 {
 			f.Truncated = true
 			break
@@ -94,7 +94,7 @@ func preview(ctx context.Context, d *db.DB, in *PreviewInput, store Store) (*Pre
 		if err != nil {
 			return nil, filesystem.Unlisted(err)
 		}
-		for _, o := range page {
+		for _, o := range found.Objects {
 			if listed++; listed > previewKeys || ctx.Err() != nil {
 				f.Truncated = true
 				break

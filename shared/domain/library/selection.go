@@ -26,7 +26,18 @@ func Selection(formats []string, patterns string) (func(key string) (format stri
 	}, nil
 }
 
-// Hidden tells whether a key is a hidden file or lies in a hidden folder.
+// systemFolders are of operating systems and storage devices: for what was deleted, previews, recovered blocks.
+var systemFolders = []string{"__MACOSX/", "$RECYCLE.BIN/", "System Volume Information/", "lost+found/", "@eaDir/", "#recycle/", "@Recycle/"}
+
+// Hidden tells whether a key is a hidden file or lies in a hidden folder, or one of an operating system or a storage device.
 func Hidden(key string) bool {
-	return strings.HasPrefix(key, ".") || strings.Contains(key, "/.") || strings.Contains("/"+key, "/__MACOSX/")
+	if strings.HasPrefix(key, ".") || strings.Contains(key, "/.") {
+		return true
+	}
+	for _, folder := range systemFolders {
+		if i := strings.Index(key, folder); i == 0 || i > 0 && strings.Contains(key, "/"+folder) {
+			return true
+		}
+	}
+	return false
 }

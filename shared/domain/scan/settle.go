@@ -71,7 +71,8 @@ func (s *Settler) mayTry(id uuid.UUID) bool {
 
 // Settle completes the counters of a scan that has completed or failed, lets books follow their files between this library and
 // others, and tells listeners how it ended. A completed one is followed by another where it left something to find, else by a purge where
-// the library wants that: not after a scan of one folder, or one from which the limit of books has kept files, which may be theirs.
+// the library wants that: not after a scan of one folder, or one from which the limit of books has kept files, or that could not list a
+// folder: the files may be there.
 // All of it is one transaction, and done once, whoever comes first. A scan that goes on or was cancelled is left as it is; of one that
 // has gone with its library the end is told.
 func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
@@ -113,9 +114,9 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 		return err
 	}
 	follow.AfterScan(&b, id, &moved)
-	b.Queue(`update library l set looked_at = greatest(l.looked_at, t.created_at) from task t
+	b.Queue(`update library l set looked_at = greatest(l.looked_at, t.created_at) from task t join scan s on s.tenant_id = t.tenant_id and s.id = t.id
 		where l.tenant_id = app.tenant() and l.id = $2 and t.tenant_id = l.tenant_id and t.id = $1 and t.status = 'completed'
-		  and coalesce(t.params ->> 'path', '') = ''`, id, at.Library)
+		  and coalesce(t.params ->> 'path', '') = '' and s.unlisted = 0`, id, at.Library)
 	b.Queue(countsSQL, id)
 	db.One(&b, &status, ByTask, id)
 	if err := s.Database.RunWithin(ctx, &b, settleWithin); err != nil {
@@ -171,7 +172,7 @@ const lookAgain = `select s.library_id, null::uuid as series_id, null::uuid as b
 // purgeAfter is the library of scan $1, where its books are to be purged. A scan that waits already will do it.
 const purgeAfter = `select l.id as library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params
 	from scan s join library l on l.tenant_id = s.tenant_id and l.id = s.library_id join task t on t.tenant_id = s.tenant_id and t.id = s.id
-	where s.tenant_id = app.tenant() and s.id = $1 and t.status = 'completed' and not s.settled and l.purge_deleted_on_scan and s.files_refused = 0
+	where s.tenant_id = app.tenant() and s.id = $1 and t.status = 'completed' and not s.settled and l.purge_deleted_on_scan and s.files_refused = 0 and s.unlisted = 0
 	  and coalesce(t.params ->> 'path', '') = ''
 	  and exists (select from book k where k.tenant_id = app.tenant() and k.library_id = l.id and k.deleted_at is not null)
 	  and not exists (select from task w where w.tenant_id = app.tenant() and w.library_id = l.id and w.type = 'scan_library' and w.status in ('pending', 'running'))`

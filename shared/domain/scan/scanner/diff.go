@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,8 +63,8 @@ type difference struct {
 }
 
 // compare finds the differences between a page of the listing, asked for at seen, and the books in the range it
-// stands for; now is the time after it. One round trip.
-func (s *run) compare(ctx context.Context, page []blob.Object, covered keyRange, seen time.Time) (d difference, now time.Time, err error) {
+// stands for, but those in folders that could not be listed; now is the time after it. One round trip.
+func (s *run) compare(ctx context.Context, page []blob.Object, covered keyRange, unlisted []string, seen time.Time) (d difference, now time.Time, err error) {
 	var b pgx.Batch
 	var books []known
 	var sidecars []knownSidecar
@@ -75,8 +76,11 @@ func (s *run) compare(ctx context.Context, page []blob.Object, covered keyRange,
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return difference{}, now, err
 	}
-	d = s.differ(page, books, seen)
-	d.sidecars, d.lost = s.differSidecars(page, sidecars, seen)
+	hidden := func(key string) bool {
+		return slices.ContainsFunc(unlisted, func(folder string) bool { return strings.HasPrefix(s.library.Prefix+key, folder) })
+	}
+	d = s.differ(page, slices.DeleteFunc(books, func(b known) bool { return hidden(b.Key) }), seen)
+	d.sidecars, d.lost = s.differSidecars(page, slices.DeleteFunc(sidecars, func(k knownSidecar) bool { return hidden(k.Key) }), seen)
 	return d, now, nil
 }
 

@@ -22,6 +22,8 @@ func (s *run) guard(ctx context.Context) error {
 	switch {
 	case s.at.Deleted > 0: // it goes on after a pause
 		return nil
+	case gone == 0 && len(s.at.Unlisted) > 0:
+		return nil
 	case gone == 0 && s.at.Listed == 0 && s.params.Path != "":
 		if held, err := s.held(ctx, s.params.Path); held || err != nil {
 			return err

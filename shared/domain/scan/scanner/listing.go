@@ -21,6 +21,9 @@ func ranges(ctx context.Context, store *blob.Store, bucket, prefix string, n int
 		var next []string
 		for _, p := range level[:min(len(level), n)] {
 			folders, _, _, err := store.Folders(ctx, bucket, p, 1)
+			if err != nil && p != prefix && blob.Unreachable(err) { // list says what becomes of it
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -63,14 +66,23 @@ func clearPart(key string) string {
 func unclear(key string) bool { return len(clearPart(key)) < len(key) }
 
 // list calls each with the objects of a range, a page of up to 1,000 at a time, and with the range of keys that the
-// page stands for: pages of one range follow each other without a gap, the last one reaches to its end. It starts
-// after the folder key itself, which no book has.
-func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRange, each func(page []blob.Object, covered keyRange) error) error {
+// page stands for: pages of one range follow each other without a gap, the last one reaches to its end; and with the folders so far
+// that cannot be listed, of whose keys nothing is known. It starts after the folder key itself, which no book has.
+func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRange, each func(page []blob.Object, covered keyRange, unlisted []string) error) error {
 	from := r.from
-	for page, err := range store.List(ctx, bucket, prefix, strings.TrimSuffix(r.from, after)) {
+	var unlisted []string
+	for found, err := range store.Walk(ctx, bucket, prefix, strings.TrimSuffix(r.from, after)) {
 		if err != nil {
 			return err
 		}
+		if found.Unlisted != "" {
+			if r.to != "" && clearPart(found.Unlisted) >= r.to {
+				break
+			}
+			unlisted = append(unlisted, found.Unlisted)
+			continue
+		}
+		page := found.Objects
 		end := len(page) == 0
 		if i := slices.IndexFunc(page, func(o blob.Object) bool { return r.to != "" && clearPart(o.Key) >= r.to }); i >= 0 {
 			page, end = page[:i], true
@@ -81,10 +93,10 @@ func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRa
 		}
 		slices.SortFunc(page, func(a, b blob.Object) int { return strings.Compare(a.Key, b.Key) })
 		page = slices.CompactFunc(page, func(a, b blob.Object) bool { return a.Key == b.Key }) // files of which no listing tells one from the other
-		if err := each(page, covered); err != nil || end {
+		if err := each(page, covered, unlisted); err != nil || end {
 			return err
 		}
 		from = covered.to
 	}
-	return each(nil, keyRange{from, r.to})
+	return each(nil, keyRange{from, r.to}, unlisted)
 }

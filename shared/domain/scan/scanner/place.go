@@ -19,6 +19,7 @@ type place struct {
 	Deleted  int        // that are
 	Emptied  bool       // an attempt that died has marked all books of a series deleted
 	Lost     []lostSidecar
+	Unlisted []string    // folders of which nothing is known, as whole prefixes
 	Touched  []uuid.UUID // series to renumber
 	CatchUp  bool        // sidecars are to be taken in, and series arranged, that an earlier scan has left
 }

@@ -127,6 +127,9 @@ func (r *run) scan(ctx context.Context) (any, error) {
 	if len(r.at.Ranges) > 0 {
 		return nil, r.pause()
 	}
+	if err := r.tellUnlisted(ctx); err != nil {
+		return nil, err
+	}
 	if err := r.guard(ctx); err != nil {
 		return nil, err
 	}
@@ -170,7 +173,7 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 		b.Queue("update task set place = null where tenant_id = app.tenant() and id = $1", h.ID)
 	} else {
 		// One that had failed and is tried again has an end to settle again.
-		b.Queue(`update scan set files_total = 0, files_processed = 0, files_refused = 0, files_gone = 0, removals_held = 0, settled = false
+		b.Queue(`update scan set files_total = 0, files_processed = 0, files_refused = 0, files_gone = 0, removals_held = 0, unlisted = 0, settled = false
 			where tenant_id = app.tenant() and id = $1`, h.ID)
 		task.QueueTakeBack(&b, h.ID)
 		db.Value(&b, &r.at.CatchUp, leftUndone, h.LibraryID, h.ID)
@@ -289,11 +292,12 @@ func (s *run) listAndWrite(ctx context.Context) error {
 		g.Go(func() error {
 			defer working.Done()
 			seen, next := s.started, s.started
-			err := list(ctx, s.Library, s.library.Bucket, s.prefix(), part, func(page []blob.Object, covered keyRange) error {
+			told := 0 // of the folders that cannot be listed
+			err := list(ctx, s.Library, s.library.Bucket, s.prefix(), part, func(page []blob.Object, covered keyRange, unlisted []string) error {
 				if len(page) > 0 { // asked for after the page before it was compared
 					seen = next
 				}
-				d, now, err := s.compare(ctx, page, covered, seen)
+				d, now, err := s.compare(ctx, page, covered, unlisted, seen)
 				if err != nil {
 					return err
 				}
@@ -302,6 +306,8 @@ func (s *run) listAndWrite(ctx context.Context) error {
 				s.at.Listed += int64(d.seen)
 				s.at.Vanished = append(s.at.Vanished, d.vanished...)
 				s.at.Lost = append(s.at.Lost, d.lost...)
+				s.at.Unlisted = append(s.at.Unlisted, unlisted[told:]...)
+				told = len(unlisted)
 				mu.Unlock()
 				select {
 				case found <- d:
@@ -374,7 +380,7 @@ func (s *run) explain(err error) error {
 	case errors.Is(err, blob.ErrDenied):
 		return fault.Wrap(err, fault.Conflict, "%s may not be listed: check the permissions of the folder or bucket. Nothing was removed", s.library.Path)
 	case blob.Unreachable(err):
-		return fault.Wrap(err, fault.Unavailable, "%s cannot be listed; a folder in it may not be readable, or its name no UTF-8. Nothing was removed; a scan is tried three times", s.library.Path)
+		return fault.Wrap(err, fault.Unavailable, "%s cannot be listed: it may not be readable, or the storage is in trouble. Nothing was removed; a scan is tried three times", s.library.Path)
 	}
 	return err
 }

@@ -1,0 +1,48 @@
+package scanner
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// tellUnlisted notes as errors of the scan which folders could not be listed, but those in which there are no books of the library anyway.
+// Their books stay as they are, and the library does not count as looked at.
+func (s *run) tellUnlisted(ctx context.Context) error {
+	slices.Sort(s.at.Unlisted)
+	s.at.Unlisted = slices.DeleteFunc(slices.Compact(s.at.Unlisted), func(folder string) bool { return !s.mayHoldBooks(folder) })
+	if len(s.at.Unlisted) == 0 {
+		return nil
+	}
+	texts := make([]string, len(s.at.Unlisted))
+	for i, folder := range s.at.Unlisted {
+		name := strings.TrimPrefix(folder, s.library.Prefix)
+		texts[i] = clip(name, 400) + " cannot be listed; it may not be readable. Its books stay as they were"
+		if unclear(name) {
+			texts[i] = clip(name, 400) + " cannot be listed: its name is no UTF-8. Rename it"
+		}
+	}
+	slog.Warn("folders of a library cannot be listed", "count", len(texts), "path", s.library.Path, "folders", texts[:min(len(texts), 5)], "tenant", s.tenant)
+	var b pgx.Batch
+	b.Queue(`update scan set unlisted = $2, error_count = error_count + cardinality(n.texts), errors = (n.texts || errors)[1:$4]
+		from (select array(select t from unnest($3::text[]) t where t <> all(x.errors)) as texts
+			from scan x where x.tenant_id = app.tenant() and x.id = $1 for update) n
+		where tenant_id = app.tenant() and id = $1`, s.scanID, len(texts), texts, errorsKept)
+	return s.Database.Run(ctx, &b)
+}
+
+// mayHoldBooks tells whether a file in the folder would be a book of the library.
+func (s *run) mayHoldBooks(folder string) bool {
+	name := strings.TrimPrefix(folder, s.library.Prefix) + "a."
+	if len(s.library.AllowedFormats) == 0 {
+		_, ok := s.selected(name + "cbz")
+		return ok
+	}
+	return slices.ContainsFunc(s.library.AllowedFormats, func(format string) bool {
+		_, ok := s.selected(name + format)
+		return ok
+	})
+}

@@ -1,0 +1,107 @@
+package scanner_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// closing lets the store fail for each listing that would have to look into one of the folders, as a gateway does whose user may not.
+func (r *rig) closing(folders ...string) {
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		q := req.URL.Query()
+		for _, folder := range folders {
+			within := strings.HasPrefix(q.Get("prefix"), folder)
+			above := strings.HasPrefix(folder, q.Get("prefix")) && q.Get("delimiter") == "" && q.Get("start-after") <= folder
+			if q.Get("list-type") != "" && (within || above) {
+				w.WriteHeader(http.StatusInternalServerError)
+				return
+			}
+		}
+		next.ServeHTTP(w, req)
+	})
+}
+
+func (r *rig) lookedAt() time.Time {
+	at := values[*time.Time](r, "select looked_at from library where tenant_id = app.tenant()")
+	if at[0] == nil {
+		return time.Time{}
+	}
+	return *at[0]
+}
+
+// A folder that cannot be listed leaves its books as they were and keeps no other folder from being scanned; what has gone is not purged
+// then, since its file may be there.
+func TestFolderThatCannotBeListed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i, key := range []string{"A/01.cbz", "A/Locked/01.cbz", "A/Locked/02.cbz", "B/01.cbz", "C/01.cbz", "C/02.cbz", "Whole/01.cbz"} {
+		testkit.WriteFile(t, r.folder, key, testkit.Comic(t, i, 1, ""))
+	}
+	testkit.WriteFile(t, r.folder, "Whole/cover.jpg", testkit.JPEG(t, 10, 15, 1))
+	r.exec("update library set purge_deleted_on_scan = true")
+	if res := r.scan("normal"); res.Status != "completed" || res.Created != 7 || res.Errors != 0 {
+		t.Fatalf("%+v", res)
+	}
+	before := r.lookedAt()
+	if before.IsZero() {
+		t.Fatal("the library was not looked at")
+	}
+
+	r.closing("A/Locked/", "Whole/", "Other/.hidden/")
+	testkit.WriteFile(t, r.folder, "B/02.cbz", testkit.Comic(t, 20, 1, ""))
+	testkit.WriteFile(t, r.folder, "Other/.hidden/01.cbz", testkit.Comic(t, 21, 1, ""))
+	if err := os.Remove(filepath.Join(r.folder, "C/02.cbz")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		res := r.scan("normal")
+		want := []string{"A/Locked/ cannot be listed; it may not be readable. Its books stay as they were", "Whole/ cannot be listed; it may not be readable. Its books stay as they were"}
+		if res.Status != "completed" || res.Errors != 2 || !slices.Equal(res.Texts, want) {
+			t.Errorf("%+v", res)
+		}
+		deleted := values[string](r, "select key from book where tenant_id = app.tenant() and deleted_at is not null")
+		there := values[string](r, "select key from book where tenant_id = app.tenant() and deleted_at is null order by key")
+		if strings.Join(deleted, " ") != "C/02.cbz" || strings.Join(there, " ") != "A/01.cbz A/Locked/01.cbz A/Locked/02.cbz B/01.cbz B/02.cbz C/01.cbz Whole/01.cbz" {
+			t.Errorf("deleted %q, there %q", deleted, there)
+		}
+		if covers := values[string](r, "select key from sidecar where tenant_id = app.tenant()"); len(covers) != 1 {
+			t.Errorf("sidecars %q", covers)
+		}
+		if purges := values[string](r, "select status from task where tenant_id = app.tenant() and type = 'purge_deleted'"); len(purges) > 0 {
+			t.Errorf("purges %q", purges)
+		}
+		if at := r.lookedAt(); !at.Equal(before) {
+			t.Errorf("looked at %v, although not all of it could be", at)
+		}
+	}
+
+	r.s3.Counter.Meddle(nil)
+	if res := r.scan("normal"); res.Status != "completed" || res.Errors != 0 || res.Created+res.Updated+res.Deleted+res.Restored != 0 {
+		t.Errorf("%+v", res)
+	}
+	if at := r.lookedAt(); !at.After(before) {
+		t.Error("the library does not count as looked at")
+	}
+}
+
+// A folder whose name is no UTF-8 cannot be asked for.
+func TestFolderWithAnUnclearName(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i, key := range []string{"A/01.cbz", "Ast\xe9rix/01.cbz", "Ast\xe9rix/02.cbz", "B/\xff\xfe/01.cbz", "B/z/01.cbz", "Z/01.cbz"} {
+		testkit.WriteFile(t, r.folder, key, testkit.Comic(t, i, 1, ""))
+	}
+	res := r.scan("normal")
+	want := []string{"Ast\uFFFDrix/ cannot be listed: its name is no UTF-8. Rename it", "B/\uFFFD\uFFFD/ cannot be listed: its name is no UTF-8. Rename it"}
+	if keys := values[string](r, "select key from book where tenant_id = app.tenant() order by key"); res.Status != "completed" || !slices.Equal(res.Texts, want) ||
+		strings.Join(keys, " ") != "A/01.cbz B/z/01.cbz Z/01.cbz" {
+		t.Errorf("%q, %+v", keys, res)
+	}
+}

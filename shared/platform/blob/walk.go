@@ -1,0 +1,125 @@
+package blob
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxUnlisted is how many folders a walk leaves out; with more there is something wrong with the store.
+const maxUnlisted = 100
+
+// Walked is what a walk yields: some objects, or a folder that the store cannot list, as a whole prefix with the slash.
+type Walked struct {
+	Objects  []Object
+	Unlisted string
+}
+
+// Walk is List for stores over folders: one that the store may not read, or with a name that no request can hold, fails the listing of
+// all above it. Walk goes on level by level from there, and yields such a folder where its keys would come; it fails where the prefix itself
+// cannot be listed, or a hundred folders below it.
+func (s *Store) Walk(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[Walked, error] {
+	return func(yield func(Walked, error) bool) {
+		w := walk{store: s, bucket: bucket, prefix: prefix, may: maxUnlisted, yield: yield}
+		w.all(ctx, prefix, startAfter)
+	}
+}
+
+type walk struct {
+	store          *Store
+	bucket, prefix string
+	may            int // be left out
+	yield          func(Walked, error) bool
+}
+
+// all yields what is below a prefix and after a key; it returns false when the walk is over.
+func (w *walk) all(ctx context.Context, prefix, after string) bool {
+	for page, err := range w.store.List(ctx, w.bucket, prefix, after) {
+		switch {
+		case refuses(err):
+			return w.level(ctx, prefix, after, err)
+		case err != nil:
+			w.yield(Walked{}, err)
+			return false
+		case len(page) == 0:
+			continue
+		case !w.yield(Walked{Objects: page}, nil):
+			return false
+		}
+		after = page[len(page)-1].Key
+	}
+	return true
+}
+
+// level is all where that failed because of some folder: it lists one level, and its folders each by itself.
+func (w *walk) level(ctx context.Context, prefix, after string, cause error) bool {
+	at := url.Values{"delimiter": {"/"}}
+	if below, ok := strings.CutPrefix(after, prefix); ok && after != "" {
+		name, _, _ := strings.Cut(below, "/") // the folder that the key lies in comes after its name
+		at.Set("start-after", prefix+name)
+	}
+	for {
+		l, err := w.store.list(ctx, w.bucket, prefix, at)
+		switch {
+		case refuses(err) && prefix != w.prefix:
+			return w.leaveOut(prefix, err)
+		case err != nil:
+			w.yield(Walked{}, err)
+			return false
+		}
+		if !w.entries(ctx, l, prefix, after, cause) {
+			return false
+		}
+		if !l.more {
+			return true
+		}
+		at.Set("continuation-token", l.next)
+	}
+}
+
+// entries yields a page of one level.
+func (w *walk) entries(ctx context.Context, l listing, prefix, after string, cause error) bool {
+	slices.SortFunc(l.objects, func(a, b Object) int { return cmp.Compare(a.Key, b.Key) })
+	slices.Sort(l.folders)
+	objects := slices.DeleteFunc(l.objects, func(o Object) bool { return o.Key <= after })
+	for _, folder := range l.folders {
+		n := len(objects)
+		if i := slices.IndexFunc(objects, func(o Object) bool { return o.Key > folder }); i >= 0 {
+			n = i
+		}
+		if n > 0 && !w.yield(Walked{Objects: objects[:n]}, nil) {
+			return false
+		}
+		objects = objects[n:]
+		switch {
+		case folder == prefix || folder < after && !strings.HasPrefix(after, folder):
+		case strings.ContainsRune(folder, utf8.RuneError): // what its name is, the store does not tell
+			if !w.leaveOut(folder, cause) {
+				return false
+			}
+		case !w.all(ctx, folder, after):
+			return false
+		}
+	}
+	return len(objects) == 0 || w.yield(Walked{Objects: objects}, nil)
+}
+
+func (w *walk) leaveOut(folder string, cause error) bool {
+	if w.may--; w.may < 0 {
+		w.yield(Walked{}, cause)
+		return false
+	}
+	return w.yield(Walked{Unlisted: folder}, nil)
+}
+
+// refuses tells whether the store answered that something went wrong within it.
+func refuses(err error) bool {
+	var answer *StatusError
+	return errors.As(err, &answer) && answer.Status == http.StatusInternalServerError
+}
