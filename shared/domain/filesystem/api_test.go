@@ -32,6 +32,9 @@ func (l listing) Folders(_ context.Context, bucket, prefix string, pages int) (f
 	case "closed":
 		return nil, nil, false, fmt.Errorf("list s3://closed/: %w", blob.ErrDenied)
 	}
+	if strings.HasSuffix(prefix, "locked/") {
+		return nil, nil, false, fmt.Errorf("list s3://%s/%s: %w", bucket, prefix, &blob.StatusError{Status: 500})
+	}
 	for _, key := range l {
 		rest, ok := strings.CutPrefix(key, bucket+":"+prefix)
 		if !ok {
@@ -152,9 +155,10 @@ func TestBrowseRefuses(t *testing.T) {
 // What the store says of the bucket itself is no matter of trying again.
 func TestBrowseMissingOrForbiddenBucket(t *testing.T) {
 	t.Parallel()
-	admin := serve(t, listing{}).User(t, "two", "admin")
+	admin := serve(t, listing{"two:locked/x"}).User(t, "two", "admin")
 	for path, why := range map[string]string{
 		"/srv/missing": "path: is not there", "/srv/missing/a": "path: is not there", "/srv/closed": "path: may not be listed", "/srv/closed/a": "path: may not be listed",
+		"/srv/two/locked": "path: cannot be listed",
 	} {
 		r := admin.Do("GET", browse+path, nil).Want(400)
 		if m := r.Map(); !strings.Contains(m["message"].(string), why) || m["details"].([]any)[0].(map[string]any)["field"] != "path" {

@@ -42,7 +42,7 @@ type walk struct {
 func (w *walk) all(ctx context.Context, prefix, after string) bool {
 	for page, err := range w.store.List(ctx, w.bucket, prefix, after) {
 		switch {
-		case refuses(err):
+		case Failed(err):
 			return w.level(ctx, prefix, after, err)
 		case err != nil:
 			w.yield(Walked{}, err)
@@ -67,7 +67,7 @@ func (w *walk) level(ctx context.Context, prefix, after string, cause error) boo
 	for {
 		l, err := w.store.list(ctx, w.bucket, prefix, at)
 		switch {
-		case refuses(err) && prefix != w.prefix:
+		case Failed(err) && prefix != w.prefix:
 			return w.leaveOut(prefix, err)
 		case err != nil:
 			w.yield(Walked{}, err)
@@ -118,8 +118,8 @@ func (w *walk) leaveOut(folder string, cause error) bool {
 	return w.yield(Walked{Unlisted: folder}, nil)
 }
 
-// refuses tells whether the store answered that something went wrong within it.
-func refuses(err error) bool {
+// Failed tells whether the store answered that something went wrong within it: of a gateway over folders, also that it may not read one.
+func Failed(err error) bool {
 	var answer *StatusError
 	return errors.As(err, &answer) && answer.Status == http.StatusInternalServerError
 }

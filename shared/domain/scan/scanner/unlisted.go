@@ -22,7 +22,7 @@ func (s *run) tellUnlisted(ctx context.Context) error {
 		name := strings.TrimPrefix(folder, s.library.Prefix)
 		texts[i] = clip(name, 400) + " cannot be listed; it may not be readable. Its books stay as they were"
 		if unclear(name) {
-			texts[i] = clip(name, 400) + " cannot be listed: its name is no UTF-8. Rename it"
+			texts[i] = clip(name, 400) + " cannot be listed: its name is no UTF-8, or has control characters. Rename it"
 		}
 	}
 	slog.Warn("folders of a library cannot be listed", "count", len(texts), "path", s.library.Path, "folders", texts[:min(len(texts), 5)], "tenant", s.tenant)
