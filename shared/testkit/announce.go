@@ -2,10 +2,12 @@ package testkit
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +38,7 @@ type Announcer struct {
 //     where it expects somebody to listen, and the target's name is longbox);
 //   - the gateway that StartS3 starts posts them too.
 //
-// What is posted is sent on to a queue unread.
+// What is posted is sent on to a queue.
 func StartAnnouncer(t testing.TB, bucket string) *Announcer {
 	t.Helper()
 	a := &Announcer{Bucket: bucket}
@@ -93,7 +95,7 @@ func (a *Announcer) bridge(t testing.TB, address string) string {
 	hook := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err == nil && len(body) > 0 { // MinIO asks with nothing whether somebody listens
-			_, err = to.Send(context.WithoutCancel(r.Context()), string(body))
+			_, err = to.Send(context.WithoutCancel(r.Context()), named(string(body)))
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable) // the store sends it again
@@ -102,6 +104,34 @@ func (a *Announcer) bridge(t testing.TB, address string) string {
 	go hook.Serve(l) // until it is closed
 	t.Cleanup(func() { hook.Close() })
 	return l.Addr().String()
+}
+
+// named puts right what the gateway (versitygw 1.8.0) announces: the names of the bucket, and of an object that lies in no folder, point
+// into the memory of the request, which may be another request's by then. Its ARN, arn:aws:s3:::/bucket/key, is a copy.
+func named(body string) string {
+	var event struct {
+		Records []map[string]any
+	}
+	if err := json.Unmarshal([]byte(body), &event); err != nil || len(event.Records) != 1 {
+		return body
+	}
+	entity, _ := event.Records[0]["s3"].(map[string]any)
+	bucket, _ := entity["bucket"].(map[string]any)
+	object, _ := entity["object"].(map[string]any)
+	arn, _ := bucket["arn"].(string)
+	path, its := strings.CutPrefix(arn, "arn:aws:s3:::/")
+	if !its {
+		return body
+	}
+	name, key, _ := strings.Cut(path, "/")
+	if bucket["name"] = name; key != "" {
+		object["key"] = key
+	}
+	out, err := json.Marshal(event)
+	if err != nil {
+		return body
+	}
+	return string(out)
 }
 
 func (s *S3) client() *s3.Client {
