@@ -34,7 +34,8 @@ func (s *Store) Walk(ctx context.Context, bucket, prefix, startAfter string) ite
 type walk struct {
 	store          *Store
 	bucket, prefix string
-	may            int // be left out
+	levels         int // that were listed by themselves
+	may            int // folders that may still be left out
 	yield          func(Walked, error) bool
 }
 
@@ -57,8 +58,9 @@ func (w *walk) all(ctx context.Context, prefix, after string) bool {
 	return true
 }
 
-// level is all where that failed because of some folder: it lists one level, and its folders each by itself.
+// level is all where that failed because of some folder: it lists one level, and its folders each by itself, until that one is behind.
 func (w *walk) level(ctx context.Context, prefix, after string, cause error) bool {
+	w.levels++
 	at := url.Values{"delimiter": {"/"}}
 	if below, ok := strings.CutPrefix(after, prefix); ok && after != "" {
 		name, _, _ := strings.Cut(below, "/") // the folder that the key lies in comes after its name
@@ -73,18 +75,22 @@ func (w *walk) level(ctx context.Context, prefix, after string, cause error) boo
 			w.yield(Walked{}, err)
 			return false
 		}
-		if !w.entries(ctx, l, prefix, after, cause) {
+		past, more := w.entries(ctx, l, prefix, after, cause)
+		switch {
+		case !more:
 			return false
-		}
-		if !l.more {
+		case past != "":
+			return w.all(ctx, prefix, past)
+		case !l.more:
 			return true
 		}
 		at.Set("continuation-token", l.next)
 	}
 }
 
-// entries yields a page of one level.
-func (w *walk) entries(ctx context.Context, l listing, prefix, after string, cause error) bool {
+// entries yields a page of one level, up to a folder that was not listed whole: past is what comes after its keys. more is false when the
+// walk is over.
+func (w *walk) entries(ctx context.Context, l listing, prefix, after string, cause error) (past string, more bool) {
 	slices.SortFunc(l.objects, func(a, b Object) int { return cmp.Compare(a.Key, b.Key) })
 	slices.Sort(l.folders)
 	objects := slices.DeleteFunc(l.objects, func(o Object) bool { return o.Key <= after })
@@ -94,20 +100,23 @@ func (w *walk) entries(ctx context.Context, l listing, prefix, after string, cau
 			n = i
 		}
 		if n > 0 && !w.yield(Walked{Objects: objects[:n]}, nil) {
-			return false
+			return "", false
 		}
 		objects = objects[n:]
+		levels := w.levels
 		switch {
 		case folder == prefix || folder < after && !strings.HasPrefix(after, folder):
 		case strings.ContainsRune(folder, utf8.RuneError): // what its name is, the store does not tell
 			if !w.leaveOut(folder, cause) {
-				return false
+				return "", false
 			}
 		case !w.all(ctx, folder, after):
-			return false
+			return "", false
+		case w.levels > levels:
+			return strings.TrimSuffix(folder, "/") + "0", true // which follows the slash; a file of just this name is missed
 		}
 	}
-	return len(objects) == 0 || w.yield(Walked{Objects: objects}, nil)
+	return "", len(objects) == 0 || w.yield(Walked{Objects: objects}, nil)
 }
 
 func (w *walk) leaveOut(folder string, cause error) bool {

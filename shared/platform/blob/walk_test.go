@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -17,9 +18,11 @@ type shelves struct {
 	keys   []string
 	closed []string
 	page   int
+	asked  atomic.Int64
 }
 
 func (s *shelves) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.asked.Add(1)
 	q := r.URL.Query()
 	prefix, after, delimiter := q.Get("prefix"), max(q.Get("start-after"), q.Get("continuation-token")), q.Get("delimiter")
 	var out strings.Builder
@@ -157,5 +160,18 @@ func TestWalkUnclear(t *testing.T) {
 	keys, unlisted, err := walked(t, troubled(t, url), "", "")
 	if err != nil || fmt.Sprintf("%q %q", keys, unlisted) != "[\"a/1.cbz\" \"c/3.cbz\"] [\"b\uFFFD/\"]" {
 		t.Errorf("%q %q %v", keys, unlisted, err)
+	}
+}
+
+// A folder that cannot be listed costs a few requests, however many others there are.
+func TestWalkGoesOn(t *testing.T) {
+	s := &shelves{page: 1000, closed: []string{"0050/x/"}}
+	for i := range 3000 {
+		s.keys = append(s.keys, fmt.Sprintf("%04d/1.cbz", i))
+	}
+	url, _, _ := served(t, s.ServeHTTP)
+	keys, unlisted, err := walked(t, troubled(t, url), "", "")
+	if err != nil || len(keys) != 3000 || len(unlisted) != 1 || s.asked.Load() > 75 {
+		t.Errorf("%d keys, %q, %d requests, %v", len(keys), unlisted, s.asked.Load(), err)
 	}
 }
