@@ -38,6 +38,16 @@ func (s *Store) lookBelow(ctx context.Context, bucket string, keys []string) (fo
 			more.Set("start-after", after)
 		}
 		l, err := s.list(ctx, bucket, prefix, more)
+		if Failed(err) && !only { // perhaps of a folder between them that cannot be listed
+			for i := range keys {
+				one, err := s.lookBelow(ctx, bucket, keys[i:i+1])
+				if err != nil {
+					return nil, err
+				}
+				found = append(found, one...)
+			}
+			return found, nil
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -175,3 +175,13 @@ func TestWalkGoesOn(t *testing.T) {
 		t.Errorf("%d keys, %q, %d requests, %v", len(keys), unlisted, s.asked.Load(), err)
 	}
 }
+
+// Objects are found although a folder between them cannot be listed.
+func TestLookAround(t *testing.T) {
+	s := &shelves{page: 1000, closed: []string{"a/m/"}, keys: []string{"a/b.cbz", "a/x.cbz", "a/z.cbz"}}
+	url, _, _ := served(t, s.ServeHTTP)
+	found, err := troubled(t, url).Look(t.Context(), "books", []string{"a/b.cbz", "a/c.cbz", "a/x.cbz"})
+	if err != nil || len(found) != 2 || found[0].Key != "a/b.cbz" || found[1].Key != "a/x.cbz" {
+		t.Errorf("%v, %v", found, err)
+	}
+}
