@@ -57,7 +57,7 @@ func (e *StatusError) Error() string {
 
 // get sends one GET request. The answer's status is 200 or 206; its body must be closed.
 func (g *getter) get(ctx context.Context, bucket, key string, header http.Header) (res *http.Response, err error) {
-	err = g.tries(ctx, func(c *http.Client) error {
+	err = g.tries(ctx, attempts, func(c *http.Client) error {
 		res, err = g.once(ctx, c, g.url(bucket, key), header)
 		return err
 	})
@@ -68,10 +68,10 @@ func (g *getter) get(ctx context.Context, bucket, key string, header http.Header
 }
 
 // list asks for one page of a listing.
-func (g *getter) list(ctx context.Context, bucket string, query url.Values) (l listing, err error) {
+func (g *getter) list(ctx context.Context, bucket string, query url.Values, most int) (l listing, err error) {
 	u := g.url(bucket, "")
 	u.RawQuery = query.Encode()
-	err = g.tries(ctx, func(c *http.Client) error {
+	err = g.tries(ctx, most, func(c *http.Client) error {
 		res, err := g.once(ctx, c, u, nil)
 		if err != nil {
 			return err
@@ -97,12 +97,12 @@ func readAll(res *http.Response, n int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// tries tries a read a few times while the store is not reachable, from the second on over connections of their own.
-func (g *getter) tries(ctx context.Context, read func(c *http.Client) error) error {
+// tries tries a read at most so many times while the store is not reachable, from the second on over connections of their own.
+func (g *getter) tries(ctx context.Context, most int, read func(c *http.Client) error) error {
 	client := g.client
 	for n := 1; ; n++ {
 		err := read(client)
-		if err == nil || n == attempts || ctx.Err() != nil || !Unreachable(err) {
+		if err == nil || n == most || ctx.Err() != nil || !Unreachable(err) {
 			return err
 		}
 		client = g.fresh

@@ -18,12 +18,17 @@ const maxListing = 16 << 20
 // list asks for one page of a listing (ListObjectsV2). A key may have characters that XML cannot hold: Amazon S3 then sends what no
 // reader takes, and the same page with its keys as in a URL when it is asked so. Most stores would send three bytes for one.
 func (s *Store) list(ctx context.Context, bucket, prefix string, more url.Values) (listing, error) {
+	return s.listTrying(ctx, attempts, bucket, prefix, more)
+}
+
+// listTrying is list with at most so many tries.
+func (s *Store) listTrying(ctx context.Context, most int, bucket, prefix string, more url.Values) (listing, error) {
 	query := url.Values{"list-type": {"2"}, "prefix": {prefix}}
 	maps.Copy(query, more)
-	l, err := s.open().read.list(ctx, bucket, query)
+	l, err := s.open().read.list(ctx, bucket, query, most)
 	if errors.As(err, new(*xml.SyntaxError)) {
 		query.Set("encoding-type", "url")
-		l, err = s.open().read.list(ctx, bucket, query)
+		l, err = s.open().read.list(ctx, bucket, query, most)
 	}
 	if err != nil {
 		return l, fmt.Errorf("list s3://%s/%s: %w", bucket, prefix, err)

@@ -39,23 +39,42 @@ type walk struct {
 	yield          func(Walked, error) bool
 }
 
+// pageSizes are how many keys a walk asks for: fewer where that fails, to come close to the folder that is the reason.
+var pageSizes = []string{"1000", "250", "60", "15", "4"}
+
 // all yields what is below a prefix and after a key; it returns false when the walk is over.
 func (w *walk) all(ctx context.Context, prefix, after string) bool {
-	for page, err := range w.store.List(ctx, w.bucket, prefix, after) {
+	token := ""
+	for size := 0; ; {
+		at := url.Values{"max-keys": {pageSizes[size]}}
+		if token != "" {
+			at.Set("continuation-token", token)
+		} else if after != "" {
+			at.Set("start-after", after)
+		}
+		tries := 1
+		if prefix == w.prefix && size == 0 {
+			tries = attempts
+		}
+		l, err := w.store.listTrying(ctx, tries, w.bucket, prefix, at)
 		switch {
+		case Failed(err) && size+1 < len(pageSizes):
+			size, token = size+1, "" // which may be of a page of that size
+			continue
 		case Failed(err):
 			return w.level(ctx, prefix, after, err)
 		case err != nil:
 			w.yield(Walked{}, err)
 			return false
-		case len(page) == 0:
-			continue
-		case !w.yield(Walked{Objects: page}, nil):
+		case len(l.objects) > 0 && !w.yield(Walked{Objects: l.objects}, nil):
 			return false
+		case !l.more:
+			return true
 		}
-		after = page[len(page)-1].Key
+		if token = l.next; len(l.objects) > 0 {
+			after = l.objects[len(l.objects)-1].Key
+		}
 	}
-	return true
 }
 
 // level is all where that failed because of some folder: it lists one level, and its folders each by itself, until that one is behind.
