@@ -307,3 +307,26 @@ func TestStoreTrouble(t *testing.T) {
 	testkit.Eventually(t, 10*time.Second, func() bool { g1, f1 = measure(); return g1 <= g0+20 && f1 <= f0+20 })
 	t.Logf("goroutines %d, then %d; open files %d, then %d", g0, g1, f0, f1)
 }
+
+// A file that the store archives after it was read is there, but must be restored: no reader is told to try again shortly.
+func TestArchivedFileIsNotRead(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin := s.as("admin")
+	testkit.WriteFile(t, s.folder, "S/1.cbz", testkit.Comic(t, 1, 2, ""))
+	s.scan(admin, s.library(admin, "Books", ""))
+	s.s3.Counter.Meddle(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if strings.HasSuffix(r.URL.Path, "1.cbz") {
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, "<Error><Code>InvalidObjectState</Code></Error>")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	for _, path := range []string{"/pages/2", "/pages/2?width=30", "/file"} {
+		res := s.fetch(t, admin, "GET", "/api/v1/books/"+s.books(admin)["S/1.cbz"].ID.String()+path)
+		if res.want(t, 409); !strings.Contains(string(res.Body), "must be restored") || res.Header.Get("Retry-After") != "" {
+			t.Errorf("%s: %s %v", path, res.Body, res.Header)
+		}
+	}
+}

@@ -55,6 +55,8 @@ func openSource(ctx context.Context, reader *content.Reader, bucket string, list
 	case err == nil && (now.Size != listed.Size || changed(listed, now)), errors.Is(err, blob.ErrChanged):
 		return nil, &Problem{Type: "other", Message: "the file is not what the folder lists: it is a link, or it changed while it was read; it is left out until it changes or is tried again",
 			Err: blob.ErrChanged}
+	case errors.Is(err, blob.ErrArchived):
+		return nil, &Problem{Type: "other", Message: "the store has archived the file (S3 Glacier): restore it, then try it again", Err: err}
 	case err != nil:
 		return nil, err
 	}

@@ -259,6 +259,8 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 		return fault.Wrap(err, fault.Conflict, "The file of this book could not be read when it was analysed: %s", *i.Error)
 	case Lost(err):
 		return Stale(err)
+	case errors.Is(err, blob.ErrArchived):
+		return Archived(err)
 	case errors.As(err, &a):
 		return fault.Wrap(err, fault.Unprocessable, "The page cannot be read: %s", a.Msg)
 	case httpapi.Gone(r.Context(), err):
@@ -273,6 +275,11 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 	e := fault.Wrap(err, fault.Unavailable, "%s", what)
 	e.RetryAfter = retryAfter
 	return e
+}
+
+// Archived is the answer where the store must restore the file first, which takes hours.
+func Archived(err error) error {
+	return fault.Wrap(err, fault.Conflict, "The store has archived the file of this book (S3 Glacier): it must be restored before it can be read")
 }
 
 // Undrawn is the answer where a page was not drawn for a reason outside its file.

@@ -94,6 +94,8 @@ func readable(data []byte, err error) ([]byte, error) {
 		return nil, err
 	case page.Lost(err):
 		return nil, page.Stale(err)
+	case errors.Is(err, blob.ErrArchived):
+		return nil, page.Archived(err)
 	case errors.As(err, &a):
 		return nil, fault.Wrap(err, fault.Unprocessable, "The page cannot be read: %v", err)
 	case errors.As(err, new(*archive.Undrawn)):

@@ -138,6 +138,7 @@ var (
 	ErrRange    = errors.New("the object is shorter than the range")
 	ErrDenied   = errors.New("the store refuses access")
 	ErrClosed   = errors.New("the store shows the object but does not open it")
+	ErrArchived = errors.New("the store has archived the object") // Amazon S3 Glacier: it must be restored first
 	ErrBusy     = errors.New("the store is writing the object for another request")
 	// ErrCut is no io.ErrUnexpectedEOF: that is what readers of formats say of a file that is too short.
 	ErrCut = errors.New("the store's answer ended early")

@@ -155,6 +155,9 @@ func (g *getter) once(ctx context.Context, client *http.Client, u *url.URL, head
 	case http.StatusRequestedRangeNotSatisfiable:
 		return nil, ErrRange
 	case http.StatusForbidden, http.StatusUnauthorized:
+		if strings.Contains(answer.Message, "<Code>InvalidObjectState</Code>") {
+			return nil, errors.Join(ErrArchived, answer)
+		}
 		return nil, errors.Join(ErrDenied, answer)
 	}
 	return nil, errors.Join(answer, err)

@@ -130,6 +130,8 @@ func readSidecar(ctx context.Context, store *blob.Store, bucket string, o blob.O
 		return nil, name + " changed while it was read; scan again", nil
 	case errors.Is(err, blob.ErrDenied), errors.Is(err, blob.ErrClosed):
 		return nil, name + " may not be read: check its permissions", nil
+	case errors.Is(err, blob.ErrArchived):
+		return nil, name + " was not read: the store has archived it (S3 Glacier)", nil
 	}
 	return data, "", err
 }

@@ -255,3 +255,31 @@ func TestRetriedFileIsNoLongerEmpty(t *testing.T) {
 	again()
 	r.until("(select analyzed and page_count = 3 and error_type is null from book where tenant_id = app.tenant())")
 }
+
+// A file that the store has archived is a book with an error, at once: no further try brings it back.
+func TestArchivedFiles(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i, name := range []string{"S/1.cbz", "S/2.cbz"} {
+		testkit.WriteFile(t, r.folder, name, testkit.Comic(t, i, 1, ""))
+	}
+	testkit.WriteFile(t, r.folder, "S/series.json", []byte(`{"metadata": {"type": "comicSeries", "name": "S"}}`))
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.Method == "GET" && (strings.HasSuffix(req.URL.Path, "2.cbz") || strings.HasSuffix(req.URL.Path, "series.json")) {
+			w.WriteHeader(http.StatusForbidden)
+			io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?><Error><Code>InvalidObjectState</Code><Message>The operation is not valid for the object's storage class</Message><StorageClass>GLACIER</StorageClass></Error>`)
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+	res := r.scan("normal")
+	if res.Status != "completed" || res.Created != 2 || len(res.Texts) == 0 || !slices.Contains(res.Texts, "S/2.cbz: the store has archived the file (S3 Glacier): restore it, then try it again") {
+		t.Errorf("%+v", res)
+	}
+	if got := values[string](r, "select key from book where tenant_id = app.tenant() and error_type = 'other'"); !slices.Equal(got, []string{"S/2.cbz"}) {
+		t.Errorf("with an error: %q", got)
+	}
+	if tried := values[int](r, "select max(attempts) from task where tenant_id = app.tenant()"); tried[0] != 1 {
+		t.Errorf("tried %d times", tried[0])
+	}
+}
