@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -72,6 +73,9 @@ func openLedger(ctx context.Context, path string, grace time.Duration) (*ledger,
 		left = nil // Cut short by a full disk: nothing is known, the servers' own locks remain.
 	}
 	for name, e := range left {
+		if e.elsewhere(filepath.Dir(path)) {
+			continue
+		}
 		if err := e.end(ctx, grace); err != nil {
 			return nil, fmt.Errorf("%s of an earlier start (process %d) is still running: %w", name, e.PID, err)
 		}
@@ -115,6 +119,24 @@ func (e entry) gone(ctx context.Context, within time.Duration) bool {
 func (e entry) alive() bool {
 	start, ok := startTime(e.PID)
 	return ok && start == e.Start
+}
+
+// elsewhere tells whether the process certainly works outside of dir, in which every child works: then the list was
+// copied while its Longbox ran, which is not to be ended.
+func (e entry) elsewhere(dir string) bool {
+	ours, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	for at := "/proc/" + strconv.Itoa(e.PID) + "/cwd"; ; at += "/.." {
+		its, err := os.Stat(at)
+		if err != nil || os.SameFile(its, ours) {
+			return false
+		}
+		if above, err := os.Stat(at + "/.."); err != nil || os.SameFile(its, above) {
+			return err == nil
+		}
+	}
 }
 
 // startTime reads field 22 of /proc/<pid>/stat (clock ticks since boot); false for a process that is gone or a zombie.

@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// sleeper starts a process that lives until it is ended.
-func sleeper(t *testing.T) *exec.Cmd {
+// sleeper starts a process that works in dir and lives until it is ended.
+func sleeper(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = []string{"CHILD=silent"}
+	cmd.Env, cmd.Dir = []string{"CHILD=silent"}, dir
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -30,13 +30,13 @@ func sleeper(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-func writeLedger(t *testing.T, e entry) string {
+func writeLedger(t *testing.T, dir string, e entry) string {
 	t.Helper()
 	raw, err := json.Marshal(map[string]entry{"postgres": e})
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "processes.json")
+	path := filepath.Join(dir, "processes.json")
 	if err := os.WriteFile(path, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -45,14 +45,19 @@ func writeLedger(t *testing.T, e entry) string {
 
 func TestLeftoverIsEnded(t *testing.T) {
 	t.Parallel()
-	cmd := sleeper(t)
+	dir := t.TempDir()
+	work := filepath.Join(dir, "tmp")
+	if err := os.Mkdir(work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := sleeper(t, work)
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	start, ok := startTime(cmd.Process.Pid)
 	if !ok {
 		t.Fatal("no start time of a living process")
 	}
-	path := writeLedger(t, entry{PID: cmd.Process.Pid, Start: start, Stop: syscall.SIGTERM})
+	path := writeLedger(t, dir, entry{PID: cmd.Process.Pid, Start: start, Stop: syscall.SIGTERM})
 	if _, err := openLedger(t.Context(), path, 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -64,12 +69,13 @@ func TestLeftoverIsEnded(t *testing.T) {
 // Who gives up waiting does not make a database that still writes end by force.
 func TestCancelledWaitKillsNobody(t *testing.T) {
 	t.Parallel()
-	cmd := sleeper(t)
+	dir := t.TempDir()
+	cmd := sleeper(t, dir)
 	start, ok := startTime(cmd.Process.Pid)
 	if !ok {
 		t.Fatal("no start time of a living process")
 	}
-	path := writeLedger(t, entry{PID: cmd.Process.Pid, Start: start, Stop: syscall.SIGCONT}) // which does not end it
+	path := writeLedger(t, dir, entry{PID: cmd.Process.Pid, Start: start, Stop: syscall.SIGCONT}) // which does not end it
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := openLedger(ctx, path, 10*time.Second); !errors.Is(err, context.DeadlineExceeded) {
@@ -83,13 +89,31 @@ func TestCancelledWaitKillsNobody(t *testing.T) {
 
 func TestStrangerWithTheSameIDIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	cmd := sleeper(t)
-	path := writeLedger(t, entry{PID: cmd.Process.Pid, Start: "1", Stop: syscall.SIGKILL})
+	dir := t.TempDir()
+	cmd := sleeper(t, dir)
+	path := writeLedger(t, dir, entry{PID: cmd.Process.Pid, Start: "1", Stop: syscall.SIGKILL})
 	if _, err := openLedger(t.Context(), path, time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if _, alive := startTime(cmd.Process.Pid); !alive {
 		t.Error("a process that is not ours was ended")
+	}
+}
+
+// A data folder that is copied while Longbox runs on it lists the processes of that Longbox.
+func TestProcessOfTheOriginalOfACopyIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	cmd := sleeper(t, t.TempDir())
+	start, ok := startTime(cmd.Process.Pid)
+	if !ok {
+		t.Fatal("no start time of a living process")
+	}
+	path := writeLedger(t, t.TempDir(), entry{PID: cmd.Process.Pid, Start: start, Stop: syscall.SIGKILL})
+	if _, err := openLedger(t.Context(), path, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if _, alive := startTime(cmd.Process.Pid); !alive {
+		t.Error("a process of another data folder was ended")
 	}
 }
 
