@@ -76,6 +76,7 @@ func begin(t *testing.T, s site, env ...string) *command {
 	cmd := exec.Command(filepath.Join(s.programs, "localstack"))
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "PORT=0", "DATA_DIR=" + s.data,
 		"LONGBOX_PROGRAMS=" + s.programs, "LONGBOX_TOOLS=" + tools, "AWS_SESSION_TOKEN=of-a-real-cloud", "PGHOST=elsewhere",
+		"PGSERVICE=work", "PGOPTIONS=-c default_transaction_read_only=on", "PGTARGETSESSIONATTRS=standby",
 		"DATABASE_ADMIN_URL=postgres://somebody@elsewhere/postgres"}, env...)
 	out, in, err := os.Pipe()
 	if err != nil {

@@ -30,6 +30,9 @@ func run() error {
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), ends...)
 	defer cancel()
+	if err := stack.ForgetServers(); err != nil {
+		return err
+	}
 	config, err := stack.Load()
 	if err != nil {
 		return err

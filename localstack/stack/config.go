@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/longbox/longbox/shared/platform/environ"
@@ -50,6 +51,19 @@ func Load() (Config, error) {
 		*path = abs
 	}
 	return c, nil
+}
+
+// ForgetServers takes the settings of other database servers (PG…) out of the environment of this process, where the
+// driver looks for all that a connection string leaves open.
+func ForgetServers() error {
+	for _, pair := range os.Environ() {
+		if name := nameOf(pair); strings.HasPrefix(name, "PG") {
+			if err := os.Unsetenv(name); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // lock makes the data folder and takes it for this process alone, until the process ends.
