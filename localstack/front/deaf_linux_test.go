@@ -1,7 +1,13 @@
 package front
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,5 +34,53 @@ func TestDeafClientsAreCutOff(t *testing.T) {
 	}
 	if got := time.Duration(millis) * time.Millisecond; got != deaf.After {
 		t.Errorf("it waits for %v, want %v", got, deaf.After)
+	}
+}
+
+// An answer that a client takes slowly stays with the function: the front and the kernel keep little of it.
+func TestLittleWaitsForSlowClients(t *testing.T) {
+	t.Parallel()
+	var sent atomic.Int64
+	backend := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			n, _ := w.Write(make([]byte, 32<<10))
+			sent.Add(int64(n))
+		}
+	}))
+	backend.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if err := c.(*net.TCPConn).SetWriteBuffer(64 << 10); err != nil {
+			t.Error(err)
+		}
+		return ctx
+	}
+	backend.Start()
+	defer backend.Close()
+	f, err := Listen("127.0.0.1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	address := backend.Listener.Addr().String()
+	f.Open(Targets{API: address, Media: address, Relay: address}, quiet)
+	client, err := net.Dial("tcp", f.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(client, "GET /api/v1/books/1/file HTTP/1.1\r\nHost: x\r\n\r\n")
+	if _, err := io.CopyN(io.Discard, client, 4<<20); err != nil { // The system learns that it is read fast.
+		t.Fatal(err)
+	}
+	const most = 2 << 20
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for before := int64(-1); sent.Load() != before; <-look.C { // until nothing moves
+		before = sent.Load()
+	}
+	if waits := sent.Load() - 4<<20; waits > most {
+		t.Errorf("%d bytes wait for a client that does not read them, want at most %d", waits, most)
 	}
 }

@@ -106,7 +106,7 @@ func refuse(w http.ResponseWriter, status int, word, message string) {
 // Proxy is the handler that sends each request to its function.
 func Proxy(t Targets, report func(format string, args ...any)) http.Handler {
 	transport := &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
+		DialContext:         (&net.Dialer{Timeout: 2 * time.Second, Control: deaf.Near}).DialContext,
 		MaxIdleConnsPerHost: 256, IdleConnTimeout: 30 * time.Second, // Shorter than the functions keep them.
 		DisableCompression: true, // Bodies pass as they are.
 		WriteBufferSize:    32 << 10, ReadBufferSize: 32 << 10,

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/longbox/longbox/shared/platform/deaf"
 )
 
 // wire sends GET requests over plain HTTP connections of its own, so that the bodies of its answers can be handed
@@ -34,7 +36,7 @@ type wireConn struct {
 }
 
 func newWire() *wire {
-	return &wire{dial: net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}, headersIn: answerWithin,
+	return &wire{dial: net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Control: deaf.Near}, headersIn: answerWithin,
 		maxIdle: maxIdleConns, idleTimeout: 90 * time.Second, idle: map[string][]*wireConn{}}
 }
 
