@@ -141,6 +141,25 @@ func TestStartAfterKill(t *testing.T) {
 	}
 }
 
+// A loss of power leaves a file of Redis that ends in zeros, or one that is damaged otherwise.
+func TestStartWithDamagedRedis(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 0o755)
+	start(t, s).stop(t)
+	files, err := filepath.Glob(filepath.Join(s.data, "redis", "appendonlydir", "*.incr.aof"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	if err := os.WriteFile(files[0], make([]byte, 4096), 0); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, s)
+	checkRedis(t, given(t, c, s), false)
+	if out := c.stop(t); !strings.Contains(out, "begins with nothing; the damaged files are in "+filepath.Join(s.data, "redis")) {
+		t.Errorf("it printed %s", out)
+	}
+}
+
 func TestOneLineSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 0o755)

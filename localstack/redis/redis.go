@@ -3,6 +3,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -89,6 +90,20 @@ func (s *Server) Spec() supervise.Spec {
 		Stop: syscall.SIGTERM, Grace: 20 * time.Second, Orphan: syscall.SIGTERM,
 		Ready: s.ping, Patience: time.Minute,
 	}
+}
+
+// PutAside renames what the server has kept, so that it starts with nothing, and returns where it is now and what puts it
+// back. Whatever an earlier call put aside goes. The error is os.ErrNotExist where nothing is kept.
+func (s *Server) PutAside() (aside string, back func() error, err error) {
+	kept := filepath.Join(s.dir, "appendonlydir")
+	aside = kept + ".damaged"
+	if _, err := os.Stat(kept); err != nil {
+		return "", nil, err
+	}
+	if err := errors.Join(os.RemoveAll(aside), os.Rename(kept, aside)); err != nil {
+		return "", nil, err
+	}
+	return aside, func() error { return errors.Join(os.RemoveAll(kept), os.Rename(aside, kept)) }, nil
 }
 
 // ping asks in Redis' own protocol; a server that still loads its file answers -LOADING.

@@ -170,7 +170,7 @@ func (s *Stack) startServers(ctx context.Context) error {
 		}
 		return s.postgres.Bootstrap(ctx)
 	})
-	group.Go(func() error { return s.start(ctx, cache, s.redis.Spec()) })
+	group.Go(func() error { return s.startRedis(ctx) })
 	group.Go(func() error {
 		if err := s.start(ctx, storage, s.media.Spec()); err != nil {
 			return err
@@ -179,6 +179,24 @@ func (s *Stack) startServers(ctx context.Context) error {
 	})
 	group.Go(func() error { return s.start(ctx, storage, s.library.Spec()) })
 	return group.Wait()
+}
+
+// startRedis starts Redis with what it has kept, or without, where only that keeps it from starting: a loss of power leaves
+// zeros at the end of its file, which it refuses, and nothing in it is worth a library that cannot be read.
+func (s *Stack) startRedis(ctx context.Context) error {
+	err := s.start(ctx, cache, s.redis.Spec())
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	aside, back, none := s.redis.PutAside()
+	if none != nil {
+		return err
+	}
+	if s.start(ctx, cache, s.redis.Spec()) != nil {
+		return errors.Join(err, back())
+	}
+	s.console.Say("Longbox: Redis could not read what it had kept (events for clients that come back, rate limits) and begins with nothing; the damaged files are in %s", aside)
+	return nil
 }
 
 func (s *Stack) migrate(ctx context.Context) error {
