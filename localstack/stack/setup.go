@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
 type status struct {
 	SetupRequired bool `json:"setupRequired"`
 }
+
+var client = &http.Client{Timeout: 10 * time.Second}
 
 // setupStatus asks the API whether it has an administrator.
 func setupStatus(ctx context.Context, url string) (status, error) {
@@ -20,7 +23,6 @@ func setupStatus(ctx context.Context, url string) (status, error) {
 	if err != nil {
 		return s, err
 	}
-	client := &http.Client{Timeout: 10 * time.Second}
 	res, err := client.Do(req)
 	if err != nil {
 		return s, err
@@ -33,4 +35,26 @@ func setupStatus(ctx context.Context, url string) (status, error) {
 		return s, fmt.Errorf("%s: %w", url, err)
 	}
 	return s, nil
+}
+
+// signsIn asks the API, at the address of an operation that wants a user, whether it takes admin, a user:password.
+func signsIn(ctx context.Context, url, admin string) (bool, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false, err
+	}
+	user, password, _ := strings.Cut(admin, ":")
+	req.SetBasicAuth(user, password)
+	res, err := client.Do(req)
+	if err != nil {
+		return false, err
+	}
+	defer res.Body.Close()
+	switch res.StatusCode {
+	case http.StatusOK:
+		return true, nil
+	case http.StatusUnauthorized:
+		return false, nil
+	}
+	return false, fmt.Errorf("%s answers %s", url, res.Status)
 }

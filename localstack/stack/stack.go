@@ -227,3 +227,9 @@ func (s *Stack) NeedsAdmin(ctx context.Context) (bool, error) {
 	status, err := setupStatus(ctx, fmt.Sprintf("http://%s/api/v1/setup/status", s.address(api)))
 	return status.SetupRequired, err
 }
+
+// AdminSignsIn asks the running API whether the user of LONGBOX_ADMIN can sign in with its password: where there was a user
+// already, it made none and changed nothing.
+func (s *Stack) AdminSignsIn(ctx context.Context) (bool, error) {
+	return signsIn(ctx, fmt.Sprintf("http://%s/api/v1/auth/me", s.address(api)), s.config.Admin)
+}
