@@ -90,7 +90,7 @@ func Media(dataDir, program string, port int, a account.Account, s secret.Set) (
 // may read all and write nothing. It follows symbolic links; the kernel refuses what lies outside of all roots.
 func Library(dataDir, program string, port int, roots []library.Root, a account.Account, s secret.Set) (*Gateway, error) {
 	dir := filepath.Join(dataDir, "roots")
-	if err := os.RemoveAll(dir); err != nil { // Links only, made new at every start.
+	if err := removeLinks(dir); err != nil {
 		return nil, fmt.Errorf("library roots: %w", err)
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -110,6 +110,28 @@ func Library(dataDir, program string, port int, roots []library.Root, a account.
 		roots: roots, seen: look(roots), renew: make(chan string),
 		backend: []string{"posix", "--io-buffer-size", bufferSize, "--bucketlinks", "--nometa", dir},
 	}, nil
+}
+
+// removeLinks removes the folder of links that an earlier start made, and nothing else: a folder of that name in what somebody
+// chose for DATA_DIR may hold books.
+func removeLinks(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if e.Type()&os.ModeSymlink == 0 {
+			return fmt.Errorf("%s is not of Longbox, which makes this folder new at every start: move it, or choose another DATA_DIR", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	return os.Remove(dir)
 }
 
 // Endpoint is the gateway's address.
