@@ -147,6 +147,9 @@ func (a Account) Folder(path string) error {
 	if err != nil {
 		return err
 	}
+	if uid != a.UID && a.Switch { // the account is the owner of the database, or nobody where that is root's
+		return fmt.Errorf("%s belongs to user id %d, not %d: if it was copied without owners and modes, copy it again with them (cp -a), or choose another DATA_DIR", path, uid, a.UID)
+	}
 	if uid != a.UID {
 		return fmt.Errorf("%s belongs to user id %d, not %d: start as the user who made it, or choose another DATA_DIR", path, uid, a.UID)
 	}

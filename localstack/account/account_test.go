@@ -3,6 +3,7 @@ package account
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -131,6 +132,17 @@ func TestFileIsMadeAnew(t *testing.T) {
 		}
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// Root, who made a copy with cp -r, is not told to start as the user who made it.
+func TestFolderOfAnother(t *testing.T) {
+	t.Parallel()
+	for root, want := range map[bool]string{true: "copy it again with them (cp -a)", false: "start as the user who made it"} {
+		a := Account{UID: os.Geteuid() + 1, Switch: root}
+		if err := a.Folder(t.TempDir()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("root %v: %v, want %q", root, err, want)
 		}
 	}
 }
