@@ -29,6 +29,9 @@ type wire struct {
 // the answer that it is handed on in (net/http's server has 4 KB for that).
 const headerSize = 3 << 10
 
+// longAnswer is more than a page has: a book, which somebody may read slowly. Pages come with fewer turns where all of one is kept.
+const longAnswer = 4 << 20
+
 type wireConn struct {
 	*net.TCPConn
 	buffered *bufio.Reader
@@ -36,7 +39,7 @@ type wireConn struct {
 }
 
 func newWire() *wire {
-	return &wire{dial: net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Control: deaf.Near}, headersIn: answerWithin,
+	return &wire{dial: net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}, headersIn: answerWithin,
 		maxIdle: maxIdleConns, idleTimeout: 90 * time.Second, idle: map[string][]*wireConn{}}
 }
 
@@ -110,8 +113,24 @@ func (w *wire) send(c *wireConn, address string, req *http.Request) (*http.Respo
 		res.Body = &ending{res.Body, func() { stop(); c.Close() }}
 		return res, nil
 	}
+	if res.ContentLength > longAnswer {
+		if err := c.keepLittle(address); err != nil {
+			stop()
+			return nil, err
+		}
+		res.Close = true // what the kernel keeps cannot be set back
+	}
 	res.Body = &body{wire: w, conn: c, address: address, stop: stop, left: res.ContentLength, last: res.Close}
 	return res, nil
+}
+
+// keepLittle has the kernel keep little of an answer that is not read yet.
+func (c *wireConn) keepLittle(address string) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return deaf.Near("tcp", address, raw)
 }
 
 func (w *wire) put(address string, c *wireConn) {
