@@ -201,8 +201,12 @@ func (row *coverRow) entry() archive.Entry {
 
 // coverSource is the picture that a cover is made of.
 func (m *Maker) coverSource(ctx context.Context, row *coverRow) ([]byte, error) {
-	o := blob.Object{Key: row.Prefix + row.Key, Size: row.Size, ETag: row.ETag, Modified: row.Modified}
-	return readable(m.Content.Bytes(ctx, row.Bucket, o, row.entry()))
+	return readable(m.Content.Bytes(ctx, row.Bucket, row.object(), row.entry()))
+}
+
+// object is the file that the picture is in.
+func (row *coverRow) object() blob.Object {
+	return blob.Object{Key: row.Prefix + row.Key, Size: row.Size, ETag: row.ETag, Modified: row.Modified}
 }
 
 const placeholderSVG = `<svg xmlns="http://www.w3.org/2000/svg" width="300" height="450" viewBox="0 0 300 450"><rect width="300" height="450" fill="#e5e7eb"/><path d="M110 170h35v110h-35zM155 170h35v110h-35z" fill="#9ca3af"/></svg>`

@@ -243,8 +243,15 @@ func (f *Filler) one(ctx context.Context, tenant *page.Owner, row *coverRow, for
 		return made, nil
 	case ctx.Err() != nil:
 		return failed, ctx.Err()
-	case warning != "", limited.Err() != nil, standsIn(err):
+	case warning != "", limited.Err() != nil, standsIn(err), source == nil && f.notGiven(ctx, row, err):
 		return failed, nil
 	}
 	return failed, err
+}
+
+// notGiven tells of an error of the book's own file that the store shows it, but does not give it to anybody or not to Longbox: trying
+// again changes nothing.
+func (f *Filler) notGiven(ctx context.Context, row *coverRow, err error) bool {
+	err = f.Content.Store.Why(ctx, row.Bucket, row.object(), err)
+	return errors.Is(err, blob.ErrDenied) || errors.Is(err, blob.ErrClosed)
 }

@@ -326,6 +326,26 @@ func TestCoversArePaused(t *testing.T) {
 	}
 }
 
+// A book whose file the store shows but does not give, by the rights of the file or since it was archived, keeps no other from its cover.
+func TestCoversOfFilesThatAreNotGiven(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, library(t))
+	r.exec("alter table task alter max_attempts set default 1")
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		switch {
+		case req.Method == http.MethodGet && req.URL.Path == "/books/A/1.cbz":
+			http.Error(w, "<Error><Code>InvalidObjectState</Code></Error>", http.StatusForbidden)
+		case req.Method == http.MethodGet && req.URL.Path == "/books/B/1.cbz":
+			w.WriteHeader(http.StatusInternalServerError)
+		default:
+			next.ServeHTTP(w, req)
+		}
+	})
+	if got := r.fill(task.BookCovers, true, task.OfAll()); got.Status != task.Completed || got.Result != (rendition.CoverCounts{Made: 3, Failed: 3, Without: 1}) {
+		t.Errorf("%+v", got)
+	}
+}
+
 // When the store is away the task tries again later and goes on; cancelled, it ends.
 func TestCoversOutliveTheStore(t *testing.T) {
 	t.Parallel()
