@@ -142,7 +142,7 @@ func Unlisted(err error) error {
 	case errors.As(err, &wrong):
 		return err
 	case errors.Is(err, blob.ErrNotFound):
-		wrong = fault.Invalid("path", "is not there: check that the folder or bucket exists and is mounted")
+		wrong = fault.Invalid("path", "is not there: check that the folder or bucket exists, is mounted, and is still offered as a library root")
 	case errors.Is(err, blob.ErrDenied):
 		wrong = fault.Invalid("path", "may not be listed: check the permissions of the folder or bucket")
 	}

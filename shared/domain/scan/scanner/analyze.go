@@ -164,7 +164,7 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 		lost.add(p.unread)
 		books = append(p.left, books[len(part):]...)
 		switch {
-		case lost.err != nil && (p.done == 0 || task.MustPause(ctx)): // the store is away; or the place would be behind what was not read
+		case lost.err != nil && (p.done == 0 && blob.Unreachable(p.err) || task.MustPause(ctx)): // it is away; or the place would be behind what was not read
 			return nil, lost.explain(of)
 		case len(books) > 0 && task.MustPause(ctx):
 			return nil, task.Paused(analysisPlace{From: books[0].Key, Done: at.Done})

@@ -376,7 +376,7 @@ func (s *run) collect(ctx context.Context, found <-chan difference) error {
 func (s *run) explain(err error) error {
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
-		return fault.Wrap(err, fault.Conflict, "%s is not there: check that the folder or bucket exists and is mounted. Nothing was removed", s.library.Path)
+		return fault.Wrap(err, fault.Conflict, "%s is not there: check that the folder or bucket exists, is mounted, and is still offered as a library root. Nothing was removed", s.library.Path)
 	case errors.Is(err, blob.ErrDenied):
 		return fault.Wrap(err, fault.Conflict, "%s may not be listed: check the permissions of the folder or bucket. Nothing was removed", s.library.Path)
 	case blob.Unreachable(err):

@@ -283,3 +283,25 @@ func TestArchivedFiles(t *testing.T) {
 		t.Errorf("tried %d times", tried[0])
 	}
 }
+
+// Many files that the store does not give to Longbox keep none behind them from being read.
+func TestFilesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.exec("alter table task alter max_attempts set default 1")
+	r.exec("insert into setting (tenant_id, key, value) select id, 'scanner.batch_size', '200' from tenant on conflict (tenant_id, key) do update set value = excluded.value")
+	for i := range 150 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("S/%03d.cbz", i), testkit.Comic(t, i, 1, ""))
+	}
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.Method == "GET" && (strings.HasPrefix(req.URL.Path, "/books/S/0") || strings.HasPrefix(req.URL.Path, "/books/S/10")) {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+	res := r.scan("normal")
+	if got := len(r.unread()); got != 110 || res.Status != "completed" || res.Errors != 110 {
+		t.Errorf("%d are not read: %+v", got, res)
+	}
+}
