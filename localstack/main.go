@@ -71,21 +71,20 @@ func announce(ctx context.Context, s *stack.Stack, config stack.Config, console 
 	case needed:
 		console.Say(`Create the administrator: curl -H 'Content-Type: application/json' -d '{"username":"admin","email":"admin@example.org","password":"<your password>"}' %s/api/v1/setup/initialize`, s.URL())
 	case config.Admin != "":
-		return announceAdmin(ctx, s, console)
+		announceAdmin(ctx, s, console)
 	}
 	return nil
 }
 
-// announceAdmin says what has become of LONGBOX_ADMIN.
-func announceAdmin(ctx context.Context, s *stack.Stack, console *supervise.Console) error {
+// announceAdmin says what has become of LONGBOX_ADMIN. Where that cannot be told, Longbox runs all the same.
+func announceAdmin(ctx context.Context, s *stack.Stack, console *supervise.Console) {
 	can, err := s.AdminSignsIn(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("cannot tell whether the administrator of LONGBOX_ADMIN can log in: %w", err)
+		console.Say("Longbox cannot tell whether the administrator of LONGBOX_ADMIN can log in: %v", err)
 	case can:
 		console.Say("The administrator of LONGBOX_ADMIN can log in")
 	default:
 		console.Say("LONGBOX_ADMIN makes only the first user, and there are users: it has changed nothing, and nobody logs in with it. Log in as before, and leave it out")
 	}
-	return nil
 }

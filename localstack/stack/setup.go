@@ -53,7 +53,7 @@ func signsIn(ctx context.Context, url, admin string) (bool, error) {
 	switch res.StatusCode {
 	case http.StatusOK:
 		return true, nil
-	case http.StatusUnauthorized:
+	case http.StatusUnauthorized, http.StatusForbidden: // or a user who waits for something
 		return false, nil
 	}
 	return false, fmt.Errorf("%s answers %s", url, res.Status)

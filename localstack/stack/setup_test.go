@@ -14,13 +14,15 @@ func TestSignsIn(t *testing.T) {
 		switch user, password, _ := r.BasicAuth(); {
 		case user == "busy":
 			w.WriteHeader(http.StatusServiceUnavailable)
+		case user == "waits":
+			w.WriteHeader(http.StatusForbidden)
 		case user != "ann" || password != "a:b c":
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 	}))
 	defer api.Close()
 	for admin, want := range map[string]string{
-		"ann:a:b c": "true <nil>", "ann:other": "false <nil>", "bob:a:b c": "false <nil>",
+		"ann:a:b c": "true <nil>", "ann:other": "false <nil>", "bob:a:b c": "false <nil>", "waits:x": "false <nil>",
 		"busy:x": "false " + api.URL + " answers 503 Service Unavailable",
 	} {
 		can, err := signsIn(t.Context(), api.URL, admin)
