@@ -15,10 +15,12 @@ import (
 // maxUnlisted is how many folders a walk leaves out; with more there is something wrong with the store.
 const maxUnlisted = 100
 
-// Walked is what a walk yields: some objects, or a folder that the store cannot list, as a whole prefix with the slash.
+// Walked is what a walk yields: some objects, or a folder that the store cannot list, as a whole prefix with the slash. Earlier says that
+// the store may have been asked for the objects before what was yielded last.
 type Walked struct {
 	Objects  []Object
 	Unlisted string
+	Earlier  bool
 }
 
 // Walk is List for stores over folders: one that the store may not read, or with a name that no request can hold, fails the listing of
@@ -35,6 +37,7 @@ type walk struct {
 	store          *Store
 	bucket, prefix string
 	levels         int // that were listed by themselves
+	open           int // of these, that objects are yielded of
 	may            int // folders that may still be left out
 	yield          func(Walked, error) bool
 }
@@ -66,7 +69,7 @@ func (w *walk) all(ctx context.Context, prefix, after string) bool {
 		case err != nil:
 			w.yield(Walked{}, err)
 			return false
-		case len(l.objects) > 0 && !w.yield(Walked{Objects: l.objects}, nil):
+		case !w.give(l.objects):
 			return false
 		case !l.more:
 			return true
@@ -94,7 +97,9 @@ func (w *walk) level(ctx context.Context, prefix, after string, cause error) boo
 			w.yield(Walked{}, err)
 			return false
 		}
+		w.open++
 		past, more := w.entries(ctx, l, prefix, after, cause)
+		w.open--
 		switch {
 		case !more:
 			return false
@@ -118,7 +123,7 @@ func (w *walk) entries(ctx context.Context, l listing, prefix, after string, cau
 		if i := slices.IndexFunc(objects, func(o Object) bool { return o.Key > folder }); i >= 0 {
 			n = i
 		}
-		if n > 0 && !w.yield(Walked{Objects: objects[:n]}, nil) {
+		if !w.give(objects[:n]) {
 			return "", false
 		}
 		objects = objects[n:]
@@ -135,7 +140,11 @@ func (w *walk) entries(ctx context.Context, l listing, prefix, after string, cau
 			return strings.TrimSuffix(folder, "/") + "0", true // which follows the slash; a file of just this name is missed
 		}
 	}
-	return "", len(objects) == 0 || w.yield(Walked{Objects: objects}, nil)
+	return "", w.give(objects)
+}
+
+func (w *walk) give(objects []Object) bool {
+	return len(objects) == 0 || w.yield(Walked{Objects: objects, Earlier: w.open > 0}, nil)
 }
 
 func (w *walk) leaveOut(folder string, cause error) bool {

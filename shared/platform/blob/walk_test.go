@@ -189,3 +189,21 @@ func TestLookAround(t *testing.T) {
 		t.Errorf("%v, %v", found, err)
 	}
 }
+
+// While a level is listed by itself, its objects are older than those of the folders before them.
+func TestWalkTellsWhatIsEarlier(t *testing.T) {
+	s := &shelves{page: 1000, closed: []string{"b/x/"}, keys: []string{"a.cbz", "a/1.cbz", "b/1.cbz", "c/1.cbz"}}
+	url, _, _ := served(t, s.ServeHTTP)
+	var got []string
+	for w, err := range troubled(t, url).Walk(t.Context(), "books", "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range w.Objects {
+			got = append(got, fmt.Sprint(o.Key, " ", w.Earlier))
+		}
+	}
+	if want := []string{"a.cbz true", "a/1.cbz true", "b/1.cbz true", "c/1.cbz false"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

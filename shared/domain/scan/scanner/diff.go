@@ -64,11 +64,11 @@ type difference struct {
 
 // compare finds the differences between a page of the listing, asked for at seen, and the books in the range it
 // stands for, but those in folders that could not be listed; now is the time after it. One round trip.
-func (s *run) compare(ctx context.Context, page []blob.Object, covered keyRange, unlisted []string, seen time.Time) (d difference, now time.Time, err error) {
+func (s *run) compare(ctx context.Context, l listed, seen time.Time) (d difference, now time.Time, err error) {
 	var b pgx.Batch
 	var books []known
 	var sidecars []knownSidecar
-	from, to := strings.TrimPrefix(covered.from, s.library.Prefix), strings.TrimPrefix(covered.to, s.library.Prefix)
+	from, to := strings.TrimPrefix(l.covered.from, s.library.Prefix), strings.TrimPrefix(l.covered.to, s.library.Prefix)
 	db.All(&b, &books, `select `+knownColumns+` from book
 		where tenant_id = app.tenant() and library_id = $1 and key >= $2 and ($3 = '' or key < $3) order by key`, s.library.ID, from, to)
 	s.sidecarsIn(&b, from, to, &sidecars)
@@ -77,10 +77,10 @@ func (s *run) compare(ctx context.Context, page []blob.Object, covered keyRange,
 		return difference{}, now, err
 	}
 	hidden := func(key string) bool {
-		return slices.ContainsFunc(unlisted, func(folder string) bool { return strings.HasPrefix(s.library.Prefix+key, folder) })
+		return slices.ContainsFunc(l.unlisted, func(folder string) bool { return strings.HasPrefix(s.library.Prefix+key, folder) })
 	}
-	d = s.differ(page, slices.DeleteFunc(books, func(b known) bool { return hidden(b.Key) }), seen)
-	d.sidecars, d.lost = s.differSidecars(page, slices.DeleteFunc(sidecars, func(k knownSidecar) bool { return hidden(k.Key) }), seen)
+	d = s.differ(l.page, slices.DeleteFunc(books, func(b known) bool { return hidden(b.Key) }), seen)
+	d.sidecars, d.lost = s.differSidecars(l.page, slices.DeleteFunc(sidecars, func(k knownSidecar) bool { return hidden(k.Key) }), seen)
 	return d, now, nil
 }
 

@@ -65,10 +65,17 @@ func clearPart(key string) string {
 
 func unclear(key string) bool { return len(clearPart(key)) < len(key) }
 
-// list calls each with the objects of a range, a page of up to 1,000 at a time, and with the range of keys that the
-// page stands for: pages of one range follow each other without a gap, the last one reaches to its end; and with the folders so far
-// that cannot be listed, of whose keys nothing is known. It starts after the folder key itself, which no book has.
-func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRange, each func(page []blob.Object, covered keyRange, unlisted []string) error) error {
+// listed is a page of up to 1,000 objects, and the range of keys that it stands for.
+type listed struct {
+	page     []blob.Object
+	covered  keyRange
+	unlisted []string // folders up to here that cannot be listed: of their keys nothing is known
+	earlier  bool     // the store may have been asked before the page before this one was compared
+}
+
+// list calls each with the pages of a range: they follow each other without a gap, the last one reaches to its end. It starts
+// after the folder key itself, which no book has.
+func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRange, each func(l listed) error) error {
 	from := r.from
 	var unlisted []string
 	for found, err := range store.Walk(ctx, bucket, prefix, strings.TrimSuffix(r.from, after)) {
@@ -93,10 +100,10 @@ func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRa
 		}
 		slices.SortFunc(page, func(a, b blob.Object) int { return strings.Compare(a.Key, b.Key) })
 		page = slices.CompactFunc(page, func(a, b blob.Object) bool { return a.Key == b.Key }) // files of which no listing tells one from the other
-		if err := each(page, covered, unlisted); err != nil || end {
+		if err := each(listed{page, covered, unlisted, found.Earlier}); err != nil || end {
 			return err
 		}
 		from = covered.to
 	}
-	return each(nil, keyRange{from, r.to}, unlisted)
+	return each(listed{covered: keyRange{from, r.to}, unlisted: unlisted})
 }

@@ -293,11 +293,11 @@ func (s *run) listAndWrite(ctx context.Context) error {
 			defer working.Done()
 			seen, next := s.started, s.started
 			told := 0 // of the folders that cannot be listed
-			err := list(ctx, s.Library, s.library.Bucket, s.prefix(), part, func(page []blob.Object, covered keyRange, unlisted []string) error {
-				if len(page) > 0 { // asked for after the page before it was compared
+			err := list(ctx, s.Library, s.library.Bucket, s.prefix(), part, func(l listed) error {
+				if len(l.page) > 0 && !l.earlier { // asked for after the page before it was compared
 					seen = next
 				}
-				d, now, err := s.compare(ctx, page, covered, unlisted, seen)
+				d, now, err := s.compare(ctx, l, seen)
 				if err != nil {
 					return err
 				}
@@ -306,17 +306,17 @@ func (s *run) listAndWrite(ctx context.Context) error {
 				s.at.Listed += int64(d.seen)
 				s.at.Vanished = append(s.at.Vanished, d.vanished...)
 				s.at.Lost = append(s.at.Lost, d.lost...)
-				s.at.Unlisted = append(s.at.Unlisted, unlisted[told:]...)
-				told = len(unlisted)
+				s.at.Unlisted = append(s.at.Unlisted, l.unlisted[told:]...)
+				told = len(l.unlisted)
 				mu.Unlock()
 				select {
 				case found <- d:
 				case <-ctx.Done():
 					return ctx.Err()
 				}
-				if covered.to != part.to && task.MustPause(ctx) {
+				if l.covered.to != part.to && task.MustPause(ctx) {
 					mu.Lock()
-					s.at.Ranges = append(s.at.Ranges, keyRange{covered.to, part.to})
+					s.at.Ranges = append(s.at.Ranges, keyRange{l.covered.to, part.to})
 					mu.Unlock()
 					return errStop
 				}
