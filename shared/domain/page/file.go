@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"path"
@@ -15,7 +16,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 const retryAfter = 2 * time.Second
@@ -50,6 +53,10 @@ func (s *Server) File(w http.ResponseWriter, r *http.Request, i *Index) error {
 	}
 	http.ServeContent(w, r, "", i.Modified, src)
 	if src.err != nil {
+		if r.Context().Err() == nil {
+			s.changed(r.Context(), i, src.err)
+			httpapi.Note(r.Context(), slog.String("stream", src.err.Error()))
+		}
 		panic(http.ErrAbortHandler) // a short body must not look whole
 	}
 	return nil
@@ -124,9 +131,14 @@ type object struct {
 	index     *Index
 	from, end int64
 	at        int64
+	left      int64 // bytes of the part that are still to be read
 	body      io.ReadCloser
 	err       error
 }
+
+// longPart is how many bytes a folder's file may be overwritten under: a smaller part is read from it at once, however slowly
+// its reader takes it.
+const longPart = 4 << 20
 
 // status is that of the answer of http.ServeContent: by its own rules for the conditions of a request, since HEAD answers
 // like GET.
@@ -149,6 +161,7 @@ func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
 func (p *probe) WriteHeader(status int)      { p.status = status }
 
 func (o *object) open() (err error) {
+	o.left = o.end - o.from
 	o.body, err = o.server.Content.Store.Range(o.request.Context(), o.index.Bucket, o.index.Object(), o.from, o.end-o.from)
 	return err
 }
@@ -175,7 +188,26 @@ func (o *object) Read(p []byte) (int, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		o.err = err
 	}
+	if o.left -= int64(n); o.left == 0 && o.overwritten() {
+		return 0, o.err
+	}
 	return n, err
+}
+
+// overwritten tells, before the last bytes are given away, whether the file is another one by now: a file of a folder that
+// was overwritten in place while it was read came as a mixture of both. What a store has an ETag for never changes.
+func (o *object) overwritten() bool {
+	if o.index.ETag != "" || o.end-o.from < longPart {
+		return false
+	}
+	last, err := o.server.Content.Store.Range(o.request.Context(), o.index.Bucket, o.index.Object(), o.end-1, 1)
+	if err == nil {
+		last.Close()
+	}
+	if errors.Is(err, blob.ErrChanged) || errors.Is(err, blob.ErrRange) {
+		o.err = err
+	}
+	return o.err != nil
 }
 
 // Close ends the request to the store.

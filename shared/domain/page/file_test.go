@@ -1,10 +1,12 @@
 package page
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,6 +87,59 @@ func TestFileThatIsNotOpened(t *testing.T) {
 		err := s.File(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil), i)
 		if f := fault.From(err); f.Code != c.want || !strings.Contains(f.Message, c.words) || strings.Contains(f.Message, c.without) {
 			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// A file of a folder that is overwritten while somebody loads it slowly is a mixture of both: it does not come whole.
+func TestFileThatIsOverwritten(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "reader")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	for _, c := range []struct {
+		name    string
+		etag    string
+		size, n int64
+		later   int // how the store answers whoever asks again
+		whole   bool
+		asked   int32
+	}{
+		{"overwritten", "", longPart, longPart, 412, false, 2},
+		{"cut short", "", longPart, longPart, 416, false, 2},
+		{"a range of it", "", 3 * longPart, longPart, 412, false, 2},
+		{"as it was", "", longPart, longPart, 206, true, 2},
+		{"deleted, which changes no byte of it", "", longPart, longPart, 404, true, 2},
+		{"so small that it was read at once", "", longPart, 1000, 412, true, 1},
+		{"of a store that knows its version", `"x"`, longPart, longPart, 412, true, 1},
+	} {
+		var asked atomic.Int32
+		store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var from, to int64
+			if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &from, &to); err != nil {
+				t.Error(err)
+			}
+			if asked.Add(1) > 1 && c.later != 206 {
+				w.WriteHeader(c.later)
+				return
+			}
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to, c.size))
+			w.Header().Set("Content-Length", strconv.FormatInt(to-from+1, 10))
+			w.WriteHeader(http.StatusPartialContent)
+			_, _ = w.Write(make([]byte, to-from+1)) // Of what goes wrong the test tells.
+		}))
+		defer store.Close()
+		s := &Server{Finder: NewFinder(nil), Content: &content.Reader{Store: blob.Config{LibraryEndpoint: store.URL, Region: "us-east-1", PathStyle: true}.Library()}}
+		i := &Index{Key: "S/a.cbz", Bucket: "books", Format: "cbz", Size: c.size, ETag: c.etag, Modified: time.Unix(1000, 0)}
+		r, w := httptest.NewRequest("GET", "/", nil), httptest.NewRecorder()
+		r.Header.Set("Range", fmt.Sprintf("bytes=0-%d", c.n-1))
+		cut := func() (cut any) {
+			defer func() { cut = recover() }()
+			if err := s.File(w, r, i); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			return nil
+		}()
+		if whole := int64(w.Body.Len()) == c.n; whole != c.whole || (cut == nil) != c.whole || asked.Load() != c.asked {
+			t.Errorf("%s: %d bytes came, cut off: %v, %d requests to the store, want %d", c.name, w.Body.Len(), cut, asked.Load(), c.asked)
 		}
 	}
 }
