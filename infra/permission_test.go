@@ -55,6 +55,7 @@ var stores = map[string]string{
 	"shared/domain/measure: store":      "library", // or media, of page packs
 	"shared/domain/page: Store":         "library",
 	"shared/domain/page: store":         "library",
+	"shared/domain/rendition: Store":    "library",
 	"shared/domain/scan/scanner: store": "library",
 	"shared/domain/upload: Store":       "library",
 }
