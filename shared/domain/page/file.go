@@ -133,6 +133,7 @@ type object struct {
 	at        int64
 	left      int64 // bytes of the part that are still to be read
 	body      io.ReadCloser
+	atEnd     func() error // asked before the last bytes are given away
 	err       error
 }
 
@@ -161,7 +162,7 @@ func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
 func (p *probe) WriteHeader(status int)      { p.status = status }
 
 func (o *object) open() (err error) {
-	o.left = o.end - o.from
+	o.left, o.atEnd = o.end-o.from, o.overwritten
 	o.body, err = o.server.Content.Store.Range(o.request.Context(), o.index.Bucket, o.index.Object(), o.from, o.end-o.from)
 	return err
 }
@@ -188,26 +189,28 @@ func (o *object) Read(p []byte) (int, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		o.err = err
 	}
-	if o.left -= int64(n); o.left == 0 && o.overwritten() {
-		return 0, o.err
+	if o.left -= int64(n); o.left == 0 && o.err == nil {
+		if o.err = o.atEnd(); o.err != nil {
+			return 0, o.err
+		}
 	}
 	return n, err
 }
 
-// overwritten tells, before the last bytes are given away, whether the file is another one by now: a file of a folder that
-// was overwritten in place while it was read came as a mixture of both. What a store has an ETag for never changes.
-func (o *object) overwritten() bool {
+// overwritten is an error where the file is another one by now: a file of a folder that was overwritten in place while it was
+// read came as a mixture of both. What a store has an ETag for never changes.
+func (o *object) overwritten() error {
 	if o.index.ETag != "" || o.end-o.from < longPart {
-		return false
+		return nil
 	}
 	last, err := o.server.Content.Store.Range(o.request.Context(), o.index.Bucket, o.index.Object(), o.end-1, 1)
 	if err == nil {
 		last.Close()
 	}
 	if errors.Is(err, blob.ErrChanged) || errors.Is(err, blob.ErrRange) {
-		o.err = err
+		return err
 	}
-	return o.err != nil
+	return nil
 }
 
 // Close ends the request to the store.
