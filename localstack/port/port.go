@@ -2,23 +2,27 @@
 package port
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"strconv"
 )
 
-// The range lies below the one from which Linux takes ports of outgoing connections (32768 and up), so that a port
-// found free stays free until the process it is meant for listens on it.
+// The ranges lie below the one from which Linux takes ports of outgoing connections (32768 and up), so that a port
+// found free stays free until the process it is meant for listens on it. Free gives from the first, Own from blocks in the rest.
 const (
 	lowest  = 21000
-	highest = 31999
+	highest = 23999
+	blocks  = 125
+	block   = 64 // ports; the first is held
 )
 
 // most is the largest number of ports Free gives at once.
 const most = 1000
 
-// Free returns n (up to Most) different ports that nothing listens on.
+// Free returns n (up to most) different ports that nothing listens on.
 func Free(n int) ([]int, error) {
 	if n > most {
 		return nil, fmt.Errorf("asked for %d free ports, at most %d are given", n, most)
@@ -29,7 +33,7 @@ func Free(n int) ([]int, error) {
 			return nil, fmt.Errorf("found only %d of %d free ports between %d and %d", len(ports), n, lowest, highest)
 		}
 		p := lowest + rand.IntN(highest-lowest+1)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(p)))
+		l, err := listen(p)
 		if err != nil {
 			continue
 		}
@@ -37,4 +41,41 @@ func Free(n int) ([]int, error) {
 		ports = append(ports, p)
 	}
 	return ports, nil
+}
+
+// Own returns n (up to 63) different ports that nothing listens on, and what keeps every other Longbox from being given one of
+// them until it is closed: two that start at the same moment look before either listens.
+func Own(n int) (ports []int, hold io.Closer, err error) {
+	if n >= block {
+		return nil, nil, fmt.Errorf("asked for %d free ports, at most %d are given", n, block-1)
+	}
+	for range 10 * blocks {
+		first := highest + 1 + rand.IntN(blocks)*block
+		guard, err := listen(first)
+		if err != nil {
+			continue
+		}
+		if ports = free(first+1, first+block-1, n); len(ports) == n {
+			return ports, guard, nil
+		}
+		if err := guard.Close(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, errors.New("found no block of free ports from " + strconv.Itoa(highest+1) + " to " + strconv.Itoa(highest+blocks*block))
+}
+
+// free are the first n ports of a range that nothing listens on, or as many as there are.
+func free(from, to, n int) (ports []int) {
+	for p := from; p <= to && len(ports) < n; p++ {
+		if l, err := listen(p); err == nil {
+			l.Close()
+			ports = append(ports, p)
+		}
+	}
+	return ports
+}
+
+func listen(port int) (net.Listener, error) {
+	return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }

@@ -36,3 +36,28 @@ func TestFreeRefusesTooMany(t *testing.T) {
 		t.Error("no error for more ports than the limit")
 	}
 }
+
+// What was given to one is not given to another, although nothing listens on it yet.
+func TestOwnPortsAreGivenOnce(t *testing.T) {
+	t.Parallel()
+	seen := map[int]bool{}
+	for range blocks / 2 {
+		ports, hold, err := Own(12)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hold.Close()
+		if len(ports) != 12 {
+			t.Fatalf("got %d ports, want 12", len(ports))
+		}
+		for _, p := range ports {
+			if seen[p] || p <= highest || p > 32767 {
+				t.Errorf("port %d given twice, or out of its range", p)
+			}
+			seen[p] = true
+		}
+	}
+	if _, _, err := Own(block); err == nil {
+		t.Error("no error for more ports than a block has")
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +32,7 @@ type Stack struct {
 	config   Config
 	console  *supervise.Console
 	lock     *os.File
+	hold     io.Closer // the ports
 	account  account.Account
 	secrets  secret.Set
 	roots    []library.Root
@@ -115,11 +117,11 @@ func (s *Stack) prepare(ctx context.Context) (err error) {
 // describe decides the ports and describes the servers.
 func (s *Stack) describe(gatewayProgram string) (err error) {
 	names := append([]string{"postgres", "redis", "media-s3", "library-s3"}, functions...)
-	ports, err := port.Free(len(names))
+	ports, hold, err := port.Own(len(names))
 	if err != nil {
 		return err
 	}
-	s.ports = map[string]int{}
+	s.ports, s.hold = map[string]int{}, hold
 	for i, name := range names {
 		s.ports[name] = ports[i]
 	}

@@ -59,6 +59,9 @@ func (s *Stack) Stop() error {
 	if s.supervisor != nil {
 		s.supervisor.Close()
 	}
+	if s.hold != nil {
+		err = errors.Join(err, s.hold.Close())
+	}
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
 	}
