@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -83,7 +84,7 @@ func open(endpoint string, c Config) clients {
 		Credentials:                creds,
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
-		RetryMaxAttempts:           attempts,
+		Retryer:                    patience(),
 		HTTPClient:                 client,
 	}
 	fresh := client.GetTransport().Clone()
@@ -102,6 +103,14 @@ func open(endpoint string, c Config) clients {
 	}
 	patient := client.WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = joinWithin })
 	return clients{client: s3.New(o), join: func(o *s3.Options) { o.HTTPClient = patient }, read: read, near: loopback(read.endpoint)}
+}
+
+// patience tries what the SDK tries again, and where a store asks for fewer requests with a 429, as some do where S3 says 503.
+func patience() aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts = attempts
+		o.Retryables = append(o.Retryables, retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusTooManyRequests: {}}})
+	})
 }
 
 func loopback(endpoint *url.URL) bool {
@@ -292,12 +301,15 @@ func Unreachable(err error) bool {
 	var ne net.Error
 	switch {
 	case errors.As(err, &answer):
-		return answer.Status >= 500
+		return ailing(answer.Status)
 	case errors.As(err, &re):
-		return re.HTTPStatusCode() >= 500
+		return ailing(re.HTTPStatusCode())
 	}
 	return errors.As(err, &ne) || errors.Is(err, ErrCut) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
+
+// ailing tells whether a status is about the store and not about what it was asked.
+func ailing(status int) bool { return status >= 500 || status == http.StatusTooManyRequests }
 
 // errRanges is of a store, or of a proxy before it, that answers with the whole object.
 var errRanges = errors.New("the store does not support ranges")

@@ -159,6 +159,7 @@ func troubled(t *testing.T, url string) *Store {
 func TestThreeTriesOnFreshConnections(t *testing.T) {
 	for _, fails := range []func(http.ResponseWriter){
 		func(rw http.ResponseWriter) { http.Error(rw, "SlowDown", http.StatusServiceUnavailable) },
+		func(rw http.ResponseWriter) { http.Error(rw, "TooManyRequests", http.StatusTooManyRequests) },
 		func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
 	} {
 		var broken atomic.Bool
@@ -187,6 +188,32 @@ func TestThreeTriesOnFreshConnections(t *testing.T) {
 		// The first read and the first try of the second share a connection.
 		if n, c := requests.Load(), connections.Load(); n != 1+attempts || c != attempts {
 			t.Errorf("%d requests over %d connections", n, c)
+		}
+	}
+}
+
+// TestStoreAsksForPatience meets a store that answers the first request of each kind with 429, as some do where S3 says 503.
+func TestStoreAsksForPatience(t *testing.T) {
+	var busy atomic.Bool
+	url, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
+		if busy.Swap(false) {
+			http.Error(rw, "TooManyRequests", http.StatusTooManyRequests)
+		}
+	})
+	store := troubled(t, url)
+	for name, ask := range map[string]func() error{
+		"put": func() error { return store.Put(t.Context(), "b", "k", "text/plain", []byte("x")) },
+		"get": func() error {
+			body, _, err := store.Get(t.Context(), "b", "k")
+			if err == nil {
+				err = body.Close()
+			}
+			return err
+		},
+	} {
+		busy.Store(true)
+		if err := ask(); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
