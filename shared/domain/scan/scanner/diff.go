@@ -60,6 +60,7 @@ type difference struct {
 	vanished  []gone
 	sidecars  []sidecarChange
 	lost      []lostSidecar
+	long      []string // book files that are left out since their paths are too long, as their beginnings
 }
 
 // compare finds the differences between a page of the listing, asked for at seen, and the books in the range it
@@ -79,9 +80,29 @@ func (s *run) compare(ctx context.Context, l listed, seen time.Time) (d differen
 	hidden := func(key string) bool {
 		return slices.ContainsFunc(l.unlisted, func(folder string) bool { return strings.HasPrefix(s.library.Prefix+key, folder) })
 	}
-	d = s.differ(l.page, slices.DeleteFunc(books, func(b known) bool { return hidden(b.Key) }), seen)
-	d.sidecars, d.lost = s.differSidecars(l.page, slices.DeleteFunc(sidecars, func(k knownSidecar) bool { return hidden(k.Key) }), seen)
+	page, long := s.short(l.page)
+	d = s.differ(page, slices.DeleteFunc(books, func(b known) bool { return hidden(b.Key) }), seen)
+	d.long = long
+	d.sidecars, d.lost = s.differSidecars(page, slices.DeleteFunc(sidecars, func(k knownSidecar) bool { return hidden(k.Key) }), seen)
 	return d, now, nil
+}
+
+// maxPath bounds the path of a file below the library's root, in bytes: an index holds it.
+const maxPath = 2600
+
+// short are the objects of a page whose paths can be stored; long, the beginnings of the paths of the books among the others.
+func (s *run) short(page []blob.Object) (short []blob.Object, long []string) {
+	most := len(s.library.Prefix) + maxPath
+	short = slices.DeleteFunc(slices.Clone(page), func(o blob.Object) bool {
+		if len(o.Key) <= most {
+			return false
+		}
+		if _, ok := s.selected(strings.TrimPrefix(o.Key, s.library.Prefix)); ok {
+			long = append(long, strings.ToValidUTF8(o.Key[:most+1], ""))
+		}
+		return true
+	})
+	return short, long
 }
 
 // differ compares objects with the books of the same keys, both in the order of their keys. A scan analyses books

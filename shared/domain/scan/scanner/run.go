@@ -306,7 +306,7 @@ func (s *run) listAndWrite(ctx context.Context) error {
 				s.at.Listed += int64(d.seen)
 				s.at.Vanished = append(s.at.Vanished, d.vanished...)
 				s.at.Lost = append(s.at.Lost, d.lost...)
-				s.at.Unlisted = append(s.at.Unlisted, l.unlisted[told:]...)
+				s.at.Unlisted = append(append(s.at.Unlisted, l.unlisted[told:]...), d.long...)
 				told = len(l.unlisted)
 				mu.Unlock()
 				select {

@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -21,7 +22,10 @@ func (s *run) tellUnlisted(ctx context.Context) error {
 	for i, folder := range s.at.Unlisted {
 		name := strings.TrimPrefix(folder, s.library.Prefix)
 		texts[i] = clip(name, 400) + " cannot be listed; it may not be readable. Its books stay as they were"
-		if unclear(name) {
+		switch {
+		case len(name) >= maxPath:
+			texts[i] = fmt.Sprintf("%s: the path is longer than %d bytes. Shorten the names of its folders; the file is left out until then", clip(name, 400), maxPath)
+		case unclear(name):
 			texts[i] = clip(name, 400) + " cannot be listed: its name is no UTF-8, or has control characters. Rename it"
 		}
 	}

@@ -1,6 +1,7 @@
 package scanner_test
 
 import (
+	"crypto/rand"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -106,5 +107,28 @@ func TestFolderWithAnUnclearName(t *testing.T) {
 	if keys := values[string](r, "select key from book where tenant_id = app.tenant() order by key"); res.Status != "completed" || !slices.Equal(res.Texts, want) ||
 		strings.Join(keys, " ") != "A/01.cbz B/z/01.cbz Z/01.cbz" {
 		t.Errorf("%q, %+v", keys, res)
+	}
+}
+
+// A path that no index can hold keeps no other file from being scanned.
+func TestPathsThatAreTooLong(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	deep := ""
+	for len(deep) < 3000 { // random, since Postgres compresses what repeats
+		deep += rand.Text() + rand.Text() + rand.Text() + rand.Text() + "/"
+	}
+	testkit.WriteFile(t, r.folder, "A/01.cbz", testkit.Comic(t, 1, 1, ""))
+	for i, key := range []string{deep + "01.cbz", deep + "cover.jpg", strings.ToLower(deep) + "notes.txt"} {
+		testkit.WriteFile(t, r.folder, key, testkit.Comic(t, i, 1, ""))
+	}
+	for range 2 {
+		res := r.scan("normal")
+		if res.Status != "completed" || res.Errors != 1 || len(res.Texts) != 1 || !strings.HasSuffix(res.Texts[0], ": the path is longer than 2600 bytes. Shorten the names of its folders; the file is left out until then") {
+			t.Errorf("%+v", res)
+		}
+		if keys := values[string](r, "select key from book where tenant_id = app.tenant()"); !slices.Equal(keys, []string{"A/01.cbz"}) {
+			t.Errorf("%q", keys)
+		}
 	}
 }
