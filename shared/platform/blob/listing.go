@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,21 @@ func readListing(doc []byte) (listing, error) {
 	return readAnyListing(doc)
 }
 
+// anyTime is the time of a file, which may be any: of a year that RFC 3339 cannot write it is not known.
+type anyTime struct{ time.Time }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (t *anyTime) UnmarshalText(text []byte) error {
+	if oddYear.Match(text) {
+		*t = anyTime{}
+		return nil
+	}
+	return t.Time.UnmarshalText(text)
+}
+
+// oddYear is a year before 0 or after 9999.
+var oddYear = regexp.MustCompile(`^(-\d+|\d{5,})-`)
+
 // readAnyListing is readListing for every XML document.
 func readAnyListing(doc []byte) (listing, error) {
 	var in struct {
@@ -40,7 +56,7 @@ func readAnyListing(doc []byte) (listing, error) {
 		EncodingType          string
 		Contents              []struct {
 			Key, ETag    string
-			LastModified time.Time
+			LastModified anyTime
 			Size         int64
 		}
 		CommonPrefixes []struct{ Prefix string }
@@ -50,7 +66,7 @@ func readAnyListing(doc []byte) (listing, error) {
 	}
 	out := listing{more: in.IsTruncated, next: in.NextContinuationToken}
 	for _, c := range in.Contents {
-		out.objects = append(out.objects, Object{Key: c.Key, Size: c.Size, ETag: c.ETag, Modified: c.LastModified})
+		out.objects = append(out.objects, Object{Key: c.Key, Size: c.Size, ETag: c.ETag, Modified: c.LastModified.Time})
 	}
 	for _, p := range in.CommonPrefixes {
 		out.folders = append(out.folders, p.Prefix)

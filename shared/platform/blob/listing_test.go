@@ -36,6 +36,8 @@ var listings = []struct {
 	{"no XML", "hello", false},
 	{"nothing", "", false},
 	{"bad size", `<ListBucketResult><Contents><Size>x</Size></Contents></ListBucketResult>`, false},
+	{"a year of five digits", `<ListBucketResult><Contents><Key>a</Key><LastModified>10000-01-01T00:00:00Z</LastModified></Contents></ListBucketResult>`, false},
+	{"a year before all", `<ListBucketResult><Contents><Key>a</Key><LastModified>-2147-01-01T00:00:00Z</LastModified></Contents></ListBucketResult>`, false},
 	{"bad time", `<ListBucketResult><Contents><LastModified>yesterday</LastModified></Contents></ListBucketResult>`, false},
 }
 
@@ -57,6 +59,15 @@ func TestReadListing(t *testing.T) {
 	if err != nil || len(got.objects) != 2 || got.objects[0].Key != "a/Tom & Jerry <1> 'x'.cbz" || got.objects[0].ETag != `"fba9dede5f27731c9771645a39863328-7"` ||
 		got.objects[1].Modified.Nanosecond() != 123e6 || got.folders[0] != `a/b"/` || !got.more || got.next == "" {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestTimesThatNoListingWrites(t *testing.T) {
+	for year, known := range map[string]bool{"10000": false, "285200616": false, "-2147": false, "9999": true, "0001": true} {
+		got, err := readListing([]byte(`<ListBucketResult><Contents><Key>a</Key><LastModified>` + year + `-07-24T16:00:00Z</LastModified><Size>7</Size></Contents></ListBucketResult>`))
+		if err != nil || len(got.objects) != 1 || got.objects[0].Size != 7 || got.objects[0].Modified.IsZero() == known {
+			t.Errorf("%s: %+v, %v", year, got, err)
+		}
 	}
 }
 
