@@ -9,6 +9,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
@@ -57,19 +58,27 @@ func (s *Scanner) analyzeAlone(ctx context.Context, h task.Held, books []bookRow
 		}
 	}
 	slices.SortStableFunc(books, func(a, b bookRow) int { return cmp.Compare(at.Killed[a.ID], at.Killed[b.ID]) })
+	var lost unread
 	for i, b := range books {
-		if i > 0 && task.MustPause(ctx) {
+		switch {
+		case lost.err != nil && (blob.Unreachable(lost.err) || task.MustPause(ctx)): // as in analyze
+			return nil, lost.explain(len(books))
+		case i > 0 && task.MustPause(ctx):
 			return nil, task.Paused(at)
 		}
+		var p partly
 		var err error
 		if at.Killed[b.ID] >= cmp.Or(s.Kills, defaultKills) {
 			err = s.record(ctx, h, []analyzed{{bookRow: b, problem: &analysis.Problem{Type: "killed",
 				Message: "reading the file ended the program twice; perhaps it needs more memory than there is. It is left out until it changes or is tried again"}}})
 		} else {
-			err = s.analyzeSuspect(ctx, h, b, at)
+			p, err = s.analyzeSuspect(ctx, h, b, at)
 		}
 		if err != nil {
 			return nil, err
+		}
+		if lost.add(p.unread); lost.err != nil { // the place stays before what was not read
+			continue
 		}
 		if at.Killed[b.ID] == 0 {
 			at.From = b.Key + after
@@ -77,22 +86,21 @@ func (s *Scanner) analyzeAlone(ctx context.Context, h task.Held, books []bookRow
 		delete(at.Killed, b.ID)
 		at.Done++
 	}
+	if lost.err != nil {
+		return nil, lost.explain(len(books))
+	}
 	return map[string]int{"booksAnalyzed": at.Done}, nil
 }
 
 // analyzeSuspect reads one book with nothing beside it, and notes that before.
-func (s *Scanner) analyzeSuspect(ctx context.Context, h task.Held, b bookRow, at analysisPlace) error {
+func (s *Scanner) analyzeSuspect(ctx context.Context, h task.Held, b bookRow, at analysisPlace) (partly, error) {
 	s.alone.Lock()
 	defer s.alone.Unlock()
 	at.Reading = &b.ID
 	if _, err := db.Exec(ctx, s.Database, "update task set place = $2 where tenant_id = app.tenant() and id = $1", h.ID, *toJSON(at)); err != nil {
-		return err
+		return partly{}, err
 	}
-	p, err := s.analyzePart(ctx, h, []bookRow{b})
-	if err == nil && p.err != nil {
-		return p.explain(1)
-	}
-	return err
+	return s.analyzePart(ctx, h, []bookRow{b})
 }
 
 // Beside is a handler that reads books too, and waits while one is being read that may end this process: a worker that

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
@@ -370,5 +371,36 @@ func TestUnreadAfterADeath(t *testing.T) {
 	}
 	if got := values[string](r, "select status from task where tenant_id = app.tenant() and id = $1", id)[0]; got != task.Failed {
 		t.Errorf("after three attempts it is %s", got)
+	}
+}
+
+// After the death of a worker, too, a file that the store does not give keeps none behind it from being read.
+func TestRefusedAfterADeath(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i := range 4 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("S/%d.cbz", i), testkit.Comic(t, i, 1, ""))
+	}
+	r.scan("normal")
+	r.exec("update book set analyzed = false, fingerprint = ''")
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.URL.Path == "/books/S/1.cbz" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+	id := uuid.New()
+	r.exec(`insert into task (tenant_id, id, type, library_id, params, attempts, deaths)
+		values ($1, $2, 'analyze_books', $3, '{"keys": ["S/0.cbz", "S/1.cbz", "S/2.cbz", "S/3.cbz"]}', 1, 1)`, r.tenant, id, r.library)
+	r.until("exists (select from task where tenant_id = app.tenant() and id = $1 and last_error is not null)", id)
+	if got := r.unread(); !slices.Equal(got, []string{"S/1.cbz"}) {
+		t.Errorf("%q are not read", got)
+	}
+	r.s3.Counter.Meddle(nil)
+	r.exec("update task set scheduled_for = now() where id = $1", id)
+	r.until("exists (select from task where tenant_id = app.tenant() and id = $1 and status = 'completed')", id)
+	if got := r.unread(); len(got) > 0 {
+		t.Errorf("%q are not read", got)
 	}
 }
