@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"golang.org/x/sync/errgroup"
 
@@ -163,17 +164,37 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 		at.Done += p.done
 		lost.add(p.unread)
 		books = append(p.left, books[len(part):]...)
+		if at.From = part[len(part)-1].Key + after; len(books) > 0 {
+			at.From = books[0].Key
+		}
 		switch {
 		case lost.err != nil && (p.done == 0 && blob.Unreachable(p.err) || task.MustPause(ctx)): // it is away; or the place would be behind what was not read
 			return nil, lost.explain(of)
 		case len(books) > 0 && task.MustPause(ctx):
-			return nil, task.Paused(analysisPlace{From: books[0].Key, Done: at.Done})
+			return nil, task.Paused(at)
+		case lost.err == nil && of > analyzeBatch:
+			if err := s.tellAnalyzed(ctx, h, at, of); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if lost.err != nil {
 		return nil, lost.explain(of)
 	}
 	return map[string]int{"booksAnalyzed": at.Done}, nil
+}
+
+// tellAnalyzed notes how far a long analysis is, and where another run goes on if this one dies.
+func (s *Scanner) tellAnalyzed(ctx context.Context, h task.Held, at analysisPlace, of int) error {
+	var b pgx.Batch
+	if err := task.QueueProgress(&b, h, int64(at.Done), int64(of), at); err != nil {
+		return err
+	}
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	s.Publish(ctx, h.Tenant, task.ProgressEvent(h, int64(at.Done), int64(of)))
+	return nil
 }
 
 // partly is what became of a few books.

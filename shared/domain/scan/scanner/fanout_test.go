@@ -3,6 +3,7 @@ package scanner_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -62,6 +63,27 @@ func TestLibraryIsAnalysedAgain(t *testing.T) {
 	}
 	if n := values[int64](r, "select count(*) from task where tenant_id = app.tenant() and status not in ('completed', 'cancelled')")[0]; n != 0 {
 		t.Errorf("%d tasks have not ended well", n)
+	}
+}
+
+// An analysis of many books tells how far it is.
+func TestLongAnalysisTellsHowFarItIs(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i := range 201 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("A/A %d.cbz", i+1), testkit.Comic(t, i, 1, ""))
+	}
+	r.scan("normal")
+	r.do(task.Spec{Type: task.AnalyzeSeries, SeriesID: &values[uuid.UUID](r, "select id from series where tenant_id = app.tenant()")[0]})
+	var far []string
+	for _, p := range r.told(task.AnalyzeSeries) {
+		if p.Progress.Total > 0 {
+			far = append(far, p.Progress.Message)
+		}
+	}
+	want := []string{"Analysing a series: 100 of 201", "Analysing a series: 200 of 201", "Analysing a series: 201 of 201", "Analysing a series: 201 of 201, completed"}
+	if !slices.Equal(far, want) {
+		t.Errorf("%q", far)
 	}
 }
 
