@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -50,6 +51,17 @@ func (t *tail) String() string {
 		}
 	}
 	return strings.Join(short, " | ")
+}
+
+// noSpace tells whether the child said that the disk is full. Postgres says the same of too little shared memory, which is
+// another matter.
+func (t *tail) noSpace() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.lines, func(line string) bool {
+		line = strings.ToLower(line)
+		return strings.Contains(line, "no space left on device") && !strings.Contains(line, "shared memory")
+	})
 }
 
 // copyLines reads a child's output to its end, line by line. A log that cannot be written does not stop it: the child

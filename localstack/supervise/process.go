@@ -226,8 +226,18 @@ func (p *Process) await(ctx context.Context, r *run) error {
 }
 
 func (p *Process) failure(what string, r *run) error {
-	return fmt.Errorf("%s %s (%s): %s (all of it is in %s)", p.spec.Name, what, state(r.err), cmp.Or(r.tail.String(), "it did not say why"), p.log.path)
+	err := fmt.Errorf("%s %s (%s): %s (all of it is in %s)", p.spec.Name, what, state(r.err), cmp.Or(r.tail.String(), "it did not say why"), p.log.path)
+	if r.tail.noSpace() {
+		return full{err}
+	}
+	return err
 }
+
+// full is the error of a child that the disk has no room for.
+type full struct{ error }
+
+// Is lets it count as syscall.ENOSPC.
+func (full) Is(target error) bool { return target == syscall.ENOSPC }
 
 func state(err error) string {
 	if err == nil {
