@@ -90,7 +90,7 @@ func checkPath(p string) string {
 		}
 	}
 	if library.Hidden(p) {
-		return "is hidden (a name begins with a dot, or the folder is __MACOSX): it would not be read"
+		return "is hidden (a name begins with a dot, or a folder is one of a system, such as __MACOSX or lost+found): it would not be read"
 	}
 	return ""
 }
