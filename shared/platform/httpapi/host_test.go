@@ -54,6 +54,9 @@ func TestClientIP(t *testing.T) {
 		{"192.0.2.1:4711", nil, 1, "192.0.2.1"},
 		{"192.0.2.1:4711", []string{"somebody"}, 1, "192.0.2.1"},
 		{"192.0.2.1:4711", []string{"2001:DB8:0::1"}, 1, "2001:db8::1"},
+		{"192.0.2.1:4711", []string{"198.51.100.1:5678"}, 1, "198.51.100.1"},
+		{"192.0.2.1:4711", []string{"[2001:db8::1]:5678"}, 1, "2001:db8::1"},
+		{"192.0.2.1:4711", []string{"[2001:db8::1]"}, 1, "2001:db8::1"},
 	} {
 		r := &http.Request{RemoteAddr: c.peer, Header: http.Header{"X-Forwarded-For": c.hops}}
 		if got := clientIP(r, c.proxies); got != c.want {

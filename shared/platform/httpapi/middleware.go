@@ -285,7 +285,11 @@ func clientIP(r *http.Request, n int) string {
 	if len(hops) < n {
 		return peer
 	}
-	ip := net.ParseIP(strings.TrimSpace(hops[len(hops)-n]))
+	hop := strings.TrimSpace(hops[len(hops)-n])
+	if host, _, err := net.SplitHostPort(hop); err == nil { // some balancers tell the client's port too
+		hop = host
+	}
+	ip := net.ParseIP(strings.Trim(hop, "[]"))
 	if ip == nil {
 		return peer
 	}
