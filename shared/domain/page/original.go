@@ -292,7 +292,7 @@ func Undrawn(err error) error {
 // NotModified answers 304 when the client has this version already. cache is the Cache-Control of the whole answer: that
 // of a 304 replaces what the client remembers.
 func NotModified(w http.ResponseWriter, r *http.Request, tag, cache string) bool {
-	have := r.Header.Get("If-None-Match")
+	have := strings.Join(r.Header.Values("If-None-Match"), ",")
 	if have == "" {
 		return false
 	}
@@ -309,11 +309,12 @@ func NotModified(w http.ResponseWriter, r *http.Request, tag, cache string) bool
 }
 
 func acceptsGzip(r *http.Request) bool {
-	for _, part := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
-		name, q, _ := strings.Cut(strings.TrimSpace(part), ";")
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, weight, _ := strings.Cut(part, ";")
 		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			q = strings.ReplaceAll(q, " ", "")
-			return q != "q=0" && q != "q=0.0" && q != "q=0.00" && q != "q=0.000"
+			_, q, _ := strings.Cut(weight, "=")
+			n, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+			return err != nil || n > 0 // without a weight: 1
 		}
 	}
 	return false
