@@ -50,7 +50,7 @@ func New(cfg Config, rdb redis.UniversalClient, log *slog.Logger) (*Server, erro
 	}
 	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
 		IdleTimeout:    2 * time.Minute, // longer than a load balancer or the front keeps connections
-		MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	return s, nil
 }
 
