@@ -64,12 +64,13 @@ type order struct {
 
 // result says what was done.
 type result struct {
-	Version int64   `json:"version"` // of the schema, the number of its last step
-	Applied int     `json:"applied"` // steps
-	Missing []int64 `json:"missing,omitempty"`
-	Tenant  string  `json:"tenant,omitempty"` // the default one, where there is to be one
-	Roots   int     `json:"roots,omitempty"`
-	Admin   string  `json:"admin,omitempty"`
+	Version   int64   `json:"version"`             // of the schema, the number of its last step
+	Applied   int     `json:"applied"`             // steps
+	Reindexed int     `json:"reindexed,omitempty"` // indexes made anew, since the system orders text by other rules now
+	Missing   []int64 `json:"missing,omitempty"`
+	Tenant    string  `json:"tenant,omitempty"` // the default one, where there is to be one
+	Roots     int     `json:"roots,omitempty"`
+	Admin     string  `json:"admin,omitempty"`
 }
 
 func invoked(ctx context.Context, c config, payload json.RawMessage) (any, error) {
@@ -98,16 +99,19 @@ func migrate(ctx context.Context, c config) (result, error) {
 			return result{}, err
 		}
 	}
-	n, err := schema.Migrate(ctx, c.OwnerURL)
+	n, reindexed, err := schema.Migrate(ctx, c.OwnerURL)
 	if err != nil {
 		return result{}, err
+	}
+	if reindexed > 0 {
+		slog.Info("the system orders text by other rules now: indexes were made anew", "indexes", reindexed)
 	}
 	version, _, err := schema.Pending(ctx, c.OwnerURL)
 	if err != nil {
 		return result{}, err
 	}
 	slog.Info("schema is up to date", "applied", n, "version", version)
-	done := result{Version: version, Applied: n}
+	done := result{Version: version, Applied: n, Reindexed: reindexed}
 	if c.Single {
 		err = prepareDefault(ctx, c, &done)
 	}

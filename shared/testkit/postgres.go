@@ -194,7 +194,7 @@ func prepareTemplate(superuser string) error {
 	}
 	u.Path = "/longbox_template"
 	u.User = url.UserPassword("longbox_owner", testPassword)
-	if _, err := schema.Migrate(ctx, u.String()); err != nil {
+	if _, _, err := schema.Migrate(ctx, u.String()); err != nil {
 		return err
 	}
 	_, err = conn.Exec(ctx, "alter database longbox_template is_template true")

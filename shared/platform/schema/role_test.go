@@ -68,7 +68,7 @@ func TestPrepare(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, err := schema.Migrate(ctx, urls[0]); err != nil {
+		if _, _, err := schema.Migrate(ctx, urls[0]); err != nil {
 			t.Fatal(err)
 		}
 	}

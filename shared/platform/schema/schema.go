@@ -39,31 +39,35 @@ func Pending(ctx context.Context, ownerURL string) (version int64, missing []int
 	return version, missing, nil
 }
 
-// Migrate applies what is missing, as the owner role, and says how many steps that were. Several at once wait
-// for one another.
-func Migrate(ctx context.Context, ownerURL string) (applied int, err error) {
+// Migrate applies what is missing, as the owner role, and says how many steps that were, and how many indexes it made
+// anew because the system under the database orders text by other rules now. Several at once wait for one another.
+func Migrate(ctx context.Context, ownerURL string) (applied, reindexed int, err error) {
 	conn, err := sql.Open("pgx", ownerURL)
 	if err != nil {
-		return 0, fmt.Errorf("DATABASE_OWNER_URL: %w", err)
+		return 0, 0, fmt.Errorf("DATABASE_OWNER_URL: %w", err)
 	}
 	defer conn.Close()
 	lock, err := conn.Conn(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("DATABASE_OWNER_URL: %w", err)
+		return 0, 0, fmt.Errorf("DATABASE_OWNER_URL: %w", err)
 	}
 	defer lock.Close()
 	if err := wait(ctx, lock); err != nil {
-		return 0, fmt.Errorf("migrate: lock: %w", err)
+		return 0, 0, fmt.Errorf("migrate: lock: %w", err)
+	}
+	reindexed, err = refreshCollations(ctx, conn)
+	if err != nil {
+		return 0, 0, fmt.Errorf("migrate: order of text: %w", err)
 	}
 	p, err := goose.NewProvider(goose.DialectPostgres, conn, migrations.FS)
 	if err != nil {
-		return 0, fmt.Errorf("migrate: %w", err)
+		return 0, reindexed, fmt.Errorf("migrate: %w", err)
 	}
 	results, err := p.Up(ctx)
 	if err != nil {
-		return len(results), fmt.Errorf("migrate: %w", err)
+		return len(results), reindexed, fmt.Errorf("migrate: %w", err)
 	}
-	return len(results), nil
+	return len(results), reindexed, nil
 }
 
 // again is how often the lock is asked for while another program has it.

@@ -52,7 +52,7 @@ func TestSeveralMigrateAtOnce(t *testing.T) {
 	applied := 0
 	for range 4 {
 		all.Go(func() {
-			n, err := schema.Migrate(ctx, u.String())
+			n, _, err := schema.Migrate(ctx, u.String())
 			if err != nil {
 				t.Error(err)
 			}
