@@ -142,7 +142,8 @@ func userURL(t testing.TB, user, database string) string {
 
 func startCluster() (string, error) {
 	superuser, err := source{setting: "TEST_DATABASE_URL", program: postgresBin, run: startInstalled, image: func() (string, error) {
-		address, _, err := containerImage{name: "postgres:15", port: "5432", env: map[string]string{"POSTGRES_PASSWORD": testPassword},
+		// The version that template.yaml deploys.
+		address, _, err := containerImage{name: "postgres:17", port: "5432", env: map[string]string{"POSTGRES_PASSWORD": testPassword},
 			command: serverSettings}.start()
 		if err != nil {
 			return "", err

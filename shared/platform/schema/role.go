@@ -67,12 +67,14 @@ func ensureDatabase(ctx context.Context, conn *pgx.Conn, roles []*url.URL) error
 		return err
 	}
 	if !there {
-		// Whoever is no superuser gives a database only to a role that it is a member of.
-		member, err := exists(ctx, conn, "select pg_has_role(current_user, $1::name, 'member')", roles[0].User.Username())
+		// Whoever is no superuser gives a database only to a role that it may become. From 16 on that is more than being a
+		// member, which whoever makes a role is.
+		may, err := exists(ctx, conn, `select pg_has_role(current_user, $1::name,
+			case when current_setting('server_version_num')::int >= 160000 then 'set' else 'member' end)`, roles[0].User.Username())
 		if err != nil {
 			return err
 		}
-		if !member {
+		if !may {
 			if _, err := conn.Exec(ctx, "grant "+owner+" to current_user"); err != nil {
 				return err
 			}
