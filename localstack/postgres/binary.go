@@ -45,7 +45,9 @@ func programs(pattern, dir string) (string, error) {
 	switch {
 	case made != 0:
 		return "", fmt.Errorf("the database in %s was made by PostgreSQL %d, which is not installed: apt-get install postgresql-%d", dir, made, made)
-	case bestVersion < oldest:
+	case bestVersion > 0 && bestVersion < oldest:
+		return "", fmt.Errorf("PostgreSQL %d is too old: Longbox needs %d or newer, which Debian 12 and Ubuntu 24.04 have", bestVersion, oldest)
+	case bestVersion == 0:
 		return "", fmt.Errorf("no PostgreSQL %d or newer found in /usr/lib/postgresql: apt-get install postgresql", oldest)
 	}
 	return best, nil
