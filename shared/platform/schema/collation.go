@@ -6,28 +6,33 @@ import (
 	"fmt"
 )
 
-// staleIndexes are those whose text is ordered by a collation of another version than this server has. ICU comes with
-// the system, and its order with it: after an upgrade of the system, or when a cluster moves to another one, searches in
-// such an index go astray and lists miss rows, without an error.
-const staleIndexes = `
-	select i.indexrelid::regclass::text from pg_index i
-	where exists (select from pg_collation c
-	  where c.oid = any(i.indcollation) and c.collversion <> pg_collation_actual_version(c.oid))
-	order by 1`
-
-// staleCollations are the collations of Longbox that are not of this server's version.
+// staleCollations are those of Longbox that are of another version than this server has. ICU comes with the system, and
+// its order with it: after an upgrade of the system, or when a cluster moves to another one, searches in an index that
+// the old version has ordered go astray and lists miss rows, without an error.
 const staleCollations = `
 	select oid::regcollation::text from pg_collation
 	where collnamespace = 'public'::regnamespace and collversion <> pg_collation_actual_version(oid)`
 
+// staleIndexes are those that such a collation orders.
+const staleIndexes = `
+	select i.indexrelid::regclass::text from pg_index i
+	where exists (select from pg_collation c
+	  where c.oid = any(i.indcollation) and c.collnamespace = 'public'::regnamespace
+	    and c.collversion <> pg_collation_actual_version(c.oid))
+	order by 1`
+
 // refreshCollations makes the indexes anew that another version of a collation has ordered, all or none of them, and
-// says how many there were. Writers wait for it: some seconds for a hundred thousand books.
+// says how many there were. Writers wait for it, about a second with a hundred thousand books.
 func refreshCollations(ctx context.Context, conn *sql.DB) (indexes int, err error) {
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit there is nothing to roll back
+	collations, err := names(ctx, tx, staleCollations)
+	if err != nil || len(collations) == 0 {
+		return 0, err
+	}
 	stale, err := names(ctx, tx, staleIndexes)
 	if err != nil {
 		return 0, err
@@ -36,10 +41,6 @@ func refreshCollations(ctx context.Context, conn *sql.DB) (indexes int, err erro
 		if _, err := tx.ExecContext(ctx, "reindex index "+index); err != nil {
 			return 0, fmt.Errorf("index %s: %w", index, err)
 		}
-	}
-	collations, err := names(ctx, tx, staleCollations)
-	if err != nil {
-		return 0, err
 	}
 	for _, c := range collations {
 		if _, err := tx.ExecContext(ctx, "alter collation "+c+" refresh version"); err != nil {
