@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -99,6 +100,15 @@ func (r *rig) rescue() (stop func()) {
 	return func() { close(end); <-ended }
 }
 
+// settle is what the scheduler does with a scan whose worker died between its end and its settling.
+func (r *rig) settle(id uuid.UUID) {
+	r.t.Helper()
+	s := &scan.Settler{Database: r.db.App, Publish: r.publish}
+	if err := s.Settle(context.Background(), r.tenant, id); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // worker is a process to kill, or one that dies.
 func (r *rig) worker(kills int, lease time.Duration) *exec.Cmd {
 	r.t.Helper()
@@ -157,6 +167,7 @@ func TestFilesThatKillTheWorker(t *testing.T) {
 			<-died
 		}
 	}
+	r.settle(id)
 	res := r.result(id)
 	if res.Status != "completed" || res.Created != 150 || res.Processed != 150 || res.Errors != 2 {
 		t.Errorf("after %d deaths: %+v, %q", deaths, res, values[string](r, "select type || status || coalesce(last_error, '') from task where tenant_id = app.tenant()"))
@@ -263,6 +274,7 @@ func TestKilledWorkersLeaveTheSameResult(t *testing.T) {
 		}
 		kills++
 	}
+	r.settle(id)
 	res := r.result(id)
 	if res.Status != "completed" || res.Created != 800 || res.Series != 20 || res.Processed != res.Total || res.Total != 800 {
 		t.Fatalf("after %d kills: %+v", kills, res)
