@@ -96,7 +96,7 @@ func open(endpoint string, c Config) clients {
 		transport, anew = newWire(), once
 	}
 	read := &getter{client: &http.Client{Transport: transport}, fresh: &http.Client{Transport: anew}, signer: v4.NewSigner(), credentials: creds,
-		region: c.Region, pathStyle: c.PathStyle}
+		region: c.Region, pathStyle: c.PathStyle, within: answerWithin}
 	if endpoint != "" {
 		o.BaseEndpoint = aws.String(endpoint)
 		read.endpoint, _ = url.Parse(endpoint) // Validate has looked at it

@@ -43,6 +43,7 @@ type getter struct {
 	region      string
 	endpoint    *url.URL // nil: AWS itself
 	pathStyle   bool
+	within      time.Duration // how long after the first try another may begin
 }
 
 // StatusError is an answer of the store that is neither success nor one of the failures that callers tell apart.
@@ -97,12 +98,13 @@ func readAll(res *http.Response, n int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// tries tries a read at most so many times while the store is not reachable, from the second on over connections of their own.
+// tries tries a read at most so many times while the store is not reachable, from the second on over connections of their own. A store
+// that is silent to the end of a try is not asked again: who waits for a page or a folder has an answer before they, or a proxy, give up.
 func (g *getter) tries(ctx context.Context, most int, read func(c *http.Client) error) error {
-	client := g.client
+	client, began := g.client, time.Now()
 	for n := 1; ; n++ {
 		err := read(client)
-		if err == nil || n == most || ctx.Err() != nil || !Unreachable(err) {
+		if err == nil || n == most || time.Since(began) >= g.within || ctx.Err() != nil || !Unreachable(err) {
 			return err
 		}
 		client = g.fresh

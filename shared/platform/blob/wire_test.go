@@ -282,6 +282,29 @@ func TestWireSilentServer(t *testing.T) {
 	}
 }
 
+// TestSilentStoreIsAskedOnce has a disk behind the store that does not come back: three tries would take a minute.
+func TestSilentStoreIsAskedOnce(t *testing.T) {
+	release := make(chan bool)
+	var requests atomic.Int64
+	url, _, _ := served(t, func(http.ResponseWriter, *http.Request) { requests.Add(1); <-release })
+	t.Cleanup(func() { close(release) })
+	store := troubled(t, url)
+	g := store.open().read
+	g.within = 20 * time.Millisecond
+	for _, c := range []*http.Client{g.client, g.fresh} {
+		c.Transport.(*wire).headersIn = g.within
+	}
+	for name, ask := range map[string]func() error{
+		"read": func() error { _, _, err := store.Get(t.Context(), "b", "k"); return err },
+		"list": func() error { _, _, _, err := store.Folders(t.Context(), "b", "", 1); return err },
+	} {
+		requests.Store(0)
+		if err := ask(); !Unreachable(err) || requests.Load() != 1 {
+			t.Errorf("%s: %v after %d requests", name, err, requests.Load())
+		}
+	}
+}
+
 // TestWireChunked reads an answer of unknown length; its connection is not used again.
 func TestWireChunked(t *testing.T) {
 	t.Parallel()
