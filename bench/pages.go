@@ -141,7 +141,7 @@ func (s *system) pageRun(ctx context.Context, api *function, sh *shelf, v varian
 			return err
 		}
 		defer f.Close()
-		f.Open(front.Targets{API: api.address, Media: media.address, Relay: api.address}, func(string, ...any) {})
+		f.Open(front.Targets{API: api.address, Media: media.address, Relay: api.address}, 0, func(string, ...any) {})
 		base = fmt.Sprintf("http://127.0.0.1:%d", f.Port())
 	}
 	ours, bare := s.viaLongbox(base, sh, v.gzip), s.viaSDK(sh)

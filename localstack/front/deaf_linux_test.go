@@ -61,7 +61,7 @@ func TestLittleWaitsForSlowClients(t *testing.T) {
 	}
 	defer f.Close()
 	address := backend.Listener.Addr().String()
-	f.Open(Targets{API: address, Media: address, Relay: address}, quiet)
+	f.Open(Targets{API: address, Media: address, Relay: address}, 0, quiet)
 	client, err := net.Dial("tcp", f.listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/longbox/longbox/shared/platform/deaf"
+	"github.com/longbox/longbox/shared/platform/hops"
 )
 
 // Targets are the addresses (host:port) of the functions behind the front.
@@ -67,8 +68,11 @@ func (f *Front) answer(h http.Handler) { f.handler.Store(&h) }
 // Port is the port the front listens on.
 func (f *Front) Port() int { return f.listener.Addr().(*net.TCPAddr).Port }
 
-// Open starts to proxy. Failures to reach a function are reported once each by report.
-func (f *Front) Open(t Targets, report func(format string, args ...any)) { f.answer(Proxy(t, report)) }
+// Open starts to proxy for clients that come through so many trusted proxies. Failures to reach a function are reported once each
+// by report.
+func (f *Front) Open(t Targets, trusted int, report func(format string, args ...any)) {
+	f.answer(Proxy(t, trusted, report))
+}
 
 // Drain stops taking new connections. Requests under way go on until Close.
 func (f *Front) Drain(ctx context.Context) { _ = f.server.Shutdown(ctx) } // Its only error is that of ctx.
@@ -103,8 +107,8 @@ func refuse(w http.ResponseWriter, status int, word, message string) {
 	_, _ = io.WriteString(w, `{"error":"`+word+`","message":"`+message+`","details":null`+later+"}") // A client that left.
 }
 
-// Proxy is the handler that sends each request to its function.
-func Proxy(t Targets, report func(format string, args ...any)) http.Handler {
+// Proxy is the handler that sends each request to its function, and tells it who the client is before so many trusted proxies.
+func Proxy(t Targets, trusted int, report func(format string, args ...any)) http.Handler {
 	transport := &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: 2 * time.Second, Control: deaf.Near}).DialContext,
 		MaxIdleConnsPerHost: 256, IdleConnTimeout: 30 * time.Second, // Shorter than the functions keep them.
@@ -112,9 +116,9 @@ func Proxy(t Targets, report func(format string, args ...any)) http.Handler {
 		WriteBufferSize:    32 << 10, ReadBufferSize: 32 << 10,
 	}
 	proxies := map[string]http.Handler{
-		api:   to(api, t.API, transport, 32<<10, report),
-		media: to(media, t.Media, transport, 256<<10, report), // Pages: fewer turns between the processes.
-		relay: to(relay, t.Relay, transport, 4<<10, report),   // Held as long as somebody listens.
+		api:   to(api, t.API, transport, 32<<10, trusted, report),
+		media: to(media, t.Media, transport, 256<<10, trusted, report), // Pages: fewer turns between the processes.
+		relay: to(relay, t.Relay, transport, 4<<10, trusted, report),   // Held as long as somebody listens.
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
@@ -130,7 +134,7 @@ func Proxy(t Targets, report func(format string, args ...any)) http.Handler {
 }
 
 // to sends requests to one function, and copies its answers through buffers of so many bytes.
-func to(name, address string, transport http.RoundTripper, size int, report func(string, ...any)) http.Handler {
+func to(name, address string, transport http.RoundTripper, size, trusted int, report func(string, ...any)) http.Handler {
 	base := &url.URL{Scheme: "http", Host: address}
 	proxy := &httputil.ReverseProxy{
 		Transport: transport, BufferPool: &bufferPool{size: size},
@@ -139,12 +143,16 @@ func to(name, address string, transport http.RoundTripper, size int, report func
 			p.SetURL(base)
 			p.Out.Host = p.In.Host // The host names the tenant.
 			p.Out.URL.RawQuery = p.In.URL.RawQuery
-			// The front is the first hop, so what a client says about hops before it is not passed on. (Forwarded and
-			// X-Forwarded-For, -Host and -Proto are dropped already.)
+			// The functions trust the front alone: it says itself what is true of what a client or a proxy says of hops before it.
+			// (Forwarded and X-Forwarded-For, -Host and -Proto are dropped already.)
 			for _, h := range []string{"X-Real-Ip", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Scheme", "True-Client-Ip"} {
 				p.Out.Header.Del(h)
 			}
 			p.SetXForwarded()
+			p.Out.Header.Set("X-Forwarded-For", hops.Client(p.In, trusted))
+			if hops.Secure(p.In, trusted) {
+				p.Out.Header.Set("X-Forwarded-Proto", "https")
+			}
 		},
 	}
 	var broken atomic.Bool

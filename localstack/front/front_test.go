@@ -67,39 +67,55 @@ func behind(t *testing.T, name string) string {
 
 func quiet(string, ...any) {}
 
+// TestProxyTellsTheTruthAboutTheClient sends what clients forge, also through reverse proxies in front that are trusted.
 func TestProxyTellsTheTruthAboutTheClient(t *testing.T) {
 	t.Parallel()
-	proxy := httptest.NewServer(Proxy(Targets{API: behind(t, api), Media: behind(t, media), Relay: behind(t, relay)}, quiet))
-	defer proxy.Close()
+	targets := Targets{API: behind(t, api), Media: behind(t, media), Relay: behind(t, relay)}
 	const uri = "/api/v1/books/1/pages/2?width=300;x&q=%zz&name=a%2Fb"
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, proxy.URL+"/api/v1/books/1/pages/2", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.URL.RawQuery = strings.SplitN(uri, "?", 2)[1]
-	req.Host = "acme.example.org"
-	for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip", "X-Forwarded-Port", "True-Client-Ip"} {
-		req.Header.Set(name, "forged")
-	}
-	req.Header.Set("Range", "bytes=0-9")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var got seen
-	if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
-		t.Fatal(err)
-	}
-	if got.Function != media || got.Host != "acme.example.org" || got.URI != uri {
-		t.Errorf("got %+v", got)
-	}
-	for name, want := range map[string]string{
-		"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "acme.example.org", "X-Forwarded-Proto": "http",
-		"Forwarded": "", "X-Real-Ip": "", "X-Forwarded-Port": "", "True-Client-Ip": "", "Range": "bytes=0-9",
+	for _, c := range []struct {
+		trusted            int
+		hops, proto        string // as the proxies tell
+		client, wantsProto string
+	}{
+		{0, "203.0.113.9, 198.51.100.7", "https", "127.0.0.1", "http"},
+		{1, "forged, 198.51.100.7", "https", "198.51.100.7", "https"},
+		{1, "198.51.100.7", "http", "198.51.100.7", "http"},
+		{2, "forged, 2001:db8::1, 198.51.100.7", "https", "2001:db8::1", "https"},
+		{2, "forged", "", "127.0.0.1", "http"},
 	} {
-		if g := strings.Join(got.Header.Values(name), ","); g != want {
-			t.Errorf("%s is %q, want %q", name, g, want)
+		proxy := httptest.NewServer(Proxy(targets, c.trusted, quiet))
+		defer proxy.Close()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, proxy.URL+"/api/v1/books/1/pages/2", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.URL.RawQuery = strings.SplitN(uri, "?", 2)[1]
+		req.Host = "acme.example.org"
+		for _, name := range []string{"X-Forwarded-Host", "Forwarded", "X-Real-Ip", "X-Forwarded-Port", "True-Client-Ip"} {
+			req.Header.Set(name, "forged")
+		}
+		req.Header.Set("X-Forwarded-For", c.hops)
+		req.Header.Set("X-Forwarded-Proto", c.proto)
+		req.Header.Set("Range", "bytes=0-9")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var got seen
+		if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Function != media || got.Host != "acme.example.org" || got.URI != uri {
+			t.Errorf("got %+v", got)
+		}
+		for name, want := range map[string]string{
+			"X-Forwarded-For": c.client, "X-Forwarded-Host": "acme.example.org", "X-Forwarded-Proto": c.wantsProto,
+			"Forwarded": "", "X-Real-Ip": "", "X-Forwarded-Port": "", "True-Client-Ip": "", "Range": "bytes=0-9",
+		} {
+			if g := strings.Join(got.Header.Values(name), ","); g != want {
+				t.Errorf("%+v: %s is %q, want %q", c, name, g, want)
+			}
 		}
 	}
 }
@@ -152,7 +168,7 @@ func TestAnswerBeforeTheBodyHasPassed(t *testing.T) {
 	}))
 	defer backend.Close()
 	address := strings.TrimPrefix(backend.URL, "http://")
-	f := httptest.NewServer(Proxy(Targets{API: address, Media: address, Relay: address}, quiet))
+	f := httptest.NewServer(Proxy(Targets{API: address, Media: address, Relay: address}, 0, quiet))
 	defer f.Close()
 	body, send := io.Pipe()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -189,7 +205,7 @@ func TestBrokenBodies(t *testing.T) {
 	}))
 	t.Cleanup(backend.Close)
 	address := strings.TrimPrefix(backend.URL, "http://")
-	f := httptest.NewUnstartedServer(Proxy(Targets{API: address, Media: address, Relay: address}, func(format string, args ...any) {
+	f := httptest.NewUnstartedServer(Proxy(Targets{API: address, Media: address, Relay: address}, 0, func(format string, args ...any) {
 		t.Errorf("reported: "+format, args...)
 	}))
 	f.Config.ReadTimeout = 500 * time.Millisecond
@@ -238,7 +254,7 @@ func TestEarlyAnswerIsTheLast(t *testing.T) {
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer backend.Close()
 	address := strings.TrimPrefix(backend.URL, "http://")
-	f := httptest.NewServer(Proxy(Targets{API: address, Media: address, Relay: address}, quiet))
+	f := httptest.NewServer(Proxy(Targets{API: address, Media: address, Relay: address}, 0, quiet))
 	defer f.Close()
 	chunk := "3e8\r\n" + strings.Repeat("x", 1000) + "\r\n"
 	for range 20 {
@@ -286,7 +302,7 @@ func TestReadBodiesKeepTheConnection(t *testing.T) {
 	}))
 	defer backend.Close()
 	address := strings.TrimPrefix(backend.URL, "http://")
-	f := httptest.NewServer(Proxy(Targets{API: address, Media: address, Relay: address}, quiet))
+	f := httptest.NewServer(Proxy(Targets{API: address, Media: address, Relay: address}, 0, quiet))
 	defer f.Close()
 	for i := range 200 {
 		var body io.Reader = strings.NewReader(strings.Repeat("x", i*100))
@@ -308,7 +324,7 @@ func TestStreamsPassAtOnceAndEndWithTheClient(t *testing.T) {
 	t.Parallel()
 	events, done := make(chan string), make(chan struct{})
 	var ended atomic.Bool
-	proxy := httptest.NewServer(Proxy(Targets{API: behind(t, api), Media: behind(t, media), Relay: rawStream(t, events, &ended, done)}, quiet))
+	proxy := httptest.NewServer(Proxy(Targets{API: behind(t, api), Media: behind(t, media), Relay: rawStream(t, events, &ended, done)}, 0, quiet))
 	defer proxy.Close()
 	res, err := http.Get(proxy.URL + "/api/v1/events/stream")
 	if err != nil {
@@ -356,13 +372,13 @@ func TestFrontFromStartToEnd(t *testing.T) {
 	gone := conn.LocalAddr().String() // nobody listens at the near end of a connection, and while it is open nobody can
 	var reports atomic.Int32
 	report := func(string, ...any) { reports.Add(1) }
-	f.Open(Targets{API: gone, Media: gone, Relay: gone}, report)
+	f.Open(Targets{API: gone, Media: gone, Relay: gone}, 0, report)
 	expect(t, at, http.StatusServiceUnavailable, "restarting")
 	expect(t, at, http.StatusServiceUnavailable, "restarting")
 	if n := reports.Load(); n != 1 {
 		t.Errorf("%d reports of one broken function, want 1", n)
 	}
-	f.Open(Targets{API: behind(t, api), Media: behind(t, media), Relay: behind(t, relay)}, quiet)
+	f.Open(Targets{API: behind(t, api), Media: behind(t, media), Relay: behind(t, relay)}, 0, quiet)
 	expect(t, at, http.StatusOK, `"Function":"api"`)
 	if err := f.Close(); err != nil {
 		t.Error(err)

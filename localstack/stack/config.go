@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/longbox/longbox/shared/platform/environ"
+	"github.com/longbox/longbox/shared/platform/hops"
 )
 
 // Config is what a person may set; everything has a default.
@@ -24,6 +25,8 @@ type Config struct {
 	Admin string `env:"LONGBOX_ADMIN"`
 	// PublicURL is the address people use; made of the port when empty.
 	PublicURL string `env:"PUBLIC_URL"`
+	// TrustedProxies is how many reverse proxies in front report who a client is.
+	TrustedProxies int `env:"TRUSTED_PROXIES" envDefault:"0"`
 	// Programs is the folder of the functions' binaries, Tools that of the S3 gateway.
 	Programs string `env:"LONGBOX_PROGRAMS" envDefault:".bin"`
 	Tools    string `env:"LONGBOX_TOOLS" envDefault:".tools/bin"`
@@ -37,6 +40,9 @@ func Load() (Config, error) {
 	}
 	if c.Port < 0 || c.Port > 65535 {
 		return Config{}, fmt.Errorf("PORT is %d: name one up to 65535, or 0 for a free one", c.Port)
+	}
+	if c.TrustedProxies < 0 || c.TrustedProxies > hops.Most {
+		return Config{}, fmt.Errorf("TRUSTED_PROXIES is %d: name the number of reverse proxies in front, 0 to %d", c.TrustedProxies, hops.Most)
 	}
 	if c.PublicURL != "" {
 		if err := environ.WebAddress("PUBLIC_URL", c.PublicURL); err != nil {

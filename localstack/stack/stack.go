@@ -71,7 +71,7 @@ func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, e
 	} else {
 		go s.library.Follow(ctx)
 	}
-	s.front.Open(front.Targets{API: s.address(api), Media: s.address(media), Relay: s.address(relay)}, console.Say)
+	s.front.Open(front.Targets{API: s.address(api), Media: s.address(media), Relay: s.address(relay)}, s.config.TrustedProxies, console.Say)
 	return s, nil
 }
 

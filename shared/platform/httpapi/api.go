@@ -20,6 +20,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/hops"
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 )
 
@@ -41,8 +42,8 @@ type Config struct {
 
 // Validate names the setting that is out of its bounds.
 func (c Config) Validate() error {
-	if c.TrustedProxies < 0 || c.TrustedProxies > 16 {
-		return fmt.Errorf("TRUSTED_PROXIES: must be 0 to 16, is %d", c.TrustedProxies)
+	if c.TrustedProxies < 0 || c.TrustedProxies > hops.Most {
+		return fmt.Errorf("TRUSTED_PROXIES: must be 0 to %d, is %d", hops.Most, c.TrustedProxies)
 	}
 	return environ.WebOrigins("CORS_ORIGINS", c.CORSOrigins)
 }

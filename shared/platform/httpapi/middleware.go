@@ -21,6 +21,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/cors"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/hops"
 	"github.com/longbox/longbox/shared/platform/requestid"
 )
 
@@ -33,10 +34,10 @@ func (a *API) observe(next http.Handler) http.Handler {
 		ww := &writer{ResponseWriter: w}
 		req := &request{client: r.Context(), id: cmp.Or(requestid.Of(r.Context()), newRequestID()), header: ww.Header(), started: time.Now(), userAgent: truncate(r.UserAgent(), 512),
 			device: truncate(r.Header.Get("X-Codex-Device-Id"), 128)}
-		req.clientIP = clientIP(r, a.config.TrustedProxies)
+		req.clientIP = hops.Client(r, a.config.TrustedProxies)
 		u := *r.URL
 		u.Scheme = "http"
-		if r.TLS != nil || (a.config.TrustedProxies > 0 && r.Header.Get("X-Forwarded-Proto") == "https") {
+		if hops.Secure(r, a.config.TrustedProxies) {
 			u.Scheme = "https"
 		}
 		req.url = &u
@@ -269,31 +270,6 @@ func (a *API) host(r *http.Request) string {
 		return ""
 	}
 	return strings.ToLower(host)
-}
-
-// clientIP is the address that the outermost of n trusted proxies saw: the n-th entry of X-Forwarded-For from
-// the right. What a client writes further left counts for nothing.
-func clientIP(r *http.Request, n int) string {
-	peer, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		peer = r.RemoteAddr
-	}
-	if n == 0 {
-		return peer
-	}
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	if len(hops) < n {
-		return peer
-	}
-	hop := strings.TrimSpace(hops[len(hops)-n])
-	if host, _, err := net.SplitHostPort(hop); err == nil { // some balancers tell the client's port too
-		hop = host
-	}
-	ip := net.ParseIP(strings.Trim(hop, "[]"))
-	if ip == nil {
-		return peer
-	}
-	return ip.String()
 }
 
 func truncate(s string, n int) string {
