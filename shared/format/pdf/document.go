@@ -99,13 +99,24 @@ type node struct {
 	at        any
 	inherited leaf
 	depth     int
+	above     *node
 }
 
-// leaves walks the tree of pages (7.7.3) in order.
+// within tells whether a node is below itself.
+func (n node) within() bool {
+	own, ok := n.at.(ref)
+	for a := n.above; ok && a != nil; a = a.above {
+		if above, _ := a.at.(ref); above.number == own.number {
+			return true
+		}
+	}
+	return false
+}
+
+// leaves walks the tree of pages (7.7.3) in order. What leads back to a node above is left out, as viewers do.
 func (d *Reader) leaves(root any) ([]leaf, error) {
 	var out []leaf
-	missing := 0
-	seen := map[int64]bool{}
+	missing, circle := 0, false
 	stack := []node{{at: root}}
 	for nodes := 0; len(stack) > 0; nodes++ {
 		if err := d.ctx.Err(); err != nil {
@@ -143,18 +154,19 @@ func (d *Reader) leaves(root any) ([]leaf, error) {
 			out = append(out, here)
 			continue
 		}
-		if r, ok := n.at.(ref); ok { // a page may be shown twice
-			if seen[r.number] {
-				return nil, damaged("its pages are in a circle")
-			}
-			seen[r.number] = true
+		if n.within() {
+			circle = true
+			continue
 		}
 		if len(list) > d.lim.Pages {
 			return nil, problem(archive.TooLarge, "pages of the PDF document: more than the limit of %d", d.lim.Pages)
 		}
 		for i := len(list) - 1; i >= 0; i-- {
-			stack = append(stack, node{list[i], here, n.depth + 1})
+			stack = append(stack, node{list[i], here, n.depth + 1, &n})
 		}
+	}
+	if len(out) == 0 && circle {
+		return nil, damaged("its pages are in a circle")
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/zlib"
 	"context"
+	"encoding/ascii85"
 	"errors"
 	"fmt"
 	"regexp"
@@ -340,6 +341,60 @@ func TestHiddenObjects(t *testing.T) {
 	fmt.Fprintf(b, "xref\n7 1\n0 1 f \ntrailer<</Size 8/Root 1 0 R/Info 7 0 R/Prev %d>>\nstartxref\n%d\n%%%%EOF\n", first, second)
 	if d, err := open(b.Bytes(), Limits{}); err != nil || len(d.Pages) != 2 || d.Info.Title != "" {
 		t.Errorf("updated: %+v, %v", d, err)
+	}
+}
+
+// Structure may be written in ASCII: by programs whose output had to go by mail.
+func TestStructureInASCII(t *testing.T) {
+	t.Parallel()
+	packed := "2 0 3 28 <</Type/Pages/Kids[3 0 R]>> <</Type/Page>>" + strings.Repeat(" ", 40) + "\x00\x00\x00\x00"
+	in85 := func(s string) string {
+		out := make([]byte, ascii85.MaxEncodedLen(len(s)))
+		return string(out[:ascii85.Encode(out, []byte(s))])
+	}
+	open := func(filter, content string, lim Limits) (*Document, error) {
+		b := &builder{}
+		b.WriteString("%PDF-1.5\n")
+		b.object("<</Type/Catalog/Pages 2 0 R>>")
+		stream := b.Len()
+		fmt.Fprintf(b, "4 0 obj<</Type/ObjStm/N 2/First 9/Filter%s/Length %d>>stream\n%s\nendstream endobj\n", filter, len(content), content)
+		table := b.Len()
+		entries := fmt.Sprintf("01%04x00 01%04x00 02000400 02000401 01%04x00", b.at[0], stream, stream)
+		fmt.Fprintf(b, "5 0 obj<</Type/XRef/Size 5/Root 1 0 R/W[1 2 1]/Filter/ASCIIHexDecode/Length %d>>stream\n%s\nendstream endobj\n", len(entries), entries)
+		fmt.Fprintf(b, "startxref\n%d\n%%%%EOF\n", table)
+		return open(b.Bytes(), lim)
+	}
+	for filter, content := range map[string]string{
+		"/ASCIIHexDecode":               fmt.Sprintf("%X>", packed),
+		"/ASCII85Decode":                in85(packed) + "~>",
+		"/A85":                          "<~" + in85(packed)[:20] + "\n" + in85(packed)[20:] + " ~>",
+		"[/ASCII85Decode/FlateDecode]":  in85(deflated(packed)) + "~>",
+		"[/ASCII85Decode /FlateDecode]": in85(deflated(packed)), // the mark is missing
+	} {
+		if d, err := open(filter, content, Limits{}); err != nil || len(d.Pages) != 1 {
+			t.Errorf("%s: %+v, %v", filter, d, err)
+		}
+	}
+	for content, lim := range map[string]Limits{"vvvvvv~>": {}, in85(packed) + strings.Repeat("z", 300) + "~>": {StreamBytes: 1200}} {
+		if _, err := open("/ASCII85Decode", content, lim); err == nil {
+			t.Errorf("%.10s… is read", content)
+		}
+	}
+}
+
+// A node of the tree of pages that is below itself is left out; one that is there twice is shown twice.
+func TestPagesAboveThemselves(t *testing.T) {
+	t.Parallel()
+	b := &builder{}
+	b.WriteString("%PDF-1.4\n")
+	b.object("<</Type/Catalog/Pages 2 0 R>>")
+	b.object("<</Type/Pages/Kids[3 0 R 2 0 R 4 0 R 4 0 R 5 0 R]>>")
+	b.object("<</Type/Page/MediaBox[0 0 3 3]>>")
+	b.object("<</Type/Pages/Kids[2 0 R 5 0 R 4 0 R]>>")
+	b.object("<</Type/Page/MediaBox[0 0 5 5]>>")
+	d, err := open(b.finish(""), Limits{})
+	if err != nil || len(d.Pages) != 4 || d.Pages[3].Number != 3 {
+		t.Errorf("%+v, %v", d, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package pdf
 import (
 	"bytes"
 	"compress/zlib"
+	"encoding/ascii85"
 	"errors"
 	"fmt"
 	"io"
@@ -50,6 +51,10 @@ func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, er
 				return nil, damaged("a stream of hexadecimal digits")
 			}
 			raw = []byte(v.(text))
+		case "ASCII85Decode", "A85":
+			if raw, err = base85(raw, limit); err != nil {
+				return nil, err
+			}
 		default:
 			return nil, fmt.Errorf("%w: %s", errFilter, f)
 		}
@@ -141,6 +146,22 @@ func inflate(raw []byte, limit int64) ([]byte, error) {
 		return nil, damaged("a compressed stream")
 	}
 	return out, nil
+}
+
+// base85 reads ASCII of base 85 (7.4.3), to the mark of its end or of the stream.
+func base85(raw []byte, limit int64) ([]byte, error) {
+	raw, _, _ = bytes.Cut(bytes.TrimPrefix(bytes.TrimSpace(raw), []byte("<~")), []byte("~"))
+	zeros := bytes.Count(raw, []byte("z")) // four bytes each; of other digits five are four
+	size := 4*zeros + 4*((len(raw)-zeros+4)/5)
+	if int64(size) > limit {
+		return nil, tooLarge(int64(size), limit)
+	}
+	out := make([]byte, size)
+	n, _, err := ascii85.Decode(out, raw, true)
+	if err != nil {
+		return nil, damaged("a stream in ASCII of base 85")
+	}
+	return out[:n], nil
 }
 
 // unpredict takes back the predictors of 7.4.4.4, as cross-reference streams use them.
