@@ -3,7 +3,6 @@ package testkit
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -12,16 +11,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/longbox/longbox/localstack/port"
 )
 
-// freePort is a TCP port on loopback that nobody listens on now.
+// freePort is a TCP port on loopback that nobody listens on now, and that Linux gives to no connection meanwhile.
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := port.Free(1)
 	if err != nil {
 		return 0, err
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return ports[0], nil
 }
 
 // unprivileged is the user that servers run as when the tests run as root: PostgreSQL refuses root.

@@ -87,9 +87,10 @@ func (s *S3) makeBuckets(t testing.TB, buckets ...string) {
 
 // gateway serves the folders of dir/data. Its container sees them too, so that what tests write there is an object.
 func gateway(t testing.TB, dir, webhook string) source {
+	health := "/" + filepath.Base(dir) // the gateway of another test does not answer there, if it has taken the port
 	arguments := func(port int) []string {
 		return []string{"--port", "127.0.0.1:" + strconv.Itoa(port), "--access", s3Access, "--secret", s3Secret, "--region", "us-east-1",
-			"--event-webhook-url", webhook, "--keep-alive", "--quiet", "--health", "/health", "posix", "--sidecar", filepath.Join(dir, "meta"),
+			"--event-webhook-url", webhook, "--keep-alive", "--quiet", "--health", health, "posix", "--sidecar", filepath.Join(dir, "meta"),
 			"--disable-object-lock-file", filepath.Join(dir, "data")}
 	}
 	return source{setting: "TEST_S3_ENDPOINT", program: gatewayBin,
@@ -108,7 +109,7 @@ func gateway(t testing.TB, dir, webhook string) source {
 				return "", err
 			}
 			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }) // it holds nothing that outlives the test
-			url, err := healthy(port)
+			url, err := healthy(port, health)
 			if err != nil {
 				out, _ := os.ReadFile(log.Name())
 				return "", fmt.Errorf("%w: %s", err, out)
@@ -125,19 +126,22 @@ func gateway(t testing.TB, dir, webhook string) source {
 				return "", err
 			}
 			t.Cleanup(stop)
-			return healthy(port)
+			return healthy(port, health)
 		}}
 }
 
-// healthy waits for the gateway and returns its address.
-func healthy(port int) (string, error) {
+// healthy waits for the gateway to answer at a path and returns its address.
+func healthy(port int, path string) (string, error) {
 	url := "http://127.0.0.1:" + strconv.Itoa(port)
 	return url, waitFor(15*time.Second, func() error {
-		res, err := http.Get(url + "/health")
-		if err != nil {
-			return err
+		res, err := http.Get(url + path)
+		if err == nil && res.StatusCode != http.StatusOK {
+			err = fmt.Errorf("%s%s answers %s", url, path, res.Status)
 		}
-		return res.Body.Close()
+		if res != nil {
+			err = errors.Join(err, res.Body.Close())
+		}
+		return err
 	})
 }
 
