@@ -3,6 +3,7 @@ package blob
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -69,6 +70,9 @@ func readAnyListing(doc []byte) (listing, error) {
 		out.objects = append(out.objects, Object{Key: c.Key, Size: c.Size, ETag: c.ETag, Modified: c.LastModified.Time})
 	}
 	for _, p := range in.CommonPrefixes {
+		if p.Prefix == "" { // it would stand for the whole bucket
+			return listing{}, errors.New("the store's listing: a folder without a name")
+		}
 		out.folders = append(out.folders, p.Prefix)
 	}
 	if in.EncodingType == "url" {
@@ -102,6 +106,7 @@ func (l *listing) decode() error {
 type plain struct {
 	listing
 	object Object
+	named  int // names of the open CommonPrefixes
 }
 
 // read tells whether the document was of that form and right.
@@ -188,6 +193,10 @@ func (p *plain) end(path [][]byte, text []byte, leaf bool) bool {
 		case "Contents":
 			p.objects, p.object = append(p.objects, p.object), Object{}
 			return true
+		case "CommonPrefixes":
+			one := p.named == 1
+			p.named = 0
+			return one
 		case "IsTruncated":
 			p.more = string(text) == "true"
 			return leaf && (p.more || string(text) == "false")
@@ -204,8 +213,8 @@ func (p *plain) end(path [][]byte, text []byte, leaf bool) bool {
 	switch string(path[1]) {
 	case "CommonPrefixes":
 		if string(path[2]) == "Prefix" {
-			p.folders = append(p.folders, "")
-			return leaf && unescape(text, &p.folders[len(p.folders)-1])
+			p.folders, p.named = append(p.folders, ""), p.named+1
+			return leaf && len(text) > 0 && unescape(text, &p.folders[len(p.folders)-1])
 		}
 	case "Contents":
 		var err error

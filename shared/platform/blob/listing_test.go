@@ -18,6 +18,9 @@ var listings = []struct {
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>b</Name><Prefix>a/</Prefix><NextContinuationToken>1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=</NextContinuationToken><KeyCount>2</KeyCount><MaxKeys>2</MaxKeys><IsTruncated>true</IsTruncated><Contents><Key>a/Tom &amp; Jerry &lt;1&gt; &apos;x&apos;.cbz</Key><LastModified>2026-10-12T17:50:30.000Z</LastModified><ETag>&quot;fba9dede5f27731c9771645a39863328-7&quot;</ETag><ChecksumAlgorithm>CRC64NVME</ChecksumAlgorithm><Size>434234</Size><StorageClass>STANDARD</StorageClass><Owner><ID>1</ID></Owner></Contents><Contents><Key>a/日本.cbz</Key><LastModified>2026-10-12T17:50:30.123Z</LastModified><Size>0</Size></Contents><CommonPrefixes><Prefix>a/b&#34;/</Prefix></CommonPrefixes></ListBucketResult>`, true},
 	{"empty", `<ListBucketResult><IsTruncated>false</IsTruncated><Prefix/></ListBucketResult>`, true},
 	{"line breaks", "<ListBucketResult>\n  <Contents>\n    <Key>a\n</Key>\n    <Size>1</Size>\n  </Contents>\n</ListBucketResult>\n", true},
+	{"a folder without a name", `<ListBucketResult><CommonPrefixes></CommonPrefixes></ListBucketResult>`, false},
+	{"a folder with an empty name", `<ListBucketResult><CommonPrefixes><Prefix/></CommonPrefixes></ListBucketResult>`, false},
+	{"a folder with two names", `<ListBucketResult><CommonPrefixes><Prefix>a/</Prefix><Prefix>b/</Prefix></CommonPrefixes></ListBucketResult>`, false},
 	{"keys as in a URL", `<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>a%2Bb/c+d%01%25.cbz</Key></Contents><CommonPrefixes><Prefix>%E6%97%A5/</Prefix></CommonPrefixes></ListBucketResult>`, false},
 	{"no URL", `<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>100%.cbz</Key></Contents></ListBucketResult>`, false},
 	{"a character that XML has not", `<ListBucketResult><Contents><Key>a&#x1;.cbz</Key></Contents></ListBucketResult>`, false},
@@ -59,6 +62,14 @@ func TestReadListing(t *testing.T) {
 	if err != nil || len(got.objects) != 2 || got.objects[0].Key != "a/Tom & Jerry <1> 'x'.cbz" || got.objects[0].ETag != `"fba9dede5f27731c9771645a39863328-7"` ||
 		got.objects[1].Modified.Nanosecond() != 123e6 || got.folders[0] != `a/b"/` || !got.more || got.next == "" {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestNamelessFolderIsRefused(t *testing.T) {
+	for _, folder := range []string{"", "<Prefix/>", "<Prefix></Prefix>"} {
+		if got, err := readListing([]byte("<ListBucketResult><CommonPrefixes>" + folder + "</CommonPrefixes></ListBucketResult>")); err == nil {
+			t.Errorf("%q: %+v", folder, got)
+		}
 	}
 }
 
