@@ -114,8 +114,8 @@ type Item struct {
 // Open reads the publication in an archive. read returns the plain bytes of an
 // entry and is only called for entries within the limits. What is wrong with
 // the book is an *archive.Error: NoPackage, Corrupt or TooLarge (XML that is
-// malformed, declares a DTD, or exceeds its bounds), or what opening an entry
-// gives. Other errors of read are passed on.
+// malformed, declares a DTD, or exceeds its bounds), NoPages (nothing to read),
+// or what opening an entry gives. Other errors of read are passed on.
 func Open(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim Limits) (*Publication, error) {
 	b := newBook(dir, read, lim.withDefaults())
 	if err := b.open(); err != nil {
@@ -125,7 +125,9 @@ func Open(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim 
 	if err := b.readManifest(); err != nil {
 		return nil, err
 	}
-	b.readSpine()
+	if b.readSpine(); b.pub.SpineCount == 0 {
+		return nil, &archive.Error{Kind: archive.NoPages, Msg: b.opfPath + ": no spine, or an empty one: there is nothing to read; get a complete copy"}
+	}
 	if err := b.findPages(); err != nil {
 		return nil, err
 	}

@@ -301,6 +301,9 @@ func TestErrors(t *testing.T) {
 		"no manifest":       {files{"META-INF/container.xml", container, "OPS/p.opf", "<package/>"}, archive.Corrupt},
 		"OPF too large":     {files{"META-INF/container.xml", container, "OPS/p.opf", "<package>" + strings.Repeat(" ", 5<<20)}, archive.TooLarge},
 		"OPF too deep":      {files{"META-INF/container.xml", container, "OPS/p.opf", strings.Repeat("<a>", 200)}, archive.TooLarge},
+		"no spine":          {withOPF("", `<item id="a" href="a.xhtml"/>`, "", "OPS/a.xhtml", "x"), archive.NoPages},
+		"empty spine":       {withOPF("", `<item id="a" href="a.xhtml"/>`, "<spine toc=\"ncx\"> </spine>", "OPS/a.xhtml", "x"), archive.NoPages},
+		"OPF cut off":       {files{"META-INF/container.xml", container, "OPS/p.opf", `<package><manifest><item id="a" href="a.xhtml"/></manifest><spi`, "OPS/a.xhtml", "x"}, archive.NoPages},
 		"manifest too long": {files{"META-INF/container.xml", container, "OPS/p.opf", "<package><manifest>" + items + "</manifest></package>"}, archive.TooLarge},
 	} {
 		pub, log, err := open(t, Limits{}, tt.files...)

@@ -50,7 +50,6 @@ func (b *book) readSpine() {
 	}
 	spine := b.opf.Child("spine")
 	if spine == nil {
-		b.warn("%s: no spine", b.opfPath)
 		return
 	}
 	switch d := spine.Attr("page-progression-direction"); d {
