@@ -28,7 +28,7 @@ type caller struct {
 	kind   string
 	client *testkit.Client
 	// wants is the status for an operation; success is that of its entry.
-	wants func(op httpapi.Op, success int) int
+	wants func(op *httpapi.Op, success int) int
 }
 
 func newMatrix(t *testing.T) *matrix {
@@ -42,8 +42,8 @@ func newMatrix(t *testing.T) *matrix {
 	return m
 }
 
-func holds(permissions []string) func(op httpapi.Op, success int) int {
-	return func(op httpapi.Op, success int) int {
+func holds(permissions []string) func(op *httpapi.Op, success int) int {
+	return func(op *httpapi.Op, success int) int {
 		if op.Permission == httpapi.Public || op.Permission == httpapi.SignedIn || slices.Contains(permissions, op.Permission) {
 			return success
 		}
@@ -51,7 +51,7 @@ func holds(permissions []string) func(op httpapi.Op, success int) int {
 	}
 }
 
-func nobody(op httpapi.Op, success int) int {
+func nobody(op *httpapi.Op, success int) int {
 	if op.Permission == httpapi.Public {
 		return success
 	}
@@ -74,7 +74,7 @@ func (m *matrix) callers(t *testing.T) []caller {
 		{"disabled admin", disabled, nobody},
 		{"admin's API key without permissions", m.Key(t, admin), holds(nil)},
 		{"another tenant's token", stranger, nobody},
-		{"admin's session cookie", cookie, func(op httpapi.Op, success int) int {
+		{"admin's session cookie", cookie, func(op *httpapi.Op, success int) int {
 			if op.Permission == httpapi.Public || op.Cookie {
 				return success
 			}
@@ -83,12 +83,12 @@ func (m *matrix) callers(t *testing.T) []caller {
 	}
 }
 
-func (m *matrix) all() []httpapi.Op {
+func (m *matrix) all() []*httpapi.Op {
 	return slices.Concat(m.system.api.Operations, m.system.media.Operations)
 }
 
 // call makes what the operation needs and calls it.
-func (m *matrix) call(op httpapi.Op, e entry, c *testkit.Client, owner *testkit.Client) *testkit.Response {
+func (m *matrix) call(op *httpapi.Op, e entry, c *testkit.Client, owner *testkit.Client) *testkit.Response {
 	name := ""
 	if e.name != nil {
 		name = e.name(m, owner)
@@ -96,7 +96,7 @@ func (m *matrix) call(op httpapi.Op, e entry, c *testkit.Client, owner *testkit.
 	return m.callNamed(op, e, c, name)
 }
 
-func (m *matrix) callNamed(op httpapi.Op, e entry, c *testkit.Client, name string) *testkit.Response {
+func (m *matrix) callNamed(op *httpapi.Op, e entry, c *testkit.Client, name string) *testkit.Response {
 	name, second, _ := strings.Cut(name, "|") // of a thing inside a thing
 	if second == "" {
 		second = uuid.NewString()

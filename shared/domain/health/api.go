@@ -3,6 +3,7 @@ package health
 import (
 	"context"
 	"runtime/debug"
+	"sync"
 
 	"github.com/longbox/longbox/shared/domain/tenant"
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -19,13 +20,15 @@ func Routes(a *httpapi.API, d *db.DB) {
 		Summary: "What this server has: libraries, series, books, pages, users", Tag: "Health", Permission: auth.SystemHealth}, inventory)
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/metrics/inventory", ID: "getInventory",
 		Summary: "The same as /metrics", Tag: "Health", Permission: auth.LibrariesRead}, inventory)
-	info := Info{Name: "Longbox", Version: "dev"}
-	if build, ok := debug.ReadBuildInfo(); ok {
-		info.Version = version(build.Main.Version)
-	}
+	info := sync.OnceValue(func() *Info {
+		if build, ok := debug.ReadBuildInfo(); ok {
+			return &Info{Name: "Longbox", Version: version(build.Main.Version)}
+		}
+		return &Info{Name: "Longbox", Version: "dev"}
+	})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/info", ID: "getInfo",
 		Summary: "Name and version of the server", Tag: "Health", Permission: httpapi.Public},
-		func(context.Context, *struct{}) (*Info, error) { return &info, nil })
+		func(context.Context, *struct{}) (*Info, error) { return info(), nil })
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/observability/config", ID: "getObservability",
 		Summary: "Whether web clients are to send measurements of themselves: no", Tag: "Health", Permission: httpapi.Public},
 		func(context.Context, *struct{}) (*Observability, error) { return &Observability{}, nil })

@@ -38,7 +38,7 @@ var errInvalid = fault.New(fault.Unauthorized, "The credential is invalid or has
 type Identifier struct {
 	database *db.DB
 	tokens   *auth.Tokens
-	key      []byte // of the HMAC under which credentials are remembered: never the credential itself
+	key      func() []byte // of the HMAC under which credentials are remembered: never the credential itself
 
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]known
@@ -54,8 +54,11 @@ type known struct {
 
 // New makes an Identifier.
 func New(d *db.DB, tokens *auth.Tokens) *Identifier {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // crypto/rand.Read never fails (it ends the program instead)
+	key := sync.OnceValue(func() []byte {
+		key := make([]byte, 32)
+		_, _ = rand.Read(key) // crypto/rand.Read never fails (it ends the program instead)
+		return key
+	})
 	return &Identifier{database: d, tokens: tokens, key: key, known: map[[sha256.Size]byte]known{}}
 }
 
@@ -174,7 +177,7 @@ func CheckPassword(ctx context.Context, d *db.DB, login, password string) (*Acco
 	if err != nil {
 		return nil, err
 	}
-	hash := auth.NoPassword
+	hash := auth.NoPassword()
 	if row != nil {
 		hash = row.PasswordHash
 	}
@@ -197,7 +200,7 @@ func (i *Identifier) byPassword(ctx context.Context, username, password string) 
 }
 
 func (i *Identifier) fingerprint(tenant uuid.UUID, c httpapi.Credential) [sha256.Size]byte {
-	mac := hmac.New(sha256.New, i.key)
+	mac := hmac.New(sha256.New, i.key())
 	mac.Write(tenant[:])
 	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(c.Username)))) // so that no two pairs run together alike
 	mac.Write([]byte(c.Username))

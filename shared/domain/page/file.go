@@ -11,11 +11,11 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/longbox/longbox/shared/lazyregexp"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -67,7 +67,7 @@ func (i *Index) fileTag() string {
 	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }
 
-var oneRange = regexp.MustCompile(`^bytes=(\d*)-(\d*)$`)
+var oneRange = lazyregexp.New(`^bytes=(\d*)-(\d*)$`)
 
 // wanted is the part [from, to) of the file that the answer will hold. Malformed and multiple ranges are
 // dropped: the whole file is sent. outside is the fault of one that lies outside.

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/longbox/longbox/shared/lazyregexp"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -23,7 +23,7 @@ const (
 	maxAll   = 2 << 20 // bytes of all values together, as they are stored: a page of them is loaded at once
 )
 
-var keyShape = regexp.MustCompile(`^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$`)
+var keyShape = lazyregexp.New(`^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$`)
 
 // Preference is one value of the current user.
 type Preference struct {

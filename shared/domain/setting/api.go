@@ -65,8 +65,8 @@ func (h *handlers) list(ctx context.Context, in *struct {
 		return nil, err
 	}
 	out := []Setting{}
-	for i := range all {
-		d := &all[i]
+	for i := range all() {
+		d := &all()[i]
 		if in.Category != "" && !strings.EqualFold(in.Category, d.Category) {
 			continue
 		}
@@ -161,7 +161,7 @@ func (h *handlers) history(ctx context.Context, in *struct {
 
 func (h *handlers) public(ctx context.Context, _ *struct{}) (*map[string]Public, error) {
 	keys := []string{}
-	for _, d := range all {
+	for _, d := range all() {
 		if d.Public {
 			keys = append(keys, d.Key)
 		}

@@ -11,9 +11,9 @@ import (
 // outlives that.
 func Configure(ctx context.Context, d *db.DB, values map[string]Text, reason string) (int, error) {
 	entries := make(SettingValues, 0, len(values))
-	for i := range all {
-		if v, sent := values[all[i].Key]; sent {
-			entries = append(entries, SettingValue{Key: all[i].Key, Value: v})
+	for _, d := range all() {
+		if v, sent := values[d.Key]; sent {
+			entries = append(entries, SettingValue{Key: d.Key, Value: v})
 		}
 	}
 	writes, err := SettingUpdates{Settings: entries}.writes()

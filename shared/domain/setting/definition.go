@@ -2,6 +2,7 @@ package setting
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/google/uuid"
 )
@@ -80,45 +81,47 @@ func schedule(key, category, value, description string) definition {
 }
 
 // all are sorted by key.
-var all = sorted(
-	definition{Key: ApplicationName, Category: "Application", Type: typeString, Default: "Longbox", Min: ptr(1), Max: ptr(100),
-		Public: true, Description: "Name of this library server, shown to its users"},
-	boolean(RegistrationEnabled, "Authentication", "false", "Anyone may register a user of their own"),
-	boolean(ConfirmEmail, "Authentication", "false", "A registered user must confirm the e-mail address before signing in"),
-	boolean(DeduplicationEnabled, "Deduplication", "true", "Look for duplicates by the schedule"),
-	schedule(DeduplicationCron, "Deduplication", "", "When to look for duplicates; empty is never"),
-	list("duplicate_detection.trusted_external_id_sources", "Duplicate Detection", "[]",
-		"Sources, written plugin:<name>, whose external ids prove that two series are the same"),
-	definition{Key: CustomMetadataFormat, Category: "Display", Type: typeString, Max: ptr(20_000), Public: true,
-		Description: "Template that turns custom metadata into Markdown; empty shows none"},
-	integer("exports.retention_days", "Exports", "7", 1, 90, "Days that a finished export is kept"),
-	integer("exports.max_per_user", "Exports", "10", 1, 100, "Exports that a user may keep"),
-	integer("exports.max_concurrent_per_user", "Exports", "3", 1, 10, "Exports of one user that may run at once"),
-	integer("exports.storage_cap_bytes", "Exports", "2147483648", 104_857_600, 1<<50, "Bytes that all exports together may take"),
-	schedule("exports.cleanup_cron", "Exports", "0 30 * * * *", "When expired exports are removed"),
-	definition{Key: TaskMetricsDays, Category: "Metrics", Type: typeString, Default: "30",
-		Allowed: []string{"disabled", "7", "30", "90", "180"}, Description: "Days that the figures of tasks are kept; disabled counts nothing and removes what was counted"},
-	definition{Key: "plugins.auto_match_confidence_threshold", Category: "Plugins", Type: typeFloat, Default: "0.8", Min: ptr(0), Max: ptr(1),
-		Description: "How sure a plugin must be of a match before it is applied by itself"},
-	boolean("plugins.post_scan_auto_match_enabled", "Plugins", "false", "Match new series with plugins after a scan"),
-	integer("plugin.task_request_timeout_seconds", "Plugins", "300", 1, 3600, "Seconds that a plugin may take to answer a background task"),
-	boolean(PurgeEmptySeries, "Purge", "true", "Remove a series when its last book is purged"),
-	languages("release_tracking.default_languages", "Release Tracking", `["en"]`, "ISO 639-1 codes of the languages whose releases are tracked"),
-	languages("release_tracking.notify_languages", "Release Tracking", "[]", "ISO 639-1 codes of the languages to announce releases in; empty is all"),
-	list("release_tracking.notify_plugins", "Release Tracking", "[]", "Plugins whose releases are announced; empty is all"),
-	schedule("release_tracking.default_cron_schedule", "Release Tracking", "0 0 * * *", "When release sources without a schedule of their own are asked"),
-	integer(ScanBatchSize, "Scanner", "100", 10, 500, "Books that one analysis task takes"),
-	boolean(RetryFailedFiles, "Scanner", "false", "A normal scan analyses unchanged files again whose analysis failed"),
-	integer(ScanTimeout, "Scanner", "120", 10, 1440, "Minutes after which a scan that still lists files is given up"),
-	definition{Key: SchedulerZone, Category: "Scheduler", Type: typeString, Default: "UTC", Min: ptr(1), Max: ptr(100), Zone: true,
-		Description: "Time zone of every schedule that has none of its own, for example Europe/Paris"},
-	boolean("search.fuzzy.enabled", "Search", "false", "Searching forgives misspelt words"),
-	integer(TaskRetentionDays, "Task", "7", 1, 365, "Days that finished tasks are kept"),
-	integer(ThumbnailDimension, "Thumbnail", "400", 100, 2000, "Longest side of a cover image, in pixels"),
-	integer(ThumbnailQuality, "Thumbnail", "85", 50, 100, "JPEG quality of cover images"),
-	schedule(BookCoverCron, "Thumbnail", "", "When missing book covers are made; empty is never"),
-	schedule(SeriesCoverCron, "Thumbnail", "", "When missing series covers are made; empty is never"),
-)
+var all = sync.OnceValue(func() []definition {
+	return sorted(
+		definition{Key: ApplicationName, Category: "Application", Type: typeString, Default: "Longbox", Min: ptr(1), Max: ptr(100),
+			Public: true, Description: "Name of this library server, shown to its users"},
+		boolean(RegistrationEnabled, "Authentication", "false", "Anyone may register a user of their own"),
+		boolean(ConfirmEmail, "Authentication", "false", "A registered user must confirm the e-mail address before signing in"),
+		boolean(DeduplicationEnabled, "Deduplication", "true", "Look for duplicates by the schedule"),
+		schedule(DeduplicationCron, "Deduplication", "", "When to look for duplicates; empty is never"),
+		list("duplicate_detection.trusted_external_id_sources", "Duplicate Detection", "[]",
+			"Sources, written plugin:<name>, whose external ids prove that two series are the same"),
+		definition{Key: CustomMetadataFormat, Category: "Display", Type: typeString, Max: ptr(20_000), Public: true,
+			Description: "Template that turns custom metadata into Markdown; empty shows none"},
+		integer("exports.retention_days", "Exports", "7", 1, 90, "Days that a finished export is kept"),
+		integer("exports.max_per_user", "Exports", "10", 1, 100, "Exports that a user may keep"),
+		integer("exports.max_concurrent_per_user", "Exports", "3", 1, 10, "Exports of one user that may run at once"),
+		integer("exports.storage_cap_bytes", "Exports", "2147483648", 104_857_600, 1<<50, "Bytes that all exports together may take"),
+		schedule("exports.cleanup_cron", "Exports", "0 30 * * * *", "When expired exports are removed"),
+		definition{Key: TaskMetricsDays, Category: "Metrics", Type: typeString, Default: "30",
+			Allowed: []string{"disabled", "7", "30", "90", "180"}, Description: "Days that the figures of tasks are kept; disabled counts nothing and removes what was counted"},
+		definition{Key: "plugins.auto_match_confidence_threshold", Category: "Plugins", Type: typeFloat, Default: "0.8", Min: ptr(0), Max: ptr(1),
+			Description: "How sure a plugin must be of a match before it is applied by itself"},
+		boolean("plugins.post_scan_auto_match_enabled", "Plugins", "false", "Match new series with plugins after a scan"),
+		integer("plugin.task_request_timeout_seconds", "Plugins", "300", 1, 3600, "Seconds that a plugin may take to answer a background task"),
+		boolean(PurgeEmptySeries, "Purge", "true", "Remove a series when its last book is purged"),
+		languages("release_tracking.default_languages", "Release Tracking", `["en"]`, "ISO 639-1 codes of the languages whose releases are tracked"),
+		languages("release_tracking.notify_languages", "Release Tracking", "[]", "ISO 639-1 codes of the languages to announce releases in; empty is all"),
+		list("release_tracking.notify_plugins", "Release Tracking", "[]", "Plugins whose releases are announced; empty is all"),
+		schedule("release_tracking.default_cron_schedule", "Release Tracking", "0 0 * * *", "When release sources without a schedule of their own are asked"),
+		integer(ScanBatchSize, "Scanner", "100", 10, 500, "Books that one analysis task takes"),
+		boolean(RetryFailedFiles, "Scanner", "false", "A normal scan analyses unchanged files again whose analysis failed"),
+		integer(ScanTimeout, "Scanner", "120", 10, 1440, "Minutes after which a scan that still lists files is given up"),
+		definition{Key: SchedulerZone, Category: "Scheduler", Type: typeString, Default: "UTC", Min: ptr(1), Max: ptr(100), Zone: true,
+			Description: "Time zone of every schedule that has none of its own, for example Europe/Paris"},
+		boolean("search.fuzzy.enabled", "Search", "false", "Searching forgives misspelt words"),
+		integer(TaskRetentionDays, "Task", "7", 1, 365, "Days that finished tasks are kept"),
+		integer(ThumbnailDimension, "Thumbnail", "400", 100, 2000, "Longest side of a cover image, in pixels"),
+		integer(ThumbnailQuality, "Thumbnail", "85", 50, 100, "JPEG quality of cover images"),
+		schedule(BookCoverCron, "Thumbnail", "", "When missing book covers are made; empty is never"),
+		schedule(SeriesCoverCron, "Thumbnail", "", "When missing series covers are made; empty is never"),
+	)
+})
 
 func ptr(n int64) *int64 { return &n }
 
@@ -129,9 +132,9 @@ func sorted(d ...definition) []definition {
 
 // find is the definition of a key, or nil.
 func find(key string) *definition {
-	i, ok := slices.BinarySearchFunc(all, definition{Key: key}, compare)
+	i, ok := slices.BinarySearchFunc(all(), definition{Key: key}, compare)
 	if !ok {
 		return nil
 	}
-	return &all[i]
+	return &all()[i]
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/longbox/longbox/shared/format/naming"
+	"github.com/longbox/longbox/shared/lazyregexp"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -49,7 +50,7 @@ func metadataFirst(key string, _ naming.Name, _ Place, meta *Meta) (string, *int
 	return title, meta.Volume, meta.Chapter
 }
 
-var generic = regexp.MustCompile(`(?i)^(?:(?:vol(?:ume)?|chapter|issue|part|ep(?:isode)?)\.?\s*#?\s*|#\s*)?\d+(?:\.\d+)?$`)
+var generic = lazyregexp.New(`(?i)^(?:(?:vol(?:ume)?|chapter|issue|part|ep(?:isode)?)\.?\s*#?\s*|#\s*)?\d+(?:\.\d+)?$`)
 
 // smart takes the metadata's title unless it says nothing but a number.
 func smart(c *config) func(string, naming.Name, Place, *Meta) (string, *int, *float64) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/longbox/longbox/shared/lazyregexp"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -121,7 +122,7 @@ func (c *config) patterns(name string, list []string) []*regexp.Regexp {
 	return out
 }
 
-var placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+var placeholder = lazyregexp.New(`\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // template checks that every placeholder of a template has a value.
 func (c *config) template(name, value string, known []string) {

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/longbox/longbox/shared/format/naming"
+	"github.com/longbox/longbox/shared/lazyregexp"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -88,12 +90,14 @@ func volumeLabel(folder string) *int {
 	return naming.Detect(folder + ".cbz").Volume // an extension, so that the name is not cut at its last dot
 }
 
-var defaultPatterns = []*regexp.Regexp{regexp.MustCompile(`\[([^\]]+)\]`), regexp.MustCompile(`^([^-]+) -`), regexp.MustCompile(`^([^_]+)_`)}
+var defaultPatterns = sync.OnceValue(func() []*regexp.Regexp {
+	return []*regexp.Regexp{regexp.MustCompile(`\[([^\]]+)\]`), regexp.MustCompile(`^([^-]+) -`), regexp.MustCompile(`^([^_]+)_`)}
+})
 
 // flat: the first pattern that matches the file's name, group 1; else the metadata's series; else the words in
 // front of the first number.
 func flat(c *config) series {
-	patterns, list, require := defaultPatterns, []string(nil), false
+	patterns, list, require := defaultPatterns(), []string(nil), false
 	if c.read("filenamePatterns", &list, "an array of regular expressions") && list != nil {
 		patterns = c.patterns("filenamePatterns", list)
 		for i, re := range patterns {
@@ -168,9 +172,9 @@ func hierarchy(c *config) series {
 	}}
 }
 
-var fieldName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+var fieldName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_]*$`)
 
-var idSuffix = regexp.MustCompile(`\s*\(\d+\)$`)
+var idSuffix = lazyregexp.New(`\s*\(\d+\)$`)
 
 // calibre: Author/Title (id)/files.
 func calibre(c *config) series {

@@ -2,9 +2,10 @@
 package isbn
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/longbox/longbox/shared/lazyregexp"
 )
 
 // Parse returns the digits of a valid ISBN-10 or ISBN-13, or "". Where nothing names the value an ISBN (named, or a
@@ -45,7 +46,7 @@ func Wrong(value string) bool {
 }
 
 // number is a number with a check digit.
-var number = regexp.MustCompile(`^\d+[\dX]$`)
+var number = lazyregexp.New(`^\d+[\dX]$`)
 
 // prefix is what names a value an ISBN, as people and programs write it: "ISBN-13: ", "ISBN 10 ", "ISBN (13) ", "eISBN ".
 // No ISBN has 10 or 13 as its first group, so those with a separator behind them are the kind.
@@ -54,7 +55,7 @@ const prefix = `(?:urn:)?(?:e-?)?isbn(?:[- ]?(?:\(1[03]\)|1[03][:\s\x{a0}]))?[:\
 // separator is what may stand between the digits: books are set with dashes and spaces of other kinds.
 const separator = `[- \x{2010}-\x{2013}\x{a0}]`
 
-var beginning = regexp.MustCompile(`(?i)^` + prefix)
+var beginning = lazyregexp.New(`(?i)^` + prefix)
 
 // cutPrefix takes away what names a value an ISBN.
 func cutPrefix(value string) (rest string, found bool) {
@@ -107,7 +108,7 @@ func valid10(v string) bool {
 	return sum%11 == 0
 }
 
-var written = regexp.MustCompile(`(?i)\b(?:` + prefix + `)?(?:97[89]` + separator + `?)?\d(?:` + separator + `?\d){8}` + separator + `?[\dX]\b`)
+var written = lazyregexp.New(`(?i)\b(?:` + prefix + `)?(?:97[89]` + separator + `?)?\d(?:` + separator + `?\d){8}` + separator + `?[\dX]\b`)
 
 // Find returns the digits of the ISBNs that a text names, each once.
 func Find(text string) (found []string) {

@@ -132,8 +132,8 @@ func (r *reader) cover(in, front string) bool {
 		return true
 	}
 	word := before[len(before)-1]
-	return !slices.ContainsFunc(volumeMarks, func(k marker) bool { return k.words[word] }) &&
-		!slices.ContainsFunc(chapterMarks, func(k marker) bool { return k.words[word] })
+	return !slices.ContainsFunc(volumeMarks, func(k marker) bool { return k.words.has(word) }) &&
+		!slices.ContainsFunc(chapterMarks, func(k marker) bool { return k.words.has(word) })
 }
 
 // pairs are the outermost brackets of a text, in order.
@@ -170,20 +170,22 @@ var kinds = []struct {
 	word *pattern
 	kind string
 }{
-	{[]string{"annual", "jahres"}, latinWord(`annuals?|jahresband`), "annual"},
+	{[]string{"annual", "jahres"}, lazily(wordFrom + `annuals?|jahresband` + wordTo), "annual"},
 	{[]string{"shot", "os", "読", "단편"}, lazily(`(?:^|[^\p{L}\p{N}])(?:one[ -]?shots?|os)(?:$|[^\p{L}\p{N}])|読み切り|読切|단편`), "one-shot"},
-	{[]string{"tpb", "trade", "sammel", "intégr", "integr"}, latinWord(`tpb|trade paperback|sammelband|intégrale|integrale`), "tpb"},
-	{[]string{"omnibus", "омнибус"}, latinWord(`omnibus|омнибус`), "omnibus"},
-	{[]string{"gn", "graphic"}, latinWord(`gn|ogn|graphic novel`), "graphic-novel"},
-	{[]string{"special", "sp", "hors", "hs", "sonder", "especial", "спец", "特", "특별"}, lazily(latinWord(`specials?|sp\d+|hors[- ]?s[ée]rie|hs(?:\s?\d+)?|sonderband|sonderheft|especial|спецвыпуск`).String() + `|特別編|特别篇|특별편`), "special"},
-	{[]string{"extra", "omake", "bonus", "side", "экстра", "番外", "外伝", "おまけ", "特典", "외전", "번외"}, lazily(latinWord(`extras?|omake|bonus|side story|экстра`).String() + `|番外|外伝|おまけ|特典(?:[^付]|$)|외전|번외`), "extra"},
-	{[]string{"prolog", "пролог", "序", "프롤"}, lazily(latinWord(`prolog(?:ue|o)?|пролог`).String() + `|序章|序幕|프롤로그`), "prologue"},
-	{[]string{"epilog", "эпилог", "終章", "最終", "에필"}, lazily(latinWord(`epilog(?:ue|o)?|эпилог`).String() + `|終章|最終回|에필로그`), "epilogue"},
+	{[]string{"tpb", "trade", "sammel", "intégr", "integr"}, lazily(wordFrom + `tpb|trade paperback|sammelband|intégrale|integrale` + wordTo), "tpb"},
+	{[]string{"omnibus", "омнибус"}, lazily(wordFrom + `omnibus|омнибус` + wordTo), "omnibus"},
+	{[]string{"gn", "graphic"}, lazily(wordFrom + `gn|ogn|graphic novel` + wordTo), "graphic-novel"},
+	{[]string{"special", "sp", "hors", "hs", "sonder", "especial", "спец", "特", "특별"}, lazily(wordFrom + `specials?|sp\d+|hors[- ]?s[ée]rie|hs(?:\s?\d+)?|sonderband|sonderheft|especial|спецвыпуск` + wordTo + `|特別編|特别篇|특별편`), "special"},
+	{[]string{"extra", "omake", "bonus", "side", "экстра", "番外", "外伝", "おまけ", "特典", "외전", "번외"}, lazily(wordFrom + `extras?|omake|bonus|side story|экстра` + wordTo + `|番外|外伝|おまけ|特典(?:[^付]|$)|외전|번외`), "extra"},
+	{[]string{"prolog", "пролог", "序", "프롤"}, lazily(wordFrom + `prolog(?:ue|o)?|пролог` + wordTo + `|序章|序幕|프롤로그`), "prologue"},
+	{[]string{"epilog", "эпилог", "終章", "最終", "에필"}, lazily(wordFrom + `epilog(?:ue|o)?|эпилог` + wordTo + `|終章|最終回|에필로그`), "epilogue"},
 }
 
-func latinWord(words string) *pattern {
-	return lazily(`(?:^|[^\p{L}\p{N}])(?:` + words + `)(?:$|[^\p{L}])`)
-}
+// What stands around words of Latin letters.
+const (
+	wordFrom = `(?:^|[^\p{L}\p{N}])(?:`
+	wordTo   = `)(?:$|[^\p{L}])`
+)
 
 // kind says what kind of book the text names.
 func (r *reader) kind() { r.kindOf(r.text) }

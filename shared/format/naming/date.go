@@ -39,37 +39,37 @@ const (
 // of a Japanese magazine: "2014年25号" is number 25 of 2014.
 func (r *reader) dates() {
 	century := strings.Contains(r.text, "19") || strings.Contains(r.text, "20") // spares most names the expressions
-	if m := fullDate.find(century, r.text); m != nil {
+	if m := find(fullDate, century, r.text); m != nil {
 		r.dated(m[2:4])
 		end := m[2] + len("2014-05-21")
 		r.blank(span{m[2], end})
 		r.tags = append(r.tags, span{m[2], end})
 	}
-	if m := dayFirst.find(century, r.text); m != nil {
+	if m := find(dayFirst, century, r.text); m != nil {
 		r.dated(m[4:6])
 		r.blank(span{m[2], m[3]})
 		r.tags = append(r.tags, span{m[2], m[3]})
 	}
-	if m := issueDot.find(century && strings.Contains(r.text, "."), r.text); m != nil { // "18.2021" is "18-2021", and "2021.05" "2021-05"
+	if m := find(issueDot, century && strings.Contains(r.text, "."), r.text); m != nil { // "18.2021" is "18-2021", and "2021.05" "2021-05"
 		r.text = r.text[:max(m[2], m[4])] + "-" + r.text[max(m[3], m[5]):]
 	}
-	if m := monthly.find(century && (strings.Contains(r.text, "-0") || strings.Contains(r.text, "-1")), r.text); m != nil {
+	if m := find(monthly, century && (strings.Contains(r.text, "-0") || strings.Contains(r.text, "-1")), r.text); m != nil {
 		r.dated(m[4:6])
 		r.blank(span{m[2], m[3]})
 		r.tags = append(r.tags, span{m[2], m[3]})
 	}
-	if m := weekly.find(century && strings.Contains(r.text, "-"), r.text); m != nil && !years(r.text[m[4]:m[5]], r.text[m[6]:m[7]]) {
+	if m := find(weekly, century && strings.Contains(r.text, "-"), r.text); m != nil && !years(r.text[m[4]:m[5]], r.text[m[6]:m[7]]) {
 		r.dated(m[4:6])
 		r.week, r.weekAt = parse(r.text[m[6]:m[7]]), span{m[2], m[3]}
 		r.blank(r.weekAt)
 		r.tags = append(r.tags, r.weekAt)
 	}
-	if m := east.find(century && !ascii(r.text), r.text); m != nil {
+	if m := find(east, century && !ascii(r.text), r.text); m != nil {
 		r.dated(m[2:4])
 		r.blank(span{m[0], m[1]})
 		r.tags = append(r.tags, span{m[0], m[1]})
 	}
-	if m := inWords.find(century && bareYear.MatchString(r.text), r.text); m != nil {
+	if m := find(inWords, century && bareYear.MatchString(r.text), r.text); m != nil {
 		at := 2
 		for m[at] < 0 {
 			at += 4
@@ -81,11 +81,11 @@ func (r *reader) dates() {
 			r.tags = append(r.tags, span{m[at], m[at+1]})
 		}
 	}
-	if m := pixels.find(strings.Contains(r.text, "x"), r.text); m != nil { // the size of pages is no part of a name
+	if m := find(pixels, strings.Contains(r.text, "x"), r.text); m != nil { // the size of pages is no part of a name
 		r.blank(span{m[2], m[3]})
 		r.tags = append(r.tags, span{m[2], m[3]})
 	}
-	if m := yearOf.find(century && strings.ContainsAny(r.text, "年년"), r.text); m != nil {
+	if m := find(yearOf, century && strings.ContainsAny(r.text, "年년"), r.text); m != nil {
 		r.dated(m[2:4])
 		mark := "第" // as long as the letter it replaces
 		if strings.Contains(r.text[m[5]:m[1]], mark) {
@@ -110,7 +110,7 @@ func (r *reader) dated(at []int) {
 
 // totals takes out how many volumes or chapters there are in all: "全34巻" is no volume 34.
 func (r *reader) totals() {
-	m := totalIn.find(!ascii(r.text), r.text)
+	m := find(totalIn, !ascii(r.text), r.text)
 	if m == nil {
 		return
 	}
@@ -131,7 +131,7 @@ func (r *reader) half() bool {
 	}
 	m := half.FindStringSubmatchIndex(r.text)
 	if m == nil {
-		m = halves.find(r.halved, r.text)
+		m = find(halves, r.halved, r.text)
 	}
 	if m == nil {
 		return false

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -21,7 +22,8 @@ const (
 	letter  = `(^|[^\p{L}\p{N}])`
 	apart   = `[\s#]{0,3}` // between a marker and its number; where a bracket was there are more spaces: "V (1985) 012"
 	num     = `(\d+(?:[.,]\d{1,3})?)`
-	upTo    = `(?:(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(?:%s)?\.?\s?` + num + `)?`
+	upTo    = `(?:(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(?:` // the end of a range: upTo, a marker's words, andNum
+	andNum  = `)?\.?\s?` + num + `)?`
 	revised = `(?:v(\d)|[ab]|[xp]\d)?(?:$|[^\p{Latin}\p{N}])`
 )
 
@@ -51,9 +53,9 @@ const (
 var (
 	// Groups: what stands in front, number, end of the range, and for chapters and issues the revision.
 	volumeMarks = []marker{
-		{lazily(`(?i)` + latin + `(?:` + volumeWords + `)\.?` + apart + `-?` + num + strings.ReplaceAll(upTo, "%s", volumeWords) + `(?:$|[^\p{Latin}\p{N}]|[ab](?:$|[^\p{L}\p{N}])|c(?:h(?:ap(?:ter)?)?)?\.?\d|n(?:o|r)?\.?\d)`), wordSet(volumeWords)},
-		{lazily(`(?i)` + letter + `(?:` + cyrillicVolumes + `)\.?\s*(?:no\.\s*)?` + num + strings.ReplaceAll(upTo, "%s", "том|т") + `(?:$|[^\p{L}\p{N}]|гл)`), wordSet(cyrillicVolumes + "|no")},
-		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:` + volumeUnits + `)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `\s*(?:` + volumeUnits + `)`), nil},
+		{lazily(`(?i)` + latin + `(?:` + volumeWords + `)\.?` + apart + `-?` + num + upTo + volumeWords + andNum + `(?:$|[^\p{Latin}\p{N}]|[ab](?:$|[^\p{L}\p{N}])|c(?:h(?:ap(?:ter)?)?)?\.?\d|n(?:o|r)?\.?\d)`), wordSet(volumeWords)},
+		{lazily(`(?i)` + letter + `(?:` + cyrillicVolumes + `)\.?\s*(?:no\.\s*)?` + num + upTo + `том|т` + andNum + `(?:$|[^\p{L}\p{N}]|гл)`), wordSet(cyrillicVolumes + "|no")},
+		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:` + volumeUnits + `)?` + upTo + `第|제` + andNum + `\s*(?:` + volumeUnits + `)`), nil},
 		{lazily(`()[卷巻](?:\s*|[ノの之])` + num + `()`), nil},
 		{lazily(`(?i)` + letter + `(?:` + otherVolumes + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?(?:$|[^\p{L}\p{N}])`), wordSet(otherVolumes)},
 		{lazily(`()(?:` + thaiVolumes + `)\s*` + num + `(?:\s?-\s?` + num + `)?`), nil},
@@ -66,21 +68,21 @@ var (
 		{behindDot, nil},
 	}
 	chapterMarks = []marker{
-		{lazily(`(?i)(^|[^\p{Latin}\p{N}]|(?:v|vol|volume|tome|t)\.?\s?\d+)(?:` + chapterWords + `)\.?` + apart + `-?` + num + strings.ReplaceAll(upTo, "%s", chapterWords) + revised), wordSet(chapterWords)},
-		{lazily(`(?i)(^|[^\p{L}\p{N}]|(?:^|[^\p{L}])(?:том|т)\.?\s?\d+)(?:` + cyrillicChapters + `)\.?\s*(?:no\.\s*)?` + num + strings.ReplaceAll(upTo, "%s", "глава|гл") + `()(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicChapters + "|no")},
+		{lazily(`(?i)(^|[^\p{Latin}\p{N}]|(?:v|vol|volume|tome|t)\.?\s?\d+)(?:` + chapterWords + `)\.?` + apart + `-?` + num + upTo + chapterWords + andNum + revised), wordSet(chapterWords)},
+		{lazily(`(?i)(^|[^\p{L}\p{N}]|(?:^|[^\p{L}])(?:том|т)\.?\s?\d+)(?:` + cyrillicChapters + `)\.?\s*(?:no\.\s*)?` + num + upTo + `глава|гл` + andNum + `()(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicChapters + "|no")},
 		{lazily(`(?i)` + letter + `(?:` + otherChapters + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?()(?:$|[^\p{L}\p{N}])`), wordSet(otherChapters)},
 		{lazily(`()(?:` + thaiChapters + `)\s*` + num + `(?:\s?-\s?` + num + `)?()`), nil},
 		{lazily(`(?i)((?:^|[^\p{Latin}\p{N}])v(?:ol\.?)?\d{1,3}x)` + num + `(?:-(\d+))?()(?:$|[^\p{Latin}\p{N}])`), wordSet("x")},
-		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:` + chapterUnits + `)?` + strings.ReplaceAll(upTo, "%s", "第|제") + `()\s*(?:` + chapterUnits + `)`), nil},
+		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:` + chapterUnits + `)?` + upTo + `第|제` + andNum + `()\s*(?:` + chapterUnits + `)`), nil},
 	}
-	innerMark     = marker{lazily(`()(?:第|제)?\s*` + num + strings.ReplaceAll(upTo, "%s", "第|제") + `()\s*(?:話|话|화)`), nil}
+	innerMark     = marker{lazily(`()(?:第|제)?\s*` + num + upTo + `第|제` + andNum + `()\s*(?:話|话|화)`), nil}
 	arcMark       = lazily(`[章장]$`) // chapters of which each has chapters
 	chapterBehind = []marker{
 		{lazily(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?()(?:-?я)?\s*глав[аы]?(?:$|[^\p{L}])`), nil},
 	}
 	hashMark   = marker{re: lazily(`(?i)(^|)(?:\b(?:issues?|iss|no|nr|heft)\.?\s*)?#\s?(-?\d+(?:[.,]\d{1,3})?)(?:\s?-\s?#?` + num + `)?(?:v(\d))?`)}
 	issueMarks = []marker{
-		{lazily(`(?i)` + latin + `(?:(?:issue|heft|ausgabe|edição|edición|выпуск|номер|часть)\s+)?(?:` + issueWords + `)\.?` + apart + num + strings.ReplaceAll(upTo, "%s", issueWords) + revised), wordSet(issueWords)},
+		{lazily(`(?i)` + latin + `(?:(?:issue|heft|ausgabe|edição|edición|выпуск|номер|часть)\s+)?(?:` + issueWords + `)\.?` + apart + num + upTo + issueWords + andNum + revised), wordSet(issueWords)},
 		{lazily(`(?i)` + single + `(?:n(?:\.\s?|\s)|ed\.\s?)` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n|ed")},
 		{lazily(`(?i)((?:v|vol|volume)\.?\s?\d+)n(?:o|r)?\.?\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("n|no|nr")},
 		{lazily(`(?i)` + letter + `(?:` + cyrillicIssues + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?()(?:$|[^\p{L}\p{N}])`), wordSet(cyrillicIssues)},
@@ -89,8 +91,8 @@ var (
 		{lazily(`()(?:第|제)\s*` + num + `(?:\s?[-~]\s?` + num + `)?()\s*(?:月号|월호|号|號|호|集|部|弾|期|季|편|節|节|夜|$|[^\p{L}\p{N}])`), nil},
 		{lazily(`()(?:その|其[のノ之])\s*` + num + `()()`), nil},
 		{lazily(`(?i)` + latin + `s\d{1,2}\s?e` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("e")},
-		{lazily(`(?i)` + latin + `(?:` + episodeWords + `)\.?` + apart + num + strings.ReplaceAll(upTo, "%s", episodeWords) + revised), wordSet(episodeWords)},
-		{lazily(`(?i)` + latin + `(?:` + partWords + `)\.?` + apart + num + strings.ReplaceAll(upTo, "%s", partWords) + revised), wordSet(partWords)},
+		{lazily(`(?i)` + latin + `(?:` + episodeWords + `)\.?` + apart + num + upTo + episodeWords + andNum + revised), wordSet(episodeWords)},
+		{lazily(`(?i)` + latin + `(?:` + partWords + `)\.?` + apart + num + upTo + partWords + andNum + revised), wordSet(partWords)},
 		{lazily(`(?i)` + latin + `(?:hs|sp|hors[- ]?s[ée]rie|sonderband|sonderheft|specials?|extras?|omake)\.?\s?` + num + `()()(?:$|[^\p{Latin}\p{N}])`), wordSet("hs|sp|hors|série|serie|sonderband|sonderheft|special|specials|extra|extras|omake")},
 		{lazily(`()(?:番外[編篇]?|외전|번외편?|特典|おまけ)\s*` + num + `()()`), nil},
 	}
@@ -109,25 +111,40 @@ var chapterNext = lazily(`(?i)^(?:[cn]|гл)`)
 // are no ASCII. Looking for those first spares nearly every name nearly every expression.
 type marker struct {
 	re    *pattern
-	words map[string]bool
+	words *words
 }
 
-func wordSet(list string) map[string]bool {
-	set := map[string]bool{}
-	for _, w := range strings.Split(list, "|") {
-		w = strings.TrimSuffix(w, "°")
-		set[strings.TrimSuffix(w, "?")] = true // "volumes?" is volumes
-		if short, ok := strings.CutSuffix(w, "s?"); ok {
-			set[short] = true
-		}
+// words are those of a list, which is taken apart when they are first looked for.
+type words struct {
+	list string // as in an expression: "volumes?|v"
+	once sync.Once
+	set  map[string]bool
+}
+
+func wordSet(list string) *words { return &words{list: list} }
+
+// has tells whether a word is one of the list; none is of no list.
+func (ws *words) has(word string) bool {
+	if ws == nil {
+		return false
 	}
-	return set
+	ws.once.Do(func() {
+		ws.set = map[string]bool{}
+		for w := range strings.SplitSeq(ws.list, "|") {
+			w = strings.TrimSuffix(w, "°")
+			ws.set[strings.TrimSuffix(w, "?")] = true // "volumes?" is volumes
+			if short, ok := strings.CutSuffix(w, "s?"); ok {
+				ws.set[short] = true
+			}
+		}
+	})
+	return ws.set[word]
 }
 
 func (k marker) possible(r *reader) bool {
 	switch {
 	case k.words != nil:
-		return slices.ContainsFunc(r.before, func(w string) bool { return k.words[w] })
+		return slices.ContainsFunc(r.before, k.words.has)
 	case k.re == hashMark.re:
 		return strings.Contains(r.text, "#")
 	case k.re == behindDot && r.ascii:
@@ -229,7 +246,7 @@ func shortened(text string) bool {
 // season tells whether the number that begins here is one of a season. Sagas are series more often: "Vinland Saga".
 func (r *reader) season(at int) bool {
 	word := wordInFront(r.text[:at])
-	return seasons[word] && word != "saga"
+	return seasons.has(word) && word != "saga"
 }
 
 // perYear is how many issues of a magazine a year has at most.
@@ -297,7 +314,7 @@ var (
 // roman finds a Roman numeral right behind the marker of a volume: "Tome III". A single letter in front of a word is none:
 // "The Book I Wrote", "Book X-Men".
 func (r *reader) roman() (groups []string, at span) {
-	m := romanMark.find(strings.ContainsAny(r.text, "IVX"), r.text)
+	m := find(romanMark, strings.ContainsAny(r.text, "IVX"), r.text)
 	if m == nil || m[5]-m[4] == 1 && m[6] < 0 && slices.Contains([]string{" ", "-", ".", "'", "’"}, r.text[m[8]:m[9]]) {
 		return nil, span{}
 	}
@@ -337,7 +354,7 @@ func (r *reader) chapter() {
 	if g == nil {
 		return
 	}
-	if arcMark.find(!r.ascii, r.text[at.from:at.to]) != nil {
+	if find(arcMark, !r.ascii, r.text[at.from:at.to]) != nil {
 		if inner, behind := (&reader{text: r.text[at.to:]}).mark(innerMark); inner != nil { // "第二章 第3話"
 			g, at = inner, span{at.to + behind.from, at.to + behind.to}
 		}
@@ -416,10 +433,10 @@ func (r *reader) behindWord(g []string, at span) (number span, ok bool) {
 	rest := r.text[at.to:]
 	m := another.FindStringSubmatchIndex(rest)
 	if m == nil {
-		m = behindSeason.find(partUnit.MatchString(r.text[at.from:at.to]), rest)
+		m = find(behindSeason, partUnit.MatchString(r.text[at.from:at.to]), rest)
 	}
 	if m == nil && g[0][0] != '0' && g[1] == "" {
-		if m = further.find(strings.Contains(rest, "0"), rest); m != nil && (partSet[wordInFront(rest[:m[2]])] || seasons[wordInFront(rest[:m[2]])]) {
+		if m = find(further, strings.Contains(rest, "0"), rest); m != nil && (partSet.has(wordInFront(rest[:m[2]])) || seasons.has(wordInFront(rest[:m[2]]))) {
 			m = nil
 		}
 	}
@@ -450,7 +467,7 @@ func (r *reader) partOfTitle(at span) (number span, ok bool) {
 		return span{}, false
 	}
 	word, n := strings.Trim(wordInFront(r.text[:m[2]]), ".,"), r.text[m[2]:m[3]]
-	if seasons[word] || partSet[word] || isYear(n) {
+	if seasons.has(word) || partSet.has(word) || isYear(n) {
 		return span{}, false
 	}
 	return span{m[2], m[3]}, n[0] == '0' || strings.TrimSpace(r.text[dash+len(" - "):at.from]) != ""

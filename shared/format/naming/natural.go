@@ -62,11 +62,11 @@ func counted(name string) string {
 	if !strings.ContainsAny(name, "上中下一二三四五六七八九十百") {
 		return name
 	}
-	name = countedNumber.compiled().ReplaceAllStringFunc(name, func(s string) string {
+	name = countedNumber.ReplaceAllStringFunc(name, func(s string) string {
 		m := countedNumber.FindStringSubmatch(s)
 		return m[1] + arabic(m[2]+m[3]) + m[4]
 	})
-	return countedPart.compiled().ReplaceAllStringFunc(name, countedParts.Replace)
+	return countedPart.ReplaceAllStringFunc(name, countedParts.Replace)
 }
 
 func compareFolded(a, b string) int {

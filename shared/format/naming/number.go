@@ -61,7 +61,7 @@ func (r *reader) beforeVolume() bool {
 	if r.volumeNumber == nil {
 		return false
 	}
-	m := inFront.find(strings.ContainsAny(r.text[:r.first], "0123456789"), r.text[:r.first])
+	m := find(inFront, strings.ContainsAny(r.text[:r.first], "0123456789"), r.text[:r.first])
 	if m == nil {
 		return false
 	}
@@ -145,7 +145,7 @@ func (r *reader) begin(second span) span {
 	word, first, last := strings.ToLower(r.text[m[2]:m[3]]), r.text[m[4]:m[5]], r.text[second.from:second.to]
 	from, to := parse(first), parse(last)
 	switch {
-	case seasons[word], isYear(last), from == nil, to == nil, *to <= *from:
+	case seasons.has(word), isYear(last), from == nil, to == nil, *to <= *from:
 		return second
 	case *from == 1 && (last[0] != '0' || len(first) == len(last)), first[0] == '0' && strings.HasSuffix(first, "1") && len(first) == len(last):
 		return span{m[4], m[5]}
@@ -174,7 +174,7 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 	case glued(n, after): // "012a"
 	case after != "" && isLatinLetter(next) && !lateFix.MatchString(after) && !countWords.MatchString(after), next == '%':
 		return candidate{at, impossible}
-	case n[0] != '0' && phrases[wordInFront(before)] && wordNext.MatchString(after): // "The 39 Steps"
+	case n[0] != '0' && phrases.has(wordInFront(before)) && wordNext.MatchString(after): // "The 39 Steps"
 		return candidate{at, impossible}
 	case n[0] != '0' && at.from == 0 && unicode.IsLetter(next) && !isLatinLetter(next): // "100日後"
 		return candidate{at, impossible}

@@ -39,7 +39,7 @@ func prepare(name string) prepared {
 	if !ascii(p.text) {
 		p.compose()
 	}
-	if m := thousands.find(strings.Contains(p.text, ","), p.text); m != nil {
+	if m := find(thousands, strings.Contains(p.text, ","), p.text); m != nil {
 		p.replace([]edit{{span{m[2], m[3]}, strings.ReplaceAll(p.text[m[2]:m[3]], ",", ""), true}})
 	}
 	p.text = strings.ReplaceAll(p.text, "_", " ")

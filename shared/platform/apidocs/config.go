@@ -3,8 +3,9 @@ package apidocs
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/longbox/longbox/shared/lazyregexp"
 )
 
 // Config says whether the description is served, and where its page is besides /api/docs.
@@ -13,7 +14,7 @@ type Config struct {
 	Path    string `env:"API_DOCS_PATH" envDefault:"/docs"`
 }
 
-var pathShape = regexp.MustCompile(`^(/[A-Za-z0-9_-]+)+$`)
+var pathShape = lazyregexp.New(`^(/[A-Za-z0-9_-]+)+$`)
 
 // Validate names the setting that is out of its bounds.
 func (c Config) Validate() error {

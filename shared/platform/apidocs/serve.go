@@ -61,14 +61,12 @@ func Routes(a *httpapi.API, c Config) error {
 		base + "/page.js":              fromPlain("text/javascript; charset=utf-8", func() ([]byte, error) { return files.ReadFile("page.js") }),
 		base + "/page.css":             fromPlain("text/css; charset=utf-8", func() ([]byte, error) { return files.ReadFile("page.css") }),
 	} {
-		serve := func(w http.ResponseWriter, r *http.Request) {
+		a.Router.Get(path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Security-Policy", policy)
 			if err := file.serve(w, r); err != nil {
 				httpapi.WriteError(w, r, err)
 			}
-		}
-		a.Router.Get(path, serve)
-		a.Router.Head(path, serve)
+		})
 	}
 	return nil
 }

@@ -73,17 +73,13 @@ func AllPermissions() []string {
 	return slices.Concat(readerPermissions, maintainerPermissions, adminPermissions)
 }
 
-var bySpelling = func() map[string]string {
-	m := map[string]string{}
-	for _, p := range AllPermissions() {
-		m[strings.ToLower(p)] = p
-	}
-	return m
-}()
-
 // ParsePermission understands `LibrariesRead`, `libraries:read` and `libraries-read` in any case.
 func ParsePermission(s string) (string, bool) {
-	key := strings.ToLower(strings.NewReplacer(":", "", "-", "", "_", "").Replace(s))
-	p, ok := bySpelling[key]
-	return p, ok
+	key := strings.NewReplacer(":", "", "-", "", "_", "").Replace(s)
+	all := AllPermissions()
+	i := slices.IndexFunc(all, func(p string) bool { return strings.EqualFold(p, key) })
+	if i < 0 {
+		return "", false
+	}
+	return all[i], true
 }

@@ -8,11 +8,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/longbox/longbox/shared/lazyregexp"
 )
 
 // argon2id parameters: OWASP's minimum, 19 MiB, 2 passes, 1 lane: 18 ms.
@@ -30,14 +31,17 @@ var slots = make(chan struct{}, 4)
 func HashPassword(password string) string {
 	salt := make([]byte, 16)
 	_, _ = rand.Read(salt) // crypto/rand.Read never fails (it ends the program instead)
+	return written(salt, derive(password, salt))
+}
+
+func written(salt, hash []byte) string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes,
-		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(derive(password, salt)))
+		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(hash))
 }
 
 // NoPassword is a well-formed hash that no password matches: checking against it costs the same as a real one,
 // so that an unknown user cannot be told by time.
-var NoPassword = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes,
-	base64.RawStdEncoding.EncodeToString(make([]byte, 16)), base64.RawStdEncoding.EncodeToString(make([]byte, argonKey)))
+func NoPassword() string { return written(make([]byte, 16), make([]byte, argonKey)) }
 
 // CheckPassword tells whether the password matches the hash.
 func CheckPassword(hash, password string) (bool, error) {
@@ -63,7 +67,7 @@ func derive(password string, salt []byte) []byte {
 	return argon2.IDKey(norm.NFC.Bytes([]byte(password)), salt, argonTime, argonMemory, argonLanes, argonKey)
 }
 
-var apiKeyShape = regexp.MustCompile(`^(lbx_[0-9a-f]{16})_[0-9a-f]{32}$`)
+var apiKeyShape = lazyregexp.New(`^(lbx_[0-9a-f]{16})_[0-9a-f]{32}$`)
 
 // NewAPIKey makes an API key `lbx_<16 hex>_<32 hex>`. Only prefix and hash are kept.
 func NewAPIKey() (key, prefix string, hash []byte) {

@@ -18,7 +18,7 @@ func TestPasswords(t *testing.T) {
 	for _, c := range []struct {
 		hash, password string
 		ok             bool
-	}{{one, "a password", true}, {two, "a password", true}, {one, "a passwore", false}, {one, "", false}, {auth.NoPassword, "", false}, {auth.NoPassword, "a password", false}} {
+	}{{one, "a password", true}, {two, "a password", true}, {one, "a passwore", false}, {one, "", false}, {auth.NoPassword(), "", false}, {auth.NoPassword(), "a password", false}} {
 		if ok, err := auth.CheckPassword(c.hash, c.password); err != nil || ok != c.ok {
 			t.Errorf("%q against %s: %v, %v", c.password, c.hash, ok, err)
 		}
@@ -34,10 +34,10 @@ func TestPasswords(t *testing.T) {
 func TestNoPasswordCostsTheSame(t *testing.T) {
 	real := auth.HashPassword("a password")
 	cut := func(hash string) string { return hash[:strings.LastIndex(hash[:strings.LastIndex(hash, "$")], "$")] }
-	if cut(real) != cut(auth.NoPassword) || len(real) != len(auth.NoPassword) {
-		t.Errorf("other parameters: %s, %s", real, auth.NoPassword)
+	if cut(real) != cut(auth.NoPassword()) || len(real) != len(auth.NoPassword()) {
+		t.Errorf("other parameters: %s, %s", real, auth.NoPassword())
 	}
-	for _, hash := range []string{real, auth.NoPassword} {
+	for _, hash := range []string{real, auth.NoPassword()} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		if ok, err := auth.CheckPassword(hash, "wrong"); ok || err != nil {

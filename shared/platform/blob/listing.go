@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/longbox/longbox/shared/lazyregexp"
 )
 
 // listing is an answer to ListObjectsV2.
@@ -46,7 +47,7 @@ func (t *anyTime) UnmarshalText(text []byte) error {
 }
 
 // oddYear is a year before 0 or after 9999.
-var oddYear = regexp.MustCompile(`^(-\d+|\d{5,})-`)
+var oddYear = lazyregexp.New(`^(-\d+|\d{5,})-`)
 
 // readAnyListing is readListing for every XML document.
 func readAnyListing(doc []byte) (listing, error) {

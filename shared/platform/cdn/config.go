@@ -10,9 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 
+	"github.com/longbox/longbox/shared/lazyregexp"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -31,7 +31,7 @@ type Config struct {
 	Origin     httpapi.Origin
 }
 
-var keyID = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
+var keyID = lazyregexp.New(`^[A-Za-z0-9]{1,64}$`)
 
 // Validate names the setting that is missing or wrong. Nothing but DELIVERY counts where it is direct.
 func (c Config) Validate() error {

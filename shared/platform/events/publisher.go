@@ -61,7 +61,7 @@ type Publisher struct {
 	rdb  redis.UniversalClient
 	cfg  Config
 	log  *slog.Logger
-	mark string // names this publisher in Redis
+	mark func() string // names this publisher in Redis
 
 	mu      sync.Mutex
 	queue   []*job
@@ -109,7 +109,7 @@ func New(rdb redis.UniversalClient, cfg Config, log *slog.Logger) *Publisher {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Publisher{rdb: rdb, cfg: cfg.withDefaults(), log: log, mark: rand.Text(), well: true, missed: map[uuid.UUID]map[Topic]bool{}}
+	return &Publisher{rdb: rdb, cfg: cfg.withDefaults(), log: log, mark: sync.OnceValue(rand.Text), well: true, missed: map[uuid.UUID]map[Topic]bool{}}
 }
 
 // Publish sends the events of a tenant in order, in one round trip for up to 12,800 of them. It
@@ -145,7 +145,7 @@ func (p *Publisher) Publish(ctx context.Context, tenant uuid.UUID, events ...Eve
 
 // jobs are script calls for pairs of topic index and value.
 func (p *Publisher) jobs(tenant uuid.UUID, topics map[Topic]bool, args []any) (jobs []*job) {
-	keys := []string{"lb:{" + tenant.String() + "}:publisher:" + p.mark}
+	keys := []string{"lb:{" + tenant.String() + "}:publisher:" + p.mark()}
 	for _, topic := range Topics {
 		keys = append(keys, Key(tenant, topic))
 	}

@@ -473,7 +473,7 @@ func TestLostAnswerWritesOnce(t *testing.T) {
 	server := redistest.Start(t)
 	p := New(server.Client, Config{Timeout: time.Second}, nil)
 	tenant := uuid.New()
-	keys := []string{"lb:{" + tenant.String() + "}:publisher:" + p.mark, Key(tenant, Entities), Key(tenant, Tasks), Key(tenant, Scans)}
+	keys := []string{"lb:{" + tenant.String() + "}:publisher:" + p.mark(), Key(tenant, Entities), Key(tenant, Tasks), Key(tenant, Scans)}
 	for try := range 2 {
 		fresh, err := server.Client.Eval(t.Context(), publishScript, keys, 5, 100, 60, 0, "n\t\t\t1").Int()
 		if err != nil || fresh != 1-try {

@@ -65,7 +65,7 @@ type Identity struct {
 // API is the router of one function and the operations on it.
 type API struct {
 	Router     chi.Router
-	Operations []Op
+	Operations []*Op
 
 	config   Config
 	database *db.DB
@@ -85,7 +85,7 @@ func New(c Config, database *db.DB, limiter *ratelimit.Limiter, id Identity) *AP
 	humaErrors()
 	a := &API{config: c, database: database, limiter: limiter, identity: id, exempt: []string{"/health", "/api/v1/health"}, public: map[string]bool{}}
 	r := chi.NewRouter()
-	r.Use(a.observe, a.cors, a.spelling, a.identify)
+	r.Use(headAsGet, a.observe, a.cors, a.spelling, a.identify)
 	a.Router = r
 	a.openAPI = sync.OnceValue(a.describeAll)
 	r.NotFound(func(w http.ResponseWriter, r *http.Request) {
@@ -116,13 +116,11 @@ func (a *API) isExempt(path string) bool { return slices.Contains(a.exempt, path
 // who asks, and names the tenant with SetTenant.
 func (a *API) Outside(prefix string, handle func(w http.ResponseWriter, r *http.Request) error) {
 	a.outside = append(a.outside, prefix)
-	serve := func(w http.ResponseWriter, r *http.Request) {
+	a.Router.Get(prefix+"*", func(w http.ResponseWriter, r *http.Request) {
 		if err := handle(w, r); err != nil {
 			WriteError(w, r, err)
 		}
-	}
-	a.Router.Get(prefix+"*", serve)
-	a.Router.Head(prefix+"*", serve)
+	})
 }
 
 func (a *API) isOutside(path string) bool {

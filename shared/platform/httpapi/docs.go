@@ -21,6 +21,5 @@ func (a *API) Health(check func(r *http.Request) error) {
 	}
 	for _, path := range a.exempt {
 		a.Router.Get(path, serve)
-		a.Router.Head(path, serve)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -15,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/longbox/longbox/shared/lazyregexp"
 )
 
 // Input is understood in two spellings (docs/interface.md): the members of a body, of the objects that describe
@@ -153,7 +154,7 @@ func outOfRange(wrong *json.UnmarshalTypeError) error {
 // leastExponent is less than that of any float64. The database writes numbers out: 1e-16000 would be 16 KB.
 const leastExponent = -400
 
-var small = regexp.MustCompile(`[0-9][eE]-[0-9]{3}`)
+var small = lazyregexp.New(`[0-9][eE]-[0-9]{3}`)
 
 // checkExponents refuses numbers in free-form values that encoding/json takes for 0.
 func checkExponents(data []byte) error {

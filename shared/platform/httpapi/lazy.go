@@ -19,25 +19,28 @@ import (
 
 const schemaPrefix = "#/components/schemas/"
 
-// lazily adds the operation's route; prepare registers the operation with the huma.API that it is given.
-func (a *API) lazily(op Op, prepare func(huma.API)) {
+// lazy is an operation that is prepared when it is first asked for: prepare registers it with the huma.API that it is given.
+type lazy struct {
+	prepare func(huma.API)
+	once    sync.Once
+	ready   single
+}
+
+// lazily adds the operation's route.
+func (a *API) lazily(op *Op, prepare func(huma.API)) {
 	a.describe = append(a.describe, prepare)
-	ready := sync.OnceValue(func() *single {
-		var s single
-		api := huma.NewAPI(humaConfig(), &s)
-		prepare(api)
+	a.Router.Method(op.Method, op.Path, &lazy{prepare: prepare})
+}
+
+// ServeHTTP answers the operation.
+func (l *lazy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.once.Do(func() {
+		api := huma.NewAPI(humaConfig(), &l.ready)
+		l.prepare(api)
 		adjustChecks(api.OpenAPI().Components.Schemas)
-		return &s
 	})
-	serve := func(w http.ResponseWriter, r *http.Request) {
-		s := ready()
-		nameJSON(r.Header)
-		s.handle(humachi.NewContext(s.op, r, w))
-	}
-	a.Router.MethodFunc(op.Method, op.Path, serve)
-	if op.Method == http.MethodGet {
-		a.Router.MethodFunc(http.MethodHead, op.Path, serve)
-	}
+	nameJSON(r.Header)
+	l.ready.handle(humachi.NewContext(l.ready.op, r, w))
 }
 
 // nameJSON writes the type of a JSON body as huma knows it: capitals and space do not count (RFC 9110 section 8.3.1).

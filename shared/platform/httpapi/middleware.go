@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/cors"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -27,6 +29,16 @@ import (
 
 // ErrSuspended refuses a request of a tenant that is suspended.
 var ErrSuspended = fault.New(fault.Forbidden, "This library server is suspended; ask its operator")
+
+// headAsGet finds the operation of a HEAD request where that of GET is.
+func headAsGet(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			chi.RouteContext(r.Context()).RouteMethod = http.MethodGet
+		}
+		next.ServeHTTP(w, r)
+	})
+}
 
 // observe gives the request its id, one log line, and an answer even when a handler panics.
 func (a *API) observe(next http.Handler) http.Handler {

@@ -59,14 +59,14 @@ type output struct {
 // Register adds a JSON operation: I is huma's input struct (path, query, Body), O the body of the answer. None is 204,
 // and so is a nil answer of an operation that MayBeEmpty.
 func Register[I, O any](a *API, op Op, handle func(ctx context.Context, in *I) (*O, error)) {
-	a.declare(op)
-	body, query := reflect.TypeFor[O](), queryOf(reflect.TypeFor[I]())
-	query["libraryId"] = query["libraryId"] || strings.Contains(op.Path, "/libraries/{id}/") // the one in the path counts
-	a.lazily(op, func(api huma.API) {
-		h := a.operation(op, api)
+	a.declare(&op)
+	a.lazily(&op, func(api huma.API) {
+		body, query := reflect.TypeFor[O](), queryOf(reflect.TypeFor[I]())
+		query["libraryId"] = query["libraryId"] || strings.Contains(op.Path, "/libraries/{id}/") // the one in the path counts
+		h := a.operation(&op, api)
 		described := describeBody(&h, api, body, op.MayBeEmpty)
 		huma.Register(api, h, func(ctx context.Context, in *I) (*output, error) {
-			ctx, err := a.authorize(ctx, op)
+			ctx, err := a.authorize(ctx, &op)
 			if err != nil {
 				return nil, problem(requestOf(ctx), err)
 			}
@@ -114,10 +114,10 @@ func describeBody(h *huma.Operation, api huma.API, body reflect.Type, mayBeEmpty
 
 // Handle adds an operation that writes its answer itself: images, files, feeds.
 func (a *API) Handle(op Op, handle func(w http.ResponseWriter, r *http.Request) error) {
-	a.declare(op)
-	a.describe = append(a.describe, func(api huma.API) { a.describePlain(op, api) })
-	serve := func(w http.ResponseWriter, r *http.Request) {
-		ctx, err := a.authorize(r.Context(), op)
+	a.declare(&op)
+	a.describe = append(a.describe, func(api huma.API) { a.describePlain(&op, api) })
+	a.Router.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
+		ctx, err := a.authorize(r.Context(), &op)
 		if err == nil {
 			if err = handle(w, r.WithContext(ctx)); err != nil {
 				err = a.entered(ctx, err)
@@ -126,11 +126,7 @@ func (a *API) Handle(op Op, handle func(w http.ResponseWriter, r *http.Request) 
 		if err != nil {
 			WriteError(w, r, err)
 		}
-	}
-	a.Router.MethodFunc(op.Method, op.Path, serve)
-	if op.Method == http.MethodGet {
-		a.Router.MethodFunc(http.MethodHead, op.Path, serve)
-	}
+	})
 }
 
 // PathParam is the value in the path that a plain handler was found by.
@@ -146,7 +142,7 @@ func PathParam(r *http.Request, name string) string {
 }
 
 // describePlain describes an operation of which huma knows no types.
-func (a *API) describePlain(op Op, api huma.API) {
+func (a *API) describePlain(op *Op, api huma.API) {
 	h := a.operation(op, api)
 	media := map[string]*huma.MediaType{op.Media: {Schema: &huma.Schema{Type: "string", Format: "binary"}}}
 	h.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: media}}
@@ -176,7 +172,7 @@ func (a *API) describePlain(op Op, api huma.API) {
 }
 
 // declare notes what the middleware must know of an operation before it is prepared.
-func (a *API) declare(op Op) {
+func (a *API) declare(op *Op) {
 	switch {
 	case op.Permission == "":
 		panic(op.Method + " " + op.Path + " declares no permission")
@@ -192,7 +188,7 @@ func (a *API) declare(op Op) {
 	}
 }
 
-func (a *API) operation(op Op, api huma.API) huma.Operation {
+func (a *API) operation(op *Op, api huma.API) huma.Operation {
 	h := huma.Operation{OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Tags: []string{op.Tag},
 		DefaultStatus: op.Status, MaxBodyBytes: maxBody, BodyReadTimeout: bodyPatience, Extensions: map[string]any{"x-permission": op.Permission}}
 	if op.Permission != Public {
@@ -227,7 +223,7 @@ func (a *API) operation(op Op, api huma.API) huma.Operation {
 var errUnauthenticated = fault.New(fault.Unauthorized, "Sign in first: send a bearer token, an API key or a user name and password")
 
 // authorize binds the context to what the operation needs; the database checks it with the first statement.
-func (a *API) authorize(ctx context.Context, op Op) (context.Context, error) {
+func (a *API) authorize(ctx context.Context, op *Op) (context.Context, error) {
 	if op.Permission == Public {
 		return inTenant(ctx), nil
 	}
