@@ -118,7 +118,11 @@ func newSystem(t testing.TB, l links) *system {
 
 // route sends a request to the function that has an operation for it, as the gateway does.
 func (s *system) route(w http.ResponseWriter, r *http.Request) {
-	if s.media.Router.Match(chi.NewRouteContext(), r.Method, r.URL.Path) && r.URL.Path != "/health" && r.URL.Path != "/api/v1/health" {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	if s.media.Router.Match(chi.NewRouteContext(), method, r.URL.Path) && r.URL.Path != "/health" && r.URL.Path != "/api/v1/health" {
 		s.toMedia.ServeHTTP(w, r)
 		return
 	}
