@@ -2,11 +2,13 @@ package upload
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 func TestPathsThatAreRefused(t *testing.T) {
@@ -135,6 +137,63 @@ func TestAddressHasAllMembers(t *testing.T) {
 	for _, name := range []string{"url", "uploadId", "partSize", "parts"} {
 		if !strings.Contains(string(text), `"`+name+`":null`) {
 			t.Errorf("%s is not null in %s", name, text)
+		}
+	}
+}
+
+func TestHowMuchAtOnce(t *testing.T) {
+	t.Parallel()
+	const whole = 64 << 20
+	u := &Uploader{Config: Config{MaxBytes: maxObject, SingleBytes: whole}}
+	some := func(n int, size int64) (all []File) {
+		for range n {
+			all = append(all, File{Path: fmt.Sprintf("%d-%d.cbz", size, len(all)), Size: size})
+		}
+		return all
+	}
+	const accepted = fault.Code(-1)
+	const parted, largest = whole + 1, maxParts / 5 * minPart // in 5 parts, and in 200
+	for _, c := range []struct {
+		name  string
+		open  int64
+		files []File
+		want  fault.Code
+	}{
+		{"as many in parts as may be", 0, some(maxBegun, parted), accepted},
+		{"one more", 0, some(maxBegun+1, parted), fault.BadRequest},
+		{"as many whole as may be", 0, some(maxParts, whole), accepted},
+		{"one more", 0, some(maxParts+1, whole), fault.BadRequest},
+		{"as many parts as may be", 0, some(5, largest), accepted},
+		{"and a whole one", 0, append(some(5, largest), some(1, 1)...), fault.BadRequest},
+		{"the last that may be open", maxOpen - 1, some(1, parted), accepted},
+		{"one more", maxOpen, some(1, parted), fault.Conflict},
+		{"a whole one with that", maxOpen, some(1, whole), accepted},
+	} {
+		got := accepted
+		if _, err := u.checkAll(&place{Open: c.open}, c.files); err != nil {
+			got = fault.From(err).Code
+		}
+		if got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// A tenant whose quota was lowered below what it has may still replace books and send what lies beside them.
+func TestRoomForWhatIsNoFurtherBook(t *testing.T) {
+	t.Parallel()
+	most := int64(5)
+	for _, c := range []struct {
+		books int64
+		file  checked
+		fits  bool
+	}{
+		{4, checked{path: "new.cbz", book: true}, true}, {5, checked{path: "new.cbz", book: true}, false},
+		{7, checked{path: "known.cbz", book: true}, true}, {7, checked{path: "series.json"}, true},
+	} {
+		err := (&place{MaxBooks: &most, Books: c.books}).room([]checked{c.file}, []string{"known.cbz"}, true)
+		if (err == nil) != c.fits {
+			t.Errorf("%s beside %d books: %v", c.file.path, c.books, err)
 		}
 	}
 }
