@@ -44,6 +44,9 @@ func TestParseEvent(t *testing.T) {
 		"tags":             {records(record("ObjectTagging:Put", "b", "1"), record("ObjectAcl:Put", "b", "1"), record("Replication:x", "b", "1")), nil},
 		"test":             {`{"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2026-11-21T10:00:00.000Z","Bucket":"b","RequestId":"r","HostId":"h"}`, nil},
 		"no records":       {`{"Records":[]}`, nil},
+		"longest names":    {bridged("Object Created", strings.Repeat("b", 255), strings.Repeat("k", 1024)), []ingest.Object{{strings.Repeat("b", 255), strings.Repeat("k", 1024)}}},
+		"most records":     {records(slices.Repeat([]string{record("ObjectCreated:Put", "b", "1")}, 1000)...), slices.Repeat([]ingest.Object{{"b", "1"}}, 1000)},
+		"largest":          {`{"Records":[],"x":"` + strings.Repeat("x", 1<<20-len(`{"Records":[],"x":""}`)) + `"}`, nil},
 	} {
 		got, err := ingest.ParseEvent([]byte(c.body))
 		if err != nil || !slices.Equal(got, c.want) {
@@ -61,9 +64,10 @@ func TestParseEvent(t *testing.T) {
 		"NUL":             records(record("ObjectCreated:Put", "b", "a%00")),
 		"no UTF-8":        records(record("ObjectCreated:Put", "b", "a%ff")),
 		"long key":        records(record("ObjectCreated:Put", "b", strings.Repeat("k", 1025))),
+		"NUL in a bucket": strings.Replace(bridged("Object Created", "b?", "k"), "?", `\u0000`, 1),
 		"long bucket":     bridged("Object Created", strings.Repeat("b", 256), "k"),
 		"many":            records(slices.Repeat([]string{record("ObjectCreated:Put", "b", "1")}, 1001)...),
-		"large":           `{"Records":[],"x":"` + strings.Repeat("x", 1<<20) + `"}`,
+		"large":           `{"Records":[],"x":"` + strings.Repeat("x", 1<<20-len(`{"Records":[],"x":""}`)+1) + `"}`,
 	} {
 		if got, err := ingest.ParseEvent([]byte(body)); !fault.Is(err, fault.BadRequest) {
 			t.Errorf("%s: %v, %v", name, got, err)

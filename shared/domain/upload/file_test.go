@@ -15,12 +15,13 @@ func TestPathsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, p := range []string{"", "/a.cbz", "../a.cbz", "a/../b.cbz", "a/..", "..", ".", "a//b.cbz", "a/", "./a.cbz", `a\b.cbz`, "a\x00.cbz", "a\n.cbz", "a\u0085.cbz",
 		"C:/a.cbz", "c:a.cbz", "a\xff.cbz", "a\ufffd.cbz", ".hidden.cbz", "a/.b/c.cbz", "__MACOSX/a.cbz", "a/__MACOSX/b.cbz", " a.cbz", "a /b.cbz", "a/b.cbz ",
-		strings.Repeat("n", 252) + ".cbz", strings.Repeat("folder/", 130) + "a.cbz"} {
+		strings.Repeat("n", 252) + ".cbz", strings.Repeat("folder/", 128) + "abcde"} {
 		if checkPath(p) == "" {
 			t.Errorf("%q is accepted", p)
 		}
 	}
-	for _, p := range []string{"a.cbz", "Series/Vol 1/a + b #1 (2012) 100%.cbz", "日本/語.epub", "a..b.cbz", "…/a.cbz", "ab:c.cbz", "A 1: The End/x.cbz"} {
+	for _, p := range []string{"a.cbz", "Series/Vol 1/a + b #1 (2012) 100%.cbz", "日本/語.epub", "a..b.cbz", "…/a.cbz", "ab:c.cbz", "A 1: The End/x.cbz",
+		strings.Repeat("n", 251) + ".cbz", strings.Repeat("folder/", 128) + "abcd"} {
 		if reason := checkPath(p); reason != "" {
 			t.Errorf("%q %s", p, reason)
 		}
