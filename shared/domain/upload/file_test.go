@@ -87,8 +87,15 @@ func TestFilesOfALibrary(t *testing.T) {
 			t.Errorf("%+v: %+v, %s %s", x.file, got, member, reason)
 		}
 	}
-	if _, member, _ := (File{strings.Repeat("f/", 200) + "b.cbz", 1, ""}).check(c, strings.Repeat("p/", 400), all, beside); member != "path" {
-		t.Error("a key above 1,024 bytes is accepted")
+	for path, want := range map[string]string{"a/b.exe": "is no book", "a/b.cbz.exe": "is no book", "skip/b.cbz": "leave it out", "skip/series.json": "leave it out"} {
+		if _, _, reason := (File{path, 1, ""}).check(c, "prefix/", all, beside); !strings.Contains(reason, want) {
+			t.Errorf("%s %s", path, reason)
+		}
+	}
+	for size, want := range map[int]string{maxKey: "", maxKey + 1: "path"} {
+		if _, member, _ := (File{"b.cbz", 1, ""}).check(c, strings.Repeat("p", size-len("b.cbz")), all, beside); member != want {
+			t.Errorf("a key of %d bytes: %q", size, member)
+		}
 	}
 }
 
