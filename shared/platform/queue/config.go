@@ -24,7 +24,7 @@ type Config struct {
 func (c Config) Validate() error {
 	for _, s := range []struct{ name, value string }{{"TASK_QUEUE_URL", c.TaskURL}, {"TASK_DLQ_URL", c.DeadURL},
 		{"OBJECT_QUEUE_URL", c.ObjectURL}, {"SQS_ENDPOINT", c.Endpoint}} {
-		if u, err := url.Parse(s.value); err != nil || (s.value != "" && (u.Host == "" || u.Scheme == "")) {
+		if u, err := url.Parse(s.value); err != nil || (s.value != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https")) {
 			return fmt.Errorf("%s: must be an address such as https://sqs.us-east-1.amazonaws.com/123456789012/tasks, is %q", s.name, s.value)
 		}
 	}

@@ -320,7 +320,7 @@ func TestConfig(t *testing.T) {
 	}
 	for name, change := range map[string]func(c *queue.Config){
 		"TASK_QUEUE_URL": func(c *queue.Config) { c.TaskURL = "tasks" }, "TASK_DLQ_URL": func(c *queue.Config) { c.DeadURL = "x" },
-		"OBJECT_QUEUE_URL": func(c *queue.Config) { c.ObjectURL = "//" }, "SQS_ENDPOINT": func(c *queue.Config) { c.Endpoint = "localhost" },
+		"OBJECT_QUEUE_URL": func(c *queue.Config) { c.ObjectURL = "//" }, "SQS_ENDPOINT": func(c *queue.Config) { c.Endpoint = "sqs://localhost:4566" },
 		"TASK_WINDOW": func(c *queue.Config) { c.Window = 0 }, "TASK_RESEND": func(c *queue.Config) { c.Resend = 0 },
 	} {
 		c := good
