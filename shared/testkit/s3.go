@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -251,6 +252,34 @@ func (c *Counter) Meddle(f func(w http.ResponseWriter, r *http.Request, next htt
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.meddle = f
+}
+
+var deletedKey = regexp.MustCompile(`<Key>([^<]*)</Key>`)
+
+// Keep has the store refuse to delete the objects whose keys hold a text, as one with a lock or a policy does; what else a
+// request names is deleted.
+func (s *S3) Keep(text string) {
+	s.Counter.Meddle(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method != http.MethodPost || !r.URL.Query().Has("delete") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		var refused strings.Builder
+		for _, m := range deletedKey.FindAllStringSubmatch(string(body), -1) {
+			if strings.Contains(m[1], text) {
+				refused.WriteString("<Error>" + m[0] + "<Code>AccessDenied</Code><Message>the object is locked</Message></Error>")
+			} else if err := os.Remove(filepath.Join(s.Dir, r.URL.Path, filepath.FromSlash(m[1]))); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+		}
+		fmt.Fprintf(w, "<DeleteResult>%s</DeleteResult>", &refused)
+	})
 }
 
 // CutAfter passes the first n bytes of an answer's body on; then it calls then, which may panic with

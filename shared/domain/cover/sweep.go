@@ -84,6 +84,7 @@ func (s *sweeper) sweep(ctx context.Context) error {
 	if err != nil || place == nil {
 		return err
 	}
+	var refused error // what the store does not delete keeps nothing else
 	for page, err := range s.media.List(ctx, s.bucket, Folder(s.tenant), *place) {
 		if err != nil {
 			return err
@@ -91,18 +92,20 @@ func (s *sweeper) sweep(ctx context.Context) error {
 		if len(page) == 0 {
 			break
 		}
-		if err := s.page(ctx, page); err != nil {
+		if err := s.page(ctx, page); errors.As(err, new(*blob.Undeleted)) {
+			refused = err
+		} else if err != nil {
 			return err
 		}
 		last := page[len(page)-1].Key
 		if !time.Now().Before(s.until) {
-			return s.note(ctx, last, s.now)
+			return errors.Join(refused, s.note(ctx, last, s.now))
 		}
 		if err := s.note(ctx, last, s.now.Add(retrySweep)); err != nil {
 			return err
 		}
 	}
-	return s.note(ctx, "", s.now.Add(sweepEvery))
+	return errors.Join(refused, s.note(ctx, "", s.now.Add(sweepEvery)))
 }
 
 // claim is the place to go on from, nil where another scheduler was first. What is claimed is due again after a while:

@@ -306,6 +306,26 @@ func TestSweepThatFails(t *testing.T) {
 	}
 }
 
+// A cover that the store does not delete is named, and keeps nothing behind it.
+func TestSweepBehindWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	r := newSweepRig(t)
+	one := r.shelf("one")
+	locked := uuid.UUID{1}
+	r.put(one.cover(locked, "now"))
+	for i := range 1000 { // with it more than one page of a listing
+		testkit.WriteFile(t, r.s3.Dir, "media/"+one.cover(uuid.UUID{2, byte(i >> 8), byte(i)}, "now"), nil)
+	}
+	r.s3.Keep(locked.String())
+	if err := r.after(25 * time.Hour); err == nil || !strings.Contains(err.Error(), one.cover(locked, "now")) {
+		t.Errorf("%v", err)
+	}
+	r.s3.Counter.Meddle(nil)
+	r.is("", one.cover(locked, "now"))
+	r.mustAfter(25 * time.Hour)
+	r.is("")
+}
+
 // A sweep that fails on its way, or has no more time, goes on where it was.
 func TestSweepGoesOn(t *testing.T) {
 	t.Parallel()

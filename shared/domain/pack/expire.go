@@ -49,12 +49,16 @@ func expire(ctx context.Context, d *db.DB, media *blob.Store, bucket string) (in
 		objects[i], books[i], keys[i] = blob.Object{Key: s.Key}, s.Book, s.Key
 	}
 	// The objects first: a row without one is found again, an object without a row never.
-	if _, err := media.DeleteAll(ctx, bucket, "", objects); err != nil {
-		return 0, err
+	_, refused := media.DeleteAll(ctx, bucket, "", objects)
+	kept := []string{}
+	if left := new(blob.Undeleted); errors.As(refused, &left) {
+		kept = left.Keys
+	} else if refused != nil {
+		return 0, refused
 	}
-	_, err = db.Exec(ctx, d, `delete from page_pack k using unnest($1::uuid[], $2::text[]) s (book_id, key)
-		where k.tenant_id = app.tenant() and k.book_id = s.book_id and k.key = s.key`, books, keys)
-	return len(stale), err
+	n, err := db.Exec(ctx, d, `delete from page_pack k using unnest($1::uuid[], $2::text[]) s (book_id, key)
+		where k.tenant_id = app.tenant() and k.book_id = s.book_id and k.key = s.key and k.key <> all($3)`, books, keys, kept)
+	return int(n), errors.Join(refused, err)
 }
 
 // remove takes a pack away. The object first: a row without one is found again, an object without a row never.

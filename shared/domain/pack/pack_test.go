@@ -395,6 +395,24 @@ func TestDamagedBookLeavesNothing(t *testing.T) {
 	}
 }
 
+// A pack that the store does not delete keeps its row, and no other pack.
+func TestExpireBehindWhatIsRefused(t *testing.T) {
+	r := newRig(t)
+	key := r.tenant.String() + "/pack/"
+	for _, name := range []string{"locked", "other"} {
+		testkit.WriteFile(t, r.s3.Dir, "media/"+key+name, []byte("x"))
+		r.exec("insert into page_pack (tenant_id, book_id, fingerprint, key, size, etag, offsets, sizes, crcs) values ($1, $2, 'f', $3, 1, '', '{}', '{}', '{}')", r.tenant, uuid.New(), key+name)
+	}
+	r.s3.Keep("locked")
+	var refused *blob.Undeleted
+	if n, err := pack.Expire(t.Context(), r.db.System, r.media, "media"); n != 1 || !errors.As(err, &refused) {
+		t.Errorf("%d, %v", n, err)
+	}
+	if row := r.row(); row == nil || row.Key != key+"locked" {
+		t.Errorf("the row %+v", row)
+	}
+}
+
 func TestExpire(t *testing.T) {
 	r := newRig(t)
 	if _, err := r.pack(); err != nil {

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,6 +128,40 @@ func TestPutGetDelete(t *testing.T) {
 	}
 	if err := media.Delete(ctx, "media", "t/cover/a b"); err != nil {
 		t.Errorf("deleting again: %v", err)
+	}
+}
+
+// What a store does not delete, by a lock or a policy, is named at the end and keeps nothing else.
+func TestDeletePagesGoesOnBehindWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	s := testkit.StartS3(t)
+	if os.Getenv("TEST_S3_ENDPOINT") != "" {
+		t.Skip("objects of that store are no files")
+	}
+	media := s.Config.Media()
+	for i := range 1001 { // more than one request deletes
+		testkit.WriteFile(t, s.Dir, fmt.Sprintf("media/t/%04d", i), []byte("12345"))
+	}
+	testkit.WriteFile(t, s.Dir, "media/t/0000-locked", nil)
+	testkit.WriteFile(t, s.Dir, "media/t/0001-locked", nil)
+	s.Keep("locked")
+	var sum blob.Deleted
+	var last error
+	for done, err := range media.DeletePages(t.Context(), "media", "t/", time.Time{}) {
+		if last != nil {
+			t.Errorf("%+v, %v after %v", done, err, last)
+		}
+		sum.Objects, sum.Bytes, last = sum.Objects+done.Objects, sum.Bytes+done.Bytes, err
+	}
+	var refused *blob.Undeleted
+	if !errors.As(last, &refused) || !slices.Equal(refused.Keys, []string{"t/0000-locked", "t/0001-locked"}) || !strings.Contains(last.Error(), "the object is locked") {
+		t.Errorf("%v", last)
+	}
+	if (sum != blob.Deleted{Objects: 1001, Bytes: 5005}) {
+		t.Errorf("%+v", sum)
+	}
+	if left := listed(t, s, "media"); len(left) != 2 {
+		t.Errorf("%d objects are left", len(left))
 	}
 }
 

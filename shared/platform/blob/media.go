@@ -1,7 +1,9 @@
 package blob
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -36,10 +38,23 @@ func Prefixes(tenant uuid.UUID) []string {
 // Deleted counts objects that were deleted.
 type Deleted struct{ Objects, Bytes int64 }
 
+// Undeleted is a deletion that the store refused for some of the objects (a lock, a policy): they are left, the others are gone.
+type Undeleted struct {
+	Where   string   // the prefix
+	Keys    []string // that are left
+	Message string   // what the store says of the first
+}
+
+func (e *Undeleted) Error() string {
+	return fmt.Sprintf("delete below %s: %d objects are left, the first is %s: %s", e.Where, len(e.Keys), e.Keys[0], e.Message)
+}
+
 // DeletePages deletes the objects below a prefix that were stored before a time (zero: all), with one request for
-// up to 1,000 of them, and yields the counts of each.
+// up to 1,000 of them, and yields the counts of each. What the store refuses to delete keeps nothing else: the first such
+// Undeleted is yielded last.
 func (s *Store) DeletePages(ctx context.Context, bucket, prefix string, before time.Time) iter.Seq2[Deleted, error] {
 	return func(yield func(Deleted, error) bool) {
+		var refused error
 		for page, err := range s.List(ctx, bucket, prefix, "") {
 			if err != nil {
 				yield(Deleted{}, err)
@@ -49,31 +64,46 @@ func (s *Store) DeletePages(ctx context.Context, bucket, prefix string, before t
 				page = slices.DeleteFunc(page, func(o Object) bool { return !o.Modified.Before(before) })
 			}
 			done, err := s.DeleteAll(ctx, bucket, prefix, page)
+			if errors.As(err, new(*Undeleted)) {
+				refused, err = cmp.Or(refused, err), nil
+			}
 			if !yield(done, err) || err != nil {
 				return
 			}
 		}
+		if refused != nil {
+			yield(Deleted{}, refused)
+		}
 	}
 }
 
-// DeleteAll deletes objects below a prefix, up to 1,000, with one request, and counts them; none are no request.
+// DeleteAll deletes objects below a prefix, up to 1,000, with one request, and counts them; none are no request. Where the
+// store refuses some, the error is an Undeleted.
 func (s *Store) DeleteAll(ctx context.Context, bucket, prefix string, objects []Object) (Deleted, error) {
 	if len(objects) == 0 {
 		return Deleted{}, nil
 	}
-	var done Deleted
 	ids := make([]types.ObjectIdentifier, len(objects))
 	for i, o := range objects {
 		ids[i].Key = aws.String(o.Key)
-		done.Objects, done.Bytes = done.Objects+1, done.Bytes+o.Size
 	}
 	out, err := s.open().client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &bucket, Delete: &types.Delete{Objects: ids, Quiet: aws.Bool(true)}})
 	if err != nil {
 		return Deleted{}, explain("delete below", bucket, prefix, err)
 	}
-	if len(out.Errors) > 0 {
-		e := out.Errors[0]
-		return Deleted{}, fmt.Errorf("delete below s3://%s/%s: %d objects are left, the first is %s: %s", bucket, prefix, len(out.Errors), aws.ToString(e.Key), aws.ToString(e.Message))
+	left := &Undeleted{Where: "s3://" + bucket + "/" + prefix}
+	for _, e := range out.Errors {
+		left.Keys = append(left.Keys, aws.ToString(e.Key))
+		left.Message = cmp.Or(left.Message, aws.ToString(e.Message), aws.ToString(e.Code))
+	}
+	var done Deleted
+	for _, o := range objects {
+		if !slices.Contains(left.Keys, o.Key) {
+			done.Objects, done.Bytes = done.Objects+1, done.Bytes+o.Size
+		}
+	}
+	if len(left.Keys) > 0 {
+		return done, left
 	}
 	return done, nil
 }
