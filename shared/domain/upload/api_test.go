@@ -267,6 +267,21 @@ func TestInParts(t *testing.T) {
 
 // An upload is completed where it was begun, though the library has gone to another path meanwhile, where a file of the
 // same name and size may lie.
+func TestWhatWasBegunIsAbortedWhenARequestFails(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, config)
+	user := r.User(t, "one", "maintainer")
+	r.exec("alter table upload add constraint none check (size < 0) not valid")
+	large := int(config.SingleBytes) + 1
+	user.Do("POST", r.base, files(false, object{"path": "a.cbz", "size": large}, object{"path": "b.cbz", "size": large})).Want(500)
+	if got := r.s3.Counter.Reset(); len(got) != 4 {
+		t.Errorf("begun and aborted: %v", got)
+	}
+	if n, err := r.store.AbortStale(t.Context(), "books", time.Now().Add(time.Hour)); err != nil || n > 0 {
+		t.Errorf("%d uploads in parts are left: %v", n, err)
+	}
+}
+
 func TestLibraryGoesMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, config)

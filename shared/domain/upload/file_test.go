@@ -3,11 +3,13 @@ package upload
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -96,6 +98,15 @@ func TestFilesOfALibrary(t *testing.T) {
 		if _, member, _ := (File{"b.cbz", 1, ""}).check(c, strings.Repeat("p", size-len("b.cbz")), all, beside); member != want {
 			t.Errorf("a key of %d bytes: %q", size, member)
 		}
+	}
+}
+
+func TestPartsThatHaveArrived(t *testing.T) {
+	t.Parallel()
+	r := row{Size: 2*minPart + 5, PartSize: minPart}
+	have := r.arrived([]blob.Part{{Number: 0, Size: minPart}, {Number: 1, Size: minPart}, {Number: 2, Size: minPart - 1}, {Number: 3, Size: 5}, {Number: 4, Size: 5}})
+	if got := slices.Sorted(maps.Keys(have)); !slices.Equal(got, []int{1, 3}) {
+		t.Errorf("%v", got)
 	}
 }
 
