@@ -26,8 +26,9 @@ type lazy struct {
 	ready   single
 }
 
-// lazily adds the operation's route.
+// lazily declares the operation and adds its route.
 func (a *API) lazily(op *Op, prepare func(huma.API)) {
+	a.declare(op)
 	a.describe = append(a.describe, prepare)
 	a.Router.Method(op.Method, op.Path, &lazy{prepare: prepare})
 }

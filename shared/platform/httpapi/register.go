@@ -59,36 +59,38 @@ type output struct {
 // Register adds a JSON operation: I is huma's input struct (path, query, Body), O the body of the answer. None is 204,
 // and so is a nil answer of an operation that MayBeEmpty.
 func Register[I, O any](a *API, op Op, handle func(ctx context.Context, in *I) (*O, error)) {
-	a.declare(&op)
-	a.lazily(&op, func(api huma.API) {
-		body, query := reflect.TypeFor[O](), queryOf(reflect.TypeFor[I]())
-		query["libraryId"] = query["libraryId"] || strings.Contains(op.Path, "/libraries/{id}/") // the one in the path counts
-		h := a.operation(&op, api)
-		described := describeBody(&h, api, body, op.MayBeEmpty)
-		huma.Register(api, h, func(ctx context.Context, in *I) (*output, error) {
-			ctx, err := a.authorize(ctx, &op)
-			if err != nil {
-				return nil, problem(requestOf(ctx), err)
-			}
-			var out *O
-			if err = checkQuery(requestOf(ctx).url.RawQuery, query); err == nil {
-				out, err = handle(ctx, in)
-			}
-			if err = a.entered(ctx, err); err != nil {
-				return nil, problem(requestOf(ctx), err)
-			}
-			switch {
-			case body == none:
-				return &output{Status: h.DefaultStatus}, nil
-			case out == nil && !op.MayBeEmpty:
-				return nil, problem(requestOf(ctx), fmt.Errorf("%s answers with nothing, which its description does not know", op.ID))
-			case out == nil:
-				return &output{Status: http.StatusNoContent}, nil
-			}
-			return &output{Status: h.DefaultStatus, Body: out}, nil
-		})
-		described()
+	a.lazily(&op, func(api huma.API) { prepare(a, &op, api, handle) })
+}
+
+// prepare registers the operation with huma.
+func prepare[I, O any](a *API, op *Op, api huma.API, handle func(ctx context.Context, in *I) (*O, error)) {
+	body, query := reflect.TypeFor[O](), queryOf(reflect.TypeFor[I]())
+	query["libraryId"] = query["libraryId"] || strings.Contains(op.Path, "/libraries/{id}/") // the one in the path counts
+	h := a.operation(op, api)
+	described := describeBody(&h, api, body, op.MayBeEmpty)
+	huma.Register(api, h, func(ctx context.Context, in *I) (*output, error) {
+		ctx, err := a.authorize(ctx, op)
+		if err != nil {
+			return nil, problem(requestOf(ctx), err)
+		}
+		var out *O
+		if err = checkQuery(requestOf(ctx).url.RawQuery, query); err == nil {
+			out, err = handle(ctx, in)
+		}
+		if err = a.entered(ctx, err); err != nil {
+			return nil, problem(requestOf(ctx), err)
+		}
+		switch {
+		case body == none:
+			return &output{Status: h.DefaultStatus}, nil
+		case out == nil && !op.MayBeEmpty:
+			return nil, problem(requestOf(ctx), fmt.Errorf("%s answers with nothing, which its description does not know", op.ID))
+		case out == nil:
+			return &output{Status: http.StatusNoContent}, nil
+		}
+		return &output{Status: h.DefaultStatus, Body: out}, nil
 	})
+	described()
 }
 
 var none = reflect.TypeFor[None]()
