@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,9 @@ func TestThumbnails(t *testing.T) {
 		a := s.fetch(t, admin, "GET", "/api/v1/"+path+"/thumbnail").want(t, 200)
 		if a.Header.Get("Content-Type") != "image/svg+xml" || !strings.Contains(a.Header.Get("Content-Security-Policy"), "default-src 'none'") || !bytes.Contains(a.Body, []byte("<svg")) {
 			t.Errorf("%s: no placeholder: %v", path, a.Header)
+		}
+		if head := s.fetch(t, admin, "HEAD", "/api/v1/"+path+"/thumbnail").want(t, 200); len(head.Body) != 0 || head.Header.Get("Content-Length") != strconv.Itoa(len(a.Body)) {
+			t.Errorf("%s: HEAD %v", path, head.Header)
 		}
 	}
 }

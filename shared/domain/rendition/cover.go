@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -220,6 +221,7 @@ func placeholder(w http.ResponseWriter, r *http.Request, status int) error {
 		h.Set("Cache-Control", "no-store")
 	}
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("Content-Length", strconv.Itoa(len(placeholderSVG)))
 	w.WriteHeader(status)
 	if r.Method == http.MethodHead {
 		return nil
