@@ -171,10 +171,12 @@ func (o *Operator) deleteBatch(ctx context.Context, t *row, table string) (int64
 
 // deleteObjects empties the tenant's part of the media bucket. Libraries are in other buckets, which are never touched.
 func (o *Operator) deleteObjects(ctx context.Context, t *row, _ []string) (bool, error) {
+	var failures error
 	for _, prefix := range blob.Prefixes(t.ID) {
 		for part, err := range o.Media.DeletePages(ctx, o.Bucket, prefix, time.Time{}) {
-			if err != nil {
-				return false, err
+			if err != nil { // the last of this prefix
+				failures = errors.Join(failures, err)
+				break
 			}
 			var b pgx.Batch
 			o.count(&b, "objects", part.Objects)
@@ -187,7 +189,7 @@ func (o *Operator) deleteObjects(ctx context.Context, t *row, _ []string) (bool,
 			}
 		}
 	}
-	return true, nil
+	return failures == nil, failures
 }
 
 // deleteKeys removes streams, limits, misses and the access generation from Redis.

@@ -70,6 +70,24 @@ func TestDelete(t *testing.T) {
 	}
 }
 
+// What the store does not delete is named, and keeps nothing else of the tenant.
+func TestDeleteBehindWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	r, ours, _ := two(t, 3)
+	r.s3.Keep(ours.String() + "/cover/")
+	if _, err := r.Run(t.Context(), []string{"delete", "acme", "--confirm", "acme"}); err == nil || !strings.Contains(err.Error(), "the object is locked") {
+		t.Errorf("%v", err)
+	}
+	r.s3.Counter.Meddle(nil)
+	if n := r.objects(ours); n != 1 {
+		t.Errorf("%d objects are left", n)
+	}
+	if d := r.do("delete", "acme", "--confirm", "acme").(*operator.Deletion); !d.Done || d.Objects != 4 {
+		t.Errorf("%+v", d)
+	}
+	gone(t, r, ours)
+}
+
 // gone fails unless nothing of the tenant is left anywhere.
 func gone(t *testing.T, r *rig, id uuid.UUID) {
 	t.Helper()

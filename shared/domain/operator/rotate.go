@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -67,10 +68,12 @@ func (o *Operator) rotateKeys(ctx context.Context, i RotateKeys) (any, error) {
 // clear deletes the renditions that were stored up to a time. Page packs stay: their rows say where they are.
 func (o *Operator) clear(ctx context.Context, t *row, upTo time.Time) (*Cleared, error) {
 	c := &Cleared{}
+	var failures error
 	for _, prefix := range []string{t.ID.String() + "/cover/", blob.Expiring + t.ID.String() + "/"} {
 		for part, err := range o.Media.DeletePages(ctx, o.Bucket, prefix, upTo.Add(time.Second)) { // stores show whole seconds
-			if err != nil {
-				return c, err
+			if err != nil { // the last of this prefix
+				failures = errors.Join(failures, err)
+				break
 			}
 			c.Objects, c.Bytes = c.Objects+part.Objects, c.Bytes+part.Bytes
 			if late(ctx) {
@@ -78,6 +81,6 @@ func (o *Operator) clear(ctx context.Context, t *row, upTo time.Time) (*Cleared,
 			}
 		}
 	}
-	c.Done = true
-	return c, nil
+	c.Done = failures == nil
+	return c, failures
 }
