@@ -68,6 +68,3 @@ func (r *Regexp) ReplaceAllString(s, by string) string { return r.compiled().Rep
 func (r *Regexp) ReplaceAllStringFunc(s string, by func(string) string) string {
 	return r.compiled().ReplaceAllStringFunc(s, by)
 }
-
-// ReplaceAllLiteral is b with each match replaced.
-func (r *Regexp) ReplaceAllLiteral(b, by []byte) []byte { return r.compiled().ReplaceAllLiteral(b, by) }

@@ -185,7 +185,7 @@ func (o *Operator) deleteObjects(ctx context.Context, t *row, _ []string) (bool,
 				return false, err
 			}
 			if late(ctx) {
-				return false, nil
+				return false, failures
 			}
 		}
 	}

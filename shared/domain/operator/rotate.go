@@ -77,7 +77,7 @@ func (o *Operator) clear(ctx context.Context, t *row, upTo time.Time) (*Cleared,
 			}
 			c.Objects, c.Bytes = c.Objects+part.Objects, c.Bytes+part.Bytes
 			if late(ctx) {
-				return c, nil
+				return c, failures
 			}
 		}
 	}
