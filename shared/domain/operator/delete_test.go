@@ -353,3 +353,27 @@ func TestRotateKeys(t *testing.T) {
 		t.Error("a new page rendition is gone")
 	}
 }
+
+// What is cleared beside an object that the store does not delete counts towards the quota no longer.
+func TestRotateKeysBehindWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	r, ours, _ := two(t, 1)
+	r.exec("insert into rendition_usage (tenant_id, bytes) values ($1, 20) on conflict (tenant_id) do update set bytes = 20", ours)
+	counted := func() (n int64) {
+		if err := r.db.Owner.Pool().QueryRow(t.Context(), "select bytes from rendition_usage where tenant_id = $1", ours).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	r.s3.Keep(ours.String() + "/cover/")
+	if _, err := r.Run(t.Context(), []string{"rotate-keys", "acme"}); err == nil || !strings.Contains(err.Error(), "the object is locked") {
+		t.Errorf("%v", err)
+	}
+	if n := counted(); n != 10 {
+		t.Errorf("%d bytes count towards the quota, want those of the cover and the export", n)
+	}
+	r.s3.Counter.Meddle(nil)
+	if c := r.details("rotate-keys", "acme", "--resume").Cleared; !c.Done || c.Objects != 1 || counted() != 5 {
+		t.Errorf("going on: %+v, %d bytes", c, counted())
+	}
+}

@@ -50,11 +50,9 @@ func (o *Operator) rotateKeys(ctx context.Context, i RotateKeys) (any, error) {
 	if err := o.settled(ctx, t.SecretAt); err != nil {
 		return nil, err
 	}
-	cleared, err := o.clear(ctx, t, t.SecretAt.Add(o.Settle))
-	if err != nil {
-		return nil, err
-	}
-	if _, err := db.Exec(in(ctx, t), o.System, "update rendition_usage set bytes = greatest(bytes - $1, 0) where tenant_id = app.tenant()", cleared.Bytes); err != nil {
+	cleared, refused := o.clear(ctx, t, t.SecretAt.Add(o.Settle))
+	_, err = db.Exec(in(ctx, t), o.System, "update rendition_usage set bytes = greatest(bytes - $1, 0) where tenant_id = app.tenant()", cleared.Bytes)
+	if err := errors.Join(refused, err); err != nil {
 		return nil, err
 	}
 	d, err := o.details(ctx, i.Name)
