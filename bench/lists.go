@@ -46,6 +46,9 @@ func lists(ctx context.Context, s *system, out *report) error {
 	if err := s.tax(ctx, out, big); err != nil {
 		return err
 	}
+	if err := s.searches(ctx, out, big); err != nil {
+		return err
+	}
 	return s.plans(ctx, out, big, append(routes, "books?pageSize=50&page=10000", "books/on-deck", "books/in-progress", "books/recently-added"))
 }
 
@@ -100,6 +103,43 @@ func (s *system) tax(ctx context.Context, out *report, c *crowd) error {
 			}
 		}
 		out.ratio("row security: "+q.name, under, plain, 0)
+	}
+	return nil
+}
+
+// searches tells what it takes to find titles; what has three letters in a row uses the index.
+func (s *system) searches(ctx context.Context, out *report, c *crowd) error {
+	app, err := pgx.Connect(ctx, s.postgres.AppURL())
+	if err != nil {
+		return err
+	}
+	defer app.Close(ctx)
+	for _, q := range []struct {
+		in, name, words string
+		bar             float64 // ms; 0 only tells it
+	}{
+		{"series", "a rare word", "c4ca42", 12}, {"series", "a word in 97", "saga 42", 12}, {"series", "two letters", "c4", 0},
+		{"book", "a rare word", "c4ca42", 12}, {"book", "a word in 97", "saga 42", 0}, {"book", "two letters", "c4", 0},
+	} {
+		var took []float64
+		var found int64
+		sql := "from app.find('" + q.in + "', '" + q.words + "')"
+		for range listRequests/10 + 1 {
+			ms, err := inTenant(ctx, app, c, "select id "+sql+" order by score desc limit 50")
+			if err != nil {
+				return err
+			}
+			took = append(took, ms)
+		}
+		if err := s.admin.QueryRow(ctx, "select count(*) "+sql+", set_config('app.tenant', $1, false)", c.tenant.String()).Scan(&found); err != nil {
+			return err
+		}
+		name := fmt.Sprintf("%s with %s (%d found)", q.in, q.name, found)
+		if q.bar > 0 {
+			out.atMost(name, median(took[1:]), q.bar, "ms")
+		} else {
+			out.info(name, median(took[1:]), "ms")
+		}
 	}
 	return nil
 }

@@ -126,7 +126,8 @@ var operations = map[string]entry{
 	"abortUpload":    {name: (*matrix).upload, status: 204},
 
 	"listSeries":                {},
-	"filterSeries":              {body: value(object{})},
+	"filterSeries":              {body: value(object{"fullTextSearch": "gehei"})},
+	"searchSeries":              {body: value(object{"query": "gehei"})},
 	"listSeriesInProgress":      {},
 	"listSeriesRecentlyAdded":   {},
 	"listSeriesRecentlyUpdated": {},
@@ -171,7 +172,7 @@ var operations = map[string]entry{
 	"listLibraryBooksRecentlyAdded": {name: (*matrix).library},
 
 	"listBooks":              {},
-	"filterBooks":            {body: value(object{})},
+	"filterBooks":            {body: value(object{"fullTextSearch": "gehei"})},
 	"listBooksInProgress":    {},
 	"listCurrentlyReading":   {},
 	"listBooksOnDeck":        {},

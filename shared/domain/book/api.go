@@ -66,7 +66,7 @@ func operation(method, path, id, summary, permission string) httpapi.Op {
 // lists adds the lists of books, of all libraries and of one.
 func lists(a *httpapi.API, d *db.DB) {
 	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting) (*httpapi.Page[Book], error) {
-		field, desc, err := by.By(sortFields...)
+		field, desc, err := s.order(by)
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +100,7 @@ func lists(a *httpapi.API, d *db.DB) {
 			s.deleted = in.IncludeDeleted
 			return answer(ctx, all, s, &in.ID, in.Paging, in.Sorting)
 		})
-	httpapi.Register(a, operation("POST", "/books/list", "filterBooks", "Books that meet a condition", auth.BooksRead),
+	httpapi.Register(a, operation("POST", "/books/list", "filterBooks", "Books that meet a condition and have a title that is searched for", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
 			httpapi.Sorting
@@ -109,14 +109,11 @@ func lists(a *httpapi.API, d *db.DB) {
 				IncludeDeleted bool `json:"includeDeleted,omitempty" doc:"Also books whose file is gone"`
 			}
 		}) (*httpapi.Page[Book], error) {
-			if err := in.Body.Check(); err != nil {
-				return nil, err
-			}
 			where, args, err := Condition(in.Body.Condition, fields)
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, all, scope{deleted: in.Body.IncludeDeleted, where: where, args: args}, nil, in.Paging, in.Sorting)
+			return answer(ctx, all, scope{deleted: in.Body.IncludeDeleted, where: where, args: args, find: in.Body.Find()}, nil, in.Paging, in.Sorting)
 		})
 	for _, l := range []struct {
 		path, id  string

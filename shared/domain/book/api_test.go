@@ -361,7 +361,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/api/v1/books/list", `{"condition":{"title":{"operator":"like","value":"x"}}}`, "condition.title.operator"},
 		{"POST", "/api/v1/books/list", `{"condition":{"readStatus":{"operator":"is","value":"done"}}}`, "condition.readStatus.value"},
 		{"POST", "/api/v1/books/list", `{"condition":[]}`, "condition"},
-		{"POST", "/api/v1/books/list", `{"fullTextSearch":"x"}`, "fullTextSearch"},
+		{"POST", "/api/v1/books/list", `{"fullTextSearch":"` + strings.Repeat("x", 1001) + `"}`, "fullTextSearch"},
 		{"POST", "/api/v1/books/list?sort=relevance", `{}`, "sort"},
 	} {
 		var body any

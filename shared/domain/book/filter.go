@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/filter"
 )
@@ -52,13 +53,13 @@ func Condition(raw json.RawMessage, s filter.Schema) (where string, args []any, 
 // ListBody is the body of a filtered list; paging and sorting are in the query.
 type ListBody struct {
 	Condition      json.RawMessage `json:"condition,omitempty" doc:"Tree of allOf, anyOf and leaves {field: {operator, value}}"`
-	FullTextSearch *string         `json:"fullTextSearch,omitempty" nullable:"true" maxLength:"1000" doc:"Not available yet"`
+	FullTextSearch *string         `json:"fullTextSearch,omitempty" nullable:"true" maxLength:"1000" doc:"Words that the title has, all of them; best matches first unless sort says otherwise"`
 }
 
-// Check refuses what is not answered yet.
-func (b ListBody) Check() error {
-	if b.FullTextSearch != nil && *b.FullTextSearch != "" {
-		return fault.Invalid("fullTextSearch", "is not available yet; use a condition on title with the operator contains")
+// Find is what the titles are searched for; "" is nothing.
+func (b ListBody) Find() string {
+	if b.FullTextSearch == nil {
+		return ""
 	}
-	return nil
+	return naming.Normalize(*b.FullTextSearch)
 }

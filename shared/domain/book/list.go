@@ -53,6 +53,15 @@ type scope struct {
 	deleted         bool   // include books whose file is gone
 	where           string // a compiled condition on b; its parameters come first
 	args            []any
+	find            string // what titles are searched for, as naming.Normalize writes it; "" is nothing
+}
+
+// order is the field to sort by and whether it descends: one of sortFields, or how well the title meets what is searched for.
+func (s scope) order(by httpapi.Sorting) (field string, desc bool, err error) {
+	if s.find == "" {
+		return by.By(sortFields...)
+	}
+	return by.BestFirst().By(append([]string{httpapi.Relevance}, sortFields...)...)
 }
 
 // sorts are the fields that lists can be ordered by; every one of them has an index, the number, which may be null, one for each
@@ -65,7 +74,7 @@ var sortFields = []string{"title", "number", "file_size", "page_count", "created
 // inSeries is the order of the books of one series.
 const inSeries = "series"
 
-// listing is a list in the order of a field of sorts; without one in its own.
+// listing is a list in the order of a field that scope.order allows; without one in its own.
 type listing func(s scope, field string, desc bool) query
 
 // all is the list of books by title, that of the books of one series in the order of the series.
@@ -82,14 +91,31 @@ func all(s scope, field string, desc bool) query {
 
 // listBy is the list in the order of a field of sorts, or of the series.
 func listBy(s scope, field string, desc bool) query {
+	if s.find != "" {
+		return found(s, field, desc)
+	}
 	where, args := s.sql()
 	return query{ids: "select b.id from book b where " + where + orderBy(field, desc), args: args}.counted(s, where)
 }
 
+// found is the list of what is searched for: one index lookup for each that is found, by title alone.
+func found(s scope, field string, desc bool) query {
+	where, args := s.sql()
+	args = append(args, s.find)
+	from := fmt.Sprintf(`from app.find('book', $%d) f cross join lateral (
+	  select * from book x where x.tenant_id = app.tenant() and x.id = f.id limit 1) b where %s`, len(args), where)
+	return query{ids: "select b.id " + from + orderBy(field, desc), args: args, total: "select count(*) " + from, totalArgs: args}
+}
+
 func orderBy(field string, desc bool) string {
 	columns := []string{sorts[field], "b.id"}
-	if field == inSeries {
+	switch {
+	case field == inSeries:
 		columns = []string{"b.number", "b.title_sort", "b.id"}
+	case field == httpapi.Relevance && desc:
+		return " order by f.score desc, b.title_sort, b.id"
+	case field == httpapi.Relevance:
+		return " order by f.score, b.title_sort, b.id"
 	}
 	order := " order by " + strings.Join(columns, ", ")
 	if desc {

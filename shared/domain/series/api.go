@@ -8,6 +8,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -50,10 +51,13 @@ func operation(method, path, id, summary, permission string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/api/v1/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: permission}
 }
 
+// maxFound is how many series a search that has no pages answers with.
+const maxFound = 500
+
 // lists adds the lists of series, of all libraries and of one.
 func lists(a *httpapi.API, d *db.DB) {
 	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting) (*httpapi.Page[Series], error) {
-		field, desc, err := by.By(sortFields...)
+		field, desc, err := s.order(by)
 		if err != nil {
 			return nil, err
 		}
@@ -94,20 +98,34 @@ func lists(a *httpapi.API, d *db.DB) {
 			}
 			return answer(ctx, all, s, &in.ID, in.Paging, in.Sorting)
 		})
-	httpapi.Register(a, operation("POST", "/list", "filterSeries", "Series that meet a condition", auth.SeriesRead),
+	httpapi.Register(a, operation("POST", "/list", "filterSeries", "Series that meet a condition and have a title that is searched for", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
 			httpapi.Sorting
 			Body struct{ book.ListBody }
 		}) (*httpapi.Page[Series], error) {
-			if err := in.Body.Check(); err != nil {
-				return nil, err
-			}
 			where, args, err := book.Condition(in.Body.Condition, fields)
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, all, scope{where: where, args: args}, nil, in.Paging, in.Sorting)
+			return answer(ctx, all, scope{where: where, args: args, find: in.Body.Find()}, nil, in.Paging, in.Sorting)
+		})
+	httpapi.Register(a, operation("POST", "/search", "searchSeries", "Series by words of their title, the best matches first: 500 at most", auth.SeriesRead),
+		func(ctx context.Context, in *struct {
+			Body struct {
+				Query     string     `json:"query" maxLength:"1000" doc:"Words that the title has, all of them; none finds nothing"`
+				LibraryID *uuid.UUID `json:"libraryId,omitempty" format:"uuid" nullable:"true"`
+				Full      bool       `json:"full,omitempty" doc:"Changes nothing: an entry is what a list has"`
+			}
+		}) (*[]Series, error) {
+			s := scope{library: in.Body.LibraryID, find: naming.Normalize(in.Body.Query)}
+			if s.find == "" {
+				return &[]Series{}, nil
+			}
+			q := found(s, httpapi.Relevance, true)
+			q.total = ""
+			page, _, err := q.run(ctx, d, maxFound, 0)
+			return &page, err
 		})
 	for _, l := range []struct {
 		path, id, inLibrary, summary string

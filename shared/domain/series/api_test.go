@@ -358,7 +358,12 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/nonsense", "", "id"},
 		{"POST", "/list", `{"condition":{"pageCount":{"operator":"gt","value":1}}}`, "condition.pageCount"},
 		{"POST", "/list", `{"condition":{"name":{"operator":"is"}}}`, "condition.name.value"},
-		{"POST", "/list", `{"fullTextSearch":"x"}`, "fullTextSearch"},
+		{"POST", "/list?sort=relevance", `{"fullTextSearch":" "}`, "sort"},
+		{"POST", "/list?sort=nonsense", `{"fullTextSearch":"x"}`, "sort"},
+		{"POST", "/list", `{"fullTextSearch":"` + strings.Repeat("x", 1001) + `"}`, "fullTextSearch"},
+		{"POST", "/search", `{"query":"` + strings.Repeat("x", 1001) + `"}`, "query"},
+		{"POST", "/search", `{}`, "query"},
+		{"POST", "/search", `{"query":"x","libraryId":"x"}`, "libraryId"},
 	} {
 		var body any
 		if c.body != "" {

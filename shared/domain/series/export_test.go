@@ -34,6 +34,10 @@ func Statements(library uuid.UUID) []Statement {
 		add("series with terms by "+field, listBy(terms, field, true))
 		add("series of a library with terms by "+field, listBy(ofLibrary, field, true))
 	}
+	for _, field := range append([]string{"relevance"}, sortFields...) {
+		add("searched by "+field, found(scope{find: "series 7"}, field, true))
+		add("searched in a library by "+field, found(scope{library: &library, find: "series 7"}, field, false))
+	}
 	for _, field := range append([]string{""}, sortFields...) {
 		add("in progress by "+field, inProgress(scope{}, field, true))
 		add("in progress in a library by "+field, inProgress(scope{library: &library}, field, false))

@@ -12,6 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // row is a series as the select of a page returns it.
@@ -68,7 +69,7 @@ func (q query) sql() string {
 
 // query is a list: a select of ids in order, and how many there are in all.
 type query struct {
-	ids, total      string
+	ids, total      string // total "" is not asked
 	args, totalArgs []any
 	skips           bool       // ids leaves out the rows before the offset itself
 	of              *uuid.UUID // the library that the list is asked of: NotFound where there is none
@@ -83,7 +84,9 @@ func (q query) run(ctx context.Context, d *db.DB, limit, offset int) ([]Series, 
 		db.Value(&b, &known, "select exists (select from library where tenant_id = app.tenant() and id = $1)", *q.of)
 	}
 	db.All(&b, &rows, q.sql(), append(append([]any{}, q.args...), limit, offset)...)
-	db.Value(&b, &total, q.total, q.totalArgs...)
+	if q.total != "" {
+		db.Value(&b, &total, q.total, q.totalArgs...)
+	}
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, 0, err
 	}
@@ -102,6 +105,15 @@ type scope struct {
 	library *uuid.UUID
 	where   string // a compiled condition on s; its parameters come first
 	args    []any
+	find    string // what titles are searched for, as naming.Normalize writes it; "" is nothing
+}
+
+// order is the field to sort by and whether it descends: one of sortFields, or how well the title meets what is searched for.
+func (s scope) order(by httpapi.Sorting) (field string, desc bool, err error) {
+	if s.find == "" {
+		return by.By(sortFields...)
+	}
+	return by.BestFirst().By(append([]string{httpapi.Relevance}, sortFields...)...)
 }
 
 // sorts are the fields that lists can be ordered by; every one of them has an index, the year, which may be null, one for each
@@ -123,7 +135,7 @@ func (s scope) sql() (string, []any) {
 	return where, args
 }
 
-// listing is a list in the order of one of sortFields; without one in its own.
+// listing is a list in the order of a field that scope.order allows; without one in its own.
 type listing func(s scope, field string, desc bool) query
 
 // all is the list of series by name.
@@ -131,15 +143,41 @@ func all(s scope, field string, desc bool) query { return listBy(s, cmp.Or(field
 
 // listBy is the list in the order of a field.
 func listBy(s scope, field string, desc bool) query {
-	if field == "date_read" {
+	switch {
+	case s.find != "":
+		return found(s, field, desc)
+	case field == "date_read":
 		return lastRead(s, desc)
 	}
 	where, args := s.sql()
 	return query{ids: "select s.id from series s where " + where + orderBy(field, desc), args: args}.counted(s, where)
 }
 
+// found is the list of what is searched for: one index lookup for each that is found, by title alone.
+func found(s scope, field string, desc bool) query {
+	where, args := s.sql()
+	args = append(args, s.find)
+	from := fmt.Sprintf(`from app.find('series', $%d) f cross join lateral (
+	  select * from series x where x.tenant_id = app.tenant() and x.id = f.id limit 1) s`, len(args))
+	q := query{args: args, total: "select count(*) " + from + " where " + where, totalArgs: args}
+	if field != "date_read" {
+		q.ids = "select s.id " + from + " where " + where + orderBy(field, desc)
+		return q
+	}
+	q.ids = "select s.id " + from + " left join (" + read + ") r on r.series_id = s.id where " + where + " order by r.at"
+	if desc {
+		q.ids += " desc"
+	}
+	q.ids += " nulls last, s.title_sort, s.id"
+	return q
+}
+
 func orderBy(field string, desc bool) string {
 	switch {
+	case field == httpapi.Relevance && desc:
+		return " order by f.score desc, s.title_sort, s.id"
+	case field == httpapi.Relevance:
+		return " order by f.score, s.title_sort, s.id"
 	case desc && field == "release_date":
 		return " order by s.year desc nulls last, s.id desc"
 	case desc:

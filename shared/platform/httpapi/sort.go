@@ -22,6 +22,17 @@ func (s Sorting) LatestFirst(field string) Sorting {
 	return s
 }
 
+// Relevance is the field to sort by how well what was searched for is met.
+const Relevance = "relevance"
+
+// BestFirst is the order of what was searched for: what meets it best comes first, unless the query says otherwise.
+func (s Sorting) BestFirst() Sorting {
+	if s.Sort == "" || s.Sort == Relevance {
+		s.Sort, s.Order = Relevance, cmp.Or(s.Order, "desc")
+	}
+	return s
+}
+
 // By is the field to sort by and whether it descends; "" is the list's own order. BadRequest for a field that is none of fields,
 // or a direction that is none.
 func (s Sorting) By(fields ...string) (field string, desc bool, err error) {

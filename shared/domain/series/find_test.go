@@ -1,0 +1,150 @@
+package series_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// find are the titles that a search of all libraries answers with, which the filtered list agrees with.
+func find(t testing.TB, c *testkit.Client, query string) []string {
+	t.Helper()
+	body, _ := json.Marshal(map[string]any{"query": query})
+	var got []struct{ Title string }
+	c.Do("POST", "/api/v1/series/search", string(body)).Want(200).JSON(&got)
+	names := []string{}
+	for _, s := range got {
+		names = append(names, s.Title)
+	}
+	body, _ = json.Marshal(map[string]any{"fullTextSearch": query})
+	if list, total := titles(t, c.Do("POST", "/api/v1/series/list", string(body)).Want(200)); len(names) > 0 && (list != strings.Join(names, ",") || total != len(names)) {
+		t.Errorf("%q: the list has %s of %d, the search %v", query, list, total, names)
+	}
+	return names
+}
+
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	me, foreign := s.User(t, "one", "reader"), s.User(t, "two", "reader")
+	comics, manga := newLibrary(t, s, s.One, "comics"), newLibrary(t, s, s.One, "manga")
+	for i, name := range []string{"Batman", "Batman: Year One", "All-Star Batman", "Detective Batmania", "Year of the Batman", "100% Wolf", "1000 Wolves",
+		"Under_score", "Underxscore", `Back\slash`, "Café"} {
+		newSeries(t, s, s.One, comics, name, i, 1)
+	}
+	newSeries(t, s, s.One, manga, "進撃の巨人", 1, 1)
+	newSeries(t, s, s.One, manga, "ナルト Batman", 2, 1)
+	exec(t, s, "update series set search_title = 'cafe' where title = 'Café'") // as naming.Normalize writes it
+	newSeries(t, s, s.Two, newLibrary(t, s, s.Two, "theirs"), "Batman of the others", 1, 1)
+
+	for query, want := range map[string][]string{
+		// The title itself, then what begins with it, what has it as a word, and what has it within one.
+		"batman":        {"Batman", "Batman: Year One", "All-Star Batman", "Year of the Batman", "ナルト Batman", "Detective Batmania"},
+		"  BÁTMAN  ":    {"Batman", "Batman: Year One", "All-Star Batman", "Year of the Batman", "ナルト Batman", "Detective Batmania"},
+		"year batman":   {"Batman: Year One", "Year of the Batman"},
+		"café":          {"Café"},
+		"巨人":            {"進撃の巨人"},
+		"撃":             {"進撃の巨人"},
+		"ナルト":           {"ナルト Batman"},
+		"100%":          {"100% Wolf"},
+		"r_s":           {"Under_score"},
+		`k\s`:           {`Back\slash`},
+		"o":             {"100% Wolf", "1000 Wolves", "Batman: Year One", "Under_score", "Underxscore", "Year of the Batman"},
+		"batmna":        {},
+		"of the others": {},
+		"'; drop":       {},
+		"":              {},
+		" ":             {},
+	} {
+		got := find(t, me, query)
+		if query == "o" { // in no order that anybody would care for
+			slices.Sort(got)
+			slices.Sort(want)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q finds %q, want %q", query, got, want)
+		}
+	}
+	if got := find(t, foreign, "batman"); !slices.Equal(got, []string{"Batman of the others"}) {
+		t.Errorf("another tenant finds %q", got)
+	}
+
+	for path, c := range map[string]struct{ body, want string }{
+		"/list?sort=name,desc":      {`{"fullTextSearch":"year"}`, "Year of the Batman,Batman: Year One"},
+		"/list?sort=relevance":      {`{"fullTextSearch":"year"}`, "Year of the Batman,Batman: Year One"},
+		"/list?sort=relevance,asc":  {`{"fullTextSearch":"year"}`, "Batman: Year One,Year of the Batman"},
+		"/list?sort=date_read,desc": {`{"fullTextSearch":"year"}`, "Batman: Year One,Year of the Batman"},
+		"/list?pageSize=1&page=2":   {`{"fullTextSearch":"year"}`, "Batman: Year One"},
+		"/list":                     {`{"fullTextSearch":"batman","condition":{"libraryId":{"operator":"is","value":"` + manga.String() + `"}}}`, "ナルト Batman"},
+	} {
+		if got, _ := titles(t, me.Do("POST", "/api/v1/series"+path, c.body).Want(200)); got != c.want {
+			t.Errorf("%s %s: %s, want %s", path, c.body, got, c.want)
+		}
+	}
+	var got []struct{ Title string }
+	me.Do("POST", "/api/v1/series/search", `{"query":"batman","full":true,"libraryId":"`+manga.String()+`"}`).Want(200).JSON(&got)
+	if len(got) != 1 || got[0].Title != "ナルト Batman" {
+		t.Errorf("in one library: %v", got)
+	}
+}
+
+// With the setting, a search forgives what is misspelt: what is right comes first.
+func TestFuzzySearch(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	me := s.User(t, "one", "reader")
+	library := newLibrary(t, s, s.One, "comics")
+	for i, name := range []string{"Naruto", "The Sandman", "Sandmnn", "Watchmen"} {
+		newSeries(t, s, s.One, library, name, i, 1)
+	}
+	exec(t, s, "insert into setting (tenant_id, key, value) values ($1, 'search.fuzzy.enabled', 'true'), ($2, 'search.fuzzy.enabled', 'false')", s.One, s.Two)
+	for query, want := range map[string][]string{
+		"sandmnn": {"Sandmnn", "The Sandman"}, "nartuo": {"Naruto"}, "sandman the": {"The Sandman", "Sandmnn"}, "zzz": {}, "watch": {"Watchmen"},
+	} {
+		if got := find(t, me, query); !slices.Equal(got, want) {
+			t.Errorf("%q finds %q, want %q", query, got, want)
+		}
+	}
+	exec(t, s, "update setting set value = 'false'")
+	if got := find(t, me, "nartuo"); len(got) != 0 {
+		t.Errorf("without the setting nartuo finds %q", got)
+	}
+}
+
+// Under row-level security the index of trigrams is used by the owner's function alone.
+func TestSearchUsesTheIndex(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	me := s.User(t, "one", "reader")
+	s.Crowd(t, s.One, me.ID)
+	ctx := context.Background()
+	conn, err := s.DB.Owner.Pool().Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	scans := func() (n int64) {
+		t.Helper()
+		if _, err := conn.Exec(ctx, "select pg_stat_force_next_flush()"); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.QueryRow(ctx, "select sum(idx_scan) from pg_stat_user_indexes where indexrelname in ('series_find', 'book_find')").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := scans()
+	for _, in := range []string{"series", "book"} {
+		var n int
+		if err := conn.QueryRow(ctx, "select count(*) from app.use_tenant($1), app.find($2, 'series 77')", s.One, in).Scan(&n); err != nil || n == 0 {
+			t.Fatalf("%s: %d found, %v", in, n, err)
+		}
+	}
+	if n := scans() - before; n != 2 {
+		t.Errorf("two searches used the index %d times", n)
+	}
+}
