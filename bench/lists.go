@@ -49,7 +49,8 @@ func lists(ctx context.Context, s *system, out *report) error {
 	if err := s.searches(ctx, out, big); err != nil {
 		return err
 	}
-	return s.plans(ctx, out, big, append(routes, "books?pageSize=50&page=10000", "books/on-deck", "books/in-progress", "books/recently-added"))
+	return s.plans(ctx, out, big, append(routes, "books?pageSize=50&page=10000", "books/on-deck", "books/in-progress", "books/recently-added",
+		"/opds/libraries/%s?page=100", "/opds/recent?page=100", "/opds/v2/search?query=c4ca42"))
 }
 
 // fill puts the crowd's first library into a route.

@@ -40,7 +40,10 @@ func (s *system) plans(ctx context.Context, out *report, c *crowd, routes []stri
 	}
 	defer api.Stop()
 	for _, route := range routes {
-		if _, err := c.client.time(ctx, api.url+"/api/v1/"+c.fill(route)); err != nil {
+		if !strings.HasPrefix(route, "/") {
+			route = "/api/v1/" + route
+		}
+		if _, err := c.client.time(ctx, api.url+c.fill(route)); err != nil {
 			return err
 		}
 	}

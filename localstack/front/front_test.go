@@ -37,6 +37,12 @@ func TestTarget(t *testing.T) {
 		{"GET", "/api/v1/users/1/thumbnail", api},
 		{"GET", "/api/v1/books", api},
 		{"GET", "/health", api},
+		{"GET", "/opds/books/1/pages/3", media},
+		{"HEAD", "/opds/books/1/pages/stream/3", media},
+		{"GET", "/opds/books/1/pages", api},
+		{"POST", "/opds/books/1/pages/3", api},
+		{"GET", "/opds/series/1", api},
+		{"GET", "/opds", api},
 		{"GET", "/", api},
 		{"GET", "", api},
 	}

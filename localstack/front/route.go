@@ -18,6 +18,9 @@ func target(method, path string) string {
 	if method != http.MethodGet && method != http.MethodHead {
 		return api
 	}
+	if part := strings.Split(path, "/"); len(part) >= 6 && strings.HasPrefix(path, "/opds/books/") && part[4] == "pages" {
+		return media
+	}
 	rest, ok := strings.CutPrefix(path, "/api/v1/")
 	if !ok {
 		return api

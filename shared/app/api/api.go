@@ -11,6 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/apikey"
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/catalog"
 	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/duplicate"
 	"github.com/longbox/longbox/shared/domain/filesystem"
@@ -85,6 +86,7 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	cover.Routes(a, d, base.Added)
 	duplicate.Routes(a, d, base.Added)
 	progress.Routes(a, d)
+	catalog.Routes(a, d)
 }
 
 // Describe is the router without anything behind it, for the interface description.

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longbox/longbox/shared/format/mediatype"
 	"github.com/longbox/longbox/shared/lazyregexp"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -23,16 +23,13 @@ import (
 
 const retryAfter = 2 * time.Second
 
-// mediaTypes of whole files; that of another is application/octet-stream.
-var mediaTypes = map[string]string{"cbz": "application/zip", "cbr": "application/x-rar-compressed", "epub": "application/epub+zip", "pdf": "application/pdf"}
-
 // File answers with the book's file: whole, or one range of it (RFC 9110 14), under the conditions of the request (RFC 9110 13).
 func (s *Server) File(w http.ResponseWriter, r *http.Request, i *Index) error {
 	h := w.Header()
 	name := path.Base(i.Key)
 	h.Set("ETag", i.fileTag())
 	h.Set("Cache-Control", "private, no-cache")
-	h.Set("Content-Type", cmp.Or(mediaTypes[i.Format], "application/octet-stream"))
+	h.Set("Content-Type", mediatype.OfBook(i.Format))
 	h.Set("Content-Disposition", disposition(name))
 	from, to, outside := wanted(r, i)
 	src := &object{server: s, request: r, index: i, from: from, end: to}

@@ -70,6 +70,12 @@ func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error)
 	return out, nil
 }
 
+// Turned stores that the caller has come to a page of a book, from 1.
+func Turned(ctx context.Context, d *db.DB, id uuid.UUID, page int) error {
+	_, err := set(ctx, d, id, Update{CurrentPage: int32(page)})
+	return err
+}
+
 // toTheEnd is the source of marking books as read.
 func toTheEnd(which string) string {
 	return `select b.id as book_id, b.page_count as page, 1::double precision as percentage, 'completed' as kind` + noPlace + `

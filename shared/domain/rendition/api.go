@@ -30,32 +30,18 @@ var pictures = []int{http.StatusFound, http.StatusNotModified}
 // Routes adds the images and files. They take the session cookie, since browsers
 // fetch them by themselves.
 func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
-	a.Handle(httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/pages/{pageNumber}", ID: "getPage", Tag: "Pages",
+	pageOp := httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/pages/{pageNumber}", ID: "getPage", Tag: "Pages",
 		Summary:    "A page image: the original, or with width, height or format a smaller one",
 		Permission: auth.PagesRead, Cookie: true, Media: "image/*", Also: pictures,
-		Query: []httpapi.Query{{Name: "width"}, {Name: "height"}, {Name: "format", Values: []any{imaging.JPEG, imaging.PNG, imaging.WebP}}}},
-		func(w http.ResponseWriter, r *http.Request) error {
-			id, err := pathID(r)
-			if err != nil {
-				return err
-			}
-			n, err := pageNumber(httpapi.PathParam(r, "pageNumber"))
-			if err != nil {
-				return err
-			}
-			spec, resized, err := wanted(r.URL.Query())
-			if err != nil {
-				return err
-			}
-			i, err := s.Finder.Find(r.Context(), id, n)
-			if err != nil {
-				return err
-			}
-			if !resized {
-				return d.page(w, r, i, n, nil)
-			}
-			return d.page(w, r, i, n, &spec)
-		})
+		Query: []httpapi.Query{{Name: "width"}, {Name: "height"}, {Name: "format", Values: []any{imaging.JPEG, imaging.PNG, imaging.WebP}}}}
+	a.Handle(pageOp, func(w http.ResponseWriter, r *http.Request) error {
+		n, err := pageNumber(httpapi.PathParam(r, "pageNumber"))
+		if err != nil {
+			return err
+		}
+		return servePage(w, r, s, d, n, r.URL.Query(), nil)
+	})
+	catalogPages(a, m, s, d, pageOp)
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/pages/address", ID: "getPageAddress", Tag: "Pages",
 		Summary: "Where the pages of a book are, as templates to fill in", Permission: auth.PagesRead},
 		func(ctx context.Context, in *struct {

@@ -28,6 +28,21 @@ const (
 	SevZ = "application/x-7z-compressed"
 )
 
+// OfBook is the media type of a whole book of a format, as readers know it; application/octet-stream for one that has none.
+func OfBook(format string) string {
+	switch format {
+	case "cbz":
+		return ZIP
+	case "cbr":
+		return "application/x-rar-compressed"
+	case "epub":
+		return EPUB
+	case "pdf":
+		return PDF
+	}
+	return "application/octet-stream"
+}
+
 // HeadBytes is how many leading bytes are enough for Detect, and for
 // Dimensions of nearly every image (a JPEG may hold larger metadata before its
 // frame header; then more is needed).

@@ -40,10 +40,11 @@ const (
 	SignedIn = "signed-in"
 )
 
-// Query is a query parameter of a plain handler, with the values it may have; without any it is a whole number from 1.
+// Query is a query parameter of a plain handler, with the values it may have; without any it is a text or a whole number from 1.
 type Query struct {
 	Name   string
 	Values []any
+	Text   bool
 }
 
 // None is the body of an operation that answers with none (204).
@@ -118,10 +119,17 @@ func describeBody(h *huma.Operation, api huma.API, body reflect.Type, mayBeEmpty
 func (a *API) Handle(op Op, handle func(w http.ResponseWriter, r *http.Request) error) {
 	a.declare(&op)
 	a.describe = append(a.describe, func(api huma.API) { a.describePlain(&op, api) })
+	known := make(map[string]bool, len(op.Query))
+	for _, q := range op.Query {
+		known[q.Name] = true
+	}
 	a.Router.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
 		ctx, err := a.authorize(r.Context(), &op)
 		if err == nil {
-			if err = handle(w, r.WithContext(ctx)); err != nil {
+			if err = checkQuery(r.URL.RawQuery, known); err == nil {
+				err = handle(w, r.WithContext(ctx))
+			}
+			if err != nil {
 				err = a.entered(ctx, err)
 			}
 		}
@@ -164,7 +172,7 @@ func (a *API) describePlain(op *Op, api huma.API) {
 	}
 	for _, q := range op.Query {
 		s := &huma.Schema{Type: "string", Enum: q.Values}
-		if len(q.Values) == 0 {
+		if len(q.Values) == 0 && !q.Text {
 			least := 1.0
 			s = &huma.Schema{Type: "integer", Minimum: &least}
 		}

@@ -1,0 +1,150 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/xml"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// A reader of catalogs that knows a user name, a password and the address goes from there to a page, as OPDS and OPDS-PSE say;
+// its place in the book is known everywhere then.
+func TestReaderOfCatalogs(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin := s.as("admin")
+	testkit.WriteFile(t, s.folder, "Hat & Hare/Hare 1.cbz", testkit.Comic(t, 1, 5, "<Title>Hare One</Title>"))
+	s.scan(admin, s.library(admin, "Comics", ""))
+	b := s.books(admin)["Hat & Hare/Hare 1.cbz"]
+
+	reader := s.as("reader")
+	asked := s.Anonymous(t, "one").Do("GET", "/opds", nil).Want(401)
+	if got := asked.Header.Get("WWW-Authenticate"); !strings.HasPrefix(got, "Basic ") {
+		t.Fatalf("a reader is not asked for a password, but %q", got)
+	}
+	basic := *s.Anonymous(t, "one")
+	basic.Header = http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(reader.Name+":"+testkit.Password))}}
+	at := "/opds"
+	for _, title := range []string{"Libraries", "Comics", "Hat & Hare"} {
+		at = next(t, basic.Do("GET", at, nil).Want(200), title, "subsection").Href
+	}
+	books := basic.Do("GET", at, nil).Want(200)
+	stream := next(t, books, "Hare One", "http://vaemendis.net/opds-pse/stream")
+	if stream.Count != 5 || stream.LastRead != 0 {
+		t.Fatalf("the pages of a book that was not read: %+v", stream)
+	}
+	if r := basic.Do("GET", next(t, books, "Hare One", "http://opds-spec.org/image/thumbnail").Href, nil).Want(200); r.Header.Get("Content-Type") != "image/jpeg" {
+		t.Errorf("the cover is %s", r.Header.Get("Content-Type"))
+	}
+	if r := basic.Do("GET", next(t, books, "Hare One", "http://opds-spec.org/acquisition").Href, nil).Want(200); !bytes.HasPrefix(r.Body, []byte("PK")) {
+		t.Error("the file is none")
+	}
+
+	page := func(n, width string) string {
+		return strings.NewReplacer("{pageNumber}", n, "{maxWidth}", width).Replace(stream.Href)
+	}
+	place := func() (n int) {
+		t.Helper()
+		r := reader.Do("GET", "/api/v1/books/"+b.ID.String()+"/progress", nil)
+		if r.Status == 204 {
+			return 0
+		}
+		return int(r.Want(200).Map()["currentPage"].(float64))
+	}
+	original := func(n int) []byte { return reader.Do("GET", pageURL(b, n), nil).Want(200).Body }
+	if original(1); place() != 0 {
+		t.Error("a page of the interface is somebody's place in the book")
+	}
+	if basic.Do("HEAD", page("3", ""), nil).Want(200); place() != 0 {
+		t.Error("a page that was only asked about is somebody's place in the book")
+	}
+	for _, c := range []struct {
+		path string
+		page int
+	}{{page("0", ""), 1}, {page("1", "{maxWidth}"), 2}, {page("2", "0"), 3}, {page("4", "wide"), 5}, {"/opds/books/" + b.ID.String() + "/pages/4", 4}} {
+		r := basic.Do("GET", c.path, nil).Want(200)
+		if !bytes.Equal(r.Body, original(c.page)) || place() != c.page {
+			t.Errorf("%s: %d bytes, the place is page %d, want %d", c.path, len(r.Body), place(), c.page)
+		}
+	}
+	if r := basic.Do("GET", page("1", "64"), nil).Want(200); r.Header.Get("Content-Type") != "image/jpeg" || bytes.Equal(r.Body, original(2)) || place() != 2 {
+		t.Errorf("a smaller page is %s of %d bytes, the place is page %d", r.Header.Get("Content-Type"), len(r.Body), place())
+	}
+	if again := next(t, basic.Do("GET", at, nil).Want(200), "Hare One", "http://vaemendis.net/opds-pse/stream"); again.LastRead != 2 {
+		t.Errorf("the catalog tells page %d as the place", again.LastRead)
+	}
+	tag := basic.Do("GET", page("4", ""), nil).Want(200).Header.Get("ETag")
+	basic.Do("GET", page("0", ""), nil).Want(200)
+	known := basic
+	known.Header = basic.Header.Clone()
+	known.Header.Set("If-None-Match", tag)
+	if known.Do("GET", page("4", ""), nil).Want(304); place() != 5 {
+		t.Errorf("a page that the reader has already is page %d", place())
+	}
+	for path, status := range map[string]int{page("5", ""): 404, page("-1", ""): 400, page("x", ""): 400, "/opds/books/" + b.ID.String() + "/pages/0": 400} {
+		if basic.Do("GET", path, nil).Want(status); place() != 5 {
+			t.Errorf("%s, which is no page, is the place in the book: %d", path, place())
+		}
+	}
+
+	key := *s.Anonymous(t, "one")
+	key.Header = http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte("api:"+s.Key(t, reader, "PagesRead").Header.Get("X-API-Key")))}}
+	if key.Do("GET", page("2", ""), nil).Want(200); place() != 3 {
+		t.Errorf("with an API key as the password the place is page %d", place())
+	}
+	cookie := *s.Anonymous(t, "one")
+	cookie.Header = http.Header{"Cookie": {httpapi.SessionCookie + "=" + strings.TrimPrefix(reader.Header.Get("Authorization"), "Bearer ")}}
+	if cookie.Do("GET", page("0", ""), nil).Want(401); place() != 3 { // a picture on a foreign web page
+		t.Errorf("somebody else's page has turned the reader's to %d", place())
+	}
+}
+
+// Where the CDN delivers, a page of the catalog is a redirection, and the place in the book is known as well.
+func TestCatalogWithCDN(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{cdn: true})
+	admin := s.as("admin")
+	testkit.WriteFile(t, s.folder, "S/a 1.cbz", testkit.Comic(t, 1, 3, ""))
+	s.scan(admin, s.library(admin, "Books", ""))
+	b := s.books(admin)["S/a 1.cbz"]
+	r := admin.Do("GET", "/opds/books/"+b.ID.String()+"/pages/stream/1?width=100", nil).Want(302)
+	if got := admin.Do("GET", "/api/v1/books/"+b.ID.String()+"/progress", nil).Want(200).Map(); r.Header.Get("Location") == "" || got["currentPage"] != 2.0 {
+		t.Errorf("redirected to %q, progress %+v", r.Header.Get("Location"), got)
+	}
+}
+
+type catalogLink struct {
+	Rel      string `xml:"rel,attr"`
+	Href     string `xml:"href,attr"`
+	Count    int    `xml:"http://vaemendis.net/opds-pse/ns count,attr"`
+	LastRead int    `xml:"http://vaemendis.net/opds-pse/ns lastRead,attr"`
+}
+
+// next is the link of an entry of a feed.
+func next(t *testing.T, r *testkit.Response, title, rel string) catalogLink {
+	t.Helper()
+	var feed struct {
+		Entries []struct {
+			Title string        `xml:"title"`
+			Links []catalogLink `xml:"link"`
+		} `xml:"entry"`
+	}
+	if err := xml.Unmarshal(r.Body, &feed); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range feed.Entries {
+		for _, l := range e.Links {
+			if e.Title == title && l.Rel == rel {
+				return l
+			}
+		}
+	}
+	t.Fatalf("no entry %q with a link %s: %s", title, rel, regexp.MustCompile(`\s+`).ReplaceAll(r.Body, []byte(" ")))
+	return catalogLink{}
+}

@@ -1,0 +1,193 @@
+package catalog
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/format/naming"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// feed is what one page of the catalog shows, in either version.
+type feed struct {
+	name  string // what its id is made of
+	title string
+	path  string // below the catalog's root, where the feed is; "" is the root
+	up    string // the path above it
+	site  string // the name of this server
+
+	places    []place // of the root
+	libraries []library
+	series    []series
+	books     []publication
+	reads     bool // it is of books: an acquisition feed
+	found     bool // it is what a search found, series and books
+
+	paging paging
+	total  int64 // of all its pages; 0 where it has no pages
+}
+
+// place is a feed that the root leads to.
+type place struct{ title, path, about, rel string }
+
+var places = []place{
+	{"Libraries", "/libraries", "All libraries", relSubsection},
+	{"Recently added", "/recent", "The newest books", "http://opds-spec.org/sort/new"},
+}
+
+type library struct {
+	ID        uuid.UUID `db:"id"`
+	Name      string    `db:"name"`
+	Series    int64     `db:"series"`
+	UpdatedAt time.Time `db:"updated_at"`
+}
+
+type series struct {
+	ID        uuid.UUID `db:"id"`
+	LibraryID uuid.UUID `db:"library_id"`
+	Title     string    `db:"title"`
+	Summary   *string   `db:"summary"`
+	Books     int64     `db:"book_count"`
+	UpdatedAt time.Time `db:"updated_at"`
+}
+
+// publication is a book with the caller's progress.
+type publication struct {
+	ID          uuid.UUID     `db:"id"`
+	SeriesID    uuid.UUID     `db:"series_id"`
+	Series      string        `db:"series_title"`
+	Title       string        `db:"title"`
+	Number      *float64      `db:"number"`
+	Summary     *string       `db:"summary"`
+	Publisher   *string       `db:"publisher"`
+	Language    *string       `db:"language"`
+	Authors     []book.Author `db:"authors"`
+	Format      string        `db:"format"`
+	Size        int64         `db:"size"`
+	Pages       int32         `db:"page_count"`
+	Images      int32         `db:"images"` // pages that can be shown one by one
+	CreatedAt   time.Time     `db:"created_at"`
+	UpdatedAt   time.Time     `db:"updated_at"`
+	CurrentPage *int32        `db:"current_page"` // nil without progress
+	Percentage  *float64      `db:"percentage"`
+	Completed   *bool         `db:"completed"`
+	ReadAt      *time.Time    `db:"read_at"`
+}
+
+func (p publication) cover() string { return "/api/v1/books/" + p.ID.String() + "/thumbnail" }
+func (p publication) file() string  { return "/api/v1/books/" + p.ID.String() + "/file" }
+func (s series) cover() string      { return "/api/v1/series/" + s.ID.String() + "/thumbnail" }
+func (l library) cover() string     { return "/api/v1/libraries/" + l.ID.String() + "/thumbnail" }
+
+// updated is when the newest of what the feed shows changed.
+func (f *feed) updated() time.Time {
+	var at time.Time
+	newest := func(t time.Time) {
+		if t.After(at) {
+			at = t
+		}
+	}
+	for _, l := range f.libraries {
+		newest(l.UpdatedAt)
+	}
+	for _, s := range f.series {
+		newest(s.UpdatedAt)
+	}
+	for _, p := range f.books {
+		newest(p.UpdatedAt)
+	}
+	if at.IsZero() {
+		return time.Now()
+	}
+	return at
+}
+
+// paging is which part of a feed is asked for.
+type paging struct {
+	page, size int
+	query      url.Values // besides
+}
+
+// Sizes of a page of a feed. The books of a series come all at once, where they are not more than a list's page may have: some
+// readers show the first page alone.
+const (
+	defaultSize = 50
+	maxSize     = 100
+)
+
+// pagingOf reads page and pageSize of a feed's query.
+func pagingOf(r *http.Request, size, most int) (paging, error) {
+	p := paging{page: 1, size: size, query: url.Values{}}
+	var bad []fault.Field
+	for name, to := range map[string]*int{"page": &p.page, "pageSize": &p.size} {
+		v := r.URL.Query().Get(name)
+		if v == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(v, 10, 32)
+		if err != nil || n < 0 {
+			bad = append(bad, fault.Field{Field: name, Message: "must be a whole number from 1"})
+			continue
+		}
+		*to = int(n)
+	}
+	p.page = max(p.page, 1)
+	p.size = min(cmp.Or(p.size, size), most)
+	return p, fault.InvalidFields(bad)
+}
+
+func (p paging) offset() int { return (p.page - 1) * p.size }
+
+// at is the query of another page, "" for a feed without pages.
+func (p paging) at(page int) string {
+	q := url.Values{}
+	for k, v := range p.query {
+		q[k] = v
+	}
+	if p.size > 0 {
+		q.Set("page", strconv.Itoa(page))
+		q.Set("pageSize", strconv.Itoa(p.size))
+	}
+	if len(q) == 0 {
+		return ""
+	}
+	return "?" + q.Encode()
+}
+
+// last is the number of the feed's last page.
+func (f *feed) last() int {
+	if f.paging.size == 0 {
+		return 1
+	}
+	return max(1, int((f.total+int64(f.paging.size)-1)/int64(f.paging.size)))
+}
+
+// words is what a search looks for, as it was sent and as titles are compared.
+func words(r *http.Request, name string) (sent, find string, err error) {
+	sent = r.URL.Query().Get(name)
+	find = naming.Normalize(sent)
+	switch {
+	case find == "":
+		return "", "", fault.Invalid(name, "is required: the words to search for")
+	case len(sent) > maxQuery:
+		return "", "", fault.Invalid(name, "is longer than %d bytes", maxQuery)
+	}
+	return sent, find, nil
+}
+
+const maxQuery = 1000
+
+func pathID(r *http.Request) (uuid.UUID, error) {
+	id, err := uuid.Parse(httpapi.PathParam(r, "id"))
+	if err != nil {
+		return uuid.Nil, fault.Invalid("id", "must be a UUID")
+	}
+	return id, nil
+}

@@ -1,0 +1,158 @@
+package catalog
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/longbox/longbox/shared/format/mediatype"
+)
+
+const (
+	opds2Root = "/opds/v2"
+	opds2Type = "application/opds+json"
+)
+
+// opds2Feed is a feed of OPDS 2.0.
+type opds2Feed struct {
+	Metadata     opds2Metadata      `json:"metadata"`
+	Links        []opds2Link        `json:"links"`
+	Navigation   []opds2Link        `json:"navigation,omitempty"`
+	Publications []opds2Publication `json:"publications,omitempty"`
+	Groups       []opds2Feed        `json:"groups,omitempty"`
+}
+
+type opds2Metadata struct {
+	Title        string `json:"title"`
+	Modified     string `json:"modified,omitempty"`
+	Items        *int64 `json:"numberOfItems,omitempty"`
+	ItemsPerPage int    `json:"itemsPerPage,omitempty"`
+	CurrentPage  int    `json:"currentPage,omitempty"`
+}
+
+type opds2Link struct {
+	Href       string           `json:"href"`
+	Rel        string           `json:"rel,omitempty"`
+	Type       string           `json:"type,omitempty"`
+	Title      string           `json:"title,omitempty"`
+	Templated  bool             `json:"templated,omitempty"`
+	Properties *opds2Properties `json:"properties,omitempty"`
+}
+
+type opds2Properties struct {
+	Items int64 `json:"numberOfItems"`
+}
+
+// opds2Publication is a book (Readium Web Publication Manifest), with the caller's progress as a member of our own.
+type opds2Publication struct {
+	Metadata opds2Book      `json:"metadata"`
+	Links    []opds2Link    `json:"links"`
+	Images   []opds2Link    `json:"images"`
+	Progress *opds2Progress `json:"readingProgress,omitempty"`
+}
+
+type opds2Book struct {
+	Type       string        `json:"@type"`
+	Title      string        `json:"title"`
+	Identifier string        `json:"identifier"`
+	Modified   string        `json:"modified"`
+	Published  string        `json:"published,omitempty"`
+	Authors    []string      `json:"author,omitempty"`
+	Publisher  string        `json:"publisher,omitempty"`
+	Language   string        `json:"language,omitempty"`
+	About      string        `json:"description,omitempty"`
+	Pages      int32         `json:"numberOfPages,omitempty"`
+	BelongsTo  opds2Belonged `json:"belongsTo"`
+}
+
+type opds2Belonged struct {
+	Series opds2Series `json:"series"`
+}
+
+type opds2Series struct {
+	Name     string   `json:"name"`
+	Position *float64 `json:"position,omitempty"`
+}
+
+type opds2Progress struct {
+	CurrentPage int32     `json:"currentPage"`
+	TotalPages  int32     `json:"totalPages"`
+	Percent     float64   `json:"progressPercent"`
+	Completed   bool      `json:"isCompleted"`
+	LastReadAt  time.Time `json:"lastReadAt"`
+}
+
+// writeOPDS2 answers with a feed as OPDS 2.0.
+func writeOPDS2(w http.ResponseWriter, f *feed) error {
+	here := func(page int) string { return opds2Root + f.path + f.paging.at(page) }
+	out := opds2Feed{Metadata: opds2Metadata{Title: f.title, Modified: date(f.updated())},
+		Links: []opds2Link{{Href: here(f.paging.page), Rel: "self", Type: opds2Type}, {Href: opds2Root, Rel: "start", Type: opds2Type},
+			{Href: opds2Root + "/search{?query}", Rel: "search", Type: opds2Type, Templated: true}}}
+	if f.path != "" {
+		out.Links = append(out.Links, opds2Link{Href: opds2Root + f.up, Rel: "up", Type: opds2Type})
+	}
+	if f.paging.size > 0 {
+		out.Metadata.Items, out.Metadata.ItemsPerPage, out.Metadata.CurrentPage = &f.total, f.paging.size, f.paging.page
+		out.Links = append(out.Links, opds2Link{Href: here(1), Rel: "first", Type: opds2Type})
+		if f.paging.page > 1 {
+			out.Links = append(out.Links, opds2Link{Href: here(min(f.paging.page-1, f.last())), Rel: "prev", Type: opds2Type})
+		}
+		if f.paging.page < f.last() {
+			out.Links = append(out.Links, opds2Link{Href: here(f.paging.page + 1), Rel: "next", Type: opds2Type})
+		}
+		out.Links = append(out.Links, opds2Link{Href: here(f.last()), Rel: "last", Type: opds2Type})
+	}
+	for _, p := range f.places {
+		out.Navigation = append(out.Navigation, opds2Link{Href: opds2Root + p.path, Rel: p.rel, Type: opds2Type, Title: p.title})
+	}
+	for _, l := range f.libraries {
+		out.Navigation = append(out.Navigation, opds2Link{Href: opds2Root + "/libraries/" + l.ID.String(), Rel: relSubsection, Type: opds2Type, Title: l.Name,
+			Properties: &opds2Properties{l.Series}})
+	}
+	var found []opds2Link
+	for _, s := range f.series {
+		found = append(found, opds2Link{Href: opds2Root + "/series/" + s.ID.String(), Rel: relSubsection, Type: opds2Type, Title: s.Title, Properties: &opds2Properties{s.Books}})
+	}
+	var books []opds2Publication
+	for _, p := range f.books {
+		books = append(books, p.opds2())
+	}
+	if f.found { // both kinds, in groups
+		for _, g := range []opds2Feed{{Metadata: opds2Metadata{Title: "Series"}, Navigation: found}, {Metadata: opds2Metadata{Title: "Books"}, Publications: books}} {
+			if n := int64(len(g.Navigation) + len(g.Publications)); n > 0 {
+				g.Metadata.Items, g.Links = &n, []opds2Link{}
+				out.Groups = append(out.Groups, g)
+			}
+		}
+	} else {
+		out.Navigation, out.Publications = append(out.Navigation, found...), books
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", opds2Type+";charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	_, _ = w.Write(b) // an answer that nobody takes is nobody's loss
+	return nil
+}
+
+func (p publication) opds2() opds2Publication {
+	out := opds2Publication{
+		Metadata: opds2Book{Type: "http://schema.org/Book", Title: p.Title, Identifier: urn(p.ID), Modified: date(p.UpdatedAt), Publisher: value(p.Publisher),
+			Language: value(p.Language), About: value(p.Summary), Pages: p.Pages, BelongsTo: opds2Belonged{opds2Series{p.Series, p.Number}}},
+		Links:  []opds2Link{{Href: p.file(), Rel: relAcquisition + "/open-access", Type: mediatype.OfBook(p.Format)}},
+		Images: []opds2Link{{Href: p.cover(), Type: "image/jpeg"}},
+	}
+	for _, a := range p.Authors {
+		out.Metadata.Authors = append(out.Metadata.Authors, a.Name)
+	}
+	if p.CurrentPage != nil {
+		out.Progress = &opds2Progress{CurrentPage: *p.CurrentPage, TotalPages: p.Pages, Completed: *p.Completed, LastReadAt: *p.ReadAt}
+		if p.Percentage != nil {
+			out.Progress.Percent = *p.Percentage * 100
+		}
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package rendition
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/longbox/longbox/shared/domain/page"
+	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// catalogPages adds the pages that OPDS leads to (package catalog). Readers of a catalog tell no progress: which page they ask for
+// is it. They take no session cookie, so that no foreign web page turns somebody's pages.
+func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpapi.Op) {
+	op.Tag, op.Cookie = "OPDS 1.2", false
+	turned := func(ctx context.Context, i *page.Index, n int) {
+		if err := progress.Turned(ctx, m.Database, i.BookID, n); err != nil { // the page is read nevertheless
+			httpapi.Note(ctx, slog.String("progress", err.Error()))
+		}
+	}
+	op.Path, op.ID, op.Summary = "/opds/books/{id}/pages/{pageNumber}", "opdsPage", "A page image, which becomes the caller's place in the book"
+	a.Handle(op, func(w http.ResponseWriter, r *http.Request) error {
+		n, err := pageNumber(httpapi.PathParam(r, "pageNumber"))
+		if err != nil {
+			return err
+		}
+		return servePage(w, r, s, d, n, r.URL.Query(), turned)
+	})
+	op.Path, op.ID, op.Summary = "/opds/books/{id}/pages/stream/{pageNumber}", "opdsPageStream", "The same with pages from 0 (OPDS-PSE)"
+	a.Handle(op, func(w http.ResponseWriter, r *http.Request) error {
+		n, err := pageNumber(httpapi.PathParam(r, "pageNumber"))
+		if err != nil {
+			return err
+		}
+		q := r.URL.Query()
+		if width, _ := strconv.Atoi(q.Get("width")); width < 1 { // some readers leave {maxWidth} as it is, or empty
+			q.Del("width")
+		}
+		return servePage(w, r, s, d, n+1, q, turned)
+	})
+}
+
+// servePage answers with page n, as the query wants it; turned is told of it before, nil nobody.
+func servePage(w http.ResponseWriter, r *http.Request, s *page.Server, d Delivery, n int, query url.Values, turned func(context.Context, *page.Index, int)) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	spec, resized, err := wanted(query)
+	if err != nil {
+		return err
+	}
+	i, err := s.Finder.Find(r.Context(), id, n)
+	if err != nil {
+		return err
+	}
+	if turned != nil && r.Method == http.MethodGet && n >= 1 && n <= i.Count {
+		turned(r.Context(), i, n)
+	}
+	if !resized {
+		return d.page(w, r, i, n, nil)
+	}
+	return d.page(w, r, i, n, &spec)
+}
