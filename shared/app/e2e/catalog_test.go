@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -69,8 +70,8 @@ func TestReaderOfCatalogs(t *testing.T) {
 		page int
 	}{{page("0", ""), 1}, {page("1", "{maxWidth}"), 2}, {page("2", "0"), 3}, {page("4", "wide"), 5}, {"/opds/books/" + b.ID.String() + "/pages/4", 4}} {
 		r := basic.Do("GET", c.path, nil).Want(200)
-		if !bytes.Equal(r.Body, original(c.page)) || place() != c.page {
-			t.Errorf("%s: %d bytes, the place is page %d, want %d", c.path, len(r.Body), place(), c.page)
+		if !bytes.Equal(r.Body, original(c.page)) || place() != c.page || r.Header.Get("Cache-Control") != "private, no-cache" {
+			t.Errorf("%s: %d bytes (%s), the place is page %d, want %d", c.path, len(r.Body), r.Header.Get("Cache-Control"), place(), c.page)
 		}
 	}
 	if r := basic.Do("GET", page("1", "64"), nil).Want(200); r.Header.Get("Content-Type") != "image/jpeg" || bytes.Equal(r.Body, original(2)) || place() != 2 {
@@ -84,8 +85,8 @@ func TestReaderOfCatalogs(t *testing.T) {
 	known := basic
 	known.Header = basic.Header.Clone()
 	known.Header.Set("If-None-Match", tag)
-	if known.Do("GET", page("4", ""), nil).Want(304); place() != 5 {
-		t.Errorf("a page that the reader has already is page %d", place())
+	if r := known.Do("GET", page("4", ""), nil).Want(304); place() != 5 || r.Header.Get("Cache-Control") != "private, no-cache" {
+		t.Errorf("a page that the reader has already is page %d (%s)", place(), r.Header.Get("Cache-Control"))
 	}
 	for path, status := range map[string]int{page("5", ""): 404, page("-1", ""): 400, page("x", ""): 400, "/opds/books/" + b.ID.String() + "/pages/0": 400} {
 		if basic.Do("GET", path, nil).Want(status); place() != 5 {
@@ -93,10 +94,16 @@ func TestReaderOfCatalogs(t *testing.T) {
 		}
 	}
 
-	key := *s.Anonymous(t, "one")
-	key.Header = http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte("api:"+s.Key(t, reader, "PagesRead").Header.Get("X-API-Key")))}}
-	if key.Do("GET", page("2", ""), nil).Want(200); place() != 3 {
-		t.Errorf("with an API key as the password the place is page %d", place())
+	for _, c := range []struct {
+		permissions []string
+		path        string
+		place       int
+	}{{[]string{auth.PagesRead, auth.BooksRead}, page("2", ""), 3}, {[]string{auth.PagesRead}, page("0", ""), 3}} {
+		key := *s.Anonymous(t, "one")
+		key.Header = http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte("api:"+s.Key(t, reader, c.permissions...).Header.Get("X-API-Key")))}}
+		if key.Do("GET", c.path, nil).Want(200); place() != c.place {
+			t.Errorf("with an API key for %v as the password the place is page %d, want %d", c.permissions, place(), c.place)
+		}
 	}
 	cookie := *s.Anonymous(t, "one")
 	cookie.Header = http.Header{"Cookie": {httpapi.SessionCookie + "=" + strings.TrimPrefix(reader.Header.Get("Authorization"), "Bearer ")}}
@@ -114,8 +121,9 @@ func TestCatalogWithCDN(t *testing.T) {
 	s.scan(admin, s.library(admin, "Books", ""))
 	b := s.books(admin)["S/a 1.cbz"]
 	r := admin.Do("GET", "/opds/books/"+b.ID.String()+"/pages/stream/1?width=100", nil).Want(302)
-	if got := admin.Do("GET", "/api/v1/books/"+b.ID.String()+"/progress", nil).Want(200).Map(); r.Header.Get("Location") == "" || got["currentPage"] != 2.0 {
-		t.Errorf("redirected to %q, progress %+v", r.Header.Get("Location"), got)
+	if got := admin.Do("GET", "/api/v1/books/"+b.ID.String()+"/progress", nil).Want(200).Map(); r.Header.Get("Location") == "" || got["currentPage"] != 2.0 ||
+		r.Header.Get("Cache-Control") != "private, no-cache" {
+		t.Errorf("redirected to %q (%s), progress %+v", r.Header.Get("Location"), r.Header.Get("Cache-Control"), got)
 	}
 }
 

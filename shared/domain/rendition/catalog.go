@@ -2,6 +2,7 @@ package rendition
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -17,7 +21,10 @@ import (
 func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpapi.Op) {
 	op.Tag, op.Cookie = "OPDS 1.2", false
 	turned := func(ctx context.Context, i *page.Index, n int) {
-		if err := progress.Turned(ctx, m.Database, i.BookID, n); err != nil { // the page is read nevertheless
+		reader := *auth.CallerOf(ctx)
+		reader.Permission = auth.BooksRead // as for all progress; who may only look at pages has none
+		err := progress.Turned(db.In(ctx, &reader), m.Database, i.BookID, n)
+		if err != nil && !fault.Is(err, fault.Forbidden) { // the page is read nevertheless
 			httpapi.Note(ctx, slog.String("progress", err.Error()))
 		}
 	}
@@ -27,7 +34,7 @@ func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpa
 		if err != nil {
 			return err
 		}
-		return servePage(w, r, s, d, n, r.URL.Query(), turned)
+		return servePage(asked{w}, r, s, d, n, r.URL.Query(), turned)
 	})
 	op.Path, op.ID, op.Summary = "/opds/books/{id}/pages/stream/{pageNumber}", "opdsPageStream", "The same with pages from 0 (OPDS-PSE)"
 	a.Handle(op, func(w http.ResponseWriter, r *http.Request) error {
@@ -39,9 +46,31 @@ func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpa
 		if width, _ := strconv.Atoi(q.Get("width")); width < 1 { // some readers leave {maxWidth} as it is, or empty
 			q.Del("width")
 		}
-		return servePage(w, r, s, d, n+1, q, turned)
+		return servePage(asked{w}, r, s, d, n+1, q, turned)
 	})
 }
+
+// asked is an answer that the reader must ask for each time, though it has the page already (304): else nobody would know that it is
+// read again.
+type asked struct{ http.ResponseWriter }
+
+func (w asked) WriteHeader(status int) {
+	w.Header().Set("Cache-Control", "private, no-cache")
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w asked) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.ResponseWriter.Write(p)
+}
+
+// ReadFrom keeps the server's own way of copying.
+func (w asked) ReadFrom(r io.Reader) (int64, error) {
+	w.WriteHeader(http.StatusOK)
+	return io.Copy(w.ResponseWriter, r)
+}
+
+func (w asked) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // servePage answers with page n, as the query wants it; turned is told of it before, nil nobody.
 func servePage(w http.ResponseWriter, r *http.Request, s *page.Server, d Delivery, n int, query url.Values, turned func(context.Context, *page.Index, int)) error {

@@ -51,9 +51,6 @@ func operation(method, path, id, summary, permission string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/api/v1/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: permission}
 }
 
-// maxFound is how many series a search that has no pages answers with.
-const maxFound = 500
-
 // lists adds the lists of series, of all libraries and of one.
 func lists(a *httpapi.API, d *db.DB) {
 	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting) (*httpapi.Page[Series], error) {
@@ -110,22 +107,21 @@ func lists(a *httpapi.API, d *db.DB) {
 			}
 			return answer(ctx, all, scope{where: where, args: args, find: in.Body.Find()}, nil, in.Paging, in.Sorting)
 		})
-	httpapi.Register(a, operation("POST", "/search", "searchSeries", "Series by words of their title, the best matches first: 500 at most", auth.SeriesRead),
+	httpapi.Register(a, operation("POST", "/search", "searchSeries", "Series by words of their title, the best matches first unless sort says otherwise", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
+			httpapi.Paging
+			httpapi.Sorting
 			Body struct {
 				Query     string     `json:"query" maxLength:"1000" doc:"Words that the title has, all of them; none finds nothing"`
 				LibraryID *uuid.UUID `json:"libraryId,omitempty" format:"uuid" nullable:"true"`
 				Full      bool       `json:"full,omitempty" doc:"Changes nothing: an entry is what a list has"`
 			}
-		}) (*[]Series, error) {
+		}) (*httpapi.Page[Series], error) {
 			s := scope{library: in.Body.LibraryID, find: naming.Normalize(in.Body.Query)}
 			if s.find == "" {
-				return &[]Series{}, nil
+				return httpapi.NewPage(ctx, in.Paging, []Series{}, 0), nil
 			}
-			q := found(s, httpapi.Relevance, true)
-			q.total = ""
-			page, _, err := q.run(ctx, d, maxFound, 0)
-			return &page, err
+			return answer(ctx, all, s, nil, in.Paging, in.Sorting)
 		})
 	for _, l := range []struct {
 		path, id, inLibrary, summary string

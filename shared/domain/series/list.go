@@ -69,7 +69,7 @@ func (q query) sql() string {
 
 // query is a list: a select of ids in order, and how many there are in all.
 type query struct {
-	ids, total      string // total "" is not asked
+	ids, total      string
 	args, totalArgs []any
 	skips           bool       // ids leaves out the rows before the offset itself
 	of              *uuid.UUID // the library that the list is asked of: NotFound where there is none
@@ -84,9 +84,7 @@ func (q query) run(ctx context.Context, d *db.DB, limit, offset int) ([]Series, 
 		db.Value(&b, &known, "select exists (select from library where tenant_id = app.tenant() and id = $1)", *q.of)
 	}
 	db.All(&b, &rows, q.sql(), append(append([]any{}, q.args...), limit, offset)...)
-	if q.total != "" {
-		db.Value(&b, &total, q.total, q.totalArgs...)
-	}
+	db.Value(&b, &total, q.total, q.totalArgs...)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, 0, err
 	}
