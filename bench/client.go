@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -94,3 +95,11 @@ func (c *client) timed(ctx context.Context, url string) (took float64, status in
 }
 
 func since(t time.Time) float64 { return float64(time.Since(t).Nanoseconds()) / 1e6 }
+
+// below is the address of a route: of one of the interface, or where it begins with a slash, as it is.
+func below(base, route string) string {
+	if strings.HasPrefix(route, "/") {
+		return base + route
+	}
+	return base + "/api/v1/" + route
+}

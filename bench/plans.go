@@ -40,10 +40,7 @@ func (s *system) plans(ctx context.Context, out *report, c *crowd, routes []stri
 	}
 	defer api.Stop()
 	for _, route := range routes {
-		if !strings.HasPrefix(route, "/") {
-			route = "/api/v1/" + route
-		}
-		if _, err := c.client.time(ctx, api.url+c.fill(route)); err != nil {
+		if _, err := c.client.time(ctx, below(api.url, c.fill(route))); err != nil {
 			return err
 		}
 	}

@@ -38,8 +38,8 @@ func roundTrips(ctx context.Context, s *system, out *report) error {
 	for _, route := range []string{"auth/me", "libraries", "libraries/{library}", "books?pageSize=50", "series?pageSize=50",
 		"books/{book}", "series/{series}", "series/{series}/books", "books/{book}/pages", "books/in-progress", "books/on-deck",
 		"progress", "progress/currently-reading", "series/in-progress", "scans/active", "tasks", "users", "admin/settings",
-		"user/preferences", "api-keys"} {
-		if err := s.trips(ctx, out, w, c, route, api.url+"/api/v1/"+ids.Replace(route)); err != nil {
+		"user/preferences", "api-keys", "/opds/v2/series/{series}", "/opds/search?q=comic"} {
+		if err := s.trips(ctx, out, w, c, route, below(api.url, ids.Replace(route))); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ func TestRoundTrips(t *testing.T) {
 	testkit.WriteFile(t, s.folder, "S/a 1.cbz", testkit.Comic(t, 1, 3, "<Title>T</Title>"))
 	testkit.WriteFile(t, s.folder, "S/a 2.cbz", testkit.Comic(t, 2, 3, ""))
 	s.scan(admin, s.library(admin, "Books", ""))
-	b := s.books(reader)["S/a 1.cbz"]
+	b, other := s.books(reader)["S/a 1.cbz"], s.books(reader)["S/a 2.cbz"]
 	id, series, library := b.ID.String(), b.SeriesID.String(), b.LibraryID.String()
 	key := s.Key(t, admin, "BooksRead")
 	kept, began := l.others.Load(), time.Now()
@@ -53,6 +54,8 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "GET", "/libraries/" + library + "/series/recently-added", "", 1},
 		{reader, "GET", "/libraries/" + library + "/series/recently-updated", "", 1},
 		{reader, "POST", "/books/list", `{"condition":{"libraryId":{"operator":"is","value":"` + library + `"}}}`, 1},
+		{reader, "POST", "/books/list", `{"fullTextSearch":"t"}`, 1},
+		{reader, "POST", "/series/search", `{"query":"s"}`, 1},
 		{reader, "GET", "/series", "", 1},
 		{reader, "GET", "/series?genres=action,drama&tags=space", "", 1},
 		{reader, "GET", "/series/" + series, "", 1},
@@ -88,6 +91,14 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "GET", "/books/" + id + "/thumbnail", "", 1},
 		{reader, "GET", "/series/" + series + "/thumbnail", "", 1},
 		{reader, "GET", "/libraries/" + library + "/thumbnail", "", 1},
+		{reader, "GET", "/opds", "", 1},
+		{reader, "GET", "/opds/libraries", "", 1},
+		{reader, "GET", "/opds/libraries/" + library, "", 1},
+		{reader, "GET", "/opds/v2/series/" + series, "", 1},
+		{reader, "GET", "/opds/v2/recent", "", 1},
+		{reader, "GET", "/opds/search?q=t", "", 1},
+		{reader, "GET", "/opds/books/" + id + "/pages", "", 1},
+		{reader, "GET", "/opds/books/" + other.ID.String() + "/pages/2", "", 2}, // the second is progress
 		{reader, "PUT", "/books/" + id + "/progress", `{"currentPage":2}`, 2},
 		{reader, "PUT", "/books/" + id + "/progression", `{"locator":{"href":"a","locations":{"totalProgression":0.5}}}`, 2},
 		{reader, "POST", "/books/" + id + "/read", "", 2},
@@ -119,8 +130,12 @@ func TestRoundTrips(t *testing.T) {
 			if c.body != "" {
 				body = c.body
 			}
+			path := c.path
+			if !strings.HasPrefix(path, "/opds") {
+				path = "/api/v1" + path
+			}
 			return l.cost(func() {
-				if r := c.client.Do(c.method, "/api/v1"+c.path, body); r.Status != 200 && r.Status != 204 {
+				if r := c.client.Do(c.method, path, body); r.Status != 200 && r.Status != 204 {
 					t.Fatalf("%s %s: status %d: %s", c.method, c.path, r.Status, r.Body)
 				}
 			})
@@ -135,7 +150,6 @@ func TestRoundTrips(t *testing.T) {
 	if n, most := l.others.Load()-kept, 4+3*int64(time.Since(began)/time.Second); n > most {
 		t.Errorf("the programs asked %d times for what they remember, want at most %d", n, most)
 	}
-	other := s.books(reader)["S/a 2.cbz"]
 	s.fetch(t, reader, "GET", pageURL(other, 1)).want(t, 200) // describes the statement
 	var warm []int64
 	for n := range 6 {

@@ -1,9 +1,12 @@
 package catalog
 
 import (
+	"context"
 	"net/http"
 	"net/url"
+	"strings"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -11,75 +14,67 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// page are the parameters of a feed in pages.
-var page = []httpapi.Query{{Name: "page"}, {Name: "pageSize"}}
+// input is what a request says of the feed it asks for.
+type input struct {
+	id     uuid.UUID // of what the path names
+	paging paging
+}
 
 // Routes adds the feeds of both versions, and what OPDS 1.2 has besides.
 func Routes(a *httpapi.API, d *db.DB) {
 	for _, f := range []struct {
 		path, id, summary, permission string
-		query                         []httpapi.Query
-		load                          func(r *http.Request) (*feed, error)
+		size                          int // of a page; 0: the feed has none
+		load                          func(ctx context.Context, d *db.DB, in input) (*feed, error)
 	}{
-		{"", "Catalog", "Where the catalog begins", httpapi.SignedIn, nil,
-			func(r *http.Request) (*feed, error) { return root(r.Context(), d) }},
-		{"/libraries", "Libraries", "The libraries", auth.LibrariesRead, nil,
-			func(r *http.Request) (*feed, error) { return allLibraries(r.Context(), d) }},
-		{"/libraries/{id}", "Library", "The series of a library, by title", auth.SeriesRead, page,
-			func(r *http.Request) (*feed, error) {
-				id, err := pathID(r)
-				if err != nil {
-					return nil, err
-				}
-				p, err := pagingOf(r, defaultSize, maxSize)
-				if err != nil {
-					return nil, err
-				}
-				return ofLibrary(r.Context(), d, id, p)
-			}},
-		{"/series/{id}", "Series", "The books of a series, in order", auth.BooksRead, page,
-			func(r *http.Request) (*feed, error) {
-				id, err := pathID(r)
-				if err != nil {
-					return nil, err
-				}
-				p, err := pagingOf(r, httpapi.MaxPageSize, httpapi.MaxPageSize)
-				if err != nil {
-					return nil, err
-				}
-				return ofSeries(r.Context(), d, id, p)
-			}},
-		{"/recent", "Recent", "All books, the newest first", auth.BooksRead, page,
-			func(r *http.Request) (*feed, error) {
-				p, err := pagingOf(r, defaultSize, maxSize)
-				if err != nil {
-					return nil, err
-				}
-				return recent(r.Context(), d, p)
-			}},
+		{"", "Catalog", "Where the catalog begins", httpapi.SignedIn, 0, root},
+		{"/libraries", "Libraries", "The libraries", auth.LibrariesRead, 0, allLibraries},
+		{"/libraries/{id}", "Library", "The series of a library, by title", auth.SeriesRead, defaultSize, ofLibrary},
+		{"/series/{id}", "Series", "The books of a series, in order", auth.BooksRead, httpapi.MaxPageSize, ofSeries},
+		{"/recent", "Recent", "All books, the newest first", auth.BooksRead, defaultSize, recent},
 	} {
-		a.Handle(operation(1, f.path, f.id, f.summary, f.permission, f.query), answer(f.load, writeAtom))
-		a.Handle(operation(2, f.path, f.id, f.summary, f.permission, f.query), answer(f.load, writeOPDS2))
+		load := func(r *http.Request) (*feed, error) {
+			in, err := inputOf(r, f.path, f.size)
+			if err != nil {
+				return nil, err
+			}
+			return f.load(r.Context(), d, in)
+		}
+		op := httpapi.Op{Method: "GET", Path: f.path, ID: f.id, Summary: f.summary, Permission: f.permission, Query: queryOf(f.size)}
+		a.Handle(opds1(op), answer(load, writeAtom))
+		a.Handle(opds2(op), answer(load, writeOPDS2))
+		if f.path == "" {
+			op.Path, op.ID = "/v1/catalog", "FirstCatalog" // the same by another name
+			a.Handle(opds1(op), answer(load, writeAtom))
+		}
 	}
-	a.Handle(operation(1, "/v1/catalog", "FirstCatalog", "The same as /opds", httpapi.SignedIn, nil),
-		answer(func(r *http.Request) (*feed, error) { return root(r.Context(), d) }, writeAtom))
-	for version, name := range map[int]string{1: "q", 2: "query"} {
-		write := map[int]func(http.ResponseWriter, *feed) error{1: writeAtom, 2: writeOPDS2}[version]
-		a.Handle(operation(version, "/search", "Search", "Series and books by words of their titles, the 100 best matches of each", auth.BooksRead,
-			[]httpapi.Query{{Name: name, Text: true}}),
-			answer(func(r *http.Request) (*feed, error) {
-				sent, find, err := words(r, name)
-				if err != nil {
-					return nil, err
-				}
-				f, err := search(r.Context(), d, sent, find)
-				if err == nil {
-					f.paging.query = url.Values{name: {sent}}
-				}
-				return f, err
-			}, write))
+	searches(a, d)
+	bookPages(a, d)
+}
+
+// searches adds the search, whose words have another name in each version.
+func searches(a *httpapi.API, d *db.DB) {
+	load := func(name string) func(*http.Request) (*feed, error) {
+		return func(r *http.Request) (*feed, error) {
+			sent, find, err := words(r, name)
+			if err != nil {
+				return nil, err
+			}
+			f, err := search(r.Context(), d, sent, find)
+			if err == nil {
+				f.paging.query = url.Values{name: {sent}}
+			}
+			return f, err
+		}
 	}
-	description := operation(1, "/search.xml", "SearchDescription", "How to search (OpenSearch)", httpapi.SignedIn, nil)
+	op := httpapi.Op{Method: "GET", Path: "/search", ID: "Search", Summary: "Series and books by words of their titles, the 100 best matches of each",
+		Permission: auth.BooksRead}
+	op.Query = []httpapi.Query{{Name: "q", Text: true}}
+	a.Handle(opds1(op), answer(load("q"), writeAtom))
+	op.Query = []httpapi.Query{{Name: "query", Text: true}}
+	a.Handle(opds2(op), answer(load("query"), writeOPDS2))
+
+	description := opds1(httpapi.Op{Method: "GET", Path: "/search.xml", ID: "SearchDescription", Summary: "How to search (OpenSearch)", Permission: httpapi.SignedIn})
 	description.Media = openSearch
 	a.Handle(description, func(w http.ResponseWriter, r *http.Request) error {
 		var f feed
@@ -88,30 +83,54 @@ func Routes(a *httpapi.API, d *db.DB) {
 		}
 		return writeSearchDocument(w, f.site)
 	})
-	a.Handle(operation(1, "/books/{id}/pages", "Pages", "The pages of a book, one entry each", auth.PagesRead, page),
-		func(w http.ResponseWriter, r *http.Request) error {
-			id, err := pathID(r)
-			if err != nil {
-				return err
-			}
-			p, err := pagingOf(r, httpapi.MaxPageSize, httpapi.MaxPageSize)
-			if err != nil {
-				return err
-			}
-			f, of, err := ofBook(r.Context(), d, id, p)
-			if err != nil {
-				return err
-			}
-			return writePages(w, id, f, of)
-		})
 }
 
-// operation is a feed of a version of OPDS.
-func operation(version int, path, id, summary, permission string, query []httpapi.Query) httpapi.Op {
-	if version == 2 {
-		return httpapi.Op{Method: "GET", Path: opds2Root + path, ID: "opds2" + id, Summary: summary, Tag: "OPDS 2.0", Permission: permission, Media: opds2Type, Query: query}
+// bookPages adds the list of a book's pages.
+func bookPages(a *httpapi.API, d *db.DB) {
+	op := httpapi.Op{Method: "GET", Path: "/books/{id}/pages", ID: "Pages", Summary: "The pages of a book, one entry each", Permission: auth.PagesRead,
+		Query: queryOf(httpapi.MaxPageSize)}
+	a.Handle(opds1(op), func(w http.ResponseWriter, r *http.Request) error {
+		in, err := inputOf(r, op.Path, httpapi.MaxPageSize)
+		if err != nil {
+			return err
+		}
+		f, of, err := ofBook(r.Context(), d, in)
+		if err != nil {
+			return err
+		}
+		return writePages(w, in.id, f, of)
+	})
+}
+
+// opds1 is an operation of OPDS 1.2, opds2 the same of OPDS 2.0.
+func opds1(op httpapi.Op) httpapi.Op {
+	op.Path, op.ID, op.Tag, op.Media = atomRoot+op.Path, "opds"+op.ID, "OPDS 1.2", "application/atom+xml"
+	return op
+}
+
+func opds2(op httpapi.Op) httpapi.Op {
+	op.Path, op.ID, op.Tag, op.Media = opds2Root+op.Path, "opds2"+op.ID, "OPDS 2.0", opds2Type
+	return op
+}
+
+func queryOf(size int) []httpapi.Query {
+	if size == 0 {
+		return nil
 	}
-	return httpapi.Op{Method: "GET", Path: atomRoot + path, ID: "opds" + id, Summary: summary, Tag: "OPDS 1.2", Permission: permission, Media: "application/atom+xml", Query: query}
+	return []httpapi.Query{{Name: "page"}, {Name: "pageSize"}}
+}
+
+// inputOf reads what a path and a feed with pages of a size take.
+func inputOf(r *http.Request, path string, size int) (in input, err error) {
+	if strings.Contains(path, "{id}") {
+		if in.id, err = pathID(r); err != nil {
+			return in, err
+		}
+	}
+	if size > 0 {
+		in.paging, err = pagingOf(r, size)
+	}
+	return in, err
 }
 
 // answer loads a feed and writes it.

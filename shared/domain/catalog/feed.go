@@ -122,8 +122,8 @@ const (
 	maxSize     = 100
 )
 
-// pagingOf reads page and pageSize of a feed's query.
-func pagingOf(r *http.Request, size, most int) (paging, error) {
+// pagingOf reads page and pageSize of a feed's query; size is that of a page by itself.
+func pagingOf(r *http.Request, size int) (paging, error) {
 	p := paging{page: 1, size: size, query: url.Values{}}
 	var bad []fault.Field
 	for name, to := range map[string]*int{"page": &p.page, "pageSize": &p.size} {
@@ -139,7 +139,7 @@ func pagingOf(r *http.Request, size, most int) (paging, error) {
 		*to = int(n)
 	}
 	p.page = max(p.page, 1)
-	p.size = min(cmp.Or(p.size, size), most)
+	p.size = min(cmp.Or(p.size, size), max(size, maxSize))
 	return p, fault.InvalidFields(bad)
 }
 

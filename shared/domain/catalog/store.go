@@ -14,10 +14,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
+// maxSummary is how many characters of a summary are shown: an answer of a function has 6 MB at most, a feed up to 500 books.
+const maxSummary = "2000"
+
 // queueSeries adds a page of series to the batch: ids is a select of id in order, whose last two parameters are limit and offset.
 func queueSeries(b *pgx.Batch, dst *[]series, ids string, args ...any) {
 	db.All(b, dst, "with page as materialized (select id, row_number() over () as pos from ("+ids+`) x)
-		select s.id, s.library_id, s.title, s.summary, s.book_count, s.updated_at from page
+		select s.id, s.library_id, s.title, left(s.summary, `+maxSummary+`) as summary, s.book_count, s.updated_at from page
 		cross join lateral (select * from series x where x.tenant_id = app.tenant() and x.id = page.id limit 1) s
 		order by page.pos`, args...)
 }
@@ -25,7 +28,7 @@ func queueSeries(b *pgx.Batch, dst *[]series, ids string, args ...any) {
 // queueBooks is queueSeries for books.
 func queueBooks(b *pgx.Batch, dst *[]publication, ids string, args ...any) {
 	db.All(b, dst, "with page as materialized (select id, row_number() over () as pos from ("+ids+`) x)
-		select b.id, b.series_id, s.title as series_title, b.title, b.number, m.metadata ->> 'summary' as summary,
+		select b.id, b.series_id, s.title as series_title, b.title, b.number, left(m.metadata ->> 'summary', `+maxSummary+`) as summary,
 		  m.metadata ->> 'publisher' as publisher, m.metadata ->> 'languageIso' as language,
 		  coalesce(nullif(m.metadata -> 'authors', 'null'), '[]') as authors, b.format, b.size, b.page_count,
 		  case when b.analyzed then coalesce(i.images, 0) else 0 end as images, b.created_at, b.updated_at,
@@ -47,7 +50,7 @@ func (f *feed) run(ctx context.Context, d *db.DB, b *pgx.Batch) error {
 	return d.Run(ctx, b)
 }
 
-func root(ctx context.Context, d *db.DB) (*feed, error) {
+func root(ctx context.Context, d *db.DB, _ input) (*feed, error) {
 	f := &feed{name: "root", places: places}
 	if err := f.run(ctx, d, &pgx.Batch{}); err != nil {
 		return nil, err
@@ -56,7 +59,7 @@ func root(ctx context.Context, d *db.DB) (*feed, error) {
 	return f, nil
 }
 
-func allLibraries(ctx context.Context, d *db.DB) (*feed, error) {
+func allLibraries(ctx context.Context, d *db.DB, _ input) (*feed, error) {
 	f := &feed{name: "libraries", title: "Libraries", path: "/libraries"}
 	var b pgx.Batch
 	db.All(&b, &f.libraries, `select l.id, l.name, coalesce(c.series, 0) as series, l.updated_at from library l
@@ -66,7 +69,8 @@ func allLibraries(ctx context.Context, d *db.DB) (*feed, error) {
 }
 
 // ofLibrary has the series of a library by title.
-func ofLibrary(ctx context.Context, d *db.DB, id uuid.UUID, p paging) (*feed, error) {
+func ofLibrary(ctx context.Context, d *db.DB, in input) (*feed, error) {
+	id, p := in.id, in.paging
 	f := &feed{name: "library-" + id.String(), path: "/libraries/" + id.String(), up: "/libraries", paging: p}
 	var b pgx.Batch
 	var name *string
@@ -85,7 +89,8 @@ func ofLibrary(ctx context.Context, d *db.DB, id uuid.UUID, p paging) (*feed, er
 }
 
 // ofSeries has the books of a series in order.
-func ofSeries(ctx context.Context, d *db.DB, id uuid.UUID, p paging) (*feed, error) {
+func ofSeries(ctx context.Context, d *db.DB, in input) (*feed, error) {
+	id, p := in.id, in.paging
 	f := &feed{name: "series-" + id.String(), path: "/series/" + id.String(), reads: true, paging: p}
 	var b pgx.Batch
 	var of *series
@@ -103,7 +108,8 @@ func ofSeries(ctx context.Context, d *db.DB, id uuid.UUID, p paging) (*feed, err
 }
 
 // recent has all books, the newest first.
-func recent(ctx context.Context, d *db.DB, p paging) (*feed, error) {
+func recent(ctx context.Context, d *db.DB, in input) (*feed, error) {
+	p := in.paging
 	f := &feed{name: "recent", title: "Recently added", path: "/recent", reads: true, paging: p}
 	var b pgx.Batch
 	queueBooks(&b, &f.books, `select b.id from book b where b.tenant_id = app.tenant() and b.deleted_at is null
@@ -140,7 +146,8 @@ type pages struct {
 	UpdatedAt time.Time `db:"updated_at"`
 }
 
-func ofBook(ctx context.Context, d *db.DB, id uuid.UUID, p paging) (f *feed, of *pages, err error) {
+func ofBook(ctx context.Context, d *db.DB, in input) (f *feed, of *pages, err error) {
+	id, p := in.id, in.paging
 	f = &feed{name: "book-" + id.String(), path: "/books/" + id.String() + "/pages", reads: true, paging: p}
 	var b pgx.Batch
 	from := min(p.offset(), 1<<30) // far beyond every book
