@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -47,6 +48,9 @@ func lists(ctx context.Context, s *system, out *report) error {
 		return err
 	}
 	if err := s.searches(ctx, out, big); err != nil {
+		return err
+	}
+	if err := filters(ctx, out, big, base); err != nil {
 		return err
 	}
 	return s.plans(ctx, out, big, append(routes, "books?pageSize=50&page=10000", "books/on-deck", "books/in-progress", "books/recently-added",
@@ -144,6 +148,30 @@ func (s *system) searches(ctx context.Context, out *report, c *crowd) error {
 	}
 	return nil
 }
+
+// filters tells what lists by genre take, with their totals.
+func filters(ctx context.Context, out *report, c *crowd, base string) error {
+	genre := func(name string) object { return object{"genre": object{"operator": "is", "value": name}} }
+	for _, list := range []string{"series", "books"} {
+		for _, f := range []struct {
+			name      string
+			condition object
+		}{{"a rare genre", genre("genre 7")}, {"a common genre", genre("genre 2")}, {"both", object{"allOf": []object{genre("genre 2"), genre("genre 7")}}}} {
+			var took []float64
+			for range listRequests/10 + 1 {
+				began := time.Now()
+				if err := c.client.call(ctx, http.MethodPost, base+list+"/list", object{"condition": f.condition}, nil); err != nil {
+					return err
+				}
+				took = append(took, since(began))
+			}
+			out.info(list+" of "+f.name+", 890k", median(took[1:]), "ms")
+		}
+	}
+	return nil
+}
+
+type object = map[string]any
 
 // inTenant times a query sent as the programs send it: in one batch with the statement that enters the tenant.
 func inTenant(ctx context.Context, conn *pgx.Conn, c *crowd, sql string) (float64, error) {

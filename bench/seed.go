@@ -36,6 +36,11 @@ var seeds = []string{
 	 where nth <= $3::integer and $2::integer > 0`,
 	`insert into book_metadata (tenant_id, book_id, metadata) select tenant_id, id, '{"summary":"A story."}' from book
 	 where tenant_id = $1 and $2::integer > 0 and $3::integer > 0`,
+	// A series has two genres of 40, one of which most have.
+	`insert into genre (tenant_id, id, name) select $1, crowd_id($2, 6, n), 'Genre ' || n from generate_series(1, 40) n where $3::integer > 0`,
+	`insert into series_genre (tenant_id, series_id, genre_id)
+	 select s.tenant_id, s.id, crowd_id($2, 6, g) from (select *, row_number() over (order by id) as i from series where tenant_id = $1) s,
+	   lateral (select distinct unnest(array[1 + s.i % 40, case when s.i % 5 = 0 then 3 else 2 end]) as g) x where $3::integer > 0`,
 	// Every account has read 200 books; the administrator of the benchmark is one of 20.
 	`insert into account (tenant_id, id, username, email, password_hash, role)
 	 select $1, crowd_id($2, 4, n), 'reader' || n, 'reader' || n, '', 'reader' from generate_series(1, 19) n where $3::integer > 0`,

@@ -3,6 +3,7 @@ package book
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -17,7 +18,27 @@ var fields = filter.Schema{
 	"seriesId":   {Type: filter.UUID, Column: "b.series_id"},
 	"title":      {Type: filter.Text, Column: "b.title"},
 	"name":       {Type: filter.Text, Column: "b.title"},
+	"titleSort":  {Type: filter.Text, Column: "b.title_sort"},
+	"summary":    {Type: filter.Text, Column: metadata("summary")},
+	"bookType":   {Type: filter.Text, Column: metadata("bookType")},
+	"format":     {Type: filter.Text, Column: "b.format"},
+	"pageCount":  {Type: filter.Number, Column: "b.page_count"},
+	"dateAdded":  {Type: filter.Date, Column: "b.created_at"},
+	"hasError":   {Type: filter.Bool, Column: "(b.error_type is not null)"},
+	"genre":      TermField("genre", "b.series_id"),
+	"tag":        TermField("tag", "b.series_id"),
 	"readStatus": {Type: filter.Enum, Values: ReadStatus, Custom: readStatus},
+}
+
+// metadata is the SQL of a text in the metadata of the book b.
+func metadata(key string) string {
+	return "(select m.metadata ->> '" + key + "' from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id)"
+}
+
+// TermField is the filter by the genres or tags (table) of a series, whose id is the SQL series.
+func TermField(table, series string) filter.Field {
+	return filter.Field{Type: filter.Text, Column: "t.name", Among: fmt.Sprintf(`%[2]s in (select x.series_id from series_%[1]s x
+		join %[1]s t on t.tenant_id = x.tenant_id and t.id = x.%[1]s_id where x.tenant_id = app.tenant() and %%s)`, table, series)}
 }
 
 func readStatus(_ *filter.Builder, op string, value any) (string, error) {

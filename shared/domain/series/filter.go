@@ -10,9 +10,20 @@ import (
 )
 
 var fields = filter.Schema{
-	"libraryId":  {Type: filter.UUID, Column: "s.library_id"},
-	"name":       {Type: filter.Text, Column: "s.title"},
-	"title":      {Type: filter.Text, Column: "s.title"},
+	"libraryId": {Type: filter.UUID, Column: "s.library_id"},
+	"name":      {Type: filter.Text, Column: "s.title"},
+	"title":     {Type: filter.Text, Column: "s.title"},
+	"titleSort": {Type: filter.Text, Column: "s.title_sort"},
+	"summary":   {Type: filter.Text, Column: "s.summary"},
+	"status":    {Type: filter.Text, Column: "s.status"},
+	"publisher": {Type: filter.Text, Column: "s.publisher"},
+	"language":  {Type: filter.Text, Column: "s.language"},
+	"year":      {Type: filter.Number, Column: "s.year"},
+	"dateAdded": {Type: filter.Date, Column: "s.created_at"},
+	"genre":     book.TermField("genre", "s.id"),
+	"tag":       book.TermField("tag", "s.id"),
+	"author": {Type: filter.Text, Column: "a.value ->> 'name'",
+		Among: "exists (select from jsonb_array_elements(case jsonb_typeof(s.authors) when 'array' then s.authors else '[]' end) a where %s)"},
 	"readStatus": {Type: filter.Enum, Values: book.ReadStatus, Custom: readStatus},
 }
 

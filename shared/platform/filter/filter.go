@@ -36,7 +36,7 @@ type Type int
 const (
 	Text   Type = iota // is isNot isNull isNotNull contains doesNotContain beginsWith endsWith
 	UUID               // is isNot in notIn
-	Bool               // isTrue isFalse
+	Bool               // isTrue isFalse, or is isNot with true or false
 	Number             // eq ne gt gte lt lte between isNull isNotNull
 	Date               // after before onOrAfter onOrBefore between isNull isNotNull
 	Enum               // is isNot, with one of Field.Values
@@ -47,8 +47,11 @@ type Field struct {
 	Type   Type
 	Column string   // SQL expression, written by us
 	Values []string // of an Enum
+	// Among, of a Text, is the SQL condition that one of several texts meets, with %s where the comparison of Column stands: then
+	// isNot and doesNotContain are for all of them, and isNull is for none.
+	Among string
 	// Custom, when set, writes the SQL instead. It is called with a canonical
-	// operator of the Type and its checked value: string for Text and Enum,
+	// operator of the Type and its checked value: string for Text and Enum, bool,
 	// uuid.UUID or []uuid.UUID, int64 or float64, time.Time, Range, or nil. An
 	// *Error that it returns gets the path of the condition; any other error is
 	// not the client's.

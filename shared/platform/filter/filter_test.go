@@ -211,7 +211,7 @@ func TestErrorsNameTheNode(t *testing.T) {
 		{`{"libraryId":{"operator":"isNull"}}`, "libraryId.operator"},
 		{`{"libraryId":{"operator":"in"}}`, "libraryId.values"}, {`{"libraryId":{"operator":"in","values":"x"}}`, "libraryId.values"},
 		{`{"libraryId":{"operator":"in","values":["` + idA.String() + `",7]}}`, "libraryId.values[1]"},
-		{`{"hasError":{"operator":"isTrue","value":true}}`, "hasError.value"}, {`{"hasError":{"operator":"is","value":true}}`, "hasError.operator"},
+		{`{"hasError":{"operator":"isTrue","value":true}}`, "hasError.value"}, {`{"hasError":{"operator":"is","value":"true"}}`, "hasError.value"}, {`{"hasError":{"operator":"isNot"}}`, "hasError.value"}, {`{"hasError":{"operator":"eq","value":true}}`, "hasError.operator"},
 		{`{"pageCount":{"operator":"eq","value":"7"}}`, "pageCount.value"}, {`{"pageCount":{"operator":"eq","value":1e999}}`, "pageCount.value"},
 		{`{"pageCount":{"operator":"between","min":"a"}}`, "pageCount.min"}, {`{"pageCount":{"operator":"between","max":[]}}`, "pageCount.max"},
 		{`{"pageCount":{"operator":"between","start":1}}`, "pageCount.start"},

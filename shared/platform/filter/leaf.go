@@ -28,7 +28,7 @@ var operators = map[Type]map[string]shape{
 	Text: {"is": oneValue, "isNot": oneValue, "isNull": noValue, "isNotNull": noValue, "contains": oneValue,
 		"doesNotContain": oneValue, "beginsWith": oneValue, "endsWith": oneValue},
 	UUID: {"is": oneValue, "isNot": oneValue, "in": manyValues, "notIn": manyValues},
-	Bool: {"isTrue": noValue, "isFalse": noValue},
+	Bool: {"isTrue": noValue, "isFalse": noValue, "is": oneValue, "isNot": oneValue},
 	Number: {"eq": oneValue, "ne": oneValue, "gt": oneValue, "gte": oneValue, "lt": oneValue, "lte": oneValue,
 		"between": twoBounds, "isNull": noValue, "isNotNull": noValue},
 	Date: {"after": oneValue, "before": oneValue, "onOrAfter": oneValue, "onOrBefore": oneValue,
@@ -102,8 +102,15 @@ func readBound(f Field, raw json.RawMessage, path string) (any, error) {
 
 // readValue reads one value of the field's type.
 func readValue(f Field, raw json.RawMessage, path string) (any, error) {
-	if f.Type == Number {
+	switch f.Type {
+	case Number:
 		return readNumber(raw, path)
+	case Bool:
+		var yes bool
+		if isNull(raw) || json.Unmarshal(raw, &yes) != nil {
+			return nil, &Error{path, "must be true or false"}
+		}
+		return yes, nil
 	}
 	var s string
 	if isNull(raw) || json.Unmarshal(raw, &s) != nil {

@@ -26,6 +26,7 @@ func TestMeaning(t *testing.T) {
 	schema := filter.Schema{
 		"title": {Type: filter.Text, Column: "t.title"}, "lib": {Type: filter.UUID, Column: "t.lib"},
 		"failed": {Type: filter.Bool, Column: "t.failed"}, "pages": {Type: filter.Number, Column: "t.pages"},
+		"word":  {Type: filter.Text, Column: "w", Among: "exists (select from unnest(string_to_array(t.title, ' ')) w where %s)"},
 		"added": {Type: filter.Date, Column: "t.added"}, "kind": {Type: filter.Enum, Column: "t.kind", Values: []string{"comic", "book"}},
 	}
 	const a, b = `"0190a3c2-0000-7000-8000-00000000000a"`, `"0190a3c2-0000-7000-8000-00000000000b"`
@@ -54,7 +55,20 @@ func TestMeaning(t *testing.T) {
 		{`{"lib":{"operator":"in","values":[]}}`, nil},
 		{`{"lib":{"operator":"notIn","values":[` + a + `,` + b + `]}}`, []int{3, 4}},
 		{`{"lib":{"operator":"notIn","values":[]}}`, []int{1, 2, 3, 4}},
+		{`{"word":{"operator":"is","value":"SAGA"}}`, []int{1, 2}},
+		{`{"word":{"operator":"isNot","value":"saga"}}`, []int{3, 4}},
+		{`{"word":{"operator":"contains","value":"0%"}}`, []int{2}},
+		{`{"word":{"operator":"doesNotContain","value":"0%"}}`, []int{1, 3, 4}},
+		{`{"word":{"operator":"beginsWith","value":"50"}}`, []int{2}},
+		{`{"word":{"operator":"endsWith","value":"X"}}`, []int{3}},
+		{`{"word":{"operator":"isNull"}}`, []int{4}},
+		{`{"word":{"operator":"isNotNull"}}`, []int{1, 2, 3}},
+		{`{"allOf":[{"word":{"operator":"is","value":"saga"}},{"word":{"operator":"isNot","value":"50%"}}]}`, []int{1}},
 		{`{"failed":{"operator":"isTrue"}}`, []int{1}},
+		{`{"failed":{"operator":"is","value":true}}`, []int{1}},
+		{`{"failed":{"operator":"is","value":false}}`, []int{2, 3, 4}},
+		{`{"failed":{"operator":"isNot","value":true}}`, []int{2, 3, 4}},
+		{`{"failed":{"operator":"isNot","value":false}}`, []int{1}},
 		{`{"failed":{"operator":"isFalse"}}`, []int{2, 3, 4}},
 		{`{"pages":{"operator":"eq","value":20}}`, []int{2}},
 		{`{"pages":{"operator":"ne","value":20}}`, []int{1, 3}},

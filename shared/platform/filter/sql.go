@@ -41,6 +41,13 @@ var comparisons = map[string]string{
 func (c *compiler) sql(f Field, op string, value any) string {
 	col := f.Column
 	switch {
+	case f.Among != "":
+		return c.among(f, op, value)
+	case f.Type == Bool && op != "isTrue" && op != "isFalse":
+		if value.(bool) == (op == "is") {
+			return col + " is true"
+		}
+		return col + " is not true"
 	case op == "isNull":
 		return col + " is null"
 	case op == "isNotNull":
@@ -73,6 +80,23 @@ func (c *compiler) sql(f Field, op string, value any) string {
 	default: // notIn
 		return "(" + col + " = any(" + c.typed(ids) + ")) is not true"
 	}
+}
+
+// among writes a condition on texts of which there may be several. "is true" keeps the planner from joining: of two such
+// conditions it takes both for rare, and compares all that the one finds with all that the other does.
+func (c *compiler) among(f Field, op string, value any) string {
+	match, not := "true", ""
+	switch op {
+	case "isNull":
+		not = "not "
+	case "isNotNull":
+	case "isNot", "doesNotContain":
+		not = "not "
+		match = c.text(f.Column, map[string]string{"isNot": "is", "doesNotContain": "contains"}[op], value.(string))
+	default:
+		match = c.text(f.Column, op, value.(string))
+	}
+	return not + "((" + fmt.Sprintf(f.Among, match) + ") is true)"
 }
 
 func (c *compiler) between(col string, r Range) string {
