@@ -36,6 +36,10 @@ var seeds = []string{
 	 where nth <= $3::integer and $2::integer > 0`,
 	`insert into book_metadata (tenant_id, book_id, metadata) select tenant_id, id, '{"summary":"A story."}' from book
 	 where tenant_id = $1 and $2::integer > 0 and $3::integer > 0`,
+	// One book of a hundred has an index of its pages: the others would only take room.
+	`insert into page_index (tenant_id, book_id, revision, file_size, file_etag, file_modified, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights)
+	 select b.tenant_id, b.id, 1, b.size, '', b.modified_at, '{1.jpg}', '{image/jpeg}', '{0}', '{1}', '{1}', '{1}', '{0}', '{0}', '{0}', '{0}'
+	 from (select *, row_number() over (order by id) as nth from book where tenant_id = $1) b where nth % 100 = 0 and $2::integer > 0 and $3::integer > 0`,
 	// A series has two genres of 40, one of which most have.
 	`insert into genre (tenant_id, id, name) select $1, crowd_id($2, 6, n), 'Genre ' || n from generate_series(1, 40) n where $3::integer > 0`,
 	`insert into series_genre (tenant_id, series_id, genre_id)
