@@ -237,6 +237,7 @@ var operations = map[string]entry{
 	"opds2Libraries":        {},
 	"opds2Library":          {name: (*matrix).library},
 	"opds2Series":           {name: (*matrix).theSeries},
+	"opds2Book":             {name: (*matrix).theBook},
 	"opds2Recent":           {},
 	"opds2Search":           {query: "query=gehei"},
 	"getBookFile":           {name: (*matrix).theBook},

@@ -8,6 +8,8 @@
 //     the same round trip.
 //   - Lists of what the caller reads come from the caller's progress and cost what the caller has read, not what
 //     the library holds.
+//   - What is searched for is found by the database's function app.find, in titles alone; conditions narrow it, and it is put into
+//     order after that.
 //   - A book that cannot be read is listed with the reason, and tried again when somebody asks for it, its file changes
 //     or a deep scan comes.
 //   - A request for the pages of a book queues the task that reads their sizes where these are unknown (package
@@ -15,5 +17,5 @@
 //   - A field that a person gives a value is locked: no scan writes it again until somebody unlocks it.
 //
 // Tables: writes error_*, title, number, volume and chapter of book, and what people change of book_metadata; reads
-// book, book_metadata, page_index, series, library, genre, tag, progress and the counters.
+// book, book_metadata, page_index, series, library, genre, tag, progress, setting and the counters.
 package book

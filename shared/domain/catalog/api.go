@@ -49,7 +49,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 		}
 	}
 	searches(a, d)
-	bookPages(a, d)
+	ofOneBook(a, d)
 }
 
 // searches adds the search, whose words have another name in each version.
@@ -85,8 +85,22 @@ func searches(a *httpapi.API, d *db.DB) {
 	})
 }
 
-// bookPages adds the list of a book's pages.
-func bookPages(a *httpapi.API, d *db.DB) {
+// ofOneBook adds what each version has of a single book.
+func ofOneBook(a *httpapi.API, d *db.DB) {
+	one := opds2(httpapi.Op{Method: "GET", Path: "/books/{id}", ID: "Book", Summary: "One book, as feeds show it", Permission: auth.BooksRead})
+	one.Media = opds2PublicationType
+	a.Handle(one, func(w http.ResponseWriter, r *http.Request) error {
+		id, err := pathID(r)
+		if err != nil {
+			return err
+		}
+		p, err := oneBook(r.Context(), d, id)
+		if err != nil {
+			return err
+		}
+		return writeJSON(w, opds2PublicationType, p.opds2())
+	})
+
 	op := httpapi.Op{Method: "GET", Path: "/books/{id}/pages", ID: "Pages", Summary: "The pages of a book, one entry each", Permission: auth.PagesRead,
 		Query: queryOf(httpapi.MaxPageSize)}
 	a.Handle(opds1(op), func(w http.ResponseWriter, r *http.Request) error {

@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	opds2Root = "/opds/v2"
-	opds2Type = "application/opds+json"
+	opds2Root            = "/opds/v2"
+	opds2Type            = "application/opds+json"
+	opds2PublicationType = "application/opds-publication+json"
 )
 
-// opds2Feed is a feed of OPDS 2.0.
+// opds2Feed is a feed of OPDS 2.0. It has at least one of its lists, which may be empty.
 type opds2Feed struct {
 	Metadata     opds2Metadata      `json:"metadata"`
 	Links        []opds2Link        `json:"links"`
-	Navigation   []opds2Link        `json:"navigation,omitempty"`
-	Publications []opds2Publication `json:"publications,omitempty"`
-	Groups       []opds2Feed        `json:"groups,omitempty"`
+	Navigation   []opds2Link        `json:"navigation,omitzero"`
+	Publications []opds2Publication `json:"publications,omitzero"`
+	Groups       []opds2Feed        `json:"groups,omitzero"`
 }
 
 type opds2Metadata struct {
@@ -103,36 +104,44 @@ func writeOPDS2(w http.ResponseWriter, f *feed) error {
 		}
 		out.Links = append(out.Links, opds2Link{Href: here(f.last()), Rel: "last", Type: opds2Type})
 	}
+	navigation, books := []opds2Link{}, []opds2Publication{}
 	for _, p := range f.places {
-		out.Navigation = append(out.Navigation, opds2Link{Href: opds2Root + p.path, Rel: p.rel, Type: opds2Type, Title: p.title})
+		navigation = append(navigation, opds2Link{Href: opds2Root + p.path, Rel: p.rel, Type: opds2Type, Title: p.title})
 	}
 	for _, l := range f.libraries {
-		out.Navigation = append(out.Navigation, opds2Link{Href: opds2Root + "/libraries/" + l.ID.String(), Rel: relSubsection, Type: opds2Type, Title: l.Name,
+		navigation = append(navigation, opds2Link{Href: opds2Root + "/libraries/" + l.ID.String(), Rel: relSubsection, Type: opds2Type, Title: l.Name,
 			Properties: &opds2Properties{l.Series}})
 	}
-	var found []opds2Link
 	for _, s := range f.series {
-		found = append(found, opds2Link{Href: opds2Root + "/series/" + s.ID.String(), Rel: relSubsection, Type: opds2Type, Title: s.Title, Properties: &opds2Properties{s.Books}})
+		navigation = append(navigation, opds2Link{Href: opds2Root + "/series/" + s.ID.String(), Rel: relSubsection, Type: opds2Type, Title: s.Title, Properties: &opds2Properties{s.Books}})
 	}
-	var books []opds2Publication
 	for _, p := range f.books {
 		books = append(books, p.opds2())
 	}
-	if f.found { // both kinds, in groups
-		for _, g := range []opds2Feed{{Metadata: opds2Metadata{Title: "Series"}, Navigation: found}, {Metadata: opds2Metadata{Title: "Books"}, Publications: books}} {
+	switch {
+	case f.found: // both kinds, in groups
+		out.Groups = []opds2Feed{}
+		for _, g := range []opds2Feed{{Metadata: opds2Metadata{Title: "Series"}, Navigation: navigation}, {Metadata: opds2Metadata{Title: "Books"}, Publications: books}} {
 			if n := int64(len(g.Navigation) + len(g.Publications)); n > 0 {
 				g.Metadata.Items, g.Links = &n, []opds2Link{}
 				out.Groups = append(out.Groups, g)
 			}
 		}
-	} else {
-		out.Navigation, out.Publications = append(out.Navigation, found...), books
+	case f.reads:
+		out.Publications = books
+	default:
+		out.Navigation = navigation
 	}
-	b, err := json.Marshal(out)
+	return writeJSON(w, opds2Type, out)
+}
+
+// writeJSON writes a document that is whole before the answer begins.
+func writeJSON(w http.ResponseWriter, kind string, document any) error {
+	b, err := json.Marshal(document)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", opds2Type+";charset=utf-8")
+	w.Header().Set("Content-Type", kind+";charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 	_, _ = w.Write(b) // an answer that nobody takes is nobody's loss
 	return nil
@@ -142,7 +151,8 @@ func (p publication) opds2() opds2Publication {
 	out := opds2Publication{
 		Metadata: opds2Book{Type: "http://schema.org/Book", Title: p.Title, Identifier: urn(p.ID), Modified: date(p.UpdatedAt), Publisher: value(p.Publisher),
 			Language: value(p.Language), About: value(p.Summary), Pages: p.Pages, BelongsTo: opds2Belonged{opds2Series{p.Series, p.Number}}},
-		Links:  []opds2Link{{Href: p.file(), Rel: relAcquisition + "/open-access", Type: mediatype.OfBook(p.Format)}},
+		Links: []opds2Link{{Href: opds2Root + "/books/" + p.ID.String(), Rel: "self", Type: opds2PublicationType},
+			{Href: p.file(), Rel: relAcquisition + "/open-access", Type: mediatype.OfBook(p.Format)}},
 		Images: []opds2Link{{Href: p.cover(), Type: "image/jpeg"}},
 	}
 	for _, a := range p.Authors {

@@ -1,7 +1,10 @@
 package catalog_test
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/catalog"
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -111,16 +114,30 @@ func TestOPDS2(t *testing.T) {
 		t.Errorf("what is known of a comic: %+v", m)
 	}
 	at := "/api/v1/books/" + sh.books[0].String()
-	if len(p.Links) != 1 || p.Links[0] != (link{Href: at + "/file", Rel: "http://opds-spec.org/acquisition/open-access", Type: "application/zip"}) ||
+	if self := (link{Href: "/opds/v2/books/" + sh.books[0].String(), Rel: "self", Type: "application/opds-publication+json"}); len(p.Links) != 2 || p.Links[0] != self {
+		t.Errorf("where a comic is: %+v", p.Links)
+	}
+	if p.Links[1] != (link{Href: at + "/file", Rel: "http://opds-spec.org/acquisition/open-access", Type: "application/zip"}) ||
 		len(p.Images) != 1 || p.Images[0] != (link{Href: at + "/thumbnail", Type: "image/jpeg"}) {
 		t.Errorf("links of a comic: %+v, %+v", p.Links, p.Images)
 	}
 	if r := p.ReadingProgress; r == nil || r.CurrentPage != 2 || r.TotalPages != 3 || r.IsCompleted || r.LastReadAt != "2026-05-04T03:02:01Z" || int(r.ProgressPercent) != 66 {
 		t.Errorf("progress: %+v", r)
 	}
-	if q := series.Publications[1]; q.ReadingProgress != nil || q.Links[0].Type != "application/epub+zip" {
+	if q := series.Publications[1]; q.ReadingProgress != nil || q.Links[1].Type != "application/epub+zip" {
 		t.Errorf("a book that was not read: %+v", q)
 	}
+
+	r := me.Do("GET", p.Links[0].Href, nil).Want(200)
+	var one opds2
+	if r.JSON(&one); r.Header.Get("Content-Type") != "application/opds-publication+json;charset=utf-8" || one.Metadata.Title != "Nine & <Ten> 1" || one.to("self") != p.Links[0].Href {
+		t.Errorf("a comic alone: %s", r.Body)
+	}
+	for _, gone := range []string{"/opds/v2/books/" + sh.books[2].String(), "/opds/v2/books/" + uuid.NewString()} {
+		me.Do("GET", gone, nil).Want(404)
+	}
+	s.User(t, "two", "admin").Do("GET", p.Links[0].Href, nil).Want(404)
+	me.Do("GET", "/opds/v2/books/x", nil).Want(400)
 
 	part := read2(t, me, "/opds/v2/recent?page=2&pageSize=1")
 	if len(part.Publications) != 1 || part.Publications[0].Metadata.Title != "Nine & <Ten> 1" || part.to("first") != "/opds/v2/recent?page=1&pageSize=1" ||
@@ -136,7 +153,11 @@ func TestOPDS2(t *testing.T) {
 	if books := read2(t, s.Key(t, admin, auth.BooksRead), "/opds/v2/search?query=nine"); len(books.Groups) != 1 || books.Groups[0].Metadata.Title != "Books" {
 		t.Errorf("who may not read series finds %+v", books)
 	}
-	if nothing := read2(t, me, "/opds/v2/search?query=eleven"); len(nothing.Groups) != 0 {
-		t.Errorf("nothing is called eleven, found %+v", nothing.Groups)
+	// A feed has at least one list, though there is nothing in it (the schema of OPDS 2.0).
+	empty := s.User(t, "two", "reader")
+	for path, list := range map[string]string{"/opds/v2/libraries": `"navigation":[]`, "/opds/v2/recent": `"publications":[]`, "/opds/v2/search?query=eleven": `"groups":[]`} {
+		if r := empty.Do("GET", path, nil).Want(200); !strings.Contains(string(r.Body), list) || strings.Count(string(r.Body), "[]") != 1 {
+			t.Errorf("%s where there is nothing: %s", path, r.Body)
+		}
 	}
 }

@@ -107,6 +107,20 @@ func ofSeries(ctx context.Context, d *db.DB, in input) (*feed, error) {
 	return f, nil
 }
 
+// oneBook is a book that is there.
+func oneBook(ctx context.Context, d *db.DB, id uuid.UUID) (*publication, error) {
+	var b pgx.Batch
+	var found []publication
+	queueBooks(&b, &found, "select b.id from book b where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null", id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fault.Missing("Book")
+	}
+	return &found[0], nil
+}
+
 // recent has all books, the newest first.
 func recent(ctx context.Context, d *db.DB, in input) (*feed, error) {
 	p := in.paging

@@ -3,6 +3,7 @@
 //
 //   - Every list is one round trip, made as the lists of books are: ids by an index, records by id, the total
 //     from the counters where the list is no further narrowed than by library.
+//   - What is searched for is found as books are, by app.find.
 //   - What a record says of reading is the caller's: unread books, how often the whole series was completed (the
 //     fewest completions of any of its books) and when that was last.
 //   - Books whose file is gone count nowhere.
@@ -10,5 +11,5 @@
 //     reset clears and unlocks everything and has the books analysed, so that the series is as their files say.
 //
 // Tables: writes the metadata, locks and cover_source of series, and at a reset what hangs on it; reads series, its
-// genres, tags, titles, ids, links and ratings, sidecar, book, library, progress and completion.
+// genres, tags, titles, ids, links and ratings, sidecar, book, library, progress, setting and completion.
 package series
