@@ -8,8 +8,8 @@
 //     the same round trip.
 //   - Lists of what the caller reads come from the caller's progress and cost what the caller has read, not what
 //     the library holds.
-//   - What is searched for is found by the database's function app.find, in titles alone; conditions narrow it, and it is put into
-//     order after that.
+//   - What is searched for is found by the database's function app.find, in titles alone; conditions narrow it, and it
+//     is put into order after that.
 //   - A book that cannot be read is listed with the reason, and tried again when somebody asks for it, its file changes
 //     or a deep scan comes.
 //   - A request for the pages of a book queues the task that reads their sizes where these are unknown (package
