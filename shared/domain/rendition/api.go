@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -95,4 +96,27 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 				return d.cover(w, r, row)
 			})
 	}
+}
+
+// servePage answers with page n, as the query wants it; turned is told of it before, nil nobody.
+func servePage(w http.ResponseWriter, r *http.Request, s *page.Server, d Delivery, n int, query url.Values, turned func(context.Context, *page.Index, int)) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	spec, resized, err := wanted(query)
+	if err != nil {
+		return err
+	}
+	i, err := s.Finder.Find(r.Context(), id, n)
+	if err != nil {
+		return err
+	}
+	if turned != nil && r.Method == http.MethodGet && n >= 1 && n <= i.Count {
+		turned(r.Context(), i, n)
+	}
+	if !resized {
+		return d.page(w, r, i, n, nil)
+	}
+	return d.page(w, r, i, n, &spec)
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/longbox/longbox/shared/domain/page"
@@ -71,26 +70,3 @@ func (w asked) ReadFrom(r io.Reader) (int64, error) {
 }
 
 func (w asked) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// servePage answers with page n, as the query wants it; turned is told of it before, nil nobody.
-func servePage(w http.ResponseWriter, r *http.Request, s *page.Server, d Delivery, n int, query url.Values, turned func(context.Context, *page.Index, int)) error {
-	id, err := pathID(r)
-	if err != nil {
-		return err
-	}
-	spec, resized, err := wanted(query)
-	if err != nil {
-		return err
-	}
-	i, err := s.Finder.Find(r.Context(), id, n)
-	if err != nil {
-		return err
-	}
-	if turned != nil && r.Method == http.MethodGet && n >= 1 && n <= i.Count {
-		turned(r.Context(), i, n)
-	}
-	if !resized {
-		return d.page(w, r, i, n, nil)
-	}
-	return d.page(w, r, i, n, &spec)
-}
