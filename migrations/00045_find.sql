@@ -17,6 +17,7 @@ declare
   v_fuzzy constant boolean := coalesce((select s.value = 'true' from public.setting s
     where s.tenant_id = app.tenant() and s.key = 'search.fuzzy.enabled'), false);
   v_words text;
+  v_found text;
 begin
   -- As constants, from which the planner tells what is rare.
   select string_agg(format('t.search_title like %L', '%' || regexp_replace(w, '([\\%_])', '\\\1', 'g') || '%'), ' and ') into v_words
@@ -25,12 +26,16 @@ begin
     return;
   end if;
   perform set_config('pg_trgm.word_similarity_threshold', '0.4', true); -- two letters of six in each other's place
-  return query execute format($q$
+  v_found := format($q$
     select t.id, (case when t.search_title = $1 then 4 when starts_with(t.search_title, $1) then 3
-      when strpos(' ' || t.search_title || ' ', ' ' || $1 || ' ') > 0 then 2 when strpos(t.search_title, $1) > 0 then 1 %s end)::real
-    from %s t where t.tenant_id = %L and (%s %s) limit 20000$q$,
-    case when v_fuzzy then 'else word_similarity($1, t.search_title)' else 'else 0' end, v_table, app.tenant(), v_words,
-    case when v_fuzzy then format('or %L <%% t.search_title', p_query) end) using p_query;
+      when strpos(' ' || t.search_title || ' ', ' ' || $1 || ' ') > 0 then 2 when strpos(t.search_title, $1) > 0 then 1 else %s end)::real
+    from %s t where t.tenant_id = %L and (%s %s)$q$,
+    case when v_fuzzy then 'word_similarity($1, t.search_title)' else '0' end, v_table, app.tenant(), v_words,
+    case when v_fuzzy then format('or %L <%% t.search_title', p_query) end);
+  if p_in = 'book' then -- each kind has its index
+    v_found := v_found || ' and t.analyzed union all ' || v_found || ' and not t.analyzed';
+  end if;
+  return query execute 'select * from (' || v_found || ') f limit 20000' using p_query;
 end $$;
 -- +goose StatementEnd
 revoke execute on function app.find(text, text) from public;
