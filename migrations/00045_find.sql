@@ -1,14 +1,16 @@
--- Series and books are found by what people remember of their titles. Under row-level security Postgres uses no index of
--- trigrams for that, since neither like nor <% is leakproof: app.find runs as the owner and looks in the entered tenant alone.
+-- Series and books are found by what people remember of their titles. Under row-level security Postgres uses no index
+-- of trigrams for that, since neither like nor <% is leakproof: app.find runs as the owner and looks in the entered
+-- tenant alone.
 
 -- +goose Up
 create extension if not exists pg_trgm with schema public;
 create extension if not exists btree_gin with schema public; -- the tenant is the first column of the index
 
--- find looks for p_query, a title as naming.Normalize writes it, in the titles of p_in: 'series' or 'book'. What is found has all its
--- words somewhere; the score is highest for the title itself (4), then what begins with the query (3), a word or words of it (2), all
--- in one piece (1). Where the setting search.fuzzy.enabled says so, what only looks like the query is found too (below 1: how much). At most
--- 20,000 are found, any of those that there are: all in whose titles a common word stands would take seconds.
+-- find looks for p_query, a title as naming.Normalize writes it, in the titles of p_in: 'series' or 'book'. What is
+-- found has all its words somewhere; the score is highest for the title itself (4), then what begins with the query
+-- (3), a word or words of it (2), all in one piece (1). Where the setting search.fuzzy.enabled says so, what only looks
+-- like the query is found too (below 1: how much). At most 20,000 are found, any of those that there are: all in whose
+-- titles a common word stands would take seconds.
 -- +goose StatementBegin
 create function app.find(p_in text, p_query text) returns table (id uuid, score real)
 language plpgsql stable rows 100 security definer set search_path = pg_catalog, public as $$

@@ -1,6 +1,6 @@
--- The trigrams of the titles, by tenant (see app.find). A scan writes a book twice, when it finds the file and when it has read it: only
--- then are its trigrams worth an entry. Until then, and where a file cannot be read, there are few enough of them in a tenant.
--- New entries go into a list that is short enough to be read whole (in KB).
+-- The trigrams of the titles, by tenant (see app.find). A scan writes a book twice, when it finds the file and when it
+-- has read it: only then are its trigrams worth an entry. Until then, and where a file cannot be read, there are few
+-- enough of them in a tenant. New entries go into a list that is short enough to be read whole (in KB).
 
 -- +goose NO TRANSACTION
 -- +goose Up

@@ -14,8 +14,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A reader of catalogs that knows a user name, a password and the address goes from there to a page, as OPDS and OPDS-PSE say;
-// its place in the book is known everywhere then.
+// A reader of catalogs that knows a user name, a password and the address goes from there to a page, as OPDS and
+// OPDS-PSE say; its place in the book is known everywhere then.
 func TestReaderOfCatalogs(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

@@ -24,9 +24,10 @@ func Statements(library, series, book uuid.UUID) []Statement {
 			add("books of a library by "+field, listBy(scope{library: &library}, field, desc))
 		}
 	}
+	words := "series 7"
 	for _, field := range append([]string{"relevance", inSeries}, sortFields...) {
-		add("searched by "+field, found(scope{find: "series 7"}, field, true))
-		add("searched in a library by "+field, found(scope{library: &library, find: "series 7"}, field, false))
+		add("searched by "+field, found(scope{find: &words}, field, true))
+		add("searched in a library by "+field, found(scope{library: &library, find: &words}, field, false))
 	}
 	for _, field := range append([]string{""}, sortFields...) {
 		add("books of a series by "+field, all(scope{series: &series}, field, false))

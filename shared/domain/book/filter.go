@@ -77,10 +77,13 @@ type ListBody struct {
 	FullTextSearch *string         `json:"fullTextSearch,omitempty" nullable:"true" maxLength:"1000" doc:"Words that the title has, all of them; best matches first unless sort says otherwise"`
 }
 
-// Find is what the titles are searched for; "" is nothing.
-func (b ListBody) Find() string {
+// Find is what the titles are searched for, nil where that is nothing.
+func (b ListBody) Find() *string {
 	if b.FullTextSearch == nil {
-		return ""
+		return nil
 	}
-	return naming.Normalize(*b.FullTextSearch)
+	if words := naming.Normalize(*b.FullTextSearch); words != "" {
+		return &words
+	}
+	return nil
 }

@@ -53,12 +53,13 @@ type scope struct {
 	deleted         bool   // include books whose file is gone
 	where           string // a compiled condition on b; its parameters come first
 	args            []any
-	find            string // what titles are searched for, as naming.Normalize writes it; "" is nothing
+	find            *string // what titles are searched for, as naming.Normalize writes it
 }
 
-// order is the field to sort by and whether it descends: one of sortFields, or how well the title meets what is searched for.
+// order is the field to sort by and whether it descends: one of sortFields, or how well the title meets what is
+// searched for.
 func (s scope) order(by httpapi.Sorting) (field string, desc bool, err error) {
-	if s.find == "" {
+	if s.find == nil {
 		return by.By(sortFields...)
 	}
 	return by.BestFirst().By(append([]string{httpapi.Relevance}, sortFields...)...)
@@ -91,7 +92,7 @@ func all(s scope, field string, desc bool) query {
 
 // listBy is the list in the order of a field of sorts, or of the series.
 func listBy(s scope, field string, desc bool) query {
-	if s.find != "" {
+	if s.find != nil {
 		return found(s, field, desc)
 	}
 	where, args := s.sql()
@@ -101,7 +102,7 @@ func listBy(s scope, field string, desc bool) query {
 // found is the list of what is searched for: one index lookup for each that is found, by title alone.
 func found(s scope, field string, desc bool) query {
 	where, args := s.sql()
-	args = append(args, s.find)
+	args = append(args, *s.find)
 	from := fmt.Sprintf(`from app.find('book', $%d) f cross join lateral (
 	  select * from book x where x.tenant_id = app.tenant() and x.id = f.id limit 1) b where %s`, len(args), where)
 	return query{ids: "select b.id " + from + orderBy(field, desc), args: args, total: "select count(*) " + from, totalArgs: args}

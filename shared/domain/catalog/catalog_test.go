@@ -13,7 +13,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// shelf is a library with a series of three books: one as comics are, one that is read as a file, one whose file is gone.
+// shelf is a library with a series of three books: one as comics are, one that is read as a file, one whose file is
+// gone.
 type shelf struct {
 	library, series uuid.UUID
 	books           []uuid.UUID

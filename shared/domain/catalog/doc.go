@@ -1,5 +1,5 @@
-// Package catalog shows the library to e-reader applications: as OPDS 1.2 (Atom, below /opds) and as OPDS 2.0 (JSON, below
-// /opds/v2). Both have the same feeds; what one shows is read in one round trip, whichever version asks.
+// Package catalog shows the library to e-reader applications: as OPDS 1.2 (Atom, below /opds) and as OPDS 2.0 (JSON,
+// below /opds/v2). Both have the same feeds; what one shows is read in one round trip, whichever version asks.
 //
 //   - Feeds have links that begin with a slash. Covers and files are those of the interface; single pages, whose reading is
 //     progress, are answered by package rendition.

@@ -115,8 +115,8 @@ type paging struct {
 	query      url.Values // besides
 }
 
-// Sizes of a page of a feed. The books of a series come all at once, where they are not more than a list's page may have: some
-// readers show the first page alone.
+// Sizes of a page of a feed. The books of a series come all at once, where they are not more than a list's page may
+// have: some readers show the first page alone.
 const (
 	defaultSize = 50
 	maxSize     = 100

@@ -14,10 +14,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// maxSummary is how many characters of a summary are shown: an answer of a function has 6 MB at most, a feed up to 500 books.
+// maxSummary is how many characters of a summary are shown: an answer of a function has 6 MB at most, a feed up to 500
+// books.
 const maxSummary = "2000"
 
-// queueSeries adds a page of series to the batch: ids is a select of id in order, whose last two parameters are limit and offset.
+// queueSeries adds a page of series to the batch: ids is a select of id in order, whose last two parameters are limit
+// and offset.
 func queueSeries(b *pgx.Batch, dst *[]series, ids string, args ...any) {
 	db.All(b, dst, "with page as materialized (select id, row_number() over () as pos from ("+ids+`) x)
 		select s.id, s.library_id, s.title, left(s.summary, `+maxSummary+`) as summary, s.book_count, s.updated_at from page

@@ -15,8 +15,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// catalogPages adds the pages that OPDS leads to (package catalog). Readers of a catalog tell no progress: which page they ask for
-// is it. They take no session cookie, so that no foreign web page turns somebody's pages.
+// catalogPages adds the pages that OPDS leads to (package catalog). Readers of a catalog tell no progress: which page
+// they ask for is it. They take no session cookie, so that no foreign web page turns somebody's pages.
 func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpapi.Op) {
 	op.Tag, op.Cookie = "OPDS 1.2", false
 	turned := func(ctx context.Context, i *page.Index, n int) {
@@ -49,8 +49,8 @@ func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpa
 	})
 }
 
-// asked is an answer that the reader must ask for each time, though it has the page already (304): else nobody would know that it is
-// read again.
+// asked is an answer that the reader must ask for each time, though it has the page already (304): else nobody would
+// know that it is read again.
 type asked struct{ http.ResponseWriter }
 
 func (w asked) WriteHeader(status int) {

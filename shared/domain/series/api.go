@@ -117,11 +117,8 @@ func lists(a *httpapi.API, d *db.DB) {
 				Full      bool       `json:"full,omitempty" doc:"Changes nothing: an entry is what a list has"`
 			}
 		}) (*httpapi.Page[Series], error) {
-			s := scope{library: in.Body.LibraryID, find: naming.Normalize(in.Body.Query)}
-			if s.find == "" {
-				return httpapi.NewPage(ctx, in.Paging, []Series{}, 0), nil
-			}
-			return answer(ctx, all, s, nil, in.Paging, in.Sorting)
+			words := naming.Normalize(in.Body.Query)
+			return answer(ctx, all, scope{library: in.Body.LibraryID, find: &words}, nil, in.Paging, in.Sorting)
 		})
 	for _, l := range []struct {
 		path, id, inLibrary, summary string

@@ -363,6 +363,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/list", `{"fullTextSearch":"` + strings.Repeat("x", 1001) + `"}`, "fullTextSearch"},
 		{"POST", "/search", `{"query":"` + strings.Repeat("x", 1001) + `"}`, "query"},
 		{"POST", "/search", `{}`, "query"},
+		{"POST", "/search?sort=nonsense", `{"query":""}`, "sort"},
 		{"POST", "/search", `{"query":"x","libraryId":"x"}`, "libraryId"},
 	} {
 		var body any

@@ -34,9 +34,10 @@ func Statements(library uuid.UUID) []Statement {
 		add("series with terms by "+field, listBy(terms, field, true))
 		add("series of a library with terms by "+field, listBy(ofLibrary, field, true))
 	}
+	words := "series 7"
 	for _, field := range append([]string{"relevance"}, sortFields...) {
-		add("searched by "+field, found(scope{find: "series 7"}, field, true))
-		add("searched in a library by "+field, found(scope{library: &library, find: "series 7"}, field, false))
+		add("searched by "+field, found(scope{find: &words}, field, true))
+		add("searched in a library by "+field, found(scope{library: &library, find: &words}, field, false))
 	}
 	for _, field := range append([]string{""}, sortFields...) {
 		add("in progress by "+field, inProgress(scope{}, field, true))

@@ -103,12 +103,13 @@ type scope struct {
 	library *uuid.UUID
 	where   string // a compiled condition on s; its parameters come first
 	args    []any
-	find    string // what titles are searched for, as naming.Normalize writes it; "" is nothing
+	find    *string // what titles are searched for, as naming.Normalize writes it
 }
 
-// order is the field to sort by and whether it descends: one of sortFields, or how well the title meets what is searched for.
+// order is the field to sort by and whether it descends: one of sortFields, or how well the title meets what is
+// searched for.
 func (s scope) order(by httpapi.Sorting) (field string, desc bool, err error) {
-	if s.find == "" {
+	if s.find == nil {
 		return by.By(sortFields...)
 	}
 	return by.BestFirst().By(append([]string{httpapi.Relevance}, sortFields...)...)
@@ -142,7 +143,7 @@ func all(s scope, field string, desc bool) query { return listBy(s, cmp.Or(field
 // listBy is the list in the order of a field.
 func listBy(s scope, field string, desc bool) query {
 	switch {
-	case s.find != "":
+	case s.find != nil:
 		return found(s, field, desc)
 	case field == "date_read":
 		return lastRead(s, desc)
@@ -154,7 +155,7 @@ func listBy(s scope, field string, desc bool) query {
 // found is the list of what is searched for: one index lookup for each that is found, by title alone.
 func found(s scope, field string, desc bool) query {
 	where, args := s.sql()
-	args = append(args, s.find)
+	args = append(args, *s.find)
 	from := fmt.Sprintf(`from app.find('series', $%d) f cross join lateral (
 	  select * from series x where x.tenant_id = app.tenant() and x.id = f.id limit 1) s`, len(args))
 	q := query{args: args, total: "select count(*) " + from + " where " + where, totalArgs: args}

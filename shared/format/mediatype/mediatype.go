@@ -28,7 +28,8 @@ const (
 	SevZ = "application/x-7z-compressed"
 )
 
-// OfBook is the media type of a whole book of a format, as readers know it; application/octet-stream for one that has none.
+// OfBook is the media type of a whole book of a format, as readers know it; application/octet-stream for one that has
+// none.
 func OfBook(format string) string {
 	switch format {
 	case "cbz":

@@ -82,8 +82,8 @@ func (c *compiler) sql(f Field, op string, value any) string {
 	}
 }
 
-// among writes a condition on texts of which there may be several. "is true" keeps the planner from joining: of two such
-// conditions it takes both for rare, and compares all that the one finds with all that the other does.
+// among writes a condition on texts of which there may be several. "is true" keeps the planner from joining: of two
+// such conditions it takes both for rare, and compares all that the one finds with all that the other does.
 func (c *compiler) among(f Field, op string, value any) string {
 	match, not := "true", ""
 	switch op {

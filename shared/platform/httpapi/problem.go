@@ -54,7 +54,8 @@ func problem(r *request, err error) *Problem {
 	}
 	r.header.Set("Cache-Control", "no-store")
 	if e.Code == fault.Unauthorized && strings.HasPrefix(r.url.Path, "/opds") {
-		// Readers of catalogs send a user name and password when they are asked, browsers of the interface would show a dialog.
+		// Readers of catalogs send a user name and password when they are asked, browsers of the interface would show a
+		// dialog.
 		r.header.Set("WWW-Authenticate", `Basic realm="Longbox", charset="UTF-8"`)
 	}
 	p := &Problem{Word: e.Code.Word(), Message: e.Message, Details: e.Fields[:min(len(e.Fields), maxFields)], status: e.Code.Status()}

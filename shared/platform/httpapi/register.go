@@ -40,7 +40,8 @@ const (
 	SignedIn = "signed-in"
 )
 
-// Query is a query parameter of a plain handler, with the values it may have; without any it is a text or a whole number from 1.
+// Query is a query parameter of a plain handler, with the values it may have; without any it is a text or a whole
+// number from 1.
 type Query struct {
 	Name   string
 	Values []any
