@@ -90,7 +90,7 @@ func ofOneBook(a *httpapi.API, d *db.DB) {
 	one := opds2(httpapi.Op{Method: "GET", Path: "/books/{id}", ID: "Book", Summary: "One book, as feeds show it", Permission: auth.BooksRead})
 	one.Media = opds2PublicationType
 	a.Handle(one, func(w http.ResponseWriter, r *http.Request) error {
-		id, err := pathID(r)
+		id, err := httpapi.PathID(r)
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func queryOf(size int) []httpapi.Query {
 // inputOf reads what a path and a feed with pages of a size take.
 func inputOf(r *http.Request, path string, size int) (in input, err error) {
 	if strings.Contains(path, "{id}") {
-		if in.id, err = pathID(r); err != nil {
+		if in.id, err = httpapi.PathID(r); err != nil {
 			return in, err
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/fault"
-	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // feed is what one page of the catalog shows, in either version.
@@ -183,11 +182,3 @@ func words(r *http.Request, name string) (sent, find string, err error) {
 }
 
 const maxQuery = 1000
-
-func pathID(r *http.Request) (uuid.UUID, error) {
-	id, err := uuid.Parse(httpapi.PathParam(r, "id"))
-	if err != nil {
-		return uuid.Nil, fault.Invalid("id", "must be a UUID")
-	}
-	return id, nil
-}

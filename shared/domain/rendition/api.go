@@ -58,7 +58,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 		Summary: "The book's file, or a range of it", Permission: auth.BooksRead, Cookie: true, Media: "application/*",
 		Also: []int{http.StatusPartialContent, http.StatusNotModified}},
 		func(w http.ResponseWriter, r *http.Request) error {
-			id, err := pathID(r)
+			id, err := httpapi.PathID(r)
 			if err != nil {
 				return err
 			}
@@ -82,7 +82,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 		a.Handle(httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true,
 			Media: "image/*", Also: pictures},
 			func(w http.ResponseWriter, r *http.Request) error {
-				id, err := pathID(r)
+				id, err := httpapi.PathID(r)
 				if err != nil {
 					return err
 				}
@@ -100,7 +100,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 
 // servePage answers with page n, as the query wants it; turned is told of it before, nil nobody.
 func servePage(w http.ResponseWriter, r *http.Request, s *page.Server, d Delivery, n int, query url.Values, turned func(context.Context, *page.Index, int)) error {
-	id, err := pathID(r)
+	id, err := httpapi.PathID(r)
 	if err != nil {
 		return err
 	}

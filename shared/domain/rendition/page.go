@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/google/uuid"
-
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/format/imaging"
 	"github.com/longbox/longbox/shared/format/mediatype"
@@ -96,13 +94,4 @@ func send(w http.ResponseWriter, r *http.Request, img *image, tag, cache string)
 	}
 	page.Copy(w, r, bytes.NewReader(img.data))
 	return nil
-}
-
-// pathID is the id in the path of a request.
-func pathID(r *http.Request) (uuid.UUID, error) {
-	id, err := uuid.Parse(httpapi.PathParam(r, "id"))
-	if err != nil {
-		return uuid.Nil, fault.Invalid("id", "must be a UUID")
-	}
-	return id, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -150,6 +151,15 @@ func PathParam(r *http.Request, name string) string {
 		return plain
 	}
 	return value
+}
+
+// PathID is the id in the path that a plain handler was found by; BadRequest where it is none.
+func PathID(r *http.Request) (uuid.UUID, error) {
+	id, err := uuid.Parse(PathParam(r, "id"))
+	if err != nil {
+		return uuid.Nil, fault.Invalid("id", noUUID)
+	}
+	return id, nil
 }
 
 // describePlain describes an operation of which huma knows no types.
