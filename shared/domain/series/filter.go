@@ -27,16 +27,17 @@ var fields = filter.Schema{
 	"readStatus": {Type: filter.Enum, Values: book.ReadStatus, Custom: readStatus},
 }
 
-// readStatus starts from the series that the caller has progress in, which are few, not from all there are.
+// readStatus starts from the series that the caller has progress in, which are few, not from all there are; what there is
+// of it is counted once, not for each series.
 func readStatus(_ *filter.Builder, op string, value any) (string, error) {
 	const (
-		whole = "r.done = s.book_count"
-		begun = "s.id in (select r.series_id from (" + read + ") r where r.series_id = s.id and r.begun"
+		begun = "s.id in (select r.series_id from (" + read + ") r where r.begun)"
+		whole = "(s.id, s.book_count) in (select r.series_id, r.done from (" + read + ") r where r.begun)"
 	)
 	sql := map[string]string{
-		"read":        begun + " and " + whole + ")",
-		"in_progress": begun + " and not " + whole + ")",
-		"unread":      "not " + begun + ")",
+		"read":        whole,
+		"in_progress": begun + " and not " + whole,
+		"unread":      "not " + begun,
 	}[value.(string)]
 	if op == "isNot" {
 		sql = "not (" + sql + ")"
