@@ -45,6 +45,11 @@ var seeds = []string{
 	`insert into series_genre (tenant_id, series_id, genre_id)
 	 select s.tenant_id, s.id, crowd_id($2, 6, g) from (select *, row_number() over (order by id) as i from series where tenant_id = $1) s,
 	   lateral (select distinct unnest(array[1 + s.i % 40, case when s.i % 5 = 0 then 3 else 2 end]) as g) x where $3::integer > 0`,
+	`insert into tag (tenant_id, id, name) select tenant_id, gen_random_uuid(), replace(name, 'Genre', 'Tag') from genre
+	 where tenant_id = $1 and $2::integer > 0 and $3::integer > 0`,
+	`insert into series_tag (tenant_id, series_id, tag_id) select s.tenant_id, s.series_id, t.id from series_genre s
+	 join genre g on g.tenant_id = s.tenant_id and g.id = s.genre_id join tag t on t.tenant_id = g.tenant_id and t.name = replace(g.name, 'Genre', 'Tag')
+	 where s.tenant_id = $1 and $2::integer > 0 and $3::integer > 0`,
 	// Every account has read 200 books; the administrator of the benchmark is one of 20.
 	`insert into account (tenant_id, id, username, email, password_hash, role)
 	 select $1, crowd_id($2, 4, n), 'reader' || n, 'reader' || n, '', 'reader' from generate_series(1, 19) n where $3::integer > 0`,

@@ -104,11 +104,14 @@ func TestCookieOpensImagesFilesAndStreamsOnly(t *testing.T) {
 	}
 }
 
-// Every list is the envelope: no operation answers with a bare array.
+// Every list is the envelope: no operation answers with a bare array but those that clients of Komga know so.
 func TestNoBareArrays(t *testing.T) {
 	t.Parallel()
 	_, d := described(t)
 	for path, methods := range d.Paths {
+		if strings.HasPrefix(path, "/{prefix}/") {
+			continue
+		}
 		for method, op := range methods {
 			for status, r := range op.Responses {
 				var response struct {

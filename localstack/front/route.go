@@ -21,14 +21,16 @@ func target(method, path string) string {
 	if part := strings.Split(path, "/"); len(part) >= 6 && strings.HasPrefix(path, "/opds/books/") && part[4] == "pages" {
 		return media
 	}
-	rest, ok := strings.CutPrefix(path, "/api/v1/")
-	if !ok {
+	prefix, rest, ok := strings.Cut(path, "/api/v1/")
+	if !ok || strings.Count(prefix, "/") > 1 { // one word before it is the Komga-compatible interface
 		return api
 	}
 	switch part := strings.Split(rest, "/"); {
-	case len(part) == 2 && part[1] == "stream" && (part[0] == "events" || part[0] == "tasks" || part[0] == "scans"):
+	case prefix == "" && len(part) == 2 && part[1] == "stream" && (part[0] == "events" || part[0] == "tasks" || part[0] == "scans"):
 		return relay
 	case len(part) == 4 && part[0] == "books" && part[2] == "pages":
+		return media
+	case len(part) == 5 && part[0] == "books" && part[2] == "pages" && part[4] == "thumbnail":
 		return media
 	case len(part) == 3 && part[0] == "books" && part[2] == "file":
 		return media

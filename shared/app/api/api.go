@@ -16,6 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/duplicate"
 	"github.com/longbox/longbox/shared/domain/filesystem"
 	"github.com/longbox/longbox/shared/domain/health"
+	"github.com/longbox/longbox/shared/domain/komga"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/metric"
 	"github.com/longbox/longbox/shared/domain/preference"
@@ -87,6 +88,7 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	duplicate.Routes(a, d, base.Added)
 	progress.Routes(a, d)
 	catalog.Routes(a, d)
+	komga.Routes(a, d, base.Added)
 }
 
 // Describe is the router without anything behind it, for the interface description.

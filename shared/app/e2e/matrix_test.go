@@ -33,12 +33,13 @@ type caller struct {
 
 func newMatrix(t *testing.T) *matrix {
 	m := &matrix{system: newSystem(t, links{}), known: map[string]string{}}
+	m.exec("insert into setting (tenant_id, key, value) select id, 'auth.registration_enabled', 'true' from tenant")
+	m.exec("insert into setting (tenant_id, key, value) select id, 'komga_api.prefix', 'komga' from tenant")
 	admin := m.as("admin")
 	testkit.WriteFile(t, m.folder, "Geheim/Geheim 1.cbz", testkit.Comic(t, 1, 2, "<Title>Geheim</Title>"))
 	m.scan(admin, m.system.library(admin, "Geheim", ""))
 	m.book = m.books(admin)["Geheim/Geheim 1.cbz"]
 	m.known["one.test"], m.known["two.test"] = admin.Name, m.User(t, "two", "admin").Name
-	m.exec("insert into setting (tenant_id, key, value) select id, 'auth.registration_enabled', 'true' from tenant")
 	return m
 }
 
@@ -101,7 +102,7 @@ func (m *matrix) callNamed(op *httpapi.Op, e entry, c *testkit.Client, name stri
 	if second == "" {
 		second = uuid.NewString()
 	}
-	path := strings.NewReplacer("{id}", name, "{uploadId}", second, "{readingId}", second, "{key}", name, "{pageNumber}", "1").Replace(op.Path)
+	path := strings.NewReplacer("{prefix}", "komga", "{id}", name, "{uploadId}", second, "{readingId}", second, "{key}", name, "{pageNumber}", "1").Replace(op.Path)
 	if e.query != "" {
 		path += "?" + e.query
 	}

@@ -17,6 +17,7 @@ import (
 func TestRoundTrips(t *testing.T) {
 	var l *link
 	s := newSystem(t, links{database: func(u string) string { var via string; l, via = newLink(t, u, true); return via }})
+	s.exec("insert into setting (tenant_id, key, value) values ($1, 'komga_api.prefix', 'komga')", s.One)
 	admin, reader := s.as("admin"), s.as("reader")
 	testkit.WriteFile(t, s.folder, "S/a 1.cbz", testkit.Comic(t, 1, 3, "<Title>T</Title>"))
 	testkit.WriteFile(t, s.folder, "S/a 2.cbz", testkit.Comic(t, 2, 3, ""))
@@ -99,6 +100,17 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "GET", "/opds/search?q=t", "", 1},
 		{reader, "GET", "/opds/books/" + id + "/pages", "", 1},
 		{reader, "GET", "/opds/books/" + other.ID.String() + "/pages/2", "", 2}, // the second is progress
+		{reader, "GET", "/komga/api/v1/series?search=s&library_id=" + library, "", 1},
+		{reader, "GET", "/komga/api/v1/series/" + series, "", 1},
+		{reader, "GET", "/komga/api/v1/series/" + series + "/books?unpaged=true", "", 1},
+		{reader, "GET", "/komga/api/v1/books/ondeck", "", 1},
+		{reader, "GET", "/komga/api/v1/books/" + id + "/next", "", 1},
+		{reader, "GET", "/komga/api/v1/books/" + id + "/pages", "", 1},
+		{reader, "GET", "/komga/api/v1/libraries", "", 1},
+		{reader, "GET", "/komga/api/v2/authors", "", 1},
+		{reader, "GET", "/komga/api/v2/users/me", "", 1},
+		{reader, "GET", "/komga/api/v1/series/" + series + "/thumbnail", "", 1},
+		{reader, "PATCH", "/komga/api/v1/books/" + id + "/read-progress", `{"page":2}`, 2},
 		{reader, "PUT", "/books/" + id + "/progress", `{"currentPage":2}`, 2},
 		{reader, "PUT", "/books/" + id + "/progression", `{"locator":{"href":"a","locations":{"totalProgression":0.5}}}`, 2},
 		{reader, "POST", "/books/" + id + "/read", "", 2},
@@ -131,7 +143,7 @@ func TestRoundTrips(t *testing.T) {
 				body = c.body
 			}
 			path := c.path
-			if !strings.HasPrefix(path, "/opds") {
+			if !strings.HasPrefix(path, "/opds") && !strings.HasPrefix(path, "/komga") {
 				path = "/api/v1" + path
 			}
 			return l.cost(func() {

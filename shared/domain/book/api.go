@@ -166,7 +166,7 @@ func single(a *httpapi.API, d *db.DB, added task.Added) {
 			IDInput
 			httpapi.Paging
 		}) (*httpapi.Page[Page], error) {
-			page, total, err := pages(ctx, d, added, in.ID, in.Limit(), in.Offset())
+			page, total, err := Pages(ctx, d, added, in.ID, in.Limit(), in.Offset())
 			if err != nil {
 				return nil, err
 			}

@@ -23,6 +23,7 @@ var fields = filter.Schema{
 	"bookType":   {Type: filter.Text, Column: metadata("bookType")},
 	"format":     {Type: filter.Text, Column: "b.format"},
 	"pageCount":  {Type: filter.Number, Column: "b.page_count"},
+	"year":       {Type: filter.Number, Column: "(" + metadata("year") + ")::integer"},
 	"dateAdded":  {Type: filter.Date, Column: "b.created_at"},
 	"hasError":   {Type: filter.Bool, Column: "(b.error_type is not null)"},
 	"genre":      TermField("genre", "b.series_id"),

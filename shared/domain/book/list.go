@@ -190,7 +190,11 @@ func recentlyRead(s scope, field string, desc bool) query { return touched(s, fa
 // touched is the list of books that the caller has progress in, the latest first; open leaves out what is
 // completed. The book is looked up by a subquery, one index lookup for each row of progress.
 func touched(s scope, open bool) query {
-	narrow, args := s.narrow(0)
+	narrow, args := s.narrow(len(s.args))
+	args = append(append([]any{}, s.args...), args...)
+	if s.where != "" {
+		narrow += " and " + s.where
+	}
 	where := `from progress p where p.tenant_id = app.tenant() and p.account_id = app.account()`
 	if open {
 		where += " and not p.completed"

@@ -37,28 +37,28 @@ func Routes(a *httpapi.API, d *db.DB) {
 			BookInput
 			Body Update
 		}) (*Record, error) {
-			return set(ctx, d, in.ID, in.Body)
+			return Set(ctx, d, in.ID, in.Body)
 		})
 	httpapi.Register(a, op("DELETE", "/books/{id}/progress", "clearProgress", "Clear the caller's progress in a book"),
-		func(ctx context.Context, in *BookInput) (*httpapi.None, error) { return nil, clear(ctx, d, in.ID) })
+		func(ctx context.Context, in *BookInput) (*httpapi.None, error) { return nil, Clear(ctx, d, in.ID) })
 	where := op("GET", "/books/{id}/progression", "getProgression", "The caller's last place in an e-book as a Readium locator; 204 when there is none")
 	where.MayBeEmpty = true
 	httpapi.Register(a, where,
-		func(ctx context.Context, in *BookInput) (*Progression, error) { return place(ctx, d, in.ID) })
+		func(ctx context.Context, in *BookInput) (*Progression, error) { return Place(ctx, d, in.ID) })
 	httpapi.Register(a, op("PUT", "/books/{id}/progression", "setProgression", "Store the caller's place in an e-book, and with it the progress"),
 		func(ctx context.Context, in *struct {
 			BookInput
 			Body NewProgression
 		}) (*httpapi.None, error) {
-			return nil, goTo(ctx, d, in.ID, in.Body)
+			return nil, GoTo(ctx, d, in.ID, in.Body)
 		})
 	httpapi.Register(a, op("POST", "/books/{id}/read", "readBook", "Mark a book as read"),
-		func(ctx context.Context, in *BookInput) (*Record, error) { return read(ctx, d, in.ID) })
+		func(ctx context.Context, in *BookInput) (*Record, error) { return Read(ctx, d, in.ID) })
 	httpapi.Register(a, op("POST", "/books/{id}/unread", "unreadBook", "Mark a book as unread: clears the progress"),
-		func(ctx context.Context, in *BookInput) (*httpapi.None, error) { return nil, clear(ctx, d, in.ID) })
+		func(ctx context.Context, in *BookInput) (*httpapi.None, error) { return nil, Clear(ctx, d, in.ID) })
 	httpapi.Register(a, op("POST", "/books/bulk/read", "readBooks", "Mark several books as read"),
 		func(ctx context.Context, in *BooksInput) (*Marked, error) {
-			n, err := several(ctx, d, ofBooks, in.Body.BookIDs, queueRead)
+			n, err := ReadBooks(ctx, d, in.Body.BookIDs)
 			return MarkedAs("read", n, err)
 		})
 	httpapi.Register(a, op("POST", "/books/bulk/unread", "unreadBooks", "Mark several books as unread: clears the progress"),

@@ -59,8 +59,8 @@ func total(locator json.RawMessage) (float64, error) {
 	return *l.Locations.TotalProgression, nil
 }
 
-// goTo stores the place, and the page and percentage that it stands for.
-func goTo(ctx context.Context, d *db.DB, id uuid.UUID, p NewProgression) error {
+// GoTo stores the place, and the page and percentage that it stands for.
+func GoTo(ctx context.Context, d *db.DB, id uuid.UUID, p NewProgression) error {
 	at, err := total(p.Locator)
 	if err != nil {
 		return err
@@ -92,8 +92,8 @@ func goTo(ctx context.Context, d *db.DB, id uuid.UUID, p NewProgression) error {
 
 func clean(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "") }
 
-// place is the last place of the caller in a book since it was begun, or nil.
-func place(ctx context.Context, d *db.DB, id uuid.UUID) (*Progression, error) {
+// Place is the last place of the caller in a book since it was begun, or nil.
+func Place(ctx context.Context, d *db.DB, id uuid.UUID) (*Progression, error) {
 	var b pgx.Batch
 	var exists bool
 	var last *struct {

@@ -49,8 +49,8 @@ const (
 // there leaves out the books whose file is gone.
 func there(which string) string { return which + " and b.deleted_at is null" }
 
-// set stores progress in one book; what is beyond the last page is the last page.
-func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error) {
+// Set stores progress in one book; what is beyond the last page is the last page.
+func Set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error) {
 	var b pgx.Batch
 	var out *Record
 	queueLog(&b, ofBook, id)
@@ -72,7 +72,7 @@ func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error)
 
 // Turned stores that the caller has come to a page of a book, from 1.
 func Turned(ctx context.Context, d *db.DB, id uuid.UUID, page int) error {
-	_, err := set(ctx, d, id, Update{CurrentPage: int32(page)})
+	_, err := Set(ctx, d, id, Update{CurrentPage: int32(page)})
 	return err
 }
 
@@ -82,7 +82,8 @@ func toTheEnd(which string) string {
 		from book b where b.tenant_id = app.tenant() and ` + there(which)
 }
 
-func read(ctx context.Context, d *db.DB, id uuid.UUID) (*Record, error) {
+// Read marks a book as read; NotFound where there is none.
+func Read(ctx context.Context, d *db.DB, id uuid.UUID) (*Record, error) {
 	var b pgx.Batch
 	var out *Record
 	queueLog(&b, ofBook, id)
@@ -95,7 +96,8 @@ func read(ctx context.Context, d *db.DB, id uuid.UUID) (*Record, error) {
 	return out, err
 }
 
-func clear(ctx context.Context, d *db.DB, id uuid.UUID) error {
+// Clear marks a book as unread; NotFound where there is none.
+func Clear(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	var b pgx.Batch
 	var exists bool
 	var n int64
@@ -134,6 +136,11 @@ func ReadSeries(ctx context.Context, d *db.DB, series uuid.UUID) (int64, error) 
 // is no such series.
 func UnreadSeries(ctx context.Context, d *db.DB, series uuid.UUID) (int64, error) {
 	return one(ctx, d, series, queueUnread)
+}
+
+// ReadBooks marks books as read and counts them; ids that no book has are left out.
+func ReadBooks(ctx context.Context, d *db.DB, books []uuid.UUID) (int64, error) {
+	return several(ctx, d, ofBooks, books, queueRead)
 }
 
 // ReadAllSeries is ReadSeries for several; ids that no series has are left out.

@@ -43,6 +43,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 		return servePage(w, r, s, d, n, r.URL.Query(), nil)
 	})
 	catalogPages(a, m, s, d, pageOp)
+	komgaPages(a, s, d, pageOp)
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/pages/address", ID: "getPageAddress", Tag: "Pages",
 		Summary: "Where the pages of a book are, as templates to fill in", Permission: auth.PagesRead},
 		func(ctx context.Context, in *struct {
@@ -54,7 +55,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 			}
 			return d.address(ctx, i)
 		})
-	a.Handle(httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/file", ID: "getBookFile", Tag: "Books",
+	komgaToo(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/file", ID: "getBookFile", Tag: "Books",
 		Summary: "The book's file, or a range of it", Permission: auth.BooksRead, Cookie: true, Media: "application/*",
 		Also: []int{http.StatusPartialContent, http.StatusNotModified}},
 		func(w http.ResponseWriter, r *http.Request) error {
@@ -79,7 +80,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 		{"/api/v1/libraries/{id}/thumbnail", "getLibraryThumbnail", "Libraries", "Library", auth.LibrariesRead,
 			"select true from library where tenant_id = app.tenant() and id = $1", []string{libraryCover}},
 	} {
-		a.Handle(httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true,
+		komgaToo(a, httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true,
 			Media: "image/*", Also: pictures},
 			func(w http.ResponseWriter, r *http.Request) error {
 				id, err := httpapi.PathID(r)

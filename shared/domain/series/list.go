@@ -27,10 +27,7 @@ type row struct {
 
 func (r row) series() Series {
 	s := r.Series
-	s.Path = r.LibraryPath
-	if !strings.HasPrefix(r.Key, "/") { // else its files are all over the library
-		s.Path = book.Join(r.LibraryPath, r.Key)
-	}
+	s.Path = Folder(r.LibraryPath, r.Key)
 	s.SelectedCoverSource = "first_book"
 	switch {
 	case r.CoverSource != nil && (r.Chosen || *r.CoverSource == "first_book"):
@@ -41,14 +38,18 @@ func (r row) series() Series {
 	return s
 }
 
+// Folder is where the files of a series are, as people see it: path is the column of its table.
+func Folder(library, path string) string {
+	if strings.HasPrefix(path, "/") { // they are all over the library
+		return library
+	}
+	return book.Join(library, path)
+}
+
 // sql selects the rows of one page, one index lookup for each id and table ("limit 1" and the lateral aggregate
 // keep the planner from reading whole tables). The last two parameters are its limit and offset.
 func (q query) sql() string {
-	limits := fmt.Sprintf(" limit $%d offset $%d", len(q.args)+1, len(q.args)+2)
-	if q.skips {
-		limits = fmt.Sprintf(" limit $%d", len(q.args)+1)
-	}
-	return "with page as materialized (select id, row_number() over () as pos from (" + q.ids + limits + `) x)
+	return "with page as materialized (select id, row_number() over () as pos from (" + q.page() + `) x)
 	select s.id, s.library_id, l.name as library_name, l.path as library_path, s.title, s.title_sort, s.path, s.cover_source, s.summary, s.publisher,
 	  s.year, s.book_count, c.unread_count, c.max_volume, c.max_chapter, c.volumes_owned, s.created_at, s.updated_at,
 	  exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path
@@ -73,6 +74,14 @@ type query struct {
 	args, totalArgs []any
 	skips           bool       // ids leaves out the rows before the offset itself
 	of              *uuid.UUID // the library that the list is asked of: NotFound where there is none
+}
+
+// page selects the ids of one page.
+func (q query) page() string {
+	if q.skips {
+		return q.ids + fmt.Sprintf(" limit $%d", len(q.args)+1)
+	}
+	return q.ids + fmt.Sprintf(" limit $%d offset $%d", len(q.args)+1, len(q.args)+2)
 }
 
 func (q query) run(ctx context.Context, d *db.DB, limit, offset int) ([]Series, int64, error) {

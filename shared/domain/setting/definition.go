@@ -35,6 +35,7 @@ const (
 	TaskRetentionDays    = "tasks.retention_days"
 	TaskMetricsDays      = "metrics.task_retention_days"
 	CustomMetadataFormat = "display.custom_metadata_template"
+	KomgaPrefix          = "komga_api.prefix"
 )
 
 // definition is what is fixed about a key.
@@ -47,6 +48,7 @@ type definition struct {
 	Allowed     []string
 	Cron        bool // the value is a cron expression; "" is off
 	Zone        bool // the value is the name of a time zone
+	Segment     bool // the value is a segment of a path; "" is off
 	Languages   bool // the items of the array are ISO 639-1 codes
 	Public      bool // every signed-in user may read it
 	Description string
@@ -98,6 +100,8 @@ var all = sync.OnceValue(func() []definition {
 		integer("exports.max_concurrent_per_user", "Exports", "3", 1, 10, "Exports of one user that may run at once"),
 		integer("exports.storage_cap_bytes", "Exports", "2147483648", 104_857_600, 1<<50, "Bytes that all exports together may take"),
 		schedule("exports.cleanup_cron", "Exports", "0 30 * * * *", "When expired exports are removed"),
+		definition{Key: KomgaPrefix, Category: "Komga", Type: typeString, Max: ptr(64), Segment: true,
+			Description: "Where the Komga-compatible interface lies, for example komga for /komga/api/v1; empty is nowhere"},
 		definition{Key: TaskMetricsDays, Category: "Metrics", Type: typeString, Default: "30",
 			Allowed: []string{"disabled", "7", "30", "90", "180"}, Description: "Days that the figures of tasks are kept; disabled counts nothing and removes what was counted"},
 		definition{Key: "plugins.auto_match_confidence_threshold", Category: "Plugins", Type: typeFloat, Default: "0.8", Min: ptr(0), Max: ptr(1),

@@ -21,6 +21,9 @@ const (
 	maxItemLength = 200 // characters
 )
 
+// ownPaths are where the interface itself begins.
+var ownPaths = []string{"api", "health", "opds"}
+
 func compare(a, b definition) int { return cmp.Compare(a.Key, b.Key) }
 
 // normalize checks a value and returns the form to store: what is wrong and what would be right, otherwise.
@@ -78,6 +81,9 @@ func (d *definition) text(value string) (string, error) {
 		if _, err := cronexpr.Parse(value, ""); err != nil {
 			return "", fmt.Errorf("must be empty for never, or a schedule: %w", err)
 		}
+	}
+	if d.Segment && value != "" && (slices.Contains(ownPaths, value) || strings.Trim(value, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "") {
+		return "", fmt.Errorf("must be empty, or a word of small letters, digits, - and _ that is none of %s", strings.Join(ownPaths, ", "))
 	}
 	if d.Zone {
 		if _, err := cronexpr.Parse("0 0 * * *", value); err != nil {

@@ -126,9 +126,14 @@ type row struct {
 func (r *Resolver) lookup(ctx context.Context, host string) (*httpapi.Tenant, error) {
 	var b pgx.Batch
 	var own, fallback *row
-	db.One(&b, &own, "select * from app.tenant_by_host($1)", host)
+	var prefix, fallbackPrefix *string
+	queue := func(dst **row, prefix **string, host string) {
+		db.One(&b, dst, "select * from app.tenant_by_host($1)", host)
+		db.Value(&b, prefix, "select app.komga_prefix($1)", host)
+	}
+	queue(&own, &prefix, host)
 	if r.single {
-		db.One(&b, &fallback, "select * from app.tenant_by_host($1)", Default)
+		queue(&fallback, &fallbackPrefix, Default)
 	}
 	// No tenant is entered yet: the function shows one row by name and nothing else.
 	if err := r.database.Run(db.In(ctx, db.Tenant(uuid.Nil)), &b); err != nil {
@@ -136,13 +141,16 @@ func (r *Resolver) lookup(ctx context.Context, host string) (*httpapi.Tenant, er
 	}
 	found := own
 	if found == nil {
-		found = fallback
+		found, prefix = fallback, fallbackPrefix
 	}
 	if found == nil {
 		return nil, nil
 	}
 	t := &httpapi.Tenant{ID: found.ID, Name: found.Name, Secret: found.Secret, Suspended: found.Status != "active",
 		MaxRenditionBytes: found.MaxRenditionBytes}
+	if prefix != nil {
+		t.Prefix = *prefix
+	}
 	if found.MaxRequests != nil {
 		t.MaxRequests = *found.MaxRequests
 	}

@@ -19,15 +19,28 @@ var filters = []string{"author", "bookId", "category", "completed", "completion"
 	"publisher", "query", "readStatus", "role", "search", "seriesId", "sharingTag", "sort", "status", "tag", "tags",
 	"taskType", "title", "type", "userId", "username", "year"}
 
-// queryOf are the names of the query parameters that an input struct has.
-func queryOf(t reflect.Type) map[string]bool {
-	names := map[string]bool{}
+// values says how many values of a query parameter count.
+type values int
+
+const (
+	none values = iota // it is not known
+	one
+	several
+)
+
+// queryOf are the query parameters that an input struct has.
+func queryOf(t reflect.Type) map[string]values {
+	names := map[string]values{}
 	for i := range t.NumField() {
 		switch f := t.Field(i); {
 		case f.Anonymous && f.Type.Kind() == reflect.Struct:
 			maps.Copy(names, queryOf(f.Type))
 		case f.Tag.Get("query") != "":
-			names[f.Tag.Get("query")] = true
+			name, _, _ := strings.Cut(f.Tag.Get("query"), ",")
+			names[name] = one
+			if f.Type.Kind() == reflect.Slice {
+				names[name] = several
+			}
 		}
 	}
 	return names
@@ -35,29 +48,29 @@ func queryOf(t reflect.Type) map[string]bool {
 
 // checkQuery refuses a query that cannot be read or that holds what is no text, and, for a list, filters that are not
 // among the known names, or of which it would heed the first of several values.
-func checkQuery(query string, known map[string]bool) error {
+func checkQuery(query string, known map[string]values) error {
 	if query == "" {
 		return nil
 	}
-	values, err := url.ParseQuery(query)
+	sent, err := url.ParseQuery(query)
 	if err != nil {
 		return fault.Invalid("query", "cannot be read: %v", err)
 	}
-	for name, given := range values {
-		if text := strings.Join(given, ""); known[name] && (strings.ContainsRune(text, 0) || !utf8.ValidString(text)) {
+	for name, given := range sent {
+		if text := strings.Join(given, ""); known[name] != none && (strings.ContainsRune(text, 0) || !utf8.ValidString(text)) {
 			return fault.Invalid(name, "holds a control character (NUL), or bytes that are no UTF-8")
 		}
 	}
-	if !known["page"] {
+	if known["page"] == none {
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		given := values[name]
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		given := sent[name]
 		switch {
 		case !slices.Contains(filters, name) || strings.Join(given, "") == "" || name == "includeDeleted" && given[0] == "false":
-		case !known[name]:
+		case known[name] == none:
 			return fault.Invalid(name, "does nothing for this list; leave it out")
-		case len(slices.Compact(given)) > 1:
+		case known[name] == one && len(slices.Compact(given)) > 1:
 			return fault.Invalid(name, "is there %d times, and only one value counts; send one", len(given))
 		}
 	}

@@ -32,6 +32,7 @@ type Op struct {
 	Cookie     bool    // the session cookie is accepted (GET of images, files and streams only)
 	Media      string  // type of the answer of a plain handler
 	Query      []Query // query parameters of a plain handler, for the description
+	Prefixed   bool    // the path begins with {prefix}, which each tenant chooses; for one that has none the operation is not there
 	Also       []int   // statuses that a plain handler answers with besides 200, as no error
 }
 
@@ -68,7 +69,9 @@ func Register[I, O any](a *API, op Op, handle func(ctx context.Context, in *I) (
 // prepare registers the operation with huma.
 func prepare[I, O any](a *API, op *Op, api huma.API, handle func(ctx context.Context, in *I) (*O, error)) {
 	body, query := reflect.TypeFor[O](), queryOf(reflect.TypeFor[I]())
-	query["libraryId"] = query["libraryId"] || strings.Contains(op.Path, "/libraries/{id}/") // the one in the path counts
+	if strings.Contains(op.Path, "/libraries/{id}/") { // the one in the path counts
+		query["libraryId"] = one
+	}
 	h := a.operation(op, api)
 	described := describeBody(&h, api, body, op.MayBeEmpty)
 	huma.Register(api, h, func(ctx context.Context, in *I) (*output, error) {
@@ -84,7 +87,7 @@ func prepare[I, O any](a *API, op *Op, api huma.API, handle func(ctx context.Con
 			return nil, problem(requestOf(ctx), err)
 		}
 		switch {
-		case body == none:
+		case body == noBody:
 			return &output{Status: h.DefaultStatus}, nil
 		case out == nil && !op.MayBeEmpty:
 			return nil, problem(requestOf(ctx), fmt.Errorf("%s answers with nothing, which its description does not know", op.ID))
@@ -96,12 +99,12 @@ func prepare[I, O any](a *API, op *Op, api huma.API, handle func(ctx context.Con
 	described()
 }
 
-var none = reflect.TypeFor[None]()
+var noBody = reflect.TypeFor[None]()
 
 // describeBody names the type of the answer in the description, which huma cannot know from output. What it returns is
 // called when huma has added its own.
 func describeBody(h *huma.Operation, api huma.API, body reflect.Type, mayBeEmpty bool) func() {
-	if body == none {
+	if body == noBody {
 		h.DefaultStatus = cmp.Or(h.DefaultStatus, http.StatusNoContent)
 		answer := &huma.Response{Description: http.StatusText(h.DefaultStatus)}
 		h.Responses = map[string]*huma.Response{strconv.Itoa(h.DefaultStatus): answer}
@@ -121,12 +124,15 @@ func describeBody(h *huma.Operation, api huma.API, body reflect.Type, mayBeEmpty
 func (a *API) Handle(op Op, handle func(w http.ResponseWriter, r *http.Request) error) {
 	a.declare(&op)
 	a.describe = append(a.describe, func(api huma.API) { a.describePlain(&op, api) })
-	known := make(map[string]bool, len(op.Query))
+	known := make(map[string]values, len(op.Query))
 	for _, q := range op.Query {
-		known[q.Name] = true
+		known[q.Name] = one
 	}
 	a.Router.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
-		ctx, err := a.authorize(r.Context(), &op)
+		ctx, err := r.Context(), op.there(requestOf(r.Context()))
+		if err == nil {
+			ctx, err = a.authorize(ctx, &op)
+		}
 		if err == nil {
 			if err = checkQuery(r.URL.RawQuery, known); err == nil {
 				err = handle(w, r.WithContext(ctx))
@@ -176,7 +182,10 @@ func (a *API) describePlain(op *Op, api huma.API) {
 	}
 	for _, name := range pathParams(op.Path) {
 		s := &huma.Schema{Type: "string", Format: "uuid"}
-		if name == "pageNumber" {
+		switch name {
+		case "prefix":
+			s = &huma.Schema{Type: "string"}
+		case "pageNumber":
 			s = &huma.Schema{Type: "integer"}
 		}
 		h.Parameters = append(h.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: s})
@@ -222,6 +231,10 @@ func (a *API) operation(op *Op, api huma.API) huma.Operation {
 		// Before validation: who is not signed in learns nothing about the input.
 		r := requestOf(hc.Context())
 		caller := auth.CallerOf(hc.Context())
+		if err := op.there(r); err != nil {
+			_ = huma.WriteErr(api, hc, http.StatusNotFound, "", err) // writes the answer
+			return
+		}
 		if op.Permission != Public {
 			if caller == nil || (a.viaCookie(hc.Context()) && !op.Cookie) {
 				_ = huma.WriteErr(api, hc, http.StatusUnauthorized, "", errUnauthenticated) // writes the answer
@@ -239,6 +252,14 @@ func (a *API) operation(op *Op, api huma.API) huma.Operation {
 		next(hc)
 	}}
 	return h
+}
+
+// there refuses an operation below another prefix than the tenant's.
+func (op *Op) there(r *request) error {
+	if prefix, _, _ := strings.Cut(strings.TrimPrefix(r.url.Path, "/"), "/"); op.Prefixed && prefix != r.tenant.Prefix {
+		return fault.New(fault.NotFound, "There is nothing at %s %s", op.Method, r.url.Path)
+	}
+	return nil
 }
 
 var errUnauthenticated = fault.New(fault.Unauthorized, "Sign in first: send a bearer token, an API key or a user name and password")

@@ -24,6 +24,7 @@ type Tenant struct {
 	Name      string
 	Secret    []byte // 32 bytes: keys what must not be guessed
 	Suspended bool
+	Prefix    string // of the operations that are Prefixed; "": it has none
 
 	MaxRequests       int    // a second, of all its users together; 0: no limit
 	MaxRenditionBytes *int64 // in the media bucket; nil: no limit

@@ -1,0 +1,238 @@
+package komga
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// IDInput names a thing.
+type IDInput struct {
+	At
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// Routes adds the operations that answer JSON.
+func Routes(a *httpapi.API, d *db.DB, added task.Added) {
+	users(a, d)
+	libraries(a, d)
+	seriesLists(a, d)
+	oneOfSeries(a, d)
+	bookLists(a, d)
+	oneOfBooks(a, d, added)
+	reading(a, d)
+	values(a, d)
+	missing(a, d)
+}
+
+// Operation is an operation of this interface: its path lies below the tenant's prefix.
+func Operation(method, path, id, summary, permission string) httpapi.Op {
+	return httpapi.Op{Method: method, Path: "/{prefix}/api" + path, ID: "komga" + id, Summary: summary, Tag: "Komga-compatible", Permission: permission, Prefixed: true}
+}
+
+func seriesLists(a *httpapi.API, d *db.DB) {
+	for _, l := range []struct {
+		path, id, summary string
+		order             httpapi.Sorting // without one asked for
+	}{
+		{"", "ListSeries", "Series by title", httpapi.Sorting{}},
+		{"/new", "ListNewSeries", "Series, the newest first", httpapi.Sorting{Sort: "date_added", Order: "desc"}},
+		{"/latest", "ListLatestSeries", "Series, the latest changed first", httpapi.Sorting{Sort: "date_updated", Order: "desc"}},
+		{"/updated", "ListUpdatedSeries", "The same", httpapi.Sorting{Sort: "date_updated", Order: "desc"}},
+	} {
+		httpapi.Register(a, Operation("GET", "/v1/series"+l.path, l.id, l.summary, auth.SeriesRead),
+			func(ctx context.Context, in *struct {
+				At
+				SeriesFilter
+				Paging
+			}) (*Page[Series], error) {
+				order := in.sorting(seriesSorts)
+				if order.Sort == "" {
+					order = l.order
+				}
+				w, err := in.wanted(nil, words(&in.Search), order)
+				if err != nil {
+					return nil, err
+				}
+				return listSeries(ctx, d, w, in.Paging)
+			})
+	}
+	httpapi.Register(a, Operation("POST", "/v1/series/list", "FilterSeries", "Series that meet a condition", auth.SeriesRead),
+		func(ctx context.Context, in *struct {
+			At
+			Paging
+			Body SeriesSearch
+		}) (*Page[Series], error) {
+			w, err := in.Body.filter().wanted(in.Body.Condition, words(in.Body.FullTextSearch, in.Body.SearchTerm), in.sorting(seriesSorts))
+			if err != nil {
+				return nil, err
+			}
+			return listSeries(ctx, d, w, in.Paging)
+		})
+}
+
+func oneOfSeries(a *httpapi.API, d *db.DB) {
+	httpapi.Register(a, Operation("GET", "/v1/series/{id}", "GetSeries", "One series", auth.SeriesRead),
+		func(ctx context.Context, in *IDInput) (*Series, error) { return oneSeries(ctx, d, in.ID) })
+	httpapi.Register(a, Operation("GET", "/v1/series/{id}/books", "ListSeriesBooks", "The books of a series, in order", auth.BooksRead),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Paging
+			ReadStatus  []string `query:"readStatus,explode" doc:"UNREAD, IN_PROGRESS or READ"`
+			MediaStatus []string `query:"mediaStatus,explode" doc:"READY or ERROR; others find nothing"`
+			Tag         []string `query:"tag,explode" doc:"A genre of the series"`
+			Deleted     bool     `query:"deleted" doc:"Books whose files are gone are not shown: true finds nothing"`
+		}) (*Page[Book], error) {
+			f := BookFilter{SeriesID: []string{in.ID.String()}, ReadStatus: in.ReadStatus, MediaStatus: in.MediaStatus, Tag: in.Tag, Deleted: in.Deleted}
+			list, err := f.list(nil, nil, in.sorting(bookSorts))
+			if err != nil {
+				return nil, err
+			}
+			return booksOf(ctx, d, in.ID, list, in.Paging)
+		})
+}
+
+func bookLists(a *httpapi.API, d *db.DB) {
+	for _, l := range []struct {
+		path, id, summary string
+		order             httpapi.Sorting // without one asked for
+	}{
+		{"", "ListBooks", "Books by title", httpapi.Sorting{}},
+		{"/latest", "ListLatestBooks", "Books, the latest changed first", httpapi.Sorting{Sort: "modified_at", Order: "desc"}},
+	} {
+		httpapi.Register(a, Operation("GET", "/v1/books"+l.path, l.id, l.summary, auth.BooksRead),
+			func(ctx context.Context, in *struct {
+				At
+				BookFilter
+				Paging
+			}) (*Page[Book], error) {
+				order := in.sorting(bookSorts)
+				if order.Sort == "" {
+					order = l.order
+				}
+				list, err := in.list(nil, words(&in.Search), order)
+				if err != nil {
+					return nil, err
+				}
+				return listBooks(ctx, d, list, in.Paging)
+			})
+	}
+	httpapi.Register(a, Operation("GET", "/v1/books/ondeck", "ListBooksOnDeck", "The next book of each series that the caller reads and has none open of", auth.BooksRead),
+		func(ctx context.Context, in *struct {
+			At
+			Paging
+			LibraryID string `query:"libraryId" format:"uuid"`
+		}) (*Page[Book], error) {
+			return listBooks(ctx, d, book.ListOnDeck(book.OptionalID(in.LibraryID)), in.Paging)
+		})
+	httpapi.Register(a, Operation("POST", "/v1/books/list", "FilterBooks", "Books that meet a condition", auth.BooksRead),
+		func(ctx context.Context, in *struct {
+			At
+			Paging
+			Body BookSearch
+		}) (*Page[Book], error) {
+			list, err := in.Body.filter().list(in.Body.Condition, words(in.Body.FullTextSearch, in.Body.SearchTerm), in.sorting(bookSorts))
+			if err != nil {
+				return nil, err
+			}
+			return listBooks(ctx, d, list, in.Paging)
+		})
+}
+
+func oneOfBooks(a *httpapi.API, d *db.DB, added task.Added) {
+	for _, o := range []struct {
+		path, id, summary string
+		list              func(uuid.UUID) *book.Listed
+	}{
+		{"", "GetBook", "One book", book.ListOne},
+		{"/next", "GetNextBook", "The book after one in its series", book.ListNext},
+		{"/previous", "GetPreviousBook", "The book before one in its series", book.ListPrevious},
+	} {
+		httpapi.Register(a, Operation("GET", "/v1/books/{id}"+o.path, o.id, o.summary, auth.BooksRead),
+			func(ctx context.Context, in *IDInput) (*Book, error) { return one(ctx, d, o.list(in.ID)) })
+	}
+	httpapi.Register(a, Operation("GET", "/v1/books/{id}/pages", "ListPages", "The page images of a book", auth.PagesRead),
+		func(ctx context.Context, in *IDInput) (*[]BookPage, error) { return pagesOf(ctx, d, added, in.ID) })
+}
+
+// reading adds what is written of the caller's reading.
+func reading(a *httpapi.API, d *db.DB) {
+	httpapi.Register(a, Operation("PATCH", "/v1/books/{id}/read-progress", "SetReadProgress", "Store the caller's page in a book, or that it was read", auth.BooksRead),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body Turned
+		}) (*httpapi.None, error) {
+			return nil, in.Body.store(ctx, d, in.ID)
+		})
+	httpapi.Register(a, Operation("DELETE", "/v1/books/{id}/read-progress", "ClearReadProgress", "Mark a book as unread", auth.BooksRead),
+		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+			return nil, progress.Clear(ctx, d, in.ID)
+		})
+	httpapi.Register(a, Operation("POST", "/v1/series/{id}/read-progress", "ReadSeries", "Mark every book of a series as read", auth.BooksRead),
+		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+			_, err := progress.ReadSeries(ctx, d, in.ID)
+			return nil, err
+		})
+	httpapi.Register(a, Operation("DELETE", "/v1/series/{id}/read-progress", "UnreadSeries", "Mark every book of a series as unread", auth.BooksRead),
+		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+			_, err := progress.UnreadSeries(ctx, d, in.ID)
+			return nil, err
+		})
+	httpapi.Register(a, Operation("GET", "/v2/series/{id}/read-progress/tachiyomi", "GetSeriesProgress", "How far the caller has read a series", auth.BooksRead),
+		func(ctx context.Context, in *IDInput) (*SeriesProgress, error) { return seriesProgress(ctx, d, in.ID) })
+	httpapi.Register(a, Operation("PUT", "/v2/series/{id}/read-progress/tachiyomi", "SetSeriesProgress", "Mark the books up to a number as read", auth.BooksRead),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body struct {
+				Last float64 `json:"lastBookNumberSortRead"`
+			}
+		}) (*httpapi.None, error) {
+			return nil, readUpTo(ctx, d, in.ID, in.Body.Last)
+		})
+	where := Operation("GET", "/v1/books/{id}/progression", "GetProgression", "The caller's last place in an e-book as a Readium locator; 204 when there is none", auth.BooksRead)
+	where.MayBeEmpty = true
+	httpapi.Register(a, where,
+		func(ctx context.Context, in *IDInput) (*progress.Progression, error) {
+			return progress.Place(ctx, d, in.ID)
+		})
+	httpapi.Register(a, Operation("PUT", "/v1/books/{id}/progression", "SetProgression", "Store the caller's place in an e-book, and with it the progress", auth.BooksRead),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body progress.NewProgression
+		}) (*httpapi.None, error) {
+			return nil, progress.GoTo(ctx, d, in.ID, in.Body)
+		})
+}
+
+// Nothing is an entry of a list that is always empty.
+type Nothing struct{}
+
+// missing adds what Longbox does not have: clients ask for it, and show the rest when there is none.
+func missing(a *httpapi.API, d *db.DB) {
+	for _, m := range []struct{ path, id string }{{"collections", "ListCollections"}, {"readlists", "ListReadLists"}} {
+		httpapi.Register(a, Operation("GET", "/v1/"+m.path, m.id, "None: Longbox has no "+m.path, auth.SeriesRead),
+			func(_ context.Context, in *struct {
+				At
+				Paging
+			}) (*Page[Nothing], error) {
+				return newPage[Nothing](in.Paging, nil, 0), nil
+			})
+	}
+	httpapi.Register(a, Operation("GET", "/v1/series/{id}/collections", "ListSeriesCollections", "None", auth.SeriesRead),
+		func(ctx context.Context, in *IDInput) (*[]Nothing, error) {
+			_, err := oneSeries(ctx, d, in.ID)
+			return &[]Nothing{}, err
+		})
+	httpapi.Register(a, Operation("GET", "/v1/books/{id}/readlists", "ListBookReadLists", "None", auth.BooksRead),
+		func(ctx context.Context, in *IDInput) (*[]Nothing, error) {
+			_, err := one(ctx, d, book.ListOne(in.ID))
+			return &[]Nothing{}, err
+		})
+}

@@ -1,0 +1,218 @@
+package komga
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/format/naming"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// node is a part of a condition as package filter reads it.
+type node = map[string]any
+
+var (
+	always = node{"allOf": []node{}}
+	never  = node{"anyOf": []node{}} // of what Longbox does not have
+)
+
+// maxDepth is how deep conditions may be nested, as in package filter.
+const maxDepth = 8
+
+// oneOf is the condition that a field is one of some values; nil for none.
+func oneOf(field string, values []string) []node {
+	if len(values) == 0 {
+		return nil
+	}
+	any := make([]node, len(values))
+	for i, v := range values {
+		any[i] = leaf(field, "is", v)
+	}
+	return []node{{"anyOf": any}}
+}
+
+func leaf(field, operator string, value any) node {
+	return node{field: node{"operator": operator, "value": value}}
+}
+
+func lower(values []string) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = strings.ToLower(v)
+	}
+	return out
+}
+
+// ids checks values that must be ids.
+func ids(field string, values []string) error {
+	for _, v := range values {
+		if _, err := uuid.Parse(v); err != nil {
+			return fault.Invalid(field, "%q is no UUID", v)
+		}
+	}
+	return nil
+}
+
+// words is what titles are searched for, nil where that is nothing.
+func words(searches ...*string) *string {
+	for _, s := range searches {
+		if s == nil {
+			continue
+		}
+		if found := naming.Normalize(*s); found != "" {
+			return &found
+		}
+	}
+	return nil
+}
+
+// all is the condition that all parts are met.
+func all(parts []node) (json.RawMessage, error) { return json.Marshal(node{"allOf": parts}) }
+
+// translator writes a leaf of a client's condition in Longbox's words.
+type translator func(operator string, value json.RawMessage) (node, error)
+
+// condition translates the tree that a client sends; fields are the leaves that are known.
+func condition(raw json.RawMessage, fields map[string]translator, depth int) (node, error) {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &keys); err != nil || len(keys) > 1 {
+		return nil, fault.Invalid("condition", "must be an object with one key: allOf, anyOf or the name of a field")
+	}
+	for key, body := range keys {
+		if key == "allOf" || key == "anyOf" {
+			return group(key, body, fields, depth)
+		}
+		translate := fields[key]
+		if translate == nil {
+			return nil, fault.Invalid("condition", "%q is not known; use one of %s", key, strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+		}
+		var l struct {
+			Operator        string
+			Value, DateTime json.RawMessage
+		}
+		if err := json.Unmarshal(body, &l); err != nil {
+			return nil, fault.Invalid("condition."+key, `must be an object such as {"operator": "is", "value": ...}`)
+		}
+		if l.Value == nil {
+			l.Value = l.DateTime
+		}
+		return translate(l.Operator, l.Value)
+	}
+	return always, nil
+}
+
+func group(key string, raw json.RawMessage, fields map[string]translator, depth int) (node, error) {
+	var parts []json.RawMessage
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return nil, fault.Invalid("condition."+key, "must be an array of conditions")
+	}
+	if depth >= maxDepth {
+		return nil, fault.Invalid("condition", "is nested deeper than %d levels", maxDepth)
+	}
+	out := make([]node, len(parts))
+	for i, p := range parts {
+		var err error
+		if out[i], err = condition(p, fields, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return node{key: out}, nil
+}
+
+// same is a leaf that has another name and the same operators and values.
+func same(field string) translator {
+	return func(operator string, value json.RawMessage) (node, error) {
+		if value == nil {
+			return node{field: node{"operator": operator}}, nil
+		}
+		return leaf(field, operator, value), nil
+	}
+}
+
+// word is a leaf whose values are in capitals.
+func word(field string) translator {
+	return func(operator string, value json.RawMessage) (node, error) {
+		var s string
+		if err := json.Unmarshal(value, &s); err != nil {
+			return nil, fault.Invalid("condition."+field, "the value must be a string")
+		}
+		return leaf(field, operator, strings.ToLower(s)), nil
+	}
+}
+
+// author is a leaf whose value is a name and a role; the role does not count.
+func author(operator string, value json.RawMessage) (node, error) {
+	var a struct{ Name string }
+	if err := json.Unmarshal(value, &a); err != nil || a.Name == "" {
+		return nil, fault.Invalid("condition.author", "the value must be an object with a name")
+	}
+	return leaf("author", operator, a.Name), nil
+}
+
+// released is a leaf about a day, of which the year is known.
+func released(operator string, value json.RawMessage) (node, error) {
+	var day time.Time
+	if err := json.Unmarshal(value, &day); err != nil {
+		return nil, fault.Invalid("condition.releaseDate", "dateTime must be a time such as 2026-01-31T00:00:00Z")
+	}
+	switch operator {
+	case "after":
+		return leaf("year", "gt", day.Year()), nil
+	case "before":
+		return leaf("year", "lt", day.Year()), nil
+	}
+	return nil, fault.Invalid("condition.releaseDate", "the operator must be after or before, is %q", operator)
+}
+
+// flag is a leaf about what is never so.
+func flag(operator string, _ json.RawMessage) (node, error) {
+	switch operator {
+	case "isTrue":
+		return never, nil
+	case "isFalse":
+		return always, nil
+	}
+	return nil, fault.Invalid("condition", "the operator must be isTrue or isFalse, is %q", operator)
+}
+
+// member is a leaf about belonging to what does not exist.
+func member(operator string, _ json.RawMessage) (node, error) {
+	switch operator {
+	case "is":
+		return never, nil
+	case "isNot":
+		return always, nil
+	}
+	return nil, fault.Invalid("condition", "the operator must be is or isNot, is %q", operator)
+}
+
+// media is a leaf about whether a book can be read.
+func media(operator string, value json.RawMessage) (node, error) {
+	var status string
+	if err := json.Unmarshal(value, &status); err != nil || operator != "is" {
+		return nil, fault.Invalid("condition.mediaStatus", "must be a string with the operator is")
+	}
+	return statuses([]string{status})[0], nil
+}
+
+// statuses is the condition that books can be read, or cannot; nil for none. What is not analysed yet counts as if it can.
+func statuses(wanted []string) []node {
+	if len(wanted) == 0 {
+		return nil
+	}
+	any := []node{}
+	for _, s := range wanted {
+		switch s {
+		case "READY":
+			any = append(any, node{"hasError": node{"operator": "isFalse"}})
+		case "ERROR":
+			any = append(any, node{"hasError": node{"operator": "isTrue"}})
+		}
+	}
+	return []node{{"anyOf": any}}
+}

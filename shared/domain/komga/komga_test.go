@@ -1,0 +1,510 @@
+package komga_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/komga"
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+func routes(a *httpapi.API, d *db.DB) { komga.Routes(a, d, nil) }
+
+const root = "/komga/api"
+
+// shelf is a library with series of books, numbered from 1.
+type shelf struct {
+	library uuid.UUID
+	series  map[string]uuid.UUID
+	books   map[string][]uuid.UUID // by series
+}
+
+// serve is a server whose tenant one has the interface, and its shelf: "Able" with four books (a page image of one cannot
+// be read, the last is an e-book, of a fifth the file is gone) and "Baker" with one.
+func serve(t testing.TB) (*testkit.Server, shelf) {
+	t.Helper()
+	s := testkit.Serve(t, routes)
+	s.DB.Set(t, s.One, setting.KomgaPrefix, "komga")
+	sh := shelf{uuid.New(), map[string]uuid.UUID{}, map[string][]uuid.UUID{}}
+	s.DB.Exec(t, `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy, default_reading_direction, excluded_patterns)
+		values ($1, $2, 'Comics', '/books', 'b', '', 'series_volume', 'filename', 'file_order', 'rtl', E'@eaDir\n\n_tmp')`, s.One, sh.library)
+	for i, name := range []string{"Able", "Baker"} {
+		id, books := uuid.New(), []uuid.UUID{uuid.New()}
+		for range 4 - 4*i {
+			books = append(books, uuid.New())
+		}
+		sh.series[name], sh.books[name] = id, books
+		s.DB.Exec(t, `insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title, created_at, year)
+			values ($1, $2, $3, $4, $4, $4, $4, lower($4), '2024-01-02 03:04:05.6+00'::timestamptz + $5 * interval '1 day', 2000 + $5)`,
+			s.One, id, sh.library, name, i)
+		s.DB.Exec(t, `insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, fingerprint, title, title_sort, search_title, number,
+			  page_count, analyzed, created_at, updated_at, deleted_at, error_type, error_message)
+			select $1, u.id, $2, $3, $4 || '/' || $4 || ' ' || u.n || '.cbz', 1500000 * u.n, '2024-05-06 07:08:09+00', case when u.n = 4 then 'epub' else 'cbz' end, 'f' || u.n,
+			  $4 || ' ' || u.n, $4 || ' ' || u.n, lower($4 || ' ' || u.n), case when u.n = 3 then 2.5 else u.n end, 3, true,
+			  now() + u.n * interval '1 minute', now() + u.n * interval '1 hour', case when u.n = 5 then now() end,
+			  case when u.n = 3 then 'parser' end, case when u.n = 3 then 'is cut off' end
+			from unnest($5::uuid[]) with ordinality as u(id, n)`, s.One, sh.library, id, name, books)
+	}
+	s.DB.Exec(t, "update series set updated_at = now() - interval '1 day' where title = 'Baker'")
+	able, first := sh.series["Able"], sh.books["Able"][0]
+	s.DB.Exec(t, `update series set summary = 'Of a <rabbit>', publisher = 'Fox', language = 'de', status = 'ended', age_rating = 12, total_volume_count = 7,
+		locks = '{title,genres}', authors = '[{"name": "Ann", "role": "writer"}, {"name": "Bob", "role": "cover_artist"}]' where id = $1`, able)
+	for _, table := range []string{"genre", "tag"} {
+		id := uuid.New()
+		s.DB.Exec(t, "insert into "+table+" (tenant_id, id, name) values ($1, $2, $3), ($1, gen_random_uuid(), 'unused')", s.One, id, "Some "+table)
+		s.DB.Exec(t, fmt.Sprintf("insert into series_%[1]s (tenant_id, series_id, %[1]s_id) values ($1, $2, $3)", table), s.One, able, id)
+	}
+	s.DB.Exec(t, "insert into external_link (tenant_id, id, series_id, source_name, url) values ($1, gen_random_uuid(), $2, 'wiki', 'https://example.org')", s.One, able)
+	s.DB.Exec(t, "insert into alternate_title (tenant_id, id, series_id, label, title) values ($1, gen_random_uuid(), $2, 'ja', 'エーブル')", s.One, able)
+	s.DB.Exec(t, `insert into book_metadata (tenant_id, book_id, metadata, locks) values ($1, $2, '{"summary": "One", "year": 2001, "month": 2, "day": 30, "isbns": "9780316769488,1",
+		"authors": [{"name": "Ann", "role": "writer"}]}', '{titleLock,authorsJsonLock}')`, s.One, first)
+	s.DB.Exec(t, `insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights,
+		  file_size, file_etag, file_modified)
+		select $1, $2, 1, '{1.jpg,2.png,3.webp}', '{image/jpeg,image/png,image/webp}', n, n, n, '{1,2048,3}', '{0,0,0}', n, '{10,0,30}', '{11,0,31}', 1, '', now()
+		from (select '{1,2,3}'::bigint[] as n) x`, s.One, first)
+	return s, sh
+}
+
+// page is what the tests read of a list.
+type page struct {
+	Content []struct {
+		ID, Name string
+		Metadata struct{ Title, Number string }
+	}
+	Pageable struct {
+		PageNumber, PageSize, Offset int
+		Paged, Unpaged               bool
+	}
+	TotalElements, TotalPages, Number, Size, NumberOfElements int
+	First, Last, Empty                                        bool
+	Sort                                                      struct{ Sorted bool }
+}
+
+func (p page) titles() string {
+	var out []string
+	for _, c := range p.Content {
+		out = append(out, c.Metadata.Title)
+	}
+	return strings.Join(out, ", ")
+}
+
+func list(t testing.TB, c *testkit.Client, method, path string, body any) (p page) {
+	t.Helper()
+	c.Do(method, root+path, body).Want(200).JSON(&p)
+	if p.NumberOfElements != len(p.Content) || p.Empty != (len(p.Content) == 0) {
+		t.Errorf("%s: %d items are said to be %d", path, len(p.Content), p.NumberOfElements)
+	}
+	return p
+}
+
+// The interface is where the tenant says, from the next request on that looks at the tenant anew, and nowhere else.
+func TestPrefix(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	me, anonymous, foreign := s.User(t, "one", "reader"), s.Anonymous(t, "one"), s.User(t, "two", "reader")
+	me.Do("GET", root+"/v1/libraries", nil).Want(200)
+	anonymous.Do("GET", root+"/v1/libraries", nil).Want(401)
+	for _, c := range []*testkit.Client{me, anonymous, foreign} {
+		c.Do("GET", "/other/api/v1/libraries", nil).Want(404)
+		c.Do("GET", "/other/api/v1/series/x", nil).Want(404)
+		c.Do("PATCH", "/other/api/v1/books/"+uuid.NewString()+"/read-progress", `{"page":`).Want(404)
+	}
+	foreign.Do("GET", root+"/v1/libraries", nil).Want(404) // they have none
+	s.DB.Set(t, s.One, setting.KomgaPrefix, "panels")
+	other := s.Beside(t, routes)
+	me.At(other).Do("GET", "/panels/api/v1/libraries", nil).Want(200)
+	me.At(other).Do("GET", root+"/v1/libraries", nil).Want(404)
+}
+
+func TestSeries(t *testing.T) {
+	t.Parallel()
+	s, sh := serve(t)
+	me := s.User(t, "one", "reader")
+	read(t, s, me, sh.books["Able"][0], true)
+	read(t, s, me, sh.books["Able"][1], false)
+	got := me.Do("GET", root+"/v1/series/"+sh.series["Able"].String(), nil).Want(200).Map()
+	want(t, got, map[string]any{"id": sh.series["Able"].String(), "libraryId": sh.library.String(), "name": "Able", "url": "/books/Able",
+		"created": "2024-01-02T03:04:05Z", "booksCount": 4.0, "booksReadCount": 1.0, "booksInProgressCount": 1.0, "booksUnreadCount": 2.0, "deleted": false, "oneshot": false})
+	want(t, got["metadata"], map[string]any{"status": "ENDED", "title": "Able", "titleLock": true, "titleSort": "Able", "titleSortLock": false, "summary": "Of a <rabbit>",
+		"readingDirection": "RIGHT_TO_LEFT", "publisher": "Fox", "language": "de", "ageRating": 12.0, "totalBookCount": 7.0, "genres": "[Some genre]",
+		"genresLock": true, "tags": "[Some tag]", "tagsLock": false, "links": "[map[label:wiki url:https://example.org]]", "sharingLabels": "[]",
+		"alternateTitles": "[map[label:ja title:エーブル]]"})
+	want(t, got["booksMetadata"], map[string]any{"authors": "[map[name:Ann role:writer] map[name:Bob role:cover]]", "releaseDate": "2000-01-01", "summary": "", "tags": "[]"})
+
+	bare := me.Do("GET", root+"/v1/series/"+sh.series["Baker"].String(), nil).Want(200).Map()
+	want(t, bare["metadata"], map[string]any{"status": "ONGOING", "summary": "", "publisher": "", "language": "", "ageRating": nil, "genres": "[]", "tags": "[]", "links": "[]"})
+	want(t, bare["booksMetadata"], map[string]any{"authors": "[]"})
+	me.Do("GET", root+"/v1/series/"+uuid.NewString(), nil).Want(404)
+}
+
+func TestBooks(t *testing.T) {
+	t.Parallel()
+	s, sh := serve(t)
+	me := s.User(t, "one", "reader")
+	able := sh.books["Able"]
+	read(t, s, me, able[0], false)
+	at := func(i int) map[string]any {
+		t.Helper()
+		return me.Do("GET", root+"/v1/books/"+able[i].String(), nil).Want(200).Map()
+	}
+	got := at(0)
+	want(t, got, map[string]any{"id": able[0].String(), "seriesId": sh.series["Able"].String(), "seriesTitle": "Able", "libraryId": sh.library.String(), "name": "Able 1.cbz",
+		"url": "/books/Able/Able 1.cbz", "number": 1.0, "fileLastModified": "2024-05-06T07:08:09Z", "sizeBytes": 1500000.0, "size": "1.4 MiB", "fileHash": "f1", "deleted": false})
+	want(t, got["media"], map[string]any{"status": "READY", "mediaType": "application/zip", "pagesCount": 3.0, "mediaProfile": "DIVINA", "comment": ""})
+	want(t, got["metadata"], map[string]any{"title": "Able 1", "titleLock": true, "summary": "One", "summaryLock": false, "number": "1", "numberSort": 1.0,
+		"releaseDate": "2001-02-01", "authors": "[map[name:Ann role:writer]]", "authorsLock": true, "tags": "[Some genre]", "isbn": "9780316769488", "links": "[]"})
+	want(t, got["readProgress"], map[string]any{"page": 2.0, "completed": false, "deviceId": "", "deviceName": ""})
+
+	want(t, at(2)["media"], map[string]any{"status": "ERROR", "comment": "is cut off"})
+	want(t, at(2)["metadata"], map[string]any{"number": "2.5", "numberSort": 2.5, "releaseDate": nil, "authors": "[]", "summary": ""})
+	want(t, at(2), map[string]any{"readProgress": nil, "number": 2.0})
+	want(t, at(3)["media"], map[string]any{"mediaProfile": "EPUB", "mediaType": "application/epub+zip", "epubDivinaCompatible": false})
+	me.Do("GET", root+"/v1/books/"+able[4].String(), nil).Want(404) // its file is gone
+
+	if next := me.Do("GET", root+"/v1/books/"+able[0].String()+"/next", nil).Want(200).Map(); next["id"] != able[1].String() {
+		t.Errorf("after the first comes %v", next["name"])
+	}
+	if previous := me.Do("GET", root+"/v1/books/"+able[3].String()+"/previous", nil).Want(200).Map(); previous["id"] != able[2].String() {
+		t.Errorf("before the last comes %v", previous["name"])
+	}
+	for _, path := range []string{able[0].String() + "/previous", able[3].String() + "/next", uuid.NewString() + "/next", uuid.NewString() + "/pages"} {
+		me.Do("GET", root+"/v1/books/"+path, nil).Want(404)
+	}
+
+	var pages []map[string]any
+	me.Do("GET", root+"/v1/books/"+able[0].String()+"/pages", nil).Want(200).JSON(&pages)
+	if len(pages) != 3 {
+		t.Fatalf("%d pages", len(pages))
+	}
+	want(t, pages[0], map[string]any{"number": 1.0, "fileName": "1.jpg", "mediaType": "image/jpeg", "width": 10.0, "height": 11.0, "sizeBytes": 1.0, "size": "1 B"})
+	want(t, pages[1], map[string]any{"number": 2.0, "width": nil, "height": nil, "size": "2.0 KiB"})
+}
+
+func TestLists(t *testing.T) {
+	t.Parallel()
+	s, sh := serve(t)
+	me := s.User(t, "one", "reader")
+	able := sh.books["Able"]
+	read(t, s, me, able[0], true)
+	read(t, s, me, able[1], false)
+	s.DB.Exec(t, "update progress set updated_at = now() - interval '1 hour' where book_id = $1", able[1])
+	library := sh.library.String()
+	for path, titles := range map[string]string{
+		"/v1/series": "Able, Baker",
+		"/v1/series?sort=metadata.titleSort,desc":                                         "Baker, Able",
+		"/v1/series?sort=random,desc&sort=createdDate,desc":                               "Baker, Able",
+		"/v1/series?sort=booksMetadata.releaseDate,asc":                                   "Able, Baker",
+		"/v1/series?sort=nothing":                                                         "Able, Baker",
+		"/v1/series/new":                                                                  "Baker, Able",
+		"/v1/series/latest":                                                               "Able, Baker",
+		"/v1/series/updated?sort=name,desc":                                               "Baker, Able",
+		"/v1/series?search=bak":                                                           "Baker",
+		"/v1/series?library_id=" + library:                                                "Able, Baker",
+		"/v1/series?library_id=" + library + "&library_id=" + uuid.NewString():            "Able, Baker",
+		"/v1/series?library_id=" + library + "," + uuid.NewString() + "&search=a":         "Able, Baker",
+		"/v1/series?library_id=" + uuid.NewString():                                       "",
+		"/v1/series?read_status=IN_PROGRESS":                                              "Able",
+		"/v1/series?read_status=UNREAD,READ":                                              "Baker",
+		"/v1/series?status=ENDED&publisher=fox&language=de&genre=some+genre&tag=Some+tag": "Able",
+		"/v1/series?author=Ann,writer":                                                    "Able",
+		"/v1/series?author=Ann&author=Bob":                                                "Able",
+		"/v1/series?author=Nobody":                                                        "",
+		"/v1/series?deleted=false&oneshot=false&complete=true":                            "Able, Baker",
+		"/v1/series?deleted=true":                                                         "",
+		"/v1/series?oneshot=true":                                                         "",
+		"/v1/series?collection_id=1":                                                      "",
+		"/v1/series?size=1&page=1":                                                        "Baker",
+		"/v1/series?size=1&page=2":                                                        "",
+		"/v1/series?unpaged=true&page=5":                                                  "Able, Baker",
+		"/v1/books":                                                                       "Able 1, Able 2, Able 3, Able 4, Baker 1",
+		"/v1/books?sort=metadata.numberSort,desc&series_id=" + sh.series["Able"].String(): "Able 4, Able 3, Able 2, Able 1",
+		"/v1/books?library_id=" + library + "&media_status=ERROR":                         "Able 3",
+		"/v1/books?media_status=READY&read_status=UNREAD":                                 "Able 4, Baker 1",
+		"/v1/books?media_status=OUTDATED":                                                 "",
+		"/v1/books?tag=some+genre&search=able+2":                                          "Able 2",
+		"/v1/books?read_status=IN_PROGRESS&sort=readProgress.readDate,desc":               "Able 2",
+		"/v1/books?read_status=IN_PROGRESS,READ&sort=readProgress.readDate,desc":          "Able 1, Able 2",
+		"/v1/books?sort=readProgress.readDate,desc":                                       "Able 1, Able 2, Able 3, Able 4, Baker 1",
+		"/v1/books?readlist_id=1&deleted=false":                                           "Able 1, Able 2, Able 3, Able 4, Baker 1", // not spelled as it is
+		"/v1/books?read_list_id=1":                                                        "",
+		"/v1/books/latest?size=2":                                                         "Able 4, Able 3",
+		"/v1/books/ondeck":                                                                "",
+		"/v1/series/" + sh.series["Able"].String() + "/books?unpaged=true&media_status=READY&deleted=false": "Able 1, Able 2, Able 4",
+		"/v1/series/" + sh.series["Able"].String() + "/books?size=2&page=1&sort=metadata.numberSort":        "Able 3, Able 4",
+		"/v1/collections?unpaged=true": "",
+		"/v1/readlists":                "",
+	} {
+		if got := list(t, me, "GET", path, nil).titles(); got != titles {
+			t.Errorf("%s: %s, want %s", path, got, titles)
+		}
+	}
+	read(t, s, me, able[1], true)
+	if got := list(t, me, "GET", "/v1/books/ondeck?library_id="+library, nil).titles(); got != "Able 3" {
+		t.Errorf("on deck is %q", got)
+	}
+	p := list(t, me, "GET", "/v1/books?size=2&page=1&sort=name", nil)
+	if p.TotalElements != 5 || p.TotalPages != 3 || p.Number != 1 || p.Size != 2 || p.First || p.Last || !p.Sort.Sorted || !p.Pageable.Paged ||
+		p.Pageable.PageNumber != 1 || p.Pageable.PageSize != 2 || p.Pageable.Offset != 2 {
+		t.Errorf("the second of three pages: %+v", p)
+	}
+	if p = list(t, me, "GET", "/v1/books?size=2&page=2", nil); p.First || !p.Last || p.NumberOfElements != 1 || p.Sort.Sorted {
+		t.Errorf("the last page: %+v", p)
+	}
+	if p = list(t, me, "GET", "/v1/books?unpaged=true", nil); !p.First || !p.Last || p.TotalPages != 1 || !p.Pageable.Unpaged || p.Pageable.Paged {
+		t.Errorf("all books: %+v", p)
+	}
+	if p = list(t, me, "GET", "/v1/series?author=Nobody", nil); !p.First || !p.Last || p.TotalPages != 0 {
+		t.Errorf("nothing: %+v", p)
+	}
+	if p = list(t, me, "GET", "/v1/books?size=100000", nil); p.Size != httpapi.MaxPageSize {
+		t.Errorf("a page of %d", p.Size)
+	}
+}
+
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	s, sh := serve(t)
+	me := s.User(t, "one", "reader")
+	read(t, s, me, sh.books["Able"][0], false)
+	leaf := func(field, rest string) string { return fmt.Sprintf(`{"condition":{%q:{%s}}}`, field, rest) }
+	is := func(field, value string) string { return leaf(field, `"operator":"is","value":"`+value+`"`) }
+	for _, c := range []struct{ path, body, titles string }{
+		{"series", `{}`, "Able, Baker"},
+		{"series", `{"condition":null,"fullTextSearch":null,"libraryId":null}`, "Able, Baker"},
+		{"series", `{"condition":{}}`, "Able, Baker"},
+		{"series", `{"fullTextSearch":"able"}`, "Able"},
+		{"series", `{"searchTerm":"baker"}`, "Baker"},
+		{"series", `{"libraryId":["` + uuid.NewString() + `"]}`, ""},
+		{"series", `{"readStatus":["IN_PROGRESS"],"deleted":false,"oneshot":false}`, "Able"},
+		{"series", is("readStatus", "UNREAD"), "Baker"},
+		{"series", is("seriesStatus", "ENDED"), "Able"},
+		{"series", is("libraryId", sh.library.String()), "Able, Baker"},
+		{"series", leaf("title", `"operator":"contains","value":"ak"`), "Baker"},
+		{"series", leaf("publisher", `"operator":"isNull"`), "Baker"},
+		{"series", leaf("author", `"operator":"is","value":{"name":"ann","role":"writer"}`), "Able"},
+		{"series", leaf("releaseDate", `"operator":"after","dateTime":"2000-06-01T00:00:00Z"`), "Baker"},
+		{"series", leaf("releaseDate", `"operator":"before","dateTime":"2001-06-01T00:00:00Z"`), "Able"},
+		{"series", leaf("deleted", `"operator":"isFalse"`), "Able, Baker"},
+		{"series", leaf("oneShot", `"operator":"isTrue"`), ""},
+		{"series", is("collectionId", "x"), ""},
+		{"series", leaf("collectionId", `"operator":"isNot","value":"x"`), "Able, Baker"},
+		{"series", `{"condition":{"anyOf":[{"title":{"operator":"is","value":"Baker"}},{"allOf":[{"genre":{"operator":"is","value":"some genre"}}]}]}}`, "Able, Baker"},
+		{"books", is("seriesId", sh.series["Baker"].String()), "Baker 1"},
+		{"books", is("mediaStatus", "ERROR"), "Able 3"},
+		{"books", is("tag", "Some genre"), "Able 1, Able 2, Able 3, Able 4"},
+		{"books", leaf("releaseDate", `"operator":"before","dateTime":"2002-01-01T00:00:00Z"`), "Able 1"},
+		{"books?sort=readProgress.readDate,desc", `{"condition":{"allOf":[{"readStatus":{"operator":"is","value":"IN_PROGRESS"}},{"deleted":{"operator":"isFalse"}}]}}`, "Able 1"},
+		{"books", `{"readStatus":["UNREAD"],"seriesId":["` + sh.series["Baker"].String() + `"],"mediaStatus":["READY"],"tag":null}`, "Baker 1"},
+	} {
+		kind, query, _ := strings.Cut(c.path, "?")
+		if got := list(t, me, "POST", "/v1/"+kind+"/list?"+query, c.body).titles(); got != c.titles {
+			t.Errorf("%s: %s, want %s", c.body, got, c.titles)
+		}
+	}
+	deep := strings.Repeat(`{"allOf":[`, 9) + strings.Repeat("]}", 9)
+	for body, field := range map[string]string{
+		`{"condition":{"nothing":{"operator":"is","value":"x"}}}`: "condition",
+		`{"condition":[]}`:                                                                  "condition",
+		`{"condition":{"allOf":[],"anyOf":[]}}`:                                             "condition",
+		`{"condition":{"allOf":{}}}`:                                                        "condition.allOf",
+		`{"condition":` + deep + `}`:                                                        "condition",
+		`{"condition":{"title":"x"}}`:                                                       "condition.title",
+		`{"condition":{"title":{"operator":"like","value":"x"}}}`:                           "condition.allOf[0].title.operator",
+		`{"condition":{"seriesStatus":{"operator":"is","value":1}}}`:                        "condition.status",
+		`{"condition":{"author":{"operator":"is","value":"Ann"}}}`:                          "condition.author",
+		`{"condition":{"releaseDate":{"operator":"after","dateTime":"yesterday"}}}`:         "condition.releaseDate",
+		`{"condition":{"releaseDate":{"operator":"is","dateTime":"2000-06-01T00:00:00Z"}}}`: "condition.releaseDate",
+		`{"condition":{"deleted":{"operator":"is"}}}`:                                       "condition",
+		`{"condition":{"collectionId":{"operator":"contains"}}}`:                            "condition",
+		`{"readStatus":["SOON"]}`:                                                           "condition.allOf[0].anyOf[0].readStatus.value",
+		`{"libraryId":["x"]}`:                                                               "libraryId",
+	} {
+		refused(t, me.Do("POST", root+"/v1/series/list", body), body, field)
+	}
+	for body, field := range map[string]string{leaf("mediaStatus", `"operator":"isNot","value":"READY"`): "condition.mediaStatus",
+		leaf("author", `"operator":"is","value":{"name":"Ann"}`): "condition"} {
+		refused(t, me.Do("POST", root+"/v1/books/list", body), body, field)
+	}
+	for path, field := range map[string]string{"/v1/series?page=-1": "page", "/v1/series?size=0": "size", "/v1/series?library_id=x": "libraryId", "/v1/series?year=2000": "year",
+		"/v1/books?series_id=x": "seriesId", "/v1/series?unpaged=maybe": "unpaged", "/v1/series?search=%00": "search"} {
+		refused(t, me.Do("GET", root+path, nil), path, field)
+	}
+}
+
+func refused(t testing.TB, r *testkit.Response, what, field string) {
+	t.Helper()
+	if r.Status != 400 {
+		t.Errorf("%s: status %d: %.200s", what, r.Status, r.Body)
+		return
+	}
+	m := r.Map()
+	if details, _ := m["details"].([]any); len(details) == 0 || details[0].(map[string]any)["field"] != field {
+		t.Errorf("%s: %v, want a fault of %s", what, m, field)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	s, sh := serve(t)
+	me, other := s.User(t, "one", "reader"), s.User(t, "one", "reader")
+	able := sh.books["Able"]
+	at := root + "/v1/books/" + able[0].String()
+	place := func() any {
+		t.Helper()
+		p := me.Do("GET", at, nil).Want(200).Map()["readProgress"]
+		if p == nil {
+			return nil
+		}
+		return fmt.Sprint(p.(map[string]any)["page"], p.(map[string]any)["completed"])
+	}
+	for _, c := range []struct {
+		method, body string
+		want         any
+	}{
+		{"PATCH", `{"page":2}`, "2 false"}, {"PATCH", `{"page":3,"completed":false}`, "3 true"}, {"DELETE", "", nil}, {"PATCH", `{"completed":true}`, "3 true"},
+		{"PATCH", `{"page":1}`, "1 false"}, {"PATCH", `{"page":1,"completed":true}`, "3 true"},
+	} {
+		var body any
+		if c.body != "" {
+			body = c.body
+		}
+		me.Do(c.method, at+"/read-progress", body).Want(204)
+		if got := place(); got != c.want {
+			t.Errorf("%s %s: %v, want %v", c.method, c.body, got, c.want)
+		}
+	}
+	for _, body := range []string{`{}`, `{"page":0}`, `{"completed":false}`, `{"page":null}`} {
+		refused(t, me.Do("PATCH", at+"/read-progress", body), body, "page")
+	}
+	me.Do("PATCH", root+"/v1/books/"+able[4].String()+"/read-progress", `{"page":1}`).Want(404)
+	if other.Do("GET", at, nil).Want(200).Map()["readProgress"] != nil {
+		t.Error("somebody else has read it, too")
+	}
+
+	series := root + "/v2/series/" + sh.series["Able"].String() + "/read-progress/tachiyomi"
+	want(t, me.Do("GET", series, nil).Want(200).Map(), map[string]any{"booksCount": 4.0, "booksReadCount": 1.0, "booksUnreadCount": 3.0, "booksInProgressCount": 0.0,
+		"lastReadContinuousNumberSort": 1.0, "maxNumberSort": 4.0})
+	me.Do("PUT", series, `{"lastBookNumberSortRead":2.5}`).Want(204)
+	me.Do("PUT", series, `{"lastBookNumberSortRead":1}`).Want(204) // takes nothing back
+	want(t, me.Do("GET", series, nil).Want(200).Map(), map[string]any{"booksReadCount": 3.0, "lastReadContinuousNumberSort": 2.5})
+	me.Do("DELETE", root+"/v1/books/"+able[1].String()+"/read-progress", nil).Want(204)
+	want(t, me.Do("GET", series, nil).Want(200).Map(), map[string]any{"booksReadCount": 2.0, "lastReadContinuousNumberSort": 1.0})
+	me.Do("POST", root+"/v1/series/"+sh.series["Able"].String()+"/read-progress", nil).Want(204)
+	want(t, me.Do("GET", series, nil).Want(200).Map(), map[string]any{"booksReadCount": 4.0, "lastReadContinuousNumberSort": 4.0})
+	me.Do("DELETE", root+"/v1/series/"+sh.series["Able"].String()+"/read-progress", nil).Want(204)
+	want(t, me.Do("GET", series, nil).Want(200).Map(), map[string]any{"booksReadCount": 0.0, "booksUnreadCount": 4.0, "lastReadContinuousNumberSort": 0.0})
+	me.Do("GET", strings.Replace(series, sh.series["Able"].String(), uuid.NewString(), 1), nil).Want(404)
+	me.Do("PUT", strings.Replace(series, sh.series["Able"].String(), uuid.NewString(), 1), `{"lastBookNumberSortRead":1}`).Want(404)
+
+	me.Do("GET", at+"/progression", nil).Want(204)
+	me.Do("PUT", at+"/progression", `{"locator":{"href":"a","locations":{"totalProgression":0.5}}}`).Want(204)
+	if got := me.Do("GET", at+"/progression", nil).Want(200).Map()["locator"].(map[string]any)["href"]; got != "a" {
+		t.Errorf("the place is %v", got)
+	}
+}
+
+func TestAround(t *testing.T) {
+	t.Parallel()
+	s, sh := serve(t)
+	admin := s.User(t, "one", "admin")
+	var libraries []map[string]any
+	admin.Do("GET", root+"/v1/libraries", nil).Want(200).JSON(&libraries)
+	if len(libraries) != 1 {
+		t.Fatalf("%d libraries", len(libraries))
+	}
+	want(t, libraries[0], map[string]any{"id": sh.library.String(), "name": "Comics", "root": "/books", "scanDirectoryExclusions": "[@eaDir _tmp]", "unavailable": false})
+	want(t, admin.Do("GET", root+"/v1/libraries/"+sh.library.String(), nil).Want(200).Map(), libraries[0])
+	admin.Do("GET", root+"/v1/libraries/"+uuid.NewString(), nil).Want(404)
+
+	for role, roles := range map[string]string{"admin": "[ADMIN]", "maintainer": "[USER FILE_DOWNLOAD]", "reader": "[USER]"} {
+		c := s.User(t, "one", role)
+		for _, version := range []string{"v1", "v2"} {
+			want(t, c.Do("GET", root+"/"+version+"/users/me", nil).Want(200).Map(), map[string]any{"id": c.ID.String(), "email": c.Name + "@example.org", "roles": roles,
+				"sharedAllLibraries": true, "sharedLibrariesIds": "[]"})
+		}
+	}
+	for path, values := range map[string]string{"genres": "[Some genre]", "tags": "[Some tag]", "publishers": "[Fox]", "languages": "[de]", "age-ratings": "[12]",
+		"authors": "[map[name:Ann role:writer] map[name:Bob role:cover]]", "authors?search=an": "[map[name:Ann role:writer]]",
+		"series/" + sh.series["Able"].String() + "/collections": "[]", "books/" + sh.books["Able"][0].String() + "/readlists": "[]"} {
+		var got []any
+		if admin.Do("GET", root+"/v1/"+path, nil).Want(200).JSON(&got); fmt.Sprint(got) != values {
+			t.Errorf("%s: %v, want %s", path, got, values)
+		}
+	}
+	for query, names := range map[string]string{"": "[Ann Bob]", "?role=cover": "[Bob]", "?search=AN": "[Ann]", "?size=1&page=1": "[Bob]", "?role=inker": "[]"} {
+		p := list(t, admin, "GET", "/v2/authors"+query, nil)
+		var got []string
+		for _, c := range p.Content {
+			got = append(got, c.Name)
+		}
+		if fmt.Sprint(got) != names {
+			t.Errorf("authors%s: %v, want %s", query, got, names)
+		}
+	}
+	key := s.Key(t, admin, auth.BooksRead)
+	key.Do("GET", root+"/v1/books", nil).Want(200)
+	for _, path := range []string{"/v1/series", "/v1/libraries", "/v1/genres", "/v2/authors", "/v1/books/" + sh.books["Able"][0].String() + "/pages"} {
+		key.Do("GET", root+path, nil).Want(403)
+	}
+	foreign := s.User(t, "two", "admin")
+	s.DB.Set(t, s.Two, setting.KomgaPrefix, "komga")
+	for _, path := range []string{"/v1/genres", "/v1/publishers", "/v1/authors", "/v1/libraries"} {
+		if got := foreign.Do("GET", root+path, nil).Want(http.StatusOK); string(got.Body) != "[]\n" {
+			t.Errorf("another tenant's %s: %s", path, got.Body)
+		}
+	}
+}
+
+// No list may read a table of content from end to end.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	me := s.User(t, "one", "reader")
+	library, series := s.Crowd(t, s.One, me.ID)
+	statements, err := komga.Statements(library, series)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range statements {
+		scanned, plan := s.Scans(t, me, q.SQL, q.Args...)
+		for _, table := range []string{"book", "series", "progress", "book_metadata"} { // the others are empty
+			if slices.Contains(scanned, table) {
+				t.Errorf("%s reads all of %s: %s", q.Name, table, plan)
+			}
+		}
+	}
+}
+
+// read gives a user progress in a book.
+func read(t testing.TB, s *testkit.Server, c *testkit.Client, book uuid.UUID, completed bool) {
+	t.Helper()
+	s.DB.Exec(t, `insert into progress (tenant_id, account_id, book_id, id, current_page, completed, completed_at) values ($1, $2, $3, gen_random_uuid(), 2, $4, case when $4 then now() end)
+		on conflict (tenant_id, account_id, book_id) do update set completed = excluded.completed, completed_at = excluded.completed_at, updated_at = now()`, c.Tenant, c.ID, book, completed)
+}
+
+// want compares members; arrays as they are printed.
+func want(t testing.TB, got any, members map[string]any) {
+	t.Helper()
+	m, _ := got.(map[string]any)
+	for name, value := range members {
+		have, there := m[name]
+		if list, ok := have.([]any); ok {
+			have = fmt.Sprint(list)
+		}
+		if list, ok := value.([]any); ok {
+			value = fmt.Sprint(list)
+		}
+		if !there || have != value {
+			t.Errorf("%s is %v, want %v", name, have, value)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package komga
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// At is where an operation lies.
+type At struct {
+	Prefix string `path:"prefix" doc:"The setting komga_api.prefix"`
+}
+
+// Paging is the query of a list.
+type Paging struct {
+	Page    int      `query:"page" default:"0" minimum:"0" maximum:"9007199254740991" doc:"Page to return, from 0"`
+	Size    int      `query:"size" default:"20" minimum:"1" doc:"Items a page; more than 500 count as 500"`
+	Unpaged bool     `query:"unpaged" doc:"All in one page, 5000 at most"`
+	Sort    []string `query:"sort,explode" doc:"Field, or field,asc or field,desc; the first that is known counts"`
+}
+
+// maxUnpaged is how many items a page without a size has at most: an answer of a function has 6 MB.
+const maxUnpaged = 5000
+
+func (p Paging) limit() int {
+	if p.Unpaged {
+		return maxUnpaged
+	}
+	return min(p.Size, httpapi.MaxPageSize)
+}
+
+func (p Paging) offset() int {
+	if p.Unpaged {
+		return 0
+	}
+	return p.Page * p.limit()
+}
+
+// sorting is the order that a client asks for in its own words; "" where none of them is among the fields.
+func (p Paging) sorting(fields map[string]string) (s httpapi.Sorting) {
+	for _, sort := range p.Sort {
+		field, direction, _ := strings.Cut(sort, ",")
+		if s.Sort = fields[field]; s.Sort == "" {
+			continue
+		}
+		s.Order = "asc"
+		if strings.EqualFold(direction, "desc") {
+			s.Order = "desc"
+		}
+		break
+	}
+	return s
+}
+
+// Page is a page of a list, as a Spring server shows it.
+type Page[T any] struct {
+	Content          []T      `json:"content" nullable:"false"`
+	Pageable         Pageable `json:"pageable"`
+	TotalElements    int64    `json:"totalElements"`
+	TotalPages       int64    `json:"totalPages"`
+	Last             bool     `json:"last"`
+	First            bool     `json:"first"`
+	Number           int      `json:"number"`
+	Size             int      `json:"size"`
+	NumberOfElements int      `json:"numberOfElements"`
+	Empty            bool     `json:"empty"`
+	Sort             Sort     `json:"sort"`
+}
+
+// Pageable repeats what was asked for.
+type Pageable struct {
+	PageNumber int  `json:"pageNumber"`
+	PageSize   int  `json:"pageSize"`
+	Sort       Sort `json:"sort"`
+	Offset     int  `json:"offset"`
+	Paged      bool `json:"paged"`
+	Unpaged    bool `json:"unpaged"`
+}
+
+// Sort tells whether an order was asked for.
+type Sort struct {
+	Sorted   bool `json:"sorted"`
+	Unsorted bool `json:"unsorted"`
+	Empty    bool `json:"empty"`
+}
+
+func newPage[T any](p Paging, items []T, total int64) *Page[T] {
+	if items == nil {
+		items = []T{}
+	}
+	if p.Unpaged {
+		p.Page = 0
+	}
+	size, offset := int64(p.limit()), p.offset()
+	sort := Sort{Sorted: len(p.Sort) > 0, Unsorted: len(p.Sort) == 0, Empty: len(p.Sort) == 0}
+	pages := (total + size - 1) / size
+	return &Page[T]{Content: items, TotalElements: total, TotalPages: pages, Number: p.Page, Size: int(size), NumberOfElements: len(items),
+		First: p.Page == 0, Last: int64(p.Page)+1 >= pages, Empty: len(items) == 0, Sort: sort,
+		Pageable: Pageable{PageNumber: p.Page, PageSize: int(size), Sort: sort, Offset: offset, Paged: !p.Unpaged, Unpaged: p.Unpaged}}
+}
+
+// paged cuts a page out of a list that is held as a whole.
+func paged[T any](p Paging, items []T) *Page[T] {
+	from := min(p.offset(), len(items))
+	return newPage(p, items[from:min(from+p.limit(), len(items))], int64(len(items)))
+}
+
+// stamp is a time as clients read it: without fractions of a second.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
+
+// separated are values that come one by one, or with commas between.
+func separated(values []string) (out []string) {
+	for _, v := range values {
+		for s := range strings.SplitSeq(v, ",") {
+			if s = strings.TrimSpace(s); s != "" && !slices.Contains(out, s) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,83 @@
+package komga
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Turned is what a reader sends of a book.
+type Turned struct {
+	Page      *int32 `json:"page,omitempty" nullable:"true" minimum:"1" doc:"From 1; the last one completes the book"`
+	Completed *bool  `json:"completed,omitempty" nullable:"true" doc:"true: the book was read, whatever the page"`
+}
+
+func (t Turned) store(ctx context.Context, d *db.DB, id uuid.UUID) error {
+	switch {
+	case t.Completed != nil && *t.Completed:
+		_, err := progress.Read(ctx, d, id)
+		return err
+	case t.Page == nil:
+		return fault.Invalid("page", "is missing: send a page, or completed true")
+	}
+	return progress.Turned(ctx, d, id, int(*t.Page))
+}
+
+// SeriesProgress is how far the caller has read a series.
+type SeriesProgress struct {
+	Books     int64   `json:"booksCount" db:"books"`
+	Read      int64   `json:"booksReadCount" db:"read"`
+	Unread    int64   `json:"booksUnreadCount" db:"unread"`
+	Open      int64   `json:"booksInProgressCount" db:"open"`
+	Last      float64 `json:"lastReadContinuousNumberSort" db:"last" doc:"Number of the last book that was read with all before it; 0 for none"`
+	MaxNumber float64 `json:"maxNumberSort" db:"max"`
+}
+
+func seriesProgress(ctx context.Context, d *db.DB, id uuid.UUID) (*SeriesProgress, error) {
+	var b pgx.Batch
+	var exists bool
+	var out *SeriesProgress
+	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", id)
+	db.One(&b, &out, `with book as materialized (
+		  select coalesce(b.number, 0) as number, (select p.completed from progress p
+		    where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id) as completed
+		  from book b where b.tenant_id = app.tenant() and b.series_id = $1 and b.deleted_at is null)
+		select count(*) as books, count(*) filter (where completed) as read, count(*) filter (where completed is null) as unread,
+		  count(*) filter (where not completed) as open, coalesce(max(number), 0) as max,
+		  coalesce(max(number) filter (where completed and number < coalesce((select min(number) from book where completed is not true), 'infinity')), 0) as last
+		from book`, id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, fault.Missing("Series")
+	}
+	return out, nil
+}
+
+// readUpTo marks the books of a series as read whose number is not above last; those that were read stay as they are.
+func readUpTo(ctx context.Context, d *db.DB, id uuid.UUID, last float64) error {
+	var b pgx.Batch
+	var exists bool
+	var unread []uuid.UUID
+	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", id)
+	db.Values(&b, &unread, `select b.id from book b where b.tenant_id = app.tenant() and b.series_id = $1 and b.deleted_at is null
+		  and coalesce(b.number, 0) <= $2 and (select p.completed from progress p
+		    where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id) is not true`, id, last)
+	if err := d.Run(ctx, &b); err != nil {
+		return err
+	}
+	if !exists {
+		return fault.Missing("Series")
+	}
+	if len(unread) == 0 {
+		return nil
+	}
+	_, err := progress.ReadBooks(ctx, d, unread)
+	return err
+}

@@ -1,0 +1,318 @@
+package komga
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Series is a series as clients know it.
+type Series struct {
+	ID                   string         `json:"id"`
+	LibraryID            string         `json:"libraryId"`
+	Name                 string         `json:"name"`
+	URL                  string         `json:"url" doc:"The folder"`
+	Created              string         `json:"created"`
+	LastModified         string         `json:"lastModified"`
+	FileLastModified     string         `json:"fileLastModified"`
+	BooksCount           int64          `json:"booksCount"`
+	BooksReadCount       int64          `json:"booksReadCount"`
+	BooksUnreadCount     int64          `json:"booksUnreadCount"`
+	BooksInProgressCount int64          `json:"booksInProgressCount"`
+	Metadata             SeriesMetadata `json:"metadata"`
+	BooksMetadata        BooksMetadata  `json:"booksMetadata"`
+	Deleted              bool           `json:"deleted"`
+	Oneshot              bool           `json:"oneshot"`
+}
+
+// SeriesMetadata is what is known of a series; texts that are not known are empty.
+type SeriesMetadata struct {
+	Status               string           `json:"status" enum:"ENDED,ONGOING,HIATUS,ABANDONED"`
+	StatusLock           bool             `json:"statusLock"`
+	Title                string           `json:"title"`
+	TitleLock            bool             `json:"titleLock"`
+	TitleSort            string           `json:"titleSort"`
+	TitleSortLock        bool             `json:"titleSortLock"`
+	Summary              string           `json:"summary"`
+	SummaryLock          bool             `json:"summaryLock"`
+	ReadingDirection     string           `json:"readingDirection" doc:"LEFT_TO_RIGHT, RIGHT_TO_LEFT, VERTICAL, WEBTOON or empty"`
+	ReadingDirectionLock bool             `json:"readingDirectionLock"`
+	Publisher            string           `json:"publisher"`
+	PublisherLock        bool             `json:"publisherLock"`
+	AgeRating            *int32           `json:"ageRating"`
+	AgeRatingLock        bool             `json:"ageRatingLock"`
+	Language             string           `json:"language"`
+	LanguageLock         bool             `json:"languageLock"`
+	Genres               []string         `json:"genres" nullable:"false"`
+	GenresLock           bool             `json:"genresLock"`
+	Tags                 []string         `json:"tags" nullable:"false"`
+	TagsLock             bool             `json:"tagsLock"`
+	TotalBookCount       *int32           `json:"totalBookCount"`
+	TotalBookCountLock   bool             `json:"totalBookCountLock"`
+	SharingLabels        []string         `json:"sharingLabels" nullable:"false"`
+	SharingLabelsLock    bool             `json:"sharingLabelsLock"`
+	Links                []Link           `json:"links" nullable:"false"`
+	LinksLock            bool             `json:"linksLock"`
+	AlternateTitles      []AlternateTitle `json:"alternateTitles" nullable:"false"`
+	AlternateTitlesLock  bool             `json:"alternateTitlesLock"`
+	Created              string           `json:"created"`
+	LastModified         string           `json:"lastModified"`
+}
+
+// BooksMetadata is what the books of a series have in common.
+type BooksMetadata struct {
+	Authors       []Author `json:"authors" nullable:"false"`
+	Tags          []string `json:"tags" nullable:"false"`
+	ReleaseDate   *string  `json:"releaseDate" format:"date"`
+	Summary       string   `json:"summary"`
+	SummaryNumber string   `json:"summaryNumber"`
+	Created       string   `json:"created"`
+	LastModified  string   `json:"lastModified"`
+}
+
+// Author is a person and what they did.
+type Author struct {
+	Name string `json:"name"`
+	Role string `json:"role"`
+}
+
+// Link is a page elsewhere.
+type Link struct {
+	Label string `json:"label"`
+	URL   string `json:"url"`
+}
+
+// AlternateTitle is the title in another language or of another kind.
+type AlternateTitle struct {
+	Label string `json:"label"`
+	Title string `json:"title"`
+}
+
+// SeriesFilter narrows a list of series.
+type SeriesFilter struct {
+	Search       string   `query:"search" maxLength:"1000" doc:"Words of the title"`
+	LibraryID    []string `query:"libraryId,explode"`
+	CollectionID []string `query:"collectionId,explode" doc:"There are no collections: finds nothing"`
+	ReadStatus   []string `query:"readStatus,explode" doc:"UNREAD, IN_PROGRESS or READ"`
+	Status       []string `query:"status,explode" doc:"ENDED, ONGOING, HIATUS or ABANDONED"`
+	Publisher    []string `query:"publisher,explode"`
+	Language     []string `query:"language,explode"`
+	Genre        []string `query:"genre,explode"`
+	Tag          []string `query:"tag,explode"`
+	Author       []string `query:"author,explode" doc:"A name, or name,role; the role does not count"`
+	Deleted      bool     `query:"deleted" doc:"Series whose files are gone are not kept: true finds nothing"`
+	Oneshot      bool     `query:"oneshot" doc:"There are none: true finds nothing"`
+}
+
+// SeriesSearch is the body of a filtered list; what is null does not narrow it.
+type SeriesSearch struct {
+	Condition      json.RawMessage `json:"condition,omitempty" doc:"Tree of allOf, anyOf and leaves {field: {operator, value}}"`
+	FullTextSearch *string         `json:"fullTextSearch,omitempty" nullable:"true" maxLength:"1000" doc:"Words of the title"`
+	SearchTerm     *string         `json:"searchTerm,omitempty" nullable:"true" maxLength:"1000" doc:"The same"`
+	LibraryID      []string        `json:"libraryId,omitempty"`
+	CollectionID   []string        `json:"collectionId,omitempty"`
+	ReadStatus     []string        `json:"readStatus,omitempty"`
+	Status         []string        `json:"status,omitempty"`
+	Publisher      []string        `json:"publisher,omitempty"`
+	Language       []string        `json:"language,omitempty"`
+	Genre          []string        `json:"genre,omitempty"`
+	Tag            []string        `json:"tag,omitempty"`
+	Deleted        *bool           `json:"deleted,omitempty" nullable:"true"`
+	Oneshot        *bool           `json:"oneshot,omitempty" nullable:"true"`
+}
+
+// filter is the same as a query has it.
+func (s SeriesSearch) filter() SeriesFilter {
+	return SeriesFilter{LibraryID: s.LibraryID, CollectionID: s.CollectionID, ReadStatus: s.ReadStatus, Status: s.Status, Publisher: s.Publisher,
+		Language: s.Language, Genre: s.Genre, Tag: s.Tag, Deleted: s.Deleted != nil && *s.Deleted, Oneshot: s.Oneshot != nil && *s.Oneshot}
+}
+
+var seriesFields = map[string]translator{"libraryId": same("libraryId"), "title": same("title"), "titleSort": same("titleSort"), "genre": same("genre"), "tag": same("tag"),
+	"publisher": same("publisher"), "language": same("language"), "seriesStatus": word("status"), "readStatus": word("readStatus"), "author": author,
+	"releaseDate": released, "deleted": flag, "oneShot": flag, "collectionId": member}
+
+var seriesSorts = map[string]string{"metadata.titleSort": "name", "titleSort": "name", "name": "name", "metadata.title": "name",
+	"createdDate": "date_added", "created": "date_added", "dateAdded": "date_added",
+	"lastModifiedDate": "date_updated", "lastModified": "date_updated", "fileLastModified": "date_updated",
+	"booksMetadata.releaseDate": "release_date", "metadata.releaseDate": "release_date", "releaseDate": "release_date", "year": "release_date",
+	"booksCount": "book_count", "readProgress.readDate": "date_read", "readDate": "date_read"}
+
+// wanted is the list that the filter and a condition (nil for none) ask for.
+func (f SeriesFilter) wanted(tree json.RawMessage, find *string, sort httpapi.Sorting) (w series.Wanted, err error) {
+	w = series.Wanted{Find: find, Sort: sort}
+	libraries := separated(f.LibraryID)
+	if err = ids("libraryId", libraries); err != nil {
+		return w, err
+	}
+	if len(libraries) == 1 {
+		w.Library, libraries = book.OptionalID(libraries[0]), nil
+	}
+	var authors []string
+	for _, a := range f.Author {
+		name := a
+		if i := strings.LastIndex(a, ","); i > 0 {
+			name = a[:i]
+		}
+		authors = append(authors, name)
+	}
+	parts := slices.Concat(oneOf("libraryId", libraries), oneOf("readStatus", lower(separated(f.ReadStatus))), oneOf("status", lower(separated(f.Status))),
+		oneOf("publisher", separated(f.Publisher)), oneOf("language", separated(f.Language)), oneOf("genre", separated(f.Genre)),
+		oneOf("tag", separated(f.Tag)), oneOf("author", authors))
+	if f.Deleted || f.Oneshot || len(f.CollectionID) > 0 {
+		parts = append(parts, never)
+	}
+	if tree != nil {
+		part, err := condition(tree, seriesFields, 1)
+		if err != nil {
+			return w, err
+		}
+		parts = append(parts, part)
+	}
+	if parts != nil {
+		w.Condition, err = all(parts)
+	}
+	return w, err
+}
+
+// seriesRow is a series as the database shows it.
+type seriesRow struct {
+	ID               uuid.UUID        `db:"id"`
+	LibraryID        uuid.UUID        `db:"library_id"`
+	LibraryPath      string           `db:"library_path"`
+	Path             string           `db:"path"`
+	Title            string           `db:"title"`
+	TitleSort        string           `db:"title_sort"`
+	Summary          string           `db:"summary"`
+	Publisher        string           `db:"publisher"`
+	Language         string           `db:"language"`
+	Status           string           `db:"status"`
+	ReadingDirection string           `db:"reading_direction"`
+	AgeRating        *int32           `db:"age_rating"`
+	Year             *int32           `db:"year"`
+	Volumes          *int32           `db:"total_volume_count"`
+	Authors          []Author         `db:"authors"`
+	Locks            []string         `db:"locks"`
+	Genres           []string         `db:"genres"`
+	Tags             []string         `db:"tags"`
+	Links            []Link           `db:"links"`
+	Titles           []AlternateTitle `db:"titles"`
+	Books            int64            `db:"book_count"`
+	Read             int64            `db:"read"`
+	Open             int64            `db:"open"`
+	CreatedAt        time.Time        `db:"created_at"`
+	UpdatedAt        time.Time        `db:"updated_at"`
+}
+
+// people is the SQL of the authors in a list: their names and roles.
+func people(list string) string {
+	return `coalesce((select jsonb_agg(jsonb_build_object('name', a ->> 'name', 'role', coalesce(a ->> 'role', 'author'))) from
+		jsonb_array_elements(case jsonb_typeof(` + list + `) when 'array' then ` + list + ` else '[]' end) a), '[]')`
+}
+
+// terms is the SQL of the genres or tags (table) of a series.
+func terms(table, series string) string {
+	return `array(select t.name from series_` + table + ` x join ` + table + ` t on t.tenant_id = x.tenant_id and t.id = x.` + table + `_id
+		where x.tenant_id = app.tenant() and x.series_id = ` + series + ` order by lower(t.name))`
+}
+
+// seriesSQL shows the series whose ids are selected, with one index lookup for each.
+func seriesSQL(ids string) string {
+	return `with page as materialized (select id, row_number() over () as pos from (` + ids + `) x)
+	select s.id, s.library_id, l.path as library_path, s.path, s.title, s.title_sort, coalesce(s.summary, '') as summary,
+	  coalesce(s.publisher, '') as publisher, coalesce(s.language, '') as language, coalesce(s.status, '') as status,
+	  coalesce(s.reading_direction, l.default_reading_direction) as reading_direction, s.age_rating, s.year, s.total_volume_count,
+	  ` + people("s.authors") + ` as authors, s.locks, ` + terms("genre", "s.id") + ` as genres, ` + terms("tag", "s.id") + ` as tags,
+	  coalesce((select jsonb_agg(jsonb_build_object('label', x.source_name, 'url', x.url) order by x.source_name) from external_link x
+	    where x.tenant_id = app.tenant() and x.series_id = s.id), '[]') as links,
+	  coalesce((select jsonb_agg(jsonb_build_object('label', x.label, 'title', x.title) order by x.label, x.id) from alternate_title x
+	    where x.tenant_id = app.tenant() and x.series_id = s.id), '[]') as titles,
+	  s.book_count, c.read, c.open, s.created_at, s.updated_at
+	from page
+	cross join lateral (select * from series x where x.tenant_id = app.tenant() and x.id = page.id limit 1) s
+	cross join lateral (select x.path, x.default_reading_direction from library x where x.tenant_id = app.tenant() and x.id = s.library_id limit 1) l
+	cross join lateral (select count(*) filter (where p.completed) as read, count(*) filter (where not p.completed) as open
+	  from (select (select p.completed from progress p where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id) as completed
+	    from book b where b.tenant_id = app.tenant() and b.series_id = page.id and b.deleted_at is null) p) c
+	order by page.pos`
+}
+
+var directions = map[string]string{"ltr": "LEFT_TO_RIGHT", "rtl": "RIGHT_TO_LEFT", "ttb": "VERTICAL", "webtoon": "WEBTOON"}
+
+func (r seriesRow) series() Series {
+	created, modified := stamp(r.CreatedAt), stamp(r.UpdatedAt)
+	locked := func(name string) bool { return slices.Contains(r.Locks, name) }
+	status := strings.ToUpper(r.Status)
+	if status == "UNKNOWN" {
+		status = ""
+	}
+	return Series{ID: r.ID.String(), LibraryID: r.LibraryID.String(), Name: r.Title, URL: series.Folder(r.LibraryPath, r.Path), Created: created, LastModified: modified, FileLastModified: modified,
+		BooksCount: r.Books, BooksReadCount: r.Read, BooksInProgressCount: r.Open, BooksUnreadCount: max(0, r.Books-r.Read-r.Open),
+		Metadata: SeriesMetadata{Status: cmp.Or(status, "ONGOING"), StatusLock: locked("status"), Title: r.Title, TitleLock: locked("title"),
+			TitleSort: r.TitleSort, TitleSortLock: locked("titleSort"), Summary: r.Summary, SummaryLock: locked("summary"),
+			ReadingDirection: directions[r.ReadingDirection], ReadingDirectionLock: locked("readingDirection"), Publisher: r.Publisher,
+			PublisherLock: locked("publisher"), AgeRating: r.AgeRating, AgeRatingLock: locked("ageRating"), Language: r.Language,
+			LanguageLock: locked("language"), Genres: r.Genres, GenresLock: locked("genres"), Tags: r.Tags, TagsLock: locked("tags"),
+			TotalBookCount: r.Volumes, TotalBookCountLock: locked("totalVolumeCount"), SharingLabels: []string{}, Links: r.Links,
+			AlternateTitles: r.Titles, AlternateTitlesLock: locked("alternateTitles"), Created: created, LastModified: modified},
+		BooksMetadata: BooksMetadata{Authors: roles(r.Authors), Tags: []string{}, ReleaseDate: date(r.Year, nil, nil), Created: created, LastModified: modified}}
+}
+
+// roles names what people did in the clients' words.
+func roles(people []Author) []Author {
+	for i := range people {
+		if people[i].Role == "cover_artist" {
+			people[i].Role = "cover"
+		}
+	}
+	return people
+}
+
+// listSeries is a page of a list.
+func listSeries(ctx context.Context, d *db.DB, w series.Wanted, p Paging) (*Page[Series], error) {
+	list, err := series.List(w)
+	if err != nil {
+		return nil, err
+	}
+	var b pgx.Batch
+	var rows []seriesRow
+	var total int64
+	ids, args := list.Page(p.limit(), p.offset())
+	db.All(&b, &rows, seriesSQL(ids), args...)
+	count, args := list.Total()
+	db.Value(&b, &total, count, args...)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	out := make([]Series, len(rows))
+	for i, r := range rows {
+		out[i] = r.series()
+	}
+	return newPage(p, out, total), nil
+}
+
+// oneSeries is a series; NotFound where there is none.
+func oneSeries(ctx context.Context, d *db.DB, id uuid.UUID) (*Series, error) {
+	var b pgx.Batch
+	var row *seriesRow
+	db.One(&b, &row, seriesSQL("select s.id from series s where s.tenant_id = app.tenant() and s.id = $1"), id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, fault.Missing("Series")
+	}
+	s := row.series()
+	return &s, nil
+}

@@ -1,0 +1,86 @@
+package komga
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// maxValues is how many values a list of them has at most.
+const maxValues = "5000"
+
+// values adds what lists can be narrowed to: what there is of each.
+func values(a *httpapi.API, d *db.DB) {
+	for _, v := range []struct{ path, id, summary, sql string }{
+		{"genres", "ListGenres", "The genres of the series", usedSQL("genre")},
+		{"tags", "ListTags", "The tags of the series", usedSQL("tag")},
+		{"publishers", "ListPublishers", "The publishers of the series", ofSeriesSQL("publisher")},
+		{"languages", "ListLanguages", "The languages of the series", ofSeriesSQL("language")},
+		{"age-ratings", "ListAgeRatings", "The ages that series are rated for", `select v::text from (select distinct age_rating as v from series
+			where tenant_id = app.tenant() and age_rating is not null) s order by v`},
+	} {
+		httpapi.Register(a, Operation("GET", "/v1/"+v.path, v.id, v.summary, auth.SeriesRead),
+			func(ctx context.Context, _ *At) (*[]string, error) {
+				var b pgx.Batch
+				out := []string{}
+				db.Values(&b, &out, v.sql+" limit "+maxValues)
+				return &out, d.Run(ctx, &b)
+			})
+	}
+	httpapi.Register(a, Operation("GET", "/v1/authors", "ListAuthors", "The authors of the series by name", auth.SeriesRead),
+		func(ctx context.Context, in *struct {
+			At
+			Search string `query:"search" maxLength:"1000" doc:"Only those whose name has this in it"`
+		}) (*[]Author, error) {
+			found, err := authors(ctx, d, in.Search, "")
+			return &found, err
+		})
+	httpapi.Register(a, Operation("GET", "/v2/authors", "ListAuthorPages", "The same in pages", auth.SeriesRead),
+		func(ctx context.Context, in *struct {
+			At
+			Paging
+			Search string `query:"search" maxLength:"1000" doc:"Only those whose name has this in it"`
+			Role   string `query:"role" maxLength:"100"`
+		}) (*Page[Author], error) {
+			found, err := authors(ctx, d, in.Search, in.Role)
+			if err != nil {
+				return nil, err
+			}
+			return paged(in.Paging, found), nil
+		})
+}
+
+// usedSQL selects the names of genres or tags (table) that series have.
+func usedSQL(table string) string {
+	return `select t.name from ` + table + ` t where t.tenant_id = app.tenant() and exists (select from series_` + table + ` x
+		where x.tenant_id = app.tenant() and x.` + table + `_id = t.id) order by lower(t.name)`
+}
+
+// ofSeriesSQL selects the values that a column of series has.
+func ofSeriesSQL(column string) string {
+	return `select v from (select distinct ` + column + ` as v from series where tenant_id = app.tenant() and ` + column + ` <> '') s order by lower(v), v`
+}
+
+// authors are the people of the series in their roles.
+func authors(ctx context.Context, d *db.DB, search, role string) ([]Author, error) {
+	if role == "cover" {
+		role = "cover_artist"
+	}
+	var b pgx.Batch
+	found := []Author{}
+	db.All(&b, &found, `select name, role from (
+		  select distinct a ->> 'name' as name, coalesce(a ->> 'role', 'author') as role from series s
+		  cross join lateral jsonb_array_elements(case jsonb_typeof(s.authors) when 'array' then s.authors else '[]' end) a
+		  where s.tenant_id = app.tenant()) a
+		where name <> '' and ($1 = '' or strpos(lower(name), $1) > 0) and ($2 = '' or role = $2)
+		order by lower(name), name, role limit `+maxValues, strings.ToLower(search), role)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	return roles(found), nil
+}

@@ -1,0 +1,61 @@
+package rendition
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/longbox/longbox/shared/domain/page"
+	"github.com/longbox/longbox/shared/format/imaging"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// komgaToo adds an operation twice: as it is, and below the prefix of the Komga-compatible interface (package komga).
+func komgaToo(a *httpapi.API, op httpapi.Op, handle func(w http.ResponseWriter, r *http.Request) error) {
+	a.Handle(op, handle)
+	a.Handle(forKomga(op), handle)
+}
+
+// forKomga is the operation below the prefix; no browser with the session cookie asks there.
+func forKomga(op httpapi.Op) httpapi.Op {
+	op.Path, op.ID, op.Tag = "/{prefix}"+op.Path, "komga"+strings.ToUpper(op.ID[:1])+op.ID[1:], "Komga-compatible"
+	op.Prefixed, op.Cookie = true, false
+	return op
+}
+
+// pageThumbnail is the box of a small page, in pixels.
+const pageThumbnail = "300"
+
+// komgaPages adds the pages as clients of Komga ask for them. They tell progress by themselves.
+func komgaPages(a *httpapi.API, s *page.Server, d Delivery, op httpapi.Op) {
+	op = forKomga(op)
+	op.Summary = "A page image: the original, or converted"
+	op.Query = []httpapi.Query{{Name: "convert", Values: []any{imaging.JPEG, imaging.PNG}}, {Name: "zeroBased", Values: []any{"true", "false"}}}
+	a.Handle(op, func(w http.ResponseWriter, r *http.Request) error {
+		n, err := pageNumber(httpapi.PathParam(r, "pageNumber"))
+		if err != nil {
+			return err
+		}
+		sent, query := r.URL.Query(), url.Values{}
+		switch sent.Get("zeroBased") {
+		case "true":
+			n++
+		case "", "false":
+		default:
+			return fault.Invalid("zeroBased", "must be true or false")
+		}
+		if convert := sent.Get("convert"); convert != "" {
+			query.Set("format", convert)
+		}
+		return servePage(w, r, s, d, n, query, nil)
+	})
+	op.Path, op.ID, op.Summary, op.Query = op.Path+"/thumbnail", "komgaGetPageThumbnail", "A small page image", nil
+	a.Handle(op, func(w http.ResponseWriter, r *http.Request) error {
+		n, err := pageNumber(httpapi.PathParam(r, "pageNumber"))
+		if err != nil {
+			return err
+		}
+		return servePage(w, r, s, d, n, url.Values{"width": {pageThumbnail}, "height": {pageThumbnail}, "format": {imaging.JPEG}}, nil)
+	})
+}

@@ -1,0 +1,43 @@
+package series
+
+import (
+	"encoding/json"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Wanted says which series another interface shows, and in which order.
+type Wanted struct {
+	Library   *uuid.UUID      // only of this one
+	Condition json.RawMessage // as POST /series/list takes it
+	Find      *string         // what titles are searched for, as naming.Normalize writes it
+	Sort      httpapi.Sorting
+}
+
+// Listed is a list of series that another package shows in its own way.
+type Listed struct{ query query }
+
+// List is the list of series that is wanted; BadRequest for a condition or an order that there is not.
+func List(w Wanted) (*Listed, error) {
+	where, args, err := book.Condition(w.Condition, fields)
+	if err != nil {
+		return nil, err
+	}
+	s := scope{library: w.Library, where: where, args: args, find: w.Find}
+	field, desc, err := s.order(w.Sort)
+	if err != nil {
+		return nil, err
+	}
+	return &Listed{all(s, field, desc)}, nil
+}
+
+// Page is SQL that selects the ids of a page of the list, in order, and its parameters.
+func (l *Listed) Page(limit, offset int) (string, []any) {
+	return l.query.page(), append(append([]any{}, l.query.args...), limit, offset)
+}
+
+// Total is SQL that counts the series of the list, and its parameters.
+func (l *Listed) Total() (string, []any) { return l.query.total, l.query.totalArgs }
