@@ -2,6 +2,7 @@ package front
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -11,6 +12,9 @@ const (
 	media = "media"
 	relay = "sse-relay"
 )
+
+// pictured are what has a cover.
+var pictured = []string{"books", "series", "libraries", "collections", "readlists"}
 
 // target names the function that answers a request: event streams go to the relay, images and downloads to the media
 // function, everything else to the API.
@@ -34,7 +38,7 @@ func target(method, path string) string {
 		return media
 	case len(part) == 3 && part[0] == "books" && part[2] == "file":
 		return media
-	case len(part) == 3 && part[2] == "thumbnail" && (part[0] == "books" || part[0] == "series" || part[0] == "libraries"):
+	case len(part) == 3 && part[2] == "thumbnail" && slices.Contains(pictured, part[0]):
 		return media
 	}
 	return api

@@ -12,6 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/apikey"
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/catalog"
+	"github.com/longbox/longbox/shared/domain/collection"
 	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/duplicate"
 	"github.com/longbox/longbox/shared/domain/filesystem"
@@ -27,6 +28,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/setup"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/domain/upload"
+	"github.com/longbox/longbox/shared/domain/wanted"
 	"github.com/longbox/longbox/shared/platform/apidocs"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -87,6 +89,8 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	cover.Routes(a, d, base.Added)
 	duplicate.Routes(a, d, base.Added)
 	progress.Routes(a, d)
+	wanted.Routes(a, d)
+	collection.Routes(a, d)
 	catalog.Routes(a, d)
 	komga.Routes(a, d, base.Added)
 }

@@ -219,6 +219,36 @@ var operations = map[string]entry{
 	"recordReadingSessions":  {body: (*matrix).sessions},
 	"unreadBooks":            {body: (*matrix).severalBooks},
 
+	"listWanted":         {},
+	"addWanted":          {body: (*matrix).aWanted, status: 201, foreign: 404},
+	"addAllWanted":       {body: value(object{"seriesIds": []string{}})},
+	"orderWanted":        {body: value(object{"ids": []string{}}), status: 204},
+	"removeWantedSeries": {name: (*matrix).theSeries, status: 204},
+	"removeWantedBook":   {name: (*matrix).theBook, status: 204},
+
+	"listCollections":         {},
+	"createCollection":        {body: (*matrix).newCollection, status: 201},
+	"getCollection":           {name: (*matrix).collection},
+	"updateCollection":        {name: (*matrix).collection, body: value(object{"ordered": true})},
+	"deleteCollection":        {name: (*matrix).collection, status: 204},
+	"listSeriesOfCollection":  {name: (*matrix).collection},
+	"addToCollection":         {name: (*matrix).collection, body: (*matrix).severalSeries},
+	"orderCollection":         {name: (*matrix).collection, body: (*matrix).severalSeries, status: 204},
+	"removeFromCollection":    {name: (*matrix).collection, status: 204},
+	"getCollectionThumbnail":  {name: (*matrix).collection},
+	"listCollectionsOfSeries": {name: (*matrix).theSeries},
+	"listReadLists":           {},
+	"createReadList":          {body: (*matrix).newCollection, status: 201},
+	"getReadList":             {name: (*matrix).readList},
+	"updateReadList":          {name: (*matrix).readList, body: value(object{"ordered": true})},
+	"deleteReadList":          {name: (*matrix).readList, status: 204},
+	"listBooksOfReadList":     {name: (*matrix).readList},
+	"addToReadList":           {name: (*matrix).readList, body: (*matrix).severalBooks},
+	"orderReadList":           {name: (*matrix).readList, body: (*matrix).severalBooks, status: 204},
+	"removeFromReadList":      {name: (*matrix).readList, status: 204},
+	"getReadListThumbnail":    {name: (*matrix).readList},
+	"listReadListsOfBook":     {name: (*matrix).theBook},
+
 	"getPage":        {name: (*matrix).theBook},
 	"getPageAddress": {name: (*matrix).theBook},
 
@@ -245,50 +275,60 @@ var operations = map[string]entry{
 	"getSeriesThumbnail":    {name: (*matrix).theSeries},
 	"getLibraryThumbnail":   {name: (*matrix).library},
 
-	"komgaClearReadProgress":     {name: (*matrix).theBook, status: 204},
-	"komgaFilterBooks":           {body: value(object{"condition": object{"title": object{"operator": "contains", "value": "gehei"}}})},
-	"komgaFilterSeries":          {body: value(object{"condition": object{"title": object{"operator": "contains", "value": "gehei"}}})},
-	"komgaFirstMe":               {},
-	"komgaGetBook":               {name: (*matrix).theBook},
-	"komgaGetBookFile":           {name: (*matrix).theBook},
-	"komgaGetBookThumbnail":      {name: (*matrix).theBook},
-	"komgaGetLibrary":            {name: (*matrix).library},
-	"komgaGetLibraryThumbnail":   {name: (*matrix).library},
-	"komgaGetNextBook":           {name: (*matrix).theBook, status: 404},
-	"komgaGetPage":               {name: (*matrix).theBook},
-	"komgaGetPageThumbnail":      {name: (*matrix).theBook},
-	"komgaGetPreviousBook":       {name: (*matrix).theBook, status: 404},
-	"komgaGetProgression":        {name: (*matrix).placed},
-	"komgaGetSeries":             {name: (*matrix).theSeries},
-	"komgaGetSeriesProgress":     {name: (*matrix).theSeries},
-	"komgaGetSeriesThumbnail":    {name: (*matrix).theSeries},
-	"komgaListAgeRatings":        {},
-	"komgaListAuthorPages":       {},
-	"komgaListAuthors":           {},
-	"komgaListBookReadLists":     {name: (*matrix).theBook},
-	"komgaListBooks":             {},
-	"komgaListBooksOnDeck":       {},
-	"komgaListCollections":       {},
-	"komgaListGenres":            {},
-	"komgaListLanguages":         {},
-	"komgaListLatestBooks":       {},
-	"komgaListLatestSeries":      {},
-	"komgaListLibraries":         {},
-	"komgaListNewSeries":         {},
-	"komgaListPages":             {name: (*matrix).theBook},
-	"komgaListPublishers":        {},
-	"komgaListReadLists":         {},
-	"komgaListSeries":            {},
-	"komgaListSeriesBooks":       {name: (*matrix).theSeries},
-	"komgaListSeriesCollections": {name: (*matrix).theSeries},
-	"komgaListTags":              {},
-	"komgaListUpdatedSeries":     {},
-	"komgaMe":                    {},
-	"komgaReadSeries":            {name: (*matrix).theSeries, status: 204},
-	"komgaSetProgression":        {name: (*matrix).theBook, body: value(aPlace), status: 204},
-	"komgaSetReadProgress":       {name: (*matrix).theBook, body: value(object{"page": 1}), status: 204},
-	"komgaSetSeriesProgress":     {name: (*matrix).theSeries, body: value(object{"lastBookNumberSortRead": 1}), status: 204},
-	"komgaUnreadSeries":          {name: (*matrix).theSeries, status: 204},
+	"komgaClearReadProgress":      {name: (*matrix).theBook, status: 204},
+	"komgaFilterBooks":            {body: value(object{"condition": object{"title": object{"operator": "contains", "value": "gehei"}}})},
+	"komgaFilterSeries":           {body: value(object{"condition": object{"title": object{"operator": "contains", "value": "gehei"}}})},
+	"komgaFirstMe":                {},
+	"komgaGetBook":                {name: (*matrix).theBook},
+	"komgaGetBookFile":            {name: (*matrix).theBook},
+	"komgaGetBookThumbnail":       {name: (*matrix).theBook},
+	"komgaGetLibrary":             {name: (*matrix).library},
+	"komgaGetLibraryThumbnail":    {name: (*matrix).library},
+	"komgaGetNextBook":            {name: (*matrix).theBook, status: 404},
+	"komgaGetPage":                {name: (*matrix).theBook},
+	"komgaGetPageThumbnail":       {name: (*matrix).theBook},
+	"komgaGetPreviousBook":        {name: (*matrix).theBook, status: 404},
+	"komgaGetProgression":         {name: (*matrix).placed},
+	"komgaGetSeries":              {name: (*matrix).theSeries},
+	"komgaGetSeriesProgress":      {name: (*matrix).theSeries},
+	"komgaGetSeriesThumbnail":     {name: (*matrix).theSeries},
+	"komgaListAgeRatings":         {},
+	"komgaListAuthorPages":        {},
+	"komgaListAuthors":            {},
+	"komgaListBooks":              {},
+	"komgaListBooksOnDeck":        {},
+	"komgaGetWantedCollection":    {status: 404},
+	"komgaGetWantedReadList":      {status: 404},
+	"komgaListWantedSeries":       {},
+	"komgaListWantedBooks":        {},
+	"komgaGetCollection":          {name: (*matrix).collection},
+	"komgaGetReadList":            {name: (*matrix).readList},
+	"komgaListCollectionSeries":   {name: (*matrix).collection},
+	"komgaListReadListBooks":      {name: (*matrix).readList},
+	"komgaListSeriesCollections":  {name: (*matrix).theSeries},
+	"komgaListBookReadLists":      {name: (*matrix).theBook},
+	"komgaGetCollectionThumbnail": {name: (*matrix).collection},
+	"komgaGetReadListThumbnail":   {name: (*matrix).readList},
+	"komgaListCollections":        {},
+	"komgaListGenres":             {},
+	"komgaListLanguages":          {},
+	"komgaListLatestBooks":        {},
+	"komgaListLatestSeries":       {},
+	"komgaListLibraries":          {},
+	"komgaListNewSeries":          {},
+	"komgaListPages":              {name: (*matrix).theBook},
+	"komgaListPublishers":         {},
+	"komgaListReadLists":          {},
+	"komgaListSeries":             {},
+	"komgaListSeriesBooks":        {name: (*matrix).theSeries},
+	"komgaListTags":               {},
+	"komgaListUpdatedSeries":      {},
+	"komgaMe":                     {},
+	"komgaReadSeries":             {name: (*matrix).theSeries, status: 204},
+	"komgaSetProgression":         {name: (*matrix).theBook, body: value(aPlace), status: 204},
+	"komgaSetReadProgress":        {name: (*matrix).theBook, body: value(object{"page": 1}), status: 204},
+	"komgaSetSeriesProgress":      {name: (*matrix).theSeries, body: value(object{"lastBookNumberSortRead": 1}), status: 204},
+	"komgaUnreadSeries":           {name: (*matrix).theSeries, status: 204},
 }
 
 func (m *matrix) theBook(*testkit.Client) string   { return m.book.ID.String() }
@@ -298,6 +338,8 @@ func (m *matrix) theSeries(*testkit.Client) string { return m.book.SeriesID.Stri
 func (m *matrix) severalBooks(*testkit.Client) any {
 	return object{"bookIds": []string{m.book.ID.String()}, "force": true}
 }
+
+func (m *matrix) aWanted(*testkit.Client) any { return object{"seriesId": m.book.SeriesID} }
 
 func (m *matrix) sessions(*testkit.Client) any {
 	return object{"sessions": []object{{"id": uuid.New(), "bookId": m.book.ID, "deviceId": "d", "kind": "progress", "toPage": 1,
@@ -326,6 +368,24 @@ func (m *matrix) newcomer(*testkit.Client) any {
 func (m *matrix) newLibrary(*testkit.Client) any {
 	m.n++
 	return object{"name": "Geheim " + strconv.Itoa(m.n), "path": "/books"}
+}
+
+func (m *matrix) newCollection(*testkit.Client) any {
+	m.n++
+	return object{"name": "Made " + strconv.Itoa(m.n)}
+}
+
+// collection and readList have the matrix's series or book in them.
+func (m *matrix) collection(*testkit.Client) string {
+	return m.filled("series", "series_id", m.book.SeriesID)
+}
+func (m *matrix) readList(*testkit.Client) string { return m.filled("books", "book_id", m.book.ID) }
+
+func (m *matrix) filled(kind, column string, member uuid.UUID) string {
+	id := uuid.New()
+	m.exec("insert into collection (tenant_id, id, kind, name) values ($1, $2, $3, 'Geheim ' || $2::uuid)", m.One, id, kind)
+	m.exec("insert into collection_member (tenant_id, id, collection_id, "+column+", place) values ($1, gen_random_uuid(), $2, $3, 1)", m.One, id, member)
+	return id.String()
 }
 
 func (m *matrix) user(*testkit.Client) string { return m.User(m.t, "one", "reader").ID.String() }

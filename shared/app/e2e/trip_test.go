@@ -25,6 +25,9 @@ func TestRoundTrips(t *testing.T) {
 	b, other := s.books(reader)["S/a 1.cbz"], s.books(reader)["S/a 2.cbz"]
 	id, series, library := b.ID.String(), b.SeriesID.String(), b.LibraryID.String()
 	key := s.Key(t, admin, "BooksRead")
+	var made struct{ ID string }
+	admin.Do("POST", "/api/v1/collections", object{"name": "Shelf"}).Want(201).JSON(&made)
+	shelf := made.ID
 	kept, began := l.others.Load(), time.Now()
 	for _, c := range []struct {
 		client             *testkit.Client
@@ -116,6 +119,18 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "POST", "/books/" + id + "/read", "", 2},
 		{reader, "DELETE", "/books/" + id + "/progress", "", 2},
 		{reader, "POST", "/reading-sessions", `{"sessions":[{"id":"` + uuid.NewString() + `","bookId":"` + id + `","deviceId":"d","kind":"completed","clientStartedAt":"2024-05-01T00:00:00Z","clientEndedAt":"2024-05-01T01:00:00Z"}]}`, 2},
+		{reader, "POST", "/want-to-read/bulk", `{"seriesIds":["` + series + `"],"bookIds":["` + id + `"]}`, 2},
+		{reader, "GET", "/want-to-read?sort=custom", "", 1},
+		{reader, "PUT", "/want-to-read/order", `{"ids":[]}`, 2},
+		{reader, "DELETE", "/want-to-read/series/" + series, "", 2},
+		{reader, "GET", "/collections", "", 1},
+		{reader, "GET", "/readlists", "", 1},
+		{reader, "GET", "/collections/" + shelf + "/series", "", 1},
+		{reader, "GET", "/series/" + series + "/collections", "", 1},
+		{reader, "GET", "/collections/" + shelf + "/thumbnail", "", 1},
+		{admin, "POST", "/collections/" + shelf + "/series", `{"seriesIds":["` + series + `"]}`, 2},
+		{admin, "PUT", "/collections/" + shelf + "/series", `{"seriesIds":["` + series + `"]}`, 2},
+		{admin, "PATCH", "/collections/" + shelf, `{"summary":"s"}`, 2},
 		{reader, "PUT", "/user/preferences/reader.theme", `{"value":"dark"}`, 2},
 		{reader, "POST", "/series/" + series + "/read", "", 2},
 		{reader, "DELETE", "/books/" + id + "/read-history", "", 2},

@@ -33,7 +33,7 @@ type Book struct {
 	AnalysisError    *string          `json:"analysisError" db:"error_message" doc:"Why the book cannot be read; /books/errors has its type and time"`
 	Deleted          bool             `json:"deleted" db:"deleted" doc:"The file is gone; everything else waits for its return"`
 	ReadProgress     *progress.Record `json:"readProgress" db:"-" doc:"The caller's"`
-	WantToRead       bool             `json:"wantToRead" db:"-"`
+	WantToRead       bool             `json:"wantToRead" db:"wanted" doc:"The caller's"`
 	CreatedAt        time.Time        `json:"createdAt" db:"created_at"`
 	UpdatedAt        time.Time        `json:"updatedAt" db:"updated_at"`
 }
@@ -111,7 +111,8 @@ var columns = `b.id, b.library_id, l.name as library_name, l.path as library_pat
 	  l.default_reading_direction) as reading_direction, b.analyzed,
 	b.error_type, b.error_message, b.error_at, b.deleted_at is not null as deleted, b.created_at, b.updated_at,
 	p.id as progress_id, p.account_id, p.current_page, ` + progress.Percentage + ` as percentage, p.completed,
-	p.completed_at, p.started_at, p.updated_at as read_at`
+	p.completed_at, p.started_at, p.updated_at as read_at, exists (select from wanted w where w.tenant_id = app.tenant()
+	  and w.account_id = app.account() and w.book_id = b.id) as wanted`
 
 // from joins what a row shows to each id of page, one index lookup each: "limit 1" keeps the planner from
 // reading whole tables, however large the page is.

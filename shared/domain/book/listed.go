@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -57,6 +58,19 @@ func ListNext(id uuid.UUID) *Listed { return &Listed{query{ids: nextSQL, args: [
 
 // ListPrevious is the book before one in the order of its series, none at the beginning.
 func ListPrevious(id uuid.UUID) *Listed { return &Listed{query{ids: prevSQL, args: []any{id}}} }
+
+// Selected is a list that another package selects: ids of books in order and their number, both of args.
+func Selected(ids, total string, args ...any) *Listed {
+	return &Listed{query{ids: ids, total: total, args: args, totalArgs: args}}
+}
+
+// Queue asks for a page and the total of the list as this package shows it; load has both, once the batch has run.
+func (l *Listed) Queue(b *pgx.Batch, limit, offset int) (load func() ([]Book, int64)) {
+	var rows []row
+	var total int64
+	l.query.queue(b, &rows, &total, limit, offset)
+	return func() ([]Book, int64) { return books(rows), total }
+}
 
 // Page is SQL that selects the ids of a page of the list, in order, and its parameters.
 func (l *Listed) Page(limit, offset int) (string, []any) {

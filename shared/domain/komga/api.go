@@ -29,7 +29,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	oneOfBooks(a, d, added)
 	reading(a, d)
 	values(a, d)
-	missing(a, d)
+	lists(a, d)
 }
 
 // Operation is an operation of this interface: its path lies below the tenant's prefix.
@@ -208,31 +208,5 @@ func reading(a *httpapi.API, d *db.DB) {
 			Body progress.NewProgression
 		}) (*httpapi.None, error) {
 			return nil, progress.GoTo(ctx, d, in.ID, in.Body)
-		})
-}
-
-// Nothing is an entry of a list that is always empty.
-type Nothing struct{}
-
-// missing adds what Longbox does not have: clients ask for it, and show the rest when there is none.
-func missing(a *httpapi.API, d *db.DB) {
-	for _, m := range []struct{ path, id string }{{"collections", "ListCollections"}, {"readlists", "ListReadLists"}} {
-		httpapi.Register(a, Operation("GET", "/v1/"+m.path, m.id, "None: Longbox has no "+m.path, auth.SeriesRead),
-			func(_ context.Context, in *struct {
-				At
-				Paging
-			}) (*Page[Nothing], error) {
-				return newPage[Nothing](in.Paging, nil, 0), nil
-			})
-	}
-	httpapi.Register(a, Operation("GET", "/v1/series/{id}/collections", "ListSeriesCollections", "None", auth.SeriesRead),
-		func(ctx context.Context, in *IDInput) (*[]Nothing, error) {
-			_, err := oneSeries(ctx, d, in.ID)
-			return &[]Nothing{}, err
-		})
-	httpapi.Register(a, Operation("GET", "/v1/books/{id}/readlists", "ListBookReadLists", "None", auth.BooksRead),
-		func(ctx context.Context, in *IDInput) (*[]Nothing, error) {
-			_, err := one(ctx, d, book.ListOne(in.ID))
-			return &[]Nothing{}, err
 		})
 }

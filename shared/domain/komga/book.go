@@ -331,60 +331,56 @@ func size(n int64) string {
 // listBooks is a page of a list.
 func listBooks(ctx context.Context, d *db.DB, list *book.Listed, p Paging) (*Page[Book], error) {
 	var b pgx.Batch
-	var total int64
-	rows := queueBooks(&b, list, p.limit(), p.offset())
-	count, args := list.Total()
-	db.Value(&b, &total, count, args...)
+	load := queueBooks(&b, list, p)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	return newPage(p, books(*rows), total), nil
+	return load(), nil
 }
 
-func queueBooks(b *pgx.Batch, list *book.Listed, limit, offset int) *[]bookRow {
+// queueBooks asks for a page of a list; load is it, once the batch has run.
+func queueBooks(b *pgx.Batch, list *book.Listed, p Paging) (load func() *Page[Book]) {
 	var rows []bookRow
-	ids, args := list.Page(limit, offset)
+	var total int64
+	ids, args := list.Page(p.limit(), p.offset())
 	db.All(b, &rows, bookSQL(ids), args...)
-	return &rows
-}
-
-func books(rows []bookRow) []Book {
-	out := make([]Book, len(rows))
-	for i, r := range rows {
-		out[i] = r.book()
+	count, args := list.Total()
+	db.Value(b, &total, count, args...)
+	return func() *Page[Book] {
+		out := make([]Book, len(rows))
+		for i, r := range rows {
+			out[i] = r.book()
+		}
+		return newPage(p, out, total)
 	}
-	return out
 }
 
 // booksOf is a page of the books of one series; NotFound where there is none.
 func booksOf(ctx context.Context, d *db.DB, id uuid.UUID, list *book.Listed, p Paging) (*Page[Book], error) {
 	var b pgx.Batch
 	var exists bool
-	var total int64
 	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", id)
-	rows := queueBooks(&b, list, p.limit(), p.offset())
-	count, args := list.Total()
-	db.Value(&b, &total, count, args...)
+	load := queueBooks(&b, list, p)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
 	if !exists {
 		return nil, fault.Missing("Series")
 	}
-	return newPage(p, books(*rows), total), nil
+	return load(), nil
 }
 
 // one is the only book of a list; NotFound where there is none.
 func one(ctx context.Context, d *db.DB, list *book.Listed) (*Book, error) {
-	var b pgx.Batch
-	rows := queueBooks(&b, list, 1, 0)
-	if err := d.Run(ctx, &b); err != nil {
+	ids, args := list.Page(1, 0)
+	row, err := db.Get[bookRow](ctx, d, bookSQL(ids), args...)
+	if err != nil {
 		return nil, err
 	}
-	if len(*rows) == 0 {
+	if row == nil {
 		return nil, fault.Missing("Book")
 	}
-	found := (*rows)[0].book()
+	found := row.book()
 	return &found, nil
 }
 

@@ -464,6 +464,92 @@ func TestAround(t *testing.T) {
 	}
 }
 
+// What the caller wants to read is a collection of series and a read list of books, each in the caller's order.
+func TestWanted(t *testing.T) {
+	t.Parallel()
+	s, sh := serve(t)
+	me, other := s.User(t, "one", "reader"), s.User(t, "one", "reader")
+	able, baker, books := sh.series["Able"], sh.series["Baker"], sh.books["Able"]
+	s.DB.Exec(t, `insert into wanted (tenant_id, account_id, id, series_id, book_id, place, added_at)
+		select $1, $2, gen_random_uuid(), u.series, u.book, u.place, '2024-01-01 00:00:00+00'::timestamptz + u.n * interval '1 day'
+		from unnest($3::uuid[], $4::uuid[], $5::integer[]) with ordinality u(series, book, place, n)`, s.One, me.ID,
+		[]*uuid.UUID{&able, &baker, nil, nil, nil}, []*uuid.UUID{nil, nil, &books[1], &books[0], &books[4]}, []int{5, 4, 3, 2, 1}) // the last book's file is gone
+	for path, ids := range map[string]string{"/v1/collections": "seriesIds", "/v1/readlists?unpaged=true": "bookIds"} {
+		var p struct {
+			Content       []map[string]any
+			TotalElements int
+		}
+		if me.Do("GET", root+path, nil).Want(200).JSON(&p); p.TotalElements != 1 || len(p.Content) != 1 {
+			t.Fatalf("%s: %+v", path, p)
+		}
+		lists := map[string]string{"seriesIds": fmt.Sprint([]uuid.UUID{baker, able}), "bookIds": fmt.Sprint([]uuid.UUID{books[0], books[1]})}
+		want(t, p.Content[0], map[string]any{"id": "want-to-read", "name": "Want to Read", "ordered": true, "filtered": false, ids: lists[ids]})
+		at, _, _ := strings.Cut(path, "?")
+		want(t, me.Do("GET", root+at+"/want-to-read", nil).Want(200).Map(), p.Content[0])
+		if p := list(t, other, "GET", path, nil); len(p.Content) != 0 {
+			t.Errorf("somebody else wants something: %+v", p)
+		}
+		other.Do("GET", root+at+"/want-to-read", nil).Want(404)
+		me.Do("GET", root+at+"/"+uuid.NewString(), nil).Want(404)
+	}
+	want(t, me.Do("GET", root+"/v1/collections/want-to-read", nil).Want(200).Map(), map[string]any{"createdDate": "2024-01-02T00:00:00Z", "lastModifiedDate": "2024-01-03T00:00:00Z"})
+	for path, titles := range map[string]string{"/v1/collections/want-to-read/series": "Baker, Able", "/v1/collections/want-to-read/series?size=1&page=1": "Able",
+		"/v1/readlists/want-to-read/books": "Able 1, Able 2"} {
+		if got := list(t, me, "GET", path, nil).titles(); got != titles {
+			t.Errorf("%s: %s, want %s", path, got, titles)
+		}
+	}
+}
+
+// Collections and read lists that people made come after it, by name.
+func TestCollections(t *testing.T) {
+	t.Parallel()
+	s, sh := serve(t)
+	me := s.User(t, "one", "reader")
+	able, baker, books := sh.series["Able"], sh.series["Baker"], sh.books["Able"]
+	ids := map[string]uuid.UUID{}
+	for _, c := range []struct {
+		name, kind string
+		condition  any
+		members    []uuid.UUID
+	}{{"Zoo", "series", nil, []uuid.UUID{baker, able}}, {"Old", "series", `{"year": {"operator": "lt", "value": 2001}}`, nil},
+		{"Best", "books", nil, []uuid.UUID{books[1], books[4], books[0]}}} {
+		id, column := uuid.New(), map[string]string{"series": "series_id", "books": "book_id"}[c.kind]
+		ids[c.name] = id
+		s.DB.Exec(t, "insert into collection (tenant_id, id, kind, name, ordered, condition, summary, created_at) values ($1, $2, $3, $4, true, $5, 'S', '2024-01-01 00:00:00+00')", s.One, id, c.kind, c.name, c.condition)
+		s.DB.Exec(t, "insert into collection_member (tenant_id, id, collection_id, "+column+`, place) select $1, gen_random_uuid(), $2, u.id, u.n
+			from unnest($3::uuid[]) with ordinality u(id, n)`, s.One, id, c.members)
+	}
+	s.DB.Exec(t, "insert into wanted (tenant_id, account_id, id, series_id, place) values ($1, $2, gen_random_uuid(), $3, 1)", s.One, me.ID, able)
+	if p := list(t, me, "GET", "/v1/collections", nil); len(p.Content) != 3 || p.Content[0].ID != "want-to-read" || p.Content[1].Name != "Old" || p.Content[2].Name != "Zoo" {
+		t.Errorf("collections: %+v", p.Content)
+	}
+	if p := list(t, me, "GET", "/v1/readlists?size=1", nil); p.TotalElements != 1 || p.Content[0].Name != "Best" {
+		t.Errorf("read lists: %+v", p.Content)
+	}
+	want(t, me.Do("GET", root+"/v1/collections/"+ids["Zoo"].String(), nil).Want(200).Map(), map[string]any{"id": ids["Zoo"].String(), "name": "Zoo", "ordered": true,
+		"seriesIds": fmt.Sprint([]uuid.UUID{baker, able}), "createdDate": "2024-01-01T00:00:00Z", "filtered": false})
+	want(t, me.Do("GET", root+"/v1/collections/"+ids["Old"].String(), nil).Want(200).Map(), map[string]any{"seriesIds": "[]"})
+	want(t, me.Do("GET", root+"/v1/readlists/"+ids["Best"].String(), nil).Want(200).Map(), map[string]any{"summary": "S", "bookIds": fmt.Sprint([]uuid.UUID{books[1], books[0]})})
+	for path, titles := range map[string]string{"/v1/collections/" + ids["Zoo"].String() + "/series": "Baker, Able", "/v1/collections/" + ids["Old"].String() + "/series": "Able",
+		"/v1/collections/" + ids["Zoo"].String() + "/series?size=1&page=1": "Able", "/v1/readlists/" + ids["Best"].String() + "/books?unpaged=true": "Able 2, Able 1"} {
+		if got := list(t, me, "GET", path, nil).titles(); got != titles {
+			t.Errorf("%s: %s, want %s", path, got, titles)
+		}
+	}
+	for path, names := range map[string]string{"/v1/series/" + able.String() + "/collections": "[{Zoo}]", "/v1/books/" + books[0].String() + "/readlists": "[{Best}]",
+		"/v1/books/" + books[2].String() + "/readlists": "[]"} {
+		var got []struct{ Name string }
+		if me.Do("GET", root+path, nil).Want(200).JSON(&got); fmt.Sprint(got) != names {
+			t.Errorf("%s: %v, want %s", path, got, names)
+		}
+	}
+	for _, path := range []string{"/v1/collections/" + ids["Best"].String(), "/v1/readlists/" + ids["Zoo"].String() + "/books", "/v1/collections/" + uuid.NewString() + "/series",
+		"/v1/series/" + uuid.NewString() + "/collections", "/v1/books/" + books[4].String() + "/readlists"} {
+		me.Do("GET", root+path, nil).Want(404)
+	}
+}
+
 // No list may read a table of content from end to end.
 func TestPlans(t *testing.T) {
 	t.Parallel()

@@ -286,20 +286,28 @@ func listSeries(ctx context.Context, d *db.DB, w series.Wanted, p Paging) (*Page
 		return nil, err
 	}
 	var b pgx.Batch
-	var rows []seriesRow
-	var total int64
-	ids, args := list.Page(p.limit(), p.offset())
-	db.All(&b, &rows, seriesSQL(ids), args...)
-	count, args := list.Total()
-	db.Value(&b, &total, count, args...)
+	load := queueSeries(&b, list, p)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	out := make([]Series, len(rows))
-	for i, r := range rows {
-		out[i] = r.series()
+	return load(), nil
+}
+
+// queueSeries asks for a page of a list; load is it, once the batch has run.
+func queueSeries(b *pgx.Batch, list *series.Listed, p Paging) (load func() *Page[Series]) {
+	var rows []seriesRow
+	var total int64
+	ids, args := list.Page(p.limit(), p.offset())
+	db.All(b, &rows, seriesSQL(ids), args...)
+	count, args := list.Total()
+	db.Value(b, &total, count, args...)
+	return func() *Page[Series] {
+		out := make([]Series, len(rows))
+		for i, r := range rows {
+			out[i] = r.series()
+		}
+		return newPage(p, out, total)
 	}
-	return newPage(p, out, total), nil
 }
 
 // oneSeries is a series; NotFound where there is none.

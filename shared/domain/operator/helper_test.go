@@ -108,6 +108,9 @@ func (r *rig) fill(id uuid.UUID, books int) {
 		`insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at)
 			select tenant_id, $1, gen_random_uuid(), id, 1, 'progress', 'd', now(), now() from book where tenant_id = $1`,
 		"insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at) select tenant_id, gen_random_uuid(), $1, id, now(), now() from book where tenant_id = $1",
+		"insert into wanted (tenant_id, account_id, id, book_id, place) select tenant_id, $1, id, id, 1 from book where tenant_id = $1",
+		"insert into collection (tenant_id, id, kind, name) values ($1, $1, 'books', 'Best')",
+		"insert into collection_member (tenant_id, id, collection_id, book_id, place) select tenant_id, id, $1, id, 1 from book where tenant_id = $1",
 	} {
 		r.exec(sql, id)
 	}

@@ -79,6 +79,10 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 			"select true from series where tenant_id = app.tenant() and id = $1", seriesCovers},
 		{"/api/v1/libraries/{id}/thumbnail", "getLibraryThumbnail", "Libraries", "Library", auth.LibrariesRead,
 			"select true from library where tenant_id = app.tenant() and id = $1", []string{libraryCover}},
+		{"/api/v1/collections/{id}/thumbnail", "getCollectionThumbnail", "Collections", "Collection", auth.CollectionsRead,
+			"select true from collection where tenant_id = app.tenant() and kind = 'series' and id = $1", []string{collectionCover}},
+		{"/api/v1/readlists/{id}/thumbnail", "getReadListThumbnail", "Collections", "Read list", auth.ReadListsRead,
+			"select true from collection where tenant_id = app.tenant() and kind = 'books' and id = $1", []string{readListCover}},
 	} {
 		komgaToo(a, httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true,
 			Media: "image/*", Also: pictures},

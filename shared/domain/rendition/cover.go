@@ -49,7 +49,8 @@ const coverColumns = `b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modifie
 	coalesce(p.cover_method, p.methods[1]) as cover_method, coalesce(p.cover_crc, p.crcs[1]) as cover_crc, ` + cover.Settings
 
 // The cover of a series is the one that people chose, else a picture beside its books (shared/domain/library), else that
-// of its first book that could be read; the cover of a library is that of the first such book of its first series.
+// of its first book that could be read; the cover of a library is that of the first such book of its first series, that of
+// a collection the same of the first series that people put into it, and that of a read list the one of its first book.
 const (
 	pictureCover = `select s.id, k.key, l.bucket, l.prefix, k.size, k.etag, k.modified_at, k.document->>'fingerprint' as fingerprint,
 		  0::bigint as cover_offset, k.size as cover_length, k.size as cover_packed, k.size as cover_plain, -1::smallint as cover_method, 0::bigint as cover_crc, ` + cover.Settings + `, greatest(k.modified_at, s.updated_at) as changed_at
@@ -75,6 +76,19 @@ const (
 		  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = s.id and k.deleted_at is null and k.fingerprint <> ''
 		    order by k.number, k.title_sort, k.id limit 1) k
 		  where s.tenant_id = app.tenant() and s.library_id = $1 and s.book_count > 0 order by s.title_sort, s.id limit 1) b
+		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
+		left join page_index p on ` + content.SameVersion
+	collectionCover = `select ` + coverColumns + `, greatest(b.updated_at, b.list_changed) as changed_at from (
+		  select k.*, c.updated_at as list_changed from collection c join collection_member m on m.tenant_id = c.tenant_id and m.collection_id = c.id
+		  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = m.series_id and k.deleted_at is null and k.fingerprint <> ''
+		    order by k.number, k.title_sort, k.id limit 1) k
+		  where c.tenant_id = app.tenant() and c.id = $1 order by m.place, m.id limit 1) b
+		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
+		left join page_index p on ` + content.SameVersion
+	readListCover = `select ` + coverColumns + `, greatest(b.updated_at, b.list_changed) as changed_at from (
+		  select k.*, c.updated_at as list_changed from collection c join collection_member m on m.tenant_id = c.tenant_id and m.collection_id = c.id
+		  join book k on k.tenant_id = m.tenant_id and k.id = m.book_id
+		  where c.tenant_id = app.tenant() and c.id = $1 and k.deleted_at is null and k.fingerprint <> '' order by m.place, m.id limit 1) b
 		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		left join page_index p on ` + content.SameVersion
 )

@@ -54,6 +54,7 @@ func (q query) sql() string {
 	  s.year, s.book_count, c.unread_count, c.max_volume, c.max_chapter, c.volumes_owned, s.created_at, s.updated_at,
 	  exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path
 	    and k.kind = 'cover' and k.document is not null) as pictured,
+	  exists (select from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.series_id = s.id) as wanted,
 	  case when s.cover_source like 'book:%' then exists (select from book b where b.tenant_id = app.tenant()
 	    and b.id = substr(s.cover_source, 6)::uuid and b.series_id = s.id and b.deleted_at is null) else false end as chosen
 	from page
@@ -86,25 +87,34 @@ func (q query) page() string {
 
 func (q query) run(ctx context.Context, d *db.DB, limit, offset int) ([]Series, int64, error) {
 	var b pgx.Batch
-	var rows []row
-	var total int64
 	known := true
 	if q.of != nil {
 		db.Value(&b, &known, "select exists (select from library where tenant_id = app.tenant() and id = $1)", *q.of)
 	}
-	db.All(&b, &rows, q.sql(), append(append([]any{}, q.args...), limit, offset)...)
-	db.Value(&b, &total, q.total, q.totalArgs...)
+	load := q.queue(&b, limit, offset)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, 0, err
 	}
 	if !known {
 		return nil, 0, fault.Missing("Library")
 	}
-	out := make([]Series, len(rows))
-	for i, r := range rows {
-		out[i] = r.series()
-	}
+	out, total := load()
 	return out, total, nil
+}
+
+// queue asks for a page and the total of the list; load has both, once the batch has run.
+func (q query) queue(b *pgx.Batch, limit, offset int) (load func() ([]Series, int64)) {
+	var rows []row
+	var total int64
+	db.All(b, &rows, q.sql(), append(append([]any{}, q.args...), limit, offset)...)
+	db.Value(b, &total, q.total, q.totalArgs...)
+	return func() ([]Series, int64) {
+		out := make([]Series, len(rows))
+		for i, r := range rows {
+			out[i] = r.series()
+		}
+		return out, total
+	}
 }
 
 // scope narrows a list.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -32,6 +33,16 @@ func List(w Wanted) (*Listed, error) {
 		return nil, err
 	}
 	return &Listed{all(s, field, desc)}, nil
+}
+
+// Selected is a list that another package selects: ids of series in order and their number, both of args.
+func Selected(ids, total string, args ...any) *Listed {
+	return &Listed{query{ids: ids, total: total, args: args, totalArgs: args}}
+}
+
+// Queue asks for a page and the total of the list as this package shows it; load has both, once the batch has run.
+func (l *Listed) Queue(b *pgx.Batch, limit, offset int) (load func() ([]Series, int64)) {
+	return l.query.queue(b, limit, offset)
 }
 
 // Page is SQL that selects the ids of a page of the list, in order, and its parameters.

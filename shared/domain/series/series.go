@@ -29,7 +29,7 @@ type Series struct {
 	VolumesOwned        int64     `json:"volumesOwned" db:"volumes_owned" doc:"Books that are a whole volume"`
 	HasCustomCover      bool      `json:"hasCustomCover" db:"-"`
 	SelectedCoverSource string    `json:"selectedCoverSource" db:"-" example:"first_book" doc:"first_book, file for a picture beside the books, or book: and the id of a book"`
-	WantToRead          bool      `json:"wantToRead" db:"-"`
+	WantToRead          bool      `json:"wantToRead" db:"wanted" doc:"The caller's"`
 	Tracked             bool      `json:"tracked" db:"-"`
 	UpstreamChapterGap  *float64  `json:"upstreamChapterGap" db:"-"`
 	UpstreamVolumeGap   *int32    `json:"upstreamVolumeGap" db:"-"`

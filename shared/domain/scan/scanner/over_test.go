@@ -160,6 +160,32 @@ func TestBookMovesToAnotherLibrary(t *testing.T) {
 	}
 }
 
+// chosen puts the series of a folder and a book into a collection and a read list of a name; ann wants to read them, too.
+func (r *two) chosen(name, folder, key string) {
+	r.t.Helper()
+	ann := uuid.NewSHA1(uuid.Nil, []byte("ann"))
+	library, path, _ := strings.Cut(folder, "/")
+	for kind, column := range map[string]string{"series": "series_id", "books": "book_id"} {
+		id := uuid.New()
+		r.exec("insert into collection (tenant_id, id, kind, name) values ($1, $2, $3, $4)", r.tenant, id, kind, name)
+		thing := "select s.id from series s join library l on l.tenant_id = s.tenant_id and l.id = s.library_id where s.tenant_id = $1 and l.name = $2 and s.path = $3"
+		args := []any{r.tenant, library, path}
+		if kind == "books" {
+			thing = "select b.id from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id where b.tenant_id = $1 and l.name = $2 and b.key = $3"
+			args[2] = key
+		}
+		r.exec("insert into collection_member (tenant_id, id, collection_id, "+column+", place) select $1, gen_random_uuid(), $4, id, 1 from ("+thing+") x", append(args, id)...)
+		r.exec("insert into wanted (tenant_id, account_id, id, "+column+", place) select $1, $4, gen_random_uuid(), id, 1 from ("+thing+") x", append(args, ann)...)
+	}
+}
+
+// members are the collections and read lists with what is in them.
+func (r *two) members() []string {
+	r.t.Helper()
+	return values[string](r.rig, `select c.name || ' ' || coalesce(m.book_id, m.series_id) from collection_member m
+		join collection c on c.tenant_id = m.tenant_id and c.id = m.collection_id where m.tenant_id = app.tenant()`)
+}
+
 // A series goes on where all its books have gone, and what its readers did in both places counts.
 func TestSeriesMovesToAnotherLibrary(t *testing.T) {
 	t.Parallel()
@@ -169,6 +195,7 @@ func TestSeriesMovesToAnotherLibrary(t *testing.T) {
 			r := newTwo(t)
 			id := r.ids()
 			series := values[string](r.rig, "select id::text from series where tenant_id = app.tenant() and path = 'S'")
+			r.chosen("Older", "a/S", numbered(2))
 			r.rename("a/S", "b/New")
 			if order == "ab" {
 				r.scans(r.a, r.b)
@@ -177,6 +204,7 @@ func TestSeriesMovesToAnotherLibrary(t *testing.T) {
 				r.exec("update progress set updated_at = now() - interval '1 hour'")
 				r.read("ann", "New/02.cbz", 1)
 				r.read("bob", "New/02.cbz", 2)
+				r.chosen("Newer", "b/New", "New/03.cbz")
 				r.scans(r.a)
 			}
 			second := id[2] + " | b/New/02.cbz | My S | Title 2 | read | ann 2"
@@ -186,6 +214,16 @@ func TestSeriesMovesToAnotherLibrary(t *testing.T) {
 			same(t, "books", r.places(), []string{id[1] + " | b/New/01.cbz | My S | Mine | read | ann 1", second, id[3] + " | b/New/03.cbz | My S | Title 3 | read | ann 3"})
 			same(t, "series", values[string](r.rig, "select id || ' ' || path || ' ' || title || ' ' || summary from series where tenant_id = app.tenant() and path <> 'Other'"),
 				[]string{series[0] + " New My S Mine"})
+			want := []string{"Older " + series[0], "Older " + id[2]}
+			if order == "ba" { // what was chosen of the newer ones is of the older ones then, and nobody wants one twice
+				want = append(want, "Newer "+series[0], "Newer "+id[3])
+			}
+			same(t, "chosen", r.members(), want)
+			wanted := []string{id[2], series[0]}
+			if order == "ba" {
+				wanted = append(wanted, id[3])
+			}
+			same(t, "wanted", values[string](r.rig, "select coalesce(book_id, series_id)::text from wanted where tenant_id = app.tenant()"), wanted)
 			r.counted()
 		})
 	}

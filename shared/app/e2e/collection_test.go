@@ -1,0 +1,52 @@
+package e2e_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// The cover of a collection is that of its first series, that of a read list the one of its first book.
+func TestCoversOfCollections(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	s.exec("insert into setting (tenant_id, key, value) values ($1, 'komga_api.prefix', 'komga')", s.One)
+	admin, reader := s.as("admin"), s.as("reader")
+	testkit.WriteFile(t, s.folder, "A/a 1.cbz", testkit.Comic(t, 1, 2, ""))
+	testkit.WriteFile(t, s.folder, "B/b 1.cbz", testkit.Comic(t, 2, 2, ""))
+	s.scan(admin, s.library(admin, "Comics", ""))
+	a, b := s.books(admin)["A/a 1.cbz"], s.books(admin)["B/b 1.cbz"]
+	cover := func(path string) []byte {
+		t.Helper()
+		r := reader.Do("GET", path+"/thumbnail", nil).Want(200)
+		if got := r.Header.Get("Content-Type"); got != "image/jpeg" {
+			t.Errorf("the cover of %s is %s", path, got)
+		}
+		return r.Body
+	}
+	ofA, ofB := cover("/api/v1/books/"+a.ID.String()), cover("/api/v1/books/"+b.ID.String())
+	if bytes.Equal(ofA, ofB) {
+		t.Fatal("two books have the same cover")
+	}
+	for _, k := range []struct {
+		path, members string
+		of            object
+	}{{"/collections", "/series", object{"seriesIds": []any{b.SeriesID, a.SeriesID}}}, {"/readlists", "/books", object{"bookIds": []any{b.ID, a.ID}}}} {
+		var made struct{ ID string }
+		admin.Do("POST", "/api/v1"+k.path, object{"name": "Best"}).Want(201).JSON(&made)
+		at := "/api/v1" + k.path + "/" + made.ID
+		if empty := reader.Do("GET", at+"/thumbnail", nil).Want(200).Body; bytes.Equal(empty, ofA) || bytes.Equal(empty, ofB) {
+			t.Errorf("%s: an empty one has the cover of a book", at)
+		}
+		admin.Do("POST", at+k.members, k.of).Want(200)
+		if !bytes.Equal(cover(at), ofB) || !bytes.Equal(cover("/komga"+at), ofB) {
+			t.Errorf("%s: the cover is not that of the first", at)
+		}
+		s.exec("update book set deleted_at = now() where id = $1", b.ID)
+		if !bytes.Equal(cover(at), ofA) {
+			t.Errorf("%s: the cover is not that of the first that is there", at)
+		}
+		s.exec("update book set deleted_at = null where id = $1", b.ID)
+	}
+}

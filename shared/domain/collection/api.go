@@ -1,0 +1,200 @@
+package collection
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// IDInput names a collection or a read list, or a series or book that may be in some.
+type IDInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// MemberInput names a member of a collection or a read list.
+type MemberInput struct {
+	IDInput
+	MemberID uuid.UUID `path:"memberId" format:"uuid" doc:"Of the series or book"`
+}
+
+// Routes adds the operations on collections and read lists.
+func Routes(a *httpapi.API, d *db.DB) {
+	common(a, d, collections, row.collection)
+	common(a, d, readLists, row.readList)
+	httpapi.Register(a, collections.create201(),
+		func(ctx context.Context, in *struct{ Body CollectionChanges }) (*Collection, error) {
+			return show(row.collection)(collections.create(ctx, d, in.Body.apply))
+		})
+	httpapi.Register(a, readLists.create201(),
+		func(ctx context.Context, in *struct{ Body ReadListChanges }) (*ReadList, error) {
+			return show(row.readList)(readLists.create(ctx, d, in.Body.apply))
+		})
+	httpapi.Register(a, collections.operation("PATCH", "/{id}", "update", "Change a collection", auth.CollectionsWrite),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body CollectionChanges
+		}) (*Collection, error) {
+			return show(row.collection)(collections.update(ctx, d, in.ID, in.Body.apply))
+		})
+	httpapi.Register(a, readLists.operation("PATCH", "/{id}", "update", "Change a read list", auth.ReadListsWrite),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body ReadListChanges
+		}) (*ReadList, error) {
+			return show(row.readList)(readLists.update(ctx, d, in.ID, in.Body.apply))
+		})
+	members(a, d)
+}
+
+// operation is one on a kind; verb begins its id.
+func (k kind) operation(method, path, verb, summary, permission string) httpapi.Op {
+	return httpapi.Op{Method: method, Path: "/api/v1" + k.Path + path, ID: verb + k.ID, Summary: summary, Tag: "Collections", Permission: permission}
+}
+
+func (k kind) create201() httpapi.Op {
+	op := k.operation("POST", "", "create", k.What+": create one", k.Writing)
+	op.Status = 201
+	return op
+}
+
+// show makes of a row what is answered.
+func show[T any](as func(row) T) func(*row, error) (*T, error) {
+	return func(r *row, err error) (*T, error) {
+		if err != nil {
+			return nil, err
+		}
+		out := as(*r)
+		return &out, nil
+	}
+}
+
+func shown[T any](rows []row, as func(row) T) []T {
+	out := make([]T, len(rows))
+	for i, r := range rows {
+		out[i] = as(r)
+	}
+	return out
+}
+
+// common adds what both kinds have alike.
+func common[T any](a *httpapi.API, d *db.DB, k kind, as func(row) T) {
+	all := k.operation("GET", "", "list", k.What+": all by name", k.Reading)
+	all.ID += "s"
+	httpapi.Register(a, all,
+		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[T], error) {
+			page, total, err := k.list(ctx, d, in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.NewPage(ctx, in.Paging, shown(page, as), total), nil
+		})
+	httpapi.Register(a, k.operation("GET", "/{id}", "get", k.What+": one", k.Reading),
+		func(ctx context.Context, in *IDInput) (*T, error) { return show(as)(k.get(ctx, d, in.ID)) })
+	httpapi.Register(a, k.operation("DELETE", "/{id}", "delete", k.What+": delete one; its members stay where they are", k.Removal),
+		func(ctx context.Context, in *IDInput) (*httpapi.None, error) { return nil, k.remove(ctx, d, in.ID) })
+	httpapi.Register(a, k.operation("DELETE", "/{id}/"+k.Name+"/{memberId}", "removeFrom", k.What+": take one out, if it is a member", k.Writing),
+		func(ctx context.Context, in *MemberInput) (*httpapi.None, error) {
+			return nil, k.drop(ctx, d, in.ID, in.MemberID)
+		})
+}
+
+// members adds what is about the members.
+func members(a *httpapi.API, d *db.DB) {
+	httpapi.Register(a, collections.operation("GET", "/{id}/series", "listSeriesOf", "The series of a collection", auth.CollectionsRead),
+		func(ctx context.Context, in *struct {
+			IDInput
+			httpapi.Paging
+			Sort      string `query:"sort" enum:"title,added,year,manual" doc:"Without it manual of an ordered one, else title"`
+			Direction string `query:"direction" enum:"asc,desc" default:"asc"`
+		}) (*httpapi.Page[series.Series], error) {
+			var load func() ([]series.Series, int64)
+			err := Series(ctx, d, in.ID, in.Sort, in.Direction, func(b *pgx.Batch, l *series.Listed) { load = l.Queue(b, in.Limit(), in.Offset()) })
+			if err != nil {
+				return nil, err
+			}
+			page, total := load()
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+	httpapi.Register(a, readLists.operation("GET", "/{id}/books", "listBooksOf", "The books of a read list", auth.ReadListsRead),
+		func(ctx context.Context, in *struct {
+			IDInput
+			httpapi.Paging
+			Sort      string `query:"sort" enum:"release,title,added,manual" doc:"Without it manual of an ordered one, else title"`
+			Direction string `query:"direction" enum:"asc,desc" default:"asc"`
+		}) (*httpapi.Page[book.Book], error) {
+			var load func() ([]book.Book, int64)
+			err := Books(ctx, d, in.ID, in.Sort, in.Direction, func(b *pgx.Batch, l *book.Listed) { load = l.Queue(b, in.Limit(), in.Offset()) })
+			if err != nil {
+				return nil, err
+			}
+			page, total := load()
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+	httpapi.Register(a, collections.operation("POST", "/{id}/series", "addTo", "Add series to a collection, at the end", auth.CollectionsWrite),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body struct {
+				SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"1000" doc:"Ids that no series has are left out"`
+			}
+		}) (*Collection, error) {
+			return show(row.collection)(collections.add(ctx, d, in.ID, in.Body.SeriesIDs))
+		})
+	httpapi.Register(a, readLists.operation("POST", "/{id}/books", "addTo", "Add books to a read list, at the end", auth.ReadListsWrite),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body struct {
+				BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"1000" doc:"Ids that no book has are left out"`
+			}
+		}) (*ReadList, error) {
+			return show(row.readList)(readLists.add(ctx, d, in.ID, in.Body.BookIDs))
+		})
+	httpapi.Register(a, collections.operation("PUT", "/{id}/series", "order", "Put the series of a collection into an order", auth.CollectionsWrite),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body struct {
+				SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"10000" doc:"What is not named follows in the order it has"`
+			}
+		}) (*httpapi.None, error) {
+			return nil, collections.order(ctx, d, in.ID, in.Body.SeriesIDs)
+		})
+	httpapi.Register(a, readLists.operation("PUT", "/{id}/books", "order", "Put the books of a read list into an order", auth.ReadListsWrite),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body struct {
+				BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"10000" doc:"What is not named follows in the order it has"`
+			}
+		}) (*httpapi.None, error) {
+			return nil, readLists.order(ctx, d, in.ID, in.Body.BookIDs)
+		})
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/series/{id}/collections", ID: "listCollectionsOfSeries",
+		Summary: "The collections that people put a series into", Tag: "Collections", Permission: auth.CollectionsRead},
+		func(ctx context.Context, in *struct {
+			IDInput
+			httpapi.Paging
+		}) (*httpapi.Page[Collection], error) {
+			rows, err := collections.having(ctx, d, "Series", in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.All(ctx, in.Paging, shown(rows, row.collection)), nil
+		})
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/readlists", ID: "listReadListsOfBook",
+		Summary: "The read lists that a book is in", Tag: "Collections", Permission: auth.ReadListsRead},
+		func(ctx context.Context, in *struct {
+			IDInput
+			httpapi.Paging
+		}) (*httpapi.Page[ReadList], error) {
+			rows, err := readLists.having(ctx, d, "Book", in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.All(ctx, in.Paging, shown(rows, row.readList)), nil
+		})
+}

@@ -1,0 +1,79 @@
+package collection
+
+import (
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// kind is what collections and read lists differ in.
+type kind struct {
+	Name    string // of kind in the table, and of the members in the path
+	What    string // in messages
+	Path    string
+	ID      string // in operation ids
+	Table   string // of the members
+	Column  string // that names a member
+	There   string // SQL: the member x is there
+	Year    string // SQL: the year of the member x
+	Reading string // permission to read one; the others follow it
+	Writing string
+	Removal string
+}
+
+var (
+	collections = kind{"series", "Collection", "/collections", "Collection", "series", "series_id", "true", "x.year",
+		auth.CollectionsRead, auth.CollectionsWrite, auth.CollectionsDelete}
+	readLists = kind{"books", "Read list", "/readlists", "ReadList", "book", "book_id", "x.deleted_at is null",
+		"(select (m.metadata ->> 'year')::integer from book_metadata m where m.tenant_id = app.tenant() and m.book_id = x.id)",
+		auth.ReadListsRead, auth.ReadListsWrite, auth.ReadListsDelete}
+)
+
+// from are the members that are there of collection $1, of which the member x is.
+func (k kind) from() string {
+	return " from collection_member m cross join lateral (select * from " + k.Table + ` x where x.tenant_id = app.tenant() and x.id = m.` + k.Column + ` limit 1) x
+		where m.tenant_id = app.tenant() and m.collection_id = $1 and ` + k.There
+}
+
+// count is the SQL of the number of members that are there of the collection c.
+func (k kind) count() string {
+	return "(select count(*) from collection_member m where m.tenant_id = app.tenant() and m.collection_id = c.id and (select " + k.There +
+		" from " + k.Table + " x where x.tenant_id = app.tenant() and x.id = m." + k.Column + "))"
+}
+
+// ids selects the members of collection $1 in an order, and total counts them.
+func (k kind) ids(sort, direction string) string {
+	const own = "case when (select c.ordered from collection c where c.tenant_id = app.tenant() and c.id = $1) then m.place end"
+	by := map[string][]string{"": {own, "x.title_sort"}, "title": {"x.title_sort"}, "added": {"m.added_at"}, "year": {k.Year}, "release": {k.Year},
+		"manual": {"m.place"}}[sort]
+	if direction == "desc" {
+		direction = " desc"
+	} else {
+		direction = ""
+	}
+	order := " order by "
+	for _, column := range by {
+		order += column + direction + " nulls last, "
+	}
+	return "select x.id" + k.from() + order + "m.place, m.id"
+}
+
+func (k kind) total() string { return "select count(*)" + k.from() }
+
+// row is a collection or a read list.
+type row struct {
+	Collection
+	Members int64 `db:"members"`
+}
+
+func (k kind) columns() string {
+	return "c.id, c.name, c.summary, c.ordered, c.condition, c.created_at, c.updated_at, " + k.count() + " as members"
+}
+
+const mineOf = " from collection c where c.tenant_id = app.tenant() and c.kind = "
+
+// queueGet asks for one by id.
+func (k kind) queueGet(b *pgx.Batch, dst **row, id any) {
+	db.One(b, dst, "select "+k.columns()+mineOf+"'"+k.Name+"' and c.id = $1", id)
+}

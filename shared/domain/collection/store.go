@@ -1,0 +1,167 @@
+package collection
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+func (k kind) list(ctx context.Context, d *db.DB, limit, offset int) ([]row, int64, error) {
+	var b pgx.Batch
+	var page []row
+	var total int64
+	db.All(&b, &page, "select "+k.columns()+mineOf+"'"+k.Name+"' order by lower(c.name), c.id limit $1 offset $2", limit, offset)
+	db.Value(&b, &total, "select count(*)"+mineOf+"'"+k.Name+"'")
+	return page, total, d.Run(ctx, &b)
+}
+
+// having are those that a series or a book belongs to because people chose it; NotFound where there is no such.
+func (k kind) having(ctx context.Context, d *db.DB, what string, id uuid.UUID) ([]row, error) {
+	var b pgx.Batch
+	var exists bool
+	var page []row
+	db.Value(&b, &exists, "select exists (select from "+k.Table+" x where x.tenant_id = app.tenant() and x.id = $1 and "+k.There+")", id)
+	db.All(&b, &page, "select "+k.columns()+mineOf+"'"+k.Name+"' and c.id in (select m.collection_id from collection_member m where m.tenant_id = app.tenant() and m."+
+		k.Column+" = $1) order by lower(c.name), c.id", id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, fault.Missing(what)
+	}
+	return page, nil
+}
+
+func (k kind) get(ctx context.Context, d *db.DB, id uuid.UUID) (*row, error) {
+	var b pgx.Batch
+	var r *row
+	k.queueGet(&b, &r, id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return nil, fault.Missing(k.What)
+	}
+	return r, nil
+}
+
+func (k kind) taken(err error, name string) error {
+	if db.Conflict(err, "collection_name") {
+		return &fault.Error{Code: fault.Conflict, Message: "There is already a " + strings.ToLower(k.What) + " named " + name,
+			Fields: []fault.Field{{Field: "name", Message: "is taken"}}}
+	}
+	return err
+}
+
+func (k kind) create(ctx context.Context, d *db.DB, change func(*row) error) (*row, error) {
+	var r row
+	if err := change(&r); err != nil {
+		return nil, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return nil, err
+	}
+	var b pgx.Batch
+	var out *row
+	b.Queue("insert into collection (tenant_id, id, kind, name, summary, ordered, condition) values (app.tenant(), $1, $2, $3, $4, $5, $6)",
+		id, k.Name, r.Name, r.Summary, r.Ordered, r.Condition)
+	k.queueGet(&b, &out, id)
+	return out, k.taken(d.Run(ctx, &b), r.Name)
+}
+
+// update changes one. Whoever makes a collection automatic, or no longer, leaves it without the members that were chosen.
+func (k kind) update(ctx context.Context, d *db.DB, id uuid.UUID, change func(*row) error) (*row, error) {
+	r, err := k.get(ctx, d, id)
+	if err != nil {
+		return nil, err
+	}
+	was := *r
+	if err := change(r); err != nil {
+		return nil, err
+	}
+	var b pgx.Batch
+	var out *row
+	b.Queue("update collection set name = $2, summary = $3, ordered = $4, condition = $5, updated_at = now() where tenant_id = app.tenant() and id = $1",
+		id, r.Name, r.Summary, r.Ordered, r.Condition)
+	if r.Condition != nil && was.Condition == nil {
+		b.Queue("delete from collection_member where tenant_id = app.tenant() and collection_id = $1", id)
+	}
+	k.queueGet(&b, &out, id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, k.taken(err, r.Name)
+	}
+	if out == nil {
+		return nil, fault.Missing(k.What)
+	}
+	return out, nil
+}
+
+func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
+	var b pgx.Batch
+	var n int64
+	db.Affected(&b, &n, "delete from collection where tenant_id = app.tenant() and kind = $2 and id = $1", id, k.Name)
+	if err := d.Run(ctx, &b); err != nil {
+		return err
+	}
+	if n == 0 {
+		return fault.Missing(k.What)
+	}
+	return nil
+}
+
+// write runs what changes the members of one, which stays as it is meanwhile: NotFound where there is none, Conflict where
+// it is automatic.
+func (k kind) write(ctx context.Context, d *db.DB, id uuid.UUID, sql string, args ...any) (*row, error) {
+	var b pgx.Batch
+	var out *row
+	// Whoever writes members locks the collection first. A change of nothing changes no time.
+	b.Queue("select from collection where tenant_id = app.tenant() and id = $1 for no key update", id)
+	b.Queue("with changed as ("+sql+` returning 1)
+		update collection set updated_at = now() where tenant_id = app.tenant() and id = $1 and exists (select from changed)`, append([]any{id}, args...)...)
+	k.queueGet(&b, &out, id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	switch {
+	case out == nil:
+		return nil, fault.Missing(k.What)
+	case out.Condition != nil:
+		return nil, fault.New(fault.Conflict, "The collection is automatic: its members are the series that meet its condition")
+	}
+	return out, nil
+}
+
+// chosen is the SQL that holds for collection $1 of the kind where its members are chosen.
+func (k kind) chosen() string {
+	return "exists (select from collection c where c.tenant_id = app.tenant() and c.id = $1 and c.kind = '" + k.Name + "' and c.condition is null)"
+}
+
+// add puts what ids name behind the members there are; ids that nothing has are left out.
+func (k kind) add(ctx context.Context, d *db.DB, id uuid.UUID, ids []uuid.UUID) (*row, error) {
+	return k.write(ctx, d, id, `insert into collection_member (tenant_id, id, collection_id, `+k.Column+`, place, added_at)
+		select app.tenant(), gen_random_uuid(), $1, x.id, array_position($2::uuid[], x.id) + (select coalesce(max(m.place), 0) from collection_member m
+		  where m.tenant_id = app.tenant() and m.collection_id = $1), statement_timestamp() + array_position($2::uuid[], x.id) * interval '1 microsecond'
+		from `+k.Table+` x where x.tenant_id = app.tenant() and x.id = any($2) and `+k.There+` and `+k.chosen()+` order by x.id on conflict do nothing`, ids)
+}
+
+// drop takes one out, if it is a member.
+func (k kind) drop(ctx context.Context, d *db.DB, id, member uuid.UUID) error {
+	_, err := k.write(ctx, d, id, "delete from collection_member where tenant_id = app.tenant() and collection_id = $1 and "+k.Column+" = $2 and "+k.chosen(), member)
+	return err
+}
+
+// order numbers the members anew: first those that ids name, then the others as they were.
+func (k kind) order(ctx context.Context, d *db.DB, id uuid.UUID, ids []uuid.UUID) error {
+	_, err := k.write(ctx, d, id, `update collection_member w set place = n.place from (
+		  select x.id, row_number() over (order by u.nth nulls last, x.place, x.id) as place from collection_member x
+		  left join (select member, min(nth) as nth from unnest($2::uuid[]) with ordinality as u(member, nth) group by member) u on u.member = x.`+k.Column+`
+		  where x.tenant_id = app.tenant() and x.collection_id = $1) n
+		where w.tenant_id = app.tenant() and w.id = n.id and w.place <> n.place and `+k.chosen(), ids)
+	return err
+}

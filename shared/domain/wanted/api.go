@@ -1,0 +1,64 @@
+package wanted
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// IDInput names a series or a book.
+type IDInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// Routes adds the operations on what the caller wants to read.
+func Routes(a *httpapi.API, d *db.DB) {
+	op := func(method, path, id, summary string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1/want-to-read" + path, ID: id, Summary: summary, Tag: "Want to read", Permission: auth.BooksRead}
+	}
+	httpapi.Register(a, op("GET", "", "listWanted", "What the caller wants to read"),
+		func(ctx context.Context, in *struct {
+			httpapi.Paging
+			Sort string `query:"sort" enum:"newest,oldest,custom" default:"newest" doc:"By when it was added, or in the caller's own order"`
+		}) (*httpapi.Page[Entry], error) {
+			page, total, err := list(ctx, d, in.Sort, in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+	one := op("POST", "", "addWanted", "Want to read a series or a book; the same again changes nothing")
+	one.Status = 201
+	httpapi.Register(a, one,
+		func(ctx context.Context, in *struct{ Body Item }) (*Entry, error) {
+			if (in.Body.SeriesID == nil) == (in.Body.BookID == nil) {
+				return nil, fault.Invalid("seriesId", "send either seriesId or bookId")
+			}
+			return add(ctx, d, in.Body)
+		})
+	httpapi.Register(a, op("POST", "/bulk", "addAllWanted", "Want to read several series and books"),
+		func(ctx context.Context, in *struct{ Body Items }) (*Added, error) {
+			return addAll(ctx, d, in.Body)
+		})
+	httpapi.Register(a, op("PUT", "/order", "orderWanted", "Put what the caller wants to read into an order of their own"),
+		func(ctx context.Context, in *struct {
+			Body struct {
+				IDs []uuid.UUID `json:"ids" nullable:"false" maxItems:"10000" doc:"Of entries, the first to read first; what is not named follows in the order it has. Ids that no entry has are left out"`
+			}
+		}) (*httpapi.None, error) {
+			return nil, order(ctx, d, in.Body.IDs)
+		})
+	for _, k := range []struct{ path, id, what, column string }{
+		{"series", "removeWantedSeries", "Series", "series_id"}, {"books", "removeWantedBook", "Book", "book_id"},
+	} {
+		httpapi.Register(a, op("DELETE", "/"+k.path+"/{id}", k.id, "Want to read it no longer, if the caller did"),
+			func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+				return nil, remove(ctx, d, k.what, k.column, in.ID)
+			})
+	}
+}

@@ -1,0 +1,110 @@
+package wanted
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// mine are the caller's entries that are there: a book whose file is gone waits for its return.
+const mine = ` from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and (w.book_id is null or
+	(select b.deleted_at is null from book b where b.tenant_id = app.tenant() and b.id = w.book_id))`
+
+// columns are those of an Entry.
+const columns = "w.id, case when w.book_id is null then 'series' else 'book' end as item_type, w.series_id, w.book_id, w.added_at"
+
+var orders = map[string]string{"newest": "w.added_at desc, w.id desc", "oldest": "w.added_at, w.id", "custom": "w.place, w.id"}
+
+func list(ctx context.Context, d *db.DB, sort string, limit, offset int) ([]Entry, int64, error) {
+	var b pgx.Batch
+	var page []Entry
+	var total int64
+	db.All(&b, &page, "select "+columns+mine+" order by "+orders[sort]+" limit $1 offset $2", limit, offset)
+	db.Value(&b, &total, "select count(*)"+mine)
+	return page, total, d.Run(ctx, &b)
+}
+
+// lock makes the writers of one user's queue wait for each other, so that no two entries get the same place.
+const lock = "select from account where tenant_id = app.tenant() and id = app.account() for no key update"
+
+// insert adds series $1 and books $2 that are there, in the order in which they are named, behind what there is. Series and
+// books are locked in the order that all who lock several have.
+const insert = `with found as materialized (
+	  select s.id as series_id, null::uuid as book_id, array_position($1::uuid[], s.id) as nth from series s
+	  where s.tenant_id = app.tenant() and s.id = any($1)
+	  union all
+	  select null, b.id, cardinality($1) + array_position($2::uuid[], b.id) from book b
+	  where b.tenant_id = app.tenant() and b.id = any($2) and b.deleted_at is null),
+	fresh as (
+	  insert into wanted (tenant_id, account_id, id, series_id, book_id, place, added_at)
+	  select app.tenant(), app.account(), gen_random_uuid(), f.series_id, f.book_id, f.nth + (
+	    select coalesce(max(w.place), 0) from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account()),
+	    statement_timestamp() + f.nth * interval '1 microsecond' from found f order by f.series_id, f.book_id
+	  on conflict do nothing returning 1)
+	select (select count(*) from fresh) as added, (select count(*) from found) - (select count(*) from fresh) as present`
+
+func addAll(ctx context.Context, d *db.DB, items Items) (*Added, error) {
+	var b pgx.Batch
+	var out *Added
+	queueAdd(&b, &out, items)
+	return out, d.Run(ctx, &b)
+}
+
+func queueAdd(b *pgx.Batch, dst **Added, items Items) {
+	b.Queue(lock)
+	db.One(b, dst, insert, append([]uuid.UUID{}, items.SeriesIDs...), append([]uuid.UUID{}, items.BookIDs...))
+}
+
+// add adds one; NotFound where there is no such series or book.
+func add(ctx context.Context, d *db.DB, item Item) (*Entry, error) {
+	var b pgx.Batch
+	var added *Added
+	var out *Entry
+	items, column, id, what := Items{}, "series_id", item.SeriesID, "Series"
+	if item.BookID != nil {
+		items.BookIDs, column, id, what = []uuid.UUID{*item.BookID}, "book_id", item.BookID, "Book"
+	} else {
+		items.SeriesIDs = []uuid.UUID{*item.SeriesID}
+	}
+	queueAdd(&b, &added, items)
+	db.One(&b, &out, "select "+columns+mine+" and w."+column+" = $1", *id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if out == nil {
+		return nil, fault.Missing(what)
+	}
+	return out, nil
+}
+
+// remove takes one out by the column that names it; NotFound where there is no such series or book.
+func remove(ctx context.Context, d *db.DB, what, column string, id uuid.UUID) error {
+	var b pgx.Batch
+	var exists bool
+	db.Value(&b, &exists, "select exists (select from "+strings.ToLower(what)+" where tenant_id = app.tenant() and id = $1)", id)
+	b.Queue("delete from wanted where tenant_id = app.tenant() and account_id = app.account() and "+column+" = $1", id)
+	if err := d.Run(ctx, &b); err != nil {
+		return err
+	}
+	if !exists {
+		return fault.Missing(what)
+	}
+	return nil
+}
+
+// order numbers all entries anew: first those of ids, then the others as they were.
+func order(ctx context.Context, d *db.DB, ids []uuid.UUID) error {
+	var b pgx.Batch
+	b.Queue(lock)
+	b.Queue(`update wanted w set place = n.place from (
+		  select x.id, row_number() over (order by u.nth nulls last, x.place, x.id) as place from wanted x
+		  left join (select id, min(nth) as nth from unnest($1::uuid[]) with ordinality as u(id, nth) group by id) u using (id)
+		  where x.tenant_id = app.tenant() and x.account_id = app.account()) n
+		where w.tenant_id = app.tenant() and w.account_id = app.account() and w.id = n.id and w.place <> n.place`, ids)
+	return d.Run(ctx, &b)
+}
