@@ -100,6 +100,7 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "GET", "/opds/libraries/" + library, "", 1},
 		{reader, "GET", "/opds/v2/series/" + series, "", 1},
 		{reader, "GET", "/opds/v2/recent", "", 1},
+		{reader, "GET", "/opds/collections/" + shelf, "", 1},
 		{reader, "GET", "/opds/search?q=t", "", 1},
 		{reader, "GET", "/opds/books/" + id + "/pages", "", 1},
 		{reader, "GET", "/opds/books/" + other.ID.String() + "/pages/2", "", 2}, // the second is progress
@@ -123,6 +124,7 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "GET", "/want-to-read?sort=custom", "", 1},
 		{reader, "PUT", "/want-to-read/order", `{"ids":[]}`, 2},
 		{reader, "DELETE", "/want-to-read/series/" + series, "", 2},
+		{reader, "GET", "/genres", "", 1},
 		{reader, "GET", "/collections", "", 1},
 		{reader, "GET", "/readlists", "", 1},
 		{reader, "GET", "/collections/" + shelf + "/series", "", 1},

@@ -31,6 +31,10 @@ func Routes(a *httpapi.API, d *db.DB) {
 		{"/libraries", "Libraries", "The libraries", auth.LibrariesRead, 0, allLibraries},
 		{"/libraries/{id}", "Library", "The series of a library, by title", auth.SeriesRead, defaultSize, ofLibrary},
 		{"/series/{id}", "Series", "The books of a series, in order", auth.BooksRead, httpapi.MaxPageSize, ofSeries},
+		{collections.path, "Collections", "The collections by name", auth.CollectionsRead, defaultSize, lists(collections)},
+		{collections.path + "/{id}", "Collection", "The series of a collection", auth.CollectionsRead, defaultSize, ofCollection},
+		{readLists.path, "ReadLists", "The read lists by name", auth.ReadListsRead, defaultSize, lists(readLists)},
+		{readLists.path + "/{id}", "ReadList", "The books of a read list", auth.ReadListsRead, defaultSize, ofReadList},
 		{"/recent", "Recent", "All books, the newest first", auth.BooksRead, defaultSize, recent},
 	} {
 		load := func(r *http.Request) (*feed, error) {

@@ -156,6 +156,14 @@ func writeAtom(w http.ResponseWriter, f *feed) error {
 		out.Entries = append(out.Entries, atomEntry{Title: l.Name, ID: urn(l.ID), Updated: date(l.UpdatedAt), Content: text(counted(l.Series, "series", "series")),
 			Links: append([]atomLink{{Rel: relSubsection, Href: atomRoot + "/libraries/" + l.ID.String(), Type: navigation}}, pictures(l.cover())...)})
 	}
+	for _, l := range f.lists {
+		kind := navigation
+		if l.kind.reads {
+			kind = acquisition
+		}
+		out.Entries = append(out.Entries, atomEntry{Title: l.Name, ID: urn(l.ID), Updated: date(l.UpdatedAt), Content: text(value(l.Summary)),
+			Links: append([]atomLink{{Rel: relSubsection, Href: atomRoot + l.kind.path + "/" + l.ID.String(), Type: kind}}, pictures(l.cover())...)})
+	}
 	for _, s := range f.series {
 		about := value(s.Summary)
 		if about == "" {

@@ -111,7 +111,7 @@ func TestNavigation(t *testing.T) {
 	s.DB.Exec(t, "insert into setting (tenant_id, key, value) values ($1, 'application.name', 'My Books')", s.One)
 
 	root := read(t, me, "/opds", "navigation")
-	if root.Title != "My Books" || root.Author != "My Books" || titles(root) != "Libraries, Recently added" || root.Total != "" {
+	if root.Title != "My Books" || root.Author != "My Books" || titles(root) != "Libraries, Collections, Read lists, Recently added" || root.Total != "" {
 		t.Errorf("the root: %+v", root)
 	}
 	if l := links(root.Links); l["self"] != "/opds" || l["start"] != "/opds" || l["search"] != "/opds/search.xml" || l["up"] != "" {
@@ -138,7 +138,7 @@ func TestNavigation(t *testing.T) {
 	if titles(series) != "Nine & <Ten> 1, Nine & <Ten> 2" || series.Title != "Nine & <Ten>" || series.Total != "2" || links(series.Links)["up"] != "/opds/libraries/"+sh.library.String() {
 		t.Errorf("a series: %+v", series)
 	}
-	if newest := read(t, me, links(root.Entries[1].Links)["http://opds-spec.org/sort/new"], "acquisition"); titles(newest) != "Nine & <Ten> 2, Nine & <Ten> 1" || newest.Total != "2" {
+	if newest := read(t, me, links(root.Entries[3].Links)["http://opds-spec.org/sort/new"], "acquisition"); titles(newest) != "Nine & <Ten> 2, Nine & <Ten> 1" || newest.Total != "2" {
 		t.Errorf("the newest books: %s of %s", titles(newest), newest.Total)
 	}
 }

@@ -24,6 +24,7 @@ type feed struct {
 
 	places    []place // of the root
 	libraries []library
+	lists     []list
 	series    []series
 	books     []publication
 	reads     bool // it is of books: an acquisition feed
@@ -38,6 +39,8 @@ type place struct{ title, path, about, rel string }
 
 var places = []place{
 	{"Libraries", "/libraries", "All libraries", relSubsection},
+	{"Collections", collections.path, "Series that belong together", relSubsection},
+	{"Read lists", readLists.path, "Books that belong together", relSubsection},
 	{"Recently added", "/recent", "The newest books", "http://opds-spec.org/sort/new"},
 }
 
@@ -47,6 +50,26 @@ type library struct {
 	Series    int64     `db:"series"`
 	UpdatedAt time.Time `db:"updated_at"`
 }
+
+// list is a collection or a read list.
+type list struct {
+	kind      listKind
+	ID        uuid.UUID `db:"id"`
+	Name      string    `db:"name"`
+	Summary   *string   `db:"summary"`
+	UpdatedAt time.Time `db:"updated_at"`
+}
+
+// listKind is what collections and read lists differ in.
+type listKind struct {
+	path, name, kind string // kind is that of package collection
+	reads            bool   // it is of books
+}
+
+var (
+	collections = listKind{"/collections", "Collections", "series", false}
+	readLists   = listKind{"/readlists", "Read lists", "books", true}
+)
 
 type series struct {
 	ID        uuid.UUID `db:"id"`
@@ -84,6 +107,7 @@ func (p publication) cover() string { return "/api/v1/books/" + p.ID.String() + 
 func (p publication) file() string  { return "/api/v1/books/" + p.ID.String() + "/file" }
 func (s series) cover() string      { return "/api/v1/series/" + s.ID.String() + "/thumbnail" }
 func (l library) cover() string     { return "/api/v1/libraries/" + l.ID.String() + "/thumbnail" }
+func (l list) cover() string        { return "/api/v1" + l.kind.path + "/" + l.ID.String() + "/thumbnail" }
 
 // updated is when the newest of what the feed shows changed.
 func (f *feed) updated() time.Time {
@@ -94,6 +118,9 @@ func (f *feed) updated() time.Time {
 		}
 	}
 	for _, l := range f.libraries {
+		newest(l.UpdatedAt)
+	}
+	for _, l := range f.lists {
 		newest(l.UpdatedAt)
 	}
 	for _, s := range f.series {

@@ -112,6 +112,9 @@ func writeOPDS2(w http.ResponseWriter, f *feed) error {
 		navigation = append(navigation, opds2Link{Href: opds2Root + "/libraries/" + l.ID.String(), Rel: relSubsection, Type: opds2Type, Title: l.Name,
 			Properties: &opds2Properties{l.Series}})
 	}
+	for _, l := range f.lists {
+		navigation = append(navigation, opds2Link{Href: opds2Root + l.kind.path + "/" + l.ID.String(), Rel: relSubsection, Type: opds2Type, Title: l.Name})
+	}
 	for _, s := range f.series {
 		navigation = append(navigation, opds2Link{Href: opds2Root + "/series/" + s.ID.String(), Rel: relSubsection, Type: opds2Type, Title: s.Title, Properties: &opds2Properties{s.Books}})
 	}

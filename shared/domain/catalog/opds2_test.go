@@ -87,8 +87,8 @@ func TestOPDS2(t *testing.T) {
 		values ($1, $2, $3, gen_random_uuid(), 2, false, '2026-05-04T03:02:01Z')`, s.One, me.ID, sh.books[0])
 
 	root := read2(t, me, "/opds/v2")
-	if len(root.Navigation) != 2 || root.Navigation[0] != (link{Href: "/opds/v2/libraries", Rel: "subsection", Type: "application/opds+json", Title: "Libraries"}) ||
-		root.Navigation[1].Rel != "http://opds-spec.org/sort/new" {
+	if len(root.Navigation) != 4 || root.Navigation[0] != (link{Href: "/opds/v2/libraries", Rel: "subsection", Type: "application/opds+json", Title: "Libraries"}) ||
+		root.Navigation[3].Rel != "http://opds-spec.org/sort/new" {
 		t.Errorf("the root: %+v", root)
 	}
 	if l := root.Links[2]; l.Href != "/opds/v2/search{?query}" || l.Rel != "search" || !l.Templated {

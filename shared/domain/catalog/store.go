@@ -7,7 +7,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/collection"
 	"github.com/longbox/longbox/shared/domain/progress"
+	serieslist "github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -107,6 +110,59 @@ func ofSeries(ctx context.Context, d *db.DB, in input) (*feed, error) {
 	}
 	f.title, f.total, f.up = of.Title, of.Books, "/libraries/"+of.LibraryID.String()
 	return f, nil
+}
+
+// lists has the collections, or the read lists, by name.
+func lists(k listKind) func(context.Context, *db.DB, input) (*feed, error) {
+	return func(ctx context.Context, d *db.DB, in input) (*feed, error) {
+		f := &feed{name: k.path[1:], title: k.name, path: k.path, paging: in.paging}
+		const from = " from collection c where c.tenant_id = app.tenant() and c.kind = $1"
+		var b pgx.Batch
+		db.All(&b, &f.lists, "select c.id, c.name, left(c.summary, "+maxSummary+") as summary, c.updated_at"+from+" order by lower(c.name), c.id limit $2 offset $3",
+			k.kind, in.paging.size, in.paging.offset())
+		db.Value(&b, &f.total, "select count(*)"+from, k.kind)
+		err := f.run(ctx, d, &b)
+		for i := range f.lists {
+			f.lists[i].kind = k
+		}
+		return f, err
+	}
+}
+
+// feed is that of one collection or read list.
+func (k listKind) feed(in input) *feed {
+	id := in.id.String()
+	return &feed{name: k.path[1:] + "-" + id, path: k.path + "/" + id, up: k.path, reads: k.reads, paging: in.paging}
+}
+
+// queueNames asks for the names of the list and of the server.
+func (f *feed) queueNames(b *pgx.Batch, id uuid.UUID) {
+	setting.Value(b, setting.ApplicationName, &f.site)
+	db.Value(b, &f.title, "select name from collection where tenant_id = app.tenant() and id = $1", id)
+}
+
+// ofCollection has the series of a collection in its order.
+func ofCollection(ctx context.Context, d *db.DB, in input) (*feed, error) {
+	f := collections.feed(in)
+	return f, collection.Series(ctx, d, in.id, "", "", func(b *pgx.Batch, l *serieslist.Listed) {
+		f.queueNames(b, in.id)
+		ids, args := l.Page(in.paging.size, in.paging.offset())
+		queueSeries(b, &f.series, ids, args...)
+		count, args := l.Total()
+		db.Value(b, &f.total, count, args...)
+	})
+}
+
+// ofReadList has the books of a read list in its order.
+func ofReadList(ctx context.Context, d *db.DB, in input) (*feed, error) {
+	f := readLists.feed(in)
+	return f, collection.Books(ctx, d, in.id, "", "", func(b *pgx.Batch, l *book.Listed) {
+		f.queueNames(b, in.id)
+		ids, args := l.Page(in.paging.size, in.paging.offset())
+		queueBooks(b, &f.books, ids, args...)
+		count, args := l.Total()
+		db.Value(b, &f.total, count, args...)
+	})
 }
 
 // oneBook is a book that is there.

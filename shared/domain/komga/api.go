@@ -32,8 +32,8 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	lists(a, d)
 }
 
-// Operation is an operation of this interface: its path lies below the tenant's prefix.
-func Operation(method, path, id, summary, permission string) httpapi.Op {
+// operation is an operation of this interface: its path lies below the tenant's prefix.
+func operation(method, path, id, summary, permission string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/{prefix}/api" + path, ID: "komga" + id, Summary: summary, Tag: "Komga-compatible", Permission: permission, Prefixed: true}
 }
 
@@ -47,7 +47,7 @@ func seriesLists(a *httpapi.API, d *db.DB) {
 		{"/latest", "ListLatestSeries", "Series, the latest changed first", httpapi.Sorting{Sort: "date_updated", Order: "desc"}},
 		{"/updated", "ListUpdatedSeries", "The same", httpapi.Sorting{Sort: "date_updated", Order: "desc"}},
 	} {
-		httpapi.Register(a, Operation("GET", "/v1/series"+l.path, l.id, l.summary, auth.SeriesRead),
+		httpapi.Register(a, operation("GET", "/v1/series"+l.path, l.id, l.summary, auth.SeriesRead),
 			func(ctx context.Context, in *struct {
 				At
 				SeriesFilter
@@ -64,7 +64,7 @@ func seriesLists(a *httpapi.API, d *db.DB) {
 				return listSeries(ctx, d, w, in.Paging)
 			})
 	}
-	httpapi.Register(a, Operation("POST", "/v1/series/list", "FilterSeries", "Series that meet a condition", auth.SeriesRead),
+	httpapi.Register(a, operation("POST", "/v1/series/list", "FilterSeries", "Series that meet a condition", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			At
 			Paging
@@ -79,9 +79,9 @@ func seriesLists(a *httpapi.API, d *db.DB) {
 }
 
 func oneOfSeries(a *httpapi.API, d *db.DB) {
-	httpapi.Register(a, Operation("GET", "/v1/series/{id}", "GetSeries", "One series", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/v1/series/{id}", "GetSeries", "One series", auth.SeriesRead),
 		func(ctx context.Context, in *IDInput) (*Series, error) { return oneSeries(ctx, d, in.ID) })
-	httpapi.Register(a, Operation("GET", "/v1/series/{id}/books", "ListSeriesBooks", "The books of a series, in order", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/v1/series/{id}/books", "ListSeriesBooks", "The books of a series, in order", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Paging
@@ -107,7 +107,7 @@ func bookLists(a *httpapi.API, d *db.DB) {
 		{"", "ListBooks", "Books by title", httpapi.Sorting{}},
 		{"/latest", "ListLatestBooks", "Books, the latest changed first", httpapi.Sorting{Sort: "modified_at", Order: "desc"}},
 	} {
-		httpapi.Register(a, Operation("GET", "/v1/books"+l.path, l.id, l.summary, auth.BooksRead),
+		httpapi.Register(a, operation("GET", "/v1/books"+l.path, l.id, l.summary, auth.BooksRead),
 			func(ctx context.Context, in *struct {
 				At
 				BookFilter
@@ -124,7 +124,7 @@ func bookLists(a *httpapi.API, d *db.DB) {
 				return listBooks(ctx, d, list, in.Paging)
 			})
 	}
-	httpapi.Register(a, Operation("GET", "/v1/books/ondeck", "ListBooksOnDeck", "The next book of each series that the caller reads and has none open of", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/v1/books/ondeck", "ListBooksOnDeck", "The next book of each series that the caller reads and has none open of", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			At
 			Paging
@@ -132,7 +132,7 @@ func bookLists(a *httpapi.API, d *db.DB) {
 		}) (*Page[Book], error) {
 			return listBooks(ctx, d, book.ListOnDeck(book.OptionalID(in.LibraryID)), in.Paging)
 		})
-	httpapi.Register(a, Operation("POST", "/v1/books/list", "FilterBooks", "Books that meet a condition", auth.BooksRead),
+	httpapi.Register(a, operation("POST", "/v1/books/list", "FilterBooks", "Books that meet a condition", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			At
 			Paging
@@ -155,39 +155,39 @@ func oneOfBooks(a *httpapi.API, d *db.DB, added task.Added) {
 		{"/next", "GetNextBook", "The book after one in its series", book.ListNext},
 		{"/previous", "GetPreviousBook", "The book before one in its series", book.ListPrevious},
 	} {
-		httpapi.Register(a, Operation("GET", "/v1/books/{id}"+o.path, o.id, o.summary, auth.BooksRead),
+		httpapi.Register(a, operation("GET", "/v1/books/{id}"+o.path, o.id, o.summary, auth.BooksRead),
 			func(ctx context.Context, in *IDInput) (*Book, error) { return one(ctx, d, o.list(in.ID)) })
 	}
-	httpapi.Register(a, Operation("GET", "/v1/books/{id}/pages", "ListPages", "The page images of a book", auth.PagesRead),
+	httpapi.Register(a, operation("GET", "/v1/books/{id}/pages", "ListPages", "The page images of a book", auth.PagesRead),
 		func(ctx context.Context, in *IDInput) (*[]BookPage, error) { return pagesOf(ctx, d, added, in.ID) })
 }
 
 // reading adds what is written of the caller's reading.
 func reading(a *httpapi.API, d *db.DB) {
-	httpapi.Register(a, Operation("PATCH", "/v1/books/{id}/read-progress", "SetReadProgress", "Store the caller's page in a book, or that it was read", auth.BooksRead),
+	httpapi.Register(a, operation("PATCH", "/v1/books/{id}/read-progress", "SetReadProgress", "Store the caller's page in a book, or that it was read", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body Turned
 		}) (*httpapi.None, error) {
 			return nil, in.Body.store(ctx, d, in.ID)
 		})
-	httpapi.Register(a, Operation("DELETE", "/v1/books/{id}/read-progress", "ClearReadProgress", "Mark a book as unread", auth.BooksRead),
+	httpapi.Register(a, operation("DELETE", "/v1/books/{id}/read-progress", "ClearReadProgress", "Mark a book as unread", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			return nil, progress.Clear(ctx, d, in.ID)
 		})
-	httpapi.Register(a, Operation("POST", "/v1/series/{id}/read-progress", "ReadSeries", "Mark every book of a series as read", auth.BooksRead),
+	httpapi.Register(a, operation("POST", "/v1/series/{id}/read-progress", "ReadSeries", "Mark every book of a series as read", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			_, err := progress.ReadSeries(ctx, d, in.ID)
 			return nil, err
 		})
-	httpapi.Register(a, Operation("DELETE", "/v1/series/{id}/read-progress", "UnreadSeries", "Mark every book of a series as unread", auth.BooksRead),
+	httpapi.Register(a, operation("DELETE", "/v1/series/{id}/read-progress", "UnreadSeries", "Mark every book of a series as unread", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			_, err := progress.UnreadSeries(ctx, d, in.ID)
 			return nil, err
 		})
-	httpapi.Register(a, Operation("GET", "/v2/series/{id}/read-progress/tachiyomi", "GetSeriesProgress", "How far the caller has read a series", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/v2/series/{id}/read-progress/tachiyomi", "GetSeriesProgress", "How far the caller has read a series", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*SeriesProgress, error) { return seriesProgress(ctx, d, in.ID) })
-	httpapi.Register(a, Operation("PUT", "/v2/series/{id}/read-progress/tachiyomi", "SetSeriesProgress", "Mark the books up to a number as read", auth.BooksRead),
+	httpapi.Register(a, operation("PUT", "/v2/series/{id}/read-progress/tachiyomi", "SetSeriesProgress", "Mark the books up to a number as read", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body struct {
@@ -196,13 +196,13 @@ func reading(a *httpapi.API, d *db.DB) {
 		}) (*httpapi.None, error) {
 			return nil, readUpTo(ctx, d, in.ID, in.Body.Last)
 		})
-	where := Operation("GET", "/v1/books/{id}/progression", "GetProgression", "The caller's last place in an e-book as a Readium locator; 204 when there is none", auth.BooksRead)
+	where := operation("GET", "/v1/books/{id}/progression", "GetProgression", "The caller's last place in an e-book as a Readium locator; 204 when there is none", auth.BooksRead)
 	where.MayBeEmpty = true
 	httpapi.Register(a, where,
 		func(ctx context.Context, in *IDInput) (*progress.Progression, error) {
 			return progress.Place(ctx, d, in.ID)
 		})
-	httpapi.Register(a, Operation("PUT", "/v1/books/{id}/progression", "SetProgression", "Store the caller's place in an e-book, and with it the progress", auth.BooksRead),
+	httpapi.Register(a, operation("PUT", "/v1/books/{id}/progression", "SetProgression", "Store the caller's place in an e-book, and with it the progress", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body progress.NewProgression

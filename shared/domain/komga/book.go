@@ -235,15 +235,18 @@ type bookRow struct {
 	ReadAt      *time.Time `db:"read_at"`
 }
 
-// maxSummary is how many characters of a summary are shown: an answer of a function has 6 MB at most.
-const maxSummary = "1000"
+// How many characters of a summary are shown: an answer of a function has 6 MB at most.
+const (
+	inList = "500"
+	alone  = "100000"
+)
 
-// bookSQL shows the books whose ids are selected, with one index lookup for each.
-func bookSQL(ids string) string {
+// bookSQL shows the books whose ids are selected, with one index lookup for each; summary is how much of it.
+func bookSQL(ids, summary string) string {
 	return `with page as materialized (select id, row_number() over () as pos from (` + ids + `) x)
 	select b.id, b.series_id, s.title as series_title, b.library_id, l.path as library_path, b.key, b.title, coalesce(b.number, 0) as number,
 	  lower(b.format) as format, b.size, b.fingerprint, b.page_count, coalesce(i.images, 0) as images, b.analyzed,
-	  coalesce(b.error_message, b.error_type) as error, coalesce(left(m.metadata ->> 'summary', ` + maxSummary + `), '') as summary,
+	  coalesce(b.error_message, b.error_type) as error, coalesce(left(m.metadata ->> 'summary', ` + summary + `), '') as summary,
 	  coalesce(split_part(m.metadata ->> 'isbns', ',', 1), '') as isbn, (m.metadata ->> 'year')::integer as year,
 	  (m.metadata ->> 'month')::integer as month, (m.metadata ->> 'day')::integer as day, ` + people("m.metadata -> 'authors'") + ` as authors,
 	  coalesce(m.locks, '{}') as locks, ` + terms("genre", "b.series_id") + ` as genres, b.modified_at, b.created_at, b.updated_at,
@@ -343,7 +346,7 @@ func queueBooks(b *pgx.Batch, list *book.Listed, p Paging) (load func() *Page[Bo
 	var rows []bookRow
 	var total int64
 	ids, args := list.Page(p.limit(), p.offset())
-	db.All(b, &rows, bookSQL(ids), args...)
+	db.All(b, &rows, bookSQL(ids, inList), args...)
 	count, args := list.Total()
 	db.Value(b, &total, count, args...)
 	return func() *Page[Book] {
@@ -373,7 +376,7 @@ func booksOf(ctx context.Context, d *db.DB, id uuid.UUID, list *book.Listed, p P
 // one is the only book of a list; NotFound where there is none.
 func one(ctx context.Context, d *db.DB, list *book.Listed) (*Book, error) {
 	ids, args := list.Page(1, 0)
-	row, err := db.Get[bookRow](ctx, d, bookSQL(ids), args...)
+	row, err := db.Get[bookRow](ctx, d, bookSQL(ids, alone), args...)
 	if err != nil {
 		return nil, err
 	}

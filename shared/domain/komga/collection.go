@@ -64,7 +64,7 @@ type namedRow struct {
 }
 
 // maxNamed is how many collections, and how many members of each, are told of.
-const maxNamed = "5000"
+const maxNamed = "1000"
 
 // wantedRow selects what the caller wants to read as a namedRow; no row where that is nothing.
 func wantedRow(column, of string) string {
@@ -96,7 +96,7 @@ func (r namedRow) readList() ReadList {
 func lists(a *httpapi.API, d *db.DB) {
 	named(a, d, "collections", "Collection", auth.CollectionsRead, wantedRow("series_id", wantedSeries), collectionSQL, namedRow.collection)
 	named(a, d, "readlists", "ReadList", auth.ReadListsRead, wantedRow("book_id", wantedBooks), readListSQL, namedRow.readList)
-	httpapi.Register(a, Operation("GET", "/v1/collections/"+wantedID+"/series", "ListWantedSeries", "The series that the caller wants to read, in the caller's order", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/v1/collections/"+wantedID+"/series", "ListWantedSeries", "The series that the caller wants to read, in the caller's order", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			At
 			Paging
@@ -108,14 +108,14 @@ func lists(a *httpapi.API, d *db.DB) {
 			}
 			return load(), nil
 		})
-	httpapi.Register(a, Operation("GET", "/v1/readlists/"+wantedID+"/books", "ListWantedBooks", "The books that the caller wants to read, in the caller's order", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/v1/readlists/"+wantedID+"/books", "ListWantedBooks", "The books that the caller wants to read, in the caller's order", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			At
 			Paging
 		}) (*Page[Book], error) {
 			return listBooks(ctx, d, book.Selected("select w.book_id as id"+wantedBooks+wantedOrder, "select count(*)"+wantedBooks), in.Paging)
 		})
-	httpapi.Register(a, Operation("GET", "/v1/collections/{id}/series", "ListCollectionSeries", "The series of a collection", auth.CollectionsRead),
+	httpapi.Register(a, operation("GET", "/v1/collections/{id}/series", "ListCollectionSeries", "The series of a collection", auth.CollectionsRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Paging
@@ -127,7 +127,7 @@ func lists(a *httpapi.API, d *db.DB) {
 			}
 			return load(), nil
 		})
-	httpapi.Register(a, Operation("GET", "/v1/readlists/{id}/books", "ListReadListBooks", "The books of a read list", auth.ReadListsRead),
+	httpapi.Register(a, operation("GET", "/v1/readlists/{id}/books", "ListReadListBooks", "The books of a read list", auth.ReadListsRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Paging
@@ -147,7 +147,7 @@ func lists(a *httpapi.API, d *db.DB) {
 
 // named adds the list of collections or read lists and each of them; wanted selects the caller's own.
 func named[T any](a *httpapi.API, d *db.DB, path, id, permission, wanted, sql string, as func(namedRow) T) {
-	httpapi.Register(a, Operation("GET", "/v1/"+path, "List"+id+"s", "All by name, what the caller wants to read before them", permission),
+	httpapi.Register(a, operation("GET", "/v1/"+path, "List"+id+"s", "All by name, what the caller wants to read before them", permission),
 		func(ctx context.Context, in *struct {
 			At
 			Paging
@@ -161,9 +161,9 @@ func named[T any](a *httpapi.API, d *db.DB, path, id, permission, wanted, sql st
 			}
 			return paged(in.Paging, shown(append(rows, more...), as)), nil
 		})
-	httpapi.Register(a, Operation("GET", "/v1/"+path+"/"+wantedID, "GetWanted"+id, "What the caller wants to read; not found where that is nothing", permission),
+	httpapi.Register(a, operation("GET", "/v1/"+path+"/"+wantedID, "GetWanted"+id, "What the caller wants to read; not found where that is nothing", permission),
 		func(ctx context.Context, _ *At) (*T, error) { return single(ctx, d, wanted, as) })
-	httpapi.Register(a, Operation("GET", "/v1/"+path+"/{id}", "Get"+id, "One of them", permission),
+	httpapi.Register(a, operation("GET", "/v1/"+path+"/{id}", "Get"+id, "One of them", permission),
 		func(ctx context.Context, in *IDInput) (*T, error) {
 			return single(ctx, d, sql+" and c.id = $1", as, in.ID)
 		})
@@ -183,7 +183,7 @@ func single[T any](ctx context.Context, d *db.DB, sql string, as func(namedRow) 
 
 // having adds the collections or read lists that something is in; exists tells whether there is such a thing.
 func having[T any](a *httpapi.API, d *db.DB, path, id, summary, permission, what, exists, sql, column string, as func(namedRow) T) {
-	httpapi.Register(a, Operation("GET", path, id, summary, permission),
+	httpapi.Register(a, operation("GET", path, id, summary, permission),
 		func(ctx context.Context, in *IDInput) (*[]T, error) {
 			var b pgx.Batch
 			var there bool

@@ -29,11 +29,11 @@ func oneOf(field string, values []string) []node {
 	if len(values) == 0 {
 		return nil
 	}
-	any := make([]node, len(values))
+	parts := make([]node, len(values))
 	for i, v := range values {
-		any[i] = leaf(field, "is", v)
+		parts[i] = leaf(field, "is", v)
 	}
-	return []node{{"anyOf": any}}
+	return []node{{"anyOf": parts}}
 }
 
 func leaf(field, operator string, value any) node {
@@ -205,14 +205,14 @@ func statuses(wanted []string) []node {
 	if len(wanted) == 0 {
 		return nil
 	}
-	any := []node{}
+	parts := []node{}
 	for _, s := range wanted {
 		switch s {
 		case "READY":
-			any = append(any, node{"hasError": node{"operator": "isFalse"}})
+			parts = append(parts, node{"hasError": node{"operator": "isFalse"}})
 		case "ERROR":
-			any = append(any, node{"hasError": node{"operator": "isTrue"}})
+			parts = append(parts, node{"hasError": node{"operator": "isTrue"}})
 		}
 	}
-	return []node{{"anyOf": any}}
+	return []node{{"anyOf": parts}}
 }

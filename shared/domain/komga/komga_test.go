@@ -1,6 +1,7 @@
 package komga_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"slices"
@@ -139,6 +140,14 @@ func TestSeries(t *testing.T) {
 		"genresLock": true, "tags": "[Some tag]", "tagsLock": false, "links": "[map[label:wiki url:https://example.org]]", "sharingLabels": "[]",
 		"alternateTitles": "[map[label:ja title:エーブル]]"})
 	want(t, got["booksMetadata"], map[string]any{"authors": "[map[name:Ann role:writer] map[name:Bob role:cover]]", "releaseDate": "2000-01-01", "summary": "", "tags": "[]"})
+
+	s.DB.Exec(t, "update series set summary = repeat('é', 3000) where id = $1", sh.series["Able"])
+	if whole := me.Do("GET", root+"/v1/series/"+sh.series["Able"].String(), nil).Want(200).Map()["metadata"].(map[string]any)["summary"].(string); len(whole) != 6000 {
+		t.Errorf("%d bytes of a summary of 6000", len(whole))
+	}
+	if all := me.Do("GET", root+"/v1/series", nil).Want(200); bytes.Count(all.Body, []byte("é")) != 500 {
+		t.Errorf("a list tells %d characters of a summary", bytes.Count(all.Body, []byte("é")))
+	}
 
 	bare := me.Do("GET", root+"/v1/series/"+sh.series["Baker"].String(), nil).Want(200).Map()
 	want(t, bare["metadata"], map[string]any{"status": "ONGOING", "summary": "", "publisher": "", "language": "", "ageRating": nil, "genres": "[]", "tags": "[]", "links": "[]"})

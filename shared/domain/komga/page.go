@@ -17,12 +17,12 @@ type At struct {
 type Paging struct {
 	Page    int      `query:"page" default:"0" minimum:"0" maximum:"9007199254740991" doc:"Page to return, from 0"`
 	Size    int      `query:"size" default:"20" minimum:"1" doc:"Items a page; more than 500 count as 500"`
-	Unpaged bool     `query:"unpaged" doc:"All in one page, 5000 at most"`
+	Unpaged bool     `query:"unpaged" doc:"All in one page, 2000 at most"`
 	Sort    []string `query:"sort,explode" doc:"Field, or field,asc or field,desc; the first that is known counts"`
 }
 
 // maxUnpaged is how many items a page without a size has at most: an answer of a function has 6 MB.
-const maxUnpaged = 5000
+const maxUnpaged = 2000
 
 func (p Paging) limit() int {
 	if p.Unpaged {

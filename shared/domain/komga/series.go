@@ -227,10 +227,10 @@ func terms(table, series string) string {
 		where x.tenant_id = app.tenant() and x.series_id = ` + series + ` order by lower(t.name))`
 }
 
-// seriesSQL shows the series whose ids are selected, with one index lookup for each.
-func seriesSQL(ids string) string {
+// seriesSQL shows the series whose ids are selected, with one index lookup for each; summary is how much of it.
+func seriesSQL(ids, summary string) string {
 	return `with page as materialized (select id, row_number() over () as pos from (` + ids + `) x)
-	select s.id, s.library_id, l.path as library_path, s.path, s.title, s.title_sort, coalesce(s.summary, '') as summary,
+	select s.id, s.library_id, l.path as library_path, s.path, s.title, s.title_sort, coalesce(left(s.summary, ` + summary + `), '') as summary,
 	  coalesce(s.publisher, '') as publisher, coalesce(s.language, '') as language, coalesce(s.status, '') as status,
 	  coalesce(s.reading_direction, l.default_reading_direction) as reading_direction, s.age_rating, s.year, s.total_volume_count,
 	  ` + people("s.authors") + ` as authors, s.locks, ` + terms("genre", "s.id") + ` as genres, ` + terms("tag", "s.id") + ` as tags,
@@ -298,7 +298,7 @@ func queueSeries(b *pgx.Batch, list *series.Listed, p Paging) (load func() *Page
 	var rows []seriesRow
 	var total int64
 	ids, args := list.Page(p.limit(), p.offset())
-	db.All(b, &rows, seriesSQL(ids), args...)
+	db.All(b, &rows, seriesSQL(ids, inList), args...)
 	count, args := list.Total()
 	db.Value(b, &total, count, args...)
 	return func() *Page[Series] {
@@ -314,7 +314,7 @@ func queueSeries(b *pgx.Batch, list *series.Listed, p Paging) (load func() *Page
 func oneSeries(ctx context.Context, d *db.DB, id uuid.UUID) (*Series, error) {
 	var b pgx.Batch
 	var row *seriesRow
-	db.One(&b, &row, seriesSQL("select s.id from series s where s.tenant_id = app.tenant() and s.id = $1"), id)
+	db.One(&b, &row, seriesSQL("select s.id from series s where s.tenant_id = app.tenant() and s.id = $1", alone), id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}

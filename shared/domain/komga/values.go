@@ -24,7 +24,7 @@ func values(a *httpapi.API, d *db.DB) {
 		{"age-ratings", "ListAgeRatings", "The ages that series are rated for", `select v::text from (select distinct age_rating as v from series
 			where tenant_id = app.tenant() and age_rating is not null) s order by v`},
 	} {
-		httpapi.Register(a, Operation("GET", "/v1/"+v.path, v.id, v.summary, auth.SeriesRead),
+		httpapi.Register(a, operation("GET", "/v1/"+v.path, v.id, v.summary, auth.SeriesRead),
 			func(ctx context.Context, _ *At) (*[]string, error) {
 				var b pgx.Batch
 				out := []string{}
@@ -32,7 +32,7 @@ func values(a *httpapi.API, d *db.DB) {
 				return &out, d.Run(ctx, &b)
 			})
 	}
-	httpapi.Register(a, Operation("GET", "/v1/authors", "ListAuthors", "The authors of the series by name", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/v1/authors", "ListAuthors", "The authors of the series by name", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			At
 			Search string `query:"search" maxLength:"1000" doc:"Only those whose name has this in it"`
@@ -40,7 +40,7 @@ func values(a *httpapi.API, d *db.DB) {
 			found, err := authors(ctx, d, in.Search, "")
 			return &found, err
 		})
-	httpapi.Register(a, Operation("GET", "/v2/authors", "ListAuthorPages", "The same in pages", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/v2/authors", "ListAuthorPages", "The same in pages", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			At
 			Paging

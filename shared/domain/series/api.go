@@ -43,6 +43,7 @@ type markInput struct {
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	lists(a, d)
 	single(a, d)
+	terms(a, d)
 	marks(a, d)
 	commands(a, d, added)
 }
