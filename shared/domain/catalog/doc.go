@@ -8,6 +8,6 @@
 //   - What a feed shows needs the permission that the same list of the interface needs. A search shows series only to who may
 //     read series.
 //
-// Tables: reads library, library_count, series, book, book_metadata, page_index, progress, collection, collection_member
-// and setting.
+// Tables: reads library, library_count, series, book, book_metadata, page_index, progress, collection,
+// collection_member and setting.
 package catalog

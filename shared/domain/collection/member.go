@@ -16,9 +16,9 @@ import (
 // automatic are the orders of an automatic collection; its own is by title.
 var automatic = map[string]string{"": "name", "title": "name", "manual": "name", "added": "date_added", "year": "release_date"}
 
-// Series asks for the series of a collection in an order (title, added, year, manual, or "" for its own) and direction: queue
-// adds to the batch what is asked of the list. For an automatic one it is called a second time, for another round trip: which
-// condition the series meet must be known first. NotFound where there is no such collection.
+// Series asks for the series of a collection in an order (title, added, year, manual, or "" for its own) and direction:
+// queue adds to the batch what is asked of the list. For an automatic one it is called a second time, for another round
+// trip: which condition the series meet must be known first. NotFound where there is no such collection.
 func Series(ctx context.Context, d *db.DB, id uuid.UUID, sort, direction string, queue func(*pgx.Batch, *series.Listed)) error {
 	var b pgx.Batch
 	var of *row
@@ -42,8 +42,8 @@ func Series(ctx context.Context, d *db.DB, id uuid.UUID, sort, direction string,
 	return d.Run(ctx, &again)
 }
 
-// Books asks for the books of a read list in an order (release, title, added, manual, or "" for its own) and direction: queue
-// adds to the batch what is asked of the list. NotFound where there is no such read list.
+// Books asks for the books of a read list in an order (release, title, added, manual, or "" for its own) and direction:
+// queue adds to the batch what is asked of the list. NotFound where there is no such read list.
 func Books(ctx context.Context, d *db.DB, id uuid.UUID, sort, direction string, queue func(*pgx.Batch, *book.Listed)) error {
 	var b pgx.Batch
 	var of *row

@@ -1,6 +1,6 @@
 // Package komga answers the clients of Komga, another library server for comics, for which many readers are made: below
-// a path prefix that each tenant chooses (setting komga_api.prefix), in the shapes that they know. Without a prefix it is
-// off, and its paths lead nowhere.
+// a path prefix that each tenant chooses (setting komga_api.prefix), in the shapes that they know. Without a prefix it
+// is off, and its paths lead nowhere.
 //
 //   - What is listed, and in which order, is asked of packages series and book; this one only shows it in another shape,
 //     all of an answer in one round trip. Covers, pages and files are answered by package rendition.

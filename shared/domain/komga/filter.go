@@ -200,7 +200,8 @@ func media(operator string, value json.RawMessage) (node, error) {
 	return statuses([]string{status})[0], nil
 }
 
-// statuses is the condition that books can be read, or cannot; nil for none. What is not analysed yet counts as if it can.
+// statuses is the condition that books can be read, or cannot; nil for none. What is not analysed yet counts as if it
+// can.
 func statuses(wanted []string) []node {
 	if len(wanted) == 0 {
 		return nil

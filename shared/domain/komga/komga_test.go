@@ -29,8 +29,8 @@ type shelf struct {
 	books   map[string][]uuid.UUID // by series
 }
 
-// serve is a server whose tenant one has the interface, and its shelf: "Able" with four books (a page image of one cannot
-// be read, the last is an e-book, of a fifth the file is gone) and "Baker" with one.
+// serve is a server whose tenant one has the interface, and its shelf: "Able" with four books (a page image of one
+// cannot be read, the last is an e-book, of a fifth the file is gone) and "Baker" with one.
 func serve(t testing.TB) (*testkit.Server, shelf) {
 	t.Helper()
 	s := testkit.Serve(t, routes)
@@ -120,6 +120,7 @@ func TestPrefix(t *testing.T) {
 		c.Do("PATCH", "/other/api/v1/books/"+uuid.NewString()+"/read-progress", `{"page":`).Want(404)
 	}
 	foreign.Do("GET", root+"/v1/libraries", nil).Want(404) // they have none
+	foreign.Do("GET", "//api/v1/libraries", nil).Want(404)
 	s.DB.Set(t, s.One, setting.KomgaPrefix, "panels")
 	other := s.Beside(t, routes)
 	me.At(other).Do("GET", "/panels/api/v1/libraries", nil).Want(200)

@@ -32,8 +32,8 @@ func list(ctx context.Context, d *db.DB, sort string, limit, offset int) ([]Entr
 // lock makes the writers of one user's queue wait for each other, so that no two entries get the same place.
 const lock = "select from account where tenant_id = app.tenant() and id = app.account() for no key update"
 
-// insert adds series $1 and books $2 that are there, in the order in which they are named, behind what there is. Series and
-// books are locked in the order that all who lock several have.
+// insert adds series $1 and books $2 that are there, in the order in which they are named, behind what there is. Series
+// and books are locked in the order that all who lock several have.
 const insert = `with found as materialized (
 	  select s.id as series_id, null::uuid as book_id, array_position($1::uuid[], s.id) as nth from series s
 	  where s.tenant_id = app.tenant() and s.id = any($1)

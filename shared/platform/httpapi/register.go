@@ -256,7 +256,7 @@ func (a *API) operation(op *Op, api huma.API) huma.Operation {
 
 // there refuses an operation below another prefix than the tenant's.
 func (op *Op) there(r *request) error {
-	if prefix, _, _ := strings.Cut(strings.TrimPrefix(r.url.Path, "/"), "/"); op.Prefixed && prefix != r.tenant.Prefix {
+	if prefix, _, _ := strings.Cut(strings.TrimPrefix(r.url.Path, "/"), "/"); op.Prefixed && (prefix == "" || prefix != r.tenant.Prefix) {
 		return fault.New(fault.NotFound, "There is nothing at %s %s", op.Method, r.url.Path)
 	}
 	return nil
