@@ -2,25 +2,26 @@
 -- of the newer one is of the older one then.
 
 -- +goose Up
+-- What is handed over is added to the heir where the heir has it not yet; the rest goes with the book or series.
 -- +goose StatementBegin
 create function app.hand_books(p_from uuid[], p_to uuid[]) returns void language sql as $$
-  update public.wanted w set book_id = u.heir from unnest(p_from, p_to) as u(id, heir)
-    where w.tenant_id = app.tenant() and w.book_id = u.id and not exists (select from public.wanted o
-      where o.tenant_id = w.tenant_id and o.account_id = w.account_id and o.book_id = u.heir);
-  update public.collection_member m set book_id = u.heir from unnest(p_from, p_to) as u(id, heir)
-    where m.tenant_id = app.tenant() and m.book_id = u.id and not exists (select from public.collection_member o
-      where o.tenant_id = m.tenant_id and o.collection_id = m.collection_id and o.book_id = u.heir);
+  insert into public.wanted (tenant_id, account_id, id, book_id, place, added_at)
+    select w.tenant_id, w.account_id, gen_random_uuid(), u.heir, w.place, w.added_at from unnest(p_from, p_to) as u(id, heir)
+    join public.wanted w on w.tenant_id = app.tenant() and w.book_id = u.id on conflict do nothing;
+  insert into public.collection_member (tenant_id, id, collection_id, book_id, place, added_at)
+    select m.tenant_id, gen_random_uuid(), m.collection_id, u.heir, m.place, m.added_at from unnest(p_from, p_to) as u(id, heir)
+    join public.collection_member m on m.tenant_id = app.tenant() and m.book_id = u.id on conflict do nothing;
 $$;
 -- +goose StatementEnd
 
 -- +goose StatementBegin
 create function app.hand_series(p_from uuid, p_to uuid) returns void language sql as $$
-  update public.wanted w set series_id = p_to
-    where w.tenant_id = app.tenant() and w.series_id = p_from and not exists (select from public.wanted o
-      where o.tenant_id = w.tenant_id and o.account_id = w.account_id and o.series_id = p_to);
-  update public.collection_member m set series_id = p_to
-    where m.tenant_id = app.tenant() and m.series_id = p_from and not exists (select from public.collection_member o
-      where o.tenant_id = m.tenant_id and o.collection_id = m.collection_id and o.series_id = p_to);
+  insert into public.wanted (tenant_id, account_id, id, series_id, place, added_at)
+    select w.tenant_id, w.account_id, gen_random_uuid(), p_to, w.place, w.added_at from public.wanted w
+    where w.tenant_id = app.tenant() and w.series_id = p_from on conflict do nothing;
+  insert into public.collection_member (tenant_id, id, collection_id, series_id, place, added_at)
+    select m.tenant_id, gen_random_uuid(), m.collection_id, p_to, m.place, m.added_at from public.collection_member m
+    where m.tenant_id = app.tenant() and m.series_id = p_from on conflict do nothing;
 $$;
 -- +goose StatementEnd
 

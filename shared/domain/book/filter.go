@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/google/uuid"
+
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/filter"
@@ -28,6 +30,10 @@ var fields = filter.Schema{
 	"hasError":   {Type: filter.Bool, Column: "(b.error_type is not null)"},
 	"genre":      TermField("genre", "b.series_id"),
 	"tag":        TermField("tag", "b.series_id"),
+	"readListId": MemberField("book_id", "b.id"),
+	"wantToRead": WantedField("book_id", "b.id"),
+	"releaseDay": {Type: filter.Number, Column: "(" + metadata("year") + "::integer * 10000 + coalesce(" + metadata("month") + "::integer, 1) * 100 + coalesce(" +
+		metadata("day") + "::integer, 1))"},
 	"readStatus": {Type: filter.Enum, Values: ReadStatus, Custom: readStatus},
 }
 
@@ -40,6 +46,28 @@ func metadata(key string) string {
 func TermField(table, series string) filter.Field {
 	return filter.Field{Type: filter.Text, Column: "t.name", Among: fmt.Sprintf(`%[2]s in (select x.series_id from series_%[1]s x
 		join %[1]s t on t.tenant_id = x.tenant_id and t.id = x.%[1]s_id where x.tenant_id = app.tenant() and %%s)`, table, series)}
+}
+
+// MemberField is the filter by the collection or read list that people put something into; id is its SQL, column that of the
+// members.
+func MemberField(column, id string) filter.Field {
+	return filter.Field{Type: filter.UUID, Custom: func(b *filter.Builder, op string, value any) (string, error) {
+		if one, ok := value.(uuid.UUID); ok {
+			value = []uuid.UUID{one}
+		}
+		in := " in "
+		if op == "isNot" || op == "notIn" {
+			in = " not in "
+		}
+		return id + in + "(select m." + column + " from collection_member m where m.tenant_id = app.tenant() and m." + column +
+			" is not null and m.collection_id = any(" + b.Arg(value) + "))", nil
+	}}
+}
+
+// WantedField is the filter by what the caller wants to read.
+func WantedField(column, id string) filter.Field {
+	return filter.Field{Type: filter.Bool, Column: "(" + id + " in (select w." + column +
+		" from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w." + column + " is not null))"}
 }
 
 func readStatus(_ *filter.Builder, op string, value any) (string, error) {

@@ -2,6 +2,8 @@ package book
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -70,6 +72,14 @@ func (l *Listed) Queue(b *pgx.Batch, limit, offset int) (load func() ([]Book, in
 	var total int64
 	l.query.queue(b, &rows, &total, limit, offset)
 	return func() ([]Book, int64) { return books(rows), total }
+}
+
+// Reordered is the list in another order: the ids l.id, joined with what has the order. $n in join stands for arg.
+func (l *Listed) Reordered(join string, arg any) *Listed {
+	q := l.query
+	q.args = append(append([]any{}, q.args...), arg)
+	q.ids = "select l.id from (" + q.ids + ") l " + strings.ReplaceAll(join, "$n", fmt.Sprintf("$%d", len(q.args)))
+	return &Listed{q}
 }
 
 // Page is SQL that selects the ids of a page of the list, in order, and its parameters.

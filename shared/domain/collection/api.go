@@ -30,25 +30,41 @@ func Routes(a *httpapi.API, d *db.DB) {
 	common(a, d, readLists, row.readList)
 	httpapi.Register(a, collections.create201(),
 		func(ctx context.Context, in *struct{ Body CollectionChanges }) (*Collection, error) {
-			return show(row.collection)(collections.create(ctx, d, in.Body.apply))
+			p, err := in.Body.patch()
+			if err != nil {
+				return nil, err
+			}
+			return show(row.collection)(collections.create(ctx, d, p))
 		})
 	httpapi.Register(a, readLists.create201(),
 		func(ctx context.Context, in *struct{ Body ReadListChanges }) (*ReadList, error) {
-			return show(row.readList)(readLists.create(ctx, d, in.Body.apply))
+			p, err := in.Body.patch()
+			if err != nil {
+				return nil, err
+			}
+			return show(row.readList)(readLists.create(ctx, d, p))
 		})
 	httpapi.Register(a, collections.operation("PATCH", "/{id}", "update", "Change a collection", auth.CollectionsWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body CollectionChanges
 		}) (*Collection, error) {
-			return show(row.collection)(collections.update(ctx, d, in.ID, in.Body.apply))
+			p, err := in.Body.patch()
+			if err != nil {
+				return nil, err
+			}
+			return show(row.collection)(collections.update(ctx, d, in.ID, p))
 		})
 	httpapi.Register(a, readLists.operation("PATCH", "/{id}", "update", "Change a read list", auth.ReadListsWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body ReadListChanges
 		}) (*ReadList, error) {
-			return show(row.readList)(readLists.update(ctx, d, in.ID, in.Body.apply))
+			p, err := in.Body.patch()
+			if err != nil {
+				return nil, err
+			}
+			return show(row.readList)(readLists.update(ctx, d, in.ID, p))
 		})
 	members(a, d)
 }

@@ -66,34 +66,46 @@ type CollectionChanges struct {
 // maxCondition is the size of a condition that is kept, in bytes.
 const maxCondition = 100_000
 
-// apply changes r; InvalidFields where that is not possible.
-func (c ReadListChanges) apply(r *row) error {
-	name := strings.TrimSpace(c.Name.Or(r.Name))
-	switch {
-	case name == "":
-		return fault.Invalid("name", "is required")
-	case utf8.RuneCountInString(name) > 200 || !utf8.ValidString(name) || strings.ContainsFunc(name, naming.Hidden):
-		return fault.Invalid("name", "must be 200 characters at most, without control characters, or such that turn the direction of text")
-	}
-	r.Name, r.Summary, r.Ordered = name, c.Summary.OrNil(r.Summary), c.Ordered.Or(r.Ordered)
-	if r.Summary != nil && strings.ContainsRune(*r.Summary, 0) {
-		return fault.Invalid("summary", "must not contain the character NUL")
-	}
-	return nil
+// patch is what a request changes, checked.
+type patch struct {
+	name         *string // nil: stays
+	setSummary   bool
+	summary      *string
+	ordered      *bool // nil: stays
+	setCondition bool
+	condition    json.RawMessage // nil: members are chosen
 }
 
-// apply is that of ReadListChanges with the condition, which is checked.
-func (c CollectionChanges) apply(r *row) error {
-	if err := c.ReadListChanges.apply(r); err != nil || !c.Condition.Set {
-		return err
+// patch checks the changes; BadRequest says what is wrong.
+func (c ReadListChanges) patch() (patch, error) {
+	p := patch{setSummary: c.Summary.Set, summary: c.Summary.Value, ordered: c.Ordered.Value}
+	if c.Name.Set {
+		name := strings.TrimSpace(c.Name.Or(""))
+		switch {
+		case name == "":
+			return p, errNoName
+		case utf8.RuneCountInString(name) > 200 || !utf8.ValidString(name) || strings.ContainsFunc(name, naming.Hidden):
+			return p, fault.Invalid("name", "must be 200 characters at most, without control characters, or such that turn the direction of text")
+		}
+		p.name = &name
 	}
-	r.Condition = nil
-	if c.Condition.Value == nil {
-		return nil
+	if p.summary != nil && strings.ContainsRune(*p.summary, 0) {
+		return p, fault.Invalid("summary", "must not contain the character NUL")
 	}
-	if r.Condition = *c.Condition.Value; len(r.Condition) > maxCondition {
-		return fault.Invalid("condition", "is larger than %d bytes", maxCondition)
+	return p, nil
+}
+
+var errNoName = fault.Invalid("name", "is required")
+
+// patch is that of ReadListChanges with the condition.
+func (c CollectionChanges) patch() (patch, error) {
+	p, err := c.ReadListChanges.patch()
+	if p.setCondition = c.Condition.Set; err != nil || c.Condition.Value == nil {
+		return p, err
 	}
-	_, err := series.List(series.Wanted{Condition: r.Condition})
-	return err
+	if p.condition = *c.Condition.Value; len(p.condition) > maxCondition {
+		return p, fault.Invalid("condition", "is larger than %d bytes", maxCondition)
+	}
+	_, err = series.List(series.Wanted{Condition: p.condition})
+	return p, err
 }

@@ -252,6 +252,34 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// Changes at once of different fields all stay, and what becomes automatic keeps no members.
+func TestChangesAtOnce(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, collection.Routes)
+	me := s.User(t, "one", "maintainer")
+	th := newThings(t, s, s.One)
+	for range 5 {
+		at := create(t, me, kinds[0], `{"name":"Best"}`)
+		me.Do("POST", at+"/series", th.body(kinds[0], "AB")).Want(200)
+		var wg sync.WaitGroup
+		for _, body := range []string{`{"summary":"S"}`, `{"ordered":true}`, `{"condition":{"title":{"operator":"is","value":"C"}}}`, `{"name":"Better"}`} {
+			wg.Go(func() {
+				if r := me.Do("PATCH", at, body); r.Status != 200 {
+					t.Errorf("%s: status %d: %s", body, r.Status, r.Body)
+				}
+			})
+		}
+		wg.Wait()
+		if m := me.Do("GET", at, nil).Want(200).Map(); m["summary"] != "S" || m["ordered"] != true || m["automatic"] != true || m["name"] != "Better" {
+			t.Errorf("after four changes: %v", m)
+		}
+		if m := me.Do("PATCH", at, `{"condition":null}`).Want(200).Map(); m["seriesCount"] != 0.0 {
+			t.Errorf("members that nobody chose: %v", m)
+		}
+		me.Do("DELETE", at, nil).Want(204)
+	}
+}
+
 // Many at once lose nothing and do not stop each other.
 func TestAtOnce(t *testing.T) {
 	t.Parallel()

@@ -58,10 +58,9 @@ func (k kind) taken(err error, name string) error {
 	return err
 }
 
-func (k kind) create(ctx context.Context, d *db.DB, change func(*row) error) (*row, error) {
-	var r row
-	if err := change(&r); err != nil {
-		return nil, err
+func (k kind) create(ctx context.Context, d *db.DB, p patch) (*row, error) {
+	if p.name == nil {
+		return nil, errNoName
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -69,38 +68,36 @@ func (k kind) create(ctx context.Context, d *db.DB, change func(*row) error) (*r
 	}
 	var b pgx.Batch
 	var out *row
-	b.Queue("insert into collection (tenant_id, id, kind, name, summary, ordered, condition) values (app.tenant(), $1, $2, $3, $4, $5, $6)",
-		id, k.Name, r.Name, r.Summary, r.Ordered, r.Condition)
+	b.Queue("insert into collection (tenant_id, id, kind, name, summary, ordered, condition) values (app.tenant(), $1, $2, $3, $4, coalesce($5, false), $6)",
+		id, k.Name, p.name, p.summary, p.ordered, p.condition)
 	k.queueGet(&b, &out, id)
-	return out, k.taken(d.Run(ctx, &b), r.Name)
+	return out, k.taken(d.Run(ctx, &b), *p.name)
 }
 
-// update changes one. Whoever makes a collection automatic, or no longer, leaves it without the members that were chosen.
-func (k kind) update(ctx context.Context, d *db.DB, id uuid.UUID, change func(*row) error) (*row, error) {
-	r, err := k.get(ctx, d, id)
-	if err != nil {
-		return nil, err
-	}
-	was := *r
-	if err := change(r); err != nil {
-		return nil, err
-	}
+// update changes one. What becomes automatic loses the members that were chosen.
+func (k kind) update(ctx context.Context, d *db.DB, id uuid.UUID, p patch) (*row, error) {
 	var b pgx.Batch
 	var out *row
-	b.Queue("update collection set name = $2, summary = $3, ordered = $4, condition = $5, updated_at = now() where tenant_id = app.tenant() and id = $1",
-		id, r.Name, r.Summary, r.Ordered, r.Condition)
-	if r.Condition != nil && was.Condition == nil {
-		b.Queue("delete from collection_member where tenant_id = app.tenant() and collection_id = $1", id)
-	}
+	b.Queue(`update collection set name = coalesce($3, name), summary = case when $4 then $5 else summary end, ordered = coalesce($6, ordered),
+		  condition = case when $7 then $8::jsonb else condition end, updated_at = now() where tenant_id = app.tenant() and id = $1 and kind = $2`,
+		id, k.Name, p.name, p.setSummary, p.summary, p.ordered, p.setCondition, p.condition)
+	b.Queue(`delete from collection_member m where m.tenant_id = app.tenant() and m.collection_id = $1
+		and exists (select from collection c where c.tenant_id = app.tenant() and c.id = $1 and c.condition is not null)`, id)
 	k.queueGet(&b, &out, id)
 	if err := d.Run(ctx, &b); err != nil {
-		return nil, k.taken(err, r.Name)
+		if p.name != nil {
+			err = k.taken(err, *p.name)
+		}
+		return nil, err
 	}
 	if out == nil {
 		return nil, fault.Missing(k.What)
 	}
 	return out, nil
 }
+
+// hold keeps a collection as it is. Whoever writes one or its members does so first.
+const hold = "select from collection where tenant_id = app.tenant() and id = $1 for no key update"
 
 func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	var b pgx.Batch
@@ -115,13 +112,12 @@ func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	return nil
 }
 
-// write runs what changes the members of one, which stays as it is meanwhile: NotFound where there is none, Conflict where
-// it is automatic.
+// write runs what changes the members of one, which stays as it is meanwhile; a change of nothing changes no time. NotFound
+// where there is none, Conflict where it is automatic.
 func (k kind) write(ctx context.Context, d *db.DB, id uuid.UUID, sql string, args ...any) (*row, error) {
 	var b pgx.Batch
 	var out *row
-	// Whoever writes members locks the collection first. A change of nothing changes no time.
-	b.Queue("select from collection where tenant_id = app.tenant() and id = $1 for no key update", id)
+	b.Queue(hold, id)
 	b.Queue("with changed as ("+sql+` returning 1)
 		update collection set updated_at = now() where tenant_id = app.tenant() and id = $1 and exists (select from changed)`, append([]any{id}, args...)...)
 	k.queueGet(&b, &out, id)

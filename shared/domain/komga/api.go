@@ -57,11 +57,7 @@ func seriesLists(a *httpapi.API, d *db.DB) {
 				if order.Sort == "" {
 					order = l.order
 				}
-				w, err := in.wanted(nil, words(&in.Search), order)
-				if err != nil {
-					return nil, err
-				}
-				return listSeries(ctx, d, w, in.Paging)
+				return filteredSeries(ctx, d, in.SeriesFilter, nil, words(&in.Search), order, in.Paging)
 			})
 	}
 	httpapi.Register(a, operation("POST", "/v1/series/list", "FilterSeries", "Series that meet a condition", auth.SeriesRead),
@@ -70,11 +66,7 @@ func seriesLists(a *httpapi.API, d *db.DB) {
 			Paging
 			Body SeriesSearch
 		}) (*Page[Series], error) {
-			w, err := in.Body.filter().wanted(in.Body.Condition, words(in.Body.FullTextSearch, in.Body.SearchTerm), in.sorting(seriesSorts))
-			if err != nil {
-				return nil, err
-			}
-			return listSeries(ctx, d, w, in.Paging)
+			return filteredSeries(ctx, d, in.Body.filter(), in.Body.Condition, words(in.Body.FullTextSearch, in.Body.SearchTerm), in.sorting(seriesSorts), in.Paging)
 		})
 }
 
@@ -128,9 +120,17 @@ func bookLists(a *httpapi.API, d *db.DB) {
 		func(ctx context.Context, in *struct {
 			At
 			Paging
-			LibraryID string `query:"libraryId" format:"uuid"`
+			LibraryID []string `query:"libraryId,explode" doc:"One; several are as none"`
 		}) (*Page[Book], error) {
-			return listBooks(ctx, d, book.ListOnDeck(book.OptionalID(in.LibraryID)), in.Paging)
+			libraries := separated(in.LibraryID)
+			if err := ids("libraryId", libraries); err != nil {
+				return nil, err
+			}
+			var library *uuid.UUID
+			if len(libraries) == 1 {
+				library = book.OptionalID(libraries[0])
+			}
+			return listBooks(ctx, d, book.ListOnDeck(library), in.Paging)
 		})
 	httpapi.Register(a, operation("POST", "/v1/books/list", "FilterBooks", "Books that meet a condition", auth.BooksRead),
 		func(ctx context.Context, in *struct {

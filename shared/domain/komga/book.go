@@ -104,7 +104,7 @@ type BookFilter struct {
 	Search      string   `query:"search" maxLength:"1000" doc:"Words of the title"`
 	LibraryID   []string `query:"libraryId,explode"`
 	SeriesID    []string `query:"seriesId,explode"`
-	ReadlistID  []string `query:"readListId,explode" doc:"There are no read lists: finds nothing"`
+	ReadListID  []string `query:"readlistId,explode" doc:"Ids, or want-to-read"`
 	ReadStatus  []string `query:"readStatus,explode" doc:"UNREAD, IN_PROGRESS or READ"`
 	MediaStatus []string `query:"mediaStatus,explode" doc:"READY or ERROR; others find nothing"`
 	Tag         []string `query:"tag,explode" doc:"A genre of the series"`
@@ -132,7 +132,7 @@ func (s BookSearch) filter() BookFilter {
 }
 
 var bookFields = map[string]translator{"libraryId": same("libraryId"), "seriesId": same("seriesId"), "title": same("title"), "tag": same("genre"),
-	"readStatus": word("readStatus"), "mediaStatus": media, "releaseDate": released, "deleted": flag, "oneShot": flag, "readListId": member}
+	"readStatus": word("readStatus"), "mediaStatus": media, "releaseDate": released("releaseDay", dayNumber), "deleted": flag, "oneShot": flag, "readListId": member("readListId")}
 
 // lastRead is the order that only the books have that the caller has read in.
 const lastRead = "last_read"
@@ -159,8 +159,8 @@ func (f BookFilter) list(tree json.RawMessage, find *string, sort httpapi.Sortin
 		w.Series, of = book.OptionalID(of[0]), nil
 	}
 	parts := slices.Concat(oneOf("libraryId", libraries), oneOf("seriesId", of), oneOf("readStatus", read), statuses(separated(f.MediaStatus)),
-		oneOf("genre", separated(f.Tag)))
-	if f.Deleted || f.Oneshot || len(f.ReadlistID) > 0 {
+		oneOf("genre", separated(f.Tag)), members("readListId", separated(f.ReadListID), nil))
+	if f.Deleted || f.Oneshot {
 		parts = append(parts, never)
 	}
 	if tree != nil {

@@ -2,6 +2,8 @@ package komga
 
 import (
 	"context"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,12 +46,25 @@ const (
 	wantedName = "Want to Read"
 )
 
-// The series and the books that the caller wants to read and that are there, and their order.
-const (
-	wantedSeries = " from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.series_id is not null"
-	wantedBooks  = ` from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.book_id is not null
-		and (select b.deleted_at is null from book b where b.tenant_id = app.tenant() and b.id = w.book_id)`
-	wantedOrder = " order by w.place, w.id"
+// kind is what collections and read lists differ in.
+type kind struct {
+	path, id   string // of the operations
+	permission string
+	kind       string // in the table
+	column     string // of a member
+	wanted     string // SQL: what the caller wants to read and that is there
+	there      string // SQL: the member m is there
+}
+
+const wantedOrder = " order by w.place, w.id"
+
+var (
+	collections = kind{"collections", "Collection", auth.CollectionsRead, "series", "series_id",
+		" from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.series_id is not null", "true"}
+	readLists = kind{"readlists", "ReadList", auth.ReadListsRead, "books", "book_id",
+		` from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.book_id is not null
+		and (select b.deleted_at is null from book b where b.tenant_id = app.tenant() and b.id = w.book_id)`,
+		"(select b.deleted_at is null from book b where b.tenant_id = app.tenant() and b.id = m.book_id)"}
 )
 
 // namedRow is a collection or a read list.
@@ -63,26 +78,31 @@ type namedRow struct {
 	UpdatedAt time.Time `db:"updated_at"`
 }
 
-// maxNamed is how many collections, and how many members of each, are told of.
-const maxNamed = "1000"
-
-// wantedRow selects what the caller wants to read as a namedRow; no row where that is nothing.
-func wantedRow(column, of string) string {
-	return "select '" + wantedID + "' as id, '" + wantedName + "' as name, '' as summary, true as ordered, (array_agg(w." + column + "::text" + wantedOrder +
-		"))[:" + maxNamed + "] as members, min(w.added_at) as created_at, max(w.added_at) as updated_at" + of + " having count(*) > 0"
+// all selects what the caller wants to read, where that is anything, and what people made, without members.
+func (k kind) all() string {
+	return "(select '" + wantedID + "' as id, '" + wantedName + "' as name, '' as summary, true as ordered, min(w.added_at) as created_at, max(w.added_at) as updated_at" +
+		k.wanted + ` having count(*) > 0
+		union all select c.id::text, c.name, coalesce(c.summary, ''), c.ordered, c.created_at, c.updated_at from collection c
+		where c.tenant_id = app.tenant() and c.kind = '` + k.kind + "') c"
 }
 
-// namedSQL selects collections of a kind as namedRows; there says of a member m that it is there.
-func namedSQL(kind, column, there string) string {
-	return `select c.id::text, c.name, coalesce(c.summary, '') as summary, c.ordered, array(select m.` + column + `::text from collection_member m
-		  where m.tenant_id = app.tenant() and m.collection_id = c.id and ` + there + ` order by m.place, m.id limit ` + maxNamed + `) as members, c.created_at, c.updated_at
-		from collection c where c.tenant_id = app.tenant() and c.kind = '` + kind + "'"
+// rows selects a page of those for which where holds, each with $1 members at most.
+func (k kind) rows(where, limits string) string {
+	const order = " order by c.id <> '" + wantedID + "', lower(c.name), c.id"
+	return "with page as materialized (select * from " + k.all() + " where " + where + order + limits + `)
+		select c.*, case when c.id = '` + wantedID + "' then array(select w." + k.column + "::text" + k.wanted + wantedOrder + " limit $1) else array(select m." + k.column +
+		`::text from collection_member m where m.tenant_id = app.tenant() and m.collection_id = nullif(c.id, '` + wantedID + "')::uuid and " + k.there +
+		" order by m.place, m.id limit $1) end as members from page c" + order
 }
 
-var (
-	collectionSQL = namedSQL("series", "series_id", "true")
-	readListSQL   = namedSQL("books", "book_id", "(select b.deleted_at is null from book b where b.tenant_id = app.tenant() and b.id = m.book_id)")
-)
+// order is the order of the members of a collection $n, or of the caller's own, for a list of their ids l.id.
+func (k kind) order() string {
+	return "left join collection_member m on m.tenant_id = app.tenant() and m." + k.column + " = l.id and m.collection_id::text = $n left join wanted w on $n = '" + wantedID +
+		"' and w.tenant_id = app.tenant() and w.account_id = app.account() and w." + k.column + " = l.id order by m.place, w.place, l.id"
+}
+
+// maxMembers is how many members one collection tells, and all of an answer together.
+const maxMembers, maxAllMembers = 1000, 60_000
 
 func (r namedRow) collection() Collection {
 	return Collection{ID: r.ID, Name: r.Name, Ordered: r.Ordered, SeriesIDs: r.Members, CreatedDate: stamp(r.CreatedAt), LastModifiedDate: stamp(r.UpdatedAt)}
@@ -94,102 +114,157 @@ func (r namedRow) readList() ReadList {
 
 // lists adds collections and read lists.
 func lists(a *httpapi.API, d *db.DB) {
-	named(a, d, "collections", "Collection", auth.CollectionsRead, wantedRow("series_id", wantedSeries), collectionSQL, namedRow.collection)
-	named(a, d, "readlists", "ReadList", auth.ReadListsRead, wantedRow("book_id", wantedBooks), readListSQL, namedRow.readList)
-	httpapi.Register(a, operation("GET", "/v1/collections/"+wantedID+"/series", "ListWantedSeries", "The series that the caller wants to read, in the caller's order", auth.SeriesRead),
+	named(a, d, collections, namedRow.collection)
+	named(a, d, readLists, namedRow.readList)
+	collectionMembers(a, d)
+	readListMembers(a, d)
+	having(a, d, collections, "/v1/series/{id}/collections", "ListSeriesCollections", "The collections that people put a series into", "Series",
+		"select exists (select from series where tenant_id = app.tenant() and id = $1)", namedRow.collection)
+	having(a, d, readLists, "/v1/books/{id}/readlists", "ListBookReadLists", "The read lists that a book is in", "Book",
+		"select exists (select from book where tenant_id = app.tenant() and id = $1 and deleted_at is null)", namedRow.readList)
+}
+
+// named adds the list of collections or read lists and each of them.
+func named[T any](a *httpapi.API, d *db.DB, k kind, as func(namedRow) T) {
+	httpapi.Register(a, operation("GET", "/v1/"+k.path, "List"+k.id+"s", "All by name, what the caller wants to read before them", k.permission),
 		func(ctx context.Context, in *struct {
 			At
 			Paging
-		}) (*Page[Series], error) {
+			Search    string   `query:"search" maxLength:"1000" doc:"Only those whose name has this in it"`
+			LibraryID []string `query:"libraryId,explode" doc:"Changes nothing: they are of all libraries"`
+		}) (*Page[T], error) {
 			var b pgx.Batch
-			load := queueSeries(&b, series.Selected("select w.series_id as id"+wantedSeries+wantedOrder, "select count(*)"+wantedSeries), in.Paging)
+			var rows []namedRow
+			var total int64
+			search := strings.ToLower(in.Search)
+			db.All(&b, &rows, k.rows("($2 = '' or strpos(lower(c.name), $2) > 0)", " limit $3 offset $4"), min(maxMembers, maxAllMembers/in.limit()), search, in.limit(), in.offset())
+			db.Value(&b, &total, "select count(*) from "+k.all()+" where ($1 = '' or strpos(lower(c.name), $1) > 0)", search)
 			if err := d.Run(ctx, &b); err != nil {
 				return nil, err
 			}
-			return load(), nil
+			return newPage(in.Paging, shown(rows, as), total), nil
 		})
-	httpapi.Register(a, operation("GET", "/v1/readlists/"+wantedID+"/books", "ListWantedBooks", "The books that the caller wants to read, in the caller's order", auth.BooksRead),
+	single := func(ctx context.Context, id string) (*T, error) {
+		row, err := db.Get[namedRow](ctx, d, k.rows("c.id = $2", ""), maxMembers, id)
+		if err != nil {
+			return nil, err
+		}
+		if row == nil {
+			return nil, fault.Missing("List")
+		}
+		out := as(*row)
+		return &out, nil
+	}
+	httpapi.Register(a, operation("GET", "/v1/"+k.path+"/"+wantedID, "GetWanted"+k.id, "What the caller wants to read; not found where that is nothing", k.permission),
+		func(ctx context.Context, _ *At) (*T, error) { return single(ctx, wantedID) })
+	httpapi.Register(a, operation("GET", "/v1/"+k.path+"/{id}", "Get"+k.id, "One of them", k.permission),
+		func(ctx context.Context, in *IDInput) (*T, error) { return single(ctx, in.ID.String()) })
+}
+
+// collectionMembers adds the series of collections: in the order of the collection, or as a filter or sort asks.
+func collectionMembers(a *httpapi.API, d *db.DB) {
+	of := func(ctx context.Context, id string, f SeriesFilter, p Paging, all func() (*Page[Series], error)) (*Page[Series], error) {
+		sort := p.sorting(seriesSorts)
+		if reflect.ValueOf(f).IsZero() && sort.Sort == "" {
+			return all()
+		}
+		f.CollectionID = []string{id}
+		automatic, err := f.automatic(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		w, err := f.wanted(nil, automatic, words(&f.Search), sort)
+		if err != nil {
+			return nil, err
+		}
+		list, err := series.List(w)
+		if err != nil {
+			return nil, err
+		}
+		if sort.Sort == "" && automatic[id] == nil {
+			list = list.Reordered(collections.order(), id)
+		}
+		return listSeries(ctx, d, list, p)
+	}
+	httpapi.Register(a, operation("GET", "/v1/collections/"+wantedID+"/series", "ListWantedSeries", "The series that the caller wants to read, in the caller's order", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			At
+			SeriesFilter
 			Paging
-		}) (*Page[Book], error) {
-			return listBooks(ctx, d, book.Selected("select w.book_id as id"+wantedBooks+wantedOrder, "select count(*)"+wantedBooks), in.Paging)
+		}) (*Page[Series], error) {
+			return of(ctx, wantedID, in.SeriesFilter, in.Paging, func() (*Page[Series], error) {
+				return listSeries(ctx, d, series.Selected("select w.series_id as id"+collections.wanted+wantedOrder, "select count(*)"+collections.wanted), in.Paging)
+			})
 		})
 	httpapi.Register(a, operation("GET", "/v1/collections/{id}/series", "ListCollectionSeries", "The series of a collection", auth.CollectionsRead),
 		func(ctx context.Context, in *struct {
 			IDInput
+			SeriesFilter
 			Paging
 		}) (*Page[Series], error) {
-			var load func() *Page[Series]
-			err := collection.Series(ctx, d, in.ID, "", "", func(b *pgx.Batch, l *series.Listed) { load = queueSeries(b, l, in.Paging) })
-			if err != nil {
-				return nil, err
-			}
-			return load(), nil
+			return of(ctx, in.ID.String(), in.SeriesFilter, in.Paging, func() (page *Page[Series], err error) {
+				var load func() *Page[Series]
+				if err = collection.Series(ctx, d, in.ID, "", "", func(b *pgx.Batch, l *series.Listed) { load = queueSeries(b, l, in.Paging) }); err == nil {
+					page = load()
+				}
+				return page, err
+			})
+		})
+}
+
+// readListMembers adds the books of read lists: in the order of the list, or as a filter or sort asks.
+func readListMembers(a *httpapi.API, d *db.DB) {
+	of := func(ctx context.Context, id string, f BookFilter, p Paging, all func() (*Page[Book], error)) (*Page[Book], error) {
+		sort := p.sorting(bookSorts)
+		if reflect.ValueOf(f).IsZero() && sort.Sort == "" {
+			return all()
+		}
+		f.ReadListID = []string{id}
+		list, err := f.list(nil, words(&f.Search), sort)
+		if err != nil {
+			return nil, err
+		}
+		if sort.Sort == "" {
+			list = list.Reordered(readLists.order(), id)
+		}
+		return listBooks(ctx, d, list, p)
+	}
+	httpapi.Register(a, operation("GET", "/v1/readlists/"+wantedID+"/books", "ListWantedBooks", "The books that the caller wants to read, in the caller's order", auth.BooksRead),
+		func(ctx context.Context, in *struct {
+			At
+			BookFilter
+			Paging
+		}) (*Page[Book], error) {
+			return of(ctx, wantedID, in.BookFilter, in.Paging, func() (*Page[Book], error) {
+				return listBooks(ctx, d, book.Selected("select w.book_id as id"+readLists.wanted+wantedOrder, "select count(*)"+readLists.wanted), in.Paging)
+			})
 		})
 	httpapi.Register(a, operation("GET", "/v1/readlists/{id}/books", "ListReadListBooks", "The books of a read list", auth.ReadListsRead),
 		func(ctx context.Context, in *struct {
 			IDInput
+			BookFilter
 			Paging
 		}) (*Page[Book], error) {
-			var load func() *Page[Book]
-			err := collection.Books(ctx, d, in.ID, "", "", func(b *pgx.Batch, l *book.Listed) { load = queueBooks(b, l, in.Paging) })
-			if err != nil {
-				return nil, err
-			}
-			return load(), nil
+			return of(ctx, in.ID.String(), in.BookFilter, in.Paging, func() (page *Page[Book], err error) {
+				var load func() *Page[Book]
+				if err = collection.Books(ctx, d, in.ID, "", "", func(b *pgx.Batch, l *book.Listed) { load = queueBooks(b, l, in.Paging) }); err == nil {
+					page = load()
+				}
+				return page, err
+			})
 		})
-	having(a, d, "/v1/series/{id}/collections", "ListSeriesCollections", "The collections that people put a series into", auth.CollectionsRead, "Series",
-		"select exists (select from series where tenant_id = app.tenant() and id = $1)", collectionSQL, "series_id", namedRow.collection)
-	having(a, d, "/v1/books/{id}/readlists", "ListBookReadLists", "The read lists that a book is in", auth.ReadListsRead, "Book",
-		"select exists (select from book where tenant_id = app.tenant() and id = $1 and deleted_at is null)", readListSQL, "book_id", namedRow.readList)
-}
-
-// named adds the list of collections or read lists and each of them; wanted selects the caller's own.
-func named[T any](a *httpapi.API, d *db.DB, path, id, permission, wanted, sql string, as func(namedRow) T) {
-	httpapi.Register(a, operation("GET", "/v1/"+path, "List"+id+"s", "All by name, what the caller wants to read before them", permission),
-		func(ctx context.Context, in *struct {
-			At
-			Paging
-		}) (*Page[T], error) {
-			var b pgx.Batch
-			var rows, more []namedRow
-			db.All(&b, &rows, wanted)
-			db.All(&b, &more, sql+" order by lower(c.name), c.id limit "+maxNamed)
-			if err := d.Run(ctx, &b); err != nil {
-				return nil, err
-			}
-			return paged(in.Paging, shown(append(rows, more...), as)), nil
-		})
-	httpapi.Register(a, operation("GET", "/v1/"+path+"/"+wantedID, "GetWanted"+id, "What the caller wants to read; not found where that is nothing", permission),
-		func(ctx context.Context, _ *At) (*T, error) { return single(ctx, d, wanted, as) })
-	httpapi.Register(a, operation("GET", "/v1/"+path+"/{id}", "Get"+id, "One of them", permission),
-		func(ctx context.Context, in *IDInput) (*T, error) {
-			return single(ctx, d, sql+" and c.id = $1", as, in.ID)
-		})
-}
-
-func single[T any](ctx context.Context, d *db.DB, sql string, as func(namedRow) T, args ...any) (*T, error) {
-	row, err := db.Get[namedRow](ctx, d, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	if row == nil {
-		return nil, fault.Missing("List")
-	}
-	out := as(*row)
-	return &out, nil
 }
 
 // having adds the collections or read lists that something is in; exists tells whether there is such a thing.
-func having[T any](a *httpapi.API, d *db.DB, path, id, summary, permission, what, exists, sql, column string, as func(namedRow) T) {
-	httpapi.Register(a, operation("GET", path, id, summary, permission),
+func having[T any](a *httpapi.API, d *db.DB, k kind, path, id, summary, what, exists string, as func(namedRow) T) {
+	httpapi.Register(a, operation("GET", path, id, summary, k.permission),
 		func(ctx context.Context, in *IDInput) (*[]T, error) {
 			var b pgx.Batch
 			var there bool
 			var rows []namedRow
 			db.Value(&b, &there, exists, in.ID)
-			db.All(&b, &rows, sql+" and c.id in (select m.collection_id from collection_member m where m.tenant_id = app.tenant() and m."+column+" = $1) order by lower(c.name), c.id", in.ID)
+			db.All(&b, &rows, k.rows("c.id in (select m.collection_id::text from collection_member m where m.tenant_id = app.tenant() and m."+k.column+" = $2)", " limit $3"),
+				maxAllMembers/maxUnpaged, in.ID, maxUnpaged)
 			if err := d.Run(ctx, &b); err != nil {
 				return nil, err
 			}

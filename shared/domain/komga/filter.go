@@ -154,20 +154,28 @@ func author(operator string, value json.RawMessage) (node, error) {
 	return leaf("author", operator, a.Name), nil
 }
 
-// released is a leaf about a day, of which the year is known.
-func released(operator string, value json.RawMessage) (node, error) {
-	var day time.Time
-	if err := json.Unmarshal(value, &day); err != nil {
-		return nil, fault.Invalid("condition.releaseDate", "dateTime must be a time such as 2026-01-31T00:00:00Z")
+// released is a leaf about a day. Of a series the year is known; of a book what is not known of it is the first.
+func released(field string, number func(time.Time) int) translator {
+	return func(operator string, value json.RawMessage) (node, error) {
+		if operator == "isNull" || operator == "isNotNull" {
+			return node{"year": node{"operator": operator}}, nil
+		}
+		var day time.Time
+		if err := json.Unmarshal(value, &day); err != nil {
+			return nil, fault.Invalid("condition.releaseDate", "dateTime must be a time such as 2026-01-31T00:00:00Z")
+		}
+		switch operator {
+		case "after":
+			return leaf(field, "gt", number(day)), nil
+		case "before":
+			return leaf(field, "lt", number(day)), nil
+		}
+		return nil, fault.Invalid("condition.releaseDate", "the operator must be after, before, isNull or isNotNull, is %q", operator)
 	}
-	switch operator {
-	case "after":
-		return leaf("year", "gt", day.Year()), nil
-	case "before":
-		return leaf("year", "lt", day.Year()), nil
-	}
-	return nil, fault.Invalid("condition.releaseDate", "the operator must be after or before, is %q", operator)
 }
+
+// dayNumber is a day as the filter releaseDay has it.
+func dayNumber(t time.Time) int { return t.Year()*10000 + int(t.Month())*100 + t.Day() }
 
 // flag is a leaf about what is never so.
 func flag(operator string, _ json.RawMessage) (node, error) {
@@ -180,15 +188,45 @@ func flag(operator string, _ json.RawMessage) (node, error) {
 	return nil, fault.Invalid("condition", "the operator must be isTrue or isFalse, is %q", operator)
 }
 
-// member is a leaf about belonging to what does not exist.
-func member(operator string, _ json.RawMessage) (node, error) {
-	switch operator {
-	case "is":
-		return never, nil
-	case "isNot":
+// member is a leaf about belonging to a collection or a read list.
+func member(field string) translator {
+	return func(operator string, value json.RawMessage) (node, error) {
+		var id string
+		if err := json.Unmarshal(value, &id); err != nil || operator != "is" && operator != "isNot" {
+			return nil, fault.Invalid("condition."+field, "must be a string with the operator is or isNot")
+		}
+		if id == wantedID {
+			return leaf("wantToRead", operator, true), nil
+		}
+		if _, err := uuid.Parse(id); err == nil {
+			return leaf(field, operator, id), nil
+		}
+		if operator == "is" {
+			return never, nil
+		}
 		return always, nil
 	}
-	return nil, fault.Invalid("condition", "the operator must be is or isNot, is %q", operator)
+}
+
+// members is the condition to belong to one of some collections or read lists; nil for none named. Those that automatic
+// knows have its condition.
+func members(field string, ids []string, automatic map[string]json.RawMessage) []node {
+	if len(ids) == 0 {
+		return nil
+	}
+	parts := []node{}
+	for _, id := range ids {
+		var condition node
+		switch _, err := uuid.Parse(id); {
+		case id == wantedID:
+			parts = append(parts, leaf("wantToRead", "is", true))
+		case err == nil && json.Unmarshal(automatic[id], &condition) == nil:
+			parts = append(parts, condition)
+		case err == nil:
+			parts = append(parts, leaf(field, "is", id))
+		}
+	}
+	return []node{{"anyOf": parts}}
 }
 
 // media is a leaf about whether a book can be read.

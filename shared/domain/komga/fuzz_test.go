@@ -23,7 +23,7 @@ func FuzzCondition(f *testing.F) {
 				t.Errorf("%s of %s: %v", what, tree, err)
 			}
 		}
-		w, err := SeriesFilter{Genre: []string{names}, Author: []string{names}, ReadStatus: []string{status}}.wanted(tree, words(&names), httpapi.Sorting{})
+		w, err := SeriesFilter{Genre: []string{names}, Author: []string{names}, ReadStatus: []string{status}}.wanted(tree, nil, words(&names), httpapi.Sorting{})
 		if refused("series", err); err == nil {
 			_, err = series.List(w)
 			refused("series", err)

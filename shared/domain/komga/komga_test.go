@@ -244,8 +244,7 @@ func TestLists(t *testing.T) {
 		"/v1/books?read_status=IN_PROGRESS&sort=readProgress.readDate,desc":               "Able 2",
 		"/v1/books?read_status=IN_PROGRESS,READ&sort=readProgress.readDate,desc":          "Able 1, Able 2",
 		"/v1/books?sort=readProgress.readDate,desc":                                       "Able 1, Able 2, Able 3, Able 4, Baker 1",
-		"/v1/books?readlist_id=1&deleted=false":                                           "Able 1, Able 2, Able 3, Able 4, Baker 1", // not spelled as it is
-		"/v1/books?read_list_id=1":                                                        "",
+		"/v1/books?readlist_id=1&deleted=false":                                           "",
 		"/v1/books/latest?size=2":                                                         "Able 4, Able 3",
 		"/v1/books/ondeck":                                                                "",
 		"/v1/series/" + sh.series["Able"].String() + "/books?unpaged=true&media_status=READY&deleted=false": "Able 1, Able 2, Able 4",
@@ -274,6 +273,9 @@ func TestLists(t *testing.T) {
 	}
 	if p = list(t, me, "GET", "/v1/series?author=Nobody", nil); !p.First || !p.Last || p.TotalPages != 0 {
 		t.Errorf("nothing: %+v", p)
+	}
+	if p = list(t, me, "GET", "/v1/books?size=0", nil); p.Size != 20 || p.NumberOfElements != 5 {
+		t.Errorf("a page of no size: %+v", p)
 	}
 	if p = list(t, me, "GET", "/v1/books?size=100000", nil); p.Size != httpapi.MaxPageSize {
 		t.Errorf("a page of %d", p.Size)
@@ -334,7 +336,7 @@ func TestConditions(t *testing.T) {
 		`{"condition":{"releaseDate":{"operator":"after","dateTime":"yesterday"}}}`:         "condition.releaseDate",
 		`{"condition":{"releaseDate":{"operator":"is","dateTime":"2000-06-01T00:00:00Z"}}}`: "condition.releaseDate",
 		`{"condition":{"deleted":{"operator":"is"}}}`:                                       "condition",
-		`{"condition":{"collectionId":{"operator":"contains"}}}`:                            "condition",
+		`{"condition":{"collectionId":{"operator":"contains"}}}`:                            "condition.collectionId",
 		`{"readStatus":["SOON"]}`:                                                           "condition.allOf[0].anyOf[0].readStatus.value",
 		`{"libraryId":["x"]}`:                                                               "libraryId",
 	} {
@@ -344,7 +346,7 @@ func TestConditions(t *testing.T) {
 		leaf("author", `"operator":"is","value":{"name":"Ann"}`): "condition"} {
 		refused(t, me.Do("POST", root+"/v1/books/list", body), body, field)
 	}
-	for path, field := range map[string]string{"/v1/series?page=-1": "page", "/v1/series?size=0": "size", "/v1/series?library_id=x": "libraryId", "/v1/series?year=2000": "year",
+	for path, field := range map[string]string{"/v1/series?page=-1": "page", "/v1/series?library_id=x": "libraryId", "/v1/series?year=2000": "year",
 		"/v1/books?series_id=x": "seriesId", "/v1/series?unpaged=maybe": "unpaged", "/v1/series?search=%00": "search"} {
 		refused(t, me.Do("GET", root+path, nil), path, field)
 	}
@@ -415,6 +417,10 @@ func TestProgress(t *testing.T) {
 	me.Do("GET", strings.Replace(series, sh.series["Able"].String(), uuid.NewString(), 1), nil).Want(404)
 	me.Do("PUT", strings.Replace(series, sh.series["Able"].String(), uuid.NewString(), 1), `{"lastBookNumberSortRead":1}`).Want(404)
 
+	s.DB.Exec(t, "update book set number = null where id = $1", able[1]) // stands after the others
+	me.Do("PUT", series, `{"lastBookNumberSortRead":1}`).Want(204)
+	want(t, me.Do("GET", series, nil).Want(200).Map(), map[string]any{"booksReadCount": 1.0, "lastReadContinuousNumberSort": 1.0})
+
 	me.Do("GET", at+"/progression", nil).Want(204)
 	me.Do("PUT", at+"/progression", `{"locator":{"href":"a","locations":{"totalProgression":0.5}}}`).Want(204)
 	if got := me.Do("GET", at+"/progression", nil).Want(200).Map()["locator"].(map[string]any)["href"]; got != "a" {
@@ -439,10 +445,12 @@ func TestAround(t *testing.T) {
 		c := s.User(t, "one", role)
 		for _, version := range []string{"v1", "v2"} {
 			want(t, c.Do("GET", root+"/"+version+"/users/me", nil).Want(200).Map(), map[string]any{"id": c.ID.String(), "email": c.Name + "@example.org", "roles": roles,
-				"sharedAllLibraries": true, "sharedLibrariesIds": "[]"})
+				"sharedAllLibraries": true, "sharedLibrariesIds": "[]", "ageRestriction": nil})
 		}
 	}
-	for path, values := range map[string]string{"genres": "[Some genre]", "tags": "[Some tag]", "publishers": "[Fox]", "languages": "[de]", "age-ratings": "[12]",
+	s.DB.Exec(t, "update series set age_rating = 6 where title = 'Baker'")
+	for path, values := range map[string]string{"genres": "[Some genre]", "tags": "[Some tag]", "publishers": "[Fox]", "languages": "[de]", "age-ratings": "[6 12]",
+		"tags/series": "[Some tag]", "tags/book": "[Some genre]", "sharing-labels": "[]", "series/release-dates": "[2001-01-01 2000-01-01]",
 		"authors": "[map[name:Ann role:writer] map[name:Bob role:cover]]", "authors?search=an": "[map[name:Ann role:writer]]",
 		"series/" + sh.series["Able"].String() + "/collections": "[]", "books/" + sh.books["Able"][0].String() + "/readlists": "[]"} {
 		var got []any
@@ -545,6 +553,46 @@ func TestCollections(t *testing.T) {
 		"/v1/collections/" + ids["Zoo"].String() + "/series?size=1&page=1": "Able", "/v1/readlists/" + ids["Best"].String() + "/books?unpaged=true": "Able 2, Able 1"} {
 		if got := list(t, me, "GET", path, nil).titles(); got != titles {
 			t.Errorf("%s: %s, want %s", path, got, titles)
+		}
+	}
+	// As readers ask: with filters, in the order of the list all the same.
+	zoo, old, wanted := ids["Zoo"].String(), ids["Old"].String(), "want-to-read"
+	s.DB.Exec(t, "insert into wanted (tenant_id, account_id, id, book_id, place) values ($1, $2, gen_random_uuid(), $3, 3), ($1, $2, gen_random_uuid(), $4, 2)", s.One, me.ID, books[0], books[2])
+	for path, titles := range map[string]string{
+		"/v1/collections/" + zoo + "/series?search=&page=0&deleted=false&library_id=" + sh.library.String(): "Baker, Able",
+		"/v1/collections/" + zoo + "/series?sort=metadata.titleSort,asc":                                    "Able, Baker",
+		"/v1/collections/" + zoo + "/series?status=ENDED":                                                   "Able",
+		"/v1/collections/" + old + "/series?search=able":                                                    "Able",
+		"/v1/collections/" + old + "/series?search=baker":                                                   "",
+		"/v1/collections/" + wanted + "/series?library_id=" + sh.library.String():                           "Able",
+		"/v1/readlists/" + ids["Best"].String() + "/books?media_status=READY&unpaged=true&deleted=false":    "Able 2, Able 1",
+		"/v1/readlists/" + ids["Best"].String() + "/books?sort=metadata.numberSort,asc":                     "Able 1, Able 2",
+		"/v1/readlists/" + wanted + "/books?media_status=READY,ERROR":                                       "Able 3, Able 1",
+		"/v1/readlists/" + wanted + "/books?media_status=READY":                                             "Able 1",
+		"/v1/series?collection_id=" + zoo:                                                                   "Able, Baker",
+		"/v1/series?collection_id=" + old:                                                                   "Able",
+		"/v1/series?collection_id=" + old + "," + wanted + "&sort=name,desc":                                "Able",
+		"/v1/books?readlist_id=" + ids["Best"].String():                                                     "Able 1, Able 2",
+		"/v1/collections?search=zo":                                                                         "",
+		"/v1/readlists?library_id=" + sh.library.String():                                                   "",
+		"/v2/authors?library_id=" + sh.library.String():                                                     "",
+		"/v2/authors?library_id=" + uuid.NewString():                                                        "",
+	} {
+		p := list(t, me, "GET", path, nil)
+		if got := p.titles(); strings.Trim(got, ", ") != titles {
+			t.Errorf("%s: %s, want %s", path, got, titles)
+		}
+	}
+	for path, n := range map[string]int{"/v1/collections?search=zo": 1, "/v1/collections?search=want": 1, "/v1/collections?size=2&page=1": 3, "/v2/authors?library_id=" + sh.library.String(): 2,
+		"/v2/authors?library_id=" + uuid.NewString(): 0} {
+		if p := list(t, me, "GET", path, nil); p.TotalElements != n {
+			t.Errorf("%s: %d, want %d", path, p.TotalElements, n)
+		}
+	}
+	for body, titles := range map[string]string{`{"collectionId":{"operator":"is","value":"` + zoo + `"}}`: "Able, Baker", `{"collectionId":{"operator":"isNot","value":"` + zoo + `"}}`: "",
+		`{"collectionId":{"operator":"isNot","value":"want-to-read"}}`: "Baker"} {
+		if got := list(t, me, "POST", "/v1/series/list", `{"condition":`+body+`}`).titles(); got != titles {
+			t.Errorf("%s: %s, want %s", body, got, titles)
 		}
 	}
 	for path, names := range map[string]string{"/v1/series/" + able.String() + "/collections": "[{Zoo}]", "/v1/books/" + books[0].String() + "/readlists": "[{Best}]",

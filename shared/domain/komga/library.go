@@ -112,6 +112,7 @@ type User struct {
 	SharedLibrariesIDs  []string     `json:"sharedLibrariesIds" nullable:"false"`
 	LabelsAllow         []string     `json:"labelsAllow" nullable:"false"`
 	LabelsExclude       []string     `json:"labelsExclude" nullable:"false"`
+	AgeRestriction      *struct{}    `json:"ageRestriction" doc:"Always null"`
 	ContentRestrictions Restrictions `json:"contentRestrictions"`
 }
 

@@ -1,6 +1,7 @@
 package komga
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ type At struct {
 // Paging is the query of a list.
 type Paging struct {
 	Page    int      `query:"page" default:"0" minimum:"0" maximum:"9007199254740991" doc:"Page to return, from 0"`
-	Size    int      `query:"size" default:"20" minimum:"1" doc:"Items a page; more than 500 count as 500"`
+	Size    int      `query:"size" default:"20" minimum:"0" doc:"Items a page; 0 counts as 20, more than 500 as 500"`
 	Unpaged bool     `query:"unpaged" doc:"All in one page, 2000 at most"`
 	Sort    []string `query:"sort,explode" doc:"Field, or field,asc or field,desc; the first that is known counts"`
 }
@@ -28,7 +29,7 @@ func (p Paging) limit() int {
 	if p.Unpaged {
 		return maxUnpaged
 	}
-	return min(p.Size, httpapi.MaxPageSize)
+	return min(cmp.Or(p.Size, 20), httpapi.MaxPageSize)
 }
 
 func (p Paging) offset() int {

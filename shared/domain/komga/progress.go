@@ -44,7 +44,7 @@ func seriesProgress(ctx context.Context, d *db.DB, id uuid.UUID) (*SeriesProgres
 	var out *SeriesProgress
 	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", id)
 	db.One(&b, &out, `with book as materialized (
-		  select coalesce(b.number, 0) as number, (select p.completed from progress p
+		  select b.number, (select p.completed from progress p
 		    where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id) as completed
 		  from book b where b.tenant_id = app.tenant() and b.series_id = $1 and b.deleted_at is null)
 		select count(*) as books, count(*) filter (where completed) as read, count(*) filter (where completed is null) as unread,
@@ -60,14 +60,14 @@ func seriesProgress(ctx context.Context, d *db.DB, id uuid.UUID) (*SeriesProgres
 	return out, nil
 }
 
-// readUpTo marks the books of a series as read whose number is not above last; those that were read stay as they are.
+// readUpTo marks the books of a series as read whose number is not above last; those without a number, and those that were read stay as they are.
 func readUpTo(ctx context.Context, d *db.DB, id uuid.UUID, last float64) error {
 	var b pgx.Batch
 	var exists bool
 	var unread []uuid.UUID
 	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", id)
 	db.Values(&b, &unread, `select b.id from book b where b.tenant_id = app.tenant() and b.series_id = $1 and b.deleted_at is null
-		  and coalesce(b.number, 0) <= $2 and (select p.completed from progress p
+		  and b.number <= $2 and (select p.completed from progress p
 		    where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id) is not true`, id, last)
 	if err := d.Run(ctx, &b); err != nil {
 		return err

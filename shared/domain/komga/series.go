@@ -104,7 +104,7 @@ type AlternateTitle struct {
 type SeriesFilter struct {
 	Search       string   `query:"search" maxLength:"1000" doc:"Words of the title"`
 	LibraryID    []string `query:"libraryId,explode"`
-	CollectionID []string `query:"collectionId,explode" doc:"There are no collections: finds nothing"`
+	CollectionID []string `query:"collectionId,explode" doc:"Ids, or want-to-read"`
 	ReadStatus   []string `query:"readStatus,explode" doc:"UNREAD, IN_PROGRESS or READ"`
 	Status       []string `query:"status,explode" doc:"ENDED, ONGOING, HIATUS or ABANDONED"`
 	Publisher    []string `query:"publisher,explode"`
@@ -141,7 +141,7 @@ func (s SeriesSearch) filter() SeriesFilter {
 
 var seriesFields = map[string]translator{"libraryId": same("libraryId"), "title": same("title"), "titleSort": same("titleSort"), "genre": same("genre"), "tag": same("tag"),
 	"publisher": same("publisher"), "language": same("language"), "seriesStatus": word("status"), "readStatus": word("readStatus"), "author": author,
-	"releaseDate": released, "deleted": flag, "oneShot": flag, "collectionId": member}
+	"releaseDate": released("year", time.Time.Year), "deleted": flag, "oneShot": flag, "collectionId": member("collectionId")}
 
 var seriesSorts = map[string]string{"metadata.titleSort": "name", "titleSort": "name", "name": "name", "metadata.title": "name",
 	"createdDate": "date_added", "created": "date_added", "dateAdded": "date_added",
@@ -149,8 +149,29 @@ var seriesSorts = map[string]string{"metadata.titleSort": "name", "titleSort": "
 	"booksMetadata.releaseDate": "release_date", "metadata.releaseDate": "release_date", "releaseDate": "release_date", "year": "release_date",
 	"booksCount": "book_count", "readProgress.readDate": "date_read", "readDate": "date_read"}
 
-// wanted is the list that the filter and a condition (nil for none) ask for.
-func (f SeriesFilter) wanted(tree json.RawMessage, find *string, sort httpapi.Sorting) (w series.Wanted, err error) {
+// automatic are the conditions of those of the collections that have one, by their ids.
+func (f SeriesFilter) automatic(ctx context.Context, d *db.DB) (map[string]json.RawMessage, error) {
+	if len(f.CollectionID) == 0 {
+		return nil, nil
+	}
+	var b pgx.Batch
+	var rows []struct {
+		ID        string          `db:"id"`
+		Condition json.RawMessage `db:"condition"`
+	}
+	db.All(&b, &rows, "select id::text, condition from collection where tenant_id = app.tenant() and condition is not null and id::text = any($1)", separated(f.CollectionID))
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	out := map[string]json.RawMessage{}
+	for _, r := range rows {
+		out[r.ID] = r.Condition
+	}
+	return out, nil
+}
+
+// wanted is the list that the filter and a condition (nil for none) ask for; automatic are conditions of its collections.
+func (f SeriesFilter) wanted(tree json.RawMessage, automatic map[string]json.RawMessage, find *string, sort httpapi.Sorting) (w series.Wanted, err error) {
 	w = series.Wanted{Find: find, Sort: sort}
 	libraries := separated(f.LibraryID)
 	if err = ids("libraryId", libraries); err != nil {
@@ -169,8 +190,8 @@ func (f SeriesFilter) wanted(tree json.RawMessage, find *string, sort httpapi.So
 	}
 	parts := slices.Concat(oneOf("libraryId", libraries), oneOf("readStatus", lower(separated(f.ReadStatus))), oneOf("status", lower(separated(f.Status))),
 		oneOf("publisher", separated(f.Publisher)), oneOf("language", separated(f.Language)), oneOf("genre", separated(f.Genre)),
-		oneOf("tag", separated(f.Tag)), oneOf("author", authors))
-	if f.Deleted || f.Oneshot || len(f.CollectionID) > 0 {
+		oneOf("tag", separated(f.Tag)), oneOf("author", authors), members("collectionId", separated(f.CollectionID), automatic))
+	if f.Deleted || f.Oneshot {
 		parts = append(parts, never)
 	}
 	if tree != nil {
@@ -279,12 +300,25 @@ func roles(people []Author) []Author {
 	return people
 }
 
-// listSeries is a page of a list.
-func listSeries(ctx context.Context, d *db.DB, w series.Wanted, p Paging) (*Page[Series], error) {
+// filteredSeries is a page of the list that a filter and a condition (nil for none) ask for.
+func filteredSeries(ctx context.Context, d *db.DB, f SeriesFilter, tree json.RawMessage, find *string, sort httpapi.Sorting, p Paging) (*Page[Series], error) {
+	automatic, err := f.automatic(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	w, err := f.wanted(tree, automatic, find, sort)
+	if err != nil {
+		return nil, err
+	}
 	list, err := series.List(w)
 	if err != nil {
 		return nil, err
 	}
+	return listSeries(ctx, d, list, p)
+}
+
+// listSeries is a page of a list.
+func listSeries(ctx context.Context, d *db.DB, list *series.Listed, p Paging) (*Page[Series], error) {
 	var b pgx.Batch
 	load := queueSeries(&b, list, p)
 	if err := d.Run(ctx, &b); err != nil {

@@ -19,10 +19,15 @@ func values(a *httpapi.API, d *db.DB) {
 	for _, v := range []struct{ path, id, summary, sql string }{
 		{"genres", "ListGenres", "The genres of the series", usedSQL("genre")},
 		{"tags", "ListTags", "The tags of the series", usedSQL("tag")},
+		{"tags/series", "ListSeriesTags", "The same", usedSQL("tag")},
+		{"tags/book", "ListBookTags", "The tags that books show: the genres of their series", usedSQL("genre")},
+		{"sharing-labels", "ListSharingLabels", "None", "select '' where false"},
+		{"series/release-dates", "ListReleaseDates", "The years of the series, the latest first", `select v || '-01-01' from (select distinct year as v from series
+			where tenant_id = app.tenant() and year is not null) s order by s.v desc`},
 		{"publishers", "ListPublishers", "The publishers of the series", ofSeriesSQL("publisher")},
 		{"languages", "ListLanguages", "The languages of the series", ofSeriesSQL("language")},
 		{"age-ratings", "ListAgeRatings", "The ages that series are rated for", `select v::text from (select distinct age_rating as v from series
-			where tenant_id = app.tenant() and age_rating is not null) s order by v`},
+			where tenant_id = app.tenant() and age_rating is not null) s order by s.v`},
 	} {
 		httpapi.Register(a, operation("GET", "/v1/"+v.path, v.id, v.summary, auth.SeriesRead),
 			func(ctx context.Context, _ *At) (*[]string, error) {
@@ -35,19 +40,18 @@ func values(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "/v1/authors", "ListAuthors", "The authors of the series by name", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			At
-			Search string `query:"search" maxLength:"1000" doc:"Only those whose name has this in it"`
+			AuthorFilter
 		}) (*[]Author, error) {
-			found, err := authors(ctx, d, in.Search, "")
+			found, err := authors(ctx, d, in.AuthorFilter)
 			return &found, err
 		})
 	httpapi.Register(a, operation("GET", "/v2/authors", "ListAuthorPages", "The same in pages", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			At
 			Paging
-			Search string `query:"search" maxLength:"1000" doc:"Only those whose name has this in it"`
-			Role   string `query:"role" maxLength:"100"`
+			AuthorFilter
 		}) (*Page[Author], error) {
-			found, err := authors(ctx, d, in.Search, in.Role)
+			found, err := authors(ctx, d, in.AuthorFilter)
 			if err != nil {
 				return nil, err
 			}
@@ -66,19 +70,30 @@ func ofSeriesSQL(column string) string {
 	return `select v from (select distinct ` + column + ` as v from series where tenant_id = app.tenant() and ` + column + ` <> '') s order by lower(v), v`
 }
 
+// AuthorFilter narrows a list of authors.
+type AuthorFilter struct {
+	Search    string   `query:"search" maxLength:"1000" doc:"Only those whose name has this in it"`
+	Role      string   `query:"role" maxLength:"100"`
+	LibraryID []string `query:"libraryId,explode"`
+}
+
 // authors are the people of the series in their roles.
-func authors(ctx context.Context, d *db.DB, search, role string) ([]Author, error) {
+func authors(ctx context.Context, d *db.DB, f AuthorFilter) ([]Author, error) {
+	role, libraries := f.Role, separated(f.LibraryID)
 	if role == "cover" {
 		role = "cover_artist"
+	}
+	if err := ids("libraryId", libraries); err != nil {
+		return nil, err
 	}
 	var b pgx.Batch
 	found := []Author{}
 	db.All(&b, &found, `select name, role from (
 		  select distinct a ->> 'name' as name, coalesce(a ->> 'role', 'author') as role from series s
 		  cross join lateral jsonb_array_elements(case jsonb_typeof(s.authors) when 'array' then s.authors else '[]' end) a
-		  where s.tenant_id = app.tenant()) a
+		  where s.tenant_id = app.tenant() and ($3::uuid[] is null or s.library_id = any($3))) a
 		where name <> '' and ($1 = '' or strpos(lower(name), $1) > 0) and ($2 = '' or role = $2)
-		order by lower(name), name, role limit `+maxValues, strings.ToLower(search), role)
+		order by lower(name), name, role limit `+maxValues, strings.ToLower(f.Search), role, libraries)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}

@@ -91,16 +91,22 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 				if err != nil {
 					return err
 				}
-				row, err := m.findCover(r.Context(), c.what, c.exists, c.queries, id)
-				if err != nil {
-					return err
-				}
-				if row == nil {
-					return placeholder(w, r, http.StatusOK)
-				}
-				return d.cover(w, r, row)
+				return showCover(w, r, m, d, c.what, c.exists, c.queries, id)
 			})
 	}
+	komgaWanted(a, m, d)
+}
+
+// showCover answers with the first cover that queries find of id; a blank one where there is none to show.
+func showCover(w http.ResponseWriter, r *http.Request, m *Maker, d Delivery, what, exists string, queries []string, id uuid.UUID) error {
+	row, err := m.findCover(r.Context(), what, exists, queries, id)
+	if err != nil {
+		return err
+	}
+	if row == nil {
+		return placeholder(w, r, http.StatusOK)
+	}
+	return d.cover(w, r, row)
 }
 
 // servePage answers with page n, as the query wants it; turned is told of it before, nil nobody.

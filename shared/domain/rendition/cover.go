@@ -91,6 +91,18 @@ const (
 		  where c.tenant_id = app.tenant() and c.id = $1 and k.deleted_at is null and k.fingerprint <> '' order by m.place, m.id limit 1) b
 		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		left join page_index p on ` + content.SameVersion
+	wantedSeriesCover = `select ` + coverColumns + `, b.updated_at as changed_at from (
+		  select k.* from wanted w
+		  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = w.series_id and k.deleted_at is null and k.fingerprint <> ''
+		    order by k.number, k.title_sort, k.id limit 1) k
+		  where w.tenant_id = app.tenant() and w.account_id = app.account() and $1::uuid is not null order by w.place, w.id limit 1) b
+		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
+		left join page_index p on ` + content.SameVersion
+	wantedBookCover = `select ` + coverColumns + `, b.updated_at as changed_at from (
+		  select k.* from wanted w join book k on k.tenant_id = w.tenant_id and k.id = w.book_id
+		  where w.tenant_id = app.tenant() and w.account_id = app.account() and $1::uuid is not null and k.deleted_at is null and k.fingerprint <> '' order by w.place, w.id limit 1) b
+		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
+		left join page_index p on ` + content.SameVersion
 )
 
 // What series show: the first of these that there is.

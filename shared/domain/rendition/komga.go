@@ -5,8 +5,11 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/format/imaging"
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -58,4 +61,18 @@ func komgaPages(a *httpapi.API, s *page.Server, d Delivery, op httpapi.Op) {
 		}
 		return servePage(w, r, s, d, n, url.Values{"width": {pageThumbnail}, "height": {pageThumbnail}, "format": {imaging.JPEG}}, nil)
 	})
+}
+
+// komgaWanted adds the covers of what the caller wants to read, which is a collection and a read list there.
+func komgaWanted(a *httpapi.API, m *Maker, d Delivery) {
+	for _, c := range []struct{ path, id, permission, query string }{
+		{"collections", "komgaGetWantedCollectionThumbnail", auth.CollectionsRead, wantedSeriesCover},
+		{"readlists", "komgaGetWantedReadListThumbnail", auth.ReadListsRead, wantedBookCover},
+	} {
+		a.Handle(httpapi.Op{Method: "GET", Path: "/{prefix}/api/v1/" + c.path + "/want-to-read/thumbnail", ID: c.id, Tag: "Komga-compatible", Summary: "Cover image",
+			Permission: c.permission, Prefixed: true, Media: "image/*", Also: pictures},
+			func(w http.ResponseWriter, r *http.Request) error {
+				return showCover(w, r, m, d, "List", "select $1::uuid is not null", []string{c.query}, uuid.Nil)
+			})
+	}
 }

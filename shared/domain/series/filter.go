@@ -24,7 +24,9 @@ var fields = filter.Schema{
 	"tag":       book.TermField("tag", "s.id"),
 	"author": {Type: filter.Text, Column: "a.value ->> 'name'",
 		Among: "exists (select from jsonb_array_elements(case jsonb_typeof(s.authors) when 'array' then s.authors else '[]' end) a where %s)"},
-	"readStatus": {Type: filter.Enum, Values: book.ReadStatus, Custom: readStatus},
+	"collectionId": book.MemberField("series_id", "s.id"),
+	"wantToRead":   book.WantedField("series_id", "s.id"),
+	"readStatus":   {Type: filter.Enum, Values: book.ReadStatus, Custom: readStatus},
 }
 
 // readStatus starts from the series that the caller has progress in, which are few, not from all there are; what there is

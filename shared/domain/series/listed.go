@@ -2,6 +2,8 @@ package series
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -43,6 +45,14 @@ func Selected(ids, total string, args ...any) *Listed {
 // Queue asks for a page and the total of the list as this package shows it; load has both, once the batch has run.
 func (l *Listed) Queue(b *pgx.Batch, limit, offset int) (load func() ([]Series, int64)) {
 	return l.query.queue(b, limit, offset)
+}
+
+// Reordered is the list in another order: the ids l.id, joined with what has the order. $n in join stands for arg.
+func (l *Listed) Reordered(join string, arg any) *Listed {
+	q := l.query
+	q.args = append(append([]any{}, q.args...), arg)
+	q.ids = "select l.id from (" + q.ids + ") l " + strings.ReplaceAll(join, "$n", fmt.Sprintf("$%d", len(q.args)))
+	return &Listed{q}
 }
 
 // Page is SQL that selects the ids of a page of the list, in order, and its parameters.

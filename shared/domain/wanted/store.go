@@ -32,8 +32,8 @@ func list(ctx context.Context, d *db.DB, sort string, limit, offset int) ([]Entr
 // lock makes the writers of one user's queue wait for each other, so that no two entries get the same place.
 const lock = "select from account where tenant_id = app.tenant() and id = app.account() for no key update"
 
-// insert adds series $1 and books $2 that are there, in the order in which they are named, behind what there is. Series
-// and books are locked in the order that all who lock several have.
+// insert adds series $1 and books $2 that are there, in the order in which they are named, behind what there is. Books
+// are locked before series, both by id, as all do who lock several.
 const insert = `with found as materialized (
 	  select s.id as series_id, null::uuid as book_id, array_position($1::uuid[], s.id) as nth from series s
 	  where s.tenant_id = app.tenant() and s.id = any($1)
@@ -44,7 +44,7 @@ const insert = `with found as materialized (
 	  insert into wanted (tenant_id, account_id, id, series_id, book_id, place, added_at)
 	  select app.tenant(), app.account(), gen_random_uuid(), f.series_id, f.book_id, f.nth + (
 	    select coalesce(max(w.place), 0) from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account()),
-	    statement_timestamp() + f.nth * interval '1 microsecond' from found f order by f.series_id, f.book_id
+	    statement_timestamp() + f.nth * interval '1 microsecond' from found f order by f.book_id, f.series_id
 	  on conflict do nothing returning 1)
 	select (select count(*) from fresh) as added, (select count(*) from found) - (select count(*) from fresh) as present`
 
