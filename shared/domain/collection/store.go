@@ -96,7 +96,7 @@ func (k kind) update(ctx context.Context, d *db.DB, id uuid.UUID, p patch) (*row
 	return out, nil
 }
 
-// hold keeps a collection as it is. Whoever writes one or its members does so first.
+// hold keeps a collection as it is. Whoever writes its members does so first.
 const hold = "select from collection where tenant_id = app.tenant() and id = $1 for no key update"
 
 func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) error {

@@ -76,14 +76,11 @@ func oneOfSeries(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "/v1/series/{id}/books", "ListSeriesBooks", "The books of a series, in order", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			IDInput
+			BookFilter
 			Paging
-			ReadStatus  []string `query:"readStatus,explode" doc:"UNREAD, IN_PROGRESS or READ"`
-			MediaStatus []string `query:"mediaStatus,explode" doc:"READY or ERROR; others find nothing"`
-			Tag         []string `query:"tag,explode" doc:"A genre of the series"`
-			Deleted     bool     `query:"deleted" doc:"Books whose files are gone are not shown: true finds nothing"`
 		}) (*Page[Book], error) {
-			f := BookFilter{SeriesID: []string{in.ID.String()}, ReadStatus: in.ReadStatus, MediaStatus: in.MediaStatus, Tag: in.Tag, Deleted: in.Deleted}
-			list, err := f.list(nil, nil, in.sorting(bookSorts))
+			in.SeriesID = []string{in.ID.String()} // the one in the path counts
+			list, err := in.list(nil, words(&in.Search), in.sorting(bookSorts))
 			if err != nil {
 				return nil, err
 			}

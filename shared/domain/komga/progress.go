@@ -60,7 +60,8 @@ func seriesProgress(ctx context.Context, d *db.DB, id uuid.UUID) (*SeriesProgres
 	return out, nil
 }
 
-// readUpTo marks the books of a series as read whose number is not above last; those without a number, and those that were read stay as they are.
+// readUpTo marks the books of a series as read whose number is not above last; those without a number, and those that
+// were read, stay as they are.
 func readUpTo(ctx context.Context, d *db.DB, id uuid.UUID, last float64) error {
 	var b pgx.Batch
 	var exists bool
