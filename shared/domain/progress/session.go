@@ -147,7 +147,7 @@ var recordSQL = `with sent as materialized (
 	  active_ms, pages_read, locator, recorded_at)
 	select app.tenant(), app.account(), x.id, x.book_id, coalesce((select max(r.pass) from reset r where r.book_id = x.book_id and r.ended_at <= x.ended_at), 1),
 	  x.kind, x.device_id, x.device_name, x.started_at, x.ended_at, case when x.kind <> 'reset' then x.page end, case when x.kind <> 'reset' then x.percentage end,
-	  least(x.active_ms, (extract(epoch from x.ended_at - x.started_at) * 1000)::bigint), x.pages_read, x.locator, x.told_at
+	  case when x.active_ms is not null then least(x.active_ms, (extract(epoch from x.ended_at - x.started_at) * 1000)::bigint) end, x.pages_read, x.locator, x.told_at
 	from sent x
 	on conflict (tenant_id, account_id, id) do nothing`
 

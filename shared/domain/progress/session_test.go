@@ -225,6 +225,12 @@ func TestSessionsAreRefusedOneByOne(t *testing.T) {
 	if err := s.DB.Owner.Pool().QueryRow(context.Background(), "select active_ms from reading_session where id = $1", good["id"]).Scan(&active); err != nil || active != 600_000 {
 		t.Errorf("%d ms of ten minutes: %v", active, err)
 	}
+	unsaid := r.session("progress", 12, 22, session{"toPage": 4})
+	r.tell(unsaid)
+	var known bool
+	if err := s.DB.Owner.Pool().QueryRow(context.Background(), "select active_ms is not null from reading_session where id = $1", unsaid["id"]).Scan(&known); err != nil || known {
+		t.Errorf("how long the reader was active is known, though nobody said: %v", err)
+	}
 	snake := `{"sessions":[{"id":"` + uuid.NewString() + `","book_id":"` + r.book.String() + `","device_id":"d","kind":"progress","client_started_at":"2024-05-01T01:00:00Z",
 		"client_ended_at":"2024-05-01T02:00:00Z","to_page":5,"active_duration_ms":1,"r2_progression":null}]}`
 	if got := told(r.who.Do("POST", "/api/v1/reading-sessions", snake).Want(200).Map()); got != "5 0.5 false 2024-05-01T00:10:00Z <nil>" {
