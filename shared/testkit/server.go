@@ -138,8 +138,11 @@ type Response struct {
 func (c *Client) Do(method, path string, body any) *Response {
 	c.t.Helper()
 	var r io.Reader
+	contentType := "application/json"
 	switch b := body.(type) {
 	case nil:
+	case Form:
+		r, contentType = b.encode(c.t)
 	case string:
 		r = bytes.NewBufferString(b)
 	default:
@@ -156,7 +159,7 @@ func (c *Client) Do(method, path string, body any) *Response {
 	req.Header = c.Header.Clone()
 	req.Host = c.Host
 	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", contentType)
 	}
 	res, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {

@@ -21,12 +21,16 @@ import (
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/metric"
 	"github.com/longbox/longbox/shared/domain/preference"
+	"github.com/longbox/longbox/shared/domain/preset"
 	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/domain/rating"
+	"github.com/longbox/longbox/shared/domain/reference"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/setup"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/domain/taxonomy"
 	"github.com/longbox/longbox/shared/domain/upload"
 	"github.com/longbox/longbox/shared/domain/wanted"
 	"github.com/longbox/longbox/shared/platform/apidocs"
@@ -86,6 +90,10 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	book.Routes(a, d, base.Added)
 	book.EditRoutes(a, d, base.Publish, base.Added)
 	book.ErrorRoutes(a, d, base.Added)
+	taxonomy.Routes(a, d, base.Publish)
+	reference.Routes(a, d, base.Publish)
+	rating.Routes(a, d)
+	preset.Routes(a, d)
 	cover.Routes(a, d, base.Added)
 	duplicate.Routes(a, d, base.Added)
 	progress.Routes(a, d)

@@ -152,6 +152,20 @@ func TestSeriesPictureAtTheCDN(t *testing.T) {
 			t.Errorf("%d: media was asked %d times", c.setting, n)
 		}
 	}
+	admin.Do("PUT", "/api/v1/admin/settings/thumbnail.max_dimension", object{"value": "250"}).Want(200)
+	before := s.location(t, admin, path)
+	admin.Do("POST", "/api/v1/series/"+b.SeriesID.String()+"/cover", testkit.Form{Member: "file", File: testkit.JPEG(t, 300, 600, 4)}).Want(201)
+	to := s.location(t, admin, path)
+	if w, h, format := size(t, s.edge(t, "GET", to).want(t, 200).Body); w != 125 || h != 250 || format != "jpeg" || cdnPath(to) == cdnPath(before) {
+		t.Errorf("uploaded: %d x %d %s at %s", w, h, format, to)
+	}
+	if n := s.cdn.Asked(cdnPath(to)); n != 1 {
+		t.Errorf("uploaded: media was asked %d times", n)
+	}
+	// What was shown before is made all the same for who has its address.
+	if w, h, _ := size(t, s.edge(t, "GET", before).want(t, 200).Body); w != 250 || h != 250 {
+		t.Errorf("shown before: %d x %d", w, h)
+	}
 }
 
 // One address for all pages, so that no page needs a redirection.

@@ -156,6 +156,11 @@ var operations = map[string]entry{
 	"patchSeriesMetadata":       {name: (*matrix).theSeries, body: value(object{"summary": "s"})},
 	"putSeriesMetadata":         {name: (*matrix).theSeries, body: value(object{"summary": "s"})},
 	"resetSeriesMetadata":       {name: (*matrix).theSeries},
+	"uploadSeriesCover":         {name: (*matrix).theSeries, body: value(testkit.Form{Member: "file", File: aPicture}), status: 201},
+	"listSeriesCovers":          {name: (*matrix).theSeries},
+	"selectSeriesCover":         {name: (*matrix).seriesCover},
+	"deleteSeriesCover":         {name: (*matrix).seriesCover, status: 204},
+	"getSeriesCoverImage":       {name: (*matrix).seriesCover},
 	"chooseSeriesCover":         {name: (*matrix).theSeries, body: value(object{"source": "first_book"})},
 	"resetSeriesCover":          {name: (*matrix).theSeries, status: 204},
 	"getSeriesLocks":            {name: (*matrix).theSeries},
@@ -219,8 +224,61 @@ var operations = map[string]entry{
 	"recordReadingSessions":  {body: (*matrix).sessions},
 	"unreadBooks":            {body: (*matrix).severalBooks},
 
-	"listGenres":         {},
-	"listTags":           {},
+	"listGenres":        {},
+	"listTags":          {},
+	"cleanUpGenres":     {},
+	"cleanUpTags":       {},
+	"deleteGenre":       {name: (*matrix).genre, status: 204},
+	"deleteTag":         {name: (*matrix).tag, status: 204},
+	"changeAllGenres":   {body: (*matrix).severalTerms},
+	"changeAllTags":     {body: (*matrix).severalTerms},
+	"listSeriesGenres":  {name: (*matrix).theSeries},
+	"listSeriesTags":    {name: (*matrix).theSeries},
+	"addSeriesGenre":    {name: (*matrix).theSeries, body: value(object{"name": "Geheim"}), status: 201},
+	"addSeriesTag":      {name: (*matrix).theSeries, body: value(object{"name": "Geheim"}), status: 201},
+	"putSeriesGenres":   {name: (*matrix).theSeries, body: value(object{"genres": []string{"Geheim"}})},
+	"putSeriesTags":     {name: (*matrix).theSeries, body: value(object{"tags": []string{"Geheim"}})},
+	"removeSeriesGenre": {name: (*matrix).seriesGenre, status: 204},
+	"removeSeriesTag":   {name: (*matrix).seriesTag, status: 204},
+
+	"listSeriesAlternateTitles":  {name: (*matrix).theSeries},
+	"addSeriesAlternateTitle":    {name: (*matrix).theSeries, body: value(object{"label": "l", "title": "Geheim"}), status: 201},
+	"updateSeriesAlternateTitle": {name: (*matrix).otherTitle, body: value(object{"title": "Geheim"})},
+	"removeSeriesAlternateTitle": {name: (*matrix).otherTitle, status: 204},
+	"listSeriesExternalIds":      {name: (*matrix).theSeries},
+	"addSeriesExternalId":        {name: (*matrix).theSeries, body: value(object{"source": "s", "externalId": "Geheim"}), status: 201},
+	"removeSeriesExternalId":     {name: (*matrix).seriesID, status: 204},
+	"listSeriesExternalLinks":    {name: (*matrix).theSeries},
+	"addSeriesExternalLink":      {name: (*matrix).theSeries, body: value(object{"sourceName": "s", "url": "http://geheim.example"}), status: 201},
+	"removeSeriesExternalLink":   {name: (*matrix).seriesLink, status: 204},
+	"listSeriesExternalRatings":  {name: (*matrix).theSeries},
+	"addSeriesExternalRating":    {name: (*matrix).theSeries, body: value(object{"sourceName": "Geheim", "rating": 5}), status: 201},
+	"removeSeriesExternalRating": {name: (*matrix).seriesRated, status: 204},
+	"listBookExternalIds":        {name: (*matrix).theBook},
+	"addBookExternalId":          {name: (*matrix).theBook, body: value(object{"source": "s", "externalId": "Geheim"}), status: 201},
+	"removeBookExternalId":       {name: (*matrix).bookID, status: 204},
+	"listBookExternalLinks":      {name: (*matrix).theBook},
+	"addBookExternalLink":        {name: (*matrix).theBook, body: value(object{"sourceName": "s", "url": "http://geheim.example"}), status: 201},
+	"removeBookExternalLink":     {name: (*matrix).bookLink, status: 204},
+
+	"patchAllSeriesMetadata": {body: value(object{"seriesIds": []string{}, "publisher": "Geheim"})},
+	"putAllSeriesLocks":      {body: value(object{"seriesIds": []string{}, "genres": true})},
+	"patchAllBookMetadata":   {body: value(object{"bookIds": []string{}, "publisher": "Geheim"})},
+	"putAllBookLocks":        {body: value(object{"bookIds": []string{}, "yearLock": true})},
+	"groupSeries":            {body: value(object{})},
+
+	"listFilterPresets":  {},
+	"createFilterPreset": {body: (*matrix).newPreset, status: 201},
+	"getFilterPreset":    {name: (*matrix).preset},
+	"updateFilterPreset": {name: (*matrix).preset, body: (*matrix).newPreset},
+	"deleteFilterPreset": {name: (*matrix).preset, status: 204},
+
+	"getRating":        {name: (*matrix).rated},
+	"putRating":        {name: (*matrix).theSeries, body: value(object{"rating": 5})},
+	"deleteRating":     {name: (*matrix).theSeries, status: 204},
+	"getAverageRating": {name: (*matrix).theSeries},
+	"listRatings":      {},
+
 	"listWanted":         {},
 	"addWanted":          {body: (*matrix).aWanted, status: 201, foreign: 404},
 	"addAllWanted":       {body: value(object{"seriesIds": []string{}})},
@@ -389,6 +447,88 @@ func (m *matrix) newLibrary(*testkit.Client) any {
 func (m *matrix) newCollection(*testkit.Client) any {
 	m.n++
 	return object{"name": "Made " + strconv.Itoa(m.n)}
+}
+
+func (m *matrix) severalTerms(*testkit.Client) any {
+	return object{"seriesIds": []string{m.book.SeriesID.String()}, "add": []string{"Geheim"}}
+}
+
+func (m *matrix) newPreset(*testkit.Client) any {
+	m.n++
+	return object{"scope": "list", "target": "books", "name": "Made " + strconv.Itoa(m.n), "condition": nil}
+}
+
+func (m *matrix) preset(owner *testkit.Client) string {
+	id := uuid.New()
+	m.exec(`insert into filter_preset (tenant_id, account_id, id, name, scope, target, condition) values ($1, $2, $3, 'Geheim ' || $3::uuid, 'list', 'books', 'null')`, m.One, owner.ID, id)
+	return id.String()
+}
+
+// genre and tag are of no series; seriesGenre and seriesTag are of the matrix's.
+func (m *matrix) genre(*testkit.Client) string { return m.term("genre") }
+func (m *matrix) tag(*testkit.Client) string   { return m.term("tag") }
+
+func (m *matrix) term(table string) string {
+	id := uuid.New()
+	m.exec("insert into "+table+" (tenant_id, id, name) values ($1, $2, 'Geheim ' || $2::uuid)", m.One, id)
+	return id.String()
+}
+
+func (m *matrix) seriesGenre(*testkit.Client) string { return m.termOfSeries("genre") }
+func (m *matrix) seriesTag(*testkit.Client) string   { return m.termOfSeries("tag") }
+
+func (m *matrix) termOfSeries(table string) string {
+	id := m.term(table)
+	m.exec("insert into series_"+table+" (tenant_id, series_id, "+table+"_id) values ($1, $2, $3)", m.One, m.book.SeriesID, id)
+	return m.book.SeriesID.String() + "|" + id
+}
+
+// What hangs on the matrix's series and book.
+func (m *matrix) otherTitle(*testkit.Client) string {
+	return m.reference("alternate_title", "series_id, label, title", "series")
+}
+func (m *matrix) seriesID(*testkit.Client) string {
+	return m.reference("external_id", "series_id, source, external_id", "series")
+}
+func (m *matrix) seriesLink(*testkit.Client) string {
+	return m.reference("external_link", "series_id, source_name, url", "series")
+}
+func (m *matrix) bookID(*testkit.Client) string {
+	return m.reference("external_id", "book_id, source, external_id", "book")
+}
+func (m *matrix) bookLink(*testkit.Client) string {
+	return m.reference("external_link", "book_id, source_name, url", "book")
+}
+
+func (m *matrix) reference(table, columns, owner string) string {
+	id, of := uuid.New(), m.book.SeriesID
+	if owner == "book" {
+		of = m.book.ID
+	}
+	m.exec("insert into "+table+" (tenant_id, id, "+columns+") values ($1, $2, $3, $2::uuid, 'Geheim')", m.One, id, of)
+	return of.String() + "|" + id.String()
+}
+
+func (m *matrix) seriesRated(*testkit.Client) string {
+	id := uuid.New()
+	m.exec("insert into external_rating (tenant_id, id, series_id, source_name, rating) values ($1, $2, $3, $2::uuid, 5)", m.One, id, m.book.SeriesID)
+	return m.book.SeriesID.String() + "|" + id.String()
+}
+
+// aPicture is the smallest GIF.
+var aPicture = []byte("GIF89a\x01\x00\x01\x00\x80\x00\x00\xff\xff\xff\x00\x00\x00!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;")
+
+func (m *matrix) seriesCover(*testkit.Client) string {
+	id := uuid.New()
+	m.exec(`insert into series_cover (tenant_id, id, series_id, fingerprint, type, image, size) values ($1, $2, $3, $2::uuid, 'image/gif', $4, $5)`,
+		m.One, id, m.book.SeriesID, aPicture, len(aPicture))
+	return m.book.SeriesID.String() + "|" + id.String()
+}
+
+func (m *matrix) rated(owner *testkit.Client) string {
+	m.exec(`insert into series_rating (tenant_id, account_id, series_id, id, rating, notes) values ($1, $2, $3, gen_random_uuid(), 5, 'Geheim') on conflict do nothing`,
+		m.One, owner.ID, m.book.SeriesID)
+	return m.theSeries(owner)
 }
 
 // collection and readList have the matrix's series or book in them.

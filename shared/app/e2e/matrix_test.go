@@ -102,7 +102,7 @@ func (m *matrix) callNamed(op *httpapi.Op, e entry, c *testkit.Client, name stri
 	if second == "" {
 		second = uuid.NewString()
 	}
-	path := strings.NewReplacer("{prefix}", "komga", "{id}", name, "{uploadId}", second, "{readingId}", second, "{memberId}", second, "{key}", name, "{pageNumber}", "1").Replace(op.Path)
+	path := strings.NewReplacer("{prefix}", "komga", "{id}", name, "{uploadId}", second, "{readingId}", second, "{memberId}", second, "{termId}", second, "{coverId}", second, "{referenceId}", second, "{key}", name, "{pageNumber}", "1").Replace(op.Path)
 	if e.query != "" {
 		path += "?" + e.query
 	}

@@ -218,8 +218,19 @@ func TestSeriesPicture(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	}
+	upload := admin.Do("POST", series+"/cover", testkit.Form{Member: "file", File: testkit.JPEG(t, 500, 1000, 4)}).Want(201).Map()
+	for range 2 { // rendered at the first request, to which no store is asked for the picture, and stored
+		a := s.fetch(t, admin, "GET", series+"/thumbnail").want(t, 200)
+		if w, h, _ := size(t, a.Body); w != 200 || h != 400 {
+			t.Errorf("uploaded: %d x %d", w, h)
+		}
+	}
+	uploaded := shown("custom", 200, 400)
+	if got := s.fetch(t, admin, "GET", upload["path"].(string)).want(t, 200); !bytes.Equal(got.Body, testkit.JPEG(t, 500, 1000, 4)) {
+		t.Errorf("%d bytes of the picture that was uploaded", len(got.Body))
+	}
 	chosen("first_book")
-	if again := shown("first_book", 300, 400); again != first {
+	if again := shown("first_book", 300, 400); again != first || again == uploaded {
 		t.Errorf("tag %s, first %s", again, first)
 	}
 	book := "book:" + s.books(admin)["S/a 1.cbz"].ID.String()

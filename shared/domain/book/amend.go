@@ -26,34 +26,23 @@ import (
 
 // MetadataBody is what people change of a book's metadata: null clears, and so does absence where all is replaced.
 type MetadataBody struct {
-	Title          httpapi.Optional[string]          `json:"title,omitempty" minLength:"1" maxLength:"1000" doc:"Stays where it is absent, also where all is replaced, and there where it is null: a book has a title"`
-	TitleSort      httpapi.Optional[string]          `json:"titleSort,omitempty" maxLength:"1000" doc:"null: as the title; stays where it is absent, also where all is replaced"`
-	Subtitle       httpapi.Optional[string]          `json:"subtitle,omitempty" maxLength:"1000"`
-	OriginalTitle  httpapi.Optional[string]          `json:"originalTitle,omitempty" maxLength:"1000"`
-	Summary        httpapi.Optional[string]          `json:"summary,omitempty" maxLength:"60000"`
-	Publisher      httpapi.Optional[string]          `json:"publisher,omitempty" maxLength:"500"`
-	Imprint        httpapi.Optional[string]          `json:"imprint,omitempty" maxLength:"500"`
-	Genre          httpapi.Optional[string]          `json:"genre,omitempty" maxLength:"2000"`
-	LanguageISO    httpapi.Optional[string]          `json:"languageIso,omitempty" maxLength:"100" doc:"A BCP 47 tag, for example ja or pt-BR"`
-	FormatDetail   httpapi.Optional[string]          `json:"formatDetail,omitempty" maxLength:"500"`
-	BookType       httpapi.Optional[string]          `json:"bookType,omitempty" enum:"comic,manga,novel,novella,anthology,artbook,oneshot,omnibus,graphic_novel,magazine"`
-	Edition        httpapi.Optional[string]          `json:"edition,omitempty" maxLength:"500"`
-	ISBNs          httpapi.Optional[string]          `json:"isbns,omitempty" maxLength:"2000" doc:"A JSON list of ISBNs, or ISBNs with commas between"`
-	BlackAndWhite  httpapi.Optional[bool]            `json:"blackAndWhite,omitempty"`
-	Manga          httpapi.Optional[bool]            `json:"manga,omitempty"`
-	Year           httpapi.Optional[int32]           `json:"year,omitempty" minimum:"1" maximum:"9999"`
-	Month          httpapi.Optional[int32]           `json:"month,omitempty" minimum:"1" maximum:"12"`
-	Day            httpapi.Optional[int32]           `json:"day,omitempty" minimum:"1" maximum:"31"`
-	OriginalYear   httpapi.Optional[int32]           `json:"originalYear,omitempty" minimum:"1" maximum:"9999"`
-	Volume         httpapi.Optional[int32]           `json:"volume,omitempty" minimum:"0" maximum:"9999999"`
-	Chapter        httpapi.Optional[float64]         `json:"chapter,omitempty" minimum:"0" maximum:"9999999"`
-	Count          httpapi.Optional[int32]           `json:"count,omitempty" minimum:"0" maximum:"9999999"`
-	SeriesPosition httpapi.Optional[float64]         `json:"seriesPosition,omitempty" minimum:"0" maximum:"9999999"`
-	SeriesTotal    httpapi.Optional[int32]           `json:"seriesTotal,omitempty" minimum:"0" maximum:"9999999"`
-	Subjects       httpapi.Optional[[]string]        `json:"subjects,omitempty" maxItems:"200"`
-	Authors        httpapi.Optional[[]AuthorBody]    `json:"authors,omitempty" maxItems:"200"`
-	Awards         httpapi.Optional[[]AwardBody]     `json:"awards,omitempty" maxItems:"100"`
-	CustomMetadata httpapi.Optional[json.RawMessage] `json:"customMetadata,omitempty" doc:"An object, kept as it is"`
+	Title     httpapi.Optional[string] `json:"title,omitempty" minLength:"1" maxLength:"1000" doc:"Stays where it is absent, also where all is replaced, and there where it is null: a book has a title"`
+	TitleSort httpapi.Optional[string] `json:"titleSort,omitempty" maxLength:"1000" doc:"null: as the title; stays where it is absent, also where all is replaced"`
+	Subtitle  httpapi.Optional[string] `json:"subtitle,omitempty" maxLength:"1000"`
+	Summary   httpapi.Optional[string] `json:"summary,omitempty" maxLength:"60000"`
+	SharedBody
+	FormatDetail   httpapi.Optional[string]      `json:"formatDetail,omitempty" maxLength:"500"`
+	ISBNs          httpapi.Optional[string]      `json:"isbns,omitempty" maxLength:"2000" doc:"A JSON list of ISBNs, or ISBNs with commas between"`
+	Year           httpapi.Optional[int32]       `json:"year,omitempty" minimum:"1" maximum:"9999"`
+	Month          httpapi.Optional[int32]       `json:"month,omitempty" minimum:"1" maximum:"12"`
+	Day            httpapi.Optional[int32]       `json:"day,omitempty" minimum:"1" maximum:"31"`
+	Volume         httpapi.Optional[int32]       `json:"volume,omitempty" minimum:"0" maximum:"9999999"`
+	Chapter        httpapi.Optional[float64]     `json:"chapter,omitempty" minimum:"0" maximum:"9999999"`
+	Count          httpapi.Optional[int32]       `json:"count,omitempty" minimum:"0" maximum:"9999999"`
+	SeriesPosition httpapi.Optional[float64]     `json:"seriesPosition,omitempty" minimum:"0" maximum:"9999999"`
+	SeriesTotal    httpapi.Optional[int32]       `json:"seriesTotal,omitempty" minimum:"0" maximum:"9999999"`
+	Subjects       httpapi.Optional[[]string]    `json:"subjects,omitempty" maxItems:"200"`
+	Awards         httpapi.Optional[[]AwardBody] `json:"awards,omitempty" maxItems:"100"`
 
 	// The people of one role, with commas between.
 	Writer      httpapi.Optional[string] `json:"writer,omitempty" maxLength:"5000" doc:"Names with commas between; so the other roles"`
@@ -63,7 +52,23 @@ type MetadataBody struct {
 	Letterer    httpapi.Optional[string] `json:"letterer,omitempty" maxLength:"5000"`
 	CoverArtist httpapi.Optional[string] `json:"coverArtist,omitempty" maxLength:"5000"`
 	Editor      httpapi.Optional[string] `json:"editor,omitempty" maxLength:"5000"`
-	Translator  httpapi.Optional[string] `json:"translator,omitempty" maxLength:"5000"`
+}
+
+// SharedBody is what people may change of several books at once, too.
+type SharedBody struct {
+	OriginalTitle  httpapi.Optional[string]          `json:"originalTitle,omitempty" maxLength:"1000"`
+	Publisher      httpapi.Optional[string]          `json:"publisher,omitempty" maxLength:"500"`
+	Imprint        httpapi.Optional[string]          `json:"imprint,omitempty" maxLength:"500"`
+	Genre          httpapi.Optional[string]          `json:"genre,omitempty" maxLength:"2000"`
+	LanguageISO    httpapi.Optional[string]          `json:"languageIso,omitempty" maxLength:"100" doc:"A BCP 47 tag, for example ja or pt-BR"`
+	BookType       httpapi.Optional[string]          `json:"bookType,omitempty" enum:"comic,manga,novel,novella,anthology,artbook,oneshot,omnibus,graphic_novel,magazine"`
+	Edition        httpapi.Optional[string]          `json:"edition,omitempty" maxLength:"500"`
+	BlackAndWhite  httpapi.Optional[bool]            `json:"blackAndWhite,omitempty"`
+	Manga          httpapi.Optional[bool]            `json:"manga,omitempty"`
+	OriginalYear   httpapi.Optional[int32]           `json:"originalYear,omitempty" minimum:"1" maximum:"9999"`
+	Authors        httpapi.Optional[[]AuthorBody]    `json:"authors,omitempty" maxItems:"200"`
+	CustomMetadata httpapi.Optional[json.RawMessage] `json:"customMetadata,omitempty" doc:"An object, kept as it is"`
+	Translator     httpapi.Optional[string]          `json:"translator,omitempty" maxLength:"5000"`
 }
 
 // AuthorBody is a person and what they did.
@@ -345,6 +350,49 @@ func SortTitle(title string) string {
 	return "normalize(regexp_replace(" + title + `, '\s+', ' ', 'g'))`
 }
 
+// change is what a body makes of a document of metadata.
+type change struct {
+	document, people string   // JSON: what is set, and people
+	names            []string // of all that changes
+	locks            []string // to set
+	roles            []string // of the people that are replaced; all where whole is true
+	whole            bool
+	titled           bool // there is a new title
+}
+
+func (b *MetadataBody) change(replace bool) (*change, error) {
+	set, names, locks := b.said(replace)
+	people, roles, whole := b.people(replace)
+	document, err := json.Marshal(set)
+	if err != nil {
+		return nil, err
+	}
+	authors, err := json.Marshal(people)
+	if err != nil {
+		return nil, err
+	}
+	return &change{string(document), string(authors), names, locks, roles, whole, b.Title.Value != nil}, nil
+}
+
+// sql writes the change into the documents of the books that which names, in the order of their ids; args are its
+// parameters, of which the first is ids.
+func (c *change) sql(which string) string {
+	return `insert into book_metadata as m (tenant_id, book_id, metadata, locks)
+		select app.tenant(), id, $2::jsonb || jsonb_build_object('authors', $3::jsonb), $4 from book
+		where tenant_id = app.tenant() and ` + which + ` and deleted_at is null order by id
+		on conflict (tenant_id, book_id) do update set updated_at = case when $8 then now() else m.updated_at end,
+		  metadata = (m.metadata - $5::text[] - ` + staleSort("$9") + `) || $2::jsonb || case when $6 then jsonb_build_object('authors', $3::jsonb)
+		    when cardinality($7::text[]) > 0 then jsonb_build_object('authors', coalesce((select jsonb_agg(a) from jsonb_array_elements(
+		      case jsonb_typeof(m.metadata -> 'authors') when 'array' then m.metadata -> 'authors' else '[]' end) a where not a ->> 'role' = any($7)), '[]') || $3::jsonb)
+		    else '{}' end,
+		  locks = array(select unnest(m.locks) union select unnest(excluded.locks))`
+}
+
+func (c *change) args(ids any) []any {
+	changed := slices.DeleteFunc(slices.Clone(c.names), func(n string) bool { return n == "authors" })
+	return []any{ids, c.document, c.people, c.locks, changed, c.whole, orEmpty(c.roles), len(c.names) > 0, c.titled}
+}
+
 // amend writes what people say of a book's metadata, and locks what gets a value; with replace what is absent is
 // cleared. One round trip.
 func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, *Patched, []string, error) {
@@ -354,22 +402,14 @@ func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *
 	if err := body.check(); err != nil {
 		return nil, nil, nil, err
 	}
-	set, names, locks := body.said(replace)
-	people, roles, whole := body.people(replace)
-	changed := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == "authors" })
-	document, err := json.Marshal(set)
+	c, err := body.change(replace)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	authors, err := json.Marshal(people)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	replaces := func(name string) bool { return slices.Contains(names, name) }
 	var b pgx.Batch
 	var at *Patched
 	var meta *metadataRow
-	body.Volume.Set, body.Chapter.Set = replaces("volume"), replaces("chapter")
+	body.Volume.Set, body.Chapter.Set = slices.Contains(c.names, "volume"), slices.Contains(c.names, "chapter")
 	renaming, err := queueNaming(&b, id, body.Volume, body.Chapter)
 	if err != nil {
 		return nil, nil, nil, err
@@ -382,17 +422,9 @@ func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *
 		    else coalesce($11, k.title_sort) end
 		where k.tenant_id = app.tenant() and k.id = $1 and k.deleted_at is null
 		returning k.id, k.title, k.number, k.volume, k.chapter, k.updated_at, k.library_id, k.series_id`,
-		id, body.Volume.Set, body.Volume.Value, body.Chapter.Set, body.Chapter.Value, len(names) > 0,
+		id, body.Volume.Set, body.Volume.Value, body.Chapter.Set, body.Chapter.Value, len(c.names) > 0,
 		body.Title.Value, mapped(body.Title.Value, naming.Normalize), body.TitleSort.Set, body.TitleSort.Value, mapped(body.Title.Value, naming.SortTitle))
-	b.Queue(`insert into book_metadata as m (tenant_id, book_id, metadata, locks)
-		select app.tenant(), id, $2::jsonb || jsonb_build_object('authors', $3::jsonb), $4 from book where tenant_id = app.tenant() and id = $1 and deleted_at is null
-		on conflict (tenant_id, book_id) do update set updated_at = case when $8 then now() else m.updated_at end,
-		  metadata = (m.metadata - $5::text[] - `+staleSort("$9")+`) || $2::jsonb || case when $6 then jsonb_build_object('authors', $3::jsonb)
-		    when cardinality($7::text[]) > 0 then jsonb_build_object('authors', coalesce((select jsonb_agg(a) from jsonb_array_elements(
-		      case jsonb_typeof(m.metadata -> 'authors') when 'array' then m.metadata -> 'authors' else '[]' end) a where not a ->> 'role' = any($7)), '[]') || $3::jsonb)
-		    else '{}' end,
-		  locks = array(select unnest(m.locks) union select unnest(excluded.locks))`,
-		id, string(document), string(authors), locks, changed, whole, orEmpty(roles), len(names) > 0, body.Title.Value != nil)
+	b.Queue(c.sql("id = $1"), c.args(id)...)
 	db.One(&b, &meta, "select metadata, locks, warnings, created_at, updated_at from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, nil, nil, err
@@ -407,5 +439,5 @@ func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return &Amended{id, *m}, at, names, nil
+	return &Amended{id, *m}, at, c.names, nil
 }

@@ -88,6 +88,7 @@ func LockChangeSchema(names []string) *huma.Schema {
 
 // EditRoutes adds the operations by which people change a book.
 func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+	bulk(a, d, publish)
 	op := func(method, path, id, summary, permission string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/books/{id}" + path, ID: id, Summary: summary, Tag: "Books", Permission: permission}
 	}

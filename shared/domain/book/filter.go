@@ -31,6 +31,7 @@ var fields = filter.Schema{
 	"genre":      TermField("genre", "b.series_id"),
 	"tag":        TermField("tag", "b.series_id"),
 	"readListId": MemberField("book_id", "b.id"),
+	"inReadList": InAnyField("collection_member", "book_id", "b.id"),
 	"wantToRead": WantedField("book_id", "b.id"),
 	"releaseDay": {Type: filter.Number, Column: "(" + metadata("year") + "::integer * 10000 + coalesce(" + metadata("month") + "::integer, 1) * 100 + coalesce(" +
 		metadata("day") + "::integer, 1))"},
@@ -62,6 +63,13 @@ func MemberField(column, id string) filter.Field {
 		return id + in + "(select m." + column + " from collection_member m where m.tenant_id = app.tenant() and m." + column +
 			" is not null and m.collection_id = any(" + b.Arg(value) + "))", nil
 	}}
+}
+
+// InAnyField is the filter by whether a table names a series or book at all (of collections: those that people put it
+// into); id is its SQL, column that of the table.
+func InAnyField(table, column, id string) filter.Field {
+	return filter.Field{Type: filter.Bool, Column: "(" + id + " in (select x." + column + " from " + table + " x where x.tenant_id = app.tenant() and x." +
+		column + " is not null))"}
 }
 
 // WantedField is the filter by what the caller wants to read.

@@ -22,7 +22,12 @@ func TestFilterFields(t *testing.T) {
 	exec(t, s, "update book set format = 'epub', created_at = '2020-02-03T04:05:06Z', page_count = 300 where id = $1", b[0])
 	exec(t, s, `insert into book_metadata (tenant_id, book_id, metadata) values ($1, $2, '{"summary": "Of a hare", "bookType": "novel"}')`, s.One, b[0])
 
+	exec(t, s, "insert into collection (tenant_id, id, kind, name) values ($1, $2, 'books', 'C')", s.One, comics)
+	exec(t, s, "insert into collection_member (tenant_id, id, collection_id, book_id, place) values ($1, $2, $2, $3, 1)", s.One, comics, a[1])
+
 	for _, c := range []struct{ condition, want string }{
+		{`{"inReadList":{"operator":"isTrue"}}`, "[Alpha 2]"},
+		{`{"inReadList":{"operator":"isFalse"}}`, "[Alpha 1 Beta 1]"},
 		{`{"genre":{"operator":"is","value":"a GENRE"}}`, "[Alpha 1 Alpha 2]"},
 		{`{"genre":{"operator":"isNull"}}`, "[Beta 1]"},
 		{`{"tag":{"operator":"doesNotContain","value":"tag"}}`, "[Beta 1]"},

@@ -2,6 +2,7 @@ package collection
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -106,6 +107,30 @@ func (c CollectionChanges) patch() (patch, error) {
 	if p.condition = *c.Condition.Value; len(p.condition) > maxCondition {
 		return p, fault.Invalid("condition", "is larger than %d bytes", maxCondition)
 	}
-	_, err = series.List(series.Wanted{Condition: p.condition})
-	return p, err
+	if _, err = series.List(series.Wanted{Condition: p.condition}); err != nil {
+		return p, err
+	}
+	var tree any
+	if err := json.Unmarshal(p.condition, &tree); err != nil {
+		return p, err
+	}
+	if asksForCollections(tree) {
+		return p, fault.Invalid("condition", "must not ask for inCollection: what is in a collection would depend on what is in collections")
+	}
+	return p, nil
+}
+
+// asksForCollections tells whether a checked condition has the leaf inCollection, at any level.
+func asksForCollections(node any) bool {
+	switch node := node.(type) {
+	case map[string]any:
+		for key, value := range node {
+			if strings.ReplaceAll(strings.ToLower(key), "_", "") == "incollection" || asksForCollections(value) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(node, asksForCollections)
+	}
+	return false
 }

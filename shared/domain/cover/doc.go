@@ -8,5 +8,5 @@
 //   - Covers that nothing shows any more are deleted once a day (Sweep).
 //   - For one target at most one task waits or runs at a time, and one with force; a repeated request gets its id.
 //
-// Tables: cover_sweep; reads book, series, sidecar, library, setting, tenant.
+// Tables: cover_sweep; reads book, series, series_cover, sidecar, library, setting, tenant.
 package cover

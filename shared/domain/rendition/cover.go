@@ -48,16 +48,24 @@ const coverColumns = `b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modifie
 	coalesce(p.cover_packed, p.packed[1]) as cover_packed, coalesce(p.cover_size, p.sizes[1]) as cover_plain,
 	coalesce(p.cover_method, p.methods[1]) as cover_method, coalesce(p.cover_crc, p.crcs[1]) as cover_crc, ` + cover.Settings
 
-// The cover of a series is the one that people chose, else a picture beside its books (shared/domain/library), else that
-// of its first book that could be read; the cover of a library is that of the first such book of its first series, that of
-// a collection the same of the first series that people put into it, and that of a read list the one of its first book.
+// The cover of a series is the one that people uploaded or chose, else a picture beside its books
+// (shared/domain/library), else that of its first book that could be read; the cover of a library is that of the first
+// such book of its first series, that of a collection the same of the first series that people put into it, and that of
+// a read list the one of its first book.
 const (
-	pictureCover = `select s.id, k.key, l.bucket, l.prefix, k.size, k.etag, k.modified_at, k.document->>'fingerprint' as fingerprint,
+	uploadedCovers = `select s.id, ''::text as key, ''::text as bucket, ''::text as prefix, c.size, ''::text as etag, c.created_at as modified_at, c.fingerprint,
+		  0::bigint as cover_offset, c.size as cover_length, c.size as cover_packed, c.size as cover_plain, -1::smallint as cover_method, 0::bigint as cover_crc, ` + cover.Settings + `,
+		  greatest(c.created_at, s.updated_at) as changed_at
+		from series s join series_cover c on c.tenant_id = app.tenant() and c.series_id = s.id
+		where s.tenant_id = app.tenant() and s.id = $1`
+	uploadedCover = uploadedCovers + " and s.cover_source = 'custom:' || c.id"
+	pictureCovers = `select s.id, k.key, l.bucket, l.prefix, k.size, k.etag, k.modified_at, k.document->>'fingerprint' as fingerprint,
 		  0::bigint as cover_offset, k.size as cover_length, k.size as cover_packed, k.size as cover_plain, -1::smallint as cover_method, 0::bigint as cover_crc, ` + cover.Settings + `, greatest(k.modified_at, s.updated_at) as changed_at
 		from series s join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path and k.kind = 'cover' and k.document is not null
 		join library l on l.tenant_id = s.tenant_id and l.id = s.library_id
-		where s.tenant_id = app.tenant() and s.id = $1 and s.cover_source is distinct from 'first_book' order by k.key limit 1`
-	chosenCover = `select ` + coverColumns + `, greatest(b.updated_at, s.updated_at) as changed_at from series s
+		where s.tenant_id = app.tenant() and s.id = $1`
+	pictureCover = pictureCovers + " and s.cover_source is distinct from 'first_book' order by k.key limit 1"
+	chosenCover  = `select ` + coverColumns + `, greatest(b.updated_at, s.updated_at) as changed_at from series s
 		join book b on b.tenant_id = app.tenant() and b.series_id = s.id and b.deleted_at is null
 		  and b.id = case when s.cover_source like 'book:%' then substr(s.cover_source, 6)::uuid end
 		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
@@ -106,7 +114,7 @@ const (
 )
 
 // What series show: the first of these that there is.
-var seriesCovers = []string{chosenCover, pictureCover, seriesCover}
+var seriesCovers = []string{uploadedCover, chosenCover, pictureCover, seriesCover}
 
 // findCover is where the cover lies that the first of queries finds, nil where there is none to show; exists says
 // whether the thing itself is there, what names it.
@@ -228,7 +236,26 @@ func (row *coverRow) entry() archive.Entry {
 
 // coverSource is the picture that a cover is made of.
 func (m *Maker) coverSource(ctx context.Context, row *coverRow) ([]byte, error) {
+	if row.uploaded() {
+		return m.uploadedSource(ctx, row)
+	}
 	return readable(m.Content.Bytes(ctx, row.Bucket, row.object(), row.entry()))
+}
+
+// uploaded tells of a picture that people uploaded: it lies in the database, not in a library.
+func (row *coverRow) uploaded() bool { return row.Bucket == "" }
+
+func (m *Maker) uploadedSource(ctx context.Context, row *coverRow) ([]byte, error) {
+	found, err := db.Get[struct {
+		Image []byte `db:"image"`
+	}](ctx, m.Database, "select image from series_cover where tenant_id = app.tenant() and series_id = $1 and fingerprint = $2", row.ID, row.Fingerprint)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		return nil, fault.Missing("Cover")
+	}
+	return found.Image, nil
 }
 
 // object is the file that the picture is in.

@@ -252,6 +252,9 @@ func (f *Filler) one(ctx context.Context, tenant *page.Owner, row *coverRow, for
 // notGiven tells of an error of the book's own file that the store shows it, but does not give it to anybody or not to Longbox: trying
 // again changes nothing.
 func (f *Filler) notGiven(ctx context.Context, row *coverRow, err error) bool {
+	if row.uploaded() {
+		return false
+	}
 	err = f.Content.Store.Why(ctx, row.Bucket, row.object(), err)
 	return errors.Is(err, blob.ErrDenied) || errors.Is(err, blob.ErrClosed)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -55,6 +56,16 @@ func (o *Origin) serve(w http.ResponseWriter, r *http.Request) error {
 
 var errNothing = fault.New(fault.NotFound, "There is no such picture")
 
+// meant is the cover that an authentic address names; nil where there is none.
+func meant(rows []coverRow, key parsed, owner *page.Owner) *coverRow {
+	for i, r := range rows {
+		if r.Offset != nil && key.authentic(owner.Secret, r.Fingerprint) {
+			return &rows[i]
+		}
+	}
+	return nil
+}
+
 // admit names the tenant of an authentic address; an error for any other, and for that of a suspended tenant.
 func admit(ctx context.Context, key parsed, owner *page.Owner, fingerprint string) error {
 	if !key.authentic(owner.Secret, fingerprint) {
@@ -90,13 +101,20 @@ func (o *Origin) cover(w http.ResponseWriter, r *http.Request, key parsed) error
 	ctx := r.Context()
 	var b pgx.Batch
 	var owner *page.Owner
-	first := queueCovers(&b, []string{bookCover, pictureCover}, key.book)
+	// Also what its series showed a moment ago: the address was right then.
+	var rows [3][]coverRow
+	for i, q := range []string{bookCover, uploadedCovers, pictureCovers} {
+		db.All(&b, &rows[i], q, key.book)
+	}
 	page.QueueOwner(&b, &owner)
 	if err := o.maker.Database.Run(ctx, &b); err != nil {
 		return err
 	}
-	row := first()
-	if row == nil || owner == nil {
+	if owner == nil {
+		return errNothing
+	}
+	row := meant(slices.Concat(rows[:]...), key, owner)
+	if row == nil {
 		return errNothing
 	}
 	if err := admit(ctx, key, owner, row.Fingerprint); err != nil {

@@ -42,8 +42,8 @@ type markInput struct {
 // Routes adds the operations on series. Nothing of it changes what others see, so that nothing is published.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	lists(a, d)
+	groups(a, d)
 	single(a, d)
-	terms(a, d)
 	marks(a, d)
 	commands(a, d, added)
 }

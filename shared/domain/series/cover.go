@@ -17,11 +17,12 @@ import (
 
 // CoverSource says which cover a series shows. A choice that is not there (any more) counts as default.
 type CoverSource struct {
-	Source string `json:"source" maxLength:"50" example:"first_book" doc:"default (a picture beside the books, else the first book's cover), file, first_book, or book: and the id of a book of the series"`
+	Source string `json:"source" maxLength:"50" example:"first_book" doc:"default (a picture beside the books, else the first book's cover), file, first_book, custom (the picture that was uploaded last), or book: and the id of a book of the series"`
 }
 
 // CoverRoutes adds the operations by which people choose the cover of a series.
 func CoverRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
+	uploads(a, d, publish)
 	choose := func(ctx context.Context, id uuid.UUID, source string) error {
 		at, err := chooseCover(ctx, d, id, source)
 		if err == nil {
@@ -58,20 +59,24 @@ func chooseCover(ctx context.Context, d *db.DB, id uuid.UUID, source string) (uu
 		book, source = &parsed, "book:"+parsed.String()
 	case source == "default":
 		chosen = nil
-	case source != "file" && source != "first_book":
-		return uuid.UUID{}, fault.Invalid("source", "must be default, file, first_book, or book: and the id of a book of this series")
+	case source != "file" && source != "first_book" && source != "custom":
+		return uuid.UUID{}, fault.Invalid("source", "must be default, file, first_book, custom, or book: and the id of a book of this series")
 	}
 	var b pgx.Batch
 	var at, exists uuid.UUID
 	db.Value(&b, &exists, "select library_id from series where tenant_id = app.tenant() and id = $1", id)
-	db.Value(&b, &at, `update series s set cover_source = $2, updated_at = now() where s.tenant_id = app.tenant() and s.id = $1
-		and ($3::uuid is null or exists (select from book b where b.tenant_id = app.tenant() and b.id = $3 and b.series_id = s.id)) returning s.library_id`, id, chosen, book)
+	db.Value(&b, &at, `update series s set cover_source = case when $2 = 'custom' then 'custom:' || c.id else $2 end, updated_at = now()
+		from (select) x left join lateral (select id from series_cover where tenant_id = app.tenant() and series_id = $1 order by updated_at desc, id limit 1) c on true
+		where s.tenant_id = app.tenant() and s.id = $1 and ($2 is distinct from 'custom' or c.id is not null)
+		  and ($3::uuid is null or exists (select from book b where b.tenant_id = app.tenant() and b.id = $3 and b.series_id = s.id)) returning s.library_id`, id, chosen, book)
 	if err := d.Run(ctx, &b); err != nil {
 		return uuid.UUID{}, err
 	}
 	switch {
 	case exists == uuid.UUID{}:
 		return uuid.UUID{}, fault.Missing("Series")
+	case at == uuid.UUID{} && source == "custom":
+		return uuid.UUID{}, fault.Invalid("source", "no picture was uploaded for this series")
 	case at == uuid.UUID{}:
 		return uuid.UUID{}, fault.Invalid("source", "the book does not belong to this series")
 	}

@@ -57,7 +57,7 @@ func TestPeopleChooseCovers(t *testing.T) {
 	if n := len(told); n != 3 || <-told != "cover_updated" {
 		t.Errorf("%d events", n)
 	}
-	for _, source := range []string{"", "custom", "book:", "book:x", "book:" + others[0].String(), "book:" + uuid.NewString()} {
+	for _, source := range []string{"", "custom", "custom:x", "book:", "book:x", "book:" + others[0].String(), "book:" + uuid.NewString()} {
 		if text := string(me.Do("PATCH", one+"/cover/source", `{"source":"`+source+`"}`).Want(400).Body); !strings.Contains(text, "source") {
 			t.Errorf("%q: %s", source, text)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/domain/reference"
 	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/language"
@@ -26,9 +27,14 @@ import (
 
 // MetadataBody is what people change of a series' metadata: null clears, and so does absence where all is replaced.
 type MetadataBody struct {
-	Title             httpapi.Optional[string]            `json:"title,omitempty" maxLength:"1000" doc:"Is locked with it; a series always has a title"`
-	TitleSort         httpapi.Optional[string]            `json:"titleSort,omitempty" maxLength:"1000" doc:"null, or the title itself: as the title, also once that is another"`
-	Summary           httpapi.Optional[string]            `json:"summary,omitempty" maxLength:"60000"`
+	Title     httpapi.Optional[string] `json:"title,omitempty" maxLength:"1000" doc:"Is locked with it; a series always has a title"`
+	TitleSort httpapi.Optional[string] `json:"titleSort,omitempty" maxLength:"1000" doc:"null, or the title itself: as the title, also once that is another"`
+	Summary   httpapi.Optional[string] `json:"summary,omitempty" maxLength:"60000"`
+	SharedBody
+}
+
+// SharedBody is what people may change of several series at once, too.
+type SharedBody struct {
 	Publisher         httpapi.Optional[string]            `json:"publisher,omitempty" maxLength:"500"`
 	Imprint           httpapi.Optional[string]            `json:"imprint,omitempty" maxLength:"500"`
 	Status            httpapi.Optional[string]            `json:"status,omitempty" enum:"ongoing,ended,hiatus,abandoned,unknown"`
@@ -52,11 +58,11 @@ type Amended struct {
 type FullMetadata struct {
 	SeriesID uuid.UUID `json:"seriesId"`
 	Metadata
-	AlternateTitles []AlternateTitle `json:"alternateTitles" nullable:"false"`
-	ExternalLinks   []ExternalLink   `json:"externalLinks" nullable:"false"`
-	ExternalRatings []ExternalRating `json:"externalRatings" nullable:"false"`
-	Genres          []book.Term      `json:"genres" nullable:"false"`
-	Tags            []book.Term      `json:"tags" nullable:"false"`
+	AlternateTitles []reference.Title  `json:"alternateTitles" nullable:"false"`
+	ExternalLinks   []reference.Link   `json:"externalLinks" nullable:"false"`
+	ExternalRatings []reference.Rating `json:"externalRatings" nullable:"false"`
+	Genres          []book.Term        `json:"genres" nullable:"false"`
+	Tags            []book.Term        `json:"tags" nullable:"false"`
 }
 
 func (d *Details) metadata() *FullMetadata {
@@ -77,6 +83,7 @@ func (c *LockChanges) UnmarshalJSON(data []byte) (err error) {
 
 // EditRoutes adds the operations by which people change a series.
 func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+	bulk(a, d, publish)
 	op := func(method, path, id, summary, permission string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/series/{id}" + path, ID: id, Summary: summary, Tag: "Series", Permission: permission}
 	}
@@ -315,9 +322,10 @@ func reset(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 		  total_volume_count = null, authors = case when $7 <> '' then jsonb_build_array(jsonb_build_object('name', $7::text, 'role', 'writer')) end,
 		  custom_metadata = $8, locks = '{}', described = '{}', cover_source = null, updated_at = now()
 		where s.tenant_id = app.tenant() and s.id = $1`, id, title, naming.SortTitle(title), naming.Normalize(title), at.Publisher, at.Imprint, at.Author, at.Extra)
-	for _, table := range []string{"series_genre", "series_tag", "alternate_title", "external_id", "external_link", "external_rating"} {
+	for _, table := range []string{"series_genre", "series_tag", "series_cover"} {
 		b.Queue("delete from "+table+" where tenant_id = app.tenant() and series_id = $1", id)
 	}
+	reference.QueueClear(&b, id)
 	load := queueDetails(&b, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err

@@ -25,8 +25,16 @@ var fields = filter.Schema{
 	"author": {Type: filter.Text, Column: "a.value ->> 'name'",
 		Among: "exists (select from jsonb_array_elements(case jsonb_typeof(s.authors) when 'array' then s.authors else '[]' end) a where %s)"},
 	"collectionId": book.MemberField("series_id", "s.id"),
-	"wantToRead":   book.WantedField("series_id", "s.id"),
-	"readStatus":   {Type: filter.Enum, Values: book.ReadStatus, Custom: readStatus},
+	"userRating": {Type: filter.Number, Column: "r.rating", Among: `s.id in (select r.series_id from series_rating r
+		where r.tenant_id = app.tenant() and r.account_id = app.account() and %s)`},
+	"hasUserRating": {Type: filter.Bool, Column: `(s.id in (select r.series_id from series_rating r
+		where r.tenant_id = app.tenant() and r.account_id = app.account()))`},
+	"communityRating": {Type: filter.Number, Column: "avg(r.rating)", Among: `s.id in (select r.series_id from series_rating r
+		where r.tenant_id = app.tenant() group by r.series_id having %s)`},
+	"wantToRead":          book.WantedField("series_id", "s.id"),
+	"inCollection":        book.InAnyField("collection_member", "series_id", "s.id"),
+	"hasExternalSourceId": book.InAnyField("external_id", "series_id", "s.id"),
+	"readStatus":          {Type: filter.Enum, Values: book.ReadStatus, Custom: readStatus},
 }
 
 // readStatus starts from the series that the caller has progress in, which are few, not from all there are; what there is

@@ -21,7 +21,7 @@ type row struct {
 	LibraryPath string  `db:"library_path"`
 	Key         string  `db:"path"`
 	Pictured    bool    `db:"pictured"` // there is a cover picture beside its books
-	Chosen      bool    `db:"chosen"`   // the book whose cover people chose is there
+	Chosen      bool    `db:"chosen"`   // the book or the picture that people chose is there
 	CoverSource *string `db:"cover_source"`
 }
 
@@ -30,6 +30,8 @@ func (r row) series() Series {
 	s.Path = Folder(r.LibraryPath, r.Key)
 	s.SelectedCoverSource = "first_book"
 	switch {
+	case r.CoverSource != nil && r.Chosen && strings.HasPrefix(*r.CoverSource, "custom:"):
+		s.SelectedCoverSource = "custom"
 	case r.CoverSource != nil && (r.Chosen || *r.CoverSource == "first_book"):
 		s.SelectedCoverSource = *r.CoverSource
 	case r.Pictured:
@@ -55,8 +57,11 @@ func (q query) sql() string {
 	  exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path
 	    and k.kind = 'cover' and k.document is not null) as pictured,
 	  exists (select from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.series_id = s.id) as wanted,
+	  exists (select from series_cover c where c.tenant_id = app.tenant() and c.series_id = s.id) as custom,
 	  case when s.cover_source like 'book:%' then exists (select from book b where b.tenant_id = app.tenant()
-	    and b.id = substr(s.cover_source, 6)::uuid and b.series_id = s.id and b.deleted_at is null) else false end as chosen
+	    and b.id = substr(s.cover_source, 6)::uuid and b.series_id = s.id and b.deleted_at is null)
+	  when s.cover_source like 'custom:%' then exists (select from series_cover c where c.tenant_id = app.tenant()
+	    and c.id = substr(s.cover_source, 8)::uuid and c.series_id = s.id) else false end as chosen
 	from page
 	cross join lateral (select x.id, x.library_id, x.title, x.title_sort, x.path, x.cover_source, x.summary, x.publisher, x.year, x.book_count,
 	  x.created_at, x.updated_at from series x where x.tenant_id = app.tenant() and x.id = page.id limit 1) s
@@ -135,11 +140,20 @@ func (s scope) order(by httpapi.Sorting) (field string, desc bool, err error) {
 }
 
 // sorts are the fields that lists can be ordered by; every one of them has an index, the year, which may be null, one for each
-// direction. The order by date_read is made by lastRead.
+// direction. Those that only some series have are in ranks.
 var sorts = map[string]string{"name": "s.title_sort", "date_added": "s.created_at", "date_updated": "s.updated_at",
 	"release_date": "s.year", "book_count": "s.book_count", "file_size": "s.file_size", "filename": "s.path", "page_count": "s.page_count"}
 
-var sortFields = []string{"name", "date_added", "date_updated", "release_date", "date_read", "book_count", "file_size", "filename", "page_count"}
+// ranks are the fields that only some series have: the SQL of the series_id of those, and what each has (at).
+var ranks = map[string]string{
+	"date_read":        read,
+	"rating":           "select series_id, rating as at from series_rating where tenant_id = app.tenant() and account_id = app.account()",
+	"community_rating": "select series_id, avg(rating) as at from series_rating where tenant_id = app.tenant() group by series_id",
+	"external_rating":  "select series_id, avg(rating) as at from external_rating where tenant_id = app.tenant() group by series_id",
+}
+
+var sortFields = []string{"name", "date_added", "date_updated", "release_date", "date_read", "book_count", "file_size", "filename", "page_count",
+	"rating", "community_rating", "external_rating"}
 
 func (s scope) sql() (string, []any) {
 	where, args := "s.tenant_id = app.tenant()", append([]any{}, s.args...)
@@ -164,8 +178,8 @@ func listBy(s scope, field string, desc bool) query {
 	switch {
 	case s.find != nil:
 		return found(s, field, desc)
-	case field == "date_read":
-		return lastRead(s, desc)
+	case ranks[field] != "":
+		return ranked(s, ranks[field], desc)
 	}
 	where, args := s.sql()
 	return query{ids: "select s.id from series s where " + where + orderBy(field, desc), args: args}.counted(s, where)
@@ -173,20 +187,13 @@ func listBy(s scope, field string, desc bool) query {
 
 // found is the list of what is searched for: one index lookup for each that is found, by title alone.
 func found(s scope, field string, desc bool) query {
-	where, args := s.sql()
-	args = append(args, *s.find)
-	from := fmt.Sprintf(`from app.find('series', $%d) f cross join lateral (
-	  select * from series x where x.tenant_id = app.tenant() and x.id = f.id limit 1) s`, len(args))
-	q := query{args: args, total: "select count(*) " + from + " where " + where, totalArgs: args}
-	if field != "date_read" {
-		q.ids = "select s.id " + from + " where " + where + orderBy(field, desc)
+	from, args := s.from()
+	q := query{args: args, total: "select count(*) " + from, totalArgs: args}
+	if ranks[field] == "" {
+		q.ids = "select s.id " + from + orderBy(field, desc)
 		return q
 	}
-	q.ids = "select s.id " + from + " left join (" + read + ") r on r.series_id = s.id where " + where + " order by r.at"
-	if desc {
-		q.ids += " desc"
-	}
-	q.ids += " nulls last, s.title_sort, s.id"
+	q.ids = "select s.id from (select s.id, s.title_sort " + from + ") s" + byRank(ranks[field], desc) + ", s.title_sort, s.id"
 	return q
 }
 
@@ -224,30 +231,34 @@ const read = `select b.series_id, max(p.updated_at) as at, count(*) filter (wher
 	  where b.tenant_id = app.tenant() and b.id = p.book_id and b.deleted_at is null limit 1) b
 	where p.tenant_id = app.tenant() and p.account_id = app.account() group by b.series_id`
 
-// lastRead is the list in the order of the caller's last reading; what was never read follows by name. Only what
-// was read is sorted, the rest comes from the index: the second part skips what the first one showed of the offset.
-func lastRead(s scope, desc bool) query {
+// ranked is the list in the order of what only some series have (rank, of ranks); what has none follows by name. Only
+// what has one is sorted, the rest comes from the index: the second part skips what the first one showed of the offset.
+func ranked(s scope, rank string, desc bool) query {
 	where, args := s.sql()
 	n := len(args) // limit and offset are $n+1 and $n+2
-	ids := fmt.Sprintf(`with read as materialized (
+	ids := fmt.Sprintf(`with these as materialized (
 	    select r.series_id, r.at from (%s) r where (select true from series s where %s and s.id = r.series_id))
 	  select id from (
 	    select id, 1 as part, row_number() over () as nth from (
-	      select series_id as id from read %s limit $%d offset $%d) a
+	      select series_id as id from these order by at%s, series_id limit $%d offset $%d) a
 	    union all
 	    select id, 2, row_number() over () from (
-	      select s.id from series s where %s and s.id not in (select series_id from read)
-	      order by s.title_sort, s.id limit $%d offset greatest(0, $%d - (select count(*) from read))) b) u
-	  order by part, nth`, read, where, byLastRead(desc), n+1, n+2, where, n+1, n+2)
+	      select s.id from series s where %s and s.id not in (select series_id from these)
+	      order by s.title_sort, s.id limit $%d offset greatest(0, $%d - (select count(*) from these))) b) u
+	  order by part, nth`, rank, where, direction(desc), n+1, n+2, where, n+1, n+2)
 	return query{ids: ids, args: args, skips: true}.counted(s, where)
 }
 
-// byLastRead is the order of the rows of read.
-func byLastRead(desc bool) string {
+// byRank joins what only some of the series s have, and begins an order by it in which the others come last.
+func byRank(rank string, desc bool) string {
+	return " left join (" + rank + ") r on r.series_id = s.id order by r.at" + direction(desc) + " nulls last"
+}
+
+func direction(desc bool) string {
 	if desc {
-		return " order by at desc, series_id"
+		return " desc"
 	}
-	return " order by at, series_id"
+	return ""
 }
 
 // inProgress is the list of series with a book that the caller has begun, the latest read first. Another order costs an
@@ -263,10 +274,10 @@ func inProgress(s scope, field string, desc bool) query {
 		ids:  "select r.series_id as id from " + from + " order by r.at desc, r.series_id",
 		args: args, total: "select count(*) from " + from, totalArgs: args,
 	}
-	switch field {
-	case "":
-	case "date_read":
-		q.ids = "select series_id as id from (" + read + ") r join (" + q.ids + ") l on l.id = r.series_id" + byLastRead(desc)
+	switch {
+	case field == "":
+	case ranks[field] != "":
+		q.ids = "select s.id from (" + q.ids + ") s" + byRank(ranks[field], desc) + ", s.id"
 	default:
 		q.ids = "select s.id from (" + q.ids + `) l cross join lateral (
 		  select x.id, x.title_sort, x.created_at, x.updated_at, x.year, x.book_count, x.file_size, x.path, x.page_count

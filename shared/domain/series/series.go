@@ -9,6 +9,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/domain/reference"
 )
 
 // Series is a series as lists show it.
@@ -27,8 +28,8 @@ type Series struct {
 	LocalMaxVolume      *int32    `json:"localMaxVolume" db:"max_volume"`
 	LocalMaxChapter     *float64  `json:"localMaxChapter" db:"max_chapter"`
 	VolumesOwned        int64     `json:"volumesOwned" db:"volumes_owned" doc:"Books that are a whole volume"`
-	HasCustomCover      bool      `json:"hasCustomCover" db:"-"`
-	SelectedCoverSource string    `json:"selectedCoverSource" db:"-" example:"first_book" doc:"first_book, file for a picture beside the books, or book: and the id of a book"`
+	HasCustomCover      bool      `json:"hasCustomCover" db:"custom" doc:"A cover was uploaded"`
+	SelectedCoverSource string    `json:"selectedCoverSource" db:"-" example:"first_book" doc:"first_book, file for a picture beside the books, custom for one that was uploaded, or book: and the id of a book"`
 	WantToRead          bool      `json:"wantToRead" db:"wanted" doc:"The caller's"`
 	Tracked             bool      `json:"tracked" db:"-"`
 	UpstreamChapterGap  *float64  `json:"upstreamChapterGap" db:"-"`
@@ -42,13 +43,10 @@ type Series struct {
 type Details struct {
 	Series
 	progress.Readings
-	Metadata        Metadata         `json:"metadata"`
-	AlternateTitles []AlternateTitle `json:"alternateTitles" nullable:"false"`
-	ExternalIDs     []ExternalID     `json:"externalIds" nullable:"false"`
-	ExternalLinks   []ExternalLink   `json:"externalLinks" nullable:"false"`
-	ExternalRatings []ExternalRating `json:"externalRatings" nullable:"false"`
-	Genres          []book.Term      `json:"genres" nullable:"false"`
-	Tags            []book.Term      `json:"tags" nullable:"false"`
+	Metadata Metadata `json:"metadata"`
+	reference.OfSeries
+	Genres []book.Term `json:"genres" nullable:"false"`
+	Tags   []book.Term `json:"tags" nullable:"false"`
 }
 
 // Metadata is the metadata record of a series; what is not known is null.
@@ -81,49 +79,3 @@ var lockNames = []string{"ageRating", "alternateTitles", "authorsJsonLock", "cov
 
 // Schema names every lock.
 func (Locks) Schema(huma.Registry) *huma.Schema { return book.LockSchema(lockNames) }
-
-// AlternateTitle is the title in another language or of another kind.
-type AlternateTitle struct {
-	ID        uuid.UUID `json:"id" db:"id"`
-	SeriesID  uuid.UUID `json:"seriesId" db:"series_id"`
-	Label     string    `json:"label" db:"label"`
-	Title     string    `json:"title" db:"title"`
-	CreatedAt time.Time `json:"createdAt" db:"created_at"`
-	UpdatedAt time.Time `json:"updatedAt" db:"updated_at"`
-}
-
-// ExternalID is what another service calls the series.
-type ExternalID struct {
-	ID           uuid.UUID  `json:"id" db:"id"`
-	SeriesID     uuid.UUID  `json:"seriesId" db:"series_id"`
-	Source       string     `json:"source" db:"source" doc:"The service, for example comicinfo"`
-	ExternalID   string     `json:"externalId" db:"external_id"`
-	ExternalURL  *string    `json:"externalUrl" db:"external_url"`
-	MetadataHash *string    `json:"metadataHash" db:"metadata_hash"`
-	LastSyncedAt *time.Time `json:"lastSyncedAt" db:"last_synced_at"`
-	CreatedAt    time.Time  `json:"createdAt" db:"created_at"`
-	UpdatedAt    time.Time  `json:"updatedAt" db:"updated_at"`
-}
-
-// ExternalLink is a page about the series.
-type ExternalLink struct {
-	ID         uuid.UUID `json:"id" db:"id"`
-	SeriesID   uuid.UUID `json:"seriesId" db:"series_id"`
-	SourceName string    `json:"sourceName" db:"source_name"`
-	URL        string    `json:"url" db:"url"`
-	ExternalID *string   `json:"externalId" db:"external_id"`
-	CreatedAt  time.Time `json:"createdAt" db:"created_at"`
-	UpdatedAt  time.Time `json:"updatedAt" db:"updated_at"`
-}
-
-// ExternalRating is what another service's readers think of the series.
-type ExternalRating struct {
-	ID         uuid.UUID `json:"id" db:"id"`
-	SeriesID   uuid.UUID `json:"seriesId" db:"series_id"`
-	SourceName string    `json:"sourceName" db:"source_name"`
-	Rating     float64   `json:"rating" db:"rating" minimum:"0" maximum:"100"`
-	VoteCount  *int32    `json:"voteCount" db:"vote_count"`
-	FetchedAt  time.Time `json:"fetchedAt" db:"fetched_at"`
-	CreatedAt  time.Time `json:"createdAt" db:"created_at"`
-	UpdatedAt  time.Time `json:"updatedAt" db:"updated_at"`
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/domain/reference"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -52,14 +53,7 @@ func queueDetails(b *pgx.Batch, id uuid.UUID) (load func() (*Details, error)) {
 	db.One(b, &meta, "select "+metadataColumns+` from series where tenant_id = app.tenant() and id = $1`, id)
 	db.Values(b, &warnings, warningsSQL, id)
 	progress.QueueSeriesReadings(b, &read, id)
-	db.All(b, &out.AlternateTitles, `select id, series_id, label, title, created_at, updated_at from alternate_title
-		where tenant_id = app.tenant() and series_id = $1 order by label, id`, id)
-	db.All(b, &out.ExternalIDs, `select id, series_id, source, external_id, external_url, metadata_hash, last_synced_at, created_at,
-		updated_at from external_id where tenant_id = app.tenant() and series_id = $1 order by source`, id)
-	db.All(b, &out.ExternalLinks, `select id, series_id, source_name, url, external_id, created_at, updated_at from external_link
-		where tenant_id = app.tenant() and series_id = $1 order by source_name`, id)
-	db.All(b, &out.ExternalRatings, `select id, series_id, source_name, rating, vote_count, fetched_at, created_at, updated_at
-		from external_rating where tenant_id = app.tenant() and series_id = $1 order by source_name`, id)
+	reference.Queue(b, &out.OfSeries, id)
 	book.QueueTerms(b, &out.Genres, "genre", "$1", id)
 	book.QueueTerms(b, &out.Tags, "tag", "$1", id)
 	return func() (*Details, error) {

@@ -47,8 +47,8 @@ type Field struct {
 	Type   Type
 	Column string   // SQL expression, written by us
 	Values []string // of an Enum
-	// Among, of a Text, is the SQL condition that one of several texts meets, with %s where the comparison of Column
-	// stands: then isNot and doesNotContain are for all of them, and isNull is for none.
+	// Among, of a Text or Number, is the SQL condition that one of several meets, with %s where the comparison of
+	// Column stands: then isNot and doesNotContain are for all of them, and isNull is for none.
 	Among string
 	// Custom, when set, writes the SQL instead. It is called with a canonical
 	// operator of the Type and its checked value: string for Text and Enum, bool,

@@ -27,6 +27,7 @@ func TestMeaning(t *testing.T) {
 		"title": {Type: filter.Text, Column: "t.title"}, "lib": {Type: filter.UUID, Column: "t.lib"},
 		"failed": {Type: filter.Bool, Column: "t.failed"}, "pages": {Type: filter.Number, Column: "t.pages"},
 		"word":  {Type: filter.Text, Column: "w", Among: "exists (select from unnest(string_to_array(t.title, ' ')) w where %s)"},
+		"digit": {Type: filter.Number, Column: "d::text::integer", Among: "exists (select from unnest(string_to_array(t.pages::text, null)) d where %s)"},
 		"added": {Type: filter.Date, Column: "t.added"}, "kind": {Type: filter.Enum, Column: "t.kind", Values: []string{"comic", "book"}},
 	}
 	const a, b = `"0190a3c2-0000-7000-8000-00000000000a"`, `"0190a3c2-0000-7000-8000-00000000000b"`
@@ -80,6 +81,11 @@ func TestMeaning(t *testing.T) {
 		{`{"pages":{"operator":"between","min":15.5}}`, []int{2, 3}},
 		{`{"pages":{"operator":"between"}}`, []int{1, 2, 3}},
 		{`{"pages":{"operator":"isNull"}}`, []int{4}},
+		{`{"digit":{"operator":"eq","value":2}}`, []int{2}},
+		{`{"digit":{"operator":"lt","value":1}}`, []int{1, 2, 3}},
+		{`{"digit":{"operator":"between","min":1.5}}`, []int{2, 3}},
+		{`{"digit":{"operator":"isNull"}}`, []int{4}},
+		{`{"digit":{"operator":"isNotNull"}}`, []int{1, 2, 3}},
 		{`{"added":{"operator":"after","value":"2026-02-01"}}`, []int{3}},
 		{`{"added":{"operator":"onOrAfter","value":"2026-02-01T01:00:00+01:00"}}`, []int{2, 3}},
 		{`{"added":{"operator":"before","value":"2026-02-01"}}`, []int{1}},

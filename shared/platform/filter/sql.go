@@ -82,8 +82,9 @@ func (c *compiler) sql(f Field, op string, value any) string {
 	}
 }
 
-// among writes a condition on texts of which there may be several. "is true" keeps the planner from joining: of two
-// such conditions it takes both for rare, and compares all that the one finds with all that the other does.
+// among writes a condition on texts or numbers of which there may be several, or none. "is true" keeps the planner from
+// joining: of two such conditions it takes both for rare, and compares all that the one finds with all that the other
+// does.
 func (c *compiler) among(f Field, op string, value any) string {
 	match, not := "true", ""
 	switch op {
@@ -94,7 +95,7 @@ func (c *compiler) among(f Field, op string, value any) string {
 		not = "not "
 		match = c.text(f.Column, map[string]string{"isNot": "is", "doesNotContain": "contains"}[op], value.(string))
 	default:
-		match = c.text(f.Column, op, value.(string))
+		match = c.sql(Field{Type: f.Type, Column: f.Column}, op, value)
 	}
 	return not + "((" + fmt.Sprintf(f.Among, match) + ") is true)"
 }

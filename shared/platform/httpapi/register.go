@@ -33,6 +33,7 @@ type Op struct {
 	Media      string  // type of the answer of a plain handler
 	Query      []Query // query parameters of a plain handler, for the description
 	Prefixed   bool    // the path begins with {prefix}, which each tenant chooses; for one that has none the operation is not there
+	File       string  // the member of the form that holds a file, where the body is one
 	Also       []int   // statuses that a plain handler answers with besides 200, as no error
 }
 
@@ -74,6 +75,7 @@ func prepare[I, O any](a *API, op *Op, api huma.API, handle func(ctx context.Con
 	}
 	h := a.operation(op, api)
 	described := describeBody(&h, api, body, op.MayBeEmpty)
+	form := describeForm(&h, op.File)
 	huma.Register(api, h, func(ctx context.Context, in *I) (*output, error) {
 		ctx, err := a.authorize(ctx, op)
 		if err != nil {
@@ -97,6 +99,21 @@ func prepare[I, O any](a *API, op *Op, api huma.API, handle func(ctx context.Con
 		return &output{Status: h.DefaultStatus, Body: out}, nil
 	})
 	described()
+	form()
+}
+
+// describeForm says that the body is a form with a file in a member; "" is no form. What it returns is called when huma
+// has decided what to check of the body: it takes none with a schema but JSON.
+func describeForm(h *huma.Operation, member string) func() {
+	if member == "" {
+		return func() {}
+	}
+	form := &huma.MediaType{}
+	h.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"multipart/form-data": form}}
+	return func() {
+		form.Schema = &huma.Schema{Type: huma.TypeObject, Required: []string{member},
+			Properties: map[string]*huma.Schema{member: {Type: huma.TypeString, Format: "binary"}}}
+	}
 }
 
 var noBody = reflect.TypeFor[None]()

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/analysis"
+	"github.com/longbox/longbox/shared/domain/taxonomy"
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
@@ -101,8 +102,8 @@ func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 		returning s.id, s.library_id`, *toJSON(offers))
 }
 
-// queueTaxonomy adds the names that the books carry to their series, unless the series' set is locked. Names are
-// inserted in one order so that two writers cannot deadlock. It returns the series that changed.
+// queueTaxonomy adds the names that the books carry to their series, unless the series' set is locked. It returns the
+// series that changed.
 func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*analysis.Result) []string, changed *[]enriched) {
 	var books []uuid.UUID
 	var names []string
@@ -119,9 +120,7 @@ func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*
 	if len(names) == 0 {
 		return
 	}
-	b.Queue(`insert into `+table+` (tenant_id, id, name)
-		select app.tenant(), gen_random_uuid(), n.name from (select distinct on (lower(name)) name from unnest($1::text[]) u(name) order by lower(name), name) n
-		on conflict (tenant_id, lower(name)) do nothing`, names)
+	taxonomy.QueueNames(b, table, names, "true")
 	db.All(b, changed, `with added as (
 		  insert into series_`+table+` (tenant_id, series_id, `+table+`_id)
 		  select distinct app.tenant(), s.id, g.id from unnest($1::uuid[], $2::text[]) u(book_id, name)

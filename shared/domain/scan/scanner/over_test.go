@@ -176,6 +176,20 @@ func (r *two) chosen(name, folder, key string) {
 		}
 		r.exec("insert into collection_member (tenant_id, id, collection_id, "+column+", place) select $1, gen_random_uuid(), $4, id, 1 from ("+thing+") x", append(args, id)...)
 		r.exec("insert into wanted (tenant_id, account_id, id, "+column+", place) select $1, $4, gen_random_uuid(), id, 1 from ("+thing+") x", append(args, ann)...)
+		r.exec("insert into external_id (tenant_id, id, "+column+", source, external_id) select $1, gen_random_uuid(), id, $4, 'x' from ("+thing+") x", append(args, name)...)
+		r.exec("insert into external_link (tenant_id, id, "+column+", source_name, url) select $1, gen_random_uuid(), id, $4, 'http://x' from ("+thing+") x", append(args, name)...)
+		if kind == "books" {
+			continue
+		}
+		r.exec("insert into series_rating (tenant_id, account_id, series_id, id, rating, notes) select $1, $4, id, gen_random_uuid(), 50, $5 from ("+thing+") x", append(args, ann, name)...)
+		r.exec("insert into series_cover (tenant_id, id, series_id, fingerprint, type, image, size) select $1, gen_random_uuid(), id, $4, 'image/gif', 'x', 1 from ("+thing+") x", append(args, name)...)
+		r.exec("update series s set cover_source = 'custom:' || c.id from series_cover c where c.series_id = s.id and c.fingerprint = $1", name)
+		r.exec("insert into external_rating (tenant_id, id, series_id, source_name, rating) select $1, gen_random_uuid(), id, $4, 50 from ("+thing+") x", append(args, name)...)
+		r.exec("insert into alternate_title (tenant_id, id, series_id, label, title) select $1, gen_random_uuid(), id, $4, $4 from ("+thing+") x", append(args, name)...)
+		for _, table := range []string{"genre", "tag"} {
+			r.exec("insert into "+table+" (tenant_id, id, name) values ($1, $2, $3)", r.tenant, id, name)
+			r.exec("insert into series_"+table+" (tenant_id, series_id, "+table+"_id) select $1, id, $4 from ("+thing+") x", append(args, id)...)
+		}
 	}
 }
 
@@ -184,6 +198,21 @@ func (r *two) members() []string {
 	r.t.Helper()
 	return values[string](r.rig, `select c.name || ' ' || coalesce(m.book_id, m.series_id) from collection_member m
 		join collection c on c.tenant_id = m.tenant_id and c.id = m.collection_id where m.tenant_id = app.tenant()`)
+}
+
+// said is what people have said of series and books, by what it is and the series or book.
+func (r *two) said() []string {
+	r.t.Helper()
+	return values[string](r.rig, `select what || ' ' || name || ' ' || id from (
+		select 'rating', notes, series_id from series_rating where tenant_id = app.tenant()
+		union all select 'id', source, coalesce(book_id, series_id) from external_id where tenant_id = app.tenant()
+		union all select 'link', source_name, coalesce(book_id, series_id) from external_link where tenant_id = app.tenant() and source_name <> 'comicinfo'
+		union all select 'rated', source_name, series_id from external_rating where tenant_id = app.tenant()
+		union all select 'title', label, series_id from alternate_title where tenant_id = app.tenant()
+		union all select 'cover', fingerprint, series_id from series_cover where tenant_id = app.tenant()
+		union all select 'shown', c.fingerprint, s.id from series s join series_cover c on c.tenant_id = s.tenant_id and s.cover_source = 'custom:' || c.id where s.tenant_id = app.tenant()
+		union all select 'genre', g.name, x.series_id from series_genre x join genre g on g.tenant_id = x.tenant_id and g.id = x.genre_id where x.tenant_id = app.tenant()
+		union all select 'tag', g.name, x.series_id from series_tag x join tag g on g.tenant_id = x.tenant_id and g.id = x.tag_id where x.tenant_id = app.tenant()) x(what, name, id)`)
 }
 
 // A series goes on where all its books have gone, and what its readers did in both places counts.
@@ -219,6 +248,20 @@ func TestSeriesMovesToAnotherLibrary(t *testing.T) {
 				want = append(want, "Newer "+series[0], "Newer "+id[3])
 			}
 			same(t, "chosen", r.members(), want)
+			said := []string{"rating Older " + series[0], "shown Older " + series[0]} // of Newer there is none: the older one has its own
+			for _, what := range []string{"id", "link"} {
+				for _, thing := range want {
+					said = append(said, what+" "+thing)
+				}
+			}
+			for _, what := range []string{"rated", "title", "cover", "genre", "tag"} {
+				for _, thing := range want {
+					if strings.HasSuffix(thing, series[0]) {
+						said = append(said, what+" "+thing)
+					}
+				}
+			}
+			same(t, "said", r.said(), said)
 			wanted := []string{id[2], series[0]}
 			if order == "ba" {
 				wanted = append(wanted, id[3])

@@ -111,7 +111,8 @@ func queueProcessed(b *pgx.Batch, scanID uuid.UUID, found []analyzed) {
 }
 
 // queueShowing asks which series show the cover of one of the books, by the rules of shared/domain/rendition: of the
-// one that people chose, or, without a picture beside the books, of the first that could be read.
+// one that people chose, or, without a picture that was uploaded or lies beside the books, of the first that could be
+// read.
 func queueShowing(b *pgx.Batch, books []uuid.UUID, out *[]enriched) {
 	if len(books) == 0 {
 		return
@@ -125,6 +126,7 @@ func queueShowing(b *pgx.Batch, books []uuid.UUID, out *[]enriched) {
 		  from series s where s.tenant_id = app.tenant()
 		    and s.id = any(array(select k.series_id from book k where k.tenant_id = app.tenant() and k.id = any($1)))) x
 		where coalesce(x.chosen, x.first) = any($1)
+		  and not exists (select from series_cover u where u.tenant_id = app.tenant() and u.series_id = x.id and x.cover_source = 'custom:' || u.id)
 		  and (x.chosen is not null or x.cover_source = 'first_book' or not exists (select from sidecar p where p.tenant_id = app.tenant()
 		    and p.library_id = x.library_id and p.about = x.path and p.kind = 'cover' and p.document is not null))
 		order by x.id`, books)

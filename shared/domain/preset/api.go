@@ -1,0 +1,60 @@
+package preset
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// IDInput names a filter that is kept.
+type IDInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// NewBody is a filter to keep.
+type NewBody struct {
+	Scope  string `json:"scope" enum:"list,search"`
+	Target string `json:"target" enum:"series,books"`
+	Body
+}
+
+// Routes adds the operations on the filters that the caller keeps.
+func Routes(a *httpapi.API, d *db.DB) {
+	op := func(method, path, id, summary string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1/filter-presets" + path, ID: id, Summary: summary, Tag: "Filter presets", Permission: httpapi.SignedIn}
+	}
+	httpapi.Register(a, op("GET", "", "listFilterPresets", "The filters that the caller keeps, by name"),
+		func(ctx context.Context, in *struct {
+			httpapi.Paging
+			Scope     string `query:"scope" enum:"list,search"`
+			Target    string `query:"target" enum:"series,books"`
+			LibraryID string `query:"libraryId" format:"uuid" doc:"Those of this library, and those for all"`
+		}) (*httpapi.Page[Preset], error) {
+			page, total, err := list(ctx, d, in.Scope, in.Target, book.OptionalID(in.LibraryID), in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+	add := op("POST", "", "createFilterPreset", "Keep a filter")
+	add.Status = 201
+	httpapi.Register(a, add,
+		func(ctx context.Context, in *struct{ Body NewBody }) (*Preset, error) {
+			return create(ctx, d, in.Body.Scope, in.Body.Target, &in.Body.Body)
+		})
+	httpapi.Register(a, op("GET", "/{id}", "getFilterPreset", "A filter that the caller keeps"),
+		func(ctx context.Context, in *IDInput) (*Preset, error) { return get(ctx, d, in.ID) })
+	httpapi.Register(a, op("PUT", "/{id}", "updateFilterPreset", "Give a filter another content; what it is for stays"),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body Body
+		}) (*Preset, error) {
+			return replace(ctx, d, in.ID, &in.Body)
+		})
+	httpapi.Register(a, op("DELETE", "/{id}", "deleteFilterPreset", "Keep a filter no longer"),
+		func(ctx context.Context, in *IDInput) (*httpapi.None, error) { return nil, remove(ctx, d, in.ID) })
+}

@@ -1,0 +1,61 @@
+package preset
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Preset is a filter that is kept.
+type Preset struct {
+	ID        uuid.UUID       `json:"id" db:"id"`
+	Name      string          `json:"name" db:"name"`
+	Scope     string          `json:"scope" db:"scope" enum:"list,search"`
+	Target    string          `json:"target" db:"target" enum:"series,books"`
+	LibraryID *uuid.UUID      `json:"libraryId" db:"library_id" doc:"null: for all libraries"`
+	Condition json.RawMessage `json:"condition" db:"condition" doc:"As POST /series/list or POST /books/list takes it"`
+	Query     *string         `json:"query" db:"query" doc:"The fullTextSearch that goes with it"`
+	Sort      *string         `json:"sort" db:"sort"`
+	CreatedAt time.Time       `json:"createdAt" db:"created_at"`
+	UpdatedAt time.Time       `json:"updatedAt" db:"updated_at"`
+}
+
+// Body is what a filter consists of.
+type Body struct {
+	Name      string          `json:"name" minLength:"1" maxLength:"100" doc:"Of one scope, target and library no two have the same, in upper or lower case"`
+	LibraryID *uuid.UUID      `json:"libraryId,omitempty" format:"uuid" nullable:"true" doc:"null: for all libraries"`
+	Condition json.RawMessage `json:"condition" doc:"As POST /series/list or POST /books/list takes it; null is none"`
+	Query     *string         `json:"query,omitempty" maxLength:"1000" nullable:"true" doc:"The fullTextSearch that goes with it"`
+	Sort      *string         `json:"sort,omitempty" maxLength:"64" nullable:"true"`
+}
+
+// maxCondition is the size of the largest condition that is kept, in bytes.
+const maxCondition = 100_000
+
+// check brings the name into its form and tells what of a filter for a target the lists would not take.
+func (b *Body) check(target string) error {
+	if !book.Printable(&b.Name) {
+		return fault.Invalid("name", "must hold printable characters")
+	}
+	if len(b.Condition) > maxCondition {
+		return fault.Invalid("condition", "is larger than %d bytes", maxCondition)
+	}
+	find := book.ListBody{FullTextSearch: b.Query}.Find()
+	var sort httpapi.Sorting
+	if b.Sort != nil {
+		sort.Sort = *b.Sort
+	}
+	var err error
+	if target == "books" {
+		_, err = book.List(book.Wanted{Condition: b.Condition, Find: find, Sort: sort})
+	} else {
+		_, err = series.List(series.Wanted{Condition: b.Condition, Find: find, Sort: sort})
+	}
+	return err
+}

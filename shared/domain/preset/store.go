@@ -1,0 +1,100 @@
+package preset
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// most is how many filters a user can keep.
+const most = 500
+
+const (
+	columns = "p.id, p.name, p.scope, p.target, p.library_id, p.condition, p.query, p.sort, p.created_at, p.updated_at"
+	mine    = " from filter_preset p where p.tenant_id = app.tenant() and p.account_id = app.account()"
+)
+
+// list are the caller's of a scope and target ("" for any); of a library, where one is named, with those for all.
+func list(ctx context.Context, d *db.DB, scope, target string, library *uuid.UUID, limit, offset int) ([]Preset, int64, error) {
+	const these = mine + " and ($1 = '' or p.scope = $1) and ($2 = '' or p.target = $2) and ($3::uuid is null or p.library_id is null or p.library_id = $3)"
+	var b pgx.Batch
+	var page []Preset
+	var total int64
+	db.All(&b, &page, "select "+columns+these+" order by lower(p.name), p.id limit $4 offset $5", scope, target, library, limit, offset)
+	db.Value(&b, &total, "select count(*)"+these, scope, target, library)
+	return page, total, d.Run(ctx, &b)
+}
+
+func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Preset, error) {
+	return found(db.Get[Preset](ctx, d, "select "+columns+mine+" and p.id = $1", id))
+}
+
+func found(p *Preset, err error) (*Preset, error) {
+	if err == nil && p == nil {
+		err = fault.Missing("Filter preset")
+	}
+	return p, err
+}
+
+// refused explains why the database does not take a filter.
+func refused(err error, b *Body) error {
+	switch {
+	case db.Conflict(err, "filter_preset_name"), db.Conflict(err, "filter_preset_global_name"):
+		return &fault.Error{Code: fault.Conflict, Message: "There is already a filter preset named " + b.Name,
+			Fields: []fault.Field{{Field: "name", Message: "is taken"}}}
+	case db.Dangling(err, "filter_preset_tenant_id_library_id_fkey"):
+		return fault.Invalid("libraryId", "there is no such library")
+	}
+	return err
+}
+
+// create keeps a filter. Those who keep some at the same time wait for each other, so that none has more than most.
+func create(ctx context.Context, d *db.DB, scope, target string, body *Body) (*Preset, error) {
+	if err := body.check(target); err != nil {
+		return nil, err
+	}
+	var b pgx.Batch
+	var out *Preset
+	b.Queue("select from account where tenant_id = app.tenant() and id = app.account() for no key update")
+	db.One(&b, &out, `insert into filter_preset as p (tenant_id, account_id, id, scope, target, name, library_id, condition, query, sort)
+		select app.tenant(), app.account(), gen_random_uuid(), $1, $2, $3, $4::uuid, $5::jsonb, $6, $7 where (select count(*)`+mine+`) < $8 returning `+columns,
+		scope, target, body.Name, body.LibraryID, body.Condition, body.Query, body.Sort, most)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, refused(err, body)
+	}
+	if out == nil {
+		return nil, fault.New(fault.Conflict, "You keep %d filter presets already, and can keep no more", most)
+	}
+	return out, nil
+}
+
+// replace gives a filter, whose scope and target stay, another content.
+func replace(ctx context.Context, d *db.DB, id uuid.UUID, body *Body) (*Preset, error) {
+	// What it is for says which conditions there are, and never changes.
+	p, err := get(ctx, d, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := body.check(p.Target); err != nil {
+		return nil, err
+	}
+	p, err = db.Get[Preset](ctx, d, `update filter_preset p set name = $2, library_id = $3, condition = $4, query = $5, sort = $6, updated_at = now()
+		where p.tenant_id = app.tenant() and p.account_id = app.account() and p.id = $1 returning `+columns,
+		id, body.Name, body.LibraryID, body.Condition, body.Query, body.Sort)
+	if err != nil {
+		return nil, refused(err, body)
+	}
+	return found(p, nil)
+}
+
+func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
+	n, err := db.Exec(ctx, d, "delete"+mine+" and p.id = $1", id)
+	if err == nil && n == 0 {
+		err = fault.Missing("Filter preset")
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+package rating
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// IDInput names a series.
+type IDInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// Body is what the caller thinks of a series.
+type Body struct {
+	Rating int32   `json:"rating" minimum:"1" maximum:"100"`
+	Notes  *string `json:"notes,omitempty" maxLength:"10000" nullable:"true" doc:"Nobody else sees them; without them there are none"`
+}
+
+// Rating is what the caller thinks of a series.
+type Rating struct {
+	ID        uuid.UUID `json:"id" db:"id"`
+	SeriesID  uuid.UUID `json:"seriesId" db:"series_id"`
+	Rating    int32     `json:"rating" db:"rating" minimum:"1" maximum:"100"`
+	Notes     *string   `json:"notes" db:"notes"`
+	CreatedAt time.Time `json:"createdAt" db:"created_at"`
+	UpdatedAt time.Time `json:"updatedAt" db:"updated_at"`
+}
+
+// Average is what all users of the tenant think of a series.
+type Average struct {
+	Average *float64 `json:"average" db:"average" minimum:"1" maximum:"100" doc:"null where nobody has rated it"`
+	Count   int64    `json:"count" db:"count" minimum:"0"`
+}
+
+const (
+	columns = "r.id, r.series_id, r.rating, r.notes, r.created_at, r.updated_at"
+	mine    = " from series_rating r where r.tenant_id = app.tenant() and r.account_id = app.account()"
+	exists  = "select exists (select from series where tenant_id = app.tenant() and id = $1)"
+)
+
+// Routes adds the operations on what users think of series.
+func Routes(a *httpapi.API, d *db.DB) {
+	op := func(method, path, id, summary string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Ratings", Permission: auth.SeriesRead}
+	}
+	own := op("GET", "/series/{id}/rating", "getRating", "What the caller thinks of a series")
+	own.MayBeEmpty = true
+	httpapi.Register(a, own, func(ctx context.Context, in *IDInput) (*Rating, error) {
+		var out *Rating
+		return out, ofSeries(ctx, d, in.ID, func(b *pgx.Batch) { db.One(b, &out, "select "+columns+mine+" and r.series_id = $1", in.ID) })
+	})
+	httpapi.Register(a, op("PUT", "/series/{id}/rating", "putRating", "Say what the caller thinks of a series"),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body Body
+		}) (*Rating, error) {
+			return set(ctx, d, in.ID, in.Body)
+		})
+	httpapi.Register(a, op("DELETE", "/series/{id}/rating", "deleteRating", "Take back what the caller thinks of a series, if they said so"),
+		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+			return nil, ofSeries(ctx, d, in.ID, func(b *pgx.Batch) { b.Queue("delete"+mine+" and r.series_id = $1", in.ID) })
+		})
+	httpapi.Register(a, op("GET", "/series/{id}/ratings/average", "getAverageRating", "What all users think of a series"),
+		func(ctx context.Context, in *IDInput) (*Average, error) {
+			var out *Average
+			return out, ofSeries(ctx, d, in.ID, func(b *pgx.Batch) {
+				db.One(b, &out, "select avg(rating)::double precision as average, count(*) as count from series_rating where tenant_id = app.tenant() and series_id = $1", in.ID)
+			})
+		})
+	httpapi.Register(a, op("GET", "/user/ratings", "listRatings", "All that the caller thinks of series, the latest first"),
+		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Rating], error) {
+			var b pgx.Batch
+			var page []Rating
+			var total int64
+			db.All(&b, &page, "select "+columns+mine+" order by r.updated_at desc, r.id limit $1 offset $2", in.Limit(), in.Offset())
+			db.Value(&b, &total, "select count(*)"+mine)
+			if err := d.Run(ctx, &b); err != nil {
+				return nil, err
+			}
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+}
+
+// ofSeries does what queue adds to the batch; NotFound where there is no such series.
+func ofSeries(ctx context.Context, d *db.DB, id uuid.UUID, queue func(*pgx.Batch)) error {
+	var b pgx.Batch
+	var found bool
+	db.Value(&b, &found, exists, id)
+	queue(&b)
+	if err := d.Run(ctx, &b); err != nil {
+		return err
+	}
+	if !found {
+		return fault.Missing("Series")
+	}
+	return nil
+}
+
+func set(ctx context.Context, d *db.DB, id uuid.UUID, body Body) (*Rating, error) {
+	if body.Notes != nil && strings.ContainsRune(*body.Notes, 0) {
+		return nil, fault.Invalid("notes", "must not contain the character NUL")
+	}
+	out, err := db.Get[Rating](ctx, d, `insert into series_rating as r (tenant_id, account_id, series_id, id, rating, notes)
+		select app.tenant(), app.account(), s.id, gen_random_uuid(), $2, $3 from series s where s.tenant_id = app.tenant() and s.id = $1
+		on conflict (tenant_id, account_id, series_id) do update set rating = excluded.rating, notes = excluded.notes, updated_at = now()
+		returning `+columns, id, body.Rating, body.Notes)
+	if err != nil {
+		return nil, err
+	}
+	if out == nil {
+		return nil, fault.Missing("Series")
+	}
+	return out, nil
+}

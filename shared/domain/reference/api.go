@@ -1,0 +1,187 @@
+package reference
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// IDInput names a series or a book.
+type IDInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// TitleInput names an alternate title of a series.
+type TitleInput struct {
+	IDInput
+	TitleID uuid.UUID `path:"referenceId" format:"uuid"`
+}
+
+// TitleBody is another title of a series.
+type TitleBody struct {
+	Label string `json:"label" minLength:"1" maxLength:"100" doc:"What kind of title it is, for example its language"`
+	Title string `json:"title" minLength:"1" maxLength:"1000"`
+}
+
+// TitleChanges are what is not null of another title.
+type TitleChanges struct {
+	Label *string `json:"label,omitempty" minLength:"1" maxLength:"100" nullable:"true"`
+	Title *string `json:"title,omitempty" minLength:"1" maxLength:"1000" nullable:"true"`
+}
+
+// IDBody is the id that a service has given something.
+type IDBody struct {
+	Source      string  `json:"source" minLength:"1" maxLength:"100" doc:"The service; of each there is one id"`
+	ExternalID  string  `json:"externalId" minLength:"1" maxLength:"500"`
+	ExternalURL *string `json:"externalUrl,omitempty" maxLength:"2000" nullable:"true" doc:"An http or https address"`
+}
+
+// LinkBody is a page about something.
+type LinkBody struct {
+	SourceName string  `json:"sourceName" minLength:"1" maxLength:"100" doc:"The service; of each there is one page"`
+	URL        string  `json:"url" minLength:"1" maxLength:"2000" doc:"An http or https address"`
+	ExternalID *string `json:"externalId,omitempty" maxLength:"500" nullable:"true"`
+}
+
+// RatingBody is what a service's readers think of a series.
+type RatingBody struct {
+	SourceName string  `json:"sourceName" minLength:"1" maxLength:"100" doc:"The service, in lower case; of each there is one rating"`
+	Rating     float64 `json:"rating" minimum:"0" maximum:"100"`
+	VoteCount  *int32  `json:"voteCount,omitempty" minimum:"0" nullable:"true"`
+}
+
+// check collects what is wrong with a body.
+type check struct{ bad []fault.Field }
+
+// line is a text of one line; nil and, where it may be nil, nothing is null.
+func (c *check) line(field string, text *string) *string {
+	if text != nil && !book.Printable(text) {
+		c.bad = append(c.bad, fault.Field{Field: field, Message: "must hold printable characters"})
+	}
+	return text
+}
+
+func (c *check) optional(field string, text *string) *string {
+	if text != nil && *text == "" {
+		return nil
+	}
+	return c.line(field, text)
+}
+
+// address is one that a browser may safely be sent to.
+func (c *check) address(field string, text *string) *string {
+	text = c.optional(field, text)
+	if text == nil {
+		return nil
+	}
+	if u, err := url.Parse(*text); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		c.bad = append(c.bad, fault.Field{Field: field, Message: "must be an http or https address"})
+	}
+	return text
+}
+
+func (b *TitleBody) values(c *check) []any {
+	return []any{c.line("label", &b.Label), c.line("title", &b.Title)}
+}
+
+func (b *IDBody) values(c *check) []any {
+	return []any{c.line("source", &b.Source), c.line("externalId", &b.ExternalID), c.address("externalUrl", b.ExternalURL)}
+}
+
+func (b *LinkBody) values(c *check) []any {
+	return []any{c.line("sourceName", &b.SourceName), c.address("url", &b.URL), c.optional("externalId", b.ExternalID)}
+}
+
+func (b *RatingBody) values(c *check) []any {
+	b.SourceName = strings.ToLower(b.SourceName)
+	return []any{c.line("sourceName", &b.SourceName), b.Rating, b.VoteCount}
+}
+
+// Routes adds the operations on what series and books are called elsewhere.
+func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
+	routes(a, d, publish, ofSeries, titles, (*TitleBody).values)
+	routes(a, d, publish, ofSeries, ids, (*IDBody).values)
+	routes(a, d, publish, ofSeries, links, (*LinkBody).values)
+	routes(a, d, publish, ofSeries, ratings, (*RatingBody).values)
+	routes(a, d, publish, ofBook, ids, (*IDBody).values)
+	routes(a, d, publish, ofBook, links, (*LinkBody).values)
+	httpapi.Register(a, titles.operation(ofSeries, "PATCH", "/{referenceId}", "update", "Change another title of a series", ofSeries.writing),
+		func(ctx context.Context, in *struct {
+			TitleInput
+			Body TitleChanges
+		}) (*Title, error) {
+			var c check
+			label, title := c.line("label", in.Body.Label), c.line("title", in.Body.Title)
+			if err := fault.InvalidFields(c.bad); err != nil {
+				return nil, err
+			}
+			out, at, err := rename(ctx, d, in.ID, in.TitleID, label, title)
+			if at != nil {
+				publish(ctx, httpapi.TenantOf(ctx).ID, ofSeries.told(in.ID, at, titles.field))
+			}
+			return out, err
+		})
+}
+
+// operation is one on a kind of an owner; verb begins its id.
+func (k kind[T]) operation(o owner, method, path, verb, summary, permission string) httpapi.Op {
+	return httpapi.Op{Method: method, Path: "/api/v1/" + o.path + "/{id}/" + k.path + path, ID: verb + o.what + k.id, Summary: summary, Tag: "References", Permission: permission}
+}
+
+// routes adds a kind of an owner: B is the body that adds one, values its values in the order of the columns.
+func routes[T, B any](a *httpapi.API, d *db.DB, publish task.Publish, o owner, k kind[T], values func(*B, *check) []any) {
+	list := k.operation(o, "GET", "", "list", k.what+"s, by name", o.reading)
+	list.ID += "s"
+	httpapi.Register(a, list,
+		func(ctx context.Context, in *struct {
+			IDInput
+			httpapi.Paging
+		}) (*httpapi.Page[T], error) {
+			all, err := k.list(ctx, d, o, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.All(ctx, in.Paging, all), nil
+		})
+	summary := k.what + ": add one"
+	if k.unique {
+		summary += "; of the same service it takes the place of the other"
+	}
+	add := k.operation(o, "POST", "", "add", summary, o.writing)
+	add.Status = 201
+	httpapi.Register(a, add,
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body B
+		}) (*T, error) {
+			var c check
+			given := values(&in.Body, &c)
+			if err := fault.InvalidFields(c.bad); err != nil {
+				return nil, err
+			}
+			out, at, err := k.add(ctx, d, o, in.ID, given)
+			if err == nil {
+				publish(ctx, httpapi.TenantOf(ctx).ID, o.told(in.ID, at, k.field))
+			}
+			return out, err
+		})
+	httpapi.Register(a, k.operation(o, "DELETE", "/{referenceId}", "remove", k.what+": remove one by its id or the name of its service", o.writing),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Key string `path:"referenceId" maxLength:"300" doc:"Its id, or the name of its service"`
+		}) (*httpapi.None, error) {
+			at, err := k.remove(ctx, d, o, in.ID, in.Key)
+			if err == nil {
+				publish(ctx, httpapi.TenantOf(ctx).ID, o.told(in.ID, at, k.field))
+			}
+			return nil, err
+		})
+}

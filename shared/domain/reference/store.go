@@ -1,0 +1,223 @@
+package reference
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// most is how many of a kind people can give a series or a book.
+const most = 200
+
+// owner is what something hangs on: a series or a book.
+type owner struct {
+	table, path, column string
+	what                string // in messages and the ids of operations
+	there               string // SQL: the row o is there
+	series              string // SQL: the series of the row o
+	reading, writing    string
+}
+
+var (
+	ofSeries = owner{"series", "series", "series_id", "Series", "true", "o.id", auth.SeriesRead, auth.SeriesWrite}
+	ofBook   = owner{"book", "books", "book_id", "Book", "o.deleted_at is null", "o.series_id", auth.BooksRead, auth.BooksWrite}
+)
+
+// touched is where an owner stands that was changed.
+type touched struct {
+	SeriesID  uuid.UUID `db:"series_id"`
+	LibraryID uuid.UUID `db:"library_id"`
+}
+
+// told is the event that says which field of an owner has changed.
+func (o owner) told(id uuid.UUID, at *touched, field string) events.Event {
+	if o == ofBook {
+		return events.BookUpdated(events.Book{ID: id, SeriesID: at.SeriesID, LibraryID: at.LibraryID}, field)
+	}
+	return events.SeriesUpdated(events.Series{ID: id, LibraryID: at.LibraryID}, field)
+}
+
+// is is SQL: the row o is the owner $1.
+func (o owner) is() string {
+	return "o.tenant_id = app.tenant() and o.id = $1 and " + o.there
+}
+
+// queueTouch notes a change of owner id where a condition is met.
+func (o owner) queueTouch(b *pgx.Batch, dst **touched, condition string, id uuid.UUID, args ...any) {
+	db.One(b, dst, "update "+o.table+" o set updated_at = now() where "+o.is()+" and "+condition+" returning "+o.series+" as series_id, o.library_id",
+		append([]any{id}, args...)...)
+}
+
+// column is one that people write.
+type column struct{ name, kind string }
+
+// kind is something that hangs on owners, as a T.
+type kind[T any] struct {
+	table, path, field string   // in the database, in paths, and in events
+	what               string   // in messages
+	id                 string   // in the ids of operations
+	columns            []column // the first two are what it is called by and what it says
+	unique             bool     // of its first column an owner has one
+	rest               string   // further columns
+	again              string   // SQL that sets them where another takes its place
+	spelled            string   // SQL of the first column where $2 is what people call it
+}
+
+func (k kind[T]) all() string {
+	names := "x.id"
+	for _, c := range k.columns {
+		names += ", x." + c.name
+	}
+	return names + ", x.created_at, x.updated_at" + k.rest
+}
+
+// queue asks for all that hang on an owner.
+func (k kind[T]) queue(b *pgx.Batch, dst *[]T, o owner, id uuid.UUID) {
+	db.All(b, dst, "select "+k.all()+" from "+k.table+" x where x.tenant_id = app.tenant() and x."+o.column+" = $1 order by x."+k.columns[0].name+", x.id", id)
+}
+
+func (k kind[T]) list(ctx context.Context, d *db.DB, o owner, id uuid.UUID) (out []T, err error) {
+	var b pgx.Batch
+	var exists bool
+	db.Value(&b, &exists, "select exists (select from "+o.table+" o where "+o.is()+")", id)
+	k.queue(&b, &out, o, id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, fault.Missing(o.what)
+	}
+	return out, nil
+}
+
+// add hangs one on an owner, with a value for each column, or puts it into the place of the one that is called the
+// same; Conflict where there are as many as there may be.
+func (k kind[T]) add(ctx context.Context, d *db.DB, o owner, id uuid.UUID, values []any) (*T, *touched, error) {
+	names, given, set := "", "", "updated_at = now()"+k.again
+	for i, c := range k.columns {
+		names, given = names+", "+c.name, given+fmt.Sprintf(", $%d::%s", i+2, c.kind)
+		set += fmt.Sprintf(", %[1]s = excluded.%[1]s", c.name)
+	}
+	mine := "select from " + k.table + " y where y.tenant_id = app.tenant() and y." + o.column + " = o.id"
+	room := fmt.Sprintf("(select count(*) from (%s limit %d) y) < %[2]d", mine, most)
+	conflict := ""
+	if k.unique {
+		room = "(" + room + " or exists (" + mine + " and y." + k.columns[0].name + " = $2))"
+		conflict = " on conflict (tenant_id, " + o.column + ", " + k.columns[0].name + ") where " + o.column + " is not null do update set " + set
+	}
+	var b pgx.Batch
+	var exists bool
+	var at *touched
+	var out *T
+	db.Value(&b, &exists, "select true from "+o.table+" o where "+o.is()+" for no key update", id) // makes writers wait for each other
+	db.One(&b, &out, "insert into "+k.table+" as x (tenant_id, id, "+o.column+names+") select app.tenant(), gen_random_uuid(), o.id"+given+
+		" from "+o.table+" o where "+o.is()+" and "+room+conflict+" returning "+k.all(), append([]any{id}, values...)...)
+	o.queueTouch(&b, &at, "exists (select from "+k.table+" y where y.tenant_id = app.tenant() and y."+o.column+" = o.id and y.updated_at = now())", id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case !exists:
+		return nil, nil, fault.Missing(o.what)
+	case out == nil || at == nil:
+		return nil, nil, fault.New(fault.Conflict, "There are %d already, and can be no more", most)
+	}
+	return out, at, nil
+}
+
+// named is SQL: the row x is of owner $1 and goes by the id or, where that is unique, the service $2.
+func (k kind[T]) named(o owner) string {
+	by := "x.id::text = lower($2)"
+	if k.unique {
+		by = "(" + by + " or x." + k.columns[0].name + " = " + k.spelled + ")"
+	}
+	return "x.tenant_id = app.tenant() and x." + o.column + " = $1 and " + by
+}
+
+// remove takes one away.
+func (k kind[T]) remove(ctx context.Context, d *db.DB, o owner, id uuid.UUID, name string) (*touched, error) {
+	var b pgx.Batch
+	var exists bool
+	var at *touched
+	db.Value(&b, &exists, "select exists (select from "+o.table+" o where "+o.is()+")", id)
+	o.queueTouch(&b, &at, "exists (select from "+k.table+" x where "+k.named(o)+")", id, name)
+	b.Queue("delete from "+k.table+" x where "+k.named(o)+" and exists (select from "+o.table+" o where "+o.is()+")", id, name)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	switch {
+	case !exists:
+		return nil, fault.Missing(o.what)
+	case at == nil:
+		return nil, fault.Missing(k.what)
+	}
+	return at, nil
+}
+
+// rename changes what of a title is not nil; where that is nothing, no series was touched.
+func rename(ctx context.Context, d *db.DB, series, id uuid.UUID, label, title *string) (*Title, *touched, error) {
+	var b pgx.Batch
+	var exists bool
+	var at *touched
+	var out *Title
+	name, changes := id.String(), label != nil || title != nil
+	db.Value(&b, &exists, "select exists (select from series o where "+ofSeries.is()+")", series)
+	if changes {
+		ofSeries.queueTouch(&b, &at, "exists (select from alternate_title x where "+titles.named(ofSeries)+")", series, name)
+	}
+	db.One(&b, &out, "update alternate_title x set label = coalesce($3, x.label), title = coalesce($4, x.title), updated_at = case when $5 then now() else x.updated_at end where "+
+		titles.named(ofSeries)+" returning "+titles.all(), series, name, label, title, changes)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case !exists:
+		return nil, nil, fault.Missing(ofSeries.what)
+	case out == nil:
+		return nil, nil, fault.Missing(titles.what)
+	}
+	return out, at, nil
+}
+
+var (
+	titles = kind[Title]{"alternate_title", "alternate-titles", "alternateTitles", "Alternate title", "AlternateTitle",
+		[]column{{"label", "text"}, {"title", "text"}}, false, ", x.series_id", "", ""}
+	ids = kind[ExternalID]{"external_id", "external-ids", "externalIds", "External id", "ExternalId",
+		[]column{{"source", "text"}, {"external_id", "text"}, {"external_url", "text"}}, true, ", x.series_id, x.book_id, x.metadata_hash, x.last_synced_at",
+		", metadata_hash = null, last_synced_at = null", "$2"}
+	links = kind[Link]{"external_link", "external-links", "externalLinks", "External link", "ExternalLink",
+		[]column{{"source_name", "text"}, {"url", "text"}, {"external_id", "text"}}, true, ", x.series_id, x.book_id", "", "$2"}
+	ratings = kind[Rating]{"external_rating", "external-ratings", "externalRatings", "External rating", "ExternalRating",
+		[]column{{"source_name", "text"}, {"rating", "double precision"}, {"vote_count", "integer"}}, true, ", x.series_id, x.fetched_at", ", fetched_at = now()", "lower($2)"}
+)
+
+// OfSeries is all that hangs on a series.
+type OfSeries struct {
+	AlternateTitles []Title      `json:"alternateTitles" nullable:"false"`
+	ExternalIDs     []ExternalID `json:"externalIds" nullable:"false"`
+	ExternalLinks   []Link       `json:"externalLinks" nullable:"false"`
+	ExternalRatings []Rating     `json:"externalRatings" nullable:"false"`
+}
+
+// Queue asks for all that hangs on a series.
+func Queue(b *pgx.Batch, dst *OfSeries, series uuid.UUID) {
+	titles.queue(b, &dst.AlternateTitles, ofSeries, series)
+	ids.queue(b, &dst.ExternalIDs, ofSeries, series)
+	links.queue(b, &dst.ExternalLinks, ofSeries, series)
+	ratings.queue(b, &dst.ExternalRatings, ofSeries, series)
+}
+
+// QueueClear takes all of it away.
+func QueueClear(b *pgx.Batch, series uuid.UUID) {
+	for _, table := range strings.Fields("alternate_title external_id external_link external_rating") {
+		b.Queue("delete from "+table+" where tenant_id = app.tenant() and series_id = $1", series)
+	}
+}

@@ -1,0 +1,49 @@
+package series
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Group is how many series of a list begin with the same character.
+type Group struct {
+	Group string `json:"group" db:"name" doc:"The character, in lower case; digits and signs as they are"`
+	Count int64  `json:"count" db:"count" minimum:"1"`
+}
+
+// groups adds the list of the characters with which the titles of a list begin.
+func groups(a *httpapi.API, d *db.DB) {
+	httpapi.Register(a, operation("POST", "/list/alphabetical-groups", "groupSeries",
+		"With which characters the titles begin, as they are sorted, of series that meet a condition", auth.SeriesRead),
+		func(ctx context.Context, in *struct {
+			httpapi.Paging
+			Body struct{ book.ListBody }
+		}) (*httpapi.Page[Group], error) {
+			where, args, err := book.Condition(in.Body.Condition, fields)
+			if err != nil {
+				return nil, err
+			}
+			from, args := scope{where: where, args: args, find: in.Body.Find()}.from()
+			all, err := db.List[Group](ctx, d, "select lower(left(s.title_sort, 1)) as name, count(*) as count "+from+" group by 1 order by 1", args...)
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.All(ctx, in.Paging, all), nil
+		})
+}
+
+// from is SQL of the series s of the scope, which are searched for where something is, and its parameters.
+func (s scope) from() (string, []any) {
+	where, args := s.sql()
+	if s.find == nil {
+		return "from series s where " + where, args
+	}
+	args = append(args, *s.find)
+	return fmt.Sprintf(`from app.find('series', $%d) f cross join lateral (
+	  select * from series x where x.tenant_id = app.tenant() and x.id = f.id limit 1) s where `, len(args)) + where, args
+}
