@@ -29,6 +29,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/setup"
+	"github.com/longbox/longbox/shared/domain/statistic"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/domain/taxonomy"
 	"github.com/longbox/longbox/shared/domain/upload"
@@ -93,6 +94,7 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	taxonomy.Routes(a, d, base.Publish)
 	reference.Routes(a, d, base.Publish)
 	rating.Routes(a, d)
+	statistic.Routes(a, d)
 	preset.Routes(a, d)
 	cover.Routes(a, d, base.Added)
 	duplicate.Routes(a, d, base.Added)

@@ -161,6 +161,8 @@ var operations = map[string]entry{
 	"selectSeriesCover":         {name: (*matrix).seriesCover},
 	"deleteSeriesCover":         {name: (*matrix).seriesCover, status: 204},
 	"getSeriesCoverImage":       {name: (*matrix).seriesCover},
+	"getReadingStats":           {},
+	"getReadingCoverage":        {},
 	"chooseSeriesCover":         {name: (*matrix).theSeries, body: value(object{"source": "first_book"})},
 	"resetSeriesCover":          {name: (*matrix).theSeries, status: 204},
 	"getSeriesLocks":            {name: (*matrix).theSeries},

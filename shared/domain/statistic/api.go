@@ -1,0 +1,53 @@
+package statistic
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// span is how long before its end a span begins that says nothing else.
+const span = 90 * 24 * time.Hour
+
+// Input says which statistics are asked for.
+type Input struct {
+	From        time.Time `query:"from" doc:"Without it, or with the first moment of the year 1, 90 days before to"`
+	To          time.Time `query:"to" doc:"Not with it; without it now"`
+	Granularity string    `query:"granularity" enum:"day,week,month" default:"day"`
+	SeriesLimit int       `query:"seriesLimit" minimum:"1" maximum:"50" default:"10"`
+	Sort        string    `query:"sort" enum:"time,pages,completions" default:"time" doc:"Of the series: by the time, the pages or the finished books"`
+}
+
+// Routes adds the operations that tell what the caller has read.
+func Routes(a *httpapi.API, d *db.DB) {
+	op := func(path, id, summary string) httpapi.Op {
+		return httpapi.Op{Method: "GET", Path: "/api/v1/reading-stats" + path, ID: id, Summary: summary, Tag: "Reading statistics", Permission: auth.BooksRead}
+	}
+	httpapi.Register(a, op("", "getReadingStats", "How much the caller has read, of what and with what"),
+		func(ctx context.Context, in *Input) (*Statistics, error) {
+			to := in.To
+			if to.IsZero() {
+				to = time.Now()
+			}
+			from := in.From
+			if from.IsZero() {
+				from = to.Add(-span)
+			}
+			for field, t := range map[string]time.Time{"from": from, "to": to} {
+				if y := t.UTC().Year(); y < 1 || y > 9998 {
+					return nil, fault.Invalid(field, "must lie in the years 1 to 9998")
+				}
+			}
+			if from.After(to) {
+				return nil, fault.Invalid("from", "must not be after to")
+			}
+			return statistics(ctx, d, from.UTC(), to.UTC(), in.Granularity, in.Sort, cmp.Or(in.SeriesLimit, 10))
+		})
+	httpapi.Register(a, op("/coverage", "getReadingCoverage", "Since when and until when the caller has read anything"),
+		func(ctx context.Context, _ *struct{}) (*Coverage, error) { return coverage(ctx, d) })
+}
