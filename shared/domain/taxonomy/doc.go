@@ -4,7 +4,7 @@
 //   - Names are the same in upper and lower case; the first spelling stays.
 //   - What no series has any more is in no list. Its row stays until an administrator cleans up.
 //   - Who adds a name holds its row. A clean-up waits for that, and looks again whether any series has it.
-//   - A change takes the library's turn before it locks series, as a scan does (docs/decisions.md).
+//   - A change of several series takes their libraries' turns before it locks them, as a scan does (docs/decisions.md).
 //
 // Tables: genre, tag, series_genre, series_tag; updated_at of series.
 package taxonomy

@@ -69,7 +69,12 @@ func (c *change) met() []touched {
 	return slices.Compact(out)
 }
 
-// queueTake takes from series, which book.LockSeries has locked, what a condition on x and t with the parameters $2 on
+// hold makes those who write a series wait for each other; those who write several call book.LockSeries.
+func hold(b *pgx.Batch, series uuid.UUID) {
+	b.Queue("select from series where tenant_id = app.tenant() and id = $1 for no key update", series)
+}
+
+// queueTake takes from series, which are locked, what a condition on x and t with the parameters $2 on
 // says.
 func (k kind) queueTake(b *pgx.Batch, c *change, series []uuid.UUID, condition string, args ...any) {
 	db.All(b, &c.fewer, k.sql(`with gone as (
@@ -79,7 +84,7 @@ func (k kind) queueTake(b *pgx.Batch, c *change, series []uuid.UUID, condition s
 		append([]any{series}, args...)...)
 }
 
-// queueGive gives series, which book.LockSeries has locked, the names, but none that has as many as there may be.
+// queueGive gives series, which are locked, the names, but none that has as many as there may be.
 func (k kind) queueGive(b *pgx.Batch, c *change, series []uuid.UUID, names []string) {
 	QueueNames(b, k.table, names, strings.ReplaceAll(k.sql("exists (select from series s where {room})"), "$1", "$2"), series)
 	db.All(b, &c.more, k.sql(`with come as (
@@ -162,7 +167,7 @@ func (k kind) replace(ctx context.Context, d *db.DB, series uuid.UUID, names []s
 	var exists bool
 	var c change
 	these := []uuid.UUID{series}
-	book.LockSeries(&b, these)
+	hold(&b, series)
 	queueExists(&b, &exists, series)
 	k.queueTake(&b, &c, these, "not {named}", names)
 	k.queueGive(&b, &c, these, names)
@@ -183,7 +188,7 @@ func (k kind) add(ctx context.Context, d *db.DB, series uuid.UUID, name string) 
 	var c change
 	var out *book.Term
 	these, names := []uuid.UUID{series}, []string{name}
-	book.LockSeries(&b, these)
+	hold(&b, series)
 	queueExists(&b, &exists, series)
 	k.queueGive(&b, &c, these, names)
 	db.One(&b, &out, k.sql(`select t.id, t.name, t.created_at, (select count(*) from series_{t} x where x.tenant_id = app.tenant() and x.{t}_id = t.id) as series_count
@@ -206,7 +211,7 @@ func (k kind) drop(ctx context.Context, d *db.DB, series, id uuid.UUID) ([]touch
 	var exists bool
 	var c change
 	these := []uuid.UUID{series}
-	book.LockSeries(&b, these)
+	hold(&b, series)
 	queueExists(&b, &exists, series)
 	k.queueTake(&b, &c, these, "t.id = $2", id)
 	if err := d.Run(ctx, &b); err != nil {

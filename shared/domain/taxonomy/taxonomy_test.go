@@ -219,6 +219,24 @@ func TestRefusals(t *testing.T) {
 	me.Do("POST", at, `{"name":"1000"}`).Want(201)
 }
 
+// Of very many series it is told that their library changed.
+func TestCommonTermGoes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin := r.User(t, "one", "admin")
+	r.series(r.One, "A")
+	r.DB.Exec(t, `insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+		select tenant_id, gen_random_uuid(), library_id, n::text, 'n', 'n', 'n', 'n' from series, generate_series(1, 500) n`)
+	r.DB.Exec(t, "insert into tag (tenant_id, id, name) values ($1, $1, 'common')", r.One)
+	r.DB.Exec(t, "insert into series_tag (tenant_id, series_id, tag_id) select tenant_id, id, tenant_id from series")
+	admin.Do("DELETE", base+"/tags/"+r.One.String(), nil).Want(204)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.told) != 1 || !strings.HasPrefix(r.told[0], "library_updated ") {
+		t.Errorf("told: %d events, first %v", len(r.told), r.told[:min(1, len(r.told))])
+	}
+}
+
 // Many at once stop each other neither for good nor with an error.
 func TestAtOnce(t *testing.T) {
 	t.Parallel()
