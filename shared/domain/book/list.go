@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -237,7 +238,7 @@ func InSeries(ctx context.Context, d *db.DB, series uuid.UUID, deleted bool, by 
 	var rows []row
 	var total int64
 	var exists bool
-	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", series)
+	progress.QueueSeriesExists(&b, &exists, series)
 	all(scope{series: &series, deleted: deleted}, field, desc).queue(&b, &rows, &total, p.Limit(), p.Offset())
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err

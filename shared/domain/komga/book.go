@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/mediatype"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -362,7 +363,7 @@ func queueBooks(b *pgx.Batch, list *book.Listed, p Paging) (load func() *Page[Bo
 func booksOf(ctx context.Context, d *db.DB, id uuid.UUID, list *book.Listed, p Paging) (*Page[Book], error) {
 	var b pgx.Batch
 	var exists bool
-	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", id)
+	progress.QueueSeriesExists(&b, &exists, id)
 	load := queueBooks(&b, list, p)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err

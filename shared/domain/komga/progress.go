@@ -42,7 +42,7 @@ func seriesProgress(ctx context.Context, d *db.DB, id uuid.UUID) (*SeriesProgres
 	var b pgx.Batch
 	var exists bool
 	var out *SeriesProgress
-	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", id)
+	progress.QueueSeriesExists(&b, &exists, id)
 	db.One(&b, &out, `with book as materialized (
 		  select b.number, (select p.completed from progress p
 		    where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id) as completed
@@ -66,7 +66,7 @@ func readUpTo(ctx context.Context, d *db.DB, id uuid.UUID, last float64) error {
 	var b pgx.Batch
 	var exists bool
 	var unread []uuid.UUID
-	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", id)
+	progress.QueueSeriesExists(&b, &exists, id)
 	db.Values(&b, &unread, `select b.id from book b where b.tenant_id = app.tenant() and b.series_id = $1 and b.deleted_at is null
 		  and b.number <= $2 and (select p.completed from progress p
 		    where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id) is not true`, id, last)

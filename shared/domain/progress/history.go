@@ -74,7 +74,7 @@ var subjects = []subject{{
 	entries: "select c.id, c.started_at, c.completed_at from completion c where " + remembered + " and c.book_id = $1 order by c.completed_at desc, c.id limit $2",
 	books:   ofBook,
 }, {
-	what: "the books of a series", path: "/api/v1/series/{id}/read-history", name: "Series", permission: auth.SeriesRead, exists: queueSeriesExists, readings: QueueSeriesReadings,
+	what: "the books of a series", path: "/api/v1/series/{id}/read-history", name: "Series", permission: auth.SeriesRead, exists: QueueSeriesExists, readings: QueueSeriesReadings,
 	entries: seriesReadings + "select null::uuid as id, started_at, completed_at from readings order by nth desc limit $2",
 	books:   "b.series_id = $1",
 }}

@@ -18,7 +18,8 @@ func queueExists(b *pgx.Batch, dst *bool, id uuid.UUID) {
 	db.Value(b, dst, "select exists (select from book b where b.tenant_id = app.tenant() and "+ofBook+")", id)
 }
 
-func queueSeriesExists(b *pgx.Batch, dst *bool, id uuid.UUID) {
+// QueueSeriesExists asks whether there is a series.
+func QueueSeriesExists(b *pgx.Batch, dst *bool, id uuid.UUID) {
 	db.Value(b, dst, "select exists (select from series where tenant_id = app.tenant() and id = $1)", id)
 }
 
@@ -157,7 +158,7 @@ func one(ctx context.Context, d *db.DB, series uuid.UUID, as mark) (int64, error
 	var b pgx.Batch
 	var exists bool
 	var n int64
-	queueSeriesExists(&b, &exists, series)
+	QueueSeriesExists(&b, &exists, series)
 	as(&b, &n, ofSeries, device(ctx), []uuid.UUID{series})
 	if err := d.Run(ctx, &b); err != nil {
 		return 0, err

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -44,7 +45,6 @@ type Average struct {
 const (
 	columns = "r.id, r.series_id, r.rating, r.notes, r.created_at, r.updated_at"
 	mine    = " from series_rating r where r.tenant_id = app.tenant() and r.account_id = app.account()"
-	exists  = "select exists (select from series where tenant_id = app.tenant() and id = $1)"
 )
 
 // Routes adds the operations on what users think of series.
@@ -94,7 +94,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 func ofSeries(ctx context.Context, d *db.DB, id uuid.UUID, queue func(*pgx.Batch)) error {
 	var b pgx.Batch
 	var found bool
-	db.Value(&b, &found, exists, id)
+	progress.QueueSeriesExists(&b, &found, id)
 	queue(&b)
 	if err := d.Run(ctx, &b); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/mediatype"
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -100,7 +101,7 @@ func uploads(a *httpapi.API, d *db.DB, publish task.Publish) {
 			var b pgx.Batch
 			var exists bool
 			var all []Cover
-			db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", in.ID)
+			progress.QueueSeriesExists(&b, &exists, in.ID)
 			db.All(&b, &all, "select "+coverColumns+uploaded+" order by c.updated_at desc, c.id", in.ID)
 			if err := d.Run(ctx, &b); err != nil {
 				return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -146,7 +147,7 @@ func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Even
 func (k kind) of(ctx context.Context, d *db.DB, series uuid.UUID) (terms []book.Term, err error) {
 	var b pgx.Batch
 	var exists bool
-	queueExists(&b, &exists, series)
+	progress.QueueSeriesExists(&b, &exists, series)
 	book.QueueTerms(&b, &terms, k.table, "$1", series)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
@@ -157,10 +158,6 @@ func (k kind) of(ctx context.Context, d *db.DB, series uuid.UUID) (terms []book.
 	return terms, nil
 }
 
-func queueExists(b *pgx.Batch, dst *bool, series uuid.UUID) {
-	db.Value(b, dst, "select exists (select from series where tenant_id = app.tenant() and id = $1)", series)
-}
-
 // replace gives a series just these, and tells whether that was a change.
 func (k kind) replace(ctx context.Context, d *db.DB, series uuid.UUID, names []string) (terms []book.Term, met []touched, err error) {
 	var b pgx.Batch
@@ -168,7 +165,7 @@ func (k kind) replace(ctx context.Context, d *db.DB, series uuid.UUID, names []s
 	var c change
 	these := []uuid.UUID{series}
 	hold(&b, series)
-	queueExists(&b, &exists, series)
+	progress.QueueSeriesExists(&b, &exists, series)
 	k.queueTake(&b, &c, these, "not {named}", names)
 	k.queueGive(&b, &c, these, names)
 	book.QueueTerms(&b, &terms, k.table, "$1", series)
@@ -189,7 +186,7 @@ func (k kind) add(ctx context.Context, d *db.DB, series uuid.UUID, name string) 
 	var out *book.Term
 	these, names := []uuid.UUID{series}, []string{name}
 	hold(&b, series)
-	queueExists(&b, &exists, series)
+	progress.QueueSeriesExists(&b, &exists, series)
 	k.queueGive(&b, &c, these, names)
 	db.One(&b, &out, k.sql(`select t.id, t.name, t.created_at, (select count(*) from series_{t} x where x.tenant_id = app.tenant() and x.{t}_id = t.id) as series_count
 		from series_{t} l join {t} t on t.tenant_id = l.tenant_id and t.id = l.{t}_id where l.tenant_id = app.tenant() and l.series_id = $1 and {named}`), series, names)
@@ -212,7 +209,7 @@ func (k kind) drop(ctx context.Context, d *db.DB, series, id uuid.UUID) ([]touch
 	var c change
 	these := []uuid.UUID{series}
 	hold(&b, series)
-	queueExists(&b, &exists, series)
+	progress.QueueSeriesExists(&b, &exists, series)
 	k.queueTake(&b, &c, these, "t.id = $2", id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
