@@ -21,6 +21,7 @@ func (c *Cluster) Bootstrap(ctx context.Context) (err error) {
 		return fmt.Errorf("database: %w", err)
 	}
 	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	c.version = conn.PgConn().ParameterStatus("server_version")
 	for _, r := range []role{
 		{"longbox_owner", c.secrets.PostgresOwner},
 		{"longbox_app", c.secrets.PostgresApp},

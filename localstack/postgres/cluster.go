@@ -20,6 +20,7 @@ import (
 	"github.com/longbox/longbox/localstack/secret"
 	"github.com/longbox/longbox/localstack/socket"
 	"github.com/longbox/longbox/localstack/supervise"
+	"github.com/longbox/longbox/shared/platform/db"
 )
 
 // Cluster is one private PostgreSQL server.
@@ -31,7 +32,11 @@ type Cluster struct {
 	socket  bool // It listens in scratch too, and is reached there.
 	account account.Account
 	secrets secret.Set
+	version string // of the server, once it was bootstrapped
 }
+
+// KeepsPlansApart tells whether programs may keep plans in the server's sessions: see db.KeepsPlansApart.
+func (c *Cluster) KeepsPlansApart() bool { return db.KeepsPlansApart(c.version) }
 
 const superuser = "longbox_super"
 

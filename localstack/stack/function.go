@@ -64,8 +64,8 @@ func (s *Stack) baseEnvironment() []string {
 		"AWS_EC2_METADATA_DISABLED=true",
 		"AUTH_SIGNING_KEY="+s.secrets.AuthSigningKey,
 		"PUBLIC_URL="+s.publicURL(),
-		"TRUSTED_PROXIES=1",     // the front
-		"DATABASE_PREPARE=true", // no pooler stands between
+		"TRUSTED_PROXIES=1",                                                  // the front
+		"DATABASE_PREPARE="+strconv.FormatBool(s.postgres.KeepsPlansApart()), // no pooler stands between
 		"SINGLE_TENANT=true",
 		"LIBRARY_ROOTS="+library.Environment(s.roots),
 		"API_URL=http://"+s.address(api),

@@ -33,7 +33,8 @@ type Config struct {
 	// answer says soon that Postgres is away. Zero is 5 s.
 	Connect time.Duration `env:"DATABASE_CONNECT_TIMEOUT" envDefault:"800ms"`
 	// Prepare keeps plans of statements in the server's sessions, which saves planning each one again. It needs
-	// sessions of our own: leave it off behind a transaction pooler (pgbouncer, RDS Proxy).
+	// sessions of our own: leave it off behind a transaction pooler (pgbouncer, RDS Proxy). Servers that do not keep
+	// the plans of roles apart (see KeepsPlansApart) are refused.
 	Prepare bool `env:"DATABASE_PREPARE" envDefault:"false"`
 }
 
@@ -93,6 +94,11 @@ func Open(c Config) (*DB, error) {
 		return nil
 	}
 	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		if c.Prepare {
+			if err := checkPlans(conn.PgConn().ParameterStatus("server_version")); err != nil {
+				return err
+			}
+		}
 		// Times come back in UTC, whatever the machine's zone: the interface writes them with a Z.
 		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID,
 			Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
