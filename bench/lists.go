@@ -56,6 +56,9 @@ func lists(ctx context.Context, s *system, out *report) error {
 	if err := filters(ctx, out, big, base); err != nil {
 		return err
 	}
+	if err := s.hidden(ctx, out, big, base); err != nil {
+		return err
+	}
 	lists, err := komga(ctx, out, big, api.url)
 	if err != nil {
 		return err

@@ -13,12 +13,17 @@ import (
 var rules = []struct{ rule, offenders string }{
 	{"row-level security is enabled", `select c.relname from pg_class c
 		where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relrowsecurity and c.relname <> 'goose_db_version'`},
-	{"both roles have a policy for reading and writing", `select c.relname || ' for ' || r.rolname from pg_class c, pg_roles r
+	{"every role has a policy for reading and writing", `select c.relname || ' for ' || r.rolname from pg_class c, pg_roles r
 		where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and c.relname <> 'goose_db_version'
-		and r.rolname in ('longbox_app', 'longbox_system') and not exists (select from pg_policy p
+		and r.rolname in ('longbox_app', 'longbox_system', 'longbox_limited') and not exists (select from pg_policy p
 			where p.polrelid = c.oid and p.polroles = array[r.oid] and p.polcmd = '*' and p.polqual is not null and p.polwithcheck is not null)`},
 	{"longbox_app sees the entered tenant only", `select p.polrelid::regclass::text from pg_policy p
 		where p.polroles = array['longbox_app'::regrole::oid] and pg_get_expr(p.polqual, p.polrelid) !~ '^\((tenant_id|id) = \( SELECT app.tenant\(\) AS tenant\)\)$'`},
+	{"longbox_limited does not see what belongs to a series that is hidden", `select c.relname || '.' || a.attname from pg_class c
+		join pg_attribute a on a.attrelid = c.oid and (a.attname in ('series_id', 'book_id') or c.relname = 'series' and a.attname = 'id')
+		where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and c.relname <> 'series_sharing_tag' and not exists (select from pg_policy p
+			where p.polrelid = c.oid and p.polroles = array['longbox_limited'::regrole::oid]
+			and pg_get_expr(p.polqual, p.polrelid) ~ format('^\(\(tenant_id = .* = %s\.%s\)', c.relname, a.attname))`},
 	{"tenant_id is first in the primary key", `select c.relname from pg_class c
 		where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and c.relname not in ('goose_db_version', 'tenant')
 		and not exists (select from pg_index i join pg_attribute a on a.attrelid = c.oid and a.attnum = i.indkey[0]
@@ -35,8 +40,12 @@ var rules = []struct{ rule, offenders string }{
 		where f.pronamespace in ('app'::regnamespace, 'public'::regnamespace) and f.prosecdef
 		and (not coalesce(f.proconfig::text like '%search_path=pg_catalog%', false) or f.proacl is null
 			or exists (select from aclexplode(f.proacl) a where a.grantee = 0))`},
-	{"neither role can escape row-level security", `select rolname from pg_roles
-		where rolname in ('longbox_app', 'longbox_system') and (rolsuper or rolbypassrls or rolcreaterole or pg_has_role(oid, 'longbox_owner', 'member'))`},
+	{"longbox_limited may do what longbox_app may, and no more", `select coalesce(a.relname, l.relname) || ' ' || coalesce(a.privilege_type, l.privilege_type) from
+		(select c.relname, x.privilege_type from pg_class c, aclexplode(c.relacl) x where x.grantee = 'longbox_app'::regrole) a full join
+		(select c.relname, x.privilege_type from pg_class c, aclexplode(c.relacl) x where x.grantee = 'longbox_limited'::regrole) l using (relname, privilege_type)
+		where a.relname is null or l.relname is null`},
+	{"no role can escape row-level security", `select rolname from pg_roles
+		where rolname in ('longbox_app', 'longbox_system', 'longbox_limited') and (rolsuper or rolbypassrls or rolcreaterole or pg_has_role(oid, 'longbox_owner', 'member'))`},
 }
 
 func TestRules(t *testing.T) {
@@ -55,9 +64,10 @@ func TestRulesFindOffenders(t *testing.T) {
 	d := testkit.DB(t)
 	_, err := d.Owner.Pool().Exec(context.Background(), `
 		create table bare (id uuid primary key, tenant uuid references tenant, api_token text);
-		create table open (tenant_id uuid, id uuid, primary key (tenant_id, id));
+		create table open (tenant_id uuid, id uuid, series_id uuid, primary key (tenant_id, id));
 		alter table open enable row level security;
 		create policy tenant on open to longbox_app using (true);
+		grant select on open to longbox_limited;
 		create function app.peek() returns bigint language sql security definer as 'select count(*) from public.tenant';`)
 	if err != nil {
 		t.Fatal(err)

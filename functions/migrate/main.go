@@ -28,7 +28,7 @@ import (
 
 type config struct {
 	OwnerURL string `env:"DATABASE_OWNER_URL,required"`
-	// AdminURL, where given, makes the database and the three roles, with the passwords of their URLs.
+	// AdminURL, where given, makes the database and the roles, three of them with the passwords of their URLs.
 	AdminURL  string `env:"DATABASE_ADMIN_URL"`
 	AppURL    string `env:"DATABASE_URL"`
 	SystemURL string `env:"DATABASE_SYSTEM_URL"`

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/schema"
 )
 
 const database = "longbox"
@@ -30,6 +32,9 @@ func (c *Cluster) Bootstrap(ctx context.Context) (err error) {
 		if err := r.ensure(ctx, conn); err != nil {
 			return fmt.Errorf("database role %s: %w", r.name, err)
 		}
+	}
+	if err := schema.EnsureLimited(ctx, conn); err != nil {
+		return fmt.Errorf("database %w", err)
 	}
 	if err := ensureDatabase(ctx, conn); err != nil {
 		return fmt.Errorf("database %s: %w", database, err)

@@ -176,6 +176,9 @@ func prepareTemplate(superuser string) error {
 			return err
 		}
 	}
+	if err := schema.EnsureLimited(ctx, conn); err != nil {
+		return err
+	}
 	var exists bool
 	if err := conn.QueryRow(ctx, "select exists (select from pg_database where datname = 'longbox_template' and datistemplate)").Scan(&exists); err != nil {
 		return err

@@ -142,6 +142,11 @@ func TestEventsAreFiltered(t *testing.T) {
 	for _, kind := range []string{"for_series", "for_first", "for_all"} {
 		s.expect(all, kind)
 	}
+	// What tasks and scans tell may name files: nobody hears it from whom a series is hidden.
+	tasks, hidden := s.open("/api/v1/tasks/stream", token), s.open("/api/v1/tasks/stream", fewToken)
+	s.publish(tenant, events.TaskProgressed(events.TaskProgress{}), events.Event{Topic: events.Tasks, Kind: "for_all", Data: 6})
+	s.expect(tasks, "task_progress")
+	s.expect(hidden, "for_all")
 	again := s.open("/api/v1/events/stream", fewToken, "Last-Event-ID: "+start) // replay filters alike
 	for _, kind := range []string{"for_second", "for_all"} {
 		s.expect(some, kind)

@@ -29,6 +29,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/setup"
+	"github.com/longbox/longbox/shared/domain/sharing"
 	"github.com/longbox/longbox/shared/domain/statistic"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/domain/taxonomy"
@@ -96,6 +97,7 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	rating.Routes(a, d)
 	statistic.Routes(a, d)
 	preset.Routes(a, d)
+	sharing.Routes(a, d, base.Publish, base.Bump)
 	cover.Routes(a, d, base.Added)
 	duplicate.Routes(a, d, base.Added)
 	progress.Routes(a, d)

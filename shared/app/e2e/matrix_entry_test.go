@@ -275,6 +275,31 @@ var operations = map[string]entry{
 	"updateFilterPreset": {name: (*matrix).preset, body: (*matrix).newPreset},
 	"deleteFilterPreset": {name: (*matrix).preset, status: 204},
 
+	"listSharingTags":         {},
+	"createSharingTag":        {body: (*matrix).newNamed, status: 201},
+	"getSharingTag":           {name: (*matrix).sharingTag},
+	"updateSharingTag":        {name: (*matrix).sharingTag, body: value(object{"description": "Geheim"})},
+	"deleteSharingTag":        {name: (*matrix).sharingTag, status: 204},
+	"listSeriesSharingTags":   {name: (*matrix).theSeries},
+	"putSeriesSharingTags":    {name: (*matrix).theSeries, body: value(object{"sharingTagIds": []string{}})},
+	"addSeriesSharingTag":     {name: (*matrix).theSeries, body: (*matrix).aSharingTag, status: 204},
+	"removeSeriesSharingTag":  {name: (*matrix).sharedSeries, status: 204},
+	"listOwnSharingTags":      {},
+	"listUserSharingTags":     {name: (*matrix).user},
+	"putUserSharingTag":       {name: (*matrix).user, body: (*matrix).aGrant},
+	"deleteUserSharingTag":    {name: (*matrix).grantedUser, status: 204},
+	"listUserEffectiveGrants": {name: (*matrix).user},
+	"listUserAccessGroups":    {name: (*matrix).user},
+	"listAccessGroups":        {},
+	"createAccessGroup":       {body: (*matrix).newNamed, status: 201},
+	"getAccessGroup":          {name: (*matrix).accessGroup},
+	"updateAccessGroup":       {name: (*matrix).accessGroup, body: value(object{"description": "Geheim"})},
+	"deleteAccessGroup":       {name: (*matrix).accessGroup, status: 204},
+	"addAccessGroupGrant":     {name: (*matrix).accessGroup, body: (*matrix).aGrant},
+	"removeAccessGroupGrant":  {name: (*matrix).grantedGroup, status: 204},
+	"addAccessGroupMembers":   {name: (*matrix).accessGroup, body: (*matrix).aMember},
+	"removeAccessGroupMember": {name: (*matrix).joinedGroup, status: 204},
+
 	"getRating":        {name: (*matrix).rated},
 	"putRating":        {name: (*matrix).theSeries, body: value(object{"rating": 5})},
 	"deleteRating":     {name: (*matrix).theSeries, status: 204},
@@ -525,6 +550,54 @@ func (m *matrix) seriesCover(*testkit.Client) string {
 	m.exec(`insert into series_cover (tenant_id, id, series_id, fingerprint, type, image, size) values ($1, $2, $3, $2::uuid, 'image/gif', $4, $5)`,
 		m.One, id, m.book.SeriesID, aPicture, len(aPicture))
 	return m.book.SeriesID.String() + "|" + id.String()
+}
+
+func (m *matrix) sharingTag(*testkit.Client) string {
+	id := uuid.New()
+	m.exec("insert into sharing_tag (tenant_id, id, name) values ($1, $2, $3)", m.One, id, "Geheim "+id.String())
+	return id.String()
+}
+
+func (m *matrix) accessGroup(*testkit.Client) string {
+	id := uuid.New()
+	m.exec("insert into access_group (tenant_id, id, name) values ($1, $2, $3)", m.One, id, "Geheim "+id.String())
+	return id.String()
+}
+
+func (m *matrix) newNamed(*testkit.Client) any { return object{"name": "New " + uuid.NewString()} }
+
+// aSharingTag, aGrant and aMember are of tenant one, whoever sends them.
+func (m *matrix) aSharingTag(*testkit.Client) any { return object{"sharingTagId": m.tagged} }
+
+func (m *matrix) aGrant(*testkit.Client) any {
+	return object{"sharingTagId": m.tagged, "accessMode": "deny"}
+}
+
+func (m *matrix) aMember(*testkit.Client) any { return object{"userIds": []string{m.someone}} }
+
+// sharedSeries, grantedUser, grantedGroup and joinedGroup are each with what is taken from them.
+func (m *matrix) sharedSeries(c *testkit.Client) string {
+	tag := m.sharingTag(c)
+	m.exec("insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) values ($1, $2, $3)", m.One, m.book.SeriesID, tag)
+	return m.book.SeriesID.String() + "|" + tag
+}
+
+func (m *matrix) grantedUser(c *testkit.Client) string {
+	user, tag := m.user(c), m.sharingTag(c)
+	m.exec("insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'allow')", m.One, tag, user)
+	return user + "|" + tag
+}
+
+func (m *matrix) grantedGroup(c *testkit.Client) string {
+	group, tag := m.accessGroup(c), m.sharingTag(c)
+	m.exec("insert into sharing_grant (tenant_id, id, sharing_tag_id, group_id, mode) values ($1, gen_random_uuid(), $2, $3, 'allow')", m.One, tag, group)
+	return group + "|" + tag
+}
+
+func (m *matrix) joinedGroup(c *testkit.Client) string {
+	group, user := m.accessGroup(c), m.user(c)
+	m.exec("insert into access_group_member (tenant_id, group_id, account_id) values ($1, $2, $3)", m.One, group, user)
+	return group + "|" + user
 }
 
 func (m *matrix) rated(owner *testkit.Client) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/identity"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/mail"
 )
@@ -32,7 +33,7 @@ type LogoutResponse struct {
 type StreamAccess struct {
 	TenantID    uuid.UUID  `json:"tenantId" format:"uuid"`
 	UserID      uuid.UUID  `json:"userId" format:"uuid"`
-	Permissions []string   `json:"permissions" nullable:"false" doc:"All permissions of the user, limited by the API key's"`
+	Permissions []string   `json:"permissions" nullable:"false" doc:"All permissions of the user, limited by the API key's; SeesAll where no series is hidden from the user"`
 	ExpiresAt   *time.Time `json:"expiresAt" nullable:"true" doc:"When the credential ends by itself"`
 }
 
@@ -114,11 +115,14 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 				ends = &utc
 			}
 			permissions := slices.Sorted(slices.Values(c.Permissions))
+			if !c.Limited {
+				permissions = append(permissions, events.SeesAll)
+			}
 			return &StreamAccess{TenantID: c.Tenant, UserID: c.AccountID, Permissions: slices.Compact(permissions), ExpiresAt: ends}, nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/user", ID: "currentUser",
 		Summary: "The signed-in user in full", Tag: "Authentication", Permission: httpapi.SignedIn},
-		func(ctx context.Context, _ *struct{}) (*User, error) {
+		func(ctx context.Context, _ *struct{}) (*UserDetails, error) {
 			return getUser(ctx, s.database, auth.CallerOf(ctx).AccountID)
 		})
 }

@@ -2,6 +2,7 @@ package account_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -222,7 +224,7 @@ func TestStreamAccess(t *testing.T) {
 	s := serve(t)
 	u := s.User(t, "one", "reader", auth.TasksRead, auth.BooksRead)
 	m := u.Do("GET", "/api/v1/auth/stream", nil).Want(200).Map()
-	want := append(auth.RolePermissions(auth.Reader), auth.TasksRead)
+	want := append(auth.RolePermissions(auth.Reader), auth.TasksRead, events.SeesAll)
 	if m["tenantId"] != s.One.String() || m["userId"] != u.ID.String() || len(m["permissions"].([]any)) != len(want) {
 		t.Errorf("stream access: %v", m)
 	}
@@ -235,7 +237,7 @@ func TestStreamAccess(t *testing.T) {
 	s.exec(t, `insert into api_key (tenant_id, id, account_id, name, prefix, hash, permissions, expires_at)
 		values ($1, gen_random_uuid(), $2, 'k', $3, $4, array['LibrariesRead', 'UsersRead'], '2099-01-02T03:04:05Z')`, s.One, u.ID, prefix, hash)
 	m = with(u, "X-API-Key", key).Do("GET", "/api/v1/auth/stream", nil).Want(200).Map()
-	if p := m["permissions"].([]any); len(p) != 1 || p[0] != auth.LibrariesRead || m["expiresAt"] != "2099-01-02T03:04:05Z" {
+	if p := m["permissions"].([]any); fmt.Sprint(p) != "[LibrariesRead SeesAll]" || m["expiresAt"] != "2099-01-02T03:04:05Z" {
 		t.Errorf("by key: %v", m)
 	}
 	s.exec(t, "update api_key set expires_at = null, permissions = array['BooksRead'] where account_id = $1", u.ID)
@@ -243,6 +245,11 @@ func TestStreamAccess(t *testing.T) {
 	s.exec(t, "update api_key set permissions = array['LibrariesRead'] where account_id = $1", u.ID)
 	if m = with(u, "X-API-Key", key).Do("GET", "/api/v1/auth/stream", nil).Want(200).Map(); m["expiresAt"] != nil {
 		t.Errorf("a key that does not end: %v", m)
+	}
+	s.exec(t, `with t as (insert into sharing_tag (tenant_id, id, name) values ($1, gen_random_uuid(), 'some') returning *)
+		insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) select tenant_id, gen_random_uuid(), id, $2, 'deny' from t`, s.One, u.ID)
+	if m = with(u, "X-API-Key", key).Do("GET", "/api/v1/auth/stream", nil).Want(200).Map(); fmt.Sprint(m["permissions"]) != "[LibrariesRead]" {
+		t.Errorf("of somebody from whom series are hidden: %v", m)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/sharing"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -14,13 +15,22 @@ import (
 
 const userColumns = "id, username, email, role, is_active, email_verified, permissions, last_login_at, created_at, updated_at"
 
-func listUsers(ctx context.Context, d *db.DB, role string, limit, offset int) ([]User, int64, error) {
+// UserFilter narrows the list of users; what is empty does not.
+type UserFilter struct {
+	Role           string `query:"role" enum:"reader,maintainer,admin" doc:"Only users with this role"`
+	SharingTag     string `query:"sharingTag" maxLength:"100" doc:"Only users that are allowed or denied the sharing tag of this name, not by a group"`
+	SharingTagMode string `query:"sharingTagMode" enum:"allow,deny" doc:"Only users that are allowed, or denied, that sharing tag, or any"`
+}
+
+func listUsers(ctx context.Context, d *db.DB, f UserFilter, limit, offset int) ([]User, int64, error) {
+	const these = ` from account a where a.tenant_id = app.tenant() and ($1 = '' or a.role = $1) and ($2 = '' and $3 = '' or exists (
+		select from sharing_grant g join sharing_tag t on t.tenant_id = g.tenant_id and t.id = g.sharing_tag_id
+		where g.tenant_id = app.tenant() and g.account_id = a.id and ($2 = '' or lower(t.name) = lower($2)) and ($3 = '' or g.mode = $3)))`
 	var b pgx.Batch
 	var users []User
 	var total int64
-	db.All(&b, &users, "select "+userColumns+` from account
-		where tenant_id = app.tenant() and ($1 = '' or role = $1) order by lower(username), id limit $2 offset $3`, role, limit, offset)
-	db.Value(&b, &total, "select count(*) from account where tenant_id = app.tenant() and ($1 = '' or role = $1)", role)
+	db.All(&b, &users, "select "+userColumns+these+" order by lower(username), id limit $4 offset $5", f.Role, f.SharingTag, f.SharingTagMode, limit, offset)
+	db.Value(&b, &total, "select count(*)"+these, f.Role, f.SharingTag, f.SharingTagMode)
 	err := d.Run(ctx, &b)
 	for i := range users {
 		users[i].shown()
@@ -28,15 +38,26 @@ func listUsers(ctx context.Context, d *db.DB, role string, limit, offset int) ([
 	return users, total, err
 }
 
-func getUser(ctx context.Context, d *db.DB, id uuid.UUID) (*User, error) {
-	u, err := db.Get[User](ctx, d, "select "+userColumns+" from account where tenant_id = app.tenant() and id = $1", id)
-	if err != nil {
+// UserDetails is a user in full.
+type UserDetails struct {
+	User
+	SharingTags []sharing.UserGrant `json:"sharingTags" nullable:"false" doc:"What the user is allowed and denied, not by a group"`
+}
+
+func getUser(ctx context.Context, d *db.DB, id uuid.UUID) (*UserDetails, error) {
+	var b pgx.Batch
+	var u *User
+	out := &UserDetails{}
+	db.One(&b, &u, "select "+userColumns+" from account where tenant_id = app.tenant() and id = $1", id)
+	sharing.QueueGrants(&b, &out.SharingTags, id)
+	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
 	if u == nil {
 		return nil, fault.Missing("User")
 	}
-	return u.shown(), nil
+	out.User = *u.shown()
+	return out, nil
 }
 
 // toStore is a checked user with the password hashed.

@@ -25,9 +25,9 @@ func (s *service) userRoutes(a *httpapi.API) {
 		Summary: "Users by name", Tag: "Users", Permission: auth.UsersRead},
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
-			Role string `query:"role" enum:"reader,maintainer,admin" doc:"Only users with this role"`
+			UserFilter
 		}) (*httpapi.Page[User], error) {
-			users, total, err := listUsers(ctx, s.database, in.Role, in.Limit(), in.Offset())
+			users, total, err := listUsers(ctx, s.database, in.UserFilter, in.Limit(), in.Offset())
 			if err != nil {
 				return nil, err
 			}
@@ -40,7 +40,9 @@ func (s *service) userRoutes(a *httpapi.API) {
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/users/{id}", ID: "getUser",
 		Summary: "One user", Tag: "Users", Permission: auth.UsersRead},
-		func(ctx context.Context, in *UserIDInput) (*User, error) { return getUser(ctx, s.database, in.ID) })
+		func(ctx context.Context, in *UserIDInput) (*UserDetails, error) {
+			return getUser(ctx, s.database, in.ID)
+		})
 	for _, op := range [][2]string{{"PUT", "updateUser"}, {"PATCH", "patchUser"}} {
 		httpapi.Register(a, httpapi.Op{Method: op[0], Path: "/api/v1/users/{id}", ID: op[1],
 			Summary: "Change a user: only what is sent", Tag: "Users", Permission: auth.UsersWrite},

@@ -177,10 +177,10 @@ func (q query) counted(s scope, where string) query {
 			q.totalArgs = append(q.totalArgs, *s.library)
 		}
 	case s.library != nil:
-		q.total = "select books from library_count where tenant_id = app.tenant() and library_id = $1"
+		q.total = "select app.total('books', $1)"
 		q.totalArgs = []any{*s.library}
 	default:
-		q.total = "select coalesce(sum(books), 0)::bigint from library_count where tenant_id = app.tenant()"
+		q.total = "select app.total('books')"
 	}
 	return q
 }

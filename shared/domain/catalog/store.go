@@ -67,8 +67,7 @@ func root(ctx context.Context, d *db.DB, _ input) (*feed, error) {
 func allLibraries(ctx context.Context, d *db.DB, _ input) (*feed, error) {
 	f := &feed{name: "libraries", title: "Libraries", path: "/libraries"}
 	var b pgx.Batch
-	db.All(&b, &f.libraries, `select l.id, l.name, coalesce(c.series, 0) as series, l.updated_at from library l
-		left join library_count c on c.tenant_id = l.tenant_id and c.library_id = l.id
+	db.All(&b, &f.libraries, `select l.id, l.name, app.total('series', l.id) as series, l.updated_at from library l
 		where l.tenant_id = app.tenant() order by lower(l.name), l.id`)
 	return f, f.run(ctx, d, &b)
 }
@@ -82,7 +81,7 @@ func ofLibrary(ctx context.Context, d *db.DB, in input) (*feed, error) {
 	db.Value(&b, &name, "select name from library where tenant_id = app.tenant() and id = $1", id)
 	queueSeries(&b, &f.series, "select s.id from series s where s.tenant_id = app.tenant() and s.library_id = $1 order by s.title_sort, s.id limit $2 offset $3",
 		id, p.size, p.offset())
-	db.Value(&b, &f.total, "select series from library_count where tenant_id = app.tenant() and library_id = $1", id)
+	db.Value(&b, &f.total, "select app.total('series', $1)", id)
 	if err := f.run(ctx, d, &b); err != nil {
 		return nil, err
 	}
@@ -186,7 +185,7 @@ func recent(ctx context.Context, d *db.DB, in input) (*feed, error) {
 	var b pgx.Batch
 	queueBooks(&b, &f.books, `select b.id from book b where b.tenant_id = app.tenant() and b.deleted_at is null
 		order by b.created_at desc, b.id desc limit $1 offset $2`, p.size, p.offset())
-	db.Value(&b, &f.total, "select coalesce(sum(books), 0)::bigint from library_count where tenant_id = app.tenant()")
+	db.Value(&b, &f.total, "select app.total('books')")
 	return f, f.run(ctx, d, &b)
 }
 

@@ -114,23 +114,26 @@ func (c CollectionChanges) patch() (patch, error) {
 	if err := json.Unmarshal(p.condition, &tree); err != nil {
 		return p, err
 	}
-	if asksForCollections(tree) {
+	if asksFor(tree, "incollection") {
 		return p, fault.Invalid("condition", "must not ask for inCollection: what is in a collection would depend on what is in collections")
+	}
+	if asksFor(tree, "sharingtag") {
+		return p, fault.Invalid("condition", "must not ask for sharingTag, of which users are told nothing")
 	}
 	return p, nil
 }
 
-// asksForCollections tells whether a checked condition has the leaf inCollection, at any level.
-func asksForCollections(node any) bool {
+// asksFor tells whether a checked condition has a leaf, named in lower case without underscores, at any level.
+func asksFor(node any, leaf string) bool {
 	switch node := node.(type) {
 	case map[string]any:
 		for key, value := range node {
-			if strings.ReplaceAll(strings.ToLower(key), "_", "") == "incollection" || asksForCollections(value) {
+			if strings.ReplaceAll(strings.ToLower(key), "_", "") == leaf || asksFor(value, leaf) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(node, asksForCollections)
+		return slices.ContainsFunc(node, func(n any) bool { return asksFor(n, leaf) })
 	}
 	return false
 }

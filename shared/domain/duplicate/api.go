@@ -32,7 +32,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return s, err
 		})
-	httpapi.Register(a, op("DELETE", "/{id}", "dismissDuplicate", "Dismiss a group until its books are others", auth.BooksWrite),
+	httpapi.Register(a, op("DELETE", "/{id}", "dismissDuplicate", "Dismiss a group until its books are others", auth.BooksWrite).ForAll(),
 		func(ctx context.Context, in *struct {
 			ID uuid.UUID `path:"id" format:"uuid"`
 		}) (*httpapi.None, error) {
@@ -49,7 +49,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return &SeriesPage{*httpapi.NewPage(ctx, in.Paging, page, total), *totals}, nil
 		})
-	httpapi.Register(a, op("DELETE", "/series/{id}", "dismissSeriesDuplicate", "Dismiss a group of series until others join them", auth.SeriesWrite),
+	httpapi.Register(a, op("DELETE", "/series/{id}", "dismissSeriesDuplicate", "Dismiss a group of series until others join them", auth.SeriesWrite).ForAll(),
 		func(ctx context.Context, in *struct {
 			ID uuid.UUID `path:"id" format:"uuid"`
 		}) (*httpapi.None, error) {

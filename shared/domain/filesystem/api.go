@@ -22,7 +22,7 @@ func Routes(a *httpapi.API, d *db.DB, store Store) {
 			return httpapi.All(ctx, in.Paging, drives(roots)), nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/filesystem/browse", ID: "browseFilesystem",
-		Summary: "What a folder holds; without a path, the folders to begin with", Tag: "Filesystem", Permission: auth.SystemAdmin},
+		Summary: "What a folder holds; without a path, the folders to begin with", Tag: "Filesystem", Permission: auth.SystemAdmin, SeesAll: true},
 		func(ctx context.Context, in *struct {
 			Path string `query:"path" maxLength:"2048" doc:"Absolute path at or below one of the drives, or s3://bucket/prefix"`
 		}) (*Listing, error) {

@@ -36,20 +36,19 @@ type row struct {
 	Pages int64 `db:"pages"`
 }
 
-// count reads the counter rows of the tenant's libraries: one round trip, whatever their size. The size of the
-// database is asked for only where it is the tenant's own: it would tell about others.
+// count reads the counter rows of the tenant's libraries: one round trip, whatever their size; for those from whom
+// series are hidden it adds up those that are left. The size of the database is asked for only where it is the tenant's
+// own: it would tell about others.
 func count(ctx context.Context, d *db.DB, ownDatabase bool) (*Inventory, error) {
 	var b pgx.Batch
 	var rows []row
 	out := Inventory{Libraries: []Library{}}
-	db.All(&b, &rows, `select l.id, l.name, coalesce(c.series, 0) as series, coalesce(c.books, 0) as books,
-		  coalesce(c.bytes, 0) as bytes, coalesce(c.pages, 0) as pages
-		from library l left join library_count c on c.tenant_id = l.tenant_id and c.library_id = l.id
-		where l.tenant_id = app.tenant() order by lower(l.name), l.id`)
+	db.All(&b, &rows, `select l.id, l.name, app.total('series', l.id) as series, app.total('books', l.id) as books,
+		  app.total('bytes', l.id) as bytes, app.total('pages', l.id) as pages
+		from library l where l.tenant_id = app.tenant() order by lower(l.name), l.id`)
 	db.Value(&b, &out.UserCount, "select count(*) from account where tenant_id = app.tenant()")
 	if ownDatabase {
-		out.DatabaseSize = new(int64)
-		db.Value(&b, out.DatabaseSize, "select pg_database_size(current_database())")
+		db.Value(&b, &out.DatabaseSize, "select case when not app.limited() then pg_database_size(current_database()) end")
 	}
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err

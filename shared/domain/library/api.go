@@ -66,7 +66,7 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 		Summary: "One library", Tag: "Libraries", Permission: auth.LibrariesRead},
 		func(ctx context.Context, in *IDInput) (*Library, error) { return get(ctx, d, in.ID) })
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries", ID: "createLibrary", Status: 201,
-		Summary: "Add a library", Tag: "Libraries", Permission: auth.LibrariesWrite},
+		Summary: "Add a library", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
 		func(ctx context.Context, in *CreateInput) (*Library, error) {
 			l, err := add(ctx, d, in, store, startScan)
 			if err != nil {
@@ -79,13 +79,13 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 			return l, nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/preview-scan", ID: "previewScan",
-		Summary: "What a scan would find, by its names alone", Tag: "Libraries", Permission: auth.LibrariesWrite},
+		Summary: "What a scan would find, by its names alone", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
 		func(ctx context.Context, in *PreviewInput) (*Preview, error) {
 			return preview(ctx, d, in, store)
 		})
 	for _, method := range []string{"PUT", "PATCH"} {
 		httpapi.Register(a, httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}", ID: strings.ToLower(method) + "Library",
-			Summary: "Change what is sent of a library", Tag: "Libraries", Permission: auth.LibrariesWrite},
+			Summary: "Change what is sent of a library", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
 			func(ctx context.Context, in *UpdateInput) (*Library, error) {
 				l, woken, err := edit(ctx, d, in, store, startScan)
 				if err != nil {
@@ -101,7 +101,7 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 			})
 	}
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/libraries/{id}", ID: "deleteLibrary",
-		Summary: "Delete a library with its series, books and progress; its files stay, and books whose files are in another library by now go on there", Tag: "Libraries", Permission: auth.LibrariesDelete},
+		Summary: "Delete a library with its series, books and progress; its files stay, and books whose files are in another library by now go on there", Tag: "Libraries", Permission: auth.LibrariesDelete, SeesAll: true},
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			end := time.Now().Add(removeTime)
 			moved, err := leave(ctx, d, in.ID, end)

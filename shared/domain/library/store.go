@@ -37,10 +37,9 @@ var settable = []string{"name", "description", "is_active", "allowed_formats", "
 	"auto_match_conditions", "scan_enabled", "scan_cron", "scan_timezone", "scan_mode", "scan_on_start", "purge_deleted_on_scan", "next_scan_at"}
 
 var columns = "l.id, l.path, l." + strings.Join(settable, ", l.") + `, l.last_scanned_at, l.created_at, l.updated_at,
-	coalesce(c.books, 0) as book_count, coalesce(c.series, 0) as series_count`
+	app.total('books', l.id) as book_count, app.total('series', l.id) as series_count`
 
-const from = ` from library l left join library_count c on c.tenant_id = l.tenant_id and c.library_id = l.id
-	where l.tenant_id = app.tenant()`
+const from = ` from library l where l.tenant_id = app.tenant()`
 
 func queueGet(b *pgx.Batch, dst **row, id uuid.UUID) {
 	db.One(b, dst, "select "+columns+from+" and l.id = $1", id)

@@ -33,8 +33,8 @@ func byTypeSQL() string {
 }
 
 // errorsSQL is the last failure of each type, on its own: in the order of time the rows above would be sorted, histograms
-// and all.
-const errorsSQL = "select distinct on (type) type, last_error, last_error_at " + kept + " and last_error_at is not null order by type, last_error_at desc"
+// and all. They may name files: those from whom series are hidden are told the times alone.
+const errorsSQL = "select distinct on (type) type, case when app.limited() then '' else last_error end as last_error, last_error_at " + kept + " and last_error_at is not null order by type, last_error_at desc"
 
 const queueSQL = `select count(*) filter (where status = 'pending') as pending, count(*) filter (where status = 'running' and lease_until < now()) as stale,
 	count(*) filter (where status = 'running' and (lease_until < now()) is not true) as running,

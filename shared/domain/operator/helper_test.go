@@ -112,6 +112,11 @@ func (r *rig) fill(id uuid.UUID, books int) {
 		"insert into series_rating (tenant_id, account_id, series_id, id, rating) select tenant_id, $1, id, id, 50 from series where tenant_id = $1",
 		"insert into series_cover (tenant_id, id, series_id, fingerprint, type, image, size) select tenant_id, id, id, 'f', 'image/png', 'x', 1 from series where tenant_id = $1",
 		"insert into filter_preset (tenant_id, account_id, id, name, scope, target, condition) values ($1, $1, $1, 'Mine', 'list', 'books', '{}')",
+		"insert into sharing_tag (tenant_id, id, name) values ($1, $1, 'Some')",
+		"insert into access_group (tenant_id, id, name) values ($1, $1, 'Family')",
+		"insert into access_group_member (tenant_id, group_id, account_id) values ($1, $1, $1)",
+		"insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) select tenant_id, id, $1 from series where tenant_id = $1",
+		"insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, $1, $1, $1, 'deny')",
 		"insert into collection (tenant_id, id, kind, name) values ($1, $1, 'books', 'Best')",
 		"insert into collection_member (tenant_id, id, collection_id, book_id, place) select tenant_id, id, $1, id, 1 from book where tenant_id = $1",
 	} {

@@ -23,7 +23,7 @@ type Finder struct {
 	database *db.DB
 
 	mu      sync.Mutex
-	permits map[permit]time.Time
+	permits map[permit]permitted
 	indexes map[place]indexed
 }
 
@@ -36,9 +36,17 @@ type permit struct {
 	permission      string
 }
 
+// permitted is how a caller was let in.
+type permitted struct {
+	until   time.Time
+	limited bool // to what sharing tags leave: then each book is looked up in the caller's own name
+}
+
+// place is what an index is remembered by.
 type place struct {
 	tenant, book uuid.UUID
 	access       string
+	account      uuid.UUID // of a limited caller, who may not see what others may
 }
 
 type indexed struct {
@@ -49,7 +57,7 @@ type indexed struct {
 
 // NewFinder makes a Finder with an empty memory.
 func NewFinder(d *db.DB) *Finder {
-	return &Finder{database: d, permits: map[permit]time.Time{}, indexes: map[place]indexed{}}
+	return &Finder{database: d, permits: map[permit]permitted{}, indexes: map[place]indexed{}}
 }
 
 // Find is the index of a book, with the place of page n (0: of none), for the request's caller. It asks Postgres
@@ -70,13 +78,17 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	if caller.Generation != nil {
 		who.credential = *caller.Generation
 	}
-	at := place{caller.Tenant, book, access}
+	at := place{tenant: caller.Tenant, book: book, access: access}
 	now := time.Now()
 	f.mu.Lock()
-	known, found := f.permits[who], f.indexes[at]
+	known := f.permits[who]
+	let := now.Before(known.until)
+	if let && known.limited {
+		caller.Limited, at.account = true, caller.AccountID
+	}
+	found := f.indexes[at]
 	f.mu.Unlock()
-	permitted := now.Before(known)
-	if permitted && now.Before(found.expires) && found.index.has(n) && !found.index.dear(n) {
+	if let && now.Before(found.expires) && found.index.has(n) && !found.index.dear(n) {
 		caller.Entered = true
 		return found.index, nil
 	}
@@ -85,7 +97,7 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	}
 	var b pgx.Batch
 	var keyEnds *time.Time
-	if permitted { // the caller need not be looked up with the book
+	if let && !known.limited { // the caller need not be looked up with the book
 		caller.Entered = true
 		ctx = db.In(ctx, db.Tenant(caller.Tenant))
 	} else if caller.KeyHash != nil {
@@ -94,6 +106,9 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	i, err := load(ctx, f.database, &b, book, part)
 	if err != nil {
 		return nil, err
+	}
+	if caller.Limited {
+		at.account = caller.AccountID
 	}
 	until := now.Add(remember)
 	if keyEnds != nil && keyEnds.Before(until) { // nothing announces the end of a key
@@ -108,8 +123,8 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 		clear(f.indexes)
 	}
 	f.indexes[at] = indexed{index: i, expires: now.Add(remember)}
-	if !permitted {
-		f.permits[who] = until
+	if !let {
+		f.permits[who] = permitted{until, caller.Limited}
 	}
 	return i, nil
 }
@@ -118,5 +133,9 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 func (f *Finder) forget(ctx context.Context, book uuid.UUID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.indexes, place{httpapi.TenantOf(ctx).ID, book, httpapi.Generation(ctx)})
+	at := place{tenant: httpapi.TenantOf(ctx).ID, book: book, access: httpapi.Generation(ctx)}
+	if caller := auth.CallerOf(ctx); caller != nil && caller.Limited {
+		at.account = caller.AccountID
+	}
+	delete(f.indexes, at)
 }

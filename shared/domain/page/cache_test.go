@@ -13,6 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/domain/tenant"
 	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 	"github.com/longbox/longbox/shared/testkit"
@@ -56,4 +57,71 @@ func TestKeyThatEnds(t *testing.T) {
 	ended := func() bool { return u.Do("GET", "/book", nil).Status != 200 }
 	testkit.Eventually(t, 40*time.Second, ended) // others are remembered for a minute
 	u.Do("GET", "/book", nil).Want(401)
+}
+
+// What one caller has seen is not remembered for another from whom it is hidden, and nothing that was hidden is shown
+// once it no longer is what was asked before.
+func TestHiddenBooks(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t)
+	redis := testkit.Redis(t)
+	id := identity.New(s.DB.App, s.Tokens)
+	api := httpapi.New(httpapi.Config{}, s.DB.App, ratelimit.New(redis, slog.Default()), httpapi.Identity{
+		Tenant: tenant.NewResolver(s.DB.App, tenant.Config{}).ByHost, Known: id.Known, Resolve: id.Resolve})
+	finder := page.NewFinder(s.DB.App)
+	api.Handle(httpapi.Op{Method: "GET", Path: "/book/{id}", ID: "book", Permission: auth.BooksRead}, func(w http.ResponseWriter, r *http.Request) error {
+		book, err := httpapi.PathID(r)
+		if err == nil {
+			_, err = finder.Find(r.Context(), book, 0)
+		}
+		return err
+	})
+	srv := httptest.NewServer(api.Router)
+	t.Cleanup(srv.Close)
+	library, tag := uuid.New(), uuid.New()
+	s.DB.Exec(t, `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+		values ($1, $2, 'L', '/l', 'l', '', 'series_volume', 'filename', 'file_order')`, s.One, library)
+	s.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'hidden')", s.One, tag)
+	paths := map[string]string{}
+	for _, name := range []string{"plain", "hidden"} {
+		book, series := uuid.New(), uuid.New()
+		s.DB.Exec(t, `insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) values ($1, $2, $3, $4, $4, $4, $4, $4)`,
+			s.One, series, library, name)
+		s.DB.Exec(t, `insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title)
+			values ($1, $2, $3, $4, $5, 10, now(), 'cbz', 't', 't', 't')`, s.One, book, library, series, name)
+		if name == "hidden" {
+			s.DB.Exec(t, "insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) values ($1, $2, $3)", s.One, series, tag)
+		}
+		paths[name] = "/book/" + book.String()
+	}
+	at := &testkit.Server{URL: srv.URL}
+	all, some, key := s.User(t, "one", "reader").At(at), s.User(t, "one", "reader").At(at), s.Key(t, s.User(t, "one", "reader"), auth.BooksRead).At(at)
+	deny := func(c *testkit.Client) {
+		s.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", s.One, tag, c.ID)
+	}
+	deny(some)
+	deny(key)
+	publisher := events.New(redis, events.Config{}, nil)
+	see := func(hidden int, clients ...*testkit.Client) {
+		t.Helper()
+		for range 3 { // found, remembered, and after others
+			all.Do("GET", paths["hidden"], nil).Want(200)
+			for _, c := range clients {
+				c.Do("GET", paths["plain"], nil).Want(200)
+				c.Do("GET", paths["hidden"], nil).Want(hidden)
+			}
+		}
+	}
+	see(404, some, key)
+	s.DB.Exec(t, "delete from sharing_grant where account_id = $1", some.ID)
+	if err := publisher.ChangeAccess(t.Context(), s.One); err != nil {
+		t.Fatal(err)
+	}
+	see(200, some)
+	see(404, key)
+	deny(some)
+	if err := publisher.ChangeAccess(t.Context(), s.One); err != nil {
+		t.Fatal(err)
+	}
+	see(404, some, key)
 }

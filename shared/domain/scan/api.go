@@ -60,7 +60,7 @@ func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 		}) (*Status, error) {
 			return begin(ctx, in.ID, Params{Mode: in.Mode, Path: in.Path})
 		})
-	httpapi.Register(a, operation("POST", "/libraries/{id}/scan/confirm", "confirmScan", "Scan again, and remove what the last scan stopped for", auth.LibrariesDelete),
+	httpapi.Register(a, operation("POST", "/libraries/{id}/scan/confirm", "confirmScan", "Scan again, and remove what the last scan stopped for", auth.LibrariesDelete).ForAll(),
 		func(ctx context.Context, in *LibraryInput) (*Status, error) {
 			p, err := held(ctx, d, in.ID)
 			if err != nil {
@@ -122,7 +122,7 @@ func purges(a *httpapi.API, d *db.DB, added task.Added) {
 		}
 		return s, err
 	}
-	httpapi.Register(a, operation("DELETE", "/libraries/{id}/purge-deleted", "purgeLibrary", "Remove the books of a library whose files are gone, for good", auth.LibrariesWrite),
+	httpapi.Register(a, operation("DELETE", "/libraries/{id}/purge-deleted", "purgeLibrary", "Remove the books of a library whose files are gone, for good", auth.LibrariesWrite).ForAll(),
 		func(ctx context.Context, in *LibraryInput) (*task.Started, error) { return purge(ctx, &in.ID, nil) })
 	httpapi.Register(a, operation("DELETE", "/series/{id}/purge-deleted", "purgeSeries", "Remove the books of a series whose files are gone, for good", auth.SeriesWrite),
 		func(ctx context.Context, in *SeriesInput) (*task.Started, error) { return purge(ctx, nil, &in.ID) })

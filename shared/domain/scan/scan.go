@@ -37,15 +37,16 @@ type Status struct {
 	BooksMoved     int64      `json:"booksMoved" db:"books_moved" doc:"Found in another place with the same content; neither created nor deleted"`
 	RemovalsHeld   int64      `json:"removalsHeld" db:"removals_held" doc:"Books that the scan would have removed, more than half of the library: it stopped, and waits for an administrator to confirm that"`
 	ErrorCount     int64      `json:"errorCount" db:"error_count"`
-	Errors         []string   `json:"errors" db:"errors" nullable:"false" doc:"The first of them"`
+	Errors         []string   `json:"errors" db:"errors" nullable:"false" doc:"The first of them; none to a user from whom series are hidden"`
 	StartedAt      time.Time  `json:"startedAt" db:"started_at"`
 	CompletedAt    *time.Time `json:"completedAt" db:"completed_at"`
 }
 
-const statusColumns = `s.id, s.library_id, s.mode, coalesce(t.params ->> 'path', '') as path, t.status, s.files_total, s.files_processed, s.series_created, s.books_created,
+// statusColumns name no file to those from whom series are hidden.
+const statusColumns = `s.id, s.library_id, s.mode, case when app.limited() then '' else coalesce(t.params ->> 'path', '') end as path, t.status, s.files_total, s.files_processed, s.series_created, s.books_created,
 	s.books_updated, s.books_deleted, s.books_restored, s.books_moved, s.removals_held,
 	s.error_count + case when t.last_error is null then 0 else 1 end as error_count,
-	case when t.last_error is null then s.errors else array_append(s.errors, t.last_error) end as errors,
+	case when app.limited() then '{}' when t.last_error is null then s.errors else array_append(s.errors, t.last_error) end as errors,
 	coalesce(t.started_at, t.created_at) as started_at, t.completed_at`
 
 // ByTask is the query of the scan that a task is; it fills a Status.

@@ -104,13 +104,15 @@ func titles(a *httpapi.API, start starter) {
 	for _, c := range []struct {
 		path, id, summary, tag, permission, message string
 		target                                      func(uuid.UUID) task.Target
+		all                                         bool // it is about all series
 	}{
 		{"/series/{id}/title/reprocess", "reprocessSeriesTitle", "Call a series after its folder again, by the library's titlePreprocessingRules; a locked title stays",
-			"Series", auth.SeriesWrite, "The title of the series is queued to be made again", task.OfSeries},
+			"Series", auth.SeriesWrite, "The title of the series is queued to be made again", task.OfSeries, false},
 		{"/libraries/{id}/series/titles/reprocess", "reprocessTitles", "Call all series of a library after their folders again, by its titlePreprocessingRules; locked titles stay",
-			"Libraries", auth.LibrariesWrite, "The titles of the library's series are queued to be made again", task.OfLibrary},
+			"Libraries", auth.LibrariesWrite, "The titles of the library's series are queued to be made again", task.OfLibrary, true},
 	} {
 		httpapi.Register(a, command(c.path, c.id, c.summary, c.tag, c.permission), func(ctx context.Context, in *titleInput) (*Titled, error) {
+			auth.CallerOf(ctx).SeesAll = c.all
 			return titled(start(ctx, task.Spec{Type: task.ReprocessTitles, Params: in.Body.params()}, c.target(in.ID), c.message))
 		})
 	}
@@ -137,7 +139,7 @@ func titles(a *httpapi.API, start starter) {
 			case in.Body.SeriesIDs != nil:
 				target = task.OfSeveralSeries(in.Body.SeriesIDs)
 			case in.Body.LibraryID != nil:
-				target = task.OfLibrary(*in.Body.LibraryID)
+				target, auth.CallerOf(ctx).SeesAll = task.OfLibrary(*in.Body.LibraryID), true
 			default:
 				return nil, fault.Invalid("seriesIds", "name the series, or the libraryId of all that are meant")
 			}

@@ -10,18 +10,19 @@ import (
 )
 
 var fields = filter.Schema{
-	"libraryId": {Type: filter.UUID, Column: "s.library_id"},
-	"name":      {Type: filter.Text, Column: "s.title"},
-	"title":     {Type: filter.Text, Column: "s.title"},
-	"titleSort": {Type: filter.Text, Column: "s.title_sort"},
-	"summary":   {Type: filter.Text, Column: "s.summary"},
-	"status":    {Type: filter.Text, Column: "s.status"},
-	"publisher": {Type: filter.Text, Column: "s.publisher"},
-	"language":  {Type: filter.Text, Column: "s.language"},
-	"year":      {Type: filter.Number, Column: "s.year"},
-	"dateAdded": {Type: filter.Date, Column: "s.created_at"},
-	"genre":     book.TermField("genre", "s.id"),
-	"tag":       book.TermField("tag", "s.id"),
+	"libraryId":  {Type: filter.UUID, Column: "s.library_id"},
+	"name":       {Type: filter.Text, Column: "s.title"},
+	"title":      {Type: filter.Text, Column: "s.title"},
+	"titleSort":  {Type: filter.Text, Column: "s.title_sort"},
+	"summary":    {Type: filter.Text, Column: "s.summary"},
+	"status":     {Type: filter.Text, Column: "s.status"},
+	"publisher":  {Type: filter.Text, Column: "s.publisher"},
+	"language":   {Type: filter.Text, Column: "s.language"},
+	"year":       {Type: filter.Number, Column: "s.year"},
+	"dateAdded":  {Type: filter.Date, Column: "s.created_at"},
+	"genre":      book.TermField("genre", "s.id"),
+	"tag":        book.TermField("tag", "s.id"),
+	"sharingTag": sharingTag(),
 	"author": {Type: filter.Text, Column: "a.value ->> 'name'",
 		Among: "exists (select from jsonb_array_elements(case jsonb_typeof(s.authors) when 'array' then s.authors else '[]' end) a where %s)"},
 	"collectionId": book.MemberField("series_id", "s.id"),
@@ -35,6 +36,13 @@ var fields = filter.Schema{
 	"inCollection":        book.InAnyField("collection_member", "series_id", "s.id"),
 	"hasExternalSourceId": book.InAnyField("external_id", "series_id", "s.id"),
 	"readStatus":          {Type: filter.Enum, Values: book.ReadStatus, Custom: readStatus},
+}
+
+// sharingTag is the filter by what decides who sees a series: for administrators, who alone know the names.
+func sharingTag() filter.Field {
+	f := book.TermField("sharing_tag", "s.id")
+	f.Only = "app.administers()"
+	return f
 }
 
 // readStatus starts from the series that the caller has progress in, which are few, not from all there are; what there is

@@ -217,9 +217,9 @@ func (q query) counted(s scope, where string) query {
 	case s.where != "":
 		q.total, q.totalArgs = "select count(*) from series s where "+where, q.args
 	case s.library != nil:
-		q.total, q.totalArgs = "select series from library_count where tenant_id = app.tenant() and library_id = $1", []any{*s.library}
+		q.total, q.totalArgs = "select app.total('series', $1)", []any{*s.library}
 	default:
-		q.total = "select coalesce(sum(series), 0)::bigint from library_count where tenant_id = app.tenant()"
+		q.total = "select app.total('series')"
 	}
 	return q
 }

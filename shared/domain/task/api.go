@@ -68,7 +68,7 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 		})
 	httpapi.Register(a, op("GET", "/stats", "getTaskStats", "Counts of tasks by status and type", auth.TasksRead),
 		func(ctx context.Context, _ *struct{}) (*Stats, error) { return stats(ctx, d) })
-	httpapi.Register(a, op("DELETE", "/purge", "purgeTasks", "Delete finished tasks", auth.TasksWrite),
+	httpapi.Register(a, op("DELETE", "/purge", "purgeTasks", "Delete finished tasks", auth.TasksWrite).ForAll(),
 		func(ctx context.Context, in *struct {
 			Days int `query:"days" default:"30" minimum:"0" maximum:"3650" doc:"Only tasks that ended at least so many days ago"`
 		}) (*Purged, error) {
@@ -78,7 +78,7 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			}
 			return &Purged{n}, nil
 		})
-	httpapi.Register(a, op("DELETE", "/nuke", "nukeTasks", "Delete all tasks, also those that run, which stop; with the status of scans", auth.SystemAdmin),
+	httpapi.Register(a, op("DELETE", "/nuke", "nukeTasks", "Delete all tasks, also those that run, which stop; with the status of scans", auth.SystemAdmin).ForAll(),
 		func(ctx context.Context, _ *struct{}) (*Purged, error) {
 			n, e, err := nuke(ctx, d)
 			if err != nil {
@@ -95,7 +95,7 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			}
 			return t, err
 		})
-	httpapi.Register(a, op("POST", "/{id}/cancel", "cancelTask", "Cancel a pending or running task and its children", auth.TasksWrite),
+	httpapi.Register(a, op("POST", "/{id}/cancel", "cancelTask", "Cancel a pending or running task and its children", auth.TasksWrite).ForAll(),
 		func(ctx context.Context, in *IDInput) (*Message, error) {
 			e, err := Cancel(ctx, d, in.ID)
 			if err != nil {
@@ -105,7 +105,7 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			added.Tell(ctx, httpapi.TenantOf(ctx).ID) // others may run in its place
 			return &Message{"The task is cancelled"}, nil
 		})
-	httpapi.Register(a, op("POST", "/{id}/retry", "retryTask", "Try a failed task again", auth.TasksWrite),
+	httpapi.Register(a, op("POST", "/{id}/retry", "retryTask", "Try a failed task again", auth.TasksWrite).ForAll(),
 		func(ctx context.Context, in *IDInput) (*Started, error) {
 			t, err := retry(ctx, d, in.ID)
 			if err != nil {
@@ -115,7 +115,7 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 			return &Started{t.ID, "The task will be tried again"}, nil
 		})
-	httpapi.Register(a, op("POST", "/{id}/unlock", "unlockTask", "Take a running task from its worker: it is pending again", auth.TasksWrite),
+	httpapi.Register(a, op("POST", "/{id}/unlock", "unlockTask", "Take a running task from its worker: it is pending again", auth.TasksWrite).ForAll(),
 		func(ctx context.Context, in *IDInput) (*Message, error) {
 			t, err := unlock(ctx, d, in.ID)
 			if err != nil {

@@ -26,10 +26,12 @@ type taskRow struct {
 }
 
 const (
-	taskColumns = `t.id, t.type, t.status, t.priority, t.params, t.library_id, l.name as library_name,
+	// What a task of a whole library has to do, and tells, names any file: not to those from whom series are hidden.
+	about       = "app.limited() and t.series_id is null and t.book_id is null"
+	taskColumns = `t.id, t.type, t.status, t.priority, case when ` + about + ` then '{}' else t.params end as params, t.library_id, l.name as library_name,
 		t.series_id, s.title as series_title, t.book_id, b.title as book_title, t.parent_id, t.attempts, t.max_attempts,
 		t.scheduled_for, t.locked_by, t.lease_until, ` + counts + `,
-		t.result, t.last_error, t.created_at, t.started_at, t.completed_at`
+		case when ` + about + ` then null else t.result end as result, case when ` + about + ` then null else t.last_error end as last_error, t.created_at, t.started_at, t.completed_at`
 	taskNames = ` left join library l on l.tenant_id = t.tenant_id and l.id = t.library_id
 		left join series s on s.tenant_id = t.tenant_id and s.id = t.series_id
 		left join book b on b.tenant_id = t.tenant_id and b.id = t.book_id` + countedBy

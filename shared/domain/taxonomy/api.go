@@ -83,7 +83,7 @@ func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, operation("POST", "/"+k.plural+"/cleanup", "cleanUp"+k.what+"s", "Remove the "+k.plural+" that no series has any more", auth.SystemAdmin),
+	httpapi.Register(a, operation("POST", "/"+k.plural+"/cleanup", "cleanUp"+k.what+"s", "Remove the "+k.plural+" that no series has any more", auth.SystemAdmin).ForAll(),
 		func(ctx context.Context, _ *struct{}) (*Cleaned, error) {
 			names, err := k.clean(ctx, d)
 			return &Cleaned{len(names), append([]string{}, names...)}, err

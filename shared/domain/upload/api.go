@@ -91,7 +91,7 @@ type Uploader struct {
 func (u *Uploader) Routes(a *httpapi.API) {
 	op := func(method, path, id, summary string, status int) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}/uploads" + path, ID: id, Summary: summary, Tag: "Uploads",
-			Status: status, Permission: auth.LibrariesWrite}
+			Status: status, Permission: auth.LibrariesWrite, SeesAll: true}
 	}
 	httpapi.Register(a, op("POST", "", "beginUploads", "Addresses to upload files to", 201),
 		func(ctx context.Context, in *BeginInput) (*Begun, error) { return u.begin(ctx, in) })

@@ -22,6 +22,7 @@ type Caller struct {
 	KeyHash    []byte    // of an API key; nil otherwise
 	Expires    time.Time // of a token; zero when it does not end by itself
 	Permission string    // what the operation needs; "" is any signed-in user
+	SeesAll    bool      // the operation is for those alone who see every series
 	Forget     func()    // drops the remembered credential when the database refuses it; may be nil
 
 	// Who the caller is, known once the database was entered.
@@ -31,6 +32,7 @@ type Caller struct {
 	EmailVerified bool
 	Extra         []string // permissions beyond the role's
 	Permissions   []string // effective: role and extra, limited by the key's
+	Limited       bool     // sees only the series that sharing tags leave
 	Entered       bool
 }
 
@@ -39,9 +41,9 @@ func (c *Caller) TenantID() uuid.UUID { return c.Tenant }
 
 // Enter checks the caller and binds the transaction to its tenant and account.
 func (c *Caller) Enter(b *pgx.Batch) {
-	b.Queue("select username, email, role, email_verified, extra, permissions from app.enter($1, $2, $3, $4, $5)",
+	b.Queue("select username, email, role, email_verified, extra, permissions, app.limited() from app.enter($1, $2, $3, $4, $5)",
 		c.Tenant, c.AccountID, c.Generation, c.KeyHash, c.Permission).QueryRow(func(row pgx.Row) error {
-		if err := row.Scan(&c.Username, &c.Email, &c.Role, &c.EmailVerified, &c.Extra, &c.Permissions); err != nil {
+		if err := row.Scan(&c.Username, &c.Email, &c.Role, &c.EmailVerified, &c.Extra, &c.Permissions, &c.Limited); err != nil {
 			var pg *pgconn.PgError
 			if c.Forget != nil && errors.As(err, &pg) && pg.Code == "LB401" {
 				c.Forget()
@@ -51,6 +53,9 @@ func (c *Caller) Enter(b *pgx.Batch) {
 		c.Entered = true
 		return nil
 	})
+	if c.SeesAll {
+		b.Queue("select app.must_see_all()")
+	}
 }
 
 // May tells whether the entered caller holds the permission.

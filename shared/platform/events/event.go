@@ -23,6 +23,10 @@ const (
 // Topics lists every topic; its order is part of the publishing script.
 var Topics = [...]Topic{Entities, Tasks, Scans}
 
+// SeesAll is what, besides permissions, those listeners hold from whom no series is hidden: what tasks and scans tell
+// may name any file.
+const SeesAll = "SeesAll"
+
 // maxData is the largest encoded payload of one event, in bytes.
 const maxData = 32 << 10
 

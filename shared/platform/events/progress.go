@@ -57,7 +57,7 @@ func TaskProgressed(t TaskProgress) Event {
 		t.Error = &short
 	}
 	t.Progress.Message = cut(t.Progress.Message, maxTextBytes)
-	return Event{Topic: Tasks, Kind: "task_progress", Permission: "LibrariesRead", Data: t}
+	return Event{Topic: Tasks, Kind: "task_progress", Permission: SeesAll, Data: t}
 }
 
 // ScanProgressed is the scan_progress event; every listener of the scan stream receives it.
@@ -67,7 +67,7 @@ func ScanProgressed(s ScanProgress) Event {
 		texts = append(texts, cut(text, maxErrorBytes))
 	}
 	s.Errors = texts
-	return Event{Topic: Scans, Kind: "scan_progress", Permission: "LibrariesRead", Data: s}
+	return Event{Topic: Scans, Kind: "scan_progress", Permission: SeesAll, Data: s}
 }
 
 // cut is at most so many bytes of the text, without half a character at the end.

@@ -50,6 +50,8 @@ type Field struct {
 	// Among, of a Text or Number, is the SQL condition that one of several meets, with %s where the comparison of
 	// Column stands: then isNot and doesNotContain are for all of them, and isNull is for none.
 	Among string
+	// Only, when set, is the SQL condition under which a comparison counts: for whom it does not hold, all meet it.
+	Only string
 	// Custom, when set, writes the SQL instead. It is called with a canonical
 	// operator of the Type and its checked value: string for Text and Enum, bool,
 	// uuid.UUID or []uuid.UUID, int64 or float64, time.Time, Range, or nil. An
@@ -184,7 +186,11 @@ func (c *compiler) leaf(key string, raw json.RawMessage, path string) (string, e
 		return "", err
 	}
 	if field.Custom == nil {
-		return c.sql(field, op, value), nil
+		sql := c.sql(field, op, value)
+		if field.Only != "" {
+			sql = "(not " + field.Only + " or " + sql + ")"
+		}
+		return sql, nil
 	}
 	sql, err := field.Custom(&c.Builder, op, value)
 	var refused *Error

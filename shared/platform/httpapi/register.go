@@ -32,10 +32,14 @@ type Op struct {
 	Cookie     bool    // the session cookie is accepted (GET of images, files and streams only)
 	Media      string  // type of the answer of a plain handler
 	Query      []Query // query parameters of a plain handler, for the description
+	SeesAll    bool    // who does not see every series is refused (403): it is about all of them
 	Prefixed   bool    // the path begins with {prefix}, which each tenant chooses; for one that has none the operation is not there
 	File       string  // the member of the form that holds a file, where the body is one
 	Also       []int   // statuses that a plain handler answers with besides 200, as no error
 }
+
+// ForAll is the operation for those alone who see every series.
+func (op Op) ForAll() Op { op.SeesAll = true; return op }
 
 // Who may use an operation, besides a permission's name.
 const (
@@ -291,6 +295,7 @@ func (a *API) authorize(ctx context.Context, op *Op) (context.Context, error) {
 		return ctx, errUnauthenticated
 	}
 	bound := *caller
+	bound.SeesAll = op.SeesAll
 	if op.Permission != SignedIn {
 		bound.Permission = op.Permission
 	}

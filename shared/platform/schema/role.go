@@ -35,6 +35,9 @@ func Prepare(ctx context.Context, adminURL, ownerURL string, otherURLs ...string
 			return fmt.Errorf("role %s: %w", u.User.Username(), err)
 		}
 	}
+	if err := EnsureLimited(ctx, conn); err != nil {
+		return err
+	}
 	if err := ensureDatabase(ctx, conn, roles); err != nil {
 		return fmt.Errorf("database %s: %w", strings.Trim(roles[0].Path, "/"), err)
 	}
@@ -104,4 +107,28 @@ func ensureDatabase(ctx context.Context, conn *pgx.Conn, roles []*url.URL) error
 func exists(ctx context.Context, conn *pgx.Conn, query, name string) (there bool, err error) {
 	err = conn.QueryRow(ctx, query, name).Scan(&there)
 	return there, err
+}
+
+// EnsureLimited makes the role longbox_limited, which longbox_app becomes for users that may not see every series
+// (migrations/00057_sharing.sql). It becomes it when it says so, and never is it by itself: the role between them does
+// not inherit, so that the policies of longbox_limited mean longbox_limited alone. conn is of somebody who may make
+// roles.
+func EnsureLimited(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `do $$
+		begin
+			if not exists (select from pg_roles where rolname = 'longbox_limited') then
+				create role longbox_limited nologin;
+			end if;
+			if not exists (select from pg_roles where rolname = 'longbox_may_limit') then
+				create role longbox_may_limit nologin noinherit;
+			end if;
+			if not pg_has_role('longbox_app', 'longbox_limited', 'member') then
+				grant longbox_limited to longbox_may_limit;
+				grant longbox_may_limit to longbox_app;
+			end if;
+		end $$`)
+	if err != nil {
+		return fmt.Errorf("role longbox_limited: %w", err)
+	}
+	return nil
 }

@@ -1,0 +1,259 @@
+package sharing
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// IDInput names a sharing tag, a group, a series or a user.
+type IDInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// ListInput names what something is listed of.
+type ListInput struct {
+	IDInput
+	httpapi.Paging
+}
+
+// TagInput names a sharing tag of something.
+type TagInput struct {
+	IDInput
+	TagID uuid.UUID `path:"tagId" format:"uuid"`
+}
+
+// MemberInput names a member of a group.
+type MemberInput struct {
+	IDInput
+	UserID uuid.UUID `path:"userId" format:"uuid"`
+}
+
+// NewBody is a sharing tag or a group to make.
+type NewBody struct {
+	Name        string  `json:"name" minLength:"1" maxLength:"100" doc:"No other has it, in upper or lower case"`
+	Description *string `json:"description,omitempty" maxLength:"1000" nullable:"true"`
+}
+
+// ChangeBody is what a sharing tag or a group gets; what is absent stays.
+type ChangeBody struct {
+	Name        httpapi.Optional[string] `json:"name,omitempty" maxLength:"100" doc:"No other has it, in upper or lower case"`
+	Description httpapi.Optional[string] `json:"description,omitempty" maxLength:"1000" doc:"null for none"`
+}
+
+// GrantBody is a tag that somebody is allowed or denied.
+type GrantBody struct {
+	SharingTagID uuid.UUID `json:"sharingTagId" format:"uuid"`
+	AccessMode   string    `json:"accessMode" enum:"allow,deny"`
+}
+
+// SeriesTagBody is a tag that a series gets.
+type SeriesTagBody struct {
+	SharingTagID uuid.UUID `json:"sharingTagId" format:"uuid"`
+}
+
+// SeriesTagsBody are all that a series shall have.
+type SeriesTagsBody struct {
+	SharingTagIDs []uuid.UUID `json:"sharingTagIds" nullable:"false" maxItems:"100"`
+}
+
+// MembersBody are users who join a group.
+type MembersBody struct {
+	UserIDs []uuid.UUID `json:"userIds" nullable:"false" minItems:"1" maxItems:"100"`
+}
+
+// service is what the operations work with. told is called after a change of what somebody may see.
+type service struct {
+	database *db.DB
+	publish  task.Publish
+	told     func(ctx context.Context, tenant uuid.UUID)
+}
+
+// Routes adds the operations on sharing tags, who is allowed or denied them, and access groups. bump is called after a
+// change of what somebody may see.
+func Routes(a *httpapi.API, d *db.DB, publish task.Publish, bump func(ctx context.Context, tenant uuid.UUID)) {
+	s := &service{d, publish, bump}
+	s.tagRoutes(a)
+	s.seriesRoutes(a)
+	s.userRoutes(a)
+	s.groupRoutes(a)
+}
+
+func operation(method, path, id, summary string) httpapi.Op {
+	return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Sharing", Permission: auth.SystemAdmin}
+}
+
+// bump tells every process that somebody may see more or less, unless nothing came of it.
+func (s *service) bump(ctx context.Context, err error) error {
+	if err == nil {
+		s.told(ctx, httpapi.TenantOf(ctx).ID)
+	}
+	return err
+}
+
+func (s *service) tagRoutes(a *httpapi.API) {
+	httpapi.Register(a, operation("GET", "/admin/sharing-tags", "listSharingTags", "Sharing tags by name"),
+		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Tag], error) {
+			page, total, err := tags.list(ctx, s.database, in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+	add := operation("POST", "/admin/sharing-tags", "createSharingTag", "Make a sharing tag")
+	add.Status = 201
+	httpapi.Register(a, add,
+		func(ctx context.Context, in *struct{ Body NewBody }) (*Tag, error) {
+			return tags.create(ctx, s.database, &in.Body)
+		})
+	httpapi.Register(a, operation("GET", "/admin/sharing-tags/{id}", "getSharingTag", "A sharing tag"),
+		func(ctx context.Context, in *IDInput) (*Tag, error) { return tags.get(ctx, s.database, in.ID) })
+	httpapi.Register(a, operation("PATCH", "/admin/sharing-tags/{id}", "updateSharingTag", "Give a sharing tag another name or description"),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body ChangeBody
+		}) (*Tag, error) {
+			return tags.update(ctx, s.database, in.ID, in.Body)
+		})
+	httpapi.Register(a, operation("DELETE", "/admin/sharing-tags/{id}", "deleteSharingTag",
+		"Delete a sharing tag: no series carries it any more, and nobody is allowed or denied it"),
+		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+			return nil, s.bump(ctx, tags.remove(ctx, s.database, in.ID))
+		})
+}
+
+func (s *service) seriesRoutes(a *httpapi.API) {
+	const at = "/series/{id}/sharing-tags"
+	httpapi.Register(a, operation("GET", at, "listSeriesSharingTags", "The sharing tags of a series, by name"),
+		func(ctx context.Context, in *ListInput) (*httpapi.Page[TagSummary], error) {
+			found, err := seriesTags(ctx, s.database, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.All(ctx, in.Paging, found), nil
+		})
+	httpapi.Register(a, operation("PUT", at, "putSeriesSharingTags", "Give a series just these sharing tags"),
+		func(ctx context.Context, in *struct {
+			ListInput
+			Body SeriesTagsBody
+		}) (*httpapi.Page[TagSummary], error) {
+			found, err := s.replaceSeriesTags(ctx, in.ID, in.Body.SharingTagIDs)
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.All(ctx, in.Paging, found), nil
+		})
+	httpapi.Register(a, operation("POST", at, "addSeriesSharingTag", "Give a series one more sharing tag; the same again changes nothing"),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body SeriesTagBody
+		}) (*httpapi.None, error) {
+			return nil, s.addSeriesTag(ctx, in.ID, in.Body.SharingTagID)
+		})
+	httpapi.Register(a, operation("DELETE", at+"/{tagId}", "removeSeriesSharingTag", "Take a sharing tag from a series"),
+		func(ctx context.Context, in *TagInput) (*httpapi.None, error) {
+			return nil, s.dropSeriesTag(ctx, in.ID, in.TagID)
+		})
+}
+
+func (s *service) userRoutes(a *httpapi.API) {
+	own := operation("GET", "/user/sharing-tags", "listOwnSharingTags", "The sharing tags that the caller is allowed or denied, not by a group")
+	own.Permission = httpapi.SignedIn
+	httpapi.Register(a, own,
+		func(ctx context.Context, _ *struct{}) (*UserGrants, error) {
+			return userGrants(ctx, s.database, auth.CallerOf(ctx).AccountID)
+		})
+	const at = "/users/{id}/sharing-tags"
+	httpapi.Register(a, operation("GET", at, "listUserSharingTags", "The sharing tags that a user is allowed or denied, not by a group"),
+		func(ctx context.Context, in *IDInput) (*UserGrants, error) { return userGrants(ctx, s.database, in.ID) })
+	httpapi.Register(a, operation("PUT", at, "putUserSharingTag", "Allow or deny a user a sharing tag"),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body GrantBody
+		}) (*UserGrant, error) {
+			g, err := users.grant(ctx, s.database, in.ID, in.Body)
+			return &UserGrant{g.ID, g.Grant}, s.bump(ctx, err)
+		})
+	httpapi.Register(a, operation("DELETE", at+"/{tagId}", "deleteUserSharingTag", "Neither allow nor deny a user a sharing tag"),
+		func(ctx context.Context, in *TagInput) (*httpapi.None, error) {
+			return nil, s.bump(ctx, users.revoke(ctx, s.database, in.ID, in.TagID))
+		})
+	httpapi.Register(a, operation("GET", "/users/{id}/effective-grants", "listUserEffectiveGrants",
+		"What counts for a user: of each sharing tag, whether it is allowed or denied, and who says so; deny wins"),
+		func(ctx context.Context, in *IDInput) (*EffectiveGrants, error) {
+			return effectiveGrants(ctx, s.database, in.ID)
+		})
+	httpapi.Register(a, operation("GET", "/users/{id}/access-groups", "listUserAccessGroups", "The access groups that a user belongs to, by name"),
+		func(ctx context.Context, in *ListInput) (*httpapi.Page[GroupSummary], error) {
+			found, err := groupsOf(ctx, s.database, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.All(ctx, in.Paging, found), nil
+		})
+}
+
+func (s *service) groupRoutes(a *httpapi.API) {
+	const at = "/access-groups"
+	httpapi.Register(a, operation("GET", at, "listAccessGroups", "Access groups by name"),
+		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Group], error) {
+			page, total, err := groups.list(ctx, s.database, in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+	add := operation("POST", at, "createAccessGroup", "Make an access group")
+	add.Status = 201
+	httpapi.Register(a, add,
+		func(ctx context.Context, in *struct{ Body NewBody }) (*Group, error) {
+			return groups.create(ctx, s.database, &in.Body)
+		})
+	httpapi.Register(a, operation("GET", at+"/{id}", "getAccessGroup", "An access group with its members and what they are allowed and denied"),
+		func(ctx context.Context, in *IDInput) (*GroupDetails, error) {
+			return groupDetails(ctx, s.database, in.ID)
+		})
+	httpapi.Register(a, operation("PATCH", at+"/{id}", "updateAccessGroup", "Give an access group another name or description"),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body ChangeBody
+		}) (*Group, error) {
+			return groups.update(ctx, s.database, in.ID, in.Body)
+		})
+	httpapi.Register(a, operation("DELETE", at+"/{id}", "deleteAccessGroup", "Delete an access group; its members stay, without what it allowed and denied them"),
+		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+			return nil, s.bump(ctx, groups.remove(ctx, s.database, in.ID))
+		})
+	httpapi.Register(a, operation("POST", at+"/{id}/grants", "addAccessGroupGrant", "Allow or deny the members of a group a sharing tag"),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body GrantBody
+		}) (*Grant, error) {
+			g, err := members.grant(ctx, s.database, in.ID, in.Body)
+			return &g.Grant, s.bump(ctx, err)
+		})
+	httpapi.Register(a, operation("DELETE", at+"/{id}/grants/{tagId}", "removeAccessGroupGrant", "Neither allow nor deny the members of a group a sharing tag"),
+		func(ctx context.Context, in *TagInput) (*httpapi.None, error) {
+			return nil, s.bump(ctx, members.revoke(ctx, s.database, in.ID, in.TagID))
+		})
+	httpapi.Register(a, operation("POST", at+"/{id}/members", "addAccessGroupMembers", "Let users join a group; answers with all members"),
+		func(ctx context.Context, in *struct {
+			ListInput
+			Body MembersBody
+		}) (*httpapi.Page[Member], error) {
+			all, err := addMembers(ctx, s.database, in.ID, in.Body.UserIDs)
+			if err := s.bump(ctx, err); err != nil {
+				return nil, err
+			}
+			return httpapi.All(ctx, in.Paging, all), nil
+		})
+	httpapi.Register(a, operation("DELETE", at+"/{id}/members/{userId}", "removeAccessGroupMember", "Let a user leave a group"),
+		func(ctx context.Context, in *MemberInput) (*httpapi.None, error) {
+			return nil, s.bump(ctx, removeMember(ctx, s.database, in.ID, in.UserID))
+		})
+}

@@ -1,0 +1,111 @@
+package sharing
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+func queueSeriesTags(b *pgx.Batch, dst *[]TagSummary, series uuid.UUID) {
+	db.All(b, dst, `select t.id, t.name, t.description from series_sharing_tag x join sharing_tag t on t.tenant_id = x.tenant_id and t.id = x.sharing_tag_id
+		where x.tenant_id = app.tenant() and x.series_id = $1 order by lower(t.name)`, series)
+}
+
+// queueLibrary adds the query for the library of a series, which stays until the end of the transaction; nil where
+// there is no such series. Whoever writes the tags of a series does so first.
+func queueLibrary(b *pgx.Batch, dst **uuid.UUID, series uuid.UUID) {
+	db.Value(b, dst, "select library_id from series where tenant_id = app.tenant() and id = $1 for no key update", series)
+}
+
+func seriesTags(ctx context.Context, d *db.DB, series uuid.UUID) ([]TagSummary, error) {
+	var b pgx.Batch
+	var exists bool
+	var out []TagSummary
+	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", series)
+	queueSeriesTags(&b, &out, series)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, fault.Missing("Series")
+	}
+	return out, nil
+}
+
+// changed tells everybody that a series may be seen by others than before; library is nil where there is no such
+// series.
+func (s *service) changed(ctx context.Context, series uuid.UUID, library *uuid.UUID) error {
+	if library == nil {
+		return fault.Missing("Series")
+	}
+	tenant := httpapi.TenantOf(ctx).ID
+	s.told(ctx, tenant)
+	s.publish(ctx, tenant, events.SeriesUpdated(events.Series{ID: series, LibraryID: *library}, "sharingTags"))
+	return nil
+}
+
+// replaceSeriesTags gives a series just these tags; BadRequest where there is none of them, and nothing is changed.
+func (s *service) replaceSeriesTags(ctx context.Context, series uuid.UUID, ids []uuid.UUID) ([]TagSummary, error) {
+	slices.SortFunc(ids, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
+	ids = slices.Compact(ids)
+	const there = ` and exists (select from series s where s.tenant_id = app.tenant() and s.id = $1)
+		and (select count(*) from sharing_tag t where t.tenant_id = app.tenant() and t.id = any($2)) = cardinality($2::uuid[])`
+	var b pgx.Batch
+	var library *uuid.UUID
+	var unknown []uuid.UUID
+	var out []TagSummary
+	queueLibrary(&b, &library, series)
+	db.Values(&b, &unknown, "select u.id from unnest($1::uuid[]) u(id) where not exists (select from sharing_tag t where t.tenant_id = app.tenant() and t.id = u.id)", ids)
+	// One statement: after the first of two the caller might not see the series any more.
+	b.Queue("with gone as (delete from series_sharing_tag where tenant_id = app.tenant() and series_id = $1 and sharing_tag_id <> all($2)"+there+`)
+		insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) select app.tenant(), $1, t.id from sharing_tag t
+		where t.tenant_id = app.tenant() and t.id = any($2)`+there+" order by t.id on conflict do nothing", series, ids)
+	queueSeriesTags(&b, &out, series)
+	if err := s.database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if library != nil && len(unknown) > 0 {
+		return nil, fault.Invalid("sharingTagIds", "no sharing tag has the id %s", unknown[0])
+	}
+	return out, s.changed(ctx, series, library)
+}
+
+func (s *service) addSeriesTag(ctx context.Context, series, tag uuid.UUID) error {
+	var b pgx.Batch
+	var library *uuid.UUID
+	var exists bool
+	queueLibrary(&b, &library, series)
+	tags.queueExists(&b, &exists, tag)
+	b.Queue(`insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) select s.tenant_id, s.id, t.id from series s
+		join sharing_tag t on t.tenant_id = s.tenant_id and t.id = $2 where s.tenant_id = app.tenant() and s.id = $1 on conflict do nothing`, series, tag)
+	if err := s.database.Run(ctx, &b); err != nil {
+		return err
+	}
+	if library != nil && !exists {
+		return fault.Invalid("sharingTagId", "there is no such sharing tag")
+	}
+	return s.changed(ctx, series, library)
+}
+
+func (s *service) dropSeriesTag(ctx context.Context, series, tag uuid.UUID) error {
+	var b pgx.Batch
+	var library *uuid.UUID
+	var n int64
+	queueLibrary(&b, &library, series)
+	db.Affected(&b, &n, `delete from series_sharing_tag x where x.tenant_id = app.tenant() and x.series_id = $1 and x.sharing_tag_id = $2
+		and exists (select from series s where s.tenant_id = app.tenant() and s.id = $1)`, series, tag)
+	if err := s.database.Run(ctx, &b); err != nil {
+		return err
+	}
+	if library != nil && n == 0 {
+		return fault.New(fault.NotFound, "The series has no such sharing tag")
+	}
+	return s.changed(ctx, series, library)
+}
