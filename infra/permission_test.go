@@ -49,15 +49,16 @@ const store = "(*" + module + "/shared/platform/blob.Store)."
 // stores says which bucket a *blob.Store is of, where its name is neither Library nor Media. The key is the package and
 // what stands before the dot.
 var stores = map[string]string{
-	"shared/app/api: store":             "library",
-	"shared/domain/analysis: Store":     "library",
-	"shared/domain/content: Store":      "library",
-	"shared/domain/measure: store":      "library", // or media, of page packs
-	"shared/domain/page: Store":         "library",
-	"shared/domain/page: store":         "library",
-	"shared/domain/rendition: Store":    "library",
-	"shared/domain/scan/scanner: store": "library",
-	"shared/domain/upload: Store":       "library",
+	"shared/app/api: store":                "library",
+	"shared/domain/analysis: Store":        "library",
+	"shared/domain/content: Store":         "library",
+	"shared/domain/koreader/digest: Store": "library",
+	"shared/domain/measure: store":         "library", // or media, of page packs
+	"shared/domain/page: Store":            "library",
+	"shared/domain/page: store":            "library",
+	"shared/domain/rendition: Store":       "library",
+	"shared/domain/scan/scanner: store":    "library",
+	"shared/domain/upload: Store":          "library",
 }
 
 // needs are "library s3:GetObject" and "sqs:SendMessage": what a program calls.

@@ -18,6 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/filesystem"
 	"github.com/longbox/longbox/shared/domain/health"
 	"github.com/longbox/longbox/shared/domain/komga"
+	"github.com/longbox/longbox/shared/domain/koreader"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/metric"
 	"github.com/longbox/longbox/shared/domain/preference"
@@ -105,6 +106,7 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	collection.Routes(a, d)
 	catalog.Routes(a, d)
 	komga.Routes(a, d, base.Added)
+	koreader.Routes(a, d, base.Added)
 }
 
 // Describe is the router without anything behind it, for the interface description.

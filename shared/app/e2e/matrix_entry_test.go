@@ -370,6 +370,11 @@ var operations = map[string]entry{
 	"getSeriesThumbnail":    {name: (*matrix).theSeries},
 	"getLibraryThumbnail":   {name: (*matrix).library},
 
+	"koreaderCreateUser":  {status: 403},
+	"koreaderAuthorize":   {},
+	"koreaderGetProgress": {name: text("unknown"), shared: true, status: 404},
+	"koreaderSetProgress": {body: value(object{"document": "unknown", "progress": 1, "percentage": 0.5})},
+
 	"komgaClearReadProgress":            {name: (*matrix).theBook, status: 204},
 	"komgaFilterBooks":                  {body: value(object{"condition": object{"title": object{"operator": "contains", "value": "gehei"}}})},
 	"komgaFilterSeries":                 {body: value(object{"condition": object{"title": object{"operator": "contains", "value": "gehei"}}})},

@@ -37,6 +37,7 @@ func newMatrix(t *testing.T) *matrix {
 	m := &matrix{system: newSystem(t, links{}), known: map[string]string{}}
 	m.exec("insert into setting (tenant_id, key, value) select id, 'auth.registration_enabled', 'true' from tenant")
 	m.exec("insert into setting (tenant_id, key, value) select id, 'komga_api.prefix', 'komga' from tenant")
+	m.exec("insert into setting (tenant_id, key, value) select id, 'koreader_api.enabled', 'true' from tenant")
 	admin := m.as("admin")
 	testkit.WriteFile(t, m.folder, "Geheim/Geheim 1.cbz", testkit.Comic(t, 1, 2, "<Title>Geheim</Title>"))
 	m.scan(admin, m.system.library(admin, "Geheim", ""))
@@ -105,7 +106,7 @@ func (m *matrix) callNamed(op *httpapi.Op, e entry, c *testkit.Client, name stri
 	if second == "" {
 		second = uuid.NewString()
 	}
-	path := strings.NewReplacer("{prefix}", "komga", "{id}", name, "{uploadId}", second, "{readingId}", second, "{memberId}", second, "{termId}", second, "{coverId}", second, "{referenceId}", second, "{tagId}", second, "{userId}", second, "{key}", name, "{pageNumber}", "1").Replace(op.Path)
+	path := strings.NewReplacer("{prefix}", "komga", "{id}", name, "{uploadId}", second, "{readingId}", second, "{memberId}", second, "{termId}", second, "{coverId}", second, "{referenceId}", second, "{tagId}", second, "{userId}", second, "{key}", name, "{document}", name, "{pageNumber}", "1").Replace(op.Path)
 	if e.query != "" {
 		path += "?" + e.query
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/duplicate"
 	"github.com/longbox/longbox/shared/domain/ingest"
+	"github.com/longbox/longbox/shared/domain/koreader/digest"
 	"github.com/longbox/longbox/shared/domain/measure"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/rendition"
@@ -99,6 +100,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 	books := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Publications: c.Publications, Draw: pdfdraw.New(c.Drawing).Draw}
 	packs := &pack.Maker{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket}
 	sizes := &measure.Measurer{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish}
+	digests := &digest.Maker{Database: base.Database, Content: books, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout}
 	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout, Content: books,
 		Packs: c.Packs.Made == pack.AtScan}
 	covers := &rendition.Maker{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket, Renderer: imaging.New(c.Images)}
@@ -131,6 +133,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 			task.MeasurePages:    s.Beside(sizes.Measure),
 			task.BookCovers:      s.Beside(filler.Books),
 			task.SeriesCovers:    s.Beside(filler.Series),
+			task.KOReaderDigests: digests.Make,
 			task.PurgeDeleted:    s.Purge,
 			task.FindDuplicates:  (&duplicate.Finder{Database: base.Database}).Find,
 		},

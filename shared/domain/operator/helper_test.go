@@ -108,6 +108,7 @@ func (r *rig) fill(id uuid.UUID, books int) {
 		`insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at)
 			select tenant_id, $1, gen_random_uuid(), id, 1, 'progress', 'd', now(), now() from book where tenant_id = $1`,
 		"insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at) select tenant_id, gen_random_uuid(), $1, id, now(), now() from book where tenant_id = $1",
+		"insert into koreader_digest (tenant_id, book_id, digest, file_size, file_etag, file_modified) select tenant_id, id, 'd', 1, '', now() from book where tenant_id = $1",
 		"insert into wanted (tenant_id, account_id, id, book_id, place) select tenant_id, $1, id, id, 1 from book where tenant_id = $1",
 		"insert into series_rating (tenant_id, account_id, series_id, id, rating) select tenant_id, $1, id, id, 50 from series where tenant_id = $1",
 		"insert into series_cover (tenant_id, id, series_id, fingerprint, type, image, size) select tenant_id, id, id, 'f', 'image/png', 'x', 1 from series where tenant_id = $1",

@@ -65,21 +65,37 @@ func GoTo(ctx context.Context, d *db.DB, id uuid.UUID, p NewProgression) error {
 	if err != nil {
 		return err
 	}
-	who, name := device(ctx), (*string)(nil)
+	locator := string(p.Locator)
+	t := Told{Percentage: at, Locator: &locator, Device: device(ctx)}
 	if p.Device != nil {
 		if told := clean(p.Device.ID); told != "" {
-			who = told
+			t.Device = told
 		}
 		if told := clean(p.Device.Name); told != "" {
-			name = &told
+			t.DeviceName = &told
 		}
 	}
+	return Tell(ctx, d, id, t)
+}
+
+// Told is a place in a book that a reader's device tells.
+type Told struct {
+	Percentage float64 // of the whole book, from 0 to 1
+	Page       *int32  // from 1; nil: that which the percentage falls on
+	Locator    *string // a Readium locator, or nil
+	Device     string
+	DeviceName *string
+}
+
+// Tell stores a place; NotFound where there is no such book.
+func Tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 	var b pgx.Batch
 	var out *Record
 	queueLog(&b, ofBook, id)
-	b.Queue(note(`select b.id as book_id, greatest(1, ceil($2::double precision * b.page_count))::integer as page, $2::double precision as percentage,
-		  case when $2 >= $3 then 'completed' else 'progress' end as kind, $5::text as locator, $6::text as device_name
-		from book b where b.tenant_id = app.tenant() and `+ofBook, "$4"), id, at, completeAt, who, string(p.Locator), name)
+	b.Queue(note(`select b.id as book_id, case when $7::integer is null then greatest(1, ceil($2::double precision * b.page_count))::integer when b.page_count > 0 then least($7, b.page_count) else $7 end as page,
+		  $2::double precision as percentage, case when $2 >= $3 or b.page_count > 0 and $7 >= b.page_count then 'completed' else 'progress' end as kind,
+		  $5::text as locator, $6::text as device_name
+		from book b where b.tenant_id = app.tenant() and `+ofBook, "$4"), id, t.Percentage, completeAt, clean(t.Device), t.Locator, t.DeviceName, t.Page)
 	db.One(&b, &out, fold(ofBook)+records, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return err
@@ -91,6 +107,22 @@ func GoTo(ctx context.Context, d *db.DB, id uuid.UUID, p NewProgression) error {
 }
 
 func clean(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "") }
+
+// Last is how far the caller is in a book, and the place that the last sitting told, if it told one.
+type Last struct {
+	Page       int32   `db:"page"`
+	Percentage float64 `db:"percentage"`
+	Locator    *string `db:"locator"`
+}
+
+// QueueLast adds the query for it to a batch; book is SQL for the book's id, nil comes back where it was not read.
+func QueueLast(b *pgx.Batch, dst **Last, book string, args ...any) {
+	db.One(b, dst, "select p.current_page as page, coalesce("+Percentage+`, p.percentage, least(1, p.current_page::double precision / nullif(b.page_count, 0)), 0) as percentage, (select s.locator from reading_session s
+		  where `+mine("s", "p.book_id")+` and s.kind <> 'reset' and s.pass = (select max(x.pass) from reading_session x where `+mine("x", "p.book_id")+`)
+		  order by s.ended_at desc, s.recorded_at desc, s.id desc limit 1) as locator
+		from progress p join book b on b.tenant_id = p.tenant_id and b.id = p.book_id
+		where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = `+book, args...)
+}
 
 // Place is the last place of the caller in a book since it was begun, or nil.
 func Place(ctx context.Context, d *db.DB, id uuid.UUID) (*Progression, error) {
@@ -117,7 +149,7 @@ func Place(ctx context.Context, d *db.DB, id uuid.UUID) (*Progression, error) {
 		return nil, nil
 	}
 	locator := object(last.Locator)
-	if locator == nil {
+	if locator == nil || !named(locator) {
 		return nil, nil
 	}
 	out := &Progression{Device: Device{ID: last.Device, Name: last.Device}, Locator: locator, Modified: last.At}
@@ -125,6 +157,13 @@ func Place(ctx context.Context, d *db.DB, id uuid.UUID) (*Progression, error) {
 		out.Device.Name = *last.Name
 	}
 	return out, nil
+}
+
+// named tells whether a locator names a resource. One that KOReader told may not: then it means something to KOReader
+// alone.
+func named(locator json.RawMessage) bool {
+	var l struct{ Href, KOReader string }
+	return json.Unmarshal(locator, &l) != nil || l.Href != "" || l.KOReader == ""
 }
 
 // object is a locator that a session told as text; nil where it is none. Some clients tell the whole progression.

@@ -36,6 +36,7 @@ const (
 	TaskMetricsDays      = "metrics.task_retention_days"
 	CustomMetadataFormat = "display.custom_metadata_template"
 	KomgaPrefix          = "komga_api.prefix"
+	KOReader             = "koreader_api.enabled"
 )
 
 // definition is what is fixed about a key.
@@ -102,6 +103,7 @@ var all = sync.OnceValue(func() []definition {
 		schedule("exports.cleanup_cron", "Exports", "0 30 * * * *", "When expired exports are removed"),
 		definition{Key: KomgaPrefix, Category: "Komga", Type: typeString, Max: ptr(64), Segment: true,
 			Description: "Where the Komga-compatible interface lies, for example komga for /komga/api/v1; empty is nowhere"},
+		boolean(KOReader, "KOReader", "false", "KOReader synchronises progress with /koreader, with an API key as user name"),
 		definition{Key: TaskMetricsDays, Category: "Metrics", Type: typeString, Default: "30",
 			Allowed: []string{"disabled", "7", "30", "90", "180"}, Description: "Days that the figures of tasks are kept; disabled counts nothing and removes what was counted"},
 		definition{Key: "plugins.auto_match_confidence_threshold", Category: "Plugins", Type: typeFloat, Default: "0.8", Min: ptr(0), Max: ptr(1),

@@ -22,7 +22,7 @@ const (
 )
 
 // ownPaths are where the interface itself begins.
-var ownPaths = []string{"api", "cdn", "health", "opds"}
+var ownPaths = []string{"api", "cdn", "health", "koreader", "opds"}
 
 func compare(a, b definition) int { return cmp.Compare(a.Key, b.Key) }
 

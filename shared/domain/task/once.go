@@ -43,7 +43,9 @@ func (o *Once) Add(ctx context.Context, d *db.DB, added Added, book uuid.UUID, a
 		o.again(book)
 		return err
 	}
-	added.Tell(ctx, tenant)
+	if id != uuid.Nil {
+		added.Tell(ctx, tenant)
+	}
 	return nil
 }
 

@@ -9,16 +9,17 @@ import (
 
 // The types of tasks.
 const (
-	ScanLibrary    = "scan_library"
-	AnalyzeBooks   = "analyze_books" // a batch of books
-	AnalyzeBook    = "analyze_book"  // one book, asked for by a person or by a reader who met another file
-	AnalyzeSeries  = "analyze_series"
-	AnalyzeLibrary = "analyze_library" // by children of the type analyze_books
-	PackBook       = "pack_book"       // makes the page pack of a book
-	MeasurePages   = "measure_pages"   // reads the pixel sizes of a book's pages
-	FindDuplicates = "find_duplicates"
-	PurgeDeleted   = "purge_deleted"   // removes books whose files are gone, of a library or a series
-	RenumberSeries = "renumber_series" // one, or several by a child for each
+	ScanLibrary     = "scan_library"
+	AnalyzeBooks    = "analyze_books" // a batch of books
+	AnalyzeBook     = "analyze_book"  // one book, asked for by a person or by a reader who met another file
+	AnalyzeSeries   = "analyze_series"
+	AnalyzeLibrary  = "analyze_library" // by children of the type analyze_books
+	PackBook        = "pack_book"       // makes the page pack of a book
+	MeasurePages    = "measure_pages"   // reads the pixel sizes of a book's pages
+	FindDuplicates  = "find_duplicates"
+	KOReaderDigests = "koreader_digests" // finds by what KOReader names books
+	PurgeDeleted    = "purge_deleted"    // removes books whose files are gone, of a library or a series
+	RenumberSeries  = "renumber_series"  // one, or several by a child for each
 	// ReprocessTitles calls the series of a library, one or several, after their folders again.
 	ReprocessTitles = "reprocess_series_titles"
 	BookCovers      = "generate_thumbnails" // makes the covers of books
@@ -36,7 +37,7 @@ const (
 
 // priorities: higher runs first.
 var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, AnalyzeLibrary: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860,
-	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370, MeasurePages: 360}
+	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370, MeasurePages: 360, KOReaderDigests: 350}
 
 // Priority is how urgent tasks of a type are, for statements that add some themselves.
 func Priority(typ string) int { return priorities[typ] }

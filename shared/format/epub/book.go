@@ -37,7 +37,8 @@ type book struct {
 // item is one item of the manifest.
 type item struct {
 	id, mediaType, properties string
-	entry                     int // index in the directory, or -1
+	name                      string // of the entry that its href means, whether there is one or not
+	entry                     int    // index in the directory, or -1
 }
 
 func newBook(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim Limits) *book {

@@ -118,6 +118,18 @@ func TestMetadataEPUB3(t *testing.T) {
 	}
 }
 
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	opf := `<package version="3.0"><metadata/><manifest><item id="a" href="a%20b.xhtml"/><item id="gone" href="../gone.xhtml"/><item id="c" href="C.xhtml"/></manifest>
+		<spine><itemref idref="c"/><itemref idref="unknown"/><itemref idref="gone"/><itemref idref="a"/></spine></package>`
+	dir, b := pack(t, files{"META-INF/container.xml", container, "OPS/p.opf", opf, "OPS/a b.xhtml", "x", "OPS/c.xhtml", "y"})
+	var log []string
+	got, err := Documents(dir, reader(b, &log), Limits{})
+	if want := []string{"OPS/c.xhtml", "gone.xhtml", "OPS/a b.xhtml"}; err != nil || !slices.Equal(got, want) || len(log) != 2 {
+		t.Errorf("documents %q, want %q, read %q, %v", got, want, log, err)
+	}
+}
+
 func TestMetadataEPUB2(t *testing.T) {
 	t.Parallel()
 	opf := `<!DOCTYPE package PUBLIC "+//ISBN 0-9673008-1-9//DTD OEB 1.2 Package//EN" "http://openebook.org/dtds/oeb-1.2/oebpkg12.dtd">

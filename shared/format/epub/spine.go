@@ -25,7 +25,10 @@ func (b *book) readManifest() error {
 			id:         n.Attr("id"),
 			mediaType:  strings.ToLower(strings.TrimSpace(n.Attr("media-type"))),
 			properties: n.Attr("properties"),
-			entry:      b.find(resolve(b.opfPath, n.Attr("href"))),
+			name:       resolve(b.opfPath, n.Attr("href")),
+		}
+		if it.entry = b.find(it.name); it.entry >= 0 {
+			it.name = b.dir.Entries[it.entry].Name
 		}
 		b.order = append(b.order, it)
 		if _, taken := b.items[it.id]; !taken && it.id != "" {
@@ -74,6 +77,27 @@ func (b *book) readSpine() {
 			Nav:          slices.Contains(strings.Fields(it.properties), "nav"),
 		})
 	}
+}
+
+// Documents names the documents of the spine in reading order, also those that are missing from the archive, and reads
+// no more than the package document for that. Errors are those of Open.
+func Documents(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim Limits) ([]string, error) {
+	b := newBook(dir, read, lim.withDefaults())
+	if err := b.open(); err != nil {
+		return nil, err
+	}
+	if err := b.readManifest(); err != nil {
+		return nil, err
+	}
+	var names []string
+	if spine := b.opf.Child("spine"); spine != nil {
+		for _, n := range elements(spine) {
+			if it := b.items[n.Attr("idref")]; n.Name == "itemref" && it != nil && len(names) < b.lim.Items {
+				names = append(names, it.name)
+			}
+		}
+	}
+	return names, nil
 }
 
 func prePaginated(properties string, otherwise bool) bool {

@@ -47,6 +47,9 @@ func credentialOf(r *http.Request) Credential {
 	if key := r.Header.Get("X-API-Key"); key != "" {
 		return Credential{Bearer: key}
 	}
+	if key := r.Header.Get("X-Auth-User"); key != "" && strings.HasPrefix(r.URL.Path, "/koreader/") { // KOReader's user name
+		return Credential{Bearer: key}
+	}
 	if c, err := r.Cookie(SessionCookie); err == nil && c.Value != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		return Credential{Bearer: c.Value, Cookie: true}
 	}

@@ -1,0 +1,122 @@
+package koreader
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/lazyregexp"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Authorized is the answer to a user who may come in.
+type Authorized struct {
+	Authorized string `json:"authorized" enum:"OK"`
+}
+
+// Place is where the reader of a document is.
+type Place struct {
+	Document   string  `json:"document"`
+	Progress   string  `json:"progress" doc:"A page number, or in an e-book /body/DocFragment[N] and what KOReader adds to it"`
+	Percentage float64 `json:"percentage" minimum:"0" maximum:"1"`
+	Device     string  `json:"device" doc:"Empty"`
+	DeviceID   string  `json:"device_id" doc:"Empty"`
+}
+
+// NewPlace is what KOReader sends.
+type NewPlace struct {
+	Document   string          `json:"document" minLength:"1" maxLength:"64" doc:"KOReader's digest of the file"`
+	Progress   json.RawMessage `json:"progress" doc:"A page, as number or text, or a place in an e-book"`
+	Percentage float64         `json:"percentage" minimum:"0" maximum:"1"`
+	Device     string          `json:"device,omitempty" maxLength:"200"`
+	DeviceID   string          `json:"deviceId,omitempty" maxLength:"100" doc:"KOReader writes device_id"`
+}
+
+// Stored is what was sent, as KOReader writes it.
+type Stored struct {
+	Document   string          `json:"document"`
+	Progress   json.RawMessage `json:"progress"`
+	Percentage float64         `json:"percentage"`
+	Device     string          `json:"device"`
+	DeviceID   string          `json:"device_id"`
+}
+
+// Routes adds the operations of KOReader's progress sync. added is told of tasks.
+func Routes(a *httpapi.API, d *db.DB, added task.Added) {
+	w := &wanter{database: d, added: added}
+	op := func(method, path, id, summary, permission string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/koreader" + path, ID: id, Summary: summary, Tag: "KOReader", Permission: permission}
+	}
+	httpapi.Register(a, op("POST", "/users/create", "koreaderCreateUser", "Refused: users are made elsewhere", httpapi.Public),
+		func(context.Context, *struct{}) (*httpapi.None, error) {
+			return nil, fault.New(fault.Forbidden, "Users are not made here: log in with an API key as user name, and any password")
+		})
+	httpapi.Register(a, op("GET", "/users/auth", "koreaderAuthorize", "Whether the API key in x-auth-user is good; x-auth-key is not looked at", httpapi.SignedIn),
+		func(ctx context.Context, _ *struct{}) (*Authorized, error) {
+			if err := enter(ctx, d); err != nil {
+				return nil, err
+			}
+			w.want(ctx)
+			return &Authorized{"OK"}, nil
+		})
+	httpapi.Register(a, op("GET", "/syncs/progress/{document}", "koreaderGetProgress", "Where the caller is in a book", auth.ProgressRead),
+		func(ctx context.Context, in *struct {
+			Document string `path:"document" maxLength:"64"`
+		}) (*Place, error) {
+			p, err := place(ctx, d, in.Document)
+			if unknown(err) {
+				w.want(ctx)
+			}
+			return p, err
+		})
+	httpapi.Register(a, op("PUT", "/syncs/progress", "koreaderSetProgress", "Store where the caller is in a book; of a file that no book has nothing is kept", auth.ProgressWrite),
+		func(ctx context.Context, in *struct{ Body NewPlace }) (*Stored, error) {
+			err := in.Body.store(ctx, d)
+			if unknown(err) { // a refusal would keep KOReader from sending what stands behind it in its queue
+				w.want(ctx)
+				err = nil
+			}
+			return (*Stored)(&in.Body), err
+		})
+}
+
+// text is the progress as text, whether it was sent as such or as a number.
+func (p *NewPlace) text() (string, error) {
+	var s string
+	if json.Unmarshal(p.Progress, &s) == nil {
+		if s = strings.TrimSpace(s); s != "" && len(s) <= maxProgress {
+			return s, nil
+		}
+	}
+	var n json.Number
+	if json.Unmarshal(p.Progress, &n) == nil && wholeNumber.MatchString(n.String()) {
+		return n.String(), nil
+	}
+	return "", fault.Invalid("progress", "must be a page number, or a place of at most %d bytes", maxProgress)
+}
+
+// maxProgress is the length of a place in KOReader's terms, in bytes.
+const maxProgress = 2000
+
+var wholeNumber = lazyregexp.New(`^\d{1,9}$`)
+
+// wanter asks for the digests of books that have none.
+type wanter struct {
+	database *db.DB
+	added    task.Added
+	asked    task.Once
+}
+
+// want queues the task where there may be something to do. It serves a reader who waits: a failure is noted and changes
+// nothing for them.
+func (w *wanter) want(ctx context.Context) {
+	tenant := httpapi.TenantOf(ctx).ID
+	if err := w.asked.Add(ctx, w.database, w.added, tenant, Queue); err != nil {
+		slog.Warn("digests for KOReader cannot be asked for", "tenant", tenant, "error", err)
+	}
+}

@@ -1,0 +1,212 @@
+package koreader
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/lazyregexp"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+var (
+	errOff       = fault.New(fault.NotFound, "KOReader sync is off: an administrator turns it on by the setting %s", setting.KOReader)
+	errUnknown   = fault.New(fault.NotFound, "No book has this file; one that is new may take a few minutes to be known here")
+	errAmbiguous = fault.New(fault.Conflict, "Several books have this very file, and which one is meant cannot be told")
+)
+
+func unknown(err error) bool { return errors.Is(err, errUnknown) }
+
+// Queue adds the task that makes the digests, where it was not added within an hour, or books have come since; id
+// receives its id then.
+func Queue(b *pgx.Batch, id *uuid.UUID) error {
+	return task.AddFor(b, task.Spec{Type: task.KOReaderDigests, DedupeKey: task.KOReaderDigests}, task.Found(
+		`select null::uuid as library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params
+		from (select max(t.created_at) as at from task t where t.tenant_id = app.tenant() and t.type = '`+task.KOReaderDigests+`' and t.created_at > now() - interval '1 hour') last
+		where last.at is null or exists (select from book b where b.tenant_id = app.tenant() and b.deleted_at is null and b.created_at >= last.at)`), id)
+}
+
+// book is a book that has the file of a document.
+type book struct {
+	ID     uuid.UUID `db:"id"`
+	Format string    `db:"format"`
+	Spine  []string  `db:"spine"`
+}
+
+// these are the books with the digest $1, as their files are now.
+const these = `from koreader_digest d join book b on b.tenant_id = d.tenant_id and b.id = d.book_id
+	  and (d.file_size, d.file_etag, d.file_modified) = (b.size, b.etag, b.modified_at)
+	where d.tenant_id = app.tenant() and d.digest = $1 and b.deleted_at is null`
+
+// asked is the book that a document stands for, once the batch has run.
+type asked struct {
+	on    bool
+	books []book
+}
+
+func (a *asked) queue(b *pgx.Batch, document string) {
+	setting.Bool(b, setting.KOReader, &a.on)
+	db.All(b, &a.books, "select b.id, b.format, d.spine "+these+" limit 2", document)
+}
+
+func (a *asked) book() (*book, error) {
+	switch {
+	case !a.on:
+		return nil, errOff
+	case len(a.books) == 0:
+		return nil, errUnknown
+	case len(a.books) > 1:
+		return nil, errAmbiguous
+	}
+	return &a.books[0], nil
+}
+
+// enter refuses where the tenant has not turned it on.
+func enter(ctx context.Context, d *db.DB) error {
+	var b pgx.Batch
+	var on bool
+	setting.Bool(&b, setting.KOReader, &on)
+	if err := d.Run(ctx, &b); err != nil {
+		return err
+	}
+	if !on {
+		return errOff
+	}
+	return nil
+}
+
+// place is where the caller is in a document, in KOReader's terms.
+func place(ctx context.Context, d *db.DB, document string) (*Place, error) {
+	var b pgx.Batch
+	var a asked
+	var last *progress.Last
+	a.queue(&b, document)
+	progress.QueueLast(&b, &last, "(select b.id "+these+" limit 1)", document)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	found, err := a.book()
+	if err != nil {
+		return nil, err
+	}
+	if last == nil {
+		return nil, fault.New(fault.NotFound, "The book was not read yet")
+	}
+	return &Place{Document: document, Progress: found.told(last), Percentage: last.Percentage}, nil
+}
+
+// store keeps where the caller is.
+func (p *NewPlace) store(ctx context.Context, d *db.DB) error {
+	text, err := p.text()
+	if err != nil {
+		return err
+	}
+	var b pgx.Batch
+	var a asked
+	a.queue(&b, p.Document)
+	if err := d.Run(ctx, &b); err != nil {
+		return err
+	}
+	found, err := a.book()
+	if err != nil {
+		return err
+	}
+	ebook := strings.EqualFold(found.Format, "epub")
+	t := progress.Told{Percentage: p.Percentage, Device: "koreader:" + p.DeviceID}
+	if p.Device != "" {
+		t.DeviceName = &p.Device
+	}
+	switch number := wholeNumber.MatchString(text); {
+	case number && !ebook: // of an e-book it would be a page of KOReader's own
+		n, _ := strconv.Atoi(text) // nine digits
+		page := int32(n)
+		t.Page = &page
+	case !number && ebook:
+		if t.Locator, err = found.locator(text, p.Percentage); err != nil {
+			return err
+		}
+	}
+	return progress.Tell(ctx, d, found.ID, t)
+}
+
+// locator is a place in an e-book as readers on Readium's toolkit keep it, with KOReader's own words: these alone where
+// the document that it lies in is not known.
+type locator struct {
+	Href      string `json:"href"`
+	Type      string `json:"type"`
+	Locations struct {
+		TotalProgression float64 `json:"totalProgression"`
+	} `json:"locations"`
+	KOReader string `json:"koreader,omitempty"`
+}
+
+// The forms in which KOReader names a document of the spine: counted from 1, where there is but one without a number;
+// and by older versions from 0.
+var fragment, olderFragment = lazyregexp.New(`^/body(?:\[1\])?/DocFragment(?:\[(\d{1,6})\])?(?:[/.]|$)`), lazyregexp.New(`^#_doc_fragment_(\d{1,6})_`)
+
+func (k *book) locator(text string, percentage float64) (*string, error) {
+	n := 0
+	if m := fragment.FindStringSubmatch(text); m != nil {
+		n, _ = strconv.Atoi(cmp.Or(m[1], "1")) // six digits
+	} else if m := olderFragment.FindStringSubmatch(text); m != nil {
+		n, _ = strconv.Atoi(m[1])
+		n++
+	}
+	l := locator{Type: "application/xhtml+xml", KOReader: text}
+	if n >= 1 && n <= len(k.Spine) {
+		l.Href = (&url.URL{Path: k.Spine[n-1]}).EscapedPath()
+	}
+	l.Locations.TotalProgression = percentage
+	data, err := json.Marshal(l)
+	if err != nil {
+		return nil, err
+	}
+	out := string(data)
+	return &out, nil
+}
+
+// told is a place in KOReader's terms: its own words where it said them, else the document, else the page.
+func (k *book) told(last *progress.Last) string {
+	if !strings.EqualFold(k.Format, "epub") {
+		return strconv.Itoa(int(max(1, last.Page)))
+	}
+	var l locator
+	// A place that was told before a later page of the same sitting is no more.
+	if last.Locator != nil && json.Unmarshal([]byte(*last.Locator), &l) == nil && math.Abs(l.Locations.TotalProgression-last.Percentage) < 0.02 {
+		if l.KOReader != "" {
+			return l.KOReader
+		}
+		if n := k.document(l.Href); n > 0 {
+			return "/body/DocFragment[" + strconv.Itoa(n) + "].0"
+		}
+	}
+	return "/body/DocFragment[" + strconv.Itoa(int(min(max(1, last.Page), int32(max(1, len(k.Spine)))))) + "].0"
+}
+
+// document is the number, from 1, of the document in the spine that an href names, from the root of the archive or from
+// where the package document lies; 0 for none.
+func (k *book) document(href string) int {
+	u, err := url.Parse(href)
+	if err != nil {
+		return 0
+	}
+	name := strings.TrimPrefix(path.Clean("/"+u.Path), "/")
+	if n := slices.Index(k.Spine, name); n >= 0 {
+		return n + 1
+	}
+	return slices.IndexFunc(k.Spine, func(s string) bool { return strings.HasSuffix(s, "/"+name) }) + 1
+}
