@@ -13,5 +13,6 @@
 //     enables or disables such a user decides instead: a confirmation then changes nothing. A mail sent to an address
 //     that the user no longer has confirms nothing.
 //
-// Tables: account, refresh_token, verification_token. Reads setting and api_key.
+// Tables: account, refresh_token, verification_token. Reads setting and api_key,
+// and what users are allowed and denied (package sharing).
 package account

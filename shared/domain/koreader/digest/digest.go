@@ -126,7 +126,7 @@ func (m *Maker) read(ctx context.Context, books []book) error {
 	return g.Wait()
 }
 
-// ofTheFile tells whether a failure is one of the book's file, which trying again does not mend.
+// ofTheFile tells whether a failure is one of the book's file, which trying again at once does not mend.
 func (m *Maker) ofTheFile(ctx context.Context, k *book, err error) bool {
 	err = m.Content.Store.Why(ctx, k.Bucket, k.object(), err)
 	for _, known := range []error{blob.ErrNotFound, blob.ErrChanged, blob.ErrRange, blob.ErrArchived, blob.ErrDenied, blob.ErrClosed, context.DeadlineExceeded} {

@@ -186,7 +186,7 @@ func (r *two) chosen(name, folder, key string) {
 		r.exec("update series s set cover_source = 'custom:' || c.id from series_cover c where c.series_id = s.id and c.fingerprint = $1", name)
 		r.exec("insert into external_rating (tenant_id, id, series_id, source_name, rating) select $1, gen_random_uuid(), id, $4, 50 from ("+thing+") x", append(args, name)...)
 		r.exec("insert into alternate_title (tenant_id, id, series_id, label, title) select $1, gen_random_uuid(), id, $4, $4 from ("+thing+") x", append(args, name)...)
-		for _, table := range []string{"genre", "tag"} {
+		for _, table := range []string{"genre", "tag", "sharing_tag"} {
 			r.exec("insert into "+table+" (tenant_id, id, name) values ($1, $2, $3)", r.tenant, id, name)
 			r.exec("insert into series_"+table+" (tenant_id, series_id, "+table+"_id) select $1, id, $4 from ("+thing+") x", append(args, id)...)
 		}
@@ -212,6 +212,7 @@ func (r *two) said() []string {
 		union all select 'cover', fingerprint, series_id from series_cover where tenant_id = app.tenant()
 		union all select 'shown', c.fingerprint, s.id from series s join series_cover c on c.tenant_id = s.tenant_id and s.cover_source = 'custom:' || c.id where s.tenant_id = app.tenant()
 		union all select 'genre', g.name, x.series_id from series_genre x join genre g on g.tenant_id = x.tenant_id and g.id = x.genre_id where x.tenant_id = app.tenant()
+		union all select 'sharing', g.name, x.series_id from series_sharing_tag x join sharing_tag g on g.tenant_id = x.tenant_id and g.id = x.sharing_tag_id where x.tenant_id = app.tenant()
 		union all select 'tag', g.name, x.series_id from series_tag x join tag g on g.tenant_id = x.tenant_id and g.id = x.tag_id where x.tenant_id = app.tenant()) x(what, name, id)`)
 }
 
@@ -254,7 +255,7 @@ func TestSeriesMovesToAnotherLibrary(t *testing.T) {
 					said = append(said, what+" "+thing)
 				}
 			}
-			for _, what := range []string{"rated", "title", "cover", "genre", "tag"} {
+			for _, what := range []string{"rated", "title", "cover", "genre", "tag", "sharing"} {
 				for _, thing := range want {
 					if strings.HasSuffix(thing, series[0]) {
 						said = append(said, what+" "+thing)
