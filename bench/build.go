@@ -12,7 +12,7 @@ import (
 // packages are what the programs are built from; those with libvips need cgo.
 var packages = map[string]string{
 	"api": "./functions/api", "media": "./functions/media", "worker": "./functions/worker", "scheduler": "./functions/scheduler",
-	"migrate": "./functions/migrate", "sse-relay": "./sse-relay", "localstack": "./localstack", "empty": "./bench/empty",
+	"plugin": "./functions/plugin", "migrate": "./functions/migrate", "sse-relay": "./sse-relay", "localstack": "./localstack", "empty": "./bench/empty",
 }
 
 // build makes a program as it is deployed, once.

@@ -16,7 +16,7 @@ func TestNoticeNamesEveryLinkedModule(t *testing.T) {
 	}
 	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}",
 		"./functions/api", "./functions/media", "./functions/worker", "./functions/scheduler", "./functions/migrate", "./functions/operator",
-		"./sse-relay", "./localstack")
+		"./functions/plugin", "./sse-relay", "./localstack")
 	cmd.Dir = ".."
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

@@ -13,14 +13,20 @@ import (
 var copied = regexp.MustCompile(`(?m)^COPY ([^-\s]\S*) \S+$`)
 
 // A container file copies every package that its programs are built of, fixes its base by a digest, compiles on the
-// machine's own processor for the one that is asked for, and its last image runs as nobody, without a shell.
+// machine's own processor for the one that is asked for, and its last image runs as nobody; without a shell, and with
+// nothing run while it is built, except that plugins have what the image of Node.js has.
 func TestContainerFiles(t *testing.T) {
 	t.Parallel()
 	g := reach(t)
 	for file, folders := range map[string][]string{
-		"../infra/container/Dockerfile": {"functions/media", "functions/worker"},
-		"../sse-relay/Dockerfile":       {"sse-relay"},
+		"../infra/container/Dockerfile":        {"functions/media", "functions/worker"},
+		"../infra/container/plugin.Dockerfile": {"functions/plugin"},
+		"../sse-relay/Dockerfile":              {"sse-relay"},
 	} {
+		last := "scratch\n"
+		if folders[0] == "functions/plugin" {
+			last = "node:24-bookworm@${NODE_DIGEST}\n" // plugins are started with what is in it
+		}
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -45,9 +51,9 @@ func TestContainerFiles(t *testing.T) {
 			}
 		}
 		stages := strings.Split(text, "\nFROM ")
-		if len(stages) < 3 || !strings.Contains(stages[1], "@${GO_DIGEST}") || !strings.HasPrefix(stages[len(stages)-1], "scratch\n") ||
-			!strings.Contains(stages[len(stages)-1], "\nUSER 65532:65532\n") {
-			t.Errorf("%s: the base must be fixed by GO_DIGEST, the last stage be scratch with USER 65532:65532", file)
+		if len(stages) < 3 || !strings.Contains(stages[1], "@${GO_DIGEST}") || !strings.HasPrefix(stages[len(stages)-1], last) ||
+			!strings.Contains(stages[len(stages)-1], "\nUSER 65532:65532\n") || strings.Contains(stages[len(stages)-1], "\nRUN ") {
+			t.Errorf("%s: the base must be fixed by GO_DIGEST, the last stage be %q with USER 65532:65532 and without RUN", file, last)
 		}
 		if !strings.HasPrefix(stages[1], "--platform=$BUILDPLATFORM ") || !strings.Contains(stages[1], " GOARCH=$TARGETARCH ") {
 			t.Errorf("%s builds under an emulator where the image is for another processor: the base must be of $BUILDPLATFORM, go build be given GOARCH=$TARGETARCH", file)

@@ -15,7 +15,7 @@ fail() {
 	exit 1
 }
 for tool in aws docker go git; do
-	command -v "$tool" >/dev/null || fail "make deploy needs $tool, which is not installed: aws is AWS' command line (version 2), docker builds the images of media, worker and sse-relay"
+	command -v "$tool" >/dev/null || fail "make deploy needs $tool, which is not installed: aws is AWS' command line (version 2), docker builds the images of media, worker, plugin and sse-relay"
 done
 docker buildx version >/dev/null 2>&1 || fail "make deploy needs docker buildx, to build for arm64"
 [[ -f infra/parameters/$size ]] || fail "SIZE=$size: there are only $(cd infra/parameters && echo *)"
@@ -52,14 +52,19 @@ aws iam get-role --role-name AWSServiceRoleForECS >/dev/null 2>&1 ||
 
 go run ./localstack/dist -lambda
 
-digests=infra/container/golang.digest
-if [[ ! -f $digests ]]; then
+written=()
+fix() { # fix <base image> <name>: writes infra/container/<name>.digest unless it is there
+	local file=infra/container/$2.digest digest
+	[[ ! -f $file ]] || return 0
 	# A plain {{.Manifest.Digest}} prints a table of the whole manifest.
-	digest=$(docker buildx imagetools inspect golang:1.26-bookworm --format '{{printf "%s" .Manifest.Digest}}')
-	[[ $digest == sha256:* ]] || fail "docker buildx gives no digest of golang:1.26-bookworm: $digest"
-	echo "$digest" >"$digests"
-	fail "wrote $digests, which fixes the base image from now on: look at it, commit it, and deploy again"
-fi
+	digest=$(docker buildx imagetools inspect "$1" --format '{{printf "%s" .Manifest.Digest}}')
+	[[ $digest == sha256:* ]] || fail "docker buildx gives no digest of $1: $digest"
+	echo "$digest" >"$file"
+	written+=("$file")
+}
+fix golang:1.26-bookworm golang
+fix node:24-bookworm node
+((${#written[@]} == 0)) || fail "wrote ${written[*]}: what the images are built on is fixed from now on. Look at it, commit it, and deploy again"
 registry=$account.dkr.ecr.$region.amazonaws.com
 aws ecr get-login-password | docker login --username AWS --password-stdin "$registry"
 image() { # image <name> <Dockerfile> <parameter>
@@ -68,7 +73,7 @@ image() { # image <name> <Dockerfile> <parameter>
 		aws ecr create-repository --repository-name "$repository" --image-tag-mutability IMMUTABLE --image-scanning-configuration scanOnPush=true >/dev/null
 	if ! aws ecr describe-images --repository-name "$repository" --image-ids imageTag="$version" >/dev/null 2>&1; then
 		docker buildx build --platform linux/arm64 --provenance=false --push -f "$2" --build-arg PROGRAM="$1" \
-			--build-arg GO_DIGEST="$(<$digests)" -t "$registry/$repository:$version" .
+			--build-arg GO_DIGEST="$(<infra/container/golang.digest)" --build-arg NODE_DIGEST="$(<infra/container/node.digest)" -t "$registry/$repository:$version" .
 	fi
 	local digest
 	digest=$(aws ecr describe-images --repository-name "$repository" --image-ids imageTag="$version" --query 'imageDetails[0].imageDigest' --output text)
@@ -76,6 +81,7 @@ image() { # image <name> <Dockerfile> <parameter>
 }
 image media infra/container/Dockerfile MediaImage
 image worker infra/container/Dockerfile WorkerImage
+image plugin infra/container/plugin.Dockerfile PluginImage
 image sse-relay sse-relay/Dockerfile RelayImage
 
 aws cloudformation package --template-file template.yaml --s3-bucket "$bucket" --output-template-file dist/packaged.yaml >/dev/null

@@ -17,8 +17,9 @@ case "$*" in
 esac
 `
 
-// The first deploy writes the digest of the base image, alone, and ends; without an answer it writes nothing.
-func TestDeployFixesTheBaseImage(t *testing.T) {
+// The first deploy writes the digests of the base images, alone, and ends; without an answer it writes nothing. A later
+// one writes what is missing.
+func TestDeployFixesTheBaseImages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write := func(path, text string) {
@@ -42,7 +43,7 @@ func TestDeployFixesTheBaseImage(t *testing.T) {
 	for _, tool := range []string{"aws", "go", "git"} {
 		write("bin/"+tool, "#!/bin/sh\n")
 	}
-	digests := filepath.Join(dir, "infra/container/golang.digest")
+	digests := []string{filepath.Join(dir, "infra/container/golang.digest"), filepath.Join(dir, "infra/container/node.digest")}
 	deploy := func(digest string) string {
 		cmd := exec.Command("bash", filepath.Join(dir, "infra/deploy.sh"))
 		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "AWS_REGION=eu-west-1", "DIGEST="+digest)
@@ -55,13 +56,27 @@ func TestDeployFixesTheBaseImage(t *testing.T) {
 	if out := deploy(""); !strings.Contains(out, "no digest") {
 		t.Errorf("without an answer: %s", out)
 	}
-	if _, err := os.Stat(digests); !os.IsNotExist(err) {
-		t.Errorf("without an answer a file was written: %v", err)
+	for _, file := range digests {
+		if _, err := os.Stat(file); !os.IsNotExist(err) {
+			t.Errorf("without an answer %s was written: %v", file, err)
+		}
+	}
+	wrote := func(file, out, want string) {
+		t.Helper()
+		if text, err := os.ReadFile(file); err != nil || string(text) != want+"\n" {
+			t.Errorf("wrote %q (%v), want %s: %s", text, err, want, out)
+		}
 	}
 	out := deploy("sha256:4567")
-	if text, err := os.ReadFile(digests); err != nil || string(text) != "sha256:4567\n" {
-		t.Errorf("wrote %q (%v): %s", text, err, out)
+	for _, file := range digests {
+		wrote(file, out, "sha256:4567")
 	}
+	if err := os.Remove(digests[1]); err != nil {
+		t.Fatal(err)
+	}
+	out = deploy("sha256:89ab")
+	wrote(digests[0], out, "sha256:4567")
+	wrote(digests[1], out, "sha256:89ab")
 }
 
 // ECS makes its role in an account with its first cluster and at once asks for it, mostly in vain: then the first

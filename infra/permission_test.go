@@ -25,7 +25,11 @@ var signed = map[string]string{
 	"(*" + module + "/shared/platform/blob.getter).list":   "s3:ListBucket",
 	"(*" + module + "/shared/platform/blob.Store).Presign": "s3:PutObject",
 	"(*" + module + "/shared/platform/queue.client).once":  "", // its callers name the action: see sqsAction
+	module + "/shared/platform/plug.byLambda":              invoke,
 }
+
+// invoke is what a role needs to ask plugins.
+const invoke = "lambda:InvokeFunction"
 
 // sqsAction is what a role needs for an action of the queue's protocol.
 var sqsAction = map[string]string{
@@ -71,9 +75,13 @@ func needs(t *testing.T, p program) map[string]bool {
 	for f := range reached {
 		for _, c := range g.calls[f] {
 			switch {
-			case strings.HasPrefix(c.callee, "(*github.com/aws/aws-sdk-go-v2/aws/signer/v4.Signer)."):
-				if _, ok := signed[f]; !ok {
+			case strings.HasPrefix(strings.Replace(c.callee, "(*", "(", 1), "(github.com/aws/aws-sdk-go-v2/aws/signer/v4.Signer)."):
+				action, ok := signed[f]
+				if !ok {
 					t.Errorf("%s signs requests: add it to signed in infra/permission_test.go, with what they need", f)
+				}
+				if action == invoke {
+					out[invoke] = true
 				}
 			case c.callee == queueEach || c.callee == queueDo && f != queueEach:
 				if len(c.literals) == 0 || sqsAction[c.literals[0]] == "" {
@@ -140,6 +148,7 @@ func given(t *testing.T, role string) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range read(t, "infra/role.yaml").get("Resources", role, "Properties", "Policies").list() {
 		for _, statement := range s.get("PolicyDocument", "Statement").list() {
+			statement = statement.chosen()
 			for _, resource := range statement.get("Resource").list() {
 				for _, action := range statement.get("Action").list() {
 					name := action.text()
@@ -148,10 +157,10 @@ func given(t *testing.T, role string) map[string]bool {
 					}
 					m := account.FindStringSubmatch(resource.text())
 					switch {
-					case strings.HasPrefix(name, "sqs:"):
+					case strings.HasPrefix(name, "sqs:"), name == invoke && resource.text() == "PluginFunction":
 						out[name] = true
 					case m == nil:
-						t.Errorf("role %s: %s on %q is neither on a bucket nor on a queue", role, name, resource.text())
+						t.Errorf("role %s: %s on %q is neither on a bucket nor on a queue, nor invokes plugins", role, name, resource.text())
 					case (m[2] == "") != strings.HasPrefix(name, "s3:ListBucket"):
 						t.Errorf("role %s: %s cannot be on %q: lists are of the bucket, the rest of its objects", role, name, resource.text())
 					default:

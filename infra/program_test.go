@@ -1,12 +1,14 @@
 package infra_test
 
 import (
+	"maps"
 	"os"
 	"testing"
 
 	"github.com/longbox/longbox/shared/app/api"
 	"github.com/longbox/longbox/shared/app/media"
 	"github.com/longbox/longbox/shared/app/operator"
+	"github.com/longbox/longbox/shared/app/plugin"
 	"github.com/longbox/longbox/shared/app/scheduler"
 	"github.com/longbox/longbox/shared/app/worker"
 	"github.com/longbox/longbox/sse-relay/relay"
@@ -28,8 +30,12 @@ var programs = []program{
 	{"Scheduler", "functions/scheduler", scheduler.Config{}},
 	{"Operator", "functions/operator", operator.Config{}},
 	{"Migrate", "functions/migrate", nil},
+	{"Plugin", "functions/plugin", plugin.Config{}},
 	{"", "sse-relay", relay.Config{}},
 }
+
+// alone is the kind of functions that Globals say nothing about.
+const alone = "AWS::Lambda::Function"
 
 // notDeployed are folders of functions that run elsewhere.
 var notDeployed = map[string]string{"openapi": "writes the interface description"}
@@ -50,6 +56,7 @@ func TestEveryFunctionIsDeployed(t *testing.T) {
 		}
 	}
 	functions := read(t, "template.yaml").resources("AWS::Serverless::Function")
+	maps.Copy(functions, read(t, "template.yaml").resources(alone))
 	for name := range functions {
 		found := false
 		for _, p := range programs {
@@ -75,7 +82,11 @@ func (p program) environment(t testing.TB) map[string]node {
 		return out
 	}
 	template := read(t, "template.yaml")
-	for _, from := range []node{template.get("Globals", "Function"), template.get("Resources", p.resource, "Properties")} {
+	sources := []node{template.get("Globals", "Function"), template.get("Resources", p.resource, "Properties")}
+	if template.get("Resources", p.resource, "Type").text() == alone {
+		sources = sources[1:]
+	}
+	for _, from := range sources {
 		keys, values := from.get("Environment", "Variables").pairs()
 		for i, k := range keys {
 			out[k] = values[i]

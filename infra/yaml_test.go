@@ -91,6 +91,14 @@ func (n node) scalars() []string {
 	return out
 }
 
+// chosen is what an !If gives where its condition holds; anything else is itself.
+func (n node) chosen() node {
+	if n.Node != nil && n.Tag == "!If" {
+		return node{n.Content[1]}
+	}
+	return n
+}
+
 // resources are the named resources of a type.
 func (n node) resources(kind string) map[string]node {
 	out := map[string]node{}

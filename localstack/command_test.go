@@ -35,7 +35,7 @@ func newSite(t *testing.T, mode os.FileMode) site {
 		t.Fatal(err)
 	}
 	copySelf(t, filepath.Join(s.programs, "localstack"))
-	for _, name := range []string{"migrate", "api", "media", "worker", "scheduler", "sse-relay"} {
+	for _, name := range []string{"migrate", "api", "media", "worker", "scheduler", "sse-relay", "plugin"} {
 		if err := os.Link(filepath.Join(s.programs, "localstack"), filepath.Join(s.programs, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,8 @@ func begin(t *testing.T, s site, env ...string) *command {
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "PORT=0", "DATA_DIR=" + s.data,
 		"LONGBOX_PROGRAMS=" + s.programs, "LONGBOX_TOOLS=" + tools, "AWS_SESSION_TOKEN=of-a-real-cloud", "PGHOST=elsewhere",
 		"PGSERVICE=work", "PGOPTIONS=-c default_transaction_read_only=on", "PGTARGETSESSIONATTRS=standby",
-		"DATABASE_ADMIN_URL=postgres://somebody@elsewhere/postgres"}, env...)
+		"DATABASE_ADMIN_URL=postgres://somebody@elsewhere/postgres", "SMTP_PASSWORD=of-mail", "PLUGIN_FUNCTION=of-a-real-cloud",
+		"PLUGIN_TOKEN=guessed", "CREDENTIALS_KEY=elsewhere's"}, env...)
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		main()
 	case "migrate":
 		fail(fakeMigrate())
-	case "api", "media", "worker", "scheduler", "sse-relay":
+	case "api", "media", "worker", "scheduler", "sse-relay", "plugin":
 		fail(fakeFunction(name))
 	default:
 		os.Exit(m.Run())
@@ -81,10 +81,11 @@ type told struct {
 // names are the variables of the interface between localstack and the functions.
 var names = []string{"LISTEN_ADDR", "DATABASE_URL", "DATABASE_SYSTEM_URL", "REDIS_URL", "MEDIA_S3_ENDPOINT",
 	"LIBRARY_S3_ENDPOINT", "MEDIA_BUCKET", "S3_PATH_STYLE", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
-	"AUTH_SIGNING_KEY", "PUBLIC_URL", "TRUSTED_PROXIES", "SINGLE_TENANT", "LIBRARY_ROOTS", "API_URL", "PDF_CACHE_DIR"}
+	"AUTH_SIGNING_KEY", "PUBLIC_URL", "TRUSTED_PROXIES", "SINGLE_TENANT", "LIBRARY_ROOTS", "API_URL", "PDF_CACHE_DIR",
+	"PLUGIN_URL", "PLUGIN_TOKEN", "PLUGIN_COMMANDS", "CREDENTIALS_KEY"}
 
 // kept are variables that must not reach a function.
-var kept = []string{"DATABASE_OWNER_URL", "DATABASE_ADMIN_URL", "LONGBOX_ADMIN", "AWS_SESSION_TOKEN", "PGHOST"}
+var kept = []string{"DATABASE_OWNER_URL", "DATABASE_ADMIN_URL", "LONGBOX_ADMIN", "AWS_SESSION_TOKEN", "PGHOST", "PLUGIN_FUNCTION"}
 
 func fakeFunction(name string) error {
 	if broken(name) {

@@ -23,7 +23,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/longbox/longbox/localstack/account"
-	"github.com/longbox/longbox/localstack/confine"
+	"github.com/longbox/longbox/shared/platform/confine"
 )
 
 func TestStartUseStopStart(t *testing.T) {
@@ -37,6 +37,7 @@ func TestStartUseStopStart(t *testing.T) {
 	env := given(t, c, s)
 	checkRoutes(t, c)
 	checkEnvironment(t, c, env, books)
+	checkPlugin(t, s, env, "node,npx,python,python3,uv,uvx", "true")
 	if dir := env["PDF_CACHE_DIR"]; dir != filepath.Join(s.data, "pdfium") {
 		t.Errorf("PDF_CACHE_DIR=%q", dir)
 	} else if info, err := os.Stat(dir); err != nil || int(info.Sys().(*syscall.Stat_t).Uid) != c.get(t, "/health").UID {
@@ -61,12 +62,16 @@ func TestStartUseStopStart(t *testing.T) {
 		t.Errorf("the library folder changed: %s", diff)
 	}
 
-	c = start(t, s, "LIBRARY="+books, "PDF_CACHE_DIR=")
+	c = start(t, s, "LIBRARY="+books, "PDF_CACHE_DIR=", "PLUGIN_COMMANDS=/opt/plugins/", "PLUGIN_CONFINE=false")
 	again := given(t, c, s)
+	checkPlugin(t, s, again, "/opt/plugins/", "false")
+	if again["PLUGIN_TOKEN"] == env["PLUGIN_TOKEN"] {
+		t.Error("PLUGIN_TOKEN is that of the start before")
+	}
 	if dir, ok := again["PDF_CACHE_DIR"]; !ok || dir != "" {
 		t.Errorf("PDF_CACHE_DIR, set to nothing, became %q", dir)
 	}
-	for _, name := range []string{"AUTH_SIGNING_KEY", "LIBRARY_ROOTS", "AWS_SECRET_ACCESS_KEY"} {
+	for _, name := range []string{"AUTH_SIGNING_KEY", "LIBRARY_ROOTS", "AWS_SECRET_ACCESS_KEY", "CREDENTIALS_KEY"} {
 		if again[name] != env[name] {
 			t.Errorf("%s changed from one start to the next", name)
 		}
@@ -107,8 +112,8 @@ func TestStartAfterKill(t *testing.T) {
 	s := newSite(t, mode)
 	c := start(t, s)
 	orphans := children(t, s)
-	if len(orphans) != 9 {
-		t.Errorf("%d children, want 4 servers and 5 functions: %v", len(orphans), orphans)
+	if len(orphans) != 10 {
+		t.Errorf("%d children, want 4 servers and 6 functions: %v", len(orphans), orphans)
 	}
 	if err := c.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -252,7 +257,7 @@ func snapshot(t *testing.T, dir string) map[string]string {
 func checkRoutes(t *testing.T, c *command) {
 	t.Helper()
 	for path, want := range map[string]string{
-		"/api/v1/books": "api", "/api/v1/events/stream": "sse-relay", "/api/v1/books/1/pages/1": "media", "/health": "api",
+		"/api/v1/books": "api", "/api/v1/events/stream": "sse-relay", "/api/v1/books/1/pages/1": "media", "/health": "api", "/call": "api",
 	} {
 		got := c.get(t, path)
 		if got.Name != want || got.Path != path || got.Header.Get("X-Forwarded-For") != "127.0.0.1" {
@@ -268,15 +273,10 @@ func checkRoutes(t *testing.T, c *command) {
 func given(t *testing.T, c *command, s site) map[string]string {
 	t.Helper()
 	env := c.get(t, "/health").Env // of api
-	const system, key = "DATABASE_SYSTEM_URL", "AUTH_SIGNING_KEY"
-	for program, needless := range map[string][]string{"api": {system}, "media": {system}, "worker": {key}, "scheduler": {key},
-		"sse-relay": {system, key, "DATABASE_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}} {
-		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", children(t, s)[program].PID))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for pair := range strings.SplitSeq(string(raw), "\x00") {
-			name, value, _ := strings.Cut(pair, "=")
+	const system, key, token, sealing = "DATABASE_SYSTEM_URL", "AUTH_SIGNING_KEY", "PLUGIN_TOKEN", "CREDENTIALS_KEY"
+	for program, needless := range map[string][]string{"api": {system}, "media": {system, token, sealing}, "worker": {key}, "scheduler": {key, token, sealing},
+		"sse-relay": {system, key, token, sealing, "DATABASE_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}} {
+		for name, value := range environ(t, s, program) {
 			if slices.Contains(needless, name) {
 				t.Errorf("%s is given %s", program, name)
 			}
@@ -286,6 +286,58 @@ func given(t *testing.T, c *command, s site) map[string]string {
 		}
 	}
 	return env
+}
+
+// environ is the environment of a running program, as whoever runs as its user may read it.
+func environ(t *testing.T, s site, program string) map[string]string {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", children(t, s)[program].PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{}
+	for pair := range strings.SplitSeq(strings.TrimRight(string(raw), "\x00"), "\x00") {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	return env
+}
+
+// checkPlugin sees that the program that runs plugins is asked by api and worker alone, and has nothing worth stealing.
+func checkPlugin(t *testing.T, s site, api map[string]string, commands, confine string) {
+	t.Helper()
+	got := environ(t, s, "plugin")
+	for _, env := range []map[string]string{api, environ(t, s, "worker")} {
+		if env["PLUGIN_URL"] != "http://"+got["LISTEN_ADDR"] || env["PLUGIN_TOKEN"] != got["PLUGIN_TOKEN"] || len(got["PLUGIN_TOKEN"]) < 26 {
+			t.Errorf("%s with the token %q is not where plugin listens: %v", env["PLUGIN_URL"], env["PLUGIN_TOKEN"], got)
+		}
+		if env["PLUGIN_COMMANDS"] != commands || env["CREDENTIALS_KEY"] != api["CREDENTIALS_KEY"] {
+			t.Errorf("commands %q, want %q, or another key of credentials than the api's", env["PLUGIN_COMMANDS"], commands)
+		}
+	}
+	data := filepath.Join(s.data, "plugins")
+	if got["PLUGIN_COMMANDS"] != commands || got["PLUGIN_CONFINE"] != confine || got["PLUGIN_DATA_DIR"] != data {
+		t.Errorf("plugin is given %v, want the commands %q, confine %q and the folder %s", got, commands, confine, data)
+	}
+	for name := range got {
+		if !slices.Contains([]string{"PATH", "HOME", "TMPDIR", "GOMAXPROCS", "LISTEN_ADDR", "PLUGIN_TOKEN", "PLUGIN_COMMANDS", "PLUGIN_CONFINE", "PLUGIN_DATA_DIR",
+			"PWD", "OLDPWD", "SHLVL", "_"}, name) { // the last are a shell's, which enters a closed folder for it
+			t.Errorf("plugin is given %s", name)
+		}
+	}
+	if info, err := os.Stat(data); err != nil || info.Mode().Perm() != 0o700 || int(info.Sys().(*syscall.Stat_t).Uid) != uid(t, s, "plugin") {
+		t.Errorf("the plugins' folder: %v, %v: it must be the programs' alone", info, err)
+	}
+}
+
+// uid is whom a program runs as.
+func uid(t *testing.T, s site, program string) int {
+	t.Helper()
+	info, err := os.Stat(fmt.Sprintf("/proc/%d", children(t, s)[program].PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(info.Sys().(*syscall.Stat_t).Uid)
 }
 
 func checkEnvironment(t *testing.T, c *command, env map[string]string, books string) {

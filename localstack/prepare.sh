@@ -184,7 +184,7 @@ run)
 	tool versitygw github.com/versity/versitygw/cmd/versitygw "$versitygw"
 	[[ -x .bin/localstack ]] || say "building Longbox (a few minutes, once)"
 	mkdir -p .bin
-	step "building" go build -v -o .bin/ ./functions/{api,media,worker,scheduler,migrate,operator} ./sse-relay ./localstack || {
+	step "building" go build -v -o .bin/ ./functions/{api,media,worker,scheduler,plugin,migrate,operator} ./sse-relay ./localstack || {
 		grep -v '^[^ :]*$' "$log" >&2 || true # Without the names of what was built well.
 		fail "the build failed; the lines above say where"
 	}

@@ -3,11 +3,11 @@
 #
 #   compose.sh up             settings with new secrets (once), the services, the schema
 #   compose.sh settings       only the settings
-#   compose.sh run <program>  api, media, worker, scheduler, sse-relay, or edge (what the CDN asks), from .bin
+#   compose.sh run <program>  api, media, worker, scheduler, sse-relay, plugin, or edge (what the CDN asks), from .bin
 #   compose.sh down           stops the services; what they keep stays. With -v it goes.
 #
-# Settings are in DATA_DIR (.data/compose): services.env for the services and migrate, settings.env for every program,
-# cdn.env for media and the CDN.
+# Settings are in DATA_DIR (.data/compose): services.env for the services and migrate, settings.env for every program
+# but plugin, which has plugin.env alone, cdn.env for media and the CDN.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../.."
@@ -16,7 +16,11 @@ data=${DATA_DIR:-$PWD/.data/compose}
 random() { head -c "$1" /dev/urandom | od -An -vtx1 | tr -d ' \n'; }
 
 settings() {
-	[[ -e $data/cdn.env ]] && return
+	[[ -e $data/cdn.env ]] || make_settings
+	[[ -e $data/plugin.env ]] || make_plugin_settings
+}
+
+make_settings() {
 	umask 077
 	mkdir -p "$data/cdn"
 	chmod 755 "$data/cdn" # nginx works in it as another user; the folder around it stays closed
@@ -64,6 +68,24 @@ settings() {
 	END
 }
 
+make_plugin_settings() {
+	umask 077
+	local commands=node,npx,python,python3,uv,uvx token
+	token=$(random 24)
+	cat >>"$data/settings.env" <<-END
+		PLUGIN_COMMANDS=$commands
+		PLUGIN_URL=http://127.0.0.1:8086
+		PLUGIN_TOKEN=$token
+		CREDENTIALS_KEY=$(head -c 32 /dev/urandom | base64)
+	END
+	cat >"$data/plugin.env" <<-END
+		PLUGIN_COMMANDS=$commands
+		PLUGIN_TOKEN=$token
+		PLUGIN_DATA_DIR='${data//\'/\'\\\'\'}/plugins'
+		PLUGIN_CONFINE=true
+	END
+}
+
 # load <file...> exports settings.
 load() {
 	local file
@@ -80,13 +102,13 @@ compose() {
 }
 
 program() {
-	local name=$1 ports="api 8081 media 8082 sse-relay 8083 worker 8084 scheduler 8085 edge 0"
+	local name=$1 ports="api 8081 media 8082 sse-relay 8083 worker 8084 scheduler 8085 plugin 8086 edge 0"
 	[[ " $ports " =~ \ $name\ ([0-9]+) ]] || {
-		echo "compose.sh run: one of api, media, worker, scheduler, sse-relay, edge" >&2
+		echo "compose.sh run: one of api, media, worker, scheduler, sse-relay, plugin, edge" >&2
 		exit 1
 	}
 	export LISTEN_ADDR=127.0.0.1:${BASH_REMATCH[1]}
-	load settings
+	case $name in plugin) load plugin ;; *) load settings ;; esac # plugin gets no secret of the others
 	case $name in media | edge) load cdn ;; esac
 	if [[ $name == edge ]]; then
 		exec go run ./localstack/cdn/edge -dir "$data/cdn" -media 127.0.0.1:8082

@@ -19,6 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/api"
 	"github.com/longbox/longbox/shared/app/media"
+	"github.com/longbox/longbox/shared/app/plugin"
 	"github.com/longbox/longbox/shared/app/scheduler"
 	"github.com/longbox/longbox/shared/app/worker"
 )
@@ -90,7 +91,7 @@ func settings(t *testing.T, dir string) map[string]map[string]string {
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	for _, name := range []string{"services", "settings", "cdn"} {
+	for _, name := range []string{"services", "settings", "cdn", "plugin"} {
 		path := filepath.Join(dir, name+".env")
 		info, err := os.Stat(path)
 		if err != nil || info.Mode().Perm() != 0o600 {
@@ -157,6 +158,41 @@ func TestSettings(t *testing.T) {
 	start(t, s["cdn"], media.New)
 	start(t, s["settings"], worker.New)
 	start(t, s["settings"], scheduler.New)
+	checkPlugin(t, s)
+}
+
+// checkPlugin sees that the program that runs plugins starts with its settings, which are no secret of the others'.
+func checkPlugin(t *testing.T, s map[string]map[string]string) {
+	t.Helper()
+	c, err := env.ParseAsWithOptions[plugin.Config](env.Options{Environment: s["plugin"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plugin.New(c); err != nil {
+		t.Error(err)
+	}
+	if c.Token == "" || c.Token != s["settings"]["PLUGIN_TOKEN"] || !c.Host.Confine || s["settings"]["PLUGIN_URL"] != "http://127.0.0.1:8086" {
+		t.Errorf("plugin has %+v, the others %v", c, s["settings"])
+	}
+	for name := range s["plugin"] {
+		if !strings.HasPrefix(name, "PLUGIN_") {
+			t.Errorf("plugin is given %s", name)
+		}
+	}
+}
+
+// Settings that were made before there were plugins get those of plugins, once.
+func TestSettingsOfBeforePlugins(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := settings(t, dir)
+	if err := os.Remove(filepath.Join(dir, "plugin.env")); err != nil {
+		t.Fatal(err)
+	}
+	second := settings(t, dir)
+	if second["settings"]["AUTH_SIGNING_KEY"] != first["settings"]["AUTH_SIGNING_KEY"] || second["plugin"]["PLUGIN_TOKEN"] != second["settings"]["PLUGIN_TOKEN"] {
+		t.Error("other settings changed, or those of plugins do not fit")
+	}
 }
 
 // start reads a program's configuration from variables and makes the program, which connects to nothing yet.

@@ -19,7 +19,7 @@ import (
 type program struct {
 	name, path string
 	vips       bool
-	zipped     bool // The relay is no Lambda function.
+	zipped     bool // The relay is no Lambda function; plugin needs an image with the programs that it starts.
 	arm        bool // For another processor than this machine's.
 }
 
@@ -30,6 +30,7 @@ var programs = []program{
 	{name: "operator", path: "./functions/operator", zipped: true},
 	{name: "media", path: "./functions/media", vips: true, zipped: true},
 	{name: "worker", path: "./functions/worker", vips: true, zipped: true},
+	{name: "plugin", path: "./functions/plugin"},
 	{name: "sse-relay", path: "./sse-relay"},
 }
 

@@ -5,8 +5,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/longbox/longbox/localstack/confine"
 	"github.com/longbox/longbox/localstack/library"
+	"github.com/longbox/longbox/shared/platform/confine"
 )
 
 // every is how often Follow looks at the roots.

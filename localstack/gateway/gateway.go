@@ -19,10 +19,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/longbox/longbox/localstack/account"
-	"github.com/longbox/longbox/localstack/confine"
 	"github.com/longbox/longbox/localstack/library"
 	"github.com/longbox/longbox/localstack/secret"
 	"github.com/longbox/longbox/localstack/supervise"
+	"github.com/longbox/longbox/shared/platform/confine"
 )
 
 // Bucket is the media bucket's name.
@@ -147,7 +147,7 @@ func (g *Gateway) Spec() supervise.Spec {
 	}
 	path, args := g.program, append(args, g.backend...)
 	if len(g.roots) > 0 && g.Confined() == nil {
-		path, args = confine.Command(g.self, path, folders(g.roots), args)
+		path, args = confine.Command(g.self, path, confine.Rules{Read: folders(g.roots), List: true}, args)
 	}
 	return supervise.Spec{
 		Name: g.name, Path: path, Args: args, Dir: g.dir, Renew: g.renew,

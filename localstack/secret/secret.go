@@ -23,6 +23,8 @@ type Set struct {
 	S3SecretKey    string `json:"s3SecretKey"`
 	// AuthSigningKey is the base64 of a 32-byte Ed25519 seed.
 	AuthSigningKey string `json:"authSigningKey"`
+	// CredentialsKey is the base64 of 32 bytes that seal the credentials of plugins in the database.
+	CredentialsKey string `json:"credentialsKey"`
 }
 
 // Load reads the secrets of a data folder (secrets.json, mode 0600) and generates them on the first start.
@@ -46,9 +48,14 @@ func Load(dataDir string) (Set, error) {
 	if s.incomplete() {
 		return Set{}, fmt.Errorf("%s lacks a value: put a copy of it back", path)
 	}
+	if s.CredentialsKey == "" { // of a version that kept no credentials
+		s.CredentialsKey = key()
+		return s, write(path, s)
+	}
 	return s, nil
 }
 
+// incomplete tells whether a value is missing that no other can take the place of.
 func (s Set) incomplete() bool {
 	return slices.Contains([]string{s.PostgresSuper, s.PostgresOwner, s.PostgresApp, s.PostgresSystem, s.Redis,
 		s.S3AccessKey, s.S3SecretKey, s.AuthSigningKey}, "")
@@ -58,19 +65,28 @@ func create(path string) (Set, error) {
 	s := Set{
 		PostgresSuper: rand.Text(), PostgresOwner: rand.Text(), PostgresApp: rand.Text(), PostgresSystem: rand.Text(),
 		Redis: rand.Text(), S3AccessKey: rand.Text()[:20], S3SecretKey: rand.Text() + rand.Text(),
+		AuthSigningKey: key(), CredentialsKey: key(),
 	}
-	seed := make([]byte, 32)
-	rand.Read(seed) // Never fails: crypto/rand ends the program instead.
-	s.AuthSigningKey = base64.StdEncoding.EncodeToString(seed)
+	return s, write(path, s)
+}
+
+// key is the base64 of 32 random bytes.
+func key() string {
+	raw := make([]byte, 32)
+	rand.Read(raw) // Never fails: crypto/rand ends the program instead.
+	return base64.StdEncoding.EncodeToString(raw)
+}
+
+// write writes the file beside and renames it: a start that is cut short leaves the file before or a whole one.
+func write(path string, s Set) error {
 	raw, err := json.MarshalIndent(s, "", "  ")
+	if err == nil {
+		err = writeWhole(path, append(raw, '\n'))
+	}
 	if err != nil {
-		return Set{}, fmt.Errorf("secrets: %w", err)
+		return fmt.Errorf("secrets: %w", err)
 	}
-	// Written beside and renamed: a start that is cut short leaves either no file or a whole one.
-	if err := writeWhole(path, append(raw, '\n')); err != nil {
-		return Set{}, fmt.Errorf("secrets: %w", err)
-	}
-	return s, nil
+	return nil
 }
 
 func writeWhole(path string, raw []byte) error {

@@ -2,6 +2,8 @@ package secret
 
 import (
 	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,9 +24,10 @@ func TestLoadGeneratesOnceAndKeeps(t *testing.T) {
 	if first != again {
 		t.Error("the second load gave other secrets")
 	}
-	seed, err := base64.StdEncoding.DecodeString(first.AuthSigningKey)
-	if err != nil || len(seed) != 32 {
-		t.Errorf("signing key: %d bytes, %v; want 32", len(seed), err)
+	for name, key := range map[string]string{"signing key": first.AuthSigningKey, "credentials' key": first.CredentialsKey} {
+		if raw, err := base64.StdEncoding.DecodeString(key); err != nil || len(raw) != 32 {
+			t.Errorf("%s: %d bytes, %v; want 32", name, len(raw), err)
+		}
 	}
 	info, err := os.Stat(filepath.Join(dir, "secrets.json"))
 	if err != nil {
@@ -37,8 +40,46 @@ func TestLoadGeneratesOnceAndKeeps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if other.PostgresApp == first.PostgresApp || other.AuthSigningKey == first.AuthSigningKey {
+	if other.PostgresApp == first.PostgresApp || other.AuthSigningKey == first.AuthSigningKey ||
+		other.CredentialsKey == first.CredentialsKey || first.CredentialsKey == first.AuthSigningKey {
 		t.Error("two folders share a secret")
+	}
+}
+
+// A file of a version without credentials of plugins gets their key, once, and keeps all that it had.
+func TestLoadAddsTheKeyOfCredentials(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "secrets.json")
+	old, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.CredentialsKey = ""
+	raw, err := json.Marshal(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(path, raw, 0o600), os.Mkdir(filepath.Join(dir, "postgres"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Load(dir)
+	if err != nil || again != got {
+		t.Errorf("the next load gave other secrets, %v", err)
+	}
+	if key, err := base64.StdEncoding.DecodeString(got.CredentialsKey); err != nil || len(key) != 32 {
+		t.Errorf("the key that was added: %d bytes, %v; want 32", len(key), err)
+	}
+	got.CredentialsKey = ""
+	if got != old {
+		t.Error("another secret changed")
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("secrets.json: %v, %v", info, err)
 	}
 }
 

@@ -27,10 +27,11 @@ const (
 	worker    = "worker"
 	scheduler = "scheduler"
 	relay     = "sse-relay"
+	plugin    = "plugin"
 	migrate   = "migrate"
 )
 
-var functions = []string{api, media, worker, scheduler, relay}
+var functions = []string{api, media, worker, scheduler, relay, plugin}
 
 // checkPrograms fails when a binary is missing.
 func (s *Stack) checkPrograms() error {
@@ -42,8 +43,8 @@ func (s *Stack) checkPrograms() error {
 	return nil
 }
 
-// baseEnvironment is what every program is given. It starts from the environment of this process, so that any setting
-// of a function may be given to make run, without what belongs to other clouds and databases.
+// baseEnvironment is what every program but plugin is given. It starts from the environment of this process, so that
+// any setting of a function may be given to make run, without what belongs to other clouds and databases.
 func (s *Stack) baseEnvironment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool { return foreign(nameOf(pair)) })
 	if _, set := os.LookupEnv("PDF_CACHE_DIR"); !set {
@@ -76,9 +77,12 @@ func (s *Stack) baseEnvironment() []string {
 }
 
 // foreign reports whether a variable of this process must not reach the children: credentials and endpoints of a real
-// cloud, settings of another database, the administrator's password (migrate alone gets it), and our own.
+// cloud, settings of another database, the administrator's password (migrate alone gets it), the way to plugins run
+// elsewhere and the key of their credentials, and our own.
 func foreign(name string) bool {
 	switch name {
+	case "PLUGIN_URL", "PLUGIN_TOKEN", "PLUGIN_FUNCTION", "PLUGIN_LAMBDA_ENDPOINT", "PLUGIN_DATA_DIR", "CREDENTIALS_KEY":
+		return true
 	case "LONGBOX_ADMIN", "DATABASE_OWNER_URL", "DATABASE_ADMIN_URL", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "LIBRARY", "PORT", "BIND", "DATA_DIR",
 		"_HANDLER", "_LAMBDA_SERVER_PORT", "LAMBDA_TASK_ROOT", "MAKEFLAGS", "MAKELEVEL", "MFLAGS":
 		return true
@@ -99,7 +103,8 @@ func (s *Stack) publicURL() string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(s.front.Port()))
 }
 
-// needless are the secrets that a program has no use for, as in the cloud.
+// needless are the secrets that a program has no use for, as in the cloud. Those that only api and worker have use for
+// are in toPlugins.
 var needless = map[string][]string{
 	api:       {"DATABASE_SYSTEM_URL"},
 	media:     {"DATABASE_SYSTEM_URL"},
@@ -118,12 +123,24 @@ func nameOf(pair string) string {
 	return name
 }
 
+// environment is what a function is given.
+func (s *Stack) environment(name string) []string {
+	if name == plugin {
+		return s.pluginEnvironment()
+	}
+	env := append(without(s.baseEnvironment(), needless[name]...), "LISTEN_ADDR="+s.address(name), Processors(name), Connections(name))
+	if name == api || name == worker {
+		env = append(env, s.toPlugins()...)
+	}
+	return env
+}
+
 // functionSpec is how a function runs. A killed one loses nothing (tasks are rows with a lease), so when the
 // supervisor dies the kernel may kill it at once.
 func (s *Stack) functionSpec(name string) supervise.Spec {
 	return supervise.Spec{
 		Name: name, Path: filepath.Join(s.config.Programs, name), Dir: s.scratch,
-		Env:     append(without(s.baseEnvironment(), needless[name]...), "LISTEN_ADDR="+s.address(name), Processors(name), Connections(name)),
+		Env:     s.environment(name),
 		Account: s.account, Nice: Nice(name),
 		Stop: syscall.SIGTERM, Grace: 15 * time.Second, Orphan: syscall.SIGKILL,
 		Ready: supervise.Healthy("http://" + s.address(name) + "/health"), Patience: time.Minute,
@@ -158,12 +175,13 @@ func Connections(program string) string {
 	return name + strconv.Itoa(min(max(4, 2*runtime.NumCPU()), 16))
 }
 
-// Nice is a program's nice value: lists come before pages in new sizes, and whoever reads before the worker's scans.
+// Nice is a program's nice value: lists come before pages in new sizes, and whoever reads before the worker's scans and
+// before plugins, which are programs of others.
 func Nice(program string) int {
 	switch program {
 	case media:
 		return 5
-	case worker:
+	case worker, plugin:
 		return 10
 	}
 	return 0

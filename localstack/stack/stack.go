@@ -4,6 +4,7 @@ package stack
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -35,6 +36,7 @@ type Stack struct {
 	hold     io.Closer // the ports
 	account  account.Account
 	secrets  secret.Set
+	token    string // Of who may ask plugins; another one at every start.
 	roots    []library.Root
 	scratch  string // A folder of the account for temporary files.
 	compiled string // Another one, kept, for what programs compile at run time and share.
@@ -53,7 +55,7 @@ type Stack struct {
 // Start starts everything and returns when all of it answers. A failure stops what was started. The context is that of the
 // whole life of the system.
 func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, error) {
-	s := &Stack{config: c, console: console}
+	s := &Stack{config: c, console: console, token: rand.Text()}
 	for _, step := range []func(context.Context) error{s.prepare, s.startServers, s.migrate, s.startFunctions, s.writeOperator} {
 		err := step(ctx)
 		if err == nil {
@@ -103,7 +105,7 @@ func (s *Stack) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	s.scratch, s.compiled = filepath.Join(s.config.DataDir, "tmp"), filepath.Join(s.config.DataDir, "pdfium")
-	for _, folder := range []string{s.scratch, s.compiled} {
+	for _, folder := range []string{s.scratch, s.compiled, s.plugins()} {
 		if err := s.account.Folder(folder); err != nil {
 			return err
 		}
@@ -210,7 +212,11 @@ func (s *Stack) migrate(ctx context.Context) error {
 func (s *Stack) startFunctions(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, name := range functions {
-		group.Go(func() error { return s.start(ctx, program, s.functionSpec(name)) })
+		l := program
+		if name == plugin {
+			l = helper
+		}
+		group.Go(func() error { return s.start(ctx, l, s.functionSpec(name)) })
 	}
 	return group.Wait()
 }

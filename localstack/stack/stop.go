@@ -14,6 +14,7 @@ type layer int
 
 const (
 	program layer = iota
+	helper        // plugin, which programs ask
 	storage
 	cache
 	database
@@ -38,8 +39,8 @@ func (s *Stack) start(ctx context.Context, l layer, spec supervise.Spec) error {
 	return nil
 }
 
-// Stop stops everything in order: the front takes no new connections, the functions finish what they do, then the
-// gateways, Redis (which saves) and last the database.
+// Stop stops everything in order: the front takes no new connections, the functions finish what they do, then plugins,
+// the gateways, Redis (which saves) and last the database.
 func (s *Stack) Stop() error {
 	ctx, cut := context.WithCancel(context.Background())
 	defer cut()

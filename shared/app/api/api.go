@@ -21,6 +21,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/koreader"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/metric"
+	"github.com/longbox/longbox/shared/domain/plugin"
 	"github.com/longbox/longbox/shared/domain/preference"
 	"github.com/longbox/longbox/shared/domain/preset"
 	"github.com/longbox/longbox/shared/domain/progress"
@@ -40,6 +41,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/mail"
+	"github.com/longbox/longbox/shared/platform/plug"
+	"github.com/longbox/longbox/shared/platform/seal"
 )
 
 // Config of the function.
@@ -49,11 +52,13 @@ type Config struct {
 	Uploads upload.Config
 	Docs    apidocs.Config
 	Origin  httpapi.Origin
+	Plugins plug.Config
+	Seal    seal.Config
 }
 
 // New makes the function's router.
 func New(c Config) (*httpapi.API, *app.Base, error) {
-	if err := errors.Join(c.Origin.Validate(), c.Uploads.Validate()); err != nil {
+	if err := errors.Join(c.Origin.Validate(), c.Uploads.Validate(), c.Plugins.Validate()); err != nil {
 		return nil, nil, err
 	}
 	base, err := app.NewBase(c.Config)
@@ -68,12 +73,16 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	routes(a, base, tokens, sender, c)
+	key, err := seal.New(c.Seal)
+	if err != nil {
+		return nil, nil, err
+	}
+	routes(a, base, tokens, sender, key, c)
 	return a, base, apidocs.Routes(a, c.Docs)
 }
 
 // routes adds every JSON operation.
-func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sender, c Config) {
+func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sender, key *seal.Key, c Config) {
 	d := base.Database
 	setup.Routes(a, d, tokens, base.Bump)
 	account.Routes(a, d, tokens, base.Bump, sender, c.PublicURL)
@@ -107,12 +116,13 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	catalog.Routes(a, d)
 	komga.Routes(a, d, base.Added)
 	koreader.Routes(a, d, base.Added)
+	plugin.Routes(a, d, plug.New(c.Plugins), key, base.Publish, base.Added)
 }
 
 // Describe is the router without anything behind it, for the interface description.
 func Describe() *httpapi.API {
 	a := httpapi.New(httpapi.Config{}, nil, nil, httpapi.Identity{})
-	routes(a, &app.Base{}, nil, nil, Config{})
+	routes(a, &app.Base{}, nil, nil, nil, Config{})
 	return a
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/longbox/longbox/shared/app/worker"
 	"github.com/longbox/longbox/shared/platform/queue"
 	"github.com/longbox/longbox/shared/testkit/lambdakit"
+	"github.com/longbox/longbox/shared/testkit/pluginkit"
 	"github.com/longbox/longbox/shared/testkit/sqs"
 )
 
@@ -29,6 +30,7 @@ var programs string
 // TestMain runs every test twice: with the routers in this process, where tasks wait in their table, and with the built
 // functions under the Lambda runtime API, where tasks travel by a queue. E2E=process or E2E=functions runs one of the two; so does -short, the first.
 func TestMain(m *testing.M) {
+	pluginkit.Main()
 	flag.Parse()
 	mode := os.Getenv("E2E")
 	os.Exit(func() int {
@@ -46,7 +48,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		began := time.Now()
-		if err := lambdakit.Build(dir, "api", "media", "worker"); err != nil {
+		if err := lambdakit.Build(dir, "api", "media", "worker", "plugin"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -22,7 +22,7 @@ type matrix struct {
 	known map[string]string // a user name by host
 	n     int
 
-	tagged, someone string // a sharing tag and a user
+	tagged, someone, asker string // a sharing tag, a user and a plugin
 }
 
 // caller is a kind of caller and what it may expect of an operation.
@@ -42,7 +42,7 @@ func newMatrix(t *testing.T) *matrix {
 	testkit.WriteFile(t, m.folder, "Geheim/Geheim 1.cbz", testkit.Comic(t, 1, 2, "<Title>Geheim</Title>"))
 	m.scan(admin, m.system.library(admin, "Geheim", ""))
 	m.book = m.books(admin)["Geheim/Geheim 1.cbz"]
-	m.tagged, m.someone = m.sharingTag(admin), m.user(admin)
+	m.tagged, m.someone, m.asker = m.sharingTag(admin), m.user(admin), m.plugin(admin)
 	m.known["one.test"], m.known["two.test"] = admin.Name, m.User(t, "two", "admin").Name
 	return m
 }
@@ -108,7 +108,7 @@ func (m *matrix) callNamed(op *httpapi.Op, e entry, c *testkit.Client, name stri
 	}
 	path := strings.NewReplacer("{prefix}", "komga", "{id}", name, "{uploadId}", second, "{readingId}", second, "{memberId}", second, "{termId}", second, "{coverId}", second, "{referenceId}", second, "{tagId}", second, "{userId}", second, "{key}", name, "{document}", name, "{pageNumber}", "1").Replace(op.Path)
 	if e.query != "" {
-		path += "?" + e.query
+		path += "?" + strings.ReplaceAll(e.query, "{second}", second)
 	}
 	var body any
 	if e.body != nil {

@@ -28,7 +28,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/plug"
 	"github.com/longbox/longbox/shared/platform/queue"
+	"github.com/longbox/longbox/shared/platform/seal"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -43,6 +45,8 @@ type system struct {
 	media  *httpapi.API
 	cdn    *testkit.CDN
 	config app.HTTPConfig
+	asks   plug.Config // the function plugin
+	seal   seal.Config
 	log    *log // of the built functions, where those answer
 
 	toAPI, toMedia http.Handler
@@ -87,8 +91,10 @@ func newSystem(t testing.TB, l links) *system {
 	}
 	var err error
 	var base *app.Base
+	s.asks, s.seal = s.plugins(), seal.Config{Key: base64.StdEncoding.EncodeToString(make([]byte, 32))}
 	documents := api.Config{HTTPConfig: s.config, Docs: apidocs.Config{Path: "/docs"},
-		Uploads: upload.Config{MaxBytes: 1 << 30, SingleBytes: 8 << 20, Life: 15 * time.Minute}}
+		Uploads: upload.Config{MaxBytes: 1 << 30, SingleBytes: 8 << 20, Life: 15 * time.Minute},
+		Plugins: s.asks, Seal: s.seal}
 	if s.api, base, err = api.New(documents); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +180,7 @@ func (s *system) scanOf(c *testkit.Client, library uuid.UUID, query string) scan
 func (s *system) work() (stop func()) {
 	s.t.Helper()
 	config := worker.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Slots: 2, Parallel: 4, Timeout: time.Minute, Covers: true, Poll: 100 * time.Millisecond,
-		Lease: 30 * time.Second, Margin: time.Second}
+		Lease: 30 * time.Second, Margin: time.Second, Plugins: s.asks, Seal: s.seal}
 	if programs != "" {
 		return s.invoke(config)
 	}

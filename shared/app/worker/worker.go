@@ -18,6 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/koreader/digest"
 	"github.com/longbox/longbox/shared/domain/measure"
 	"github.com/longbox/longbox/shared/domain/pack"
+	"github.com/longbox/longbox/shared/domain/plugin"
 	"github.com/longbox/longbox/shared/domain/rendition"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
@@ -28,7 +29,9 @@ import (
 	"github.com/longbox/longbox/shared/format/pdf"
 	"github.com/longbox/longbox/shared/format/pdfdraw"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/plug"
 	"github.com/longbox/longbox/shared/platform/queue"
+	"github.com/longbox/longbox/shared/platform/seal"
 )
 
 // Config of the function.
@@ -41,6 +44,8 @@ type Config struct {
 	Publications epub.Limits
 	Drawing      pdfdraw.Config
 	Packs        pack.Config
+	Plugins      plug.Config
+	Seal         seal.Config
 	Slots        int           `env:"WORKER_SLOTS" envDefault:"3"`      // tasks at once
 	Parallel     int           `env:"WORKER_PARALLEL" envDefault:"8"`   // files of one task read at once
 	Timeout      time.Duration `env:"ANALYSIS_TIMEOUT" envDefault:"1m"` // for one file
@@ -69,7 +74,7 @@ func (c Config) Validate() error {
 	case c.Margin < time.Second || c.Margin > 5*time.Minute:
 		return fmt.Errorf("WORKER_MARGIN: must be 1s to 5m, is %s", c.Margin)
 	}
-	return errors.Join(c.Images.Validate(), c.Archives.Validate(), c.Documents.Validate(), c.Publications.Validate(), c.Drawing.Validate(), c.Packs.Validate())
+	return errors.Join(c.Images.Validate(), c.Archives.Validate(), c.Documents.Validate(), c.Publications.Validate(), c.Drawing.Validate(), c.Packs.Validate(), c.Plugins.Validate())
 }
 
 // Worker is the function: the tasks of all tenants, and the store's notifications of changed objects.
@@ -110,6 +115,11 @@ func New(c Config) (*Worker, *app.Base, error) {
 		}
 	}
 	filler := &rendition.Filler{Maker: covers, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout}
+	key, err := seal.New(c.Seal)
+	if err != nil {
+		return nil, nil, err
+	}
+	plugins := &plugin.Runner{Database: base.Database, Client: plug.New(c.Plugins), Key: key, Publish: base.Publish}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "worker"
@@ -135,6 +145,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 			task.SeriesCovers:    s.Beside(filler.Series),
 			task.KOReaderDigests: digests.Make,
 			task.PurgeDeleted:    s.Purge,
+			task.PluginAutoMatch: plugins.Match,
 			task.FindDuplicates:  (&duplicate.Finder{Database: base.Database}).Find,
 		},
 	}
@@ -142,7 +153,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 	w.ScanEnded = ends.Ended
 	if base.Tasks != nil {
 		w.Added = base.Tasks.To(system)
-		s.Added, sizes.Added, ends.Added = w.Added, w.Added, w.Added
+		s.Added, sizes.Added, ends.Added, plugins.Added = w.Added, w.Added, w.Added, w.Added
 	}
 	return w, base, nil
 }

@@ -409,22 +409,11 @@ func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *
 	var b pgx.Batch
 	var at *Patched
 	var meta *metadataRow
-	body.Volume.Set, body.Chapter.Set = slices.Contains(c.names, "volume"), slices.Contains(c.names, "chapter")
-	renaming, err := queueNaming(&b, id, body.Volume, body.Chapter)
+	renaming, err := queueRenaming(&b, id, body, c)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	db.One(&b, &at, `update book k set volume = case when $2 then $3 else k.volume end, chapter = case when $4 then $5 else k.chapter end,
-		  updated_at = case when $6 then now() else k.updated_at end,
-		  title = coalesce($7, k.title), search_title = coalesce($8, k.search_title),
-		  title_sort = case when $9 then coalesce($10, $11, `+SortTitle("k.title")+`)
-		    when exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and 'titleSortLock' = any(m.locks)) then k.title_sort
-		    else coalesce($11, k.title_sort) end
-		where k.tenant_id = app.tenant() and k.id = $1 and k.deleted_at is null
-		returning k.id, k.title, k.number, k.volume, k.chapter, k.updated_at, k.library_id, k.series_id`,
-		id, body.Volume.Set, body.Volume.Value, body.Chapter.Set, body.Chapter.Value, len(c.names) > 0,
-		body.Title.Value, mapped(body.Title.Value, naming.Normalize), body.TitleSort.Set, body.TitleSort.Value, mapped(body.Title.Value, naming.SortTitle))
-	b.Queue(c.sql("id = $1"), c.args(id)...)
+	queueAmend(&b, &at, id, body, c)
 	db.One(&b, &meta, "select metadata, locks, warnings, created_at, updated_at from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, nil, nil, err
@@ -440,4 +429,59 @@ func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *
 		return nil, nil, nil, err
 	}
 	return &Amended{id, *m}, at, c.names, nil
+}
+
+// QueueFill writes what a plugin says of a book's metadata, which nobody has locked: as people's word, but it locks
+// nothing, and writes nothing where other locks than these are set by now (Conflict). renaming is 1, once the batch has
+// run, where a task is to name the books of the series again.
+func QueueFill(b *pgx.Batch, id uuid.UUID, locks []string, body *MetadataBody) (renaming *int64, err error) {
+	if err := body.check(); err != nil {
+		return nil, err
+	}
+	c, err := body.change(false)
+	if err != nil {
+		return nil, err
+	}
+	c.locks = []string{}
+	var at *Patched
+	if renaming, err = queueRenaming(b, id, body, c); err != nil {
+		return nil, err
+	}
+	b.Queue("select app.check_locks('book', $1, $2)", id, locks)
+	queueAmend(b, &at, id, body, c)
+	return renaming, nil
+}
+
+// ISBNs are numbers of the book trade as a body has them, nil and why where there are none or one is wrong.
+func ISBNs(numbers []string) (*string, string) {
+	if len(numbers) == 0 {
+		return nil, ""
+	}
+	list, ok := isbns(strings.Join(numbers, ","))
+	if !ok {
+		return nil, "must be ISBNs with 10 or 13 digits whose check digit is right"
+	}
+	return &list, ""
+}
+
+// queueRenaming is queueNaming for a body; it comes before queueAmend, as tasks come before books in the order of
+// locks.
+func queueRenaming(b *pgx.Batch, id uuid.UUID, body *MetadataBody, c *change) (*int64, error) {
+	body.Volume.Set, body.Chapter.Set = slices.Contains(c.names, "volume"), slices.Contains(c.names, "chapter")
+	return queueNaming(b, id, body.Volume, body.Chapter)
+}
+
+// queueAmend writes a checked body.
+func queueAmend(b *pgx.Batch, at **Patched, id uuid.UUID, body *MetadataBody, c *change) {
+	db.One(b, at, `update book k set volume = case when $2 then $3 else k.volume end, chapter = case when $4 then $5 else k.chapter end,
+		  updated_at = case when $6 then now() else k.updated_at end,
+		  title = coalesce($7, k.title), search_title = coalesce($8, k.search_title),
+		  title_sort = case when $9 then coalesce($10, $11, `+SortTitle("k.title")+`)
+		    when exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and 'titleSortLock' = any(m.locks)) then k.title_sort
+		    else coalesce($11, k.title_sort) end
+		where k.tenant_id = app.tenant() and k.id = $1 and k.deleted_at is null
+		returning k.id, k.title, k.number, k.volume, k.chapter, k.updated_at, k.library_id, k.series_id`,
+		id, body.Volume.Set, body.Volume.Value, body.Chapter.Set, body.Chapter.Value, len(c.names) > 0,
+		body.Title.Value, mapped(body.Title.Value, naming.Normalize), body.TitleSort.Set, body.TitleSort.Value, mapped(body.Title.Value, naming.SortTitle))
+	b.Queue(c.sql("id = $1"), c.args(id)...)
 }

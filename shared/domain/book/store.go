@@ -39,25 +39,33 @@ func QueueTerms(b *pgx.Batch, dst *[]Term, table, series string, args ...any) {
 
 func get(ctx context.Context, d *db.DB, id uuid.UUID, deleted bool) (*Details, error) {
 	var b pgx.Batch
+	load := QueueDetails(&b, id, deleted)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	return load()
+}
+
+// QueueDetails asks for the full record, with deleted also of a book whose file is gone; load is it, once the batch has
+// run. NotFound where there is no such book.
+func QueueDetails(b *pgx.Batch, id uuid.UUID, deleted bool) (load func() (*Details, error)) {
 	var rows []row
 	var meta *metadataRow
 	var read *progress.Readings
 	out := Details{}
 	ids := "select b.id from book b where b.tenant_id = app.tenant() and b.id = $1 and (b.deleted_at is null or $2)"
-	db.All(&b, &rows, pageSQL(ids, 2), id, deleted, 1, 0)
-	db.One(&b, &meta, "select metadata, locks, warnings, created_at, updated_at from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
-	progress.QueueReadings(&b, &read, id)
+	db.All(b, &rows, pageSQL(ids, 2), id, deleted, 1, 0)
+	db.One(b, &meta, "select metadata, locks, warnings, created_at, updated_at from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
+	progress.QueueReadings(b, &read, id)
 	const series = "(select series_id from book where tenant_id = app.tenant() and id = $1)"
-	QueueTerms(&b, &out.Genres, "genre", series, id)
-	QueueTerms(&b, &out.Tags, "tag", series, id)
-	if err := d.Run(ctx, &b); err != nil {
-		return nil, err
+	QueueTerms(b, &out.Genres, "genre", series, id)
+	QueueTerms(b, &out.Tags, "tag", series, id)
+	return func() (_ *Details, err error) {
+		if len(rows) == 0 {
+			return nil, fault.Missing("Book")
+		}
+		out.Book, out.Readings = rows[0].book(), *read
+		out.Metadata, err = meta.metadata()
+		return &out, err
 	}
-	if len(rows) == 0 {
-		return nil, fault.Missing("Book")
-	}
-	out.Book, out.Readings = rows[0].book(), *read
-	var err error
-	out.Metadata, err = meta.metadata()
-	return &out, err
 }

@@ -24,8 +24,8 @@ const (
 	maxTitle   = 1024 // bytes: bounds what a chain of replacements can grow to
 )
 
-func checkTitleRules(rules []TitleRule) []fault.Field {
-	const field = "titlePreprocessingRules"
+// CheckTitleRules lists what is wrong with the rules of a field, and says of each whether it is enabled.
+func CheckTitleRules(field string, rules []TitleRule) []fault.Field {
 	if len(rules) > maxRules {
 		return []fault.Field{{Field: field, Message: fmt.Sprintf("has %d rules; the limit is %d", len(rules), maxRules)}}
 	}

@@ -3,6 +3,7 @@ package library
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,11 +65,11 @@ func check(l *Library) []fault.Field {
 		_, wrong := strategy.New(l.strategies())
 		bad = append(bad, wrong...)
 	}
-	bad = append(bad, checkTitleRules(l.TitlePreprocessingRules)...)
+	bad = append(bad, CheckTitleRules("titlePreprocessingRules", l.TitlePreprocessingRules)...)
 	if len(l.TitlePreprocessingRules) == 0 {
 		l.TitlePreprocessingRules = nil
 	}
-	bad = append(bad, checkConditions(&l.AutoMatchConditions)...)
+	bad = append(bad, CheckConditions("autoMatchConditions", &l.AutoMatchConditions)...)
 	return append(bad, checkSchedule(l.ScanningConfig)...)
 }
 
@@ -141,8 +142,8 @@ func nextScan(l Library, server string, now time.Time) (*time.Time, error) {
 var operators = []string{"is_null", "is_not_null", "equals", "not_equals", "gt", "gte", "lt", "lte", "contains", "not_contains",
 	"starts_with", "ends_with", "matches", "in", "not_in"}
 
-func checkConditions(raw *json.RawMessage) []fault.Field {
-	const field = "autoMatchConditions"
+// CheckConditions lists what is wrong with the conditions of automatic matching in a field; null becomes nil.
+func CheckConditions(field string, raw *json.RawMessage) []fault.Field {
 	if msg := checkObject(raw); msg != "" || *raw == nil {
 		if msg == "" {
 			return nil
@@ -157,7 +158,8 @@ func checkConditions(raw *json.RawMessage) []fault.Field {
 			Value    json.RawMessage `json:"value"`
 		} `json:"rules"`
 	}
-	if err := json.Unmarshal(*raw, &c); err != nil {
+	var readable any // a number may be none that can be
+	if err := errors.Join(json.Unmarshal(*raw, &c), json.Unmarshal(*raw, &readable)); err != nil {
 		return []fault.Field{{Field: field, Message: "must have mode (all or any) and rules, an array of {field, operator, value}"}}
 	}
 	var bad []fault.Field

@@ -75,6 +75,10 @@ func (r *rig) fill(id uuid.UUID, books int) {
 		"insert into library_root (tenant_id, path, bucket) values ($1, '/filled', 'books')",
 		`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
 			values ($1, $1, 'Books', '/filled', 'books', '', 'series_volume', 'filename', 'file_order')`,
+		`insert into plugin (tenant_id, id, name, display_name, plugin_type, command, credential_delivery, credentials, enabled, use_existing_external_id)
+			values ($1, $1, 'test', 'Test', 'system', 'node', 'env', 'sealed', false, true)`,
+		"insert into plugin_failure (tenant_id, id, plugin_id, code, message) values ($1, $1, $1, 'RPC_ERROR', 'x')",
+		"insert into plugin_method (tenant_id, plugin_id, method, requests, failed, refused, total_ms) values ($1, $1, 'ping', 1, 0, 0, 1)",
 		"insert into duplicate (tenant_id, id, fingerprint) values ($1, $1, 'f')",
 		"insert into series_duplicate (tenant_id, id, library_id, value) values ($1, $1, $1, 's')",
 		"insert into sidecar (tenant_id, library_id, key, kind, about, version, size, modified_at) values ($1, $1, 's1/series.json', 'series', 's1', $1, 2, now())",

@@ -101,25 +101,13 @@ func (k kind[T]) list(ctx context.Context, d *db.DB, o owner, id uuid.UUID) (out
 // add hangs one on an owner, with a value for each column, or puts it into the place of the one that is called the
 // same; Conflict where there are as many as there may be.
 func (k kind[T]) add(ctx context.Context, d *db.DB, o owner, id uuid.UUID, values []any) (*T, *touched, error) {
-	names, given, set := "", "", "updated_at = now()"+k.again
-	for i, c := range k.columns {
-		names, given = names+", "+c.name, given+fmt.Sprintf(", $%d::%s", i+2, c.kind)
-		set += fmt.Sprintf(", %[1]s = excluded.%[1]s", c.name)
-	}
-	mine := "select from " + k.table + " y where y.tenant_id = app.tenant() and y." + o.column + " = o.id"
-	room := fmt.Sprintf("(select count(*) from (%s limit %d) y) < %[2]d", mine, most)
-	conflict := ""
-	if k.unique {
-		room = "(" + room + " or exists (" + mine + " and y." + k.columns[0].name + " = $2))"
-		conflict = " on conflict (tenant_id, " + o.column + ", " + k.columns[0].name + ") where " + o.column + " is not null do update set " + set
-	}
+	insert, room, conflict := k.insertion(o)
 	var b pgx.Batch
 	var exists bool
 	var at *touched
 	var out *T
 	db.Value(&b, &exists, "select true from "+o.table+" o where "+o.is()+" for no key update", id) // makes writers wait for each other
-	db.One(&b, &out, "insert into "+k.table+" as x (tenant_id, id, "+o.column+names+") select app.tenant(), gen_random_uuid(), o.id"+given+
-		" from "+o.table+" o where "+o.is()+" and "+room+conflict+" returning "+k.all(), append([]any{id}, values...)...)
+	db.One(&b, &out, insert+" and "+room+conflict+" returning "+k.all(), append([]any{id}, values...)...)
 	o.queueTouch(&b, &at, "exists (select from "+k.table+" y where y.tenant_id = app.tenant() and y."+o.column+" = o.id and y.updated_at = now())", id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, nil, err
@@ -131,6 +119,24 @@ func (k kind[T]) add(ctx context.Context, d *db.DB, o owner, id uuid.UUID, value
 		return nil, nil, fault.New(fault.Conflict, "There are %d already, and can be no more", most)
 	}
 	return out, at, nil
+}
+
+// insertion is SQL that hangs one on the owner $1, with values from $2 on, up to a condition; that there is room for
+// it; and what becomes of the one that is called the same.
+func (k kind[T]) insertion(o owner) (insert, room, conflict string) {
+	names, given, set := "", "", "updated_at = now()"+k.again
+	for i, c := range k.columns {
+		names, given = names+", "+c.name, given+fmt.Sprintf(", $%d::%s", i+2, c.kind)
+		set += fmt.Sprintf(", %[1]s = excluded.%[1]s", c.name)
+	}
+	mine := "select from " + k.table + " y where y.tenant_id = app.tenant() and y." + o.column + " = o.id"
+	room = fmt.Sprintf("(select count(*) from (%s limit %d) y) < %[2]d", mine, most)
+	if k.unique {
+		room = "(" + room + " or exists (" + mine + " and y." + k.columns[0].name + " = $2))"
+		conflict = " on conflict (tenant_id, " + o.column + ", " + k.columns[0].name + ") where " + o.column + " is not null do update set " + set
+	}
+	return "insert into " + k.table + " as x (tenant_id, id, " + o.column + names + ") select app.tenant(), gen_random_uuid(), o.id" + given +
+		" from " + o.table + " o where " + o.is(), room, conflict
 }
 
 // named is SQL: the row x is of owner $1 and goes by the id or, where that is unique, the service $2.

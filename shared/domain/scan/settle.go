@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/scan/follow"
+	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -90,7 +91,7 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	var b pgx.Batch
 	var first bool
 	var status *Status
-	var again, purges int64
+	var again, purges, matches int64
 	var moved []follow.Book
 	fresh := uuid.Must(uuid.NewV7())
 	// The task says how far it came when the scan has gone with its library.
@@ -113,6 +114,9 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	if err := task.AddNew(&b, purge(at.Library, nil, PurgeParams{AfterScan: true}), task.Found(purgeAfter, id), &purges); err != nil {
 		return err
 	}
+	if err := task.AddEach(&b, task.Spec{Type: task.PluginAutoMatch}, &matches, matchAfter, id, setting.MatchAfterScan); err != nil {
+		return err
+	}
 	follow.AfterScan(&b, id, &moved)
 	b.Queue(`update library l set looked_at = greatest(l.looked_at, t.created_at) from task t join scan s on s.tenant_id = t.tenant_id and s.id = t.id
 		where l.tenant_id = app.tenant() and l.id = $2 and t.tenant_id = l.tenant_id and t.id = $1 and t.status = 'completed'
@@ -131,7 +135,7 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	if !first || status == nil { // somebody else was first, or it went with its library
 		return nil
 	}
-	if again > 0 || purges > 0 || follow.Again(moved) {
+	if again > 0 || purges > 0 || matches > 0 || follow.Again(moved) {
 		s.Added.Tell(ctx, tenant)
 	}
 	s.Publish(ctx, tenant, append([]events.Event{status.Event(), status.TaskEvent()}, follow.Events(moved)...)...)
@@ -168,6 +172,18 @@ const lookAgain = `select s.library_id, null::uuid as series_id, null::uuid as b
 	from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
 	where s.tenant_id = app.tenant() and s.id = $1 and t.status = 'completed' and not s.settled
 	  and (s.files_gone > 0 or s.files_refused > 0 and s.books_deleted > 0 and app.book_room() > 0)`
+
+// matchAfter are the series that scan $1 has made, once for each plugin that is to be asked about them; none unless the
+// tenant wants that (the setting $2).
+const matchAfter = `select n.library_id, n.id as series_id, null::uuid as book_id, jsonb_build_object('pluginId', p.id) as params
+	from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
+	join plugin p on p.tenant_id = s.tenant_id and p.enabled and 'library:scan' = any(p.scopes) and app.asks_series(p) and (p.library_ids = '{}' or s.library_id = any(p.library_ids))
+	join series n on n.tenant_id = s.tenant_id and n.library_id = s.library_id and n.created_at >= t.started_at
+	where s.tenant_id = app.tenant() and s.id = $1 and t.status = 'completed' and not s.settled and s.series_created > 0
+	  and exists (select from setting where tenant_id = app.tenant() and key = $2 and value = 'true')
+	  and not exists (select from task k where k.tenant_id = app.tenant() and k.series_id = n.id and k.type = 'plugin_auto_match'
+	    and k.status in ('pending', 'running') and k.params ->> 'pluginId' = p.id::text)
+	order by n.id, p.id`
 
 // purgeAfter is the library of scan $1, where its books are to be purged. A scan that waits already will do it.
 const purgeAfter = `select l.id as library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params

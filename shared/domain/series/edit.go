@@ -217,9 +217,62 @@ func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *
 	if err := body.check(); err != nil {
 		return nil, uuid.UUID{}, nil, err
 	}
-	title, names, locks := body.Title.Or(""), []string{}, []string{}
+	var locks []string
 	if body.Title.Set {
-		names, locks = append(names, "title"), append(locks, "title")
+		locks = []string{"title"}
+	}
+	var b pgx.Batch
+	var row *amendedRow
+	var renaming int64
+	if err := queueRenaming(&b, &renaming, id, body); err != nil {
+		return nil, uuid.UUID{}, nil, err
+	}
+	names := queueAmend(&b, &row, id, body, replace, locks)
+	warnings := []string{}
+	db.Values(&b, &warnings, warningsSQL, id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, uuid.UUID{}, nil, err
+	}
+	if row == nil {
+		return nil, uuid.UUID{}, nil, fault.Missing("Series")
+	}
+	if renaming > 0 {
+		added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+	}
+	return &Amended{id, row.metadata(warnings)}, row.LibraryID, names, nil
+}
+
+// QueueFill writes what a plugin says of a series' metadata, which nobody has locked: as people's word, but it locks
+// nothing, and writes nothing where other locks than these are set by now (Conflict). The batch holds the series then.
+// renaming is more than zero, once the batch has run, where a task is to name its books again.
+func QueueFill(b *pgx.Batch, renaming *int64, id uuid.UUID, locks []string, body *MetadataBody) error {
+	if err := body.check(); err != nil {
+		return err
+	}
+	if err := queueRenaming(b, renaming, id, body); err != nil {
+		return err
+	}
+	var row *amendedRow
+	b.Queue("select app.check_locks('series', $1, $2)", id, locks)
+	queueAmend(b, &row, id, body, false, nil)
+	return nil
+}
+
+// queueRenaming adds the task that names the books again where they are called after the series and it gets another
+// title. It comes before queueAmend, as tasks come before series in the order of locks.
+func queueRenaming(b *pgx.Batch, renaming *int64, id uuid.UUID, body *MetadataBody) error {
+	if !body.Title.Set {
+		return nil
+	}
+	return task.AddNew(b, task.Spec{Type: task.RenumberSeries}, calledAfter(id, body.Title.Or("")), renaming)
+}
+
+// queueAmend writes a checked body and sets locks; names are the fields that it writes.
+func queueAmend(b *pgx.Batch, row **amendedRow, id uuid.UUID, body *MetadataBody, replace bool, locks []string) (names []string) {
+	title := body.Title.Or("")
+	names, locks = []string{}, append([]string{}, locks...)
+	if body.Title.Set {
+		names = append(names, "title")
 	}
 	ofTitle := book.SortTitle("case when $2 then $3 else s.title end")
 	args, set := []any{id, body.Title.Set, title, naming.Normalize(title), locks}, []string{}
@@ -237,15 +290,7 @@ func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *
 	sent := fmt.Sprintf("$%d", len(args)-1) // of titleSort, the last of the columns
 	sort := fmt.Sprintf("case when %s then $%d::text else s.custom_title_sort end", sent, len(args))
 	args = append(args, names)
-	var b pgx.Batch
-	var row *amendedRow
-	var renaming int64
-	if body.Title.Set {
-		if err := task.AddNew(&b, task.Spec{Type: task.RenumberSeries}, calledAfter(id, title), &renaming); err != nil {
-			return nil, uuid.UUID{}, nil, err
-		}
-	}
-	db.One(&b, &row, "update series s set "+strings.Join(set, ", ")+`,
+	db.One(b, row, "update series s set "+strings.Join(set, ", ")+`,
 		  title = case when $2 then $3 else s.title end, search_title = case when $2 then $4 else s.search_title end,
 		  title_sort = coalesce(`+sort+`, case when 'titleSort' = any(s.locks) and not `+sent+` then s.title_sort
 		    else `+ofTitle+` end),
@@ -253,18 +298,7 @@ func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *
 		  described = array(select unnest(s.described) except select unnest($`+strconv.Itoa(len(args))+`::text[])),
 		  updated_at = case when cardinality($`+strconv.Itoa(len(args))+`::text[]) > 0 then now() else s.updated_at end
 		where s.tenant_id = app.tenant() and s.id = $1 returning s.library_id, `+metadataColumns, args...)
-	warnings := []string{}
-	db.Values(&b, &warnings, warningsSQL, id)
-	if err := d.Run(ctx, &b); err != nil {
-		return nil, uuid.UUID{}, nil, err
-	}
-	if row == nil {
-		return nil, uuid.UUID{}, nil, fault.Missing("Series")
-	}
-	if renaming > 0 {
-		added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-	}
-	return &Amended{id, row.metadata(warnings)}, row.LibraryID, names, nil
+	return names
 }
 
 // calledAfter is the series where it has another title and its books are called after it.
@@ -326,7 +360,7 @@ func reset(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 		b.Queue("delete from "+table+" where tenant_id = app.tenant() and series_id = $1", id)
 	}
 	reference.QueueClear(&b, id)
-	load := queueDetails(&b, id)
+	load := QueueDetails(&b, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}

@@ -34,15 +34,15 @@ const warningsSQL = `select k.problem from series s join sidecar k on k.tenant_i
 
 func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 	var b pgx.Batch
-	load := queueDetails(&b, id)
+	load := QueueDetails(&b, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
 	return load()
 }
 
-// queueDetails asks for the full record; load is it, once the batch has run.
-func queueDetails(b *pgx.Batch, id uuid.UUID) (load func() (*Details, error)) {
+// QueueDetails asks for the full record; load is it, once the batch has run. NotFound where there is no such series.
+func QueueDetails(b *pgx.Batch, id uuid.UUID) (load func() (*Details, error)) {
 	var rows []row
 	var meta *metadataRow
 	var read *progress.Readings

@@ -33,11 +33,11 @@ const (
 	mostCoverBytes = 1 << 30
 )
 
-// Cover is a picture that people have uploaded as the cover of a series.
+// Cover is a picture that people have uploaded, or a plugin has named, as the cover of a series.
 type Cover struct {
 	ID         uuid.UUID `json:"id" db:"id"`
 	SeriesID   uuid.UUID `json:"seriesId" db:"series_id"`
-	Source     string    `json:"source" db:"-" enum:"custom"`
+	Source     string    `json:"source" db:"source" example:"custom" doc:"custom for one that people have uploaded, plugin: and its name for one that a plugin has named"`
 	IsSelected bool      `json:"isSelected" db:"selected" doc:"The series shows it"`
 	Path       string    `json:"path" db:"-" doc:"Address of the picture as it was uploaded"`
 	Size       int64     `json:"size" db:"size" doc:"Bytes"`
@@ -50,7 +50,6 @@ type Cover struct {
 
 // shown fills in what follows from the rest.
 func (c *Cover) shown() *Cover {
-	c.Source = "custom"
 	c.Path = "/api/v1/series/" + c.SeriesID.String() + "/covers/" + c.ID.String() + "/image"
 	return c
 }
@@ -69,7 +68,7 @@ type UploadInput struct {
 }
 
 const (
-	coverColumns = "c.id, c.series_id, s.cover_source is not distinct from 'custom:' || c.id as selected, c.size, c.width, c.height, c.created_at, c.updated_at, s.library_id"
+	coverColumns = "c.id, c.series_id, c.source, s.cover_source is not distinct from 'custom:' || c.id as selected, c.size, c.width, c.height, c.created_at, c.updated_at, s.library_id"
 	uploaded     = " from series s join series_cover c on c.tenant_id = s.tenant_id and c.series_id = s.id where s.tenant_id = app.tenant() and s.id = $1"
 )
 
@@ -166,34 +165,58 @@ func picture(contentType string, body []byte) (*pictureFile, error) {
 		if err != nil {
 			return nil, fault.Wrap(err, fault.BadRequest, "The form cannot be read")
 		}
-		p := &pictureFile{data: data, kind: mediatype.Detect(data[:min(len(data), mediatype.HeadBytes)])}
-		w, h, ok := mediatype.Dimensions(data)
-		if !mediatype.Servable(p.kind) || !ok && p.kind != mediatype.TIFF { // of TIFF no size is read
+		p := pictureOf(data)
+		if p == nil {
 			return nil, fault.Invalid("file", "must be a picture, such as a JPEG, PNG or WebP")
-		}
-		if ok {
-			width, height := int32(w), int32(h)
-			p.width, p.height = &width, &height
 		}
 		return p, nil
 	}
 }
 
+// pictureOf is the picture that data are, nil where they are none.
+func pictureOf(data []byte) *pictureFile {
+	p := &pictureFile{data: data, kind: mediatype.Detect(data[:min(len(data), mediatype.HeadBytes)])}
+	w, h, ok := mediatype.Dimensions(data)
+	if !mediatype.Servable(p.kind) || !ok && p.kind != mediatype.TIFF { // of TIFF no size is read
+		return nil
+	}
+	if ok {
+		width, height := int32(w), int32(h)
+		p.width, p.height = &width, &height
+	}
+	return p
+}
+
+// IsPicture tells whether data can be a cover.
+func IsPicture(data []byte) bool { return pictureOf(data) != nil }
+
+// QueueCover keeps a picture that a plugin has named, in the place of the one before that the plugin has named, where
+// there is room for it: plugins take half of what covers may. kept is 1 then, once the batch has run. It is shown where
+// show says so; one that the series shows already stays.
+func QueueCover(b *pgx.Batch, kept *int64, series uuid.UUID, data []byte, source string, show bool) {
+	p, print := pictureOf(data), fingerprint(data)
+	queueCover(b, kept, series, p, print, source, mostCoverBytes/2)
+	if show {
+		b.Queue(selecting+"c.fingerprint = $2", series, print)
+	}
+	b.Queue(`delete from series_cover c using series s where c.tenant_id = app.tenant() and c.series_id = $1 and c.source = $2 and c.fingerprint <> $3
+		and s.tenant_id = c.tenant_id and s.id = c.series_id and s.cover_source is distinct from 'custom:' || c.id
+		and exists (select from series_cover n where n.tenant_id = c.tenant_id and n.series_id = c.series_id and n.fingerprint = $3)`, series, source, print)
+}
+
+func fingerprint(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
 // addCover keeps a picture and shows it; one that was uploaded before is only shown again.
 func addCover(ctx context.Context, d *db.DB, series uuid.UUID, p *pictureFile) (*Cover, error) {
-	sum := sha256.Sum256(p.data)
-	print := hex.EncodeToString(sum[:])
+	print := fingerprint(p.data)
 	var b pgx.Batch
 	var exists bool
 	var out *Cover
 	db.Value(&b, &exists, holdSeries, series)
-	b.Queue(`insert into series_cover (tenant_id, id, series_id, fingerprint, type, image, size, width, height)
-		select app.tenant(), gen_random_uuid(), s.id, $2, $3, $4, $5::bigint, $6, $7 from series s where s.tenant_id = app.tenant() and s.id = $1
-		  and (exists (select from series_cover c where c.tenant_id = app.tenant() and c.series_id = s.id and c.fingerprint = $2)
-		    or (select count(*) from series_cover c where c.tenant_id = app.tenant() and c.series_id = s.id) < $8
-		      and (select coalesce(sum(c.size), 0) from series_cover c where c.tenant_id = app.tenant()) + $5::bigint <= $9)
-		on conflict (tenant_id, series_id, fingerprint) do update set updated_at = now()`,
-		series, print, p.kind, p.data, len(p.data), p.width, p.height, mostCovers, mostCoverBytes)
+	queueCover(&b, new(int64), series, p, print, "custom", mostCoverBytes)
 	db.One(&b, &out, selecting+"c.fingerprint = $2 returning "+coverColumns, series, print)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
@@ -205,6 +228,20 @@ func addCover(ctx context.Context, d *db.DB, series uuid.UUID, p *pictureFile) (
 		return nil, fault.New(fault.Conflict, "There are %d uploaded covers of the series already, or 1 GiB of all series: delete one first", mostCovers)
 	}
 	return out.shown(), nil
+}
+
+// replaced is SQL: the cover c is in the place of the new one of series $1 and source $10, which is not people's.
+const replaced = "(c.series_id = $1 and c.source = $10 and $10 <> 'custom')"
+
+// queueCover keeps a picture of a series that is held; one that is there already stays, as what it was.
+func queueCover(b *pgx.Batch, kept *int64, series uuid.UUID, p *pictureFile, print, source string, bytes int64) {
+	db.Affected(b, kept, `insert into series_cover (tenant_id, id, series_id, fingerprint, type, image, size, width, height, source)
+		select app.tenant(), gen_random_uuid(), s.id, $2, $3, $4, $5::bigint, $6, $7, $10 from series s where s.tenant_id = app.tenant() and s.id = $1
+		  and (exists (select from series_cover c where c.tenant_id = app.tenant() and c.series_id = s.id and c.fingerprint = $2)
+		    or (select count(*) from series_cover c where c.tenant_id = app.tenant() and c.series_id = s.id and not `+replaced+`) < $8
+		      and (select coalesce(sum(c.size), 0) from series_cover c where c.tenant_id = app.tenant() and not `+replaced+`) + $5::bigint <= $9)
+		on conflict (tenant_id, series_id, fingerprint) do update set updated_at = now()`,
+		series, print, p.kind, p.data, len(p.data), p.width, p.height, mostCovers, bytes, source)
 }
 
 // holdSeries makes those who change the covers of a series wait for each other.

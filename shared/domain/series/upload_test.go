@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -162,4 +163,51 @@ func TestPeopleUploadCovers(t *testing.T) {
 	me.Do("POST", another, file(square(t, 8, 1))).Want(201)
 	me.Do("DELETE", one+"/metadata", nil).Want(200)
 	shows(false, "first_book")
+}
+
+// A cover that a plugin names takes the place of the plugin's last one, where there is room; what people have chosen
+// stays.
+func TestPluginsNameCovers(t *testing.T) {
+	t.Parallel()
+	var database *db.DB
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		database = d
+		series.CoverRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {})
+	})
+	me := s.User(t, "one", "maintainer")
+	id, _ := newSeries(t, s, s.One, newLibrary(t, s, s.One, "comics"), "A", 1, 1)
+	covers := func() string {
+		var out []string
+		for _, c := range me.Do("GET", "/api/v1/series/"+id.String()+"/covers", nil).Want(200).Map()["data"].([]any) {
+			c := c.(map[string]any)
+			out = append(out, fmt.Sprint(c["source"], " ", c["width"], " ", c["isSelected"]))
+		}
+		return strings.Join(out, ", ")
+	}
+	name := func(side int, show bool) (kept int64) {
+		t.Helper()
+		var b pgx.Batch
+		series.QueueCover(&b, &kept, id, square(t, side, 1), "plugin:test", show)
+		if err := database.Run(s.In(s.One), &b); err != nil {
+			t.Fatal(err)
+		}
+		return kept
+	}
+	for _, c := range []struct {
+		side int
+		show bool
+		want string
+	}{{8, true, "plugin:test 8 true"}, {9, true, "plugin:test 9 true"}, {9, true, "plugin:test 9 true"}, {10, false, "plugin:test 10 false, plugin:test 9 true"}} {
+		if kept := name(c.side, c.show); kept != 1 || covers() != c.want {
+			t.Errorf("%d %v: %d, %s", c.side, c.show, kept, covers())
+		}
+	}
+	me.Do("POST", "/api/v1/series/"+id.String()+"/cover", file(square(t, 20, 1))).Want(201)
+	if name(11, false); covers() != "custom 20 true, plugin:test 11 false" && covers() != "plugin:test 11 false, custom 20 true" {
+		t.Error(covers())
+	}
+	s.DB.Exec(t, "update series_cover set size = 600000000 where source = 'custom'")
+	if kept := name(12, true); kept != 0 || !strings.Contains(covers(), "plugin:test 11") || strings.Contains(covers(), "12") {
+		t.Errorf("without room: %d, %s", kept, covers())
+	}
 }

@@ -37,6 +37,9 @@ const (
 	CustomMetadataFormat = "display.custom_metadata_template"
 	KomgaPrefix          = "komga_api.prefix"
 	KOReader             = "koreader_api.enabled"
+	MatchThreshold       = "plugins.auto_match_confidence_threshold"
+	MatchAfterScan       = "plugins.post_scan_auto_match_enabled"
+	PluginTaskTimeout    = "plugin.task_request_timeout_seconds"
 )
 
 // definition is what is fixed about a key.
@@ -106,10 +109,10 @@ var all = sync.OnceValue(func() []definition {
 		boolean(KOReader, "KOReader", "false", "KOReader synchronises progress with /koreader, with an API key as user name"),
 		definition{Key: TaskMetricsDays, Category: "Metrics", Type: typeString, Default: "30",
 			Allowed: []string{"disabled", "7", "30", "90", "180"}, Description: "Days that the figures of tasks are kept; disabled counts nothing and removes what was counted"},
-		definition{Key: "plugins.auto_match_confidence_threshold", Category: "Plugins", Type: typeFloat, Default: "0.8", Min: ptr(0), Max: ptr(1),
+		definition{Key: MatchThreshold, Category: "Plugins", Type: typeFloat, Default: "0.8", Min: ptr(0), Max: ptr(1),
 			Description: "How sure a plugin must be of a match before it is applied by itself"},
-		boolean("plugins.post_scan_auto_match_enabled", "Plugins", "false", "Match new series with plugins after a scan"),
-		integer("plugin.task_request_timeout_seconds", "Plugins", "300", 1, 3600, "Seconds that a plugin may take to answer a background task"),
+		boolean(MatchAfterScan, "Plugins", "false", "After a scan, find new series in what the plugins with the scope library:scan know"),
+		integer(PluginTaskTimeout, "Plugins", "300", 1, 600, "Seconds that a plugin may take to answer a background task"),
 		boolean(PurgeEmptySeries, "Purge", "true", "Remove a series when its last book is purged"),
 		languages("release_tracking.default_languages", "Release Tracking", `["en"]`, "ISO 639-1 codes of the languages whose releases are tracked"),
 		languages("release_tracking.notify_languages", "Release Tracking", "[]", "ISO 639-1 codes of the languages to announce releases in; empty is all"),

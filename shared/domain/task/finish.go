@@ -67,10 +67,11 @@ func end(ctx context.Context, system *db.DB, function string, tenant, id uuid.UU
 // givenBack is what makes a task t pending again that its worker no longer has, without counting the attempt.
 const givenBack = "status = 'pending', lease_until = null, locked_by = null, attempts = greatest(t.attempts - 1, 0)"
 
-// giveBack makes a task pending again; place, where not nil, is where it stopped.
-func giveBack(ctx context.Context, system *db.DB, h Held, place json.RawMessage) error {
-	_, err := system.Pool().Exec(ctx, `update task t set `+givenBack+`, place = coalesce($4, place)
-		where tenant_id = $1 and id = $2 and lease_epoch = $3 and status = 'running'`, h.Tenant, h.ID, h.Epoch, place)
+// giveBack makes a task pending again, after a while at the earliest; place, where not nil, is where it stopped.
+func giveBack(ctx context.Context, system *db.DB, h Held, place json.RawMessage, wait time.Duration) error {
+	_, err := system.Pool().Exec(ctx, `update task t set `+givenBack+`, place = coalesce($4, place),
+		  scheduled_for = case when $5::interval > interval '0' then now() + $5::interval else scheduled_for end
+		where tenant_id = $1 and id = $2 and lease_epoch = $3 and status = 'running'`, h.Tenant, h.ID, h.Epoch, place, wait)
 	if err != nil {
 		return fmt.Errorf("give back task %s: %w", h.ID, err)
 	}

@@ -64,11 +64,11 @@ func TestGiveBack(t *testing.T) {
 		must(t, err)
 		late := held[0]
 		late.Epoch--
-		must(t, giveBack(ctx, d.System, late, nil))
+		must(t, giveBack(ctx, d.System, late, nil, 0))
 		if count(t, d, "status = 'running'") != 1 {
 			t.Fatal("a worker that had lost the task took it from the next one")
 		}
-		if must(t, giveBack(ctx, d.System, held[0], place)); count(t, d, "status = 'pending' and attempts = 0 and place = '7'") != 1 {
+		if must(t, giveBack(ctx, d.System, held[0], place, 0)); count(t, d, "status = 'pending' and attempts = 0 and place = '7'") != 1 {
 			t.Errorf("with the place %s: the place or an attempt is lost", place)
 		}
 	}

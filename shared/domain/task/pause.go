@@ -5,21 +5,28 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 )
 
-// paused is what a handler returns that has stopped because it was told to.
-type paused struct{ place json.RawMessage }
+// paused is what a handler returns that has stopped because it was told to, or has to wait.
+type paused struct {
+	place json.RawMessage
+	wait  time.Duration
+}
 
 func (*paused) Error() string { return "the task stopped at its place, to go on later" }
 
 // Paused is the error that a handler returns when it has stopped because Pause said so: the task goes on from place
 // (Held.Resume) in another run, and no attempt is counted. A handler must get further in each run.
-func Paused(place any) error {
+func Paused(place any) error { return Later(place, 0) }
+
+// Later is Paused that goes on after a while at the earliest: others who are to be asked take nothing before.
+func Later(place any, wait time.Duration) error {
 	data, err := json.Marshal(place)
 	if err != nil {
 		return fmt.Errorf("place of the task: %w", err)
 	}
-	return &paused{data}
+	return &paused{data, wait}
 }
 
 // Resume reads the place where the handler stopped; at a start it leaves at as it is.

@@ -61,6 +61,7 @@ var doing = map[string]struct{ does, items string }{
 	BookCovers:      {"Making covers of books", " covers"},
 	SeriesCovers:    {"Making covers of series", " covers"},
 	KOReaderDigests: {"Finding by what KOReader names books", " books"},
+	PluginAutoMatch: {"Finding a series in what a plugin knows", ""},
 }
 
 // describe tells a person of a task what it does, how far it is, where it counts, and what has become of it, where it does

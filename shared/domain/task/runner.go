@@ -120,9 +120,9 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 		return r.tellCancelled(ctx, h)
 	case errors.As(err, &p):
 		log.Info("task paused")
-		return giveBack(ctx, r.System, h, p.place)
+		return giveBack(ctx, r.System, h, p.place, p.wait)
 	case err != nil && cause != nil && !errors.Is(cause, ErrTime):
-		return giveBack(ctx, r.System, h, nil) // this worker is stopping: the attempt does not count
+		return giveBack(ctx, r.System, h, nil, 0) // this worker is stopping: the attempt does not count
 	}
 	var data json.RawMessage
 	if err == nil {

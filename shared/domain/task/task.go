@@ -24,6 +24,8 @@ const (
 	ReprocessTitles = "reprocess_series_titles"
 	BookCovers      = "generate_thumbnails" // makes the covers of books
 	SeriesCovers    = "generate_series_thumbnails"
+	// PluginAutoMatch finds a series in what a plugin knows, and writes that into it.
+	PluginAutoMatch = "plugin_auto_match"
 )
 
 // The states of a task.
@@ -37,7 +39,8 @@ const (
 
 // priorities: higher runs first.
 var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, AnalyzeLibrary: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860,
-	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370, MeasurePages: 360, KOReaderDigests: 350}
+	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370, MeasurePages: 360, KOReaderDigests: 350,
+	PluginAutoMatch: 340} // they wait for others: a library of them must not keep its own scan waiting
 
 // Priority is how urgent tasks of a type are, for statements that add some themselves.
 func Priority(typ string) int { return priorities[typ] }

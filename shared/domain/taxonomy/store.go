@@ -178,6 +178,13 @@ func (k kind) replace(ctx context.Context, d *db.DB, series uuid.UUID, names []s
 	return terms, c.met(), nil
 }
 
+// QueueReplace gives a series, which the batch has locked, just these genres or tags (table).
+func QueueReplace(b *pgx.Batch, table string, series uuid.UUID, names []string) {
+	k, c, these := kind{table: table}, &change{}, []uuid.UUID{series}
+	k.queueTake(b, c, these, "not {named}", names)
+	k.queueGive(b, c, these, names)
+}
+
 // add gives a series one more; Conflict where it has as many as there may be.
 func (k kind) add(ctx context.Context, d *db.DB, series uuid.UUID, name string) (*book.Term, []touched, error) {
 	var b pgx.Batch

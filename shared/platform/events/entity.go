@@ -107,6 +107,30 @@ func CoverUpdated(entity EntityType, id uuid.UUID, library *uuid.UUID) Event {
 		Data: coverData{"cover_updated", entity, id, library, now()}}
 }
 
+type pluginData struct {
+	Type      string    `json:"type"`
+	PluginID  uuid.UUID `json:"plugin_id"`
+	Timestamp time.Time `json:"timestamp"`
+}
+
+// Plugin says what has become of a plugin: created, updated, enabled, disabled or deleted.
+func Plugin(what string, id uuid.UUID) Event {
+	return Event{Topic: Entities, Kind: "plugin_" + what, Permission: "PluginsManage", Data: pluginData{"plugin_" + what, id, now()}}
+}
+
+type writtenData struct {
+	seriesData
+	PluginID      uuid.UUID `json:"plugin_id"`
+	FieldsUpdated []string  `json:"fields_updated"`
+}
+
+// SeriesMetadataUpdated says which fields of a series a plugin has written.
+func SeriesMetadataUpdated(s Series, plugin uuid.UUID, fields ...string) Event {
+	e := seriesEvent("series_metadata_updated", s)
+	e.Data = writtenData{e.Data.(seriesData), plugin, fields}
+	return e
+}
+
 func bookEvent(kind string, b Book) Event {
 	return Event{Topic: Entities, Kind: kind, Permission: "BooksRead",
 		Data: bookData{kind, b.ID, b.SeriesID, b.LibraryID, now()}}

@@ -1,0 +1,35 @@
+// Command plugin runs plugins, programs of others that know about books: as a Lambda function by invocation, else for
+// who has its token. It has no way to what Longbox keeps.
+package main
+
+import (
+	"log/slog"
+	"os"
+
+	"github.com/longbox/longbox/shared/app/plugin"
+	"github.com/longbox/longbox/shared/platform/environ"
+	"github.com/longbox/longbox/shared/platform/lambdahttp"
+)
+
+func main() {
+	lambdahttp.Main("plugin", func() error {
+		c, err := environ.Parse[plugin.Config]()
+		if err != nil {
+			return err
+		}
+		slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel})))
+		f, err := plugin.New(c)
+		if err != nil {
+			return err
+		}
+		if lambdahttp.InLambda() {
+			return lambdahttp.Invoke(f.Invoke, nil)
+		}
+		h, err := f.Handler()
+		if err != nil {
+			return err
+		}
+		defer f.Host.Close()
+		return lambdahttp.Beside(h, f.Host.Run)
+	})
+}

@@ -1,0 +1,190 @@
+package e2e_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	functions "github.com/longbox/longbox/shared/app/plugin"
+	"github.com/longbox/longbox/shared/platform/plug"
+	"github.com/longbox/longbox/shared/platform/plug/host"
+	"github.com/longbox/longbox/shared/testkit"
+	"github.com/longbox/longbox/shared/testkit/lambdakit"
+	"github.com/longbox/longbox/shared/testkit/pluginkit"
+)
+
+// plugins is how the other functions reach the function plugin: as a server in this process, or the built program by
+// invocations, each tenant its own as with tenant isolation.
+func (s *system) plugins() plug.Config {
+	s.t.Helper()
+	command, _, err := pluginkit.Command()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c := functions.Config{Token: "token", Host: host.Config{Commands: plug.Commands{command}, Data: s.t.TempDir(), Processes: 4, Idle: time.Minute}}
+	if programs != "" {
+		srv := httptest.NewServer(&lambdas{s: s, config: c, tenants: map[string]*lambdakit.Function{}})
+		s.t.Cleanup(srv.Close)
+		return plug.Config{Commands: c.Host.Commands, Function: "plugin", Region: "us-east-1", Endpoint: srv.URL}
+	}
+	f, err := functions.New(c)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(f.Host.Close)
+	h, err := f.Handler()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	srv := httptest.NewServer(h)
+	s.t.Cleanup(srv.Close)
+	return plug.Config{Commands: c.Host.Commands, URL: srv.URL, Token: c.Token}
+}
+
+// lambdas answers invocations as the interface of Lambda does.
+type lambdas struct {
+	s      *system
+	config functions.Config
+
+	mu      sync.Mutex
+	tenants map[string]*lambdakit.Function
+}
+
+func (l *lambdas) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	tenant := r.Header.Get("X-Amz-Tenant-Id")
+	if r.URL.Path != "/2015-03-31/functions/plugin/invocations" || !strings.Contains(r.Header.Get("Authorization"), "/us-east-1/lambda/aws4_request") || tenant == "" {
+		http.Error(w, "no such function, or no signature", http.StatusForbidden)
+		return
+	}
+	payload, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	out, err := l.of(tenant).Invoke(r.Context(), payload)
+	if err != nil {
+		w.Header().Set("X-Amz-Function-Error", "Unhandled")
+		out = []byte(err.Error())
+	}
+	_, _ = w.Write(out)
+}
+
+// of is the function of a tenant.
+func (l *lambdas) of(tenant string) *lambdakit.Function {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.tenants[tenant]
+	if f == nil {
+		f = lambdakit.New(lambdakit.Program{Name: "plugin", Path: filepath.Join(programs, "plugin"), Env: lambdakit.Environment(l.config), Output: l.s.log}, instances)
+		l.tenants[tenant] = f
+		l.s.t.Cleanup(f.Close)
+	}
+	return f
+}
+
+// plugin adds a plugin of tenant one that may write the year.
+func (m *matrix) plugin(*testkit.Client) string {
+	id := uuid.New()
+	command, args, err := pluginkit.Command()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.exec(`insert into plugin (tenant_id, id, name, display_name, plugin_type, command, args, credential_delivery, enabled, permissions, use_existing_external_id)
+		values ($1, $2::uuid, $2::text, 'Geheim', 'system', $3, $4, 'env', true, '{metadata:write:year}', true)`, m.One, id, command, args)
+	return id.String()
+}
+
+// searchedSeries is the series and a plugin that would search for it.
+func (m *matrix) searchedSeries(c *testkit.Client) string { return m.theSeries(c) + "|" + m.plugin(c) }
+
+func (m *matrix) newPlugin(*testkit.Client) any {
+	command, args, err := pluginkit.Command()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.n++
+	return object{"name": fmt.Sprint("p", m.n), "displayName": "New", "command": command, "args": args, "enabled": true}
+}
+
+// asked is what a plugin is asked for.
+func (m *matrix) asked(*testkit.Client) any {
+	return object{"pluginId": m.asker, "externalId": "1"}
+}
+
+func (m *matrix) askedAll(*testkit.Client) any {
+	return object{"pluginId": m.asker, "seriesIds": []string{m.book.SeriesID.String()}}
+}
+
+// From adding a plugin to what its task has written.
+func TestPluginFillsSeries(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin := s.as("admin")
+	testkit.WriteFile(t, s.folder, "Saga/Saga 1.cbz", testkit.Comic(t, 1, 2, ""))
+	library := s.library(admin, "Books", "")
+	s.scan(admin, library)
+	command, args, err := pluginkit.Command()
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := admin.Do("POST", "/api/v1/admin/plugins", object{"name": "test", "displayName": "Test", "command": command, "args": args, "enabled": true,
+		"permissions": []string{"metadata:write:*"}, "credentials": object{"api_key": "s3cret"}}).Want(201).Map()
+	if added["healthCheckPassed"] != true {
+		t.Fatalf("%v", added)
+	}
+	plugin := added["plugin"].(object)["id"].(string)
+	stop := s.work()
+	defer stop()
+	started := admin.Do("POST", "/api/v1/libraries/"+library.String()+"/metadata/auto-match/task", object{"pluginId": plugin}).Want(200).Map()
+	if started["tasksEnqueued"] != 1.0 {
+		t.Fatalf("%v", started)
+	}
+	var title string
+	testkit.Eventually(t, 30*time.Second, func() bool {
+		title = admin.Do("GET", "/api/v1/series?pageSize=1", nil).Want(200).Map()["data"].([]any)[0].(object)["title"].(string)
+		return title == "The Given Title"
+	})
+	task := admin.Do("GET", "/api/v1/tasks?taskType=plugin_auto_match", nil).Want(200).Map()["data"].([]any)[0].(object)
+	if task["status"] != "completed" || task["result"].(object)["matched"] != true {
+		t.Errorf("%v", task)
+	}
+}
+
+// What a scan finds is asked about where the tenant wants that, and once.
+func TestNewSeriesAreAskedAbout(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin := s.as("admin")
+	command, args, err := pluginkit.Command()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, scopes := range map[string][]string{"asked": {"library:scan"}, "other": {"series:detail"}} {
+		admin.Do("POST", "/api/v1/admin/plugins", object{"name": name, "displayName": name, "command": command, "args": args, "enabled": true, "scopes": scopes}).Want(201)
+	}
+	library := s.library(admin, "Books", "")
+	tasks := func() float64 {
+		return admin.Do("GET", "/api/v1/tasks?taskType=plugin_auto_match", nil).Want(200).Map()["total"].(float64)
+	}
+	testkit.WriteFile(t, s.folder, "Saga/Saga 1.cbz", testkit.Comic(t, 1, 2, ""))
+	s.scan(admin, library)
+	if n := tasks(); n != 0 {
+		t.Errorf("%v tasks where nobody wants them", n)
+	}
+	admin.Do("PUT", "/api/v1/admin/settings/plugins.post_scan_auto_match_enabled", object{"value": "true"}).Want(200)
+	testkit.WriteFile(t, s.folder, "Blacksad/Blacksad 1.cbz", testkit.Comic(t, 2, 2, ""))
+	for range 2 {
+		s.scan(admin, library)
+		if n := tasks(); n != 1 {
+			t.Errorf("%v tasks for one new series", n)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+// Package plugin wires functions/plugin: the processes of plugins, and nothing else of Longbox.
+package plugin
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+
+	"github.com/longbox/longbox/shared/platform/plug"
+	"github.com/longbox/longbox/shared/platform/plug/host"
+)
+
+// Config of the function.
+type Config struct {
+	Host     host.Config
+	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"INFO"`
+	Token    string     `env:"PLUGIN_TOKEN"` // what callers must say; none in Lambda, which knows who may invoke the function
+}
+
+// Function answers calls.
+type Function struct {
+	Host  *host.Host
+	token string
+}
+
+// New makes the function.
+func New(c Config) (*Function, error) {
+	h, err := host.New(c.Host)
+	if err != nil {
+		return nil, err
+	}
+	return &Function{h, c.Token}, nil
+}
+
+// Invoke answers one call of an invocation.
+func (f *Function) Invoke(ctx context.Context, payload json.RawMessage) (any, error) {
+	var call plug.Call
+	if err := json.Unmarshal(payload, &call); err != nil {
+		return nil, err
+	}
+	return f.Host.Do(ctx, call), nil
+}
+
+// Handler answers calls as a server: POST /call with the token, and GET /health.
+func (f *Function) Handler() (http.Handler, error) {
+	if f.token == "" {
+		return nil, errors.New("PLUGIN_TOKEN: must be set, or everybody on this machine could run programs")
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "ok\n") // a client that has left
+	})
+	mux.HandleFunc("POST /call", func(w http.ResponseWriter, r *http.Request) {
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+f.token)) != 1 {
+			http.Error(w, "the token is wrong", http.StatusUnauthorized)
+			return
+		}
+		var call plug.Call
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, plug.MaxCall)).Decode(&call); err != nil {
+			http.Error(w, "the call cannot be read: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(f.Host.Do(r.Context(), call)) // a client that has left
+	})
+	return mux, nil
+}

@@ -1,0 +1,268 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/plug"
+	"github.com/longbox/longbox/shared/platform/seal"
+)
+
+// Status is a plugin after a change, and whether it answers where that was tried.
+type Status struct {
+	Plugin               *Plugin `json:"plugin"`
+	Message              string  `json:"message"`
+	HealthCheckPerformed bool    `json:"healthCheckPerformed"`
+	HealthCheckPassed    *bool   `json:"healthCheckPassed"`
+	HealthCheckLatencyMs *int64  `json:"healthCheckLatencyMs" minimum:"0"`
+	HealthCheckError     *string `json:"healthCheckError"`
+}
+
+// TestResult says whether a plugin answers.
+type TestResult struct {
+	Success   bool      `json:"success"`
+	Message   string    `json:"message"`
+	LatencyMs *int64    `json:"latencyMs"`
+	Manifest  *Manifest `json:"manifest"`
+}
+
+// Health is how a plugin does.
+type Health struct {
+	PluginID       uuid.UUID  `json:"pluginId"`
+	Name           string     `json:"name"`
+	Enabled        bool       `json:"enabled"`
+	HealthStatus   string     `json:"healthStatus" enum:"unknown,healthy,degraded,unhealthy,disabled"`
+	FailureCount   int32      `json:"failureCount"`
+	DisabledReason *string    `json:"disabledReason"`
+	LastFailureAt  *time.Time `json:"lastFailureAt"`
+	LastSuccessAt  *time.Time `json:"lastSuccessAt"`
+}
+
+// HealthAnswer holds it.
+type HealthAnswer struct {
+	Health Health `json:"health"`
+}
+
+// Failures is a page of a plugin's failures, and how near they have brought it to being disabled.
+type Failures struct {
+	httpapi.Page[Failure]
+	WindowFailures int64 `json:"windowFailures" doc:"Within the window"`
+	WindowSeconds  int64 `json:"windowSeconds"`
+	Threshold      int32 `json:"threshold" doc:"So many within the window disable the plugin"`
+}
+
+// service is what the operations work with.
+type service struct{ *Runner }
+
+// Routes adds the operations on plugins.
+func Routes(a *httpapi.API, d *db.DB, client *plug.Client, key *seal.Key, publish task.Publish, added task.Added) {
+	s := &service{&Runner{d, client, key, publish, added}}
+	s.adminRoutes(a)
+	s.stateRoutes(a)
+	s.useRoutes(a)
+	s.seriesRoutes(a)
+	s.bookRoutes(a)
+	s.matchRoutes(a)
+}
+
+func administration(method, path, id, summary string) httpapi.Op {
+	return httpapi.Op{Method: method, Path: "/api/v1/admin/plugins" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: auth.PluginsManage}.ForAll() // what went wrong names series
+}
+
+// tell says that a plugin was created, updated, enabled, disabled or deleted.
+func (s *service) tell(ctx context.Context, what string, id uuid.UUID) {
+	s.Publish(ctx, httpapi.TenantOf(ctx).ID, events.Plugin(what, id))
+}
+
+// done tells it unless nothing came of it.
+func (s *service) done(ctx context.Context, what string, id uuid.UUID, err error) error {
+	if err == nil {
+		s.tell(ctx, what, id)
+	}
+	return err
+}
+
+func (s *service) adminRoutes(a *httpapi.API) {
+	httpapi.Register(a, administration("GET", "", "listPlugins", "Plugins by name"),
+		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Plugin], error) {
+			page, total, err := list(ctx, s.Database, in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+	create := administration("POST", "", "createPlugin", "Add a plugin; one that is enabled is asked at once whether it answers")
+	create.Status = 201
+	httpapi.Register(a, create, func(ctx context.Context, in *struct{ Body NewBody }) (*Status, error) { return s.create(ctx, &in.Body) })
+	httpapi.Register(a, administration("GET", "/{id}", "getPlugin", "A plugin"),
+		func(ctx context.Context, in *IDInput) (*Plugin, error) { return get(ctx, s.Database, in.ID) })
+	httpapi.Register(a, administration("PATCH", "/{id}", "updatePlugin", "Change what is sent of a plugin"),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body Fields
+		}) (*Plugin, error) {
+			p, err := update(ctx, s.Database, in.ID, func(p *Plugin) ([]byte, bool, error) {
+				if err := in.Body.apply(p, s.Client.Commands); err != nil {
+					return nil, false, err
+				}
+				return s.sealed(httpapi.TenantOf(ctx).ID, p.ID, &in.Body)
+			})
+			return p, s.done(ctx, "updated", in.ID, err)
+		})
+	httpapi.Register(a, administration("DELETE", "/{id}", "deletePlugin", "Delete a plugin; what it has said of series and books stays"),
+		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+			return nil, s.done(ctx, "deleted", in.ID, remove(ctx, s.Database, in.ID))
+		})
+}
+
+// sealed are the credentials of an input as they are kept; changed tells whether anything is said of them.
+func (s *service) sealed(tenant, id uuid.UUID, f *Fields) (credentials []byte, changed bool, err error) {
+	secret, changed, err := f.credentials()
+	if err != nil || secret == nil {
+		return nil, changed, err
+	}
+	credentials, err = s.Key.Seal(owner(tenant, id), secret)
+	return credentials, true, err
+}
+
+func (s *service) create(ctx context.Context, in *NewBody) (*Status, error) {
+	p := &Plugin{ID: uuid.Must(uuid.NewV7()), Name: in.Name, PluginType: in.PluginType, Enabled: in.Enabled, Config: json.RawMessage(`{}`), Env: map[string]string{},
+		DisplayName: in.Name, UseExistingExternalID: true}
+	if in.PluginType == personal {
+		return nil, fault.Invalid("pluginType", "must be system: plugins that users enable for themselves are not run yet")
+	}
+	in.Command.Set = true // a plugin has one
+	if err := in.apply(p, s.Client.Commands); err != nil {
+		return nil, err
+	}
+	tenant := httpapi.TenantOf(ctx).ID
+	credentials, _, err := s.sealed(tenant, p.ID, &in.Fields)
+	if err != nil {
+		return nil, err
+	}
+	p, err = add(ctx, s.Database, p, credentials)
+	if err != nil {
+		return nil, err
+	}
+	s.tell(ctx, "created", p.ID)
+	if !p.Enabled {
+		return &Status{Plugin: p, Message: "The plugin was added; it is not enabled"}, nil
+	}
+	return s.checked(ctx, &runnable{Plugin: *p, Credentials: credentials, Tenant: tenant}, "The plugin was added and enabled")
+}
+
+// checked asks a plugin whether it answers, and notes that.
+func (s *service) checked(ctx context.Context, p *runnable, message string) (*Status, error) {
+	p.tested = true
+	ping := s.ask(ctx, p, "ping", nil, nil)
+	noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
+	defer cancel()
+	var b pgx.Batch
+	var now *Plugin
+	queueOutcome(&b, p, ping)
+	db.One(&b, &now, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", p.ID)
+	if _, err := found(now, s.Database.Run(noting, &b)); err != nil {
+		return nil, err
+	}
+	passed, took := ping.fault == nil, ping.took.Milliseconds()
+	out := &Status{Plugin: now, Message: message, HealthCheckPerformed: true, HealthCheckPassed: &passed, HealthCheckLatencyMs: &took}
+	if !passed {
+		out.Message += ", but it does not answer"
+		out.HealthCheckError = &ping.fault.Message
+	}
+	return out, nil
+}
+
+func (s *service) stateRoutes(a *httpapi.API) {
+	httpapi.Register(a, administration("POST", "/{id}/enable", "enablePlugin", "Enable a plugin, and ask it whether it answers"),
+		func(ctx context.Context, in *IDInput) (*Status, error) {
+			p, err := db.Get[runnable](ctx, s.Database, "update plugin p set "+enabling+", updated_at = now() where p.tenant_id = app.tenant() and p.id = $1 returning "+
+				columns+", p.credentials, p.tenant_id", in.ID)
+			if err == nil && p == nil {
+				_, err = found(nil, nil)
+			}
+			if err := s.done(ctx, "enabled", in.ID, err); err != nil {
+				return nil, err
+			}
+			return s.checked(ctx, p, "The plugin is enabled")
+		})
+	for _, c := range []struct{ path, id, summary, set, event, message string }{
+		{"/{id}/disable", "disablePlugin", "Disable a plugin: it is not asked any more", disabling, "disabled", "The plugin is disabled"},
+		{"/{id}/reset", "resetPlugin", "Forget that a plugin has failed; its failures stay listed", resetting, "updated", "The failures are forgotten"},
+	} {
+		httpapi.Register(a, administration("POST", c.path, c.id, c.summary), func(ctx context.Context, in *IDInput) (*Status, error) {
+			p, err := change(ctx, s.Database, in.ID, c.set)
+			return &Status{Plugin: p, Message: c.message}, s.done(ctx, c.event, in.ID, err)
+		})
+	}
+	httpapi.Register(a, administration("POST", "/{id}/test", "testPlugin", "Ask a plugin whether it answers, also one that is disabled"),
+		func(ctx context.Context, in *IDInput) (*TestResult, error) { return s.test(ctx, in.ID) })
+	httpapi.Register(a, administration("GET", "/{id}/health", "getPluginHealth", "How a plugin does"),
+		func(ctx context.Context, in *IDInput) (*HealthAnswer, error) {
+			p, err := get(ctx, s.Database, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return &HealthAnswer{Health{p.ID, p.Name, p.Enabled, p.HealthStatus, p.FailureCount, p.DisabledReason, p.LastFailureAt, p.LastSuccessAt}}, nil
+		})
+	httpapi.Register(a, administration("GET", "/{id}/failures", "listPluginFailures", "What went wrong with a plugin in the last 30 days, the latest first"),
+		func(ctx context.Context, in *struct {
+			IDInput
+			httpapi.Paging
+		}) (*Failures, error) {
+			page, total, recent, err := failures(ctx, s.Database, in.ID, in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			return &Failures{*httpapi.NewPage(ctx, in.Paging, page, total), recent, int64(window.Seconds()), threshold}, nil
+		})
+}
+
+func (s *service) test(ctx context.Context, id uuid.UUID) (*TestResult, error) {
+	p, err := s.load(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	p.tested = true
+	ping := s.ask(ctx, p, "ping", nil, nil)
+	if err := s.note(ctx, p, ping); err != nil {
+		return nil, err
+	}
+	if ping.fault != nil {
+		return &TestResult{Message: ping.fault.Message}, nil
+	}
+	took := ping.took.Milliseconds()
+	out := &TestResult{Success: true, LatencyMs: &took, Manifest: &Manifest{}}
+	if err := json.Unmarshal(ping.manifest, out.Manifest); err != nil {
+		return &TestResult{Message: fmt.Sprintf("The plugin's manifest cannot be read: %v", err)}, nil
+	}
+	out.Message = fmt.Sprintf("%s %s answers", out.Manifest.Name, out.Manifest.Version)
+	return out, nil
+}
+
+// load reads a plugin to ask it; NotFound where there is none.
+func (r *Runner) load(ctx context.Context, id uuid.UUID) (*runnable, error) {
+	var b pgx.Batch
+	var p *runnable
+	queueRunnable(&b, &p, id)
+	if err := r.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if p == nil {
+		_, err := found(nil, nil)
+		return nil, err
+	}
+	p.shown()
+	return p, nil
+}

@@ -1,0 +1,328 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/plug"
+)
+
+// SeriesInput names a series.
+type SeriesInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// PreviewBody names what a plugin knows something of.
+type PreviewBody struct {
+	PluginID   uuid.UUID `json:"pluginId" format:"uuid"`
+	ExternalID string    `json:"externalId" minLength:"1" maxLength:"500" doc:"What the plugin calls it"`
+}
+
+// ApplyBody names what is to be written.
+type ApplyBody struct {
+	PreviewBody
+	Fields []string `json:"fields,omitempty" nullable:"true" maxItems:"100" doc:"Only these, by the names that a preview has; null is all"`
+	DryRun bool     `json:"dryRun,omitempty" doc:"Write nothing, and say what would be written"`
+}
+
+// Preview is what would become of each field.
+type Preview struct {
+	PluginID    uuid.UUID      `json:"pluginId"`
+	PluginName  string         `json:"pluginName"`
+	ExternalID  string         `json:"externalId"`
+	ExternalURL *string        `json:"externalUrl"`
+	Fields      []FieldPreview `json:"fields" nullable:"false"`
+	Summary     Summary        `json:"summary"`
+}
+
+// Summary counts the fields of a preview by their status.
+type Summary struct {
+	WillApply    int `json:"willApply"`
+	Locked       int `json:"locked"`
+	NoPermission int `json:"noPermission"`
+	Unchanged    int `json:"unchanged"`
+	NotProvided  int `json:"notProvided"`
+}
+
+// preview makes one of fields.
+func preview(p *Plugin, m *common, fields []FieldPreview) *Preview {
+	out := &Preview{PluginID: p.ID, PluginName: p.Name, ExternalID: m.ExternalID, ExternalURL: outward(m.ExternalURL), Fields: fields}
+	for _, f := range fields {
+		*map[string]*int{willApply: &out.Summary.WillApply, locked: &out.Summary.Locked, noPermission: &out.Summary.NoPermission,
+			unchanged: &out.Summary.Unchanged, notProvided: &out.Summary.NotProvided}[f.Status]++
+	}
+	return out
+}
+
+// Skipped is a field that was not written.
+type Skipped struct {
+	Field  string `json:"field"`
+	Reason string `json:"reason"`
+}
+
+// Applied is what was written, or would be.
+type Applied struct {
+	Success       bool      `json:"success"`
+	Message       string    `json:"message"`
+	AppliedFields []string  `json:"appliedFields" nullable:"false"`
+	SkippedFields []Skipped `json:"skippedFields" nullable:"false"`
+	DryRunReport  *Report   `json:"dryRunReport" doc:"Of a dry run"`
+
+	externalURL *string
+}
+
+// Report is what a dry run would have written.
+type Report struct {
+	Changes []Change `json:"changes" nullable:"false"`
+}
+
+// Change is a field before and after.
+type Change struct {
+	Field  string `json:"field"`
+	Before any    `json:"before"`
+	After  any    `json:"after"`
+}
+
+// choose calls the write of every field that is to be written, and tells which those are; only are those that were
+// asked for, nil for all.
+func choose(fields []FieldPreview, only []string) *Applied {
+	out := &Applied{Success: true, AppliedFields: []string{}, SkippedFields: []Skipped{}, DryRunReport: &Report{[]Change{}}}
+	for _, f := range fields {
+		switch {
+		case only != nil && !slices.Contains(only, f.Field):
+		case f.Status == willApply:
+			f.write()
+			out.AppliedFields = append(out.AppliedFields, f.Field)
+			out.DryRunReport.Changes = append(out.DryRunReport.Changes, Change{f.Field, f.CurrentValue, f.ProposedValue})
+		case f.Reason != nil:
+			out.SkippedFields = append(out.SkippedFields, Skipped{f.Field, *f.Reason})
+		}
+	}
+	return out
+}
+
+// checkFields looks for each name among the fields that a preview has.
+func checkFields(only []string, fields []FieldPreview) error {
+	for i, name := range only {
+		if !slices.ContainsFunc(fields, func(f FieldPreview) bool { return f.Field == name }) {
+			return fault.Invalid(fmt.Sprintf("fields[%d]", i), "must be one of those that a preview has")
+		}
+	}
+	return nil
+}
+
+// skip takes a field back that was to be written.
+func (a *Applied) skip(field, reason string) {
+	a.AppliedFields = slices.DeleteFunc(a.AppliedFields, func(f string) bool { return f == field })
+	a.SkippedFields = append(a.SkippedFields, Skipped{field, reason})
+}
+
+// said is the message about what was written.
+func (a *Applied) said(verb string) {
+	switch len(a.AppliedFields) {
+	case 0:
+		a.Message = "Nothing " + verb
+	case 1:
+		a.Message = "1 field " + verb
+	default:
+		a.Message = fmt.Sprintf("%d fields %s", len(a.AppliedFields), verb)
+	}
+}
+
+// about says why a plugin is not to be asked about something of a library, nil where it is.
+func (p *Plugin) about(kind string, library uuid.UUID) error {
+	switch {
+	case !p.provides(kind):
+		return fault.New(fault.BadRequest, "The plugin %s gives no metadata of a %s", p.Name, kind)
+	case !p.serves(library):
+		return fault.New(fault.BadRequest, "The plugin %s is not for this library", p.Name)
+	}
+	return nil
+}
+
+// subject reads a plugin and a series, and looks whether the one is for the other.
+func (r *Runner) subject(ctx context.Context, plugin, id uuid.UUID) (*runnable, *series.Details, error) {
+	var b pgx.Batch
+	var p *runnable
+	queueRunnable(&b, &p, plugin)
+	load := series.QueueDetails(&b, id)
+	if err := r.Database.Run(ctx, &b); err != nil {
+		return nil, nil, err
+	}
+	d, err := load()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := p.plugin().usable(); err != nil {
+		return nil, nil, err
+	}
+	return p, d, p.about("series", d.LibraryID)
+}
+
+func (s *service) seriesRoutes(a *httpapi.API) {
+	op := func(method, path, id, summary string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1/series/{id}/metadata" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: auth.SeriesWrite}
+	}
+	httpapi.Register(a, op("POST", "/preview", "previewSeriesMetadata", "What a plugin says of a series, and what would become of each field"),
+		func(ctx context.Context, in *struct {
+			SeriesInput
+			Body PreviewBody
+		}) (*Preview, error) {
+			p, d, err := s.subject(ctx, in.Body.PluginID, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			var m seriesMetadata
+			asked := s.ask(ctx, p, "metadata/series/get", map[string]any{"externalId": in.Body.ExternalID}, &m)
+			if err := s.errNoted(ctx, p, asked); err != nil {
+				return nil, err
+			}
+			m.ExternalID = in.Body.ExternalID
+			return preview(&p.Plugin, &m.common, m.propose(&p.Plugin, d, &writes{})), nil
+		})
+	httpapi.Register(a, op("POST", "/apply", "applySeriesMetadata", "Write what a plugin says of a series into fields that it may write and nobody has locked"),
+		func(ctx context.Context, in *struct {
+			SeriesInput
+			Body ApplyBody
+		}) (*Applied, error) {
+			p, d, err := s.subject(ctx, in.Body.PluginID, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			out, err := s.apply(ctx, p, d, in.Body.ExternalID, in.Body.Fields, in.Body.DryRun)
+			if err != nil {
+				return nil, err
+			}
+			s.tellSeries(ctx, p, d, out)
+			return out, nil
+		})
+	search := op("GET", "/search-title", "getSeriesSearchTitle", "What a plugin would be asked for to find a series")
+	search.Permission = auth.SeriesRead
+	httpapi.Register(a, search, func(ctx context.Context, in *struct {
+		SeriesInput
+		PluginID uuid.UUID `query:"pluginId" required:"true" format:"uuid"`
+	}) (*SearchTitle, error) {
+		return s.searchTitle(ctx, in.ID, in.PluginID)
+	})
+}
+
+// apply asks a plugin for what it knows of a series, and writes it.
+func (r *Runner) apply(ctx context.Context, p *runnable, d *series.Details, externalID string, only []string, dry bool, before ...*asked) (*Applied, error) {
+	if err := checkFields(only, (&seriesMetadata{}).propose(&p.Plugin, d, &writes{})); err != nil {
+		return nil, err
+	}
+	var m seriesMetadata
+	all := append(before, r.ask(ctx, p, "metadata/series/get", map[string]any{"externalId": externalID}, &m))
+	if last := all[len(all)-1]; last.fault != nil {
+		if err := r.note(ctx, p, all...); err != nil {
+			return nil, err
+		}
+		return nil, last.refused()
+	}
+	m.ExternalID = externalID
+	var w writes
+	out := choose(m.propose(&p.Plugin, d, &w), only)
+	if dry {
+		out.said("would be written")
+		return out, r.note(ctx, p, all...)
+	}
+	out.DryRunReport, out.externalURL = nil, m.ExternalURL
+	picture := r.picture(ctx, w.cover, out)
+	w.given.IDs = append(w.given.IDs, m.own(p.Name)...)
+	var b pgx.Batch
+	var renaming, kept int64
+	if err := w.queue(&b, d, p.Name, picture, &renaming, &kept); err != nil {
+		return nil, errors.Join(err, r.note(ctx, p, all...))
+	}
+	queueOutcome(&b, p, all...)
+	if err := r.Database.Run(ctx, &b); err != nil {
+		if noted := r.note(ctx, p, all...); noted != nil {
+			slog.ErrorContext(ctx, "how a plugin was asked is not noted", "plugin", p.Name, "error", noted)
+		}
+		return nil, err
+	}
+	if picture != nil && kept == 0 {
+		out.skip("cover", "There is no room for more covers of plugins")
+	}
+	if renaming > 0 {
+		r.Added.Tell(ctx, p.Tenant)
+	}
+	out.said("written")
+	return out, nil
+}
+
+// picture is the cover at an address, nil where there is none or it cannot be used.
+func (r *Runner) picture(ctx context.Context, address string, out *Applied) []byte {
+	if address == "" {
+		return nil
+	}
+	answer, err := r.Client.Ask(ctx, plug.Call{Fetch: address})
+	switch {
+	case err != nil:
+		out.skip("cover", err.Error())
+	case !series.IsPicture(answer.Picture):
+		out.skip("cover", "What lies at its address is no picture")
+	default:
+		return answer.Picture
+	}
+	return nil
+}
+
+// tellSeries says what was written.
+func (r *Runner) tellSeries(ctx context.Context, p *runnable, d *series.Details, out *Applied) {
+	if len(out.AppliedFields) == 0 || out.DryRunReport != nil {
+		return
+	}
+	at := events.Series{ID: d.ID, LibraryID: d.LibraryID}
+	told := []events.Event{events.SeriesMetadataUpdated(at, p.ID, out.AppliedFields...), events.SeriesUpdated(at, out.AppliedFields...)}
+	if slices.Contains(out.AppliedFields, "cover") && !d.Metadata.Locks["cover"] {
+		told = append(told, events.CoverUpdated(events.SeriesEntity, d.ID, &d.LibraryID))
+	}
+	r.Publish(ctx, p.Tenant, told...)
+}
+
+// SearchTitle is what a plugin would be asked for.
+type SearchTitle struct {
+	OriginalTitle string `json:"originalTitle"`
+	SearchTitle   string `json:"searchTitle" doc:"After the plugin's searchQueryTemplate and searchPreprocessingRules"`
+	RulesApplied  int    `json:"rulesApplied" doc:"That have changed it"`
+}
+
+func (s *service) searchTitle(ctx context.Context, id, plugin uuid.UUID) (*SearchTitle, error) {
+	var b pgx.Batch
+	var p *Plugin
+	db.One(&b, &p, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", plugin)
+	load := series.QueueDetails(&b, id)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	d, err := load()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := found(p, nil); err != nil {
+		return nil, err
+	}
+	return p.title(d)
+}
+
+// clip is a text that is not too long to be searched for.
+func clip(text string) string {
+	if r := []rune(strings.TrimSpace(text)); len(r) > 500 {
+		return string(r[:500])
+	}
+	return strings.TrimSpace(text)
+}

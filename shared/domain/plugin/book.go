@@ -1,0 +1,229 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/reference"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// bookMetadata is what plugins say of a book.
+type bookMetadata struct {
+	common
+	Subtitle       *string  `json:"subtitle"`
+	BookType       *string  `json:"bookType"`
+	Volume         *float64 `json:"volume"`
+	Chapter        *float64 `json:"chapter"`
+	ISBN           *string  `json:"isbn"`
+	ISBNs          []string `json:"isbns"`
+	Edition        *string  `json:"edition"`
+	OriginalTitle  *string  `json:"originalTitle"`
+	OriginalYear   *float64 `json:"originalYear"`
+	Translator     *string  `json:"translator"`
+	SeriesPosition *float64 `json:"seriesPosition"`
+	SeriesTotal    *float64 `json:"seriesTotal"`
+	Subjects       []string `json:"subjects"`
+	Awards         []struct {
+		Name     string   `json:"name"`
+		Year     *float64 `json:"year"`
+		Category *string  `json:"category"`
+		Won      bool     `json:"won"`
+	} `json:"awards"`
+}
+
+// bookWrites is what is to be written into a book.
+type bookWrites struct {
+	body  book.MetadataBody
+	given reference.Given
+}
+
+// propose compares a book with what a plugin says of it; what is to be written comes into w by the fields' write.
+func (m *bookMetadata) propose(p *Plugin, d *book.Details, w *bookWrites) []FieldPreview {
+	now := d.Metadata
+	if now == nil {
+		now = &book.Metadata{}
+	}
+	all := &proposals{plugin: p, locks: now.Locks, suffix: "Lock"}
+	body := &w.body
+	title, why := line(m.Title, 1000)
+	all.add("title", "title", "title", d.Title, title, why, func() { body.Title = set(title) })
+	for _, f := range []struct {
+		field, permission string
+		current, said     *string
+		most              int
+		into              *httpapi.Optional[string]
+	}{{"subtitle", "subtitle", now.Subtitle, m.Subtitle, 1000, &body.Subtitle}, {"originalTitle", "original_title", now.OriginalTitle, m.OriginalTitle, 1000, &body.OriginalTitle},
+		{"publisher", "publisher", now.Publisher, m.Publisher, 500, &body.Publisher}, {"edition", "edition", now.Edition, m.Edition, 500, &body.Edition},
+		{"translator", "translator", now.Translator, m.Translator, 500, &body.Translator}} {
+		text, why := line(f.said, f.most)
+		all.add(f.field, f.permission, f.field, f.current, text, why, func() { *f.into = set(text) })
+	}
+	summary := prose(m.Summary)
+	all.add("summary", "summary", "summary", now.Summary, summary, "", func() { body.Summary = set(summary) })
+	spoken, why := tongue(m.Language)
+	all.add("languageIso", "language", "languageIso", now.LanguageISO, spoken, why, func() { body.LanguageISO = set(spoken) })
+	kind, why := among(m.BookType, "comic", "manga", "novel", "novella", "anthology", "artbook", "oneshot", "omnibus", "graphic_novel", "magazine")
+	all.add("bookType", "book_type", "bookType", now.BookType, kind, why, func() { body.BookType = set(kind) })
+	for _, f := range []struct {
+		field, permission string
+		current           *int32
+		said              *float64
+		from, to          int32
+		into              *httpapi.Optional[int32]
+	}{{"year", "year", now.Year, m.Year, 1, 9999, &body.Year}, {"originalYear", "original_year", now.OriginalYear, m.OriginalYear, 1, 9999, &body.OriginalYear},
+		{"volume", "volume", now.Volume, m.Volume, 0, 9_999_999, &body.Volume}, {"seriesTotal", "series_position", now.SeriesTotal, m.SeriesTotal, 0, 9_999_999, &body.SeriesTotal}} {
+		n, why := whole(f.said, f.from, f.to)
+		all.add(f.field, f.permission, f.field, f.current, n, why, func() { *f.into = set(n) })
+	}
+	for _, f := range []struct {
+		field, permission string
+		current, said     *float64
+		into              *httpapi.Optional[float64]
+	}{{"chapter", "chapter", now.Chapter, m.Chapter, &body.Chapter}, {"seriesPosition", "series_position", now.SeriesPosition, m.SeriesPosition, &body.SeriesPosition}} {
+		n, why := fraction(f.said)
+		all.add(f.field, f.permission, f.field, f.current, n, why, func() { *f.into = set(n) })
+	}
+	people := m.people()
+	all.add("authors", "authors", "authorsJson", authorsOf(now.Authors), people, "", func() { body.Authors = set(&people) })
+	subjects := names(m.Subjects, 200, 500)
+	all.add("subjects", "subjects", "subjects", now.Subjects, subjects, "", func() { body.Subjects = set(&subjects) })
+	m.proposeOthers(all, now, w)
+	return all.fields
+}
+
+// proposeOthers are prizes, numbers of the book trade, and what the book is called elsewhere.
+func (m *bookMetadata) proposeOthers(all *proposals, now *book.Metadata, w *bookWrites) {
+	var awards []book.AwardBody
+	for _, a := range m.Awards {
+		if name, _ := line(&a.Name, 500); name != nil && len(awards) < 100 {
+			category, _ := line(a.Category, 500)
+			year, _ := whole(a.Year, 1, 9999)
+			awards = append(awards, book.AwardBody{Name: *name, Category: category, Year: year, Won: a.Won})
+		}
+	}
+	current := []book.AwardBody{}
+	for _, a := range now.Awards {
+		current = append(current, book.AwardBody(a))
+	}
+	all.add("awards", "awards", "awardsJson", current, awards, "", func() { w.body.Awards = set(&awards) })
+	numbers, said := m.ISBNs, ""
+	if m.ISBN != nil {
+		numbers = append([]string{*m.ISBN}, numbers...)
+	}
+	isbns, why := book.ISBNs(numbers)
+	if isbns == nil && len(numbers) > 0 {
+		said = why
+	}
+	all.add("isbns", "isbn", "isbns", now.ISBNs, isbns, said, func() { w.body.ISBNs = set(isbns) })
+	links := m.links()
+	all.add("externalLinks", "links", "", nil, links, "", func() { w.given.Links = links })
+	ids := m.ids()
+	all.add("externalIds", "external_ids", "", nil, ids, "", func() { w.given.IDs = ids })
+}
+
+// bookSubject reads a plugin and a book, and looks whether the one is for the other.
+func (r *Runner) bookSubject(ctx context.Context, plugin, id uuid.UUID) (*runnable, *book.Details, error) {
+	var b pgx.Batch
+	var p *runnable
+	queueRunnable(&b, &p, plugin)
+	load := book.QueueDetails(&b, id, false)
+	if err := r.Database.Run(ctx, &b); err != nil {
+		return nil, nil, err
+	}
+	d, err := load()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := p.plugin().usable(); err != nil {
+		return nil, nil, err
+	}
+	return p, d, p.about("book", d.LibraryID)
+}
+
+func (s *service) bookRoutes(a *httpapi.API) {
+	op := func(path, id, summary string) httpapi.Op {
+		return httpapi.Op{Method: "POST", Path: "/api/v1/books/{id}/metadata" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: auth.BooksWrite}
+	}
+	httpapi.Register(a, op("/preview", "previewBookMetadata", "What a plugin says of a book, and what would become of each field"),
+		func(ctx context.Context, in *struct {
+			SeriesInput
+			Body PreviewBody
+		}) (*Preview, error) {
+			p, d, err := s.bookSubject(ctx, in.Body.PluginID, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			var m bookMetadata
+			asked := s.ask(ctx, p, "metadata/book/get", map[string]any{"externalId": in.Body.ExternalID}, &m)
+			if err := s.errNoted(ctx, p, asked); err != nil {
+				return nil, err
+			}
+			m.ExternalID = in.Body.ExternalID
+			return preview(&p.Plugin, &m.common, m.propose(&p.Plugin, d, &bookWrites{})), nil
+		})
+	httpapi.Register(a, op("/apply", "applyBookMetadata", "Write what a plugin says of a book into fields that it may write and nobody has locked"),
+		func(ctx context.Context, in *struct {
+			SeriesInput
+			Body ApplyBody
+		}) (*Applied, error) {
+			return s.applyBook(ctx, in.ID, &in.Body)
+		})
+}
+
+// applyBook asks a plugin for what it knows of a book, and writes it.
+func (s *service) applyBook(ctx context.Context, id uuid.UUID, in *ApplyBody) (*Applied, error) {
+	p, d, err := s.bookSubject(ctx, in.PluginID, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkFields(in.Fields, (&bookMetadata{}).propose(&p.Plugin, d, &bookWrites{})); err != nil {
+		return nil, err
+	}
+	var m bookMetadata
+	asked := s.ask(ctx, p, "metadata/book/get", map[string]any{"externalId": in.ExternalID}, &m)
+	if asked.fault != nil {
+		return nil, s.errNoted(ctx, p, asked)
+	}
+	m.ExternalID = in.ExternalID
+	var w bookWrites
+	out := choose(m.propose(&p.Plugin, d, &w), in.Fields)
+	if in.DryRun {
+		out.said("would be written")
+		return out, s.note(ctx, p, asked)
+	}
+	out.DryRunReport = nil
+	w.given.IDs = append(w.given.IDs, m.own(p.Name)...)
+	locks := []string{}
+	if d.Metadata != nil {
+		locks = lockedOf(d.Metadata.Locks)
+	}
+	var b pgx.Batch
+	renaming, err := book.QueueFill(&b, d.ID, locks, &w.body)
+	if err != nil {
+		return nil, errors.Join(err, s.note(ctx, p, asked))
+	}
+	reference.QueueGivenBook(&b, d.ID, &w.given)
+	queueOutcome(&b, p, asked)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		if noted := s.note(ctx, p, asked); noted != nil {
+			slog.ErrorContext(ctx, "how a plugin was asked is not noted", "plugin", p.Name, "error", noted)
+		}
+		return nil, err
+	}
+	if *renaming > 0 {
+		s.Added.Tell(ctx, p.Tenant)
+	}
+	out.said("written")
+	if len(out.AppliedFields) > 0 {
+		s.Publish(ctx, p.Tenant, events.BookUpdated(events.Book{ID: d.ID, SeriesID: d.SeriesID, LibraryID: d.LibraryID}, out.AppliedFields...))
+	}
+	return out, nil
+}

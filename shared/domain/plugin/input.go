@@ -1,0 +1,244 @@
+package plugin
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/format/cronexpr"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/plug"
+)
+
+// IDInput names a plugin.
+type IDInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// Variable is one of a plugin's environment.
+type Variable struct {
+	Key   string `json:"key" minLength:"1" maxLength:"200"`
+	Value string `json:"value" maxLength:"10000"`
+}
+
+// Fields are what administrators say of a plugin; what is absent stays, or is the default of a new one.
+type Fields struct {
+	DisplayName              httpapi.Optional[string]              `json:"displayName,omitempty" maxLength:"200"`
+	Description              httpapi.Optional[string]              `json:"description,omitempty" maxLength:"5000"`
+	Command                  httpapi.Optional[string]              `json:"command,omitempty" maxLength:"1000" doc:"One that the operator of the installation allows (PLUGIN_COMMANDS)"`
+	Args                     httpapi.Optional[[]string]            `json:"args,omitempty" maxItems:"100"`
+	WorkingDirectory         httpapi.Optional[string]              `json:"workingDirectory,omitempty" maxLength:"1000" doc:"An absolute path where plugins run; null is the plugin's data folder"`
+	Env                      httpapi.Optional[[]Variable]          `json:"env,omitempty" maxItems:"100"`
+	Config                   httpapi.Optional[json.RawMessage]     `json:"config,omitempty" doc:"An object; is given to the plugin as it is"`
+	CredentialDelivery       httpapi.Optional[string]              `json:"credentialDelivery,omitempty" enum:"env,init_message,both"`
+	Credentials              httpapi.Optional[json.RawMessage]     `json:"credentials,omitempty" doc:"An object of texts; null and {} remove them. They are never shown"`
+	LibraryIDs               httpapi.Optional[[]uuid.UUID]         `json:"libraryIds,omitempty" maxItems:"1000"`
+	Scopes                   httpapi.Optional[[]string]            `json:"scopes,omitempty" maxItems:"100"`
+	Permissions              httpapi.Optional[[]string]            `json:"permissions,omitempty" maxItems:"100"`
+	MetadataTargets          httpapi.Optional[[]string]            `json:"metadataTargets,omitempty" maxItems:"2"`
+	UseExistingExternalID    httpapi.Optional[bool]                `json:"useExistingExternalId,omitempty"`
+	AutoMatchConditions      httpapi.Optional[json.RawMessage]     `json:"autoMatchConditions,omitempty" doc:"mode (all or any) and rules"`
+	SearchQueryTemplate      httpapi.Optional[string]              `json:"searchQueryTemplate,omitempty" maxLength:"2000" doc:"Makes of a series what is searched for, for example {{metadata.title}} {{metadata.year}}"`
+	SearchPreprocessingRules httpapi.Optional[[]library.TitleRule] `json:"searchPreprocessingRules,omitempty" maxItems:"50" doc:"Regular expressions that change what is searched for, as titlePreprocessingRules of libraries"`
+	InternalConfig           httpapi.Optional[Internal]            `json:"internalConfig,omitempty"`
+	RateLimit                httpapi.Optional[int32]               `json:"rateLimitRequestsPerMinute,omitempty" minimum:"1" maximum:"100000"`
+	RequestTimeout           httpapi.Optional[int32]               `json:"requestTimeoutSeconds,omitempty" minimum:"1" maximum:"600"`
+	LogLevel                 httpapi.Optional[string]              `json:"logLevel,omitempty" enum:"error,warn,info,debug"`
+	SyncCronSchedule         httpapi.Optional[string]              `json:"syncCronSchedule,omitempty" maxLength:"100" doc:"Of a plugin of the type user only"`
+}
+
+// NewBody is a plugin to add.
+type NewBody struct {
+	Name       string `json:"name" minLength:"1" maxLength:"100" pattern:"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$" patternDescription:"small letters, digits and hyphens within"`
+	PluginType string `json:"pluginType,omitempty" enum:"system,user" default:"system"`
+	Enabled    bool   `json:"enabled,omitempty"`
+	Fields
+}
+
+// Bounds of a plugin's settings, in bytes.
+const (
+	maxConfig      = 64 << 10
+	maxCredentials = 16 << 10
+	maxArg         = 4000
+)
+
+// check collects what is wrong with an input.
+type check struct{ bad []fault.Field }
+
+func (c *check) add(field, format string, args ...any) {
+	c.bad = append(c.bad, fault.Field{Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+// apply is the plugin after a change, checked; what it is given by default stands in p before. allowed are the
+// operator's.
+func (f *Fields) apply(p *Plugin, allowed plug.Commands) error {
+	var c check
+	p.DisplayName, p.Description = f.DisplayName.Or(p.DisplayName), f.Description.OrNil(p.Description)
+	if !book.Printable(&p.DisplayName) {
+		c.add("displayName", "must hold printable characters")
+	}
+	if p.Description != nil && strings.TrimSpace(*p.Description) == "" {
+		p.Description = nil
+	}
+	f.process(p, &c, allowed)
+	f.rights(p, &c)
+	f.matching(p, &c)
+	p.RateLimitRequestsPerMin, p.RequestTimeoutSeconds = f.RateLimit.OrNil(p.RateLimitRequestsPerMin), f.RequestTimeout.OrNil(p.RequestTimeoutSeconds)
+	p.LogLevel, p.SyncCronSchedule = f.LogLevel.OrNil(p.LogLevel), f.SyncCronSchedule.OrNil(p.SyncCronSchedule)
+	if s := p.SyncCronSchedule; s != nil && *s == "" {
+		p.SyncCronSchedule = nil
+	}
+	if s := p.SyncCronSchedule; s != nil {
+		if _, err := cronexpr.Parse(*s, ""); err != nil {
+			c.add("syncCronSchedule", "%v", err)
+		}
+		if p.PluginType != personal {
+			c.add("syncCronSchedule", "only plugins of the type user synchronise by a schedule")
+		}
+	}
+	return fault.InvalidFields(c.bad)
+}
+
+// process is how the plugin is started.
+func (f *Fields) process(p *Plugin, c *check, allowed plug.Commands) {
+	p.Command, p.Args = f.Command.Or(p.Command), orNone(f.Args.Or(p.Args))
+	if f.Command.Set && !allowed.Allow(p.Command) {
+		if len(allowed) == 0 {
+			c.add("command", "is not allowed: the operator of this installation allows no plugins (PLUGIN_COMMANDS)")
+		} else {
+			c.add("command", "is not allowed; the operator of this installation allows: %s", allowed)
+		}
+	}
+	for i, a := range p.Args {
+		if len(a) > maxArg || strings.ContainsRune(a, 0) {
+			c.add(fmt.Sprintf("args[%d]", i), "must have at most %d bytes and no NUL", maxArg)
+		}
+	}
+	p.WorkingDirectory = f.WorkingDirectory.OrNil(p.WorkingDirectory)
+	if w := p.WorkingDirectory; w != nil && (!strings.HasPrefix(*w, "/") || strings.ContainsRune(*w, 0)) {
+		c.add("workingDirectory", "must be an absolute path, or null")
+	}
+	if f.Env.Set {
+		p.Env = map[string]string{}
+		for i, v := range f.Env.Or(nil) {
+			if !plug.AllowEnv(v.Key) || strings.ContainsRune(v.Value, 0) {
+				c.add(fmt.Sprintf("env[%d].key", i), "must be letters, digits and _, and none that changes what a program runs, such as PATH")
+			}
+			p.Env[v.Key] = v.Value
+		}
+	}
+	if f.Config.Set {
+		p.Config = json.RawMessage(`{}`)
+		if v := f.Config.Value; v != nil {
+			p.Config = *v
+		}
+		var v any
+		if err := json.Unmarshal(p.Config, &v); err != nil || len(p.Config) > maxConfig || !isObject(v) || httpapi.HoldsNUL(p.Config) || depth(v) > maxDepth {
+			c.add("config", "must be a JSON object of at most %d bytes and %d levels without NUL", maxConfig, maxDepth)
+		}
+	}
+	p.CredentialDelivery = f.CredentialDelivery.Or(p.CredentialDelivery)
+	if p.CredentialDelivery == "" {
+		p.CredentialDelivery = "env"
+	}
+}
+
+// rights are what the plugin is for.
+func (f *Fields) rights(p *Plugin, c *check) {
+	p.LibraryIDs, p.Scopes, p.Permissions = orNone(f.LibraryIDs.Or(p.LibraryIDs)), orNone(f.Scopes.Or(p.Scopes)), orNone(f.Permissions.Or(p.Permissions))
+	for _, l := range []struct {
+		field       string
+		given, some []string
+	}{{"scopes", p.Scopes, scopes}, {"permissions", p.Permissions, permissions}} {
+		for i, v := range l.given {
+			if !slices.Contains(l.some, v) {
+				c.add(fmt.Sprintf("%s[%d]", l.field, i), "must be one of %s", strings.Join(l.some, ", "))
+			}
+		}
+	}
+	if f.MetadataTargets.Set {
+		p.MetadataTargets = nil
+		if v := f.MetadataTargets.Value; v != nil {
+			p.MetadataTargets = orNone(*v)
+		}
+	}
+	for i, v := range p.MetadataTargets {
+		if v != "series" && v != "book" {
+			c.add(fmt.Sprintf("metadataTargets[%d]", i), "must be series or book")
+		}
+	}
+}
+
+// matching is how series are found in what the plugin knows.
+func (f *Fields) matching(p *Plugin, c *check) {
+	p.UseExistingExternalID = f.UseExistingExternalID.Or(p.UseExistingExternalID)
+	if f.AutoMatchConditions.Set {
+		p.AutoMatchConditions = nil
+		if v := f.AutoMatchConditions.Value; v != nil {
+			p.AutoMatchConditions = *v
+		}
+		c.bad = append(c.bad, library.CheckConditions("autoMatchConditions", &p.AutoMatchConditions)...)
+	}
+	if p.SearchQueryTemplate = f.SearchQueryTemplate.OrNil(p.SearchQueryTemplate); p.SearchQueryTemplate != nil {
+		if strings.TrimSpace(*p.SearchQueryTemplate) == "" {
+			p.SearchQueryTemplate = nil
+		} else if err := checkTemplate(*p.SearchQueryTemplate); err != nil {
+			c.add("searchQueryTemplate", "%v", err)
+		}
+	}
+	p.SearchPreprocessingRules = f.SearchPreprocessingRules.Or(p.SearchPreprocessingRules)
+	c.bad = append(c.bad, library.CheckTitleRules("searchPreprocessingRules", p.SearchPreprocessingRules)...)
+	if len(p.SearchPreprocessingRules) == 0 {
+		p.SearchPreprocessingRules = nil
+	}
+	if f.InternalConfig.Set {
+		p.SearchResultsLimit = f.InternalConfig.Or(Internal{}).SearchResultsLimit
+		if n := p.SearchResultsLimit; n != nil && *n < 0 {
+			c.add("internalConfig.searchResultsLimit", "must be 0 at least, or null")
+		}
+	}
+}
+
+// credentials are those to keep, nil for none; changed tells whether anything is said of them.
+func (f *Fields) credentials() (secret []byte, changed bool, err error) {
+	if !f.Credentials.Set {
+		return nil, false, nil
+	}
+	raw := f.Credentials.Value
+	if raw == nil {
+		return nil, true, nil
+	}
+	var texts map[string]string
+	if err := json.Unmarshal(*raw, &texts); err != nil || len(*raw) > maxCredentials {
+		return nil, true, fault.Invalid("credentials", "must be a JSON object of texts of at most %d bytes, or null", maxCredentials)
+	}
+	for k, v := range texts {
+		if !plug.AllowEnv(plug.EnvName(k)) || strings.ContainsRune(v, 0) {
+			return nil, true, fault.Invalid("credentials", "must have names of letters, digits, - and _, none that changes what a program runs, and no NUL; one is %q", k)
+		}
+	}
+	if len(texts) == 0 {
+		return nil, true, nil
+	}
+	secret, err = json.Marshal(texts)
+	return secret, true, err
+}
+
+func isObject(v any) bool {
+	_, ok := v.(map[string]any)
+	return ok
+}
+
+// orNone makes an array of no elements of what would be written as null.
+func orNone[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

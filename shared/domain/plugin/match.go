@@ -1,0 +1,446 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// SearchResult is what a plugin finds.
+type SearchResult struct {
+	ExternalID      string        `json:"externalId"`
+	Title           string        `json:"title"`
+	AlternateTitles []string      `json:"alternateTitles" nullable:"true"`
+	Year            *float64      `json:"year"`
+	CoverURL        *string       `json:"coverUrl"`
+	RelevanceScore  *float64      `json:"relevanceScore" doc:"0 to 1"`
+	Preview         *SearchDetail `json:"preview"`
+}
+
+// SearchDetail is a little of what a plugin knows of it.
+type SearchDetail struct {
+	Status      *string  `json:"status"`
+	Genres      []string `json:"genres" nullable:"true"`
+	Rating      *float64 `json:"rating"`
+	Description *string  `json:"description"`
+	BookCount   *float64 `json:"bookCount"`
+	Authors     []string `json:"authors" nullable:"true"`
+	Format      *string  `json:"format"`
+}
+
+// MatchBody names the plugin to match a series by.
+type MatchBody struct {
+	PluginID uuid.UUID `json:"pluginId" format:"uuid"`
+	Query    *string   `json:"query,omitempty" maxLength:"500" nullable:"true" doc:"Search for this instead of the title"`
+}
+
+// Matched is what came of a match.
+type Matched struct {
+	Success       bool          `json:"success" doc:"The plugin knows the series"`
+	Message       string        `json:"message"`
+	MatchedResult *SearchResult `json:"matchedResult"`
+	AppliedFields []string      `json:"appliedFields" nullable:"false"`
+	SkippedFields []Skipped     `json:"skippedFields" nullable:"false"`
+	ExternalURL   *string       `json:"externalUrl"`
+}
+
+// Enqueued are the tasks that were started.
+type Enqueued struct {
+	Success       bool        `json:"success"`
+	TasksEnqueued int         `json:"tasksEnqueued"`
+	TaskIDs       []uuid.UUID `json:"taskIds" nullable:"false" doc:"At most 500 of them"`
+	Message       string      `json:"message"`
+}
+
+// title is what the plugin is asked for to find a series.
+func (p *Plugin) title(d *series.Details) (*SearchTitle, error) {
+	out := &SearchTitle{OriginalTitle: d.Metadata.Title, SearchTitle: d.Metadata.Title}
+	if p.SearchQueryTemplate != nil {
+		about, err := contextOf(d)
+		if err != nil {
+			return nil, err
+		}
+		if out.SearchTitle, err = expand(*p.SearchQueryTemplate, about); err != nil {
+			return nil, fault.New(fault.BadRequest, "The plugin's searchQueryTemplate cannot be used: %v", err)
+		}
+	}
+	for i := range p.SearchPreprocessingRules {
+		after := library.CleanTitle(p.SearchPreprocessingRules[i:i+1], out.SearchTitle)
+		if after != out.SearchTitle {
+			out.RulesApplied++
+		}
+		out.SearchTitle = after
+	}
+	out.SearchTitle = clip(out.SearchTitle)
+	return out, nil
+}
+
+// confidence is how sure a plugin must be, from 0 to 1.
+func confidence(stored string) float64 {
+	n, err := strconv.ParseFloat(stored, 64)
+	if err != nil {
+		return 1
+	}
+	return n
+}
+
+// find asks the plugin which of what it knows a series is; nil where it is not sure enough, and why.
+func (r *Runner) find(ctx context.Context, p *runnable, query string, sure float64) (best *SearchResult, why string, a *asked) {
+	params := map[string]any{"query": query}
+	if p.SearchResultsLimit != nil {
+		params["limit"] = *p.SearchResultsLimit
+	}
+	var found struct {
+		Results []SearchResult `json:"results"`
+	}
+	a = r.ask(ctx, p, "metadata/series/search", params, &found)
+	score := -1.0
+	for i := range found.Results {
+		f := &found.Results[i]
+		of := 0.0
+		switch {
+		case f.RelevanceScore != nil:
+			of = *f.RelevanceScore
+		case strings.EqualFold(f.Title, query):
+			of = 1
+		}
+		if f.ExternalID != "" && len(f.ExternalID) <= 500 && of > score {
+			best, score = f.shown(), of
+		}
+	}
+	switch {
+	case a.fault != nil:
+		return nil, "", a
+	case best == nil:
+		return nil, fmt.Sprintf("%s finds nothing for %q", p.DisplayName, query), a
+	case score < sure:
+		return nil, fmt.Sprintf("%s is not sure enough for %q: the best is %q with %.2f, at least %.2f is needed", p.DisplayName, query, clip(clean(best.Title)), score, sure), a
+	}
+	return best, "", a
+}
+
+// shown is the result without what nobody can use.
+func (r *SearchResult) shown() *SearchResult {
+	r.CoverURL = outward(r.CoverURL)
+	for _, n := range []**float64{&r.Year, r.bookCount()} {
+		if n != nil && *n != nil && **n != math.Trunc(**n) {
+			*n = nil
+		}
+	}
+	return r
+}
+
+func (r *SearchResult) bookCount() **float64 {
+	if r.Preview == nil {
+		return nil
+	}
+	return &r.Preview.BookCount
+}
+
+// known is what the plugin calls a series already, "" where that is to be found.
+func known(p *Plugin, d *series.Details) string {
+	if !p.UseExistingExternalID {
+		return ""
+	}
+	for _, id := range d.ExternalIDs {
+		if id.Source == "plugin:"+p.Name {
+			return id.ExternalID
+		}
+	}
+	return ""
+}
+
+// match finds a series in what the plugin knows, and writes that into it. query may be empty, and so id, which is what
+// the plugin calls the series.
+func (r *Runner) match(ctx context.Context, p *runnable, d *series.Details, query, id string, sure float64) (*Matched, error) {
+	out := &Matched{AppliedFields: []string{}, SkippedFields: []Skipped{}}
+	var before []*asked
+	if query == "" && id == "" {
+		id = known(&p.Plugin, d)
+	}
+	if id == "" {
+		if query == "" {
+			t, err := p.title(d)
+			if err != nil {
+				return nil, err
+			}
+			query = t.SearchTitle
+		}
+		if query == "" {
+			out.Message = "There is nothing to search for: the plugin's template and rules leave nothing of the series"
+			return out, nil
+		}
+		best, why, asked := r.find(ctx, p, query, sure)
+		if asked.fault != nil || best == nil {
+			out.Message = why
+			return out, r.errNoted(ctx, p, asked)
+		}
+		out.MatchedResult, before, id = best, append(before, asked), best.ExternalID
+	}
+	done, err := r.apply(ctx, p, d, id, nil, false, before...)
+	if l := (*limit)(nil); errors.As(err, &l) {
+		l.found = id
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.tellSeries(ctx, p, d, done)
+	out.Success, out.Message, out.AppliedFields, out.SkippedFields = true, done.Message, done.AppliedFields, done.SkippedFields
+	out.ExternalURL = outward(done.externalURL)
+	return out, nil
+}
+
+func (s *service) matchRoutes(a *httpapi.API) {
+	op := func(path, id, summary string) httpapi.Op {
+		return httpapi.Op{Method: "POST", Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: auth.SeriesWrite}
+	}
+	httpapi.Register(a, op("/series/{id}/metadata/auto-match", "matchSeries", "Find a series in what a plugin knows, and write that into it"),
+		func(ctx context.Context, in *struct {
+			SeriesInput
+			Body MatchBody
+		}) (*Matched, error) {
+			p, d, sure, err := s.matchable(ctx, in.Body.PluginID, in.ID, false)
+			if err != nil {
+				return nil, err
+			}
+			query := ""
+			if in.Body.Query != nil {
+				query = clip(clean(*in.Body.Query))
+			}
+			return s.match(ctx, p, d, query, "", sure)
+		})
+	httpapi.Register(a, op("/series/{id}/metadata/auto-match/task", "matchSeriesByTask", "Start the task that finds a series in what a plugin knows"),
+		func(ctx context.Context, in *struct {
+			SeriesInput
+			Body struct {
+				PluginID uuid.UUID `json:"pluginId" format:"uuid"`
+			}
+		}) (*Enqueued, error) {
+			return s.enqueue(ctx, in.Body.PluginID, "Series", "s.id = $2", in.ID)
+		})
+	httpapi.Register(a, op("/series/metadata/auto-match/task/bulk", "matchAllSeriesByTask", "Start the tasks that find several series in what a plugin knows"),
+		func(ctx context.Context, in *struct {
+			Body struct {
+				PluginID  uuid.UUID   `json:"pluginId" format:"uuid"`
+				SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" minItems:"1" maxItems:"1000"`
+			}
+		}) (*Enqueued, error) {
+			return s.enqueue(ctx, in.Body.PluginID, "", "s.id = any($2)", in.Body.SeriesIDs)
+		})
+	whole := op("/libraries/{id}/metadata/auto-match/task", "matchLibraryByTask", "Start the tasks that find every series of a library in what a plugin knows")
+	httpapi.Register(a, whole, func(ctx context.Context, in *struct {
+		SeriesInput
+		Body struct {
+			PluginID uuid.UUID `json:"pluginId" format:"uuid"`
+		}
+	}) (*Enqueued, error) {
+		return s.enqueue(ctx, in.Body.PluginID, "Library", "s.library_id = $2", in.ID)
+	})
+}
+
+// matchable is subject with how sure the plugin must be; patient gives a plugin the time of a task.
+func (r *Runner) matchable(ctx context.Context, plugin, id uuid.UUID, patient bool) (p *runnable, d *series.Details, sure float64, err error) {
+	var b pgx.Batch
+	var stored string
+	var seconds int64
+	queueRunnable(&b, &p, plugin)
+	load := series.QueueDetails(&b, id)
+	setting.Value(&b, setting.MatchThreshold, &stored)
+	setting.Int(&b, setting.PluginTaskTimeout, &seconds)
+	if err := r.Database.Run(ctx, &b); err != nil {
+		return nil, nil, 0, err
+	}
+	if d, err = load(); err != nil {
+		return nil, nil, 0, err
+	}
+	if err := p.plugin().usable(); err != nil {
+		return nil, nil, 0, err
+	}
+	if patient && p.RequestTimeoutSeconds == nil {
+		limit := int32(seconds)
+		p.RequestTimeoutSeconds = &limit
+	}
+	return p, d, confidence(stored), p.about("series", d.LibraryID)
+}
+
+// params are those of a task that matches a series.
+type params struct {
+	PluginID uuid.UUID `json:"pluginId"`
+}
+
+// enqueue starts a task for every series that a condition ($2) names and the plugin is for; none for one that waits
+// already. what is missing where the condition names nothing, "" where that is no mistake.
+func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition string, arg any) (*Enqueued, error) {
+	var b pgx.Batch
+	var p *Plugin
+	var n int64
+	var at *uuid.UUID // the library of what there is one of
+	out := &Enqueued{}
+	db.One(&b, &p, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", plugin)
+	b.Queue("select set_config('statement_timeout', '0', true)") // a task for each of many thousand series takes its time: DATABASE_TIMEOUT bounds it
+	switch what {
+	case "Library":
+		db.Value(&b, &at, "select id from library where tenant_id = app.tenant() and id = $1", arg)
+	case "Series":
+		db.Value(&b, &at, "select library_id from series where tenant_id = app.tenant() and id = $1", arg)
+	}
+	key := "plugin_auto_match:" + plugin.String() + ":"
+	if err := task.AddEach(&b, task.Spec{Type: task.PluginAutoMatch, Params: params{plugin}, DedupeKey: key}, &n, `
+		select s.library_id, s.id as series_id, null::uuid as book_id, '{}'::jsonb as params from series s join plugin p on p.tenant_id = s.tenant_id and p.id = $1
+		where s.tenant_id = app.tenant() and p.enabled and app.asks_series(p) and (p.library_ids = '{}' or s.library_id = any(p.library_ids))
+		  and not exists (select from task t where t.tenant_id = app.tenant() and t.series_id = s.id and t.type = 'plugin_auto_match'
+		    and t.status in ('pending', 'running') and t.params ->> 'pluginId' = p.id::text) and `+condition+" order by s.id", plugin, arg); err != nil {
+		return nil, err
+	}
+	db.Values(&b, &out.TaskIDs, `select t.id from task t join series s on s.tenant_id = t.tenant_id and s.id = t.series_id
+		where t.tenant_id = app.tenant() and t.type = 'plugin_auto_match' and t.status in ('pending', 'running') and t.params ->> 'pluginId' = $1::uuid::text and `+condition+
+		" order by t.id limit 500", plugin, arg)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if at == nil && what != "" {
+		return nil, fault.Missing(what)
+	}
+	if err := p.usable(); err != nil {
+		return nil, err
+	}
+	if at == nil {
+		at = &uuid.Nil
+	} else if err := p.about("series", *at); err != nil {
+		return nil, err
+	}
+	if !p.provides("series") {
+		return nil, p.about("series", *at)
+	}
+	s.Added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+	out.Success, out.TasksEnqueued = true, int(n)
+	out.Message = fmt.Sprintf("%d tasks were started", n)
+	if n == 1 {
+		out.Message = "1 task was started"
+	}
+	return out, nil
+}
+
+// Outcome is what a task leaves.
+type Outcome struct {
+	Matched bool     `json:"matched"`
+	Message string   `json:"message"`
+	Applied []string `json:"appliedFields"`
+}
+
+// Bounds of how often a task waits: for a plugin that takes no more requests, because of others, and how long for the
+// rate limit of its own, which many tasks wait for.
+const (
+	mostRefusals = 10
+	mostWaiting  = 7 * 24 * time.Hour
+	longestWait  = 10 * time.Minute
+	grace        = 8 * time.Second // for an answer that is on its way, where others want the worker
+)
+
+// waiting is where a task goes on.
+type waiting struct {
+	Since    time.Time `json:"since"`
+	Waits    int       `json:"waits"`    // for the rate limit
+	Found    string    `json:"found"`    // what the plugin calls the series, where that was found already
+	Refusals int       `json:"refusals"` // by the plugin, or because somebody has changed the series meanwhile, or others wanted the worker
+}
+
+// Match is the handler of plugin_auto_match tasks.
+func (r *Runner) Match(ctx context.Context, h task.Held) (any, error) {
+	var in params
+	if err := json.Unmarshal(h.Params, &in); err != nil || h.SeriesID == nil {
+		return nil, fault.New(fault.BadRequest, "The task names no plugin or no series")
+	}
+	at := waiting{Since: time.Now()}
+	if err := h.Resume(&at); err != nil {
+		return nil, err
+	}
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-task.Pause(ctx):
+			wait := grace
+			if end, ok := ctx.Deadline(); ok { // of the invocation
+				wait = min(wait, time.Until(end)-time.Second)
+			}
+			time.AfterFunc(wait, cancel)
+		case <-asking.Done():
+		}
+	}()
+	out, err := r.matchByTask(asking, in.PluginID, *h.SeriesID, at.Found)
+	var f *fault.Error
+	var limited *limit
+	isFault := errors.As(err, &f)
+	switch {
+	case errors.As(err, &limited):
+		if time.Since(at.Since) > mostWaiting {
+			return nil, err
+		}
+		at.Waits++
+		at.Found = limited.found
+		wait := min(time.Duration(limited.wait)*time.Second<<min(at.Waits, 10), longestWait)
+		return nil, task.Later(at, wait/2+rand.N(wait)) // not all at once
+	case err != nil && asking.Err() != nil && ctx.Err() == nil && at.Refusals < mostRefusals:
+		at.Refusals++
+		return nil, task.Later(at, 0)
+	case isFault && (f.Code == fault.TooManyRequests || f.Code == fault.Conflict) && at.Refusals < mostRefusals:
+		at.Refusals++
+		return nil, task.Later(at, max(f.RetryAfter, 10*time.Second)*time.Duration(at.Refusals))
+	}
+	return out, err
+}
+
+// matchByTask is match under the conditions of the library and of the plugin; found is what the plugin calls the
+// series, "" where that is not known.
+func (r *Runner) matchByTask(ctx context.Context, plugin, id uuid.UUID, found string) (any, error) {
+	p, d, sure, err := r.matchable(ctx, plugin, id, true)
+	if err != nil {
+		return nil, err
+	}
+	about, err := contextOf(d)
+	if err != nil {
+		return nil, err
+	}
+	of, err := db.Get[struct {
+		Conditions json.RawMessage `db:"auto_match_conditions"`
+	}](ctx, r.Database, "select auto_match_conditions from library where tenant_id = app.tenant() and id = $1", d.LibraryID)
+	if err != nil {
+		return nil, err
+	}
+	if of == nil {
+		return nil, fault.Missing("Library")
+	}
+	for _, c := range []json.RawMessage{of.Conditions, p.AutoMatchConditions} {
+		no, err := unmet(c, about)
+		if err != nil {
+			return nil, err
+		}
+		if no != nil {
+			return Outcome{Message: fmt.Sprintf("Not asked for: the condition on %s is not met", no.Field), Applied: []string{}}, nil
+		}
+	}
+	out, err := r.match(ctx, p, d, "", found, sure)
+	if err != nil {
+		return nil, err
+	}
+	return Outcome{out.Success, out.Message, out.AppliedFields}, nil
+}

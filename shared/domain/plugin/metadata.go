@@ -1,0 +1,312 @@
+package plugin
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/reference"
+	"github.com/longbox/longbox/shared/format/language"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// common is what plugins say of series and of books (docs/plugins.md).
+type common struct {
+	ExternalID   string   `json:"externalId"`
+	ExternalURL  *string  `json:"externalUrl"`
+	Title        *string  `json:"title"`
+	Summary      *string  `json:"summary"`
+	Year         *float64 `json:"year"`
+	Language     *string  `json:"language"`
+	Genres       []string `json:"genres"`
+	Tags         []string `json:"tags"`
+	Authors      []person `json:"authors"`
+	Artists      []string `json:"artists"`
+	Publisher    *string  `json:"publisher"`
+	CoverURL     *string  `json:"coverUrl"`
+	Rating       *rating  `json:"rating"`
+	ExternalRate []rating `json:"externalRatings"`
+	Links        []struct {
+		URL   string `json:"url"`
+		Label string `json:"label"`
+	} `json:"externalLinks"`
+	IDs []struct {
+		Source     string `json:"source"`
+		ExternalID string `json:"externalId"`
+	} `json:"externalIds"`
+}
+
+type person struct {
+	Name     string  `json:"name"`
+	Role     string  `json:"role"`
+	SortName *string `json:"sortName"`
+}
+
+type rating struct {
+	Score     float64  `json:"score"`
+	VoteCount *float64 `json:"voteCount"`
+	Source    string   `json:"source"`
+}
+
+// The states of a field that a plugin speaks of.
+const (
+	willApply    = "will_apply"
+	locked       = "locked"
+	noPermission = "no_permission"
+	unchanged    = "unchanged"
+	notProvided  = "not_provided"
+)
+
+// FieldPreview is what would become of a field.
+type FieldPreview struct {
+	Field         string  `json:"field"`
+	CurrentValue  any     `json:"currentValue"`
+	ProposedValue any     `json:"proposedValue"`
+	Status        string  `json:"status" enum:"will_apply,locked,no_permission,unchanged,not_provided"`
+	Reason        *string `json:"reason"`
+
+	write func() // puts the proposed value among what is written
+}
+
+// proposals are all fields that a plugin may speak of.
+type proposals struct {
+	plugin *Plugin
+	locks  map[string]bool
+	suffix string // of the names of locks
+	fields []FieldPreview
+}
+
+// add adds a field: what it is now and what the plugin says, nil for nothing that can be used, and why not where it has
+// said something. permission and lock are their names; no lock is "".
+func (p *proposals) add(field, permission, lock string, current, proposed any, reason string, write func()) {
+	f := FieldPreview{Field: field, CurrentValue: plain(current), ProposedValue: plain(proposed), write: write}
+	switch {
+	case isNil(f.ProposedValue):
+		f.Status = notProvided
+	case reflect.DeepEqual(f.CurrentValue, f.ProposedValue):
+		f.Status = unchanged
+	case !p.plugin.mayWrite(permission):
+		f.Status, reason = noPermission, "The plugin has not the permission "+writing+permission
+	case lock != "" && p.locks[lock+p.suffix]:
+		f.Status, reason = locked, "The field is locked"
+	default:
+		f.Status = willApply
+	}
+	if reason != "" {
+		f.Reason = &reason
+	}
+	p.fields = append(p.fields, f)
+}
+
+// plain is a value as JSON has it, so that two can be compared.
+func plain(v any) (out any) {
+	data, err := json.Marshal(v)
+	if err != nil || json.Unmarshal(data, &out) != nil {
+		return nil
+	}
+	return out
+}
+
+func isNil(v any) bool {
+	if list, ok := v.([]any); ok {
+		return len(list) == 0
+	}
+	return v == nil
+}
+
+const unusable = "What the plugin says cannot be used"
+
+// line is a text of one line that can be used, else nil, and why.
+func line(text *string, most int) (*string, string) {
+	if text == nil || *text == "" {
+		return nil, ""
+	}
+	out := *text
+	if r := []rune(out); len(r) > most {
+		out = string(r[:most])
+	}
+	if !book.Printable(&out) {
+		return nil, unusable
+	}
+	return &out, ""
+}
+
+// prose is a text of several lines that can be used, else nil.
+func prose(text *string) *string {
+	if text == nil {
+		return nil
+	}
+	out := strings.TrimSpace(strings.ReplaceAll(*text, "\x00", ""))
+	if r := []rune(out); len(r) > 60_000 {
+		out = string(r[:60_000])
+	}
+	if out == "" {
+		return nil
+	}
+	return &out
+}
+
+// whole is a whole number within bounds, else nil, and why.
+func whole(n *float64, from, to int32) (*int32, string) {
+	if n == nil {
+		return nil, ""
+	}
+	if *n != math.Trunc(*n) || *n < float64(from) || *n > float64(to) {
+		return nil, unusable
+	}
+	out := int32(*n)
+	return &out, ""
+}
+
+// fraction is a number within bounds, else nil, and why.
+func fraction(n *float64) (*float64, string) {
+	if n == nil {
+		return nil, ""
+	}
+	if !(*n >= 0 && *n <= 9_999_999) {
+		return nil, unusable
+	}
+	return n, ""
+}
+
+// among is a word that is one of some, else nil, and why.
+func among(word *string, some ...string) (*string, string) {
+	if word == nil || *word == "" {
+		return nil, ""
+	}
+	out := strings.ToLower(strings.TrimSpace(*word))
+	if !slices.Contains(some, out) {
+		return nil, unusable
+	}
+	return &out, ""
+}
+
+// tongue is a language tag, else nil, and why.
+func tongue(tag *string) (*string, string) {
+	if tag == nil || *tag == "" {
+		return nil, ""
+	}
+	if out := language.Tag(*tag); out != "" {
+		return &out, ""
+	}
+	return nil, unusable
+}
+
+// names are those of a list that can be used, each once.
+func names(list []string, most, length int) []string {
+	var out []string
+	for _, n := range list {
+		text, _ := line(&n, length)
+		if text != nil && len(out) < most && !slices.ContainsFunc(out, func(o string) bool { return strings.EqualFold(o, *text) }) {
+			out = append(out, *text)
+		}
+	}
+	return out
+}
+
+// roles are what a person may have done.
+var roles = strings.Fields("author co_author editor translator illustrator contributor writer penciller inker colorist letterer cover_artist")
+
+// people are those who made something, in the form that people could have written them; whose role is another one have
+// contributed.
+func (c *common) people() []book.AuthorBody {
+	var out []book.AuthorBody
+	add := func(name, role string, sort *string) {
+		text, _ := line(&name, 500)
+		if text == nil || len(out) == 200 {
+			return
+		}
+		sortName, _ := line(sort, 500)
+		out = append(out, book.AuthorBody{Name: *text, Role: role, SortName: sortName})
+	}
+	for _, a := range c.Authors {
+		role := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(a.Role)), " ", "_")
+		switch {
+		case role == "":
+			role = "author"
+		case !slices.Contains(roles, role):
+			role = "contributor"
+		}
+		add(a.Name, role, a.SortName)
+	}
+	for _, name := range c.Artists {
+		add(name, "illustrator", nil)
+	}
+	return out
+}
+
+// links are the pages about it that can be used.
+func (c *common) links() []reference.LinkBody {
+	var g reference.Given
+	for _, l := range c.Links {
+		g.Links = append(g.Links, reference.LinkBody{SourceName: l.Label, URL: l.URL})
+	}
+	g.Check()
+	return g.Links
+}
+
+// ids are what others call it, but not what the plugin itself does.
+func (c *common) ids() []reference.IDBody {
+	var g reference.Given
+	for _, i := range c.IDs {
+		if !strings.HasPrefix(strings.TrimSpace(i.Source), "plugin:") {
+			g.IDs = append(g.IDs, reference.IDBody{Source: i.Source, ExternalID: i.ExternalID})
+		}
+	}
+	g.Check()
+	return g.IDs
+}
+
+// own is what the plugin itself calls it.
+func (c *common) own(plugin string) []reference.IDBody {
+	g := reference.Given{IDs: []reference.IDBody{{Source: "plugin:" + plugin, ExternalID: c.ExternalID, ExternalURL: c.ExternalURL}}}
+	if g.Check(); g.IDs == nil { // its page cannot be used
+		g.IDs = []reference.IDBody{{Source: "plugin:" + plugin, ExternalID: c.ExternalID}}
+		g.Check()
+	}
+	return g.IDs
+}
+
+// ratings are what readers elsewhere think of it.
+func (c *common) ratings(plugin string) []reference.RatingBody {
+	var g reference.Given
+	all := slices.Clone(c.ExternalRate)
+	if c.Rating != nil {
+		own := *c.Rating
+		if own.Source == "" {
+			own.Source = plugin
+		}
+		all = append(all, own)
+	}
+	for _, r := range all {
+		votes, _ := whole(r.VoteCount, 0, math.MaxInt32)
+		if r.Score >= 0 && r.Score <= 100 {
+			g.Ratings = append(g.Ratings, reference.RatingBody{SourceName: r.Source, Rating: r.Score, VoteCount: votes})
+		}
+	}
+	g.Check()
+	return g.Ratings
+}
+
+// set is a member of a body that is sent.
+func set[T any](v *T) httpapi.Optional[T] { return httpapi.Optional[T]{Set: true, Value: v} }
+
+// termNames are the names of genres or tags.
+func termNames(terms []book.Term) []string {
+	out := make([]string, len(terms))
+	for i, t := range terms {
+		out[i] = t.Name
+	}
+	slices.Sort(out)
+	return out
+}
+
+// sorted is a list in order, so that it can be compared.
+func sorted(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return list
+}

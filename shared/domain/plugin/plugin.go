@@ -1,0 +1,246 @@
+package plugin
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/library"
+)
+
+// The types of plugins.
+const (
+	system   = "system"
+	personal = "user"
+)
+
+// Plugin is a plugin as its administrators see it.
+type Plugin struct {
+	ID                       uuid.UUID           `json:"id" db:"id"`
+	Name                     string              `json:"name" db:"name"`
+	DisplayName              string              `json:"displayName" db:"display_name"`
+	Description              *string             `json:"description" db:"description"`
+	PluginType               string              `json:"pluginType" db:"plugin_type" enum:"system,user"`
+	Command                  string              `json:"command" db:"command"`
+	Args                     []string            `json:"args" db:"args" nullable:"false"`
+	WorkingDirectory         *string             `json:"workingDirectory" db:"working_directory"`
+	Env                      map[string]string   `json:"env" db:"env"`
+	Config                   json.RawMessage     `json:"config" db:"config" doc:"Is given to the plugin as it is"`
+	CredentialDelivery       string              `json:"credentialDelivery" db:"credential_delivery" enum:"env,init_message,both"`
+	HasCredentials           bool                `json:"hasCredentials" db:"has_credentials" doc:"The credentials themselves are never shown"`
+	Enabled                  bool                `json:"enabled" db:"enabled"`
+	DisabledReason           *string             `json:"disabledReason" db:"disabled_reason" doc:"Also the last failure of an enabled one"`
+	HealthStatus             string              `json:"healthStatus" db:"health_status" enum:"unknown,healthy,degraded,unhealthy,disabled"`
+	FailureCount             int32               `json:"failureCount" db:"failure_count" doc:"One after the other"`
+	LastFailureAt            *time.Time          `json:"lastFailureAt" db:"last_failure_at"`
+	LastSuccessAt            *time.Time          `json:"lastSuccessAt" db:"last_success_at"`
+	LibraryIDs               []uuid.UUID         `json:"libraryIds" db:"library_ids" nullable:"false" doc:"Of the libraries that it is for; empty is all"`
+	Scopes                   []string            `json:"scopes" db:"scopes" nullable:"false"`
+	Permissions              []string            `json:"permissions" db:"permissions" nullable:"false"`
+	MetadataTargets          []string            `json:"metadataTargets" db:"metadata_targets" nullable:"true" doc:"series and book; null is what the manifest says"`
+	UseExistingExternalID    bool                `json:"useExistingExternalId" db:"use_existing_external_id"`
+	AutoMatchConditions      json.RawMessage     `json:"autoMatchConditions" db:"auto_match_conditions"`
+	SearchQueryTemplate      *string             `json:"searchQueryTemplate" db:"search_query_template"`
+	SearchPreprocessingRules []library.TitleRule `json:"searchPreprocessingRules" db:"search_preprocessing_rules" nullable:"true"`
+	InternalConfig           Internal            `json:"internalConfig" db:"-"`
+	RateLimitRequestsPerMin  *int32              `json:"rateLimitRequestsPerMinute" db:"rate_limit" doc:"null is no limit"`
+	RequestTimeoutSeconds    *int32              `json:"requestTimeoutSeconds" db:"request_timeout" doc:"null is 30"`
+	LogLevel                 *string             `json:"logLevel" db:"log_level" enum:"error,warn,info,debug"`
+	DefaultLogLevel          string              `json:"defaultLogLevel" db:"-" enum:"info"`
+	SyncCronSchedule         *string             `json:"syncCronSchedule" db:"sync_cron_schedule"`
+	UserCount                *int64              `json:"userCount" db:"-" doc:"Of users who have enabled it; null of a system plugin"`
+	Manifest                 *Manifest           `json:"manifest" db:"manifest" doc:"As the plugin has told it last; null where it was never started"`
+	CreatedAt                time.Time           `json:"createdAt" db:"created_at"`
+	UpdatedAt                time.Time           `json:"updatedAt" db:"updated_at"`
+	SearchResultsLimit       *int32              `json:"-" db:"search_results_limit"`
+}
+
+// Internal is what Longbox heeds when it asks a plugin.
+type Internal struct {
+	SearchResultsLimit *int32 `json:"searchResultsLimit" minimum:"0" doc:"null is the plugin's own"`
+}
+
+// shown fills in what follows from the rest.
+func (p *Plugin) shown() *Plugin {
+	p.InternalConfig, p.DefaultLogLevel = Internal{p.SearchResultsLimit}, "info"
+	if p.PluginType == personal {
+		p.UserCount = new(int64)
+	}
+	return p
+}
+
+// columns are those of a Plugin.
+const columns = `p.id, p.name, p.display_name, p.description, p.plugin_type, p.command, p.args, p.working_directory, p.env, p.config, p.credential_delivery,
+	p.credentials is not null as has_credentials, p.enabled, p.disabled_reason, p.health_status, p.failure_count, p.last_failure_at, p.last_success_at,
+	p.library_ids, p.scopes, p.permissions, p.metadata_targets, p.use_existing_external_id, p.auto_match_conditions, p.search_query_template,
+	p.search_preprocessing_rules, p.search_results_limit, p.rate_limit, p.request_timeout, p.log_level, p.sync_cron_schedule, p.manifest, p.created_at, p.updated_at`
+
+// Manifest is what a plugin says of itself.
+type Manifest struct {
+	Name                   string        `json:"name"`
+	DisplayName            string        `json:"displayName"`
+	Version                string        `json:"version"`
+	ProtocolVersion        string        `json:"protocolVersion"`
+	ContentTypes           []string      `json:"contentTypes" nullable:"false"`
+	Description            *string       `json:"description"`
+	Author                 *string       `json:"author"`
+	Homepage               *string       `json:"homepage"`
+	SearchURITemplate      *string       `json:"searchUriTemplate"`
+	Scopes                 []string      `json:"scopes" nullable:"false"`
+	AdminSetupInstructions *string       `json:"adminSetupInstructions"`
+	UserSetupInstructions  *string       `json:"userSetupInstructions"`
+	Capabilities           Capabilities  `json:"capabilities"`
+	ConfigSchema           *ConfigSchema `json:"configSchema"`
+	OAuth                  *OAuth        `json:"oauth"`
+	RequiredCredentials    []Credential  `json:"requiredCredentials" nullable:"false"`
+	WebLinks               *webLinks     `json:"-"`
+}
+
+// Capabilities are what a plugin can do.
+type Capabilities struct {
+	MetadataProvider           []string `json:"metadataProvider" nullable:"false" doc:"series, book"`
+	ExternalIDSource           *string  `json:"externalIdSource"`
+	ReleaseSource              bool     `json:"releaseSource"`
+	UserReadSync               bool     `json:"userReadSync"`
+	UserRecommendationProvider bool     `json:"userRecommendationProvider"`
+	WantsDetailedProgress      bool     `json:"wantsDetailedProgress"`
+	WantsFullMetadata          bool     `json:"wantsFullMetadata"`
+}
+
+// ConfigSchema says what a plugin's config may hold, for whoever fills it in.
+type ConfigSchema struct {
+	Description *string       `json:"description"`
+	Fields      []ConfigField `json:"fields" nullable:"false"`
+}
+
+// ConfigField is a member of a config.
+type ConfigField struct {
+	Key         string          `json:"key"`
+	Label       string          `json:"label"`
+	Type        string          `json:"type"`
+	Description *string         `json:"description"`
+	Required    bool            `json:"required"`
+	Default     json.RawMessage `json:"default"`
+	Example     json.RawMessage `json:"example"`
+}
+
+// OAuth says how users of a plugin sign in elsewhere.
+type OAuth struct {
+	AuthorizationURL string   `json:"authorizationUrl"`
+	TokenURL         string   `json:"tokenUrl"`
+	UserInfoURL      *string  `json:"userInfoUrl"`
+	PKCE             bool     `json:"pkce"`
+	Scopes           []string `json:"scopes" nullable:"false"`
+}
+
+// Credential is one that a plugin needs.
+type Credential struct {
+	Key            string  `json:"key"`
+	Label          string  `json:"label"`
+	Description    *string `json:"description"`
+	Required       bool    `json:"required"`
+	Sensitive      bool    `json:"sensitive"`
+	CredentialType string  `json:"credentialType"`
+}
+
+// webLinks are where people find series elsewhere.
+type webLinks struct {
+	SearchURLTemplate string `json:"searchUrlTemplate"`
+	SeriesLinks       []struct {
+		Source      string `json:"source"`
+		URLTemplate string `json:"urlTemplate"`
+	} `json:"seriesLinks"`
+}
+
+// UnmarshalJSON reads a manifest as plugins write it; what it lacks is null, or none.
+func (m *Manifest) UnmarshalJSON(data []byte) error {
+	type plain Manifest // without this method
+	var raw struct {
+		plain
+		SearchURI    *string `json:"searchURITemplate"`
+		UserText     *string `json:"userDescription"`
+		Capabilities struct {
+			Capabilities
+			ReleaseSource json.RawMessage `json:"releaseSource"` // an object, or whether there is one
+			WebLinks      *webLinks       `json:"webLinks"`
+		} `json:"capabilities"`
+		RequiredCredentials []struct {
+			Credential
+			Type *string `json:"type"`
+		} `json:"requiredCredentials"`
+	}
+	raw.OAuth = &OAuth{PKCE: true}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	*m = Manifest(raw.plain)
+	m.Capabilities, m.WebLinks = raw.Capabilities.Capabilities, raw.Capabilities.WebLinks
+	release := string(raw.Capabilities.ReleaseSource)
+	m.Capabilities.ReleaseSource = release != "" && release != "null" && release != "false"
+	if m.SearchURITemplate == nil {
+		m.SearchURITemplate = raw.SearchURI
+	}
+	if m.OAuth != nil && m.OAuth.AuthorizationURL == "" {
+		m.OAuth = nil
+	}
+	m.RequiredCredentials = []Credential{}
+	for _, c := range raw.RequiredCredentials {
+		if c.Type != nil {
+			c.CredentialType = *c.Type
+		}
+		m.RequiredCredentials = append(m.RequiredCredentials, c.Credential)
+	}
+	if m.OAuth != nil && m.OAuth.Scopes == nil {
+		m.OAuth.Scopes = []string{}
+	}
+	if m.ConfigSchema != nil && m.ConfigSchema.Fields == nil {
+		m.ConfigSchema.Fields = []ConfigField{}
+	}
+	for _, list := range []*[]string{&m.ContentTypes, &m.Scopes, &m.Capabilities.MetadataProvider} {
+		if *list == nil {
+			*list = []string{}
+		}
+	}
+	if len(m.ContentTypes) == 0 {
+		m.ContentTypes = slices.Clone(m.Capabilities.MetadataProvider)
+	}
+	return nil
+}
+
+// provides tells whether the plugin gives metadata of a kind, series or book: as far as is known.
+func (p *Plugin) provides(kind string) bool {
+	if p.MetadataTargets != nil && !slices.Contains(p.MetadataTargets, kind) {
+		return false
+	}
+	return p.Manifest == nil || slices.Contains(p.Manifest.Capabilities.MetadataProvider, kind)
+}
+
+// serves tells whether the plugin is for a library.
+func (p *Plugin) serves(library uuid.UUID) bool {
+	return len(p.LibraryIDs) == 0 || slices.Contains(p.LibraryIDs, library)
+}
+
+// mayWrite tells whether the plugin may write a field, by the name that its permission has, such as age_rating.
+func (p *Plugin) mayWrite(field string) bool {
+	return slices.Contains(p.Permissions, writing+"*") || slices.Contains(p.Permissions, writing+field)
+}
+
+// writing is what permissions to write a field begin with.
+const writing = "metadata:write:"
+
+// scopes are where plugins can be invoked.
+var scopes = []string{"series:detail", "series:bulk", "book:detail", "book:bulk", "library:detail", "library:scan"}
+
+// permissions are what plugins can be permitted.
+var permissions = func() []string {
+	all := []string{"metadata:read", "library:read", writing + "*"}
+	for _, f := range strings.Fields(`title summary genres tags covers ratings links external_ids year status publisher age_rating language reading_direction
+		total_volume_count total_chapter_count book_type subtitle authors translator edition original_title original_year series_position subjects awards
+		custom_metadata isbn volume chapter`) {
+		all = append(all, writing+f)
+	}
+	return all
+}()

@@ -1,0 +1,582 @@
+package plugin_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	functions "github.com/longbox/longbox/shared/app/plugin"
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/plugin"
+	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/plug"
+	"github.com/longbox/longbox/shared/platform/plug/host"
+	"github.com/longbox/longbox/shared/platform/seal"
+	"github.com/longbox/longbox/shared/testkit"
+	"github.com/longbox/longbox/shared/testkit/pluginkit"
+)
+
+func TestMain(m *testing.M) {
+	pluginkit.Main()
+	os.Exit(m.Run())
+}
+
+const (
+	base  = "/api/v1"
+	admin = base + "/admin/plugins"
+)
+
+type object = map[string]any
+
+// rig is a server whose plugins run, and what it has told.
+type rig struct {
+	*testkit.Server
+	t       *testing.T
+	runner  *plugin.Runner
+	command string
+
+	mu   sync.Mutex
+	told []string
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	command, _, err := pluginkit.Command()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := functions.New(functions.Config{Token: "token", Host: host.Config{Commands: plug.Commands{command}, Data: t.TempDir(), Processes: 8, Idle: 1e12}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Host.Close)
+	h, err := f.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	key, err := seal.New(seal.Config{Key: strings.Repeat("QUFB", 10) + "QUE="}) // 32 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, command: command}
+	client := plug.New(plug.Config{Commands: plug.Commands{command}, URL: srv.URL, Token: "token"})
+	publish := func(_ context.Context, _ uuid.UUID, all ...events.Event) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, e := range all {
+			r.told = append(r.told, e.Kind)
+		}
+	}
+	r.Server = testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		plugin.Routes(a, d, client, key, publish, nil)
+		series.Routes(a, d, nil)
+		series.EditRoutes(a, d, publish, nil)
+		book.Routes(a, d, nil)
+		book.EditRoutes(a, d, publish, nil)
+		r.runner = &plugin.Runner{Database: d, Client: client, Key: key, Publish: publish}
+	})
+	return r
+}
+
+// heard are the kinds of events since the last time.
+func (r *rig) heard() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := strings.Join(r.told, " ")
+	r.told = nil
+	return out
+}
+
+// add adds a plugin, with changes of what is sent, and tells its id.
+func (r *rig) add(c *testkit.Client, changes object) (id string, answer object) {
+	r.t.Helper()
+	_, args, _ := pluginkit.Command()
+	body := object{"name": "test", "displayName": "Test", "command": r.command, "args": args, "enabled": true, "permissions": []string{"metadata:write:*"},
+		"scopes": []string{"series:detail", "book:detail"}}
+	for k, v := range changes {
+		body[k] = v
+	}
+	answer = c.Do("POST", admin, body).Want(201).Map()
+	return answer["plugin"].(object)["id"].(string), answer
+}
+
+// series adds a library with a series of one book.
+func (r *rig) series(title string) (library, id, book uuid.UUID) {
+	r.t.Helper()
+	library, id, book = uuid.New(), uuid.New(), uuid.New()
+	r.DB.Exec(r.t, `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+		values ($1, $2::uuid, $2::text, '/' || $2::text, 'b', '', 'series_volume', 'filename', 'file_order')`, r.One, library)
+	r.DB.Exec(r.t, `insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) values ($1, $2, $3, $4, $4, $4, $4, lower($4))`, r.One, id, library, title)
+	r.DB.Exec(r.t, `insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title)
+		values ($1, $2, $3, $4, $5, 10, now(), 'cbz', $5, $5, $5)`, r.One, book, library, id, title+".cbz")
+	return library, id, book
+}
+
+func TestPluginsAreKept(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	id, answer := r.add(c, object{"enabled": false, "description": "For tests", "config": object{"region": "jp", "snake_case": 1}, "credentials": object{"api_key": "s3cret"},
+		"env": []any{object{"key": "MODE", "value": "x"}}, "rateLimitRequestsPerMinute": 60, "internalConfig": object{"searchResultsLimit": 1}})
+	if answer["healthCheckPerformed"] != false || answer["healthCheckPassed"] != nil || r.heard() != "plugin_created" {
+		t.Errorf("%v", answer)
+	}
+	got := c.Do("GET", admin+"/"+id, nil).Want(200)
+	m := got.Map()
+	if strings.Contains(string(got.Body), "s3cret") || m["hasCredentials"] != true || m["healthStatus"] != "unknown" || m["enabled"] != false ||
+		m["env"].(object)["MODE"] != "x" || m["config"].(object)["snake_case"] != 1.0 || m["internalConfig"].(object)["searchResultsLimit"] != 1.0 ||
+		m["manifest"] != nil || m["userCount"] != nil || m["pluginType"] != "system" || m["credentialDelivery"] != "env" {
+		t.Errorf("%s", got.Body)
+	}
+	var kept []byte
+	if err := r.DB.Owner.Pool().QueryRow(context.Background(), "select credentials from plugin").Scan(&kept); err != nil || len(kept) < 20 || strings.Contains(string(kept), "s3cret") {
+		t.Errorf("%q, %v", kept, err)
+	}
+	m = c.Do("PATCH", admin+"/"+id, object{"rateLimitRequestsPerMinute": nil, "displayName": "Other"}).Want(200).Map()
+	if m["rateLimitRequestsPerMinute"] != nil || m["displayName"] != "Other" || m["hasCredentials"] != true || m["description"] != "For tests" {
+		t.Errorf("%v", m)
+	}
+	if m = c.Do("PATCH", admin+"/"+id, object{"credentials": object{}}).Want(200).Map(); m["hasCredentials"] != false {
+		t.Errorf("%v", m)
+	}
+	c.Do("POST", admin, object{"name": "test", "command": r.command}).Want(409)
+	if list := c.Do("GET", admin, nil).Want(200).Map(); list["total"] != 1.0 {
+		t.Errorf("%v", list)
+	}
+	r.heard()
+	c.Do("DELETE", admin+"/"+id, nil).Want(204)
+	c.Do("GET", admin+"/"+id, nil).Want(404)
+	if r.heard() != "plugin_deleted" {
+		t.Error("nobody is told")
+	}
+}
+
+func TestWhatAPluginMustNotBe(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	for _, w := range []struct {
+		change       object
+		field, words string
+	}{
+		{object{"name": "-x"}, "name", ""},
+		{object{"name": "X"}, "name", ""},
+		{object{"command": "/bin/sh"}, "command", "is not allowed; the operator"},
+		{object{"command": ""}, "command", "is not allowed"},
+		{object{"displayName": " "}, "displayName", "printable"},
+		{object{"args": []string{"a\x00"}}, "args[0]", ""},
+		{object{"workingDirectory": "x"}, "workingDirectory", "absolute"},
+		{object{"env": []any{object{"key": "PATH", "value": "/x"}}}, "env[0].key", "PATH"},
+		{object{"config": []any{}}, "config", "object"},
+		{object{"credentials": object{"a": 1}}, "credentials", "texts"},
+		{object{"credentials": object{"node_options": "x"}}, "credentials", "node_options"},
+		{object{"internalConfig": object{"searchResultsLimit": -1}}, "internalConfig.searchResultsLimit", ""},
+		{object{"pluginType": "user"}, "pluginType", "not run yet"},
+		{object{"credentialDelivery": "mail"}, "credentialDelivery", ""},
+		{object{"scopes": []string{"moon"}}, "scopes[0]", "series:detail"},
+		{object{"permissions": []string{"metadata:write:everything"}}, "permissions[0]", "metadata:write:title"},
+		{object{"metadataTargets": []string{"page"}}, "metadataTargets[0]", ""},
+		{object{"autoMatchConditions": object{"rules": []any{object{"field": "a", "operator": "is"}}}}, "autoMatchConditions.rules[0].operator", ""},
+		{object{"searchQueryTemplate": "{{#if a}}"}, "searchQueryTemplate", "the block if is not closed"},
+		{object{"searchPreprocessingRules": []any{object{"pattern": "("}}}, "searchPreprocessingRules[0].pattern", ""},
+		{object{"syncCronSchedule": "0 0 * * *"}, "syncCronSchedule", "type user"},
+		{object{"requestTimeoutSeconds": 0}, "requestTimeoutSeconds", ""},
+	} {
+		_, args, _ := pluginkit.Command()
+		body := object{"name": "test", "displayName": "Test", "command": r.command, "args": args}
+		for k, v := range w.change {
+			body[k] = v
+		}
+		got := string(c.Do("POST", admin, body).Want(400).Body)
+		if !strings.Contains(got, `"`+w.field+`"`) || !strings.Contains(got, w.words) {
+			t.Errorf("%v: %s", w.change, got)
+		}
+	}
+	r.User(t, "one", "maintainer").Do("GET", admin, nil).Want(403)
+	if n := c.Do("GET", admin, nil).Want(200).Map()["total"]; n != 0.0 {
+		t.Errorf("%v plugins were kept", n)
+	}
+}
+
+func TestPluginComesAndGoes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	id, answer := r.add(c, object{"credentials": object{"api_key": "s3cret"}, "credentialDelivery": "both", "config": object{"region": "j p"}})
+	p := answer["plugin"].(object)
+	if answer["healthCheckPassed"] != true || p["healthStatus"] != "healthy" || p["manifest"].(object)["version"] != "1.2.3" ||
+		p["manifest"].(object)["capabilities"].(object)["metadataProvider"].([]any)[1] != "book" ||
+		p["manifest"].(object)["requiredCredentials"].([]any)[0].(object)["credentialType"] != "password" {
+		t.Errorf("%v", answer)
+	}
+	if m := c.Do("POST", admin+"/"+id+"/test", nil).Want(200).Map(); m["success"] != true || m["message"] != "test 1.2.3 answers" {
+		t.Errorf("%v", m)
+	}
+	if m := c.Do("GET", base+"/plugins/actions?scope=series:detail", nil).Want(200).Map(); len(m["actions"].([]any)) != 1 {
+		t.Errorf("%v", m)
+	}
+	if m := c.Do("GET", base+"/plugins/actions?scope=series:bulk", nil).Want(200).Map(); len(m["actions"].([]any)) != 0 {
+		t.Errorf("%v", m)
+	}
+	c.Do("GET", base+"/plugins/actions?scope=moon", nil).Want(400)
+	link := c.Do("GET", base+"/plugins/web-links", nil).Want(200).Map()["providers"].([]any)[0].(object)
+	if link["searchUrlTemplate"] != "https://example.org/search?q={title}" || link["seriesLinks"].([]any)[0].(object)["urlTemplate"] != "https://example.org/j%20p/{externalId}" {
+		t.Errorf("%v", link)
+	}
+	run := func(c *testkit.Client, action any, status int) object {
+		t.Helper()
+		return c.Do("POST", base+"/plugins/"+id+"/execute", object{"action": action}).Want(status).Map()
+	}
+	search := func(kind, query string) object {
+		return object{"metadata": object{"action": "search", "contentType": kind, "params": object{"query": query}}}
+	}
+	maintainer := r.User(t, "one", "maintainer")
+	if m := run(maintainer, search("series", "x"), 200); m["success"] != true || len(m["result"].(object)["results"].([]any)) != 2 {
+		t.Errorf("%v", m)
+	}
+	run(maintainer, search("book", "x"), 200)
+	run(maintainer, "ping", 403)
+	run(r.User(t, "one", "reader"), search("series", "x"), 403)
+	if m := run(c, "ping", 200); m["success"] != true || m["result"] != "pong" {
+		t.Errorf("%v", m)
+	}
+	run(c, "pong", 400)
+	if m := run(c, search("series", "slow down"), 200); m["success"] != false || m["error"] != "too many requests" {
+		t.Errorf("%v", m)
+	}
+	c.Do("PATCH", admin+"/"+id, object{"internalConfig": object{"searchResultsLimit": 1}}).Want(200)
+	if m := run(c, search("series", "x"), 200); len(m["result"].(object)["results"].([]any)) != 1 {
+		t.Errorf("%v", m)
+	}
+	metrics := c.Do("GET", base+"/metrics/plugins", nil).Want(200).Map()
+	one := metrics["plugins"].([]any)[0].(object)
+	if one["requestsTotal"] != 7.0 || one["requestsFailed"] != 1.0 || one["rateLimitRejections"] != 1.0 || one["byMethod"].(object)["ping"].(object)["requestsTotal"] != 3.0 ||
+		metrics["summary"].(object)["healthyPlugins"] != 1.0 {
+		t.Errorf("%v", metrics)
+	}
+	r.heard()
+	if m := c.Do("POST", admin+"/"+id+"/disable", nil).Want(200).Map(); m["plugin"].(object)["enabled"] != false || m["plugin"].(object)["healthStatus"] != "disabled" {
+		t.Errorf("%v", m)
+	}
+	run(c, "ping", 400)
+	if m := c.Do("POST", admin+"/"+id+"/test", nil).Want(200).Map(); m["success"] != true {
+		t.Errorf("a disabled plugin is not tested: %v", m)
+	}
+	if m := c.Do("POST", admin+"/"+id+"/enable", nil).Want(200).Map(); m["healthCheckPassed"] != true || m["plugin"].(object)["healthStatus"] != "healthy" {
+		t.Errorf("%v", m)
+	}
+	if got := r.heard(); got != "plugin_disabled plugin_enabled" {
+		t.Error(got)
+	}
+}
+
+// A manifest may hold what the database does not take.
+func TestStrangeManifest(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	_, args, _ := pluginkit.Command("strange")
+	_, answer := r.add(r.User(t, "one", "admin"), object{"args": args})
+	if m := answer["plugin"].(object)["manifest"].(object); answer["healthCheckPassed"] != true || m["description"] != "ab" || m["homepage"] != "\uFFFD" {
+		t.Errorf("%v", answer)
+	}
+}
+
+// One whose members have other types is none, and leaves nothing behind that cannot be read.
+func TestMistypedManifest(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	_, args, _ := pluginkit.Command("mistyped")
+	id, answer := r.add(c, object{"args": args})
+	if answer["healthCheckPassed"] != false || !strings.Contains(fmt.Sprint(answer["healthCheckError"]), "manifest cannot be used") {
+		t.Errorf("%v", answer)
+	}
+	if m := c.Do("GET", admin+"/"+id, nil).Want(200).Map(); m["manifest"] != nil || m["healthStatus"] != "unhealthy" {
+		t.Errorf("%v", m)
+	}
+}
+
+// What a plugin says of its failures is cut off, can be stored, and has none of its credentials.
+func TestFailuresKeepSecrets(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	id, _ := r.add(c, object{"credentials": object{"api-key": "s3cret value"}})
+	_, series, _ := r.series("A")
+	at := base + "/series/" + series.String() + "/metadata/preview"
+	for external, words := range map[string]string{"secret": "key=… answers 500!!!", "mistyped": "cannot be used", "null": "does not know"} {
+		status := 503
+		if external == "null" {
+			status = 404
+		}
+		got := string(c.Do("POST", at, object{"pluginId": id, "externalId": external}).Want(status).Body)
+		if !strings.Contains(got, words) || strings.Contains(got, "s3cret") || len(got) > 2000 {
+			t.Errorf("%s: %.300s", external, got)
+		}
+	}
+	got := string(c.Do("GET", admin+"/"+id+"/failures", nil).Want(200).Body)
+	if strings.Contains(got, "s3cret") || strings.Count(got, "errorMessage") != 2 || len(got) > 5000 {
+		t.Errorf("%.500s", got)
+	}
+}
+
+// A limit of one request a minute is one a minute.
+func TestSmallestLimit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	id, _ := r.add(c, object{"rateLimitRequestsPerMinute": 1})
+	_, series, _ := r.series("A")
+	match := func(status int) {
+		t.Helper()
+		c.Do("POST", base+"/series/"+series.String()+"/metadata/auto-match", object{"pluginId": id}).Want(status)
+	}
+	r.DB.Exec(t, "update plugin set tokens = 0, tokens_at = now()")
+	match(429)
+	c.Do("GET", base+"/metrics/plugins", nil).Want(200)
+	r.DB.Exec(t, "update plugin set tokens_at = now() - interval '61 seconds'")
+	match(429) // the search is answered, what it finds is not
+	r.DB.Exec(t, "update plugin set tokens_at = now() - interval '1 day'")
+	c.Do("POST", base+"/series/"+series.String()+"/metadata/preview", object{"pluginId": id, "externalId": "1"}).Want(200)
+	one := c.Do("GET", base+"/metrics/plugins", nil).Want(200).Map()["plugins"].([]any)[0].(object)
+	if one["requestsTotal"] != 3.0 || one["requestsFailed"] != 0.0 || one["rateLimitRejections"] != 2.0 {
+		t.Errorf("%v", one)
+	}
+}
+
+// A user from whom something is hidden does not manage plugins: what went wrong names series.
+func TestWhoDoesNotSeeAllManagesNoPlugins(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	id, _ := r.add(c, nil)
+	tag := uuid.New()
+	r.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'Kids')", r.One, tag)
+	r.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", r.One, tag, c.ID)
+	c.Do("GET", admin, nil).Want(403)
+	c.Do("GET", admin+"/"+id+"/failures", nil).Want(403)
+}
+
+func TestPluginThatFailsIsDisabled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	_, args, _ := pluginkit.Command("dies")
+	id, answer := r.add(c, object{"args": args})
+	if answer["healthCheckPassed"] != false || !strings.Contains(fmt.Sprint(answer["healthCheckError"]), "no such library") || answer["plugin"].(object)["healthStatus"] != "unhealthy" {
+		t.Errorf("%v", answer)
+	}
+	_, series, _ := r.series("A")
+	preview := func(status int) *testkit.Response {
+		t.Helper()
+		return c.Do("POST", base+"/series/"+series.String()+"/metadata/preview", object{"pluginId": id, "externalId": "1"}).Want(status)
+	}
+	if got := string(preview(503).Body); !strings.Contains(got, "no such library") {
+		t.Error(got)
+	}
+	c.Do("POST", admin+"/"+id+"/reset", nil).Want(200)
+	for range 2 {
+		preview(503)
+	}
+	m := c.Do("GET", admin+"/"+id+"/health", nil).Want(200).Map()["health"].(object)
+	if m["failureCount"] != 2.0 || m["enabled"] != true || m["healthStatus"] != "unhealthy" {
+		t.Errorf("%v", m)
+	}
+	preview(503)
+	m = c.Do("GET", admin+"/"+id+"/health", nil).Want(200).Map()["health"].(object)
+	if m["enabled"] != false || m["healthStatus"] != "disabled" || !strings.HasPrefix(fmt.Sprint(m["disabledReason"]), "Disabled after 3 failures within an hour; the last: The plugin has stopped") {
+		t.Errorf("%v", m)
+	}
+	preview(400)
+	failures := c.Do("GET", admin+"/"+id+"/failures?pageSize=2", nil).Want(200).Map()
+	first := failures["data"].([]any)[0].(object)
+	if failures["total"] != 5.0 || failures["windowFailures"] != 5.0 || failures["threshold"] != 3.0 || len(failures["data"].([]any)) != 2 ||
+		first["errorCode"] != "PROCESS_ERROR" || first["method"] != "metadata/series/get" || first["requestSummary"] != "externalId=1" {
+		t.Errorf("%v", failures)
+	}
+	if m := c.Do("POST", admin+"/"+id+"/enable", nil).Want(200).Map(); m["plugin"].(object)["enabled"] != true || m["healthCheckPassed"] != false {
+		t.Errorf("one failure after it was enabled disables it: %v", m)
+	}
+	c.Do("GET", admin+"/"+uuid.NewString()+"/failures", nil).Want(404)
+}
+
+// What a plugin does not know, or what it has no time for, is no failure of it.
+func TestRefusalsAreNoFailures(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	id, _ := r.add(c, object{"rateLimitRequestsPerMinute": 6})
+	_, series, _ := r.series("A")
+	at := base + "/series/" + series.String() + "/metadata/preview"
+	for range 5 {
+		c.Do("POST", at, object{"pluginId": id, "externalId": "9"}).Want(404)
+	}
+	c.Do("POST", at, object{"pluginId": id, "externalId": "1"}).Want(200)
+	if got := c.Do("POST", at, object{"pluginId": id, "externalId": "1"}).Want(429); got.Header.Get("Retry-After") != "10" {
+		t.Errorf("%v %s", got.Header, got.Body)
+	}
+	m := c.Do("GET", admin+"/"+id, nil).Want(200).Map()
+	if m["enabled"] != true || m["failureCount"] != 0.0 || m["healthStatus"] != "healthy" {
+		t.Errorf("%v", m)
+	}
+	r.DB.Exec(t, "update plugin set tokens_at = now() - interval '11 seconds'")
+	c.Do("POST", at, object{"pluginId": id, "externalId": "1"}).Want(200)
+	c.Do("POST", at, object{"pluginId": id, "externalId": "1"}).Want(429)
+}
+
+// statuses are the fields of a preview by their status.
+func statuses(r *testkit.Response) map[string]string {
+	out := map[string]string{}
+	for _, f := range r.Want(200).Map()["fields"].([]any) {
+		f := f.(object)
+		out[f["status"].(string)] += " " + f["field"].(string)
+	}
+	return out
+}
+
+func list(v any) string {
+	var out []string
+	for _, e := range v.([]any) {
+		switch e := e.(type) {
+		case object:
+			out = append(out, fmt.Sprint(e["field"]))
+		default:
+			out = append(out, fmt.Sprint(e))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func TestSeriesOfAPlugin(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	id, _ := r.add(c, nil)
+	_, series, _ := r.series("A")
+	at := base + "/series/" + series.String()
+	one := object{"pluginId": id, "externalId": "1"}
+	c.Do("PUT", at+"/metadata/locks", object{"summary": true}).Want(200)
+	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["locked"] != " summary" || got["not_provided"] != " cover" || strings.Count(got["will_apply"], " ") != 16 {
+		t.Errorf("%v", got)
+	}
+	dry := c.Do("POST", at+"/metadata/apply", object{"pluginId": id, "externalId": "1", "dryRun": true, "fields": []string{"title", "year", "summary"}}).Want(200).Map()
+	if list(dry["appliedFields"]) != "title year" || list(dry["skippedFields"]) != "summary" || len(dry["dryRunReport"].(object)["changes"].([]any)) != 2 {
+		t.Errorf("%v", dry)
+	}
+	c.Do("POST", at+"/metadata/apply", object{"pluginId": id, "externalId": "1", "fields": []string{"moon"}}).Want(400)
+	if m := c.Do("GET", at, nil).Want(200).Map(); m["title"] != "A" || len(m["externalIds"].([]any)) != 0 {
+		t.Errorf("a dry run has written: %v", m)
+	}
+	r.heard()
+	done := c.Do("POST", at+"/metadata/apply", one).Want(200).Map()
+	if done["message"] != "16 fields written" || done["dryRunReport"] != nil || list(done["skippedFields"]) != "summary" {
+		t.Errorf("%v", done)
+	}
+	if got := r.heard(); got != "series_metadata_updated series_updated" {
+		t.Error(got)
+	}
+	m := c.Do("GET", at, nil).Want(200).Map()
+	meta := m["metadata"].(object)
+	if m["title"] != "The Given Title" || meta["summary"] != nil || meta["status"] != "ended" || meta["year"] != 1999.0 || meta["totalChapterCount"] != 99.5 ||
+		meta["language"] != "ja" || meta["readingDirection"] != "rtl" || meta["ageRating"] != 16.0 || meta["publisher"] != "Tower" ||
+		meta["locks"].(object)["title"] != false {
+		t.Errorf("%v", m)
+	}
+	if len(m["genres"].([]any)) != 2 || len(m["tags"].([]any)) != 1 || len(meta["authors"].([]any)) != 3 || meta["authors"].([]any)[1].(object)["role"] != "contributor" ||
+		len(m["alternateTitles"].([]any)) != 2 || len(m["externalLinks"].([]any)) != 1 || len(m["externalIds"].([]any)) != 2 || len(m["externalRatings"].([]any)) != 1 {
+		t.Errorf("%v", m)
+	}
+	for _, x := range m["externalIds"].([]any) {
+		if x := x.(object); x["source"] == "plugin:test" && (x["externalId"] != "1" || x["externalUrl"] != "https://example.org/1" || x["lastSyncedAt"] == nil) {
+			t.Errorf("%v", x)
+		}
+	}
+	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["will_apply"] != "" || got["locked"] != " summary" || strings.Count(got["unchanged"], " ") != 16 {
+		t.Errorf("after it was written: %v", got)
+	}
+	// What cannot be used is left out.
+	two := object{"pluginId": id, "externalId": "2"}
+	if got := statuses(c.Do("POST", at+"/metadata/preview", two)); got["will_apply"] != " title genres cover" {
+		t.Errorf("%v", got)
+	}
+	done = c.Do("POST", at+"/metadata/apply", two).Want(200).Map()
+	if list(done["appliedFields"]) != "genres title" || !strings.Contains(fmt.Sprint(done["skippedFields"]), "127.0.0.1 is not a public address") ||
+		list(done["skippedFields"]) != "ageRating cover language readingDirection status summary year" {
+		t.Errorf("%v", done)
+	}
+	if m := c.Do("GET", at, nil).Want(200).Map(); m["title"] != "Another" || list(names(m["genres"])) != "Fine" || m["metadata"].(object)["status"] != "ended" {
+		t.Errorf("%v", m)
+	}
+}
+
+func names(terms any) any {
+	var out []any
+	for _, g := range terms.([]any) {
+		out = append(out, g.(object)["name"])
+	}
+	return out
+}
+
+func TestWhatAPluginMayWrite(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	library, series, bookID := r.series("A")
+	id, _ := r.add(c, object{"permissions": []string{"metadata:write:year"}, "libraryIds": []string{library.String()}})
+	one := object{"pluginId": id, "externalId": "1"}
+	at := base + "/series/" + series.String() + "/metadata"
+	done := c.Do("POST", at+"/apply", one).Want(200).Map()
+	if list(done["appliedFields"]) != "year" || !strings.Contains(fmt.Sprint(done["skippedFields"]), "has not the permission metadata:write:title") {
+		t.Errorf("%v", done)
+	}
+	c.Do("PATCH", admin+"/"+id, object{"metadataTargets": []string{"book"}}).Want(200)
+	c.Do("POST", at+"/preview", one).Want(400)
+	c.Do("POST", base+"/books/"+bookID.String()+"/metadata/preview", one).Want(200)
+	c.Do("PATCH", admin+"/"+id, object{"metadataTargets": nil, "libraryIds": []string{uuid.NewString()}}).Want(200)
+	for path, status := range map[string]int{at + "/preview": 400, at + "/apply": 400, at + "/auto-match": 400, base + "/books/" + bookID.String() + "/metadata/apply": 400} {
+		c.Do("POST", path, one).Want(status)
+	}
+	c.Do("POST", base+"/series/"+uuid.NewString()+"/metadata/preview", one).Want(404)
+	c.Do("POST", at+"/preview", object{"pluginId": uuid.NewString(), "externalId": "1"}).Want(404)
+	r.User(t, "one", "reader").Do("POST", at+"/preview", one).Want(403)
+}
+
+func TestBookOfAPlugin(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	id, _ := r.add(c, nil)
+	_, _, bookID := r.series("A")
+	at := base + "/books/" + bookID.String()
+	one := object{"pluginId": id, "externalId": "1"}
+	c.Do("PUT", at+"/metadata/locks", object{"editionLock": true}).Want(200)
+	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["locked"] != " edition" || strings.Count(got["will_apply"], " ") != 16 {
+		t.Errorf("%v", got)
+	}
+	done := c.Do("POST", at+"/metadata/apply", one).Want(200).Map()
+	if list(done["skippedFields"]) != "edition" || done["message"] != "16 fields written" || r.heard() == "" {
+		t.Errorf("%v", done)
+	}
+	m := c.Do("GET", at, nil).Want(200).Map()
+	meta := m["metadata"].(object)
+	if m["title"] != "The Given Book" || meta["subtitle"] != "A subtitle" || meta["edition"] != nil || m["volume"] != 3.0 || meta["isbns"] != `["9780306406157"]` ||
+		meta["awards"].([]any)[0].(object)["name"] != "A Prize" || meta["locks"].(object)["titleLock"] != false || meta["locks"].(object)["editionLock"] != true {
+		t.Errorf("%v", m)
+	}
+	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["will_apply"] != "" {
+		t.Errorf("after it was written: %v", got)
+	}
+}

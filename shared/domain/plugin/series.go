@@ -1,0 +1,194 @@
+package plugin
+
+import (
+	"encoding/json"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/reference"
+	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/domain/taxonomy"
+)
+
+// seriesMetadata is what plugins say of a series.
+type seriesMetadata struct {
+	common
+	AlternateTitles []struct {
+		Title     string `json:"title"`
+		Language  string `json:"language"`
+		TitleType string `json:"titleType"`
+	} `json:"alternateTitles"`
+	Status            *string  `json:"status"`
+	TotalVolumeCount  *float64 `json:"totalVolumeCount"`
+	TotalChapterCount *float64 `json:"totalChapterCount"`
+	AgeRating         *float64 `json:"ageRating"`
+	ReadingDirection  *string  `json:"readingDirection"`
+}
+
+// writes is what is to be written into a series.
+type writes struct {
+	body         series.MetadataBody
+	genres, tags []string // nil stays
+	given        reference.Given
+	cover        string // address
+}
+
+// titles are the other titles that can be used.
+func (m *seriesMetadata) titles() []reference.TitleBody {
+	var g reference.Given
+	for _, t := range m.AlternateTitles {
+		label := t.Language
+		if label == "" {
+			label = t.TitleType
+		}
+		if label == "" {
+			label = "alternate"
+		}
+		g.Titles = append(g.Titles, reference.TitleBody{Label: label, Title: t.Title})
+	}
+	g.Check()
+	return g.Titles
+}
+
+// propose compares a series with what a plugin says of it; what is to be written comes into w by the fields' write.
+func (m *seriesMetadata) propose(p *Plugin, d *series.Details, w *writes) []FieldPreview {
+	all := &proposals{plugin: p, locks: d.Metadata.Locks}
+	now, body := &d.Metadata, &w.body
+	title, why := line(m.Title, 500)
+	all.add("title", "title", "title", now.Title, title, why, func() { body.Title = set(title) })
+	m.proposeTitles(all, d, w)
+	summary := prose(m.Summary)
+	all.add("summary", "summary", "summary", now.Summary, summary, "", func() { body.Summary = set(summary) })
+	year, why := whole(m.Year, 1, 9999)
+	all.add("year", "year", "year", now.Year, year, why, func() { body.Year = set(year) })
+	status, why := among(m.Status, "ongoing", "ended", "hiatus", "abandoned", "unknown")
+	all.add("status", "status", "status", now.Status, status, why, func() { body.Status = set(status) })
+	publisher, why := line(m.Publisher, 500)
+	all.add("publisher", "publisher", "publisher", now.Publisher, publisher, why, func() { body.Publisher = set(publisher) })
+	genres, tags := names(m.Genres, 200, 100), names(m.Tags, 500, 100)
+	all.add("genres", "genres", "genres", termNames(d.Genres), sorted(genres), "", func() { w.genres = genres })
+	all.add("tags", "tags", "tags", termNames(d.Tags), sorted(tags), "", func() { w.tags = tags })
+	spoken, why := tongue(m.Language)
+	all.add("language", "language", "language", now.Language, spoken, why, func() { body.Language = set(spoken) })
+	age, why := whole(m.AgeRating, 0, 99)
+	all.add("ageRating", "age_rating", "ageRating", now.AgeRating, age, why, func() { body.AgeRating = set(age) })
+	direction, why := among(m.ReadingDirection, "ltr", "rtl", "ttb", "webtoon")
+	all.add("readingDirection", "reading_direction", "readingDirection", now.ReadingDirection, direction, why, func() { body.ReadingDirection = set(direction) })
+	volumes, why := whole(m.TotalVolumeCount, 0, 9_999_999)
+	all.add("totalVolumeCount", "total_volume_count", "totalVolumeCount", now.TotalVolumeCount, volumes, why, func() { body.TotalVolumeCount = set(volumes) })
+	chapters, why := fraction(m.TotalChapterCount)
+	all.add("totalChapterCount", "total_chapter_count", "totalChapterCount", now.TotalChapterCount, chapters, why, func() { body.TotalChapterCount = set(chapters) })
+	people := m.people()
+	all.add("authors", "authors", "authorsJsonLock", authorsOf(now.Authors), people, "", func() { body.Authors = set(&people) })
+	m.proposeReferences(all, d, w)
+	return all.fields
+}
+
+func (m *seriesMetadata) proposeTitles(all *proposals, d *series.Details, w *writes) {
+	known := map[string]bool{d.Metadata.Title: true}
+	current := []string{}
+	for _, t := range d.AlternateTitles {
+		known[t.Title], current = true, append(current, t.Title)
+	}
+	var fresh []reference.TitleBody
+	proposed := []string{}
+	for _, t := range m.titles() {
+		proposed = append(proposed, t.Title)
+		if !known[t.Title] {
+			fresh = append(fresh, t)
+		}
+	}
+	if len(fresh) == 0 {
+		proposed = current // titles are added, none is taken
+	}
+	all.add("alternateTitles", "title", "alternateTitles", current, proposed, "", func() { w.given.Titles = fresh })
+}
+
+// proposeReferences are what the series is called and thought of elsewhere, and its cover.
+func (m *seriesMetadata) proposeReferences(all *proposals, d *series.Details, w *writes) {
+	links := m.links()
+	current := []reference.LinkBody{}
+	for _, l := range d.ExternalLinks {
+		current = append(current, reference.LinkBody{SourceName: l.SourceName, URL: l.URL})
+	}
+	all.add("externalLinks", "links", "", current, within(links, current), "", func() { w.given.Links = links })
+	ids, currentIDs := m.ids(), []reference.IDBody{}
+	for _, i := range d.ExternalIDs {
+		currentIDs = append(currentIDs, reference.IDBody{Source: i.Source, ExternalID: i.ExternalID})
+	}
+	all.add("externalIds", "external_ids", "", currentIDs, within(ids, currentIDs), "", func() { w.given.IDs = ids })
+	ratings, currentRatings := m.ratings(all.plugin.Name), []reference.RatingBody{}
+	for _, r := range d.ExternalRatings {
+		currentRatings = append(currentRatings, reference.RatingBody{SourceName: r.SourceName, Rating: r.Rating, VoteCount: r.VoteCount})
+	}
+	all.add("externalRatings", "ratings", "", currentRatings, within(ratings, currentRatings), "", func() { w.given.Ratings = ratings })
+	// A locked cover still takes the picture, but the series goes on showing what it shows.
+	address, why := outward(m.CoverURL), ""
+	if m.CoverURL != nil && *m.CoverURL != "" && address == nil {
+		why = unusable
+	}
+	all.add("cover", "covers", "", nil, address, why, func() { w.cover = *address })
+}
+
+// within is current where that has all of a list already, else the list.
+func within[T any](list, current []T) []T {
+	known := map[string]bool{}
+	for _, v := range current {
+		known[written(v)] = true
+	}
+	for _, v := range list {
+		if !known[written(v)] {
+			return list
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return current
+}
+
+// written is a value as JSON.
+func written(v any) string {
+	data, _ := json.Marshal(v) // of texts and numbers: never fails
+	return string(data)
+}
+
+func authorsOf(list []book.Author) []book.AuthorBody {
+	out := make([]book.AuthorBody, len(list))
+	for i, a := range list {
+		out[i] = book.AuthorBody(a)
+	}
+	return out
+}
+
+// queue writes it into a series that has these locks still; picture is its cover, nil for none. kept is 1 where there
+// was room for that.
+func (w *writes) queue(b *pgx.Batch, d *series.Details, plugin string, picture []byte, renaming, kept *int64) error {
+	if err := series.QueueFill(b, renaming, d.ID, lockedOf(d.Metadata.Locks), &w.body); err != nil {
+		return err
+	}
+	if w.genres != nil {
+		taxonomy.QueueReplace(b, "genre", d.ID, w.genres)
+	}
+	if w.tags != nil {
+		taxonomy.QueueReplace(b, "tag", d.ID, w.tags)
+	}
+	reference.QueueGivenSeries(b, d.ID, &w.given)
+	if picture != nil {
+		series.QueueCover(b, kept, d.ID, picture, "plugin:"+plugin, !d.Metadata.Locks["cover"])
+	}
+	b.Queue("update series set updated_at = now() where tenant_id = app.tenant() and id = $1", d.ID)
+	return nil
+}
+
+// lockedOf are the names of the locks that are set.
+func lockedOf(locks map[string]bool) []string {
+	out := []string{}
+	for name, on := range locks {
+		if on {
+			out = append(out, name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,172 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// most is how many plugins a tenant may have.
+const most = 100
+
+func list(ctx context.Context, d *db.DB, limit, offset int) ([]Plugin, int64, error) {
+	var b pgx.Batch
+	var page []Plugin
+	var total int64
+	db.All(&b, &page, "select "+columns+" from plugin p where p.tenant_id = app.tenant() order by p.name limit $1 offset $2", limit, offset)
+	db.Value(&b, &total, "select count(*) from plugin where tenant_id = app.tenant()")
+	err := d.Run(ctx, &b)
+	for i := range page {
+		page[i].shown()
+	}
+	return page, total, err
+}
+
+func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Plugin, error) {
+	return found(db.Get[Plugin](ctx, d, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", id))
+}
+
+func found(p *Plugin, err error) (*Plugin, error) {
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		return nil, fault.Missing("Plugin")
+	}
+	return p.shown(), nil
+}
+
+// stored are the columns that people write, with their values; not the credentials.
+func (p *Plugin) stored() (names []string, values []any) {
+	for _, c := range []struct {
+		name  string
+		value any
+	}{{"display_name", p.DisplayName}, {"description", p.Description}, {"command", p.Command}, {"args", p.Args}, {"working_directory", p.WorkingDirectory},
+		{"env", p.Env}, {"config", p.Config}, {"credential_delivery", p.CredentialDelivery}, {"library_ids", p.LibraryIDs}, {"scopes", p.Scopes},
+		{"permissions", p.Permissions}, {"metadata_targets", p.MetadataTargets}, {"use_existing_external_id", p.UseExistingExternalID},
+		{"auto_match_conditions", p.AutoMatchConditions}, {"search_query_template", p.SearchQueryTemplate},
+		{"search_preprocessing_rules", p.SearchPreprocessingRules}, {"search_results_limit", p.SearchResultsLimit}, {"rate_limit", p.RateLimitRequestsPerMin},
+		{"request_timeout", p.RequestTimeoutSeconds}, {"log_level", p.LogLevel}, {"sync_cron_schedule", p.SyncCronSchedule}} {
+		names, values = append(names, c.name), append(values, c.value)
+	}
+	return names, values
+}
+
+// add keeps a new plugin, with its sealed credentials; Conflict where the name is taken.
+func add(ctx context.Context, d *db.DB, p *Plugin, credentials []byte) (*Plugin, error) {
+	names, values := p.stored()
+	places := make([]string, len(names))
+	for i := range places {
+		places[i] = fmt.Sprintf("$%d", i+6)
+	}
+	out, err := db.Get[Plugin](ctx, d, "insert into plugin as p (tenant_id, id, name, plugin_type, enabled, credentials, "+strings.Join(names, ", ")+`)
+		select app.tenant(), $1::uuid, $2, $3, $4, $5, `+strings.Join(places, ", ")+` where (select count(*) from plugin where tenant_id = app.tenant()) < `+fmt.Sprint(most)+`
+		returning `+columns, append([]any{p.ID, p.Name, p.PluginType, p.Enabled, credentials}, values...)...)
+	switch {
+	case db.Conflict(err, "plugin_name"):
+		e := fault.New(fault.Conflict, "There is already a plugin called %q", p.Name)
+		e.Fields = []fault.Field{{Field: "name", Message: "is taken"}}
+		return nil, e
+	case err == nil && out == nil:
+		return nil, fault.New(fault.Conflict, "There are %d plugins already, and can be no more", most)
+	}
+	return found(out, err)
+}
+
+// update changes a plugin as apply says, which is given the one that is there; what it returns are the sealed
+// credentials where they change.
+func update(ctx context.Context, d *db.DB, id uuid.UUID, apply func(p *Plugin) (credentials []byte, changed bool, err error)) (out *Plugin, err error) {
+	err = d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		p, err := one(ctx, tx, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1 for no key update", id)
+		if err != nil {
+			return err
+		}
+		credentials, changed, err := apply(p)
+		if err != nil {
+			return err
+		}
+		names, values := p.stored()
+		set := make([]string, len(names))
+		for i, n := range names {
+			set[i] = fmt.Sprintf("%s = $%d", n, i+4)
+		}
+		out, err = one(ctx, tx, "update plugin p set credentials = case when $2 then $3 else p.credentials end, updated_at = now(), "+strings.Join(set, ", ")+
+			" where p.tenant_id = app.tenant() and p.id = $1 returning "+columns, append([]any{id, changed, credentials}, values...)...)
+		return err
+	})
+	return out, err
+}
+
+func one(ctx context.Context, tx pgx.Tx, sql string, args ...any) (*Plugin, error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[Plugin])
+	if err != nil || len(all) == 0 {
+		return found(nil, err)
+	}
+	return found(&all[0], nil)
+}
+
+// Ways of changing the state of a plugin.
+const (
+	enabling  = "enabled = true, health_status = 'unknown', disabled_reason = null, counted_from = now()"
+	disabling = "enabled = false, health_status = 'disabled', disabled_reason = null"
+	resetting = "failure_count = 0, disabled_reason = null, health_status = case when p.enabled then 'unknown' else 'disabled' end, counted_from = now()"
+)
+
+func change(ctx context.Context, d *db.DB, id uuid.UUID, set string) (*Plugin, error) {
+	return found(db.Get[Plugin](ctx, d, "update plugin p set "+set+", updated_at = now() where p.tenant_id = app.tenant() and p.id = $1 returning "+columns, id))
+}
+
+func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
+	n, err := db.Exec(ctx, d, "delete from plugin where tenant_id = app.tenant() and id = $1", id)
+	if err == nil && n == 0 {
+		err = fault.Missing("Plugin")
+	}
+	return err
+}
+
+// Failures disable a plugin when there are so many within a window; they are kept for a while, the last of them.
+const (
+	threshold     = 3
+	window        = time.Hour
+	keptFor       = 30 * 24 * time.Hour
+	mostFailures  = 500
+	failuresShown = "f.id, f.message, f.code, f.method, f.request_summary, f.occurred_at"
+)
+
+// Failure is a request that went wrong.
+type Failure struct {
+	ID             uuid.UUID `json:"id" db:"id"`
+	ErrorMessage   string    `json:"errorMessage" db:"message"`
+	ErrorCode      string    `json:"errorCode" db:"code"`
+	Method         *string   `json:"method" db:"method"`
+	RequestSummary *string   `json:"requestSummary" db:"request_summary"`
+	OccurredAt     time.Time `json:"occurredAt" db:"occurred_at"`
+}
+
+func failures(ctx context.Context, d *db.DB, id uuid.UUID, limit, offset int) (page []Failure, total, recent int64, err error) {
+	var b pgx.Batch
+	var exists bool
+	these := fmt.Sprintf(" from plugin_failure f where f.tenant_id = app.tenant() and f.plugin_id = $1 and f.occurred_at > now() - interval '%d hours'", int(keptFor.Hours()))
+	db.Value(&b, &exists, "select exists (select from plugin where tenant_id = app.tenant() and id = $1)", id)
+	db.All(&b, &page, "select "+failuresShown+these+" order by f.occurred_at desc, f.id limit $2 offset $3", id, limit, offset)
+	db.Value(&b, &total, "select count(*)"+these, id)
+	db.Value(&b, &recent, "select count(*)"+these+" and f.occurred_at > now() - $2::interval", id, window)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, 0, 0, err
+	}
+	if !exists {
+		return nil, 0, 0, fault.Missing("Plugin")
+	}
+	return page, total, recent, nil
+}

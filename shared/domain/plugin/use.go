@@ -1,0 +1,373 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/lazyregexp"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Action is something that a plugin can do somewhere.
+type Action struct {
+	PluginID          uuid.UUID    `json:"pluginId"`
+	PluginName        string       `json:"pluginName"`
+	PluginDisplayName string       `json:"pluginDisplayName"`
+	ActionType        string       `json:"actionType" enum:"metadata_search"`
+	Label             string       `json:"label"`
+	Description       *string      `json:"description"`
+	Icon              *string      `json:"icon"`
+	LibraryIDs        []uuid.UUID  `json:"libraryIds" nullable:"false" doc:"Of the libraries that it is for; empty is all"`
+	Capabilities      Capabilities `json:"capabilities"`
+	SearchURITemplate *string      `json:"searchUriTemplate"`
+}
+
+// Actions are those of a scope.
+type Actions struct {
+	Scope   string   `json:"scope"`
+	Actions []Action `json:"actions" nullable:"false"`
+}
+
+// WebLinks are where people find series elsewhere.
+type WebLinks struct {
+	Providers []LinkProvider `json:"providers" nullable:"false"`
+}
+
+// LinkProvider is a site with the addresses that a title or an id makes.
+type LinkProvider struct {
+	PluginName        string       `json:"pluginName"`
+	DisplayName       string       `json:"displayName"`
+	SearchURLTemplate string       `json:"searchUrlTemplate" doc:"With {title}"`
+	SeriesLinks       []SeriesLink `json:"seriesLinks" nullable:"false"`
+}
+
+// SeriesLink is the address of what a source knows by an id.
+type SeriesLink struct {
+	Source      string `json:"source"`
+	URLTemplate string `json:"urlTemplate" doc:"With {externalId}"`
+}
+
+// Request is what a plugin is asked for: ping, or metadata.
+type Request struct {
+	Metadata *struct {
+		Action      string         `json:"action"`
+		ContentType string         `json:"contentType"`
+		Params      map[string]any `json:"params"`
+	} `json:"metadata"`
+}
+
+// UnmarshalJSON reads the word ping, too.
+func (r *Request) UnmarshalJSON(data []byte) error {
+	if string(bytes.TrimSpace(data)) == `"ping"` {
+		return nil
+	}
+	type plain Request
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// Schema says that it is either.
+func (Request) Schema(huma.Registry) *huma.Schema {
+	word := func(values ...any) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Enum: values} }
+	metadata := &huma.Schema{Type: huma.TypeObject, Required: []string{"action", "contentType"}, Properties: map[string]*huma.Schema{
+		"action": word("search", "get", "match"), "contentType": word("series", "book"), "params": {Type: huma.TypeObject, AdditionalProperties: true}}}
+	s := &huma.Schema{OneOf: []*huma.Schema{word("ping"), {Type: huma.TypeObject, Required: []string{"metadata"}, Properties: map[string]*huma.Schema{"metadata": metadata}}}}
+	for _, one := range s.OneOf {
+		one.PrecomputeMessages()
+	}
+	return s
+}
+
+// Executed is what a plugin has answered.
+type Executed struct {
+	Success   bool            `json:"success"`
+	Result    json.RawMessage `json:"result"`
+	Error     *string         `json:"error"`
+	LatencyMs int64           `json:"latencyMs"`
+}
+
+func (s *service) useRoutes(a *httpapi.API) {
+	op := func(method, path, id, summary, permission string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: permission}
+	}
+	httpapi.Register(a, op("GET", "/plugins/actions", "listPluginActions", "What enabled plugins can do somewhere", auth.LibrariesRead),
+		func(ctx context.Context, in *struct {
+			Scope     string    `query:"scope" required:"true" enum:"series:detail,series:bulk,book:detail,book:bulk,library:detail,library:scan"`
+			LibraryID uuid.UUID `query:"libraryId" format:"uuid" doc:"Only those that are for this library"`
+		}) (*Actions, error) {
+			return s.actions(ctx, in.Scope, in.LibraryID)
+		})
+	httpapi.Register(a, op("GET", "/plugins/web-links", "listPluginWebLinks", "Where people find series elsewhere, as enabled plugins know it", auth.SeriesRead),
+		func(ctx context.Context, _ *struct{}) (*WebLinks, error) { return s.links(ctx) })
+	httpapi.Register(a, op("POST", "/plugins/{id}/execute", "executePlugin", "Ask a plugin for metadata (of books with BooksWrite), or whether it answers (with PluginsManage)", auth.SeriesWrite),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body struct {
+				Action Request `json:"action"`
+			}
+		}) (*Executed, error) {
+			return s.execute(ctx, in.ID, &in.Body.Action)
+		})
+	httpapi.Register(a, op("GET", "/metrics/plugins", "getPluginMetrics", "How requests to plugins fared", auth.LibrariesRead),
+		func(ctx context.Context, _ *struct{}) (*Metrics, error) { return metrics(ctx, s.Database) })
+}
+
+// enabled are the enabled plugins, by name.
+func (s *service) enabled(ctx context.Context) ([]Plugin, error) {
+	var b pgx.Batch
+	var all []Plugin
+	db.All(&b, &all, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.enabled order by p.name")
+	return all, s.Database.Run(ctx, &b)
+}
+
+func (s *service) actions(ctx context.Context, scope string, library uuid.UUID) (*Actions, error) {
+	all, err := s.enabled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kind := "series"
+	if strings.HasPrefix(scope, "book:") {
+		kind = "book"
+	}
+	out := &Actions{Scope: scope, Actions: []Action{}}
+	for _, p := range all {
+		if !slices.Contains(p.Scopes, scope) || !p.provides(kind) || p.Manifest == nil || library != uuid.Nil && !p.serves(library) {
+			continue
+		}
+		out.Actions = append(out.Actions, Action{PluginID: p.ID, PluginName: p.Name, PluginDisplayName: p.DisplayName, ActionType: "metadata_search",
+			Label: "Search " + p.DisplayName, Description: p.Description, LibraryIDs: p.LibraryIDs, Capabilities: p.Manifest.Capabilities,
+			SearchURITemplate: outward(p.Manifest.SearchURITemplate)})
+	}
+	return out, nil
+}
+
+// configured are the places of a template that the plugin's config fills.
+var configured = lazyregexp.New(`\{config\.([A-Za-z0-9_.-]+)\}`)
+
+func (s *service) links(ctx context.Context) (*WebLinks, error) {
+	all, err := s.enabled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &WebLinks{Providers: []LinkProvider{}}
+	for _, p := range all {
+		if p.Manifest == nil || p.Manifest.WebLinks == nil {
+			continue
+		}
+		var config map[string]any
+		if err := json.Unmarshal(p.Config, &config); err != nil {
+			return nil, err
+		}
+		fill := func(template string) string { return filled(template, config) }
+		one := LinkProvider{PluginName: p.Name, DisplayName: p.DisplayName, SeriesLinks: []SeriesLink{}}
+		if t := fill(p.Manifest.WebLinks.SearchURLTemplate); leadsOut(t) {
+			one.SearchURLTemplate = t
+		}
+		for _, l := range p.Manifest.WebLinks.SeriesLinks {
+			if t := fill(l.URLTemplate); leadsOut(t) {
+				one.SeriesLinks = append(one.SeriesLinks, SeriesLink{l.Source, t})
+			}
+		}
+		out.Providers = append(out.Providers, one)
+	}
+	return out, nil
+}
+
+// secret are names of a config that nobody but administrators sees.
+var secret = lazyregexp.New(`(?i)secret|token|password|key`)
+
+// filled is a template with the places that a config fills; what begins it is taken as it is, as the address of a
+// service.
+func filled(template string, config map[string]any) string {
+	var out strings.Builder
+	end := 0
+	for _, at := range configured.FindAllStringSubmatchIndex(template, -1) {
+		out.WriteString(template[end:at[0]])
+		name := template[at[2]:at[3]]
+		switch value := text(config[name]); {
+		case secret.MatchString(name):
+		case at[0] == 0:
+			out.WriteString(value)
+		default:
+			out.WriteString(url.PathEscape(value))
+		}
+		end = at[1]
+	}
+	return out.String() + template[end:]
+}
+
+// leadsOut tells whether a browser may safely be sent to what a template makes.
+func leadsOut(template string) bool {
+	return strings.HasPrefix(template, "https://") || strings.HasPrefix(template, "http://")
+}
+
+// outward is an address that leads out, else nil.
+func outward(address *string) *string {
+	if address == nil || !leadsOut(*address) {
+		return nil
+	}
+	return address
+}
+
+func (s *service) execute(ctx context.Context, id uuid.UUID, in *Request) (*Executed, error) {
+	p, err := s.load(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if m := in.Metadata; m != nil && (!slices.Contains([]string{"search", "get", "match"}, m.Action) || m.ContentType != "series" && m.ContentType != "book") {
+		return nil, fault.Invalid("action", "must be ping, or metadata with an action (search, get, match) and a contentType (series, book)")
+	}
+	method, needs, params := "ping", auth.PluginsManage, map[string]any(nil)
+	if m := in.Metadata; m != nil {
+		method, needs, params = "metadata/"+m.ContentType+"/"+m.Action, auth.SeriesWrite, m.Params
+		if m.ContentType == "book" {
+			needs = auth.BooksWrite
+		}
+		if params == nil {
+			params = map[string]any{}
+		}
+		if _, given := params["limit"]; !given && m.Action == "search" && p.SearchResultsLimit != nil {
+			params["limit"] = *p.SearchResultsLimit
+		}
+	}
+	switch {
+	case !auth.CallerOf(ctx).May(needs):
+		return nil, fault.New(fault.Forbidden, "Missing required permission: %s", needs)
+	case in.Metadata != nil && !p.provides(in.Metadata.ContentType):
+		return nil, fault.New(fault.BadRequest, "The plugin %s gives no metadata of a %s", p.Name, in.Metadata.ContentType)
+	}
+	if err := p.usable(); err != nil {
+		return nil, err
+	}
+	var result json.RawMessage
+	asked := s.ask(ctx, p, method, params, &result)
+	asked.blameless = true
+	out := &Executed{Success: asked.fault == nil, Result: result, LatencyMs: asked.took.Milliseconds()}
+	if asked.fault != nil {
+		out.Error, out.Result = &asked.fault.Message, nil
+	}
+	return out, s.note(ctx, p, asked)
+}
+
+// Metrics is how requests to plugins fared since they were added.
+type Metrics struct {
+	Plugins   []OneMetrics   `json:"plugins" nullable:"false"`
+	Summary   MetricsSummary `json:"summary"`
+	UpdatedAt time.Time      `json:"updatedAt"`
+}
+
+// OneMetrics is how requests to one fared.
+type OneMetrics struct {
+	PluginID            uuid.UUID                `json:"pluginId"`
+	PluginName          string                   `json:"pluginName"`
+	HealthStatus        string                   `json:"healthStatus"`
+	RequestsTotal       int64                    `json:"requestsTotal"`
+	RequestsSuccess     int64                    `json:"requestsSuccess"`
+	RequestsFailed      int64                    `json:"requestsFailed"`
+	RateLimitRejections int64                    `json:"rateLimitRejections"`
+	AvgDurationMs       float64                  `json:"avgDurationMs"`
+	ErrorRatePct        float64                  `json:"errorRatePct"`
+	ByMethod            map[string]MethodMetrics `json:"byMethod"`
+	FailureCounts       map[string]int64         `json:"failureCounts" doc:"Of the last 30 days, by code"`
+	LastFailure         *time.Time               `json:"lastFailure"`
+	LastSuccess         *time.Time               `json:"lastSuccess"`
+}
+
+// MethodMetrics is how requests of one method fared.
+type MethodMetrics struct {
+	Method          string  `json:"method"`
+	RequestsTotal   int64   `json:"requestsTotal"`
+	RequestsSuccess int64   `json:"requestsSuccess"`
+	RequestsFailed  int64   `json:"requestsFailed"`
+	AvgDurationMs   float64 `json:"avgDurationMs"`
+}
+
+// MetricsSummary is about all plugins.
+type MetricsSummary struct {
+	TotalPlugins             int64 `json:"totalPlugins"`
+	HealthyPlugins           int64 `json:"healthyPlugins"`
+	DegradedPlugins          int64 `json:"degradedPlugins"`
+	UnhealthyPlugins         int64 `json:"unhealthyPlugins"`
+	TotalRequests            int64 `json:"totalRequests"`
+	TotalSuccess             int64 `json:"totalSuccess"`
+	TotalFailed              int64 `json:"totalFailed"`
+	TotalRateLimitRejections int64 `json:"totalRateLimitRejections"`
+}
+
+func metrics(ctx context.Context, d *db.DB) (*Metrics, error) {
+	var b pgx.Batch
+	var all []Plugin
+	var methods []struct {
+		Plugin   uuid.UUID `db:"plugin_id"`
+		Method   string    `db:"method"`
+		Requests int64     `db:"requests"`
+		Failed   int64     `db:"failed"`
+		Refused  int64     `db:"refused"`
+		TotalMs  float64   `db:"total_ms"`
+	}
+	var codes []struct {
+		Plugin uuid.UUID `db:"plugin_id"`
+		Code   string    `db:"code"`
+		Count  int64     `db:"count"`
+	}
+	db.All(&b, &all, "select "+columns+" from plugin p where p.tenant_id = app.tenant() order by p.name")
+	db.All(&b, &methods, "select plugin_id, method, requests, failed, refused, total_ms from plugin_method where tenant_id = app.tenant()")
+	db.All(&b, &codes, "select plugin_id, code, count(*) as count from plugin_failure where tenant_id = app.tenant() and occurred_at > now() - $1::interval group by plugin_id, code", keptFor)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	out := &Metrics{Plugins: []OneMetrics{}, UpdatedAt: time.Now().UTC()}
+	sum := &out.Summary
+	for _, p := range all {
+		m := OneMetrics{PluginID: p.ID, PluginName: p.Name, HealthStatus: p.HealthStatus, ByMethod: map[string]MethodMetrics{}, FailureCounts: map[string]int64{},
+			LastFailure: p.LastFailureAt, LastSuccess: p.LastSuccessAt}
+		took := 0.0
+		for _, x := range methods {
+			if x.Plugin != p.ID {
+				continue
+			}
+			m.ByMethod[x.Method] = MethodMetrics{x.Method, x.Requests, x.Requests - x.Failed, x.Failed, x.TotalMs / float64(max(x.Requests, 1))}
+			m.RequestsTotal, m.RequestsFailed, m.RateLimitRejections, took = m.RequestsTotal+x.Requests, m.RequestsFailed+x.Failed, m.RateLimitRejections+x.Refused, took+x.TotalMs
+		}
+		m.RequestsSuccess = m.RequestsTotal - m.RequestsFailed
+		if m.RequestsTotal > 0 {
+			m.AvgDurationMs, m.ErrorRatePct = took/float64(m.RequestsTotal), 100*float64(m.RequestsFailed)/float64(m.RequestsTotal)
+		}
+		for _, c := range codes {
+			if c.Plugin == p.ID {
+				m.FailureCounts[c.Code] = c.Count
+			}
+		}
+		sum.count(&m)
+		out.Plugins = append(out.Plugins, m)
+	}
+	return out, nil
+}
+
+// count adds a plugin.
+func (s *MetricsSummary) count(m *OneMetrics) {
+	s.TotalPlugins++
+	switch m.HealthStatus {
+	case "healthy":
+		s.HealthyPlugins++
+	case "degraded":
+		s.DegradedPlugins++
+	case "unhealthy":
+		s.UnhealthyPlugins++
+	}
+	s.TotalRequests += m.RequestsTotal
+	s.TotalSuccess += m.RequestsSuccess
+	s.TotalFailed += m.RequestsFailed
+	s.TotalRateLimitRejections += m.RateLimitRejections
+}

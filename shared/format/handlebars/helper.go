@@ -1,0 +1,201 @@
+package handlebars
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// helper makes a value of others.
+type helper struct {
+	least, most int // arguments
+	do          func(a []any) any
+}
+
+func (h helper) call(args []any) (any, error) {
+	if len(args) < h.least || len(args) > h.most {
+		return nil, fmt.Errorf("a helper takes %d to %d values and is given %d", h.least, h.most, len(args))
+	}
+	for len(args) < h.most {
+		args = append(args, nil)
+	}
+	made := h.do(args)
+	if made == tooMuch {
+		return nil, errOutput
+	}
+	return made, nil
+}
+
+// much is the type of tooMuch, which a helper answers with instead of a value that it does not make.
+type much struct{}
+
+var tooMuch any = much{}
+
+// helpers by their names.
+var helpers = map[string]helper{
+	"lowercase":  {1, 1, func(a []any) any { return strings.ToLower(Text(a[0])) }},
+	"uppercase":  {1, 1, func(a []any) any { return strings.ToUpper(Text(a[0])) }},
+	"capitalize": {1, 1, func(a []any) any { return capitalized(Text(a[0])) }},
+	"trim":       {1, 1, func(a []any) any { return strings.TrimSpace(Text(a[0])) }},
+	"truncate":   {2, 3, func(a []any) any { return truncated(Text(a[0]), number(a[1]), Text(a[2])) }},
+	"replace":    {3, 3, func(a []any) any { return replaced(Text(a[0]), Text(a[1]), Text(a[2])) }},
+	"split":      {2, 2, func(a []any) any { return parts(Text(a[0]), Text(a[1])) }},
+	"join":       {1, 2, func(a []any) any { return joined(texts(a[0]), Text(a[1])) }},
+	"urlencode":  {1, 1, func(a []any) any { return url.QueryEscape(Text(a[0])) }},
+	"padStart":   {2, 3, func(a []any) any { return padded(Text(a[0]), number(a[1]), Text(a[2])) }},
+	"default": {2, 2, func(a []any) any {
+		if Text(a[0]) == "" {
+			return a[1]
+		}
+		return a[0]
+	}},
+	"length": {1, 1, func(a []any) any { return length(a[0]) }},
+	"lookup": {2, 2, func(a []any) any { return Member(a[0], Text(a[1])) }},
+	"math":   {3, 3, func(a []any) any { return calculated(a[0], Text(a[1]), a[2]) }},
+}
+
+// conditions are blocks that are shown where they are met; as subexpressions they are true or false.
+var conditions = map[string]func(a []any) bool{
+	"if":          func(a []any) bool { return True(a[0]) },
+	"unless":      func(a []any) bool { return !True(a[0]) },
+	"exists":      func(a []any) bool { return a[0] != nil && a[0] != "" },
+	"ifEquals":    func(a []any) bool { return len(a) == 2 && Text(a[0]) == Text(a[1]) },
+	"ifNotEquals": func(a []any) bool { return len(a) == 2 && Text(a[0]) != Text(a[1]) },
+	"gt":          func(a []any) bool { return compared(a) > 0 },
+	"lt":          func(a []any) bool { return compared(a) < 0 },
+	"and":         func(a []any) bool { return !slices.ContainsFunc(a, func(v any) bool { return !True(v) }) },
+	"or":          func(a []any) bool { return slices.ContainsFunc(a, True) },
+	"includes":    func(a []any) bool { return len(a) == 2 && slices.Contains(texts(a[0]), Text(a[1])) },
+}
+
+// compared compares two numbers; what is none is neither more nor less.
+func compared(a []any) int {
+	if len(a) != 2 {
+		return 0
+	}
+	x, y := number(a[0]), number(a[1])
+	if math.IsNaN(x) || math.IsNaN(y) {
+		return 0
+	}
+	return cmp.Compare(x, y)
+}
+
+// number is that of a value, or of its text; NaN where it is none.
+func number(v any) float64 {
+	n, err := strconv.ParseFloat(Text(v), 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return n
+}
+
+func capitalized(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	if n == 0 || r == utf8.RuneError {
+		return s
+	}
+	return string(unicode.ToUpper(r)) + s[n:]
+}
+
+func truncated(s string, n float64, suffix string) string {
+	if r := []rune(s); n >= 0 && float64(len(r)) > n {
+		return string(r[:int(n)]) + suffix
+	}
+	return s
+}
+
+func replaced(s, from, to string) any {
+	if from == "" {
+		return s
+	}
+	if len(s)+strings.Count(s, from)*(len(to)-len(from)) > maxOutput {
+		return tooMuch
+	}
+	return strings.ReplaceAll(s, from, to)
+}
+
+func joined(parts []string, by string) any {
+	n := len(by) * len(parts)
+	for _, p := range parts {
+		n += len(p)
+	}
+	if n > maxOutput {
+		return tooMuch
+	}
+	return strings.Join(parts, by)
+}
+
+func parts(s, by string) any {
+	if by == "" && len(s) > maxParts || by != "" && strings.Count(s, by) >= maxParts {
+		return tooMuch
+	}
+	out := []any{}
+	for _, p := range strings.Split(s, by) {
+		out = append(out, p)
+	}
+	return out
+}
+
+// padded has at most 100 characters before it.
+func padded(s string, n float64, with string) string {
+	if with == "" {
+		with = " "
+	}
+	missing := n - float64(len([]rune(s)))
+	if !(missing > 0) {
+		return s
+	}
+	return strings.Repeat(string([]rune(with)[:1]), int(min(missing, 100))) + s
+}
+
+// texts are the elements of a list as texts; of anything else it is the one text.
+func texts(v any) []string {
+	list, ok := v.([]any)
+	if !ok {
+		return []string{Text(v)}
+	}
+	out := make([]string, len(list))
+	for i, e := range list {
+		out[i] = Text(e)
+	}
+	return out
+}
+
+func length(v any) any {
+	switch v := v.(type) {
+	case []any:
+		return float64(len(v))
+	case map[string]any:
+		return float64(len(v))
+	}
+	return float64(len([]rune(Text(v))))
+}
+
+// calculated is nothing where it is no number.
+func calculated(a any, op string, b any) any {
+	x, y := number(a), number(b)
+	switch op {
+	case "+":
+		x += y
+	case "-":
+		x -= y
+	case "*":
+		x *= y
+	case "/":
+		x /= y
+	case "%":
+		x = math.Mod(x, y)
+	default:
+		return nil
+	}
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return x
+}

@@ -1,0 +1,86 @@
+package plug
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Bounds of what goes to a plugin and comes back, in bytes. Lambda takes 6 MB of each.
+const (
+	MaxCall   = 5 << 20
+	MaxAnswer = 5 << 20
+	// MaxPicture is the largest cover that is fetched: base64 makes it a third larger.
+	MaxPicture = 2 << 20
+)
+
+// MaxTimeout bounds the time that a plugin has for one request.
+const MaxTimeout = 10 * time.Minute
+
+// Start is whose process a plugin is, and how it is started: started otherwise, it is another process.
+type Start struct {
+	Tenant  string            `json:"tenant"`
+	ID      string            `json:"id"`
+	Name    string            `json:"name"` // in the log
+	Command string            `json:"command"`
+	Args    []string          `json:"args,omitempty"`
+	Dir     string            `json:"dir,omitempty"` // it starts in; its own data folder where empty
+	Env     map[string]string `json:"env,omitempty"`
+	Init    map[string]any    `json:"init,omitempty"` // parameters of the request initialize, less dataDir
+}
+
+// Call is one thing to do for a plugin: to answer a request, or to fetch a picture that it has named.
+type Call struct {
+	Start   *Start          `json:"start,omitempty"`
+	Method  string          `json:"method,omitempty"` // initialize answers with the manifest
+	Params  json.RawMessage `json:"params,omitempty"`
+	Timeout time.Duration   `json:"timeout,omitempty"` // nanoseconds, at most MaxTimeout
+	Fetch   string          `json:"fetch,omitempty"`   // the address of a picture, instead of the rest
+}
+
+// Answer is what came of a Call: Fault is nil where it succeeded.
+type Answer struct {
+	Result   json.RawMessage `json:"result,omitempty"`
+	Manifest json.RawMessage `json:"manifest,omitempty"` // of the process that answered
+	Picture  []byte          `json:"picture,omitempty"`
+	Fault    *Fault          `json:"fault,omitempty"`
+}
+
+// The codes of a Fault.
+const (
+	SpawnFailed  = "SPAWN_FAILED"  // the process could not be started
+	InitFailed   = "INIT_ERROR"    // it did not answer initialize with a manifest
+	ProcessEnded = "PROCESS_ERROR" // it ended, or broke the protocol
+	RPCFailed    = "RPC_ERROR"     // it answered with an error
+	TimedOut     = "TIMEOUT"
+	Limited      = "RATE_LIMITED" // it, or Longbox, takes no more requests for a while
+	FetchFailed  = "FETCH_ERROR"
+	Unavailable  = "UNAVAILABLE" // plugins cannot be run at all: nothing that this one has done
+)
+
+// Fault is why a plugin has not answered.
+type Fault struct {
+	Code       string `json:"code"`
+	RPC        int    `json:"rpc,omitempty"` // the error's code in JSON-RPC, of RPCFailed and Limited
+	Message    string `json:"message"`
+	RetryAfter int    `json:"retryAfter,omitempty"` // seconds, of Limited
+	Err        error  `json:"-"`                    // for the log
+}
+
+// Error says what went wrong, for people.
+func (f *Fault) Error() string { return f.Message }
+
+// Failed makes a Fault.
+func Failed(code, format string, args ...any) *Fault {
+	return &Fault{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// FaultOf is the Fault that an error is, or one that says that plugins cannot be asked; the cause is for the log alone.
+func FaultOf(err error) *Fault {
+	var f *Fault
+	if errors.As(err, &f) {
+		return f
+	}
+	return &Fault{Code: Unavailable, Message: "Plugins cannot be asked now; the operator's log says why", Err: err}
+}

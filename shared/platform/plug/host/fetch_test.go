@@ -1,0 +1,86 @@
+package host
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/longbox/longbox/shared/platform/plug"
+)
+
+func TestOnlyPublicAddresses(t *testing.T) {
+	t.Parallel()
+	for _, a := range strings.Fields(`127.0.0.1 10.1.2.3 172.16.0.1 192.168.1.1 169.254.169.254 100.64.0.1 0.0.0.0 255.255.255.255 224.0.0.1 192.0.2.1 198.18.0.1
+		::1 :: fe80::1 fd00:ec2::254 fc00::1 ff02::1 ::ffff:127.0.0.1 ::ffff:169.254.169.254 ::127.0.0.1 64:ff9b::7f00:1 2002:7f00:1::1 2001:0:1::1 2001:db8::1 fec0::1 168.63.129.16 ::ffff:0:7f00:1`) {
+		if public(netip.MustParseAddr(a)) {
+			t.Error(a)
+		}
+	}
+	for _, a := range strings.Fields("1.1.1.1 93.184.216.34 2606:4700::1111 ::ffff:1.1.1.1") {
+		if !public(netip.MustParseAddr(a)) {
+			t.Error(a)
+		}
+	}
+}
+
+func TestPicturesInsideAreNotFetched(t *testing.T) {
+	t.Parallel()
+	asked := false
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer s.Close()
+	port := s.URL[strings.LastIndex(s.URL, ":"):]
+	for _, address := range []string{s.URL, "http://localhost" + port, "http://2130706433" + port, "http://0x7f000001" + port, "http://[::ffff:127.0.0.1]" + port,
+		"file:///etc/passwd", "ftp://example.org/a.jpg", "http://", "::"} {
+		if _, fault := outside().picture(t.Context(), address); fault == nil || fault.Code != plug.FetchFailed {
+			t.Errorf("%s: %+v", address, fault)
+		}
+	}
+	if asked {
+		t.Error("a server on this machine was asked")
+	}
+}
+
+// Size, status and redirects are looked at, and each redirect's address again.
+func TestPicturesAreFetched(t *testing.T) {
+	t.Parallel()
+	var refusing string // a port
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/picture":
+			_, _ = w.Write([]byte("a picture"))
+		case "/large":
+			_, _ = w.Write(make([]byte, plug.MaxPicture+1))
+		case "/once":
+			http.Redirect(w, r, "/picture", http.StatusFound)
+		case "/often":
+			http.Redirect(w, r, "/often", http.StatusFound)
+		case "/inside":
+			http.Redirect(w, r, "http://127.0.0.1:"+refusing+"/picture", http.StatusFound)
+		case "/file":
+			http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer s.Close()
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect led inside") }))
+	defer inside.Close()
+	refusing = inside.URL[strings.LastIndex(inside.URL, ":")+1:]
+	f := fetching(func(_, address string, _ syscall.RawConn) error {
+		if strings.HasSuffix(address, ":"+refusing) {
+			return errors.New("not a public address")
+		}
+		return nil
+	})
+	for path, want := range map[string]string{"/picture": "", "/once": "", "/large": "more than", "/often": "too many redirects", "/inside": "not a public address",
+		"/file": "not an http or https address", "/none": "404"} {
+		a, fault := f.picture(t.Context(), s.URL+path)
+		if (fault == nil) != (want == "") || fault != nil && !strings.Contains(fault.Message, want) || fault == nil && string(a.Picture) != "a picture" {
+			t.Errorf("%s: %+v, %+v", path, a, fault)
+		}
+	}
+}

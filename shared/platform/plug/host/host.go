@@ -1,0 +1,389 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/confine"
+	"github.com/longbox/longbox/shared/platform/plug"
+)
+
+// Config says what may run, and how.
+type Config struct {
+	Commands  plug.Commands `env:"PLUGIN_COMMANDS" envSeparator:","`
+	Data      string        `env:"PLUGIN_DATA_DIR" envDefault:"/tmp/longbox-plugins"` // a folder of each plugin's own below it
+	Processes int           `env:"PLUGIN_PROCESSES" envDefault:"8"`                   // at once
+	Idle      time.Duration `env:"PLUGIN_IDLE" envDefault:"5m"`                       // then a process that nobody asks is ended
+	// Confine has the kernel keep plugins to the system's programs, Folders and their data folder.
+	Confine bool     `env:"PLUGIN_CONFINE" envDefault:"true"`
+	Folders []string `env:"PLUGIN_FOLDERS" envSeparator:":"`
+}
+
+// Validate names the setting that is wrong.
+func (c Config) Validate() error {
+	switch {
+	case !filepath.IsAbs(c.Data):
+		return fmt.Errorf("PLUGIN_DATA_DIR: must be an absolute path, is %q", c.Data)
+	case c.Processes < 1 || c.Processes > 100:
+		return fmt.Errorf("PLUGIN_PROCESSES: must be 1 to 100, is %d", c.Processes)
+	case c.Idle < time.Second || c.Idle > 24*time.Hour:
+		return fmt.Errorf("PLUGIN_IDLE: must be 1s to 24h, is %s", c.Idle)
+	case slices.ContainsFunc(c.Folders, func(f string) bool { return !filepath.IsAbs(f) }):
+		return errors.New("PLUGIN_FOLDERS: must be absolute paths with colons between")
+	case c.Confine && slices.ContainsFunc(slices.Concat(system.Run, c.Folders), func(f string) bool { return within(c.Data, f) }):
+		return fmt.Errorf("PLUGIN_DATA_DIR: must not lie where all plugins may read, is %q", c.Data)
+	}
+	return c.Commands.Validate()
+}
+
+// within tells whether a path lies in a folder, or is it.
+func within(path, folder string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// defaultTimeout is what a call has that names no time.
+const defaultTimeout = 30 * time.Second
+
+// Host answers calls.
+type Host struct {
+	config Config
+	fetch  func(ctx context.Context, address string) (*plug.Answer, *plug.Fault)
+
+	mu       sync.Mutex
+	slots    map[plugin]*slot
+	running  map[*process]bool // and not ended
+	starting int
+	life     context.Context // ends with the host
+	close    context.CancelFunc
+	ends     sync.WaitGroup // of all that start or run
+}
+
+// plugin is one plugin of a tenant, which has one process.
+type plugin struct{ tenant, id string }
+
+// slot is the place of one process, and how many use it now. What it is started with is known by its sum. The process
+// is there when ready is closed, or the fault.
+type slot struct {
+	sum     [sha256.Size]byte
+	ready   chan struct{}
+	giveUp  context.CancelFunc // ends the start
+	process *process
+	fault   *plug.Fault
+	users   int
+	used    time.Time
+	retired bool // it has no place any more, and ends when nobody uses it
+}
+
+// New makes a Host. Nothing runs before the first call.
+func New(c Config) (*Host, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Confine {
+		if err := confine.Offered(confine.Moving); err != nil {
+			slog.Warn("plugins do not run: they cannot be kept from this machine's files; set PLUGIN_CONFINE=false to run them all the same", "error", err)
+		} else if err := confine.Offered(confine.Emptying); err != nil {
+			slog.Warn("plugins can empty files of the user that they run as: the kernel is older than Linux 6.2", "error", err)
+		}
+	}
+	h := &Host{config: c, fetch: outside().picture, slots: map[plugin]*slot{}, running: map[*process]bool{}}
+	h.life, h.close = context.WithCancel(context.Background())
+	return h, nil
+}
+
+// Do answers a call; what goes wrong is in the answer.
+func (h *Host) Do(ctx context.Context, call plug.Call) *plug.Answer {
+	h.sweep()
+	if call.Fetch != "" {
+		ctx, cancel := context.WithTimeout(ctx, min(cmp.Or(max(call.Timeout, 0), defaultTimeout), defaultTimeout))
+		defer cancel()
+		out, fault := h.fetch(ctx, call.Fetch)
+		return orFault(out, fault)
+	}
+	if call.Start == nil || call.Method == "" {
+		return orFault(nil, plug.Failed(plug.Unavailable, "The call names no plugin or no method"))
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(cmp.Or(max(call.Timeout, 0), defaultTimeout), plug.MaxTimeout))
+	defer cancel()
+	s, fault := h.take(ctx, call.Start)
+	if fault != nil {
+		return orFault(nil, fault)
+	}
+	defer h.give(s)
+	out := &plug.Answer{Manifest: s.process.manifest}
+	if call.Method != "initialize" {
+		out.Result, fault = s.process.ask(ctx, call.Method, call.Params)
+	}
+	return orFault(out, fault)
+}
+
+func orFault(out *plug.Answer, fault *plug.Fault) *plug.Answer {
+	if fault != nil {
+		return &plug.Answer{Fault: fault}
+	}
+	return out
+}
+
+// take finds the process of a plugin, or starts it; whoever takes it gives it back. A plugin that is to be started
+// otherwise than it was, or whose process is worn, gets another process.
+func (h *Host) take(ctx context.Context, s *plug.Start) (*slot, *plug.Fault) {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return nil, plug.FaultOf(err)
+	}
+	of, sum := plugin{s.Tenant, s.ID}, sha256.Sum256(data)
+	h.mu.Lock()
+	at := h.slots[of]
+	if at != nil && (at.sum != sum || at.process != nil && (at.process.gone() || at.process.taken.Load() > worn)) {
+		h.retire(of, at)
+		at = nil
+	}
+	if at == nil {
+		if h.life.Err() != nil || !h.room() {
+			h.mu.Unlock()
+			f := plug.Failed(plug.Limited, "All %d plugin processes are busy; try again", h.config.Processes)
+			f.RetryAfter = 5
+			return nil, f
+		}
+		starting, giveUp := context.WithCancel(h.life)
+		at = &slot{sum: sum, ready: make(chan struct{}), giveUp: giveUp}
+		h.slots[of] = at
+		h.starting++
+		h.ends.Go(func() { h.fill(starting, of, at, s) })
+	}
+	at.users++
+	h.mu.Unlock()
+	select {
+	case <-at.ready:
+	case <-ctx.Done():
+		h.give(at)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return nil, plug.Failed(plug.TimedOut, "The plugin has not started in time")
+		}
+		return nil, plug.Failed(plug.Unavailable, "Nobody waits for the plugin any more")
+	}
+	if at.fault != nil {
+		h.give(at)
+		return nil, at.fault
+	}
+	return at, nil
+}
+
+// fill starts the process of a slot, whoever waits for it, and stays until it has ended.
+func (h *Host) fill(ctx context.Context, of plugin, at *slot, s *plug.Start) {
+	p, fault := h.start(ctx, s)
+	h.mu.Lock()
+	h.starting--
+	at.process, at.fault, at.used = p, fault, time.Now()
+	if p != nil {
+		h.running[p] = true
+	}
+	if fault != nil && h.slots[of] == at {
+		delete(h.slots, of)
+	}
+	h.endUnused(at)
+	if p != nil && h.life.Err() != nil { // closed meanwhile
+		go p.stop()
+	}
+	h.mu.Unlock()
+	at.giveUp() // it has no start any more
+	close(at.ready)
+	if p != nil {
+		<-p.ended
+		h.mu.Lock()
+		delete(h.running, p)
+		h.mu.Unlock()
+	}
+}
+
+// retire takes a slot its place; its process ends when nobody uses it.
+func (h *Host) retire(of plugin, s *slot) {
+	delete(h.slots, of)
+	s.retired = true
+	h.endUnused(s)
+}
+
+// endUnused ends the process of a retired slot that nobody uses, or its start.
+func (h *Host) endUnused(s *slot) {
+	switch {
+	case !s.retired || s.users > 0:
+	case s.process != nil:
+		go s.process.stop()
+	default:
+		s.giveUp()
+	}
+}
+
+// room tells whether one more process may run; it ends the one that nobody has used for the longest time, if it must.
+// Those that are about to end are as many at most.
+func (h *Host) room() bool {
+	if len(h.running)+h.starting >= 2*h.config.Processes {
+		return false
+	}
+	if len(h.slots) < h.config.Processes {
+		return true
+	}
+	return h.drop(func(*slot) bool { return true }, 1) > 0
+}
+
+// drop retires slots that nobody uses and a condition is met by, the longest unused first, n at most.
+func (h *Host) drop(condition func(*slot) bool, n int) (dropped int) {
+	all := slices.SortedFunc(maps.Keys(h.slots), func(a, b plugin) int { return h.slots[a].used.Compare(h.slots[b].used) })
+	for _, of := range all {
+		if s := h.slots[of]; dropped < n && s.users == 0 && s.process != nil && condition(s) {
+			h.retire(of, s)
+			dropped++
+		}
+	}
+	return dropped
+}
+
+func (h *Host) give(s *slot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.users--
+	s.used = time.Now()
+	h.endUnused(s)
+}
+
+// sweep ends processes that are idle, and forgets those that have ended.
+func (h *Host) sweep() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.drop(func(s *slot) bool { return s.process.gone() || time.Since(s.used) >= h.config.Idle }, len(h.slots))
+}
+
+// Run ends processes that have become idle, until ctx ends.
+func (h *Host) Run(ctx context.Context) error {
+	tick := time.NewTicker(max(h.config.Idle/10, time.Second))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			h.sweep()
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Close ends every process, also those that somebody waits for, and starts none any more.
+func (h *Host) Close() {
+	h.mu.Lock()
+	h.close()
+	all := slices.Collect(maps.Keys(h.running))
+	clear(h.slots)
+	h.mu.Unlock()
+	for _, p := range all {
+		go p.stop()
+	}
+	h.ends.Wait()
+}
+
+// start runs the process of a Start, in its own folder.
+func (h *Host) start(ctx context.Context, s *plug.Start) (*process, *plug.Fault) {
+	if !h.config.Commands.Allow(s.Command) {
+		return nil, plug.Failed(plug.Unavailable, "The command %q is not allowed; the operator of this installation allows: %s", s.Command, h.config.Commands)
+	}
+	path, err := exec.LookPath(s.Command)
+	if err != nil {
+		return nil, plug.Failed(plug.SpawnFailed, "The command %q cannot be run here: %v", s.Command, err)
+	}
+	data := filepath.Join(h.config.Data, folder(s.Tenant), folder(s.ID))
+	if err := h.home(data); err != nil {
+		slog.Error("no home for a plugin", "plugin", s.Name, "tenant", s.Tenant, "error", err)
+		return nil, plug.Failed(plug.Unavailable, "The plugin's data folder cannot be used; the operator's log says why")
+	}
+	args := s.Args
+	if h.config.Confine {
+		self, err := os.Executable()
+		if err := errors.Join(err, confine.Offered(confine.Moving)); err != nil {
+			return nil, plug.Failed(plug.Unavailable, "Plugins do not run here, because they cannot be kept from this machine's files. The operator can set PLUGIN_CONFINE=false")
+		}
+		path, args = confine.Command(self, path, h.rules(path, data), args)
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Dir, cmd.Env = cmp.Or(s.Dir, data), environment(data, s)
+	init := maps.Clone(s.Init)
+	if init == nil {
+		init = map[string]any{}
+	}
+	init["dataDir"] = data
+	slog.Info("plugin starts", "plugin", s.Name, "tenant", s.Tenant, "command", s.Command)
+	return start(ctx, cmd, s, init)
+}
+
+// home makes a plugin's folder, below one that nobody else can change.
+func (h *Host) home(data string) error {
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return err
+	}
+	i, err := os.Stat(h.config.Data)
+	if err != nil {
+		return err
+	}
+	if owner, ok := i.Sys().(*syscall.Stat_t); i.Mode().Perm()&0o022 != 0 || ok && int(owner.Uid) != os.Geteuid() {
+		return fmt.Errorf("PLUGIN_DATA_DIR: %s must belong to the user of this program, and nobody else may write into it", h.config.Data)
+	}
+	return nil
+}
+
+// system is what programs need of the system, but nothing that people or Longbox keep.
+var system = confine.Rules{
+	Read: []string{"/proc", "/sys/fs/cgroup", "/dev/urandom", "/dev/random", "/dev/zero", "/run/systemd/resolve", "/run/resolvconf",
+		"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust", "/etc/ca-certificates", "/etc/resolv.conf", "/etc/hosts",
+		"/etc/host.conf", "/etc/gai.conf", "/etc/nsswitch.conf", "/etc/services", "/etc/passwd", "/etc/group", "/etc/localtime", "/etc/os-release",
+		"/etc/debian_version", "/etc/mime.types", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/nodejs"},
+	Run: []string{"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share", "/usr/local/bin", "/usr/local/lib", "/usr/local/share",
+		"/usr/include", "/bin", "/sbin", "/lib", "/lib64"},
+	Write:     []string{"/dev/null"},
+	Powerless: true,
+}
+
+// rules are what a plugin may use of this machine's files.
+func (h *Host) rules(program, data string) confine.Rules {
+	r := system
+	r.Run = append(slices.Clone(r.Run), h.config.Folders...)
+	if real, err := filepath.EvalSymlinks(program); err == nil {
+		r.Run = append(r.Run, real)
+	}
+	r.Write = append(slices.Clone(r.Write), data)
+	return r
+}
+
+// folder is a name that is safe to be one of a folder.
+func folder(name string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '_'
+	}, name)
+	return cmp.Or(clean, "_")
+}
+
+// environment is what a process is given: where programs are, a home of its own, and what its Start says.
+func environment(dir string, s *plug.Start) []string {
+	out := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "LANG=C.UTF-8"}
+	for name, value := range s.Env {
+		if plug.AllowEnv(name) && !strings.ContainsRune(value, 0) {
+			out = append(out, name+"="+value)
+		}
+	}
+	return out
+}

@@ -1,0 +1,74 @@
+package host
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of a process's log: bytes of a line, and lines within a minute.
+const (
+	maxLogLine  = 2000
+	maxLogLines = 300
+)
+
+// stderr is where a process writes its log: its lines go to ours, as many as are allowed, and the last one is kept.
+type stderr struct {
+	log *slog.Logger
+
+	mu    sync.Mutex
+	part  []byte
+	line  string
+	since time.Time // of the minute that lines are counted in
+	lines int
+}
+
+// Write takes whole lines, cut off where they are long.
+func (l *stderr) Write(data []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for rest := data; len(rest) > 0; {
+		line, after, whole := bytes.Cut(rest, []byte("\n"))
+		if room := maxLogLine - len(l.part); room > 0 {
+			l.part = append(l.part, line[:min(room, len(line))]...)
+		}
+		if whole {
+			l.tell(strings.TrimSpace(strings.ToValidUTF8(string(l.part), "�")))
+			l.part = l.part[:0]
+		}
+		rest = after
+	}
+	return len(data), nil
+}
+
+func (l *stderr) tell(text string) {
+	if text == "" {
+		return
+	}
+	l.line = text
+	if now := time.Now(); now.Sub(l.since) > time.Minute {
+		l.since, l.lines = now, 0
+	}
+	switch l.lines++; {
+	case l.lines <= maxLogLines:
+		l.log.Info("plugin says", "line", text)
+	case l.lines == maxLogLines+1:
+		l.log.Warn("plugin says too much: the rest of this minute is left out")
+	}
+}
+
+// flush takes what has no end of line.
+func (l *stderr) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tell(strings.TrimSpace(strings.ToValidUTF8(string(l.part), "�")))
+	l.part = nil
+}
+
+func (l *stderr) last() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return shorten(l.line, 600)
+}
