@@ -21,25 +21,8 @@ type User struct {
 	EmailVerified bool       `json:"emailVerified" db:"email_verified"`
 	Permissions   []string   `json:"permissions" db:"permissions" nullable:"false" doc:"Permissions beyond the role's"`
 	LastLoginAt   *time.Time `json:"lastLoginAt" db:"last_login_at" nullable:"true"`
-	// SharingTags are none until series can be tagged for sharing.
-	SharingTags []SharingTagGrant `json:"sharingTags" db:"-" nullable:"false" doc:"What the user may see or not see by tags of series; empty: nothing is kept from the user"`
-	CreatedAt   time.Time         `json:"createdAt" db:"created_at"`
-	UpdatedAt   time.Time         `json:"updatedAt" db:"updated_at"`
-}
-
-// SharingTagGrant lets a user see the series with a tag, or keeps them from the user.
-type SharingTagGrant struct {
-	ID             uuid.UUID `json:"id" format:"uuid"`
-	SharingTagID   uuid.UUID `json:"sharingTagId" format:"uuid"`
-	SharingTagName string    `json:"sharingTagName"`
-	AccessMode     string    `json:"accessMode" enum:"allow,deny"`
-	CreatedAt      time.Time `json:"createdAt"`
-}
-
-// shown is the user as answers show it.
-func (u *User) shown() *User {
-	u.SharingTags = []SharingTagGrant{}
-	return u
+	CreatedAt     time.Time  `json:"createdAt" db:"created_at"`
+	UpdatedAt     time.Time  `json:"updatedAt" db:"updated_at"`
 }
 
 // UserInfo is who a session belongs to.

@@ -31,11 +31,7 @@ func listUsers(ctx context.Context, d *db.DB, f UserFilter, limit, offset int) (
 	var total int64
 	db.All(&b, &users, "select "+userColumns+these+" order by lower(username), id limit $4 offset $5", f.Role, f.SharingTag, f.SharingTagMode, limit, offset)
 	db.Value(&b, &total, "select count(*)"+these, f.Role, f.SharingTag, f.SharingTagMode)
-	err := d.Run(ctx, &b)
-	for i := range users {
-		users[i].shown()
-	}
-	return users, total, err
+	return users, total, d.Run(ctx, &b)
 }
 
 // UserDetails is a user in full.
@@ -56,7 +52,7 @@ func getUser(ctx context.Context, d *db.DB, id uuid.UUID) (*UserDetails, error) 
 	if u == nil {
 		return nil, fault.Missing("User")
 	}
-	out.User = *u.shown()
+	out.User = *u
 	return out, nil
 }
 
@@ -89,7 +85,7 @@ func insertUser(ctx context.Context, d *db.DB, u toStore, verification []byte) (
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, taken(err, u.Username, u.Email)
 	}
-	return stored.shown(), nil
+	return stored, nil
 }
 
 // CreateFirst makes the first user of the tenant, an administrator; false when there is a user already. Of

@@ -197,5 +197,5 @@ func updateUser(ctx context.Context, tx pgx.Tx, u User, passwordHash *string, en
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return nil, err
 	}
-	return stored.shown(), nil
+	return stored, nil
 }

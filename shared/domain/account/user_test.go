@@ -21,16 +21,13 @@ func TestUsers(t *testing.T) {
 	admin := s.User(t, "one", "admin")
 	r := admin.Do("POST", "/api/v1/users", map[string]any{"username": "  Ann  ", "email": "ann@example.org", "password": "longer than eight",
 		"permissions": []string{"tasks:read", "TasksRead", "books-write"}}).Want(201)
-	if got := keys(t, r); got != "createdAt email emailVerified id isActive lastLoginAt permissions role sharingTags updatedAt username" {
+	if got := keys(t, r); got != "createdAt email emailVerified id isActive lastLoginAt permissions role updatedAt username" {
 		t.Errorf("user has %s", got)
 	}
 	m := r.Map()
 	if m["username"] != "Ann" || m["role"] != "reader" || m["isActive"] != true || m["lastLoginAt"] != nil ||
 		!strings.HasSuffix(m["createdAt"].(string), "Z") {
 		t.Errorf("created: %v", m)
-	}
-	if tags, ok := m["sharingTags"].([]any); !ok || len(tags) != 0 {
-		t.Errorf("sharing tags: %v", m["sharingTags"])
 	}
 	if p := m["permissions"].([]any); len(p) != 2 || p[0] != auth.TasksRead || p[1] != auth.BooksWrite {
 		t.Errorf("permissions: %v", p)
