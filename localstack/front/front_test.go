@@ -31,6 +31,8 @@ func TestTarget(t *testing.T) {
 		{"GET", "/api/v1/books/1/file", media},
 		{"PUT", "/api/v1/books/1/file", api},
 		{"GET", "/api/v1/series/1/file", api},
+		{"GET", "/api/v1/series/1/download", media},
+		{"GET", "/komga/api/v1/series/1/download", api},
 		{"GET", "/api/v1/books/1/thumbnail", media},
 		{"GET", "/api/v1/series/1/thumbnail", media},
 		{"GET", "/api/v1/libraries/1/thumbnail", media},

@@ -361,6 +361,7 @@ var operations = map[string]entry{
 	"getReadListThumbnail":    {name: (*matrix).readList},
 	"listReadListsOfBook":     {name: (*matrix).theBook},
 
+	"downloadSeries": {name: (*matrix).theSeries},
 	"getPage":        {name: (*matrix).theBook},
 	"getPageAddress": {name: (*matrix).theBook},
 

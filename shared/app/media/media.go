@@ -16,6 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/format/pdfdraw"
 	"github.com/longbox/longbox/shared/platform/cdn"
 	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/lambdahttp"
 )
 
 // Config of the function.
@@ -28,6 +29,10 @@ type Config struct {
 	Packs     pack.Config
 	CDN       cdn.Config
 }
+
+// maxStreamed is how many bytes of files one answer of a function of Lambda can hold, which ends at 200 MB
+// (https://docs.aws.amazon.com/lambda/latest/dg/configuration-response-streaming.html), with what an archive adds.
+const maxStreamed = 190 << 20
 
 // New makes the function's router.
 func New(c Config) (*httpapi.API, *app.Base, error) {
@@ -50,6 +55,9 @@ func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, c Config
 	reader := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Draw: pdfdraw.New(c.Drawing).Draw}
 	pages := page.NewServer(page.Server{Finder: page.NewFinder(base.Database), Content: reader, Media: base.Media, Bucket: base.Bucket,
 		Renew: &page.Renewer{Database: base.Database, Added: base.Added}})
+	if lambdahttp.InLambda() {
+		pages.MaxArchive = maxStreamed
+	}
 	if c.Packs.Made != pack.Never {
 		pages.Want = (&pack.Wanter{Database: base.Database, Added: base.Added}).Want
 	}

@@ -33,6 +33,8 @@ type Server struct {
 	Bucket  string          // of Media
 	// Want asks for a page pack of a book whose pages are dear; nil asks for none.
 	Want func(ctx context.Context, i *Index)
+	// MaxArchive is how many bytes of files one answer can hold; zero is no bound.
+	MaxArchive int64
 	// Renew queues the analysis of a book whose file has changed; nil queues none.
 	Renew *Renewer
 

@@ -69,6 +69,15 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 			}
 			return s.File(w, r, i)
 		})
+	a.Handle(httpapi.Op{Method: "GET", Path: "/api/v1/series/{id}/download", ID: "downloadSeries", Tag: "Series",
+		Summary: "The files of all books of a series, in one archive", Permission: auth.BooksRead, Cookie: true, Media: "application/zip"},
+		func(w http.ResponseWriter, r *http.Request) error {
+			id, err := httpapi.PathID(r)
+			if err != nil {
+				return err
+			}
+			return s.Series(w, r, id)
+		})
 	for _, c := range []struct {
 		path, id, tag, what, permission, exists string
 		queries                                 []string
