@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -142,15 +141,28 @@ func (a *Applied) said(verb string) {
 	}
 }
 
-// about says why a plugin is not to be asked about something of a library, nil where it is.
-func (p *Plugin) about(kind string, library uuid.UUID) error {
-	switch {
-	case !p.provides(kind):
-		return fault.New(fault.BadRequest, "The plugin %s gives no metadata of a %s", p.Name, kind)
-	case !p.serves(library):
-		return fault.New(fault.BadRequest, "The plugin %s is not for this library", p.Name)
+// gives says why a plugin is not to be asked about a kind of things, nil where it is.
+func (p *Plugin) gives(kind string) error {
+	if p.provides(kind) {
+		return nil
 	}
-	return nil
+	return fault.New(fault.BadRequest, "The plugin %s gives no metadata of a %s", p.Name, kind)
+}
+
+// isFor says why a plugin is not to be asked about what is in a library, nil where it is.
+func (p *Plugin) isFor(library uuid.UUID) error {
+	if p.serves(library) {
+		return nil
+	}
+	return fault.New(fault.BadRequest, "The plugin %s is not for this library", p.Name)
+}
+
+// about is both.
+func (p *Plugin) about(kind string, library uuid.UUID) error {
+	if err := p.gives(kind); err != nil {
+		return err
+	}
+	return p.isFor(library)
 }
 
 // subject reads a plugin and a series, and looks whether the one is for the other.
@@ -247,11 +259,7 @@ func (r *Runner) apply(ctx context.Context, p *runnable, d *series.Details, exte
 	if err := w.queue(&b, d, p.Name, picture, &renaming, &kept); err != nil {
 		return nil, errors.Join(err, r.note(ctx, p, all...))
 	}
-	queueOutcome(&b, p, all...)
-	if err := r.Database.Run(ctx, &b); err != nil {
-		if noted := r.note(ctx, p, all...); noted != nil {
-			slog.ErrorContext(ctx, "how a plugin was asked is not noted", "plugin", p.Name, "error", noted)
-		}
+	if err := r.write(ctx, p, &b, all...); err != nil {
 		return nil, err
 	}
 	if picture != nil && kept == 0 {

@@ -3,7 +3,6 @@ package plugin
 import (
 	"context"
 	"errors"
-	"log/slog"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -211,11 +210,7 @@ func (s *service) applyBook(ctx context.Context, id uuid.UUID, in *ApplyBody) (*
 		return nil, errors.Join(err, s.note(ctx, p, asked))
 	}
 	reference.QueueGivenBook(&b, d.ID, &w.given)
-	queueOutcome(&b, p, asked)
-	if err := s.Database.Run(ctx, &b); err != nil {
-		if noted := s.note(ctx, p, asked); noted != nil {
-			slog.ErrorContext(ctx, "how a plugin was asked is not noted", "plugin", p.Name, "error", noted)
-		}
+	if err := s.write(ctx, p, &b, asked); err != nil {
 		return nil, err
 	}
 	if *renaming > 0 {

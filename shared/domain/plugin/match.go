@@ -322,13 +322,13 @@ func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition
 	if err := p.usable(); err != nil {
 		return nil, err
 	}
-	if at == nil {
-		at = &uuid.Nil
-	} else if err := p.about("series", *at); err != nil {
+	if err := p.gives("series"); err != nil {
 		return nil, err
 	}
-	if !p.provides("series") {
-		return nil, p.about("series", *at)
+	if at != nil {
+		if err := p.isFor(*at); err != nil {
+			return nil, err
+		}
 	}
 	s.Added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 	out.Success, out.TasksEnqueued = true, int(n)

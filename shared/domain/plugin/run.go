@@ -371,6 +371,19 @@ func (r *Runner) note(ctx context.Context, p *runnable, all ...*asked) error {
 	return r.Database.Run(ctx, &b)
 }
 
+// write writes what a plugin has said, and how it was asked: the latter also where the former fails.
+func (r *Runner) write(ctx context.Context, p *runnable, b *pgx.Batch, all ...*asked) error {
+	queueOutcome(b, p, all...)
+	err := r.Database.Run(ctx, b)
+	if err == nil {
+		return nil
+	}
+	if noted := r.note(ctx, p, all...); noted != nil {
+		slog.ErrorContext(ctx, "how a plugin was asked is not noted", "plugin", p.Name, "error", noted)
+	}
+	return err
+}
+
 // limit is that a plugin's own rate limit leaves no room, for so many seconds; found is what it was to be asked for.
 type limit struct {
 	error

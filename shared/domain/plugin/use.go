@@ -244,8 +244,8 @@ func (s *service) execute(ctx context.Context, id uuid.UUID, in *Request) (*Exec
 	switch {
 	case !auth.CallerOf(ctx).May(needs):
 		return nil, fault.New(fault.Forbidden, "Missing required permission: %s", needs)
-	case in.Metadata != nil && !p.provides(in.Metadata.ContentType):
-		return nil, fault.New(fault.BadRequest, "The plugin %s gives no metadata of a %s", p.Name, in.Metadata.ContentType)
+	case in.Metadata != nil && p.gives(in.Metadata.ContentType) != nil:
+		return nil, p.gives(in.Metadata.ContentType)
 	}
 	if err := p.usable(); err != nil {
 		return nil, err
