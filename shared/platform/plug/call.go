@@ -15,6 +15,14 @@ const (
 	MaxPicture = 2 << 20
 )
 
+// Bounds of what a plugin keeps for a user: keys, the bytes of a key, of a value, and of all together.
+const (
+	MaxKeys    = 100
+	MaxKey     = 200
+	MaxValue   = 1 << 20
+	MaxStorage = 2 << 20
+)
+
 // MaxTimeout bounds the time that a plugin has for one request.
 const MaxTimeout = 10 * time.Minute
 
@@ -36,11 +44,31 @@ type Call struct {
 	Method  string          `json:"method,omitempty"` // initialize answers with the manifest
 	Params  json.RawMessage `json:"params,omitempty"`
 	Timeout time.Duration   `json:"timeout,omitempty"` // nanoseconds, at most MaxTimeout
+	Known   *Known          `json:"known,omitempty"`   // nil: the plugin may ask for nothing
 	Fetch   string          `json:"fetch,omitempty"`   // the address of a picture, instead of the rest
+}
+
+// Known is what a plugin may ask Longbox for while it answers. It comes with the call, and what the plugin changes goes
+// back with the answer, since the function that runs plugins reaches nothing of Longbox.
+type Known struct {
+	Storage map[string]Stored `json:"storage"` // what it keeps for a user; nil: it keeps nothing
+}
+
+// Stored is a value that a plugin keeps.
+type Stored struct {
+	Data      json.RawMessage `json:"data"`
+	ExpiresAt *time.Time      `json:"expiresAt,omitempty"` // after it there is none
+	UpdatedAt time.Time       `json:"updatedAt"`
+}
+
+// Changes are what a plugin has changed while it answered, also where it failed in the end.
+type Changes struct {
+	Storage map[string]*Stored `json:"storage,omitempty"` // nil: removed
 }
 
 // Answer is what came of a Call: Fault is nil where it succeeded.
 type Answer struct {
+	Changes  *Changes        `json:"changes,omitempty"`
 	Result   json.RawMessage `json:"result,omitempty"`
 	Manifest json.RawMessage `json:"manifest,omitempty"` // of the process that answered
 	Picture  []byte          `json:"picture,omitempty"`

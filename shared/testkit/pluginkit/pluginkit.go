@@ -126,6 +126,9 @@ func (p *plugin) answer(m message, args []string) (any, *failure) {
 		if len(args) > 0 && args[0] == "nothing" {
 			return object{}, nil
 		}
+		if len(args) > 0 && args[0] == "personal" {
+			return personalManifest(args[1:]), nil
+		}
 		return manifest(), nil
 	case "ping":
 		return "pong", nil
@@ -166,6 +169,9 @@ func (p *plugin) answer(m message, args []string) (any, *failure) {
 			return book, nil
 		}
 		return nil, &failure{Code: -32002, Message: "no book has the id " + in.ExternalID}
+	}
+	if out, f, ok := p.personal(m); ok {
+		return out, f
 	}
 	return p.odd(m, in.Path)
 }
@@ -241,9 +247,7 @@ func (p *plugin) odd(m message, path string) (any, *failure) {
 		}
 		return "written", nil
 	case "test/ask":
-		say(object{"jsonrpc": "2.0", "id": "mine", "method": "storage/get", "params": object{"key": "a"}})
-		p.in.Scan()
-		return json.RawMessage(p.in.Bytes()), nil
+		return p.ask("storage/get", object{"key": "a"}), nil
 	}
 	return nil, &failure{Code: -32601, Message: "no such method"}
 }

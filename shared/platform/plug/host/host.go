@@ -127,9 +127,10 @@ func (h *Host) Do(ctx context.Context, call plug.Call) *plug.Answer {
 	defer h.give(s)
 	out := &plug.Answer{Manifest: s.process.manifest}
 	if call.Method != "initialize" {
-		out.Result, fault = s.process.ask(ctx, call.Method, call.Params)
+		out.Result, out.Changes, fault = s.process.serve(ctx, call)
 	}
-	return orFault(out, fault)
+	out.Fault = fault
+	return out
 }
 
 func orFault(out *plug.Answer, fault *plug.Fault) *plug.Answer {

@@ -45,11 +45,14 @@ type process struct {
 	taken    atomic.Int64 // bytes that it has said
 	dying    atomic.Bool
 
+	serving chan struct{} // holds one: for whom of those who ask the desk is open
+
 	mu      sync.Mutex
 	why     *plug.Fault
 	reaped  bool // its number may be somebody else's
 	next    int64
 	waiting map[int64]chan message
+	desk    *desk // nil: the process may ask for nothing now
 }
 
 // message is one of JSON-RPC, of any kind.
@@ -75,7 +78,7 @@ const (
 
 // start runs a plugin and lets it initialize, within startTime and before ctx ends.
 func start(ctx context.Context, cmd *exec.Cmd, s *plug.Start, init map[string]any) (*process, *plug.Fault) {
-	p := &process{cmd: cmd, out: make(chan []byte, maxUnread), ended: make(chan struct{}), waiting: map[int64]chan message{}}
+	p := &process{cmd: cmd, out: make(chan []byte, maxUnread), ended: make(chan struct{}), serving: make(chan struct{}, 1), waiting: map[int64]chan message{}}
 	p.said.log = slog.With("plugin", s.Name, "tenant", s.Tenant)
 	if err := p.launch(); err != nil {
 		return nil, plug.Failed(plug.SpawnFailed, "The plugin cannot be started: %v", err)
@@ -276,12 +279,14 @@ func (p *process) listen(from io.Reader) {
 	}
 }
 
-// take gives an answer to who waits for it, and refuses a request: plugins of a whole tenant have nothing to ask
-// Longbox for.
+// take gives an answer to who waits for it, and answers a request.
 func (p *process) take(m message) {
 	if m.Method != "" {
+		p.mu.Lock()
+		answer := p.desk.answer(m)
+		p.mu.Unlock()
 		if len(m.ID) > 0 && string(m.ID) != "null" {
-			p.send(message{ID: m.ID, Error: &rpcError{Code: methodNotFound, Message: "Longbox does not offer " + shorten(m.Method, 100) + " to this plugin"}})
+			p.send(answer)
 		}
 		return
 	}

@@ -1,0 +1,217 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/longbox/longbox/shared/platform/plug"
+)
+
+// desk answers what a process asks Longbox for while it serves a call: from what is known, which it changes. The nil
+// desk offers nothing.
+type desk struct {
+	known   plug.Known
+	changes plug.Changes
+}
+
+const invalidParams = -32602 // of JSON-RPC
+
+// serve sends the request of a call. While it is served, the process may ask for what is known to that call and no
+// other, so that calls that know something follow each other.
+func (p *process) serve(ctx context.Context, call plug.Call) (json.RawMessage, *plug.Changes, *plug.Fault) {
+	if call.Known == nil {
+		out, fault := p.ask(ctx, call.Method, call.Params)
+		return out, nil, fault
+	}
+	select {
+	case p.serving <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, plug.Failed(plug.Unavailable, "The plugin is busy with another request; try again")
+	}
+	d := &desk{known: *call.Known}
+	p.open(d)
+	out, fault := p.ask(ctx, call.Method, call.Params)
+	p.open(nil)
+	<-p.serving
+	return out, &d.changes, fault
+}
+
+func (p *process) open(d *desk) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.desk = d
+}
+
+// answer is what a request is answered with.
+func (d *desk) answer(m message) message {
+	out := message{ID: m.ID}
+	do := offered[m.Method]
+	if d == nil || do == nil {
+		out.Error = &rpcError{Code: methodNotFound, Message: "Longbox does not offer " + shorten(m.Method, 100) + " to this plugin now"}
+		return out
+	}
+	result, refused := do(d, m.Params)
+	if refused != nil {
+		out.Error = refused
+		return out
+	}
+	data, err := json.Marshal(result)
+	if err != nil {
+		out.Error = &rpcError{Code: invalidParams, Message: err.Error()}
+		return out
+	}
+	out.Result = data
+	return out
+}
+
+// offered are the methods that plugins may ask for, each by what its call knows.
+var offered = map[string]func(d *desk, params json.RawMessage) (any, *rpcError){
+	"storage/get":    (*desk).get,
+	"storage/set":    (*desk).set,
+	"storage/delete": (*desk).remove,
+	"storage/list":   (*desk).list,
+	"storage/clear":  (*desk).clear,
+}
+
+func refuse(format string, args ...any) *rpcError {
+	return &rpcError{Code: invalidParams, Message: fmt.Sprintf(format, args...)}
+}
+
+// parameters reads those of a request into dst.
+func parameters(params json.RawMessage, dst any) *rpcError {
+	if len(params) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(params, dst); err != nil {
+		return refuse("the parameters cannot be read: %v", err)
+	}
+	return nil
+}
+
+// named reads the parameter key, of something that the plugin keeps.
+func (d *desk) named(params json.RawMessage) (string, *rpcError) {
+	var in struct{ Key string }
+	if refused := parameters(params, &in); refused != nil {
+		return "", refused
+	}
+	if d.known.Storage == nil {
+		return "", refuse("this plugin keeps nothing: it is asked for nobody")
+	}
+	if in.Key == "" || len(in.Key) > plug.MaxKey || !utf8.ValidString(in.Key) || strings.ContainsRune(in.Key, 0) {
+		return "", refuse("key must be a text of 1 to %d bytes", plug.MaxKey)
+	}
+	return in.Key, nil
+}
+
+// kept is what there is under a key.
+func (d *desk) kept(key string) (plug.Stored, bool) {
+	v, ok := d.known.Storage[key]
+	return v, ok && (v.ExpiresAt == nil || v.ExpiresAt.After(time.Now()))
+}
+
+func (d *desk) get(params json.RawMessage) (any, *rpcError) {
+	key, refused := d.named(params)
+	if refused != nil {
+		return nil, refused
+	}
+	v, ok := d.kept(key)
+	if !ok {
+		return map[string]any{"data": nil}, nil
+	}
+	out := map[string]any{"data": v.Data}
+	if v.ExpiresAt != nil {
+		out["expiresAt"] = v.ExpiresAt
+	}
+	return out, nil
+}
+
+func (d *desk) set(params json.RawMessage) (any, *rpcError) {
+	key, refused := d.named(params)
+	if refused != nil {
+		return nil, refused
+	}
+	var in struct {
+		Data      json.RawMessage
+		ExpiresAt *time.Time
+	}
+	if refused := parameters(params, &in); refused != nil {
+		return nil, refused
+	}
+	in.Data = bytes.ToValidUTF8(in.Data, []byte("\ufffd"))
+	switch {
+	case len(in.Data) == 0:
+		return nil, refuse("data is missing")
+	case len(in.Data) > plug.MaxValue:
+		return nil, refuse("data must have at most %d bytes", plug.MaxValue)
+	}
+	size, keys := len(key)+len(in.Data), 1
+	for k, v := range d.known.Storage {
+		if _, ok := d.kept(k); ok && k != key {
+			size, keys = size+len(k)+len(v.Data), keys+1
+		}
+	}
+	if keys > plug.MaxKeys || size > plug.MaxStorage {
+		return nil, refuse("no more than %d keys and %d bytes are kept for a user", plug.MaxKeys, plug.MaxStorage)
+	}
+	v := plug.Stored{Data: in.Data, ExpiresAt: in.ExpiresAt, UpdatedAt: time.Now().UTC()}
+	d.put(key, &v)
+	return map[string]bool{"success": true}, nil
+}
+
+// put changes what is kept under a key; nil removes it.
+func (d *desk) put(key string, v *plug.Stored) {
+	if d.changes.Storage == nil {
+		d.changes.Storage = map[string]*plug.Stored{}
+	}
+	d.changes.Storage[key] = v
+	if v == nil {
+		delete(d.known.Storage, key)
+	} else {
+		d.known.Storage[key] = *v
+	}
+}
+
+func (d *desk) remove(params json.RawMessage) (any, *rpcError) {
+	key, refused := d.named(params)
+	if refused != nil {
+		return nil, refused
+	}
+	_, ok := d.kept(key)
+	d.put(key, nil)
+	return map[string]bool{"deleted": ok}, nil
+}
+
+// entry is a key in a list.
+type entry struct {
+	Key       string     `json:"key"`
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	UpdatedAt time.Time  `json:"updatedAt"`
+}
+
+func (d *desk) list(json.RawMessage) (any, *rpcError) {
+	out := []entry{}
+	for _, key := range slices.Sorted(maps.Keys(d.known.Storage)) {
+		if v, ok := d.kept(key); ok {
+			out = append(out, entry{key, v.ExpiresAt, v.UpdatedAt})
+		}
+	}
+	return map[string]any{"keys": out}, nil
+}
+
+func (d *desk) clear(json.RawMessage) (any, *rpcError) {
+	n := 0
+	for _, key := range slices.Collect(maps.Keys(d.known.Storage)) {
+		if _, ok := d.kept(key); ok {
+			n++
+		}
+		d.put(key, nil)
+	}
+	return map[string]int{"deletedCount": n}, nil
+}
