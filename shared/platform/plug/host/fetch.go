@@ -23,19 +23,20 @@ type fetcher struct{ client *http.Client }
 // outside makes a fetcher that connects to nothing but public addresses: each is looked at when it is dialled, after
 // names were resolved and for every redirect, so that no name that resolves to something else the second time gets
 // around it.
-func outside() *fetcher {
-	return fetching(func(_, address string, _ syscall.RawConn) error {
-		at, err := netip.ParseAddrPort(address)
-		switch {
-		case err != nil:
-			return err
-		case at.Port() != 80 && at.Port() != 443:
-			return errors.New("not a port of web sites")
-		case !public(at.Addr()) || near(at.Addr()):
-			return fmt.Errorf("%s is not a public address", at.Addr())
-		}
-		return nil
-	})
+func outside() *fetcher { return fetching(publicOnly) }
+
+// publicOnly lets connections go to web sites in the public internet.
+func publicOnly(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	switch {
+	case err != nil:
+		return err
+	case at.Port() != 80 && at.Port() != 443:
+		return errors.New("not a port of web sites")
+	case !public(at.Addr()) || near(at.Addr()):
+		return fmt.Errorf("%s is not a public address", at.Addr())
+	}
+	return nil
 }
 
 // near tells whether an address is in a network that this machine has an address in.

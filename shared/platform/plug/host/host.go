@@ -63,6 +63,7 @@ const defaultTimeout = 30 * time.Second
 type Host struct {
 	config Config
 	fetch  func(ctx context.Context, address string) (*plug.Answer, *plug.Fault)
+	web    func(ctx context.Context, r *plug.WebRequest) (*plug.Answer, *plug.Fault)
 
 	mu       sync.Mutex
 	slots    map[plugin]*slot
@@ -101,7 +102,7 @@ func New(c Config) (*Host, error) {
 			slog.Warn("plugins can empty files of the user that they run as: the kernel is older than Linux 6.2", "error", err)
 		}
 	}
-	h := &Host{config: c, fetch: outside().picture, slots: map[plugin]*slot{}, running: map[*process]bool{}}
+	h := &Host{config: c, fetch: outside().picture, web: sending(publicOnly, configured).web, slots: map[plugin]*slot{}, running: map[*process]bool{}}
 	h.life, h.close = context.WithCancel(context.Background())
 	return h, nil
 }
@@ -110,9 +111,15 @@ func New(c Config) (*Host, error) {
 func (h *Host) Do(ctx context.Context, call plug.Call) *plug.Answer {
 	h.sweep()
 	if call.Fetch != "" {
-		ctx, cancel := context.WithTimeout(ctx, min(cmp.Or(max(call.Timeout, 0), defaultTimeout), defaultTimeout))
+		ctx, cancel := inTime(ctx, call)
 		defer cancel()
 		out, fault := h.fetch(ctx, call.Fetch)
+		return orFault(out, fault)
+	}
+	if call.Web != nil {
+		ctx, cancel := inTime(ctx, call)
+		defer cancel()
+		out, fault := h.web(ctx, call.Web)
 		return orFault(out, fault)
 	}
 	if call.Start == nil || call.Method == "" {
