@@ -102,6 +102,38 @@ func (m *matrix) plugin(*testkit.Client) string {
 	return id.String()
 }
 
+// offeredPlugin adds a plugin of tenant one that users may enable, and whose service they sign in to.
+func (m *matrix) offeredPlugin(*testkit.Client) string {
+	return m.pluginForUsers(`"oauth": {"authorizationUrl": "https://example.org/authorize", "tokenUrl": "https://example.org/token", "pkce": true}, `)
+}
+
+func (m *matrix) pluginForUsers(more string) string {
+	id := uuid.New()
+	command, args, err := pluginkit.Command("personal")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.exec(`insert into plugin (tenant_id, id, name, display_name, plugin_type, command, args, config, credential_delivery, enabled, use_existing_external_id, manifest)
+		values ($1, $2::uuid, $2::text, 'Geheim', 'user', $3, $4, '{"oauth_client_id": "longbox"}', 'env', true, true, $5)`, m.One, id, command, args,
+		`{`+more+`"name": "personal", "displayName": "Personal", "version": "1", "protocolVersion": "1", "capabilities": {"userReadSync": true, "userRecommendationProvider": true}}`)
+	return id.String()
+}
+
+// userPlugin is a plugin that a user has enabled.
+func (m *matrix) userPlugin(c *testkit.Client) string {
+	id := m.pluginForUsers("")
+	m.exec("insert into user_plugin (tenant_id, id, account_id, plugin_id) select tenant_id, gen_random_uuid(), id, $2 from account where id = $1", c.ID, id)
+	return id
+}
+
+// recommended is what such a plugin recommends.
+func (m *matrix) recommended(c *testkit.Client) string {
+	id := m.userPlugin(c)
+	m.exec(`update user_plugin set recommended_at = now(), recommendations_task_id = id, recommendations = jsonb_build_array(jsonb_build_object('externalId', $1::text, 'title', 'Geheim', 'score', 0.5))
+		where plugin_id = $1::uuid`, id)
+	return id
+}
+
 // searchedSeries is the series and a plugin that would search for it.
 func (m *matrix) searchedSeries(c *testkit.Client) string { return m.theSeries(c) + "|" + m.plugin(c) }
 

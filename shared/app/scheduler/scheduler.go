@@ -15,6 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/duplicate"
 	"github.com/longbox/longbox/shared/domain/metric"
 	"github.com/longbox/longbox/shared/domain/pack"
+	"github.com/longbox/longbox/shared/domain/plugin"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/domain/tenant"
@@ -111,7 +112,8 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	_, due := scan.Due(ctx, s.system, now)
 	_, twice := duplicate.Due(ctx, s.system, now)
 	_, covers := cover.Due(ctx, s.system, now)
-	err = errors.Join(err, due, twice, covers)
+	_, plugins := plugin.SyncDue(ctx, s.system, now)
+	err = errors.Join(err, due, twice, covers, plugins)
 	if s.base.Tasks != nil {
 		err = errors.Join(err, s.base.Tasks.All(ctx, s.system))
 	}

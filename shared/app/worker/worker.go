@@ -146,7 +146,11 @@ func New(c Config) (*Worker, *app.Base, error) {
 			task.KOReaderDigests: digests.Make,
 			task.PurgeDeleted:    s.Purge,
 			task.PluginAutoMatch: plugins.Match,
-			task.FindDuplicates:  (&duplicate.Finder{Database: base.Database}).Find,
+
+			task.UserPluginSync:            plugins.Sync,
+			task.UserPluginRecommendations: plugins.Recommend,
+			task.UserPluginDismissal:       plugins.Dismiss,
+			task.FindDuplicates:            (&duplicate.Finder{Database: base.Database}).Find,
 		},
 	}
 	ends := &scan.Settler{Database: base.Database, Publish: base.Publish}

@@ -13,7 +13,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
-	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/plug"
 	"github.com/longbox/longbox/shared/platform/seal"
@@ -74,6 +73,11 @@ func Routes(a *httpapi.API, d *db.DB, client *plug.Client, key *seal.Key, publis
 	s.seriesRoutes(a)
 	s.bookRoutes(a)
 	s.matchRoutes(a)
+	s.userRoutes(a)
+	s.signInRoutes(a)
+	s.syncRoutes(a)
+	s.recommendRoutes(a)
+	s.storageRoutes(a)
 }
 
 func administration(method, path, id, summary string) httpapi.Op {
@@ -139,9 +143,6 @@ func (s *service) sealed(tenant, id uuid.UUID, f *Fields) (credentials []byte, c
 func (s *service) create(ctx context.Context, in *NewBody) (*Status, error) {
 	p := &Plugin{ID: uuid.Must(uuid.NewV7()), Name: in.Name, PluginType: in.PluginType, Enabled: in.Enabled, Config: json.RawMessage(`{}`), Env: map[string]string{},
 		DisplayName: in.Name, UseExistingExternalID: true}
-	if in.PluginType == personal {
-		return nil, fault.Invalid("pluginType", "must be system: plugins that users enable for themselves are not run yet")
-	}
 	in.Command.Set = true // a plugin has one
 	if err := in.apply(p, s.Client.Commands); err != nil {
 		return nil, err

@@ -328,9 +328,13 @@ func (s *service) searchTitle(ctx context.Context, id, plugin uuid.UUID) (*Searc
 }
 
 // clip is a text that is not too long to be searched for.
-func clip(text string) string {
-	if r := []rune(strings.TrimSpace(text)); len(r) > 500 {
-		return string(r[:500])
+func clip(text string) string { return clipTo(text, 500) }
+
+// clipTo is a text of at most n characters.
+func clipTo(text string, n int) string {
+	text = strings.TrimSpace(text)
+	if r := []rune(text); len(r) > n {
+		return string(r[:n])
 	}
-	return strings.TrimSpace(text)
+	return text
 }

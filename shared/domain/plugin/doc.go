@@ -14,5 +14,14 @@
 //     the plugin already, and else the best answer to its title that is at least as sure as
 //     plugins.auto_match_confidence_threshold.
 //
-// Tables: plugin, plugin_failure, plugin_method; reads library and setting; writes series and books by their packages.
+// Plugins of the type user are enabled by each user for themselves, and asked in their name (the files user_….go):
+//
+//   - Each user has a process of their own, their credentials are sealed, and what a plugin keeps for a user comes with
+//     each request and goes back with its answer (package plug).
+//   - Tasks are done in the name of the user (db.Acting): what is hidden from them is neither told nor written.
+//   - A failure is noted for the user alone.
+//   - Progress is taken over from a service before it is told there. Nothing becomes unread by it.
+//
+// Tables: plugin, plugin_failure, plugin_method, plugin_schedule, user_plugin, user_plugin_data, user_plugin_sign_in;
+// reads library, setting and what users have read; writes series, books, progress and ratings by their packages.
 package plugin

@@ -260,11 +260,10 @@ func (s *service) matchRoutes(a *httpapi.API) {
 func (r *Runner) matchable(ctx context.Context, plugin, id uuid.UUID, patient bool) (p *runnable, d *series.Details, sure float64, err error) {
 	var b pgx.Batch
 	var stored string
-	var seconds int64
 	queueRunnable(&b, &p, plugin)
 	load := series.QueueDetails(&b, id)
 	setting.Value(&b, setting.MatchThreshold, &stored)
-	setting.Int(&b, setting.PluginTaskTimeout, &seconds)
+	seconds := queuePatience(&b)
 	if err := r.Database.Run(ctx, &b); err != nil {
 		return nil, nil, 0, err
 	}
@@ -274,11 +273,25 @@ func (r *Runner) matchable(ctx context.Context, plugin, id uuid.UUID, patient bo
 	if err := p.plugin().usable(); err != nil {
 		return nil, nil, 0, err
 	}
-	if patient && p.RequestTimeoutSeconds == nil {
+	if patient {
+		p.patient(*seconds)
+	}
+	return p, d, confidence(stored), p.about("series", d.LibraryID)
+}
+
+// queuePatience asks for the seconds that a plugin has to answer a task.
+func queuePatience(b *pgx.Batch) (seconds *int64) {
+	seconds = new(int64)
+	setting.Int(b, setting.PluginTaskTimeout, seconds)
+	return seconds
+}
+
+// patient gives a plugin that has no time of its own the time of a task.
+func (p *runnable) patient(seconds int64) {
+	if p.RequestTimeoutSeconds == nil {
 		limit := int32(seconds)
 		p.RequestTimeoutSeconds = &limit
 	}
-	return p, d, confidence(stored), p.about("series", d.LibraryID)
 }
 
 // params are those of a task that matches a series.

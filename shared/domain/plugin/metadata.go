@@ -27,8 +27,8 @@ type common struct {
 	Artists      []string `json:"artists"`
 	Publisher    *string  `json:"publisher"`
 	CoverURL     *string  `json:"coverUrl"`
-	Rating       *rating  `json:"rating"`
-	ExternalRate []rating `json:"externalRatings"`
+	Rating       *given   `json:"rating"`
+	ExternalRate []given  `json:"externalRatings"`
 	Links        []struct {
 		URL   string `json:"url"`
 		Label string `json:"label"`
@@ -45,7 +45,7 @@ type person struct {
 	SortName *string `json:"sortName"`
 }
 
-type rating struct {
+type given struct {
 	Score     float64  `json:"score"`
 	VoteCount *float64 `json:"voteCount"`
 	Source    string   `json:"source"`

@@ -51,7 +51,7 @@ type Plugin struct {
 	LogLevel                 *string             `json:"logLevel" db:"log_level" enum:"error,warn,info,debug"`
 	DefaultLogLevel          string              `json:"defaultLogLevel" db:"-" enum:"info"`
 	SyncCronSchedule         *string             `json:"syncCronSchedule" db:"sync_cron_schedule"`
-	UserCount                *int64              `json:"userCount" db:"-" doc:"Of users who have enabled it; null of a system plugin"`
+	UserCount                *int64              `json:"userCount" db:"user_count" doc:"Of users who have enabled it; null of a system plugin"`
 	Manifest                 *Manifest           `json:"manifest" db:"manifest" doc:"As the plugin has told it last; null where it was never started"`
 	CreatedAt                time.Time           `json:"createdAt" db:"created_at"`
 	UpdatedAt                time.Time           `json:"updatedAt" db:"updated_at"`
@@ -66,9 +66,6 @@ type Internal struct {
 // shown fills in what follows from the rest.
 func (p *Plugin) shown() *Plugin {
 	p.InternalConfig, p.DefaultLogLevel = Internal{p.SearchResultsLimit}, "info"
-	if p.PluginType == personal {
-		p.UserCount = new(int64)
-	}
 	return p
 }
 
@@ -76,7 +73,8 @@ func (p *Plugin) shown() *Plugin {
 const columns = `p.id, p.name, p.display_name, p.description, p.plugin_type, p.command, p.args, p.working_directory, p.env, p.config, p.credential_delivery,
 	p.credentials is not null as has_credentials, p.enabled, p.disabled_reason, p.health_status, p.failure_count, p.last_failure_at, p.last_success_at,
 	p.library_ids, p.scopes, p.permissions, p.metadata_targets, p.use_existing_external_id, p.auto_match_conditions, p.search_query_template,
-	p.search_preprocessing_rules, p.search_results_limit, p.rate_limit, p.request_timeout, p.log_level, p.sync_cron_schedule, p.manifest, p.created_at, p.updated_at`
+	p.search_preprocessing_rules, p.search_results_limit, p.rate_limit, p.request_timeout, p.log_level, p.sync_cron_schedule, p.manifest, p.created_at, p.updated_at,
+	case when p.plugin_type = 'user' then (select count(*) from user_plugin n where n.tenant_id = p.tenant_id and n.plugin_id = p.id and n.enabled) end as user_count`
 
 // Manifest is what a plugin says of itself.
 type Manifest struct {
@@ -94,6 +92,7 @@ type Manifest struct {
 	UserSetupInstructions  *string       `json:"userSetupInstructions"`
 	Capabilities           Capabilities  `json:"capabilities"`
 	ConfigSchema           *ConfigSchema `json:"configSchema"`
+	UserConfigSchema       *ConfigSchema `json:"userConfigSchema"`
 	OAuth                  *OAuth        `json:"oauth"`
 	RequiredCredentials    []Credential  `json:"requiredCredentials" nullable:"false"`
 	WebLinks               *webLinks     `json:"-"`
@@ -133,6 +132,7 @@ type OAuth struct {
 	TokenURL         string   `json:"tokenUrl"`
 	UserInfoURL      *string  `json:"userInfoUrl"`
 	PKCE             bool     `json:"pkce"`
+	ClientID         *string  `json:"clientId" doc:"Where config.oauth_client_id is not set"`
 	Scopes           []string `json:"scopes" nullable:"false"`
 }
 
@@ -196,8 +196,10 @@ func (m *Manifest) UnmarshalJSON(data []byte) error {
 	if m.OAuth != nil && m.OAuth.Scopes == nil {
 		m.OAuth.Scopes = []string{}
 	}
-	if m.ConfigSchema != nil && m.ConfigSchema.Fields == nil {
-		m.ConfigSchema.Fields = []ConfigField{}
+	for _, c := range []*ConfigSchema{m.ConfigSchema, m.UserConfigSchema} {
+		if c != nil && c.Fields == nil {
+			c.Fields = []ConfigField{}
+		}
 	}
 	for _, list := range []*[]string{&m.ContentTypes, &m.Scopes, &m.Capabilities.MetadataProvider} {
 		if *list == nil {

@@ -1,8 +1,12 @@
 package plugin_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -15,6 +19,7 @@ import (
 	functions "github.com/longbox/longbox/shared/app/plugin"
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/plugin"
+	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -64,7 +69,7 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(h)
+	srv := httptest.NewServer(outside(t, h))
 	t.Cleanup(srv.Close)
 	key, err := seal.New(seal.Config{Key: strings.Repeat("QUFB", 10) + "QUE="}) // 32 bytes
 	if err != nil {
@@ -85,9 +90,45 @@ func newRig(t *testing.T) *rig {
 		series.EditRoutes(a, d, publish, nil)
 		book.Routes(a, d, nil)
 		book.EditRoutes(a, d, publish, nil)
+		progress.Routes(a, d)
 		r.runner = &plugin.Runner{Database: d, Client: client, Key: key, Publish: publish}
 	})
 	return r
+}
+
+// outside asks servers of others by itself, since those of tests are no public addresses.
+func outside(t *testing.T, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var call plug.Call
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = json.Unmarshal(body, &call)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		if call.Web == nil {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			next.ServeHTTP(w, r)
+			return
+		}
+		if call.Web.Trusted {
+			t.Error("an address of a plugin is trusted")
+		}
+		res, err := http.Post(call.Web.Address, call.Web.Headers["Content-Type"], bytes.NewReader(call.Web.Form))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer res.Body.Close()
+		got, err := io.ReadAll(res.Body)
+		if err == nil {
+			err = json.NewEncoder(w).Encode(plug.Answer{Web: &plug.WebResponse{Status: res.StatusCode, Body: got}})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // heard are the kinds of events since the last time.
@@ -183,7 +224,7 @@ func TestWhatAPluginMustNotBe(t *testing.T) {
 		{object{"credentials": object{"a": 1}}, "credentials", "texts"},
 		{object{"credentials": object{"node_options": "x"}}, "credentials", "node_options"},
 		{object{"internalConfig": object{"searchResultsLimit": -1}}, "internalConfig.searchResultsLimit", ""},
-		{object{"pluginType": "user"}, "pluginType", "not run yet"},
+		{object{"pluginType": "group"}, "pluginType", "system"},
 		{object{"credentialDelivery": "mail"}, "credentialDelivery", ""},
 		{object{"scopes": []string{"moon"}}, "scopes[0]", "series:detail"},
 		{object{"permissions": []string{"metadata:write:everything"}}, "permissions[0]", "metadata:write:title"},

@@ -45,6 +45,7 @@ type runnable struct {
 	Credentials []byte    `db:"credentials"`
 	Tenant      uuid.UUID `db:"tenant_id"`
 	tested      bool      // only whether it answers: no limit applies
+	mine        *mine     // for whom it is asked; nil: for nobody
 }
 
 // queueRunnable reads a plugin.
@@ -106,8 +107,13 @@ func (r *Runner) start(p *runnable) (start *plug.Start, secrets []string, err er
 	if p.LogLevel != nil {
 		s.Init["logLevel"] = *p.LogLevel
 	}
+	if p.mine != nil {
+		if secrets, err = p.mine.start(r.Key, p, s); err != nil {
+			return nil, nil, err
+		}
+	}
 	if p.Credentials == nil {
-		return s, nil, nil
+		return s, secrets, nil
 	}
 	secret, err := r.Key.Open(owner(p.Tenant, p.ID), p.Credentials)
 	if err != nil {
@@ -123,9 +129,17 @@ func (r *Runner) start(p *runnable) (start *plug.Start, secrets []string, err er
 		}
 	}
 	if p.CredentialDelivery != "env" {
-		s.Init["credentials"] = texts
+		all, _ := s.Init["credentials"].(map[string]string) // the user's, which count
+		s.Init["credentials"] = merged(texts, all)
 	}
-	return s, slices.Collect(maps.Values(texts)), nil
+	return s, append(secrets, slices.Collect(maps.Values(texts))...), nil
+}
+
+// merged are two sets of texts, of which the second counts.
+func merged(texts, over map[string]string) map[string]string {
+	out := maps.Clone(texts)
+	maps.Copy(out, over)
+	return out
 }
 
 // owner is what a plugin's credentials are sealed for.
@@ -171,7 +185,13 @@ func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map
 			return out
 		}
 	}
+	if p.mine != nil {
+		call.Known = p.mine.known()
+	}
 	answer, err := r.Client.Ask(ctx, call)
+	if p.mine != nil && answer != nil {
+		p.mine.changed(answer.Changes)
+	}
 	if err != nil {
 		out.fault = r.told(ctx, p, plug.FaultOf(err), secrets)
 		return out
@@ -251,6 +271,25 @@ func (a *asked) counts() bool {
 
 // queueOutcome notes how requests to a plugin went.
 func queueOutcome(b *pgx.Batch, p *runnable, all ...*asked) {
+	queueCounts(b, p, all...)
+	if p.mine != nil {
+		p.mine.queueOutcome(b, all...)
+		return
+	}
+	for _, a := range all {
+		switch {
+		case a.fault == nil:
+			b.Queue(`update plugin set health_status = case when enabled then 'healthy' else health_status end, failure_count = 0, last_success_at = now(),
+				disabled_reason = case when enabled then null else disabled_reason end, manifest = coalesce($2::jsonb, manifest)
+				where tenant_id = app.tenant() and id = $1`, p.ID, a.manifest)
+		case a.counts():
+			queueFailure(b, p.ID, a)
+		}
+	}
+}
+
+// queueCounts counts requests to a plugin.
+func queueCounts(b *pgx.Batch, p *runnable, all ...*asked) {
 	b.Queue("select from plugin where tenant_id = app.tenant() and id = $1 for no key update", p.ID) // first, as by who deletes it
 	all = slices.SortedFunc(slices.Values(all), func(a, b *asked) int { return strings.Compare(a.method, b.method) })
 	for _, a := range all {
@@ -269,16 +308,6 @@ func queueOutcome(b *pgx.Batch, p *runnable, all ...*asked) {
 			on conflict (tenant_id, plugin_id, method) do update set requests = m.requests + excluded.requests, failed = m.failed + excluded.failed,
 			  refused = m.refused + excluded.refused, total_ms = m.total_ms + excluded.total_ms`, p.ID, a.method, sent, failed, refused,
 			float64(a.took.Microseconds())/1000*float64(sent))
-	}
-	for _, a := range all {
-		switch {
-		case a.fault == nil:
-			b.Queue(`update plugin set health_status = case when enabled then 'healthy' else health_status end, failure_count = 0, last_success_at = now(),
-				disabled_reason = case when enabled then null else disabled_reason end, manifest = coalesce($2::jsonb, manifest)
-				where tenant_id = app.tenant() and id = $1`, p.ID, a.manifest)
-		case a.counts():
-			queueFailure(b, p.ID, a)
-		}
 	}
 }
 

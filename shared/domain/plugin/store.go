@@ -66,9 +66,13 @@ func add(ctx context.Context, d *db.DB, p *Plugin, credentials []byte) (*Plugin,
 	for i := range places {
 		places[i] = fmt.Sprintf("$%d", i+6)
 	}
-	out, err := db.Get[Plugin](ctx, d, "insert into plugin as p (tenant_id, id, name, plugin_type, enabled, credentials, "+strings.Join(names, ", ")+`)
+	var b pgx.Batch
+	var out *Plugin
+	db.One(&b, &out, "insert into plugin as p (tenant_id, id, name, plugin_type, enabled, credentials, "+strings.Join(names, ", ")+`)
 		select app.tenant(), $1::uuid, $2, $3, $4, $5, `+strings.Join(places, ", ")+` where (select count(*) from plugin where tenant_id = app.tenant()) < `+fmt.Sprint(most)+`
 		returning `+columns, append([]any{p.ID, p.Name, p.PluginType, p.Enabled, credentials}, values...)...)
+	b.Queue(keepSchedule, p.ID)
+	err := d.Run(ctx, &b)
 	switch {
 	case db.Conflict(err, "plugin_name"):
 		e := fault.New(fault.Conflict, "There is already a plugin called %q", p.Name)
@@ -97,8 +101,11 @@ func update(ctx context.Context, d *db.DB, id uuid.UUID, apply func(p *Plugin) (
 		for i, n := range names {
 			set[i] = fmt.Sprintf("%s = $%d", n, i+4)
 		}
-		out, err = one(ctx, tx, "update plugin p set credentials = case when $2 then $3 else p.credentials end, updated_at = now(), "+strings.Join(set, ", ")+
-			" where p.tenant_id = app.tenant() and p.id = $1 returning "+columns, append([]any{id, changed, credentials}, values...)...)
+		if out, err = one(ctx, tx, "update plugin p set credentials = case when $2 then $3 else p.credentials end, updated_at = now(), "+strings.Join(set, ", ")+
+			" where p.tenant_id = app.tenant() and p.id = $1 returning "+columns, append([]any{id, changed, credentials}, values...)...); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, keepSchedule, id)
 		return err
 	})
 	return out, err

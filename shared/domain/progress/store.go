@@ -144,6 +144,14 @@ func ReadBooks(ctx context.Context, d *db.DB, books []uuid.UUID) (int64, error) 
 	return several(ctx, d, ofBooks, books, queueRead)
 }
 
+// ReadBooksBy is ReadBooks for a program that is a device of its own.
+func ReadBooksBy(ctx context.Context, d *db.DB, device string, books []uuid.UUID) (int64, error) {
+	var b pgx.Batch
+	var n int64
+	queueRead(&b, &n, ofBooks, cut(device, maxDevice), books)
+	return n, d.Run(ctx, &b)
+}
+
 // ReadAllSeries is ReadSeries for several; ids that no series has are left out.
 func ReadAllSeries(ctx context.Context, d *db.DB, series []uuid.UUID) (int64, error) {
 	return several(ctx, d, ofSeries, series, queueRead)

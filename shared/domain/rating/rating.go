@@ -1,7 +1,10 @@
 package rating
 
 import (
+	"bytes"
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,4 +123,19 @@ func set(ctx context.Context, d *db.DB, id uuid.UUID, body Body) (*Rating, error
 		return nil, fault.Missing("Series")
 	}
 	return out, nil
+}
+
+// First stores ratings of the caller (1 to 100, by series) of what they have not rated yet, and tells of which series.
+func First(ctx context.Context, d *db.DB, ratings map[uuid.UUID]int32) ([]uuid.UUID, error) {
+	ids := slices.SortedFunc(maps.Keys(ratings), func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	values := make([]int32, len(ids))
+	for i, id := range ids {
+		values[i] = ratings[id]
+	}
+	var b pgx.Batch
+	var out []uuid.UUID
+	db.Values(&b, &out, `insert into series_rating (tenant_id, account_id, series_id, id, rating)
+		select s.tenant_id, app.account(), s.id, gen_random_uuid(), v.rating from unnest($1::uuid[], $2::integer[]) v(id, rating)
+		join series s on s.tenant_id = app.tenant() and s.id = v.id on conflict (tenant_id, account_id, series_id) do nothing returning series_id`, ids, values)
+	return out, d.Run(ctx, &b)
 }

@@ -62,6 +62,10 @@ var doing = map[string]struct{ does, items string }{
 	SeriesCovers:    {"Making covers of series", " covers"},
 	KOReaderDigests: {"Finding by what KOReader names books", " books"},
 	PluginAutoMatch: {"Finding a series in what a plugin knows", ""},
+
+	UserPluginSync:            {"Bringing reading progress in step with another service", " entries"},
+	UserPluginRecommendations: {"Asking for recommendations", ""},
+	UserPluginDismissal:       {"Taking back a recommendation", ""},
 }
 
 // describe tells a person of a task what it does, how far it is, where it counts, and what has become of it, where it does

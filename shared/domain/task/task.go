@@ -26,6 +26,10 @@ const (
 	SeriesCovers    = "generate_series_thumbnails"
 	// PluginAutoMatch finds a series in what a plugin knows, and writes that into it.
 	PluginAutoMatch = "plugin_auto_match"
+	// What plugins do for a user who has enabled them.
+	UserPluginSync            = "user_plugin_sync" // tells a service of what was read, and asks it
+	UserPluginRecommendations = "user_plugin_recommendations"
+	UserPluginDismissal       = "user_plugin_recommendation_dismiss" // tells a plugin what the user wants to see no more
 )
 
 // The states of a task.
@@ -39,6 +43,7 @@ const (
 
 // priorities: higher runs first.
 var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, AnalyzeLibrary: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860,
+	UserPluginDismissal: 1000, UserPluginSync: 980, UserPluginRecommendations: 960,
 	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370, MeasurePages: 360, KOReaderDigests: 350,
 	PluginAutoMatch: 340} // they wait for others: a library of them must not keep its own scan waiting
 

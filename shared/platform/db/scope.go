@@ -28,3 +28,16 @@ func (t Task) Enter(b *pgx.Batch) {
 
 // TenantID is the task's tenant.
 func (t Task) TenantID() uuid.UUID { return t.Tenant }
+
+// Acting is the scope of a worker that does a task in the name of a user, who sees and changes by it what they see and
+// change by themselves. It fails as a request does where the user is disabled or gone.
+type Acting struct {
+	Task
+	Account uuid.UUID
+}
+
+// Enter binds the transaction to the task and to the user.
+func (a Acting) Enter(b *pgx.Batch) {
+	a.Task.Enter(b)
+	b.Queue("select from app.enter($1, $2, null, null, '')", a.Tenant, a.Account)
+}

@@ -148,7 +148,8 @@ func (a *API) identify(next http.Handler) http.Handler {
 		}
 		ctx := r.Context()
 		req := requestOf(ctx)
-		host := a.host(r)
+		req.authority = a.authority(r)
+		host := hostOf(req.authority)
 		tenant, err := active(a.identity.Tenant(ctx, host))
 		if err != nil { // counted nowhere: nothing is kept of a tenant that is being deleted
 			WriteError(w, r, err)
@@ -270,11 +271,15 @@ func (a *API) cors(next http.Handler) http.Handler {
 // maxHost is the length of a name in bytes (RFC 1035). What is longer names nobody, and tenants are remembered by host.
 const maxHost = 253
 
-func (a *API) host(r *http.Request) string {
-	host := r.Host
+// authority is how the client names this server.
+func (a *API) authority(r *http.Request) string {
 	if fwd := r.Header.Get("X-Forwarded-Host"); fwd != "" && a.config.TrustedProxies > 0 {
-		host = fwd
+		return fwd
 	}
+	return r.Host
+}
+
+func hostOf(host string) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}

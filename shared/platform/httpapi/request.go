@@ -35,6 +35,7 @@ type request struct {
 	client     context.Context // ends when the client leaves
 	id         string
 	url        *url.URL
+	authority  string      // the server as the client names it, with a port where it names one
 	header     http.Header // of the answer
 	tenant     Tenant
 	clientIP   string
@@ -120,6 +121,12 @@ func Cookie(ctx context.Context, c *http.Cookie) { Header(ctx).Add("Set-Cookie",
 
 // Secure tells whether the client came by https.
 func Secure(ctx context.Context) bool { return requestOf(ctx).url.Scheme == "https" }
+
+// Root is the address of this server as the client names it, without a slash at the end.
+func Root(ctx context.Context) string {
+	r := requestOf(ctx)
+	return r.url.Scheme + "://" + r.authority
+}
 
 // inTenant is ctx in the request's tenant but in nobody's name, for sign-in and set-up.
 func inTenant(ctx context.Context) context.Context { return db.In(ctx, db.Tenant(TenantOf(ctx).ID)) }

@@ -63,8 +63,8 @@ func New(c Config) *Client {
 // Runs tells whether plugins can be run at all.
 func (c *Client) Runs() bool { return c != nil && c.send != nil }
 
-// Ask sends a Call. The error is a *Fault: of the plugin, or Unavailable where it could not be asked; the Answer is there
-// also then if one came, for its Changes.
+// Ask sends a Call. The error is a *Fault: of the plugin, or Unavailable where it could not be asked; the Answer is
+// there also then if one came, for its Changes.
 func (c *Client) Ask(ctx context.Context, call Call) (*Answer, error) {
 	if !c.Runs() {
 		return nil, errNowhere

@@ -18,8 +18,8 @@ const (
 	MaxWebBody    = 1 << 20
 )
 
-// WebRequest is a request to a server of somebody else, which the function plugin sends: the others may lie in a network
-// without a way out. Redirects are not followed.
+// WebRequest is a request to a server of somebody else, which the function plugin sends: the others may lie in a
+// network without a way out. Redirects are not followed.
 type WebRequest struct {
 	Method  string            `json:"method"`            // GET or POST
 	Address string            `json:"address"`           // http or https
@@ -52,8 +52,8 @@ func (c *Client) Web(ctx context.Context, r WebRequest) (*WebResponse, error) {
 	return a.Web, nil
 }
 
-// Transport is Web as an http.RoundTripper, for packages that want an http.Client. Headers other than WebHeaders are left
-// out.
+// Transport is Web as an http.RoundTripper, for packages that want an http.Client. Headers other than WebHeaders are
+// left out.
 type Transport struct {
 	Client  *Client
 	Trusted func(*url.URL) bool // tells which addresses the operator has configured; nil is none

@@ -43,8 +43,8 @@ func (p *plugin) get(key string) json.RawMessage {
 
 func (p *plugin) set(key string, data any) { p.ask("storage/set", object{"key": key, "data": data}) }
 
-// personal answers what is asked for a user. The user's config "fails" names a method that does; what was pushed is kept
-// under "pushed", and what is pulled is the user's config "remote".
+// personal answers what is asked for a user. The user's config "fails" names a method that does; what was pushed is
+// kept under "pushed", and what is pulled is the user's config "remote".
 func (p *plugin) personal(m message) (any, *failure, bool) {
 	var init struct {
 		UserConfig struct {

@@ -1,0 +1,253 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/plug"
+)
+
+// UserPlugins are the plugins that the caller has, and those that they may enable.
+type UserPlugins struct {
+	Enabled   []UserPlugin `json:"enabled" nullable:"false" doc:"Also those that the caller has switched off"`
+	Available []Available  `json:"available" nullable:"false"`
+}
+
+// UserCapabilities are what a plugin can do for a user.
+type UserCapabilities struct {
+	ReadSync                   bool `json:"readSync"`
+	UserRecommendationProvider bool `json:"userRecommendationProvider"`
+	WantsDetailedProgress      bool `json:"wantsDetailedProgress"`
+	WantsFullMetadata          bool `json:"wantsFullMetadata"`
+}
+
+// Available is a plugin that the caller may enable.
+type Available struct {
+	PluginID              uuid.UUID        `json:"pluginId"`
+	Name                  string           `json:"name"`
+	DisplayName           string           `json:"displayName"`
+	Description           *string          `json:"description"`
+	RequiresOAuth         bool             `json:"requiresOauth"`
+	OAuthConfigured       bool             `json:"oauthConfigured" doc:"An administrator has set the client id"`
+	UserSetupInstructions *string          `json:"userSetupInstructions"`
+	Capabilities          UserCapabilities `json:"capabilities"`
+}
+
+// UserPlugin is a plugin as the caller has it.
+type UserPlugin struct {
+	ID                    uuid.UUID        `json:"id"`
+	PluginID              uuid.UUID        `json:"pluginId"`
+	PluginName            string           `json:"pluginName"`
+	PluginDisplayName     string           `json:"pluginDisplayName"`
+	PluginType            string           `json:"pluginType" enum:"system,user"`
+	Description           *string          `json:"description"`
+	Enabled               bool             `json:"enabled" doc:"By the caller, and by the administrators"`
+	Connected             bool             `json:"connected" doc:"It has what it needs to know the caller by"`
+	RequiresAuth          bool             `json:"requiresAuth"`
+	RequiresOAuth         bool             `json:"requiresOauth"`
+	OAuthConfigured       bool             `json:"oauthConfigured"`
+	HealthStatus          string           `json:"healthStatus" enum:"unknown,healthy,degraded,unhealthy,disabled"`
+	AutoSync              bool             `json:"autoSync" doc:"Synchronise when the plugin's schedule says so"`
+	Config                json.RawMessage  `json:"config" doc:"An object; _codex holds what Longbox heeds, the rest is for the plugin"`
+	ExternalUsername      *string          `json:"externalUsername"`
+	ExternalAvatarURL     *string          `json:"externalAvatarUrl"`
+	LastSuccessAt         *time.Time       `json:"lastSuccessAt"`
+	LastSyncAt            *time.Time       `json:"lastSyncAt"`
+	LastSyncResult        json.RawMessage  `json:"lastSyncResult"`
+	SyncCronSchedule      *string          `json:"syncCronSchedule"`
+	UserConfigSchema      *ConfigSchema    `json:"userConfigSchema"`
+	UserSetupInstructions *string          `json:"userSetupInstructions"`
+	Capabilities          UserCapabilities `json:"capabilities"`
+	CreatedAt             time.Time        `json:"createdAt"`
+}
+
+// mine is a plugin as one user has it, with what it takes to ask it in their name.
+type mine struct {
+	ID             uuid.UUID       `db:"id"`
+	Account        uuid.UUID       `db:"account_id"`
+	PluginID       uuid.UUID       `db:"plugin_id"`
+	Enabled        bool            `db:"enabled"`
+	Config         json.RawMessage `db:"config"`
+	Credentials    []byte          `db:"credentials"`
+	Username       *string         `db:"external_username"`
+	AvatarURL      *string         `db:"external_avatar_url"`
+	HealthStatus   string          `db:"health_status"`
+	FailureCount   int32           `db:"failure_count"`
+	LastFailureAt  *time.Time      `db:"last_failure_at"`
+	LastSuccessAt  *time.Time      `db:"last_success_at"`
+	LastSyncAt     *time.Time      `db:"last_sync_at"`
+	LastSyncResult json.RawMessage `db:"last_sync_result"`
+	CreatedAt      time.Time       `db:"created_at"`
+
+	kept    []keptValue             // what the plugin keeps for the user
+	keeping map[string]*plug.Stored // changes of it that are to be written
+}
+
+// ownColumns are those of mine, ownRow those rows of user_plugin u that the caller has, by plugin.
+const (
+	ownColumns = `u.id, u.account_id, u.plugin_id, u.enabled, u.config, u.credentials, u.external_username, u.external_avatar_url, u.health_status, u.failure_count,
+		u.last_failure_at, u.last_success_at, u.last_sync_at, u.last_sync_result, u.created_at`
+	ownRow = " u.tenant_id = app.tenant() and u.account_id = app.account() and u.plugin_id = $1"
+)
+
+// queueMine asks for a plugin as the caller has it, with what it takes to ask it; load is both once the batch has run.
+// NotFound where there is none of the two.
+func queueMine(b *pgx.Batch, plugin uuid.UUID) (load func() (*runnable, error)) {
+	var p *runnable
+	var m *mine
+	var kept []keptValue
+	queueRunnable(b, &p, plugin)
+	db.One(b, &m, "select "+ownColumns+" from user_plugin u where"+ownRow, plugin)
+	db.All(b, &kept, `select d.key, d.data, d.expires_at, d.updated_at from user_plugin_data d join user_plugin u on u.tenant_id = d.tenant_id and u.id = d.user_plugin_id
+		where d.tenant_id = app.tenant() and`+ownRow+" and (d.expires_at is null or d.expires_at > now())", plugin)
+	return func() (*runnable, error) {
+		if p == nil || m == nil {
+			return nil, fault.Missing("Plugin")
+		}
+		p.shown()
+		m.kept, p.mine = kept, m
+		return p, nil
+	}
+}
+
+// own is a plugin as the caller has it; NotFound where they have not.
+func (r *Runner) own(ctx context.Context, plugin uuid.UUID) (*runnable, error) {
+	var b pgx.Batch
+	load := queueMine(&b, plugin)
+	if err := r.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	return load()
+}
+
+// forUser is the record of a plugin as the user has it.
+func (p *Plugin) forUser(m *mine) *UserPlugin {
+	out := &UserPlugin{ID: m.ID, PluginID: p.ID, PluginName: p.Name, PluginDisplayName: p.DisplayName, PluginType: p.PluginType, Description: p.Description,
+		Enabled: m.Enabled && p.Enabled, Connected: p.connected(m), RequiresAuth: p.requiresAuth(), RequiresOAuth: p.oauth() != nil, OAuthConfigured: p.clientID() != "",
+		HealthStatus: m.HealthStatus, AutoSync: m.host().AutoSync, Config: m.Config, ExternalUsername: m.Username, ExternalAvatarURL: m.AvatarURL,
+		LastSuccessAt: m.LastSuccessAt, LastSyncAt: m.LastSyncAt, LastSyncResult: m.LastSyncResult, SyncCronSchedule: p.SyncCronSchedule,
+		Capabilities: p.forUsers(), CreatedAt: m.CreatedAt}
+	if !p.Enabled {
+		out.HealthStatus = "disabled"
+	}
+	if p.Manifest != nil {
+		out.UserConfigSchema, out.UserSetupInstructions = p.Manifest.UserConfigSchema, p.Manifest.UserSetupInstructions
+	}
+	return out
+}
+
+// available is the record of a plugin that the caller may enable.
+func (p *Plugin) available() Available {
+	out := Available{PluginID: p.ID, Name: p.Name, DisplayName: p.DisplayName, Description: p.Description, RequiresOAuth: p.oauth() != nil,
+		OAuthConfigured: p.clientID() != "", Capabilities: p.forUsers()}
+	if p.Manifest != nil {
+		out.UserSetupInstructions = p.Manifest.UserSetupInstructions
+	}
+	return out
+}
+
+func (p *Plugin) forUsers() UserCapabilities {
+	if p.Manifest == nil {
+		return UserCapabilities{}
+	}
+	c := p.Manifest.Capabilities
+	return UserCapabilities{c.UserReadSync, c.UserRecommendationProvider, c.WantsDetailedProgress, c.WantsFullMetadata}
+}
+
+// oauth is how users sign in to the plugin's service, nil where they do not.
+func (p *Plugin) oauth() *OAuth {
+	if p.Manifest == nil {
+		return nil
+	}
+	return p.Manifest.OAuth
+}
+
+// requiresAuth tells whether the plugin must know a user by something.
+func (p *Plugin) requiresAuth() bool {
+	return p.oauth() != nil || p.Manifest != nil && len(p.Manifest.RequiredCredentials) > 0
+}
+
+// connected tells whether it has that.
+func (p *Plugin) connected(m *mine) bool { return !p.requiresAuth() || m.Credentials != nil }
+
+// clientID is what the plugin's service knows this installation by, "" where no administrator has set it.
+func (p *Plugin) clientID() string {
+	if id := p.configText("oauth_client_id"); id != "" || p.oauth() == nil || p.oauth().ClientID == nil {
+		return id
+	}
+	return *p.oauth().ClientID
+}
+
+func (p *Plugin) configText(name string) string {
+	var config map[string]any
+	if err := json.Unmarshal(p.Config, &config); err != nil {
+		return ""
+	}
+	s, _ := config[name].(string)
+	return s
+}
+
+// ready says why a plugin is not to be asked in the name of the user, nil where it is.
+func (p *runnable) ready() error {
+	switch {
+	case p.usable() != nil:
+		return fault.New(fault.BadRequest, "The plugin %s was disabled by an administrator", p.Name)
+	case !p.mine.Enabled:
+		return fault.New(fault.BadRequest, "You have disabled the plugin %s; enable it first", p.Name)
+	case !p.connected(p.mine):
+		return fault.New(fault.BadRequest, "The plugin %s is not connected: sign in to its service, or enter your credentials", p.Name)
+	}
+	return nil
+}
+
+// hostConfig is what Longbox heeds of a user's config of a plugin: the member that clients know as _codex.
+type hostConfig struct {
+	AutoSync             bool `json:"autoSync"`
+	IncludeCompleted     bool `json:"includeCompleted"`
+	IncludeInProgress    bool `json:"includeInProgress"`
+	CountPartialProgress bool `json:"countPartialProgress"` // books that are begun count as read
+	SyncRatings          bool `json:"syncRatings"`
+	SearchFallback       bool `json:"searchFallback"` // what has no id here is found by its title
+	mode                 string
+}
+
+const hostMember = "_codex"
+
+// The directions in which progress is synchronised (the member syncMode of a user's config).
+const (
+	both = "both"
+	push = "push"
+	pull = "pull"
+)
+
+// host is what Longbox heeds; what is not said is as it mostly is.
+func (m *mine) host() hostConfig {
+	h := hostConfig{IncludeCompleted: true, IncludeInProgress: true, SyncRatings: true, mode: both}
+	var c struct {
+		Host json.RawMessage `json:"_codex"`
+		Mode string          `json:"syncMode"`
+	}
+	if json.Unmarshal(m.Config, &c) == nil && c.Host != nil {
+		_ = json.Unmarshal(c.Host, &h) // was checked when it was stored
+	}
+	if c.Mode == push || c.Mode == pull {
+		h.mode = c.Mode
+	}
+	return h
+}
+
+// userConfig is what the plugin is told of it.
+func (m *mine) userConfig() map[string]json.RawMessage {
+	var c map[string]json.RawMessage
+	if json.Unmarshal(m.Config, &c) != nil || c == nil {
+		c = map[string]json.RawMessage{}
+	}
+	delete(c, hostMember)
+	return c
+}

@@ -1,0 +1,327 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// UserInput names a plugin that the caller has, or may have.
+type UserInput struct {
+	PluginID uuid.UUID `path:"pluginId" format:"uuid"`
+}
+
+// Said is what has become of a command.
+type Said struct {
+	Message string `json:"message"`
+}
+
+// maxToken bounds a token that users enter, in bytes.
+const maxToken = 8 << 10
+
+func userOp(method, path, id, summary string) httpapi.Op {
+	return httpapi.Op{Method: method, Path: "/api/v1/user/plugins" + path, ID: id, Summary: summary, Tag: "User plugins", Permission: httpapi.SignedIn}
+}
+
+func (s *service) userRoutes(a *httpapi.API) {
+	httpapi.Register(a, userOp("GET", "", "listUserPlugins", "The plugins that the caller has, and those that they may enable"),
+		func(ctx context.Context, _ *struct{}) (*UserPlugins, error) { return s.userPlugins(ctx) })
+	httpapi.Register(a, userOp("GET", "/{pluginId}", "getUserPlugin", "A plugin as the caller has it"),
+		func(ctx context.Context, in *UserInput) (*UserPlugin, error) {
+			return s.shownTo(s.own(ctx, in.PluginID))
+		})
+	httpapi.Register(a, userOp("POST", "/{pluginId}/enable", "enableUserPlugin", "Enable a plugin for the caller"),
+		func(ctx context.Context, in *UserInput) (*UserPlugin, error) { return s.enableFor(ctx, in.PluginID) })
+	httpapi.Register(a, userOp("POST", "/{pluginId}/disable", "disableUserPlugin", "Disable a plugin for the caller; what they have said of it stays"),
+		func(ctx context.Context, in *UserInput) (*Said, error) {
+			_, err := s.changeMine(ctx, in.PluginID, "enabled = false")
+			return &Said{"The plugin is disabled"}, err
+		})
+	httpapi.Register(a, userOp("DELETE", "/{pluginId}", "deleteUserPlugin", "Give up a plugin: credentials, config and what it keeps for the caller are deleted"),
+		func(ctx context.Context, in *UserInput) (*httpapi.None, error) {
+			n, err := db.Exec(ctx, s.Database, "delete from user_plugin u where"+ownRow, in.PluginID)
+			if err == nil && n == 0 {
+				err = fault.Missing("Plugin")
+			}
+			return nil, err
+		})
+	httpapi.Register(a, userOp("PATCH", "/{pluginId}/config", "updateUserPluginConfig", "Set the caller's config of a plugin"),
+		func(ctx context.Context, in *struct {
+			UserInput
+			Body struct {
+				Config json.RawMessage `json:"config" doc:"An object; syncMode is both, push or pull; _codex holds what Longbox heeds (autoSync, includeCompleted, includeInProgress, countPartialProgress, syncRatings, searchFallback)"`
+			}
+		}) (*UserPlugin, error) {
+			if err := checkUserConfig(in.Body.Config); err != nil {
+				return nil, err
+			}
+			return s.shownTo(s.changeMine(ctx, in.PluginID, "config = $2", in.Body.Config))
+		})
+	httpapi.Register(a, userOp("PATCH", "/{pluginId}/sync-mode", "setUserPluginSyncMode", "Say whether a plugin synchronises by its schedule"),
+		func(ctx context.Context, in *struct {
+			UserInput
+			Body struct {
+				Auto bool `json:"auto"`
+			}
+		}) (*UserPlugin, error) {
+			p, err := s.own(ctx, in.PluginID)
+			if err != nil {
+				return nil, err
+			}
+			if in.Body.Auto && !p.forUsers().ReadSync {
+				return nil, p.noSync()
+			}
+			return s.shownTo(s.changeMine(ctx, in.PluginID, `config = u.config || jsonb_build_object('`+hostMember+`',
+				coalesce(u.config -> '`+hostMember+`', '{}') || jsonb_build_object('autoSync', $2::boolean))`, in.Body.Auto))
+		})
+	httpapi.Register(a, userOp("POST", "/{pluginId}/credentials", "setUserPluginCredentials", "Enter the caller's token of a plugin's service, which is tried where the plugin can"),
+		func(ctx context.Context, in *struct {
+			UserInput
+			Body struct {
+				AccessToken string `json:"accessToken"`
+			}
+		}) (*UserPlugin, error) {
+			return s.enter(ctx, in.PluginID, strings.TrimSpace(in.Body.AccessToken))
+		})
+	last := userOp("GET", "/{pluginId}/tasks", "getUserPluginTask", "The last task of a plugin for the caller, if there is one")
+	last.MayBeEmpty = true
+	httpapi.Register(a, last, func(ctx context.Context, in *struct {
+		UserInput
+		Type string `query:"type" enum:"user_plugin_sync,user_plugin_recommendations" doc:"Without it, of either"`
+	}) (*UserTask, error) {
+		return s.lastTask(ctx, in.PluginID, in.Type)
+	})
+}
+
+func (s *service) userPlugins(ctx context.Context) (*UserPlugins, error) {
+	var b pgx.Batch
+	var all []Plugin
+	var own []mine
+	db.All(&b, &all, "select "+columns+` from plugin p where p.tenant_id = app.tenant() and (p.enabled and p.plugin_type = 'user'
+		or exists (select from user_plugin u where u.tenant_id = app.tenant() and u.account_id = app.account() and u.plugin_id = p.id)) order by p.display_name, p.name`)
+	db.All(&b, &own, "select "+ownColumns+" from user_plugin u where u.tenant_id = app.tenant() and u.account_id = app.account()")
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	out := &UserPlugins{Enabled: []UserPlugin{}, Available: []Available{}}
+	for _, p := range all {
+		at := -1
+		for i := range own {
+			if own[i].PluginID == p.ID {
+				at = i
+			}
+		}
+		if at < 0 {
+			out.Available = append(out.Available, p.available())
+		} else {
+			out.Enabled = append(out.Enabled, *p.forUser(&own[at]))
+		}
+	}
+	return out, nil
+}
+
+// shownTo is the record of what own gave.
+func (s *service) shownTo(p *runnable, err error) (*UserPlugin, error) {
+	if err != nil {
+		return nil, err
+	}
+	return p.forUser(p.mine), nil
+}
+
+// enableFor gives the caller a plugin.
+func (s *service) enableFor(ctx context.Context, plugin uuid.UUID) (*UserPlugin, error) {
+	var b pgx.Batch
+	var n int64
+	db.Affected(&b, &n, `insert into user_plugin as u (tenant_id, id, account_id, plugin_id)
+		select app.tenant(), gen_random_uuid(), app.account(), p.id from plugin p where p.tenant_id = app.tenant() and p.id = $1 and p.enabled and p.plugin_type = 'user'
+		on conflict (tenant_id, account_id, plugin_id) do update set enabled = true, updated_at = now() where not u.enabled`, plugin)
+	var p *Plugin
+	db.One(&b, &p, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", plugin)
+	var m *mine
+	db.One(&b, &m, "select "+ownColumns+" from user_plugin u where"+ownRow, plugin)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	switch {
+	case p == nil:
+		return nil, fault.Missing("Plugin")
+	case p.PluginType != personal:
+		return nil, fault.New(fault.BadRequest, "The plugin %s is not for users: it serves everybody", p.Name)
+	case !p.Enabled:
+		return nil, fault.New(fault.BadRequest, "The plugin %s was disabled by an administrator", p.Name)
+	case n == 0:
+		return nil, fault.New(fault.Conflict, "You have enabled the plugin %s already", p.Name)
+	}
+	return p.forUser(m), nil
+}
+
+// changeMine changes a plugin as the caller has it, which $1 names.
+func (s *service) changeMine(ctx context.Context, plugin uuid.UUID, set string, args ...any) (*runnable, error) {
+	var b pgx.Batch
+	b.Queue("update user_plugin u set updated_at = now(), "+set+" where"+ownRow, append([]any{plugin}, args...)...)
+	load := queueMine(&b, plugin)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	return load()
+}
+
+// checkUserConfig tells what is wrong with a user's config.
+func checkUserConfig(config json.RawMessage) error {
+	var v any
+	if err := json.Unmarshal(config, &v); err != nil || len(config) > maxConfig || !isObject(v) || httpapi.HoldsNUL(config) || depth(v) > maxDepth {
+		return fault.Invalid("config", "must be a JSON object of at most %d bytes and %d levels without NUL", maxConfig, maxDepth)
+	}
+	members := v.(map[string]any)
+	if mode, ok := members["syncMode"]; ok && mode != both && mode != push && mode != pull {
+		return fault.Invalid("config.syncMode", "must be both, push or pull")
+	}
+	host, ok := members[hostMember]
+	if !ok {
+		return nil
+	}
+	data, err := json.Marshal(host)
+	if err == nil && isObject(host) {
+		err = json.Unmarshal(data, &hostConfig{})
+	}
+	if err != nil || !isObject(host) {
+		return fault.Invalid("config."+hostMember, "must be an object of true and false")
+	}
+	return nil
+}
+
+// account is who a user is at a plugin's service.
+type account struct {
+	ExternalID string  `json:"externalId"`
+	Username   string  `json:"username"`
+	AvatarURL  *string `json:"avatarUrl"`
+}
+
+// authFailed says that a service refuses a user's credentials (docs/plugins.md).
+const authFailed = -32003
+
+// enter keeps a token of the caller, unless the plugin says that it is not valid.
+func (s *service) enter(ctx context.Context, plugin uuid.UUID, token string) (*UserPlugin, error) {
+	switch {
+	case token == "":
+		return nil, fault.Invalid("accessToken", "must not be empty")
+	case len(token) > maxToken || strings.ContainsRune(token, 0):
+		return nil, fault.Invalid("accessToken", "must have at most %d bytes and no NUL", maxToken)
+	}
+	p, err := s.own(ctx, plugin)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.usable(); err != nil {
+		return nil, err
+	}
+	return s.connect(ctx, p, &tokens{Access: token})
+}
+
+// connect keeps tokens of a user, with who they are at the service as far as the plugin can tell.
+func (s *service) connect(ctx context.Context, p *runnable, t *tokens) (*UserPlugin, error) {
+	if err := s.hold(p, t); err != nil {
+		return nil, err
+	}
+	who, asked := s.whoIs(ctx, p)
+	if asked != nil && asked.fault != nil && asked.fault.RPC == authFailed {
+		if err := s.note(ctx, p, asked); err != nil {
+			return nil, err
+		}
+		return nil, fault.Invalid("accessToken", "is refused: %s", asked.fault.Message)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
+	defer cancel()
+	var b pgx.Batch
+	if asked != nil {
+		queueOutcome(&b, p, asked)
+	}
+	var m *mine
+	db.One(&b, &m, `update user_plugin u set credentials = $2, external_username = $3, external_avatar_url = $4, updated_at = now()
+		where u.tenant_id = app.tenant() and u.id = $1 returning `+ownColumns, p.mine.ID, p.mine.Credentials, who.username(), outward(who.AvatarURL))
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if m == nil { // it was given up meanwhile
+		return nil, fault.Missing("Plugin")
+	}
+	return p.forUser(m), nil
+}
+
+// hold gives a plugin tokens of its user, which are not written yet.
+func (r *Runner) hold(p *runnable, t *tokens) error {
+	secret, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	p.mine.Credentials, err = r.Key.Seal(sealedFor(p.Tenant, p.mine.ID), secret)
+	return err
+}
+
+// whoIs asks a plugin who its user is at its service; asked is nil where it cannot know.
+func (r *Runner) whoIs(ctx context.Context, p *runnable) (who account, out *asked) {
+	if !r.Client.Runs() || p.Manifest == nil || !p.Manifest.Capabilities.UserReadSync {
+		return account{}, nil
+	}
+	out = r.ask(ctx, p, "sync/getUserInfo", map[string]any{}, &who)
+	if out.fault != nil {
+		who = account{}
+	}
+	return who, out
+}
+
+func (a account) username() *string {
+	name := []rune(clean(a.Username))
+	if len(name) == 0 {
+		return nil
+	}
+	out := string(name[:min(len(name), 200)])
+	return &out
+}
+
+// UserTask is a task of a plugin for the caller.
+type UserTask struct {
+	TaskID      uuid.UUID       `json:"taskId" db:"id"`
+	TaskType    string          `json:"taskType" db:"type"`
+	Status      string          `json:"status" db:"status" enum:"pending,running,completed,failed,cancelled"`
+	Result      json.RawMessage `json:"result" db:"result"`
+	Error       *string         `json:"error" db:"last_error"`
+	CreatedAt   time.Time       `json:"createdAt" db:"created_at"`
+	StartedAt   *time.Time      `json:"startedAt" db:"started_at"`
+	CompletedAt *time.Time      `json:"completedAt" db:"completed_at"`
+}
+
+func (s *service) lastTask(ctx context.Context, plugin uuid.UUID, typ string) (*UserTask, error) {
+	var b pgx.Batch
+	var m *mine
+	var out *UserTask
+	db.One(&b, &m, "select "+ownColumns+" from user_plugin u where"+ownRow, plugin)
+	db.One(&b, &out, `select t.id, t.type, t.status, t.result, t.last_error, t.created_at, t.started_at, t.completed_at from user_plugin u
+		join task t on t.tenant_id = u.tenant_id and t.id in (u.sync_task_id, u.recommendations_task_id) where`+ownRow+`
+		and ($2 = '' or t.type = $2) order by t.created_at desc, t.id desc limit 1`, plugin, typ)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, fault.Missing("Plugin")
+	}
+	return out, nil
+}
+
+// The columns in which the last task of each kind stands.
+const (
+	syncColumn      = "sync_task_id"
+	recommendColumn = "recommendations_task_id"
+)
+
+// taskOf are the types of tasks in these columns.
+var taskOf = map[string]string{syncColumn: task.UserPluginSync, recommendColumn: task.UserPluginRecommendations}

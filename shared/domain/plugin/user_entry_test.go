@@ -1,0 +1,111 @@
+package plugin
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+func number(n float64) *float64 { return &n }
+
+// shelf are books: v3 is volume 3, c7.5 chapter 7.5, - neither; a star behind is read, a plus begun.
+func shelf(all ...string) (out []readBook) {
+	yes, no, page, at := true, false, int32(4), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i, s := range all {
+		b := readBook{ID: uuid.UUID{15: byte(i + 1)}}
+		switch s[len(s)-1] {
+		case '*':
+			b.Completed, b.Ended, b.Started, b.Updated = &yes, &at, &at, &at
+			s = s[:len(s)-1]
+		case '+':
+			b.Completed, b.Page, b.Started, b.Updated = &no, &page, &at, &at
+			s = s[:len(s)-1]
+		}
+		var n float64
+		if _, err := fmt.Sscanf(s[1:], "%g", &n); err == nil && s[0] == 'v' {
+			b.Volume = &n
+		} else if err == nil && s[0] == 'c' {
+			b.Chapter = &n
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+func TestWhatAServiceIsTold(t *testing.T) {
+	t.Parallel()
+	all := hostConfig{IncludeCompleted: true, IncludeInProgress: true, SyncRatings: true}
+	partial, noneDone, noneOpen, unrated := all, all, all, all
+	partial.CountPartialProgress, noneDone.IncludeCompleted, noneOpen.IncludeInProgress, unrated.SyncRatings = true, false, false, false
+	ongoing, ended := "ongoing", "ended"
+	for name, c := range map[string]struct {
+		s     readSeries
+		books []readBook
+		host  hostConfig
+		want  string // without the times and the id
+	}{
+		"nothing begun":           {readSeries{}, shelf("v1", "v2"), all, "null"},
+		"volumes":                 {readSeries{TotalVolumes: number(9)}, shelf("v1*", "v2*", "v3+", "v4"), all, `{"progress":{"maxVolume":2,"totalVolumes":9,"volumes":2},"status":"reading"}`},
+		"begun ones count":        {readSeries{}, shelf("v1*", "v2+", "v3"), partial, `{"progress":{"maxVolume":2,"volumes":2},"status":"reading"}`},
+		"chapters":                {readSeries{}, shelf("c1*", "c1.5*", "c2"), all, `{"progress":{"chapters":1,"maxChapter":1.5},"status":"reading"}`},
+		"all of an ended series":  {readSeries{Status: &ended}, shelf("v1*", "v2*"), all, `{"progress":{"maxVolume":2,"volumes":2},"status":"completed"}`},
+		"all so far":              {readSeries{Status: &ongoing}, shelf("v1*", "v2*"), all, `{"progress":{"maxVolume":2,"volumes":2},"status":"reading"}`},
+		"all that there will be":  {readSeries{Status: &ongoing, TotalVolumes: number(2)}, shelf("v1*", "v2*"), all, `{"progress":{"maxVolume":2,"totalVolumes":2,"volumes":2},"status":"completed"}`},
+		"all that one has":        {readSeries{TotalVolumes: number(9)}, shelf("v1*", "v2*"), all, `{"progress":{"maxVolume":2,"totalVolumes":9,"volumes":2},"status":"reading"}`},
+		"without numbers":         {readSeries{}, shelf("-*", "-*", "-"), all, `{"progress":{"volumes":2},"status":"reading"}`},
+		"no completed ones":       {readSeries{}, shelf("v1*"), noneDone, "null"},
+		"none in progress":        {readSeries{}, shelf("v1*", "v2"), noneOpen, "null"},
+		"with what one thinks":    {readSeries{Rating: number(80)}, shelf("v1*", "v2"), all, `{"progress":{"maxVolume":1,"volumes":1},"score":80,"status":"reading"}`},
+		"without what one thinks": {readSeries{Rating: number(80)}, shelf("v1*", "v2"), unrated, `{"progress":{"maxVolume":1,"volumes":1},"status":"reading"}`},
+	} {
+		e := c.s.entry(c.books, c.host, false)
+		var m map[string]any
+		data, _ := json.Marshal(e)
+		_ = json.Unmarshal(data, &m)
+		if e != nil && (m["startedAt"] == nil || m["latestUpdatedAt"] == nil || (m["completedAt"] != nil) != (e.Status == completed)) {
+			t.Errorf("%s: %s", name, data)
+		}
+		for _, k := range []string{"startedAt", "completedAt", "latestUpdatedAt", "externalId"} {
+			delete(m, k)
+		}
+		if data, _ = json.Marshal(m); string(data) != c.want {
+			t.Errorf("%s: %s", name, data)
+		}
+	}
+	e := (&readSeries{}).entry(shelf("v1*", "c2.5+", "v3"), all, true)
+	if data, _ := json.Marshal(e.Progress.Books); string(data) != `[{"volume":1,"completed":true},{"chapter":2.5,"completed":false,"currentPage":4}]` {
+		t.Errorf("%s", data)
+	}
+}
+
+func TestWhatAServiceSays(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		e     syncEntry
+		books []readBook
+		want  string // the numbers of the books that it makes read
+	}{
+		"completed":               {syncEntry{Status: completed}, shelf("v1", "v2*", "c3"), "[1 3]"},
+		"nothing said":            {syncEntry{Status: reading}, shelf("v1", "v2"), "[]"},
+		"volumes":                 {syncEntry{Status: reading, Progress: &syncProgress{Volumes: number(2)}}, shelf("v1*", "v2+", "v3", "c1"), "[2]"},
+		"chapters":                {syncEntry{Status: "dropped", Progress: &syncProgress{Chapters: number(2)}}, shelf("c1", "c2", "c2.5", "v1"), "[1 2]"},
+		"both":                    {syncEntry{Progress: &syncProgress{Chapters: number(20), Volumes: number(1)}}, shelf("v1", "v2", "c19", "c21"), "[1 3]"},
+		"none has a number":       {syncEntry{Progress: &syncProgress{Volumes: number(2)}}, shelf("-", "-", "-"), "[1 2]"},
+		"none has, chapters":      {syncEntry{Progress: &syncProgress{Chapters: number(1)}}, shelf("-", "-"), "[1]"},
+		"one without among some":  {syncEntry{Progress: &syncProgress{Volumes: number(5)}}, shelf("-", "v2"), "[2]"},
+		"books":                   {syncEntry{Progress: &syncProgress{Books: []syncBook{{Volume: number(2), Completed: true}, {Volume: number(3)}, {Completed: true}}}}, shelf("v1", "v2", "v3", "-"), "[2]"},
+		"less than here":          {syncEntry{Progress: &syncProgress{Volumes: number(0)}}, shelf("v1*", "v2*"), "[]"},
+		"nothing that is a count": {syncEntry{Progress: &syncProgress{Volumes: number(-1)}}, shelf("v1"), "[]"},
+	} {
+		got := []int{}
+		for _, id := range c.e.unread(c.books) {
+			got = append(got, int(id[15]))
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/domain/rating"
+	"github.com/longbox/longbox/shared/format/naming"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// Bounds of a synchronisation: entries of one part, and parts of what the service has.
+const (
+	partSize  = 200
+	mostParts = 200
+)
+
+// sources are where the ids stand by which a plugin's service knows series; the first counts.
+func (p *Plugin) sources() []string {
+	own := "plugin:" + p.Name
+	if p.Manifest != nil && p.Manifest.Capabilities.ExternalIDSource != nil && *p.Manifest.Capabilities.ExternalIDSource != "" {
+		return []string{*p.Manifest.Capabilities.ExternalIDSource, own}
+	}
+	return []string{own}
+}
+
+// ofSeries are the books of series, in order, and what the caller has read of them; $1 are the series.
+const ofSeries = `select b.series_id, b.id, b.volume::double precision as volume, b.chapter, p.completed, p.current_page, p.percentage, p.started_at, p.completed_at, p.updated_at
+	from book b left join progress p on p.tenant_id = b.tenant_id and p.account_id = app.account() and p.book_id = b.id
+	where b.tenant_id = app.tenant() and b.series_id = any($1) and b.deleted_at is null order by b.series_id, b.number, b.title_sort, b.id`
+
+// push tells the service of the next series that the user has read in, and tells whether there are more.
+func (r *Runner) push(ctx context.Context, p *runnable, host hostConfig, at *syncPlace) (more bool, err error) {
+	some, err := db.List[readSeries](ctx, r.Database, `with mine as materialized (
+		  select distinct b.series_id from progress q join book b on b.tenant_id = q.tenant_id and b.id = q.book_id and b.deleted_at is null
+		  where q.tenant_id = app.tenant() and q.account_id = app.account()),
+		called as (
+		  select distinct on (m.series_id) m.series_id, e.external_id from mine m join external_id e on e.tenant_id = app.tenant() and e.series_id = m.series_id and e.source = any($1)
+		  where m.series_id > $2 order by m.series_id, array_position($1, e.source) limit $3)
+		select c.series_id, c.external_id, s.title, s.status, s.total_volume_count::double precision as total_volume_count, s.total_chapter_count,
+		  r.rating::double precision as rating, r.notes
+		from called c join series s on s.tenant_id = app.tenant() and s.id = c.series_id
+		left join series_rating r on r.tenant_id = app.tenant() and r.account_id = app.account() and r.series_id = c.series_id order by c.series_id`,
+		p.sources(), at.After, partSize)
+	if err != nil || len(some) == 0 {
+		return false, err
+	}
+	ids := make([]uuid.UUID, len(some))
+	for i := range some {
+		ids[i] = some[i].ID
+	}
+	books, err := r.booksOf(ctx, ids)
+	if err != nil {
+		return false, err
+	}
+	var entries []*syncEntry
+	for i := range some {
+		if e := some[i].entry(books[some[i].ID], host, p.forUsers().WantsDetailedProgress); e != nil {
+			entries = append(entries, e)
+		}
+	}
+	if len(entries) > 0 {
+		var told struct {
+			Success []struct{ Status string }
+			Failed  []struct{ ExternalID string }
+		}
+		asked := r.ask(ctx, p, "sync/pushProgress", map[string]any{"entries": entries}, &told)
+		asked.summary = fmt.Sprintf("%d entries", len(entries))
+		if err := r.outcome(ctx, p, asked); err != nil {
+			return false, err
+		}
+		for _, s := range told.Success {
+			if s.Status == "failed" {
+				at.Result.PushFailures++
+			} else {
+				at.Result.Pushed++
+			}
+		}
+		at.Result.PushFailures += len(told.Failed)
+	}
+	at.After = ids[len(ids)-1]
+	return len(some) == partSize, nil
+}
+
+// booksOf are the books of series, by series.
+func (r *Runner) booksOf(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID][]readBook, error) {
+	all, err := db.List[readBook](ctx, r.Database, ofSeries, ids)
+	out := map[uuid.UUID][]readBook{}
+	for _, b := range all {
+		out[b.Series] = append(out[b.Series], b)
+	}
+	return out, err
+}
+
+// pull takes over the next part of what the service has, and tells whether there is more.
+func (r *Runner) pull(ctx context.Context, p *runnable, host hostConfig, at *syncPlace) (more bool, err error) {
+	var told struct {
+		Entries    []syncEntry
+		NextCursor *string
+		HasMore    bool
+	}
+	params := map[string]any{"limit": partSize}
+	if at.Cursor != "" {
+		params["cursor"] = at.Cursor
+	}
+	asked := r.ask(ctx, p, "sync/pullProgress", params, &told)
+	if err := r.outcome(ctx, p, asked); err != nil {
+		return false, err
+	}
+	entries := told.Entries[:min(len(told.Entries), 10*partSize)]
+	at.Result.PullIncomplete = at.Result.PullIncomplete || len(entries) < len(told.Entries)
+	if err := r.takeOver(ctx, p, host, entries, &at.Result); err != nil {
+		return false, err
+	}
+	at.Parts++
+	if !told.HasMore || told.NextCursor == nil || *told.NextCursor == "" || *told.NextCursor == at.Cursor {
+		return false, nil
+	}
+	if at.Cursor = *told.NextCursor; at.Parts >= mostParts || len(at.Cursor) > 1000 {
+		at.Result.PullIncomplete = true
+		return false, nil
+	}
+	return true, nil
+}
+
+// calledSeries is a series by what an entry calls it.
+type calledSeries struct {
+	Called string    `db:"called"`
+	ID     uuid.UUID `db:"id"`
+}
+
+// takeOver writes what entries say into the series that they are about.
+func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, entries []syncEntry, out *SyncResult) error {
+	out.Pulled += len(entries)
+	var ids, titles []string
+	for i := range entries {
+		e := &entries[i]
+		e.ExternalID, e.Title = clean(e.ExternalID), naming.Normalize(clip(clean(e.Title)))
+		if ids = append(ids, e.ExternalID); host.SearchFallback && e.Title != "" {
+			titles = append(titles, e.Title)
+		}
+	}
+	var b pgx.Batch
+	var byID, byTitle []calledSeries
+	db.All(&b, &byID, `select e.external_id as called, e.series_id as id from external_id e where e.tenant_id = app.tenant() and e.source = any($1)
+		and e.external_id = any($2) and e.series_id is not null order by array_position($1, e.source) desc, e.series_id`, p.sources(), ids)
+	if len(titles) > 0 {
+		db.All(&b, &byTitle, "select s.search_title as called, s.id from series s where s.tenant_id = app.tenant() and s.search_title = any($1) order by s.id desc", titles)
+	}
+	if err := r.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	called, titled := map[string]uuid.UUID{}, map[string]uuid.UUID{}
+	for _, s := range byID {
+		called[s.Called] = s.ID
+	}
+	for _, s := range byTitle {
+		titled[s.Called] = s.ID
+	}
+	about := map[uuid.UUID]*syncEntry{}
+	var series []uuid.UUID
+	for i := range entries {
+		id, ok := called[entries[i].ExternalID]
+		if !ok && host.SearchFallback {
+			id, ok = titled[entries[i].Title]
+		}
+		if !ok {
+			continue
+		}
+		if out.Matched++; about[id] == nil {
+			series = append(series, id)
+		}
+		about[id] = &entries[i]
+	}
+	if len(series) == 0 {
+		return nil
+	}
+	return r.mark(ctx, p, host, series, about, out)
+}
+
+// mark marks as read what entries say of series, and rates those that the user has not rated.
+func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, series []uuid.UUID, about map[uuid.UUID]*syncEntry, out *SyncResult) error {
+	books, err := r.booksOf(ctx, series)
+	if err != nil {
+		return err
+	}
+	var read []uuid.UUID
+	scores := map[uuid.UUID]int32{}
+	changed := map[uuid.UUID]bool{}
+	for _, id := range series {
+		e := about[id]
+		if unread := e.unread(books[id]); len(unread) > 0 {
+			read, changed[id] = append(read, unread...), true
+		}
+		if s := e.Score; host.SyncRatings && s != nil && *s >= 1 && *s <= 100 {
+			scores[id] = int32(*s)
+		}
+	}
+	if len(read) > 0 {
+		if _, err := progress.ReadBooksBy(ctx, r.Database, "plugin:"+p.Name, read); err != nil {
+			return err
+		}
+	}
+	if len(scores) > 0 {
+		rated, err := rating.First(ctx, r.Database, scores)
+		if err != nil {
+			return err
+		}
+		for _, id := range rated {
+			changed[id] = true
+		}
+	}
+	out.Applied += len(changed)
+	return nil
+}

@@ -1,0 +1,374 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Bounds of recommendations: of one plugin for one user, of what the user wants to see no more, and of the series that
+// a plugin is told of, those read last.
+const (
+	mostRecommendations = 200
+	mostDismissed       = 500
+	mostTold            = 1000
+)
+
+// Recommendations are what plugins recommend to the caller.
+type Recommendations struct {
+	Recommendations []Recommendation       `json:"recommendations" nullable:"false" doc:"The best first"`
+	Sources         []RecommendationSource `json:"sources" nullable:"false"`
+}
+
+// Recommendation is one of them.
+type Recommendation struct {
+	ExternalID        string              `json:"externalId"`
+	ExternalURL       *string             `json:"externalUrl"`
+	Title             string              `json:"title"`
+	CoverURL          *string             `json:"coverUrl"`
+	Summary           *string             `json:"summary"`
+	Genres            []string            `json:"genres" nullable:"false"`
+	Tags              []RecommendationTag `json:"tags" nullable:"false"`
+	Score             float64             `json:"score" doc:"From 0 to 1"`
+	Reason            string              `json:"reason"`
+	BasedOn           []string            `json:"basedOn" nullable:"false"`
+	InLibrary         bool                `json:"inLibrary" doc:"The service knows that the caller has it"`
+	InCodex           bool                `json:"inCodex" doc:"It is a series here"`
+	SeriesID          *uuid.UUID          `json:"codexSeriesId"`
+	Status            *string             `json:"status"`
+	Format            *string             `json:"format"`
+	CountryOfOrigin   *string             `json:"countryOfOrigin"`
+	StartYear         *int32              `json:"startYear"`
+	Rating            *int32              `json:"rating" doc:"From 0 to 100"`
+	Popularity        *int32              `json:"popularity"`
+	TotalVolumeCount  *int32              `json:"totalVolumeCount"`
+	TotalChapterCount *float64            `json:"totalChapterCount"`
+	Source            string              `json:"source" doc:"The plugin's name for people"`
+	SourcePlugin      string              `json:"sourcePlugin" doc:"The plugin's name"`
+}
+
+// RecommendationTag is a tag of one.
+type RecommendationTag struct {
+	Name     string `json:"name"`
+	Category string `json:"category"`
+	Rank     int32  `json:"rank"`
+}
+
+// RecommendationSource is a plugin that recommends.
+type RecommendationSource struct {
+	PluginID    uuid.UUID  `json:"pluginId" db:"plugin_id"`
+	PluginName  string     `json:"pluginName" db:"name"`
+	Source      string     `json:"source" db:"display_name"`
+	Cached      bool       `json:"cached" db:"recommended_from_cache" doc:"The plugin has not asked its service anew"`
+	GeneratedAt *time.Time `json:"generatedAt" db:"recommended_at" doc:"null where it was never asked"`
+	TaskID      *uuid.UUID `json:"taskId" db:"task_id" doc:"Of the task that asks it now"`
+	TaskStatus  *string    `json:"taskStatus" db:"task_status"`
+	Unasked     bool       `json:"-" db:"unasked"`
+}
+
+// Refreshed names the tasks that ask plugins anew.
+type Refreshed struct {
+	Message string      `json:"message"`
+	TaskIDs []uuid.UUID `json:"taskIds" nullable:"false"`
+}
+
+// Dismissed tells that a recommendation was taken back.
+type Dismissed struct {
+	Dismissed bool `json:"dismissed"`
+}
+
+func (s *service) recommendRoutes(a *httpapi.API) {
+	op := func(method, path, id, summary string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1/user/recommendations" + path, ID: id, Summary: summary, Tag: "User plugins", Permission: httpapi.SignedIn}
+	}
+	httpapi.Register(a, op("GET", "", "listRecommendations", "What the caller's plugins recommend; one that was never asked is asked by a task"),
+		func(ctx context.Context, _ *struct{}) (*Recommendations, error) {
+			out, unasked, err := s.recommendations(ctx)
+			if err != nil || !unasked {
+				return out, err
+			}
+			if _, err := s.refresh(ctx); err != nil && !fault.Is(err, fault.Conflict) {
+				return nil, err
+			}
+			out, _, err = s.recommendations(ctx)
+			return out, err
+		})
+	httpapi.Register(a, op("POST", "/refresh", "refreshRecommendations", "Ask the caller's plugins for recommendations anew, by tasks"),
+		func(ctx context.Context, _ *struct{}) (*Refreshed, error) { return s.refresh(ctx) })
+	httpapi.Register(a, op("POST", "/{externalId}/dismiss", "dismissRecommendation", "Take back a recommendation, and tell the plugin"),
+		func(ctx context.Context, in *struct {
+			ExternalID string `path:"externalId" maxLength:"500"`
+			Body       struct {
+				Reason *string `json:"reason,omitempty" enum:"not_interested,already_read,already_owned" nullable:"true"`
+			}
+		}) (*Dismissed, error) {
+			return s.dismiss(ctx, in.ExternalID, in.Body.Reason)
+		})
+}
+
+// recommending are the caller's plugins that recommend, with a condition.
+const recommending = ` from user_plugin u join plugin p on p.tenant_id = u.tenant_id and p.id = u.plugin_id
+	where u.tenant_id = app.tenant() and u.account_id = app.account() and u.enabled and p.enabled
+	and coalesce((p.manifest -> 'capabilities' ->> 'userRecommendationProvider')::boolean, false)`
+
+// errNoRecommender says that the caller has no plugin that recommends.
+var errNoRecommender = fault.New(fault.NotFound, "You have enabled no plugin that recommends anything")
+
+// recommendations are what there is; unasked tells whether a plugin was never asked.
+func (s *service) recommendations(ctx context.Context) (out *Recommendations, unasked bool, err error) {
+	var b pgx.Batch
+	var rows []struct {
+		Item   json.RawMessage `db:"item"`
+		Series *uuid.UUID      `db:"series_id"`
+	}
+	sources := []RecommendationSource{}
+	db.All(&b, &sources, `select u.plugin_id, p.name, p.display_name, u.recommended_from_cache, u.recommended_at, t.id as task_id, t.status as task_status,
+		  u.recommendations_task_id is null as unasked
+		from (select u.*`+recommending+`) u join plugin p on p.tenant_id = app.tenant() and p.id = u.plugin_id
+		left join task t on t.tenant_id = app.tenant() and t.id = u.recommendations_task_id and t.status in ('pending', 'running') order by p.name`)
+	db.All(&b, &rows, `select i.item, e.series_id from (select u.*, p.name, coalesce(p.manifest -> 'capabilities' ->> 'externalIdSource', '') as source`+recommending+`) u
+		cross join lateral jsonb_array_elements(u.recommendations) i(item)
+		left join lateral (select x.series_id from external_id x join series s on s.tenant_id = app.tenant() and s.id = x.series_id
+		  where x.tenant_id = app.tenant() and x.source in (u.source, 'plugin:' || u.name) and x.external_id = i.item ->> 'externalId' and x.series_id is not null limit 1) e on true
+		order by (i.item ->> 'score')::double precision desc, u.name, i.item ->> 'externalId'`)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, false, err
+	}
+	if len(sources) == 0 {
+		return nil, false, errNoRecommender
+	}
+	out = &Recommendations{Recommendations: []Recommendation{}, Sources: sources}
+	for _, row := range rows {
+		var one Recommendation
+		if err := json.Unmarshal(row.Item, &one); err != nil {
+			return nil, false, err
+		}
+		one.SeriesID, one.InCodex = row.Series, row.Series != nil
+		out.Recommendations = append(out.Recommendations, one)
+	}
+	for _, source := range sources {
+		unasked = unasked || source.Unasked
+	}
+	return out, unasked, nil
+}
+
+// refresh starts the tasks that ask the caller's plugins anew; Conflict where all are asked already.
+func (s *service) refresh(ctx context.Context) (*Refreshed, error) {
+	var all []mine
+	var b pgx.Batch
+	db.All(&b, &all, "select "+ownColumns+recommending+" order by p.name")
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, errNoRecommender
+	}
+	out := &Refreshed{TaskIDs: []uuid.UUID{}}
+	var adding pgx.Batch
+	ids, fresh := make([]*uuid.UUID, len(all)), make([]func() bool, len(all))
+	for i := range all {
+		var err error
+		if ids[i], fresh[i], err = enqueueFor(&adding, recommendColumn, &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.Database.Run(ctx, &adding); err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if fresh[i]() {
+			out.TaskIDs = append(out.TaskIDs, *ids[i])
+		}
+	}
+	if len(out.TaskIDs) == 0 {
+		return nil, fault.New(fault.Conflict, "Your plugins are being asked already")
+	}
+	s.Added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+	out.Message = fmt.Sprintf("%d plugins are asked", len(out.TaskIDs))
+	if len(out.TaskIDs) == 1 {
+		out.Message = "1 plugin is asked"
+	}
+	return out, nil
+}
+
+// dismiss takes a recommendation back, and has the plugins told that have given it.
+func (s *service) dismiss(ctx context.Context, externalID string, reason *string) (*Dismissed, error) {
+	const holding = " and u.recommendations @> jsonb_build_array(jsonb_build_object('externalId', $1::text))"
+	if clean(externalID) != externalID {
+		return nil, fault.Missing("Recommendation")
+	}
+	all, err := db.List[mine](ctx, s.Database, "select "+ownColumns+recommending+holding, externalID)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, fault.Missing("Recommendation")
+	}
+	var b pgx.Batch
+	for i := range all {
+		in := userParams{PluginID: all[i].PluginID, UserID: all[i].Account, ExternalID: externalID}
+		if reason != nil {
+			in.Reason = *reason
+		}
+		if err := task.Add(&b, task.Spec{Type: task.UserPluginDismissal, Params: in, DedupeKey: task.UserPluginDismissal + ":" + all[i].ID.String() + ":" + externalID}, new(uuid.UUID)); err != nil {
+			return nil, err
+		}
+		b.Queue(`update user_plugin u set dismissed = (array_append(array_remove(u.dismissed, $1), $1))[greatest(1, cardinality(array_remove(u.dismissed, $1)) + 2 - $3):],
+			recommendations = (select coalesce(jsonb_agg(i.item order by i.n), '[]') from jsonb_array_elements(u.recommendations) with ordinality i(item, n) where i.item ->> 'externalId' <> $1)
+			where u.tenant_id = app.tenant() and u.id = $2`, externalID, all[i].ID, mostDismissed)
+	}
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	s.Added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+	return &Dismissed{true}, nil
+}
+
+// Dismiss is the handler of user_plugin_recommendation_dismiss tasks.
+func (r *Runner) Dismiss(ctx context.Context, h task.Held) (any, error) {
+	ctx, p, in, err := r.forTask(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	at := struct {
+		Refusals int `json:"refusals"`
+	}{}
+	if err := h.Resume(&at); err != nil {
+		return nil, err
+	}
+	params := map[string]any{"externalId": in.ExternalID}
+	if in.Reason != "" {
+		params["reason"] = in.Reason
+	}
+	asked := r.ask(ctx, p, "recommendations/dismiss", params, nil)
+	if err := r.errNoted(ctx, p, asked); err != nil {
+		return later(err, &at, &at.Refusals)
+	}
+	return Dismissed{true}, nil
+}
+
+// Recommend is the handler of user_plugin_recommendations tasks.
+func (r *Runner) Recommend(ctx context.Context, h task.Held) (any, error) {
+	ctx, p, _, err := r.forTask(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	at := struct {
+		Refusals int `json:"refusals"`
+	}{}
+	if err := h.Resume(&at); err != nil {
+		return nil, err
+	}
+	library, dismissed, err := r.library(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	var told struct {
+		Recommendations []json.RawMessage
+		Cached          bool
+	}
+	asked := r.ask(ctx, p, "recommendations/get", map[string]any{"library": library, "limit": mostRecommendations, "excludeIds": dismissed}, &told)
+	asked.summary = fmt.Sprintf("%d series", len(library))
+	if asked.fault != nil {
+		return later(r.errNoted(ctx, p, asked), &at, &at.Refusals)
+	}
+	items := p.usableOnes(told.Recommendations, dismissed)
+	data, err := json.Marshal(items)
+	if err != nil {
+		return nil, err
+	}
+	var b pgx.Batch
+	b.Queue(`update user_plugin u set recommended_at = now(), recommended_from_cache = $3, recommendations = (select coalesce(jsonb_agg(i.item order by i.n), '[]')
+		  from jsonb_array_elements($2::jsonb) with ordinality i(item, n) where i.item ->> 'externalId' <> all(u.dismissed))
+		where u.tenant_id = app.tenant() and u.id = $1`, p.mine.ID, data, told.Cached)
+	if err := r.write(ctx, p, &b, asked); err != nil {
+		return nil, err
+	}
+	return map[string]int{"recommendations": len(items), "leftOut": len(told.Recommendations) - len(items)}, nil
+}
+
+// usableOnes are the recommendations that can be shown, within their bounds.
+func (p *Plugin) usableOnes(raw []json.RawMessage, dismissed []string) []Recommendation {
+	out := []Recommendation{}
+	for _, r := range raw {
+		one := Recommendation{Genres: []string{}, Tags: []RecommendationTag{}, BasedOn: []string{}}
+		var v any
+		if json.Unmarshal(r, &v) != nil {
+			continue
+		}
+		data, err := json.Marshal(cleaned(v))
+		if err != nil || json.Unmarshal(data, &one) != nil || one.ExternalID == "" || len(one.ExternalID) > 500 || one.Title == "" || slices.Contains(dismissed, one.ExternalID) {
+			continue
+		}
+		one.Source, one.SourcePlugin, one.SeriesID, one.InCodex = p.DisplayName, p.Name, nil, false
+		one.Title, one.Reason, one.ExternalURL, one.CoverURL = clip(one.Title), clip(one.Reason), outward(one.ExternalURL), outward(one.CoverURL)
+		for _, text := range []*string{one.Summary, one.Status, one.Format, one.CountryOfOrigin} {
+			if text != nil {
+				*text = clipTo(*text, 5000)
+			}
+		}
+		one.Genres, one.Tags, one.BasedOn = orNone(one.Genres), orNone(one.Tags), orNone(one.BasedOn)
+		one.Genres, one.Tags, one.BasedOn = one.Genres[:min(len(one.Genres), 50)], one.Tags[:min(len(one.Tags), 50)], one.BasedOn[:min(len(one.BasedOn), 20)]
+		one.Score = math.Min(math.Max(one.Score, 0), 1)
+		if out = append(out, one); len(out) == mostRecommendations {
+			break
+		}
+	}
+	return out
+}
+
+// libraryEntry is a series that the user has read in, as plugins are told of it.
+type libraryEntry struct {
+	SeriesID        uuid.UUID       `json:"seriesId" db:"id"`
+	Title           string          `json:"title" db:"title"`
+	AlternateTitles []string        `json:"alternateTitles" db:"alternate_titles"`
+	Year            *int32          `json:"year,omitempty" db:"year"`
+	Status          *string         `json:"status,omitempty" db:"status"`
+	Genres          []string        `json:"genres" db:"genres"`
+	Tags            []string        `json:"tags" db:"tags"`
+	TotalVolumes    *int32          `json:"totalVolumeCount,omitempty" db:"total_volume_count"`
+	TotalChapters   *float64        `json:"totalChapterCount,omitempty" db:"total_chapter_count"`
+	ExternalIDs     json.RawMessage `json:"externalIds" db:"external_ids"`
+	ReadingStatus   string          `json:"readingStatus" db:"reading_status"`
+	BooksRead       int64           `json:"booksRead" db:"books_read"`
+	BooksOwned      int64           `json:"booksOwned" db:"books_owned"`
+	UserRating      *int32          `json:"userRating,omitempty" db:"rating"`
+	UserNotes       *string         `json:"userNotes,omitempty" db:"notes"`
+	StartedAt       *time.Time      `json:"startedAt,omitempty" db:"started_at"`
+	LastReadAt      *time.Time      `json:"lastReadAt,omitempty" db:"last_read_at"`
+	CompletedAt     *time.Time      `json:"completedAt,omitempty" db:"completed_at"`
+}
+
+// library is what the user has read in, the last first, and what they want to see no more.
+func (r *Runner) library(ctx context.Context, p *runnable) (out []libraryEntry, dismissed []string, err error) {
+	out = []libraryEntry{}
+	dismissed = []string{}
+	var b pgx.Batch
+	db.All(&b, &out, `with mine as materialized (
+		  select b.series_id, min(q.started_at) as started_at, max(q.updated_at) as last_read_at, max(q.completed_at) as completed_at, count(*) filter (where q.completed) as books_read
+		  from progress q join book b on b.tenant_id = q.tenant_id and b.id = q.book_id and b.deleted_at is null
+		  where q.tenant_id = app.tenant() and q.account_id = app.account() group by b.series_id order by max(q.updated_at) desc limit $1)
+		select s.id, s.title, s.year, s.status, s.total_volume_count, s.total_chapter_count, m.started_at, m.last_read_at, m.books_read, s.book_count as books_owned, r.rating, r.notes,
+		  case when m.books_read >= s.book_count then 'completed' else 'reading' end as reading_status, case when m.books_read >= s.book_count then m.completed_at end as completed_at,
+		  array(select t.title from alternate_title t where t.tenant_id = app.tenant() and t.series_id = s.id order by t.id limit 20) as alternate_titles,
+		  array(select g.name from series_genre x join genre g on g.tenant_id = x.tenant_id and g.id = x.genre_id where x.tenant_id = app.tenant() and x.series_id = s.id order by g.name limit 50) as genres,
+		  array(select g.name from series_tag x join tag g on g.tenant_id = x.tenant_id and g.id = x.tag_id where x.tenant_id = app.tenant() and x.series_id = s.id order by g.name limit 50) as tags,
+		  (select coalesce(jsonb_agg(jsonb_build_object('source', x.source, 'externalId', x.external_id) order by x.source), '[]') from external_id x
+		    where x.tenant_id = app.tenant() and x.series_id = s.id) as external_ids
+		from mine m join series s on s.tenant_id = app.tenant() and s.id = m.series_id
+		left join series_rating r on r.tenant_id = app.tenant() and r.account_id = app.account() and r.series_id = s.id
+		order by m.last_read_at desc, s.id`, mostTold)
+	db.Value(&b, &dismissed, "select dismissed from user_plugin where tenant_id = app.tenant() and id = $1", p.mine.ID)
+	return out, dismissed, r.Database.Run(ctx, &b)
+}

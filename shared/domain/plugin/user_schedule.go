@@ -1,0 +1,103 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/format/cronexpr"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// keepSchedule keeps when a plugin synchronises where a scheduler finds it. What was due stays, unless the schedule is
+// another one.
+const keepSchedule = `with this as (select id, sync_cron_schedule as cron from plugin where tenant_id = app.tenant() and id = $1),
+	gone as (delete from plugin_schedule c using this where c.tenant_id = app.tenant() and c.plugin_id = this.id and this.cron is null)
+	insert into plugin_schedule as c (tenant_id, plugin_id, cron) select app.tenant(), this.id, this.cron from this where this.cron is not null
+	on conflict (tenant_id, plugin_id) do update set cron = excluded.cron, next_at = null where c.cron <> excluded.cron`
+
+// dueSync is a plugin whose schedule has come, or that a scheduler meets for the first time.
+type dueSync struct {
+	Tenant uuid.UUID `db:"tenant_id"`
+	Plugin uuid.UUID `db:"plugin_id"`
+	Cron   string    `db:"cron"`
+	Zone   string    `db:"zone"`
+	Met    bool      `db:"met"`
+}
+
+// SyncDue starts the tasks of the users who want it of plugins whose schedule has come, of every tenant, and tells how
+// many. Several schedulers may call it at once. A schedule is in the tenant's time zone.
+func SyncDue(ctx context.Context, system *db.DB, now time.Time) (started int, failures error) {
+	rows, err := system.Pool().Query(ctx, `select c.tenant_id, c.plugin_id, c.cron, coalesce(z.value, '') as zone, c.next_at is not null as met from plugin_schedule c
+		join tenant t on t.id = c.tenant_id and t.status = 'active'
+		left join setting z on z.tenant_id = c.tenant_id and z.key = $2
+		where c.next_at is null or c.next_at <= $1 order by c.next_at nulls first limit 1000`, now, setting.SchedulerZone)
+	if err != nil {
+		return 0, fmt.Errorf("find plugins that are to synchronise: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[dueSync])
+	if err != nil {
+		return 0, fmt.Errorf("find plugins that are to synchronise: %w", err)
+	}
+	for _, d := range all {
+		n, err := d.start(ctx, system, now)
+		if err != nil { // one plugin's must not keep the others from theirs
+			failures = errors.Join(failures, fmt.Errorf("synchronisation of the plugin %s of the tenant %s: %w", d.Plugin, d.Tenant, err))
+		}
+		started += n
+	}
+	return started, failures
+}
+
+// start sets when the plugin is next due, and starts what is due now, in one transaction.
+func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time) (started int, err error) {
+	schedule, err := cronexpr.Parse(d.Cron, d.Zone)
+	if err != nil {
+		return 0, err
+	}
+	err = system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `update plugin_schedule set next_at = $4 where tenant_id = app.tenant() and plugin_id = $1 and cron = $2
+			and (next_at is null) = not $5 and (next_at is null or next_at <= $3)`, d.Plugin, d.Cron, now, schedule.Next(now), d.Met)
+		if err != nil || tag.RowsAffected() == 0 || !d.Met {
+			return err // another scheduler was first, or there is nothing due yet
+		}
+		rows, err := tx.Query(ctx, "select "+ownColumns+` from user_plugin u join plugin p on p.tenant_id = u.tenant_id and p.id = u.plugin_id
+			join account a on a.tenant_id = u.tenant_id and a.id = u.account_id and a.is_active
+			where u.tenant_id = app.tenant() and u.plugin_id = $1 and u.enabled and p.enabled and (u.config -> '`+hostMember+`' -> 'autoSync') = 'true'
+			  and coalesce((p.manifest -> 'capabilities' ->> 'userReadSync')::boolean, false)
+			  and (u.credentials is not null or p.manifest -> 'oauth' is null and coalesce(jsonb_array_length(p.manifest -> 'requiredCredentials'), 0) = 0)
+			order by u.id`, d.Plugin)
+		if err != nil {
+			return err
+		}
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[mine])
+		if err != nil {
+			return err
+		}
+		var b pgx.Batch
+		fresh := make([]func() bool, len(all))
+		for i := range all {
+			if _, fresh[i], err = enqueueFor(&b, syncColumn, &all[i]); err != nil {
+				return err
+			}
+		}
+		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+			return err
+		}
+		for _, f := range fresh {
+			if f() {
+				started++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return started, nil
+}

@@ -1,0 +1,557 @@
+package plugin_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/plugin"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/testkit"
+	"github.com/longbox/longbox/shared/testkit/pluginkit"
+)
+
+const user = base + "/user/plugins"
+
+// personal adds a plugin for users, whose arguments pluginkit knows, and tells its id.
+func (r *rig) personal(admin *testkit.Client, changes object, args ...string) string {
+	r.t.Helper()
+	_, all, _ := pluginkit.Command(append([]string{"personal"}, args...)...)
+	body := object{"name": "personal", "displayName": "Personal", "pluginType": "user", "args": all, "permissions": []string{}, "scopes": []string{}}
+	for k, v := range changes {
+		body[k] = v
+	}
+	id, answer := r.add(admin, body)
+	if answer["healthCheckPassed"] != true {
+		r.t.Fatalf("%v", answer)
+	}
+	return id
+}
+
+// run does the task that waits of a type, and tells what came of it.
+func (r *rig) run(typ string, do task.Handler) (any, error) {
+	r.t.Helper()
+	h := task.Held{Tenant: r.One, Type: typ, Epoch: 1}
+	if err := r.DB.Owner.Pool().QueryRow(r.t.Context(), `update task set status = 'running', lease_epoch = 1, lease_until = now() + interval '1 hour'
+		where type = $1 and status = 'pending' returning id, params, place`, typ).Scan(&h.ID, &h.Params, &h.Place); err != nil {
+		r.t.Fatal(err)
+	}
+	out, err := do(db.In(context.Background(), h.Scope()), h)
+	r.DB.Exec(r.t, "update task set status = case when $2 then 'completed' else 'failed' end, completed_at = now() where id = $1", h.ID, err == nil)
+	return out, err
+}
+
+// shelf adds a series with volumes 1 to n, which the plugin's service calls by an id, and tells the ids of the books.
+func (r *rig) shelf(title, externalID string, n int) (series uuid.UUID, books []uuid.UUID) {
+	r.t.Helper()
+	library, series, first := r.series(title)
+	r.DB.Exec(r.t, "update book set volume = 1, number = 1 where id = $1", first)
+	books = append(books, first)
+	for i := 2; i <= n; i++ {
+		id := uuid.New()
+		r.DB.Exec(r.t, `insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, volume, number)
+			values ($1, $2, $3, $4, $5, 10, now(), 'cbz', $5, $5, $5, $6::integer, $6::integer)`, r.One, id, library, series, fmt.Sprintf("%s %d.cbz", title, i), i)
+		books = append(books, id)
+	}
+	r.DB.Exec(r.t, "update series set book_count = $2, search_title = lower(title) where id = $1", series, n)
+	if externalID != "" {
+		r.DB.Exec(r.t, "insert into external_id (tenant_id, id, series_id, source, external_id) values ($1, gen_random_uuid(), $2, 'personal', $3)", r.One, series, externalID)
+	}
+	return series, books
+}
+
+func TestUsersHavePlugins(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin, c, other := r.User(t, "one", "admin"), r.User(t, "one", "reader"), r.User(t, "one", "reader")
+	id := r.personal(admin, nil, "token")
+	system, _ := r.add(admin, nil)
+	all := c.Do("GET", user, nil).Want(200).Map()
+	available := all["available"].([]any)
+	if len(all["enabled"].([]any)) != 0 || len(available) != 1 {
+		t.Fatalf("%v", all)
+	}
+	if m := available[0].(object); m["pluginId"] != id || m["displayName"] != "Personal" || m["requiresOauth"] != false || m["oauthConfigured"] != false ||
+		m["userSetupInstructions"] != "Enter your token" || m["capabilities"].(object)["readSync"] != true || m["capabilities"].(object)["wantsDetailedProgress"] != false {
+		t.Errorf("%v", m)
+	}
+	c.Do("GET", user+"/"+id, nil).Want(404)
+	c.Do("POST", user+"/"+system+"/enable", nil).Want(400)
+	c.Do("POST", user+"/"+uuid.NewString()+"/enable", nil).Want(404)
+	m := c.Do("POST", user+"/"+id+"/enable", nil).Want(200).Map()
+	if m["enabled"] != true || m["connected"] != false || m["requiresAuth"] != true || m["autoSync"] != false || m["healthStatus"] != "unknown" ||
+		m["userConfigSchema"].(object)["fields"].([]any)[0].(object)["key"] != "shelf" || m["pluginType"] != "user" {
+		t.Errorf("%v", m)
+	}
+	c.Do("POST", user+"/"+id+"/enable", nil).Want(409)
+	other.Do("GET", user+"/"+id, nil).Want(404)
+	if got := admin.Do("GET", base+"/admin/plugins/"+id, nil).Want(200).Map(); got["userCount"] != 1.0 {
+		t.Errorf("%v", got["userCount"])
+	}
+	// What the user says of it.
+	for _, bad := range []any{nil, 1, []int{}, object{"syncMode": "sideways"}, object{"_codex": 1}, object{"_codex": object{"autoSync": "yes"}}, object{"a": "\x00"}} {
+		c.Do("PATCH", user+"/"+id+"/config", object{"config": bad}).Want(400)
+	}
+	m = c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"shelf": "Reading", "_codex": object{"syncRatings": false}}}).Want(200).Map()
+	if m["config"].(object)["shelf"] != "Reading" || m["autoSync"] != false {
+		t.Errorf("%v", m)
+	}
+	m = c.Do("PATCH", user+"/"+id+"/sync-mode", object{"auto": true}).Want(200).Map()
+	if host := m["config"].(object)["_codex"].(object); m["autoSync"] != true || host["syncRatings"] != false || m["config"].(object)["shelf"] != "Reading" {
+		t.Errorf("%v", m)
+	}
+	// Credentials are tried, and shown to nobody.
+	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": " "}).Want(400)
+	if got := c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "wrong"}).Want(400); strings.Contains(string(got.Body), "wrong is") || !strings.Contains(string(got.Body), "is refused") {
+		t.Errorf("%s", got.Body)
+	}
+	got := c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "t0ken"}).Want(200)
+	if m := got.Map(); m["connected"] != true || m["externalUsername"] != "reader-t0ken" || m["externalAvatarUrl"] != "https://example.org/a.png" || m["healthStatus"] != "healthy" {
+		t.Errorf("%v", m)
+	}
+	var stored string
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select encode(credentials, 'escape') from user_plugin").Scan(&stored); err != nil || strings.Contains(stored, "t0ken") {
+		t.Error(stored, err)
+	}
+	// Off, on, and given up.
+	c.Do("POST", user+"/"+id+"/disable", nil).Want(200)
+	c.Do("POST", user+"/"+id+"/sync", nil).Want(400)
+	if m := c.Do("POST", user+"/"+id+"/enable", nil).Want(200).Map(); m["connected"] != true {
+		t.Errorf("%v", m)
+	}
+	admin.Do("POST", base+"/admin/plugins/"+id+"/disable", nil).Want(200)
+	if m := c.Do("GET", user+"/"+id, nil).Want(200).Map(); m["enabled"] != false || m["healthStatus"] != "disabled" {
+		t.Errorf("%v", m)
+	}
+	c.Do("POST", user+"/"+id+"/sync", nil).Want(400)
+	if m := other.Do("GET", user, nil).Want(200).Map(); len(m["available"].([]any)) != 0 {
+		t.Errorf("%v", m)
+	}
+	other.Do("POST", user+"/"+id+"/enable", nil).Want(400)
+	c.Do("DELETE", user+"/"+id, nil).Want(204)
+	c.Do("DELETE", user+"/"+id, nil).Want(404)
+}
+
+func TestProgressIsBroughtInStep(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin, c := r.User(t, "one", "admin"), r.User(t, "one", "reader")
+	id := r.personal(admin, nil, "token", "detailed")
+	first, books := r.shelf("First", "11", 3)
+	second, _ := r.shelf("Second", "refused", 2)
+	r.shelf("Third", "", 2)
+	fourth, _ := r.shelf("Fourth", "", 3)
+	c.Do("POST", base+"/books/"+books[0].String()+"/read", nil).Want(200)
+	c.Do("POST", base+"/series/"+second.String()+"/read", nil).Want(200)
+	c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
+	c.Do("POST", user+"/"+id+"/sync", nil).Want(400) // not connected
+	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "t0ken"}).Want(200)
+	remote := []any{object{"externalId": "11", "status": "reading", "progress": object{"volumes": 2}, "score": 70.0},
+		object{"externalId": "404", "status": "completed"}, object{"externalId": "505", "title": "FOURTH", "status": "completed"}}
+	c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"remote": remote, "_codex": object{"searchFallback": true}}}).Want(200)
+	if got := c.Do("GET", user+"/"+id+"/tasks", nil); got.Status != 204 {
+		t.Error(got.Status)
+	}
+	m := c.Do("POST", user+"/"+id+"/sync", nil).Want(200).Map()
+	c.Do("POST", user+"/"+id+"/sync", nil).Want(409)
+	if last := c.Do("GET", user+"/"+id+"/tasks?type=user_plugin_sync", nil).Want(200).Map(); last["taskId"] != m["taskId"] || last["status"] != "pending" {
+		t.Errorf("%v", last)
+	}
+	out, err := r.run(task.UserPluginSync, r.runner.Sync)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := *out.(*plugin.SyncResult)
+	if res.Pulled != 3 || res.Matched != 2 || res.Applied != 2 || res.Pushed != 1 || res.PushFailures != 1 || res.PullError != nil || *res.ExternalUsername != "reader-t0ken" {
+		data, _ := json.Marshal(res)
+		t.Errorf("%s", data)
+	}
+	read := func(series uuid.UUID) (n int) {
+		t.Helper()
+		if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from progress p join book b on b.id = p.book_id where b.series_id = $1 and p.completed", series).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if read(first) != 2 || read(fourth) != 3 {
+		t.Errorf("%d %d", read(first), read(fourth))
+	}
+	var score int
+	var device, pushed string
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), `select (select rating from series_rating where series_id = $1),
+		(select string_agg(distinct device_id, ' ') from reading_session s join book b on b.id = s.book_id where b.series_id = $2), (select data from user_plugin_data where key = 'pushed')`,
+		first, fourth).Scan(&score, &device, &pushed); err != nil || score != 70 || device != "plugin:personal" {
+		t.Error(score, device, err)
+	}
+	for _, want := range []string{`"externalId":"11"`, `"volumes":2`, `"score":70`, `"readBooks":[{"volume":1,"completed":true`, `"status":"completed"`} {
+		if !strings.Contains(pushed, want) {
+			t.Errorf("%s is not in %s", want, pushed)
+		}
+	}
+	if strings.Contains(pushed, "Third") {
+		t.Errorf("%s", pushed)
+	}
+	st := c.Do("GET", user+"/"+id+"/sync/status?live=true", nil).Want(200).Map()
+	if st["lastSyncAt"] == nil || st["externalCount"] != 3.0 || st["pendingPush"] != 1.0 || st["liveError"] != nil || st["connected"] != true {
+		t.Errorf("%v", st)
+	}
+	if mine := c.Do("GET", user+"/"+id, nil).Want(200).Map(); mine["lastSyncResult"].(object)["applied"] != 2.0 || mine["lastSyncAt"] == nil {
+		t.Errorf("%v", mine)
+	}
+	// The administrator sees how much is kept, and may empty it.
+	if all := admin.Do("GET", base+"/admin/plugin-storage", nil).Want(200).Map(); all["totalFileCount"] != 1.0 || all["totalBytes"].(float64) < 100 {
+		t.Errorf("%v", all)
+	}
+	c.Do("GET", base+"/admin/plugin-storage", nil).Want(403)
+	if got := admin.Do("DELETE", base+"/admin/plugin-storage/personal", nil).Want(200).Map(); got["filesDeleted"] != 1.0 {
+		t.Errorf("%v", got)
+	}
+	admin.Do("GET", base+"/admin/plugin-storage/other", nil).Want(404)
+	// A half that fails is said, both are a failure; it is the user's, not the plugin's.
+	config := func(host object, fails, mode string) {
+		c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"fails": fails, "syncMode": mode, "_codex": host}}).Want(200)
+		c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
+	}
+	config(object{}, "sync/pullProgress", "both")
+	out, err = r.run(task.UserPluginSync, r.runner.Sync)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res := out.(*plugin.SyncResult); res.PullError == nil || strings.Contains(*res.PullError, "t0ken") || res.Pushed != 1 {
+		t.Errorf("%+v", res)
+	}
+	config(object{}, "sync/pullProgress", "pull")
+	if _, err = r.run(task.UserPluginSync, r.runner.Sync); err == nil || !strings.Contains(err.Error(), "sync/pullProgress fails") {
+		t.Error(err)
+	}
+	config(object{"includeCompleted": false, "includeInProgress": false}, "", "push")
+	if out, err = r.run(task.UserPluginSync, r.runner.Sync); err != nil || out.(*plugin.SyncResult).Pushed != 0 || out.(*plugin.SyncResult).Pulled != 0 {
+		t.Errorf("%+v %v", out, err)
+	}
+	if p := admin.Do("GET", base+"/admin/plugins/"+id, nil).Want(200).Map(); p["enabled"] != true || p["failureCount"] != 0.0 {
+		t.Errorf("%v", p)
+	}
+	// Whoever is disabled is not asked for.
+	c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
+	r.DB.Exec(t, "update account set is_active = false where id = (select account_id from user_plugin)")
+	if _, err = r.run(task.UserPluginSync, r.runner.Sync); err == nil {
+		t.Error("a disabled user's progress was told")
+	}
+}
+
+// What is hidden from a user is neither told nor written.
+func TestWhatIsHiddenIsNotToldToServices(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin, c := r.User(t, "one", "admin"), r.User(t, "one", "reader")
+	id := r.personal(admin, nil)
+	hidden, _ := r.shelf("Hidden", "11", 2)
+	shown, _ := r.shelf("Shown", "12", 2)
+	for _, s := range []uuid.UUID{hidden, shown} {
+		c.Do("POST", base+"/series/"+s.String()+"/read", nil).Want(200)
+	}
+	more, _ := r.shelf("More", "13", 2)
+	tag := uuid.New()
+	r.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'adult')", r.One, tag)
+	r.DB.Exec(t, "insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) values ($1, $2, $4), ($1, $3, $4)", r.One, hidden, more, tag)
+	r.DB.Exec(t, "insert into sharing_grant (tenant_id, id, account_id, sharing_tag_id, mode) select $1, gen_random_uuid(), account_id, $2, 'deny' from progress limit 1", r.One, tag)
+	c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
+	c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"remote": []any{object{"externalId": "13", "status": "completed", "score": 9.0, "title": "More"}},
+		"recommendations": []any{object{"externalId": "11", "title": "Of the service", "score": 0.5, "reason": "x"}}, "_codex": object{"searchFallback": true}}}).Want(200)
+	c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
+	out, err := r.run(task.UserPluginSync, r.runner.Sync)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res := out.(*plugin.SyncResult); res.Matched != 0 || res.Pushed != 1 {
+		t.Errorf("%+v", res)
+	}
+	c.Do("POST", base+"/user/recommendations/refresh", nil).Want(200)
+	if _, err := r.run(task.UserPluginRecommendations, r.runner.Recommend); err != nil {
+		t.Fatal(err)
+	}
+	var pushed, library string
+	var n int
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), `select (select data from user_plugin_data where key = 'pushed'), (select data from user_plugin_data where key = 'library'),
+		(select count(*) from progress p join book b on b.id = p.book_id where b.series_id = $1)`, more).Scan(&pushed, &library, &n); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(pushed, "Hidden") || strings.Contains(library, "Hidden") || !strings.Contains(library, "Shown") || n != 0 {
+		t.Errorf("%s %s %d", pushed, library, n)
+	}
+	if m := c.Do("GET", base+"/user/recommendations", nil).Want(200).Map()["recommendations"].([]any)[0].(object); m["codexSeriesId"] != nil || m["inCodex"] != false {
+		t.Errorf("%v", m)
+	}
+}
+
+func TestRecommendations(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin, c := r.User(t, "one", "admin"), r.User(t, "one", "reader")
+	at := base + "/user/recommendations"
+	c.Do("GET", at, nil).Want(404)
+	c.Do("POST", at+"/refresh", nil).Want(404)
+	id := r.personal(admin, nil)
+	series, _ := r.shelf("Here", "11", 1)
+	c.Do("POST", base+"/series/"+series.String()+"/read", nil).Want(200)
+	c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
+	c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"recommendations": []any{
+		object{"externalId": "11", "title": "Here", "score": 0.4, "reason": "You have it"},
+		object{"externalId": "12", "title": "B\x00etter", "score": 7, "reason": "Because", "coverUrl": "javascript:1", "externalUrl": "https://example.org/12", "genres": []string{"Drama"}, "tags": []any{object{"name": "T", "category": "c", "rank": 3}}},
+		object{"externalId": "", "title": "Nothing"}, object{"externalId": "13", "title": 13}, 5}}}).Want(400) // NUL in a config
+	c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"recommendations": []any{
+		object{"externalId": "11", "title": "Here", "score": 0.4, "reason": "You have it"},
+		object{"externalId": "12", "title": "Better", "score": 7, "reason": "Because", "coverUrl": "javascript:1", "externalUrl": "https://example.org/12", "genres": []string{"Drama"}, "tags": []any{object{"name": "T", "category": "c", "rank": 3}}},
+		object{"externalId": "", "title": "Nothing"}, object{"externalId": "13", "title": 13}, 5}}}).Want(200)
+	m := c.Do("GET", at, nil).Want(200).Map() // asks for the first time
+	source := m["sources"].([]any)[0].(object)
+	if len(m["recommendations"].([]any)) != 0 || source["taskId"] == nil || source["taskStatus"] != "pending" || source["generatedAt"] != nil {
+		t.Errorf("%v", m)
+	}
+	c.Do("POST", at+"/refresh", nil).Want(409)
+	if _, err := r.run(task.UserPluginRecommendations, r.runner.Recommend); err != nil {
+		t.Fatal(err)
+	}
+	m = c.Do("GET", at, nil).Want(200).Map()
+	all := m["recommendations"].([]any)
+	if len(all) != 2 || m["sources"].([]any)[0].(object)["generatedAt"] == nil {
+		t.Fatalf("%v", m)
+	}
+	best, here := all[0].(object), all[1].(object)
+	if best["externalId"] != "12" || best["score"] != 1.0 || best["coverUrl"] != nil || best["externalUrl"] != "https://example.org/12" || best["inCodex"] != false || best["source"] != "Personal" ||
+		here["codexSeriesId"] != series.String() || here["inCodex"] != true || here["sourcePlugin"] != "personal" {
+		t.Errorf("%v %v", best, here)
+	}
+	c.Do("POST", at+"/12/dismiss", object{"reason": "boring"}).Want(400)
+	c.Do("POST", at+"/99/dismiss", object{}).Want(404)
+	c.Do("POST", at+"/12/dismiss", object{"reason": "not_interested"}).Want(200)
+	if _, err := r.run(task.UserPluginDismissal, r.runner.Dismiss); err != nil {
+		t.Fatal(err)
+	}
+	var told string
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select data from user_plugin_data where key = 'dismissed'").Scan(&told); err != nil || !strings.Contains(told, `"reason":"not_interested"`) {
+		t.Error(told, err)
+	}
+	c.Do("POST", at+"/refresh", nil).Want(200) // it does not come again
+	if _, err := r.run(task.UserPluginRecommendations, r.runner.Recommend); err != nil {
+		t.Fatal(err)
+	}
+	if all := c.Do("GET", at, nil).Want(200).Map()["recommendations"].([]any); len(all) != 1 {
+		t.Errorf("%v", all)
+	}
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select data from user_plugin_data where key = 'library'").Scan(&told); err != nil ||
+		!strings.Contains(told, `"readingStatus":"completed"`) || !strings.Contains(told, `"excludeIds":["12"]`) || !strings.Contains(told, `{"source":"personal","externalId":"11"}`) && !strings.Contains(told, `{"source": "personal", "externalId": "11"}`) {
+		t.Error(told, err)
+	}
+}
+
+// provider is a service that signs users in; what it was asked, and what it answers.
+type provider struct {
+	address string
+	asked   []url.Values
+	status  int
+	body    string
+}
+
+func newProvider(t *testing.T) *provider {
+	t.Helper()
+	p := &provider{status: 200}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err != nil {
+			t.Error(err)
+		}
+		p.asked = append(p.asked, r.PostForm)
+		w.WriteHeader(p.status)
+		fmt.Fprint(w, p.body)
+	}))
+	t.Cleanup(s.Close)
+	p.address = s.URL
+	return p
+}
+
+// back follows the way from a service to Longbox, with the cookies of a browser.
+func (r *rig) back(t *testing.T, query, cookie string) (status int, page string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", r.URL+user+"/oauth/callback?"+query, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "one.test"
+	if cookie != "" {
+		req.Header.Set("Cookie", cookie)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+func TestUsersSignInToServices(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin, c := r.User(t, "one", "admin"), r.User(t, "one", "reader")
+	service := newProvider(t)
+	id := r.personal(admin, nil, service.address)
+	c.Do("POST", user+"/"+id+"/oauth/start", nil).Want(400) // no client id
+	admin.Do("PATCH", base+"/admin/plugins/"+id, object{"config": object{"oauth_client_id": "longbox", "oauth_client_secret": "cl1ent"}}).Want(200)
+	if m := c.Do("GET", user, nil).Want(200).Map()["available"].([]any)[0].(object); m["requiresOauth"] != true || m["oauthConfigured"] != true {
+		t.Errorf("%v", m)
+	}
+	begin := func() (to url.Values, cookie string) {
+		t.Helper()
+		got := c.Do("POST", user+"/"+id+"/oauth/start", nil).Want(200)
+		u, err := url.Parse(got.Map()["redirectUrl"].(string))
+		if err != nil || u.Host != "example.org" || u.Path != "/authorize" {
+			t.Fatal(u, err)
+		}
+		cookie, _, _ = strings.Cut(got.Header.Get("Set-Cookie"), ";")
+		return u.Query(), cookie
+	}
+	to, cookie := begin()
+	if to.Get("from") != "longbox" || to.Get("response_type") != "code" || to.Get("client_id") != "longbox" || to.Get("scope") != "read write" ||
+		to.Get("code_challenge_method") != "S256" || to.Get("redirect_uri") != "http://one.test"+user+"/oauth/callback" {
+		t.Errorf("%v", to)
+	}
+	state := url.Values{"state": {to.Get("state")}, "code": {"c0de"}, "session_state": {"x"}}
+	if m := c.Do("GET", user+"/"+id, nil).Want(200).Map(); m["connected"] != false || m["requiresOauth"] != true {
+		t.Errorf("%v", m)
+	}
+	// Another browser, a made-up state, and a refusal.
+	if status, page := r.back(t, state.Encode(), ""); status != 400 || !strings.Contains(page, "in this browser") {
+		t.Error(status, page)
+	}
+	if status, _ := r.back(t, "code=c0de&state=made-up", "plugin_sign_in=made-up"); status != 400 {
+		t.Error(status)
+	}
+	service.status, service.body = 400, `{"error":"invalid_grant"}`
+	if status, page := r.back(t, state.Encode(), cookie); status != 400 || !strings.Contains(page, "invalid_grant") {
+		t.Error(status, page)
+	}
+	service.status, service.body = 200, `{"access_token":"fr3sh","refresh_token":"again","expires_in":60}`
+	if status, page := r.back(t, state.Encode(), cookie); status != 400 {
+		t.Error("a state counts twice", status, page)
+	}
+	to, cookie = begin()
+	if status, page := r.back(t, url.Values{"state": {to.Get("state")}, "error": {"access_denied"}, "error_description": {"<b>no</b>"}}.Encode(), cookie); status != 400 ||
+		!strings.Contains(page, "access_denied &lt;b&gt;no") {
+		t.Error(status, page)
+	}
+	to, cookie = begin()
+	if status, page := r.back(t, url.Values{"state": {to.Get("state")}, "code": {"c0de"}}.Encode(), cookie); status != 200 || !strings.Contains(page, "window.close()") {
+		t.Error(status, page)
+	}
+	got := service.asked[len(service.asked)-1]
+	if sum := sha256.Sum256([]byte(got.Get("code_verifier"))); got.Get("grant_type") != "authorization_code" || got.Get("code") != "c0de" || got.Get("client_secret") != "cl1ent" ||
+		got.Get("redirect_uri") != to.Get("redirect_uri") || base64.RawURLEncoding.EncodeToString(sum[:]) != to.Get("code_challenge") {
+		t.Errorf("%v", got)
+	}
+	if m := c.Do("GET", user+"/"+id, nil).Want(200).Map(); m["connected"] != true || m["externalUsername"] != "reader-fr3sh" {
+		t.Errorf("%v", m)
+	}
+	// Before it ends, the token is renewed.
+	sync := func() error {
+		t.Helper()
+		c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
+		_, err := r.run(task.UserPluginSync, r.runner.Sync)
+		return err
+	}
+	service.body = `{"access_token":"newer","expires_in":"86400"}`
+	if err := sync(); err != nil {
+		t.Fatal(err)
+	}
+	if got := service.asked[len(service.asked)-1]; got.Get("grant_type") != "refresh_token" || got.Get("refresh_token") != "again" {
+		t.Errorf("%v", got)
+	}
+	if m := c.Do("GET", user+"/"+id, nil).Want(200).Map(); m["externalUsername"] != "reader-newer" {
+		t.Errorf("%v", m)
+	}
+	n := len(service.asked)
+	if err := sync(); err != nil || len(service.asked) != n {
+		t.Error("a token that holds was renewed", err)
+	}
+	// A service that does not answer is asked later; one that knows the user no more has them sign in again.
+	again := func() {
+		t.Helper()
+		service.status, service.body = 200, `{"access_token":"short","refresh_token":"gone","expires_in":1}`
+		to, cookie := begin()
+		if status, page := r.back(t, url.Values{"state": {to.Get("state")}, "code": {"c0de"}}.Encode(), cookie); status != 200 {
+			t.Fatal(status, page)
+		}
+	}
+	again()
+	service.status = 503
+	if err := sync(); err == nil || !strings.Contains(err.Error(), "503") {
+		t.Error(err)
+	}
+	if m := c.Do("GET", user+"/"+id, nil).Want(200).Map(); m["connected"] != true {
+		t.Errorf("%v", m)
+	}
+	service.status, service.body = 400, `{"error":"invalid_grant"}`
+	if err := sync(); err == nil || !strings.Contains(err.Error(), "sign in again") {
+		t.Error(err)
+	}
+	if m := c.Do("GET", user+"/"+id, nil).Want(200).Map(); m["connected"] != false {
+		t.Errorf("%v", m)
+	}
+	for range 3 {
+		begin()
+	}
+	c.Do("POST", user+"/"+id+"/oauth/start", nil).Want(429)
+}
+
+func TestPluginsSyncBySchedule(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin := r.User(t, "one", "admin")
+	id := r.personal(admin, object{"syncCronSchedule": "0 0 3 * * *"}, "token")
+	users := []*testkit.Client{r.User(t, "one", "reader"), r.User(t, "one", "reader"), r.User(t, "one", "reader"), r.User(t, "one", "reader")}
+	for i, c := range users { // the first is connected and wants it, the others lack something
+		c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
+		if i != 1 {
+			c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "x"}).Want(200)
+		}
+		if i != 2 {
+			c.Do("PATCH", user+"/"+id+"/sync-mode", object{"auto": true}).Want(200)
+		}
+		if i == 3 {
+			c.Do("POST", user+"/"+id+"/disable", nil).Want(200)
+		}
+	}
+	night := time.Date(2027, 3, 1, 2, 59, 0, 0, time.UTC)
+	due := func(now time.Time, want int) {
+		t.Helper()
+		if n, err := plugin.SyncDue(t.Context(), r.DB.System, now); err != nil || n != want {
+			t.Errorf("at %s: %d %v", now, n, err)
+		}
+	}
+	due(night, 0) // met for the first time
+	due(night, 0)
+	due(night.Add(2*time.Minute), 1)
+	due(night.Add(2*time.Minute), 0)
+	due(night.Add(25*time.Hour), 0) // the task of the day before has not ended
+	admin.Do("PATCH", base+"/admin/plugins/"+id, object{"syncCronSchedule": nil}).Want(200)
+	r.DB.Exec(t, "update task set status = 'completed', completed_at = now()")
+	due(night.Add(49*time.Hour), 0)
+	var n int
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from plugin_schedule").Scan(&n); err != nil || n != 0 {
+		t.Error(n, err)
+	}
+}
