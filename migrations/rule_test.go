@@ -35,7 +35,7 @@ var rules = []struct{ rule, offenders string }{
 		join pg_class c on c.oid = a.attrelid join pg_type t on t.oid = a.atttypid
 		where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped
 		and (t.typname = 'bytea' or t.typname in ('text', 'varchar', 'jsonb') and a.attname ~ '(password|secret|token|hash|credential|private|_key$)')
-		and coalesce(col_description(c.oid, a.attnum), '') <> 'secret' and (c.relname, a.attname) not in (('external_id', 'metadata_hash'), ('task', 'dedupe_key'), ('series_cover', 'image'), ('plugin', 'credential_delivery'))`},
+		and coalesce(col_description(c.oid, a.attnum), '') <> 'secret' and (c.relname, a.attname) not in (('external_id', 'metadata_hash'), ('task', 'dedupe_key'), ('series_cover', 'image'), ('book_cover', 'image'), ('plugin', 'credential_delivery'))`},
 	{"security definer functions fix their search path and are not for everybody", `select f.oid::regprocedure::text from pg_proc f
 		where f.pronamespace in ('app'::regnamespace, 'public'::regnamespace) and f.prosecdef
 		and (not coalesce(f.proconfig::text like '%search_path=pg_catalog%', false) or f.proacl is null

@@ -199,6 +199,12 @@ var operations = map[string]entry{
 	"analyzeBook":            {name: (*matrix).theBook},
 	"analyzeNewBook":         {name: (*matrix).newBook},
 	"analyzeBooks":           {body: (*matrix).severalBooks},
+	"uploadBookCover":        {name: (*matrix).theBook, body: value(testkit.Form{Member: "file", File: aPicture}), status: 201},
+	"listBookCovers":         {name: (*matrix).theBook},
+	"selectBookCover":        {name: (*matrix).bookCover},
+	"deleteBookCover":        {name: (*matrix).bookCover, status: 204},
+	"getBookCoverImage":      {name: (*matrix).bookCover},
+	"resetBookCover":         {name: (*matrix).theBook, status: 204},
 	"makeBookCover":          {name: (*matrix).theBook, body: value(object{})},
 	"makeBookCovers":         {body: (*matrix).severalBooks},
 	"makeSeveralBookCovers":  {body: (*matrix).severalBooks},
@@ -596,11 +602,14 @@ func (m *matrix) seriesRated(*testkit.Client) string {
 // aPicture is the smallest GIF.
 var aPicture = []byte("GIF89a\x01\x00\x01\x00\x80\x00\x00\xff\xff\xff\x00\x00\x00!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;")
 
-func (m *matrix) seriesCover(*testkit.Client) string {
+func (m *matrix) seriesCover(*testkit.Client) string { return m.cover("series", m.book.SeriesID) }
+func (m *matrix) bookCover(*testkit.Client) string   { return m.cover("book", m.book.ID) }
+
+func (m *matrix) cover(owner string, of uuid.UUID) string {
 	id := uuid.New()
-	m.exec(`insert into series_cover (tenant_id, id, series_id, fingerprint, type, image, size) values ($1, $2, $3, $2::uuid, 'image/gif', $4, $5)`,
-		m.One, id, m.book.SeriesID, aPicture, len(aPicture))
-	return m.book.SeriesID.String() + "|" + id.String()
+	m.exec("insert into "+owner+"_cover (tenant_id, id, "+owner+"_id, fingerprint, type, image, size) values ($1, $2, $3, $2::uuid, 'image/gif', $4, $5)",
+		m.One, id, of, aPicture, len(aPicture))
+	return of.String() + "|" + id.String()
 }
 
 func (m *matrix) sharingTag(*testkit.Client) string {

@@ -148,7 +148,7 @@ func (s *sweeper) page(ctx context.Context, listed []blob.Object) error {
 }
 
 // named are the keys that the books and series may show covers by. Of a series these are all pictures beside its books
-// and those that people uploaded: which of them it shows, or the cover of a book instead, is for people to choose.
+// and those that people uploaded, of a book that of its file and those: which of them is shown is for people to choose.
 func (s *sweeper) named(ctx context.Context, owners []uuid.UUID) (map[string]bool, error) {
 	type row struct {
 		Secret      []byte     `db:"secret"`
@@ -164,7 +164,9 @@ func (s *sweeper) named(ctx context.Context, owners []uuid.UUID) (map[string]boo
 		  join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path and k.kind = 'cover'
 		  where s.tenant_id = app.tenant() and s.id = any($1)
 		  union all
-		  select series_id, fingerprint from series_cover where tenant_id = app.tenant() and series_id = any($1)) o on o.fingerprint <> ''
+		  select series_id, fingerprint from series_cover where tenant_id = app.tenant() and series_id = any($1)
+		  union all
+		  select book_id, fingerprint from book_cover where tenant_id = app.tenant() and book_id = any($1)) o on o.fingerprint <> ''
 		where t.id = app.tenant()`, owners)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -262,14 +263,19 @@ func (r *Runner) apply(ctx context.Context, p *runnable, d *series.Details, exte
 	if err := r.write(ctx, p, &b, all...); err != nil {
 		return nil, err
 	}
-	if picture != nil && kept == 0 {
-		out.skip("cover", "There is no room for more covers of plugins")
-	}
+	out.roomed(picture, kept)
 	if renaming > 0 {
 		r.Added.Tell(ctx, p.Tenant)
 	}
 	out.said("written")
 	return out, nil
+}
+
+// roomed takes a picture back that was not kept.
+func (a *Applied) roomed(picture []byte, kept int64) {
+	if picture != nil && kept == 0 {
+		a.skip("cover", "There is no room for more covers of plugins")
+	}
 }
 
 // picture is the cover at an address, nil where there is none or it cannot be used.
@@ -281,7 +287,7 @@ func (r *Runner) picture(ctx context.Context, address string, out *Applied) []by
 	switch {
 	case err != nil:
 		out.skip("cover", err.Error())
-	case !series.IsPicture(answer.Picture):
+	case !cover.IsPicture(answer.Picture):
 		out.skip("cover", "What lies at its address is no picture")
 	default:
 		return answer.Picture

@@ -3,11 +3,13 @@ package plugin
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/reference"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -30,7 +32,11 @@ type bookMetadata struct {
 	SeriesPosition *float64 `json:"seriesPosition"`
 	SeriesTotal    *float64 `json:"seriesTotal"`
 	Subjects       []string `json:"subjects"`
-	Awards         []struct {
+	Covers         []struct {
+		URL  string `json:"url"`
+		Size string `json:"size"`
+	} `json:"covers"`
+	Awards []struct {
 		Name     string   `json:"name"`
 		Year     *float64 `json:"year"`
 		Category *string  `json:"category"`
@@ -42,6 +48,21 @@ type bookMetadata struct {
 type bookWrites struct {
 	body  book.MetadataBody
 	given reference.Given
+	cover string // address
+}
+
+// cover is the address of the picture: coverUrl, else the first large one of covers, else the first of all.
+func (m *bookMetadata) cover() *string {
+	if len(m.Covers) == 0 || m.CoverURL != nil && *m.CoverURL != "" {
+		return m.CoverURL
+	}
+	best := 0
+	for i, c := range slices.Backward(m.Covers) {
+		if c.Size == "large" {
+			best = i
+		}
+	}
+	return &m.Covers[best].URL
 }
 
 // propose compares a book with what a plugin says of it; what is to be written comes into w by the fields' write.
@@ -126,6 +147,7 @@ func (m *bookMetadata) proposeOthers(all *proposals, now *book.Metadata, w *book
 	all.add("externalLinks", "links", "", nil, links, "", func() { w.given.Links = links })
 	ids := m.ids()
 	all.add("externalIds", "external_ids", "", nil, ids, "", func() { w.given.IDs = ids })
+	m.proposeCover(all, m.cover(), &w.cover)
 }
 
 // bookSubject reads a plugin and a book, and looks whether the one is for the other.
@@ -199,6 +221,7 @@ func (s *service) applyBook(ctx context.Context, id uuid.UUID, in *ApplyBody) (*
 		return out, s.note(ctx, p, asked)
 	}
 	out.DryRunReport = nil
+	picture := s.picture(ctx, w.cover, out)
 	w.given.IDs = append(w.given.IDs, m.own(p.Name)...)
 	locks := []string{}
 	if d.Metadata != nil {
@@ -210,15 +233,27 @@ func (s *service) applyBook(ctx context.Context, id uuid.UUID, in *ApplyBody) (*
 		return nil, errors.Join(err, s.note(ctx, p, asked))
 	}
 	reference.QueueGivenBook(&b, d.ID, &w.given)
+	var kept int64
+	show := !slices.Contains(locks, "coverLock")
+	var showing []events.Series
+	if picture != nil {
+		cover.QueueGivenBook(&b, &kept, d.ID, picture, "plugin:"+p.Name, show)
+		cover.QueueShowing(&b, []uuid.UUID{d.ID}, &showing)
+	}
 	if err := s.write(ctx, p, &b, asked); err != nil {
 		return nil, err
 	}
+	out.roomed(picture, kept)
 	if *renaming > 0 {
 		s.Added.Tell(ctx, p.Tenant)
 	}
 	out.said("written")
 	if len(out.AppliedFields) > 0 {
-		s.Publish(ctx, p.Tenant, events.BookUpdated(events.Book{ID: d.ID, SeriesID: d.SeriesID, LibraryID: d.LibraryID}, out.AppliedFields...))
+		told := []events.Event{events.BookUpdated(events.Book{ID: d.ID, SeriesID: d.SeriesID, LibraryID: d.LibraryID}, out.AppliedFields...)}
+		if kept > 0 && show {
+			told = append(told, cover.Told(events.BookEntity, d.ID, d.LibraryID, showing)...)
+		}
+		s.Publish(ctx, p.Tenant, told...)
 	}
 	return out, nil
 }

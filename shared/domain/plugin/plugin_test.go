@@ -604,11 +604,11 @@ func TestBookOfAPlugin(t *testing.T) {
 	at := base + "/books/" + bookID.String()
 	one := object{"pluginId": id, "externalId": "1"}
 	c.Do("PUT", at+"/metadata/locks", object{"editionLock": true}).Want(200)
-	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["locked"] != " edition" || strings.Count(got["will_apply"], " ") != 16 {
+	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["locked"] != " edition" || strings.Count(got["will_apply"], " ") != 17 {
 		t.Errorf("%v", got)
 	}
 	done := c.Do("POST", at+"/metadata/apply", one).Want(200).Map()
-	if list(done["skippedFields"]) != "edition" || done["message"] != "16 fields written" || r.heard() == "" {
+	if list(done["skippedFields"]) != "cover edition" || !strings.Contains(fmt.Sprint(done["skippedFields"]), "127.0.0.1 is not a public address") || done["message"] != "16 fields written" || r.heard() == "" {
 		t.Errorf("%v", done)
 	}
 	m := c.Do("GET", at, nil).Want(200).Map()
@@ -617,7 +617,12 @@ func TestBookOfAPlugin(t *testing.T) {
 		meta["awards"].([]any)[0].(object)["name"] != "A Prize" || meta["locks"].(object)["titleLock"] != false || meta["locks"].(object)["editionLock"] != true {
 		t.Errorf("%v", m)
 	}
-	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["will_apply"] != "" {
+	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["will_apply"] != " cover" {
 		t.Errorf("after it was written: %v", got)
+	}
+	for _, f := range c.Do("POST", at+"/metadata/preview", one).Want(200).Map()["fields"].([]any) {
+		if f := f.(object); f["field"] == "cover" && f["proposedValue"] != "http://127.0.0.1/large.jpg" {
+			t.Errorf("of two covers: %v", f)
+		}
 	}
 }

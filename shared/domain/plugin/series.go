@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/reference"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/domain/taxonomy"
@@ -123,12 +124,17 @@ func (m *seriesMetadata) proposeReferences(all *proposals, d *series.Details, w 
 		currentRatings = append(currentRatings, reference.RatingBody{SourceName: r.SourceName, Rating: r.Rating, VoteCount: r.VoteCount})
 	}
 	all.add("externalRatings", "ratings", "", currentRatings, within(ratings, currentRatings), "", func() { w.given.Ratings = ratings })
-	// A locked cover still takes the picture, but the series goes on showing what it shows.
-	address, why := outward(m.CoverURL), ""
-	if m.CoverURL != nil && *m.CoverURL != "" && address == nil {
+	m.proposeCover(all, m.CoverURL, &w.cover)
+}
+
+// proposeCover is the cover, whose address comes into w. A locked cover still takes the picture, but goes on showing
+// what it shows.
+func (m *common) proposeCover(all *proposals, said *string, w *string) {
+	address, why := outward(said), ""
+	if said != nil && *said != "" && address == nil {
 		why = unusable
 	}
-	all.add("cover", "covers", "", nil, address, why, func() { w.cover = *address })
+	all.add("cover", "covers", "", nil, address, why, func() { *w = *address })
 }
 
 // within is current where that has all of a list already, else the list.
@@ -176,7 +182,7 @@ func (w *writes) queue(b *pgx.Batch, d *series.Details, plugin string, picture [
 	}
 	reference.QueueGivenSeries(b, d.ID, &w.given)
 	if picture != nil {
-		series.QueueCover(b, kept, d.ID, picture, "plugin:"+plugin, !d.Metadata.Locks["cover"])
+		cover.QueueGivenSeries(b, kept, d.ID, picture, "plugin:"+plugin, !d.Metadata.Locks["cover"])
 	}
 	b.Queue("update series set updated_at = now() where tenant_id = app.tenant() and id = $1", d.ID)
 	return nil

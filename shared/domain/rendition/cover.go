@@ -43,22 +43,38 @@ type coverRow struct {
 	Changed     time.Time `db:"changed_at"` // the book, or the series that shows it
 }
 
-const coverColumns = `b.id, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
-	coalesce(p.cover_offset, p.offsets[1]) as cover_offset, coalesce(p.cover_length, p.lengths[1]) as cover_length,
-	coalesce(p.cover_packed, p.packed[1]) as cover_packed, coalesce(p.cover_size, p.sizes[1]) as cover_plain,
-	coalesce(p.cover_method, p.methods[1]) as cover_method, coalesce(p.cover_crc, p.crcs[1]) as cover_crc, ` + cover.Settings
+// The cover of a book is the picture u that people gave it, else that of its file.
+const coverColumns = `b.id, b.key, case when u.id is null then l.bucket else '' end as bucket, l.prefix, coalesce(u.size, b.size) as size, b.etag, b.modified_at,
+	coalesce(u.fingerprint, b.fingerprint) as fingerprint,
+	case when u.id is null then coalesce(p.cover_offset, p.offsets[1]) else 0 end as cover_offset,
+	coalesce(u.size, p.cover_length, p.lengths[1]) as cover_length, coalesce(u.size, p.cover_packed, p.packed[1]) as cover_packed,
+	coalesce(u.size, p.cover_size, p.sizes[1]) as cover_plain,
+	case when u.id is null then coalesce(p.cover_method, p.methods[1]) else -1 end::smallint as cover_method,
+	case when u.id is null then coalesce(p.cover_crc, p.crcs[1]) else 0 end as cover_crc, ` + cover.Settings
+
+// What a book b shows: the first that there is of the picture that was chosen and its file; or its file alone.
+const (
+	ofFile  = " join library l on l.tenant_id = b.tenant_id and l.id = b.library_id left join page_index p on " + content.SameVersion + " left join book_cover u on "
+	ofBook  = ofFile + "u.tenant_id = app.tenant() and u.book_id = b.id and b.cover_source = 'custom:' || u.id"
+	oneBook = " where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null"
+)
+
+// uploadedCovers are the pictures that people gave series or books (of).
+func uploadedCovers(of string) string {
+	return `select s.id, ''::text as key, ''::text as bucket, ''::text as prefix, c.size, ''::text as etag, c.created_at as modified_at, c.fingerprint,
+		  0::bigint as cover_offset, c.size as cover_length, c.size as cover_packed, c.size as cover_plain, -1::smallint as cover_method, 0::bigint as cover_crc, ` + cover.Settings + `,
+		  greatest(c.created_at, s.updated_at) as changed_at
+		from ` + of + ` s join ` + of + `_cover c on c.tenant_id = app.tenant() and c.` + of + `_id = s.id
+		where s.tenant_id = app.tenant() and s.id = $1`
+}
 
 // The cover of a series is the one that people uploaded or chose, else a picture beside its books
 // (shared/domain/library), else that of its first book that could be read; the cover of a library is that of the first
 // such book of its first series, that of a collection the same of the first series that people put into it, and that of
 // a read list the one of its first book.
+var uploadedCover = uploadedCovers("series") + " and s.cover_source = 'custom:' || c.id"
+
 const (
-	uploadedCovers = `select s.id, ''::text as key, ''::text as bucket, ''::text as prefix, c.size, ''::text as etag, c.created_at as modified_at, c.fingerprint,
-		  0::bigint as cover_offset, c.size as cover_length, c.size as cover_packed, c.size as cover_plain, -1::smallint as cover_method, 0::bigint as cover_crc, ` + cover.Settings + `,
-		  greatest(c.created_at, s.updated_at) as changed_at
-		from series s join series_cover c on c.tenant_id = app.tenant() and c.series_id = s.id
-		where s.tenant_id = app.tenant() and s.id = $1`
-	uploadedCover = uploadedCovers + " and s.cover_source = 'custom:' || c.id"
 	pictureCovers = `select s.id, k.key, l.bucket, l.prefix, k.size, k.etag, k.modified_at, k.document->>'fingerprint' as fingerprint,
 		  0::bigint as cover_offset, k.size as cover_length, k.size as cover_packed, k.size as cover_plain, -1::smallint as cover_method, 0::bigint as cover_crc, ` + cover.Settings + `, greatest(k.modified_at, s.updated_at) as changed_at
 		from series s join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path and k.kind = 'cover' and k.document is not null
@@ -67,50 +83,35 @@ const (
 	pictureCover = pictureCovers + " and s.cover_source is distinct from 'first_book' order by k.key limit 1"
 	chosenCover  = `select ` + coverColumns + `, greatest(b.updated_at, s.updated_at) as changed_at from series s
 		join book b on b.tenant_id = app.tenant() and b.series_id = s.id and b.deleted_at is null
-		  and b.id = case when s.cover_source like 'book:%' then substr(s.cover_source, 6)::uuid end
-		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
-		left join page_index p on ` + content.SameVersion + `
+		  and b.id = case when s.cover_source like 'book:%' then substr(s.cover_source, 6)::uuid end` + ofBook + `
 		where s.tenant_id = app.tenant() and s.id = $1`
-	bookCover = `select ` + coverColumns + `, b.updated_at as changed_at from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
-		left join page_index p on ` + content.SameVersion + `
-		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`
+	bookCover   = `select ` + coverColumns + `, b.updated_at as changed_at from book b` + ofBook + oneBook
+	fileCover   = `select ` + coverColumns + `, b.updated_at as changed_at from book b` + ofFile + "false" + oneBook
 	seriesCover = `select ` + coverColumns + `, greatest(b.updated_at, s.updated_at) as changed_at from (
 		  select * from book where tenant_id = app.tenant() and series_id = $1 and deleted_at is null and fingerprint <> '' order by number, title_sort, id limit 1) b
-		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id
-		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
-		left join page_index p on ` + content.SameVersion
+		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id` + ofBook
 	libraryCover = `select ` + coverColumns + `, greatest(b.updated_at, b.series_changed) as changed_at from (
 		  select k.*, s.updated_at as series_changed from series s
 		  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = s.id and k.deleted_at is null and k.fingerprint <> ''
 		    order by k.number, k.title_sort, k.id limit 1) k
-		  where s.tenant_id = app.tenant() and s.library_id = $1 and s.book_count > 0 order by s.title_sort, s.id limit 1) b
-		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
-		left join page_index p on ` + content.SameVersion
+		  where s.tenant_id = app.tenant() and s.library_id = $1 and s.book_count > 0 order by s.title_sort, s.id limit 1) b` + ofBook
 	collectionCover = `select ` + coverColumns + `, greatest(b.updated_at, b.list_changed) as changed_at from (
 		  select k.*, c.updated_at as list_changed from collection c join collection_member m on m.tenant_id = c.tenant_id and m.collection_id = c.id
 		  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = m.series_id and k.deleted_at is null and k.fingerprint <> ''
 		    order by k.number, k.title_sort, k.id limit 1) k
-		  where c.tenant_id = app.tenant() and c.id = $1 order by m.place, m.id limit 1) b
-		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
-		left join page_index p on ` + content.SameVersion
+		  where c.tenant_id = app.tenant() and c.id = $1 order by m.place, m.id limit 1) b` + ofBook
 	readListCover = `select ` + coverColumns + `, greatest(b.updated_at, b.list_changed) as changed_at from (
 		  select k.*, c.updated_at as list_changed from collection c join collection_member m on m.tenant_id = c.tenant_id and m.collection_id = c.id
 		  join book k on k.tenant_id = m.tenant_id and k.id = m.book_id
-		  where c.tenant_id = app.tenant() and c.id = $1 and k.deleted_at is null and k.fingerprint <> '' order by m.place, m.id limit 1) b
-		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
-		left join page_index p on ` + content.SameVersion
+		  where c.tenant_id = app.tenant() and c.id = $1 and k.deleted_at is null and k.fingerprint <> '' order by m.place, m.id limit 1) b` + ofBook
 	wantedSeriesCover = `select ` + coverColumns + `, b.updated_at as changed_at from (
 		  select k.* from wanted w
 		  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = w.series_id and k.deleted_at is null and k.fingerprint <> ''
 		    order by k.number, k.title_sort, k.id limit 1) k
-		  where w.tenant_id = app.tenant() and w.account_id = app.account() and $1::uuid is not null order by w.place, w.id limit 1) b
-		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
-		left join page_index p on ` + content.SameVersion
+		  where w.tenant_id = app.tenant() and w.account_id = app.account() and $1::uuid is not null order by w.place, w.id limit 1) b` + ofBook
 	wantedBookCover = `select ` + coverColumns + `, b.updated_at as changed_at from (
 		  select k.* from wanted w join book k on k.tenant_id = w.tenant_id and k.id = w.book_id
-		  where w.tenant_id = app.tenant() and w.account_id = app.account() and $1::uuid is not null and k.deleted_at is null and k.fingerprint <> '' order by w.place, w.id limit 1) b
-		join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
-		left join page_index p on ` + content.SameVersion
+		  where w.tenant_id = app.tenant() and w.account_id = app.account() and $1::uuid is not null and k.deleted_at is null and k.fingerprint <> '' order by w.place, w.id limit 1) b` + ofBook
 )
 
 // What series show: the first of these that there is.
@@ -248,7 +249,8 @@ func (row *coverRow) uploaded() bool { return row.Bucket == "" }
 func (m *Maker) uploadedSource(ctx context.Context, row *coverRow) ([]byte, error) {
 	found, err := db.Get[struct {
 		Image []byte `db:"image"`
-	}](ctx, m.Database, "select image from series_cover where tenant_id = app.tenant() and series_id = $1 and fingerprint = $2", row.ID, row.Fingerprint)
+	}](ctx, m.Database, `select image from series_cover where tenant_id = app.tenant() and series_id = $1 and fingerprint = $2
+		union all select image from book_cover where tenant_id = app.tenant() and book_id = $1 and fingerprint = $2`, row.ID, row.Fingerprint)
 	if err != nil {
 		return nil, err
 	}

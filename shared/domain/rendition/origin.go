@@ -101,9 +101,9 @@ func (o *Origin) cover(w http.ResponseWriter, r *http.Request, key parsed) error
 	ctx := r.Context()
 	var b pgx.Batch
 	var owner *page.Owner
-	// Also what its series showed a moment ago: the address was right then.
-	var rows [3][]coverRow
-	for i, q := range []string{bookCover, uploadedCovers, pictureCovers} {
+	// Also what was shown a moment ago: the address was right then.
+	var rows [4][]coverRow
+	for i, q := range []string{fileCover, uploadedCovers("book"), uploadedCovers("series"), pictureCovers} {
 		db.All(&b, &rows[i], q, key.book)
 	}
 	page.QueueOwner(&b, &owner)

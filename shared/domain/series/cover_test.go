@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -19,7 +19,7 @@ func TestPeopleChooseCovers(t *testing.T) {
 	told := make(chan string, 10)
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
 		routes(a, d)
-		series.CoverRoutes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
+		cover.UploadRoutes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
 			for _, one := range e {
 				told <- one.Kind
 			}

@@ -9,9 +9,8 @@
 //   - Books whose file is gone count nowhere.
 //   - What people write stays until a file says otherwise; what they lock stays, and a title they give is locked. A
 //     reset clears and unlocks everything and has the books analysed, so that the series is as their files say.
-//   - A picture that people upload as a cover lies in the database: it is nobody's to make again.
 //
-// Tables: writes the metadata, locks and cover_source of series, series_cover, and at a reset what hangs on a series;
-// reads series, its genres, tags, titles, ids, links and ratings, series_rating, collection_member, wanted, sidecar,
-// book, library, progress, setting and completion.
+// Tables: writes the metadata and locks of series, and at a reset what hangs on a series; reads series, its genres, tags,
+// titles, ids, links and ratings, series_cover, series_rating, collection_member, wanted, sidecar, book, library,
+// progress, setting and completion.
 package series

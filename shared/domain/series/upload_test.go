@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -52,7 +53,7 @@ func TestPeopleUploadCovers(t *testing.T) {
 				}
 			}
 		}
-		series.CoverRoutes(a, d, publish)
+		cover.UploadRoutes(a, d, publish)
 		series.EditRoutes(a, d, publish, nil)
 	})
 	me, reader, stranger := s.User(t, "one", "maintainer"), s.User(t, "one", "reader"), s.User(t, "two", "admin")
@@ -172,7 +173,7 @@ func TestPluginsNameCovers(t *testing.T) {
 	var database *db.DB
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
 		database = d
-		series.CoverRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {})
+		cover.UploadRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {})
 	})
 	me := s.User(t, "one", "maintainer")
 	id, _ := newSeries(t, s, s.One, newLibrary(t, s, s.One, "comics"), "A", 1, 1)
@@ -187,7 +188,7 @@ func TestPluginsNameCovers(t *testing.T) {
 	name := func(side int, show bool) (kept int64) {
 		t.Helper()
 		var b pgx.Batch
-		series.QueueCover(&b, &kept, id, square(t, side, 1), "plugin:test", show)
+		cover.QueueGivenSeries(&b, &kept, id, square(t, side, 1), "plugin:test", show)
 		if err := database.Run(s.In(s.One), &b); err != nil {
 			t.Fatal(err)
 		}

@@ -12,12 +12,12 @@ import (
 
 // outcome is what a batch of analysed books changed, as the database told it.
 type outcome struct {
-	status   *scan.Status  // of the scan; nil where there is none
-	moves    []*move       // of books to the series that their metadata names
-	stored   []stored      // books, but those that changed meanwhile
-	enriched [4][]enriched // series that took something from their books
-	showing  []enriched    // series that show one of the new covers
-	moved    []follow.Book // books that are others, which had gone
+	status   *scan.Status    // of the scan; nil where there is none
+	moves    []*move         // of books to the series that their metadata names
+	stored   []stored        // books, but those that changed meanwhile
+	enriched [4][]enriched   // series that took something from their books
+	showing  []events.Series // series that show one of the new covers
+	moved    []follow.Book   // books that are others, which had gone
 	arranged []events.Event
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/scan/follow"
@@ -88,7 +89,7 @@ func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 	queueAlternateTitles(b, found, &out.enriched[3])
 	queueClamp(b, found) // before the readers of a new book go over to the one that it turns out to be
 	queueFollowFound(b, scanID, found, &out.moved)
-	queueShowing(b, newCovers(found), &out.showing)
+	cover.QueueShowing(b, newCovers(found), &out.showing)
 	if scanID != nil {
 		db.One(b, &out.status, scan.ByTask, scanID)
 	}
@@ -108,28 +109,6 @@ func queueProcessed(b *pgx.Batch, scanID uuid.UUID, found []analyzed) {
 		errors = (errors || n.texts)[1:$4] from (select array(select t from unnest($3::text[]) t where t <> all(x.errors)) as texts
 			from scan x where x.tenant_id = app.tenant() and x.id = $1 for update) n
 		where tenant_id = app.tenant() and id = $1`, scanID, len(found), texts, errorsKept)
-}
-
-// queueShowing asks which series show the cover of one of the books, by the rules of shared/domain/rendition: of the
-// one that people chose, or, without a picture that was uploaded or lies beside the books, of the first that could be
-// read.
-func queueShowing(b *pgx.Batch, books []uuid.UUID, out *[]enriched) {
-	if len(books) == 0 {
-		return
-	}
-	// Each book is looked up by itself: joined with the series, all books of the tenant would be read.
-	db.All(b, out, `select x.id, x.library_id from (select s.id, s.library_id, s.path, s.cover_source,
-		    (select c.id from book c where c.tenant_id = app.tenant() and c.series_id = s.id and c.deleted_at is null
-		      and c.id = case when s.cover_source like 'book:%' then substr(s.cover_source, 6)::uuid end) as chosen,
-		    (select f.id from book f where f.tenant_id = app.tenant() and f.series_id = s.id and f.deleted_at is null and f.fingerprint <> ''
-		      order by f.number, f.title_sort, f.id limit 1) as first
-		  from series s where s.tenant_id = app.tenant()
-		    and s.id = any(array(select k.series_id from book k where k.tenant_id = app.tenant() and k.id = any($1)))) x
-		where coalesce(x.chosen, x.first) = any($1)
-		  and not exists (select from series_cover u where u.tenant_id = app.tenant() and u.series_id = x.id and x.cover_source = 'custom:' || u.id)
-		  and (x.chosen is not null or x.cover_source = 'first_book' or not exists (select from sidecar p where p.tenant_id = app.tenant()
-		    and p.library_id = x.library_id and p.about = x.path and p.kind = 'cover' and p.document is not null))
-		order by x.id`, books)
 }
 
 // storeEach is store, but where the database refuses what was read of one book, the others are stored all the same: it has the error

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/scan/follow"
 	"github.com/longbox/longbox/shared/domain/strategy"
@@ -126,8 +127,8 @@ type changed struct {
 	books    []written
 	restored map[uuid.UUID]bool // which of books had been marked deleted
 	deleted  []written
-	moved    []follow.Book // of the deleted ones
-	showing  []enriched    // series whose cover is that of a book that came back, or was that of one that is gone
+	moved    []follow.Book   // of the deleted ones
+	showing  []events.Series // series whose cover is that of a book that came back, or was that of one that is gone
 }
 
 // events are what listeners are told of it; the series count as touched.
@@ -220,7 +221,7 @@ func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error 
 	queueAdded(b, s.scanID, added, &done.series)
 	if len(done.restored) > 0 { // perhaps into another series
 		db.Values(b, &done.emptied, "select app.drop_empty_series(array(select id from series where tenant_id = app.tenant() and library_id = $1 and book_count = 0))", s.library.ID)
-		queueShowing(b, slices.Collect(maps.Keys(done.restored)), &done.showing)
+		cover.QueueShowing(b, slices.Collect(maps.Keys(done.restored)), &done.showing)
 	}
 	return s.queueAnalysis(b, changes)
 }
@@ -340,7 +341,7 @@ func (s *run) queueDeleted(b *pgx.Batch, books []gone, done *changed) {
 	for i, g := range books {
 		ids[i], revisions[i], seen[i] = g.ID, g.Revision, g.Seen
 	}
-	queueShowing(b, ids, &done.showing) // as long as they are there
+	cover.QueueShowing(b, ids, &done.showing) // as long as they are there
 	db.All(b, &done.deleted, `with gone as (
 		  update book k set deleted_at = now(), updated_at = now(), seen_at = u.seen,
 		    size = case when k.analyzed then k.size else coalesce((select x.file_size from page_index x where x.tenant_id = k.tenant_id and x.book_id = k.id), k.size) end

@@ -1,4 +1,4 @@
-package series
+package cover
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/task"
-	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -20,34 +19,24 @@ type CoverSource struct {
 	Source string `json:"source" maxLength:"50" example:"first_book" doc:"default (a picture beside the books, else the first book's cover), file, first_book, custom (the picture that was uploaded last), or book: and the id of a book of the series"`
 }
 
-// CoverRoutes adds the operations by which people choose the cover of a series.
-func CoverRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
-	uploads(a, d, publish)
-	choose := func(ctx context.Context, id uuid.UUID, source string) error {
-		at, err := chooseCover(ctx, d, id, source)
-		if err == nil {
-			publish(ctx, httpapi.TenantOf(ctx).ID, events.CoverUpdated(events.SeriesEntity, id, &at))
-		}
-		return err
-	}
-	op := func(method, path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1/series/{id}" + path, ID: id, Summary: summary, Tag: "Series", Permission: auth.SeriesWrite}
-	}
-	httpapi.Register(a, op("PATCH", "/cover/source", "chooseSeriesCover", "Choose the cover of a series"),
+// chooseRoutes adds the operation by which people choose the cover of a series.
+func chooseRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
+	httpapi.Register(a, ofSeries.operation("PATCH", "/cover/source", "choose{What}Cover", "Choose the cover of {a}", ofSeries.writing),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body CoverSource
 		}) (*CoverSource, error) {
-			return &in.Body, choose(ctx, in.ID, in.Body.Source)
-		})
-	httpapi.Register(a, op("DELETE", "/covers/selected", "resetSeriesCover", "Show the default cover of a series again"),
-		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
-			return &httpapi.None{}, choose(ctx, in.ID, "default")
+			at, err := chooseSource(ctx, d, in.ID, in.Body.Source)
+			if err != nil {
+				return nil, err
+			}
+			publish(ctx, httpapi.TenantOf(ctx).ID, events.CoverUpdated(events.SeriesEntity, in.ID, &at))
+			return &in.Body, nil
 		})
 }
 
-// chooseCover notes the choice and tells the library of the series.
-func chooseCover(ctx context.Context, d *db.DB, id uuid.UUID, source string) (uuid.UUID, error) {
+// chooseSource notes the choice and tells the library of the series.
+func chooseSource(ctx context.Context, d *db.DB, id uuid.UUID, source string) (uuid.UUID, error) {
 	var book *uuid.UUID
 	chosen := &source
 	switch rest, isBook := strings.CutPrefix(source, "book:"); {

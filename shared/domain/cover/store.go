@@ -1,0 +1,165 @@
+package cover
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// What people can upload at most: covers of one series or book, and bytes of all series, and of all books, of a tenant.
+const (
+	mostCovers     = 20
+	mostCoverBytes = 1 << 30
+)
+
+// row is an uploaded cover as the select of columns returns it.
+type row struct {
+	Picture
+	OwnerID   uuid.UUID `db:"owner_id"`
+	LibraryID uuid.UUID `db:"library_id"`
+}
+
+const (
+	columns  = "c.id, c.{id} as owner_id, c.source, o.cover_source is not distinct from 'custom:' || c.id as selected, c.size, c.width, c.height, c.created_at, c.updated_at, o.library_id"
+	uploaded = " from {o} o join {c} c on c.tenant_id = o.tenant_id and c.{id} = o.id where {is}"
+)
+
+// list are the uploaded covers of an owner, the last first.
+func (o owner) list(ctx context.Context, d *db.DB, id uuid.UUID) (all []row, err error) {
+	var b pgx.Batch
+	var exists bool
+	db.Value(&b, &exists, o.sql("select exists (select from {o} o where {is})"), id)
+	db.All(&b, &all, o.sql("select "+columns+uploaded+" order by c.updated_at desc, c.id"), id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, fault.Missing(o.what)
+	}
+	return all, nil
+}
+
+// QueueGivenSeries keeps a picture that a plugin has named as the cover of a series, in the place of the one before that
+// the plugin has named, where there is room for it: plugins take half of what covers may. kept is 1 then, once the batch
+// has run. It is shown where show says so; one that is shown already stays.
+func QueueGivenSeries(b *pgx.Batch, kept *int64, id uuid.UUID, data []byte, source string, show bool) {
+	ofSeries.queueGiven(b, kept, id, data, source, show)
+}
+
+// QueueGivenBook is QueueGivenSeries for a book.
+func QueueGivenBook(b *pgx.Batch, kept *int64, id uuid.UUID, data []byte, source string, show bool) {
+	ofBook.queueGiven(b, kept, id, data, source, show)
+}
+
+func (o owner) queueGiven(b *pgx.Batch, kept *int64, id uuid.UUID, data []byte, source string, show bool) {
+	p, print := pictureOf(data), fingerprint(data)
+	o.queueKeep(b, kept, id, p, print, source, mostCoverBytes/2)
+	if show {
+		b.Queue(o.sql(selecting+"c.fingerprint = $2"), id, print)
+	}
+	b.Queue(o.sql(`delete from {c} c using {o} o where c.tenant_id = app.tenant() and c.{id} = $1 and c.source = $2 and c.fingerprint <> $3
+		and {is} and o.cover_source is distinct from 'custom:' || c.id
+		and exists (select from {c} n where n.tenant_id = c.tenant_id and n.{id} = c.{id} and n.fingerprint = $3)`), id, source, print)
+}
+
+// add keeps a picture and shows it; one that was uploaded before is only shown again.
+func (o owner) add(ctx context.Context, d *db.DB, id uuid.UUID, p *pictureFile) (*row, *changed, error) {
+	print := fingerprint(p.data)
+	var b pgx.Batch
+	var exists bool
+	var out *row
+	var c changed
+	o.hold(&b, &exists, id)
+	o.queueKeep(&b, new(int64), id, p, print, "custom", mostCoverBytes)
+	db.One(&b, &out, o.sql(selecting+"c.fingerprint = $2 returning "+columns), id, print)
+	o.queueChanged(&b, &c, id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case !exists:
+		return nil, nil, fault.Missing(o.what)
+	case out == nil:
+		return nil, nil, fault.New(fault.Conflict, "There are %d uploaded covers of the %s already, or 1 GiB of all %s: delete one first", mostCovers, o.entity, o.many)
+	}
+	c.library = out.LibraryID
+	return out, &c, nil
+}
+
+// replaced is SQL: the cover c is in the place of the new one of owner $1 and source $10, which is not people's.
+const replaced = "(c.{id} = $1 and c.source = $10 and $10 <> 'custom')"
+
+// queueKeep keeps a picture of an owner that is held; one that is there already stays, as what it was.
+func (o owner) queueKeep(b *pgx.Batch, kept *int64, id uuid.UUID, p *pictureFile, print, source string, bytes int64) {
+	db.Affected(b, kept, o.sql(`insert into {c} (tenant_id, id, {id}, fingerprint, type, image, size, width, height, source)
+		select app.tenant(), gen_random_uuid(), o.id, $2, $3, $4, $5::bigint, $6, $7, $10 from {o} o where {is}
+		  and (exists (select from {c} c where c.tenant_id = app.tenant() and c.{id} = o.id and c.fingerprint = $2)
+		    or (select count(*) from {c} c where c.tenant_id = app.tenant() and c.{id} = o.id and not `+replaced+`) < $8
+		      and (select coalesce(sum(c.size), 0) from {c} c where c.tenant_id = app.tenant() and not `+replaced+`) + $5::bigint <= $9)
+		on conflict (tenant_id, {id}, fingerprint) do update set updated_at = now()`),
+		id, print, p.kind, p.data, len(p.data), p.width, p.height, mostCovers, bytes, source)
+}
+
+// selecting shows the uploaded cover c of owner $1 that meets what follows.
+const selecting = `update {o} o set cover_source = 'custom:' || c.id, updated_at = now() from {c} c
+	where {is} and c.tenant_id = o.tenant_id and c.{id} = o.id and `
+
+func (o owner) choose(ctx context.Context, d *db.DB, owner, id uuid.UUID) (*row, *changed, error) {
+	var b pgx.Batch
+	var exists bool
+	var out *row
+	var c changed
+	o.hold(&b, &exists, owner)
+	db.One(&b, &out, o.sql(selecting+"c.id = $2 returning "+columns), owner, id)
+	o.queueChanged(&b, &c, owner)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, nil, err
+	}
+	if out == nil {
+		return nil, nil, fault.Missing("Cover")
+	}
+	c.library = out.LibraryID
+	return out, &c, nil
+}
+
+// reset shows what is shown where nothing was chosen.
+func (o owner) reset(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
+	return o.change(ctx, d, o.what, id, func(b *pgx.Batch, at **uuid.UUID) {
+		db.Value(b, at, o.sql("update {o} o set cover_source = null, updated_at = now() where {is} returning o.library_id"), id)
+	})
+}
+
+// remove deletes one. An owner that shows it shows the last of the others then.
+func (o owner) remove(ctx context.Context, d *db.DB, owner, id uuid.UUID) (*changed, error) {
+	return o.change(ctx, d, "Cover", owner, func(b *pgx.Batch, at **uuid.UUID) {
+		db.Value(b, at, o.sql(`update {o} o set updated_at = now(), cover_source = case when o.cover_source = 'custom:' || $2::uuid then (
+			  select 'custom:' || c.id from {c} c where c.tenant_id = o.tenant_id and c.{id} = o.id and c.id <> $2 order by c.updated_at desc, c.id limit 1)
+			  else o.cover_source end
+			where {is} and exists (select from {c} c where c.tenant_id = o.tenant_id and c.{id} = o.id and c.id = $2)
+			returning o.library_id`), owner, id)
+		b.Queue(o.sql("delete from {c} c using {o} o where {is} and c.tenant_id = o.tenant_id and c.{id} = o.id and c.id = $2"), owner, id)
+	})
+}
+
+// change makes a change of an owner that is held; at is its library then, and where it stays nil, what is missing.
+func (o owner) change(ctx context.Context, d *db.DB, what string, id uuid.UUID, queue func(b *pgx.Batch, at **uuid.UUID)) (*changed, error) {
+	var b pgx.Batch
+	var exists bool
+	var at *uuid.UUID
+	var c changed
+	o.hold(&b, &exists, id)
+	queue(&b, &at)
+	o.queueChanged(&b, &c, id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if at == nil {
+		return nil, fault.Missing(what)
+	}
+	c.library = *at
+	return &c, nil
+}

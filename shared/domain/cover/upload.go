@@ -1,0 +1,180 @@
+package cover
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Picture is what people have uploaded, or a plugin has named, as a cover.
+type Picture struct {
+	ID         uuid.UUID `json:"id" db:"id"`
+	Source     string    `json:"source" db:"source" example:"custom" doc:"custom for one that people have uploaded, plugin: and its name for one that a plugin has named"`
+	IsSelected bool      `json:"isSelected" db:"selected" doc:"It is shown"`
+	Path       string    `json:"path" db:"-" doc:"Address of the picture as it was uploaded"`
+	Size       int64     `json:"size" db:"size" doc:"Bytes"`
+	Width      *int32    `json:"width" db:"width" doc:"Pixels; null where the picture does not say"`
+	Height     *int32    `json:"height" db:"height" doc:"Pixels; null where the picture does not say"`
+	CreatedAt  time.Time `json:"createdAt" db:"created_at"`
+	UpdatedAt  time.Time `json:"updatedAt" db:"updated_at" doc:"When it was uploaded last"`
+}
+
+// OfSeries is such a picture of a series.
+type OfSeries struct {
+	SeriesID uuid.UUID `json:"seriesId"`
+	Picture
+}
+
+// OfBook is such a picture of a book.
+type OfBook struct {
+	BookID uuid.UUID `json:"bookId"`
+	Picture
+}
+
+// IDInput names a series or a book.
+type IDInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// PictureInput names an uploaded cover of a series or a book.
+type PictureInput struct {
+	IDInput
+	CoverID uuid.UUID `path:"coverId" format:"uuid"`
+}
+
+// UploadInput is a form with a picture.
+type UploadInput struct {
+	IDInput
+	ContentType string `header:"Content-Type" hidden:"true"`
+	RawBody     []byte `contentType:"multipart/form-data"`
+}
+
+// UploadRoutes adds the operations by which people give covers, and choose among them.
+func UploadRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
+	chooseRoutes(a, d, publish)
+	uploads(a, d, publish, ofSeries, func(r *row) OfSeries { return OfSeries{r.OwnerID, r.Picture} })
+	uploads(a, d, publish, ofBook, func(r *row) OfBook { return OfBook{r.OwnerID, r.Picture} })
+}
+
+// operation is one on the covers of an owner; {What} in its id and {a} in its summary stand for that.
+func (o owner) operation(method, path, id, summary, permission string) httpapi.Op {
+	tag := strings.ToUpper(o.path[:1]) + o.path[1:]
+	return httpapi.Op{Method: method, Path: "/api/v1/" + o.path + "/{id}" + path, ID: strings.Replace(id, "{What}", o.what, 1),
+		Summary: strings.Replace(summary, "{a}", o.a(), 1), Tag: tag, Permission: permission}
+}
+
+// uploads adds the operations on the covers that people upload of an owner; T is what one is shown as.
+func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o owner, as func(*row) T) {
+	tell := func(ctx context.Context, id uuid.UUID, c *changed) {
+		publish(ctx, httpapi.TenantOf(ctx).ID, Told(o.entity, id, c.library, c.showing)...)
+	}
+	show := func(r *row) T {
+		r.Path = "/api/v1/" + o.path + "/" + r.OwnerID.String() + "/covers/" + r.ID.String() + "/image"
+		return as(r)
+	}
+	one := func(ctx context.Context, r *row, c *changed, err error) (*T, error) {
+		if err != nil {
+			return nil, err
+		}
+		tell(ctx, r.OwnerID, c)
+		out := show(r)
+		return &out, nil
+	}
+	gone := func(ctx context.Context, id uuid.UUID, c *changed, err error) (*httpapi.None, error) {
+		if err == nil {
+			tell(ctx, id, c)
+		}
+		return nil, err
+	}
+	upload := o.operation("POST", "/cover", "upload{What}Cover", "Upload a picture (the member file of a form), and show it as the cover of {a}", o.writing)
+	upload.Status, upload.File = 201, "file"
+	httpapi.Register(a, upload,
+		func(ctx context.Context, in *UploadInput) (*T, error) {
+			picture, err := picture(in.ContentType, in.RawBody)
+			if err != nil {
+				return nil, err
+			}
+			r, c, err := o.add(ctx, d, in.ID, picture)
+			return one(ctx, r, c, err)
+		})
+	httpapi.Register(a, o.operation("GET", "/covers", "list{What}Covers", "The covers of {a} that people have uploaded, the last first", o.reading),
+		func(ctx context.Context, in *struct {
+			IDInput
+			httpapi.Paging
+		}) (*httpapi.Page[T], error) {
+			rows, err := o.list(ctx, d, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			all := make([]T, len(rows))
+			for i := range rows {
+				all[i] = show(&rows[i])
+			}
+			return httpapi.All(ctx, in.Paging, all), nil
+		})
+	httpapi.Register(a, o.operation("PUT", "/covers/{coverId}/select", "select{What}Cover", "Show an uploaded picture as the cover of {a}", o.writing),
+		func(ctx context.Context, in *PictureInput) (*T, error) {
+			r, c, err := o.choose(ctx, d, in.ID, in.CoverID)
+			return one(ctx, r, c, err)
+		})
+	httpapi.Register(a, o.operation("DELETE", "/covers/{coverId}", "delete{What}Cover",
+		"Delete an uploaded picture; {a} that shows it shows the last of the others then, or "+o.fallback, o.writing),
+		func(ctx context.Context, in *PictureInput) (*httpapi.None, error) {
+			c, err := o.remove(ctx, d, in.ID, in.CoverID)
+			return gone(ctx, in.ID, c, err)
+		})
+	httpapi.Register(a, o.operation("DELETE", "/covers/selected", "reset{What}Cover", "Show "+o.fallback+" of {a} again", o.writing),
+		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+			c, err := o.reset(ctx, d, in.ID)
+			return gone(ctx, in.ID, c, err)
+		})
+	image := o.operation("GET", "/covers/{coverId}/image", "get{What}CoverImage", "An uploaded picture as it is", o.reading)
+	image.Cookie, image.Media, image.Also = true, "image/*", []int{http.StatusNotModified}
+	a.Handle(image, func(w http.ResponseWriter, r *http.Request) error { return o.write(w, r, d) })
+}
+
+// write answers with a picture as it was uploaded, which never changes.
+func (o owner) write(w http.ResponseWriter, r *http.Request, d *db.DB) error {
+	owner, err := httpapi.PathID(r)
+	if err != nil {
+		return err
+	}
+	id, err := uuid.Parse(httpapi.PathParam(r, "coverId"))
+	if err != nil {
+		return fault.Invalid("coverId", "must be a UUID")
+	}
+	tag := `"` + id.String() + `"`
+	have := strings.Contains(r.Header.Get("If-None-Match"), tag)
+	row, err := db.Get[struct {
+		Type  string `db:"type"`
+		Image []byte `db:"image"`
+	}](r.Context(), d, o.sql("select c.type, case when not $3 then c.image end as image"+uploaded+" and c.id = $2"), owner, id, have)
+	if err != nil {
+		return err
+	}
+	if row == nil {
+		return fault.Missing("Cover")
+	}
+	h := w.Header()
+	h.Set("ETag", tag)
+	h.Set("Cache-Control", "private, max-age=31536000, immutable")
+	if have {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	h.Set("Content-Type", row.Type)
+	h.Set("Content-Length", strconv.Itoa(len(row.Image)))
+	if r.Method != http.MethodHead {
+		_, err = w.Write(row.Image)
+	}
+	return err
+}
