@@ -249,6 +249,17 @@ var operations = map[string]entry{
 	"removeSeriesGenre": {name: (*matrix).seriesGenre, status: 204},
 	"removeSeriesTag":   {name: (*matrix).seriesTag, status: 204},
 
+	"changeAllBookGenres": {body: (*matrix).severalBookTerms},
+	"changeAllBookTags":   {body: (*matrix).severalBookTerms},
+	"listBookGenres":      {name: (*matrix).theBook},
+	"listBookTags":        {name: (*matrix).theBook},
+	"addBookGenre":        {name: (*matrix).theBook, body: value(object{"name": "Geheim"}), status: 201},
+	"addBookTag":          {name: (*matrix).theBook, body: value(object{"name": "Geheim"}), status: 201},
+	"putBookGenres":       {name: (*matrix).theBook, body: value(object{"genres": []string{"Geheim"}})},
+	"putBookTags":         {name: (*matrix).theBook, body: value(object{"tags": []string{"Geheim"}})},
+	"removeBookGenre":     {name: (*matrix).bookGenre, status: 204},
+	"removeBookTag":       {name: (*matrix).bookTag, status: 204},
+
 	"listSeriesAlternateTitles":  {name: (*matrix).theSeries},
 	"addSeriesAlternateTitle":    {name: (*matrix).theSeries, body: value(object{"label": "l", "title": "Geheim"}), status: 201},
 	"updateSeriesAlternateTitle": {name: (*matrix).otherTitle, body: value(object{"title": "Geheim"})},
@@ -537,6 +548,10 @@ func (m *matrix) severalTerms(*testkit.Client) any {
 	return object{"seriesIds": []string{m.book.SeriesID.String()}, "add": []string{"Geheim"}}
 }
 
+func (m *matrix) severalBookTerms(*testkit.Client) any {
+	return object{"bookIds": []string{m.book.ID.String()}, "add": []string{"Geheim"}}
+}
+
 func (m *matrix) newPreset(*testkit.Client) any {
 	m.n++
 	return object{"scope": "list", "target": "books", "name": "Made " + strconv.Itoa(m.n), "condition": nil}
@@ -548,7 +563,7 @@ func (m *matrix) preset(owner *testkit.Client) string {
 	return id.String()
 }
 
-// genre and tag are of no series; seriesGenre and seriesTag are of the matrix's.
+// genre and tag are of nothing; the others are of the matrix's series and book.
 func (m *matrix) genre(*testkit.Client) string { return m.term("genre") }
 func (m *matrix) tag(*testkit.Client) string   { return m.term("tag") }
 
@@ -558,13 +573,15 @@ func (m *matrix) term(table string) string {
 	return id.String()
 }
 
-func (m *matrix) seriesGenre(*testkit.Client) string { return m.termOfSeries("genre") }
-func (m *matrix) seriesTag(*testkit.Client) string   { return m.termOfSeries("tag") }
+func (m *matrix) seriesGenre(*testkit.Client) string { return m.termOf("genre", "series") }
+func (m *matrix) seriesTag(*testkit.Client) string   { return m.termOf("tag", "series") }
+func (m *matrix) bookGenre(*testkit.Client) string   { return m.termOf("genre", "book") }
+func (m *matrix) bookTag(*testkit.Client) string     { return m.termOf("tag", "book") }
 
-func (m *matrix) termOfSeries(table string) string {
-	id := m.term(table)
-	m.exec("insert into series_"+table+" (tenant_id, series_id, "+table+"_id) values ($1, $2, $3)", m.One, m.book.SeriesID, id)
-	return m.book.SeriesID.String() + "|" + id
+func (m *matrix) termOf(table, owner string) string {
+	id, of := m.term(table), map[string]uuid.UUID{"series": m.book.SeriesID, "book": m.book.ID}[owner]
+	m.exec("insert into "+owner+"_"+table+" (tenant_id, "+owner+"_id, "+table+"_id) values ($1, $2, $3)", m.One, of, id)
+	return of.String() + "|" + id
 }
 
 // What hangs on the matrix's series and book.

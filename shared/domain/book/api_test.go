@@ -239,6 +239,11 @@ func TestRecord(t *testing.T) {
 	exec(t, s, "insert into genre (tenant_id, id, name) values ($1, $2, 'Drama')", s.One, genre)
 	exec(t, s, "insert into series_genre (tenant_id, series_id, genre_id) values ($1, $2, $3)", s.One, sid, genre)
 	exec(t, s, "insert into tag (tenant_id, id, name) values ($1, $2, 'seen')", s.One, tag)
+	if of := me.Do("GET", one, nil).Want(200).Map(); len(of["genres"].([]any)) != 0 { // that is its series'
+		t.Errorf("genres %v", of["genres"])
+	}
+	exec(t, s, "insert into book_genre (tenant_id, book_id, genre_id) values ($1, $2, $3)", s.One, bs[0], genre)
+	exec(t, s, "insert into book_tag (tenant_id, book_id, tag_id) values ($1, $2, $3)", s.One, bs[0], tag)
 	exec(t, s, "insert into series_tag (tenant_id, series_id, tag_id) values ($1, $2, $3)", s.One, sid, tag)
 	exec(t, s, "update series set reading_direction = 'rtl'")
 	exec(t, s, "update book set error_type = 'parser', error_message = 'broken', error_at = '2024-01-02T03:04:05+02' where id = $1", bs[0])
@@ -257,7 +262,7 @@ func TestRecord(t *testing.T) {
 		len(m["editors"].([]any)) != 0 || m["editor"] != nil || full["readingDirection"] != "rtl" {
 		t.Errorf("metadata: %v", full)
 	}
-	if locks := m["locks"].(map[string]any); len(locks) != 38 || locks["titleLock"] != true || locks["yearLock"] != false {
+	if locks := m["locks"].(map[string]any); len(locks) != 40 || locks["titleLock"] != true || locks["yearLock"] != false {
 		t.Errorf("locks: %v", locks)
 	}
 	if v, ok := m["publisher"]; !ok || v != nil {

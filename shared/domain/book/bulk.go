@@ -123,10 +123,16 @@ func LockSeries(b *pgx.Batch, ids []uuid.UUID) {
 	b.Queue("select from series where tenant_id = app.tenant() and id = any($1) order by id for no key update", ids)
 }
 
-// lockBooks is LockSeries for books.
+// lockBooks makes them wait for each other whose books are in one library, and for whatever scans that.
 func lockBooks(b *pgx.Batch, ids []uuid.UUID) {
 	b.Queue("select from library_count where tenant_id = app.tenant() and library_id in (select library_id from book where tenant_id = app.tenant() and id = any($1)) "+
 		"order by library_id for update", ids)
+}
+
+// LockBooks is LockSeries for books.
+func LockBooks(b *pgx.Batch, ids []uuid.UUID) {
+	lockBooks(b, ids)
+	b.Queue("select from book where tenant_id = app.tenant() and id = any($1) order by id for no key update", ids)
 }
 
 // several notes a change of those of the books $1 that there are, locked in one order.

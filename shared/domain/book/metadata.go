@@ -87,8 +87,8 @@ type Locks map[string]bool
 var lockNames = func() []string {
 	var names []string
 	for _, f := range strings.Fields(`authorsJson awardsJson blackAndWhite bookType chapter colorist count coverArtist cover
-		customMetadata day edition editor formatDetail genre imprint inker isbns languageIso letterer manga month number
-		originalTitle originalYear penciller publisher seriesPosition seriesTotal subjects subtitle summary title titleSort
+		customMetadata day edition editor formatDetail genre genres imprint inker isbns languageIso letterer manga month number
+		originalTitle originalYear penciller publisher seriesPosition seriesTotal subjects subtitle summary tags title titleSort
 		translator volume writer year`) {
 		names = append(names, f+"Lock")
 	}

@@ -17,8 +17,8 @@ type Details struct {
 	Book
 	progress.Readings
 	Metadata *Metadata `json:"metadata" doc:"null until the book is analysed"`
-	Genres   []Term    `json:"genres" nullable:"false" doc:"Of its series"`
-	Tags     []Term    `json:"tags" nullable:"false" doc:"Of its series"`
+	Genres   []Term    `json:"genres" nullable:"false" doc:"Its own; those of its series are in the record of that"`
+	Tags     []Term    `json:"tags" nullable:"false" doc:"Its own; those of its series are in the record of that"`
 }
 
 // Term is a genre or a tag.
@@ -29,12 +29,15 @@ type Term struct {
 	CreatedAt   time.Time `json:"createdAt" db:"created_at"`
 }
 
-// QueueTerms adds the genres or tags (table) of a series to the batch; series is SQL for its id.
-func QueueTerms(b *pgx.Batch, dst *[]Term, table, series string, args ...any) {
-	db.All(b, dst, `select t.id, t.name, t.created_at, (select count(*) from series_`+table+` x
-		  where x.tenant_id = app.tenant() and x.`+table+`_id = t.id) as series_count
-		from series_`+table+` l join `+table+` t on t.tenant_id = l.tenant_id and t.id = l.`+table+`_id
-		where l.tenant_id = app.tenant() and l.series_id = `+series+` order by lower(t.name), t.id`, args...)
+// TermColumns is the select list of a Term t, a genre or a tag (table).
+func TermColumns(table string) string {
+	return "t.id, t.name, t.created_at, (select count(*) from series_" + table + " x where x.tenant_id = app.tenant() and x." + table + "_id = t.id) as series_count"
+}
+
+// QueueTerms adds the genres or tags (table) of a series or book (owner) to the batch.
+func QueueTerms(b *pgx.Batch, dst *[]Term, table, owner string, id uuid.UUID) {
+	db.All(b, dst, "select "+TermColumns(table)+" from "+owner+"_"+table+" l join "+table+" t on t.tenant_id = l.tenant_id and t.id = l."+table+`_id
+		where l.tenant_id = app.tenant() and l.`+owner+"_id = $1 order by lower(t.name), t.id", id)
 }
 
 func get(ctx context.Context, d *db.DB, id uuid.UUID, deleted bool) (*Details, error) {
@@ -57,9 +60,8 @@ func QueueDetails(b *pgx.Batch, id uuid.UUID, deleted bool) (load func() (*Detai
 	db.All(b, &rows, pageSQL(ids, 2), id, deleted, 1, 0)
 	db.One(b, &meta, "select metadata, locks, warnings, created_at, updated_at from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
 	progress.QueueReadings(b, &read, id)
-	const series = "(select series_id from book where tenant_id = app.tenant() and id = $1)"
-	QueueTerms(b, &out.Genres, "genre", series, id)
-	QueueTerms(b, &out.Tags, "tag", series, id)
+	QueueTerms(b, &out.Genres, "genre", "book", id)
+	QueueTerms(b, &out.Tags, "tag", "book", id)
 	return func() (_ *Details, err error) {
 		if len(rows) == 0 {
 			return nil, fault.Missing("Book")

@@ -11,6 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/reference"
+	"github.com/longbox/longbox/shared/domain/taxonomy"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -49,6 +50,8 @@ type bookWrites struct {
 	body  book.MetadataBody
 	given reference.Given
 	cover string // address
+
+	genres, tags []string // nil stays
 }
 
 // cover is the address of the picture: coverUrl, else the first large one of covers, else the first of all.
@@ -115,6 +118,9 @@ func (m *bookMetadata) propose(p *Plugin, d *book.Details, w *bookWrites) []Fiel
 	all.add("authors", "authors", "authorsJson", authorsOf(now.Authors), people, "", func() { body.Authors = set(&people) })
 	subjects := names(m.Subjects, 200, 500)
 	all.add("subjects", "subjects", "subjects", now.Subjects, subjects, "", func() { body.Subjects = set(&subjects) })
+	genres, tags := names(m.Genres, 200, 100), names(m.Tags, 500, 100)
+	all.add("genres", "genres", "genres", termNames(d.Genres), sorted(genres), "", func() { w.genres = genres })
+	all.add("tags", "tags", "tags", termNames(d.Tags), sorted(tags), "", func() { w.tags = tags })
 	m.proposeOthers(all, now, w)
 	return all.fields
 }
@@ -231,6 +237,12 @@ func (s *service) applyBook(ctx context.Context, id uuid.UUID, in *ApplyBody) (*
 	renaming, err := book.QueueFill(&b, d.ID, locks, &w.body)
 	if err != nil {
 		return nil, errors.Join(err, s.note(ctx, p, asked))
+	}
+	if w.genres != nil {
+		taxonomy.QueueReplaceOfBook(&b, "genre", d.ID, w.genres)
+	}
+	if w.tags != nil {
+		taxonomy.QueueReplaceOfBook(&b, "tag", d.ID, w.tags)
 	}
 	reference.QueueGivenBook(&b, d.ID, &w.given)
 	var kept int64

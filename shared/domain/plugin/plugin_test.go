@@ -604,11 +604,11 @@ func TestBookOfAPlugin(t *testing.T) {
 	at := base + "/books/" + bookID.String()
 	one := object{"pluginId": id, "externalId": "1"}
 	c.Do("PUT", at+"/metadata/locks", object{"editionLock": true}).Want(200)
-	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["locked"] != " edition" || strings.Count(got["will_apply"], " ") != 17 {
+	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["locked"] != " edition" || strings.Count(got["will_apply"], " ") != 18 {
 		t.Errorf("%v", got)
 	}
 	done := c.Do("POST", at+"/metadata/apply", one).Want(200).Map()
-	if list(done["skippedFields"]) != "cover edition" || !strings.Contains(fmt.Sprint(done["skippedFields"]), "127.0.0.1 is not a public address") || done["message"] != "16 fields written" || r.heard() == "" {
+	if list(done["skippedFields"]) != "cover edition" || !strings.Contains(fmt.Sprint(done["skippedFields"]), "127.0.0.1 is not a public address") || done["message"] != "17 fields written" || r.heard() == "" {
 		t.Errorf("%v", done)
 	}
 	m := c.Do("GET", at, nil).Want(200).Map()
@@ -616,6 +616,9 @@ func TestBookOfAPlugin(t *testing.T) {
 	if m["title"] != "The Given Book" || meta["subtitle"] != "A subtitle" || meta["edition"] != nil || m["volume"] != 3.0 || meta["isbns"] != `["9780306406157"]` ||
 		meta["awards"].([]any)[0].(object)["name"] != "A Prize" || meta["locks"].(object)["titleLock"] != false || meta["locks"].(object)["editionLock"] != true {
 		t.Errorf("%v", m)
+	}
+	if list(names(m["genres"])) != "Drama" || len(m["tags"].([]any)) != 0 {
+		t.Errorf("genres %v, tags %v", m["genres"], m["tags"])
 	}
 	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["will_apply"] != " cover" {
 		t.Errorf("after it was written: %v", got)

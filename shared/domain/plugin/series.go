@@ -175,10 +175,10 @@ func (w *writes) queue(b *pgx.Batch, d *series.Details, plugin string, picture [
 		return err
 	}
 	if w.genres != nil {
-		taxonomy.QueueReplace(b, "genre", d.ID, w.genres)
+		taxonomy.QueueReplaceOfSeries(b, "genre", d.ID, w.genres)
 	}
 	if w.tags != nil {
-		taxonomy.QueueReplace(b, "tag", d.ID, w.tags)
+		taxonomy.QueueReplaceOfSeries(b, "tag", d.ID, w.tags)
 	}
 	reference.QueueGivenSeries(b, d.ID, &w.given)
 	if picture != nil {

@@ -54,8 +54,8 @@ func QueueDetails(b *pgx.Batch, id uuid.UUID) (load func() (*Details, error)) {
 	db.Values(b, &warnings, warningsSQL, id)
 	progress.QueueSeriesReadings(b, &read, id)
 	reference.Queue(b, &out.OfSeries, id)
-	book.QueueTerms(b, &out.Genres, "genre", "$1", id)
-	book.QueueTerms(b, &out.Tags, "tag", "$1", id)
+	book.QueueTerms(b, &out.Genres, "genre", "series", id)
+	book.QueueTerms(b, &out.Tags, "tag", "series", id)
 	return func() (*Details, error) {
 		if len(rows) == 0 {
 			return nil, fault.Missing("Series")

@@ -14,43 +14,54 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a series, or a genre or tag.
+// IDInput names a series or book, or a genre or tag.
 type IDInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
-// TermInput names a genre or tag of a series.
+// TermInput names a genre or tag of a series or book.
 type TermInput struct {
 	IDInput
 	TermID uuid.UUID `path:"termId" format:"uuid" doc:"Of the genre or tag"`
 }
 
-// ListInput names a series whose genres or tags are listed.
+// ListInput names a series or book whose genres or tags are listed.
 type ListInput struct {
 	IDInput
 	httpapi.Paging
 }
 
-// AddBody is what a series gets.
+// AddBody is what a series or book gets.
 type AddBody struct {
 	Name string `json:"name" minLength:"1" maxLength:"200"`
 }
 
-// GenresBody is all that a series shall have.
+// GenresBody is all that a series or book shall have.
 type GenresBody struct {
 	Genres []string `json:"genres" nullable:"false" maxItems:"200" doc:"Names of 1 to 200 characters"`
 }
 
-// TagsBody is all that a series shall have.
+// TagsBody is all that a series or book shall have.
 type TagsBody struct {
 	Tags []string `json:"tags" nullable:"false" maxItems:"200" doc:"Names of 1 to 200 characters"`
+}
+
+// Changes are what several series or books get and lose.
+type Changes struct {
+	Add    []string `json:"add,omitempty" maxItems:"200"`
+	Remove []string `json:"remove,omitempty" maxItems:"200" doc:"Before what is added"`
 }
 
 // ChangeBody is what several series get and lose.
 type ChangeBody struct {
 	SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"100" doc:"Ids that no series has are left out"`
-	Add       []string    `json:"add,omitempty" maxItems:"200"`
-	Remove    []string    `json:"remove,omitempty" maxItems:"200" doc:"Before what is added"`
+	Changes
+}
+
+// BookChangeBody is what several books get and lose.
+type BookChangeBody struct {
+	BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"100" doc:"Ids that no book has are left out"`
+	Changes
 }
 
 // Cleaned says what has gone.
@@ -63,19 +74,24 @@ type Cleaned struct {
 func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 	for _, k := range []kind{genres, tags} {
 		k.routes(a, d, publish)
-		k.ofSeries(a, d, publish)
+		changing(a, d, publish, set{k, ofSeries}, "changeAll"+k.what+"s", func(b ChangeBody) ([]uuid.UUID, Changes) { return b.SeriesIDs, b.Changes })
+		changing(a, d, publish, set{k, ofBook}, "changeAllBook"+k.what+"s", func(b BookChangeBody) ([]uuid.UUID, Changes) { return b.BookIDs, b.Changes })
 	}
-	replacing(a, d, publish, genres, func(b GenresBody) []string { return b.Genres })
-	replacing(a, d, publish, tags, func(b TagsBody) []string { return b.Tags })
+	for _, o := range []*owner{ofSeries, ofBook} {
+		set{genres, o}.routes(a, d, publish)
+		set{tags, o}.routes(a, d, publish)
+		replacing(a, d, publish, set{genres, o}, func(b GenresBody) []string { return b.Genres })
+		replacing(a, d, publish, set{tags, o}, func(b TagsBody) []string { return b.Tags })
+	}
 }
 
 func operation(method, path, id, summary, permission string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Genres and tags", Permission: permission}
 }
 
-// routes adds what concerns all series.
+// routes adds what concerns everything that has some.
 func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
-	httpapi.Register(a, operation("GET", "/"+k.plural, "list"+k.what+"s", "The "+k.plural+" that series have, by name", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/"+k.plural, "list"+k.what+"s", "The "+k.plural+" that series or books have, by name", auth.SeriesRead),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[book.Term], error) {
 			page, total, err := k.list(ctx, d, in.Limit(), in.Offset())
 			if err != nil {
@@ -83,12 +99,12 @@ func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, operation("POST", "/"+k.plural+"/cleanup", "cleanUp"+k.what+"s", "Remove the "+k.plural+" that no series has any more", auth.SystemAdmin).ForAll(),
+	httpapi.Register(a, operation("POST", "/"+k.plural+"/cleanup", "cleanUp"+k.what+"s", "Remove the "+k.plural+" that neither a series nor a book has any more", auth.SystemAdmin).ForAll(),
 		func(ctx context.Context, _ *struct{}) (*Cleaned, error) {
 			names, err := k.clean(ctx, d)
 			return &Cleaned{len(names), append([]string{}, names...)}, err
 		})
-	httpapi.Register(a, operation("DELETE", "/"+k.plural+"/{id}", "delete"+k.what, "Take it from every series; a file that names it brings it back", auth.SystemAdmin),
+	httpapi.Register(a, operation("DELETE", "/"+k.plural+"/{id}", "delete"+k.what, "Take it from every series and book; a file that names it brings it back", auth.SystemAdmin),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			met, err := k.remove(ctx, d, in.ID)
 			if err == nil {
@@ -96,40 +112,46 @@ func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 			}
 			return nil, err
 		})
-	httpapi.Register(a, operation("POST", "/series/bulk/"+k.plural, "changeAll"+k.what+"s", "Give several series "+k.plural+", and take others from them", auth.SeriesWrite),
-		func(ctx context.Context, in *struct{ Body ChangeBody }) (*book.BulkChanged, error) {
-			more, err := clean("add", in.Body.Add)
+}
+
+// changing adds the operation that changes several owners; said is what its body says.
+func changing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, id string, said func(T) ([]uuid.UUID, Changes)) {
+	many := map[*owner]string{ofSeries: "series", ofBook: "books"}[s.owner]
+	httpapi.Register(a, operation("POST", "/"+s.path+"/bulk/"+s.plural, id, "Give several "+many+" "+s.plural+", and take others from them", s.writing),
+		func(ctx context.Context, in *struct{ Body T }) (*book.BulkChanged, error) {
+			ids, changes := said(in.Body)
+			more, err := clean("add", changes.Add)
 			if err != nil {
 				return nil, err
 			}
-			fewer, err := clean("remove", in.Body.Remove)
+			fewer, err := clean("remove", changes.Remove)
 			if err != nil {
 				return nil, err
 			}
 			if len(more)+len(fewer) == 0 {
 				return nil, fault.Invalid("add", "name something to add or to remove")
 			}
-			at, err := k.change(ctx, d, in.Body.SeriesIDs, more, fewer)
+			at, err := s.change(ctx, d, ids, more, fewer)
 			if err != nil {
 				return nil, err
 			}
-			publish(ctx, httpapi.TenantOf(ctx).ID, k.events(at)...)
-			return &book.BulkChanged{UpdatedCount: len(at), Message: fmt.Sprintf("Changed the %s of %d series", k.plural, len(at))}, nil
+			publish(ctx, httpapi.TenantOf(ctx).ID, s.events(at)...)
+			return &book.BulkChanged{UpdatedCount: len(at), Message: fmt.Sprintf("Changed the %s of %d %s", s.plural, len(at), many)}, nil
 		})
 }
 
-// ofSeries adds what concerns one series.
-func (k kind) ofSeries(a *httpapi.API, d *db.DB, publish task.Publish) {
-	at := "/series/{id}/" + k.plural
-	httpapi.Register(a, operation("GET", at, "listSeries"+k.what+"s", "The "+k.plural+" of a series, by name", auth.SeriesRead),
+// routes adds what concerns one owner.
+func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
+	at, one := "/"+s.path+"/{id}/"+s.plural, "a "+s.owner.table
+	httpapi.Register(a, operation("GET", at, "list"+s.owner.what+s.kind.what+"s", "The "+s.plural+" of "+one+", by name", s.reading),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[book.Term], error) {
-			terms, err := k.of(ctx, d, in.ID)
+			terms, err := s.of(ctx, d, in.ID)
 			if err != nil {
 				return nil, err
 			}
 			return httpapi.All(ctx, in.Paging, terms), nil
 		})
-	add := operation("POST", at, "addSeries"+k.what, "Give a series one more; the same again changes nothing", auth.SeriesWrite)
+	add := operation("POST", at, "add"+s.owner.what+s.kind.what, "Give "+one+" one more; the same again changes nothing", s.writing)
 	add.Status = 201
 	httpapi.Register(a, add,
 		func(ctx context.Context, in *struct {
@@ -139,39 +161,39 @@ func (k kind) ofSeries(a *httpapi.API, d *db.DB, publish task.Publish) {
 			if !book.Printable(&in.Body.Name) {
 				return nil, fault.Invalid("name", "must hold printable characters")
 			}
-			out, met, err := k.add(ctx, d, in.ID, in.Body.Name)
+			out, met, err := s.add(ctx, d, in.ID, in.Body.Name)
 			if err == nil {
-				publish(ctx, httpapi.TenantOf(ctx).ID, k.events(met)...)
+				publish(ctx, httpapi.TenantOf(ctx).ID, s.events(met)...)
 			}
 			return out, err
 		})
-	httpapi.Register(a, operation("DELETE", at+"/{termId}", "removeSeries"+k.what, "Take one from a series", auth.SeriesWrite),
+	httpapi.Register(a, operation("DELETE", at+"/{termId}", "remove"+s.owner.what+s.kind.what, "Take one from "+one, s.writing),
 		func(ctx context.Context, in *TermInput) (*httpapi.None, error) {
-			met, err := k.drop(ctx, d, in.ID, in.TermID)
+			met, err := s.drop(ctx, d, in.ID, in.TermID)
 			if err == nil {
-				publish(ctx, httpapi.TenantOf(ctx).ID, k.events(met)...)
+				publish(ctx, httpapi.TenantOf(ctx).ID, s.events(met)...)
 			}
 			return nil, err
 		})
 }
 
-// replacing adds the operation that gives a series just the names of its body.
-func replacing[T any](a *httpapi.API, d *db.DB, publish task.Publish, k kind, names func(T) []string) {
-	httpapi.Register(a, operation("PUT", "/series/{id}/"+k.plural, "putSeries"+k.what+"s",
-		"Give a series just these "+k.plural+"; lock them where what its files name shall not be added again", auth.SeriesWrite),
+// replacing adds the operation that gives an owner just the names of its body.
+func replacing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, names func(T) []string) {
+	httpapi.Register(a, operation("PUT", "/"+s.path+"/{id}/"+s.plural, "put"+s.owner.what+s.kind.what+"s",
+		"Give a "+s.owner.table+" just these "+s.plural+"; lock them where what files name shall not be added again", s.writing),
 		func(ctx context.Context, in *struct {
 			ListInput
 			Body T
 		}) (*httpapi.Page[book.Term], error) {
-			given, err := clean(k.plural, names(in.Body))
+			given, err := clean(s.plural, names(in.Body))
 			if err != nil {
 				return nil, err
 			}
-			terms, met, err := k.replace(ctx, d, in.ID, given)
+			terms, met, err := s.replace(ctx, d, in.ID, given)
 			if err != nil {
 				return nil, err
 			}
-			publish(ctx, httpapi.TenantOf(ctx).ID, k.events(met)...)
+			publish(ctx, httpapi.TenantOf(ctx).ID, s.events(met)...)
 			return httpapi.All(ctx, in.Paging, terms), nil
 		})
 }

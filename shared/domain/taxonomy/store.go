@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -11,13 +12,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/book"
-	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// most is how many genres, or tags, people can give a series.
+// most is how many genres, or tags, people can give a series or a book.
 const most = 1000
 
 // kind is genres or tags.
@@ -32,12 +33,43 @@ var (
 	tags   = kind{"tag", "Tag", "tags"}
 )
 
-// sql is a text with {t} for the table of the kind; {named} says that t has one of the names $2, and {room} that the
-// series s, which is one of $1, has fewer than there may be.
-func (k kind) sql(text string) string {
-	return strings.NewReplacer("{t}", k.table, "{named}", "lower(t.name) in (select lower(n) from unnest($2::text[]) n)",
-		"{room}", fmt.Sprintf("s.tenant_id = app.tenant() and s.id = any($1) and (select count(*) from series_%s y where y.tenant_id = s.tenant_id and y.series_id = s.id) < %d",
-			k.table, most)).Replace(text)
+// used is SQL: a series or a book has t.
+func (k kind) used() string {
+	return strings.ReplaceAll(`(exists (select from series_{t} x where x.tenant_id = app.tenant() and x.{t}_id = t.id)
+		or exists (select from book_{t} x where x.tenant_id = app.tenant() and x.{t}_id = t.id))`, "{t}", k.table)
+}
+
+// owner is what has genres and tags: a series or a book.
+type owner struct {
+	table, path      string
+	what             string // in messages and the ids of operations
+	there            string // SQL: the row o is there
+	series           string // SQL: the series of the row o
+	lock             func(b *pgx.Batch, ids []uuid.UUID)
+	reading, writing string
+}
+
+var (
+	ofSeries = &owner{"series", "series", "Series", "true", "o.id", book.LockSeries, auth.SeriesRead, auth.SeriesWrite}
+	ofBook   = &owner{"book", "books", "Book", "o.deleted_at is null", "o.series_id", book.LockBooks, auth.BooksRead, auth.BooksWrite}
+)
+
+// set is the genres, or tags, of owners.
+type set struct {
+	kind
+	*owner
+}
+
+// sql is a text with {t} for the table of the kind, {o} for that of the owners, {id} for the column that names an owner,
+// {there}, which says that the owner o is there, {touched}, which are the columns of one that was changed, {named}, which
+// says that t has one of the names $2, and {room}, which says that the owner o, which is one of $1, has fewer than there
+// may be.
+func (s set) sql(text string) string {
+	there := "o.tenant_id = app.tenant() and " + s.there
+	room := there + " and o.id = any($1) and (select count(*) from {o}_{t} y where y.tenant_id = o.tenant_id and y.{id} = o.id) < " + strconv.Itoa(most)
+	text = strings.NewReplacer("{there}", there, "{room}", room, "{touched}", "o.id, o.library_id, "+s.series+" as series_id",
+		"{named}", "lower(t.name) in (select lower(n) from unnest($2::text[]) n)").Replace(text)
+	return strings.NewReplacer("{t}", s.kind.table, "{o}", s.owner.table, "{id}", s.owner.table+"_id").Replace(text)
 }
 
 // QueueNames adds the names that a table (genre, tag) has not yet, where a condition with the parameters args from $2
@@ -52,80 +84,83 @@ func QueueNames(b *pgx.Batch, table string, names []string, condition string, ar
 	b.Queue(hold, names) // those that somebody else has added meanwhile
 }
 
-// touched are series that a change has met.
+// touched is a series or book that a change has met.
 type touched struct {
 	ID        uuid.UUID `db:"id"`
+	SeriesID  uuid.UUID `db:"series_id"`
 	LibraryID uuid.UUID `db:"library_id"`
 }
 
-// change is what a batch does to the genres or tags of series.
+// change is what a batch does to the genres or tags of owners.
 type change struct {
 	fewer, more []touched
 }
 
-// met are the series that have lost or got something.
+// met are the owners that have lost or got something.
 func (c *change) met() []touched {
 	out := append(slices.Clone(c.fewer), c.more...)
 	slices.SortFunc(out, func(a, b touched) int { return strings.Compare(a.ID.String(), b.ID.String()) })
 	return slices.Compact(out)
 }
 
-// hold makes those who write a series wait for each other; those who write several call book.LockSeries.
-func hold(b *pgx.Batch, series uuid.UUID) {
-	b.Queue("select from series where tenant_id = app.tenant() and id = $1 for no key update", series)
+// hold makes those who write an owner wait for each other, and tells whether it is there; those who write several call
+// lock.
+func (s set) hold(b *pgx.Batch, exists *bool, id uuid.UUID) {
+	db.Value(b, exists, s.sql("select true from {o} o where {there} and o.id = $1 for no key update"), id)
 }
 
-// queueTake takes from series, which are locked, what a condition on x and t with the parameters $2 on
-// says.
-func (k kind) queueTake(b *pgx.Batch, c *change, series []uuid.UUID, condition string, args ...any) {
-	db.All(b, &c.fewer, k.sql(`with gone as (
-		  delete from series_{t} x using {t} t where x.tenant_id = app.tenant() and x.series_id = any($1) and t.tenant_id = x.tenant_id and t.id = x.{t}_id
-		    and `+condition+` returning x.series_id)
-		update series s set updated_at = now() where s.tenant_id = app.tenant() and s.id in (select series_id from gone) returning s.id, s.library_id`),
-		append([]any{series}, args...)...)
+// queueTake takes from owners, which are locked, what a condition on x and t with the parameters $2 on says.
+func (s set) queueTake(b *pgx.Batch, c *change, ids []uuid.UUID, condition string, args ...any) {
+	db.All(b, &c.fewer, s.sql(`with gone as (
+		  delete from {o}_{t} x using {t} t, {o} o where x.tenant_id = app.tenant() and x.{id} = any($1) and t.tenant_id = x.tenant_id and t.id = x.{t}_id
+		    and {there} and o.id = x.{id} and `+condition+` returning x.{id})
+		update {o} o set updated_at = now() where o.tenant_id = app.tenant() and o.id in (select {id} from gone) returning {touched}`),
+		append([]any{ids}, args...)...)
 }
 
-// queueGive gives series, which are locked, the names, but none that has as many as there may be.
-func (k kind) queueGive(b *pgx.Batch, c *change, series []uuid.UUID, names []string) {
-	QueueNames(b, k.table, names, strings.ReplaceAll(k.sql("exists (select from series s where {room})"), "$1", "$2"), series)
-	db.All(b, &c.more, k.sql(`with come as (
-		  insert into series_{t} (tenant_id, series_id, {t}_id) select s.tenant_id, s.id, t.id from series s join {t} t on t.tenant_id = s.tenant_id and {named}
-		  where {room} on conflict do nothing returning series_id)
-		update series s set updated_at = now() where s.tenant_id = app.tenant() and s.id in (select series_id from come) returning s.id, s.library_id`), series, names)
+// queueGive gives owners, which are locked, the names, but none that has as many as there may be.
+func (s set) queueGive(b *pgx.Batch, c *change, ids []uuid.UUID, names []string) {
+	QueueNames(b, s.kind.table, names, strings.ReplaceAll(s.sql("exists (select from {o} o where {room})"), "$1", "$2"), ids)
+	db.All(b, &c.more, s.sql(`with come as (
+		  insert into {o}_{t} (tenant_id, {id}, {t}_id) select o.tenant_id, o.id, t.id from {o} o join {t} t on t.tenant_id = o.tenant_id and {named}
+		  where {room} on conflict do nothing returning {id})
+		update {o} o set updated_at = now() where o.tenant_id = app.tenant() and o.id in (select {id} from come) returning {touched}`), ids, names)
 }
 
 // list is a page of all there are, with how many series have each.
 func (k kind) list(ctx context.Context, d *db.DB, limit, offset int) ([]book.Term, int64, error) {
-	used := k.sql(" from {t} t where t.tenant_id = app.tenant() and exists (select from series_{t} x where x.tenant_id = app.tenant() and x.{t}_id = t.id)")
+	used := " from " + k.table + " t where t.tenant_id = app.tenant() and " + k.used()
 	var b pgx.Batch
 	var page []book.Term
 	var total int64
-	db.All(&b, &page, k.sql("select t.id, t.name, t.created_at, (select count(*) from series_{t} x where x.tenant_id = app.tenant() and x.{t}_id = t.id) as series_count")+
-		used+" order by lower(t.name), t.id limit $1 offset $2", limit, offset)
+	db.All(&b, &page, "select "+book.TermColumns(k.table)+used+" order by lower(t.name), t.id limit $1 offset $2", limit, offset)
 	db.Value(&b, &total, "select count(*)"+used)
 	return page, total, d.Run(ctx, &b)
 }
 
-// clean removes what no series has, and tells the names.
+// clean removes what neither series nor books have, and tells the names.
 func (k kind) clean(ctx context.Context, d *db.DB) (names []string, err error) {
 	var b pgx.Batch
 	db.Values(&b, &names, "select app.clean_terms($1)", k.table)
 	return names, d.Run(ctx, &b)
 }
 
-// told is of how many series it is told that they have one less; of more it is told that their libraries changed.
+// told is of how many series and books it is told that they have one less; of more it is told that their libraries
+// changed.
 const told = 500
 
-// remove takes one from every series that has it, and tells what to publish; NotFound where there is none.
+// remove takes one from everything that has it, and tells what to publish; NotFound where there is none.
 func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Event, error) {
-	having := k.sql(" from series_{t} x join series s on s.tenant_id = x.tenant_id and s.id = x.series_id where x.tenant_id = app.tenant() and x.{t}_id = $1")
 	var b pgx.Batch
-	var met []touched
-	var libraries []uuid.UUID
+	sets := []set{{k, ofSeries}, {k, ofBook}}
+	met, libraries := make([][]touched, len(sets)), make([][]uuid.UUID, len(sets))
 	var n int64
 	b.Queue("select set_config('statement_timeout', '0', true)") // that of 30,000 series takes its time: DATABASE_TIMEOUT bounds it
-	db.All(&b, &met, "select s.id, s.library_id"+having+" limit $2", id, told+1)
-	db.Values(&b, &libraries, "select distinct s.library_id"+having, id)
+	for i, s := range sets {
+		having := " from {o}_{t} x join {o} o on o.tenant_id = x.tenant_id and o.id = x.{id} where x.tenant_id = app.tenant() and x.{t}_id = $1"
+		db.All(&b, &met[i], s.sql("select {touched}"+having+" and "+s.there+" limit $2"), id, told+1)
+		db.Values(&b, &libraries[i], s.sql("select distinct o.library_id"+having), id)
+	}
 	db.Affected(&b, &n, "delete from "+k.table+" where tenant_id = app.tenant() and id = $1", id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
@@ -133,121 +168,134 @@ func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Even
 	if n == 0 {
 		return nil, fault.Missing(k.what)
 	}
-	if len(met) <= told {
-		return k.events(met), nil
+	var out []events.Event
+	for i, s := range sets {
+		out = append(out, s.events(met[i])...)
 	}
-	out := make([]events.Event, len(libraries))
-	for i, library := range libraries {
-		out[i] = events.LibraryUpdated(library)
+	if len(out) <= told {
+		return out, nil
+	}
+	all := slices.Concat(libraries...)
+	slices.SortFunc(all, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })
+	out = nil
+	for _, library := range slices.Compact(all) {
+		out = append(out, events.LibraryUpdated(library))
 	}
 	return out, nil
 }
 
-// of are those of a series; NotFound where there is no such series.
-func (k kind) of(ctx context.Context, d *db.DB, series uuid.UUID) (terms []book.Term, err error) {
+// of are those of an owner; NotFound where there is none.
+func (s set) of(ctx context.Context, d *db.DB, id uuid.UUID) (terms []book.Term, err error) {
 	var b pgx.Batch
 	var exists bool
-	progress.QueueSeriesExists(&b, &exists, series)
-	book.QueueTerms(&b, &terms, k.table, "$1", series)
+	db.Value(&b, &exists, s.sql("select exists (select from {o} o where {there} and o.id = $1)"), id)
+	book.QueueTerms(&b, &terms, s.kind.table, s.owner.table, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
 	if !exists {
-		return nil, fault.Missing("Series")
+		return nil, fault.Missing(s.owner.what)
 	}
 	return terms, nil
 }
 
-// replace gives a series just these, and tells whether that was a change.
-func (k kind) replace(ctx context.Context, d *db.DB, series uuid.UUID, names []string) (terms []book.Term, met []touched, err error) {
+// replace gives an owner just these, and tells whether that was a change.
+func (s set) replace(ctx context.Context, d *db.DB, id uuid.UUID, names []string) (terms []book.Term, met []touched, err error) {
 	var b pgx.Batch
 	var exists bool
 	var c change
-	these := []uuid.UUID{series}
-	hold(&b, series)
-	progress.QueueSeriesExists(&b, &exists, series)
-	k.queueTake(&b, &c, these, "not {named}", names)
-	k.queueGive(&b, &c, these, names)
-	book.QueueTerms(&b, &terms, k.table, "$1", series)
+	s.hold(&b, &exists, id)
+	s.queueReplace(&b, &c, id, names)
+	book.QueueTerms(&b, &terms, s.kind.table, s.owner.table, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, nil, err
 	}
 	if !exists {
-		return nil, nil, fault.Missing("Series")
+		return nil, nil, fault.Missing(s.owner.what)
 	}
 	return terms, c.met(), nil
 }
 
-// QueueReplace gives a series, which the batch has locked, just these genres or tags (table).
-func QueueReplace(b *pgx.Batch, table string, series uuid.UUID, names []string) {
-	k, c, these := kind{table: table}, &change{}, []uuid.UUID{series}
-	k.queueTake(b, c, these, "not {named}", names)
-	k.queueGive(b, c, these, names)
+func (s set) queueReplace(b *pgx.Batch, c *change, id uuid.UUID, names []string) {
+	these := []uuid.UUID{id}
+	s.queueTake(b, c, these, "not {named}", names)
+	s.queueGive(b, c, these, names)
 }
 
-// add gives a series one more; Conflict where it has as many as there may be.
-func (k kind) add(ctx context.Context, d *db.DB, series uuid.UUID, name string) (*book.Term, []touched, error) {
+// QueueReplaceOfSeries gives a series, which the batch has locked, just these genres or tags (table).
+func QueueReplaceOfSeries(b *pgx.Batch, table string, id uuid.UUID, names []string) {
+	set{kind{table: table}, ofSeries}.queueReplace(b, &change{}, id, names)
+}
+
+// QueueReplaceOfBook is QueueReplaceOfSeries for a book.
+func QueueReplaceOfBook(b *pgx.Batch, table string, id uuid.UUID, names []string) {
+	set{kind{table: table}, ofBook}.queueReplace(b, &change{}, id, names)
+}
+
+// add gives an owner one more; Conflict where it has as many as there may be.
+func (s set) add(ctx context.Context, d *db.DB, id uuid.UUID, name string) (*book.Term, []touched, error) {
 	var b pgx.Batch
 	var exists bool
 	var c change
 	var out *book.Term
-	these, names := []uuid.UUID{series}, []string{name}
-	hold(&b, series)
-	progress.QueueSeriesExists(&b, &exists, series)
-	k.queueGive(&b, &c, these, names)
-	db.One(&b, &out, k.sql(`select t.id, t.name, t.created_at, (select count(*) from series_{t} x where x.tenant_id = app.tenant() and x.{t}_id = t.id) as series_count
-		from series_{t} l join {t} t on t.tenant_id = l.tenant_id and t.id = l.{t}_id where l.tenant_id = app.tenant() and l.series_id = $1 and {named}`), series, names)
+	these, names := []uuid.UUID{id}, []string{name}
+	s.hold(&b, &exists, id)
+	s.queueGive(&b, &c, these, names)
+	db.One(&b, &out, s.sql("select "+book.TermColumns(s.kind.table)+`
+		from {o}_{t} l join {t} t on t.tenant_id = l.tenant_id and t.id = l.{t}_id where l.tenant_id = app.tenant() and l.{id} = $1 and {named}`), id, names)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, nil, err
 	}
 	switch {
 	case !exists:
-		return nil, nil, fault.Missing("Series")
+		return nil, nil, fault.Missing(s.owner.what)
 	case out == nil:
-		return nil, nil, fault.New(fault.Conflict, "The series has %d %s already, and can have no more", most, k.plural)
+		return nil, nil, fault.New(fault.Conflict, "The %s has %d %s already, and can have no more", s.owner.table, most, s.plural)
 	}
 	return out, c.met(), nil
 }
 
-// drop takes one from a series; NotFound where there is no such series, or it has none of the kind with this id.
-func (k kind) drop(ctx context.Context, d *db.DB, series, id uuid.UUID) ([]touched, error) {
+// drop takes one from an owner; NotFound where there is no such owner, or it has none of the kind with this id.
+func (s set) drop(ctx context.Context, d *db.DB, owner, id uuid.UUID) ([]touched, error) {
 	var b pgx.Batch
 	var exists bool
 	var c change
-	these := []uuid.UUID{series}
-	hold(&b, series)
-	progress.QueueSeriesExists(&b, &exists, series)
-	k.queueTake(&b, &c, these, "t.id = $2", id)
+	s.hold(&b, &exists, owner)
+	s.queueTake(&b, &c, []uuid.UUID{owner}, "t.id = $2", id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
 	switch {
 	case !exists:
-		return nil, fault.Missing("Series")
+		return nil, fault.Missing(s.owner.what)
 	case len(c.fewer) == 0:
-		return nil, fault.New(fault.NotFound, "The series has no such %s", strings.ToLower(k.what))
+		return nil, fault.New(fault.NotFound, "The %s has no such %s", s.owner.table, strings.ToLower(s.kind.what))
 	}
 	return c.met(), nil
 }
 
-// change takes names from several series and adds others, and tells of which that was a change.
-func (k kind) change(ctx context.Context, d *db.DB, series []uuid.UUID, more, fewer []string) ([]touched, error) {
+// change takes names from several owners and adds others, and tells of which that was a change.
+func (s set) change(ctx context.Context, d *db.DB, ids []uuid.UUID, more, fewer []string) ([]touched, error) {
 	var b pgx.Batch
 	var c change
-	book.LockSeries(&b, series)
-	k.queueTake(&b, &c, series, "{named}", fewer)
-	k.queueGive(&b, &c, series, more)
+	s.lock(&b, ids)
+	s.queueTake(&b, &c, ids, "{named}", fewer)
+	s.queueGive(&b, &c, ids, more)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
 	return c.met(), nil
 }
 
-// events tell of series that these have changed.
-func (k kind) events(of []touched) []events.Event {
+// events tell of owners that these have changed.
+func (s set) events(of []touched) []events.Event {
 	out := make([]events.Event, len(of))
-	for i, s := range of {
-		out[i] = events.SeriesUpdated(events.Series{ID: s.ID, LibraryID: s.LibraryID}, k.plural)
+	for i, t := range of {
+		if s.owner == ofBook {
+			out[i] = events.BookUpdated(events.Book{ID: t.ID, SeriesID: t.SeriesID, LibraryID: t.LibraryID}, s.plural)
+		} else {
+			out[i] = events.SeriesUpdated(events.Series{ID: t.ID, LibraryID: t.LibraryID}, s.plural)
+		}
 	}
 	return out
 }

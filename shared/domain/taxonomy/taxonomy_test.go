@@ -64,7 +64,7 @@ func (r *rig) series(tenant uuid.UUID, titles ...string) map[string]string {
 	r.t.Helper()
 	out, library := map[string]string{}, uuid.New()
 	r.DB.Exec(r.t, `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
-		values ($1, $2, 'Comics', '/' || $2::uuid, 'b', '', 'series_volume', 'filename', 'file_order')`, tenant, library)
+		values ($1, $2, 'Comics ' || $2::uuid, '/' || $2::uuid, 'b', '', 'series_volume', 'filename', 'file_order')`, tenant, library)
 	for _, title := range titles {
 		id := uuid.New()
 		r.DB.Exec(r.t, `insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title, updated_at)

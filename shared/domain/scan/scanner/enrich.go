@@ -102,8 +102,8 @@ func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 		returning s.id, s.library_id`, *toJSON(offers))
 }
 
-// queueTaxonomy adds the names that the books carry to their series, unless the series' set is locked. It returns the
-// series that changed.
+// queueTaxonomy adds the names that the books carry to them and to their series, unless the set is locked there. It
+// returns the series that changed.
 func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*analysis.Result) []string, changed *[]enriched) {
 	var books []uuid.UUID
 	var names []string
@@ -129,6 +129,30 @@ func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*
 		  join series s on s.tenant_id = app.tenant() and s.id = k.series_id and not $3 = any(s.locks)
 		  on conflict do nothing returning series_id)
 		`+ofAdded, books, names, lock)
+	b.Queue(`insert into book_`+table+` (tenant_id, book_id, `+table+`_id)
+		select distinct app.tenant(), k.id, g.id from unnest($1::uuid[], $2::text[]) u(book_id, name)
+		join book k on k.tenant_id = app.tenant() and k.id = u.book_id
+		join `+table+` g on g.tenant_id = app.tenant() and lower(g.name) = lower(u.name)
+		where not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and $3 = any(m.locks))
+		on conflict do nothing`, books, names, lock+"Lock")
+}
+
+// queueForgotten takes from books that were read before the names that their files named then, unless the set is locked;
+// those that they name now are added after it (queueTaxonomy). It comes before what their files say is stored.
+func queueForgotten(b *pgx.Batch, table, member string, found []analyzed) {
+	var books []uuid.UUID
+	for _, a := range found {
+		if a.Result != nil && a.bookRow.Fingerprint != "" {
+			books = append(books, a.ID)
+		}
+	}
+	if len(books) == 0 {
+		return
+	}
+	b.Queue(`delete from book_`+table+` x using book_metadata m, `+table+` g
+		where x.tenant_id = app.tenant() and x.book_id = any($1) and m.tenant_id = x.tenant_id and m.book_id = x.book_id and not $3 = any(m.locks)
+		  and g.tenant_id = x.tenant_id and g.id = x.`+table+`_id and lower(g.name) in (select lower(btrim(n)) from jsonb_array_elements_text(
+		    case jsonb_typeof(m.metadata -> $2) when 'array' then m.metadata -> $2 else '[]' end) n)`, books, member, member+"Lock")
 }
 
 // ofAdded selects the series to which rows were added.

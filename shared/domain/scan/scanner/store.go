@@ -77,6 +77,8 @@ func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 		return nil, err
 	}
 	queueDisplaced(b, scanID, found)
+	queueForgotten(b, "genre", "genres", found)
+	queueForgotten(b, "tag", "tags", found)
 	if err := queueResults(b, found, sets, &out.stored); err != nil {
 		return nil, err
 	}
