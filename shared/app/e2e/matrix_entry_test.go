@@ -133,6 +133,8 @@ var operations = map[string]entry{
 	"listSeriesRecentlyUpdated": {},
 	"getSeries":                 {name: (*matrix).theSeries},
 	"getFullSeries":             {name: (*matrix).theSeries},
+	"listFullSeries":            {},
+	"listSeriesExternalIndex":   {},
 	"listSeriesBooks":           {name: (*matrix).theSeries},
 	"analyzeSeries":             {name: (*matrix).theSeries},
 	"analyzeNewBooks":           {name: (*matrix).theSeries},

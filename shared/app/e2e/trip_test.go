@@ -63,6 +63,8 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "GET", "/series", "", 1},
 		{reader, "GET", "/series?genres=action,drama&tags=space", "", 1},
 		{reader, "GET", "/series/" + series, "", 1},
+		{reader, "GET", "/series/full?libraryId=" + library, "", 1},
+		{reader, "GET", "/series/external-index", "", 1},
 		{reader, "GET", "/series/in-progress?sort=date_read", "", 1},
 		{reader, "GET", "/series/" + series + "/books", "", 1},
 		{reader, "GET", "/series/" + series + "/books?sort=title", "", 1},

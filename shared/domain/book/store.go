@@ -40,6 +40,29 @@ func QueueTerms(b *pgx.Batch, dst *[]Term, table, owner string, id uuid.UUID) {
 		where l.tenant_id = app.tenant() and l.`+owner+"_id = $1 order by lower(t.name), t.id", id)
 }
 
+// QueueAllTerms asks for the genres or tags (table) of several series; series is SQL of an array of their ids, in
+// parentheses. load has them by series, once the batch has run. The series of each term are counted once.
+func QueueAllTerms(b *pgx.Batch, table, series string) (load func() map[uuid.UUID][]Term) {
+	var rows []struct {
+		SeriesID uuid.UUID `db:"series_id"`
+		Term
+	}
+	db.All(b, &rows, `with l as materialized (select l.series_id, l.`+table+`_id as id from series_`+table+` l
+		  where l.tenant_id = app.tenant() and l.series_id = any`+series+`),
+		t as materialized (select u.id, t.name, t.created_at, (select count(*) from series_`+table+` x
+		    where x.tenant_id = app.tenant() and x.`+table+`_id = u.id) as series_count
+		  from (select distinct id from l) u cross join lateral (select t.name, t.created_at from `+table+` t
+		    where t.tenant_id = app.tenant() and t.id = u.id limit 1) t)
+		select l.series_id, t.id, t.name, t.created_at, t.series_count from l join t on t.id = l.id order by lower(t.name), t.id`)
+	return func() map[uuid.UUID][]Term {
+		out := map[uuid.UUID][]Term{}
+		for _, r := range rows {
+			out[r.SeriesID] = append(out[r.SeriesID], r.Term)
+		}
+		return out
+	}
+}
+
 func get(ctx context.Context, d *db.DB, id uuid.UUID, deleted bool) (*Details, error) {
 	var b pgx.Batch
 	load := QueueDetails(&b, id, deleted)

@@ -59,6 +59,24 @@ func QueueSeriesReadings(b *pgx.Batch, dst **Readings, series uuid.UUID) {
 	db.One(b, dst, seriesReadings+"select count(*) as read_count, max(completed_at) as last_completed_at from readings", series)
 }
 
+// SeriesReadings says how often the caller has read a series to its end.
+type SeriesReadings struct {
+	SeriesID uuid.UUID `db:"series_id"`
+	Readings
+}
+
+// QueueAllSeriesReadings asks how often the caller has read all of each of several series, of those that have books; series
+// is SQL of an array of their ids, in parentheses. QueueSeriesReadings is of one.
+func QueueAllSeriesReadings(b *pgx.Batch, dst *[]SeriesReadings, series string) {
+	db.All(b, dst, `with done as materialized (
+	  select b.series_id, c.completed_at, row_number() over (partition by b.id order by c.completed_at) as nth, count(c.id) over (partition by b.id) as times
+	  from book b left join completion c on `+remembered+` and c.book_id = b.id
+	  where b.tenant_id = app.tenant() and b.series_id = any`+series+` and b.deleted_at is null),
+	whole as (select series_id, min(times) as times from done group by series_id)
+	select w.series_id, w.times as read_count, max(d.completed_at) as last_completed_at from whole w
+	join done d on d.series_id = w.series_id and d.nth <= w.times where w.times > 0 group by w.series_id, w.times`)
+}
+
 // subject is what a history is about.
 type subject struct {
 	what, path, name string

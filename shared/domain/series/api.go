@@ -42,6 +42,7 @@ type markInput struct {
 // Routes adds the operations on series. Nothing of it changes what others see, so that nothing is published.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	lists(a, d)
+	dumps(a, d)
 	groups(a, d)
 	single(a, d)
 	marks(a, d)

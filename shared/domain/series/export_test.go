@@ -1,6 +1,13 @@
 package series
 
-import "github.com/google/uuid"
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
 
 // Statement is one named query of the lists.
 type Statement struct {
@@ -43,5 +50,10 @@ func Statements(library uuid.UUID) []Statement {
 		add("in progress by "+field, inProgress(scope{}, field, true))
 		add("in progress in a library by "+field, inProgress(scope{library: &library}, field, false))
 	}
-	return out
+	var b pgx.Batch
+	listBy(ofLibrary, "name", false).queueFull(&b, httpapi.Paging{Page: 3, PageSize: maxFull})
+	for i, q := range b.QueuedQueries {
+		out = append(out, Statement{fmt.Sprintf("full %d", i), q.SQL, q.Arguments})
+	}
+	return append(out, Statement{"index", indexedSQL, nil})
 }
