@@ -158,6 +158,7 @@ var operations = map[string]entry{
 	"patchSeriesMetadata":       {name: (*matrix).theSeries, body: value(object{"summary": "s"})},
 	"putSeriesMetadata":         {name: (*matrix).theSeries, body: value(object{"summary": "s"})},
 	"resetSeriesMetadata":       {name: (*matrix).theSeries},
+	"resetAllSeriesMetadata":    {body: value(object{"seriesIds": []string{}})},
 	"uploadSeriesCover":         {name: (*matrix).theSeries, body: value(testkit.Form{Member: "file", File: aPicture}), status: 201},
 	"listSeriesCovers":          {name: (*matrix).theSeries},
 	"selectSeriesCover":         {name: (*matrix).seriesCover},

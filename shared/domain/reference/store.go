@@ -221,9 +221,9 @@ func Queue(b *pgx.Batch, dst *OfSeries, series uuid.UUID) {
 	ratings.queue(b, &dst.ExternalRatings, ofSeries, series)
 }
 
-// QueueClear takes all of it away.
-func QueueClear(b *pgx.Batch, series uuid.UUID) {
+// QueueClear takes all of it away from several series.
+func QueueClear(b *pgx.Batch, series []uuid.UUID) {
 	for _, table := range strings.Fields("alternate_title external_id external_link external_rating") {
-		b.Queue("delete from "+table+" where tenant_id = app.tenant() and series_id = $1", series)
+		b.Queue("delete from "+table+" where tenant_id = app.tenant() and series_id = any($1)", series)
 	}
 }

@@ -12,9 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/book"
-	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/reference"
-	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/language"
 	"github.com/longbox/longbox/shared/format/naming"
@@ -84,6 +82,7 @@ func (c *LockChanges) UnmarshalJSON(data []byte) (err error) {
 // EditRoutes adds the operations by which people change a series.
 func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	bulk(a, d, publish)
+	resets(a, d, publish, added)
 	op := func(method, path, id, summary, permission string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/series/{id}" + path, ID: id, Summary: summary, Tag: "Series", Permission: permission}
 	}
@@ -311,60 +310,6 @@ func calledAfter(id uuid.UUID, title string) task.Target {
 type amendedRow struct {
 	metadataRow
 	LibraryID uuid.UUID `db:"library_id"`
-}
-
-// origin is what the name and the folders of a series say of it, by the rules and the strategy of its library.
-func origin(ctx context.Context, d *db.DB, id uuid.UUID) (title string, at strategy.Place, err error) {
-	row, err := db.Get[struct {
-		Name     string              `db:"name"`
-		Rules    []library.TitleRule `db:"rules"`
-		Strategy string              `db:"series_strategy"`
-		Config   json.RawMessage     `db:"series_config"`
-		Key      *string             `db:"key"`
-	}](ctx, d, `select s.name, l.title_preprocessing_rules as rules, l.series_strategy, l.series_config,
-		  (select b.key from book b where b.tenant_id = app.tenant() and b.series_id = s.id
-		    order by b.deleted_at is not null, app.file_order(b.key) collate natural_order, b.key limit 1) as key
-		from series s join library l on l.tenant_id = s.tenant_id and l.id = s.library_id where s.tenant_id = app.tenant() and s.id = $1`, id)
-	if err != nil {
-		return "", at, err
-	}
-	if row == nil {
-		return "", at, fault.Missing("Series")
-	}
-	set, bad := strategy.New(strategy.Options{Series: row.Strategy, SeriesConfig: row.Config, Book: "filename", Number: "file_order"})
-	if bad == nil && row.Key != nil {
-		at = set.Read(*row.Key, nil).Place
-	}
-	return library.CleanTitle(row.Rules, row.Name), at, nil
-}
-
-// reset clears everything that the interface calls the metadata of a series, and its locks, gives it what its name and
-// folders say, as when it was created, and has its books analysed again, so that they fill what they know. What people
-// read and rated stays.
-func reset(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
-	title, at, err := origin(ctx, d, id)
-	if err != nil {
-		return nil, err
-	}
-	var b pgx.Batch
-	var analysis uuid.UUID // first: tasks come before series in the order of locks; one of its own: another may have read the books already
-	if err := task.AddFor(&b, task.Spec{Type: task.AnalyzeSeries}, task.OfSeries(id), &analysis); err != nil {
-		return nil, err
-	}
-	b.Queue(`update series s set title = $2, title_sort = $3, custom_title_sort = null, search_title = $4, summary = null, publisher = nullif($5, ''),
-		  imprint = nullif($6, ''), status = null, reading_direction = null, language = null, age_rating = null, year = null, total_chapter_count = null,
-		  total_volume_count = null, authors = case when $7 <> '' then jsonb_build_array(jsonb_build_object('name', $7::text, 'role', 'writer')) end,
-		  custom_metadata = $8, locks = '{}', described = '{}', cover_source = null, updated_at = now()
-		where s.tenant_id = app.tenant() and s.id = $1`, id, title, naming.SortTitle(title), naming.Normalize(title), at.Publisher, at.Imprint, at.Author, at.Extra)
-	for _, table := range []string{"series_genre", "series_tag", "series_cover"} {
-		b.Queue("delete from "+table+" where tenant_id = app.tenant() and series_id = $1", id)
-	}
-	reference.QueueClear(&b, id)
-	load := QueueDetails(&b, id)
-	if err := d.Run(ctx, &b); err != nil {
-		return nil, err
-	}
-	return load()
 }
 
 // changeLocks sets and opens locks and answers all of them; without a change it only reads, and waits for no writer.

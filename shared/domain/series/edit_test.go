@@ -185,6 +185,7 @@ func TestResetSeriesIsAsItsFoldersSay(t *testing.T) {
 	t.Parallel()
 	s := editable(t)
 	me := s.User(t, "one", "maintainer")
+	var all, wants []string
 	for i, c := range []struct{ strategy, config, key, want string }{
 		{"series_volume", "null", "DC/Batman  (2011)/1.cbz", "Batman <nil> <nil> <nil> <nil>"},
 		{"publisher_hierarchy", "null", "DC/Batman (2011)/1.cbz", "Batman DC <nil> <nil> <nil>"},
@@ -201,11 +202,43 @@ func TestResetSeriesIsAsItsFoldersSay(t *testing.T) {
 		exec(t, s, "update book set key = $2 where id = $1", books[1], c.key)
 		exec(t, s, "update book set key = 'Z/Z/gone.cbz', deleted_at = now() where id = $1", books[0])
 		m := me.Do("DELETE", "/api/v1/series/"+id.String()+"/metadata", nil).Want(200).Map()
+		all = append(all, id.String())
+		wants = append(wants, c.want)
 		if got := line(m["title"], m["publisher"], m["imprint"], m["authors"], m["customMetadata"]); got != c.want || m["titleSort"] != "Batman" {
 			t.Errorf("%s %s: %s sorted as %v, want %s", c.strategy, c.config, got, m["titleSort"], c.want)
 		}
 	}
 	me.Do("DELETE", "/api/v1/series/"+uuid.NewString()+"/metadata", nil).Want(404)
+
+	// Several at once become the same.
+	const several = "/api/v1/series/bulk/metadata/reset"
+	other, stranger, reader := newLibrary(t, s, s.One, "other"), s.User(t, "two", "admin"), s.User(t, "one", "reader")
+	kept, _ := newSeries(t, s, s.One, other, "Kept", 1, 1)
+	exec(t, s, "update series set title = 'Mine', publisher = 'Mine', imprint = 'Mine', authors = '[]', custom_metadata = '{}', summary = 's', locks = '{title}', cover_source = 'first_book'")
+	exec(t, s, "delete from task")
+	ids := map[string]any{"seriesIds": append(all, uuid.NewString(), all[0])}
+	if m := stranger.Do("POST", several, ids).Want(200).Map(); m["count"] != 0.0 {
+		t.Errorf("another tenant: %v", m)
+	}
+	reader.Do("POST", several, ids).Want(403)
+	me.Do("POST", several, map[string]any{"seriesIds": strings.Split(strings.Repeat(all[0]+" ", 100)+all[0], " ")}).Want(400)
+	me.Do("POST", several, `{}`).Want(400)
+	if m := me.Do("POST", several, ids).Want(200).Map(); m["count"] != float64(len(all)) || m["message"] != fmt.Sprint(len(all), " series were reset") {
+		t.Errorf("reset: %v", m)
+	}
+	for i, id := range all {
+		m := me.Do("GET", "/api/v1/series/"+id+"/metadata", nil).Want(200).Map()
+		if got := line(m["title"], m["publisher"], m["imprint"], m["authors"], m["customMetadata"]); got != wants[i] || m["titleSort"] != "Batman" || m["summary"] != nil || len(locked(m["locks"].(map[string]any))) > 0 {
+			t.Errorf("several, the %dth: %s, want %s", i, got, wants[i])
+		}
+	}
+	if m := me.Do("GET", "/api/v1/series/"+kept.String()+"/metadata", nil).Want(200).Map(); m["title"] != "Mine" {
+		t.Errorf("another: %v", m)
+	}
+	var tasks int
+	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select count(distinct series_id) from task where type = 'analyze_series' and status = 'pending'").Scan(&tasks); err != nil || tasks != len(all) {
+		t.Errorf("%d tasks, %v", tasks, err)
+	}
 }
 
 func TestSeriesAreSortedBySingleSpaces(t *testing.T) {
