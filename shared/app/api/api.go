@@ -32,6 +32,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/setup"
 	"github.com/longbox/longbox/shared/domain/sharing"
+	"github.com/longbox/longbox/shared/domain/starter"
 	"github.com/longbox/longbox/shared/domain/statistic"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/domain/taxonomy"
@@ -116,6 +117,7 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	catalog.Routes(a, d)
 	komga.Routes(a, d, base.Added)
 	koreader.Routes(a, d, base.Added)
+	starter.Routes(a, d, base.Publish, base.Added)
 	plugin.Routes(a, d, plug.New(c.Plugins), key, base.Publish, base.Added)
 }
 

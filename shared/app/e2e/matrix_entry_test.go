@@ -90,6 +90,7 @@ var operations = map[string]entry{
 	"listTasks":    {},
 	"getTaskStats": {},
 	"purgeTasks":   {},
+	"createTask":   {body: (*matrix).newTask, foreign: 400},
 	"getTask":      {name: (*matrix).pending},
 	"cancelTask":   {name: (*matrix).pending},
 	"retryTask":    {name: (*matrix).failed},
@@ -516,6 +517,10 @@ func (m *matrix) aWanted(*testkit.Client) any { return object{"seriesId": m.book
 func (m *matrix) sessions(*testkit.Client) any {
 	return object{"sessions": []object{{"id": uuid.New(), "bookId": m.book.ID, "deviceId": "d", "kind": "progress", "toPage": 1,
 		"clientStartedAt": "2024-05-01T00:00:00Z", "clientEndedAt": "2024-05-01T00:10:00Z"}}}
+}
+
+func (m *matrix) newTask(*testkit.Client) any {
+	return object{"taskType": object{"type": "analyze_series", "seriesId": m.book.SeriesID.String()}}
 }
 
 func (m *matrix) severalSeries(*testkit.Client) any {

@@ -300,8 +300,8 @@ type params struct {
 }
 
 // enqueue starts a task for every series that a condition ($2) names and the plugin is for; none for one that waits
-// already. what is missing where the condition names nothing, "" where that is no mistake.
-func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition string, arg any) (*Enqueued, error) {
+// already. what is missing where the condition names nothing, "" where that is no mistake. as changes the tasks.
+func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition string, arg any, as ...func(*task.Spec)) (*Enqueued, error) {
 	var b pgx.Batch
 	var p *Plugin
 	var n int64
@@ -316,7 +316,11 @@ func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition
 		db.Value(&b, &at, "select library_id from series where tenant_id = app.tenant() and id = $1", arg)
 	}
 	key := "plugin_auto_match:" + plugin.String() + ":"
-	if err := task.AddEach(&b, task.Spec{Type: task.PluginAutoMatch, Params: params{plugin}, DedupeKey: key}, &n, `
+	spec := task.Spec{Type: task.PluginAutoMatch, Params: params{plugin}, DedupeKey: key}
+	for _, change := range as {
+		change(&spec)
+	}
+	if err := task.AddEach(&b, spec, &n, `
 		select s.library_id, s.id as series_id, null::uuid as book_id, '{}'::jsonb as params from series s join plugin p on p.tenant_id = s.tenant_id and p.id = $1
 		where s.tenant_id = app.tenant() and p.enabled and app.asks_series(p) and (p.library_ids = '{}' or s.library_id = any(p.library_ids))
 		  and not exists (select from task t where t.tenant_id = app.tenant() and t.series_id = s.id and t.type = 'plugin_auto_match'

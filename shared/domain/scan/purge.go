@@ -55,8 +55,8 @@ type purgable struct {
 	Books      int64     `db:"books"`
 }
 
-// requestPurge is Purge for a person: not while a scan may still find the files elsewhere.
-func requestPurge(ctx context.Context, d *db.DB, library, series *uuid.UUID) (*task.Started, error) {
+// requestPurge is Purge for a person: not while a scan may still find the files elsewhere. as changes the task.
+func requestPurge(ctx context.Context, d *db.DB, library, series *uuid.UUID, as ...func(*task.Spec)) (*task.Started, error) {
 	at, err := db.Get[purgable](ctx, d, `with l as (
 		  select id as library_id from library where tenant_id = app.tenant() and id = $1
 		  union all select library_id from series where tenant_id = app.tenant() and id = $2)
@@ -79,7 +79,11 @@ func requestPurge(ctx context.Context, d *db.DB, library, series *uuid.UUID) (*t
 	}
 	var b pgx.Batch
 	out := task.Started{Message: fmt.Sprintf("Books whose files are gone (%d) will be removed for good", at.Books)}
-	if err := Purge(&b, at.LibraryID, series, PurgeParams{}, &out.TaskID); err != nil {
+	spec := purge(at.LibraryID, series, PurgeParams{})
+	for _, change := range as {
+		change(&spec)
+	}
+	if err := task.Add(&b, spec, &out.TaskID); err != nil {
 		return nil, err
 	}
 	return &out, d.Run(ctx, &b)

@@ -96,7 +96,10 @@ func (p Params) Check() error {
 	return nil
 }
 
-func dedupeKey(library uuid.UUID) string { return "scan:" + library.String() }
+// scanKey begins the dedupe_key of scans; the id of the library follows.
+const scanKey = "scan:"
+
+func dedupeKey(library uuid.UUID) string { return scanKey + library.String() }
 
 // Start queues a scan of the library. id receives the id of its task, which is fresh's unless a scan of the
 // library is unfinished; then that one goes on.
@@ -108,7 +111,12 @@ func Start(b *pgx.Batch, library uuid.UUID, p Params, fresh uuid.UUID, id *uuid.
 	if err != nil {
 		return err
 	}
+	queueStatus(b, fresh, p)
+	return nil
+}
+
+// queueStatus adds the status of a scan where its task is new.
+func queueStatus(b *pgx.Batch, fresh uuid.UUID, p Params) {
 	b.Queue(`insert into scan (tenant_id, id, library_id, mode)
 		select tenant_id, id, library_id, $2 from task where tenant_id = app.tenant() and id = $1`, fresh, p.Mode)
-	return nil
 }

@@ -15,7 +15,7 @@ import (
 const Wake = "longbox_task"
 
 // columns are those that whoever adds tasks fills, in the order of the statements below.
-const columns = "insert into task (tenant_id, id, type, priority, params, library_id, series_id, book_id, parent_id, dedupe_key, created_by)"
+const columns = "insert into task (tenant_id, id, type, priority, params, library_id, series_id, book_id, parent_id, dedupe_key, created_by, scheduled_for)"
 
 // same is the unfinished task with the same dedupe_key.
 const same = " on conflict (tenant_id, dedupe_key) where dedupe_key is not null and status in ('pending', 'running')"
@@ -62,15 +62,31 @@ func (s *Spec) insertion(t Target) (sql string, args []any, err error) {
 			return "", nil, err
 		}
 	}
-	var dedupe *string
-	if s.DedupeKey != "" {
-		key := s.DedupeKey + t.key
-		dedupe = &key
-	}
+	dedupe := s.dedupe(t.key)
 	n := len(t.args)
 	return fmt.Sprintf(columns+` select app.tenant(), $%d::uuid, $%d::text, $%d::integer, $%d::jsonb || x.params,
-		x.library_id, x.series_id, x.book_id, $%d::uuid, $%d::text, app.account() from (`+t.sql+`) x`, n+1, n+2, n+3, n+4, n+5, n+6),
-		append(slices.Clone(t.args), fresh, s.Type, priorities[s.Type], params, s.ParentID, dedupe), nil
+		x.library_id, x.series_id, x.book_id, $%d::uuid, $%d::text, app.account(), coalesce($%d::timestamptz, now()) from (`+t.sql+`) x`, n+1, n+2, n+3, n+4, n+5, n+6, n+7),
+		append(slices.Clone(t.args), fresh, s.Type, s.priority(), params, s.ParentID, dedupe, s.At), nil
+}
+
+// priority is how urgent the task is: as others of its type, unless somebody says otherwise.
+func (s *Spec) priority() int {
+	if s.Priority != nil {
+		return *s.Priority
+	}
+	return priorities[s.Type]
+}
+
+// dedupe is the dedupe_key of the task for a target. One that is to run at a time is another than one that is to run now.
+func (s *Spec) dedupe(target string) *string {
+	if s.DedupeKey == "" {
+		return nil
+	}
+	key := s.DedupeKey + target
+	if s.At != nil {
+		key = fmt.Sprintf("%d@%s", s.At.Unix(), key)
+	}
+	return &key
 }
 
 // AddEach queues the insertion of a task for each row of a query with the columns library_id, series_id, book_id and params,
@@ -81,14 +97,10 @@ func AddEach(b *pgx.Batch, s Spec, n *int64, rows string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	var dedupe *string
-	if s.DedupeKey != "" {
-		dedupe = &s.DedupeKey
-	}
 	k := len(args)
 	db.Affected(b, n, fmt.Sprintf(columns+` select app.tenant(), gen_random_uuid(), $%d::text, $%d::integer, $%d::jsonb || x.params,
-		x.library_id, x.series_id, x.book_id, $%d::uuid, $%d::text || coalesce(x.book_id, x.series_id)::text, app.account() from (`+rows+`) x`+same+`
-		do nothing`, k+1, k+2, k+3, k+4, k+5), append(slices.Clone(args), s.Type, priorities[s.Type], params, s.ParentID, dedupe)...)
+		x.library_id, x.series_id, x.book_id, $%d::uuid, $%d::text || coalesce(x.book_id, x.series_id)::text, app.account(), coalesce($%d::timestamptz, now()) from (`+rows+`) x`+same+`
+		do nothing`, k+1, k+2, k+3, k+4, k+5, k+6), append(slices.Clone(args), s.Type, s.priority(), params, s.ParentID, s.dedupe(""), s.At)...)
 	b.Queue("select pg_notify($1, '')", Wake)
 	return nil
 }

@@ -53,8 +53,11 @@ func OfLibrary(id uuid.UUID) Target {
 }
 
 // OfAll is everything that the tenant has.
-func OfAll() Target {
-	return Target{"", "all", "select null::uuid as library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params", nil}
+func OfAll() Target { return Target{"", "all", Everything().sql, nil} }
+
+// Everything is OfAll of a task whose DedupeKey says so itself.
+func Everything() Target {
+	return Target{"", "", "select null::uuid as library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params", nil}
 }
 
 // OfBooks are the books with these ids whose files are there, in the param bookIds; perhaps none.

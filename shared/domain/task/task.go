@@ -59,6 +59,8 @@ type Spec struct {
 	SeriesID  *uuid.UUID
 	BookID    *uuid.UUID
 	ParentID  *uuid.UUID
+	Priority  *int       // nil is that of its type
+	At        *time.Time // when it is to run; nil is now
 	// DedupeKey, where not empty, makes a second task with the same key the first one while that is unfinished.
 	DedupeKey string
 }

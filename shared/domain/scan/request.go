@@ -1,0 +1,52 @@
+package scan
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Request starts a scan of a library, or finds the one that waits or runs already, and tells added; priority is nil or
+// that of the task.
+func Request(ctx context.Context, d *db.DB, publish task.Publish, added task.Added, library uuid.UUID, p Params, priority *int) (*task.Started, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	var b pgx.Batch
+	var status *Status
+	fresh := uuid.Must(uuid.NewV7())
+	out := &task.Started{Message: "The scan is queued"}
+	spec := task.Spec{ID: fresh, Type: task.ScanLibrary, Params: p, Priority: priority, DedupeKey: scanKey}
+	if err := task.AddFor(&b, spec, task.OfLibrary(library), &out.TaskID); err != nil {
+		return nil, err
+	}
+	queueStatus(&b, fresh, p)
+	db.One(&b, &status, ByTask, fresh)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if out.TaskID == uuid.Nil {
+		return nil, fault.Missing("Library")
+	}
+	if status != nil { // it is a new one
+		publish(ctx, httpapi.TenantOf(ctx).ID, status.Event())
+	}
+	added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+	return out, nil
+}
+
+// RequestPurge starts the removal of the books of a library whose files are gone, for good, and tells added; as changes the
+// task. Conflict while a scan may still find the files elsewhere.
+func RequestPurge(ctx context.Context, d *db.DB, added task.Added, library uuid.UUID, as func(*task.Spec)) (*task.Started, error) {
+	out, err := requestPurge(ctx, d, &library, nil, as)
+	if err == nil {
+		added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+	}
+	return out, err
+}

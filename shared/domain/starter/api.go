@@ -1,0 +1,89 @@
+package starter
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// latest is how far ahead a task can be put off.
+const latest = 366 * 24 * time.Hour
+
+// Body is a task to start.
+type Body struct {
+	TaskType     TaskType   `json:"taskType"`
+	Priority     *int       `json:"priority,omitempty" nullable:"true" minimum:"0" maximum:"1000" doc:"The highest runs first; null is that of its type"`
+	ScheduledFor *time.Time `json:"scheduledFor,omitempty" nullable:"true" doc:"Not before this time, at most a year ahead; null is now. Not for scan_library: libraries have a schedule"`
+}
+
+// TaskType is the type of a task and what it is about. What does not belong to the type must be absent or null.
+type TaskType struct {
+	Type        string      `json:"type" enum:"scan_library,purge_deleted,analyze_book,analyze_series,analyze_library,reprocess_series_title,reprocess_series_titles,renumber_series,renumber_series_batch,generate_thumbnail,generate_thumbnails,generate_series_thumbnail,generate_series_thumbnails,find_duplicates,plugin_auto_match"`
+	LibraryID   *uuid.UUID  `json:"libraryId,omitempty" nullable:"true" format:"uuid"`
+	SeriesID    *uuid.UUID  `json:"seriesId,omitempty" nullable:"true" format:"uuid"`
+	BookID      *uuid.UUID  `json:"bookId,omitempty" nullable:"true" format:"uuid"`
+	PluginID    *uuid.UUID  `json:"pluginId,omitempty" nullable:"true" format:"uuid"`
+	SeriesIDs   []uuid.UUID `json:"seriesIds,omitempty" nullable:"true" minItems:"1" maxItems:"500" doc:"Those that do not exist are left out"`
+	BookIDs     []uuid.UUID `json:"bookIds,omitempty" nullable:"true" minItems:"1" maxItems:"500" doc:"Those that do not exist are left out"`
+	Mode        *string     `json:"mode,omitempty" nullable:"true" enum:"normal,deep" doc:"Of scan_library: normal unless it says deep"`
+	Force       *bool       `json:"force,omitempty" nullable:"true" doc:"Of analyze_book: also one that was analysed before; of generate_*: also covers that are there"`
+	DryRun      *bool       `json:"dryRun,omitempty" nullable:"true" doc:"Of reprocess_*: change nothing, the task's result tells what would be"`
+	SourceScope *string     `json:"sourceScope,omitempty" nullable:"true" maxLength:"64" doc:"Of plugin_auto_match; changes nothing"`
+}
+
+// Routes adds the operation that starts a task of any type that people may start.
+func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+	s := &starter{d, publish, added}
+	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/tasks", ID: "createTask", Tag: "Tasks", Permission: auth.TasksWrite,
+		Summary: "Start a task, with the permission that its own operation needs, too; what waits or runs already is not started again"},
+		func(ctx context.Context, in *struct{ Body Body }) (*task.Started, error) {
+			return s.start(ctx, &in.Body)
+		})
+}
+
+// starter starts tasks.
+type starter struct {
+	database *db.DB
+	publish  task.Publish
+	added    task.Added
+}
+
+func (s *starter) start(ctx context.Context, in *Body) (*task.Started, error) {
+	k := kinds[in.TaskType.Type]
+	if err := k.check(&in.TaskType); err != nil {
+		return nil, err
+	}
+	if at := in.ScheduledFor; at != nil {
+		switch {
+		case at.After(time.Now().Add(latest)):
+			return nil, fault.Invalid("scheduledFor", "must be within a year")
+		case !at.After(time.Now()):
+			in.ScheduledFor = nil
+		case in.TaskType.Type == task.ScanLibrary:
+			return nil, fault.Invalid("scheduledFor", "does nothing for a scan; give the library a cronSchedule")
+		}
+	}
+	if err := s.database.Enter(ctx); err != nil {
+		return nil, err
+	}
+	caller := auth.CallerOf(ctx)
+	needs, all := k.permission, k.all != nil && k.all(&in.TaskType)
+	if !caller.May(needs) {
+		return nil, fault.New(fault.Forbidden, "Missing required permission: %s", needs)
+	}
+	caller.Permission, caller.SeesAll = needs, all
+	out, err := k.start(ctx, s, in)
+	if fault.Is(err, fault.NotFound) {
+		what := strings.ToLower(strings.TrimSuffix(fault.From(err).Message, " not found"))
+		return nil, fault.Invalid("taskType."+what+"Id", "there is no such %s", what)
+	}
+	return out, err
+}

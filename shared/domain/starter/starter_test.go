@@ -1,0 +1,233 @@
+package starter_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/cover"
+	"github.com/longbox/longbox/shared/domain/duplicate"
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/domain/starter"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+const base = "/api/v1"
+
+type object = map[string]any
+
+// rig has a library with a series of one book, in each tenant, and a plugin in the first.
+type rig struct {
+	*testkit.Server
+	library, series, book, plugin uuid.UUID
+	foreign                       uuid.UUID // a series of the other tenant
+	events                        int
+}
+
+func newRig(t *testing.T) *rig {
+	r := &rig{plugin: uuid.New()}
+	publish := func(ctx context.Context, tenant uuid.UUID, e ...events.Event) { r.events += len(e) }
+	r.Server = testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		starter.Routes(a, d, publish, nil)
+		series.Routes(a, d, nil)
+		book.Routes(a, d, nil)
+		scan.Routes(a, d, publish, nil)
+		cover.Routes(a, d, nil)
+		duplicate.Routes(a, d, nil)
+	})
+	for _, tenant := range []uuid.UUID{r.Two, r.One} {
+		r.foreign = r.series
+		r.library, r.series, r.book = uuid.New(), uuid.New(), uuid.New()
+		r.DB.Exec(t, `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+			values ($1, $2, 'Comics', 's3://b/c', 'b', 'c', 'series_volume', 'filename', 'file_order')`, tenant, r.library)
+		r.DB.Exec(t, "insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) values ($1, $2, $3, 's', 'S', 'S', 'S', 's')", tenant, r.series, r.library)
+		r.DB.Exec(t, `insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title)
+			values ($1, $2, $3, $4, 's/1.cbz', 100, now(), 'cbz', 'B', 'B', 'b')`, tenant, r.book, r.library, r.series)
+	}
+	r.DB.Exec(t, `insert into plugin (tenant_id, id, name, display_name, plugin_type, command, credential_delivery, enabled, use_existing_external_id)
+		values ($1, $2, 'p', 'P', 'system', 'p', 'env', true, true)`, r.One, r.plugin)
+	return r
+}
+
+func (r *rig) tasks(t *testing.T, where string) (n int) {
+	t.Helper()
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from task where "+where).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// What is started by its type is what its own operation starts, and is not started a second time.
+func TestSameTaskAsItsOwnOperation(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	me := r.User(t, "one", "admin")
+	for _, c := range []struct{ typ, more, method, path, body string }{
+		{"scan_library", `"libraryId":"{l}","mode":"deep"`, "", "", ""},
+		{"analyze_book", `"bookId":"{b}","force":true`, "POST", "/books/{b}/analyze", ""},
+		{"analyze_book", `"bookId":"{b}"`, "POST", "/books/{b}/analyze-unanalyzed", ""},
+		{"analyze_series", `"series_id":"{s}"`, "POST", "/series/{s}/analyze", ""},
+		{"analyze_library", `"libraryId":"{l}"`, "POST", "/libraries/{l}/analyze", ""},
+		{"renumber_series", `"seriesId":"{s}"`, "POST", "/series/{s}/renumber", ""},
+		{"renumber_series_batch", `"seriesIds":["{s}"]`, "POST", "/series/bulk/renumber", `{"seriesIds":["{s}"]}`},
+		{"generate_thumbnail", `"bookId":"{b}"`, "POST", "/books/{b}/thumbnail/generate", ""},
+		{"generate_thumbnails", `"libraryId":"{l}","force":true`, "POST", "/libraries/{l}/books/thumbnails/generate", `{"force":true}`},
+		{"generate_thumbnails", `"bookIds":["{b}"]`, "POST", "/books/bulk/thumbnails/generate", `{"bookIds":["{b}"]}`},
+		{"generate_thumbnails", ``, "POST", "/books/thumbnails/generate", ""},
+		{"generate_series_thumbnail", `"seriesId":"{s}"`, "POST", "/series/{s}/thumbnail/generate", ""},
+		{"generate_series_thumbnails", `"seriesIds":["{s}"]`, "POST", "/series/bulk/thumbnails/generate", `{"seriesIds":["{s}"]}`},
+		{"plugin_auto_match", `"pluginId":"{p}","seriesId":"{s}","sourceScope":null`, "", "", ""},
+		{"purge_deleted", `"libraryId":"{l}"`, "DELETE", "/libraries/{l}/purge-deleted", ""},
+	} {
+		r.DB.Exec(t, "delete from task where type = 'scan_library'") // while one is unfinished nothing is purged
+		fill := strings.NewReplacer("{l}", r.library.String(), "{s}", r.series.String(), "{b}", r.book.String(), "{p}", r.plugin.String())
+		body := `{"task_type":{"type":"` + c.typ + `"`
+		if c.more != "" {
+			body += "," + fill.Replace(c.more)
+		}
+		body += "}}"
+		first := me.Do("POST", base+"/tasks", body).Want(200).Map()["taskId"]
+		if again := me.Do("POST", base+"/tasks", body).Want(200).Map()["taskId"]; again != first {
+			t.Errorf("%s: a second task", body)
+		}
+		if c.path == "" {
+			continue
+		}
+		var sent any
+		if c.body != "" {
+			sent = fill.Replace(c.body)
+		}
+		if own := me.Do(c.method, base+fill.Replace(c.path), sent).Want(200).Map()["taskId"]; own != first {
+			t.Errorf("%s is not what %s starts", body, c.path)
+		}
+	}
+	if got := me.Do("POST", base+"/tasks", `{"taskType":{"type":"find_duplicates"}}`).Want(200).Map()["taskId"].(string); !strings.Contains(string(me.Do("POST", base+"/duplicates/scan", nil).Want(409).Body), got) {
+		t.Errorf("the operation does not know of %s", got)
+	}
+	if r.events != 1 { // of the scan, once
+		t.Errorf("told of %d", r.events)
+	}
+	for _, c := range []string{`"seriesId":"{s}","type":"reprocess_series_title","dryRun":true`, `"seriesIds":["{s}"],"type":"reprocess_series_titles"`, `"libraryId":"{l}","type":"reprocess_series_titles"`} {
+		me.Do("POST", base+"/tasks", `{"taskType":{`+strings.NewReplacer("{s}", r.series.String(), "{l}", r.library.String()).Replace(c)+`}}`).Want(200)
+	}
+	if n := r.tasks(t, "type = 'reprocess_series_titles'"); n != 3 {
+		t.Errorf("%d tasks name series", n)
+	}
+}
+
+func TestScanHasItsStatus(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	me := r.User(t, "one", "maintainer")
+	id := me.Do("POST", base+"/tasks", object{"taskType": object{"type": "scan_library", "libraryId": r.library, "mode": "deep"}, "priority": 7}).Want(200).Map()["taskId"]
+	if m := me.Do("GET", base+"/libraries/"+r.library.String()+"/scan-status", nil).Want(200).Map(); m["taskId"] != id || m["mode"] != "deep" || m["status"] != "pending" {
+		t.Errorf("the scan: %v", m)
+	}
+	if r.tasks(t, "priority = 7") != 1 {
+		t.Error("it has another priority")
+	}
+	me.Do("POST", base+"/libraries/"+r.library.String()+"/scan", nil).Want(409)
+	m := me.Do("POST", base+"/tasks", object{"taskType": object{"type": "purge_deleted", "libraryId": r.library}}).Want(409).Map()
+	if !strings.Contains(m["message"].(string), "scan") {
+		t.Errorf("purged while it waits: %v", m)
+	}
+}
+
+func TestWhenAndHowUrgently(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	me := r.User(t, "one", "maintainer")
+	for _, typ := range []object{{"type": "analyze_series", "seriesId": r.series}, {"type": "plugin_auto_match", "seriesId": r.series, "pluginId": r.plugin}} {
+		r.DB.Exec(t, "delete from task")
+		at := time.Now().Add(48 * time.Hour).UTC().Truncate(time.Second)
+		start := func(priority any, at any) any {
+			return me.Do("POST", base+"/tasks", object{"taskType": typ, "priority": priority, "scheduledFor": at}).Want(200).Map()["taskId"]
+		}
+		later := start(3, at)
+		if start(nil, at) != later {
+			t.Errorf("%v: at one time twice", typ)
+		}
+		var due time.Time
+		var priority int
+		if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select scheduled_for, priority from task where id = $1", later).Scan(&due, &priority); err != nil || !due.Equal(at) {
+			t.Errorf("%v: due at %v, %v", typ, due, err)
+		}
+		if typ["type"] == "analyze_series" && priority != 490 || typ["type"] != "analyze_series" && priority != 3 {
+			t.Errorf("%v: its priority is %d", typ, priority)
+		}
+		if typ["type"] != "analyze_series" {
+			continue // of one series and plugin there is one task at a time
+		}
+		now := start(nil, time.Now().Add(-time.Hour))
+		if now == later || start(900, nil) != now || r.tasks(t, fmt.Sprintf("id = '%s' and scheduled_for <= now() and priority = 900", now)) != 1 {
+			t.Error("one that waits for its time keeps it from running now")
+		}
+	}
+}
+
+func TestRefusedTasks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	me, key := r.User(t, "one", "admin"), r.Key(t, r.User(t, "one", "admin"), auth.TasksWrite)
+	r.DB.Exec(t, "update book set analyzed = true")
+	for body, field := range map[string]string{
+		`{}`:                                     "taskType",
+		`{"taskType":{"type":"analyze_series"}}`: "taskType.seriesId",
+		`{"taskType":{"type":"analyze_series","seriesId":"` + uuid.NewString() + `"}}`:                                                                          "taskType.seriesId",
+		`{"taskType":{"type":"analyze_series","seriesId":"` + r.foreign.String() + `"}}`:                                                                        "taskType.seriesId",
+		`{"taskType":{"type":"analyze_series","seriesId":"x"}}`:                                                                                                 "taskType.seriesId",
+		`{"taskType":{"type":"analyze_series","seriesId":"` + r.series.String() + `","force":true}}`:                                                            "taskType.force",
+		`{"taskType":{"type":"scan_library","libraryId":"` + uuid.NewString() + `"}}`:                                                                           "taskType.libraryId",
+		`{"taskType":{"type":"scan_library","libraryId":"` + r.library.String() + `","mode":"fast"}}`:                                                           "taskType.mode",
+		`{"taskType":{"type":"scan_library","libraryId":"` + r.library.String() + `"},"scheduledFor":"` + time.Now().Add(time.Hour).Format(time.RFC3339) + `"}`: "scheduledFor",
+		`{"taskType":{"type":"purge_deleted","libraryId":"` + uuid.NewString() + `"}}`:                                                                          "taskType.libraryId",
+		`{"taskType":{"type":"analyze_book","bookId":"` + r.book.String() + `"}}`:                                                                               "taskType.bookId",
+		`{"taskType":{"type":"analyze_book","force":true,"bookId":"` + uuid.NewString() + `"}}`:                                                                 "taskType.bookId",
+		`{"taskType":{"type":"plugin_auto_match","pluginId":"` + uuid.NewString() + `","seriesId":"` + r.series.String() + `"}}`:                                "taskType.pluginId",
+		`{"taskType":{"type":"plugin_auto_match","pluginId":"` + r.plugin.String() + `","seriesId":"` + r.foreign.String() + `"}}`:                              "taskType.seriesId",
+		`{"taskType":{"type":"reprocess_series_titles"}}`:                                                                                                       "taskType.seriesIds",
+		`{"taskType":{"type":"renumber_series_batch","seriesIds":[]}}`:                                                                                          "taskType.seriesIds",
+		`{"taskType":{"type":"generate_thumbnails","bookIds":["` + strings.Repeat(uuid.NewString()+`","`, 500) + uuid.NewString() + `"]}}`:                      "taskType.bookIds",
+		`{"taskType":{"type":"pack_book","bookId":"` + r.book.String() + `"}}`:                                                                                  "taskType.type",
+		`{"taskType":{"type":"find_duplicates"},"priority":1001}`:                                                                                               "priority",
+		`{"taskType":{"type":"find_duplicates"},"priority":-1}`:                                                                                                 "priority",
+		`{"taskType":{"type":"find_duplicates"},"scheduledFor":"2199-01-01T00:00:00Z"}`:                                                                         "scheduledFor",
+		`{"taskType":{"type":"find_duplicates"},"scheduledFor":"soon"}`:                                                                                         "scheduledFor",
+	} {
+		m := me.Do("POST", base+"/tasks", body).Want(400).Map()
+		if details, _ := m["details"].([]any); len(details) == 0 || details[0].(object)["field"] != field {
+			t.Errorf("%.150s: %v", body, m)
+		}
+	}
+	for _, c := range [][2]string{{`"analyze_series","seriesId":"` + r.series.String() + `"`, "SeriesWrite"}, {`"scan_library","libraryId":"` + r.library.String() + `"`, "LibrariesWrite"},
+		{`"purge_deleted","libraryId":"` + r.library.String() + `"`, "LibrariesWrite"}, {`"find_duplicates"`, "BooksWrite"}, {`"analyze_book","force":true,"bookId":"` + r.book.String() + `"`, "BooksWrite"},
+		{`"plugin_auto_match","pluginId":"` + r.plugin.String() + `","seriesId":"` + r.series.String() + `"`, "SeriesWrite"}, {`"analyze_series","seriesId":"` + uuid.NewString() + `"`, "SeriesWrite"}} {
+		if m := key.Do("POST", base+"/tasks", `{"taskType":{"type":`+c[0]+`}}`).Want(403).Map(); !strings.Contains(m["message"].(string), c[1]) {
+			t.Errorf("%s: %v", c[0], m)
+		}
+	}
+	if n := r.tasks(t, "true"); n != 0 {
+		t.Errorf("%d tasks were started", n)
+	}
+	key.Do("POST", base+"/tasks", `{"taskType":{"type":"generate_thumbnails"}}`).Want(200) // whose own operation needs nothing else
+	r.Key(t, me, auth.SeriesWrite).Do("POST", base+"/tasks", `{"taskType":{"type":"analyze_series","seriesId":"`+r.series.String()+`"}}`).Want(403)
+
+	// Who does not see every series starts nothing that is about all of a library.
+	limited, tag := r.User(t, "one", "admin"), uuid.New()
+	r.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'for some')", r.One, tag)
+	r.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'allow')", r.One, tag, limited.ID)
+	for body, want := range map[string]int{`"purge_deleted","libraryId":"` + r.library.String() + `"`: 403, `"reprocess_series_titles","libraryId":"` + r.library.String() + `"`: 403,
+		`"analyze_series","seriesId":"` + r.series.String() + `"`: 400, `"scan_library","libraryId":"` + r.library.String() + `"`: 200} {
+		limited.Do("POST", base+"/tasks", `{"taskType":{"type":`+body+`}}`).Want(want)
+	}
+}
