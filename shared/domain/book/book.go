@@ -25,7 +25,7 @@ type Book struct {
 	Path             string           `json:"path" db:"-"`
 	FileFormat       string           `json:"fileFormat" db:"format"`
 	FileHash         string           `json:"fileHash" db:"fingerprint" doc:"Fingerprint of the content; empty until it is analysed"`
-	KoreaderHash     *string          `json:"koreaderHash" db:"-" doc:"Null where it is not known"`
+	KoreaderHash     *string          `json:"koreaderHash" db:"koreader_hash" doc:"What KOReader calls the file; null where that is not known of this version of it"`
 	FileSize         int64            `json:"fileSize" db:"size" doc:"Bytes"`
 	PageCount        int32            `json:"pageCount" db:"page_count"`
 	ReadingDirection string           `json:"readingDirection" db:"reading_direction" enum:"ltr,rtl,ttb,webtoon" doc:"Of its series where that is locked, else of its file, its series, its library"`
@@ -112,14 +112,15 @@ var columns = `b.id, b.library_id, l.name as library_name, l.path as library_pat
 	b.error_type, b.error_message, b.error_at, b.deleted_at is not null as deleted, b.created_at, b.updated_at,
 	p.id as progress_id, p.account_id, p.current_page, ` + progress.Percentage + ` as percentage, p.completed,
 	p.completed_at, p.started_at, p.updated_at as read_at, exists (select from wanted w where w.tenant_id = app.tenant()
-	  and w.account_id = app.account() and w.book_id = b.id) as wanted`
+	  and w.account_id = app.account() and w.book_id = b.id) as wanted, (select k.digest from koreader_digest k where k.tenant_id = app.tenant()
+	  and k.book_id = b.id and (k.file_size, k.file_etag, k.file_modified) = (b.size, b.etag, b.modified_at)) as koreader_hash`
 
 // from joins what a row shows to each id of page, one index lookup each: "limit 1" keeps the planner from
 // reading whole tables, however large the page is.
 const from = ` from page
 	cross join lateral (select x.id, x.library_id, x.series_id, x.key, x.title, x.title_sort, x.number, x.volume, x.chapter,
 	  x.format, x.fingerprint, x.size, x.page_count, x.reading_direction, x.analyzed, x.error_type, x.error_message, x.error_at,
-	  x.deleted_at, x.created_at, x.updated_at
+	  x.deleted_at, x.created_at, x.updated_at, x.etag, x.modified_at
 	  from book x where x.tenant_id = app.tenant() and x.id = page.id limit 1) b
 	cross join lateral (select x.title, x.reading_direction, x.locks from series x
 	  where x.tenant_id = app.tenant() and x.id = b.series_id limit 1) s

@@ -22,6 +22,7 @@ func TestFilterFields(t *testing.T) {
 	exec(t, s, "update book set format = 'epub', created_at = '2020-02-03T04:05:06Z', page_count = 300 where id = $1", b[0])
 	exec(t, s, `insert into book_metadata (tenant_id, book_id, metadata) values ($1, $2, '{"summary": "Of a hare", "bookType": "novel"}')`, s.One, b[0])
 
+	exec(t, s, "update book set key = U&'A\\0308rger/1.cbz' where id = $1", a[1]) // not composed
 	exec(t, s, "insert into collection (tenant_id, id, kind, name) values ($1, $2, 'books', 'C')", s.One, comics)
 	exec(t, s, "insert into collection_member (tenant_id, id, collection_id, book_id, place) values ($1, $2, $2, $3, 1)", s.One, comics, a[1])
 
@@ -43,6 +44,11 @@ func TestFilterFields(t *testing.T) {
 		{`{"summary":{"operator":"isNull"}}`, "[Alpha 1 Alpha 2]"},
 		{`{"bookType":{"operator":"is","value":"novel"}}`, "[Beta 1]"},
 		{`{"titleSort":{"operator":"endsWith","value":"2"}}`, "[Alpha 2]"},
+		{`{"path":{"operator":"endsWith","value":"/ÄRGER/1.CBZ"}}`, "[Alpha 2]"},
+		{`{"path":{"operator":"is","value":"/BOOKS/comics/Ärger/1.cbz"}}`, "[Alpha 2]"},
+		{`{"path":{"operator":"doesNotContain","value":"ärger"}}`, "[Alpha 1 Beta 1]"},
+		{`{"path":{"operator":"beginsWith","value":"/books/comics/"}}`, "[Alpha 1 Alpha 2 Beta 1]"},
+		{`{"path":{"operator":"contains","value":"%"}}`, "[]"},
 	} {
 		got, total := titles(t, me.Do("POST", "/api/v1/books/list", `{"condition":`+c.condition+`}`))
 		if fmt.Sprint(got) != c.want || total != len(got) {

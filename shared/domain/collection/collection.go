@@ -96,7 +96,10 @@ func (c ReadListChanges) patch() (patch, error) {
 	return p, nil
 }
 
-var errNoName = fault.Invalid("name", "is required")
+var (
+	errNoName  = fault.Invalid("name", "is required")
+	errOrdered = fault.Invalid("ordered", "must not be true of an automatic collection: nobody orders what meets its condition")
+)
 
 // patch is that of ReadListChanges with the condition.
 func (c CollectionChanges) patch() (patch, error) {

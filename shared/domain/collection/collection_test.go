@@ -167,11 +167,12 @@ func TestAutomatic(t *testing.T) {
 	if m["automatic"] != true || m["seriesCount"] != nil || m["condition"] == nil {
 		t.Errorf("an automatic one: %v", m)
 	}
-	for query, want := range map[string]string{"": "BC", "?sort=year": "CB", "?sort=title&direction=desc": "CB", "?sort=manual": "BC", "?sort=added": "BC"} {
+	for query, want := range map[string]string{"": "BC", "?sort=year": "CB", "?sort=title&direction=desc": "CB", "?sort=added": "BC"} {
 		if got := titles(t, reader, at+"/series"+query); got != want {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
+	reader.Do("GET", at+"/series?sort=manual", nil).Want(400)
 	for _, c := range [][3]string{{"POST", "/series", th.body(k, "A")}, {"PUT", "/series", th.body(k, "A")}, {"DELETE", "/series/" + th["A"].String(), ""}} {
 		var body any
 		if c[2] != "" {
@@ -179,6 +180,23 @@ func TestAutomatic(t *testing.T) {
 		}
 		me.Do(c[0], at+c[1], body).Want(409)
 	}
+	// Nobody orders what meets a condition.
+	ordered := create(t, me, k, `{"name":"Ordered","ordered":true}`)
+	for _, c := range [][3]string{{"POST", k.path, `{"name":"Both","ordered":true,"condition":{"title":{"operator":"is","value":"C"}}}`}, {"PATCH", at, `{"ordered":true}`},
+		{"PATCH", ordered, `{"condition":{"title":{"operator":"is","value":"C"}}}`}, {"PATCH", at, `{"ordered":true,"condition":{"title":{"operator":"is","value":"C"}}}`}} {
+		if m := me.Do(c[0], c[1], c[2]).Want(400).Map(); m["details"].([]any)[0].(map[string]any)["field"] != "ordered" {
+			t.Errorf("%s: %v", c[2], m)
+		}
+	}
+	me.Do("PATCH", ordered, `{"condition":{"title":{"operator":"is","value":"C"}},"ordered":false}`).Want(200)
+	me.Do("PATCH", ordered, `{"condition":null,"ordered":true}`).Want(200)
+	me.Do("PATCH", at, `{"ordered":false,"summary":"s"}`).Want(200)
+	s.DB.Exec(t, "update collection set ordered = true where name = 'Old'") // by a former version
+	if m := me.Do("PATCH", at, `{"summary":"t"}`).Want(200).Map(); m["summary"] != "t" || m["automatic"] != true {
+		t.Errorf("changed: %v", m)
+	}
+	me.Do("PATCH", at, `{"ordered":false}`).Want(200)
+	me.Do("PATCH", k.path+"/"+uuid.NewString(), `{"ordered":true}`).Want(404)
 	unread := create(t, me, k, `{"name":"Unread","condition":{"readStatus":{"operator":"is","value":"unread"}}}`)
 	s.DB.Exec(t, "update series set book_count = 1")
 	s.DB.Exec(t, "insert into progress (tenant_id, account_id, book_id, id, current_page, completed, completed_at) values ($1, $2, $3, gen_random_uuid(), 1, true, now())", s.One, reader.ID, th["b"])
@@ -262,7 +280,7 @@ func TestChangesAtOnce(t *testing.T) {
 		at := create(t, me, kinds[0], `{"name":"Best"}`)
 		me.Do("POST", at+"/series", th.body(kinds[0], "AB")).Want(200)
 		var wg sync.WaitGroup
-		for _, body := range []string{`{"summary":"S"}`, `{"ordered":true}`, `{"condition":{"title":{"operator":"is","value":"C"}}}`, `{"name":"Better"}`} {
+		for _, body := range []string{`{"summary":"S"}`, `{"ordered":false}`, `{"condition":{"title":{"operator":"is","value":"C"}}}`, `{"name":"Better"}`} {
 			wg.Go(func() {
 				if r := me.Do("PATCH", at, body); r.Status != 200 {
 					t.Errorf("%s: status %d: %s", body, r.Status, r.Body)
@@ -270,7 +288,7 @@ func TestChangesAtOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if m := me.Do("GET", at, nil).Want(200).Map(); m["summary"] != "S" || m["ordered"] != true || m["automatic"] != true || m["name"] != "Better" {
+		if m := me.Do("GET", at, nil).Want(200).Map(); m["summary"] != "S" || m["automatic"] != true || m["name"] != "Better" {
 			t.Errorf("after four changes: %v", m)
 		}
 		if m := me.Do("PATCH", at, `{"condition":null}`).Want(200).Map(); m["seriesCount"] != 0.0 {

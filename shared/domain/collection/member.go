@@ -14,7 +14,10 @@ import (
 )
 
 // automatic are the orders of an automatic collection; its own is by title.
-var automatic = map[string]string{"": "name", "title": "name", "manual": "name", "added": "date_added", "year": "release_date"}
+var automatic = map[string]string{"": "name", "title": "name", "added": "date_added", "year": "release_date"}
+
+// manual is the order that people have given members.
+const manual = "manual"
 
 // Series asks for the series of a collection in an order (title, added, year, manual, or "" for its own) and direction:
 // queue adds to the batch what is asked of the list. For an automatic one it is called a second time, for another round
@@ -32,6 +35,8 @@ func Series(ctx context.Context, d *db.DB, id uuid.UUID, sort, direction string,
 		return fault.Missing(collections.What)
 	case of.Condition == nil:
 		return nil
+	case sort == manual:
+		return fault.Invalid("sort", "must not be manual for an automatic collection: nobody orders what meets its condition")
 	}
 	list, err := series.List(series.Wanted{Condition: of.Condition, Sort: httpapi.Sorting{Sort: automatic[sort], Order: direction}})
 	if err != nil {

@@ -59,8 +59,11 @@ func (k kind) taken(err error, name string) error {
 }
 
 func (k kind) create(ctx context.Context, d *db.DB, p patch) (*row, error) {
-	if p.name == nil {
+	switch {
+	case p.name == nil:
 		return nil, errNoName
+	case p.condition != nil && p.ordered != nil && *p.ordered:
+		return nil, errOrdered
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -74,12 +77,15 @@ func (k kind) create(ctx context.Context, d *db.DB, p patch) (*row, error) {
 	return out, k.taken(d.Run(ctx, &b), *p.name)
 }
 
-// update changes one. What becomes automatic loses the members that were chosen.
+// update changes one. What becomes automatic loses the members that were chosen. BadRequest where it would be ordered, and
+// automatic.
 func (k kind) update(ctx context.Context, d *db.DB, id uuid.UUID, p patch) (*row, error) {
 	var b pgx.Batch
 	var out *row
-	b.Queue(`update collection set name = coalesce($3, name), summary = case when $4 then $5 else summary end, ordered = coalesce($6, ordered),
-		  condition = case when $7 then $8::jsonb else condition end, updated_at = now() where tenant_id = app.tenant() and id = $1 and kind = $2`,
+	var n int64
+	db.Affected(&b, &n, `update collection set name = coalesce($3, name), summary = case when $4 then $5 else summary end, ordered = coalesce($6, ordered),
+		  condition = case when $7 then $8::jsonb else condition end, updated_at = now() where tenant_id = app.tenant() and id = $1 and kind = $2
+		  and not ((coalesce($6, false) or $7 and $8::jsonb is not null) and coalesce($6, ordered) and case when $7 then $8::jsonb else condition end is not null)`,
 		id, k.Name, p.name, p.setSummary, p.summary, p.ordered, p.setCondition, p.condition)
 	b.Queue(`delete from collection_member m where m.tenant_id = app.tenant() and m.collection_id = $1
 		and exists (select from collection c where c.tenant_id = app.tenant() and c.id = $1 and c.condition is not null)`, id)
@@ -90,8 +96,11 @@ func (k kind) update(ctx context.Context, d *db.DB, id uuid.UUID, p patch) (*row
 		}
 		return nil, err
 	}
-	if out == nil {
+	switch {
+	case out == nil:
 		return nil, fault.Missing(k.What)
+	case n == 0:
+		return nil, errOrdered
 	}
 	return out, nil
 }

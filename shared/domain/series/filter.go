@@ -25,6 +25,8 @@ var fields = filter.Schema{
 	"sharingTag": sharingTag(),
 	"author": {Type: filter.Text, Column: "a.value ->> 'name'",
 		Among: "exists (select from jsonb_array_elements(case jsonb_typeof(s.authors) when 'array' then s.authors else '[]' end) a where %s)"},
+	"path":         path(),
+	"completion":   {Type: filter.Bool, Column: "(s.book_count >= s.total_volume_count)"},
 	"collectionId": book.MemberField("series_id", "s.id"),
 	"userRating": {Type: filter.Number, Column: "r.rating", Among: `s.id in (select r.series_id from series_rating r
 		where r.tenant_id = app.tenant() and r.account_id = app.account() and %s)`},
@@ -36,6 +38,14 @@ var fields = filter.Schema{
 	"inCollection":        book.InAnyField("collection_member", "series_id", "s.id"),
 	"hasExternalSourceId": book.InAnyField("external_id", "series_id", "s.id"),
 	"readStatus":          {Type: filter.Enum, Values: book.ReadStatus, Custom: readStatus},
+}
+
+// path is the filter by Folder: that of a series whose files are all over its library is the library's.
+func path() filter.Field {
+	f := book.PathField("s.library_id", "s.path")
+	all := "(select jsonb_object_agg(l.id, l.path) from library l where l.tenant_id = app.tenant()) ->> s.library_id::text"
+	f.Column = "case when s.path like '/%' then " + all + " else " + f.Column + " end"
+	return f
 }
 
 // sharingTag is the filter by what decides who sees a series: for administrators, who alone know the names.

@@ -32,6 +32,8 @@ func TestFilterFields(t *testing.T) {
 		authors = '[{"name": "Ann", "role": "writer"}, {"name": "Bob", "role": "inker"}]' where id = $1`, a)
 	exec(t, s, `update series set status = 'ongoing', publisher = 'Hen', language = 'pt-BR', authors = 'null', created_at = '2020-02-03T04:05:06Z' where id = $1`, b)
 
+	exec(t, s, "update series set total_volume_count = case id when $1 then 2 else 1 end, book_count = 1 where id in ($1, $2)", a, b)
+	exec(t, s, "update series set path = '/Gamma' where id = $1", gamma) // all over the library
 	exec(t, s, "insert into collection (tenant_id, id, kind, name) values ($1, $2, 'series', 'C')", s.One, library)
 	exec(t, s, "insert into collection_member (tenant_id, id, collection_id, series_id, place) values ($1, $2, $2, $3, 1)", s.One, library, a)
 	exec(t, s, "insert into external_id (tenant_id, id, series_id, source, external_id) values ($1, $2, $2, 's', 'x')", s.One, b)
@@ -56,6 +58,14 @@ func TestFilterFields(t *testing.T) {
 		{`{"communityRating":{"operator":"isNotNull"}}`, "Alpha,Beta,Gamma"},
 		{`{"allOf":[{"communityRating":{"operator":"gt","value":10}},{"userRating":{"operator":"lt","value":60}}]}`, "Beta"},
 		{`{"inCollection":{"operator":"isTrue"}}`, "Alpha"},
+		{`{"completion":{"operator":"isTrue"}}`, "Beta"},
+		{`{"completion":{"operator":"isFalse"}}`, "Alpha,Gamma"},
+		{`{"completion":{"operator":"is","value":false}}`, "Alpha,Gamma"},
+		{`{"path":{"operator":"is","value":"S3://B/comics/x/alpha"}}`, "Alpha"},
+		{`{"path":{"operator":"is","value":"s3://b/comics"}}`, "Gamma"},
+		{`{"path":{"operator":"isNot","value":"s3://b/comics"}}`, "Alpha,Beta"},
+		{`{"path":{"operator":"contains","value":"/x/"}}`, "Alpha,Beta"},
+		{`{"path":{"operator":"isNull"}}`, ""},
 		{`{"inCollection":{"operator":"isFalse"}}`, "Beta,Gamma"},
 		{`{"hasExternalSourceId":{"operator":"isTrue"}}`, "Beta"},
 		{`{"genre":{"operator":"is","value":"drama"}}`, "Alpha,Beta"},
