@@ -17,7 +17,9 @@ func TestKOReaderHash(t *testing.T) {
 		exec(t, s, `insert into koreader_digest (tenant_id, book_id, digest, file_size, file_etag, file_modified)
 			select tenant_id, id, 'd' || $2::integer, size + $2, etag, modified_at from book where id = $1`, id, i)
 	}
-	var page struct{ Data []struct{ KoreaderHash *string } }
+	var page struct {
+		Data []struct{ KoreaderHash *string }
+	}
 	me.Do("GET", "/api/v1/books?sort=number", nil).Want(200).JSON(&page)
 	if len(page.Data) != 3 || page.Data[0].KoreaderHash == nil || *page.Data[0].KoreaderHash != "d0" || page.Data[1].KoreaderHash != nil || page.Data[2].KoreaderHash != nil {
 		t.Errorf("listed: %+v", page.Data)

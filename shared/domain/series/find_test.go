@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -90,6 +93,55 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// A series is found by its other titles, too, and once.
+func TestOtherTitlesAreFound(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	me, foreign, limited := s.User(t, "one", "reader"), s.User(t, "two", "reader"), s.User(t, "one", "reader")
+	library := newLibrary(t, s, s.One, "manga")
+	for name, others := range map[string][]string{"Attack on Titan": {"進撃の巨人", "L'Attaque  des Titans", "Titan Attack"}, "Titan": {"Título"}, "Plain": nil} {
+		id, _ := newSeries(t, s, s.One, library, name, 1, 1)
+		for _, title := range others {
+			exec(t, s, "insert into alternate_title (tenant_id, id, series_id, label, title) values ($1, gen_random_uuid(), $2, 'l', $3)", s.One, id, title)
+		}
+	}
+	for query, want := range map[string][]string{"巨人": {"Attack on Titan"}, "attaque des titans": {"Attack on Titan"}, "titan": {"Titan", "Attack on Titan"}, "titulo": {"Titan"},
+		"TÍTULO": {"Titan"}, "attack titan": {"Attack on Titan"}, "titan attack": {"Attack on Titan"}, "plain": {"Plain"}, "titel": {}} {
+		if got := find(t, me, query); !slices.Equal(got, want) {
+			t.Errorf("%q finds %q, want %q", query, got, want)
+		}
+		if got := find(t, foreign, query); len(got) != 0 {
+			t.Errorf("another tenant: %q finds %q", query, got)
+		}
+	}
+	exec(t, s, "insert into setting (tenant_id, key, value) values ($1, 'search.fuzzy.enabled', 'true')", s.One)
+	if got := find(t, me, "attaqeu"); !slices.Equal(got, []string{"Attack on Titan"}) {
+		t.Errorf("what looks like another title: %q", got)
+	}
+	tag := uuid.New()
+	exec(t, s, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'for some')", s.One, tag)
+	exec(t, s, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'allow')", s.One, tag, limited.ID)
+	if got := find(t, limited, "巨人"); len(got) != 0 {
+		t.Errorf("found by a title that is hidden: %q", got)
+	}
+}
+
+// What the database makes of a title is what is searched for.
+func TestSearchForm(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	for _, title := range []string{"", " ", "Café", "CAFE\u0301  au lait ", "ÅNGSTRÖM", "Łódź", "Straße", "Ø ß æ Œ", "Ǆ", "ṩ", "Ἀθηνᾶ", "Ёлка й", "が", "か\u3099", "ﬁ", "한국어", "א\u05b8", "ไทย", "हिन्दी",
+		"a\u00a0b\u3000c\u2003d\te\nf", "İstanbul", "100% \\_", "Ⅷ K", "ậ ế", "x\u0307\u0323", "9\u0301", "-\u0301a", "ΟΔΥΣΣΕΥΣ", "🙂 Z"} {
+		var got string
+		if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select app.search_form($1)", title).Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		if want := naming.Normalize(title); got != want {
+			t.Errorf("%q: %q, want %q", title, got, want)
+		}
+	}
+}
+
 // With the setting, a search forgives what is misspelt: what is right comes first.
 func TestFuzzySearch(t *testing.T) {
 	t.Parallel()
@@ -119,6 +171,8 @@ func TestSearchUsesTheIndex(t *testing.T) {
 	s := testkit.Serve(t, routes)
 	me := s.User(t, "one", "reader")
 	s.Crowd(t, s.One, me.ID)
+	exec(t, s, "insert into alternate_title (tenant_id, id, series_id, label, title) select s.tenant_id, gen_random_uuid(), s.id, 'l' || n, 'Other ' || s.title || n from series s, generate_series(1, 3) n")
+	exec(t, s, "vacuum analyze alternate_title")
 	ctx := context.Background()
 	conn, err := s.DB.Owner.Pool().Acquire(ctx)
 	if err != nil {
@@ -130,7 +184,7 @@ func TestSearchUsesTheIndex(t *testing.T) {
 		if _, err := conn.Exec(ctx, "select pg_stat_force_next_flush()"); err != nil {
 			t.Fatal(err)
 		}
-		if err := conn.QueryRow(ctx, "select sum(idx_scan) from pg_stat_user_indexes where indexrelname in ('series_find', 'book_find')").Scan(&n); err != nil {
+		if err := conn.QueryRow(ctx, "select sum(idx_scan) from pg_stat_user_indexes where indexrelname in ('series_find', 'book_find', 'alternate_title_find')").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -142,7 +196,7 @@ func TestSearchUsesTheIndex(t *testing.T) {
 			t.Fatalf("%s: %d found, %v", in, n, err)
 		}
 	}
-	if n := scans() - before; n != 2 {
+	if n := scans() - before; n != 3 {
 		t.Errorf("two searches used the index %d times", n)
 	}
 }
