@@ -27,6 +27,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/domain/rating"
 	"github.com/longbox/longbox/shared/domain/reference"
+	"github.com/longbox/longbox/shared/domain/release"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/domain/setting"
@@ -118,6 +119,7 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	komga.Routes(a, d, base.Added)
 	koreader.Routes(a, d, base.Added)
 	starter.Routes(a, d, base.Publish, base.Added)
+	release.Routes(a, d, base.Publish, base.Added)
 	plugin.Routes(a, d, plug.New(c.Plugins), key, base.Publish, base.Added)
 }
 

@@ -11,6 +11,6 @@
 //     reset clears and unlocks everything and has the books analysed, so that the series is as their files say.
 //
 // Tables: writes the metadata and locks of series, and at a reset what hangs on a series; reads series, its genres, tags,
-// titles, ids, links and ratings, series_cover, series_rating, collection_member, wanted, sidecar, book, library,
-// progress, setting and completion.
+// titles, ids, links and ratings, series_cover, series_rating, series_tracking, plugin, collection_member, wanted, sidecar,
+// book, library, progress, setting and completion.
 package series

@@ -37,6 +37,7 @@ var fields = filter.Schema{
 	"wantToRead":          book.WantedField("series_id", "s.id"),
 	"inCollection":        book.InAnyField("collection_member", "series_id", "s.id"),
 	"hasExternalSourceId": book.InAnyField("external_id", "series_id", "s.id"),
+	"isTracked":           {Type: filter.Bool, Column: "(s.id in (select t.series_id from series_tracking t where t.tenant_id = app.tenant() and t.tracked))"},
 	"readStatus":          {Type: filter.Enum, Values: book.ReadStatus, Custom: readStatus},
 }
 

@@ -54,6 +54,7 @@ func (q query) sql() string {
 	return "with page as materialized (select id, row_number() over () as pos from (" + q.page() + `) x)
 	select s.id, s.library_id, l.name as library_name, l.path as library_path, s.title, s.title_sort, s.path, s.cover_source, s.summary, s.publisher,
 	  s.year, s.book_count, c.unread_count, c.max_volume, c.max_chapter, c.volumes_owned, s.created_at, s.updated_at,
+	  coalesce(t.tracked, false) as tracked, g.chapter_gap, g.volume_gap, ` + gapProvider + ` as gap_provider,
 	  exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path
 	    and k.kind = 'cover' and k.document is not null) as pictured,
 	  exists (select from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.series_id = s.id) as wanted,
@@ -64,15 +65,29 @@ func (q query) sql() string {
 	    and c.id = substr(s.cover_source, 8)::uuid and c.series_id = s.id) else false end as chosen
 	from page
 	cross join lateral (select x.id, x.library_id, x.title, x.title_sort, x.path, x.cover_source, x.summary, x.publisher, x.year, x.book_count,
-	  x.created_at, x.updated_at from series x where x.tenant_id = app.tenant() and x.id = page.id limit 1) s
+	  x.total_chapter_count, x.total_volume_count, x.created_at, x.updated_at from series x where x.tenant_id = app.tenant() and x.id = page.id limit 1) s
 	cross join lateral (select x.name, x.path from library x where x.tenant_id = app.tenant() and x.id = s.library_id limit 1) l
 	cross join lateral (select max(b.volume) as max_volume, max(b.chapter) as max_chapter,
 	    count(*) filter (where b.volume is not null and b.chapter is null) as volumes_owned,
 	    count(*) filter (where (select p.completed from progress p
 	      where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id) is not true) as unread_count
 	  from book b where b.tenant_id = app.tenant() and b.series_id = page.id and b.deleted_at is null) c
+	left join lateral (select x.tracked, x.track_chapters, x.track_volumes from series_tracking x
+	  where x.tenant_id = app.tenant() and x.series_id = page.id limit 1) t on true
+	cross join lateral (select
+	  case when t.tracked and t.track_chapters and s.total_chapter_count > c.max_chapter
+	    then nullif(round((s.total_chapter_count - c.max_chapter)::numeric, 1), 0)::double precision end as chapter_gap,
+	  case when t.tracked and t.track_volumes and s.total_volume_count > c.max_volume then s.total_volume_count - c.max_volume end as volume_gap) g
 	order by page.pos`
 }
+
+// gapProvider is SQL of who knows how many volumes or chapters of the series s there are: the plugin by which it was
+// found last.
+const gapProvider = `case when num_nonnulls(g.chapter_gap, g.volume_gap) > 0 then (
+	    select coalesce(p.display_name, substr(x.source, 8)) from external_id x
+	    left join plugin p on p.tenant_id = app.tenant() and p.name = substr(x.source, 8)
+	    where x.tenant_id = app.tenant() and x.series_id = s.id and starts_with(x.source, 'plugin:')
+	    order by x.last_synced_at desc nulls last, x.updated_at desc, x.id limit 1) end`
 
 // query is a list: a select of ids in order, and how many there are in all.
 type query struct {

@@ -31,10 +31,10 @@ type Series struct {
 	HasCustomCover      bool      `json:"hasCustomCover" db:"custom" doc:"A cover was uploaded"`
 	SelectedCoverSource string    `json:"selectedCoverSource" db:"-" example:"first_book" doc:"first_book, file for a picture beside the books, custom for one that was uploaded, or book: and the id of a book"`
 	WantToRead          bool      `json:"wantToRead" db:"wanted" doc:"The caller's"`
-	Tracked             bool      `json:"tracked" db:"-"`
-	UpstreamChapterGap  *float64  `json:"upstreamChapterGap" db:"-"`
-	UpstreamVolumeGap   *int32    `json:"upstreamVolumeGap" db:"-"`
-	UpstreamGapProvider *string   `json:"upstreamGapProvider" db:"-"`
+	Tracked             bool      `json:"tracked" db:"tracked" doc:"Releases of it are tracked"`
+	UpstreamChapterGap  *float64  `json:"upstreamChapterGap" db:"chapter_gap" doc:"Chapters that are missing here, of a series that is tracked; null where none are, or where it is not known"`
+	UpstreamVolumeGap   *int32    `json:"upstreamVolumeGap" db:"volume_gap" doc:"The same of volumes"`
+	UpstreamGapProvider *string   `json:"upstreamGapProvider" db:"gap_provider" doc:"The plugin that knows the series"`
 	CreatedAt           time.Time `json:"createdAt" db:"created_at"`
 	UpdatedAt           time.Time `json:"updatedAt" db:"updated_at"`
 }

@@ -40,6 +40,10 @@ const (
 	MatchThreshold       = "plugins.auto_match_confidence_threshold"
 	MatchAfterScan       = "plugins.post_scan_auto_match_enabled"
 	PluginTaskTimeout    = "plugin.task_request_timeout_seconds"
+	ReleaseLanguages     = "release_tracking.default_languages"
+	ReleaseNotifyIn      = "release_tracking.notify_languages"
+	ReleaseNotifyBy      = "release_tracking.notify_plugins"
+	ReleaseCron          = "release_tracking.default_cron_schedule"
 )
 
 // definition is what is fixed about a key.
@@ -114,10 +118,10 @@ var all = sync.OnceValue(func() []definition {
 		boolean(MatchAfterScan, "Plugins", "false", "After a scan, find new series in what the plugins with the scope library:scan know"),
 		integer(PluginTaskTimeout, "Plugins", "300", 1, 600, "Seconds that a plugin may take to answer a background task"),
 		boolean(PurgeEmptySeries, "Purge", "true", "Remove a series when its last book is purged"),
-		languages("release_tracking.default_languages", "Release Tracking", `["en"]`, "ISO 639-1 codes of the languages whose releases are tracked"),
-		languages("release_tracking.notify_languages", "Release Tracking", "[]", "ISO 639-1 codes of the languages to announce releases in; empty is all"),
-		list("release_tracking.notify_plugins", "Release Tracking", "[]", "Plugins whose releases are announced; empty is all"),
-		schedule("release_tracking.default_cron_schedule", "Release Tracking", "0 0 * * *", "When release sources without a schedule of their own are asked"),
+		languages(ReleaseLanguages, "Release Tracking", `["en"]`, "ISO 639-1 codes of the languages whose releases are tracked"),
+		languages(ReleaseNotifyIn, "Release Tracking", "[]", "ISO 639-1 codes of the languages to announce releases in; empty is all"),
+		list(ReleaseNotifyBy, "Release Tracking", "[]", "Names of plugins whose releases are announced; empty is all"),
+		schedule(ReleaseCron, "Release Tracking", "0 0 * * *", "When release sources without a schedule of their own are asked; empty is never"),
 		integer(ScanBatchSize, "Scanner", "100", 10, 500, "Books that one analysis task takes"),
 		boolean(RetryFailedFiles, "Scanner", "false", "A normal scan analyses unchanged files again whose analysis failed"),
 		integer(ScanTimeout, "Scanner", "120", 10, 1440, "Minutes after which a scan that still lists files is given up"),

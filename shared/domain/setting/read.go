@@ -51,3 +51,12 @@ func parsed[T any](b *pgx.Batch, key string, dst *T, parse func(string) (T, erro
 		return nil
 	})
 }
+
+// Default is what a key is where a tenant has set nothing. A key that does not exist is a mistake in the program and panics.
+func Default(key string) string {
+	d := find(key)
+	if d == nil {
+		panic("setting " + key + " is not defined")
+	}
+	return d.Default
+}

@@ -30,6 +30,10 @@ const (
 	UserPluginSync            = "user_plugin_sync" // tells a service of what was read, and asks it
 	UserPluginRecommendations = "user_plugin_recommendations"
 	UserPluginDismissal       = "user_plugin_recommendation_dismiss" // tells a plugin what the user wants to see no more
+	// PollReleaseSource asks a plugin for new volumes and chapters.
+	PollReleaseSource = "poll_release_source"
+	TrackSeries       = "bulk_track_for_releases"         // tracks several series, or tracks them no longer
+	BackfillTracking  = "backfill_tracking_from_metadata" // gives tracked series their titles as aliases
 )
 
 // The states of a task.
@@ -45,6 +49,7 @@ const (
 var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, AnalyzeLibrary: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860,
 	UserPluginDismissal: 1000, UserPluginSync: 980, UserPluginRecommendations: 960,
 	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370, MeasurePages: 360, KOReaderDigests: 350,
+	PollReleaseSource: 330, TrackSeries: 840, BackfillTracking: 820,
 	PluginAutoMatch: 340} // they wait for others: a library of them must not keep its own scan waiting
 
 // Priority is how urgent tasks of a type are, for statements that add some themselves.

@@ -131,6 +131,47 @@ func SeriesMetadataUpdated(s Series, plugin uuid.UUID, fields ...string) Event {
 	return e
 }
 
+// Release is what was announced of a series, by a source of a plugin (its name).
+type Release struct {
+	ID, SeriesID, SourceID uuid.UUID
+	SeriesTitle, Plugin    string
+	Volume, Chapter        *float64
+	Language               string
+}
+
+type releaseData struct {
+	Type        string    `json:"type"`
+	LedgerID    uuid.UUID `json:"ledger_id"`
+	SeriesID    uuid.UUID `json:"series_id"`
+	SeriesTitle string    `json:"series_title"`
+	SourceID    uuid.UUID `json:"source_id"`
+	PluginID    string    `json:"plugin_id"`
+	Chapter     *float64  `json:"chapter"`
+	Volume      *float64  `json:"volume"`
+	Language    string    `json:"language"`
+	Timestamp   time.Time `json:"timestamp"`
+}
+
+// ReleaseAnnounced says that something new of a series was announced; it names the series, so that only those hear it
+// from whom none is hidden.
+func ReleaseAnnounced(r Release) Event {
+	return Event{Topic: Entities, Kind: "release_announced", Permission: SeesAll, Data: releaseData{"release_announced", r.ID, r.SeriesID, r.SeriesTitle,
+		r.SourceID, r.Plugin, r.Chapter, r.Volume, r.Language, now()}}
+}
+
+type polledData struct {
+	Type      string    `json:"type"`
+	SourceID  uuid.UUID `json:"source_id"`
+	PluginID  string    `json:"plugin_id"`
+	HadError  bool      `json:"had_error"`
+	Timestamp time.Time `json:"timestamp"`
+}
+
+// ReleaseSourcePolled says that a source of a plugin (its name) was polled.
+func ReleaseSourcePolled(source uuid.UUID, plugin string, failed bool) Event {
+	return Event{Topic: Entities, Kind: "release_source_polled", Permission: "PluginsManage", Data: polledData{"release_source_polled", source, plugin, failed, now()}}
+}
+
 func bookEvent(kind string, b Book) Event {
 	return Event{Topic: Entities, Kind: kind, Permission: "BooksRead",
 		Data: bookData{kind, b.ID, b.SeriesID, b.LibraryID, now()}}

@@ -35,7 +35,7 @@ type Op struct {
 	SeesAll    bool    // who does not see every series is refused (403): it is about all of them
 	Prefixed   bool    // the path begins with {prefix}, which each tenant chooses; for one that has none the operation is not there
 	File       string  // the member of the form that holds a file, where the body is one
-	Also       []int   // statuses that a plain handler answers with besides 200, as no error
+	Also       []int   // statuses that it answers with besides 200, as no error: a plain handler, or an answer that is a Statused
 }
 
 // ForAll is the operation for those alone who see every series.
@@ -58,6 +58,9 @@ type Query struct {
 // None is the body of an operation that answers with none (204).
 type None struct{}
 
+// Statused is an answer that may have another status than its operation.
+type Statused interface{ StatusCode() int }
+
 // output is the answer of every JSON operation. It is one type for all: huma's Register is compiled anew for each pair of
 // types that it meets, some ten kilobytes every time.
 type output struct {
@@ -78,7 +81,7 @@ func prepare[I, O any](a *API, op *Op, api huma.API, handle func(ctx context.Con
 		query["libraryId"] = one
 	}
 	h := a.operation(op, api)
-	described := describeBody(&h, api, body, op.MayBeEmpty)
+	described := describeBody(&h, api, body, op)
 	form := describeForm(&h, op.File)
 	huma.Register(api, h, func(ctx context.Context, in *I) (*output, error) {
 		ctx, err := a.authorize(ctx, op)
@@ -99,6 +102,9 @@ func prepare[I, O any](a *API, op *Op, api huma.API, handle func(ctx context.Con
 			return nil, problem(requestOf(ctx), fmt.Errorf("%s answers with nothing, which its description does not know", op.ID))
 		case out == nil:
 			return &output{Status: http.StatusNoContent}, nil
+		}
+		if s, ok := any(out).(Statused); ok {
+			return &output{Status: s.StatusCode(), Body: out}, nil
 		}
 		return &output{Status: h.DefaultStatus, Body: out}, nil
 	})
@@ -124,7 +130,7 @@ var noBody = reflect.TypeFor[None]()
 
 // describeBody names the type of the answer in the description, which huma cannot know from output. What it returns is
 // called when huma has added its own.
-func describeBody(h *huma.Operation, api huma.API, body reflect.Type, mayBeEmpty bool) func() {
+func describeBody(h *huma.Operation, api huma.API, body reflect.Type, op *Op) func() {
 	if body == noBody {
 		h.DefaultStatus = cmp.Or(h.DefaultStatus, http.StatusNoContent)
 		answer := &huma.Response{Description: http.StatusText(h.DefaultStatus)}
@@ -135,7 +141,10 @@ func describeBody(h *huma.Operation, api huma.API, body reflect.Type, mayBeEmpty
 	schema := api.OpenAPI().Components.Schemas.Schema(body, true, h.OperationID+"Response")
 	h.Responses = map[string]*huma.Response{strconv.Itoa(h.DefaultStatus): {Description: http.StatusText(h.DefaultStatus),
 		Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}}
-	if mayBeEmpty {
+	for _, status := range op.Also {
+		h.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}
+	}
+	if op.MayBeEmpty {
 		h.Responses[strconv.Itoa(http.StatusNoContent)] = &huma.Response{Description: http.StatusText(http.StatusNoContent)}
 	}
 	return func() {}

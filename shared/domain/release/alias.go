@@ -1,0 +1,116 @@
+package release
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Alias is another name under which a series is announced.
+type Alias struct {
+	ID         uuid.UUID `json:"id" db:"id"`
+	SeriesID   uuid.UUID `json:"seriesId" db:"series_id"`
+	Alias      string    `json:"alias" db:"alias"`
+	Normalized string    `json:"normalized" db:"normalized" doc:"In lower case, without punctuation; of these a series has each once"`
+	Source     string    `json:"source" db:"source" doc:"manual, metadata, or who else has said so"`
+	CreatedAt  time.Time `json:"createdAt" db:"created_at"`
+}
+
+// AddedAlias is an alias that was there already, or is new.
+type AddedAlias struct {
+	Alias
+	fresh     bool
+	libraryID uuid.UUID
+}
+
+// StatusCode is 201 of a new one.
+func (a *AddedAlias) StatusCode() int {
+	if a.fresh {
+		return 201
+	}
+	return 200
+}
+
+// AliasBody is an alias to add.
+type AliasBody struct {
+	Alias  string  `json:"alias" minLength:"1" maxLength:"500"`
+	Source *string `json:"source,omitempty" minLength:"1" maxLength:"50" nullable:"true" doc:"null is manual"`
+}
+
+// mostAliases is how many a series may have.
+const mostAliases = 200
+
+const aliasColumns = "a.id, a.series_id, a.alias, a.normalized, a.source, a.created_at"
+
+// normalize is a name in lower case, with one space for what is neither letter nor digit.
+func normalize(name string) string {
+	return strings.Join(strings.FieldsFunc(norm.NFKC.String(strings.ToLower(norm.NFKC.String(name))), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
+	}), " ")
+}
+
+func aliases(ctx context.Context, d *db.DB, series uuid.UUID) (out []Alias, err error) {
+	return out, ofSeries(ctx, d, series, func(b *pgx.Batch) {
+		db.All(b, &out, "select "+aliasColumns+" from series_alias a where a.tenant_id = app.tenant() and a.series_id = $1 order by a.normalized", series)
+	})
+}
+
+// addAlias adds one, or finds the one that is the same but for punctuation.
+func addAlias(ctx context.Context, d *db.DB, series uuid.UUID, body *AliasBody) (*AddedAlias, error) {
+	source := "manual"
+	if body.Source != nil {
+		source = *body.Source
+	}
+	if !book.Printable(&body.Alias) || normalize(body.Alias) == "" {
+		return nil, fault.Invalid("alias", "must hold letters or digits")
+	}
+	if !book.Printable(&source) {
+		return nil, fault.Invalid("source", "must hold printable characters")
+	}
+	var b pgx.Batch
+	var library *uuid.UUID
+	var before, fresh *Alias
+	name := normalize(body.Alias)
+	db.Value(&b, &library, "select library_id from series where tenant_id = app.tenant() and id = $1 for no key update", series) // makes writers wait for each other
+	db.One(&b, &before, "select "+aliasColumns+" from series_alias a where a.tenant_id = app.tenant() and a.series_id = $1 and a.normalized = $2", series, name)
+	db.One(&b, &fresh, `insert into series_alias as a (tenant_id, id, series_id, alias, normalized, source) select app.tenant(), gen_random_uuid(), s.id, $2, $3, $4 from series s
+		where s.tenant_id = app.tenant() and s.id = $1 and (select count(*) from series_alias where tenant_id = app.tenant() and series_id = $1) < $5
+		on conflict do nothing returning `+aliasColumns, series, body.Alias, name, source, mostAliases)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	switch {
+	case library == nil:
+		return nil, fault.Missing("Series")
+	case before != nil:
+		return &AddedAlias{Alias: *before, libraryID: *library}, nil
+	case fresh == nil:
+		return nil, fault.New(fault.Conflict, "The series has %d aliases already, and can have no more", mostAliases)
+	}
+	return &AddedAlias{*fresh, true, *library}, nil
+}
+
+// removeAlias removes one, and tells the library of its series.
+func removeAlias(ctx context.Context, d *db.DB, series, id uuid.UUID) (library uuid.UUID, err error) {
+	var removed *uuid.UUID
+	err = ofSeries(ctx, d, series, func(b *pgx.Batch) {
+		db.Value(b, &removed, `delete from series_alias a using series s where a.tenant_id = app.tenant() and a.series_id = $1 and a.id = $2
+			and s.tenant_id = app.tenant() and s.id = a.series_id returning s.library_id`, series, id)
+	})
+	if err == nil && removed == nil {
+		err = fault.Missing("Alias")
+	}
+	if err != nil {
+		return library, err
+	}
+	return *removed, nil
+}

@@ -1,0 +1,275 @@
+package release
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// IDInput names a series, a release or a source.
+type IDInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// SeveralSeries names series.
+type SeveralSeries struct {
+	SeriesIDs []uuid.UUID `json:"seriesIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
+}
+
+// BulkBody says what to do with several releases.
+type BulkBody struct {
+	Action string      `json:"action" enum:"dismiss,mark-acquired,ignore,reset,delete" doc:"reset makes them announced again"`
+	IDs    []uuid.UUID `json:"ids" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
+}
+
+// Bulk counts the releases that were changed.
+type Bulk struct {
+	Action   string `json:"action" enum:"dismiss,mark-acquired,ignore,reset,delete"`
+	Affected int64  `json:"affected"`
+}
+
+// Reset counts what was forgotten of a source.
+type Reset struct {
+	DeletedLedgerEntries int64 `json:"deletedLedgerEntries"`
+}
+
+// ResetAll counts what was forgotten of all sources.
+type ResetAll struct {
+	Considered           int64 `json:"considered"`
+	Reset                int64 `json:"reset"`
+	Failed               int64 `json:"failed" doc:"Always 0: either all are reset or none"`
+	DeletedLedgerEntries int64 `json:"deletedLedgerEntries"`
+}
+
+// states are what the actions on several releases make of them; "" is deleted.
+var states = map[string]string{"dismiss": dismissed, "mark-acquired": acquired, "ignore": ignored, "reset": announced, "delete": ""}
+
+func operation(method, path, id, summary, permission string) httpapi.Op {
+	return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Releases", Permission: permission}
+}
+
+// service is what the operations work with.
+type service struct {
+	database *db.DB
+	publish  task.Publish
+	added    task.Added
+}
+
+// Routes adds the operations on tracking, releases and their sources.
+func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+	s := &service{d, publish, added}
+	s.trackingRoutes(a)
+	s.releaseRoutes(a)
+	s.sourceRoutes(a)
+}
+
+// tell publishes events of the caller's tenant.
+func (s *service) tell(ctx context.Context, e ...events.Event) {
+	s.publish(ctx, httpapi.TenantOf(ctx).ID, e...)
+}
+
+func (s *service) trackingRoutes(a *httpapi.API) {
+	httpapi.Register(a, operation("GET", "/series/{id}/tracking", "getTracking", "How a series is tracked", auth.SeriesRead),
+		func(ctx context.Context, in *IDInput) (*Tracking, error) { return tracking(ctx, s.database, in.ID) })
+	httpapi.Register(a, operation("PATCH", "/series/{id}/tracking", "patchTracking", "Change what is sent of how a series is tracked", auth.SeriesWrite),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body TrackingBody
+		}) (*Tracking, error) {
+			out, library, err := track(ctx, s.database, in.ID, &in.Body)
+			if err != nil {
+				return nil, err
+			}
+			s.tell(ctx, changed(in.ID, library, "tracking"))
+			return out, nil
+		})
+	for _, c := range []struct {
+		path, id, summary, message string
+		tracked                    bool
+	}{
+		{"track", "trackSeries", "Track several series", "The series are queued to be tracked", true},
+		{"untrack", "untrackSeries", "Track several series no longer", "The series are queued to be tracked no longer", false},
+	} {
+		httpapi.Register(a, operation("POST", "/series/bulk/"+c.path+"-for-releases", c.id, c.summary, auth.SeriesWrite),
+			func(ctx context.Context, in *struct{ Body SeveralSeries }) (*task.Started, error) {
+				return task.Start(ctx, s.database, s.added, task.Spec{Type: task.TrackSeries, Params: map[string]any{"tracked": c.tracked},
+					DedupeKey: task.TrackSeries + ":" + c.path + ":"}, task.OfSeveralSeries(in.Body.SeriesIDs), c.message)
+			})
+	}
+	httpapi.Register(a, operation("GET", "/series/{id}/aliases", "listAliases", "Other names under which a series is announced", auth.SeriesRead),
+		func(ctx context.Context, in *struct {
+			IDInput
+			httpapi.Paging
+		}) (*httpapi.Page[Alias], error) {
+			all, err := aliases(ctx, s.database, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.All(ctx, in.Paging, all), nil
+		})
+	add := operation("POST", "/series/{id}/aliases", "addAlias", "Give a series another name under which it is announced; 200 where it has it already", auth.SeriesWrite)
+	add.Status, add.Also = 201, []int{200}
+	httpapi.Register(a, add, func(ctx context.Context, in *struct {
+		IDInput
+		Body AliasBody
+	}) (*AddedAlias, error) {
+		out, err := addAlias(ctx, s.database, in.ID, &in.Body)
+		if err == nil && out.fresh {
+			s.tell(ctx, changed(in.ID, out.libraryID, "aliases"))
+		}
+		return out, err
+	})
+	httpapi.Register(a, operation("DELETE", "/series/{id}/aliases/{referenceId}", "removeAlias", "Take such a name away", auth.SeriesWrite),
+		func(ctx context.Context, in *struct {
+			IDInput
+			AliasID uuid.UUID `path:"referenceId" format:"uuid"`
+		}) (*httpapi.None, error) {
+			library, err := removeAlias(ctx, s.database, in.ID, in.AliasID)
+			if err == nil {
+				s.tell(ctx, changed(in.ID, library, "aliases"))
+			}
+			return nil, err
+		})
+}
+
+func (s *service) releaseRoutes(a *httpapi.API) {
+	httpapi.Register(a, operation("GET", "/releases", "listReleases", "What was announced, the latest first", auth.SeriesRead),
+		func(ctx context.Context, in *struct {
+			Filter
+			httpapi.Paging
+			httpapi.Sorting
+		}) (*httpapi.Page[Release], error) {
+			return in.list(ctx, s.database, in.Sorting, in.Paging)
+		})
+	httpapi.Register(a, operation("GET", "/releases/facets", "getReleaseFacets", "Of which languages, libraries and series releases are", auth.SeriesRead),
+		func(ctx context.Context, in *struct{ Filter }) (*Facets, error) { return in.facets(ctx, s.database) })
+	httpapi.Register(a, operation("GET", "/series/{id}/releases", "listSeriesReleases", "What was announced of a series, the latest first", auth.SeriesRead),
+		func(ctx context.Context, in *struct {
+			IDInput
+			State string `query:"state" enum:"announced,dismissed,marked_acquired,ignored,hidden,all" default:"all"`
+			httpapi.Paging
+		}) (*httpapi.Page[Release], error) {
+			return ofOne(ctx, s.database, in.ID, in.State, in.Paging)
+		})
+	httpapi.Register(a, operation("POST", "/releases/bulk", "changeReleases", "Change several releases", auth.SeriesWrite),
+		func(ctx context.Context, in *struct{ Body BulkBody }) (*Bulk, error) {
+			all, err := moveAll(ctx, s.database, in.Body.IDs, states[in.Body.Action])
+			if err != nil {
+				return nil, err
+			}
+			s.tellPlaces(ctx, all)
+			return &Bulk{in.Body.Action, int64(len(all))}, nil
+		})
+	httpapi.Register(a, operation("PATCH", "/releases/{id}", "patchRelease", "Give a release another state", auth.SeriesWrite),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body struct {
+				State *string `json:"state,omitempty" enum:"announced,dismissed,marked_acquired,ignored,hidden" nullable:"true"`
+			}
+		}) (*Release, error) {
+			return s.move(ctx, in.ID, in.Body.State)
+		})
+	for _, c := range []struct{ path, id, summary, state string }{
+		{"dismiss", "dismissRelease", "Dismiss a release", dismissed},
+		{"mark-acquired", "acquireRelease", "Say that one has what was announced", acquired},
+	} {
+		httpapi.Register(a, operation("POST", "/releases/{id}/"+c.path, c.id, c.summary, auth.SeriesWrite),
+			func(ctx context.Context, in *IDInput) (*Release, error) { return s.move(ctx, in.ID, &c.state) })
+	}
+	httpapi.Register(a, operation("DELETE", "/releases/{id}", "deleteRelease", "Forget a release; it comes again where its source goes on announcing it", auth.SeriesWrite),
+		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+			all, err := moveAll(ctx, s.database, []uuid.UUID{in.ID}, "")
+			if err == nil && len(all) == 0 {
+				err = missing
+			}
+			if err != nil {
+				return nil, err
+			}
+			s.tellPlaces(ctx, all)
+			return nil, nil
+		})
+}
+
+// move gives a release another state, and tells so.
+func (s *service) move(ctx context.Context, id uuid.UUID, state *string) (*Release, error) {
+	out, err := move(ctx, s.database, id, state)
+	if err != nil {
+		return nil, err
+	}
+	if state != nil {
+		s.tell(ctx, changed(out.SeriesID, out.LibraryID, "releases"))
+	}
+	return &out.Release, nil
+}
+
+// tellPlaces says of each series once that its releases have changed.
+func (s *service) tellPlaces(ctx context.Context, all []place) {
+	seen := map[uuid.UUID]bool{}
+	var told []events.Event
+	for _, p := range all {
+		if !seen[p.SeriesID] {
+			seen[p.SeriesID], told = true, append(told, changed(p.SeriesID, p.LibraryID, "releases"))
+		}
+	}
+	s.tell(ctx, told...)
+}
+
+func (s *service) sourceRoutes(a *httpapi.API) {
+	op := func(method, path, id, summary string) httpapi.Op { // they are about releases of all series
+		return operation(method, "/release-sources"+path, id, summary, auth.PluginsManage).ForAll()
+	}
+	httpapi.Register(a, op("GET", "", "listReleaseSources", "What plugins ask for releases"),
+		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Source], error) {
+			page, total, err := sources(ctx, s.database, in.Paging)
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+	httpapi.Register(a, operation("GET", "/release-sources/applicability", "getReleaseApplicability", "Whether an enabled plugin announces releases", auth.SeriesRead),
+		func(ctx context.Context, in *struct {
+			LibraryID string `query:"libraryId" format:"uuid" doc:"Of the series of this library"`
+		}) (*Applicability, error) {
+			return applicability(ctx, s.database, book.OptionalID(in.LibraryID))
+		})
+	httpapi.Register(a, op("PATCH", "/{id}", "patchReleaseSource", "Change what is sent of a source"),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body SourceBody
+		}) (*Source, error) {
+			return in.Body.change(ctx, s.database, in.ID)
+		})
+	httpapi.Register(a, op("POST", "/{id}/reset", "resetReleaseSource", "Forget what a source has announced, and how far it was polled"),
+		func(ctx context.Context, in *IDInput) (*Reset, error) {
+			_, n, err := reset(ctx, s.database, &in.ID)
+			return &Reset{n}, err
+		})
+	httpapi.Register(a, op("POST", "/reset-all", "resetReleaseSources", "Forget what all sources have announced, and how far they were polled"),
+		func(ctx context.Context, _ *struct{}) (*ResetAll, error) {
+			sources, n, err := reset(ctx, s.database, nil)
+			return &ResetAll{Considered: sources, Reset: sources, DeletedLedgerEntries: n}, err
+		})
+	httpapi.Register(a, op("POST", "/{id}/poll-now", "pollReleaseSource", "Start the task that polls a source"),
+		func(ctx context.Context, in *IDInput) (*Polled, error) {
+			out, err := poll(ctx, s.database, in.ID)
+			if err == nil {
+				s.added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+			}
+			return out, err
+		})
+	httpapi.Register(a, op("POST", "/poll-now-all", "pollReleaseSources", "Start the tasks that poll all sources that are enabled"),
+		func(ctx context.Context, _ *struct{}) (*PolledAll, error) {
+			out, err := pollAll(ctx, s.database)
+			if err == nil {
+				s.added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+			}
+			return out, err
+		})
+}

@@ -1,0 +1,361 @@
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Bounds of a poll.
+const (
+	mostCandidates = 1000
+	mostKept       = 20_000 // releases of a source
+	mostTold       = 200    // events
+	sure           = 0.7    // how sure a plugin must be, unless people say otherwise of a series
+)
+
+// Poll is a source that is polled.
+type Poll struct {
+	ID         uuid.UUID       `db:"id"`
+	PluginID   uuid.UUID       `db:"plugin_id"`
+	Plugin     string          `db:"plugin"` // its name
+	Name       string          `db:"name"`
+	Config     json.RawMessage `db:"config"`
+	ETag       *string         `db:"etag"`
+	Enabled    bool            `db:"enabled"`
+	LibraryIDs []uuid.UUID     `db:"library_ids"` // of the plugin
+
+	languages, notifyIn, notifyBy []string // of the settings
+}
+
+// Begin reads a source that is to be polled; NotFound where it is gone, Conflict where it is disabled.
+func Begin(ctx context.Context, d *db.DB, source uuid.UUID) (*Poll, error) {
+	var b pgx.Batch
+	var out *Poll
+	db.One(&b, &out, "select s.id, s.plugin_id, p.name as plugin, s.name, s.config, s.etag, s.enabled, p.library_ids from release_source s"+ofPlugin+" and s.id = $1", source)
+	var lists [3]string
+	for i, key := range []string{setting.ReleaseLanguages, setting.ReleaseNotifyIn, setting.ReleaseNotifyBy} {
+		setting.Value(&b, key, &lists[i])
+	}
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	switch {
+	case out == nil:
+		return nil, fault.Missing("Release source")
+	case !out.Enabled:
+		return nil, fault.New(fault.Conflict, "The source is disabled")
+	}
+	for i, to := range []*[]string{&out.languages, &out.notifyIn, &out.notifyBy} {
+		if err := json.Unmarshal([]byte(lists[i]), to); err != nil {
+			return nil, fmt.Errorf("setting of release tracking: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// Params are those of the request releases/poll.
+func (p *Poll) Params() map[string]any {
+	out := map[string]any{"sourceId": p.ID, "sourceKey": p.Name}
+	if p.Config != nil {
+		out["config"] = p.Config
+	}
+	if p.ETag != nil {
+		out["etag"] = *p.ETag
+	}
+	return out
+}
+
+// Result is what a plugin answers.
+type Result struct {
+	Candidates     []json.RawMessage `json:"candidates"`
+	ETag           *string           `json:"etag"`
+	NotModified    bool              `json:"notModified"`
+	UpstreamStatus *float64          `json:"upstreamStatus"`
+}
+
+// Outcome is what came of a poll.
+type Outcome struct {
+	Candidates int `json:"candidates"`
+	Announced  int `json:"announced"`
+	Ignored    int `json:"ignored"`
+	Known      int `json:"known"`
+	Refused    int `json:"refused"` // unsure, of series that are not tracked, or of no use
+}
+
+// summary is the outcome for people.
+func (o Outcome) summary() string {
+	if o.Candidates == 0 {
+		return "Nothing new"
+	}
+	return fmt.Sprintf("%d announced, %d ignored, %d known already, %d refused", o.Announced, o.Ignored, o.Known, o.Refused)
+}
+
+// subject is a tracked series about which something is announced.
+type subject struct {
+	ID             uuid.UUID       `db:"id"`
+	Title          string          `db:"title"`
+	TrackChapters  bool            `db:"track_chapters"`
+	TrackVolumes   bool            `db:"track_volumes"`
+	Chapter        float64         `db:"chapter"` // the latest that is there or known of; -1 is none
+	Volume         float64         `db:"volume"`
+	OwnedVolume    float64         `db:"owned_volume"`
+	Languages      []string        `db:"languages"`
+	VolumeChapters json.RawMessage `db:"volume_chapters"`
+	Threshold      float64         `db:"threshold"`
+}
+
+// subjects reads the series about which something is announced, and locks how they are tracked.
+func (p *Poll) subjects(ctx context.Context, tx pgx.Tx, all []*candidate) (map[uuid.UUID]*subject, error) {
+	ids := make([]uuid.UUID, len(all))
+	for i, c := range all {
+		ids[i] = c.SeriesID
+	}
+	rows, err := tx.Query(ctx, `select s.id, s.title, t.track_chapters, t.track_volumes, greatest(t.latest_chapter, o.chapter, -1) as chapter,
+		  greatest(t.latest_volume, o.volume, -1) as volume, coalesce(o.volume, -1)::double precision as owned_volume, t.languages, t.volume_chapters,
+		  coalesce(t.confidence_threshold, $3) as threshold
+		from series_tracking t join series s on s.tenant_id = app.tenant() and s.id = t.series_id
+		cross join lateral (select max(b.volume) as volume, max(b.chapter) as chapter from book b
+		  where b.tenant_id = app.tenant() and b.series_id = t.series_id and b.deleted_at is null) o
+		where t.tenant_id = app.tenant() and t.series_id = any($1) and t.tracked and ($2::uuid[] = '{}' or s.library_id = any($2))
+		order by t.series_id for no key update of t`, ids, append([]uuid.UUID{}, p.LibraryIDs...), sure)
+	if err != nil {
+		return nil, err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByName[subject])
+	out := make(map[uuid.UUID]*subject, len(found))
+	for _, s := range found {
+		out[s.ID] = s
+	}
+	return out, err
+}
+
+// speaks tells whether a release is in a language that is tracked of the series, as far as it says its own.
+func (s *subject) speaks(language *string, usual []string) bool {
+	if s.Languages != nil {
+		usual = s.Languages
+	}
+	return among(language, usual)
+}
+
+// among tells whether a language is one of a list, of which an empty one is all.
+func among(language *string, list []string) bool {
+	if language == nil || len(list) == 0 {
+		return true
+	}
+	base, _, _ := strings.Cut(strings.ToLower(*language), "-")
+	return slices.Contains(list, base)
+}
+
+// news tells whether a release holds a volume or chapter that is newer than what is there or known of, or says of none.
+func (s *subject) news(c *candidate) bool {
+	volume, ofVolumes := last(c.Volumes)
+	chapter, ofChapters := last(c.Chapters)
+	if ofVolumes && s.TrackVolumes && volume > s.Volume {
+		return true
+	}
+	if ofChapters && s.TrackChapters && chapter > s.ownedChapter() {
+		return true
+	}
+	return !ofVolumes && !ofChapters
+}
+
+// ownedChapter is the latest chapter that is known of, also because its volume is there.
+func (s *subject) ownedChapter() float64 {
+	out := s.Chapter
+	if s.VolumeChapters == nil {
+		return out
+	}
+	all, err := volumeChapters(s.VolumeChapters)
+	if err != nil { // it was checked when it was stored
+		return out
+	}
+	for volume, end := range all {
+		if volume <= s.OwnedVolume {
+			out = max(out, end)
+		}
+	}
+	return out
+}
+
+// Record writes what a poll has brought, and tells of it. It may be called again with the same.
+func (p *Poll) Record(ctx context.Context, d *db.DB, publish task.Publish, in *Result) (*Outcome, error) {
+	now := time.Now().UTC()
+	out := &Outcome{Candidates: len(in.Candidates)}
+	var told []events.Event
+	var all []*candidate
+	for _, raw := range in.Candidates[:min(len(in.Candidates), mostCandidates)] {
+		if c := read(raw, now); c != nil {
+			all = append(all, c)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *candidate) int { return a.Observed.Compare(b.Observed) })
+	err := d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		told = nil
+		tag, err := tx.Exec(ctx, "select from release_source where tenant_id = app.tenant() and id = $1 for no key update", p.ID)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = fault.Missing("Release source")
+		}
+		if err != nil {
+			return err
+		}
+		if len(all) > 0 {
+			if told, err = p.insert(ctx, tx, all, out); err != nil {
+				return err
+			}
+		}
+		out.Refused = out.Candidates - out.Announced - out.Ignored - out.Known
+		return p.note(ctx, tx, in, out)
+	})
+	if err != nil {
+		return nil, err
+	}
+	publish(ctx, db.ScopeOf(ctx).TenantID(), append(told, events.ReleaseSourcePolled(p.ID, p.Plugin, in.failure() != nil))...)
+	return out, nil
+}
+
+// insert writes candidates that can be used, and tells which events they are.
+func (p *Poll) insert(ctx context.Context, tx pgx.Tx, all []*candidate, out *Outcome) ([]events.Event, error) {
+	about, err := p.subjects(ctx, tx, all)
+	if err != nil {
+		return nil, err
+	}
+	fresh := map[uuid.UUID]*candidate{}
+	all = slices.DeleteFunc(all, func(c *candidate) bool {
+		s := about[c.SeriesID]
+		if s == nil || c.Confidence < s.Threshold {
+			return true
+		}
+		if c.ID == uuid.Nil {
+			c.ID = uuid.Must(uuid.NewV7())
+		}
+		c.State = ignored
+		if s.speaks(c.Language, p.languages) && s.news(c) {
+			c.State = announced
+		}
+		fresh[c.ID] = c
+		return false
+	})
+	rows, err := tx.Query(ctx, `insert into release (tenant_id, id, source_id, series_id, external_release_id, info, volumes, chapters, language, format_hints, group_or_uploader,
+		  payload_url, media_url, media_url_kind, confidence, metadata, state, observed_at, released_at)
+		select app.tenant(), x.id, $1, x.series_id, x.external_release_id, x.info, x.volumes, x.chapters, x.language, x.format_hints, x.group_or_uploader,
+		  x.payload_url, x.media_url, x.media_url_kind, x.confidence, x.metadata, x.state, x.observed_at, x.released_at
+		from jsonb_to_recordset($2) as x(id uuid, series_id uuid, external_release_id text, info text, volumes jsonb, chapters jsonb, language text, format_hints jsonb,
+		  group_or_uploader text, payload_url text, media_url text, media_url_kind text, confidence double precision, metadata jsonb, state text,
+		  observed_at timestamptz, released_at timestamptz)
+		on conflict do nothing returning id`, p.ID, all)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return nil, err
+	}
+	out.Known = len(all) - len(ids)
+	var told []events.Event
+	latest := map[uuid.UUID]*subject{} // how far series are known of after this
+	for _, id := range ids {
+		c := fresh[id]
+		s := about[c.SeriesID]
+		if s.speaks(c.Language, p.languages) {
+			if latest[s.ID] == nil {
+				latest[s.ID] = &subject{Chapter: -1, Volume: -1}
+			}
+			volume, _ := last(c.Volumes)
+			chapter, _ := last(c.Chapters)
+			latest[s.ID].Volume, latest[s.ID].Chapter = max(latest[s.ID].Volume, volume), max(latest[s.ID].Chapter, chapter)
+		}
+		if c.State != announced {
+			out.Ignored++
+			continue
+		}
+		out.Announced++
+		if len(told) < mostTold && among(c.Language, p.notifyIn) && (len(p.notifyBy) == 0 || slices.Contains(p.notifyBy, p.Plugin)) {
+			told = append(told, events.ReleaseAnnounced(c.event(p, s)))
+		}
+	}
+	return told, advance(ctx, tx, latest)
+}
+
+// advance moves forward how far series are known of.
+func advance(ctx context.Context, tx pgx.Tx, latest map[uuid.UUID]*subject) error {
+	var ids []uuid.UUID
+	var volumes, chapters []float64
+	for id, s := range latest {
+		ids, volumes, chapters = append(ids, id), append(volumes, s.Volume), append(chapters, s.Chapter)
+	}
+	_, err := tx.Exec(ctx, `update series_tracking t set latest_volume = greatest(t.latest_volume, nullif(u.volume, -1)),
+		  latest_chapter = greatest(t.latest_chapter, nullif(u.chapter, -1)), updated_at = now()
+		from unnest($1::uuid[], $2::double precision[], $3::double precision[]) as u(id, volume, chapter)
+		where t.tenant_id = app.tenant() and t.series_id = u.id
+		  and (u.volume > coalesce(t.latest_volume, -1) or u.chapter > coalesce(t.latest_chapter, -1))`, ids, volumes, chapters)
+	return err
+}
+
+// event is what is told of a release that was announced.
+func (c *candidate) event(p *Poll, s *subject) events.Release {
+	out := events.Release{ID: c.ID, SeriesID: s.ID, SourceID: p.ID, SeriesTitle: s.Title, Plugin: p.Plugin}
+	if end, ok := last(c.Volumes); ok {
+		out.Volume = &end
+	}
+	if end, ok := last(c.Chapters); ok {
+		out.Chapter = &end
+	}
+	if c.Language != nil {
+		out.Language = *c.Language
+	}
+	return out
+}
+
+// failure is what the plugin says that went wrong where it asks, nil where nothing did.
+func (r *Result) failure() *string {
+	if r.UpstreamStatus == nil || *r.UpstreamStatus < 400 {
+		return nil
+	}
+	out := fmt.Sprintf("The source answers with the status %.0f", min(*r.UpstreamStatus, 999))
+	return &out
+}
+
+// note writes how a poll went that the plugin has answered, and forgets the oldest releases where there are too many.
+func (p *Poll) note(ctx context.Context, tx pgx.Tx, in *Result, out *Outcome) error {
+	failure := in.failure()
+	etag := p.ETag
+	if in.ETag != nil {
+		if etag = line(in.ETag, 1000); failure != nil {
+			etag = p.ETag
+		}
+	}
+	_, err := tx.Exec(ctx, `update release_source set last_polled_at = now(), last_summary = $2, etag = $3, last_error = $4,
+		last_error_at = case when $4::text is null then last_error_at else now() end, covered_at = case when $4::text is null then now() else covered_at end
+		where tenant_id = app.tenant() and id = $1`, p.ID, out.summary(), etag, failure)
+	if err != nil || out.Announced+out.Ignored == 0 {
+		return err
+	}
+	_, err = tx.Exec(ctx, `delete from release where tenant_id = app.tenant() and source_id = $1 and id in (
+		select r.id from release r where r.tenant_id = app.tenant() and r.source_id = $1 order by r.created_at desc, r.id desc offset $2)`, p.ID, mostKept)
+	return err
+}
+
+// Failed notes that a poll went wrong, and tells so.
+func (p *Poll) Failed(ctx context.Context, d *db.DB, publish task.Publish, why string) error {
+	if r := []rune(why); len(r) > 1000 {
+		why = string(r[:1000])
+	}
+	n, err := db.Exec(ctx, d, "update release_source set last_polled_at = now(), last_error = $2, last_error_at = now() where tenant_id = app.tenant() and id = $1", p.ID, why)
+	if err == nil && n > 0 {
+		publish(ctx, db.ScopeOf(ctx).TenantID(), events.ReleaseSourcePolled(p.ID, p.Plugin, true))
+	}
+	return err
+}

@@ -1,0 +1,166 @@
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Tracking is how a series is tracked.
+type Tracking struct {
+	SeriesID                    uuid.UUID       `json:"seriesId" db:"series_id"`
+	Tracked                     bool            `json:"tracked" db:"tracked"`
+	TrackChapters               bool            `json:"trackChapters" db:"track_chapters"`
+	TrackVolumes                bool            `json:"trackVolumes" db:"track_volumes"`
+	LatestKnownChapter          *float64        `json:"latestKnownChapter" db:"latest_chapter"`
+	LatestKnownVolume           *float64        `json:"latestKnownVolume" db:"latest_volume"`
+	Languages                   []string        `json:"languages" db:"languages" nullable:"true" doc:"null is those of the setting release_tracking.default_languages"`
+	VolumeChapterMap            json.RawMessage `json:"volumeChapterMap" db:"volume_chapters" doc:"Of volumes, the last chapter in each"`
+	PollIntervalOverrideS       *int32          `json:"pollIntervalOverrideS" db:"poll_interval" doc:"At most so often, in seconds; null is whenever a source is polled"`
+	ConfidenceThresholdOverride *float64        `json:"confidenceThresholdOverride" db:"confidence_threshold" doc:"null is 0.7"`
+	CreatedAt                   time.Time       `json:"createdAt" db:"created_at"`
+	UpdatedAt                   time.Time       `json:"updatedAt" db:"updated_at"`
+}
+
+// TrackingBody is what people say of it; null of one that cannot be null leaves it.
+type TrackingBody struct {
+	Tracked                     *bool                             `json:"tracked,omitempty" nullable:"true"`
+	TrackChapters               *bool                             `json:"trackChapters,omitempty" nullable:"true"`
+	TrackVolumes                *bool                             `json:"trackVolumes,omitempty" nullable:"true"`
+	LatestKnownChapter          httpapi.Optional[float64]         `json:"latestKnownChapter,omitempty" minimum:"0" maximum:"9999999"`
+	LatestKnownVolume           httpapi.Optional[float64]         `json:"latestKnownVolume,omitempty" minimum:"0" maximum:"9999999"`
+	Languages                   httpapi.Optional[[]string]        `json:"languages,omitempty" maxItems:"50" doc:"ISO 639-1 codes; an empty list is all languages"`
+	VolumeChapterMap            httpapi.Optional[json.RawMessage] `json:"volumeChapterMap,omitempty" doc:"An object: by volumes the last chapter of each, or an object with start and end"`
+	PollIntervalOverrideS       httpapi.Optional[int32]           `json:"pollIntervalOverrideS,omitempty" minimum:"60" maximum:"31536000"`
+	ConfidenceThresholdOverride httpapi.Optional[float64]         `json:"confidenceThresholdOverride,omitempty" minimum:"0" maximum:"1"`
+}
+
+const trackingColumns = `t.series_id, t.tracked, t.track_chapters, t.track_volumes, t.latest_chapter, t.latest_volume, t.languages, t.volume_chapters,
+	t.poll_interval, t.confidence_threshold, t.created_at, t.updated_at`
+
+// tracking is how a series is tracked: as people have said, or not at all.
+func tracking(ctx context.Context, d *db.DB, series uuid.UUID) (*Tracking, error) {
+	out, err := db.Get[Tracking](ctx, d, `select s.id as series_id, coalesce(t.tracked, false) as tracked, coalesce(t.track_chapters, true) as track_chapters,
+		  coalesce(t.track_volumes, true) as track_volumes, t.latest_chapter, t.latest_volume, t.languages, t.volume_chapters, t.poll_interval, t.confidence_threshold,
+		  coalesce(t.created_at, s.created_at) as created_at, coalesce(t.updated_at, s.created_at) as updated_at
+		from series s left join series_tracking t on t.tenant_id = app.tenant() and t.series_id = s.id where s.tenant_id = app.tenant() and s.id = $1`, series)
+	if err == nil && out == nil {
+		err = fault.Missing("Series")
+	}
+	return out, err
+}
+
+// maxVolumes bounds a volumeChapterMap.
+const maxVolumes = 2000
+
+// check says what is wrong with the body.
+func (b *TrackingBody) check() error {
+	var bad []fault.Field
+	for i, l := range b.Languages.Or(nil) {
+		if !isLanguage(l) {
+			bad = append(bad, fault.Field{Field: fmt.Sprintf("languages[%d]", i), Message: "must be the ISO 639-1 code of a language, two small letters such as en"})
+		}
+	}
+	if v := b.VolumeChapterMap.Value; v != nil {
+		if _, err := volumeChapters(*v); err != nil {
+			bad = append(bad, fault.Field{Field: "volumeChapterMap", Message: err.Error()})
+		}
+	}
+	return fault.InvalidFields(bad)
+}
+
+func isLanguage(code string) bool {
+	return len(code) == 2 && !slices.ContainsFunc([]byte(code), func(c byte) bool { return c < 'a' || c > 'z' })
+}
+
+// volumeChapters reads the last chapter of each volume.
+func volumeChapters(raw json.RawMessage) (map[float64]float64, error) {
+	wrong := fmt.Errorf("must be an object of at most %d volumes, each with its last chapter or with start and end", maxVolumes)
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil || all == nil || len(all) > maxVolumes {
+		return nil, wrong
+	}
+	out := make(map[float64]float64, len(all))
+	for k, v := range all {
+		volume, err := strconv.ParseFloat(k, 64)
+		if err != nil || !amount(volume) {
+			return nil, wrong
+		}
+		var span Span
+		if json.Unmarshal(v, &span.End) != nil && json.Unmarshal(v, &span) != nil || !amount(span.Start) || !amount(span.End) {
+			return nil, wrong
+		}
+		out[volume] = span.End
+	}
+	return out, nil
+}
+
+// amount tells whether a number can be that of a volume or chapter.
+func amount(n float64) bool { return n >= 0 && n <= 9_999_999 && !math.IsNaN(n) }
+
+// track changes how a series is tracked.
+func track(ctx context.Context, d *db.DB, series uuid.UUID, body *TrackingBody) (out *Tracking, library uuid.UUID, err error) {
+	if err := body.check(); err != nil {
+		return nil, library, err
+	}
+	languages := body.Languages.OrNil(nil)
+	var named []string
+	if languages != nil {
+		named = append([]string{}, *languages...)
+	}
+	var b pgx.Batch
+	db.Value(&b, &library, "select library_id from series where tenant_id = app.tenant() and id = $1", series)
+	db.One(&b, &out, `insert into series_tracking as t (tenant_id, series_id, tracked, track_chapters, track_volumes, latest_chapter, latest_volume, languages,
+		  volume_chapters, poll_interval, confidence_threshold)
+		select app.tenant(), s.id, coalesce($2, false), coalesce($3, true), coalesce($4, true), $6, $8, $10, $12, $14, $16 from series s
+		where s.tenant_id = app.tenant() and s.id = $1
+		on conflict (tenant_id, series_id) do update set tracked = coalesce($2, t.tracked), track_chapters = coalesce($3, t.track_chapters),
+		  track_volumes = coalesce($4, t.track_volumes), latest_chapter = case when $5 then $6 else t.latest_chapter end,
+		  latest_volume = case when $7 then $8 else t.latest_volume end, languages = case when $9 then $10 else t.languages end,
+		  volume_chapters = case when $11 then $12 else t.volume_chapters end, poll_interval = case when $13 then $14 else t.poll_interval end,
+		  confidence_threshold = case when $15 then $16 else t.confidence_threshold end, updated_at = now()
+		returning `+trackingColumns, series, body.Tracked, body.TrackChapters, body.TrackVolumes,
+		body.LatestKnownChapter.Set, body.LatestKnownChapter.Value, body.LatestKnownVolume.Set, body.LatestKnownVolume.Value,
+		body.Languages.Set, named, body.VolumeChapterMap.Set, body.VolumeChapterMap.Value, body.PollIntervalOverrideS.Set, body.PollIntervalOverrideS.Value,
+		body.ConfidenceThresholdOverride.Set, body.ConfidenceThresholdOverride.Value)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, library, err
+	}
+	if out == nil {
+		return nil, library, fault.Missing("Series")
+	}
+	return out, library, nil
+}
+
+// ofSeries does what queue adds to the batch; NotFound where there is no such series.
+func ofSeries(ctx context.Context, d *db.DB, id uuid.UUID, queue func(*pgx.Batch)) error {
+	var b pgx.Batch
+	var found bool
+	progress.QueueSeriesExists(&b, &found, id)
+	queue(&b)
+	if err := d.Run(ctx, &b); err != nil {
+		return err
+	}
+	if !found {
+		return fault.Missing("Series")
+	}
+	return nil
+}
+
+// changed is the event that says that something of a series' tracking or releases has changed.
+func changed(series, library uuid.UUID, field string) events.Event {
+	return events.SeriesUpdated(events.Series{ID: series, LibraryID: library}, field)
+}
