@@ -28,6 +28,7 @@ func TestRoundTrips(t *testing.T) {
 	var made struct{ ID string }
 	admin.Do("POST", "/api/v1/collections", object{"name": "Shelf"}).Want(201).JSON(&made)
 	shelf := made.ID
+	admin.Do("POST", "/api/v1/series/"+series+"/aliases", object{"alias": "S"}).Want(201)
 	kept, began := l.others.Load(), time.Now()
 	for _, c := range []struct {
 		client             *testkit.Client
@@ -127,6 +128,16 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "PUT", "/want-to-read/order", `{"ids":[]}`, 2},
 		{reader, "DELETE", "/want-to-read/series/" + series, "", 2},
 		{reader, "GET", "/genres", "", 1},
+		{reader, "GET", "/series/" + series + "/tracking", "", 1},
+		{reader, "GET", "/series/" + series + "/aliases", "", 1},
+		{reader, "GET", "/series/" + series + "/releases", "", 1},
+		{reader, "GET", "/releases?libraryId=" + library, "", 1},
+		{reader, "GET", "/releases/facets", "", 1},
+		{reader, "GET", "/release-sources/applicability?libraryId=" + library, "", 1},
+		{admin, "GET", "/release-sources", "", 1},
+		{admin, "PATCH", "/series/" + series + "/tracking", `{"tracked":true}`, 2},
+		{admin, "POST", "/series/" + series + "/aliases", `{"alias":"S"}`, 2},
+		{admin, "POST", "/releases/bulk", `{"action":"dismiss","ids":["` + id + `"]}`, 2},
 		{reader, "GET", "/collections", "", 1},
 		{reader, "GET", "/readlists", "", 1},
 		{reader, "GET", "/collections/" + shelf + "/series", "", 1},

@@ -16,6 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/metric"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/plugin"
+	"github.com/longbox/longbox/shared/domain/release"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/domain/tenant"
@@ -113,7 +114,8 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	_, twice := duplicate.Due(ctx, s.system, now)
 	_, covers := cover.Due(ctx, s.system, now)
 	_, plugins := plugin.SyncDue(ctx, s.system, now)
-	err = errors.Join(err, due, twice, covers, plugins)
+	_, polls := release.Due(ctx, s.system, now)
+	err = errors.Join(err, due, twice, covers, plugins, polls)
 	if s.base.Tasks != nil {
 		err = errors.Join(err, s.base.Tasks.All(ctx, s.system))
 	}

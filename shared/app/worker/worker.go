@@ -19,6 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/measure"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/plugin"
+	"github.com/longbox/longbox/shared/domain/release"
 	"github.com/longbox/longbox/shared/domain/rendition"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
@@ -120,6 +121,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 		return nil, nil, err
 	}
 	plugins := &plugin.Runner{Database: base.Database, Client: plug.New(c.Plugins), Key: key, Publish: base.Publish}
+	tracker := &release.Tracker{Database: base.Database, Publish: base.Publish}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "worker"
@@ -146,11 +148,15 @@ func New(c Config) (*Worker, *app.Base, error) {
 			task.KOReaderDigests: digests.Make,
 			task.PurgeDeleted:    s.Purge,
 			task.PluginAutoMatch: plugins.Match,
+			task.FindDuplicates:  (&duplicate.Finder{Database: base.Database}).Find,
 
 			task.UserPluginSync:            plugins.Sync,
 			task.UserPluginRecommendations: plugins.Recommend,
 			task.UserPluginDismissal:       plugins.Dismiss,
-			task.FindDuplicates:            (&duplicate.Finder{Database: base.Database}).Find,
+
+			task.PollReleaseSource: plugins.Poll,
+			task.TrackSeries:       tracker.Track,
+			task.BackfillTracking:  tracker.Backfill,
 		},
 	}
 	ends := &scan.Settler{Database: base.Database, Publish: base.Publish}

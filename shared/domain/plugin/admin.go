@@ -165,13 +165,14 @@ func (s *service) create(ctx context.Context, in *NewBody) (*Status, error) {
 
 // checked asks a plugin whether it answers, and notes that.
 func (s *service) checked(ctx context.Context, p *runnable, message string) (*Status, error) {
-	p.tested = true
+	p.tested, p.releases = true, &plug.Known{Releases: &plug.Releases{}}
 	ping := s.ask(ctx, p, "ping", nil, nil)
 	noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
 	var b pgx.Batch
 	var now *Plugin
 	queueOutcome(&b, p, ping)
+	p.queueSources(&b, ping)
 	db.One(&b, &now, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", p.ID)
 	if _, err := found(now, s.Database.Run(noting, &b)); err != nil {
 		return nil, err

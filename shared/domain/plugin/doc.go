@@ -13,6 +13,7 @@
 //   - A series is matched in this order: for tasks what its library and the plugin demand of it, the id that it has of
 //     the plugin already, and else the best answer to its title that is at least as sure as
 //     plugins.auto_match_confidence_threshold.
+//   - A plugin that announces releases is polled by tasks; package release keeps what it says.
 //
 // Plugins of the type user are enabled by each user for themselves, and asked in their name (the files user_….go):
 //
@@ -23,5 +24,5 @@
 //   - Progress is taken over from a service before it is told there. Nothing becomes unread by it.
 //
 // Tables: plugin, plugin_failure, plugin_method, plugin_schedule, user_plugin, user_plugin_data, user_plugin_sign_in;
-// reads library, setting and what users have read; writes series, books, progress and ratings by their packages.
+// reads library, setting and what users have read; writes series, books, progress, ratings and releases by their packages.
 package plugin

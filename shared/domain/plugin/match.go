@@ -390,19 +390,8 @@ func (r *Runner) Match(ctx context.Context, h task.Held) (any, error) {
 	if err := h.Resume(&at); err != nil {
 		return nil, err
 	}
-	asking, cancel := context.WithCancel(ctx)
+	asking, cancel := patience(ctx)
 	defer cancel()
-	go func() {
-		select {
-		case <-task.Pause(ctx):
-			wait := grace
-			if end, ok := ctx.Deadline(); ok { // of the invocation
-				wait = min(wait, time.Until(end)-time.Second)
-			}
-			time.AfterFunc(wait, cancel)
-		case <-asking.Done():
-		}
-	}()
 	out, err := r.matchByTask(asking, in.PluginID, *h.SeriesID, at.Found)
 	var f *fault.Error
 	var limited *limit

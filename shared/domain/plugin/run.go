@@ -46,6 +46,9 @@ type runnable struct {
 	Tenant      uuid.UUID `db:"tenant_id"`
 	tested      bool      // only whether it answers: no limit applies
 	mine        *mine     // for whom it is asked; nil: for nobody
+
+	releases *plug.Known   // what it may know of releases; nil: nothing
+	said     *plug.Changes // what it has said of them in its last answer
 }
 
 // queueRunnable reads a plugin.
@@ -185,10 +188,13 @@ func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map
 			return out
 		}
 	}
-	if p.mine != nil {
+	if call.Known = p.releases; p.mine != nil {
 		call.Known = p.mine.known()
 	}
 	answer, err := r.Client.Ask(ctx, call)
+	if answer != nil {
+		p.said = answer.Changes
+	}
 	if p.mine != nil && answer != nil {
 		p.mine.changed(answer.Changes)
 	}

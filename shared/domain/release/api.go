@@ -218,7 +218,9 @@ func (s *service) tellPlaces(ctx context.Context, all []place) {
 			seen[p.SeriesID], told = true, append(told, changed(p.SeriesID, p.LibraryID, "releases"))
 		}
 	}
-	s.tell(ctx, told...)
+	if told != nil {
+		s.tell(ctx, told...)
+	}
 }
 
 func (s *service) sourceRoutes(a *httpapi.API) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/format/language"
+	"github.com/longbox/longbox/shared/platform/plug"
 )
 
 // Bounds of a candidate.
@@ -192,7 +193,7 @@ func cleaned(v any, depth int) (any, bool) {
 // usable is a source that can be made, and whether it can.
 func (n Named) usable() (Named, bool) {
 	key, name := line(&n.SourceKey, 200), line(&n.DisplayName, 200)
-	if key == nil || !slices.Contains(kinds, n.Kind) || len(n.Config) > maxSourceConfig {
+	if key == nil || !slices.Contains(plug.SourceKinds, n.Kind) || len(n.Config) > maxSourceConfig {
 		return n, false
 	}
 	n.SourceKey, n.DisplayName = *key, ""

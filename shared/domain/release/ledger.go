@@ -132,13 +132,18 @@ func (f Filter) queue(b *pgx.Batch, sort string, p httpapi.Paging) (load func() 
 	var page []Release
 	var total int64
 	where, args := f.where("")
-	n := len(args)
-	db.All(b, &page, fmt.Sprintf(`select %s from (select r.* from release r join series s on s.tenant_id = app.tenant() and s.id = r.series_id
-		  where %s order by %s limit $%d offset $%d) r join series s on s.tenant_id = app.tenant() and s.id = r.series_id order by %s`,
-		releaseColumns, where, sort, n+1, n+2, sort), append(append([]any{}, args...), p.Limit(), p.Offset())...)
-	db.Value(b, &total, "select count(*) from release r where "+where, args...)
+	db.All(b, &page, pageSQL(where, sort, len(args)), append(append([]any{}, args...), p.Limit(), p.Offset())...)
+	db.Value(b, &total, totalSQL(where), args...)
 	return func() ([]Release, int64) { return page, total }
 }
+
+// pageSQL selects a page of releases; its limit and offset follow n parameters.
+func pageSQL(where, sort string, n int) string {
+	return fmt.Sprintf(`select %s from release r join series s on s.tenant_id = app.tenant() and s.id = r.series_id where %s order by %s limit $%d offset $%d`,
+		releaseColumns, where, sort, n+1, n+2)
+}
+
+func totalSQL(where string) string { return "select count(*) from release r where " + where }
 
 // ofOne lists the releases of one series; NotFound where there is none.
 func ofOne(ctx context.Context, d *db.DB, series uuid.UUID, state string, p httpapi.Paging) (*httpapi.Page[Release], error) {

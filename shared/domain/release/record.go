@@ -16,6 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/plug"
 )
 
 // Bounds of a poll.
@@ -36,6 +37,11 @@ type Poll struct {
 	ETag       *string         `db:"etag"`
 	Enabled    bool            `db:"enabled"`
 	LibraryIDs []uuid.UUID     `db:"library_ids"` // of the plugin
+	Announces  json.RawMessage `db:"announces"`   // what its manifest says of releases
+
+	CoveredAt   *time.Time `db:"covered_at"`
+	ResumeAfter *uuid.UUID `db:"resume_after"`
+	resume      *uuid.UUID // the last series that the plugin was told of, where there are more
 
 	languages, notifyIn, notifyBy []string // of the settings
 }
@@ -44,7 +50,8 @@ type Poll struct {
 func Begin(ctx context.Context, d *db.DB, source uuid.UUID) (*Poll, error) {
 	var b pgx.Batch
 	var out *Poll
-	db.One(&b, &out, "select s.id, s.plugin_id, p.name as plugin, s.name, s.config, s.etag, s.enabled, p.library_ids from release_source s"+ofPlugin+" and s.id = $1", source)
+	db.One(&b, &out, "select s.id, s.plugin_id, p.name as plugin, s.name, s.config, s.etag, s.enabled, p.library_ids, s.covered_at, s.resume_after, "+
+		"p.manifest #> '{capabilities,releaseSource}' as announces from release_source s"+ofPlugin+" and s.id = $1", source)
 	var lists [3]string
 	for i, key := range []string{setting.ReleaseLanguages, setting.ReleaseNotifyIn, setting.ReleaseNotifyBy} {
 		setting.Value(&b, key, &lists[i])
@@ -84,6 +91,10 @@ type Result struct {
 	ETag           *string           `json:"etag"`
 	NotModified    bool              `json:"notModified"`
 	UpstreamStatus *float64          `json:"upstreamStatus"`
+	Failed         *string           `json:"-"` // why the plugin has not answered
+
+	recorded []plug.Recorded   // what it has announced while it answered
+	sources  []json.RawMessage // that it has named meanwhile; nil: none
 }
 
 // Outcome is what came of a poll.
@@ -117,20 +128,23 @@ type subject struct {
 	Threshold      float64         `db:"threshold"`
 }
 
+// subjectsSQL selects the series about which something is announced.
+const subjectsSQL = `select s.id, s.title, t.track_chapters, t.track_volumes, greatest(t.latest_chapter, o.chapter, -1) as chapter,
+	  greatest(t.latest_volume, o.volume, -1) as volume, coalesce(o.volume, -1)::double precision as owned_volume, t.languages, t.volume_chapters,
+	  coalesce(t.confidence_threshold, $3) as threshold
+	from series_tracking t join series s on s.tenant_id = app.tenant() and s.id = t.series_id
+	cross join lateral (select max(b.volume) as volume, max(b.chapter) as chapter from book b
+	  where b.tenant_id = app.tenant() and b.series_id = t.series_id and b.deleted_at is null) o
+	where t.tenant_id = app.tenant() and t.series_id = any($1) and t.tracked and ($2::uuid[] = '{}' or s.library_id = any($2))
+	order by t.series_id for no key update of t`
+
 // subjects reads the series about which something is announced, and locks how they are tracked.
 func (p *Poll) subjects(ctx context.Context, tx pgx.Tx, all []*candidate) (map[uuid.UUID]*subject, error) {
 	ids := make([]uuid.UUID, len(all))
 	for i, c := range all {
 		ids[i] = c.SeriesID
 	}
-	rows, err := tx.Query(ctx, `select s.id, s.title, t.track_chapters, t.track_volumes, greatest(t.latest_chapter, o.chapter, -1) as chapter,
-		  greatest(t.latest_volume, o.volume, -1) as volume, coalesce(o.volume, -1)::double precision as owned_volume, t.languages, t.volume_chapters,
-		  coalesce(t.confidence_threshold, $3) as threshold
-		from series_tracking t join series s on s.tenant_id = app.tenant() and s.id = t.series_id
-		cross join lateral (select max(b.volume) as volume, max(b.chapter) as chapter from book b
-		  where b.tenant_id = app.tenant() and b.series_id = t.series_id and b.deleted_at is null) o
-		where t.tenant_id = app.tenant() and t.series_id = any($1) and t.tracked and ($2::uuid[] = '{}' or s.library_id = any($2))
-		order by t.series_id for no key update of t`, ids, append([]uuid.UUID{}, p.LibraryIDs...), sure)
+	rows, err := tx.Query(ctx, subjectsSQL, ids, append([]uuid.UUID{}, p.LibraryIDs...), sure)
 	if err != nil {
 		return nil, err
 	}
@@ -193,23 +207,23 @@ func (s *subject) ownedChapter() float64 {
 // Record writes what a poll has brought, and tells of it. It may be called again with the same.
 func (p *Poll) Record(ctx context.Context, d *db.DB, publish task.Publish, in *Result) (*Outcome, error) {
 	now := time.Now().UTC()
-	out := &Outcome{Candidates: len(in.Candidates)}
+	all, total := in.candidates(now)
+	out := &Outcome{}
 	var told []events.Event
-	var all []*candidate
-	for _, raw := range in.Candidates[:min(len(in.Candidates), mostCandidates)] {
-		if c := read(raw, now); c != nil {
-			all = append(all, c)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b *candidate) int { return a.Observed.Compare(b.Observed) })
 	err := d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		told = nil
-		tag, err := tx.Exec(ctx, "select from release_source where tenant_id = app.tenant() and id = $1 for no key update", p.ID)
-		if err == nil && tag.RowsAffected() == 0 {
-			err = fault.Missing("Release source")
-		}
-		if err != nil {
+		told, *out = nil, Outcome{Candidates: total}
+		if err := p.rename(ctx, tx, in); err != nil {
 			return err
+		}
+		tag, err := tx.Exec(ctx, "select from release_source where tenant_id = app.tenant() and id = $1 for no key update", p.ID)
+		switch {
+		case err != nil:
+			return err
+		case tag.RowsAffected() == 0 && in.sources != nil: // it has named others instead
+			out.Refused = total
+			return nil
+		case tag.RowsAffected() == 0:
+			return fault.Missing("Release source")
 		}
 		if len(all) > 0 {
 			if told, err = p.insert(ctx, tx, all, out); err != nil {
@@ -224,6 +238,16 @@ func (p *Poll) Record(ctx context.Context, d *db.DB, publish task.Publish, in *R
 	}
 	publish(ctx, db.ScopeOf(ctx).TenantID(), append(told, events.ReleaseSourcePolled(p.ID, p.Plugin, in.failure() != nil))...)
 	return out, nil
+}
+
+// rename makes the sources of the plugin those that it has named, where it has.
+func (p *Poll) rename(ctx context.Context, tx pgx.Tx, in *Result) error {
+	if in.sources == nil {
+		return nil
+	}
+	var b pgx.Batch
+	QueueSources(&b, p.PluginID, namedIn(in.sources))
+	return tx.SendBatch(ctx, &b).Close()
 }
 
 // insert writes candidates that can be used, and tells which events they are.
@@ -321,6 +345,11 @@ func (c *candidate) event(p *Poll, s *subject) events.Release {
 
 // failure is what the plugin says that went wrong where it asks, nil where nothing did.
 func (r *Result) failure() *string {
+	if r.Failed != nil {
+		why := []rune(*r.Failed)
+		out := string(why[:min(len(why), 1000)])
+		return &out
+	}
 	if r.UpstreamStatus == nil || *r.UpstreamStatus < 400 {
 		return nil
 	}
@@ -331,31 +360,20 @@ func (r *Result) failure() *string {
 // note writes how a poll went that the plugin has answered, and forgets the oldest releases where there are too many.
 func (p *Poll) note(ctx context.Context, tx pgx.Tx, in *Result, out *Outcome) error {
 	failure := in.failure()
-	etag := p.ETag
-	if in.ETag != nil {
-		if etag = line(in.ETag, 1000); failure != nil {
-			etag = p.ETag
+	etag, resume := p.ETag, p.ResumeAfter // stay where it went wrong
+	if failure == nil {
+		resume = p.resume
+		if in.ETag != nil {
+			etag = line(in.ETag, 1000)
 		}
 	}
 	_, err := tx.Exec(ctx, `update release_source set last_polled_at = now(), last_summary = $2, etag = $3, last_error = $4,
-		last_error_at = case when $4::text is null then last_error_at else now() end, covered_at = case when $4::text is null then now() else covered_at end
-		where tenant_id = app.tenant() and id = $1`, p.ID, out.summary(), etag, failure)
+		last_error_at = case when $4::text is null then last_error_at else now() end, covered_at = case when $4::text is null then now() else covered_at end,
+		resume_after = $5 where tenant_id = app.tenant() and id = $1`, p.ID, out.summary(), etag, failure, resume)
 	if err != nil || out.Announced+out.Ignored == 0 {
 		return err
 	}
 	_, err = tx.Exec(ctx, `delete from release where tenant_id = app.tenant() and source_id = $1 and id in (
 		select r.id from release r where r.tenant_id = app.tenant() and r.source_id = $1 order by r.created_at desc, r.id desc offset $2)`, p.ID, mostKept)
-	return err
-}
-
-// Failed notes that a poll went wrong, and tells so.
-func (p *Poll) Failed(ctx context.Context, d *db.DB, publish task.Publish, why string) error {
-	if r := []rune(why); len(r) > 1000 {
-		why = string(r[:1000])
-	}
-	n, err := db.Exec(ctx, d, "update release_source set last_polled_at = now(), last_error = $2, last_error_at = now() where tenant_id = app.tenant() and id = $1", p.ID, why)
-	if err == nil && n > 0 {
-		publish(ctx, db.ScopeOf(ctx).TenantID(), events.ReleaseSourcePolled(p.ID, p.Plugin, true))
-	}
 	return err
 }

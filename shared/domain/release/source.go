@@ -16,6 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/plug"
 )
 
 // Source is what a plugin asks for releases.
@@ -241,12 +242,9 @@ func applicability(ctx context.Context, d *db.DB, library *uuid.UUID) (*Applicab
 // Bounds of what plugins name.
 const (
 	mostSources       = 1000 // of a tenant
-	mostSourcesNamed  = 100  // by a plugin
 	maxSourceConfig   = 16 << 10
 	defaultSourceName = "default"
 )
-
-var kinds = []string{"rss-uploader", "rss-series", "api-feed", "metadata-feed"}
 
 // Named is a source as plugins name it.
 type Named struct {
@@ -261,7 +259,7 @@ type Named struct {
 func QueueSources(b *pgx.Batch, plugin uuid.UUID, named []Named) {
 	usable, seen := []Named{}, map[string]bool{}
 	for _, n := range named {
-		if n, ok := n.usable(); ok && !seen[n.SourceKey] && len(usable) < mostSourcesNamed {
+		if n, ok := n.usable(); ok && !seen[n.SourceKey] && len(usable) < plug.MaxSources {
 			usable, seen[n.SourceKey] = append(usable, n), true
 		}
 	}
@@ -272,7 +270,7 @@ func QueueSources(b *pgx.Batch, plugin uuid.UUID, named []Named) {
 
 // QueueDefault gives a plugin that announces releases and has named no source one that is called default.
 func QueueDefault(b *pgx.Batch, plugin uuid.UUID) {
-	queueAdd(b, plugin, []Named{{defaultSourceName, "", kinds[2], nil}},
+	queueAdd(b, plugin, []Named{{defaultSourceName, "", "api-feed", nil}},
 		"app.announces(p) and not exists (select from release_source s where s.tenant_id = app.tenant() and s.plugin_id = p.id)")
 }
 

@@ -66,9 +66,9 @@ var doing = map[string]struct{ does, items string }{
 	UserPluginSync:            {"Bringing reading progress in step with another service", " entries"},
 	UserPluginRecommendations: {"Asking for recommendations", ""},
 	UserPluginDismissal:       {"Taking back a recommendation", ""},
-	PollReleaseSource: {"Asking a plugin for new releases", ""},
-	TrackSeries:       {"Tracking series", " series"},
-	BackfillTracking:  {"Giving tracked series their titles as aliases", " series"},
+	PollReleaseSource:         {"Asking a plugin for new releases", ""},
+	TrackSeries:               {"Tracking series", " series"},
+	BackfillTracking:          {"Giving tracked series their titles as aliases", " series"},
 }
 
 // describe tells a person of a task what it does, how far it is, where it counts, and what has become of it, where it does

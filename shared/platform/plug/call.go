@@ -53,7 +53,8 @@ type Call struct {
 // Known is what a plugin may ask Longbox for while it answers. It comes with the call, and what the plugin changes goes
 // back with the answer, since the function that runs plugins reaches nothing of Longbox.
 type Known struct {
-	Storage map[string]Stored `json:"storage"` // what it keeps for a user; nil: it keeps nothing
+	Storage  map[string]Stored `json:"storage"`            // what it keeps for a user; nil: it keeps nothing
+	Releases *Releases         `json:"releases,omitempty"` // nil: it announces none
 }
 
 // Stored is a value that a plugin keeps.
@@ -65,7 +66,8 @@ type Stored struct {
 
 // Changes are what a plugin has changed while it answered, also where it failed in the end.
 type Changes struct {
-	Storage map[string]*Stored `json:"storage,omitempty"` // nil: removed
+	Storage  map[string]*Stored `json:"storage,omitempty"` // nil: removed
+	Releases *ReleaseChanges    `json:"releases,omitempty"`
 }
 
 // Answer is what came of a Call: Fault is nil where it succeeded.

@@ -64,6 +64,9 @@ func serve(args []string) {
 		if err := json.Unmarshal(p.in.Bytes(), &m); err != nil {
 			panic(err)
 		}
+		if m.Method == "" {
+			continue // an answer that it does not wait for
+		}
 		result, failure := p.answer(m, args)
 		if m.Method == "test/hang" {
 			continue // no answer
@@ -75,6 +78,9 @@ func serve(args []string) {
 		}
 		if m.Method == "shutdown" {
 			return
+		}
+		if m.Method == "initialize" {
+			p.early()
 		}
 	}
 }
@@ -129,6 +135,9 @@ func (p *plugin) answer(m message, args []string) (any, *failure) {
 		if len(args) > 0 && args[0] == "personal" {
 			return personalManifest(args[1:]), nil
 		}
+		if len(args) > 0 && args[0] == "releases" {
+			return p.releaseManifest(), nil
+		}
 		return manifest(), nil
 	case "ping":
 		return "pong", nil
@@ -169,6 +178,9 @@ func (p *plugin) answer(m message, args []string) (any, *failure) {
 			return book, nil
 		}
 		return nil, &failure{Code: -32002, Message: "no book has the id " + in.ExternalID}
+	}
+	if m.Method == "releases/poll" {
+		return p.poll(m.Params)
 	}
 	if out, f, ok := p.personal(m); ok {
 		return out, f

@@ -27,6 +27,7 @@ const invalidParams = -32602 // of JSON-RPC
 // other, so that calls that know something follow each other.
 func (p *process) serve(ctx context.Context, call plug.Call) (json.RawMessage, *plug.Changes, *plug.Fault) {
 	if call.Known == nil {
+		p.settle(nil)
 		out, fault := p.ask(ctx, call.Method, call.Params)
 		return out, nil, fault
 	}
@@ -36,7 +37,11 @@ func (p *process) serve(ctx context.Context, call plug.Call) (json.RawMessage, *
 		return nil, nil, plug.Failed(plug.Unavailable, "The plugin is busy with another request; try again")
 	}
 	d := &desk{known: *call.Known}
+	if !announces(p.manifest) {
+		d.known.Releases = nil
+	}
 	p.open(d)
+	p.settle(d)
 	out, fault := p.ask(ctx, call.Method, call.Params)
 	p.open(nil)
 	<-p.serving
@@ -47,6 +52,20 @@ func (p *process) open(d *desk) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.desk = d
+}
+
+// settle answers at a desk what the process has asked since it has initialized: once, when its first call is served.
+func (p *process) settle(d *desk) {
+	p.mu.Lock()
+	early := p.early
+	p.early, p.served = nil, true
+	for i := range early {
+		early[i] = d.answer(early[i])
+	}
+	p.mu.Unlock()
+	for _, m := range early {
+		p.send(m)
+	}
 }
 
 // answer is what a request is answered with.
@@ -78,6 +97,14 @@ var offered = map[string]func(d *desk, params json.RawMessage) (any, *rpcError){
 	"storage/delete": (*desk).remove,
 	"storage/list":   (*desk).list,
 	"storage/clear":  (*desk).clear,
+
+	"releases/list_tracked":     (*desk).listTracked,
+	"releases/count_tracked":    (*desk).countTracked,
+	"releases/record":           (*desk).record,
+	"releases/report_progress":  (*desk).progress,
+	"releases/source_state/get": (*desk).sourceState,
+	"releases/source_state/set": (*desk).setSourceState,
+	"releases/register_sources": (*desk).registerSources,
 }
 
 func refuse(format string, args ...any) *rpcError {

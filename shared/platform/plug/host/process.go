@@ -31,6 +31,7 @@ const (
 	worn        = 50 << 20  // then another process takes its place
 	maxManifest = 256 << 10
 	maxUnread   = 64 // messages that it has not read
+	maxEarly    = 16 // requests of it before it serves a call
 	farewell    = 5 * time.Second
 	startTime   = 2 * time.Minute // npx and uvx fetch what they run first
 )
@@ -52,7 +53,10 @@ type process struct {
 	reaped  bool // its number may be somebody else's
 	next    int64
 	waiting map[int64]chan message
-	desk    *desk // nil: the process may ask for nothing now
+	desk    *desk     // nil: the process may ask for nothing now
+	greeted bool      // it has initialized
+	served  bool      // a call
+	early   []message // requests of it in between
 }
 
 // message is one of JSON-RPC, of any kind.
@@ -282,10 +286,16 @@ func (p *process) listen(from io.Reader) {
 // take gives an answer to who waits for it, and answers a request.
 func (p *process) take(m message) {
 	if m.Method != "" {
+		asks := len(m.ID) > 0 && string(m.ID) != "null"
 		p.mu.Lock()
+		if asks && p.greeted && !p.served && len(p.early) < maxEarly {
+			p.early = append(p.early, m)
+			p.mu.Unlock()
+			return
+		}
 		answer := p.desk.answer(m)
 		p.mu.Unlock()
-		if len(m.ID) > 0 && string(m.ID) != "null" {
+		if asks {
 			p.send(answer)
 		}
 		return
@@ -297,6 +307,7 @@ func (p *process) take(m message) {
 	p.mu.Lock()
 	answer := p.waiting[id]
 	delete(p.waiting, id)
+	p.greeted = p.greeted || answer != nil // initialize is the first that it is asked
 	p.mu.Unlock()
 	if answer != nil {
 		answer <- m

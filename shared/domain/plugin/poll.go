@@ -1,0 +1,127 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/release"
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/plug"
+)
+
+// queueSources gives a plugin that has answered after it was enabled the sources that it has named, or one where it
+// announces releases and has named none.
+func (p *runnable) queueSources(b *pgx.Batch, a *asked) {
+	if a.fault != nil {
+		return
+	}
+	if named := release.Sources(p.said); named != nil {
+		release.QueueSources(b, p.ID, named)
+	} else {
+		release.QueueDefault(b, p.ID)
+	}
+}
+
+// Poll is the handler of poll_release_source tasks. A plugin that fails is not asked again before the next poll is due.
+func (r *Runner) Poll(ctx context.Context, h task.Held) (any, error) {
+	var in struct {
+		SourceID uuid.UUID `json:"sourceId"`
+	}
+	if err := json.Unmarshal(h.Params, &in); err != nil {
+		return nil, fault.New(fault.BadRequest, "The task names no source")
+	}
+	var at waiting
+	if err := h.Resume(&at); err != nil {
+		return nil, err
+	}
+	source, err := release.Begin(ctx, r.Database, in.SourceID)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.polled(ctx, source)
+	if err != nil {
+		return nil, r.pollFailed(ctx, source, nil, err)
+	}
+	var result release.Result
+	asking, cancel := patience(ctx)
+	a := r.ask(asking, p, "releases/poll", source.Params(), &result)
+	left := asking.Err() != nil && ctx.Err() == nil // others want the worker
+	cancel()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if left && a.fault != nil && at.Refusals < mostRefusals {
+		at.Refusals++
+		return nil, task.Later(at, 0)
+	}
+	if err := r.errNoted(ctx, p, a); err != nil {
+		var f *fault.Error
+		if errors.As(err, &f) && f.Code == fault.TooManyRequests && at.Refusals < mostRefusals {
+			at.Refusals++
+			return nil, task.Later(at, max(f.RetryAfter, 10*time.Second)*time.Duration(at.Refusals))
+		}
+		return nil, r.pollFailed(ctx, source, p.said, err)
+	}
+	result.Take(p.said)
+	return source.Record(ctx, r.Database, r.Publish, &result)
+}
+
+// pollFailed notes why a poll has failed, and what the plugin has said before. What it returns fails the task for good.
+func (r *Runner) pollFailed(ctx context.Context, source *release.Poll, said *plug.Changes, why error) error {
+	if !errors.As(why, new(*fault.Error)) {
+		return why // of the database: it is tried again
+	}
+	message := fault.From(why).Message
+	result := release.Result{Failed: &message}
+	result.Take(said)
+	if _, err := source.Record(ctx, r.Database, r.Publish, &result); err != nil {
+		return err
+	}
+	return fault.New(fault.Conflict, "%s", message)
+}
+
+// polled reads the plugin of a source, with what it may know.
+func (r *Runner) polled(ctx context.Context, source *release.Poll) (*runnable, error) {
+	var b pgx.Batch
+	var p *runnable
+	var seconds int64
+	queueRunnable(&b, &p, source.PluginID)
+	setting.Int(&b, setting.PluginTaskTimeout, &seconds)
+	if err := r.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if err := p.plugin().usable(); err != nil {
+		return nil, err
+	}
+	if p.RequestTimeoutSeconds == nil {
+		limit := int32(seconds)
+		p.RequestTimeoutSeconds = &limit
+	}
+	var err error
+	p.releases, err = source.Known(ctx, r.Database)
+	return p, err
+}
+
+// patience is a context for asking a plugin in a task: where others want the worker, it ends soon.
+func patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	asking, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-task.Pause(ctx):
+			wait := grace
+			if end, ok := ctx.Deadline(); ok { // of the invocation
+				wait = min(wait, time.Until(end)-time.Second)
+			}
+			time.AfterFunc(wait, cancel)
+		case <-asking.Done():
+		}
+	}()
+	return asking, cancel
+}

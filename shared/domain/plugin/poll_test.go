@@ -1,0 +1,138 @@
+package plugin_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/release"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/testkit/pluginkit"
+)
+
+func (r *rig) text(sql string, args ...any) (out string) {
+	r.t.Helper()
+	if err := r.DB.Owner.Pool().QueryRow(context.Background(), "select coalesce(("+sql+")::text, '')", args...).Scan(&out); err != nil {
+		r.t.Fatalf("%s: %v", sql, err)
+	}
+	return out
+}
+
+func TestPolls(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	_, args, err := pluginkit.Command("releases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, series, _ := r.series("Bleak House")
+	r.DB.Exec(t, "insert into series_tracking (tenant_id, series_id, tracked, latest_chapter) values ($1, $2, true, 7)", r.One, series)
+	candidate := func(external string, confidence float64) object {
+		return object{"seriesMatch": object{"seriesId": series, "confidence": confidence}, "externalReleaseId": external, "payloadUrl": "https://example.org/" + external}
+	}
+	call := func(method string, params object) object {
+		params["sourceId"] = "$source"
+		return object{"method": "releases/" + method, "params": params}
+	}
+	// One that names no source has one all the same.
+	id, _ := r.add(c, object{"name": "plain", "args": args})
+	if got := r.text("select name || display_name || kind from release_source where plugin_id = $1", id); got != "defaultTestapi-feed" {
+		t.Error(got)
+	}
+	c.Do("POST", admin+"/"+id+"/disable", nil).Want(200)
+	c.Do("POST", admin+"/"+id+"/enable", nil).Want(200)
+	if got := r.text("select count(*) from release_source where plugin_id = $1", id); got != "1" {
+		t.Errorf("enabled again it has %s sources", got)
+	}
+	// What announces nothing has none, and may ask for nothing.
+	_, plainArgs, _ := pluginkit.Command()
+	r.add(c, object{"name": "metadata", "args": plainArgs, "config": object{"early": object{"sources": []object{{"sourceKey": "x", "kind": "api-feed"}}}}})
+	if got := r.text("select count(*) from release_source"); got != "1" {
+		t.Errorf("%s sources", got)
+	}
+	// One that names its sources has those.
+	config := object{"early": object{"sources": []object{{"sourceKey": "a", "displayName": "A", "kind": "rss-series", "config": object{"x": 1}}, {"sourceKey": "b", "displayName": "B", "kind": "api-feed"}}}}
+	id, _ = r.add(c, object{"name": "watcher", "args": args, "config": config})
+	if got := r.text("select string_agg(name || display_name || coalesce(config::text, ''), ',' order by name) from release_source where plugin_id = $1", id); got != `aA{"x": 1},bB` {
+		t.Error(got)
+	}
+	source := r.text("select id from release_source where name = 'a'")
+	poll := func(config object, place string) (any, error) {
+		t.Helper()
+		c.Do("PATCH", admin+"/"+id, object{"config": config}).Want(200)
+		h := task.Held{Tenant: r.One, Type: task.PollReleaseSource, Params: json.RawMessage(`{"sourceId":"` + source + `"}`)}
+		if place != "" {
+			h.Place = json.RawMessage(place)
+		}
+		r.heard()
+		return r.runner.Poll(r.In(r.One), h)
+	}
+	got, err := poll(object{"source": object{"requiresAliases": true}, "calls": []object{call("list_tracked", object{}), call("record", object{"candidate": candidate("1", 0.9)}),
+		call("record", object{"candidate": candidate("1", 0.9)}), call("source_state/set", object{"etag": "v1"})},
+		"result": object{"candidates": []object{candidate("1", 0.9), candidate("2", 0.9), candidate("3", 0.1)}}}, "")
+	if out, ok := got.(*release.Outcome); err != nil || !ok || *out != (release.Outcome{Candidates: 3, Announced: 2, Refused: 1}) || r.heard() != "release_announced release_announced release_source_polled" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got := r.text("select concat_ws(' ', etag, last_error, last_summary) from release_source where id = $1", source); got != "v1 2 announced, 0 ignored, 0 known already, 1 refused" {
+		t.Error(got)
+	}
+	// What it was told is in the etag, where it says no result.
+	_, err = poll(object{"calls": []object{call("list_tracked", object{}), call("source_state/get", object{}), call("record", object{"candidate": candidate("2", 1)})}}, "")
+	etag := r.text("select etag from release_source where id = $1", source)
+	if err != nil || !strings.Contains(etag, `"seriesId":"`+series.String()) || !strings.Contains(etag, `"latestKnownChapter":7`) || !strings.Contains(etag, `"etag":"v1"`) ||
+		!strings.Contains(etag, `"deduped":true,"ledgerId":"`+r.text("select id from release where external_release_id = '2'")) {
+		t.Errorf("%s, %v", etag, err)
+	}
+	// What it has recorded before it fails is kept; it is not asked again before the next poll.
+	var f *fault.Error
+	if _, err = poll(object{"calls": []object{call("record", object{"candidate": candidate("4", 1)})}, "fails": "no network"}, ""); !errors.As(err, &f) || f.Code != fault.Conflict {
+		t.Errorf("%v", err)
+	}
+	if got := r.text("select last_error from release_source where id = $1", source) + r.text("select state from release where external_release_id = '4'"); !strings.Contains(got, "no network") ||
+		!strings.HasSuffix(got, "announced") || r.heard() != "release_announced release_source_polled" {
+		t.Error(got)
+	}
+	if got, err = poll(object{"result": object{"notModified": true, "upstreamStatus": 503}}, ""); err != nil || r.text("select last_error from release_source where id = $1", source) != "The source answers with the status 503" {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err = poll(object{"result": object{"notModified": true}}, ""); err != nil || r.text("select coalesce(last_error, '') || last_summary from release_source where id = $1", source) != "Nothing new" {
+		t.Errorf("%v, %v", got, err)
+	}
+	// Its own rate limit is waited for, but not for ever.
+	c.Do("PATCH", admin+"/"+id, object{"rateLimitRequestsPerMinute": 1}).Want(200)
+	r.DB.Exec(t, "update plugin set tokens = 0, tokens_at = now()")
+	if _, err = poll(object{}, ""); err == nil || !strings.Contains(err.Error(), "go on later") {
+		t.Errorf("%v", err)
+	}
+	if _, err = poll(object{}, fmt.Sprintf(`{"refusals":%d}`, 10)); !errors.As(err, &f) || f.Code != fault.Conflict {
+		t.Errorf("%v", err)
+	}
+	c.Do("PATCH", admin+"/"+id, object{"rateLimitRequestsPerMinute": nil}).Want(200)
+	// It may name other sources while it is polled.
+	if _, err = poll(object{"calls": []object{call("register_sources", object{"sources": []object{{"sourceKey": "b", "kind": "api-feed"}}}), call("record", object{"candidate": candidate("5", 1)})}}, ""); err != nil ||
+		r.text("select string_agg(name, ',') from release_source where plugin_id = $1", id) != "b" {
+		t.Errorf("%v", err)
+	}
+	if _, err = poll(object{}, ""); !errors.As(err, &f) || f.Code != fault.NotFound {
+		t.Errorf("%v", err)
+	}
+	source = r.text("select id from release_source where name = 'b'")
+	c.Do("POST", admin+"/"+id+"/disable", nil).Want(200)
+	if _, err = poll(object{}, ""); !errors.As(err, &f) || !strings.Contains(f.Message, "disabled") {
+		t.Errorf("%v", err)
+	}
+	r.DB.Exec(t, "update release_source set enabled = false")
+	if _, err = poll(object{}, ""); !errors.As(err, &f) || f.Code != fault.Conflict {
+		t.Errorf("%v", err)
+	}
+	if _, err = r.runner.Poll(r.In(r.One), task.Held{Params: json.RawMessage(`{"sourceId":"` + uuid.NewString() + `"}`)}); !errors.As(err, &f) || f.Code != fault.NotFound {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,157 @@
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/plug"
+)
+
+// Bounds of what a plugin is told.
+const (
+	mostTracked = 10_000
+	mostLatest  = 2000 // releases that its source has announced
+)
+
+// announcing is what a manifest says of the releases that a plugin announces.
+type announcing struct {
+	RequiresAliases     bool     `json:"requiresAliases"`
+	RequiresExternalIDs []string `json:"requiresExternalIds"`
+}
+
+// needs reads a manifest's releaseSource, which may also be true.
+func needs(raw json.RawMessage) (out announcing) {
+	_ = json.Unmarshal(raw, &out) // true asks for nothing
+	return out
+}
+
+// told is a series as it is told to a plugin.
+type told struct {
+	ID       uuid.UUID         `db:"id"`
+	Aliases  []string          `db:"aliases"`
+	External map[string]string `db:"external"`
+	Chapter  *float64          `db:"chapter"`
+	Volume   *float64          `db:"volume"`
+}
+
+// trackedSQL selects the series that are told to a plugin.
+const trackedSQL = `select s.id, greatest(t.latest_chapter, o.chapter)::double precision as chapter, greatest(t.latest_volume, o.volume)::double precision as volume,
+	  case when $3 then array(select a.alias from series_alias a where a.tenant_id = app.tenant() and a.series_id = s.id
+	    union select a.title from alternate_title a where a.tenant_id = app.tenant() and a.series_id = s.id union select s.title order by 1 limit 300) end as aliases,
+	  (select jsonb_object_agg(n.name, e.external_id) from unnest($4::text[]) n(name) join external_id e on e.tenant_id = app.tenant() and e.series_id = s.id
+	    and e.source in (n.name, 'plugin:' || n.name)) as external
+	from series_tracking t join series s on s.tenant_id = app.tenant() and s.id = t.series_id
+	cross join lateral (select max(b.volume) as volume, max(b.chapter) as chapter from book b
+	  where b.tenant_id = app.tenant() and b.series_id = t.series_id and b.deleted_at is null) o
+	where t.tenant_id = app.tenant() and t.tracked and ($1::uuid[] = '{}' or s.library_id = any($1))
+	  and (t.poll_interval is null or $5::timestamptz is null
+	    or floor(extract(epoch from now()) / t.poll_interval) > floor(extract(epoch from $5::timestamptz) / t.poll_interval))
+	order by (t.series_id > $2::uuid) is not true, t.series_id limit $6`
+
+// Known is what the plugin may ask for while it is polled: series that are tracked, of the libraries that it is for, with
+// what its manifest says that it needs. Series too many to be told at once come with the next polls.
+func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
+	out := &plug.Releases{Source: p.ID.String(), ETag: p.ETag, Recorded: map[string]string{}}
+	need := needs(p.Announces)
+	var b pgx.Batch
+	var all []told
+	var latest []struct {
+		ID       uuid.UUID `db:"id"`
+		External string    `db:"external_release_id"`
+	}
+	db.All(&b, &all, trackedSQL,
+		append([]uuid.UUID{}, p.LibraryIDs...), p.ResumeAfter, need.RequiresAliases, append([]string{}, need.RequiresExternalIDs...), p.CoveredAt, mostTracked+1)
+	db.All(&b, &latest, "select id, external_release_id from release where tenant_id = app.tenant() and source_id = $1 order by created_at desc, id desc limit $2", p.ID, mostLatest)
+	db.Values(&b, &out.Sources, "select name from release_source where tenant_id = app.tenant() and plugin_id = $1 order by name", p.PluginID)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	size := 0
+	p.resume = nil
+	for i, s := range all {
+		t := plug.Tracked{SeriesID: s.ID.String(), Aliases: s.Aliases, ExternalIDs: s.External, LatestKnownChapter: s.Chapter, LatestKnownVolume: s.Volume}
+		data, err := json.Marshal(t)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(data); size > plug.MaxTracked || i == mostTracked {
+			if i > 0 {
+				p.resume = &all[i-1].ID
+			}
+			break
+		}
+		out.Tracked = append(out.Tracked, t)
+	}
+	for _, r := range latest {
+		out.Recorded[r.External] = r.ID.String()
+	}
+	return &plug.Known{Releases: out}, nil
+}
+
+// Take adds what the plugin has said while it answered to its answer, and names its sources anew where it has.
+func (r *Result) Take(said *plug.Changes) {
+	if said == nil || said.Releases == nil {
+		return
+	}
+	for _, c := range said.Releases.Recorded {
+		r.recorded = append(r.recorded, c)
+	}
+	if said.Releases.ETag != nil {
+		r.ETag = said.Releases.ETag
+	}
+	r.sources = said.Releases.Sources
+}
+
+// Sources are those that a plugin has named while it answered; nil where it has named none.
+func Sources(said *plug.Changes) []Named {
+	if said == nil || said.Releases == nil {
+		return nil
+	}
+	return namedIn(said.Releases.Sources)
+}
+
+func namedIn(raw []json.RawMessage) []Named {
+	if raw == nil {
+		return nil
+	}
+	out := []Named{}
+	for _, s := range raw {
+		var n Named
+		if json.Unmarshal(s, &n) == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// candidates are all that a poll has brought, each in the form in which it is stored, and how many there were.
+func (r *Result) candidates(now time.Time) (all []*candidate, total int) {
+	seen := map[string]bool{}
+	for _, c := range r.recorded {
+		if out := read(c.Candidate, now); out != nil && !seen[out.External] {
+			if id, err := uuid.Parse(c.ID); err == nil {
+				out.ID = id
+			}
+			seen[out.External], all = true, append(all, out)
+		}
+	}
+	total = len(r.recorded)
+	for _, raw := range r.Candidates[:min(len(r.Candidates), mostCandidates)] {
+		out := read(raw, now)
+		if out != nil && seen[out.External] { // it has recorded it as well
+			continue
+		}
+		if out != nil {
+			all = append(all, out)
+		}
+		total++
+	}
+	slices.SortStableFunc(all, func(a, b *candidate) int { return a.Observed.Compare(b.Observed) })
+	return all, total + max(len(r.Candidates)-mostCandidates, 0)
+}
