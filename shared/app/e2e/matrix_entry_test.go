@@ -366,6 +366,15 @@ var operations = map[string]entry{
 	"previewBookMetadata":      {name: (*matrix).theBook, body: (*matrix).asked},
 	"applyBookMetadata":        {name: (*matrix).theBook, body: (*matrix).asked},
 
+	"listFieldGroups":  {},
+	"listLibraryJobs":  {name: (*matrix).library},
+	"createLibraryJob": {name: (*matrix).library, body: (*matrix).newJob, status: 201},
+	"getLibraryJob":    {name: (*matrix).job},
+	"updateLibraryJob": {name: (*matrix).job, body: value(object{"name": "Geheim"})},
+	"deleteLibraryJob": {name: (*matrix).job, status: 204},
+	"runLibraryJob":    {name: (*matrix).job},
+	"tryLibraryJob":    {name: (*matrix).job, body: value(object{"sampleSize": 1})},
+
 	"getRating":        {name: (*matrix).rated},
 	"putRating":        {name: (*matrix).theSeries, body: value(object{"rating": 5})},
 	"deleteRating":     {name: (*matrix).theSeries, status: 204},

@@ -29,6 +29,11 @@ func TestRoundTrips(t *testing.T) {
 	admin.Do("POST", "/api/v1/collections", object{"name": "Shelf"}).Want(201).JSON(&made)
 	shelf := made.ID
 	admin.Do("POST", "/api/v1/series/"+series+"/aliases", object{"alias": "S"}).Want(201)
+	s.exec(`insert into plugin (tenant_id, id, name, display_name, plugin_type, command, credential_delivery, enabled, use_existing_external_id)
+		values ($1, gen_random_uuid(), 'test', 'Test', 'system', 'node', 'env', false, true)`, s.One)
+	config := `{"type":"metadata_refresh","provider":"test"}`
+	admin.Do("POST", "/api/v1/libraries/"+library+"/jobs", `{"cronSchedule":"0 3 * * *","config":`+config+`}`).Want(201).JSON(&made)
+	job := "/libraries/" + library + "/jobs/" + made.ID
 	kept, began := l.others.Load(), time.Now()
 	for _, c := range []struct {
 		client             *testkit.Client
@@ -72,6 +77,10 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "GET", "/libraries", "", 1},
 		{reader, "GET", "/libraries/" + library, "", 1},
 		{reader, "GET", "/libraries/" + library + "/scan-status", "", 1},
+		{reader, "GET", "/libraries/" + library + "/jobs", "", 1},
+		{reader, "GET", job, "", 1},
+		{reader, "GET", "/library-jobs/metadata-refresh/field-groups", "", 1},
+		{admin, "PATCH", job, `{"config":` + config + `}`, 2},
 		{reader, "GET", "/scans/active", "", 1},
 		{reader, "GET", "/books/" + id + "/progress", "", 1},
 		{reader, "GET", "/books/" + id + "/progression", "", 1},

@@ -115,7 +115,8 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	_, covers := cover.Due(ctx, s.system, now)
 	_, plugins := plugin.SyncDue(ctx, s.system, now)
 	_, polls := release.Due(ctx, s.system, now)
-	err = errors.Join(err, due, twice, covers, plugins, polls)
+	_, jobs := plugin.JobsDue(ctx, s.system, now)
+	err = errors.Join(err, due, twice, covers, plugins, polls, jobs)
 	if s.base.Tasks != nil {
 		err = errors.Join(err, s.base.Tasks.All(ctx, s.system))
 	}

@@ -148,6 +148,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 			task.KOReaderDigests: digests.Make,
 			task.PurgeDeleted:    s.Purge,
 			task.PluginAutoMatch: plugins.Match,
+			task.RefreshLibrary:  plugins.Refresh,
 			task.FindDuplicates:  (&duplicate.Finder{Database: base.Database}).Find,
 
 			task.UserPluginSync:            plugins.Sync,

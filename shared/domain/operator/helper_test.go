@@ -83,6 +83,8 @@ func (r *rig) fill(id uuid.UUID, books int) {
 		"insert into user_plugin (tenant_id, id, account_id, plugin_id, credentials) values ($1, $1, $1, $1, 'sealed')",
 		"insert into user_plugin_data (tenant_id, user_plugin_id, key, data, updated_at) values ($1, $1, 'k', '1', now())",
 		"insert into user_plugin_sign_in (tenant_id, state, user_plugin_id, verifier, redirect_uri, expires_at) values ($1, 's', $1, 'v', 'https://example.org', now())",
+		`insert into library_job (tenant_id, id, library_id, name, enabled, cron_schedule, config)
+			values ($1, $1, $1, 'Refresh', false, '0 3 * * *', '{"type": "metadata_refresh", "provider": "plugin:test"}')`,
 		"insert into duplicate (tenant_id, id, fingerprint) values ($1, $1, 'f')",
 		"insert into series_duplicate (tenant_id, id, library_id, value) values ($1, $1, $1, 's')",
 		"insert into sidecar (tenant_id, library_id, key, kind, about, version, size, modified_at) values ($1, $1, 's1/series.json', 'series', 's1', $1, 2, now())",

@@ -78,6 +78,7 @@ func Routes(a *httpapi.API, d *db.DB, client *plug.Client, key *seal.Key, publis
 	s.syncRoutes(a)
 	s.recommendRoutes(a)
 	s.storageRoutes(a)
+	s.jobRoutes(a)
 }
 
 func administration(method, path, id, summary string) httpapi.Op {

@@ -68,8 +68,14 @@ func (m *bookMetadata) cover() *string {
 	return &m.Covers[best].URL
 }
 
+// aBook is a book with what it is called elsewhere.
+type aBook struct {
+	*book.Details
+	elsewhere reference.OfBook
+}
+
 // propose compares a book with what a plugin says of it; what is to be written comes into w by the fields' write.
-func (m *bookMetadata) propose(p *Plugin, d *book.Details, w *bookWrites) []FieldPreview {
+func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPreview {
 	now := d.Metadata
 	if now == nil {
 		now = &book.Metadata{}
@@ -121,12 +127,12 @@ func (m *bookMetadata) propose(p *Plugin, d *book.Details, w *bookWrites) []Fiel
 	genres, tags := names(m.Genres, 200, 100), names(m.Tags, 500, 100)
 	all.add("genres", "genres", "genres", termNames(d.Genres), sorted(genres), "", func() { w.genres = genres })
 	all.add("tags", "tags", "tags", termNames(d.Tags), sorted(tags), "", func() { w.tags = tags })
-	m.proposeOthers(all, now, w)
+	m.proposeOthers(all, now, &d.elsewhere, w)
 	return all.fields
 }
 
 // proposeOthers are prizes, numbers of the book trade, and what the book is called elsewhere.
-func (m *bookMetadata) proposeOthers(all *proposals, now *book.Metadata, w *bookWrites) {
+func (m *bookMetadata) proposeOthers(all *proposals, now *book.Metadata, elsewhere *reference.OfBook, w *bookWrites) {
 	var awards []book.AwardBody
 	for _, a := range m.Awards {
 		if name, _ := line(&a.Name, 500); name != nil && len(awards) < 100 {
@@ -149,30 +155,32 @@ func (m *bookMetadata) proposeOthers(all *proposals, now *book.Metadata, w *book
 		said = why
 	}
 	all.add("isbns", "isbn", "isbns", now.ISBNs, isbns, said, func() { w.body.ISBNs = set(isbns) })
-	links := m.links()
-	all.add("externalLinks", "links", "", nil, links, "", func() { w.given.Links = links })
-	ids := m.ids()
-	all.add("externalIds", "external_ids", "", nil, ids, "", func() { w.given.IDs = ids })
+	links, currentLinks := m.links(), linksOf(elsewhere.ExternalLinks)
+	all.add("externalLinks", "links", "", currentLinks, within(links, currentLinks), "", func() { w.given.Links = links })
+	ids, currentIDs := m.ids(), idsOf(elsewhere.ExternalIDs)
+	all.add("externalIds", "external_ids", "", currentIDs, within(ids, currentIDs), "", func() { w.given.IDs = ids })
 	m.proposeCover(all, m.cover(), &w.cover)
 }
 
 // bookSubject reads a plugin and a book, and looks whether the one is for the other.
-func (r *Runner) bookSubject(ctx context.Context, plugin, id uuid.UUID) (*runnable, *book.Details, error) {
+func (r *Runner) bookSubject(ctx context.Context, plugin, id uuid.UUID) (*runnable, *aBook, error) {
 	var b pgx.Batch
 	var p *runnable
+	var d aBook
 	queueRunnable(&b, &p, plugin)
 	load := book.QueueDetails(&b, id, false)
+	reference.QueueBook(&b, &d.elsewhere, id)
 	if err := r.Database.Run(ctx, &b); err != nil {
 		return nil, nil, err
 	}
-	d, err := load()
-	if err != nil {
+	var err error
+	if d.Details, err = load(); err != nil {
 		return nil, nil, err
 	}
 	if err := p.plugin().usable(); err != nil {
 		return nil, nil, err
 	}
-	return p, d, p.about("book", d.LibraryID)
+	return p, &d, p.about("book", d.LibraryID)
 }
 
 func (s *service) bookRoutes(a *httpapi.API) {
@@ -201,30 +209,33 @@ func (s *service) bookRoutes(a *httpapi.API) {
 			SeriesInput
 			Body ApplyBody
 		}) (*Applied, error) {
-			return s.applyBook(ctx, in.ID, &in.Body)
+			p, d, err := s.bookSubject(ctx, in.Body.PluginID, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return s.applyBook(ctx, p, d, in.Body.ExternalID, in.Body.Fields, in.Body.DryRun)
 		})
 }
 
 // applyBook asks a plugin for what it knows of a book, and writes it.
-func (s *service) applyBook(ctx context.Context, id uuid.UUID, in *ApplyBody) (*Applied, error) {
-	p, d, err := s.bookSubject(ctx, in.PluginID, id)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkFields(in.Fields, (&bookMetadata{}).propose(&p.Plugin, d, &bookWrites{})); err != nil {
+func (r *Runner) applyBook(ctx context.Context, p *runnable, d *aBook, externalID string, only []string, dry bool, before ...*asked) (*Applied, error) {
+	if err := checkFields(only, (&bookMetadata{}).propose(&p.Plugin, d, &bookWrites{})); err != nil {
 		return nil, err
 	}
 	var m bookMetadata
-	asked := s.ask(ctx, p, "metadata/book/get", map[string]any{"externalId": in.ExternalID}, &m)
-	if asked.fault != nil {
-		return nil, s.errNoted(ctx, p, asked)
+	all := append(before, r.ask(ctx, p, "metadata/book/get", map[string]any{"externalId": externalID}, &m))
+	if last := all[len(all)-1]; last.fault != nil {
+		if err := r.note(ctx, p, all...); err != nil {
+			return nil, err
+		}
+		return nil, last.refused()
 	}
-	m.ExternalID = in.ExternalID
+	m.ExternalID = externalID
 	var w bookWrites
-	out := choose(m.propose(&p.Plugin, d, &w), in.Fields)
-	if in.DryRun {
+	out := choose(m.propose(&p.Plugin, d, &w), only)
+	if dry {
 		out.said("would be written")
-		return out, s.note(ctx, p, asked)
+		return out, r.note(ctx, p, all...)
 	}
 	out.DryRunReport = nil
 	picture := s.picture(ctx, w.cover, out)
@@ -236,7 +247,7 @@ func (s *service) applyBook(ctx context.Context, id uuid.UUID, in *ApplyBody) (*
 	var b pgx.Batch
 	renaming, err := book.QueueFill(&b, d.ID, locks, &w.body)
 	if err != nil {
-		return nil, errors.Join(err, s.note(ctx, p, asked))
+		return nil, errors.Join(err, r.note(ctx, p, all...))
 	}
 	if w.genres != nil {
 		taxonomy.QueueReplaceOfBook(&b, "genre", d.ID, w.genres)
@@ -252,12 +263,12 @@ func (s *service) applyBook(ctx context.Context, id uuid.UUID, in *ApplyBody) (*
 		cover.QueueGivenBook(&b, &kept, d.ID, picture, "plugin:"+p.Name, show)
 		cover.QueueShowing(&b, []uuid.UUID{d.ID}, &showing)
 	}
-	if err := s.write(ctx, p, &b, asked); err != nil {
+	if err := r.write(ctx, p, &b, all...); err != nil {
 		return nil, err
 	}
 	out.roomed(picture, kept)
 	if *renaming > 0 {
-		s.Added.Tell(ctx, p.Tenant)
+		r.Added.Tell(ctx, p.Tenant)
 	}
 	out.said("written")
 	if len(out.AppliedFields) > 0 {
@@ -265,7 +276,7 @@ func (s *service) applyBook(ctx context.Context, id uuid.UUID, in *ApplyBody) (*
 		if kept > 0 && show {
 			told = append(told, cover.Told(events.BookEntity, d.ID, d.LibraryID, showing)...)
 		}
-		s.Publish(ctx, p.Tenant, told...)
+		r.Publish(ctx, p.Tenant, told...)
 	}
 	return out, nil
 }

@@ -13,6 +13,8 @@
 //   - A series is matched in this order: for tasks what its library and the plugin demand of it, the id that it has of
 //     the plugin already, and else the best answer to its title that is at least as sure as
 //     plugins.auto_match_confidence_threshold.
+//   - A job of a library (library_job) asks a plugin about all that is in it, by a schedule. Its run is one task, which keeps
+//     its place and goes on there, and lets others have the worker every minute.
 //   - A plugin that announces releases is polled by tasks; package release keeps what it says.
 //
 // Plugins of the type user are enabled by each user for themselves, and asked in their name (the files user_….go):
@@ -23,6 +25,6 @@
 //   - A failure is noted for the user alone.
 //   - Progress is taken over from a service before it is told there. Nothing becomes unread by it.
 //
-// Tables: plugin, plugin_failure, plugin_method, plugin_schedule, user_plugin, user_plugin_data, user_plugin_sign_in;
-// reads library, setting and what users have read; writes series, books, progress, ratings and releases by their packages.
+// Tables: plugin, plugin_failure, plugin_method, plugin_schedule, library_job, user_plugin, user_plugin_data, user_plugin_sign_in;
+// reads library, setting, task and what users have read; writes series, books, progress, ratings and releases by their packages.
 package plugin

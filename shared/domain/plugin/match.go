@@ -104,14 +104,20 @@ func confidence(stored string) float64 {
 
 // find asks the plugin which of what it knows a series is; nil where it is not sure enough, and why.
 func (r *Runner) find(ctx context.Context, p *runnable, query string, sure float64) (best *SearchResult, why string, a *asked) {
-	params := map[string]any{"query": query}
+	return r.search(ctx, p, "series", map[string]any{"query": query}, query, sure, func(f *SearchResult, _ int) bool { return strings.EqualFold(f.Title, query) })
+}
+
+// search is find for a kind of things, by parameters; same tells of an answer without a score, one of so many, whether it
+// is what was searched for all the same.
+func (r *Runner) search(ctx context.Context, p *runnable, kind string, params map[string]any, query string, sure float64,
+	same func(f *SearchResult, of int) bool) (best *SearchResult, why string, a *asked) {
 	if p.SearchResultsLimit != nil {
 		params["limit"] = *p.SearchResultsLimit
 	}
 	var found struct {
 		Results []SearchResult `json:"results"`
 	}
-	a = r.ask(ctx, p, "metadata/series/search", params, &found)
+	a = r.ask(ctx, p, "metadata/"+kind+"/search", params, &found)
 	score := -1.0
 	for i := range found.Results {
 		f := &found.Results[i]
@@ -119,7 +125,7 @@ func (r *Runner) find(ctx context.Context, p *runnable, query string, sure float
 		switch {
 		case f.RelevanceScore != nil:
 			of = *f.RelevanceScore
-		case strings.EqualFold(f.Title, query):
+		case same(f, len(found.Results)):
 			of = 1
 		}
 		if f.ExternalID != "" && len(f.ExternalID) <= 500 && of > score {
@@ -171,6 +177,13 @@ func known(p *Plugin, d *series.Details) string {
 // match finds a series in what the plugin knows, and writes that into it. query may be empty, and so id, which is what
 // the plugin calls the series.
 func (r *Runner) match(ctx context.Context, p *runnable, d *series.Details, query, id string, sure float64) (*Matched, error) {
+	out, _, err := r.matchOnly(ctx, p, d, query, id, sure, nil, false)
+	return out, err
+}
+
+// matchOnly is match for some fields, nil for all; a dry one writes nothing. done is nil where the plugin does not know
+// the series.
+func (r *Runner) matchOnly(ctx context.Context, p *runnable, d *series.Details, query, id string, sure float64, only []string, dry bool) (_ *Matched, done *Applied, err error) {
 	out := &Matched{AppliedFields: []string{}, SkippedFields: []Skipped{}}
 	var before []*asked
 	if query == "" && id == "" {
@@ -180,32 +193,38 @@ func (r *Runner) match(ctx context.Context, p *runnable, d *series.Details, quer
 		if query == "" {
 			t, err := p.title(d)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			query = t.SearchTitle
 		}
 		if query == "" {
 			out.Message = "There is nothing to search for: the plugin's template and rules leave nothing of the series"
-			return out, nil
+			return out, nil, nil
 		}
 		best, why, asked := r.find(ctx, p, query, sure)
 		if asked.fault != nil || best == nil {
 			out.Message = why
-			return out, r.errNoted(ctx, p, asked)
+			return out, nil, r.errNoted(ctx, p, asked)
 		}
 		out.MatchedResult, before, id = best, append(before, asked), best.ExternalID
 	}
-	done, err := r.apply(ctx, p, d, id, nil, false, before...)
-	if l := (*limit)(nil); errors.As(err, &l) {
-		l.found = id
-	}
+	done, err = r.apply(ctx, p, d, id, only, dry, before...)
 	if err != nil {
-		return nil, err
+		return nil, nil, foundAlready(err, id)
 	}
 	r.tellSeries(ctx, p, d, done)
 	out.Success, out.Message, out.AppliedFields, out.SkippedFields = true, done.Message, done.AppliedFields, done.SkippedFields
 	out.ExternalURL = outward(done.externalURL)
-	return out, nil
+	return out, done, nil
+}
+
+// foundAlready is an error after it was found what the plugin calls a thing: who waits for its rate limit need not search
+// again.
+func foundAlready(err error, id string) error {
+	if l := (*limit)(nil); errors.As(err, &l) {
+		l.found = id
+	}
+	return err
 }
 
 func (s *service) matchRoutes(a *httpapi.API) {
@@ -415,6 +434,23 @@ func (r *Runner) Match(ctx context.Context, h task.Held) (any, error) {
 	return out, err
 }
 
+// untilPause is a context for asking plugins in a task: it ends a while after the task should pause.
+func untilPause(ctx context.Context) (asking context.Context, cancel context.CancelFunc) {
+	asking, cancel = context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-task.Pause(ctx):
+			wait := grace
+			if end, ok := ctx.Deadline(); ok { // of the invocation
+				wait = min(wait, time.Until(end)-time.Second)
+			}
+			time.AfterFunc(wait, cancel)
+		case <-asking.Done():
+		}
+	}()
+	return asking, cancel
+}
+
 // matchByTask is match under the conditions of the library and of the plugin; found is what the plugin calls the
 // series, "" where that is not known.
 func (r *Runner) matchByTask(ctx context.Context, plugin, id uuid.UUID, found string) (any, error) {
@@ -422,31 +458,40 @@ func (r *Runner) matchByTask(ctx context.Context, plugin, id uuid.UUID, found st
 	if err != nil {
 		return nil, err
 	}
-	about, err := contextOf(d)
-	if err != nil {
-		return nil, err
-	}
-	of, err := db.Get[struct {
-		Conditions json.RawMessage `db:"auto_match_conditions"`
-	}](ctx, r.Database, "select auto_match_conditions from library where tenant_id = app.tenant() and id = $1", d.LibraryID)
-	if err != nil {
-		return nil, err
-	}
-	if of == nil {
-		return nil, fault.Missing("Library")
-	}
-	for _, c := range []json.RawMessage{of.Conditions, p.AutoMatchConditions} {
-		no, err := unmet(c, about)
-		if err != nil {
-			return nil, err
-		}
-		if no != nil {
-			return Outcome{Message: fmt.Sprintf("Not asked for: the condition on %s is not met", no.Field), Applied: []string{}}, nil
-		}
+	if no, err := r.unwanted(ctx, p, d); err != nil || no != "" {
+		return Outcome{Message: no, Applied: []string{}}, err
 	}
 	out, err := r.match(ctx, p, d, "", found, sure)
 	if err != nil {
 		return nil, err
 	}
 	return Outcome{out.Success, out.Message, out.AppliedFields}, nil
+}
+
+// unwanted says which condition of its library or of the plugin keeps a series from being matched by tasks, "" where none
+// does.
+func (r *Runner) unwanted(ctx context.Context, p *runnable, d *series.Details) (string, error) {
+	about, err := contextOf(d)
+	if err != nil {
+		return "", err
+	}
+	of, err := db.Get[struct {
+		Conditions json.RawMessage `db:"auto_match_conditions"`
+	}](ctx, r.Database, "select auto_match_conditions from library where tenant_id = app.tenant() and id = $1", d.LibraryID)
+	if err != nil {
+		return "", err
+	}
+	if of == nil {
+		return "", fault.Missing("Library")
+	}
+	for _, c := range []json.RawMessage{of.Conditions, p.AutoMatchConditions} {
+		no, err := unmet(c, about)
+		if err != nil {
+			return "", err
+		}
+		if no != nil {
+			return fmt.Sprintf("Not asked for: the condition on %s is not met", no.Field), nil
+		}
+	}
+	return "", nil
 }

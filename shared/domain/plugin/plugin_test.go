@@ -50,8 +50,9 @@ type rig struct {
 	runner  *plugin.Runner
 	command string
 
-	mu   sync.Mutex
-	told []string
+	mu     sync.Mutex
+	told   []string
+	onTold func(kind string)
 }
 
 func newRig(t *testing.T) *rig {
@@ -82,6 +83,9 @@ func newRig(t *testing.T) *rig {
 		defer r.mu.Unlock()
 		for _, e := range all {
 			r.told = append(r.told, e.Kind)
+			if r.onTold != nil {
+				r.onTold(e.Kind)
+			}
 		}
 	}
 	r.Server = testkit.Serve(t, func(a *httpapi.API, d *db.DB) {

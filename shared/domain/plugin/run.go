@@ -45,6 +45,7 @@ type runnable struct {
 	Credentials []byte    `db:"credentials"`
 	Tenant      uuid.UUID `db:"tenant_id"`
 	tested      bool      // only whether it answers: no limit applies
+	hurried     bool      // it is given less time than it may take: that it does not answer is no failure
 	mine        *mine     // for whom it is asked; nil: for nobody
 
 	releases *plug.Known   // what it may know of releases; nil: nothing
@@ -157,12 +158,13 @@ type asked struct {
 	fault     *plug.Fault
 	unsent    bool // by the plugin's rate limit
 	blameless bool // who asked chose the parameters: an error is no failure
+	hurried   bool // it had less time than it may take
 }
 
 // ask sends a request to a plugin. Its result goes into dst, unless that is nil. How it went is to be noted.
 func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map[string]any, dst any) *asked {
 	began := time.Now()
-	out := &asked{method: method, summary: summary(params)}
+	out := &asked{method: method, summary: summary(params), hurried: p.hurried}
 	defer func() { out.took = time.Since(began) }()
 	refusal, err := r.admit(ctx, p)
 	if refusal != nil || err != nil {
@@ -268,6 +270,8 @@ func (a *asked) counts() bool {
 	f := a.fault
 	switch {
 	case f == nil || a.unsent || f.Code == plug.Limited || f.Code == plug.Unavailable || f.Code == plug.FetchFailed:
+		return false
+	case f.Code == plug.TimedOut && a.hurried:
 		return false
 	case f.Code == plug.RPCFailed:
 		return !a.blameless && f.RPC != notFound && f.RPC != methodNotFound

@@ -108,16 +108,9 @@ func (m *seriesMetadata) proposeTitles(all *proposals, d *series.Details, w *wri
 
 // proposeReferences are what the series is called and thought of elsewhere, and its cover.
 func (m *seriesMetadata) proposeReferences(all *proposals, d *series.Details, w *writes) {
-	links := m.links()
-	current := []reference.LinkBody{}
-	for _, l := range d.ExternalLinks {
-		current = append(current, reference.LinkBody{SourceName: l.SourceName, URL: l.URL})
-	}
+	links, current := m.links(), linksOf(d.ExternalLinks)
 	all.add("externalLinks", "links", "", current, within(links, current), "", func() { w.given.Links = links })
-	ids, currentIDs := m.ids(), []reference.IDBody{}
-	for _, i := range d.ExternalIDs {
-		currentIDs = append(currentIDs, reference.IDBody{Source: i.Source, ExternalID: i.ExternalID})
-	}
+	ids, currentIDs := m.ids(), idsOf(d.ExternalIDs)
 	all.add("externalIds", "external_ids", "", currentIDs, within(ids, currentIDs), "", func() { w.given.IDs = ids })
 	ratings, currentRatings := m.ratings(all.plugin.Name), []reference.RatingBody{}
 	for _, r := range d.ExternalRatings {
@@ -135,6 +128,24 @@ func (m *common) proposeCover(all *proposals, said *string, w *string) {
 		why = unusable
 	}
 	all.add("cover", "covers", "", nil, address, why, func() { *w = *address })
+}
+
+// linksOf are pages in the form that people write them in.
+func linksOf(all []reference.Link) []reference.LinkBody {
+	out := []reference.LinkBody{}
+	for _, l := range all {
+		out = append(out, reference.LinkBody{SourceName: l.SourceName, URL: l.URL})
+	}
+	return out
+}
+
+// idsOf are ids in the form that people write them in, without their pages.
+func idsOf(all []reference.ExternalID) []reference.IDBody {
+	out := []reference.IDBody{}
+	for _, i := range all {
+		out = append(out, reference.IDBody{Source: i.Source, ExternalID: i.ExternalID})
+	}
+	return out
 }
 
 // within is current where that has all of a list already, else the list.

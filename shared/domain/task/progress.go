@@ -69,6 +69,7 @@ var doing = map[string]struct{ does, items string }{
 	PollReleaseSource:         {"Asking a plugin for new releases", ""},
 	TrackSeries:               {"Tracking series", " series"},
 	BackfillTracking:          {"Giving tracked series their titles as aliases", " series"},
+	RefreshLibrary:            {"Asking a plugin for the metadata of the library", ""},
 }
 
 // describe tells a person of a task what it does, how far it is, where it counts, and what has become of it, where it does

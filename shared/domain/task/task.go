@@ -34,6 +34,8 @@ const (
 	PollReleaseSource = "poll_release_source"
 	TrackSeries       = "bulk_track_for_releases"         // tracks several series, or tracks them no longer
 	BackfillTracking  = "backfill_tracking_from_metadata" // gives tracked series their titles as aliases
+	// RefreshLibrary asks a plugin for the current metadata of all that is in a library, as a job of it says.
+	RefreshLibrary = "refresh_library_metadata"
 )
 
 // The states of a task.
@@ -50,7 +52,7 @@ var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks
 	UserPluginDismissal: 1000, UserPluginSync: 980, UserPluginRecommendations: 960,
 	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370, MeasurePages: 360, KOReaderDigests: 350,
 	PollReleaseSource: 330, TrackSeries: 840, BackfillTracking: 820,
-	PluginAutoMatch: 340} // they wait for others: a library of them must not keep its own scan waiting
+	RefreshLibrary: 345, PluginAutoMatch: 340} // they wait for others: a library of them must not keep its own scan waiting
 
 // Priority is how urgent tasks of a type are, for statements that add some themselves.
 func Priority(typ string) int { return priorities[typ] }

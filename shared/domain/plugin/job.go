@@ -1,0 +1,226 @@
+package plugin
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/format/cronexpr"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Job is what is done to a library by a schedule, and how it went last.
+type Job struct {
+	ID             uuid.UUID  `json:"id" db:"id"`
+	LibraryID      uuid.UUID  `json:"libraryId" db:"library_id"`
+	Name           string     `json:"name" db:"name"`
+	Enabled        bool       `json:"enabled" db:"enabled" doc:"It runs by its schedule"`
+	CronSchedule   string     `json:"cronSchedule" db:"cron_schedule" doc:"Cron with 5 fields, or 6 with seconds"`
+	Timezone       *string    `json:"timezone" db:"timezone" doc:"IANA time zone; null is that of the setting scheduler.timezone"`
+	Config         JobConfig  `json:"config" db:"config"`
+	LastRunAt      *time.Time `json:"lastRunAt" db:"last_run_at"`
+	LastRunStatus  *string    `json:"lastRunStatus" db:"last_run_status" enum:"pending,running,completed,failed,cancelled"`
+	LastRunMessage *string    `json:"lastRunMessage" db:"last_run_message"`
+	CreatedAt      time.Time  `json:"createdAt" db:"created_at"`
+	UpdatedAt      time.Time  `json:"updatedAt" db:"updated_at"`
+}
+
+// The scopes of a job.
+const (
+	seriesOnly = "series_only"
+	booksOnly  = "books_only"
+	both       = "series_and_books"
+)
+
+// refreshType is the one type of jobs.
+const refreshType = "metadata_refresh"
+
+// JobConfig says what a job asks which plugin for.
+type JobConfig struct {
+	Type                      string   `json:"type" enum:"metadata_refresh"`
+	Provider                  string   `json:"provider" minLength:"1" maxLength:"110" doc:"The name of a plugin, also with plugin: before it" example:"plugin:example"`
+	Scope                     string   `json:"scope" required:"false" enum:"series_only,books_only,series_and_books" doc:"series_only where absent"`
+	FieldGroups               []string `json:"fieldGroups" required:"false" nullable:"true" maxItems:"50" doc:"Of series: see /library-jobs/metadata-refresh/field-groups. Without groups and extra fields it is all fields"`
+	ExtraFields               []string `json:"extraFields" required:"false" nullable:"true" maxItems:"100" doc:"Of series, by the names that a preview has"`
+	BookFieldGroups           []string `json:"bookFieldGroups" required:"false" nullable:"true" maxItems:"50"`
+	BookExtraFields           []string `json:"bookExtraFields" required:"false" nullable:"true" maxItems:"100"`
+	ExistingSourceIDsOnly     bool     `json:"existingSourceIdsOnly" required:"false" doc:"Only what has an id of the plugin already; nothing is searched for"`
+	SkipRecentlySyncedWithinS int32    `json:"skipRecentlySyncedWithinS" required:"false" minimum:"0" maximum:"315360000" doc:"Seconds; 0 skips nothing"`
+	MaxConcurrency            int32    `json:"maxConcurrency" required:"false" minimum:"1" maximum:"16" doc:"Requests to the plugin at once; 4 where absent"`
+}
+
+// UnmarshalJSON understands both spellings of the members.
+func (c *JobConfig) UnmarshalJSON(data []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return err
+	}
+	for name, value := range members {
+		if _, there := members[camel(name)]; !there {
+			members[camel(name)] = value
+		}
+	}
+	data, err := json.Marshal(members)
+	if err != nil {
+		return err
+	}
+	type plain JobConfig // without this method
+	return json.Unmarshal(data, (*plain)(c))
+}
+
+// plugin is the name of the plugin that is asked.
+func (c *JobConfig) plugin() string { return strings.TrimPrefix(c.Provider, "plugin:") }
+
+// kinds are what is asked about, in this order.
+func (c *JobConfig) kinds() []string {
+	switch c.Scope {
+	case booksOnly:
+		return []string{"book"}
+	case both:
+		return []string{"series", "book"}
+	}
+	return []string{"series"}
+}
+
+// fields are those of a kind that may be written, nil for all.
+func (c *JobConfig) fields(kind string) []string {
+	if kind == "book" {
+		return chosen(kind, c.BookFieldGroups, c.BookExtraFields)
+	}
+	return chosen(kind, c.FieldGroups, c.ExtraFields)
+}
+
+// settle gives what is absent its default, and says what is wrong; at is its name in the body.
+func (c *JobConfig) settle(at string, bad *check) {
+	if c.Scope == "" {
+		c.Scope = seriesOnly
+	}
+	if c.MaxConcurrency == 0 {
+		c.MaxConcurrency = 4
+	}
+	if c.Type != refreshType {
+		bad.add(at+".type", "must be %s", refreshType)
+	}
+	name := c.plugin()
+	if name == "" || len(name) > 100 || !book.Printable(&name) {
+		bad.add(at+".provider", "must be the name of a plugin")
+	}
+	c.Provider = "plugin:" + name
+	if !slices.Contains([]string{seriesOnly, booksOnly, both}, c.Scope) {
+		bad.add(at+".scope", "must be %s, %s or %s", seriesOnly, booksOnly, both)
+	}
+	if c.MaxConcurrency < 1 || c.MaxConcurrency > 16 {
+		bad.add(at+".maxConcurrency", "must be 1 to 16")
+	}
+	if s := c.SkipRecentlySyncedWithinS; s < 0 || s > 315360000 {
+		bad.add(at+".skipRecentlySyncedWithinS", "must be 0 to 315360000")
+	}
+	groups := make([]string, len(fieldGroups))
+	for i, g := range fieldGroups {
+		groups[i] = g.ID
+	}
+	for _, l := range []struct {
+		field string
+		given *[]string
+		known []string
+		of    string
+	}{{"fieldGroups", &c.FieldGroups, groups, "/library-jobs/metadata-refresh/field-groups lists"}, {"extraFields", &c.ExtraFields, fieldsOf("series"), "a preview of a series has"},
+		{"bookFieldGroups", &c.BookFieldGroups, groups, "/library-jobs/metadata-refresh/field-groups lists"}, {"bookExtraFields", &c.BookExtraFields, fieldsOf("book"), "a preview of a book has"}} {
+		if len(*l.given) > 100 {
+			bad.add(at+"."+l.field, "has %d names; the limit is 100", len(*l.given))
+			continue
+		}
+		for i, name := range *l.given {
+			if !slices.Contains(l.known, name) {
+				bad.add(fmt.Sprintf("%s.%s[%d]", at, l.field, i), "must be one of those that %s", l.of)
+			}
+		}
+		*l.given = orNone(*l.given)
+	}
+}
+
+// NewJob is a job to add.
+type NewJob struct {
+	Name         *string   `json:"name,omitempty" nullable:"true" maxLength:"200" doc:"null is one made of the plugin's"`
+	CronSchedule string    `json:"cronSchedule" minLength:"1" maxLength:"200"`
+	Timezone     *string   `json:"timezone,omitempty" nullable:"true" maxLength:"100"`
+	Enabled      *bool     `json:"enabled,omitempty" nullable:"true" doc:"true where absent"`
+	Config       JobConfig `json:"config"`
+}
+
+// job is the job, checked.
+func (n *NewJob) job(library uuid.UUID) (*Job, error) {
+	var bad check
+	out := &Job{ID: uuid.Must(uuid.NewV7()), LibraryID: library, CronSchedule: n.CronSchedule, Timezone: zoneOf(n.Timezone, &bad), Enabled: n.Enabled == nil || *n.Enabled, Config: n.Config}
+	checkCron(n.CronSchedule, &bad)
+	out.Config.settle("config", &bad)
+	out.Name = nameOf(n.Name, &out.Config, &bad)
+	return out, fault.InvalidFields(bad.bad)
+}
+
+// JobChange is what is sent of a job; config is replaced as a whole.
+type JobChange struct {
+	Name         httpapi.Optional[string]    `json:"name,omitempty" maxLength:"200"`
+	CronSchedule httpapi.Optional[string]    `json:"cronSchedule,omitempty" minLength:"1" maxLength:"200" doc:"null leaves it as it is, as of enabled and config"`
+	Timezone     httpapi.Optional[string]    `json:"timezone,omitempty" maxLength:"100"`
+	Enabled      httpapi.Optional[bool]      `json:"enabled,omitempty"`
+	Config       httpapi.Optional[JobConfig] `json:"config,omitempty"`
+}
+
+// check looks at what was sent, and gives what is absent in the config its default.
+func (c *JobChange) check() error {
+	var bad check
+	if c.CronSchedule.Value != nil {
+		checkCron(*c.CronSchedule.Value, &bad)
+	}
+	c.Timezone.Value = zoneOf(c.Timezone.Value, &bad)
+	if c.Config.Value != nil {
+		c.Config.Value.settle("config", &bad)
+	}
+	if c.Name.Value != nil {
+		name := nameOf(c.Name.Value, nil, &bad)
+		c.Name.Value = &name
+	}
+	return fault.InvalidFields(bad.bad)
+}
+
+// nameOf is the name that was given to a job, else one made of its plugin's; empty where there is no config.
+func nameOf(name *string, c *JobConfig, bad *check) string {
+	if name != nil && strings.TrimSpace(*name) != "" {
+		if !book.Printable(name) || utf8.RuneCountInString(*name) > 200 {
+			bad.add("name", "must hold printable characters, 200 at most")
+		}
+		return *name
+	}
+	if c == nil {
+		return ""
+	}
+	return nameless + c.plugin()
+}
+
+// nameless is what the name of a job that was given none begins with; the plugin's follows.
+const nameless = "Metadata of "
+
+func checkCron(expression string, bad *check) {
+	if _, err := cronexpr.Parse(expression, ""); err != nil {
+		bad.add("cronSchedule", "%v", err)
+	}
+}
+
+// zoneOf is a time zone, nil where none is named.
+func zoneOf(name *string, bad *check) *string {
+	if name == nil || strings.TrimSpace(*name) == "" {
+		return nil
+	}
+	if _, err := cronexpr.Parse("0 0 * * *", *name); err != nil {
+		bad.add("timezone", "%v", err)
+	}
+	return name
+}

@@ -1,0 +1,111 @@
+package plugin
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// JobInput names a job of a library.
+type JobInput struct {
+	ID    uuid.UUID `path:"id" format:"uuid" doc:"Of the library"`
+	JobID uuid.UUID `path:"jobId" format:"uuid"`
+}
+
+// JobStarted is a run that was started.
+type JobStarted struct {
+	TaskID uuid.UUID `json:"taskId"`
+}
+
+func (s *service) jobRoutes(a *httpapi.API) {
+	reading := func(path, id, summary string) httpapi.Op {
+		return httpapi.Op{Method: "GET", Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Libraries", Permission: auth.LibrariesRead}
+	}
+	writing := func(method, path, id, summary string) httpapi.Op { // a job is about all that is in the library
+		return httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}/jobs" + path, ID: id, Summary: summary, Tag: "Libraries", Permission: auth.LibrariesWrite}.ForAll()
+	}
+	httpapi.Register(a, reading("/library-jobs/metadata-refresh/field-groups", "listFieldGroups", "The names for several fields of metadata that a job may have"),
+		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[FieldGroup], error) {
+			return httpapi.All(ctx, in.Paging, fieldGroups), nil
+		})
+	httpapi.Register(a, reading("/libraries/{id}/jobs", "listLibraryJobs", "The jobs of a library, the oldest first"),
+		func(ctx context.Context, in *struct {
+			SeriesInput
+			httpapi.Paging
+		}) (*httpapi.Page[Job], error) {
+			page, total, err := listJobs(ctx, s.Database, in.ID, in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+	httpapi.Register(a, reading("/libraries/{id}/jobs/{jobId}", "getLibraryJob", "A job, and how it went last"),
+		func(ctx context.Context, in *JobInput) (*Job, error) { return getJob(ctx, s.Database, in.ID, in.JobID) })
+	create := writing("POST", "", "createLibraryJob", "Add a job that asks a plugin for the current metadata of what is in the library, by a schedule")
+	create.Status = 201
+	httpapi.Register(a, create, func(ctx context.Context, in *struct {
+		SeriesInput
+		Body NewJob
+	}) (*Job, error) {
+		j, err := in.Body.job(in.ID)
+		if err != nil {
+			return nil, err
+		}
+		return addJob(ctx, s.Database, j)
+	})
+	httpapi.Register(a, writing("PATCH", "/{jobId}", "updateLibraryJob", "Change what is sent of a job; a run that has begun goes on as it began"),
+		func(ctx context.Context, in *struct {
+			JobInput
+			Body JobChange
+		}) (*Job, error) {
+			if err := in.Body.check(); err != nil {
+				return nil, err
+			}
+			return changeJob(ctx, s.Database, in.ID, in.JobID, &in.Body)
+		})
+	httpapi.Register(a, writing("DELETE", "/{jobId}", "deleteLibraryJob", "Delete a job, and end its run"),
+		func(ctx context.Context, in *JobInput) (*httpapi.None, error) {
+			told, err := removeJob(ctx, s.Database, in.ID, in.JobID)
+			if err == nil && len(told) > 0 {
+				s.Publish(ctx, httpapi.TenantOf(ctx).ID, told...)
+			}
+			return nil, err
+		})
+	httpapi.Register(a, writing("POST", "/{jobId}/run-now", "runLibraryJob", "Run a job now, also one that is not enabled"),
+		func(ctx context.Context, in *JobInput) (*JobStarted, error) { return s.runNow(ctx, in.ID, in.JobID) })
+	httpapi.Register(a, writing("POST", "/{jobId}/dry-run", "tryLibraryJob", "Ask the plugin about a few of what the job would ask about, and tell what would be written"),
+		func(ctx context.Context, in *struct {
+			JobInput
+			Body *DryRunBody `required:"false"`
+		}) (*DryRun, error) {
+			if in.Body == nil {
+				in.Body = &DryRunBody{}
+			}
+			return s.dryRun(ctx, in.ID, in.JobID, in.Body)
+		})
+}
+
+func (s *service) runNow(ctx context.Context, library, id uuid.UUID) (*JobStarted, error) {
+	var b pgx.Batch
+	var started uuid.UUID
+	fresh := uuid.Must(uuid.NewV7())
+	if err := queueStart(&b, &library, id, fresh, &started); err != nil {
+		return nil, err
+	}
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	switch started {
+	case uuid.Nil:
+		return nil, fault.Missing("Job")
+	case fresh:
+		s.Added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+		return &JobStarted{fresh}, nil
+	}
+	return nil, fault.New(fault.Conflict, "The job runs already, as the task %s", started)
+}

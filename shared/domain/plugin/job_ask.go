@@ -1,0 +1,198 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/reference"
+	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// item is a series or a book that a plugin is to be asked about.
+type item struct {
+	ID       uuid.UUID `json:"id" db:"id"`
+	SeriesID uuid.UUID `json:"seriesId" db:"series_id"`
+	External string    `json:"externalId,omitempty" db:"external"` // what the plugin calls it, "" where that is to be found
+	Tries    int       `json:"tries,omitempty" db:"-"`             // that came to nothing through no fault of its own
+}
+
+// candidate is an item as a library has it.
+type candidate struct {
+	item
+	Title  string `db:"title"`  // of the series
+	Place  string `db:"place"`  // the items of a library are in the order of this
+	NoID   bool   `db:"no_id"`  // it would have to be searched for, and is not to be
+	Recent bool   `db:"recent"` // it was looked at a short time ago
+}
+
+// candidates is SQL for the series or the books of the library $1 with what the plugin $2 calls them: as $3 says only those
+// that it calls something, and as $4 not what was looked at within so many seconds; $5 is whether the id counts.
+func candidates(kind string) string {
+	table, place, series, title, there := "series", "path", "i.id", "i.title", ""
+	if kind == "book" {
+		table, place, series, there = "book", "key", "i.series_id", " and i.deleted_at is null"
+		title = "(select s.title from series s where s.tenant_id = i.tenant_id and s.id = i.series_id)"
+	}
+	return fmt.Sprintf(`select i.id, %s as series_id, %s as title, i.%s as place, case when $5 then coalesce(x.external_id, '') else '' end as external,
+		$3 and x.id is null as no_id, coalesce(x.last_synced_at > now() - make_interval(secs => $4), false) as recent
+		from %[4]s i left join external_id x on x.tenant_id = i.tenant_id and x.%[4]s_id = i.id and x.%[4]s_id is not null and x.source = $2
+		where i.tenant_id = app.tenant() and i.library_id = $1%[5]s`, series, title, place, table, there)
+}
+
+// arguments are those of candidates.
+func (c *JobConfig) arguments(p *Plugin, library uuid.UUID) []any {
+	return []any{library, "plugin:" + p.Name, c.ExistingSourceIDsOnly, c.SkipRecentlySyncedWithinS, c.ExistingSourceIDsOnly || p.UseExistingExternalID}
+}
+
+// SQL for the next of the candidates after the place $6, $7 at most; how many there are; and the first $6 to ask about.
+func nextOf(kind string) string {
+	place := "i.path"
+	if kind == "book" {
+		place = "i.key"
+	}
+	return candidates(kind) + " and " + place + " > $6 order by " + place + " limit $7"
+}
+
+func countOf(kind string) string {
+	return `select count(*) filter (where not c.no_id and not c.recent) as eligible, count(*) filter (where c.no_id) as no_id,
+		count(*) filter (where c.recent) as recent from (` + candidates(kind) + ") c"
+}
+
+func sampleOf(kind string) string {
+	return "select * from (" + candidates(kind) + ") c where not c.no_id and not c.recent order by c.place limit $6"
+}
+
+// plan says why a job cannot ask a plugin about what is in a library, nil where it can.
+func (c *JobConfig) plan(p *Plugin, library uuid.UUID) error {
+	if p == nil || p.PluginType != system {
+		return fault.New(fault.BadRequest, "There is no plugin %q", c.plugin())
+	}
+	if err := p.usable(); err != nil {
+		return err
+	}
+	for _, kind := range c.kinds() {
+		if err := p.about(kind, library); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer is what a plugin has said of an item.
+type answer struct {
+	seriesTitle string
+	bookTitle   *string  // of a book
+	done        *Applied // nil where the plugin does not know it
+	why         string   // then
+}
+
+// askAbout asks a plugin about an item of a kind, and writes some fields of it, nil for all; a dry one writes nothing and
+// has no patience.
+func (r *Runner) askAbout(ctx context.Context, plugin uuid.UUID, kind string, i *item, only []string, dry bool) (*answer, error) {
+	if kind == "book" {
+		return r.askAboutBook(ctx, plugin, i, only, dry)
+	}
+	p, d, sure, err := r.matchable(ctx, plugin, i.ID, !dry)
+	if err != nil {
+		return nil, err
+	}
+	p.hurried = dry
+	out := &answer{seriesTitle: d.Metadata.Title}
+	if i.External == "" {
+		if out.why, err = r.unwanted(ctx, p, d); err != nil || out.why != "" {
+			return out, err
+		}
+	}
+	m, done, err := r.matchOnly(ctx, p, d, "", i.External, sure, only, dry)
+	if err != nil {
+		return out, err
+	}
+	out.done, out.why = done, m.Message
+	return out, nil
+}
+
+func (r *Runner) askAboutBook(ctx context.Context, plugin uuid.UUID, i *item, only []string, dry bool) (*answer, error) {
+	p, d, s, sure, err := r.matchableBook(ctx, plugin, i, !dry)
+	if err != nil {
+		return nil, err
+	}
+	p.hurried = dry
+	out := &answer{seriesTitle: s.Metadata.Title, bookTitle: &d.Title}
+	id, before := i.External, []*asked(nil)
+	if id == "" {
+		if out.why, err = r.unwanted(ctx, p, s); err != nil || out.why != "" {
+			return out, err
+		}
+		best, why, a := r.findBook(ctx, p, d, s, sure)
+		if a.fault != nil || best == nil {
+			out.why = why
+			return out, r.errNoted(ctx, p, a)
+		}
+		id, before = best.ExternalID, append(before, a)
+	}
+	out.done, err = r.applyBook(ctx, p, d, id, only, dry, before...)
+	return out, foundAlready(err, id)
+}
+
+// matchableBook is matchable for a book, with its series.
+func (r *Runner) matchableBook(ctx context.Context, plugin uuid.UUID, i *item, patient bool) (p *runnable, d *aBook, s *series.Details, sure float64, err error) {
+	var b pgx.Batch
+	var threshold string
+	var seconds int64
+	d = &aBook{}
+	queueRunnable(&b, &p, plugin)
+	load, loadSeries := book.QueueDetails(&b, i.ID, false), series.QueueDetails(&b, i.SeriesID)
+	reference.QueueBook(&b, &d.elsewhere, i.ID)
+	setting.Value(&b, setting.MatchThreshold, &threshold)
+	setting.Int(&b, setting.PluginTaskTimeout, &seconds)
+	if err := r.Database.Run(ctx, &b); err != nil {
+		return nil, nil, nil, 0, err
+	}
+	if d.Details, err = load(); err != nil {
+		return nil, nil, nil, 0, err
+	}
+	if s, err = loadSeries(); err != nil {
+		return nil, nil, nil, 0, err
+	}
+	if err := p.plugin().usable(); err != nil {
+		return nil, nil, nil, 0, err
+	}
+	if patient {
+		p.patient(seconds)
+	}
+	return p, d, s, confidence(threshold), p.about("book", d.LibraryID)
+}
+
+// findBook is find for a book: by its ISBN, where it has one, its title and first author. An answer without a score counts
+// as sure where it is the only one to an ISBN.
+func (r *Runner) findBook(ctx context.Context, p *runnable, d *aBook, s *series.Details, sure float64) (best *SearchResult, why string, a *asked) {
+	query := d.Title
+	if !strings.Contains(strings.ToLower(query), strings.ToLower(s.Metadata.Title)) { // Volume 3
+		query = s.Metadata.Title + " " + query
+	}
+	query = clip(query)
+	params, isbn := map[string]any{"query": query}, ""
+	if m := d.Metadata; m != nil {
+		if m.ISBNs != nil {
+			isbn, _, _ = strings.Cut(*m.ISBNs, ",")
+			isbn = strings.TrimSpace(isbn)
+		}
+		if len(m.Authors) > 0 {
+			params["author"] = m.Authors[0].Name
+		}
+		if m.Year != nil {
+			params["year"] = *m.Year
+		}
+	}
+	if isbn != "" {
+		params["isbn"] = isbn
+	}
+	return r.search(ctx, p, "book", params, query, sure, func(_ *SearchResult, of int) bool { return isbn != "" && of == 1 })
+}

@@ -1,0 +1,184 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// DryRunBody says what to try.
+type DryRunBody struct {
+	ConfigOverride *JobConfig `json:"configOverride,omitempty" doc:"Instead of the job's"`
+	SampleSize     *int32     `json:"sampleSize,omitempty" nullable:"true" minimum:"1" maximum:"20" doc:"5 where absent"`
+}
+
+// DryRun is what a job would do.
+type DryRun struct {
+	TotalEligible            int64   `json:"totalEligible" doc:"Series and books that it would ask about"`
+	EstSkippedNoID           int64   `json:"estSkippedNoId"`
+	EstSkippedRecentlySynced int64   `json:"estSkippedRecentlySynced"`
+	PlanFailure              *string `json:"planFailure" doc:"Why it can ask about nothing"`
+	Sample                   []Delta `json:"sample" nullable:"false"`
+}
+
+// Delta is what would become of a series or a book.
+type Delta struct {
+	SeriesID   uuid.UUID             `json:"seriesId"`
+	SeriesName string                `json:"seriesName"`
+	BookID     *uuid.UUID            `json:"bookId" doc:"null of a series"`
+	BookTitle  *string               `json:"bookTitle"`
+	Changes    map[string]ValueDelta `json:"changes" nullable:"false"`
+	Skipped    []Skipped             `json:"skipped" nullable:"false" doc:"The field * is all of them"`
+}
+
+// ValueDelta is a value before and after.
+type ValueDelta struct {
+	Before any `json:"before"`
+	After  any `json:"after"`
+}
+
+// Bounds of a dry run: who asked for it waits.
+const (
+	dryRunTime = 20 * time.Second
+	dryRunSize = 5
+)
+
+// sampled is an item with its kind.
+type sampled struct {
+	kind string
+	candidate
+}
+
+func (s *service) dryRun(ctx context.Context, library, id uuid.UUID, in *DryRunBody) (*DryRun, error) {
+	size := int32(dryRunSize)
+	if in.SampleSize != nil {
+		size = *in.SampleSize
+	}
+	var bad check
+	if in.ConfigOverride != nil {
+		in.ConfigOverride.settle("configOverride", &bad)
+	}
+	if err := fault.InvalidFields(bad.bad); err != nil {
+		return nil, err
+	}
+	j, err := getJob(ctx, s.Database, library, id)
+	if err != nil {
+		return nil, err
+	}
+	config := &j.Config
+	if in.ConfigOverride != nil {
+		config = in.ConfigOverride
+	}
+	p, err := named(ctx, s.Database, config.plugin())
+	if err != nil {
+		return nil, err
+	}
+	out := &DryRun{Sample: []Delta{}}
+	if err := config.plan(p.plugin(), library); err != nil {
+		why := fault.From(err).Message
+		out.PlanFailure = &why
+		return out, nil
+	}
+	sample, err := out.choose(ctx, s.Database, config, &p.Plugin, library, int(size))
+	if err != nil {
+		return nil, err
+	}
+	return out, out.ask(ctx, s.Runner, p.ID, config, sample)
+}
+
+// choose counts what the job would ask about, and chooses some of it, of each kind.
+func (out *DryRun) choose(ctx context.Context, d *db.DB, config *JobConfig, p *Plugin, library uuid.UUID, size int) (sample []sampled, err error) {
+	var b pgx.Batch
+	kinds := config.kinds()
+	counts := make([]*struct {
+		Eligible int64 `db:"eligible"`
+		NoID     int64 `db:"no_id"`
+		Recent   int64 `db:"recent"`
+	}, len(kinds))
+	some := make([][]candidate, len(kinds))
+	for i, kind := range kinds {
+		db.One(&b, &counts[i], countOf(kind), config.arguments(p, library)...)
+		db.All(&b, &some[i], sampleOf(kind), append(config.arguments(p, library), size)...)
+	}
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	for _, n := range counts {
+		out.TotalEligible, out.EstSkippedNoID, out.EstSkippedRecentlySynced = out.TotalEligible+n.Eligible, out.EstSkippedNoID+n.NoID, out.EstSkippedRecentlySynced+n.Recent
+	}
+	for at := range size {
+		for i, kind := range kinds {
+			if at < len(some[i]) && len(sample) < size {
+				sample = append(sample, sampled{kind, some[i][at]})
+			}
+		}
+	}
+	return sample, nil
+}
+
+// ask asks the plugin about the sample. What it is not asked about in time is left out.
+func (out *DryRun) ask(ctx context.Context, r *Runner, plugin uuid.UUID, config *JobConfig, sample []sampled) error {
+	limited, cancel := context.WithTimeout(ctx, dryRunTime)
+	defer cancel()
+	deltas := make([]*Delta, len(sample))
+	g, limited := errgroup.WithContext(limited)
+	g.SetLimit(int(config.MaxConcurrency))
+	for n := range sample {
+		caller := *auth.CallerOf(ctx) // each transaction writes into its own
+		g.Go(func() (err error) {
+			if limited.Err() != nil {
+				return nil
+			}
+			i := &sample[n]
+			a, err := r.askAbout(db.In(limited, &caller), plugin, i.kind, &i.item, config.fields(i.kind), true)
+			deltas[n], err = i.delta(a, err)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, d := range deltas {
+		if d != nil {
+			out.Sample = append(out.Sample, *d)
+		}
+	}
+	return ctx.Err()
+}
+
+// delta tells of an answer, or of what kept the plugin from giving one; nil of what was removed meanwhile.
+func (i *sampled) delta(a *answer, err error) (*Delta, error) {
+	var f *fault.Error
+	switch {
+	case err != nil && (!errors.As(err, &f) || f.Code == fault.Internal):
+		return nil, err
+	case a == nil && f.Code == fault.NotFound:
+		return nil, nil
+	case a == nil:
+		a = &answer{seriesTitle: i.Title}
+	}
+	out := &Delta{SeriesID: i.SeriesID, SeriesName: a.seriesTitle, BookTitle: a.bookTitle, Changes: map[string]ValueDelta{}, Skipped: []Skipped{}}
+	if i.kind == "book" {
+		out.BookID = &i.ID
+	}
+	switch {
+	case f != nil:
+		out.Skipped = append(out.Skipped, Skipped{"*", f.Message})
+	case a.done == nil:
+		out.Skipped = append(out.Skipped, Skipped{"*", a.why})
+	default:
+		for _, c := range a.done.DryRunReport.Changes {
+			out.Changes[c.Field] = ValueDelta{c.Before, c.After}
+		}
+		out.Skipped = append(out.Skipped, a.done.SkippedFields...)
+	}
+	return out, nil
+}

@@ -1,0 +1,336 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// A run of a job goes through the series of its library, then through the books, in the order of their paths. It works for
+// a while, then lets other tasks have the worker and goes on behind them; what it has done is kept all the time, so that it
+// goes on there also where its worker was killed. Of one plugin one run works at a time.
+const (
+	runFor     = time.Minute      // before it lets others have the worker
+	turnAfter  = 15 * time.Second // it looks again whether another run of the plugin has ended
+	atOnce     = 100              // items that are read at once
+	mostFaults = 5                // one after the other; then the run is tried again later
+	saveAfter  = time.Second
+)
+
+// refreshing is where a run goes on. The config is what it was at the start.
+type refreshing struct {
+	Library  uuid.UUID `json:"library"`
+	Config   JobConfig `json:"config"`
+	Kind     int       `json:"kind"`  // the number of what is gone through now, see kinds
+	After    string    `json:"after"` // of that; everything up to here is done, but for
+	Left     []item    `json:"left"`
+	Counts   refreshed `json:"counts"`
+	Since    time.Time `json:"since"` // it waits, for the rate limit
+	Waits    int       `json:"waits"`
+	Refusals int       `json:"refusals"`
+}
+
+// refreshed is what came of a run.
+type refreshed struct {
+	Total          int64 `json:"total"`
+	Updated        int64 `json:"updated"`
+	Unchanged      int64 `json:"unchanged"`
+	NoID           int64 `json:"skippedNoId"`
+	RecentlySynced int64 `json:"skippedRecentlySynced"`
+	NotFound       int64 `json:"notFound"`
+	Failed         int64 `json:"failed"`
+}
+
+// done is how many items have been gone through.
+func (r *refreshed) done() int64 {
+	return r.Updated + r.Unchanged + r.NoID + r.RecentlySynced + r.NotFound + r.Failed
+}
+
+// message tells people.
+func (r *refreshed) message() string {
+	out := fmt.Sprintf("%d of %d updated, %d as they were", r.Updated, r.done(), r.Unchanged)
+	for _, c := range []struct {
+		n    int64
+		what string
+	}{{r.NotFound, "not found"}, {r.NoID, "without an id of the plugin"}, {r.RecentlySynced, "looked at recently"}, {r.Failed, "failed"}} {
+		if c.n > 0 {
+			out += fmt.Sprintf(", %d %s", c.n, c.what)
+		}
+	}
+	return out
+}
+
+// refresh is a run of a job in the hands of a worker.
+type refresh struct {
+	*Runner
+	held  task.Held
+	job   uuid.UUID
+	until time.Time // it works
+
+	plugin *Plugin
+	only   []string // fields of the kind, nil for all
+
+	mu     sync.Mutex
+	at     refreshing
+	saved  time.Time
+	faults int   // one after the other
+	stop   error // why no more items are begun
+}
+
+// Refresh is the handler of refresh_library_metadata tasks.
+func (r *Runner) Refresh(ctx context.Context, h task.Held) (any, error) {
+	var in jobParams
+	if err := json.Unmarshal(h.Params, &in); err != nil {
+		return nil, fault.New(fault.BadRequest, "The task names no job")
+	}
+	w := &refresh{Runner: r, held: h, job: in.JobID, until: time.Now().Add(runFor)}
+	err := w.begin(ctx)
+	if err == nil {
+		err = w.work(ctx)
+	}
+	switch {
+	case err == nil:
+		return &w.at.Counts, w.record(ctx, "completed", w.at.Counts.message())
+	case ctx.Err() == nil && h.Last(err):
+		return nil, errors.Join(err, w.record(ctx, "failed", fault.Line(fault.From(err).Message)))
+	}
+	return nil, err
+}
+
+// begin reads where the run goes on, or begins it.
+func (w *refresh) begin(ctx context.Context) error {
+	if w.held.Place != nil {
+		return errors.Join(w.held.Resume(&w.at), w.record(ctx, task.Running, ""))
+	}
+	j, err := db.Get[struct {
+		Library uuid.UUID `db:"library_id"`
+		Config  JobConfig `db:"config"`
+	}](ctx, w.Database, "select library_id, config from library_job where tenant_id = app.tenant() and id = $1", w.job)
+	if err != nil {
+		return err
+	}
+	if j == nil {
+		return fault.Missing("Job")
+	}
+	w.at.Library, w.at.Config = j.Library, j.Config
+	var b pgx.Batch
+	counts := make([]int64, len(j.Config.kinds()))
+	for i, kind := range j.Config.kinds() {
+		of := "series where"
+		if kind == "book" {
+			of = "book where deleted_at is null and"
+		}
+		db.Value(&b, &counts[i], "select count(*) from "+of+" tenant_id = app.tenant() and library_id = $1", j.Library)
+	}
+	if err := w.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	for _, n := range counts {
+		w.at.Counts.Total += n
+	}
+	return errors.Join(w.record(ctx, task.Running, ""), w.save(ctx))
+}
+
+// record writes how the run is into the job. NotFound where that was deleted.
+func (w *refresh) record(ctx context.Context, status, message string) error {
+	n, err := db.Exec(ctx, w.Database, `update library_job set task_id = $2, last_run_status = $3, last_run_message = nullif($4, ''),
+		last_run_at = case when $3 = 'running' and last_run_status is distinct from 'running' then now() else last_run_at end
+		where tenant_id = app.tenant() and id = $1`, w.job, w.held.ID, status, message)
+	if err == nil && n == 0 {
+		err = fault.Missing("Job")
+	}
+	return err
+}
+
+// save keeps where the run is, and tells listeners.
+func (w *refresh) save(ctx context.Context) error {
+	w.saved = time.Now()
+	c := &w.at.Counts
+	c.Total = max(c.Total, c.done()) // some have come meanwhile
+	var b pgx.Batch
+	if err := task.QueueProgress(&b, w.held, c.done(), c.Total, &w.at); err != nil {
+		return err
+	}
+	if err := w.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	w.Publish(ctx, w.held.Tenant, task.ProgressEvent(w.held, c.done(), c.Total))
+	return nil
+}
+
+// work goes on until everything is done, or it is time to stop.
+func (w *refresh) work(ctx context.Context) error {
+	if ahead, err := w.ahead(ctx); err != nil || ahead {
+		if err == nil {
+			err = task.Later(&w.at, turnAfter/2+rand.N(turnAfter))
+		}
+		return err
+	}
+	asking, cancel := untilPause(ctx)
+	defer cancel()
+	for w.at.Kind < len(w.at.Config.kinds()) {
+		if err := w.prepare(ctx); err != nil {
+			return err
+		}
+		var g errgroup.Group
+		g.SetLimit(int(w.at.Config.MaxConcurrency))
+		for _, i := range slices.Clone(w.at.Left) {
+			g.Go(func() error {
+				if w.goesOn(ctx) {
+					a, err := w.askAbout(asking, w.plugin.ID, w.kind(), &i, w.only, false)
+					w.finish(ctx, asking, &i, a, err)
+				}
+				return nil
+			})
+		}
+		_ = g.Wait() // errors are in w.stop
+		over := w.stop != nil || task.MustPause(ctx) || time.Now().After(w.until)
+		if over || time.Since(w.saved) > saveAfter {
+			if err := errors.Join(ctx.Err(), w.save(ctx)); err != nil {
+				return err
+			}
+		}
+		switch {
+		case w.stop != nil:
+			return w.wait()
+		case over:
+			return task.Paused(&w.at)
+		}
+	}
+	return w.save(ctx)
+}
+
+// ahead tells whether another run of the plugin works already: the one that was started first goes on.
+func (w *refresh) ahead(ctx context.Context) (ahead bool, err error) {
+	var b pgx.Batch
+	db.Value(&b, &ahead, `select exists (select from task t join library_job j on j.tenant_id = t.tenant_id and j.task_id = t.id
+		where t.tenant_id = app.tenant() and t.type = $1 and t.status = 'running' and t.id < $2 and j.config ->> 'provider' = $3)`,
+		task.RefreshLibrary, w.held.ID, w.at.Config.Provider)
+	return ahead, w.Database.Run(ctx, &b)
+}
+
+func (w *refresh) kind() string { return w.at.Config.kinds()[w.at.Kind] }
+
+// prepare looks whether the plugin can be asked still, and reads the next items where none are left.
+func (w *refresh) prepare(ctx context.Context) error {
+	p, err := named(ctx, w.Database, w.at.Config.plugin())
+	if err != nil {
+		return err
+	}
+	if err := w.at.Config.plan(p.plugin(), w.at.Library); err != nil {
+		return err
+	}
+	w.plugin, w.only = &p.Plugin, w.at.Config.fields(w.kind())
+	if len(w.at.Left) > 0 {
+		return nil
+	}
+	var b pgx.Batch
+	var next []candidate
+	db.All(&b, &next, nextOf(w.kind()), append(w.at.Config.arguments(w.plugin, w.at.Library), w.at.After, atOnce)...)
+	if err := w.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	if len(next) == 0 {
+		w.at.Kind, w.at.After = w.at.Kind+1, ""
+		return nil
+	}
+	for _, c := range next {
+		w.at.After = c.Place
+		switch {
+		case c.NoID:
+			w.at.Counts.NoID++
+		case c.Recent:
+			w.at.Counts.RecentlySynced++
+		default:
+			w.at.Left = append(w.at.Left, c.item)
+		}
+	}
+	return nil
+}
+
+// goesOn tells whether another item may be begun.
+func (w *refresh) goesOn(ctx context.Context) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stop == nil && ctx.Err() == nil && !task.MustPause(ctx) && time.Now().Before(w.until)
+}
+
+// finish notes what came of an item: that it is done, or why it is tried again.
+func (w *refresh) finish(ctx, asking context.Context, i *item, a *answer, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	place := slices.IndexFunc(w.at.Left, func(l item) bool { return l.ID == i.ID })
+	c := &w.at.Counts
+	var f *fault.Error
+	var limited *limit
+	isFault := errors.As(err, &f)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case errors.As(err, &limited):
+		w.at.Left[place].External, w.stop = limited.found, err
+		return
+	case isFault && f.Code == fault.TooManyRequests:
+		w.stop = err
+		return
+	case err != nil && (asking.Err() != nil || isFault && f.Code == fault.Conflict) && i.Tries < mostRefusals: // cut off, or changed by somebody
+		w.at.Left[place].Tries++
+		return
+	case isFault && f.Code == fault.NotFound:
+		c.NotFound++
+	case err != nil:
+		c.Failed++
+		if w.faults++; w.faults >= mostFaults {
+			w.stop = err
+		}
+	case a.done == nil:
+		c.NotFound++
+	case len(a.done.AppliedFields) > 0:
+		c.Updated++
+	default:
+		c.Unchanged++
+	}
+	if err == nil || isFault && f.Code == fault.NotFound {
+		w.faults, w.at.Waits, w.at.Refusals = 0, 0, 0
+	}
+	w.at.Left = slices.Delete(w.at.Left, place, place+1)
+	if time.Since(w.saved) > saveAfter {
+		if err := w.save(ctx); err != nil {
+			w.stop = err
+		}
+	}
+}
+
+// wait is what becomes of a run that cannot go on now: it goes on later, or fails.
+func (w *refresh) wait() error {
+	var f *fault.Error
+	var limited *limit
+	switch at := &w.at; {
+	case errors.As(w.stop, &limited):
+		if at.Waits == 0 {
+			at.Since = time.Now()
+		}
+		if time.Since(at.Since) > mostWaiting {
+			return w.stop
+		}
+		at.Waits++
+		return task.Later(at, max(turnAfter, min(time.Duration(limited.wait)*time.Second<<min(at.Waits-1, 10), longestWait)))
+	case errors.As(w.stop, &f) && f.Code == fault.TooManyRequests && at.Refusals < mostRefusals:
+		at.Refusals++
+		return task.Later(at, max(f.RetryAfter, 10*time.Second)*time.Duration(at.Refusals))
+	}
+	return w.stop
+}

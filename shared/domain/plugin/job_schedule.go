@@ -1,0 +1,113 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/format/cronexpr"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// dueJob is a job whose time has come, or is to be found out.
+type dueJob struct {
+	Tenant uuid.UUID  `db:"tenant_id"`
+	ID     uuid.UUID  `db:"id"`
+	Cron   string     `db:"cron_schedule"`
+	Zone   string     `db:"zone"`
+	Next   *time.Time `db:"next_run_at"`
+	Since  time.Time  `db:"updated_at"`
+}
+
+// JobsDue starts the jobs whose time has come, of every active tenant, and tells how many; one that runs is not started
+// again. A schedule counts from when it was set, or from when a scheduler meets its new time zone. What was due while no scheduler ran,
+// or while the tenant was suspended or the library not active, is started once.
+//
+// Several schedulers may call it at once: the next time is set in the transaction that adds the task.
+func JobsDue(ctx context.Context, system *db.DB, now time.Time) (int, error) {
+	settled := settleJobs(ctx, system)
+	rows, err := system.Pool().Query(ctx, `select j.tenant_id, j.id, j.cron_schedule, coalesce(j.timezone, z.value, '') as zone, j.next_run_at, j.updated_at from library_job j
+		join tenant o on o.id = j.tenant_id and o.status = 'active' join library l on l.tenant_id = j.tenant_id and l.id = j.library_id and l.is_active
+		left join setting z on z.tenant_id = j.tenant_id and z.key = $2
+		where j.enabled and (j.next_run_at is null or j.next_run_at <= $1 or j.next_zone is distinct from coalesce(j.timezone, z.value, ''))
+		order by j.next_run_at nulls first limit 1000`, now, setting.SchedulerZone)
+	if err != nil {
+		return 0, errors.Join(settled, fmt.Errorf("find due jobs: %w", err))
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[dueJob])
+	if err != nil {
+		return 0, errors.Join(settled, fmt.Errorf("find due jobs: %w", err))
+	}
+	started := 0
+	failures := settled
+	for _, d := range all {
+		ok, err := d.start(ctx, system, now)
+		if err != nil { // one tenant's must not keep the others from theirs
+			failures = errors.Join(failures, fmt.Errorf("job %s: %w", d.ID, err))
+			continue
+		}
+		if ok {
+			started++
+			slog.Info("job started", "tenant", d.Tenant, "job", d.ID)
+		}
+	}
+	return started, failures
+}
+
+// errSecond says that another scheduler was first.
+var errSecond = errors.New("the job was looked at by another scheduler")
+
+// start sets when the job is next due, and starts it where it is due now.
+func (d *dueJob) start(ctx context.Context, system *db.DB, now time.Time) (started bool, err error) {
+	schedule, err := cronexpr.Parse(d.Cron, d.Zone)
+	if err != nil {
+		return false, err
+	}
+	at := schedule.Next(now)
+	if d.Next == nil && d.Since.Before(now) { // a scheduler that comes once in an hour must not miss what is due before
+		at = schedule.Next(d.Since)
+	}
+	err = system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
+		if d.Next != nil && !d.Next.After(now) {
+			var b pgx.Batch
+			var id uuid.UUID
+			fresh := uuid.Must(uuid.NewV7())
+			if err := queueStart(&b, nil, d.ID, fresh, &id); err != nil {
+				return err
+			}
+			if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+				return err
+			}
+			started = id == fresh
+		}
+		tag, err := tx.Exec(ctx, `update library_job set next_run_at = $3, next_zone = $4
+			where tenant_id = app.tenant() and id = $1 and enabled and cron_schedule = $5 and next_run_at is not distinct from $2`, d.ID, d.Next, at, d.Zone, d.Cron)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = errSecond
+		}
+		return err
+	})
+	if errors.Is(err, errSecond) {
+		return false, nil
+	}
+	return started && err == nil, err
+}
+
+// settleJobs notes how runs ended whose workers could not: they were killed, or the task was cancelled.
+func settleJobs(ctx context.Context, system *db.DB) error {
+	_, err := system.Pool().Exec(ctx, `update library_job j set last_run_status = e.status, last_run_message = e.last_error from (
+		  select o.tenant_id, o.id, o.task_id, coalesce(t.status, 'cancelled') as status, t.last_error
+		  from library_job o left join task t on t.tenant_id = o.tenant_id and t.id = o.task_id
+		  where o.last_run_status in ('pending', 'running') and (t.id is null or t.status not in ('pending', 'running'))) e
+		where j.tenant_id = e.tenant_id and j.id = e.id and j.task_id is not distinct from e.task_id and j.last_run_status in ('pending', 'running')`)
+	if err != nil {
+		return fmt.Errorf("note how jobs ended: %w", err)
+	}
+	return nil
+}

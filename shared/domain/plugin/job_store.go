@@ -1,0 +1,185 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// mostJobs is how many jobs a library may have.
+const mostJobs = 20
+
+// Columns of a Job, and of what they are read from. Of a run that has not told its end the task tells it: a worker that is
+// killed, or whose task is cancelled, does not. What a task says may name series, so that it is kept from those from whom
+// some are hidden.
+const (
+	open       = "j.last_run_status in ('pending', 'running')"
+	jobColumns = `j.id, j.library_id, j.name, j.enabled, j.cron_schedule, j.timezone, j.config, j.last_run_at, j.created_at, j.updated_at,
+		case when ` + open + ` then coalesce(nullif(t.status, 'pending'), case when t.id is null then 'cancelled' else j.last_run_status end)
+		  else j.last_run_status end as last_run_status,
+		case when app.limited() then null when ` + open + ` then t.last_error else j.last_run_message end as last_run_message`
+	itsTask = " left join task t on t.tenant_id = j.tenant_id and t.id = j.task_id"
+	jobIs   = "tenant_id = app.tenant() and library_id = $1 and id = $2"
+)
+
+// queueLibrary asks whether there is a library.
+func queueLibrary(b *pgx.Batch, exists *bool, id uuid.UUID) {
+	db.Value(b, exists, "select exists (select from library where tenant_id = app.tenant() and id = $1)", id)
+}
+
+func listJobs(ctx context.Context, d *db.DB, library uuid.UUID, limit, offset int) (page []Job, total int64, err error) {
+	var b pgx.Batch
+	var exists bool
+	queueLibrary(&b, &exists, library)
+	db.All(&b, &page, "select "+jobColumns+" from library_job j"+itsTask+" where j.tenant_id = app.tenant() and j.library_id = $1 order by j.created_at, j.id limit $2 offset $3",
+		library, limit, offset)
+	db.Value(&b, &total, "select count(*) from library_job where tenant_id = app.tenant() and library_id = $1", library)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, 0, err
+	}
+	if !exists {
+		return nil, 0, fault.Missing("Library")
+	}
+	return page, total, nil
+}
+
+func getJob(ctx context.Context, d *db.DB, library, id uuid.UUID) (*Job, error) {
+	j, err := db.Get[Job](ctx, d, "select "+jobColumns+" from library_job j"+itsTask+" where j.tenant_id = app.tenant() and j.library_id = $1 and j.id = $2", library, id)
+	if err == nil && j == nil {
+		err = fault.Missing("Job")
+	}
+	return j, err
+}
+
+// queueNamed asks for a plugin by its name.
+func queueNamed(b *pgx.Batch, dst **runnable, name string) {
+	db.One(b, dst, "select "+columns+", p.credentials, p.tenant_id from plugin p where p.tenant_id = app.tenant() and p.name = $1", name)
+}
+
+// named is the plugin with a name, nil of none.
+func named(ctx context.Context, d *db.DB, name string) (*runnable, error) {
+	var b pgx.Batch
+	var p *runnable
+	queueNamed(&b, &p, name)
+	return p, d.Run(ctx, &b)
+}
+
+// provides is SQL: the plugin with the name that a parameter has may be asked about what is in the library $1.
+func provides(name string) string {
+	return "exists (select from plugin p where p.tenant_id = app.tenant() and p.name = " + name + " and p.plugin_type = '" + system + "' and (p.library_ids = '{}' or $1 = any(p.library_ids)))"
+}
+
+// checkProvider says why a plugin cannot be a job's, nil where it can.
+func checkProvider(p *Plugin, name string, library uuid.UUID) error {
+	switch {
+	case p == nil || p.PluginType != system:
+		return fault.Invalid("config.provider", "there is no plugin %q", name)
+	case !p.serves(library):
+		return fault.Invalid("config.provider", "the plugin %s is not for this library", name)
+	}
+	return nil
+}
+
+// addJob keeps a new job. When it is due, the scheduler finds out.
+func addJob(ctx context.Context, d *db.DB, j *Job) (*Job, error) {
+	var b pgx.Batch
+	var exists bool
+	var p *runnable
+	var out *Job
+	queueLibrary(&b, &exists, j.LibraryID)
+	queueNamed(&b, &p, j.Config.plugin())
+	db.One(&b, &out, `with j as (insert into library_job (tenant_id, id, library_id, name, enabled, cron_schedule, timezone, config)
+		  select app.tenant(), $2, l.id, $3, $4, $5, $6, $7 from library l where l.tenant_id = app.tenant() and l.id = $1 and `+provides("$8")+`
+		    and (select count(*) from library_job o where o.tenant_id = app.tenant() and o.library_id = l.id) < `+fmt.Sprint(mostJobs)+`
+		  returning *) select `+jobColumns+" from j"+itsTask, j.LibraryID, j.ID, j.Name, j.Enabled, j.CronSchedule, j.Timezone, j.Config, j.Config.plugin())
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, fault.Missing("Library")
+	}
+	if err := checkProvider(p.plugin(), j.Config.plugin(), j.LibraryID); err != nil {
+		return nil, err
+	}
+	if out == nil {
+		return nil, fault.New(fault.Conflict, "The library has %d jobs already, and can have no more", mostJobs)
+	}
+	return out, nil
+}
+
+// changeJob changes what was sent. A run that has begun goes on as it began.
+func changeJob(ctx context.Context, d *db.DB, library, id uuid.UUID, c *JobChange) (*Job, error) {
+	var b pgx.Batch
+	var exists bool
+	var p *runnable
+	var out *Job
+	name := ""
+	if c.Config.Value != nil {
+		name = c.Config.Value.plugin()
+	}
+	db.Value(&b, &exists, "select exists (select from library_job where "+jobIs+")", library, id)
+	queueNamed(&b, &p, name)
+	db.One(&b, &out, `with j as (update library_job set updated_at = now(), config = coalesce($3, config),
+		    name = case when $4 then coalesce(nullif($5, ''), $6 || substr(coalesce($3, config) ->> 'provider', length('plugin:') + 1)) else name end,
+		    cron_schedule = coalesce($7, cron_schedule), timezone = case when $8 then $9 else timezone end, enabled = coalesce($10, enabled),
+		    next_run_at = case when $7 is not null or $8 or $10 is not null then null else next_run_at end
+		  where `+jobIs+` and ($3::jsonb is null or `+provides("$11")+`)
+		  returning *) select `+jobColumns+" from j"+itsTask,
+		library, id, c.Config.Value, c.Name.Set, c.Name.Value, nameless, c.CronSchedule.Value, c.Timezone.Set, c.Timezone.Value, c.Enabled.Value, name)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if exists && out == nil && c.Config.Value != nil {
+		if err := checkProvider(p.plugin(), name, library); err != nil {
+			return nil, err
+		}
+	}
+	if out == nil {
+		return nil, fault.Missing("Job")
+	}
+	return out, nil
+}
+
+// removeJob deletes a job and ends its run; the events are to be published.
+func removeJob(ctx context.Context, d *db.DB, library, id uuid.UUID) ([]events.Event, error) {
+	gone, err := db.Get[struct {
+		Task *uuid.UUID `db:"task_id"`
+	}](ctx, d, "delete from library_job where "+jobIs+" returning case when last_run_status in ('pending', 'running') then task_id end as task_id", library, id)
+	if err != nil {
+		return nil, err
+	}
+	if gone == nil {
+		return nil, fault.Missing("Job")
+	}
+	if gone.Task == nil {
+		return nil, nil
+	}
+	told, err := task.Cancel(ctx, d, *gone.Task)
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.BadRequest) { // it has ended by itself
+		return nil, nil
+	}
+	return told, err
+}
+
+// jobParams are those of a job's task.
+type jobParams struct {
+	JobID uuid.UUID `json:"jobId"`
+}
+
+// queueStart starts a run of a job, of a library where that is not nil: started becomes fresh then, or the id of the run
+// that has not ended. The task is locked before the job, as by who works on it.
+func queueStart(b *pgx.Batch, library *uuid.UUID, job, fresh uuid.UUID, started *uuid.UUID) error {
+	err := task.AddFor(b, task.Spec{ID: fresh, Type: task.RefreshLibrary, Params: jobParams{job}, DedupeKey: task.RefreshLibrary + ":" + job.String()},
+		task.Found(`select j.library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params from library_job j
+			where j.tenant_id = app.tenant() and j.id = $1 and ($2::uuid is null or j.library_id = $2)`, job, library), started)
+	b.Queue(`update library_job set task_id = $2, last_run_at = now(), last_run_status = 'pending', last_run_message = null
+		where tenant_id = app.tenant() and id = $1 and exists (select from task t where t.tenant_id = app.tenant() and t.id = $2)`, job, fresh)
+	return err
+}
