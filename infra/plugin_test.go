@@ -60,8 +60,8 @@ func TestPluginsCanBeLeftOut(t *testing.T) {
 			}
 		}
 	}
-	if got := slices.Sorted(maps.Keys(told)); !slices.Equal(got, []string{"Api", "Worker"}) {
-		t.Errorf("%v are told of plugins, want Api and Worker", told)
+	if got := slices.Sorted(maps.Keys(told)); !slices.Equal(got, []string{"Api", "Operator", "Worker"}) || !slices.Equal(told["Operator"], []string{"CREDENTIALS_KEY"}) {
+		t.Errorf("%v are told of plugins, want Api and Worker, and Operator of the key alone", told)
 	}
 }
 

@@ -95,7 +95,7 @@ func checkOperator(t *testing.T, s site, env map[string]string) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("operator.env: %v, %v", info, err)
 	}
-	for _, name := range []string{"DATABASE_SYSTEM_URL", "REDIS_URL", "MEDIA_S3_ENDPOINT", "MEDIA_BUCKET", "AWS_SECRET_ACCESS_KEY", "S3_PATH_STYLE"} {
+	for _, name := range []string{"DATABASE_SYSTEM_URL", "REDIS_URL", "MEDIA_S3_ENDPOINT", "MEDIA_BUCKET", "AWS_SECRET_ACCESS_KEY", "S3_PATH_STYLE", "CREDENTIALS_KEY"} {
 		out, err := exec.Command("sh", "-c", `set -a; . "$0"; printenv "$1"`, file, name).Output()
 		if err != nil || strings.TrimSuffix(string(out), "\n") != env[name] {
 			t.Errorf("operator.env has %s=%q, the functions %q: %v", name, out, env[name], err)

@@ -194,8 +194,8 @@ const operatorFile = "operator.env"
 func (s *Stack) writeOperator(context.Context) error {
 	var text strings.Builder
 	for _, name := range []string{"DATABASE_SYSTEM_URL", "REDIS_URL", "MEDIA_S3_ENDPOINT", "MEDIA_BUCKET", "S3_PATH_STYLE", "AWS_REGION",
-		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_EC2_METADATA_DISABLED"} {
-		for _, pair := range s.baseEnvironment() {
+		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_EC2_METADATA_DISABLED", "CREDENTIALS_KEY"} {
+		for _, pair := range append(s.baseEnvironment(), "CREDENTIALS_KEY="+s.secrets.CredentialsKey) {
 			if value, ok := strings.CutPrefix(pair, name+"="); ok {
 				fmt.Fprintf(&text, "%s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
 			}

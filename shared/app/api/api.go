@@ -21,6 +21,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/koreader"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/metric"
+	"github.com/longbox/longbox/shared/domain/oidc"
 	"github.com/longbox/longbox/shared/domain/plugin"
 	"github.com/longbox/longbox/shared/domain/preference"
 	"github.com/longbox/longbox/shared/domain/preset"
@@ -85,9 +86,10 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 
 // routes adds every JSON operation.
 func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sender, key *seal.Key, c Config) {
-	d := base.Database
+	d, plugins := base.Database, plug.New(c.Plugins)
 	setup.Routes(a, d, tokens, base.Bump)
 	account.Routes(a, d, tokens, base.Bump, sender, c.PublicURL)
+	oidc.Routes(a, d, tokens, key, plugins, base.Bump)
 	apikey.Routes(a, d, base.Bump)
 	preference.Routes(a, d)
 	setting.Routes(a, d, base.Bump)
@@ -120,7 +122,7 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	koreader.Routes(a, d, base.Added)
 	starter.Routes(a, d, base.Publish, base.Added)
 	release.Routes(a, d, base.Publish, base.Added)
-	plugin.Routes(a, d, plug.New(c.Plugins), key, base.Publish, base.Added)
+	plugin.Routes(a, d, plugins, key, base.Publish, base.Added)
 }
 
 // Describe is the router without anything behind it, for the interface description.

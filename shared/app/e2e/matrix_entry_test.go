@@ -36,6 +36,8 @@ var operations = map[string]entry{
 	"setupInitialize":    {body: value(object{"username": "first", "email": "first@example.org", "password": testkit.Password}), status: 400},
 	"setupSettings":      {body: value(object{"settings": object{"exports.max_per_user": "11"}})},
 	"listOidcProviders":  {},
+	"startOidcLogin":     {name: text("none"), shared: true, body: value(object{}), status: 400}, // no provider is set
+	"finishOidcLogin":    {name: text("none"), shared: true, query: "code=a&state=b", status: 400},
 	"login":              {body: (*matrix).login},
 	"refresh":            {body: (*matrix).refresh},
 	"logout":             {body: value(object{})},
@@ -320,6 +322,9 @@ var operations = map[string]entry{
 	"removeAccessGroupGrant":  {name: (*matrix).grantedGroup, status: 204},
 	"addAccessGroupMembers":   {name: (*matrix).accessGroup, body: (*matrix).aMember},
 	"removeAccessGroupMember": {name: (*matrix).joinedGroup, status: 204},
+
+	"addAccessGroupOidcMapping":    {name: (*matrix).accessGroup, body: value(object{"oidcGroupName": "Geheim"}), status: 201},
+	"removeAccessGroupOidcMapping": {name: (*matrix).mappedGroup, status: 204},
 
 	"listPlugins":          {},
 	"createPlugin":         {body: (*matrix).newPlugin, status: 201},
@@ -715,6 +720,13 @@ func (m *matrix) joinedGroup(c *testkit.Client) string {
 	group, user := m.accessGroup(c), m.user(c)
 	m.exec("insert into access_group_member (tenant_id, group_id, account_id) values ($1, $2, $3)", m.One, group, user)
 	return group + "|" + user
+}
+
+// mappedGroup is a group with a mapping of it.
+func (m *matrix) mappedGroup(c *testkit.Client) string {
+	group, id := m.accessGroup(c), uuid.NewString()
+	m.exec("insert into access_group_oidc_mapping (tenant_id, id, group_id, oidc_group_name) values ($1, $2, $3, 'Geheim')", m.One, id, group)
+	return group + "|" + id
 }
 
 func (m *matrix) rated(owner *testkit.Client) string {

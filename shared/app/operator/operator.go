@@ -9,6 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/seal"
 )
 
 // Config of the function. It opens the database as longbox_system only.
@@ -17,6 +18,7 @@ type Config struct {
 	Blob      blob.Config
 	Events    events.Config
 	RedisURL  string `env:"REDIS_URL" envDefault:"redis://127.0.0.1:6379"`
+	Seal      seal.Config
 }
 
 // statementTimeout bounds one round trip: a batch of rows, never a whole tenant.
@@ -24,11 +26,15 @@ const statementTimeout = time.Minute
 
 // New makes what the commands work on.
 func New(c Config) (*operator.Operator, *app.Base, error) {
+	key, err := seal.New(c.Seal)
+	if err != nil {
+		return nil, nil, err
+	}
 	base, err := app.NewBase(app.Config{Database: db.Config{URL: c.SystemURL, Setting: "DATABASE_SYSTEM_URL", MaxConns: 2, Timeout: statementTimeout},
 		Blob: c.Blob, Events: c.Events, RedisURL: c.RedisURL})
 	if err != nil {
 		return nil, nil, err
 	}
-	return &operator.Operator{System: base.Database, Redis: base.Redis, Events: base.Events, Media: base.Media, Bucket: base.Bucket,
+	return &operator.Operator{System: base.Database, Redis: base.Redis, Events: base.Events, Media: base.Media, Bucket: base.Bucket, Key: key,
 		Settle: operator.DefaultSettle}, base, nil
 }

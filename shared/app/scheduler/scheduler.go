@@ -14,6 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/duplicate"
 	"github.com/longbox/longbox/shared/domain/metric"
+	"github.com/longbox/longbox/shared/domain/oidc"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/plugin"
 	"github.com/longbox/longbox/shared/domain/release"
@@ -128,8 +129,9 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	_, forget := task.Forget(ctx, s.system, 7)
 	_, figures := metric.Forget(ctx, s.system)
 	_, tokens := account.ForgetTokens(ctx, s.system)
+	_, signIns := oidc.Forget(ctx, s.system)
 	_, packs := pack.Expire(ctx, s.system, s.base.Media, s.base.Bucket)
-	return errors.Join(err, forget, figures, tokens, packs, s.expire(ctx, now), cover.Sweep(ctx, s.system, s.base.Media, s.base.Bucket, now),
+	return errors.Join(err, forget, figures, tokens, signIns, packs, s.expire(ctx, now), cover.Sweep(ctx, s.system, s.base.Media, s.base.Bucket, now),
 		tenant.Measure(ctx, s.system, s.base.Media, s.base.Bucket, measureFor))
 }
 

@@ -43,7 +43,6 @@ type StreamAccess struct {
 func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context.Context, tenant uuid.UUID), m mail.Sender, publicURL string) {
 	s := &service{database: d, tokens: tokens, bump: bump, mail: m, publicURL: publicURL}
 	s.sessionRoutes(a)
-	s.oidcRoutes(a)
 	s.registerRoutes(a)
 	confirmRoutes(a)
 	s.userRoutes(a)

@@ -3,8 +3,9 @@
 //
 // Rules:
 //   - A session is a family of refresh tokens. Each token works once and gives the next one; a token that is used a
-//     second time may be stolen, so the whole family ends. Only POST /auth/login opens a session: registering,
-//     confirming the address or making the first administrator gives an access token alone.
+//     second time may be stolen, so the whole family ends. Only POST /auth/login and signing in at an identity provider
+//     (package oidc) open a session: registering, confirming the address or making the first administrator gives an
+//     access token alone.
 //   - A changed password or a disabled user raises the account's generation, which ends every access token, and
 //     deletes the refresh tokens. A changed role takes effect by itself: permissions are read with every request.
 //   - The last active administrator cannot be deleted, disabled or demoted, also not by two requests at once.

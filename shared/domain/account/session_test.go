@@ -370,14 +370,3 @@ func TestForgetTokens(t *testing.T) {
 		t.Errorf("%d tokens are left", n)
 	}
 }
-
-// A sign-in page asks before anybody is signed in; there is none to sign in with but the password.
-func TestNoIdentityProviders(t *testing.T) {
-	t.Parallel()
-	s := serve(t)
-	for _, c := range []*testkit.Client{s.Anonymous(t, "one"), s.User(t, "one", "reader")} {
-		if r := c.Do("GET", "/api/v1/auth/oidc/providers", nil).Want(200); strings.TrimSpace(string(r.Body)) != `{"enabled":false,"providers":[]}` {
-			t.Errorf("%s", r.Body)
-		}
-	}
-}

@@ -27,6 +27,9 @@ func parse(args []string) (Command, any, error) {
 	if slices.Contains([]string{"help", "--help", "-help", "-h"}, args[0]) {
 		return Command{}, nil, Asked(help())
 	}
+	if args[0] == "oidc" && len(args) > 1 { // a command of two words
+		args = append([]string{"oidc " + args[1]}, args[2:]...)
+	}
 	c, err := find(args[0])
 	if err != nil {
 		return Command{}, nil, err
@@ -38,7 +41,10 @@ func parse(args []string) (Command, any, error) {
 	v := reflect.ValueOf(in).Elem()
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
-		if field.Tag.Get("arg") == "" {
+		switch field.Tag.Get("arg") {
+		case "-": // not on a command line
+			continue
+		case "":
 			if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
 				v.Field(i).SetString(rest[0])
 				rest = rest[1:]
@@ -65,6 +71,8 @@ func option(set *flag.FlagSet, field reflect.StructField, v reflect.Value) {
 		set.BoolVar(p, name, false, "")
 	case *string:
 		set.StringVar(p, name, "", "")
+	case **string:
+		set.Func(name, "", func(s string) error { *p = &s; return nil })
 	case *int:
 		set.IntVar(p, name, 0, "")
 	case *[]string:
@@ -99,6 +107,9 @@ func (c Command) usage() string {
 	t := reflect.TypeOf(c.new()).Elem()
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if f.Tag.Get("arg") == "-" {
+			continue
+		}
 		if f.Tag.Get("arg") == "" {
 			out += " <" + strings.Split(f.Tag.Get("json"), ",")[0] + ">"
 			continue

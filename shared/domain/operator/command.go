@@ -40,6 +40,9 @@ var Commands = []Command{
 	command("grant-roots", "let the tenant make libraries of folders", (*Operator).grantRoots),
 	command("revoke-roots", "take folders away again", (*Operator).revokeRoots),
 	command("set-quotas", "limit what the tenant may use", (*Operator).setQuotas),
+	command("oidc set", "let users sign in with an identity provider (OpenID Connect)", (*Operator).setOIDC),
+	command("oidc list", "tell of the identity providers of a tenant", (*Operator).listOIDC),
+	command("oidc remove", "take an identity provider away; its users stay", (*Operator).removeOIDC),
 	command("rotate-keys", "give the tenant a new secret and clear away what was named by the old one", (*Operator).rotateKeys),
 }
 

@@ -1,5 +1,5 @@
 // Package operator is what the operator of an installation does to its tenants: create, list, show, suspend, resume,
-// export and delete them, give them hosts, library roots and quotas, and make new keys. It is no part of the HTTP
+// export and delete them, give them hosts, library roots, quotas and identity providers, and make new keys. It is no part of the HTTP
 // interface: functions/operator is invoked by IAM only, or run as a command on one machine.
 //
 // One command is one struct of input and one record of output, the same for both ways (Commands). Errors name the wrong

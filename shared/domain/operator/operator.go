@@ -15,6 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/seal"
 )
 
 // Operator has what the commands work on.
@@ -23,7 +24,8 @@ type Operator struct {
 	Redis  redis.UniversalClient
 	Events *events.Publisher
 	Media  *blob.Store
-	Bucket string // of the media store
+	Bucket string    // of the media store
+	Key    *seal.Key // seals secrets that others gave; nil seals none
 	// Settle is how long other processes may go on with what they remember of a tenant whose change they were not
 	// told of, for want of Redis.
 	Settle time.Duration

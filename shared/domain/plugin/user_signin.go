@@ -84,7 +84,7 @@ func (s *service) signIn(ctx context.Context, plugin uuid.UUID) (*SignIn, error)
 	if err != nil {
 		return nil, err
 	}
-	back := httpapi.Root(ctx) + callbackPath
+	back := httpapi.Address(ctx) + callbackPath
 	var b pgx.Batch
 	var n int64
 	b.Queue(`insert into user_plugin (tenant_id, id, account_id, plugin_id) select app.tenant(), gen_random_uuid(), app.account(), p.id

@@ -82,6 +82,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, bump func(ctx contex
 	s.seriesRoutes(a)
 	s.userRoutes(a)
 	s.groupRoutes(a)
+	s.oidcRoutes(a)
 }
 
 func operation(method, path, id, summary string) httpapi.Op {

@@ -3,5 +3,6 @@
 // series with one they are allowed; what is denied is hidden in any case. The database leaves out what is hidden
 // (migrations/00057_sharing.sql), so that no other package has to think of it.
 //
-// Tables: sharing_tag, series_sharing_tag, sharing_grant, access_group, access_group_member; reads series and account.
+// Tables: sharing_tag, series_sharing_tag, sharing_grant, access_group, access_group_member, access_group_oidc_mapping;
+// reads series and account.
 package sharing

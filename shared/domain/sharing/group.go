@@ -14,21 +14,21 @@ import (
 // GroupDetails is an access group with all that is in it.
 type GroupDetails struct {
 	Group
-	Grants       []Grant  `json:"grants" nullable:"false" doc:"By the tags' names"`
-	Members      []Member `json:"members" nullable:"false" doc:"By name"`
-	OIDCMappings []string `json:"oidcMappings" nullable:"false" doc:"Empty: there are no providers of single sign-on"`
+	Grants       []Grant       `json:"grants" nullable:"false" doc:"By the tags' names"`
+	Members      []Member      `json:"members" nullable:"false" doc:"By name"`
+	OIDCMappings []OIDCMapping `json:"oidcMappings" nullable:"false" doc:"By name"`
 }
 
 // Member is a user in a group.
 type Member struct {
 	UserID    uuid.UUID `json:"userId" db:"user_id"`
 	Username  string    `json:"username" db:"username"`
-	Source    string    `json:"source" db:"source" enum:"manual"`
+	Source    string    `json:"source" db:"source" enum:"manual,oidc" doc:"oidc: by a group of the identity provider"`
 	CreatedAt time.Time `json:"createdAt" db:"created_at" doc:"When the user joined"`
 }
 
 func queueMembers(b *pgx.Batch, dst *[]Member, group uuid.UUID) {
-	db.All(b, dst, `select m.account_id as user_id, a.username, 'manual' as source, m.created_at
+	db.All(b, dst, `select m.account_id as user_id, a.username, m.source, m.created_at
 		from access_group_member m join account a on a.tenant_id = m.tenant_id and a.id = m.account_id
 		where m.tenant_id = app.tenant() and m.group_id = $1 order by lower(a.username), a.id`, group)
 }
@@ -37,10 +37,11 @@ func groupDetails(ctx context.Context, d *db.DB, id uuid.UUID) (*GroupDetails, e
 	var b pgx.Batch
 	var g *Group
 	var grants []UserGrant
-	out := &GroupDetails{Grants: []Grant{}, OIDCMappings: []string{}}
+	out := &GroupDetails{Grants: []Grant{}}
 	groups.queue(&b, &g, id)
 	members.queue(&b, &grants, id)
 	queueMembers(&b, &out.Members, id)
+	queueMappings(&b, &out.OIDCMappings, id)
 	if _, err := groups.found(g, d.Run(ctx, &b)); err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func addMembers(ctx context.Context, d *db.DB, group uuid.UUID, joining []uuid.U
 		select g.tenant_id, g.id, a.id from access_group g join account a on a.tenant_id = g.tenant_id and a.id = any($2)
 		where g.tenant_id = app.tenant() and g.id = $1
 		  and (select count(*) from account a where a.tenant_id = app.tenant() and a.id = any($2)) = (select count(distinct u) from unnest($2::uuid[]) u)
-		order by a.id on conflict do nothing`, group, joining)
+		order by a.id on conflict (tenant_id, group_id, account_id) do update set source = '`+manual+`'`, group, joining)
 	queueMembers(&b, &out, group)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err

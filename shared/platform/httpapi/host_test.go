@@ -28,7 +28,7 @@ func TestHost(t *testing.T) {
 	} {
 		a := &API{config: Config{TrustedProxies: c.proxies}}
 		r := &http.Request{Host: c.host, Header: http.Header{"X-Forwarded-Host": {c.forwarded}}}
-		if got := hostOf(a.authority(r)); got != c.want {
+		if got := a.host(r); got != c.want {
 			t.Errorf("%.40s, %.40s: %.40q, want %.40q", c.host, c.forwarded, got, c.want)
 		}
 	}

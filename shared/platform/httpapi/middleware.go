@@ -52,7 +52,7 @@ func (a *API) observe(next http.Handler) http.Handler {
 		if hops.Secure(r, a.config.TrustedProxies) {
 			u.Scheme = "https"
 		}
-		req.url = &u
+		req.url, req.host, req.cookies = &u, a.called(r), r.Cookies()
 		h := ww.Header()
 		h.Set("X-Request-Id", req.id)
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -148,8 +148,7 @@ func (a *API) identify(next http.Handler) http.Handler {
 		}
 		ctx := r.Context()
 		req := requestOf(ctx)
-		req.authority = a.authority(r)
-		host := hostOf(req.authority)
+		host := a.host(r)
 		tenant, err := active(a.identity.Tenant(ctx, host))
 		if err != nil { // counted nowhere: nothing is kept of a tenant that is being deleted
 			WriteError(w, r, err)
@@ -271,15 +270,16 @@ func (a *API) cors(next http.Handler) http.Handler {
 // maxHost is the length of a name in bytes (RFC 1035). What is longer names nobody, and tenants are remembered by host.
 const maxHost = 253
 
-// authority is how the client names this server.
-func (a *API) authority(r *http.Request) string {
+// called is the host that the client named, perhaps with a port.
+func (a *API) called(r *http.Request) string {
 	if fwd := r.Header.Get("X-Forwarded-Host"); fwd != "" && a.config.TrustedProxies > 0 {
 		return fwd
 	}
 	return r.Host
 }
 
-func hostOf(host string) string {
+func (a *API) host(r *http.Request) string {
+	host := a.called(r)
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}

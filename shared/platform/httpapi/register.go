@@ -97,7 +97,7 @@ func prepare[I, O any](a *API, op *Op, api huma.API, handle func(ctx context.Con
 		}
 		switch {
 		case body == noBody:
-			return &output{Status: h.DefaultStatus}, nil
+			return &output{Status: h.DefaultStatus, Body: []byte(nil)}, nil // bytes are written as they are: none
 		case out == nil && !op.MayBeEmpty:
 			return nil, problem(requestOf(ctx), fmt.Errorf("%s answers with nothing, which its description does not know", op.ID))
 		case out == nil:

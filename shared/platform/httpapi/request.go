@@ -35,8 +35,9 @@ type request struct {
 	client     context.Context // ends when the client leaves
 	id         string
 	url        *url.URL
-	authority  string      // the server as the client names it, with a port where it names one
-	header     http.Header // of the answer
+	host       string         // with the port
+	cookies    []*http.Cookie // that the client sent
+	header     http.Header    // of the answer
 	tenant     Tenant
 	clientIP   string
 	userAgent  string
@@ -119,14 +120,24 @@ func Note(ctx context.Context, attrs ...slog.Attr) { requestOf(ctx).note(attrs..
 // Cookie answers with a cookie.
 func Cookie(ctx context.Context, c *http.Cookie) { Header(ctx).Add("Set-Cookie", c.String()) }
 
+// CookieOf is the value of a cookie that the client sent; "" where there is none.
+func CookieOf(ctx context.Context, name string) string {
+	for _, c := range requestOf(ctx).cookies {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+// Address is how the client called this server: scheme, host and port.
+func Address(ctx context.Context) string {
+	r := requestOf(ctx)
+	return r.url.Scheme + "://" + r.host
+}
+
 // Secure tells whether the client came by https.
 func Secure(ctx context.Context) bool { return requestOf(ctx).url.Scheme == "https" }
-
-// Root is the address of this server as the client names it, without a slash at the end.
-func Root(ctx context.Context) string {
-	r := requestOf(ctx)
-	return r.url.Scheme + "://" + r.authority
-}
 
 // inTenant is ctx in the request's tenant but in nobody's name, for sign-in and set-up.
 func inTenant(ctx context.Context) context.Context { return db.In(ctx, db.Tenant(TenantOf(ctx).ID)) }

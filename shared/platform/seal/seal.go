@@ -1,5 +1,6 @@
-// Package seal encrypts what the database keeps for Longbox without being able to read it: credentials of plugins. With
-// AES-256-GCM under CREDENTIALS_KEY (NIST SP 800-38D), bound to what it belongs to.
+// Package seal encrypts what the database keeps for Longbox without being able to read it: credentials of plugins, and
+// client secrets of identity providers. With AES-256-GCM under CREDENTIALS_KEY (NIST SP 800-38D), bound to what it
+// belongs to.
 package seal
 
 import (

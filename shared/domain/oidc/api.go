@@ -1,0 +1,276 @@
+package oidc
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/oauth2"
+
+	"github.com/longbox/longbox/shared/domain/account"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/plug"
+	"github.com/longbox/longbox/shared/platform/seal"
+)
+
+// Providers are the identity providers that a sign-in page offers besides the password.
+type Providers struct {
+	Enabled   bool          `json:"enabled"`
+	Providers []ProviderRef `json:"providers" nullable:"false" doc:"By name"`
+}
+
+// ProviderRef is one of them.
+type ProviderRef struct {
+	Name        string `json:"name" db:"name"`
+	DisplayName string `json:"displayName" db:"display_name"`
+	LoginURL    string `json:"loginUrl" db:"login_url"`
+}
+
+// LoginBody says where to go afterwards.
+type LoginBody struct {
+	RedirectURI *string `json:"redirectUri,omitempty" maxLength:"2000" nullable:"true" doc:"An address of this server, or one that its operator allows; /login/oidc/complete when left out"`
+}
+
+// LoginResponse is where to send the browser.
+type LoginResponse struct {
+	RedirectURL string `json:"redirectUrl"`
+}
+
+// CallbackInput is what the identity provider says in the address that it sends the browser to.
+type CallbackInput struct {
+	Provider         string `path:"provider" maxLength:"100"`
+	Code             string `query:"code" maxLength:"4096"`
+	State            string `query:"state" maxLength:"200"`
+	Error            string `query:"error" maxLength:"1000"`
+	ErrorDescription string `query:"errorDescription" maxLength:"4000"`
+	Issuer           string `query:"iss" maxLength:"1000"`
+}
+
+// Session is a user who has signed in: what the address that the browser is sent to holds behind the #, as JSON in base64url.
+type Session struct {
+	AccessToken  string           `json:"accessToken"`
+	ExpiresIn    int              `json:"expiresIn"`
+	NewAccount   bool             `json:"newAccount"`
+	Provider     string           `json:"provider"`
+	RefreshToken string           `json:"refreshToken"`
+	TokenType    string           `json:"tokenType"`
+	User         account.UserInfo `json:"user"`
+}
+
+// Where browsers are sent that were told nothing else.
+const (
+	signedIn = "/login/oidc/complete"
+	failed   = "/login"
+)
+
+type service struct {
+	database *db.DB
+	tokens   *auth.Tokens
+	key      *seal.Key
+	bump     func(ctx context.Context, tenant uuid.UUID)
+	known    discovery
+}
+
+// Routes adds signing in at identity providers, which are asked by web. bump is called after a change of what a user may
+// do or see.
+func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, key *seal.Key, web *plug.Client, bump func(ctx context.Context, tenant uuid.UUID)) {
+	s := &service{database: d, tokens: tokens, key: key, bump: bump, known: discovery{web: web, known: map[source]found{}}}
+	operation := func(method, path, id, summary string) httpapi.Op {
+		return httpapi.Op{Method: method, Path: "/api/v1/auth/oidc" + path, ID: id, Summary: summary, Tag: "Authentication", Permission: httpapi.Public}
+	}
+	httpapi.Register(a, operation("GET", "/providers", "listOidcProviders", "Identity providers to sign in with"),
+		func(ctx context.Context, _ *struct{}) (*Providers, error) {
+			all, err := db.List[ProviderRef](ctx, d, `select name, display_name, '/api/v1/auth/oidc/' || name || '/login' as login_url
+				from oidc_provider where tenant_id = app.tenant() and enabled order by name`)
+			return &Providers{Enabled: len(all) > 0, Providers: append([]ProviderRef{}, all...)}, err
+		})
+	httpapi.Register(a, operation("POST", "/{provider}/login", "startOidcLogin",
+		"Begin to sign in at an identity provider: send the browser to the address of the answer, within five minutes; it must be the browser that asked"),
+		func(ctx context.Context, in *struct {
+			Provider string `path:"provider" maxLength:"100"`
+			Body     *LoginBody
+		}) (*LoginResponse, error) {
+			if err := a.TakeLogin(ctx); err != nil {
+				return nil, err
+			}
+			redirect := ""
+			if in.Body != nil && in.Body.RedirectURI != nil {
+				redirect = *in.Body.RedirectURI
+			}
+			return s.login(ctx, in.Provider, redirect)
+		})
+	back := operation("GET", "/{provider}/callback", "finishOidcLogin",
+		"Where the identity provider sends the browser: it signs in and goes on to where it was told, with the session behind the # or with error and error_description")
+	back.Status = http.StatusSeeOther
+	httpapi.Register(a, back,
+		func(ctx context.Context, in *CallbackInput) (*httpapi.None, error) {
+			httpapi.Header(ctx).Set("Cache-Control", "no-store")
+			to, err := s.callback(ctx, in)
+			if err != nil {
+				return nil, err
+			}
+			httpapi.Header(ctx).Set("Location", to)
+			return nil, nil
+		})
+}
+
+var errUnknown = fault.Invalid("provider", "is no identity provider of this server")
+
+// callbackOf is the address that a provider sends browsers back to.
+func callbackOf(ctx context.Context, provider string) string {
+	return httpapi.Address(ctx) + "/api/v1/auth/oidc/" + url.PathEscape(provider) + "/callback"
+}
+
+// login begins a sign-in.
+func (s *service) login(ctx context.Context, name, redirect string) (*LoginResponse, error) {
+	p, err := db.Get[Provider](ctx, s.database, "select "+columns+" from oidc_provider where tenant_id = app.tenant() and name = $1 and enabled", name)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		return nil, errUnknown
+	}
+	if redirect != "" {
+		if err := checkRedirect(ctx, p, redirect); err != nil {
+			return nil, err
+		}
+	}
+	asking, cancel := context.WithTimeout(ctx, whole)
+	defer cancel()
+	_, f, err := s.known.of(asking, httpapi.TenantOf(ctx).ID, p.Issuer)
+	if err != nil {
+		away := fault.Wrap(err, fault.Unavailable, "The identity provider does not answer as it should; try again, or ask the operator of this server")
+		away.RetryAfter = 30 * time.Second
+		return nil, away
+	}
+	state, hash := auth.NewSecret()
+	cookie, _ := auth.NewSecret()
+	browser := kept(cookie)
+	var b pgx.Batch
+	queueState(&b, hash, browser, p.ID, redirect)
+	if err := s.database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	setCookie(ctx, hash, cookie, int(life.Seconds()))
+	httpapi.Header(ctx).Set("Cache-Control", "no-store")
+	return &LoginResponse{f.config(p, "", callbackOf(ctx, p.Name)).AuthCodeURL(state, oidc.Nonce(browser.nonce()), oauth2.S256ChallengeOption(browser.verifier()))}, nil
+}
+
+// callback finishes a sign-in, and tells where the browser goes. An error is of this server, not of the sign-in.
+func (s *service) callback(ctx context.Context, in *CallbackInput) (string, error) {
+	hash := auth.HashSecret(in.State)
+	browser := kept(httpapi.CookieOf(ctx, cookieName(ctx, hash)))
+	began, err := take(ctx, s.database, hash, in.Provider, browser)
+	if err != nil {
+		return "", err
+	}
+	if began == nil {
+		var b pgx.Batch
+		var exists bool
+		db.Value(&b, &exists, "select exists (select from oidc_provider where tenant_id = app.tenant() and name = $1 and enabled)", in.Provider)
+		if err := s.database.Run(ctx, &b); err != nil {
+			return "", err
+		}
+		if !exists {
+			return "", errUnknown
+		}
+		return withError(failed, &refusal{"invalid_state", "This sign-in is unknown: it took longer than five minutes, was finished already, or was begun in another browser. Begin again"}), nil
+	}
+	setCookie(ctx, hash, "", -1)
+	to, onError := signedIn, failed
+	if began.Redirect != nil {
+		to, onError = *began.Redirect, *began.Redirect
+	}
+	session, err := s.finish(ctx, in, began, browser)
+	var refused *refusal
+	if errors.As(err, &refused) {
+		return withError(onError, refused), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	data, err := json.Marshal(session)
+	if err != nil {
+		return "", err
+	}
+	return to + "#" + base64.RawURLEncoding.EncodeToString(data), nil
+}
+
+var errorWord = regexp.MustCompile(`^[a-z_]{1,64}$`)
+
+// finish finds out who signs in, and opens the session. The error is a *refusal where that is nobody.
+func (s *service) finish(ctx context.Context, in *CallbackInput, began *begun, browser kept) (*Session, error) {
+	p, tenant := &began.Provider, httpapi.TenantOf(ctx).ID
+	switch {
+	case in.Error != "":
+		httpapi.Note(ctx, slog.String("oidc", fault.Line(in.Error+": "+in.ErrorDescription)))
+		if in.Error == "access_denied" || !errorWord.MatchString(in.Error) {
+			return nil, denied("The identity provider has not signed you in")
+		}
+		return nil, &refusal{in.Error, "The identity provider has not signed you in"}
+	case in.Code == "" || in.Issuer != "" && in.Issuer != p.Issuer: // RFC 9207
+		return nil, &refusal{"invalid_request", "The answer of the identity provider is not complete, or another's"}
+	}
+	secret := ""
+	if began.Secret != nil {
+		opened, err := s.key.Open(owner(tenant, p.ID), began.Secret)
+		if err != nil {
+			httpapi.Note(ctx, slog.String("oidc", "client secret of "+p.Name+": "+err.Error()))
+			return nil, &refusal{"server_error", "The client secret of the identity provider cannot be read; the operator of this server must set it again"}
+		}
+		secret = string(opened)
+	}
+	asking, cancel := context.WithTimeout(ctx, whole)
+	defer cancel()
+	asking, f, err := s.known.of(asking, tenant, p.Issuer)
+	var who *identity
+	if err == nil {
+		who, err = f.redeem(asking, f.config(p, secret, callbackOf(ctx, p.Name)), p, in.Code, browser)
+	}
+	if err != nil {
+		httpapi.Note(ctx, slog.String("oidc", fault.Line(err.Error())))
+		var away *plug.Fault
+		if errors.As(err, &away) || errors.Is(err, context.DeadlineExceeded) {
+			return nil, &refusal{"temporarily_unavailable", "The identity provider does not answer; try again"}
+		}
+		return nil, &refusal{"server_error", "The answer of the identity provider cannot be relied on; the operator's log says why"}
+	}
+	e, err := enter(ctx, s.database, p, who)
+	if err != nil {
+		return nil, err
+	}
+	if e.changed {
+		s.bump(ctx, tenant)
+	}
+	session, err := account.Open(ctx, s.database, s.tokens, e.ID, e.Generation)
+	if fault.Is(err, fault.Unauthorized) { // disabled meanwhile
+		return nil, denied("This user is disabled; ask an administrator")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Session{AccessToken: session.AccessToken, ExpiresIn: session.ExpiresIn, NewAccount: e.made, Provider: p.Name,
+		RefreshToken: session.RefreshToken, TokenType: session.TokenType, User: session.User}, nil
+}
+
+// withError is an address that says why a sign-in came to nothing.
+func withError(to string, r *refusal) string {
+	mark := "?"
+	if strings.Contains(to, "?") {
+		mark = "&"
+	}
+	return to + mark + url.Values{"error": {r.code}, "error_description": {r.text}}.Encode()
+}

@@ -1,0 +1,134 @@
+package oidc
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/account"
+	"github.com/longbox/longbox/shared/domain/sharing"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// refusal is why a sign-in came to nothing, for people: the words of RFC 6749 4.1.2.1 and a sentence.
+type refusal struct{ code, text string }
+
+func (r *refusal) Error() string { return r.text }
+
+func denied(text string) error { return &refusal{"access_denied", text} }
+
+// entered is who signs in.
+type entered struct {
+	*account.Match
+	made    bool // just now
+	changed bool // what they may do or see
+}
+
+// enter finds or makes the user, and brings role and groups up to date. Somebody else may take the name of a new user
+// first: then it is tried again.
+func enter(ctx context.Context, d *db.DB, p *Provider, who *identity) (out *entered, err error) {
+	for range 3 {
+		err = d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+			out, err = enterOnce(ctx, tx, p, who)
+			return err
+		})
+		if !fault.Is(err, fault.Conflict) {
+			break
+		}
+	}
+	return out, err
+}
+
+func enterOnce(ctx context.Context, tx pgx.Tx, p *Provider, who *identity) (*entered, error) {
+	out := &entered{}
+	role := p.role(who.groups)
+	linked, err := out.find(ctx, tx, p, who)
+	if err != nil {
+		return nil, err
+	}
+	if out.Match == nil {
+		if err := out.make(ctx, tx, p, who, role); err != nil {
+			return nil, err
+		}
+	}
+	if !out.IsActive {
+		return nil, denied("This user is disabled; ask an administrator")
+	}
+	if role != "" && !out.made {
+		if out.changed, err = account.SetRole(ctx, tx, out.ID, role); err != nil {
+			return nil, err
+		}
+	}
+	var b pgx.Batch
+	if linked {
+		b.Queue("update oidc_identity set last_login_at = now() where tenant_id = app.tenant() and provider_id = $1 and subject = $2", p.ID, who.subject)
+	} else {
+		b.Queue("insert into oidc_identity (tenant_id, provider_id, subject, account_id) values (app.tenant(), $1, $2, $3)", p.ID, who.subject, out.ID)
+	}
+	var moved int64
+	if p.GroupsClaim != "" {
+		sharing.QueueMembership(&b, out.ID, some(who.groups), &moved)
+	}
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+		return nil, err
+	}
+	out.changed = out.changed || moved > 0
+	return out, nil
+}
+
+// find looks for the user who signs in; linked tells whether they did so before.
+func (e *entered) find(ctx context.Context, tx pgx.Tx, p *Provider, who *identity) (linked bool, err error) {
+	var b pgx.Batch
+	var known *uuid.UUID
+	// Who signs in twice at a time is not made twice.
+	b.Queue("select pg_advisory_xact_lock(hashtextextended('longbox oidc ' || app.tenant() || ' ' || $1::text || ' ' || $2::text, 0))", p.ID, who.subject)
+	db.Value(&b, &known, "select account_id from oidc_identity where tenant_id = app.tenant() and provider_id = $1 and subject = $2", p.ID, who.subject)
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+		return false, err
+	}
+	b = pgx.Batch{}
+	if known != nil {
+		account.QueueByID(&b, &e.Match, *known)
+		return true, tx.SendBatch(ctx, &b).Close()
+	}
+	if !printable(who.email, 1, 254) { // nobody has it
+		return false, nil
+	}
+	var same *account.Match
+	account.QueueByEmail(&b, &same, who.email)
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil || same == nil {
+		return false, err
+	}
+	if !who.verified || !same.Verified {
+		return false, denied("There is a user with this e-mail address already, and it is not certain that it is you: the address is not verified. Sign in with your password, or ask an administrator")
+	}
+	var other bool
+	b = pgx.Batch{}
+	db.Value(&b, &other, "select exists (select from oidc_identity where tenant_id = app.tenant() and account_id = $1 and provider_id = $2)", same.ID, p.ID)
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+		return false, err
+	}
+	if other {
+		return false, denied("The user with this e-mail address is somebody else at the identity provider; ask an administrator")
+	}
+	e.Match = same
+	return false, nil
+}
+
+// make adds the user, where the provider may make users.
+func (e *entered) make(ctx context.Context, tx pgx.Tx, p *Provider, who *identity, role string) (err error) {
+	if !p.CreateUsers {
+		return denied("You have no account here; ask an administrator for one with your e-mail address")
+	}
+	if role == "" {
+		role = p.DefaultRole
+	}
+	e.Match, err = account.AddExternal(ctx, tx, account.External{Username: who.username, Email: who.email, Verified: who.verified, Role: role})
+	if fault.Is(err, fault.BadRequest) {
+		return denied("The identity provider tells no e-mail address of you that can be used, which a new account needs")
+	}
+	e.made, e.changed = err == nil, err == nil
+	return err
+}

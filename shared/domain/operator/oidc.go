@@ -1,0 +1,142 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/longbox/longbox/shared/domain/oidc"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/seal"
+)
+
+// SetOIDC is an identity provider that users of a tenant may sign in with, in full: what is left out is none, or the
+// default. The secret alone stays when it is left out.
+type SetOIDC struct {
+	Name             string   `json:"name"`
+	Provider         string   `json:"provider"`
+	DisplayName      string   `json:"displayName" arg:"display-name" help:"what people see; the provider's name when left out"`
+	Issuer           string   `json:"issuer" arg:"issuer" help:"the address that the provider calls itself by; below it is .well-known/openid-configuration"`
+	ClientID         string   `json:"clientId" arg:"client-id" help:"what the provider calls Longbox"`
+	ClientSecret     string   `json:"clientSecret" arg:"-"`
+	SecretFile       string   `json:"-" arg:"secret-file" help:"file with the client's secret; - is standard input; left out, the one there is stays"`
+	NoSecret         bool     `json:"noSecret" arg:"no-secret" help:"the provider knows the client without a secret"`
+	Scopes           []string `json:"scopes" arg:"scope" help:"may be repeated; openid, profile and email when left out"`
+	GroupsClaim      *string  `json:"groupsClaim" arg:"groups-claim" help:"where the provider says in which groups somebody is; groups when left out, an empty one does not ask"`
+	UsernameClaim    string   `json:"usernameClaim" arg:"username-claim" help:"preferred_username when left out"`
+	EmailClaim       string   `json:"emailClaim" arg:"email-claim" help:"email when left out"`
+	AdminGroups      []string `json:"adminGroups" arg:"admin-group" help:"group whose members are administrators; may be repeated. Where any group gives a role, each sign-in sets it"`
+	MaintainerGroups []string `json:"maintainerGroups" arg:"maintainer-group" help:"group whose members are maintainers; may be repeated"`
+	ReaderGroups     []string `json:"readerGroups" arg:"reader-group" help:"group whose members are readers; may be repeated"`
+	DefaultRole      string   `json:"defaultRole" arg:"default-role" help:"role of who is in none of these groups; reader when left out"`
+	CreateUsers      bool     `json:"createUsers" arg:"create-users" help:"make users who are not there yet"`
+	RedirectURIs     []string `json:"redirectUris" arg:"redirect-uri" help:"address that an app may have the browser sent to with the session, besides those of the tenant's host; may be repeated"`
+	Disabled         bool     `json:"disabled" arg:"disabled" help:"keep it, but let nobody sign in with it"`
+}
+
+func (i *SetOIDC) tenant() string { return i.Name }
+
+// OneOIDC names an identity provider of a tenant.
+type OneOIDC struct {
+	Name     string `json:"name"`
+	Provider string `json:"provider"`
+}
+
+func (i *OneOIDC) tenant() string { return i.Name }
+
+// Providers are the identity providers of a tenant. Each sends browsers back to Callback on the tenant's host.
+type Providers struct {
+	Name      string       `json:"name"`
+	Providers []OIDCRecord `json:"providers"`
+}
+
+// OIDCRecord is an identity provider, without its secret.
+type OIDCRecord struct {
+	oidc.Provider
+	Callback string `json:"callback"`
+}
+
+func record(p oidc.Provider) OIDCRecord {
+	return OIDCRecord{p, "/api/v1/auth/oidc/" + p.Name + "/callback"}
+}
+
+func (o *Operator) setOIDC(ctx context.Context, i SetOIDC) (any, error) {
+	secret, err := i.secret()
+	if err != nil {
+		return nil, err
+	}
+	t, err := o.alive(ctx, i.Name)
+	if err != nil {
+		return nil, err
+	}
+	groups := "groups"
+	if i.GroupsClaim != nil {
+		groups = *i.GroupsClaim
+	}
+	key := o.Key
+	if key == nil {
+		key = &seal.Key{}
+	}
+	p, err := oidc.Set(in(ctx, t), o.System, key, oidc.Provider{Name: i.Provider, DisplayName: i.DisplayName, Issuer: i.Issuer, ClientID: i.ClientID, Scopes: i.Scopes,
+		AdminGroups: i.AdminGroups, MaintainerGroups: i.MaintainerGroups, ReaderGroups: i.ReaderGroups, GroupsClaim: groups, UsernameClaim: i.UsernameClaim,
+		EmailClaim: i.EmailClaim, CreateUsers: i.CreateUsers, DefaultRole: i.DefaultRole, RedirectURIs: i.RedirectURIs, Enabled: !i.Disabled},
+		oidc.Secret{Text: secret, None: i.NoSecret})
+	if err != nil {
+		return nil, err
+	}
+	return record(*p), nil
+}
+
+// secret is the client's secret: of the event, or of the file that the command line names.
+func (i SetOIDC) secret() (string, error) {
+	if i.SecretFile == "" {
+		return i.ClientSecret, nil
+	}
+	from := io.Reader(os.Stdin)
+	if i.SecretFile != "-" {
+		f, err := os.Open(i.SecretFile)
+		if err != nil {
+			return "", fault.Invalid("secret-file", "%v", err)
+		}
+		defer f.Close()
+		from = f
+	}
+	data, err := io.ReadAll(io.LimitReader(from, 1<<16))
+	if err != nil {
+		return "", fmt.Errorf("secret-file: %w", err)
+	}
+	secret := strings.TrimRight(string(data), "\r\n")
+	if secret == "" {
+		return "", fault.Invalid("secret-file", "is empty")
+	}
+	return secret, nil
+}
+
+func (o *Operator) listOIDC(ctx context.Context, i One) (any, error) {
+	t, err := o.find(ctx, i.Name)
+	if err != nil {
+		return nil, err
+	}
+	all, err := oidc.List(in(ctx, t), o.System)
+	if err != nil {
+		return nil, err
+	}
+	out := Providers{Name: t.Name, Providers: []OIDCRecord{}}
+	for _, p := range all {
+		out.Providers = append(out.Providers, record(p))
+	}
+	return out, nil
+}
+
+func (o *Operator) removeOIDC(ctx context.Context, i OneOIDC) (any, error) {
+	t, err := o.alive(ctx, i.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := oidc.Remove(in(ctx, t), o.System, i.Provider); err != nil {
+		return nil, err
+	}
+	return o.listOIDC(ctx, One{i.Name})
+}

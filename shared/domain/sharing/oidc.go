@@ -1,0 +1,113 @@
+package sharing
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// OIDCMapping lets those who are in a group of the identity provider join an access group when they sign in.
+type OIDCMapping struct {
+	ID            uuid.UUID `json:"id" db:"id"`
+	OIDCGroupName string    `json:"oidcGroupName" db:"oidc_group_name"`
+	CreatedAt     time.Time `json:"createdAt" db:"created_at"`
+}
+
+// OIDCMappingBody is a group of the identity provider.
+type OIDCMappingBody struct {
+	OIDCGroupName string `json:"oidcGroupName" minLength:"1" maxLength:"500" doc:"As the identity provider writes it, in upper and lower case"`
+}
+
+// OIDCMappingInput names a mapping of an access group.
+type OIDCMappingInput struct {
+	IDInput
+	MappingID uuid.UUID `path:"mappingId" format:"uuid"`
+}
+
+// mostMappings is how many an access group can have.
+const mostMappings = 100
+
+// The sources of memberships.
+const (
+	manual   = "manual"
+	fromOIDC = "oidc"
+)
+
+func (s *service) oidcRoutes(a *httpapi.API) {
+	const at = "/access-groups/{id}/oidc-mappings"
+	add := operation("POST", at, "addAccessGroupOidcMapping",
+		"Let those who are in a group of the identity provider join when they sign in, and leave when they are not in it any more")
+	add.Status = 201
+	httpapi.Register(a, add,
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body OIDCMappingBody
+		}) (*OIDCMapping, error) {
+			return addMapping(ctx, s.database, in.ID, in.Body.OIDCGroupName)
+		})
+	httpapi.Register(a, operation("DELETE", at+"/{mappingId}", "removeAccessGroupOidcMapping",
+		"Do so no more; who has joined by it leaves when they sign in the next time"),
+		func(ctx context.Context, in *OIDCMappingInput) (*httpapi.None, error) {
+			n, err := db.Exec(ctx, s.database, "delete from access_group_oidc_mapping where tenant_id = app.tenant() and group_id = $1 and id = $2", in.ID, in.MappingID)
+			if err == nil && n == 0 {
+				err = fault.New(fault.NotFound, "No such mapping is in such a group")
+			}
+			return nil, err
+		})
+}
+
+func queueMappings(b *pgx.Batch, dst *[]OIDCMapping, group uuid.UUID) {
+	db.All(b, dst, "select id, oidc_group_name, created_at from access_group_oidc_mapping where tenant_id = app.tenant() and group_id = $1 order by oidc_group_name", group)
+}
+
+// addMapping adds one. Those who add some to the same group at the same time wait for each other.
+func addMapping(ctx context.Context, d *db.DB, group uuid.UUID, name string) (*OIDCMapping, error) {
+	if !book.Printable(&name) {
+		return nil, fault.Invalid("oidcGroupName", "must hold printable characters")
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return nil, err
+	}
+	var b pgx.Batch
+	var exists *uuid.UUID
+	var out *OIDCMapping
+	db.Value(&b, &exists, "select id from access_group where tenant_id = app.tenant() and id = $1 for no key update", group)
+	db.One(&b, &out, `insert into access_group_oidc_mapping (tenant_id, id, group_id, oidc_group_name)
+		select g.tenant_id, $2, g.id, $3 from access_group g where g.tenant_id = app.tenant() and g.id = $1
+		  and (select count(*) from access_group_oidc_mapping m where m.tenant_id = app.tenant() and m.group_id = g.id) < $4
+		returning id, oidc_group_name, created_at`, group, id, name, mostMappings)
+	err = d.Run(ctx, &b)
+	switch {
+	case db.Conflict(err, "access_group_oidc_mapping_name"):
+		return nil, &fault.Error{Code: fault.Conflict, Message: "The access group has this mapping already", Fields: []fault.Field{{Field: "oidcGroupName", Message: "is taken"}}}
+	case err != nil:
+		return nil, err
+	case exists == nil:
+		return nil, fault.Missing(groups.what)
+	case out == nil:
+		return nil, fault.New(fault.Conflict, "The access group has %d mappings already, and can have no more", mostMappings)
+	}
+	return out, nil
+}
+
+// QueueMembership makes a user, who is in these groups of an identity provider, a member of just the access groups that
+// these are mapped to; memberships that people gave stay. changed counts what that changes.
+func QueueMembership(b *pgx.Batch, account uuid.UUID, in []string, changed *int64) {
+	db.Value(b, changed, `with wanted as (
+		  select distinct m.group_id from access_group_oidc_mapping m where m.tenant_id = app.tenant() and m.oidc_group_name = any($2)),
+		left_ as (
+		  delete from access_group_member m where m.tenant_id = app.tenant() and m.account_id = $1 and m.source = '`+fromOIDC+`'
+		  and m.group_id not in (select group_id from wanted) returning 1),
+		joined as (
+		  insert into access_group_member (tenant_id, group_id, account_id, source) select app.tenant(), group_id, $1, '`+fromOIDC+`' from wanted order by group_id
+		  on conflict do nothing returning 1)
+		select (select count(*) from left_) + (select count(*) from joined)`, account, in)
+}
