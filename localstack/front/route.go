@@ -40,6 +40,8 @@ func target(method, path string) string {
 		return media
 	case prefix == "" && len(part) == 3 && part[0] == "series" && part[2] == "download":
 		return media
+	case prefix == "" && len(part) == 5 && strings.HasPrefix(rest, "user/exports/series/") && part[4] == "download":
+		return media
 	case len(part) == 3 && part[2] == "thumbnail" && slices.Contains(pictured, part[0]):
 		return media
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/collection"
 	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/duplicate"
+	"github.com/longbox/longbox/shared/domain/export"
 	"github.com/longbox/longbox/shared/domain/filesystem"
 	"github.com/longbox/longbox/shared/domain/health"
 	"github.com/longbox/longbox/shared/domain/komga"
@@ -110,6 +111,7 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	rating.Routes(a, d)
 	statistic.Routes(a, d)
 	preset.Routes(a, d)
+	export.Routes(a, d, base.Added)
 	sharing.Routes(a, d, base.Publish, base.Bump)
 	cover.Routes(a, d, base.Added)
 	cover.UploadRoutes(a, d, base.Publish)

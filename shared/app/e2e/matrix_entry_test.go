@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -297,6 +298,13 @@ var operations = map[string]entry{
 	"getFilterPreset":    {name: (*matrix).preset},
 	"updateFilterPreset": {name: (*matrix).preset, body: (*matrix).newPreset},
 	"deleteFilterPreset": {name: (*matrix).preset, status: 204},
+
+	"listExports":      {},
+	"createExport":     {body: (*matrix).newExport, status: 201},
+	"listExportFields": {},
+	"getExport":        {name: (*matrix).export},
+	"deleteExport":     {name: (*matrix).export, status: 204},
+	"downloadExport":   {name: (*matrix).export},
 
 	"listSharingTags":         {},
 	"createSharingTag":        {body: (*matrix).newNamed, status: 201},
@@ -605,6 +613,23 @@ func (m *matrix) newPreset(*testkit.Client) any {
 func (m *matrix) preset(owner *testkit.Client) string {
 	id := uuid.New()
 	m.exec(`insert into filter_preset (tenant_id, account_id, id, name, scope, target, condition) values ($1, $2, $3, 'Geheim ' || $3::uuid, 'list', 'books', 'null')`, m.One, owner.ID, id)
+	return id.String()
+}
+
+// newExport makes room for one: a user may have few.
+func (m *matrix) newExport(c *testkit.Client) any {
+	m.exec("delete from series_export where account_id = $1", c.ID)
+	return object{"format": "csv", "exportType": "books"}
+}
+
+func (m *matrix) export(owner *testkit.Client) string {
+	id, data := uuid.New(), []byte("Geheim")
+	object := m.One.String() + "/export/" + id.String() + "/1"
+	if err := m.s3.Config.Media().Put(context.Background(), m.s3.Config.MediaBucket, object, "text/csv", data); err != nil {
+		m.t.Fatal(err)
+	}
+	m.exec(`insert into series_export (tenant_id, account_id, id, format, export_type, library_ids, fields, book_fields, object, sight, file_size, row_count, completed_at, expires_at)
+		values ($1, $2, $3, 'csv', 'series', '{}', '{}', '{}', $4, '', $5, 1, now(), now() + interval '1 day')`, m.One, owner.ID, id, object, len(data))
 	return id.String()
 }
 

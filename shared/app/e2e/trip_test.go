@@ -34,6 +34,9 @@ func TestRoundTrips(t *testing.T) {
 	config := `{"type":"metadata_refresh","provider":"test"}`
 	admin.Do("POST", "/api/v1/libraries/"+library+"/jobs", `{"cronSchedule":"0 3 * * *","config":`+config+`}`).Want(201).JSON(&made)
 	job := "/libraries/" + library + "/jobs/" + made.ID
+	s.exec("insert into setting (tenant_id, key, value) values ($1, 'exports.max_concurrent_per_user', '10')", s.One)
+	var asked struct{ ID string }
+	reader.Do("POST", "/api/v1/user/exports/series", `{"format":"csv"}`).Want(201).JSON(&asked)
 	kept, began := l.others.Load(), time.Now()
 	for _, c := range []struct {
 		client             *testkit.Client
@@ -136,6 +139,9 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "GET", "/want-to-read?sort=custom", "", 1},
 		{reader, "PUT", "/want-to-read/order", `{"ids":[]}`, 2},
 		{reader, "DELETE", "/want-to-read/series/" + series, "", 2},
+		{reader, "GET", "/user/exports/series", "", 1},
+		{reader, "GET", "/user/exports/series/" + asked.ID, "", 1},
+		{reader, "POST", "/user/exports/series", `{"format":"json","exportType":"both"}`, 2},
 		{reader, "GET", "/genres", "", 1},
 		{reader, "GET", "/series/" + series + "/tracking", "", 1},
 		{reader, "GET", "/series/" + series + "/aliases", "", 1},
@@ -186,7 +192,7 @@ func TestRoundTrips(t *testing.T) {
 				path = "/api/v1" + path
 			}
 			return l.cost(func() {
-				if r := c.client.Do(c.method, path, body); r.Status != 200 && r.Status != 204 {
+				if r := c.client.Do(c.method, path, body); r.Status != 200 && r.Status != 201 && r.Status != 204 {
 					t.Fatalf("%s %s: status %d: %s", c.method, c.path, r.Status, r.Body)
 				}
 			})

@@ -13,6 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/duplicate"
+	"github.com/longbox/longbox/shared/domain/export"
 	"github.com/longbox/longbox/shared/domain/metric"
 	"github.com/longbox/longbox/shared/domain/oidc"
 	"github.com/longbox/longbox/shared/domain/pack"
@@ -117,7 +118,8 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	_, plugins := plugin.SyncDue(ctx, s.system, now)
 	_, polls := release.Due(ctx, s.system, now)
 	_, jobs := plugin.JobsDue(ctx, s.system, now)
-	err = errors.Join(err, due, twice, covers, plugins, polls, jobs)
+	_, exports := export.Due(ctx, s.system, now)
+	err = errors.Join(err, due, twice, covers, plugins, polls, jobs, exports)
 	if s.base.Tasks != nil {
 		err = errors.Join(err, s.base.Tasks.All(ctx, s.system))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/duplicate"
+	"github.com/longbox/longbox/shared/domain/export"
 	"github.com/longbox/longbox/shared/domain/ingest"
 	"github.com/longbox/longbox/shared/domain/koreader/digest"
 	"github.com/longbox/longbox/shared/domain/measure"
@@ -122,6 +123,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 	}
 	plugins := &plugin.Runner{Database: base.Database, Client: plug.New(c.Plugins), Key: key, Publish: base.Publish}
 	tracker := &release.Tracker{Database: base.Database, Publish: base.Publish}
+	exports := &export.Maker{Database: base.Database, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "worker"
@@ -149,6 +151,8 @@ func New(c Config) (*Worker, *app.Base, error) {
 			task.PurgeDeleted:    s.Purge,
 			task.PluginAutoMatch: plugins.Match,
 			task.RefreshLibrary:  plugins.Refresh,
+			task.ExportSeries:    exports.Make,
+			task.CleanUpExports:  exports.Clean,
 			task.FindDuplicates:  (&duplicate.Finder{Database: base.Database}).Find,
 
 			task.UserPluginSync:            plugins.Sync,

@@ -130,6 +130,9 @@ func (r *rig) fill(id uuid.UUID, books int) {
 		"insert into book_genre (tenant_id, book_id, genre_id) select tenant_id, id, tenant_id from book where tenant_id = $1",
 		"insert into book_tag (tenant_id, book_id, tag_id) select tenant_id, id, tenant_id from book where tenant_id = $1",
 		"insert into filter_preset (tenant_id, account_id, id, name, scope, target, condition) values ($1, $1, $1, 'Mine', 'list', 'books', '{}')",
+		`insert into series_export (tenant_id, account_id, id, format, export_type, library_ids, fields, book_fields, expires_at)
+			values ($1, $1, $1, 'csv', 'series', '{}', '{}', '{}', now())`,
+		"insert into export_cleanup (tenant_id) values ($1)",
 		"insert into sharing_tag (tenant_id, id, name) values ($1, $1, 'Some')",
 		"insert into access_group (tenant_id, id, name) values ($1, $1, 'Family')",
 		"insert into access_group_member (tenant_id, group_id, account_id) values ($1, $1, $1)",

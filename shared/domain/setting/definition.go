@@ -44,6 +44,11 @@ const (
 	ReleaseNotifyIn      = "release_tracking.notify_languages"
 	ReleaseNotifyBy      = "release_tracking.notify_plugins"
 	ReleaseCron          = "release_tracking.default_cron_schedule"
+	ExportRetentionDays  = "exports.retention_days"
+	ExportsPerUser       = "exports.max_per_user"
+	ExportsAtOnce        = "exports.max_concurrent_per_user"
+	ExportBytes          = "exports.storage_cap_bytes"
+	ExportCleanupCron    = "exports.cleanup_cron"
 )
 
 // definition is what is fixed about a key.
@@ -103,11 +108,11 @@ var all = sync.OnceValue(func() []definition {
 			"Sources, written plugin:<name>, whose external ids prove that two series are the same"),
 		definition{Key: CustomMetadataFormat, Category: "Display", Type: typeString, Max: ptr(20_000), Public: true,
 			Description: "Template that turns custom metadata into Markdown; empty shows none"},
-		integer("exports.retention_days", "Exports", "7", 1, 90, "Days that a finished export is kept"),
-		integer("exports.max_per_user", "Exports", "10", 1, 100, "Exports that a user may keep"),
-		integer("exports.max_concurrent_per_user", "Exports", "3", 1, 10, "Exports of one user that may run at once"),
-		integer("exports.storage_cap_bytes", "Exports", "2147483648", 104_857_600, 1<<50, "Bytes that all exports together may take"),
-		schedule("exports.cleanup_cron", "Exports", "0 30 * * * *", "When expired exports are removed"),
+		integer(ExportRetentionDays, "Exports", "7", 1, 90, "Days that a finished export is kept"),
+		integer(ExportsPerUser, "Exports", "10", 1, 100, "Exports that a user may keep"),
+		integer(ExportsAtOnce, "Exports", "3", 1, 10, "Exports of one user that may run at once"),
+		integer(ExportBytes, "Exports", "2147483648", 104_857_600, 1<<50, "Bytes that all exports together may take"),
+		schedule(ExportCleanupCron, "Exports", "0 30 * * * *", "When expired exports are removed; empty is never"),
 		definition{Key: KomgaPrefix, Category: "Komga", Type: typeString, Max: ptr(64), Segment: true,
 			Description: "Where the Komga-compatible interface lies, for example komga for /komga/api/v1; empty is nowhere"},
 		boolean(KOReader, "KOReader", "false", "KOReader synchronises progress with /koreader, with an API key as user name"),

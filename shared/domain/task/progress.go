@@ -70,6 +70,8 @@ var doing = map[string]struct{ does, items string }{
 	TrackSeries:               {"Tracking series", " series"},
 	BackfillTracking:          {"Giving tracked series their titles as aliases", " series"},
 	RefreshLibrary:            {"Asking a plugin for the metadata of the library", ""},
+	ExportSeries:              {"Exporting series and books", " rows"},
+	CleanUpExports:            {"Removing expired exports", ""},
 }
 
 // describe tells a person of a task what it does, how far it is, where it counts, and what has become of it, where it does

@@ -36,6 +36,9 @@ const (
 	BackfillTracking  = "backfill_tracking_from_metadata" // gives tracked series their titles as aliases
 	// RefreshLibrary asks a plugin for the current metadata of all that is in a library, as a job of it says.
 	RefreshLibrary = "refresh_library_metadata"
+	// ExportSeries writes the file of an export; CleanUpExports removes what nobody has any more.
+	ExportSeries   = "export_series"
+	CleanUpExports = "cleanup_series_exports"
 )
 
 // The states of a task.
@@ -51,7 +54,7 @@ const (
 var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, AnalyzeLibrary: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860,
 	UserPluginDismissal: 1000, UserPluginSync: 980, UserPluginRecommendations: 960,
 	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370, MeasurePages: 360, KOReaderDigests: 350,
-	PollReleaseSource: 330, TrackSeries: 840, BackfillTracking: 820,
+	ExportSeries: 800, CleanUpExports: 100, PollReleaseSource: 330, TrackSeries: 840, BackfillTracking: 820,
 	RefreshLibrary: 345, PluginAutoMatch: 340} // they wait for others: a library of them must not keep its own scan waiting
 
 // Priority is how urgent tasks of a type are, for statements that add some themselves.

@@ -30,7 +30,7 @@ type Op struct {
 	Status     int     // of success; 0 is 200, or 204 where there is no body
 	MayBeEmpty bool    // besides a body there may be none (204)
 	Cookie     bool    // the session cookie is accepted (GET of images, files and streams only)
-	Media      string  // type of the answer of a plain handler
+	Media      string  // type of the answer of a plain handler; several are separated by ", "
 	Query      []Query // query parameters of a plain handler, for the description
 	SeesAll    bool    // who does not see every series is refused (403): it is about all of them
 	Prefixed   bool    // the path begins with {prefix}, which each tenant chooses; for one that has none the operation is not there
@@ -201,7 +201,10 @@ func PathID(r *http.Request) (uuid.UUID, error) {
 // describePlain describes an operation of which huma knows no types.
 func (a *API) describePlain(op *Op, api huma.API) {
 	h := a.operation(op, api)
-	media := map[string]*huma.MediaType{op.Media: {Schema: &huma.Schema{Type: "string", Format: "binary"}}}
+	media := map[string]*huma.MediaType{}
+	for kind := range strings.SplitSeq(op.Media, ", ") {
+		media[kind] = &huma.MediaType{Schema: &huma.Schema{Type: "string", Format: "binary"}}
+	}
 	h.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: media}}
 	for _, status := range op.Also {
 		answer := &huma.Response{Description: http.StatusText(status)}

@@ -1,0 +1,46 @@
+package export
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// IDInput names an export.
+type IDInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+func op(method, path, id, summary, permission string) httpapi.Op {
+	return httpapi.Op{Method: method, Path: "/api/v1/user/exports/series" + path, ID: id, Summary: summary, Tag: "Exports", Permission: permission}
+}
+
+// Routes adds the operations on the exports of the caller, save their files.
+func Routes(a *httpapi.API, d *db.DB, added task.Added) {
+	httpapi.Register(a, op("GET", "", "listExports", "The exports of the caller, the latest first", httpapi.SignedIn),
+		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Export], error) {
+			page, total, err := list(ctx, d, in.Limit(), in.Offset())
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+		})
+	// An API key that may not read series must not get them in a file.
+	add := op("POST", "", "createExport", "Export what the caller sees of the library, with what they have read; also with BooksRead where books are asked for", auth.SeriesRead)
+	add.Status = 201
+	httpapi.Register(a, add,
+		func(ctx context.Context, in *struct{ Body Body }) (*Export, error) {
+			return create(ctx, d, added, &in.Body)
+		})
+	httpapi.Register(a, op("GET", "/fields", "listExportFields", "What an export can tell of series and books", httpapi.Public),
+		func(context.Context, *struct{}) (*Catalog, error) { return catalog(), nil })
+	httpapi.Register(a, op("GET", "/{id}", "getExport", "An export of the caller", httpapi.SignedIn),
+		func(ctx context.Context, in *IDInput) (*Export, error) { return get(ctx, d, in.ID) })
+	httpapi.Register(a, op("DELETE", "/{id}", "deleteExport", "Delete an export, also one that is not finished", httpapi.SignedIn),
+		func(ctx context.Context, in *IDInput) (*httpapi.None, error) { return nil, remove(ctx, d, in.ID) })
+}

@@ -1,0 +1,113 @@
+package export
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// What an export is of.
+const (
+	ofSeries = "series"
+	ofBooks  = "books"
+	ofBoth   = "both"
+)
+
+// Export is an export of the caller.
+type Export struct {
+	ID            uuid.UUID   `json:"id" db:"id"`
+	Format        string      `json:"format" db:"format" enum:"json,csv,md"`
+	ExportType    string      `json:"exportType" db:"export_type" enum:"series,books,both"`
+	LibraryIDs    []uuid.UUID `json:"libraryIds" db:"library_ids" nullable:"false" doc:"Empty: all libraries"`
+	Fields        []string    `json:"fields" db:"fields" nullable:"false" doc:"Of series"`
+	BookFields    []string    `json:"bookFields" db:"book_fields" nullable:"false"`
+	Status        string      `json:"status" db:"status" enum:"pending,running,completed,failed"`
+	Error         *string     `json:"error" db:"error" doc:"Why it failed"`
+	FileSizeBytes *int64      `json:"fileSizeBytes" db:"file_size" doc:"Once it is completed"`
+	RowCount      *int64      `json:"rowCount" db:"row_count" doc:"Series and books in the file, once it is completed"`
+	CreatedAt     time.Time   `json:"createdAt" db:"created_at"`
+	StartedAt     *time.Time  `json:"startedAt" db:"started_at"`
+	CompletedAt   *time.Time  `json:"completedAt" db:"completed_at"`
+	ExpiresAt     time.Time   `json:"expiresAt" db:"expires_at" doc:"Then it is removed"`
+}
+
+// Body says what to export.
+type Body struct {
+	Format     string      `json:"format" enum:"json,csv,md" doc:"csv holds series or books, not both"`
+	ExportType string      `json:"exportType,omitempty" enum:"series,books,both" default:"series"`
+	LibraryIDs []uuid.UUID `json:"libraryIds,omitempty" maxItems:"500" doc:"Empty: all libraries"`
+	Fields     []string    `json:"fields,omitempty" maxItems:"100" doc:"Of series, by the keys of GET /user/exports/series/fields, in the order of the columns; the anchors come first in any case"`
+	BookFields []string    `json:"bookFields,omitempty" maxItems:"100" doc:"Of books, likewise"`
+}
+
+// check brings the lists into their form and refuses what there is not.
+func (b *Body) check() error {
+	var bad []fault.Field
+	if b.Format == "csv" && b.ExportType == ofBoth {
+		bad = append(bad, fault.Field{Field: "exportType", Message: "a CSV file has one kind of rows: ask for series or books, or for another format"})
+	}
+	for _, l := range []struct {
+		name  string
+		keys  *[]string
+		among []field
+	}{{"fields", &b.Fields, seriesFields}, {"bookFields", &b.BookFields, bookFields}} {
+		seen := []string{}
+		for _, k := range *l.keys {
+			if find(l.among, k) == nil {
+				bad = append(bad, fault.Field{Field: l.name, Message: "there is no such field; GET /api/v1/user/exports/series/fields lists them"})
+				break
+			}
+			if !slices.Contains(seen, k) {
+				seen = append(seen, k)
+			}
+		}
+		*l.keys = seen
+	}
+	libraries := []uuid.UUID{}
+	for _, id := range b.LibraryIDs {
+		if !slices.Contains(libraries, id) {
+			libraries = append(libraries, id)
+		}
+	}
+	b.LibraryIDs = libraries
+	return fault.InvalidFields(bad)
+}
+
+// Catalog is what can be exported.
+type Catalog struct {
+	Fields     []Field `json:"fields" nullable:"false" doc:"Of series"`
+	BookFields []Field `json:"bookFields" nullable:"false"`
+	Presets    Presets `json:"presets"`
+}
+
+// Field is one of the things that an export can tell of a series or book.
+type Field struct {
+	Key          string `json:"key"`
+	Label        string `json:"label"`
+	MultiValue   bool   `json:"multiValue" doc:"A list: an array in JSON, separated by | in CSV"`
+	UserSpecific bool   `json:"userSpecific" doc:"The caller's own"`
+	IsAnchor     bool   `json:"isAnchor" doc:"Is in every export"`
+}
+
+// Presets are keys of fields that go well together.
+type Presets struct {
+	LLMSelect      []string `json:"llmSelect" nullable:"false" doc:"Of series, for a language model that is to recommend something"`
+	LLMSelectBooks []string `json:"llmSelectBooks" nullable:"false" doc:"The same of books"`
+}
+
+func catalog() *Catalog {
+	public := func(all []field) []Field {
+		out := make([]Field, len(all))
+		for i, f := range all {
+			out[i] = f.Field
+		}
+		return out
+	}
+	return &Catalog{public(seriesFields), public(bookFields), Presets{
+		[]string{"summary", "status", "year", "authors", "genres", "tags", "bookCount", "readStatus", "userRating", "wantToRead"},
+		[]string{"seriesTitle", "number", "summary", "year", "authors", "bookType", "readStatus", "wantToRead"},
+	}}
+}

@@ -1,0 +1,422 @@
+package export
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+const (
+	// partBytes is the size of the parts of a file, and with a batch of rows the memory that a task takes.
+	partBytes = 8 << 20
+	// maxParts is how many an object may have.
+	maxParts = 10_000
+	// tellEvery is how often a task says how far it is.
+	tellEvery = time.Second
+)
+
+// Maker makes the files of exports, and cleans up.
+type Maker struct {
+	Database *db.DB
+	Media    *blob.Store
+	Bucket   string
+	Publish  task.Publish
+	// PartBytes is the size of parts; zero is partBytes. A store refuses less than 5 MiB, save the last.
+	PartBytes int
+}
+
+// Params are those of export_series tasks.
+type Params struct {
+	ExportID uuid.UUID `json:"exportId"`
+	UserID   uuid.UUID `json:"userId"`
+}
+
+// Result is what the task leaves.
+type Result struct {
+	Rows  int64 `json:"rows"`
+	Bytes int64 `json:"bytes"`
+}
+
+// place is where the task goes on: behind the last part that is stored.
+type place struct {
+	Object  string      `json:"object"` // its key
+	Upload  string      `json:"upload"` // empty: no part is stored
+	Parts   []blob.Part `json:"parts"`
+	Bytes   int64       `json:"bytes"`   // of them
+	Section int         `json:"section"` // of the file, which the cursor is in
+	Begun   bool        `json:"begun"`   // its beginning is written
+	In      int64       `json:"in"`      // rows of it
+	Rows    int64       `json:"rows"`    // of the file
+	Total   int64       `json:"total"`   // rows that there were at the start
+	Sight   *string     `json:"sight"`   // see app.sight; nil before the first batch
+	At      cursor      `json:"at"`
+}
+
+// source is an export to make.
+type source struct {
+	Format     string      `db:"format"`
+	ExportType string      `db:"export_type"`
+	LibraryIDs []uuid.UUID `db:"library_ids"`
+	Fields     []string    `db:"fields"`
+	BookFields []string    `db:"book_fields"`
+	Max        int64       `db:"max_bytes"` // of all files
+}
+
+// errGone says that nobody wants the file any more.
+var errGone = errors.New("the export was deleted")
+
+// Make is the handler of export_series tasks.
+func (m *Maker) Make(ctx context.Context, h task.Held) (any, error) {
+	var p Params
+	if err := json.Unmarshal(h.Params, &p); err != nil {
+		return nil, fault.Wrap(err, fault.BadRequest, "The task does not name an export")
+	}
+	var at place
+	if err := h.Resume(&at); err != nil {
+		return nil, err
+	}
+	r := &run{Maker: m, held: h, params: p, at: at, saved: at}
+	result, err := r.make(ctx)
+	switch {
+	case errors.Is(err, errGone):
+		return Result{}, r.forget(ctx)
+	case err == nil, db.ErrLost(err), ctx.Err() != nil: // the last two: it goes on elsewhere, or somebody has cancelled it
+		return result, err
+	}
+	if fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Forbidden) { // trying again does not change it
+		err = fault.Wrap(err, fault.Conflict, "%s", fault.From(err).Message)
+	}
+	if h.Last(err) {
+		return nil, errors.Join(err, r.fail(ctx, err))
+	}
+	return nil, err
+}
+
+// run is one run of the task.
+type run struct {
+	*Maker
+	held   task.Held
+	params Params
+	source *source
+	parts  []section
+	buffer bytes.Buffer // what is written behind at.Parts
+	at     place        // behind what is written
+	saved  place        // behind what is stored
+	// further says that this run has stored a part.
+	further bool
+	told    time.Time
+}
+
+func (r *run) make(ctx context.Context) (any, error) {
+	done, err := r.load(ctx)
+	if err != nil || done != nil {
+		return done, err
+	}
+	w := writers[r.source.Format]
+	for r.at.Section < len(r.parts) {
+		s := &r.parts[r.at.Section]
+		if !r.at.Begun {
+			w.begin(&r.buffer, s)
+			r.at.Begun = true
+		}
+		rows, err := r.read(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			values, err := rows[i].decode()
+			if err != nil {
+				return nil, err
+			}
+			w.row(&r.buffer, s, r.at.In, values)
+			r.at.In, r.at.Rows, r.at.At = r.at.In+1, r.at.Rows+1, rows[i].cursor()
+			if err := r.flush(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if len(rows) < batch {
+			w.end(&r.buffer, s)
+			r.at.Section, r.at.Begun, r.at.In, r.at.At = r.at.Section+1, false, 0, cursor{}
+		}
+		if err := r.tell(ctx); err != nil {
+			return nil, err
+		}
+		// The pause waits for the end of a part, some seconds at most: else a run might get no further.
+		if r.further && task.MustPause(ctx) {
+			return nil, task.Paused(r.saved)
+		}
+	}
+	return r.finish(ctx)
+}
+
+// load is the export, unless it is made already: then done is what the task left.
+func (r *run) load(ctx context.Context) (done any, err error) {
+	var b pgx.Batch
+	var found *struct {
+		source
+		Completed *time.Time `db:"completed_at"`
+		Failed    bool       `db:"failed"`
+		Rows      int64      `db:"row_count"`
+		Bytes     int64      `db:"file_size"`
+	}
+	b.Queue(`update series_export set started_at = coalesce(started_at, now()) where tenant_id = app.tenant() and id = $1 and account_id = $2`, r.params.ExportID, r.params.UserID)
+	db.One(&b, &found, `select format, export_type, library_ids, fields, book_fields, completed_at, error is not null as failed,
+		coalesce(row_count, 0) as row_count, coalesce(file_size, 0) as file_size, (`+setting.SQL(setting.ExportBytes)+`)::bigint as max_bytes
+		from series_export where tenant_id = app.tenant() and id = $1 and account_id = $2`, r.params.ExportID, r.params.UserID)
+	switch err := r.Database.Run(ctx, &b); {
+	case err != nil:
+		return nil, err
+	case found == nil, found.Failed:
+		return nil, errGone
+	case found.Completed != nil:
+		return Result{found.Rows, found.Bytes}, nil
+	}
+	r.source = &found.source
+	r.parts = sections(r.source)
+	if r.at.Object == "" {
+		// Each run that begins anew writes an object of its own, so that one that had lost the task cannot spoil it.
+		r.at.Object = Folder(r.held.Tenant) + r.params.ExportID.String() + "/" + strconv.Itoa(int(r.held.Epoch))
+		r.saved = r.at
+	}
+	return nil, nil
+}
+
+// Folder is where the files of a tenant's exports are in the media bucket.
+func Folder(tenant uuid.UUID) string { return tenant.String() + "/export/" }
+
+// read is the next batch of rows, as the user sees them.
+func (r *run) read(ctx context.Context, s *section) ([]row, error) {
+	scope := asUser{task: r.held.Scope(), account: r.params.UserID, needs: []string{auth.SeriesRead}}
+	if r.source.ExportType != ofSeries {
+		scope.needs = append(scope.needs, auth.BooksRead)
+	}
+	var b pgx.Batch
+	var rows []row
+	var wanted bool
+	var others int64
+	sight := r.at.Sight
+	db.Value(&b, &wanted, "select exists (select from series_export where tenant_id = app.tenant() and id = $1 and account_id = app.account())", r.params.ExportID)
+	db.Value(&b, &others, "select coalesce(sum(file_size), 0)::bigint from series_export where tenant_id = app.tenant()")
+	if sight == nil {
+		r.at.Total, sight = 0, new(string)
+		for _, s := range r.parts {
+			b.Queue(`select coalesce(case when cardinality($1::uuid[]) = 0 then app.total($2)
+				else (select sum(app.total($2, l)) from unnest($1) l) end, 0)::bigint`, r.source.LibraryIDs, s.name).QueryRow(func(row pgx.Row) error {
+				var n int64
+				err := row.Scan(&n)
+				r.at.Total += n
+				return err
+			})
+		}
+		db.Value(&b, sight, "select app.sight()")
+	}
+	args := []any{r.source.LibraryIDs, r.at.At.Title, r.at.At.Series}
+	if s.name == "books" {
+		args = append(args, r.at.At.Number, r.at.At.Book, r.at.At.ID)
+	}
+	db.All(&b, &rows, s.sql, args...)
+	if err := r.Database.RunWithin(db.In(ctx, scope), &b, time.Minute); err != nil {
+		return nil, err
+	}
+	r.at.Sight = sight
+	switch {
+	case !wanted:
+		return nil, errGone
+	case others+r.at.Bytes+int64(r.buffer.Len()) > r.source.Max:
+		return nil, noRoom(r.source.Max)
+	}
+	return rows, nil
+}
+
+func noRoom(most int64) error {
+	return fault.New(fault.Conflict, "There is no room for the file: all exports together may take %d bytes. Export less, or wait until others expire", most)
+}
+
+// flush stores a part where there is enough for one.
+func (r *run) flush(ctx context.Context) error {
+	size := r.PartBytes
+	if size == 0 {
+		size = partBytes
+	}
+	if r.buffer.Len() < size {
+		return nil
+	}
+	return r.part(ctx)
+}
+
+// part stores what is written as the next part, and the place behind it.
+func (r *run) part(ctx context.Context) error {
+	if len(r.at.Parts) >= maxParts {
+		return fault.New(fault.Conflict, "The file would be too large to be stored; export less")
+	}
+	at := r.at
+	if at.Upload == "" {
+		id, err := r.Media.BeginParts(ctx, r.Bucket, at.Object, mediaTypes[r.source.Format])
+		if err != nil {
+			return err
+		}
+		at.Upload = id
+	}
+	p, err := r.Media.PutPart(ctx, r.Bucket, at.Object, at.Upload, len(at.Parts)+1, r.buffer.Bytes())
+	if err != nil {
+		return r.again(ctx, at, err)
+	}
+	at.Parts, at.Bytes = append(at.Parts[:len(at.Parts):len(at.Parts)], p), at.Bytes+p.Size
+	r.buffer.Reset()
+	r.at, r.saved, r.further, r.told = at, at, true, time.Time{}
+	return nil
+}
+
+// again has the next run begin anew, with another object: the store has lost the upload, or somebody else wrote to it.
+func (r *run) again(ctx context.Context, at place, cause error) error {
+	if ctx.Err() != nil {
+		return cause
+	}
+	err := r.Media.AbortParts(ctx, r.Bucket, at.Object, at.Upload)
+	var b pgx.Batch
+	if queue := task.QueueProgress(&b, r.held, 0, at.Total, place{}); queue != nil {
+		return errors.Join(cause, err, queue)
+	}
+	return errors.Join(cause, err, r.Database.Run(ctx, &b))
+}
+
+// tell notes how far the task is, and the place behind what is stored.
+func (r *run) tell(ctx context.Context) error {
+	if time.Since(r.told) < tellEvery {
+		return nil
+	}
+	r.told = time.Now()
+	total := max(r.at.Total, r.at.Rows)
+	var b pgx.Batch
+	if err := task.QueueProgress(&b, r.held, r.at.Rows, total, r.saved); err != nil {
+		return err
+	}
+	if err := r.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	r.Publish(ctx, r.held.Tenant, task.ProgressEvent(r.held, r.at.Rows, total))
+	return nil
+}
+
+// finish stores the rest, and says that the export is completed.
+func (r *run) finish(ctx context.Context) (any, error) {
+	size := r.at.Bytes + int64(r.buffer.Len())
+	if r.at.Upload == "" {
+		if err := r.Media.Put(ctx, r.Bucket, r.at.Object, mediaTypes[r.source.Format], r.buffer.Bytes()); err != nil {
+			return nil, err
+		}
+	} else {
+		if r.buffer.Len() > 0 {
+			if err := r.part(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if err := r.Media.CompleteParts(ctx, r.Bucket, r.at.Object, r.at.Upload, r.at.Parts, false); err != nil {
+			return nil, r.again(ctx, r.at, err)
+		}
+	}
+	kept, err := r.keep(ctx, size)
+	if err == nil && !kept {
+		err = errGone
+	}
+	if errors.Is(err, errGone) || fault.Is(err, fault.Conflict) { // else another run may be writing to the same object
+		r.discard(ctx)
+	}
+	return Result{r.at.Rows, size}, err
+}
+
+// keep writes the row of a file that is stored, unless the export is gone: those who keep files at the same time wait for each
+// other, so that together they stay within the bounds. What the user sees must be what it was at the beginning.
+func (r *run) keep(ctx context.Context, size int64) (bool, error) {
+	var b pgx.Batch
+	var sight string
+	db.Value(&b, &sight, "select app.sight()")
+	scope := asUser{task: r.held.Scope(), account: r.params.UserID, needs: []string{auth.SeriesRead}}
+	if err := r.Database.Run(db.In(ctx, scope), &b); err != nil {
+		return false, err
+	}
+	if sight != *r.at.Sight {
+		return false, fault.New(fault.Conflict, "What sharing tags leave you to see has changed while the export was made; ask for another")
+	}
+	b = pgx.Batch{}
+	var out *struct {
+		Fits  *bool `db:"fits"` // nil: the export is gone
+		Quota bool  `db:"quota"`
+		Kept  bool  `db:"kept"`
+	}
+	b.Queue("select pg_advisory_xact_lock(hashtextextended('longbox exports ' || app.tenant(), 0))")
+	db.One(&b, &out, `with e as materialized (
+		  select id, coalesce((select sum(o.file_size) from series_export o where o.tenant_id = app.tenant()), 0) + $4::bigint <= $7::bigint as fits
+		  from series_export where tenant_id = app.tenant() and id = $1 and account_id = $2 and completed_at is null and error is null for update),
+		quota as materialized (select e.id, e.fits, case when e.fits then app.keep_rendition($4::bigint) end as room from e),
+		kept as (
+		  update series_export x set object = $3, file_size = $4, row_count = $5, sight = $6, completed_at = now(), expires_at = now() + `+retention+`
+		  from quota q where x.tenant_id = app.tenant() and x.id = q.id and q.room returning x.id)
+		select (select fits from e) as fits, coalesce((select room from quota), false) as quota, exists (select from kept) as kept`,
+		r.params.ExportID, r.params.UserID, r.at.Object, size, r.at.Rows, sight, r.source.Max)
+	if err := r.Database.Run(ctx, &b); err != nil {
+		return false, err
+	}
+	switch {
+	case out == nil || out.Fits == nil:
+		return false, nil
+	case !*out.Fits:
+		return false, noRoom(r.source.Max)
+	case !out.Quota:
+		return false, fault.New(fault.Conflict, "There is no room for the file of %d bytes: the limit of this library server for what is stored is reached", size)
+	}
+	return out.Kept, nil
+}
+
+// discard deletes the object that no row names; where that fails, the next clean-up does it. One that the row names after all,
+// since only the answer was lost, stays.
+func (r *run) discard(ctx context.Context) {
+	ctx = db.In(context.WithoutCancel(ctx), db.Tenant(r.held.Tenant))
+	var b pgx.Batch
+	named := true
+	db.Value(&b, &named, "select exists (select from series_export where tenant_id = app.tenant() and id = $1 and object = $2)", r.params.ExportID, r.at.Object)
+	err := r.Database.Run(ctx, &b)
+	if err == nil && !named {
+		err = r.Media.Delete(ctx, r.Bucket, r.at.Object)
+	}
+	if err != nil {
+		slog.Warn("the file of an export that nobody has stays until the next clean-up", "export", r.params.ExportID, "error", err)
+	}
+}
+
+// forget gives the parts back that were stored.
+func (r *run) forget(ctx context.Context) error {
+	if r.at.Upload == "" {
+		return nil
+	}
+	if err := r.Media.AbortParts(ctx, r.Bucket, r.at.Object, r.at.Upload); err != nil {
+		return fmt.Errorf("give up the file of an export: %w", err)
+	}
+	return nil
+}
+
+// fail says why the export failed for good.
+func (r *run) fail(ctx context.Context, cause error) error {
+	message := "Something went wrong; ask for another, and if that fails too, tell the administrator"
+	if !fault.Is(cause, fault.Internal) && errors.As(cause, new(*fault.Error)) {
+		message = fault.From(cause).Message
+	}
+	_, err := db.Exec(ctx, r.Database, `update series_export set error = $3
+		where tenant_id = app.tenant() and id = $1 and account_id = $2 and completed_at is null and error is null`, r.params.ExportID, r.params.UserID, message)
+	return errors.Join(err, r.forget(ctx))
+}

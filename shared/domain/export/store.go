@@ -1,0 +1,158 @@
+package export
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+const (
+	// mine are the caller's exports that have not expired, with their tasks while these are unfinished.
+	mine = ` from series_export e left join task t on t.tenant_id = e.tenant_id and t.id = e.id and t.status in ('pending', 'running')
+		where e.tenant_id = app.tenant() and e.account_id = app.account() and e.expires_at > now()`
+	status  = "case when e.completed_at is not null then 'completed' when e.error is not null then 'failed' else coalesce(t.status, 'failed') end"
+	columns = "e.id, e.format, e.export_type, e.library_ids, e.fields, e.book_fields, " + status + ` as status,
+		case when e.completed_at is null then coalesce(e.error, case when t.id is null then 'The export was given up; ask for another' end) end as error,
+		e.file_size, e.row_count, e.created_at, e.started_at, e.completed_at, e.expires_at`
+)
+
+func list(ctx context.Context, d *db.DB, limit, offset int) ([]Export, int64, error) {
+	var b pgx.Batch
+	var page []Export
+	var total int64
+	db.All(&b, &page, "select "+columns+mine+" order by e.created_at desc, e.id limit $1 offset $2", limit, offset)
+	db.Value(&b, &total, "select count(*)"+mine)
+	return page, total, d.Run(ctx, &b)
+}
+
+func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Export, error) {
+	e, err := db.Get[Export](ctx, d, "select "+columns+mine+" and e.id = $1", id)
+	if err == nil && e == nil {
+		err = fault.Missing("Export")
+	}
+	return e, err
+}
+
+// remove deletes the row; a task deletes the file, and one that makes it stops at its next batch.
+func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
+	n, err := db.Exec(ctx, d, "delete from series_export where tenant_id = app.tenant() and account_id = app.account() and id = $1 and expires_at > now()", id)
+	if err == nil && n == 0 {
+		err = fault.Missing("Export")
+	}
+	return err
+}
+
+// room is what a caller has of exports, and may have.
+type room struct {
+	Kept    int64 `db:"kept"`
+	Running int64 `db:"running"`
+	Used    int64 `db:"used"`  // bytes of all users' files
+	Known   int   `db:"known"` // libraries of those that are named
+	MaxKept int64 `db:"max_kept"`
+	MaxRuns int64 `db:"max_runs"`
+	MaxUsed int64 `db:"max_used"`
+}
+
+var (
+	retention = "(" + setting.SQL(setting.ExportRetentionDays) + ")::integer * interval '1 day'"
+	roomSQL   = `select count(*) filter (where e.id is not null) as kept, count(*) filter (where e.completed_at is null and e.error is null and t.id is not null) as running,
+		(select coalesce(sum(o.file_size), 0)::bigint from series_export o where o.tenant_id = app.tenant()) as used,
+		(select count(*) from library l where l.tenant_id = app.tenant() and l.id = any($1))::integer as known,
+		(` + setting.SQL(setting.ExportsPerUser) + ")::bigint as max_kept, (" + setting.SQL(setting.ExportsAtOnce) + ")::bigint as max_runs, (" +
+		setting.SQL(setting.ExportBytes) + ")::bigint as max_used" + mine
+)
+
+// refusal is why there is no room; nil where there is.
+func (r *room) refusal(libraries int) error {
+	switch {
+	case r.Known < libraries:
+		return fault.Invalid("libraryIds", "there is no such library")
+	case r.Running >= r.MaxRuns:
+		return fault.New(fault.Conflict, "%d of your exports are not finished yet; wait for one of them, or delete one", r.Running)
+	case r.Kept >= r.MaxKept:
+		return fault.New(fault.Conflict, "You have %d exports, and can have no more; delete one", r.Kept)
+	case r.Used >= r.MaxUsed:
+		return fault.New(fault.Conflict, "The exports of all users take %d bytes, and there is no room for another; some must be deleted or expire", r.Used)
+	}
+	return nil
+}
+
+// create asks for an export. Those who ask in one user's name at the same time wait for each other, so that nobody gets more
+// than there is room for.
+func create(ctx context.Context, d *db.DB, added task.Added, body *Body) (*Export, error) {
+	if err := body.check(); err != nil {
+		return nil, err
+	}
+	var b pgx.Batch
+	caller := auth.CallerOf(ctx)
+	if body.ExportType != ofSeries { // besides what the operation needs
+		also := *caller
+		also.Permission = auth.BooksRead
+		also.Enter(&b)
+	}
+	id, taskID := uuid.Must(uuid.NewV7()), uuid.Nil
+	var had *room
+	var out *Export
+	b.Queue("select from account where tenant_id = app.tenant() and id = app.account() for no key update")
+	db.One(&b, &had, roomSQL, body.LibraryIDs)
+	b.Queue(`insert into series_export (tenant_id, id, account_id, format, export_type, library_ids, fields, book_fields, expires_at)
+		select app.tenant(), $2, app.account(), $3, $4, $1::uuid[], $5::text[], $6::text[], now() + `+retention+` from (`+roomSQL+`) r
+		where r.known = cardinality($1::uuid[]) and r.running < r.max_runs and r.kept < r.max_kept and r.used < r.max_used`,
+		body.LibraryIDs, id, body.Format, body.ExportType, body.Fields, body.BookFields)
+	if err := task.AddFor(&b, task.Spec{ID: id, Type: task.ExportSeries, Params: Params{id, caller.AccountID}}, task.Found(
+		`select null::uuid as library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params from series_export
+		where tenant_id = app.tenant() and id = $1`, id), &taskID); err != nil {
+		return nil, err
+	}
+	b.Queue(`insert into export_cleanup as c (tenant_id, requests) select tenant_id, 1 from series_export where tenant_id = app.tenant() and id = $1
+		on conflict (tenant_id) do update set requests = c.requests + 1`, id)
+	db.One(&b, &out, "select "+columns+mine+" and e.id = $1", id)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if out == nil {
+		return nil, had.refusal(len(body.LibraryIDs))
+	}
+	added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+	return out, nil
+}
+
+// file is a completed export as it is given out.
+type file struct {
+	Format     string     `db:"format"`
+	ExportType string     `db:"export_type"`
+	Status     string     `db:"status"`
+	Object     *string    `db:"object"`
+	Size       *int64     `db:"file_size"`
+	Completed  *time.Time `db:"completed_at"`
+	Sees       bool       `db:"sees"` // the caller, by the sharing tags, what the caller saw when it was made
+}
+
+func open(ctx context.Context, d *db.DB, id uuid.UUID) (*file, error) {
+	f, err := db.Get[file](ctx, d, "select e.format, e.export_type, "+status+` as status, e.object, e.file_size, e.completed_at,
+		not app.limited() or coalesce(e.sight = app.sight(), false) as sees`+mine+" and e.id = $1", id)
+	switch {
+	case err != nil:
+		return nil, err
+	case f == nil:
+		return nil, fault.Missing("Export")
+	case f.ExportType != ofSeries && !auth.CallerOf(ctx).May(auth.BooksRead):
+		return nil, fault.New(fault.Forbidden, "Missing required permission: %s", auth.BooksRead)
+	case f.Status == "failed":
+		return nil, fault.New(fault.Conflict, "The export has failed and has no file; ask for another")
+	case f.Status != "completed":
+		return nil, fault.New(fault.Conflict, "The export is %s; its file is there when it is completed", f.Status)
+	case !f.Sees:
+		return nil, fault.New(fault.Conflict, "What sharing tags leave you to see has changed since the export was made; ask for another")
+	}
+	return f, nil
+}
