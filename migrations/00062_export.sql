@@ -3,8 +3,8 @@
 -- +goose Up
 set local lock_timeout = '5s'; -- the foreign key locks account
 
--- The id is also that of the task that makes the file: while it has neither completed_at nor error, that tells how far it
--- is. object is the file's name in the media bucket; sight is what app.sight said when it was made.
+-- The id is also that of the task that makes the file: while it has neither completed_at nor error, that tells how far
+-- it is. object is the file's name in the media bucket; sight is what app.sight said when it was made.
 create table series_export (
   tenant_id    uuid not null,
   id           uuid not null,
@@ -30,9 +30,9 @@ create table series_export (
 create index series_export_account on series_export (tenant_id, account_id, created_at desc, id);
 call app.protect('series_export');
 
--- When the exports of a tenant are cleaned up: a row where there were some since nothing was left to clean up. made is the
--- schedule that next_at was made of. requests counts exports that were asked for, deletions the times that some were
--- deleted, whose files are still there; asked is the count of deletions that a task was added for.
+-- When the exports of a tenant are cleaned up: a row where there were some since nothing was left to clean up. made is
+-- the schedule that next_at was made of. requests counts exports that were asked for, deletions the times that some
+-- were deleted, whose files are still there; asked is the count of deletions that a task was added for.
 -- It is searched over all tenants: the scheduler finds what is due.
 create table export_cleanup (
   tenant_id uuid not null references tenant on delete cascade,
@@ -55,8 +55,8 @@ end $$;
 create trigger count_deleted after delete on series_export referencing old table as removed
   for each statement execute function app.count_deleted_exports();
 
--- sight stands for what sharing tags leave the user of the current transaction: while it is the same, so is what they hide
--- of the series that there were.
+-- sight stands for what sharing tags leave the user of the current transaction: while it is the same, so is what they
+-- hide of the series that there were.
 create function app.sight() returns text language sql stable parallel safe as $$
   select case when app.limited() then md5(concat_ws(' ',
       (select string_agg(t::text, ',' order by t) from unnest(app.allowed()) t), '/',

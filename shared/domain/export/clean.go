@@ -20,8 +20,8 @@ type Cleaned struct {
 	Bytes   int64 `json:"bytes"`
 }
 
-// Clean is the handler of cleanup_series_exports tasks: it deletes the rows that have expired, and the objects that no row
-// names: of exports that were deleted, also with their user, and what runs that have died left.
+// Clean is the handler of cleanup_series_exports tasks: it deletes the rows that have expired, and the objects that no
+// row names: of exports that were deleted, also with their user, and what runs that have died left.
 func (m *Maker) Clean(ctx context.Context, h task.Held) (any, error) {
 	var out Cleaned
 	var b pgx.Batch

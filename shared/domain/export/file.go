@@ -1,7 +1,6 @@
 package export
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// FileRoutes adds the operation that gives out the files: those of more than most bytes, where that is not 0, in ranges only.
+// FileRoutes adds the operation that gives out the files: those of more than most bytes, where that is not 0, in ranges
+// only.
 func FileRoutes(a *httpapi.API, d *db.DB, media *blob.Store, bucket string, most int64) {
 	get := op("GET", "/{id}/download", "downloadExport", "The file of an export of the caller, or a range of it", auth.SeriesRead)
 	get.Media = "text/csv, text/markdown, application/json"
@@ -38,25 +38,29 @@ func FileRoutes(a *httpapi.API, d *db.DB, media *blob.Store, bucket string, most
 	})
 }
 
-// serve answers with the file, or a range of it (RFC 9110 14).
+// serve answers with the file, or one range of it (RFC 9110 14), under the conditions of the request.
 func (f *file) serve(w http.ResponseWriter, r *http.Request, id uuid.UUID, media *blob.Store, bucket string) error {
-	src := &object{ctx: r.Context(), media: media, bucket: bucket, object: blob.Object{Key: *f.Object, Size: *f.Size}}
-	defer src.Close()
-	if r.Method == http.MethodGet && *f.Size > 0 { // before the header is written, so that a failure has its own status
-		switch err := src.look(); {
-		case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrChanged):
+	h := w.Header()
+	h.Set("ETag", `"`+id.String()+`"`) // it never changes
+	h.Set("Cache-Control", "private, no-store")
+	h.Set("Content-Type", mediaTypes[f.Format])
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="longbox-%s-%s.%s"`, names[f.ExportType], f.Completed.Format("2006-01-02"), f.Format))
+	src := &object{size: *f.Size}
+	if r.Method == http.MethodGet {
+		var n int64
+		src.from, n = f.part(r, h)
+		body, err := media.Range(r.Context(), bucket, blob.Object{Key: *f.Object, Size: *f.Size}, src.from, n)
+		switch { // before the header is written, so that a failure has its own status
+		case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
 			return fault.Wrap(err, fault.NotFound, "The file of the export is gone; ask for another")
 		case blob.Unreachable(err):
 			return fault.Wrap(err, fault.Unavailable, "The store of the file is not reachable at the moment; try again shortly")
 		case err != nil:
 			return err
 		}
+		defer body.Close()
+		src.body = body
 	}
-	h := w.Header()
-	h.Set("ETag", `"`+id.String()+`"`) // it never changes
-	h.Set("Cache-Control", "private, no-store")
-	h.Set("Content-Type", mediaTypes[f.Format])
-	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="longbox-%s-%s.%s"`, names[f.ExportType], f.Completed.Format("2006-01-02"), f.Format))
 	http.ServeContent(w, r, "", *f.Completed, src)
 	if src.err != nil {
 		if r.Context().Err() == nil {
@@ -70,64 +74,72 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request, id uuid.UUID, media
 // names are what the files are called, by what they are of.
 var names = map[string]string{ofSeries: "series", ofBooks: "books", ofBoth: "library"}
 
-// object lets http.ServeContent read a file from wherever it wants to.
+// part is what http.ServeContent will send of the file: n bytes; none where the answer has no body. Several ranges at
+// once are not answered: then it is the whole file.
+func (f *file) part(r *http.Request, h http.Header) (from, n int64) {
+	head := r.Clone(r.Context())
+	head.Method = http.MethodHead
+	ask := func() *probe {
+		p := &probe{header: h.Clone()}
+		http.ServeContent(p, head, "", *f.Completed, &object{size: *f.Size})
+		return p
+	}
+	p := ask()
+	if p.status == http.StatusPartialContent {
+		var last int64
+		if _, err := fmt.Sscanf(p.header.Get("Content-Range"), "bytes %d-%d/", &from, &last); err == nil {
+			return from, last - from + 1
+		}
+		r.Header.Del("Range")
+		head.Header.Del("Range")
+		p = ask()
+	}
+	if p.status == http.StatusOK {
+		return 0, *f.Size
+	}
+	return 0, 0
+}
+
+// probe takes the header of an answer that nobody gets.
+type probe struct {
+	header http.Header
+	status int
+}
+
+func (p *probe) Header() http.Header         { return p.header }
+func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
+func (p *probe) WriteHeader(status int)      { p.status = status }
+
+// object lets http.ServeContent read exactly the part of a file that it is about to send.
 type object struct {
-	ctx    context.Context
-	media  *blob.Store
-	bucket string
-	object blob.Object
-	at     int64
-	body   io.ReadCloser // from at; nil: not opened
-	err    error
+	size int64
+	from int64
+	body io.Reader // from there
+	at   int64     // where ServeContent wants to begin
+	err  error
 }
 
-// look asks the store for the first byte of the file.
-func (o *object) look() error {
-	_, err := o.media.ReadRange(o.ctx, o.bucket, o.object, 0, 1)
-	return err
-}
-
-// Seek goes to another place.
+// Seek only notes where reading begins: ServeContent asks for the size and then for the start of the part.
 func (o *object) Seek(offset int64, whence int) (int64, error) {
-	to := offset
 	switch whence {
 	case io.SeekStart:
+		o.at = offset
 	case io.SeekEnd:
-		to = o.object.Size + offset
+		o.at = o.size + offset
 	default:
 		return 0, errors.New("seek from the current position is not supported")
 	}
-	if to != o.at {
-		o.Close()
-	}
-	o.at = to
-	return to, nil
+	return o.at, nil
 }
 
-func (o *object) Read(p []byte) (n int, err error) {
-	if o.at >= o.object.Size {
-		return 0, io.EOF
+func (o *object) Read(p []byte) (int, error) {
+	if o.body == nil || o.at != o.from {
+		o.err = errors.New("the part was not opened")
+		return 0, o.err
 	}
-	if o.body == nil {
-		if o.body, err = o.media.Range(o.ctx, o.bucket, o.object, o.at, o.object.Size-o.at); err != nil {
-			o.err = err
-			return 0, err
-		}
-	}
-	n, err = o.body.Read(p)
-	o.at += int64(n)
+	n, err := o.body.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		o.err = err
-	} else if errors.Is(err, io.EOF) && o.at < o.object.Size {
-		o.err, err = blob.ErrCut, blob.ErrCut
 	}
 	return n, err
-}
-
-// Close ends the request to the store.
-func (o *object) Close() {
-	if o.body != nil {
-		o.body.Close()
-		o.body = nil
-	}
 }

@@ -287,12 +287,14 @@ func (r *run) again(ctx context.Context, at place, cause error) error {
 	if ctx.Err() != nil {
 		return cause
 	}
-	err := r.Media.AbortParts(ctx, r.Bucket, at.Object, at.Upload)
 	var b pgx.Batch
-	if queue := task.QueueProgress(&b, r.held, 0, at.Total, place{}); queue != nil {
-		return errors.Join(cause, err, queue)
+	if err := task.QueueProgress(&b, r.held, 0, at.Total, place{}); err != nil {
+		return errors.Join(cause, err)
 	}
-	return errors.Join(cause, err, r.Database.Run(ctx, &b))
+	if err := r.Database.Run(ctx, &b); err != nil { // perhaps the upload is another worker's by now
+		return errors.Join(cause, err)
+	}
+	return errors.Join(cause, r.Media.AbortParts(ctx, r.Bucket, at.Object, at.Upload))
 }
 
 // tell notes how far the task is, and the place behind what is stored.
@@ -340,8 +342,9 @@ func (r *run) finish(ctx context.Context) (any, error) {
 	return Result{r.at.Rows, size}, err
 }
 
-// keep writes the row of a file that is stored, unless the export is gone: those who keep files at the same time wait for each
-// other, so that together they stay within the bounds. What the user sees must be what it was at the beginning.
+// keep writes the row of a file that is stored, unless the export is gone: those who keep files at the same time wait
+// for each other, so that together they stay within the bounds. What the user sees must be what it was at the
+// beginning.
 func (r *run) keep(ctx context.Context, size int64) (bool, error) {
 	var b pgx.Batch
 	var sight string
@@ -383,8 +386,8 @@ func (r *run) keep(ctx context.Context, size int64) (bool, error) {
 	return out.Kept, nil
 }
 
-// discard deletes the object that no row names; where that fails, the next clean-up does it. One that the row names after all,
-// since only the answer was lost, stays.
+// discard deletes the object that no row names; where that fails, the next clean-up does it. One that the row names
+// after all, since only the answer was lost, stays.
 func (r *run) discard(ctx context.Context) {
 	ctx = db.In(context.WithoutCancel(ctx), db.Tenant(r.held.Tenant))
 	var b pgx.Batch

@@ -61,8 +61,8 @@ func seriesSQL(fields []field) string {
 		order by s.title_sort, s.id`, batch)
 }
 
-// booksSQL reads a batch of the books of those series, series by series in their order, behind the number $4, title $5 and
-// id $6 within the series $3.
+// booksSQL reads a batch of the books of those series, series by series in their order, behind the number $4, title $5
+// and id $6 within the series $3.
 func booksSQL(fields []field) string {
 	return "select s.title_sort, b.series_id, b.number, b.title_sort as book_sort, b.id, " + valuesOf(fields) + fmt.Sprintf(`
 		from (select y.* from (select x.id, x.title_sort from series x where x.tenant_id = app.tenant() and (x.title_sort, x.id) >= ($2::text, $3::uuid)

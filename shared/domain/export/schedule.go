@@ -30,9 +30,9 @@ type due struct {
 // never is when a schedule that is off is due.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Due queues the clean-up of exports of every tenant that has had some, by the schedule of the settings and, whatever that
-// is, once after exports were deleted: their files are still there. It tells how many. Unlike setting.Due it knows of tenants
-// that have the schedule by default. Several schedulers may call it at once.
+// Due queues the clean-up of exports of every tenant that has had some, by the schedule of the settings and, whatever
+// that is, once after exports were deleted: their files are still there. It tells how many. Unlike setting.Due it knows
+// of tenants that have the schedule by default. Several schedulers may call it at once.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	rows, err := system.Pool().Query(ctx, `select x.tenant_id, x.cron, x.zone, x.made, x.next_at, x.deletions, x.asked from (
 		  select c.*, coalesce(s.value, $3) as cron, coalesce(z.value, '') as zone

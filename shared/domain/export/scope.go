@@ -9,10 +9,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// asUser is the scope of what a task reads in a user's name: it fails when the lease is lost, as that of the task does, and
-// then enters the tenant as a request of the user would, by app.enter. That refuses a user who is disabled or may not read
-// what is exported, sets app.account, and makes the transaction longbox_limited where sharing tags hide something: the
-// policies of that role leave it out of every query.
+// asUser is the scope of what a task reads in a user's name: it fails when the lease is lost, as that of the task does,
+// and then enters the tenant as a request of the user would, by app.enter. That refuses a user who is disabled or may
+// not read what is exported, sets app.account, and makes the transaction longbox_limited where sharing tags hide
+// something: the policies of that role leave it out of every query.
 type asUser struct {
 	task    db.Task
 	account uuid.UUID

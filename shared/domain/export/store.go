@@ -86,8 +86,8 @@ func (r *room) refusal(libraries int) error {
 	return nil
 }
 
-// create asks for an export. Those who ask in one user's name at the same time wait for each other, so that nobody gets more
-// than there is room for.
+// create asks for an export. Those who ask in one user's name at the same time wait for each other, so that nobody gets
+// more than there is room for.
 func create(ctx context.Context, d *db.DB, added task.Added, body *Body) (*Export, error) {
 	if err := body.check(); err != nil {
 		return nil, err

@@ -32,8 +32,8 @@ func sections(e *source) []section {
 	return out
 }
 
-// writer writes rows in one format. What it writes depends on nothing that it wrote before, so that a file may be gone on
-// with anywhere.
+// writer writes rows in one format. What it writes depends on nothing that it wrote before, so that a file may be gone
+// on with anywhere.
 type writer interface {
 	begin(b *bytes.Buffer, s *section)
 	row(b *bytes.Buffer, s *section, n int64, values []any) // n rows of the section came before
@@ -119,8 +119,8 @@ func cell(b *bytes.Buffer, i int, text string) {
 	b.WriteByte('"')
 }
 
-// harmless is a text that no spreadsheet takes for a formula: an apostrophe stands before a sign that would begin one, where a
-// cell begins, or would for a program that separates cells or lines in another way.
+// harmless is a text that no spreadsheet takes for a formula: an apostrophe stands before a sign that would begin one,
+// where a cell begins, or would for a program that separates cells or lines in another way.
 func harmless(text string) string {
 	var out strings.Builder
 	begins := true

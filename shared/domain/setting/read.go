@@ -20,13 +20,14 @@ func Value(b *pgx.Batch, key string, dst *string) {
 	db.Value(b, dst, "select value from setting where tenant_id = app.tenant() and key = $1", key)
 }
 
-// SQL is the value of a setting of the entered tenant, its default where there is none, as a text for a statement. A key that
-// does not exist is a mistake in the program and panics.
+// SQL is the value of a setting of the entered tenant, its default where there is none, as a text for a statement. A
+// key that does not exist is a mistake in the program and panics.
 func SQL(key string) string {
 	return "coalesce((select value from setting where tenant_id = app.tenant() and key = '" + key + "'), '" + strings.ReplaceAll(Default(key), "'", "''") + "')"
 }
 
-// Default is the value of a setting that nobody has changed. A key that does not exist is a mistake in the program and panics.
+// Default is the value of a setting that nobody has changed. A key that does not exist is a mistake in the program and
+// panics.
 func Default(key string) string {
 	d := find(key)
 	if d == nil {
@@ -66,13 +67,4 @@ func parsed[T any](b *pgx.Batch, key string, dst *T, parse func(string) (T, erro
 		}
 		return nil
 	})
-}
-
-// Default is what a key is where a tenant has set nothing. A key that does not exist is a mistake in the program and panics.
-func Default(key string) string {
-	d := find(key)
-	if d == nil {
-		panic("setting " + key + " is not defined")
-	}
-	return d.Default
 }
