@@ -94,6 +94,7 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "GET", "/series/" + series + "/read-history", "", 1},
 		{reader, "GET", "/user/preferences", "", 1},
 		{reader, "GET", "/auth/me", "", 1},
+		{reader, "GET", "/auth/oidc/providers", "", 1},
 		{reader, "GET", "/user", "", 1},
 		{reader, "GET", "/api-keys", "", 1},
 		{reader, "GET", "/settings/public", "", 1},

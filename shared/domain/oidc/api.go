@@ -59,7 +59,8 @@ type CallbackInput struct {
 	Issuer           string `query:"iss" maxLength:"1000"`
 }
 
-// Session is a user who has signed in: what the address that the browser is sent to holds behind the #, as JSON in base64url.
+// Session is a user who has signed in: what the address that the browser is sent to holds behind the #, as JSON in
+// base64url.
 type Session struct {
 	AccessToken  string           `json:"accessToken"`
 	ExpiresIn    int              `json:"expiresIn"`
@@ -84,8 +85,8 @@ type service struct {
 	known    discovery
 }
 
-// Routes adds signing in at identity providers, which are asked by web. bump is called after a change of what a user may
-// do or see.
+// Routes adds signing in at identity providers, which are asked by web. bump is called after a change of what a user
+// may do or see.
 func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, key *seal.Key, web *plug.Client, bump func(ctx context.Context, tenant uuid.UUID)) {
 	s := &service{database: d, tokens: tokens, key: key, bump: bump, known: discovery{web: web, known: map[source]found{}}}
 	operation := func(method, path, id, summary string) httpapi.Op {

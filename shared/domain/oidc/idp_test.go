@@ -148,7 +148,8 @@ func (p *idp) says(user object) {
 	p.user, p.sign, p.info = user, nil, nil
 }
 
-// authorize is what the provider's page does when somebody signs in there: the address that the browser is sent back to.
+// authorize is what the provider's page does when somebody signs in there: the address that the browser is sent back
+// to.
 func (p *idp) authorize(address string) *url.URL {
 	p.t.Helper()
 	u, err := url.Parse(address)

@@ -41,8 +41,8 @@ func (k kept) derive(what string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// cookieName is one for each sign-in, so that two tabs do not disturb each other. A browser takes __Host- over https only,
-// and from no other host of the domain.
+// cookieName is one for each sign-in, so that two tabs do not disturb each other. A browser takes __Host- over https
+// only, and from no other host of the domain.
 func cookieName(ctx context.Context, hash []byte) string {
 	name := "oidc-" + base64.RawURLEncoding.EncodeToString(hash[:12])
 	if httpapi.Secure(ctx) {
@@ -86,7 +86,8 @@ func take(ctx context.Context, d *db.DB, hash []byte, provider string, browser k
 	return b, nil
 }
 
-// Forget deletes the sign-ins of every tenant that were never finished. The scheduler calls it, as the role that sees all.
+// Forget deletes the sign-ins of every tenant that were never finished. The scheduler calls it, as the role that sees
+// all.
 func Forget(ctx context.Context, system *db.DB) (int64, error) {
 	n, err := system.Pool().Exec(ctx, "delete from oidc_state where expires_at < now()")
 	if err != nil {

@@ -238,7 +238,7 @@ func (r *Runner) applyBook(ctx context.Context, p *runnable, d *aBook, externalI
 		return out, r.note(ctx, p, all...)
 	}
 	out.DryRunReport = nil
-	picture := s.picture(ctx, w.cover, out)
+	picture := r.picture(ctx, w.cover, out)
 	w.given.IDs = append(w.given.IDs, m.own(p.Name)...)
 	locks := []string{}
 	if d.Metadata != nil {

@@ -221,14 +221,14 @@ const hostMember = "_codex"
 
 // The directions in which progress is synchronised (the member syncMode of a user's config).
 const (
-	both = "both"
-	push = "push"
-	pull = "pull"
+	inBoth   = "both"
+	onlyPush = "push"
+	onlyPull = "pull"
 )
 
 // host is what Longbox heeds; what is not said is as it mostly is.
 func (m *mine) host() hostConfig {
-	h := hostConfig{IncludeCompleted: true, IncludeInProgress: true, SyncRatings: true, mode: both}
+	h := hostConfig{IncludeCompleted: true, IncludeInProgress: true, SyncRatings: true, mode: inBoth}
 	var c struct {
 		Host json.RawMessage `json:"_codex"`
 		Mode string          `json:"syncMode"`
@@ -236,7 +236,7 @@ func (m *mine) host() hostConfig {
 	if json.Unmarshal(m.Config, &c) == nil && c.Host != nil {
 		_ = json.Unmarshal(c.Host, &h) // was checked when it was stored
 	}
-	if c.Mode == push || c.Mode == pull {
+	if c.Mode == onlyPush || c.Mode == onlyPull {
 		h.mode = c.Mode
 	}
 	return h

@@ -182,7 +182,7 @@ func checkUserConfig(config json.RawMessage) error {
 		return fault.Invalid("config", "must be a JSON object of at most %d bytes and %d levels without NUL", maxConfig, maxDepth)
 	}
 	members := v.(map[string]any)
-	if mode, ok := members["syncMode"]; ok && mode != both && mode != push && mode != pull {
+	if mode, ok := members["syncMode"]; ok && mode != inBoth && mode != onlyPush && mode != onlyPull {
 		return fault.Invalid("config.syncMode", "must be both, push or pull")
 	}
 	host, ok := members[hostMember]

@@ -157,7 +157,7 @@ func (r *Runner) Sync(ctx context.Context, h task.Held) (any, error) {
 		return nil, p.noSync()
 	}
 	host := p.mine.host()
-	at := syncPlace{Result: SyncResult{PluginID: p.ID, UserID: in.UserID}, Told: host.mode == push}
+	at := syncPlace{Result: SyncResult{PluginID: p.ID, UserID: in.UserID}, Told: host.mode == onlyPush}
 	if err := h.Resume(&at); err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (r *Runner) part(ctx context.Context, p *runnable, host hostConfig, at *syn
 			return false, err
 		}
 		at.Told = !more
-		return more || host.mode != pull, nil
+		return more || host.mode != onlyPull, nil
 	}
 	more, err = r.push(ctx, p, host, at)
 	at.Result.PushError, err = inResult(err)
@@ -232,10 +232,10 @@ func (r *Runner) finish(ctx context.Context, p *runnable, host hostConfig, out *
 		return nil, err
 	}
 	why := out.PushError
-	if why == nil || host.mode == pull {
+	if why == nil || host.mode == onlyPull {
 		why = out.PullError
 	}
-	if why != nil && (host.mode != both || out.PullError != nil && out.PushError != nil) {
+	if why != nil && (host.mode != inBoth || out.PullError != nil && out.PushError != nil) {
 		return nil, fault.New(fault.BadRequest, "Progress was not brought in step: %s", *why)
 	}
 	return out, nil

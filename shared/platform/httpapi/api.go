@@ -76,6 +76,7 @@ type API struct {
 	exempt   []string
 	outside  []string        // prefixes of paths that are no part of the interface
 	public   map[string]bool // method and path of operations that need no credential
+	open     []string        // the same, of those with parameters in the path
 	describe []func(huma.API)
 	openAPI  func() *huma.OpenAPI
 }

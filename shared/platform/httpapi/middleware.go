@@ -162,7 +162,7 @@ func (a *API) identify(next http.Handler) http.Handler {
 		if !cred.Empty() {
 			caller, credErr = a.identity.Known(ctx, cred)
 		}
-		public := a.public[r.Method+" "+r.URL.Path]
+		public := a.isPublic(r.Method, r.URL.Path)
 		newKey := caller == nil && credErr == nil && !public && cred.isKey()
 		if !a.take(w, r, tenant, caller, newKey, true) {
 			return
@@ -200,6 +200,21 @@ func (a *API) identify(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// isPublic tells whether an operation needs no credential.
+func (a *API) isPublic(method, path string) bool {
+	asked := method + " " + path
+	return a.public[asked] || slices.ContainsFunc(a.open, func(p string) bool { return fits(p, asked) })
+}
+
+// fits tells whether a path is one of a pattern's, which has parameters in braces.
+func fits(pattern, path string) bool {
+	if start, _, _ := strings.Cut(pattern, "{"); !strings.HasPrefix(path, start) {
+		return false
+	}
+	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
+	return slices.EqualFunc(want, got, func(w, g string) bool { return w == g || strings.HasPrefix(w, "{") && g != "" })
 }
 
 // active refuses a tenant that is suspended.

@@ -248,6 +248,9 @@ func (a *API) declare(op *Op) {
 		if op.Method == http.MethodGet {
 			a.public[http.MethodHead+" "+op.Path] = true
 		}
+		if strings.Contains(op.Path, "{") {
+			a.open = append(a.open, op.Method+" "+op.Path)
+		}
 	}
 }
 
