@@ -24,6 +24,8 @@ create table user_plugin (
   recommended_at          timestamptz,
   recommended_from_cache  boolean not null default false,
   dismissed               text[] not null default '{}', -- what the user wants to see no more, the last of them
+  held_by                 uuid, -- the task that asks the plugin: one at a time, so that none renews a token or keeps a value over another
+  held_until              timestamptz,
   created_at              timestamptz not null default now(),
   updated_at              timestamptz not null default now(),
   primary key (tenant_id, id),
@@ -70,6 +72,7 @@ create table plugin_schedule (
   primary key (tenant_id, plugin_id),
   foreign key (tenant_id, plugin_id) references plugin on delete cascade
 );
+create index plugin_schedule_due on plugin_schedule (next_at);
 call app.protect('plugin_schedule', true); -- what is due is searched over all tenants
 
 -- +goose Down

@@ -174,7 +174,7 @@ func (s *service) checked(ctx context.Context, p *runnable, message string) (*St
 	var now *Plugin
 	queueOutcome(&b, p, ping)
 	p.queueSources(&b, ping)
-	db.One(&b, &now, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", p.ID)
+	db.One(&b, &now, "select "+shownCols+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", p.ID)
 	if _, err := found(now, s.Database.Run(noting, &b)); err != nil {
 		return nil, err
 	}

@@ -69,12 +69,16 @@ func (p *Plugin) shown() *Plugin {
 	return p
 }
 
-// columns are those of a Plugin.
-const columns = `p.id, p.name, p.display_name, p.description, p.plugin_type, p.command, p.args, p.working_directory, p.env, p.config, p.credential_delivery,
+// columns are those of a Plugin, shownCols with the number of its users, which administrators see.
+const (
+	ownPlugin = `p.id, p.name, p.display_name, p.description, p.plugin_type, p.command, p.args, p.working_directory, p.env, p.config, p.credential_delivery,
 	p.credentials is not null as has_credentials, p.enabled, p.disabled_reason, p.health_status, p.failure_count, p.last_failure_at, p.last_success_at,
 	p.library_ids, p.scopes, p.permissions, p.metadata_targets, p.use_existing_external_id, p.auto_match_conditions, p.search_query_template,
-	p.search_preprocessing_rules, p.search_results_limit, p.rate_limit, p.request_timeout, p.log_level, p.sync_cron_schedule, p.manifest, p.created_at, p.updated_at,
-	case when p.plugin_type = 'user' then (select count(*) from user_plugin n where n.tenant_id = p.tenant_id and n.plugin_id = p.id and n.enabled) end as user_count`
+	p.search_preprocessing_rules, p.search_results_limit, p.rate_limit, p.request_timeout, p.log_level, p.sync_cron_schedule, p.manifest, p.created_at, p.updated_at`
+	userCount = `case when p.plugin_type = 'user' then (select count(*) from user_plugin n where n.tenant_id = p.tenant_id and n.plugin_id = p.id and n.enabled) end as user_count`
+	columns   = ownPlugin + ", null::bigint as user_count"
+	shownCols = ownPlugin + ", " + userCount
+)
 
 // Manifest is what a plugin says of itself.
 type Manifest struct {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -129,7 +130,9 @@ func (r *Runner) start(p *runnable) (start *plug.Start, secrets []string, err er
 	}
 	if p.CredentialDelivery != "init_message" {
 		for k, v := range texts {
-			s.Env[plug.EnvName(k)] = v
+			if _, own := s.Env[plug.EnvName(k)]; !own || p.mine == nil { // the user's count
+				s.Env[plug.EnvName(k)] = v
+			}
 		}
 	}
 	if p.CredentialDelivery != "env" {
@@ -255,6 +258,10 @@ func withoutTail(text, secret string) string {
 func summary(params map[string]any) string {
 	parts := make([]string, 0, len(params))
 	for _, k := range slices.Sorted(maps.Keys(params)) {
+		if v := reflect.ValueOf(params[k]); v.Kind() == reflect.Slice {
+			parts = append(parts, fmt.Sprintf("%d %s", v.Len(), k))
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("%s=%v", k, params[k]))
 	}
 	text := []rune(strings.ReplaceAll(strings.Join(parts, " "), "\x00", ""))
@@ -407,13 +414,21 @@ func (r *Runner) note(ctx context.Context, p *runnable, all ...*asked) error {
 	defer cancel()
 	var b pgx.Batch
 	queueOutcome(&b, p, all...)
-	return r.Database.Run(ctx, &b)
+	return p.kept(r.Database.Run(ctx, &b))
+}
+
+// kept forgets the changes that a batch has written, unless that has failed.
+func (p *runnable) kept(err error) error {
+	if err == nil && p.mine != nil {
+		p.mine.keeping = nil
+	}
+	return err
 }
 
 // write writes what a plugin has said, and how it was asked: the latter also where the former fails.
 func (r *Runner) write(ctx context.Context, p *runnable, b *pgx.Batch, all ...*asked) error {
 	queueOutcome(b, p, all...)
-	err := r.Database.Run(ctx, b)
+	err := p.kept(r.Database.Run(ctx, b))
 	if err == nil {
 		return nil
 	}

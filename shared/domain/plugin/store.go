@@ -20,7 +20,7 @@ func list(ctx context.Context, d *db.DB, limit, offset int) ([]Plugin, int64, er
 	var b pgx.Batch
 	var page []Plugin
 	var total int64
-	db.All(&b, &page, "select "+columns+" from plugin p where p.tenant_id = app.tenant() order by p.name limit $1 offset $2", limit, offset)
+	db.All(&b, &page, "select "+shownCols+" from plugin p where p.tenant_id = app.tenant() order by p.name limit $1 offset $2", limit, offset)
 	db.Value(&b, &total, "select count(*) from plugin where tenant_id = app.tenant()")
 	err := d.Run(ctx, &b)
 	for i := range page {
@@ -30,7 +30,7 @@ func list(ctx context.Context, d *db.DB, limit, offset int) ([]Plugin, int64, er
 }
 
 func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Plugin, error) {
-	return found(db.Get[Plugin](ctx, d, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", id))
+	return found(db.Get[Plugin](ctx, d, "select "+shownCols+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", id))
 }
 
 func found(p *Plugin, err error) (*Plugin, error) {
@@ -70,7 +70,7 @@ func add(ctx context.Context, d *db.DB, p *Plugin, credentials []byte) (*Plugin,
 	var out *Plugin
 	db.One(&b, &out, "insert into plugin as p (tenant_id, id, name, plugin_type, enabled, credentials, "+strings.Join(names, ", ")+`)
 		select app.tenant(), $1::uuid, $2, $3, $4, $5, `+strings.Join(places, ", ")+` where (select count(*) from plugin where tenant_id = app.tenant()) < `+fmt.Sprint(most)+`
-		returning `+columns, append([]any{p.ID, p.Name, p.PluginType, p.Enabled, credentials}, values...)...)
+		returning `+shownCols, append([]any{p.ID, p.Name, p.PluginType, p.Enabled, credentials}, values...)...)
 	b.Queue(keepSchedule, p.ID)
 	err := d.Run(ctx, &b)
 	switch {
@@ -88,7 +88,7 @@ func add(ctx context.Context, d *db.DB, p *Plugin, credentials []byte) (*Plugin,
 // credentials where they change.
 func update(ctx context.Context, d *db.DB, id uuid.UUID, apply func(p *Plugin) (credentials []byte, changed bool, err error)) (out *Plugin, err error) {
 	err = d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		p, err := one(ctx, tx, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1 for no key update", id)
+		p, err := one(ctx, tx, "select "+shownCols+" from plugin p where p.tenant_id = app.tenant() and p.id = $1 for no key update", id)
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func update(ctx context.Context, d *db.DB, id uuid.UUID, apply func(p *Plugin) (
 			set[i] = fmt.Sprintf("%s = $%d", n, i+4)
 		}
 		if out, err = one(ctx, tx, "update plugin p set credentials = case when $2 then $3 else p.credentials end, updated_at = now(), "+strings.Join(set, ", ")+
-			" where p.tenant_id = app.tenant() and p.id = $1 returning "+columns, append([]any{id, changed, credentials}, values...)...); err != nil {
+			" where p.tenant_id = app.tenant() and p.id = $1 returning "+shownCols, append([]any{id, changed, credentials}, values...)...); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, keepSchedule, id)
@@ -131,7 +131,7 @@ const (
 )
 
 func change(ctx context.Context, d *db.DB, id uuid.UUID, set string) (*Plugin, error) {
-	return found(db.Get[Plugin](ctx, d, "update plugin p set "+set+", updated_at = now() where p.tenant_id = app.tenant() and p.id = $1 returning "+columns, id))
+	return found(db.Get[Plugin](ctx, d, "update plugin p set "+set+", updated_at = now() where p.tenant_id = app.tenant() and p.id = $1 returning "+shownCols, id))
 }
 
 func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {

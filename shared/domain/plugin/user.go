@@ -96,16 +96,18 @@ const (
 	ownRow = " u.tenant_id = app.tenant() and u.account_id = app.account() and u.plugin_id = $1"
 )
 
-// queueMine asks for a plugin as the caller has it, with what it takes to ask it; load is both once the batch has run.
-// NotFound where there is none of the two.
-func queueMine(b *pgx.Batch, plugin uuid.UUID) (load func() (*runnable, error)) {
+// queueMine asks for a plugin as the caller has it, with what it keeps for them where it is to be asked; load is both
+// once the batch has run. NotFound where there is none of the two.
+func queueMine(b *pgx.Batch, plugin uuid.UUID, toAsk bool) (load func() (*runnable, error)) {
 	var p *runnable
 	var m *mine
 	var kept []keptValue
 	queueRunnable(b, &p, plugin)
 	db.One(b, &m, "select "+ownColumns+" from user_plugin u where"+ownRow, plugin)
-	db.All(b, &kept, `select d.key, d.data, d.expires_at, d.updated_at from user_plugin_data d join user_plugin u on u.tenant_id = d.tenant_id and u.id = d.user_plugin_id
-		where d.tenant_id = app.tenant() and`+ownRow+" and (d.expires_at is null or d.expires_at > now())", plugin)
+	if toAsk {
+		db.All(b, &kept, `select d.key, d.data, d.expires_at, d.updated_at from user_plugin_data d join user_plugin u on u.tenant_id = d.tenant_id and u.id = d.user_plugin_id
+			where d.tenant_id = app.tenant() and`+ownRow+" and (d.expires_at is null or d.expires_at > now())", plugin)
+	}
 	return func() (*runnable, error) {
 		if p == nil || m == nil {
 			return nil, fault.Missing("Plugin")
@@ -117,9 +119,9 @@ func queueMine(b *pgx.Batch, plugin uuid.UUID) (load func() (*runnable, error)) 
 }
 
 // own is a plugin as the caller has it; NotFound where they have not.
-func (r *Runner) own(ctx context.Context, plugin uuid.UUID) (*runnable, error) {
+func (r *Runner) own(ctx context.Context, plugin uuid.UUID, toAsk bool) (*runnable, error) {
 	var b pgx.Batch
-	load := queueMine(&b, plugin)
+	load := queueMine(&b, plugin, toAsk)
 	if err := r.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
@@ -172,6 +174,10 @@ func (p *Plugin) oauth() *OAuth {
 func (p *Plugin) requiresAuth() bool {
 	return p.oauth() != nil || p.Manifest != nil && len(p.Manifest.RequiredCredentials) > 0
 }
+
+// connectedSQL is connected for a user_plugin u of a plugin p.
+const connectedSQL = `(u.credentials is not null or coalesce(p.manifest -> 'oauth' ->> 'authorizationUrl', '') = ''
+	and case jsonb_typeof(p.manifest -> 'requiredCredentials') when 'array' then jsonb_array_length(p.manifest -> 'requiredCredentials') else 0 end = 0)`
 
 // connected tells whether it has that.
 func (p *Plugin) connected(m *mine) bool { return !p.requiresAuth() || m.Credentials != nil }

@@ -37,7 +37,7 @@ func (s *service) userRoutes(a *httpapi.API) {
 		func(ctx context.Context, _ *struct{}) (*UserPlugins, error) { return s.userPlugins(ctx) })
 	httpapi.Register(a, userOp("GET", "/{pluginId}", "getUserPlugin", "A plugin as the caller has it"),
 		func(ctx context.Context, in *UserInput) (*UserPlugin, error) {
-			return s.shownTo(s.own(ctx, in.PluginID))
+			return s.shownTo(s.own(ctx, in.PluginID, false))
 		})
 	httpapi.Register(a, userOp("POST", "/{pluginId}/enable", "enableUserPlugin", "Enable a plugin for the caller"),
 		func(ctx context.Context, in *UserInput) (*UserPlugin, error) { return s.enableFor(ctx, in.PluginID) })
@@ -73,7 +73,7 @@ func (s *service) userRoutes(a *httpapi.API) {
 				Auto bool `json:"auto"`
 			}
 		}) (*UserPlugin, error) {
-			p, err := s.own(ctx, in.PluginID)
+			p, err := s.own(ctx, in.PluginID, false)
 			if err != nil {
 				return nil, err
 			}
@@ -168,7 +168,7 @@ func (s *service) enableFor(ctx context.Context, plugin uuid.UUID) (*UserPlugin,
 func (s *service) changeMine(ctx context.Context, plugin uuid.UUID, set string, args ...any) (*runnable, error) {
 	var b pgx.Batch
 	b.Queue("update user_plugin u set updated_at = now(), "+set+" where"+ownRow, append([]any{plugin}, args...)...)
-	load := queueMine(&b, plugin)
+	load := queueMine(&b, plugin, false)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func (s *service) enter(ctx context.Context, plugin uuid.UUID, token string) (*U
 	case len(token) > maxToken || strings.ContainsRune(token, 0):
 		return nil, fault.Invalid("accessToken", "must have at most %d bytes and no NUL", maxToken)
 	}
-	p, err := s.own(ctx, plugin)
+	p, err := s.own(ctx, plugin, true)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func (s *service) connect(ctx context.Context, p *runnable, t *tokens) (*UserPlu
 	var m *mine
 	db.One(&b, &m, `update user_plugin u set credentials = $2, external_username = $3, external_avatar_url = $4, updated_at = now()
 		where u.tenant_id = app.tenant() and u.id = $1 returning `+ownColumns, p.mine.ID, p.mine.Credentials, who.username(), outward(who.AvatarURL))
-	if err := s.Database.Run(ctx, &b); err != nil {
+	if err := p.kept(s.Database.Run(ctx, &b)); err != nil {
 		return nil, err
 	}
 	if m == nil { // it was given up meanwhile

@@ -1,13 +1,18 @@
 package plugin
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// syncEntry is what a user has read of a series, as plugins say it (docs/plugins.md).
+// maxNotes is how much of a user's notes a service is told, in characters.
+const maxNotes = 2000
+
+// syncEntry is what a user has read of a series, as plugins are told it (docs/plugins.md).
 type syncEntry struct {
 	ExternalID string        `json:"externalId"`
 	Title      string        `json:"title,omitempty"`
@@ -79,13 +84,10 @@ type readSeries struct {
 func (s *readSeries) entry(books []readBook, host hostConfig, detailed bool) *syncEntry {
 	out := &syncEntry{ExternalID: s.ExternalID, Title: s.Title, Status: reading, Progress: &syncProgress{TotalVolumes: s.TotalVolumes, TotalChapters: s.TotalChapters}}
 	p := out.Progress
-	all, any, whole, numbered := true, false, 0, false
+	all, any := true, false
 	for _, b := range books {
-		counts := b.read() || host.CountPartialProgress && b.begun()
 		all, any = all && b.read(), any || b.begun()
-		numbered = numbered || b.Volume != nil || b.Chapter != nil
-		if counts {
-			whole++
+		if host.counts(&b) {
 			p.MaxVolume, p.MaxChapter = higher(p.MaxVolume, b.Volume), higher(p.MaxChapter, b.Chapter)
 		}
 		if b.begun() {
@@ -99,14 +101,7 @@ func (s *readSeries) entry(books []readBook, host hostConfig, detailed bool) *sy
 	if !any {
 		return nil
 	}
-	if p.MaxChapter != nil {
-		chapters := math.Floor(*p.MaxChapter)
-		p.Chapters = &chapters
-	}
-	if p.Volumes = p.MaxVolume; !numbered {
-		n := float64(whole)
-		p.Volumes = &n
-	}
+	p.Volumes, p.Chapters = host.upTo(books)
 	if all && s.over(len(books), p) {
 		out.Status = completed
 	} else {
@@ -116,9 +111,56 @@ func (s *readSeries) entry(books []readBook, host hostConfig, detailed bool) *sy
 		return nil
 	}
 	if host.SyncRatings {
-		out.Score, out.Notes = s.Rating, s.Notes
+		out.Score = s.Rating
+		if s.Notes != nil {
+			notes := clipTo(*s.Notes, maxNotes)
+			out.Notes = &notes
+		}
 	}
 	return out
+}
+
+// counts tells whether a book counts as read to the service.
+func (h *hostConfig) counts(b *readBook) bool { return b.read() || h.CountPartialProgress && b.begun() }
+
+// upTo are the volume and the chapter up to which every book that is here counts as read: who has read the tenth volume
+// alone has not read ten. Of books without numbers it is how many of the first.
+func (h *hostConfig) upTo(books []readBook) (volume, chapter *float64) {
+	volumes, chapters := []readBook{}, []readBook{}
+	for _, b := range books {
+		switch {
+		case b.Chapter != nil:
+			chapters = append(chapters, b)
+		case b.Volume != nil:
+			volumes = append(volumes, b)
+		}
+	}
+	if len(volumes)+len(chapters) == 0 {
+		n := 0.0
+		for _, b := range books {
+			if !h.counts(&b) {
+				break
+			}
+			n++
+		}
+		return &n, nil
+	}
+	slices.SortStableFunc(volumes, func(a, b readBook) int { return cmp.Compare(*a.Volume, *b.Volume) })
+	slices.SortStableFunc(chapters, func(a, b readBook) int { return cmp.Compare(*a.Chapter, *b.Chapter) })
+	for _, b := range volumes {
+		if !h.counts(&b) {
+			break
+		}
+		volume = b.Volume
+	}
+	for _, b := range chapters {
+		if !h.counts(&b) {
+			break
+		}
+		whole := math.Floor(*b.Chapter)
+		chapter = &whole
+	}
+	return volume, chapter
 }
 
 // over tells whether nothing of the series is to come, as far as is known: what has all of its volumes or chapters, or
@@ -129,17 +171,50 @@ func (s *readSeries) over(books int, p *syncProgress) bool {
 		return *p.MaxVolume >= *s.TotalVolumes
 	case s.TotalChapters != nil && p.MaxChapter != nil:
 		return *p.MaxChapter >= *s.TotalChapters
-	case s.TotalVolumes != nil:
+	case s.TotalVolumes != nil && p.MaxChapter == nil:
 		return float64(books) >= *s.TotalVolumes
 	}
-	return s.Status == nil || *s.Status != "ongoing" && *s.Status != "hiatus"
+	return s.TotalVolumes == nil && (s.Status == nil || *s.Status != "ongoing" && *s.Status != "hiatus")
 }
 
+// heardEntry is what a service says that a user has read of a series, as far as Longbox heeds it.
+type heardEntry struct {
+	ExternalID string         `json:"externalId"`
+	Title      string         `json:"title"`
+	Status     string         `json:"status"`
+	Score      *float64       `json:"score"`
+	Progress   *heardProgress `json:"progress"`
+}
+
+type heardProgress struct {
+	Volumes  *float64 `json:"volumes"`
+	Chapters *float64 `json:"chapters"`
+	Books    []struct {
+		Volume    *float64 `json:"volume"`
+		Chapter   *float64 `json:"chapter"`
+		Completed bool     `json:"completed"`
+	} `json:"readBooks"`
+}
+
+// ahead tells whether the service knows of more than is told to it, or of an end that is none here: then it is told
+// nothing.
+func (e *heardEntry) ahead(told *syncEntry) bool {
+	if told == nil || e.Status != reading && e.Status != told.Status && e.Status != "" && e.Status != "plan_to_read" {
+		return true
+	}
+	p := e.Progress
+	return p != nil && (more(p.Volumes, told.Progress.Volumes) || more(p.Chapters, told.Progress.Chapters))
+}
+
+// more tells whether a count is higher than one that is told; what is not told is not lowered.
+func more(a, b *float64) bool { return a != nil && b != nil && *a > *b }
+
 // unread are the books that an entry of the service says to be read and that are not so here. Nothing is unread by it.
-func (e *syncEntry) unread(books []readBook) (out []uuid.UUID) {
+// Books that are begun stay so where those count as read to the service.
+func (e *heardEntry) unread(books []readBook, host hostConfig) (out []uuid.UUID) {
 	p := e.Progress
 	if p == nil {
-		p = &syncProgress{}
+		p = &heardProgress{}
 	}
 	numbered := false
 	for _, b := range books {
@@ -155,7 +230,7 @@ func (e *syncEntry) unread(books []readBook) (out []uuid.UUID) {
 				n = p.Chapters
 			}
 			read = n != nil && float64(i) < *n
-		case b.Chapter != nil:
+		case b.Chapter != nil && (b.Volume == nil || p.Chapters != nil && *p.Chapters > 0):
 			read = p.Chapters != nil && *b.Chapter <= *p.Chapters
 		default:
 			read = b.Volume != nil && p.Volumes != nil && *b.Volume <= *p.Volumes
@@ -163,7 +238,7 @@ func (e *syncEntry) unread(books []readBook) (out []uuid.UUID) {
 		for _, one := range p.Books {
 			read = read || one.Completed && (b.Volume != nil || b.Chapter != nil) && same(one.Volume, b.Volume) && same(one.Chapter, b.Chapter)
 		}
-		if read && !b.read() {
+		if read && !b.read() && !(host.CountPartialProgress && b.begun() && e.Status != completed) {
 			out = append(out, b.ID)
 		}
 	}

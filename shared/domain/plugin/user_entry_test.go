@@ -51,6 +51,9 @@ func TestWhatAServiceIsTold(t *testing.T) {
 		"volumes":                 {readSeries{TotalVolumes: number(9)}, shelf("v1*", "v2*", "v3+", "v4"), all, `{"progress":{"maxVolume":2,"totalVolumes":9,"volumes":2},"status":"reading"}`},
 		"begun ones count":        {readSeries{}, shelf("v1*", "v2+", "v3"), partial, `{"progress":{"maxVolume":2,"volumes":2},"status":"reading"}`},
 		"chapters":                {readSeries{}, shelf("c1*", "c1.5*", "c2"), all, `{"progress":{"chapters":1,"maxChapter":1.5},"status":"reading"}`},
+		"a gap":                   {readSeries{}, shelf("v1*", "v2", "v3*"), all, `{"progress":{"maxVolume":3,"volumes":1},"status":"reading"}`},
+		"the last one alone":      {readSeries{}, shelf("v1", "v3*"), all, `{"progress":{"maxVolume":3},"status":"reading"}`},
+		"chapters of volumes":     {readSeries{Status: &ongoing, TotalVolumes: number(1)}, shelf("c1*", "c2*"), all, `{"progress":{"chapters":2,"maxChapter":2,"totalVolumes":1},"status":"reading"}`},
 		"all of an ended series":  {readSeries{Status: &ended}, shelf("v1*", "v2*"), all, `{"progress":{"maxVolume":2,"volumes":2},"status":"completed"}`},
 		"all so far":              {readSeries{Status: &ongoing}, shelf("v1*", "v2*"), all, `{"progress":{"maxVolume":2,"volumes":2},"status":"reading"}`},
 		"all that there will be":  {readSeries{Status: &ongoing, TotalVolumes: number(2)}, shelf("v1*", "v2*"), all, `{"progress":{"maxVolume":2,"totalVolumes":2,"volumes":2},"status":"completed"}`},
@@ -84,28 +87,77 @@ func TestWhatAServiceIsTold(t *testing.T) {
 func TestWhatAServiceSays(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		e     syncEntry
+		e     heardEntry
 		books []readBook
 		want  string // the numbers of the books that it makes read
 	}{
-		"completed":               {syncEntry{Status: completed}, shelf("v1", "v2*", "c3"), "[1 3]"},
-		"nothing said":            {syncEntry{Status: reading}, shelf("v1", "v2"), "[]"},
-		"volumes":                 {syncEntry{Status: reading, Progress: &syncProgress{Volumes: number(2)}}, shelf("v1*", "v2+", "v3", "c1"), "[2]"},
-		"chapters":                {syncEntry{Status: "dropped", Progress: &syncProgress{Chapters: number(2)}}, shelf("c1", "c2", "c2.5", "v1"), "[1 2]"},
-		"both":                    {syncEntry{Progress: &syncProgress{Chapters: number(20), Volumes: number(1)}}, shelf("v1", "v2", "c19", "c21"), "[1 3]"},
-		"none has a number":       {syncEntry{Progress: &syncProgress{Volumes: number(2)}}, shelf("-", "-", "-"), "[1 2]"},
-		"none has, chapters":      {syncEntry{Progress: &syncProgress{Chapters: number(1)}}, shelf("-", "-"), "[1]"},
-		"one without among some":  {syncEntry{Progress: &syncProgress{Volumes: number(5)}}, shelf("-", "v2"), "[2]"},
-		"books":                   {syncEntry{Progress: &syncProgress{Books: []syncBook{{Volume: number(2), Completed: true}, {Volume: number(3)}, {Completed: true}}}}, shelf("v1", "v2", "v3", "-"), "[2]"},
-		"less than here":          {syncEntry{Progress: &syncProgress{Volumes: number(0)}}, shelf("v1*", "v2*"), "[]"},
-		"nothing that is a count": {syncEntry{Progress: &syncProgress{Volumes: number(-1)}}, shelf("v1"), "[]"},
+		"completed":               {heardEntry{Status: completed}, shelf("v1", "v2*", "c3"), "[1 3]"},
+		"nothing said":            {heardEntry{Status: reading}, shelf("v1", "v2"), "[]"},
+		"volumes":                 {heardEntry{Status: reading, Progress: &heardProgress{Volumes: number(2)}}, shelf("v1*", "v2+", "v3", "c1"), "[2]"},
+		"chapters":                {heardEntry{Status: "dropped", Progress: &heardProgress{Chapters: number(2)}}, shelf("c1", "c2", "c2.5", "v1"), "[1 2]"},
+		"both":                    {heardEntry{Progress: &heardProgress{Chapters: number(20), Volumes: number(1)}}, shelf("v1", "v2", "c19", "c21"), "[1 3]"},
+		"none has a number":       {heardEntry{Progress: &heardProgress{Volumes: number(2)}}, shelf("-", "-", "-"), "[1 2]"},
+		"none has, chapters":      {heardEntry{Progress: &heardProgress{Chapters: number(1)}}, shelf("-", "-"), "[1]"},
+		"one without among some":  {heardEntry{Progress: &heardProgress{Volumes: number(5)}}, shelf("-", "v2"), "[2]"},
+		"books":                   {heardEntry{Progress: &heardProgress{Books: heardBooks(`[{"volume": 2, "completed": true}, {"volume": 3}, {"completed": true}]`)}}, shelf("v1", "v2", "v3", "-"), "[2]"},
+		"counted by volumes":      {heardEntry{Progress: &heardProgress{Volumes: number(2), Chapters: number(0)}}, []readBook{{ID: uuid.UUID{15: 1}, Volume: number(2), Chapter: number(9)}}, "[1]"},
+		"less than here":          {heardEntry{Progress: &heardProgress{Volumes: number(0)}}, shelf("v1*", "v2*"), "[]"},
+		"nothing that is a count": {heardEntry{Progress: &heardProgress{Volumes: number(-1)}}, shelf("v1"), "[]"},
 	} {
 		got := []int{}
-		for _, id := range c.e.unread(c.books) {
+		for _, id := range c.e.unread(c.books, hostConfig{}) {
 			got = append(got, int(id[15]))
 		}
 		if fmt.Sprint(got) != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+func heardBooks(list string) (out []struct {
+	Volume    *float64 `json:"volume"`
+	Chapter   *float64 `json:"chapter"`
+	Completed bool     `json:"completed"`
+}) {
+	if err := json.Unmarshal([]byte(list), &out); err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// What is told to a service does not come back as more than was read, and takes nothing from what it knows.
+func TestServicesAreAPlaceToComeBackFrom(t *testing.T) {
+	t.Parallel()
+	all := hostConfig{IncludeCompleted: true, IncludeInProgress: true}
+	partial := all
+	partial.CountPartialProgress = true
+	for name, c := range map[string]struct {
+		books []readBook
+		host  hostConfig
+	}{
+		"the last volume alone": {shelf("v1", "v2", "v10*"), all},
+		"a gap":                 {shelf("v1*", "v2", "v3*"), all},
+		"the last chapter":      {shelf("c1", "c2", "c3.5*"), all},
+		"begun ones count":      {shelf("v1*", "v2+", "v3"), partial},
+		"without numbers":       {shelf("-", "-*"), all},
+	} {
+		told := (&readSeries{}).entry(c.books, c.host, true)
+		data, _ := json.Marshal(told)
+		var back heardEntry
+		if err := json.Unmarshal(data, &back); err != nil {
+			t.Fatal(err)
+		}
+		if unread := back.unread(c.books, c.host); len(unread) > 0 || back.ahead(told) {
+			t.Errorf("%s: %s makes %d books read", name, data, len(unread))
+		}
+	}
+	told := (&readSeries{}).entry(shelf("v1*", "v2*", "v3"), all, false)
+	for status, ahead := range map[string]bool{reading: false, "plan_to_read": false, "": false, "dropped": true, "on_hold": true, completed: true} {
+		if e := (heardEntry{Status: status, Progress: &heardProgress{Volumes: number(1)}}); e.ahead(told) != ahead {
+			t.Error(status)
+		}
+	}
+	if e := (heardEntry{Status: reading, Progress: &heardProgress{Volumes: number(3)}}); !e.ahead(told) {
+		t.Error("it is told less than it knows")
 	}
 }

@@ -2,7 +2,8 @@ package plugin
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -13,10 +14,15 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Bounds of a synchronisation: entries of one part, and parts of what the service has.
+// Bounds of a synchronisation: entries of one part, and their bytes; parts of what the service has; series of which it
+// knows more; series that are looked at together, and books that are marked together.
 const (
-	partSize  = 200
-	mostParts = 200
+	partSize   = 200
+	partBytes  = 2 << 20
+	mostParts  = 200
+	mostAhead  = 5000
+	someSeries = 50
+	someBooks  = 500
 )
 
 // sources are where the ids stand by which a plugin's service knows series; the first counts.
@@ -57,11 +63,23 @@ func (r *Runner) push(ctx context.Context, p *runnable, host hostConfig, at *syn
 	if err != nil {
 		return false, err
 	}
-	var entries []*syncEntry
+	var entries []json.RawMessage
+	size, last := 0, uuid.Nil
 	for i := range some {
-		if e := some[i].entry(books[some[i].ID], host, p.forUsers().WantsDetailedProgress); e != nil {
-			entries = append(entries, e)
+		if size > partBytes { // the rest is for the next part
+			more = true
+			break
 		}
+		last = some[i].ID
+		e := some[i].entry(books[last], host, p.forUsers().WantsDetailedProgress)
+		if e == nil || slices.Contains(at.Ahead, last) {
+			continue
+		}
+		data, err := json.Marshal(e)
+		if err != nil {
+			return false, err
+		}
+		entries, size = append(entries, data), size+len(data)
 	}
 	if len(entries) > 0 {
 		var told struct {
@@ -69,7 +87,6 @@ func (r *Runner) push(ctx context.Context, p *runnable, host hostConfig, at *syn
 			Failed  []struct{ ExternalID string }
 		}
 		asked := r.ask(ctx, p, "sync/pushProgress", map[string]any{"entries": entries}, &told)
-		asked.summary = fmt.Sprintf("%d entries", len(entries))
 		if err := r.outcome(ctx, p, asked); err != nil {
 			return false, err
 		}
@@ -82,24 +99,29 @@ func (r *Runner) push(ctx context.Context, p *runnable, host hostConfig, at *syn
 		}
 		at.Result.PushFailures += len(told.Failed)
 	}
-	at.After = ids[len(ids)-1]
-	return len(some) == partSize, nil
+	at.After = last
+	return more || len(some) == partSize, nil
 }
 
 // booksOf are the books of series, by series.
 func (r *Runner) booksOf(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID][]readBook, error) {
-	all, err := db.List[readBook](ctx, r.Database, ofSeries, ids)
 	out := map[uuid.UUID][]readBook{}
-	for _, b := range all {
-		out[b.Series] = append(out[b.Series], b)
+	for some := range slices.Chunk(ids, someSeries) {
+		all, err := db.List[readBook](ctx, r.Database, ofSeries, some)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range all {
+			out[b.Series] = append(out[b.Series], b)
+		}
 	}
-	return out, err
+	return out, nil
 }
 
 // pull takes over the next part of what the service has, and tells whether there is more.
 func (r *Runner) pull(ctx context.Context, p *runnable, host hostConfig, at *syncPlace) (more bool, err error) {
 	var told struct {
-		Entries    []syncEntry
+		Entries    []json.RawMessage
 		NextCursor *string
 		HasMore    bool
 	}
@@ -111,16 +133,23 @@ func (r *Runner) pull(ctx context.Context, p *runnable, host hostConfig, at *syn
 	if err := r.outcome(ctx, p, asked); err != nil {
 		return false, err
 	}
-	entries := told.Entries[:min(len(told.Entries), 10*partSize)]
-	at.Result.PullIncomplete = at.Result.PullIncomplete || len(entries) < len(told.Entries)
-	if err := r.takeOver(ctx, p, host, entries, &at.Result); err != nil {
+	entries := []heardEntry{}
+	for _, raw := range told.Entries {
+		var e heardEntry
+		if len(entries) == partSize || json.Unmarshal(raw, &e) != nil { // more than was asked for, or not as described
+			at.Result.PullIncomplete = true
+			continue
+		}
+		entries = append(entries, e)
+	}
+	if err := r.takeOver(ctx, p, host, entries, at); err != nil {
 		return false, err
 	}
 	at.Parts++
 	if !told.HasMore || told.NextCursor == nil || *told.NextCursor == "" || *told.NextCursor == at.Cursor {
 		return false, nil
 	}
-	if at.Cursor = *told.NextCursor; at.Parts >= mostParts || len(at.Cursor) > 1000 {
+	if at.Cursor = clean(*told.NextCursor); at.Parts >= mostParts || len(at.Cursor) > 1000 || at.Cursor != *told.NextCursor {
 		at.Result.PullIncomplete = true
 		return false, nil
 	}
@@ -134,7 +163,8 @@ type calledSeries struct {
 }
 
 // takeOver writes what entries say into the series that they are about.
-func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, entries []syncEntry, out *SyncResult) error {
+func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, entries []heardEntry, at *syncPlace) error {
+	out := &at.Result
 	out.Pulled += len(entries)
 	var ids, titles []string
 	for i := range entries {
@@ -149,7 +179,8 @@ func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, ent
 	db.All(&b, &byID, `select e.external_id as called, e.series_id as id from external_id e where e.tenant_id = app.tenant() and e.source = any($1)
 		and e.external_id = any($2) and e.series_id is not null order by array_position($1, e.source) desc, e.series_id`, p.sources(), ids)
 	if len(titles) > 0 {
-		db.All(&b, &byTitle, "select s.search_title as called, s.id from series s where s.tenant_id = app.tenant() and s.search_title = any($1) order by s.id desc", titles)
+		db.All(&b, &byTitle, `select s.search_title as called, s.id from series s where s.tenant_id = app.tenant()
+			and s.library_id in (select l.id from library l where l.tenant_id = app.tenant()) and s.search_title = any($1) order by s.id desc`, titles)
 	}
 	if err := r.Database.Run(ctx, &b); err != nil {
 		return err
@@ -161,7 +192,7 @@ func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, ent
 	for _, s := range byTitle {
 		titled[s.Called] = s.ID
 	}
-	about := map[uuid.UUID]*syncEntry{}
+	about := map[uuid.UUID]*heardEntry{}
 	var series []uuid.UUID
 	for i := range entries {
 		id, ok := called[entries[i].ExternalID]
@@ -179,11 +210,11 @@ func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, ent
 	if len(series) == 0 {
 		return nil
 	}
-	return r.mark(ctx, p, host, series, about, out)
+	return r.mark(ctx, p, host, series, about, at)
 }
 
 // mark marks as read what entries say of series, and rates those that the user has not rated.
-func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, series []uuid.UUID, about map[uuid.UUID]*syncEntry, out *SyncResult) error {
+func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, series []uuid.UUID, about map[uuid.UUID]*heardEntry, at *syncPlace) error {
 	books, err := r.booksOf(ctx, series)
 	if err != nil {
 		return err
@@ -193,15 +224,19 @@ func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, series 
 	changed := map[uuid.UUID]bool{}
 	for _, id := range series {
 		e := about[id]
-		if unread := e.unread(books[id]); len(unread) > 0 {
+		unread := e.unread(books[id], host)
+		if len(unread) > 0 {
 			read, changed[id] = append(read, unread...), true
+		}
+		if e.ahead((&readSeries{}).entry(marked(books[id], unread), host, false)) && len(at.Ahead) < mostAhead {
+			at.Ahead = append(at.Ahead, id)
 		}
 		if s := e.Score; host.SyncRatings && s != nil && *s >= 1 && *s <= 100 {
 			scores[id] = int32(*s)
 		}
 	}
-	if len(read) > 0 {
-		if _, err := progress.ReadBooksBy(ctx, r.Database, "plugin:"+p.Name, read); err != nil {
+	for some := range slices.Chunk(read, someBooks) {
+		if _, err := progress.ReadBooksBy(ctx, r.Database, "plugin:"+p.Name, some); err != nil {
 			return err
 		}
 	}
@@ -214,6 +249,17 @@ func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, series 
 			changed[id] = true
 		}
 	}
-	out.Applied += len(changed)
+	at.Result.Applied += len(changed)
 	return nil
+}
+
+// marked are books of which some more are read.
+func marked(books []readBook, more []uuid.UUID) []readBook {
+	out, yes := slices.Clone(books), true
+	for i := range out {
+		if slices.Contains(more, out[i].ID) {
+			out[i].Completed = &yes
+		}
+	}
+	return out
 }

@@ -98,14 +98,14 @@ func (s *service) recommendRoutes(a *httpapi.API) {
 			if err != nil || !unasked {
 				return out, err
 			}
-			if _, err := s.refresh(ctx); err != nil && !fault.Is(err, fault.Conflict) {
+			if _, err := s.refresh(ctx, " and u.recommendations_task_id is null"); err != nil && !fault.Is(err, fault.Conflict) {
 				return nil, err
 			}
 			out, _, err = s.recommendations(ctx)
 			return out, err
 		})
 	httpapi.Register(a, op("POST", "/refresh", "refreshRecommendations", "Ask the caller's plugins for recommendations anew, by tasks"),
-		func(ctx context.Context, _ *struct{}) (*Refreshed, error) { return s.refresh(ctx) })
+		func(ctx context.Context, _ *struct{}) (*Refreshed, error) { return s.refresh(ctx, "") })
 	httpapi.Register(a, op("POST", "/{externalId}/dismiss", "dismissRecommendation", "Take back a recommendation, and tell the plugin"),
 		func(ctx context.Context, in *struct {
 			ExternalID string `path:"externalId" maxLength:"500"`
@@ -134,8 +134,8 @@ func (s *service) recommendations(ctx context.Context) (out *Recommendations, un
 	}
 	sources := []RecommendationSource{}
 	db.All(&b, &sources, `select u.plugin_id, p.name, p.display_name, u.recommended_from_cache, u.recommended_at, t.id as task_id, t.status as task_status,
-		  u.recommendations_task_id is null as unasked
-		from (select u.*`+recommending+`) u join plugin p on p.tenant_id = app.tenant() and p.id = u.plugin_id
+		  u.recommendations_task_id is null and u.connected as unasked
+		from (select u.*, `+connectedSQL+` as connected`+recommending+`) u join plugin p on p.tenant_id = app.tenant() and p.id = u.plugin_id
 		left join task t on t.tenant_id = app.tenant() and t.id = u.recommendations_task_id and t.status in ('pending', 'running') order by p.name`)
 	db.All(&b, &rows, `select i.item, e.series_id from (select u.*, p.name, coalesce(p.manifest -> 'capabilities' ->> 'externalIdSource', '') as source`+recommending+`) u
 		cross join lateral jsonb_array_elements(u.recommendations) i(item)
@@ -163,34 +163,32 @@ func (s *service) recommendations(ctx context.Context) (out *Recommendations, un
 	return out, unasked, nil
 }
 
-// refresh starts the tasks that ask the caller's plugins anew; Conflict where all are asked already.
-func (s *service) refresh(ctx context.Context) (*Refreshed, error) {
+// refresh starts the tasks that ask the caller's plugins anew, or those of them of which a condition holds; Conflict
+// where all are asked already.
+func (s *service) refresh(ctx context.Context, which string) (*Refreshed, error) {
 	var all []mine
+	var some bool
 	var b pgx.Batch
-	db.All(&b, &all, "select "+ownColumns+recommending+" order by p.name")
+	db.All(&b, &all, "select "+ownColumns+recommending+" and "+connectedSQL+which+" order by u.id")
+	db.Value(&b, &some, "select exists (select"+recommending+")")
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return nil, err
+	}
+	if len(all) == 0 && some {
+		return nil, fault.New(fault.BadRequest, "None of your plugins that recommend is connected: sign in to its service, or enter your credentials")
 	}
 	if len(all) == 0 {
 		return nil, errNoRecommender
 	}
-	out := &Refreshed{TaskIDs: []uuid.UUID{}}
 	var adding pgx.Batch
-	ids, fresh := make([]*uuid.UUID, len(all)), make([]func() bool, len(all))
-	for i := range all {
-		var err error
-		if ids[i], fresh[i], err = enqueueFor(&adding, recommendColumn, &all[i]); err != nil {
-			return nil, err
-		}
+	started, err := enqueueFor(&adding, recommendColumn, all)
+	if err != nil {
+		return nil, err
 	}
 	if err := s.Database.Run(ctx, &adding); err != nil {
 		return nil, err
 	}
-	for i := range all {
-		if fresh[i]() {
-			out.TaskIDs = append(out.TaskIDs, *ids[i])
-		}
-	}
+	out := &Refreshed{TaskIDs: started()}
 	if len(out.TaskIDs) == 0 {
 		return nil, fault.New(fault.Conflict, "Your plugins are being asked already")
 	}
@@ -204,11 +202,11 @@ func (s *service) refresh(ctx context.Context) (*Refreshed, error) {
 
 // dismiss takes a recommendation back, and has the plugins told that have given it.
 func (s *service) dismiss(ctx context.Context, externalID string, reason *string) (*Dismissed, error) {
-	const holding = " and u.recommendations @> jsonb_build_array(jsonb_build_object('externalId', $1::text))"
+	const recommended = " and u.recommendations @> jsonb_build_array(jsonb_build_object('externalId', $1::text))"
 	if clean(externalID) != externalID {
 		return nil, fault.Missing("Recommendation")
 	}
-	all, err := db.List[mine](ctx, s.Database, "select "+ownColumns+recommending+holding, externalID)
+	all, err := db.List[mine](ctx, s.Database, "select "+ownColumns+recommending+recommended+" order by u.id", externalID)
 	if err != nil {
 		return nil, err
 	}
@@ -224,6 +222,8 @@ func (s *service) dismiss(ctx context.Context, externalID string, reason *string
 		if err := task.Add(&b, task.Spec{Type: task.UserPluginDismissal, Params: in, DedupeKey: task.UserPluginDismissal + ":" + all[i].ID.String() + ":" + externalID}, new(uuid.UUID)); err != nil {
 			return nil, err
 		}
+	}
+	for i := range all { // tasks come before what they are about in the order of locks
 		b.Queue(`update user_plugin u set dismissed = (array_append(array_remove(u.dismissed, $1), $1))[greatest(1, cardinality(array_remove(u.dismissed, $1)) + 2 - $3):],
 			recommendations = (select coalesce(jsonb_agg(i.item order by i.n), '[]') from jsonb_array_elements(u.recommendations) with ordinality i(item, n) where i.item ->> 'externalId' <> $1)
 			where u.tenant_id = app.tenant() and u.id = $2`, externalID, all[i].ID, mostDismissed)
@@ -237,65 +237,50 @@ func (s *service) dismiss(ctx context.Context, externalID string, reason *string
 
 // Dismiss is the handler of user_plugin_recommendation_dismiss tasks.
 func (r *Runner) Dismiss(ctx context.Context, h task.Held) (any, error) {
-	ctx, p, in, err := r.forTask(ctx, h)
-	if err != nil {
-		return nil, err
-	}
-	at := struct {
-		Refusals int `json:"refusals"`
-	}{}
-	if err := h.Resume(&at); err != nil {
-		return nil, err
-	}
-	params := map[string]any{"externalId": in.ExternalID}
-	if in.Reason != "" {
-		params["reason"] = in.Reason
-	}
-	asked := r.ask(ctx, p, "recommendations/dismiss", params, nil)
-	if err := r.errNoted(ctx, p, asked); err != nil {
-		return later(err, &at, &at.Refusals)
-	}
-	return Dismissed{true}, nil
+	at := &userPlace{}
+	return r.inName(ctx, h, at, at, func(_, asking context.Context, p *runnable, in userParams) (any, error) {
+		params := map[string]any{"externalId": in.ExternalID}
+		if in.Reason != "" {
+			params["reason"] = in.Reason
+		}
+		asked := r.ask(asking, p, "recommendations/dismiss", params, nil)
+		if err := r.outcome(asking, p, asked); err != nil && asked.fault.RPC != methodNotFound {
+			return nil, err
+		}
+		return Dismissed{true}, nil
+	})
 }
 
 // Recommend is the handler of user_plugin_recommendations tasks.
 func (r *Runner) Recommend(ctx context.Context, h task.Held) (any, error) {
-	ctx, p, _, err := r.forTask(ctx, h)
-	if err != nil {
-		return nil, err
-	}
-	at := struct {
-		Refusals int `json:"refusals"`
-	}{}
-	if err := h.Resume(&at); err != nil {
-		return nil, err
-	}
-	library, dismissed, err := r.library(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	var told struct {
-		Recommendations []json.RawMessage
-		Cached          bool
-	}
-	asked := r.ask(ctx, p, "recommendations/get", map[string]any{"library": library, "limit": mostRecommendations, "excludeIds": dismissed}, &told)
-	asked.summary = fmt.Sprintf("%d series", len(library))
-	if asked.fault != nil {
-		return later(r.errNoted(ctx, p, asked), &at, &at.Refusals)
-	}
-	items := p.usableOnes(told.Recommendations, dismissed)
-	data, err := json.Marshal(items)
-	if err != nil {
-		return nil, err
-	}
-	var b pgx.Batch
-	b.Queue(`update user_plugin u set recommended_at = now(), recommended_from_cache = $3, recommendations = (select coalesce(jsonb_agg(i.item order by i.n), '[]')
-		  from jsonb_array_elements($2::jsonb) with ordinality i(item, n) where i.item ->> 'externalId' <> all(u.dismissed))
-		where u.tenant_id = app.tenant() and u.id = $1`, p.mine.ID, data, told.Cached)
-	if err := r.write(ctx, p, &b, asked); err != nil {
-		return nil, err
-	}
-	return map[string]int{"recommendations": len(items), "leftOut": len(told.Recommendations) - len(items)}, nil
+	at := &userPlace{}
+	return r.inName(ctx, h, at, at, func(ctx, asking context.Context, p *runnable, _ userParams) (any, error) {
+		library, dismissed, err := r.library(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		var told struct {
+			Recommendations []json.RawMessage
+			Cached          bool
+		}
+		asked := r.ask(asking, p, "recommendations/get", map[string]any{"library": library, "limit": mostRecommendations, "excludeIds": dismissed}, &told)
+		if asked.fault != nil {
+			return nil, r.outcome(asking, p, asked)
+		}
+		items := p.usableOnes(told.Recommendations, dismissed)
+		data, err := json.Marshal(items)
+		if err != nil {
+			return nil, err
+		}
+		var b pgx.Batch
+		b.Queue(`update user_plugin u set recommended_at = now(), recommended_from_cache = $3, recommendations = (select coalesce(jsonb_agg(i.item order by i.n), '[]')
+			  from jsonb_array_elements($2::jsonb) with ordinality i(item, n) where i.item ->> 'externalId' <> all(u.dismissed))
+			where u.tenant_id = app.tenant() and u.id = $1`, p.mine.ID, data, told.Cached)
+		if err := r.write(ctx, p, &b, asked); err != nil {
+			return nil, err
+		}
+		return map[string]int{"recommendations": len(items), "leftOut": len(told.Recommendations) - len(items)}, nil
+	})
 }
 
 // usableOnes are the recommendations that can be shown, within their bounds.
@@ -370,5 +355,17 @@ func (r *Runner) library(ctx context.Context, p *runnable) (out []libraryEntry, 
 		left join series_rating r on r.tenant_id = app.tenant() and r.account_id = app.account() and r.series_id = s.id
 		order by m.last_read_at desc, s.id`, mostTold)
 	db.Value(&b, &dismissed, "select dismissed from user_plugin where tenant_id = app.tenant() and id = $1", p.mine.ID)
-	return out, dismissed, r.Database.Run(ctx, &b)
+	if err := r.Database.Run(ctx, &b); err != nil {
+		return nil, nil, err
+	}
+	for i := range out {
+		e := &out[i]
+		if e.UserNotes != nil {
+			*e.UserNotes = clipTo(*e.UserNotes, maxNotes)
+		}
+		if !p.mine.host().SyncRatings { // what the user thinks is for nobody else
+			e.UserRating, e.UserNotes = nil, nil
+		}
+	}
+	return out, dismissed, nil
 }

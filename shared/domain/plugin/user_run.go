@@ -3,7 +3,10 @@ package plugin
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -113,7 +116,6 @@ func (m *mine) queueOutcome(b *pgx.Batch, all ...*asked) {
 		}
 		keys, data, expire, updated = append(keys, key), append(data, clean(string(v.Data))), append(expire, v.ExpiresAt), append(updated, v.UpdatedAt)
 	}
-	m.keeping = nil
 	b.Queue(`delete from user_plugin_data where tenant_id = app.tenant() and user_plugin_id = $1 and (key = any($2) or expires_at < now())`, m.ID, gone)
 	if len(keys) == 0 {
 		return
@@ -121,9 +123,10 @@ func (m *mine) queueOutcome(b *pgx.Batch, all ...*asked) {
 	b.Queue(`insert into user_plugin_data as d (tenant_id, user_plugin_id, key, data, expires_at, updated_at)
 		select u.tenant_id, u.id, v.key, v.data, v.expires_at, v.updated_at from user_plugin u,
 		  unnest($2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[]) v(key, data, expires_at, updated_at)
-		where u.tenant_id = app.tenant() and u.id = $1
+		where u.tenant_id = app.tenant() and u.id = $1 and (select count(*) + cardinality($2::text[]) <= $6 and coalesce(sum(octet_length(d.key) + octet_length(d.data)), 0) <= $7
+		  from user_plugin_data d where d.tenant_id = app.tenant() and d.user_plugin_id = $1 and d.key <> all($2))
 		on conflict (tenant_id, user_plugin_id, key) do update set data = excluded.data, expires_at = excluded.expires_at, updated_at = excluded.updated_at`,
-		m.ID, keys, data, expire, updated)
+		m.ID, keys, data, expire, updated, plug.MaxKeys, plug.MaxStorage)
 }
 
 // userParams are those of a task that asks a plugin in the name of a user.
@@ -134,41 +137,165 @@ type userParams struct {
 	Reason     string    `json:"reason,omitempty"`
 }
 
-// forTask is ctx in the name of the user whom a task is for, with the plugin as that user has it, whose token is fresh.
-// patient gives it the time of a task.
-func (r *Runner) forTask(ctx context.Context, h task.Held) (context.Context, *runnable, userParams, error) {
+// errHeld says that another task asks the plugin for the same user.
+var errHeld = errors.New("another task asks the plugin for this user")
+
+// Bounds of how long a task has the plugin of a user for itself: it says so again with every request.
+const (
+	holdFor  = 15 * time.Minute
+	waitHeld = 5 * time.Second
+)
+
+// holding keeps the plugin of a user, which $1 names, for the task $2; what was held by a worker that is gone is free
+// after a while.
+const holding = `update user_plugin u set held_by = $2, held_until = now() + $3::interval
+	where` + ownRow + ` and (u.held_by is null or u.held_by = $2 or u.held_until < now())`
+
+// inName does a task in the name of the user whom it is for, while no other task asks the plugin for them. do is given
+// the plugin as that user has it; the contexts are one for the database, and one for asking, which ends where others
+// want the worker: the task goes on later then, as it does where the plugin takes no more requests now.
+func (r *Runner) inName(ctx context.Context, h task.Held, at *userPlace, place any, do func(ctx, asking context.Context, p *runnable, in userParams) (any, error)) (any, error) {
+	if err := h.Resume(place); err != nil {
+		return nil, err
+	}
+	if at.Since.IsZero() {
+		at.Since = time.Now()
+	}
 	var in userParams
 	if err := json.Unmarshal(h.Params, &in); err != nil || in.UserID == uuid.Nil || in.PluginID == uuid.Nil {
-		return ctx, nil, in, fault.New(fault.BadRequest, "The task names no plugin or no user")
+		return nil, fault.New(fault.BadRequest, "The task names no plugin or no user")
 	}
 	ctx = db.In(ctx, db.Acting{Task: h.Scope(), Account: in.UserID})
-	var b pgx.Batch
-	load := queueMine(&b, in.PluginID)
-	seconds := queuePatience(&b)
-	if err := r.Database.Run(ctx, &b); err != nil {
-		return ctx, nil, in, err
+	p, err := r.forTask(ctx, h.ID, in.PluginID)
+	if errors.Is(err, errHeld) && time.Since(at.Since) < mostWaiting {
+		return nil, task.Later(place, waitHeld)
 	}
-	p, err := load()
 	if err != nil {
-		return ctx, nil, in, err
+		return nil, err
 	}
-	if err := p.ready(); err != nil {
-		return ctx, nil, in, err
+	defer r.release(ctx, p, h.ID)
+	asking, cancel := patience(ctx)
+	defer cancel()
+	out, err := do(ctx, asking, p, in)
+	if err != nil && asking.Err() != nil && ctx.Err() == nil && at.Refusals < mostRefusals {
+		at.Refusals++
+		return nil, task.Later(place, 0)
 	}
-	p.patient(*seconds)
-	return ctx, p, in, r.freshen(ctx, p)
+	return at.later(out, err, place)
 }
 
-// enqueueFor starts the task of a column for a plugin of a user, or finds the one that is unfinished; fresh tells
-// whether it was started.
-func enqueueFor(b *pgx.Batch, column string, m *mine) (id *uuid.UUID, fresh func() bool, err error) {
-	made, typ := uuid.Must(uuid.NewV7()), taskOf[column]
-	id = &uuid.UUID{}
-	key := typ + ":" + m.ID.String()
-	if err := task.Add(b, task.Spec{ID: made, Type: typ, Params: userParams{PluginID: m.PluginID, UserID: m.Account}, DedupeKey: key}, id); err != nil {
-		return nil, nil, err
+// forTask is a plugin as the user of ctx has it, with a fresh token, held for the task; errHeld where another has it.
+func (r *Runner) forTask(ctx context.Context, id, plugin uuid.UUID) (*runnable, error) {
+	var b pgx.Batch
+	var n int64
+	db.Affected(&b, &n, holding, plugin, id, holdFor)
+	load := queueMine(&b, plugin, true)
+	seconds := queuePatience(&b)
+	if err := r.Database.Run(ctx, &b); err != nil {
+		return nil, err
 	}
-	b.Queue("update user_plugin set "+column+` = (select t.id from task t where t.tenant_id = app.tenant() and t.dedupe_key = $2 and t.status in ('pending', 'running'))
-		where tenant_id = app.tenant() and id = $1`, m.ID, key)
-	return id, func() bool { return *id == made }, nil
+	p, err := load()
+	switch {
+	case err != nil:
+		return nil, err
+	case n == 0:
+		return nil, errHeld
+	}
+	p.patient(*seconds)
+	if err = p.ready(); err == nil {
+		err = r.freshen(ctx, p)
+	}
+	if err != nil {
+		r.release(ctx, p, id)
+		return nil, err
+	}
+	return p, nil
+}
+
+// release lets other tasks have the plugin of a user, also where the task was cancelled.
+func (r *Runner) release(ctx context.Context, p *runnable, id uuid.UUID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
+	defer cancel()
+	ctx = db.In(ctx, db.Tenant(p.Tenant)) // the task may be lost
+	if _, err := db.Exec(ctx, r.Database, "update user_plugin set held_by = null, held_until = null where tenant_id = app.tenant() and id = $1 and held_by = $2", p.mine.ID, id); err != nil {
+		slog.ErrorContext(ctx, "the plugin of a user stays held for a while", "plugin", p.Name, "error", err)
+	}
+}
+
+// userPlace is how long a task in the name of a user has waited.
+type userPlace struct {
+	Since    time.Time `json:"since"`
+	Waits    int       `json:"waits"`    // for the rate limit
+	Refusals int       `json:"refusals"` // by the plugin, or because others wanted the worker
+}
+
+// later has a task go on after a while where a plugin takes no more requests now, or cannot be asked; each time after a
+// longer one, and not for ever. What the plugin refuses ends it.
+func (at *userPlace) later(out any, err error, place any) (any, error) {
+	var limited *limit
+	var no *refusal
+	var f *fault.Error
+	switch {
+	case err == nil:
+		return out, nil
+	case errors.As(err, &no):
+		return nil, fault.New(fault.BadRequest, "%s", no.Error())
+	case errors.As(err, &limited):
+		if time.Since(at.Since) > mostWaiting {
+			return nil, err
+		}
+		at.Waits++
+		wait := min(time.Duration(limited.wait)*time.Second<<min(at.Waits, 10), longestWait)
+		return nil, task.Later(place, wait/2+rand.N(wait)) // not all at once
+	case errors.As(err, &f) && (f.Code == fault.TooManyRequests || f.Code == fault.Unavailable) && at.Refusals < mostRefusals:
+		at.Refusals++
+		return nil, task.Later(place, min(max(f.RetryAfter, 10*time.Second)*time.Duration(at.Refusals), longestWait))
+	}
+	return nil, err
+}
+
+// refusal is what a plugin has not done; that it is to be asked later is none.
+type refusal struct{ error }
+
+// Unwrap is the cause.
+func (r *refusal) Unwrap() error { return r.error }
+
+// outcome notes how a request went; what the plugin refuses is a refusal.
+func (r *Runner) outcome(ctx context.Context, p *runnable, a *asked) error {
+	if err := r.note(ctx, p, a); err != nil {
+		return err
+	}
+	err := a.refused()
+	if err == nil || a.fault.Code == plug.Limited || a.fault.Code == plug.Unavailable {
+		return err
+	}
+	return &refusal{err}
+}
+
+// enqueueFor starts the task of a column for plugins of users, or finds those that are unfinished; started are the ids
+// of those that were, once the batch has run.
+func enqueueFor(b *pgx.Batch, column string, all []mine) (started func() []uuid.UUID, err error) {
+	typ := taskOf[column]
+	made, ids := make([]uuid.UUID, len(all)), make([]uuid.UUID, len(all))
+	key := func(m *mine) string { return typ + ":" + m.ID.String() }
+	for i := range all {
+		m := &all[i]
+		made[i] = uuid.Must(uuid.NewV7())
+		if err := task.Add(b, task.Spec{ID: made[i], Type: typ, Params: userParams{PluginID: m.PluginID, UserID: m.Account}, DedupeKey: key(m)}, &ids[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range all { // tasks come before what they are about in the order of locks
+		b.Queue("update user_plugin set "+column+` = (select t.id from task t where t.tenant_id = app.tenant() and t.dedupe_key = $2 and t.status in ('pending', 'running'))
+			where tenant_id = app.tenant() and id = $1`, all[i].ID, key(&all[i]))
+	}
+	return func() []uuid.UUID {
+		out := []uuid.UUID{}
+		for i := range made {
+			if made[i] == ids[i] {
+				out = append(out, made[i])
+			}
+		}
+		return out
+	}, nil
 }

@@ -46,7 +46,9 @@ func SyncDue(ctx context.Context, system *db.DB, now time.Time) (started int, fa
 	}
 	for _, d := range all {
 		n, err := d.start(ctx, system, now)
-		if err != nil { // one plugin's must not keep the others from theirs
+		if err != nil { // one plugin's must not keep the others from theirs, now and the next time
+			_, put := db.Exec(db.In(ctx, db.Tenant(d.Tenant)), system, "update plugin_schedule set next_at = $2 where tenant_id = app.tenant() and plugin_id = $1", d.Plugin, now.Add(time.Hour))
+			err = errors.Join(err, put)
 			failures = errors.Join(failures, fmt.Errorf("synchronisation of the plugin %s of the tenant %s: %w", d.Plugin, d.Tenant, err))
 		}
 		started += n
@@ -61,6 +63,10 @@ func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time) (start
 		return 0, err
 	}
 	err = system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
+		// The plugin first, as by who deletes it.
+		if _, err := tx.Exec(ctx, "select from plugin where tenant_id = app.tenant() and id = $1 for key share", d.Plugin); err != nil {
+			return err
+		}
 		tag, err := tx.Exec(ctx, `update plugin_schedule set next_at = $4 where tenant_id = app.tenant() and plugin_id = $1 and cron = $2
 			and (next_at is null) = not $5 and (next_at is null or next_at <= $3)`, d.Plugin, d.Cron, now, schedule.Next(now), d.Met)
 		if err != nil || tag.RowsAffected() == 0 || !d.Met {
@@ -69,9 +75,7 @@ func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time) (start
 		rows, err := tx.Query(ctx, "select "+ownColumns+` from user_plugin u join plugin p on p.tenant_id = u.tenant_id and p.id = u.plugin_id
 			join account a on a.tenant_id = u.tenant_id and a.id = u.account_id and a.is_active
 			where u.tenant_id = app.tenant() and u.plugin_id = $1 and u.enabled and p.enabled and (u.config -> '`+hostMember+`' -> 'autoSync') = 'true'
-			  and coalesce((p.manifest -> 'capabilities' ->> 'userReadSync')::boolean, false)
-			  and (u.credentials is not null or p.manifest -> 'oauth' is null and coalesce(jsonb_array_length(p.manifest -> 'requiredCredentials'), 0) = 0)
-			order by u.id`, d.Plugin)
+			  and coalesce((p.manifest -> 'capabilities' ->> 'userReadSync')::boolean, false) and `+connectedSQL+" order by u.id", d.Plugin)
 		if err != nil {
 			return err
 		}
@@ -80,20 +84,14 @@ func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time) (start
 			return err
 		}
 		var b pgx.Batch
-		fresh := make([]func() bool, len(all))
-		for i := range all {
-			if _, fresh[i], err = enqueueFor(&b, syncColumn, &all[i]); err != nil {
-				return err
-			}
+		ids, err := enqueueFor(&b, syncColumn, all)
+		if err != nil {
+			return err
 		}
 		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
-		for _, f := range fresh {
-			if f() {
-				started++
-			}
-		}
+		started = len(ids())
 		return nil
 	})
 	if err != nil {

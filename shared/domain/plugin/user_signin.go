@@ -32,7 +32,7 @@ const (
 	mostSignIns  = 3
 	renewBefore  = 5 * time.Minute
 	callbackPath = "/api/v1/user/plugins/oauth/callback"
-	signInCookie = "plugin_sign_in"
+	signInCookie = "plugin_sign_in_" // and the beginning of the digest of the state: several may be under way
 )
 
 // SignIn is where the caller signs in to a plugin's service.
@@ -54,6 +54,9 @@ func secretText() string {
 	_, _ = rand.Read(b[:]) // never fails (it ends the program instead)
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
+
+// cookieOf is the name of the cookie of a sign-in.
+func cookieOf(state []byte) string { return signInCookie + hex.EncodeToString(state[:8]) }
 
 // signInOwner is what the verifier of a sign-in is sealed for.
 func signInOwner(tenant uuid.UUID, state []byte) string {
@@ -89,7 +92,7 @@ func (s *service) signIn(ctx context.Context, plugin uuid.UUID) (*SignIn, error)
 	var n int64
 	b.Queue(`insert into user_plugin (tenant_id, id, account_id, plugin_id) select app.tenant(), gen_random_uuid(), app.account(), p.id
 		from plugin p where p.tenant_id = app.tenant() and p.id = $1 on conflict do nothing`, plugin)
-	b.Queue("select from user_plugin u where"+ownRow+" for no key update", plugin)
+	b.Queue("select from account where tenant_id = app.tenant() and id = app.account() for no key update") // counts at once with others
 	b.Queue("delete from user_plugin_sign_in i using user_plugin u where i.tenant_id = app.tenant() and i.user_plugin_id = u.id and i.expires_at < now() and"+ownRow, plugin)
 	db.Affected(&b, &n, `insert into user_plugin_sign_in (tenant_id, state, user_plugin_id, verifier, redirect_uri, expires_at)
 		select u.tenant_id, $2, u.id, $3, $4, now() + $5::interval from user_plugin u where`+ownRow+` and (select count(*) from user_plugin_sign_in i
@@ -103,7 +106,7 @@ func (s *service) signIn(ctx context.Context, plugin uuid.UUID) (*SignIn, error)
 		e.RetryAfter = signInTime
 		return nil, e
 	}
-	httpapi.Cookie(ctx, &http.Cookie{Name: signInCookie, Value: state, Path: callbackPath, MaxAge: int(signInTime.Seconds()), HttpOnly: true,
+	httpapi.Cookie(ctx, &http.Cookie{Name: cookieOf(sum[:]), Value: state, Path: callbackPath, MaxAge: int(signInTime.Seconds()), HttpOnly: true,
 		Secure: httpapi.Secure(ctx), SameSite: http.SameSiteLaxMode})
 	q := to.Query()
 	for k, v := range map[string]string{"response_type": "code", "client_id": p.clientID(), "redirect_uri": back, "state": state} {
@@ -140,7 +143,8 @@ func (s *service) signedIn(w http.ResponseWriter, r *http.Request) error {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'nonce-"+nonce+"'; frame-ancestors 'none'")
-	http.SetCookie(w, &http.Cookie{Name: signInCookie, Path: callbackPath, MaxAge: -1, HttpOnly: true, Secure: httpapi.Secure(ctx), SameSite: http.SameSiteLaxMode})
+	state := sha256.Sum256([]byte(q.Get("state")))
+	http.SetCookie(w, &http.Cookie{Name: cookieOf(state[:]), Path: callbackPath, MaxAge: -1, HttpOnly: true, Secure: httpapi.Secure(ctx), SameSite: http.SameSiteLaxMode})
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, "<!doctype html><meta charset=utf-8><title>Longbox</title><p>"+html.EscapeString(text)+"</p>"+script) // the browser may have left
 	return nil
@@ -156,11 +160,11 @@ type begun struct {
 
 func (s *service) finishSignIn(ctx context.Context, r *http.Request, q url.Values) error {
 	state, code := q.Get("state"), q.Get("code")
-	cookie, err := r.Cookie(signInCookie)
+	sum := sha256.Sum256([]byte(state))
+	cookie, err := r.Cookie(cookieOf(sum[:]))
 	if err != nil || state == "" || cookie.Value != state {
 		return fault.New(fault.BadRequest, "Nobody has begun to sign in in this browser, or it took more than five minutes: begin again")
 	}
-	sum := sha256.Sum256([]byte(state))
 	var b pgx.Batch
 	var at *begun
 	var p *runnable
@@ -179,6 +183,12 @@ func (s *service) finishSignIn(ctx context.Context, r *http.Request, q url.Value
 	if p, err = s.load(ctx, at.PluginID); err != nil {
 		return err
 	}
+	if p.usable() != nil {
+		return fault.New(fault.BadRequest, "You are not signed in: the plugin was disabled meanwhile")
+	}
+	if iss := q.Get("iss"); iss != "" && !sameOrigin(iss, p.oauth()) {
+		return fault.New(fault.BadRequest, "You are not signed in: the answer is of another service than that of the plugin")
+	}
 	verifier, err := s.Key.Open(signInOwner(p.Tenant, sum[:]), at.Verifier)
 	if err != nil {
 		return err
@@ -194,6 +204,19 @@ func (s *service) finishSignIn(ctx context.Context, r *http.Request, q url.Value
 	}
 	_, err = s.connect(ctx, p, t)
 	return err
+}
+
+// sameOrigin tells whether who gave an answer (RFC 9207) is the service that the user was sent to.
+func sameOrigin(iss string, o *OAuth) bool {
+	if o == nil {
+		return false
+	}
+	a, err := url.Parse(iss)
+	if err != nil {
+		return false
+	}
+	b, err := url.Parse(o.AuthorizationURL)
+	return err == nil && a.Scheme == b.Scheme && a.Host == b.Host
 }
 
 // errGrant says that a service does not know a grant, or no more.
@@ -223,7 +246,7 @@ func (r *Runner) token(ctx context.Context, p *runnable, form url.Values) (*toke
 	_ = json.Unmarshal(answer.Body, &got) // an answer that is none lacks the token
 	if answer.Status != http.StatusOK || got.AccessToken == "" || len(answer.Body) > 4*maxToken {
 		err := fmt.Errorf("the service answers %d %s", answer.Status, clip(clean(got.Error)))
-		if answer.Status == http.StatusBadRequest || answer.Status == http.StatusUnauthorized {
+		if got.Error == "invalid_grant" { // all else is the administrator's mistake, or passes
 			err = fmt.Errorf("%w: %w", errGrant, err)
 		}
 		return nil, err

@@ -13,7 +13,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
-	"github.com/longbox/longbox/shared/platform/plug"
 )
 
 // Started names the task that a command has started.
@@ -73,7 +72,7 @@ func (s *service) syncRoutes(a *httpapi.API) {
 }
 
 func (s *service) startSync(ctx context.Context, plugin uuid.UUID) (*Started, error) {
-	p, err := s.own(ctx, plugin)
+	p, err := s.own(ctx, plugin, false)
 	if err != nil {
 		return nil, err
 	}
@@ -84,22 +83,23 @@ func (s *service) startSync(ctx context.Context, plugin uuid.UUID) (*Started, er
 		return nil, err
 	}
 	var b pgx.Batch
-	id, fresh, err := enqueueFor(&b, syncColumn, p.mine)
+	started, err := enqueueFor(&b, syncColumn, []mine{*p.mine})
 	if err != nil {
 		return nil, err
 	}
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	if !fresh() {
+	ids := started()
+	if len(ids) == 0 {
 		return nil, fault.New(fault.Conflict, "Progress is being brought in step with the plugin %s already", p.Name)
 	}
 	s.Added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-	return &Started{*id, "Progress is brought in step with " + p.DisplayName}, nil
+	return &Started{ids[0], "Progress is brought in step with " + p.DisplayName}, nil
 }
 
 func (s *service) syncStatus(ctx context.Context, plugin uuid.UUID, live bool) (*SyncStatus, error) {
-	p, err := s.own(ctx, plugin)
+	p, err := s.own(ctx, plugin, live)
 	if err != nil {
 		return nil, err
 	}
@@ -112,16 +112,10 @@ func (s *service) syncStatus(ctx context.Context, plugin uuid.UUID, live bool) (
 	if !live {
 		return out, nil
 	}
-	why := func(err error) (*SyncStatus, error) {
+	if err := p.ready(); err != nil {
 		text := err.Error()
 		out.LiveError = &text
 		return out, nil
-	}
-	if err := p.ready(); err != nil {
-		return why(err)
-	}
-	if err := s.freshen(ctx, p); err != nil {
-		return why(err)
 	}
 	var told struct{ ExternalCount, PendingPush, PendingPull, Conflicts *int32 }
 	asked := s.ask(ctx, p, "sync/status", map[string]any{}, &told)
@@ -129,7 +123,8 @@ func (s *service) syncStatus(ctx context.Context, plugin uuid.UUID, live bool) (
 		return nil, err
 	}
 	if asked.fault != nil {
-		return why(asked.fault)
+		out.LiveError = &asked.fault.Message
+		return out, nil
 	}
 	out.ExternalCount, out.PendingPush, out.PendingPull, out.Conflicts = told.ExternalCount, told.PendingPush, told.PendingPull, told.Conflicts
 	return out, nil
@@ -137,63 +132,77 @@ func (s *service) syncStatus(ctx context.Context, plugin uuid.UUID, live bool) (
 
 // syncPlace is where a synchronisation goes on.
 type syncPlace struct {
-	Told     bool       `json:"told"` // all of the service was taken over
-	Cursor   string     `json:"cursor"`
-	Parts    int        `json:"parts"`
-	After    uuid.UUID  `json:"after"` // the last series that the service was told of
-	Refusals int        `json:"refusals"`
-	Result   SyncResult `json:"result"`
+	userPlace
+	Told   bool        `json:"told"` // all of the service was taken over
+	Cursor string      `json:"cursor"`
+	Parts  int         `json:"parts"`
+	After  uuid.UUID   `json:"after"` // the last series that the service was told of
+	Ahead  []uuid.UUID `json:"ahead"` // series of which the service knows more than there is to tell
+	Result SyncResult  `json:"result"`
 }
 
 // Sync is the handler of user_plugin_sync tasks: what the service knows is taken over first, so that what is told to it
 // has that, too. It goes on part by part, and makes way for others between them.
-func (r *Runner) Sync(ctx context.Context, h task.Held) (any, error) {
-	worker := ctx
-	ctx, p, in, err := r.forTask(ctx, h)
-	if err != nil {
-		return nil, err
-	}
-	if !p.forUsers().ReadSync {
-		return nil, p.noSync()
-	}
-	host := p.mine.host()
-	at := syncPlace{Result: SyncResult{PluginID: p.ID, UserID: in.UserID}, Told: host.mode == onlyPush}
-	if err := h.Resume(&at); err != nil {
-		return nil, err
-	}
-	if at.Parts == 0 && at.After == uuid.Nil {
-		if err := r.introduce(ctx, p, &at.Result); err != nil {
-			return later(err, &at, &at.Refusals)
+func (r *Runner) Sync(worker context.Context, h task.Held) (any, error) {
+	at := &syncPlace{}
+	return r.inName(worker, h, &at.userPlace, at, func(ctx, asking context.Context, p *runnable, in userParams) (any, error) {
+		if !p.forUsers().ReadSync {
+			return nil, p.noSync()
 		}
+		host := p.mine.host()
+		at.Result.PluginID, at.Result.UserID = p.ID, in.UserID
+		if at.Parts == 0 && at.After == uuid.Nil {
+			if err := r.introduce(asking, p, &at.Result); err != nil {
+				return nil, err
+			}
+		}
+		for more := true; more; {
+			var err error
+			if more, err = r.part(asking, p, host, at); err != nil {
+				return nil, err
+			}
+			at.Refusals = 0
+			if err := r.goOn(ctx, h, p, at); err != nil {
+				return nil, err
+			}
+			if more && task.MustPause(worker) {
+				return nil, task.Paused(at)
+			}
+		}
+		return r.finish(ctx, p, host, &at.Result)
+	})
+}
+
+// goOn notes how far a synchronisation is, and looks whether it is still wanted and the token still holds.
+func (r *Runner) goOn(ctx context.Context, h task.Held, p *runnable, at *syncPlace) error {
+	var b pgx.Batch
+	var wanted bool
+	if err := task.QueueProgress(&b, h, int64(at.Result.Pulled+at.Result.Pushed+at.Result.PushFailures), 0, at); err != nil {
+		return err
 	}
-	for more := true; more; {
-		if more, err = r.part(ctx, p, host, &at); err != nil {
-			return later(err, &at, &at.Refusals)
-		}
-		done := int64(at.Result.Pulled + at.Result.Pushed + at.Result.PushFailures)
-		var b pgx.Batch
-		if err := task.QueueProgress(&b, h, done, 0, at); err != nil {
-			return nil, err
-		}
-		if err := r.Database.Run(ctx, &b); err != nil {
-			return nil, err
-		}
-		if more && task.MustPause(worker) {
-			return nil, task.Paused(at)
-		}
+	b.Queue(holding, p.ID, h.ID, holdFor)
+	db.Value(&b, &wanted, "select u.enabled and p.enabled from user_plugin u join plugin p on p.tenant_id = u.tenant_id and p.id = u.plugin_id where"+ownRow, p.ID)
+	if err := r.Database.Run(ctx, &b); err != nil {
+		return err
 	}
-	return r.finish(ctx, p, host, &at.Result)
+	if !wanted {
+		return fault.New(fault.BadRequest, "The plugin %s was disabled meanwhile", p.Name)
+	}
+	return r.freshen(ctx, p)
 }
 
 // part takes over, or tells, one part, and tells whether there is another. What the plugin refuses ends its half.
 func (r *Runner) part(ctx context.Context, p *runnable, host hostConfig, at *syncPlace) (more bool, err error) {
-	if !at.Told {
+	if !at.Told && host.mode != onlyPush {
 		more, err := r.pull(ctx, p, host, at)
 		if at.Result.PullError, err = inResult(err); err != nil {
 			return false, err
 		}
 		at.Told = !more
 		return more || host.mode != onlyPull, nil
+	}
+	if host.mode == onlyPull {
+		return false, nil
 	}
 	more, err = r.push(ctx, p, host, at)
 	at.Result.PushError, err = inResult(err)
@@ -206,20 +215,15 @@ func (r *Runner) introduce(ctx context.Context, p *runnable, out *SyncResult) er
 	if asked == nil {
 		return nil
 	}
-	var b pgx.Batch
-	queueOutcome(&b, p, asked)
-	if asked.fault == nil {
-		out.ExternalUsername = who.username()
-		b.Queue(`update user_plugin set external_username = coalesce($2, external_username), external_avatar_url = coalesce($3, external_avatar_url)
-			where tenant_id = app.tenant() and id = $1`, p.mine.ID, out.ExternalUsername, outward(who.AvatarURL))
-	}
-	if err := r.Database.Run(ctx, &b); err != nil {
+	if err := r.outcome(ctx, p, asked); err != nil && asked.fault.RPC != methodNotFound {
 		return err
 	}
-	if asked.fault != nil && asked.fault.RPC != methodNotFound {
-		return asked.refused()
+	if out.ExternalUsername = who.username(); out.ExternalUsername == nil {
+		return nil
 	}
-	return nil
+	_, err := db.Exec(ctx, r.Database, `update user_plugin set external_username = $2, external_avatar_url = coalesce($3, external_avatar_url)
+		where tenant_id = app.tenant() and id = $1`, p.mine.ID, out.ExternalUsername, outward(who.AvatarURL))
+	return err
 }
 
 // finish keeps what came of a synchronisation. It has failed where nothing came of it.
@@ -241,12 +245,6 @@ func (r *Runner) finish(ctx context.Context, p *runnable, host hostConfig, out *
 	return out, nil
 }
 
-// refusal is what a plugin has not done; that the plugin is to be asked later is none.
-type refusal struct{ error }
-
-// Unwrap is the cause.
-func (r *refusal) Unwrap() error { return r.error }
-
 // inResult is an error that belongs into the result. Others end the task, or let it go on later.
 func inResult(err error) (*string, error) {
 	var no *refusal
@@ -255,24 +253,4 @@ func inResult(err error) (*string, error) {
 	}
 	text := no.Error()
 	return &text, nil
-}
-
-// outcome notes how a request went, in the batch that writes what came of it; what the plugin refuses is a refusal.
-func (r *Runner) outcome(ctx context.Context, p *runnable, a *asked) error {
-	err := r.errNoted(ctx, p, a)
-	if a.fault == nil || a.fault.Code == plug.Limited || a.fault.Code == plug.Unavailable {
-		return err
-	}
-	return &refusal{err}
-}
-
-// later has a task go on after a while where a plugin takes no more requests now, or cannot be asked; each time after a
-// longer one, and not for ever.
-func later(err error, place any, refusals *int) (any, error) {
-	var f *fault.Error
-	if !errors.As(err, &f) || f.Code != fault.TooManyRequests && f.Code != fault.Unavailable || *refusals >= mostRefusals {
-		return nil, err
-	}
-	*refusals++
-	return nil, task.Later(place, min(max(f.RetryAfter, 10*time.Second)*time.Duration(*refusals), longestWait))
 }

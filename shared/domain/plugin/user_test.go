@@ -19,6 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/plugin"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/testkit"
 	"github.com/longbox/longbox/shared/testkit/pluginkit"
 )
@@ -249,6 +250,79 @@ func TestProgressIsBroughtInStep(t *testing.T) {
 	if _, err = r.run(task.UserPluginSync, r.runner.Sync); err == nil {
 		t.Error("a disabled user's progress was told")
 	}
+}
+
+// One task at a time asks a plugin for a user; what the plugin refuses for good ends a task, and a place is gone on
+// from.
+func TestTasksOfUsers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin, c := r.User(t, "one", "admin"), r.User(t, "one", "reader")
+	id := r.personal(admin, nil, "token")
+	r.shelf("First", "11", 2)
+	c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
+	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "t0ken"}).Want(200)
+	sync := func(place string) (any, error) {
+		t.Helper()
+		c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
+		r.DB.Exec(t, "update task set place = $1 where status = 'pending'", place)
+		return r.run(task.UserPluginSync, r.runner.Sync)
+	}
+	r.DB.Exec(t, "update user_plugin set held_by = gen_random_uuid(), held_until = now() + interval '1 minute'")
+	if _, err := sync(`{}`); err == nil || !strings.Contains(fmt.Sprintf("%T", err), "paused") {
+		t.Errorf("another task has it: %v", err)
+	}
+	r.DB.Exec(t, "update user_plugin set held_until = now() - interval '1 minute'") // its worker has died
+	if _, err := sync(`{}`); err != nil {
+		t.Error(err)
+	}
+	var held bool
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select held_by is not null from user_plugin").Scan(&held); err != nil || held {
+		t.Error("it stays held", err)
+	}
+	// A place after all was taken over: nothing is told where only that was wanted.
+	c.Do("POST", base+"/series/"+r.seriesOf("First")+"/read", nil).Want(200)
+	config := func(values object) {
+		t.Helper()
+		c.Do("PATCH", user+"/"+id+"/config", object{"config": values}).Want(200)
+	}
+	config(object{"syncMode": "pull", "remote": []any{object{"externalId": "11", "status": "reading"}}})
+	out, err := sync(`{"told": true, "parts": 1, "result": {"pulled": 7}}`)
+	if err != nil || out.(*plugin.SyncResult).Pushed != 0 || out.(*plugin.SyncResult).Pulled != 7 {
+		t.Errorf("%+v %v", out, err)
+	}
+	// In two parts, of which the first is done.
+	config(object{"syncMode": "both", "remote": []any{object{"externalId": "9"}, object{"externalId": "11", "status": "dropped"}, 5, object{"externalId": "12", "startedAt": "soon"}}})
+	out, err = sync(`{"cursor": "rest", "parts": 1, "result": {"pulled": 1}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res := out.(*plugin.SyncResult); res.Pulled != 3 || res.Matched != 1 || !res.PullIncomplete || res.Pushed != 0 { // what was dropped there stays so
+		t.Errorf("%+v", res)
+	}
+	// Who is not known there any more is told at once.
+	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "t0ken2"}).Want(200)
+	config(object{"fails": "sync/getUserInfo"})
+	if _, err := sync(`{}`); !fault.Is(err, fault.BadRequest) || strings.Contains(err.Error(), "t0ken2") {
+		t.Errorf("%v", err)
+	}
+	// What was disabled meanwhile is not gone on with.
+	config(object{})
+	admin.Do("POST", base+"/admin/plugins/"+id+"/disable", nil).Want(200)
+	r.DB.Exec(t, `insert into task (tenant_id, id, type, priority, params) select tenant_id, gen_random_uuid(), 'user_plugin_sync', 1,
+		jsonb_build_object('pluginId', plugin_id, 'userId', account_id) from user_plugin`)
+	if _, err := r.run(task.UserPluginSync, r.runner.Sync); !fault.Is(err, fault.BadRequest) {
+		t.Errorf("%v", err)
+	}
+}
+
+// seriesOf is the id of a series.
+func (r *rig) seriesOf(title string) (id string) {
+	r.t.Helper()
+	if err := r.DB.Owner.Pool().QueryRow(r.t.Context(), "select id::text from series where title = $1", title).Scan(&id); err != nil {
+		r.t.Fatal(err)
+	}
+	return id
 }
 
 // What is hidden from a user is neither told nor written.
@@ -535,6 +609,11 @@ func TestPluginsSyncBySchedule(t *testing.T) {
 			c.Do("POST", user+"/"+id+"/disable", nil).Want(200)
 		}
 	}
+	r.DB.Exec(t, `update plugin set manifest = manifest || '{"oauth": null}'`)
+	odd := r.personal(admin, object{"name": "odd", "syncCronSchedule": "0 0 3 * * *"})
+	r.DB.Exec(t, `update plugin set manifest = manifest || '{"requiredCredentials": null, "oauth": {}}' where id = $1`, odd)
+	users[1].Do("POST", user+"/"+odd+"/enable", nil).Want(200)
+	users[1].Do("PATCH", user+"/"+odd+"/sync-mode", object{"auto": true}).Want(200)
 	night := time.Date(2027, 3, 1, 2, 59, 0, 0, time.UTC)
 	due := func(now time.Time, want int) {
 		t.Helper()
@@ -544,14 +623,14 @@ func TestPluginsSyncBySchedule(t *testing.T) {
 	}
 	due(night, 0) // met for the first time
 	due(night, 0)
-	due(night.Add(2*time.Minute), 1)
+	due(night.Add(2*time.Minute), 2) // the first, and one of the plugin that needs nothing
 	due(night.Add(2*time.Minute), 0)
 	due(night.Add(25*time.Hour), 0) // the task of the day before has not ended
 	admin.Do("PATCH", base+"/admin/plugins/"+id, object{"syncCronSchedule": nil}).Want(200)
 	r.DB.Exec(t, "update task set status = 'completed', completed_at = now()")
-	due(night.Add(49*time.Hour), 0)
+	due(night.Add(49*time.Hour), 1)
 	var n int
-	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from plugin_schedule").Scan(&n); err != nil || n != 0 {
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from plugin_schedule").Scan(&n); err != nil || n != 1 {
 		t.Error(n, err)
 	}
 }

@@ -40,4 +40,5 @@ type Acting struct {
 func (a Acting) Enter(b *pgx.Batch) {
 	a.Task.Enter(b)
 	b.Queue("select from app.enter($1, $2, null, null, '')", a.Tenant, a.Account)
+	b.Queue("select set_config('statement_timeout', '0', true)") // of requests; nobody waits for a task
 }

@@ -25,17 +25,25 @@ const invalidParams = -32602 // of JSON-RPC
 
 // serve sends the request of a call. While it is served, the process may ask for what is known to that call and no
 // other, so that calls that know something follow each other.
-func (p *process) serve(ctx context.Context, call plug.Call) (json.RawMessage, *plug.Changes, *plug.Fault) {
+func (p *process) serve(ctx context.Context, call plug.Call, timeout time.Duration) (json.RawMessage, *plug.Changes, *plug.Fault) {
 	if call.Known == nil {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
 		p.settle(nil)
 		out, fault := p.ask(ctx, call.Method, call.Params)
 		return out, nil, fault
 	}
+	waiting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	select {
 	case p.serving <- struct{}{}:
-	case <-ctx.Done():
+	case <-p.ended:
+		return nil, nil, p.why
+	case <-waiting.Done():
 		return nil, nil, plug.Failed(plug.Unavailable, "The plugin is busy with another request; try again")
 	}
+	ctx, end := context.WithTimeout(ctx, timeout) // of its own: who waits must not end it for the next one
+	defer end()
 	d := &desk{known: *call.Known}
 	if !announces(p.manifest) {
 		d.known.Releases = nil
@@ -178,10 +186,13 @@ func (d *desk) set(params json.RawMessage) (any, *rpcError) {
 	case len(in.Data) > plug.MaxValue:
 		return nil, refuse("data must have at most %d bytes", plug.MaxValue)
 	}
-	size, keys := len(key)+len(in.Data), 1
+	if at := in.ExpiresAt; at != nil && (at.Year() < 1970 || at.Year() > 9000) {
+		return nil, refuse("expiresAt must lie between 1970 and 9000")
+	}
+	size, keys := len(key)+weight(in.Data), 1
 	for k, v := range d.known.Storage {
 		if _, ok := d.kept(k); ok && k != key {
-			size, keys = size+len(k)+len(v.Data), keys+1
+			size, keys = size+len(k)+weight(v.Data), keys+1
 		}
 	}
 	if keys > plug.MaxKeys || size > plug.MaxStorage {
@@ -192,8 +203,17 @@ func (d *desk) set(params json.RawMessage) (any, *rpcError) {
 	return map[string]bool{"success": true}, nil
 }
 
-// put changes what is kept under a key; nil removes it.
+// weight is how many bytes of JSON a value is on its way, where some characters are escaped.
+func weight(data json.RawMessage) int {
+	return len(data) + 5*(bytes.Count(data, []byte("<"))+bytes.Count(data, []byte(">"))+bytes.Count(data, []byte("&")))
+}
+
+// put changes what is kept under a key; nil removes it, if it was there.
 func (d *desk) put(key string, v *plug.Stored) {
+	_, known := d.known.Storage[key]
+	if _, changed := d.changes.Storage[key]; v == nil && !known && !changed {
+		return
+	}
 	if d.changes.Storage == nil {
 		d.changes.Storage = map[string]*plug.Stored{}
 	}

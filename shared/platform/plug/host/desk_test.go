@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -111,7 +112,8 @@ func TestDesksDoNotMeet(t *testing.T) {
 			params, _ := json.Marshal(map[string]any{"calls": asks{call("storage/get", key("name")), call("storage/set", map[string]any{"key": "name", "data": name + "!"}), call("storage/get", key("name"))}})
 			a := h.Do(t.Context(), plug.Call{Start: s, Method: "test/calls", Params: params, Known: &plug.Known{Storage: map[string]plug.Stored{"name": {Data: json.RawMessage(`"` + name + `"`)}}}})
 			if a.Fault != nil || !strings.Contains(string(a.Result), `"data":"`+name+`"`) || !strings.Contains(string(a.Result), `"data":"`+name+`!"`) || string(a.Changes.Storage["name"].Data) != `"`+name+`!"` {
-				done <- string(a.Result)
+				done <- fmt.Sprint(string(a.Result), a.Fault)
+				return
 			}
 			done <- ""
 		}()

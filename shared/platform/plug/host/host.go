@@ -125,16 +125,17 @@ func (h *Host) Do(ctx context.Context, call plug.Call) *plug.Answer {
 	if call.Start == nil || call.Method == "" {
 		return orFault(nil, plug.Failed(plug.Unavailable, "The call names no plugin or no method"))
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(cmp.Or(max(call.Timeout, 0), defaultTimeout), plug.MaxTimeout))
+	timeout := min(cmp.Or(max(call.Timeout, 0), defaultTimeout), plug.MaxTimeout)
+	starting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	s, fault := h.take(ctx, call.Start)
+	s, fault := h.take(starting, call.Start)
 	if fault != nil {
 		return orFault(nil, fault)
 	}
 	defer h.give(s)
 	out := &plug.Answer{Manifest: s.process.manifest}
 	if call.Method != "initialize" {
-		out.Result, out.Changes, fault = s.process.serve(ctx, call)
+		out.Result, out.Changes, fault = s.process.serve(ctx, call, timeout)
 	}
 	out.Fault = fault
 	return out

@@ -30,8 +30,9 @@ const (
 	maxOutput   = 100 << 20 // bytes of all of them
 	worn        = 50 << 20  // then another process takes its place
 	maxManifest = 256 << 10
-	maxUnread   = 64 // messages that it has not read
-	maxEarly    = 16 // requests of it before it serves a call
+	maxUnread   = 1024    // messages that it has not read
+	maxWaiting  = 8 << 20 // bytes of them
+	maxEarly    = 16      // requests of it before it serves a call
 	farewell    = 5 * time.Second
 	startTime   = 2 * time.Minute // npx and uvx fetch what they run first
 )
@@ -44,6 +45,7 @@ type process struct {
 	ended    chan struct{} // closed when it has ended; then why says how
 	said     stderr
 	taken    atomic.Int64 // bytes that it has said
+	unread   atomic.Int64 // bytes that are to be told to it
 	dying    atomic.Bool
 
 	serving chan struct{} // holds one: for whom of those who ask the desk is open
@@ -238,11 +240,15 @@ func (p *process) send(m message) {
 		p.fail("a message to it cannot be written: " + err.Error())
 		return
 	}
-	select {
-	case p.out <- append(line, '\n'):
-	default:
-		p.fail("it does not read what it is told")
+	line = append(line, '\n')
+	if p.unread.Add(int64(len(line))) <= maxWaiting {
+		select {
+		case p.out <- line:
+			return
+		default:
+		}
 	}
+	p.fail("it does not read what it is told")
 }
 
 // speak writes messages until the process has ended.
@@ -250,6 +256,7 @@ func (p *process) speak(to io.Writer) {
 	for {
 		select {
 		case line := <-p.out:
+			p.unread.Add(-int64(len(line)))
 			_, _ = to.Write(line) // a broken pipe is the end of the process, which finish sees
 		case <-p.ended:
 			return
