@@ -1,7 +1,7 @@
 -- Sign-in with OpenID Connect: providers, what is about to sign in, who has, and groups that follow those of providers.
 
 -- +goose Up
-set local lock_timeout = '5s'; -- account is referred to, access_group_member gets a column
+set local lock_timeout = '5s'; -- account is referred to, and it and access_group_member get a column
 
 -- What the operator's program writes (operator oidc set).
 create table oidc_provider (
@@ -80,8 +80,13 @@ call app.protect('access_group_oidc_mapping');
 
 alter table access_group_member add column source text not null default 'manual' check (source in ('manual', 'oidc'));
 
+-- The user registered with this address, and nobody confirmed that it is theirs: whoever else signs in with it is not
+-- taken for this user.
+alter table account add column email_claimed boolean not null default false;
+
 -- +goose Down
 set local lock_timeout = '5s';
+alter table account drop column email_claimed;
 alter table access_group_member drop column source;
 drop table access_group_oidc_mapping;
 drop table oidc_identity;

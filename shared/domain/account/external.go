@@ -29,10 +29,11 @@ type Match struct {
 	ID         uuid.UUID `db:"id"`
 	Generation int32     `db:"generation"`
 	IsActive   bool      `db:"is_active"`
-	Verified   bool      `db:"email_verified"`
+	Role       string    `db:"role"`
+	Verified   bool      `db:"email_verified"` // and not only claimed
 }
 
-const matchColumns = "id, generation, is_active, email_verified"
+const matchColumns = "id, generation, is_active, role, email_verified and not email_claimed as email_verified"
 
 // QueueByID adds the query for an account to a batch; nil where there is none.
 func QueueByID(b *pgx.Batch, dst **Match, id uuid.UUID) {
@@ -71,7 +72,7 @@ func AddExternal(ctx context.Context, tx pgx.Tx, e External) (*Match, error) {
 	if _, err := tx.Exec(ctx, insertAccount, u.args()...); err != nil {
 		return nil, taken(err, u.Username, u.Email)
 	}
-	return &Match{ID: u.id, Generation: 1, IsActive: true, Verified: e.Verified}, nil
+	return &Match{ID: u.id, Generation: 1, IsActive: true, Role: e.Role, Verified: e.Verified}, nil
 }
 
 // nameFor makes a user name of what a provider calls somebody: never one like somebody else's address.

@@ -36,7 +36,7 @@ func (s *service) register(ctx context.Context, n New) (*RegisterResponse, error
 	if !enabled {
 		return nil, fault.New(fault.Forbidden, "Registration is switched off; ask an administrator for an account")
 	}
-	in := toStore{id: uuid.Must(uuid.NewV7()), New: n, hash: auth.HashPassword(n.Password), role: auth.Reader, active: !confirm, verified: !confirm}
+	in := toStore{id: uuid.Must(uuid.NewV7()), New: n, hash: auth.HashPassword(n.Password), role: auth.Reader, active: !confirm, verified: !confirm, claimed: !confirm}
 	if !confirm {
 		if _, err := insertUser(ctx, s.database, in, nil); err != nil {
 			return nil, err

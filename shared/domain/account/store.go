@@ -64,13 +64,14 @@ type toStore struct {
 	role             string
 	permissions      []string
 	active, verified bool
+	claimed          bool // the user says what the address is, and nobody else
 }
 
-const insertAccount = `insert into account (tenant_id, id, username, email, password_hash, role, permissions, is_active, email_verified)
-	select app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8`
+const insertAccount = `insert into account (tenant_id, id, username, email, password_hash, role, permissions, is_active, email_verified, email_claimed)
+	select app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8, $9`
 
 func (u toStore) args() []any {
-	return []any{u.id, u.Username, u.Email, u.hash, u.role, append([]string{}, u.permissions...), u.active, u.verified}
+	return []any{u.id, u.Username, u.Email, u.hash, u.role, append([]string{}, u.permissions...), u.active, u.verified, u.claimed}
 }
 
 // insertUser stores a user, with the hash of a verification token unless that is nil.

@@ -92,7 +92,7 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 		}
 		endSessions := passwordHash != nil || (locked.target.IsActive && !next.IsActive)
 		forgetMail := next.EmailVerified || next.Email != locked.target.Email // what was sent to another address confirms nothing
-		stored, err = updateUser(ctx, tx, next, passwordHash, endSessions, forgetMail)
+		stored, err = updateUser(ctx, tx, next, passwordHash, endSessions, forgetMail, in.IsActive.Set || next.Email != locked.target.Email)
 		return err
 	})
 	if err != nil {
@@ -181,13 +181,15 @@ func lock(ctx context.Context, tx pgx.Tx, id uuid.UUID) (locked, error) {
 	return locked{target: users[i], others: len(users) - 1}, nil
 }
 
-func updateUser(ctx context.Context, tx pgx.Tx, u User, passwordHash *string, endSessions, forgetMail bool) (*User, error) {
+// updateUser stores a user who was changed; vouched: whose address is theirs, as who changes the user says.
+func updateUser(ctx context.Context, tx pgx.Tx, u User, passwordHash *string, endSessions, forgetMail, vouched bool) (*User, error) {
 	var b pgx.Batch
 	var stored *User
 	db.One(&b, &stored, `update account set username = $2, email = $3, role = $4, permissions = $5, is_active = $6, email_verified = $7,
-			password_hash = coalesce($8, password_hash), generation = generation + case when $9 then 1 else 0 end, updated_at = now()
+			password_hash = coalesce($8, password_hash), generation = generation + case when $9 then 1 else 0 end,
+			email_claimed = email_claimed and not $10, updated_at = now()
 		where tenant_id = app.tenant() and id = $1 returning `+userColumns,
-		u.ID, u.Username, u.Email, u.Role, u.Permissions, u.IsActive, u.EmailVerified, passwordHash, endSessions)
+		u.ID, u.Username, u.Email, u.Role, u.Permissions, u.IsActive, u.EmailVerified, passwordHash, endSessions, vouched)
 	if endSessions {
 		b.Queue("delete from refresh_token where tenant_id = app.tenant() and account_id = $1", u.ID)
 	}

@@ -153,7 +153,7 @@ func (s *service) login(ctx context.Context, name, redirect string) (*LoginRespo
 	defer cancel()
 	_, f, err := s.known.of(asking, httpapi.TenantOf(ctx).ID, p.Issuer)
 	if err != nil {
-		away := fault.Wrap(err, fault.Unavailable, "The identity provider does not answer as it should; try again, or ask the operator of this server")
+		away := fault.Wrap(told{err}, fault.Unavailable, "The identity provider does not answer as it should; try again, or ask the operator of this server")
 		away.RetryAfter = 30 * time.Second
 		return nil, away
 	}
@@ -242,7 +242,7 @@ func (s *service) finish(ctx context.Context, in *CallbackInput, began *begun, b
 		who, err = f.redeem(asking, f.config(p, secret, callbackOf(ctx, p.Name)), p, in.Code, browser)
 	}
 	if err != nil {
-		httpapi.Note(ctx, slog.String("oidc", fault.Line(err.Error())))
+		httpapi.Note(ctx, slog.String("oidc", told{err}.Error()))
 		var away *plug.Fault
 		if errors.As(err, &away) || errors.Is(err, context.DeadlineExceeded) {
 			return nil, &refusal{"temporarily_unavailable", "The identity provider does not answer; try again"}

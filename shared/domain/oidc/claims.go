@@ -46,6 +46,8 @@ func (c claims) add(more claims) {
 	more = maps.Clone(more)
 	if _, ok := c["email"]; ok {
 		delete(more, "email_verified")
+	} else {
+		delete(c, "email_verified")
 	}
 	for name, value := range more {
 		if _, ok := c[name]; !ok {

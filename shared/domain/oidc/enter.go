@@ -2,9 +2,12 @@ package oidc
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/sharing"
@@ -26,19 +29,26 @@ type entered struct {
 	changed bool // what they may do or see
 }
 
-// enter finds or makes the user, and brings role and groups up to date. Somebody else may take the name of a new user
-// first: then it is tried again.
+// enter finds or makes the user, and brings role and groups up to date. Where somebody else was faster, it is tried
+// again: they took the name of a new user, signed in as the same one, or deleted the user or an access group.
 func enter(ctx context.Context, d *db.DB, p *Provider, who *identity) (out *entered, err error) {
 	for range 3 {
 		err = d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 			out, err = enterOnce(ctx, tx, p, who)
 			return err
 		})
-		if !fault.Is(err, fault.Conflict) {
-			break
+		if !overtaken(err) {
+			return out, err
 		}
 	}
-	return out, err
+	return nil, fault.Wrap(err, fault.Conflict, "Somebody else changes the same users at the moment; begin to sign in again")
+}
+
+// overtaken tells whether an error is of a row that somebody else made, deleted or waits for at the same time.
+func overtaken(err error) bool {
+	var pg *pgconn.PgError
+	return fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) ||
+		errors.As(err, &pg) && slices.Contains([]string{"23503", "23505", "40P01"}, pg.Code)
 }
 
 func enterOnce(ctx context.Context, tx pgx.Tx, p *Provider, who *identity) (*entered, error) {
@@ -56,7 +66,7 @@ func enterOnce(ctx context.Context, tx pgx.Tx, p *Provider, who *identity) (*ent
 	if !out.IsActive {
 		return nil, denied("This user is disabled; ask an administrator")
 	}
-	if role != "" && !out.made {
+	if role != "" && role != out.Role {
 		if out.changed, err = account.SetRole(ctx, tx, out.ID, role); err != nil {
 			return nil, err
 		}
@@ -91,7 +101,8 @@ func (e *entered) find(ctx context.Context, tx pgx.Tx, p *Provider, who *identit
 	b = pgx.Batch{}
 	if known != nil {
 		account.QueueByID(&b, &e.Match, *known)
-		return true, tx.SendBatch(ctx, &b).Close()
+		err := tx.SendBatch(ctx, &b).Close()
+		return e.Match != nil, err // the user, and who they are at the provider, may have been deleted just now
 	}
 	if !printable(who.email, 1, 254) { // nobody has it
 		return false, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/oauth2"
 
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
@@ -129,6 +130,21 @@ func (f *found) config(p *Provider, secret, callback string) *oauth2.Config {
 	}
 	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: secret, Endpoint: endpoint, RedirectURL: callback, Scopes: p.Scopes}
 }
+
+// told is an error that may hold an answer of a provider: a log gets no more than the beginning.
+type told struct{ error }
+
+const maxTold = 1000 // bytes
+
+func (t told) Error() string {
+	text := fault.Line(t.error.Error())
+	if len(text) > maxTold {
+		text = strings.ToValidUTF8(text[:maxTold], "") + "…"
+	}
+	return text
+}
+
+func (t told) Unwrap() error { return t.error }
 
 // redeem trades a code for who has signed in; the answer is checked in every way.
 func (f *found) redeem(ctx context.Context, c *oauth2.Config, p *Provider, code string, k kept) (*identity, error) {

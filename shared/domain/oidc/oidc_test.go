@@ -17,6 +17,7 @@ import (
 	functions "github.com/longbox/longbox/shared/app/plugin"
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/oidc"
+	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/sharing"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -711,6 +712,73 @@ func TestUserInfo(t *testing.T) {
 	if s := r.session(b.signIn(), "/login/oidc/complete"); s.User.Email != "boss@example.org" || s.User.EmailVerified {
 		t.Errorf("%+v", s.User)
 	}
+	say(object{"sub": "4", "email_verified": true}, object{"sub": "4", "email": "chief@example.org", "email_verified": false})
+	if s := r.session(b.signIn(), "/login/oidc/complete"); s.User.Email != "chief@example.org" || s.User.EmailVerified {
+		t.Errorf("%+v", s.User)
+	}
+}
+
+// An address that a user merely claimed to have when they registered is not theirs, until an administrator says so.
+func TestClaimedAddress(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.DB.Set(t, r.One, setting.RegistrationEnabled, "true")
+	m := r.Anonymous(t, "one").Do("POST", "/api/v1/auth/register", object{"username": "mallory", "email": "Ann@example.org", "password": "longer than eight"}).Want(201).Map()
+	id := m["user"].(object)["id"].(string)
+	b := r.browser("one")
+	b.refused("claimed", b.signIn(), "/login", "access_denied", "not verified")
+	admin := r.User(t, "one", "admin")
+	admin.Do("PATCH", "/api/v1/users/"+id, object{"username": "ann"}).Want(200)
+	b.refused("claimed by another name", b.signIn(), "/login", "access_denied", "not verified")
+	admin.Do("PATCH", "/api/v1/users/"+id, object{"isActive": true}).Want(200)
+	if s := r.session(b.signIn(), "/login/oidc/complete"); s.NewAccount || s.User.ID.String() != id {
+		t.Errorf("%+v", s)
+	}
+}
+
+// What somebody else does at the same moment is no error of the sign-in.
+func TestOvertaken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ann, ctx := r.User(t, "one", "reader"), context.Background()
+	r.DB.Exec(t, "update account set email = 'ann@example.org' where id = $1", ann.ID)
+	while := func(sql string, args ...any) (*browser, string) {
+		t.Helper()
+		b := r.browser("one")
+		back := r.idp.authorize(b.begin(nil))
+		tx, err := r.DB.Owner.Pool().Begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback(ctx) }()
+		if _, err := tx.Exec(ctx, sql, args...); err != nil {
+			t.Fatal(err)
+		}
+		var res *testkit.Response
+		var wait sync.WaitGroup
+		wait.Go(func() { res = b.do("GET", back.RequestURI(), nil) })
+		r.DB.AwaitLock(t)
+		if err := tx.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		wait.Wait()
+		return b, res.Want(303).Header.Get("Location")
+	}
+	b, location := while("insert into oidc_identity (tenant_id, provider_id, subject, account_id) select tenant_id, id, 'rival', $1 from oidc_provider", ann.ID)
+	b.refused("another subject with the same address", location, "/login", "access_denied", "somebody else")
+
+	r.DB.Exec(t, "delete from oidc_identity")
+	_, location = while("delete from account where id = $1", ann.ID)
+	if s := r.session(location, "/login/oidc/complete"); !s.NewAccount || r.count("select count(*) from oidc_identity where account_id = $1", s.User.ID) != 1 {
+		t.Errorf("%+v", s)
+	}
+
+	admin := r.User(t, "one", "admin")
+	group := admin.Do("POST", "/api/v1/access-groups", object{"name": "Kids"}).Want(201).Map()["id"].(string)
+	admin.Do("POST", "/api/v1/access-groups/"+group+"/oidc-mappings", object{"oidcGroupName": "small"}).Want(201)
+	r.idp.says(object{"sub": "1", "groups": "small"})
+	_, location = while("delete from access_group where id = $1", group)
+	r.session(location, "/login/oidc/complete")
 }
 
 func TestForget(t *testing.T) {

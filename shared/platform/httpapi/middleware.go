@@ -285,9 +285,13 @@ func (a *API) cors(next http.Handler) http.Handler {
 // maxHost is the length of a name in bytes (RFC 1035). What is longer names nobody, and tenants are remembered by host.
 const maxHost = 253
 
-// called is the host that the client named, perhaps with a port.
+// called is the host that the client named, perhaps with a port. Addresses are made of it: what would mean something else
+// there than a host (a:80@b leads to b) names nobody. Of the header Host the server has checked as much.
 func (a *API) called(r *http.Request) string {
 	if fwd := r.Header.Get("X-Forwarded-Host"); fwd != "" && a.config.TrustedProxies > 0 {
+		if strings.ContainsAny(fwd, "@/\\?#%, \t") {
+			return ""
+		}
 		return fwd
 	}
 	return r.Host
