@@ -78,7 +78,8 @@ create unique index access_group_oidc_mapping_name on access_group_oidc_mapping 
 create index access_group_oidc_mapping_group on access_group_oidc_mapping (tenant_id, oidc_group_name);
 call app.protect('access_group_oidc_mapping');
 
-alter table access_group_member add column source text not null default 'manual' check (source in ('manual', 'oidc'));
+alter table access_group_member add column source text not null default 'manual' check (source in ('manual', 'oidc')),
+  add column provider_id uuid; -- with oidc: the provider that says so, though it may be gone
 
 -- The user registered with this address, and nobody confirmed that it is theirs: whoever else signs in with it is not
 -- taken for this user.
@@ -87,7 +88,7 @@ alter table account add column email_claimed boolean not null default false;
 -- +goose Down
 set local lock_timeout = '5s';
 alter table account drop column email_claimed;
-alter table access_group_member drop column source;
+alter table access_group_member drop column source, drop column provider_id;
 drop table access_group_oidc_mapping;
 drop table oidc_identity;
 drop table oidc_state;

@@ -6,9 +6,10 @@
 //     are random, the database has their hashes, and nonce and PKCE verifier follow from the cookie.
 //   - A user is known by provider and subject. At the first time it is the user with the same e-mail address, where the
 //     provider and Longbox both say that the address is verified and nobody else of the provider is that user; else a
-//     new one, where the provider may make users. Nobody takes over an account otherwise.
+//     new one, where the provider may make users. Nobody takes over an account otherwise. An address that somebody only
+//     claimed when they registered is not verified (account.email_claimed).
 //   - Where groups are mapped to roles, each sign-in sets the role, but the last active administrator stays one. It
-//     also sets which access groups the user is in because of groups of the provider (package sharing).
+//     also sets which access groups the user is in because of groups of this provider (package sharing).
 //   - The session is that of a password (package account).
 //   - Requests to the provider go through the function plugin: the api lies in a network without a way out. Only the
 //     host of the issuer may have a private address.

@@ -79,7 +79,7 @@ func enterOnce(ctx context.Context, tx pgx.Tx, p *Provider, who *identity) (*ent
 	}
 	var moved int64
 	if p.GroupsClaim != "" {
-		sharing.QueueMembership(&b, out.ID, some(who.groups), &moved)
+		sharing.QueueMembership(&b, out.ID, p.ID, some(who.groups), &moved)
 	}
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return nil, err

@@ -590,6 +590,31 @@ func TestGroups(t *testing.T) {
 	}
 	add(family, "last")
 	admin.Do("POST", groups+"/"+family+"/oidc-mappings", object{"oidcGroupName": "one more"}).Want(409)
+	// Another provider takes away what it gave, or one that is gone, and no more.
+	in([]any{"small"})
+	r.idp.says(object{"sub": "2", "email": "ann@example.org", "email_verified": true})
+	r.DB.Exec(t, "update account set email_verified = true where id = $1", ann)
+	members := func() int { return r.count("select count(*) from access_group_member where source = 'oidc'") }
+	r.set(r.One, func(p *oidc.Provider) { p.Name = "other" })
+	other := func() {
+		t.Helper()
+		b := r.browser("one")
+		s := r.session(b.back(r.idp.authorize(b.do("POST", at+"other/login", nil).Want(200).Map()["redirectUrl"].(string))), "/login/oidc/complete")
+		if s.User.ID != ann {
+			t.Errorf("%+v", s.User)
+		}
+	}
+	if other(); members() != 1 {
+		t.Errorf("%d memberships after signing in at a provider that knows no groups, want 1", members())
+	}
+	if err := oidc.Remove(r.In(r.One), r.DB.System, "id"); err != nil {
+		t.Fatal(err)
+	}
+	if other(); members() != 0 {
+		t.Errorf("%d memberships that a provider gave which is gone, want 0", members())
+	}
+	r.set(r.One, nil)
+	r.DB.Exec(t, "insert into oidc_identity (tenant_id, provider_id, subject, account_id) select tenant_id, id, '1', $1 from oidc_provider where name = 'id'", ann)
 	// Where groups are not asked for, they stay.
 	in([]any{"small"})
 	r.set(r.One, func(p *oidc.Provider) { p.GroupsClaim = "" })

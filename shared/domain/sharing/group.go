@@ -81,7 +81,7 @@ func addMembers(ctx context.Context, d *db.DB, group uuid.UUID, joining []uuid.U
 		select g.tenant_id, g.id, a.id from access_group g join account a on a.tenant_id = g.tenant_id and a.id = any($2)
 		where g.tenant_id = app.tenant() and g.id = $1
 		  and (select count(*) from account a where a.tenant_id = app.tenant() and a.id = any($2)) = (select count(distinct u) from unnest($2::uuid[]) u)
-		order by a.id on conflict (tenant_id, group_id, account_id) do update set source = '`+manual+`'`, group, joining)
+		order by a.id on conflict (tenant_id, group_id, account_id) do update set source = '`+manual+`', provider_id = null`, group, joining)
 	queueMembers(&b, &out, group)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err

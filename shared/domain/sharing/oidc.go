@@ -99,15 +99,17 @@ func addMapping(ctx context.Context, d *db.DB, group uuid.UUID, name string) (*O
 }
 
 // QueueMembership makes a user, who is in these groups of an identity provider, a member of just the access groups that
-// these are mapped to; memberships that people gave stay. changed counts what that changes.
-func QueueMembership(b *pgx.Batch, account uuid.UUID, in []string, changed *int64) {
+// these are mapped to. Memberships that people or another provider gave stay: nobody gets around what a group keeps from
+// them by signing in at a provider that does not know it. changed counts what that changes.
+func QueueMembership(b *pgx.Batch, account, provider uuid.UUID, in []string, changed *int64) {
 	db.Value(b, changed, `with wanted as (
 		  select distinct m.group_id from access_group_oidc_mapping m where m.tenant_id = app.tenant() and m.oidc_group_name = any($2)),
 		left_ as (
 		  delete from access_group_member m where m.tenant_id = app.tenant() and m.account_id = $1 and m.source = '`+fromOIDC+`'
+		  and (m.provider_id = $3 or not exists (select from oidc_provider p where p.tenant_id = app.tenant() and p.id = m.provider_id))
 		  and m.group_id not in (select group_id from wanted) returning 1),
 		joined as (
-		  insert into access_group_member (tenant_id, group_id, account_id, source) select app.tenant(), group_id, $1, '`+fromOIDC+`' from wanted order by group_id
+		  insert into access_group_member (tenant_id, group_id, account_id, source, provider_id) select app.tenant(), group_id, $1, '`+fromOIDC+`', $3 from wanted order by group_id
 		  on conflict do nothing returning 1)
-		select (select count(*) from left_) + (select count(*) from joined)`, account, in)
+		select (select count(*) from left_) + (select count(*) from joined)`, account, in, provider)
 }
