@@ -92,7 +92,7 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 		}
 		endSessions := passwordHash != nil || (locked.target.IsActive && !next.IsActive)
 		forgetMail := next.EmailVerified || next.Email != locked.target.Email // what was sent to another address confirms nothing
-		stored, err = updateUser(ctx, tx, next, passwordHash, endSessions, forgetMail, in.IsActive.Set || next.Email != locked.target.Email)
+		stored, err = updateUser(ctx, tx, next, passwordHash, endSessions, forgetMail, in.IsActive.Or(false) || next.Email != locked.target.Email)
 		return err
 	})
 	if err != nil {

@@ -755,6 +755,8 @@ func TestClaimedAddress(t *testing.T) {
 	admin := r.User(t, "one", "admin")
 	admin.Do("PATCH", "/api/v1/users/"+id, object{"username": "ann"}).Want(200)
 	b.refused("claimed by another name", b.signIn(), "/login", "access_denied", "not verified")
+	admin.Do("PATCH", "/api/v1/users/"+id, object{"isActive": false}).Want(200)
+	b.refused("disabled", b.signIn(), "/login", "access_denied", "not verified")
 	admin.Do("PATCH", "/api/v1/users/"+id, object{"isActive": true}).Want(200)
 	if s := r.session(b.signIn(), "/login/oidc/complete"); s.NewAccount || s.User.ID.String() != id {
 		t.Errorf("%+v", s)
