@@ -150,3 +150,19 @@ func TestSchedule(t *testing.T) {
 		}
 	}
 }
+
+// A scheduler that comes while a clean-up runs waits for it: the two lock in the same order.
+func TestScheduleWhileItRuns(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	me := r.User(t, "one", "reader")
+	me.Do("DELETE", at+"/"+r.ask(me, `{"format":"csv"}`).String(), nil).Want(204)
+	if n, err := export.Due(t.Context(), r.DB.System, time.Now()); n != 1 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	me.Do("DELETE", at+"/"+r.ask(me, `{"format":"csv"}`).String(), nil).Want(204)
+	r.DB.LockedInOrder(t, "select from task where type = '"+task.CleanUpExports+"' for share", "update export_cleanup set deletions = deletions", func() error {
+		_, err := export.Due(context.Background(), r.DB.System, time.Now())
+		return err
+	})
+}

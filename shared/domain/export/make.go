@@ -15,7 +15,6 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/task"
-	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -98,7 +97,7 @@ func (m *Maker) Make(ctx context.Context, h task.Held) (any, error) {
 	case err == nil, db.ErrLost(err), ctx.Err() != nil: // the last two: it goes on elsewhere, or somebody has cancelled it
 		return result, err
 	}
-	if fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Forbidden) { // trying again does not change it
+	if fault.Is(err, fault.Unauthorized) { // trying again does not change it
 		err = fault.Wrap(err, fault.Conflict, "%s", fault.From(err).Message)
 	}
 	if h.Last(err) {
@@ -188,7 +187,7 @@ func (r *run) load(ctx context.Context) (done any, err error) {
 	}
 	r.source = &found.source
 	r.parts = sections(r.source)
-	if r.at.Object == "" {
+	if r.at.Upload == "" {
 		// Each run that begins anew writes an object of its own, so that one that had lost the task cannot spoil it.
 		r.at.Object = Folder(r.held.Tenant) + r.params.ExportID.String() + "/" + strconv.Itoa(int(r.held.Epoch))
 		r.saved = r.at
@@ -196,15 +195,16 @@ func (r *run) load(ctx context.Context) (done any, err error) {
 	return nil, nil
 }
 
+// asUser is ctx in the name of the user: what sharing tags hide is left out of every query.
+func (r *run) asUser(ctx context.Context) context.Context {
+	return db.In(ctx, db.Acting{Task: r.held.Scope(), Account: r.params.UserID})
+}
+
 // Folder is where the files of a tenant's exports are in the media bucket.
 func Folder(tenant uuid.UUID) string { return tenant.String() + "/export/" }
 
 // read is the next batch of rows, as the user sees them.
 func (r *run) read(ctx context.Context, s *section) ([]row, error) {
-	scope := asUser{task: r.held.Scope(), account: r.params.UserID, needs: []string{auth.SeriesRead}}
-	if r.source.ExportType != ofSeries {
-		scope.needs = append(scope.needs, auth.BooksRead)
-	}
 	var b pgx.Batch
 	var rows []row
 	var wanted bool
@@ -230,7 +230,7 @@ func (r *run) read(ctx context.Context, s *section) ([]row, error) {
 		args = append(args, r.at.At.Number, r.at.At.Book, r.at.At.ID)
 	}
 	db.All(&b, &rows, s.sql, args...)
-	if err := r.Database.RunWithin(db.In(ctx, scope), &b, time.Minute); err != nil {
+	if err := r.Database.RunWithin(r.asUser(ctx), &b, time.Minute); err != nil {
 		return nil, err
 	}
 	r.at.Sight = sight
@@ -349,8 +349,7 @@ func (r *run) keep(ctx context.Context, size int64) (bool, error) {
 	var b pgx.Batch
 	var sight string
 	db.Value(&b, &sight, "select app.sight()")
-	scope := asUser{task: r.held.Scope(), account: r.params.UserID, needs: []string{auth.SeriesRead}}
-	if err := r.Database.Run(db.In(ctx, scope), &b); err != nil {
+	if err := r.Database.Run(r.asUser(ctx), &b); err != nil {
 		return false, err
 	}
 	if sight != *r.at.Sight {

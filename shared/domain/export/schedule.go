@@ -2,7 +2,6 @@ package export
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -34,35 +33,23 @@ var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 // that is, once after exports were deleted: their files are still there. It tells how many. Unlike setting.Due it knows
 // of tenants that have the schedule by default. Several schedulers may call it at once.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
-	rows, err := system.Pool().Query(ctx, `select x.tenant_id, x.cron, x.zone, x.made, x.next_at, x.deletions, x.asked from (
+	started, err := setting.EachDue(ctx, system, "whose exports to clean up", func(d due) (bool, error) {
+		ok, err := d.next(ctx, system, now)
+		if err != nil {
+			err = fmt.Errorf("clean-up of exports of the tenant %s: %w", d.Tenant, err)
+		}
+		return ok, err
+	}, `select x.tenant_id, x.cron, x.zone, x.made, x.next_at, x.deletions, x.asked from (
 		  select c.*, coalesce(s.value, $3) as cron, coalesce(z.value, '') as zone
 		  from export_cleanup c join tenant t on t.id = c.tenant_id and t.status = 'active'
 		  left join setting s on s.tenant_id = c.tenant_id and s.key = $1
 		  left join setting z on z.tenant_id = c.tenant_id and z.key = $2) x
 		where x.next_at <= $4 or x.made <> x.cron || ' in ' || x.zone or x.deletions <> x.asked order by x.next_at limit 1000`,
 		setting.ExportCleanupCron, setting.SchedulerZone, setting.Default(setting.ExportCleanupCron), now)
-	if err != nil {
-		return 0, fmt.Errorf("find whose exports to clean up: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[due])
-	if err != nil {
-		return 0, fmt.Errorf("find whose exports to clean up: %w", err)
-	}
-	started := 0
-	var failures error
-	for _, d := range all {
-		ok, err := d.next(ctx, system, now)
-		if err != nil { // one tenant's must not keep the others from theirs
-			failures = errors.Join(failures, fmt.Errorf("clean-up of exports of the tenant %s: %w", d.Tenant, err))
-		}
-		if ok {
-			started++
-		}
-	}
 	if started > 0 {
 		slog.Info("clean-ups of exports queued", "count", started)
 	}
-	return started, failures
+	return started, err
 }
 
 // next sets when the clean-up is next due, and adds the task where it is due now.
@@ -77,22 +64,21 @@ func (d due) next(ctx context.Context, system *db.DB, now time.Time) (started bo
 	}
 	come := d.Made == made && !d.Next.After(now)
 	err = system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
+		// A clean-up locks its task before this row: so must this.
+		if _, err := tx.Exec(ctx, "select from task where tenant_id = app.tenant() and dedupe_key = $1 and status in ('pending', 'running') for no key update",
+			task.CleanUpExports); err != nil {
+			return err
+		}
 		tag, err := tx.Exec(ctx, `update export_cleanup set made = $1, next_at = case when $2 or made <> $1 then $3 else next_at end
 			where tenant_id = app.tenant() and made = $4 and next_at = $5 and asked = $6`, made, come, at, d.Made, d.Next, d.Asked)
 		if err != nil || tag.RowsAffected() == 0 || !come && d.Deletions == d.Asked {
 			return err // another scheduler was first, or there is only another schedule
 		}
-		var b pgx.Batch
-		var id uuid.UUID
-		fresh := uuid.Must(uuid.NewV7())
-		if err := task.Add(&b, task.Spec{ID: fresh, Type: task.CleanUpExports, DedupeKey: task.CleanUpExports}, &id); err != nil {
-			return err
-		}
-		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
-			return err
-		}
-		if started = id == fresh; !started {
-			return nil // one that runs may have looked already: it is asked for again when that has ended
+		add := setting.Add(func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
+			return task.Add(b, task.Spec{ID: fresh, Type: task.CleanUpExports, DedupeKey: task.CleanUpExports}, id)
+		})
+		if started, err = add.In(ctx, tx); err != nil || !started {
+			return err // one that runs may have looked already: it is asked for again when that has ended
 		}
 		_, err = tx.Exec(ctx, "update export_cleanup set asked = $1 where tenant_id = app.tenant()", d.Deletions)
 		return err

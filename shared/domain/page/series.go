@@ -77,10 +77,7 @@ func (s *Server) Series(w http.ResponseWriter, r *http.Request, series uuid.UUID
 	out, taken := zip.NewWriter(w), map[string]bool{}
 	for i := range books {
 		b := &books[i]
-		src := &object{server: s, request: r, index: b, end: b.Size}
-		if b.Size > 0 {
-			err = src.open()
-		}
+		src, err := s.open(r, b, 0, b.Size)
 		if err != nil && i == 0 { // before the header is written, so that a failure has its own status
 			return s.unopened(r, b, err)
 		}

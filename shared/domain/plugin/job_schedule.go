@@ -32,32 +32,21 @@ type dueJob struct {
 // Several schedulers may call it at once: the next time is set in the transaction that adds the task.
 func JobsDue(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	settled := settleJobs(ctx, system)
-	rows, err := system.Pool().Query(ctx, `select j.tenant_id, j.id, j.cron_schedule, coalesce(j.timezone, z.value, '') as zone, j.next_run_at, j.updated_at from library_job j
+	started, failures := setting.EachDue(ctx, system, "due jobs", func(d dueJob) (bool, error) {
+		ok, err := d.start(ctx, system, now)
+		if err != nil {
+			err = fmt.Errorf("job %s: %w", d.ID, err)
+		}
+		if ok {
+			slog.Info("job started", "tenant", d.Tenant, "job", d.ID)
+		}
+		return ok, err
+	}, `select j.tenant_id, j.id, j.cron_schedule, coalesce(j.timezone, z.value, '') as zone, j.next_run_at, j.updated_at from library_job j
 		join tenant o on o.id = j.tenant_id and o.status = 'active' join library l on l.tenant_id = j.tenant_id and l.id = j.library_id and l.is_active
 		left join setting z on z.tenant_id = j.tenant_id and z.key = $2
 		where j.enabled and (j.next_run_at is null or j.next_run_at <= $1 or j.next_zone is distinct from coalesce(j.timezone, z.value, ''))
 		order by j.next_run_at nulls first limit 1000`, now, setting.SchedulerZone)
-	if err != nil {
-		return 0, errors.Join(settled, fmt.Errorf("find due jobs: %w", err))
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[dueJob])
-	if err != nil {
-		return 0, errors.Join(settled, fmt.Errorf("find due jobs: %w", err))
-	}
-	started := 0
-	failures := settled
-	for _, d := range all {
-		ok, err := d.start(ctx, system, now)
-		if err != nil { // one tenant's must not keep the others from theirs
-			failures = errors.Join(failures, fmt.Errorf("job %s: %w", d.ID, err))
-			continue
-		}
-		if ok {
-			started++
-			slog.Info("job started", "tenant", d.Tenant, "job", d.ID)
-		}
-	}
-	return started, failures
+	return started, errors.Join(settled, failures)
 }
 
 // errSecond says that another scheduler was first.
@@ -75,16 +64,10 @@ func (d *dueJob) start(ctx context.Context, system *db.DB, now time.Time) (start
 	}
 	err = system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
 		if d.Next != nil && !d.Next.After(now) {
-			var b pgx.Batch
-			var id uuid.UUID
-			fresh := uuid.Must(uuid.NewV7())
-			if err := queueStart(&b, nil, d.ID, fresh, &id); err != nil {
+			started, err = setting.Add(func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error { return queueStart(b, nil, d.ID, fresh, id) }).In(ctx, tx)
+			if err != nil {
 				return err
 			}
-			if err := tx.SendBatch(ctx, &b).Close(); err != nil {
-				return err
-			}
-			started = id == fresh
 		}
 		tag, err := tx.Exec(ctx, `update library_job set next_run_at = $3, next_zone = $4
 			where tenant_id = app.tenant() and id = $1 and enabled and cron_schedule = $5 and next_run_at is not distinct from $2`, d.ID, d.Next, at, d.Zone, d.Cron)

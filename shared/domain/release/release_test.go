@@ -623,6 +623,23 @@ func TestPollsAreDue(t *testing.T) {
 	}
 }
 
+// A scheduler that comes while a source is polled waits for it: the two lock in the same order.
+func TestDueWhileItIsPolled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	for range 2 {
+		if _, err := release.Due(t.Context(), r.DB.System, now); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(24 * time.Hour)
+	}
+	r.DB.LockedInOrder(t, "select from task where type = '"+task.PollReleaseSource+"' for share", "update release_source set last_summary = ''", func() error {
+		_, err := release.Due(context.Background(), r.DB.System, now)
+		return err
+	})
+}
+
 func TestSeveralSeriesAreTracked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -2,7 +2,6 @@ package release
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -31,36 +30,23 @@ type due struct {
 // while none ran is polled once. Several schedulers may call it at once: the next time is set in the transaction that
 // queues the poll.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
-	rows, err := system.Pool().Query(ctx, `select x.tenant_id, x.id, x.cron, x.zone, x.of, x.next_at, x.next_at is not null and x.next_of = x.of as met from (
+	started, err := setting.EachDue(ctx, system, "release sources that are due", func(s due) (bool, error) {
+		ok, err := s.queue(ctx, system, now)
+		if err != nil {
+			err = fmt.Errorf("release source %s of the tenant %s: %w", s.ID, s.Tenant, err)
+		}
+		return ok, err
+	}, `select x.tenant_id, x.id, x.cron, x.zone, x.of, x.next_at, x.next_at is not null and x.next_of = x.of as met from (
 		  select s.*, coalesce(s.cron_schedule, d.value, $2) as cron, coalesce(z.value, '') as zone, concat_ws(' ', coalesce(s.cron_schedule, d.value, $2), z.value) as of
 		  from release_source s join tenant t on t.id = s.tenant_id and t.status = 'active'
 		  left join setting d on d.tenant_id = s.tenant_id and d.key = $3 left join setting z on z.tenant_id = s.tenant_id and z.key = $4
 		  where s.enabled) x
 		where x.cron <> '' and (x.next_at is null or x.next_of is distinct from x.of or x.next_at <= $1)
 		order by x.next_at nulls last, x.id limit 1000`, now, setting.Default(setting.ReleaseCron), setting.ReleaseCron, setting.SchedulerZone)
-	if err != nil {
-		return 0, fmt.Errorf("find release sources that are due: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[due])
-	if err != nil {
-		return 0, fmt.Errorf("find release sources that are due: %w", err)
-	}
-	started := 0
-	var failures error
-	for _, s := range all {
-		ok, err := s.queue(ctx, system, now)
-		if err != nil { // one source must not keep the others from being polled
-			failures = errors.Join(failures, fmt.Errorf("release source %s of the tenant %s: %w", s.ID, s.Tenant, err))
-			continue
-		}
-		if ok {
-			started++
-		}
-	}
 	if started > 0 {
 		slog.Info("polls of release sources queued", "count", started)
 	}
-	return started, failures
+	return started, err
 }
 
 // queue sets when the source is next due, and queues its poll where it was met before.
@@ -70,19 +56,17 @@ func (s due) queue(ctx context.Context, system *db.DB, now time.Time) (started b
 		return false, err
 	}
 	err = system.Tx(db.In(ctx, db.Tenant(s.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
+		// A poll locks its task before its source: so must this.
+		if _, err := tx.Exec(ctx, "select from task where tenant_id = app.tenant() and dedupe_key = $1 and status in ('pending', 'running') for no key update",
+			pollKey(s.ID)); err != nil {
+			return err
+		}
 		tag, err := tx.Exec(ctx, `update release_source set next_at = $3, next_of = $4
 			where tenant_id = app.tenant() and id = $1 and enabled and next_at is not distinct from $2`, s.ID, s.Next, schedule.Next(now), s.Of)
 		if err != nil || tag.RowsAffected() == 0 || !s.Met {
 			return err // another scheduler was first, or it was not due
 		}
-		var b pgx.Batch
-		var id uuid.UUID
-		fresh := uuid.Must(uuid.NewV7())
-		if err := queuePoll(&b, s.ID, fresh, &id); err != nil {
-			return err
-		}
-		err = tx.SendBatch(ctx, &b).Close()
-		started = id == fresh
+		started, err = setting.Add(func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error { return queuePoll(b, s.ID, fresh, id) }).In(ctx, tx)
 		return err
 	})
 	return started && err == nil, err

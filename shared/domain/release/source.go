@@ -130,10 +130,13 @@ type params struct {
 	SourceID uuid.UUID `json:"sourceId"`
 }
 
+// pollKey is the dedupe key of the poll of a source.
+func pollKey(source uuid.UUID) string { return task.PollReleaseSource + ":" + source.String() }
+
 // queuePoll adds the task that polls a source whose plugin is enabled, unless one is unfinished; id becomes that of
 // either.
 func queuePoll(b *pgx.Batch, source, fresh uuid.UUID, id *uuid.UUID) error {
-	return task.AddFor(b, task.Spec{ID: fresh, Type: task.PollReleaseSource, Params: params{source}, DedupeKey: task.PollReleaseSource + ":" + source.String()},
+	return task.AddFor(b, task.Spec{ID: fresh, Type: task.PollReleaseSource, Params: params{source}, DedupeKey: pollKey(source)},
 		task.Found(`select null::uuid as library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params from release_source s
 			join plugin p on p.tenant_id = app.tenant() and p.id = s.plugin_id where s.tenant_id = app.tenant() and s.id = $1 and s.enabled and p.enabled`, source), id)
 }

@@ -32,6 +32,18 @@ const (
 // Add queues the statement that adds a task with a fresh id; id becomes that, or the one of the task there is already.
 type Add func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error
 
+// In adds the task in a transaction, and tells whether there was none yet.
+func (add Add) In(ctx context.Context, tx pgx.Tx) (bool, error) {
+	var b pgx.Batch
+	var id uuid.UUID
+	fresh := uuid.Must(uuid.NewV7())
+	if err := add(&b, fresh, &id); err != nil {
+		return false, err
+	}
+	err := tx.SendBatch(ctx, &b).Close()
+	return err == nil && id == fresh, err
+}
+
 // Due adds a task for every tenant whose schedule, the setting of that key, has come, unless the setting named by on, where
 // one is named, is false, and tells how many; one that is unfinished is not doubled. Several schedulers may call it at once:
 // the next time is set in the transaction that adds the task.
@@ -45,27 +57,36 @@ func Due(ctx context.Context, system *db.DB, key, on string, now time.Time, add 
 	if err != nil {
 		return 0, fmt.Errorf("forget schedules of %s: %w", key, err)
 	}
-	rows, err := system.Pool().Query(ctx, `select s.tenant_id, s.value, coalesce(z.value, '') as zone, `+made+` as made, d.key is not null as known
+	return EachDue(ctx, system, "what is due by "+key, func(d due) (bool, error) {
+		ok, err := d.next(ctx, system, key, now, add)
+		if err != nil {
+			err = fmt.Errorf("%s of the tenant %s: %w", key, d.Tenant, err)
+		}
+		return ok, err
+	}, `select s.tenant_id, s.value, coalesce(z.value, '') as zone, `+made+` as made, d.key is not null as known
 		from setting s join tenant t on t.id = s.tenant_id and t.status = 'active'`+ofZone+`
 		left join setting_schedule d on d.tenant_id = s.tenant_id and d.key = s.key
 		where s.key = $1 and s.value <> '' and (d.key is null or d.next_at <= $3) and not exists (
 		  select from setting o where o.tenant_id = s.tenant_id and o.key = $2 and o.value = 'false')
 		order by d.next_at nulls last limit 1000`, key, on, now)
+}
+
+// EachDue calls start for what a query over all tenants finds to be due, and tells how many tasks that started. What
+// fails for one keeps none of the others from theirs.
+func EachDue[T any](ctx context.Context, system *db.DB, what string, start func(T) (bool, error), sql string, args ...any) (int, error) {
+	rows, err := system.Pool().Query(ctx, sql, args...)
 	if err != nil {
-		return 0, fmt.Errorf("find what is due by %s: %w", key, err)
+		return 0, fmt.Errorf("find %s: %w", what, err)
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[due])
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
 	if err != nil {
-		return 0, fmt.Errorf("find what is due by %s: %w", key, err)
+		return 0, fmt.Errorf("find %s: %w", what, err)
 	}
 	started := 0
 	var failures error
 	for _, d := range all {
-		ok, err := d.next(ctx, system, key, now, add)
-		if err != nil { // one tenant's must not keep the others from theirs
-			failures = errors.Join(failures, fmt.Errorf("%s of the tenant %s: %w", key, d.Tenant, err))
-			continue
-		}
+		ok, err := start(d)
+		failures = errors.Join(failures, err)
 		if ok {
 			started++
 		}
@@ -91,14 +112,7 @@ func (d due) next(ctx context.Context, system *db.DB, key string, now time.Time,
 		if err != nil || tag.RowsAffected() == 0 {
 			return err // another scheduler was first
 		}
-		var b pgx.Batch
-		var id uuid.UUID
-		fresh := uuid.Must(uuid.NewV7())
-		if err := add(&b, fresh, &id); err != nil {
-			return err
-		}
-		err = tx.SendBatch(ctx, &b).Close()
-		started = id == fresh
+		started, err = add.In(ctx, tx)
 		return err
 	})
 	return started && err == nil, err
