@@ -409,7 +409,7 @@ func (r *Runner) Match(ctx context.Context, h task.Held) (any, error) {
 	if err := h.Resume(&at); err != nil {
 		return nil, err
 	}
-	asking, cancel := patience(ctx)
+	asking, cancel := untilPause(ctx)
 	defer cancel()
 	out, err := r.matchByTask(asking, in.PluginID, *h.SeriesID, at.Found)
 	var f *fault.Error

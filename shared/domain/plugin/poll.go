@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/release"
-	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/plug"
@@ -47,10 +46,13 @@ func (r *Runner) Poll(ctx context.Context, h task.Held) (any, error) {
 	}
 	p, err := r.polled(ctx, source)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.plugin().usable(); err != nil {
 		return nil, r.pollFailed(ctx, source, nil, err)
 	}
 	var result release.Result
-	asking, cancel := patience(ctx)
+	asking, cancel := untilPause(ctx)
 	a := r.ask(asking, p, "releases/poll", source.Params(), &result)
 	left := asking.Err() != nil && ctx.Err() == nil // others want the worker
 	cancel()
@@ -61,7 +63,10 @@ func (r *Runner) Poll(ctx context.Context, h task.Held) (any, error) {
 		at.Refusals++
 		return nil, task.Later(at, 0)
 	}
-	if err := r.errNoted(ctx, p, a); err != nil {
+	if err := r.note(ctx, p, a); err != nil {
+		return nil, err
+	}
+	if err := a.refused(); err != nil {
 		var f *fault.Error
 		if errors.As(err, &f) && f.Code == fault.TooManyRequests && at.Refusals < mostRefusals {
 			at.Refusals++
@@ -75,9 +80,6 @@ func (r *Runner) Poll(ctx context.Context, h task.Held) (any, error) {
 
 // pollFailed notes why a poll has failed, and what the plugin has said before. What it returns fails the task for good.
 func (r *Runner) pollFailed(ctx context.Context, source *release.Poll, said *plug.Changes, why error) error {
-	if !errors.As(why, new(*fault.Error)) {
-		return why // of the database: it is tried again
-	}
 	message := fault.From(why).Message
 	result := release.Result{Failed: &message}
 	result.Take(said)
@@ -87,41 +89,15 @@ func (r *Runner) pollFailed(ctx context.Context, source *release.Poll, said *plu
 	return fault.New(fault.Conflict, "%s", message)
 }
 
-// polled reads the plugin of a source, with what it may know.
-func (r *Runner) polled(ctx context.Context, source *release.Poll) (*runnable, error) {
+// polled reads the plugin of a source, with what it may know; nil where it is gone.
+func (r *Runner) polled(ctx context.Context, source *release.Poll) (p *runnable, err error) {
 	var b pgx.Batch
-	var p *runnable
-	var seconds int64
 	queueRunnable(&b, &p, source.PluginID)
-	setting.Int(&b, setting.PluginTaskTimeout, &seconds)
-	if err := r.Database.Run(ctx, &b); err != nil {
+	seconds := queuePatience(&b)
+	if err := r.Database.Run(ctx, &b); err != nil || p == nil {
 		return nil, err
 	}
-	if err := p.plugin().usable(); err != nil {
-		return nil, err
-	}
-	if p.RequestTimeoutSeconds == nil {
-		limit := int32(seconds)
-		p.RequestTimeoutSeconds = &limit
-	}
-	var err error
+	p.patient(*seconds)
 	p.releases, err = source.Known(ctx, r.Database)
 	return p, err
-}
-
-// patience is a context for asking a plugin in a task: where others want the worker, it ends soon.
-func patience(ctx context.Context) (context.Context, context.CancelFunc) {
-	asking, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-task.Pause(ctx):
-			wait := grace
-			if end, ok := ctx.Deadline(); ok { // of the invocation
-				wait = min(wait, time.Until(end)-time.Second)
-			}
-			time.AfterFunc(wait, cancel)
-		case <-asking.Done():
-		}
-	}()
-	return asking, cancel
 }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/release"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/testkit/pluginkit"
 )
@@ -99,11 +101,36 @@ func TestPolls(t *testing.T) {
 		!strings.HasSuffix(got, "announced") || r.heard() != "release_announced release_source_polled" {
 		t.Error(got)
 	}
+	if got := r.text("select request_summary from plugin_failure where plugin_id = $1 order by occurred_at desc limit 1", id); !strings.Contains(got, `config={"x": 1}`) {
+		t.Error(got)
+	}
 	if got, err = poll(object{"result": object{"notModified": true, "upstreamStatus": 503}}, ""); err != nil || r.text("select last_error from release_source where id = $1", source) != "The source answers with the status 503" {
 		t.Errorf("%v, %v", got, err)
 	}
 	if got, err = poll(object{"result": object{"notModified": true}}, ""); err != nil || r.text("select coalesce(last_error, '') || last_summary from release_source where id = $1", source) != "Nothing new" {
 		t.Errorf("%v, %v", got, err)
+	}
+	// That the database has too much to do is no fault of the plugin: the task is tried again.
+	slow, err := db.Open(db.Config{URL: r.DB.AppURL, MaxConns: 2, Timeout: 500 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	tx, err := r.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "lock table series_tracking in access exclusive mode"); err != nil {
+		t.Fatal(err)
+	}
+	hasty := *r.runner
+	hasty.Database = slow
+	if _, err = hasty.Poll(r.In(r.One), task.Held{Tenant: r.One, Params: json.RawMessage(`{"sourceId":"` + source + `"}`)}); !errors.As(err, &f) || f.Code != fault.Unavailable {
+		t.Errorf("%v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil || r.text("select last_error from release_source where id = $1", source) != "" {
+		t.Errorf("%v", err)
 	}
 	// Its own rate limit is waited for, but not for ever.
 	c.Do("PATCH", admin+"/"+id, object{"rateLimitRequestsPerMinute": 1}).Want(200)

@@ -258,11 +258,15 @@ func withoutTail(text, secret string) string {
 func summary(params map[string]any) string {
 	parts := make([]string, 0, len(params))
 	for _, k := range slices.Sorted(maps.Keys(params)) {
-		if v := reflect.ValueOf(params[k]); v.Kind() == reflect.Slice {
-			parts = append(parts, fmt.Sprintf("%d %s", v.Len(), k))
+		v := params[k]
+		if raw, ok := v.(json.RawMessage); ok { // not byte by byte
+			v = string(raw)
+		}
+		if list := reflect.ValueOf(v); list.Kind() == reflect.Slice { // not item by item
+			parts = append(parts, fmt.Sprintf("%d %s", list.Len(), k))
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s=%v", k, params[k]))
+		parts = append(parts, fmt.Sprintf("%s=%v", k, v))
 	}
 	text := []rune(strings.ReplaceAll(strings.Join(parts, " "), "\x00", ""))
 	return string(text[:min(len(text), 300)])

@@ -46,8 +46,11 @@ type AliasBody struct {
 	Source *string `json:"source,omitempty" minLength:"1" maxLength:"50" nullable:"true" doc:"null is manual"`
 }
 
-// mostAliases is how many a series may have.
-const mostAliases = 200
+// mostAliases is how many a series may have, maxAlias how many bytes one may have that was normalized: it is in an index.
+const (
+	mostAliases = 200
+	maxAlias    = 2500
+)
 
 const aliasColumns = "a.id, a.series_id, a.alias, a.normalized, a.source, a.created_at"
 

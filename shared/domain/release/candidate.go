@@ -65,7 +65,7 @@ func read(raw json.RawMessage, now time.Time) *candidate {
 		return nil
 	}
 	out := &candidate{External: clean(in.ExternalReleaseID), Info: line(in.InfoHash, 100), Volumes: spans(in.Volumes), Chapters: spans(in.Chapters),
-		Hints: hints(in.FormatHints), By: line(in.GroupOrUploader, 200), Metadata: hints(in.Metadata), Observed: now, Released: in.ReleasedAt}
+		Hints: hints(in.FormatHints), By: line(in.GroupOrUploader, 200), Metadata: hints(in.Metadata), Observed: now, Released: utc(in.ReleasedAt)}
 	for name, v := range in.Match {
 		switch name = strings.ToLower(name); {
 		case strings.HasSuffix(name, "seriesid"):
@@ -94,13 +94,22 @@ func read(raw json.RawMessage, now time.Time) *candidate {
 			out.Language = &tag
 		}
 	}
-	if at := in.ObservedAt; at != nil && at.Year() > 1 && at.Before(now) {
+	if at := utc(in.ObservedAt); at != nil && at.Before(now) {
 		out.Observed = *at
 	}
-	if at := out.Released; at != nil && (at.Year() < 1 || at.Year() > 9999) {
-		out.Released = nil
-	}
 	return out
+}
+
+// utc is a time in UTC, nil where it lies in a year then that is not written with four digits.
+func utc(at *time.Time) *time.Time {
+	if at == nil {
+		return nil
+	}
+	out := at.UTC()
+	if out.Year() < 1 || out.Year() > 9999 {
+		return nil
+	}
+	return &out
 }
 
 // clean is a text that the database can store.
@@ -165,7 +174,8 @@ func hints(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// cleaned is a value with clean texts, and whether it is not too deep.
+// cleaned is a value with clean texts, and whether it is not too deep and has no number that the database would write out
+// with many more digits than it was given with: 1e300 has 301.
 func cleaned(v any, depth int) (any, bool) {
 	if depth == 0 {
 		return nil, false
@@ -174,6 +184,8 @@ func cleaned(v any, depth int) (any, bool) {
 	switch v := v.(type) {
 	case string:
 		return clean(v), true
+	case float64:
+		return v, v == 0 || math.Abs(v) >= 1e-20 && math.Abs(v) <= 1e20
 	case []any:
 		for i := range v {
 			e, ok := cleaned(v[i], depth-1)

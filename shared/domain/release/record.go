@@ -128,7 +128,8 @@ type subject struct {
 	Threshold      float64         `db:"threshold"`
 }
 
-// subjectsSQL selects the series about which something is announced.
+// subjectsSQL selects the series about which something is announced. Each is locked before how it is tracked: so does who
+// deletes it.
 const subjectsSQL = `select s.id, s.title, t.track_chapters, t.track_volumes, greatest(t.latest_chapter, o.chapter, -1) as chapter,
 	  greatest(t.latest_volume, o.volume, -1) as volume, coalesce(o.volume, -1)::double precision as owned_volume, t.languages, t.volume_chapters,
 	  coalesce(t.confidence_threshold, $3) as threshold
@@ -136,7 +137,7 @@ const subjectsSQL = `select s.id, s.title, t.track_chapters, t.track_volumes, gr
 	cross join lateral (select max(b.volume) as volume, max(b.chapter) as chapter from book b
 	  where b.tenant_id = app.tenant() and b.series_id = t.series_id and b.deleted_at is null) o
 	where t.tenant_id = app.tenant() and t.series_id = any($1) and t.tracked and ($2::uuid[] = '{}' or s.library_id = any($2))
-	order by t.series_id for no key update of t`
+	order by t.series_id for key share of s for no key update of t`
 
 // subjects reads the series about which something is announced, and locks how they are tracked.
 func (p *Poll) subjects(ctx context.Context, tx pgx.Tx, all []*candidate) (map[uuid.UUID]*subject, error) {
@@ -192,7 +193,7 @@ func (s *subject) ownedChapter() float64 {
 	if s.VolumeChapters == nil {
 		return out
 	}
-	all, err := volumeChapters(s.VolumeChapters)
+	all, _, err := volumeChapters(s.VolumeChapters)
 	if err != nil { // it was checked when it was stored
 		return out
 	}
@@ -357,19 +358,15 @@ func (r *Result) failure() *string {
 	return &out
 }
 
-// note writes how a poll went that the plugin has answered, and forgets the oldest releases where there are too many.
+// note writes how a poll went that the plugin has answered, and forgets the oldest releases where there are too many. What
+// the plugin wants to be told next time counts where the source was not reset meanwhile.
 func (p *Poll) note(ctx context.Context, tx pgx.Tx, in *Result, out *Outcome) error {
 	failure := in.failure()
-	etag, resume := p.ETag, p.ResumeAfter // stay where it went wrong
-	if failure == nil {
-		resume = p.resume
-		if in.ETag != nil {
-			etag = line(in.ETag, 1000)
-		}
-	}
-	_, err := tx.Exec(ctx, `update release_source set last_polled_at = now(), last_summary = $2, etag = $3, last_error = $4,
-		last_error_at = case when $4::text is null then last_error_at else now() end, covered_at = case when $4::text is null then now() else covered_at end,
-		resume_after = $5 where tenant_id = app.tenant() and id = $1`, p.ID, out.summary(), etag, failure, resume)
+	_, err := tx.Exec(ctx, `update release_source set last_polled_at = now(), last_summary = $2, last_error = $3,
+		last_error_at = case when $3::text is null then last_error_at else now() end, covered_at = case when $3::text is null then now() else covered_at end,
+		resume_after = case when $3::text is null then $4 else resume_after end,
+		etag = case when $5 and $3::text is null and etag is not distinct from $6 then $7 else etag end
+		where tenant_id = app.tenant() and id = $1`, p.ID, out.summary(), failure, p.resume, in.ETag != nil, p.ETag, line(in.ETag, 1000))
 	if err != nil || out.Announced+out.Ignored == 0 {
 		return err
 	}

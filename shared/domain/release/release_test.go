@@ -145,14 +145,21 @@ func TestTracking(t *testing.T) {
 	foreign.Do("GET", r.path("/tracking"), nil).Want(404)
 	foreign.Do("PATCH", r.path("/tracking"), object{"tracked": true}).Want(404)
 	for field, value := range map[string]any{"languages": []string{"English"}, "confidenceThresholdOverride": 1.1, "pollIntervalOverrideS": 1, "latestKnownChapter": -1,
-		"volumeChapterMap": []int{1}, "tracked": "yes"} {
+		"volumeChapterMap": []int{1}, "tracked": "yes", "latestKnownVolume": 1.5} {
 		c.Do("PATCH", r.path("/tracking"), object{field: value}).Want(400)
 	}
 	if r.heard() != "" {
 		t.Error("told of nothing")
 	}
 	got = c.Do("PATCH", r.path("/tracking"), object{"tracked": true, "trackVolumes": false, "languages": []string{"en", "fr"}, "latestKnownChapter": 10.5, "confidenceThresholdOverride": 0.5,
-		"pollIntervalOverrideS": 3600, "volumeChapterMap": object{"1": 8, "2": object{"start": 9, "end": 15}}}).Want(200).Map()
+		"pollIntervalOverrideS": 3600, "latestKnownVolume": 2, "volumeChapterMap": object{"1": 8, "2": object{"start": 9, "end": 15, "more": "a\x00b"}}}).Want(200).Map()
+	if fmt.Sprint(got["volumeChapterMap"], got["latestKnownVolume"]) != "map[1:8 2:map[end:15 start:9]] 2" {
+		t.Errorf("%v", got)
+	}
+	r.DB.Exec(t, "update series_tracking set latest_volume = 2.5") // as it was announced
+	if got := reader.Do("GET", r.path("/tracking"), nil).Want(200).Map(); got["latestKnownVolume"] != 2.0 {
+		t.Errorf("%v", got)
+	}
 	if got["tracked"] != true || got["trackVolumes"] != false || fmt.Sprint(got["languages"]) != "[en fr]" || got["latestKnownChapter"] != 10.5 || got["pollIntervalOverrideS"] != 3600.0 {
 		t.Errorf("%v", got)
 	}
@@ -306,6 +313,90 @@ func TestWhatIsAnnounced(t *testing.T) {
 	r.DB.Exec(t, "update plugin set library_ids = array[gen_random_uuid()]")
 	if out := r.record(r.candidate("foreign", nil)); out.Refused != 1 {
 		t.Errorf("of another library: %+v", out)
+	}
+}
+
+// What plugins write in times and numbers is never more than can be stored and told again.
+func TestOddNumbers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "reader")
+	r.DB.Exec(t, "insert into series_tracking (tenant_id, series_id, tracked) values ($1, $2, true)", r.One, r.series)
+	numbers := json.RawMessage("[" + strings.Repeat("1e300,", 1000) + "1e-300]")
+	small := []object{}
+	for range 100 {
+		small = append(small, object{"start": 1e-300, "end": 2})
+	}
+	for name, changes := range map[string]object{
+		"zone":       {"observedAt": "2026-01-02T03:04:05+23:59"},
+		"far":        {"releasedAt": "9999-12-31T23:59:59-05:00"},
+		"long ago":   {"releasedAt": "0001-01-01T00:00:00+15:00"},
+		"long lists": {"metadata": numbers, "formatHints": numbers, "volumes": small},
+	} {
+		if out := r.record(r.candidate(name, changes)); out.Announced != 1 {
+			t.Errorf("%s: %+v", name, out)
+		}
+	}
+	res := c.Do("GET", base+"/releases", nil).Want(200)
+	if m := res.Map(); m["total"] != 4.0 || len(res.Body) > 10_000 {
+		t.Errorf("%.2000s", res.Body)
+	}
+}
+
+// A source that is reset while it is polled is asked from the beginning next time.
+func TestResetDuringAPoll(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	failed, again := "no network", "y"
+	for name, in := range map[string]*release.Result{"not modified": {NotModified: true}, "newer": {ETag: &again}, "failed": {Failed: &failed}} {
+		r.DB.Exec(t, "update release_source set etag = 'x', resume_after = gen_random_uuid()")
+		p, err := release.Begin(r.In(r.One), r.DB.App, r.source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Do("POST", base+"/release-sources/"+r.source.String()+"/reset", nil).Want(200)
+		if _, err := p.Record(r.In(r.One), r.DB.App, r.publish, in); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.value("select concat_ws(' ', etag, resume_after) from release_source"); got != "" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// Who deletes a series and who records what is announced of it take turns.
+func TestSeriesIsDeletedDuringAPoll(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.DB.Exec(t, "insert into series_tracking (tenant_id, series_id, tracked) values ($1, $2, true)", r.One, r.series)
+	r.DB.Exec(t, "delete from book")
+	p, err := release.Begin(r.In(r.One), r.DB.App, r.source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := r.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "select from series where id = $1 for update", r.series); err != nil { // as a deletion does before what belongs to it
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	var out *release.Outcome
+	go func() {
+		var err error
+		out, err = p.Record(r.In(r.One), r.DB.App, r.publish, &release.Result{Candidates: []json.RawMessage{r.candidate("a", nil)}})
+		done <- err
+	}()
+	r.DB.AwaitLock(t)
+	_, err = tx.Exec(t.Context(), "delete from series where id = $1", r.series)
+	if err == nil {
+		err = tx.Commit(t.Context())
+	}
+	if recorded := <-done; err != nil || recorded != nil || out.Refused != 1 {
+		t.Errorf("%v, %v, %+v", err, recorded, out)
 	}
 }
 
@@ -549,6 +640,24 @@ func TestWhatAPluginIsTold(t *testing.T) {
 	if s := known().Tracked[i]; s.Aliases != nil || s.ExternalIDs != nil {
 		t.Errorf("%+v", s)
 	}
+	// However long the names of its releases are and however many ids it wants, it can be asked.
+	r.DB.Exec(t, `insert into release (tenant_id, id, source_id, series_id, external_release_id, payload_url, confidence, state, observed_at)
+		select $1, gen_random_uuid(), $2, $3, n || repeat('<', 490), 'https://example.org', 1, 'announced', now() from generate_series(1, 2000) n`, r.One, r.source, r.series)
+	var ids []string
+	for n := range 100 {
+		ids = append(ids, fmt.Sprint(n))
+	}
+	manifest, err := json.Marshal(object{"capabilities": object{"releaseSource": object{"requiresExternalIds": append(ids, "anilist")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.DB.Exec(t, "update plugin set manifest = $1", string(manifest))
+	much := known()
+	if data, err := json.Marshal(much); err != nil || len(data) > 2<<20 || len(much.Recorded) < 300 || much.Tracked[i].ExternalIDs != nil {
+		t.Errorf("%d bytes, %d releases, %v", len(data), len(much.Recorded), err)
+	}
+	r.DB.Exec(t, "delete from release where external_release_id <> 'a'")
+	r.DB.Exec(t, `update plugin set manifest = '{"capabilities":{"releaseSource":true}}'`)
 	// A series of which people want to hear once a day is not asked for again on the same day.
 	r.DB.Exec(t, "update series_tracking set poll_interval = 86400 where series_id = $1", r.series)
 	for at, want := range map[string]int{"date_trunc('day', now(), 'UTC')": 1, "date_trunc('day', now(), 'UTC') - interval '1 second'": 2} {
@@ -646,6 +755,8 @@ func TestSeveralSeriesAreTracked(t *testing.T) {
 	c, reader := r.User(t, "one", "maintainer"), r.User(t, "one", "reader")
 	other := r.add("Other")
 	r.DB.Exec(t, "insert into alternate_title (tenant_id, id, series_id, label, title) values ($1, gen_random_uuid(), $2, 'ja', '荒涼館'), ($1, gen_random_uuid(), $2, 'en', 'BLEAK HOUSE!')", r.One, r.series)
+	r.DB.Exec(t, `insert into alternate_title (tenant_id, id, series_id, label, title) values ($1, gen_random_uuid(), $2, 'long', repeat('x', 1001)),
+		($1, gen_random_uuid(), $2, 'large', (select string_agg(chr(19968 + (n * 7919) % 20000), '') from generate_series(1, 900) n))`, r.One, r.series)
 	tracker := &release.Tracker{Database: r.DB.App, Publish: r.publish}
 	ids := []string{r.series.String(), other.String(), uuid.NewString()}
 	reader.Do("POST", base+"/series/bulk/track-for-releases", object{"seriesIds": ids}).Want(403)

@@ -16,7 +16,9 @@ import (
 // Bounds of what a plugin is told.
 const (
 	mostTracked = 10_000
-	mostLatest  = 2000 // releases that its source has announced
+	mostLatest  = 2000    // releases that its source has announced
+	maxLatest   = 1 << 20 // bytes of what it calls those
+	mostNeeded  = 50      // services whose ids it wants
 )
 
 // announcing is what a manifest says of the releases that a plugin announces.
@@ -28,6 +30,7 @@ type announcing struct {
 // needs reads a manifest's releaseSource, which may also be true.
 func needs(raw json.RawMessage) (out announcing) {
 	_ = json.Unmarshal(raw, &out) // true asks for nothing
+	out.RequiresExternalIDs = out.RequiresExternalIDs[:min(len(out.RequiresExternalIDs), mostNeeded)]
 	return out
 }
 
@@ -88,7 +91,15 @@ func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 		}
 		out.Tracked = append(out.Tracked, t)
 	}
+	size = 0
 	for _, r := range latest {
+		name, err := json.Marshal(r.External)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(name) + len(r.ID.String()); size > maxLatest {
+			break
+		}
 		out.Recorded[r.External] = r.ID.String()
 	}
 	return &plug.Known{Releases: out}, nil

@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"encoding/json"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -146,7 +147,7 @@ func (t *Tracker) addTitles(ctx context.Context, h task.Held, page []titled, at 
 	var names, normalized []string
 	for _, s := range page {
 		for _, title := range s.Titles[:min(len(s.Titles), mostAliases)] {
-			if n := normalize(title); n != "" {
+			if n := normalize(title); n != "" && len(n) <= maxAlias && utf8.RuneCountInString(title) <= 1000 { // no longer ones can be stored
 				ids, names, normalized = append(ids, s.ID), append(names, title), append(normalized, n)
 			}
 		}

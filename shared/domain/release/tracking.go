@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -26,7 +25,7 @@ type Tracking struct {
 	TrackChapters               bool            `json:"trackChapters" db:"track_chapters"`
 	TrackVolumes                bool            `json:"trackVolumes" db:"track_volumes"`
 	LatestKnownChapter          *float64        `json:"latestKnownChapter" db:"latest_chapter"`
-	LatestKnownVolume           *float64        `json:"latestKnownVolume" db:"latest_volume"`
+	LatestKnownVolume           *int32          `json:"latestKnownVolume" db:"latest_volume"`
 	Languages                   []string        `json:"languages" db:"languages" nullable:"true" doc:"null is those of the setting release_tracking.default_languages"`
 	VolumeChapterMap            json.RawMessage `json:"volumeChapterMap" db:"volume_chapters" doc:"Of volumes, the last chapter in each"`
 	PollIntervalOverrideS       *int32          `json:"pollIntervalOverrideS" db:"poll_interval" doc:"At most so often, in seconds; null is whenever a source is polled"`
@@ -41,20 +40,20 @@ type TrackingBody struct {
 	TrackChapters               *bool                             `json:"trackChapters,omitempty" nullable:"true"`
 	TrackVolumes                *bool                             `json:"trackVolumes,omitempty" nullable:"true"`
 	LatestKnownChapter          httpapi.Optional[float64]         `json:"latestKnownChapter,omitempty" minimum:"0" maximum:"9999999"`
-	LatestKnownVolume           httpapi.Optional[float64]         `json:"latestKnownVolume,omitempty" minimum:"0" maximum:"9999999"`
+	LatestKnownVolume           httpapi.Optional[int32]           `json:"latestKnownVolume,omitempty" minimum:"0" maximum:"9999999"`
 	Languages                   httpapi.Optional[[]string]        `json:"languages,omitempty" maxItems:"50" doc:"ISO 639-1 codes; an empty list is all languages"`
 	VolumeChapterMap            httpapi.Optional[json.RawMessage] `json:"volumeChapterMap,omitempty" doc:"An object: by volumes the last chapter of each, or an object with start and end"`
 	PollIntervalOverrideS       httpapi.Optional[int32]           `json:"pollIntervalOverrideS,omitempty" minimum:"60" maximum:"31536000"`
 	ConfidenceThresholdOverride httpapi.Optional[float64]         `json:"confidenceThresholdOverride,omitempty" minimum:"0" maximum:"1"`
 }
 
-const trackingColumns = `t.series_id, t.tracked, t.track_chapters, t.track_volumes, t.latest_chapter, t.latest_volume, t.languages, t.volume_chapters,
+const trackingColumns = `t.series_id, t.tracked, t.track_chapters, t.track_volumes, t.latest_chapter, floor(t.latest_volume)::integer as latest_volume, t.languages, t.volume_chapters,
 	t.poll_interval, t.confidence_threshold, t.created_at, t.updated_at`
 
 // tracking is how a series is tracked: as people have said, or not at all.
 func tracking(ctx context.Context, d *db.DB, series uuid.UUID) (*Tracking, error) {
 	out, err := db.Get[Tracking](ctx, d, `select s.id as series_id, coalesce(t.tracked, false) as tracked, coalesce(t.track_chapters, true) as track_chapters,
-		  coalesce(t.track_volumes, true) as track_volumes, t.latest_chapter, t.latest_volume, t.languages, t.volume_chapters, t.poll_interval, t.confidence_threshold,
+		  coalesce(t.track_volumes, true) as track_volumes, t.latest_chapter, floor(t.latest_volume)::integer as latest_volume, t.languages, t.volume_chapters, t.poll_interval, t.confidence_threshold,
 		  coalesce(t.created_at, s.created_at) as created_at, coalesce(t.updated_at, s.created_at) as updated_at
 		from series s left join series_tracking t on t.tenant_id = app.tenant() and t.series_id = s.id where s.tenant_id = app.tenant() and s.id = $1`, series)
 	if err == nil && out == nil {
@@ -66,7 +65,7 @@ func tracking(ctx context.Context, d *db.DB, series uuid.UUID) (*Tracking, error
 // maxVolumes bounds a volumeChapterMap.
 const maxVolumes = 2000
 
-// check says what is wrong with the body.
+// check says what is wrong with the body, and leaves of a volumeChapterMap what is meant.
 func (b *TrackingBody) check() error {
 	var bad []fault.Field
 	for i, l := range b.Languages.Or(nil) {
@@ -75,9 +74,11 @@ func (b *TrackingBody) check() error {
 		}
 	}
 	if v := b.VolumeChapterMap.Value; v != nil {
-		if _, err := volumeChapters(*v); err != nil {
+		_, plain, err := volumeChapters(*v)
+		if err != nil {
 			bad = append(bad, fault.Field{Field: "volumeChapterMap", Message: err.Error()})
 		}
+		b.VolumeChapterMap.Value = &plain
 	}
 	return fault.InvalidFields(bad)
 }
@@ -86,30 +87,37 @@ func isLanguage(code string) bool {
 	return len(code) == 2 && !slices.ContainsFunc([]byte(code), func(c byte) bool { return c < 'a' || c > 'z' })
 }
 
-// volumeChapters reads the last chapter of each volume.
-func volumeChapters(raw json.RawMessage) (map[float64]float64, error) {
+// volumeChapters reads the last chapter of each volume; plain is the same without anything else.
+func volumeChapters(raw json.RawMessage) (out map[float64]float64, plain json.RawMessage, err error) {
 	wrong := fmt.Errorf("must be an object of at most %d volumes, each with its last chapter or with start and end", maxVolumes)
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil || all == nil || len(all) > maxVolumes {
-		return nil, wrong
+		return nil, nil, wrong
 	}
-	out := make(map[float64]float64, len(all))
+	out = make(map[float64]float64, len(all))
+	kept := make(map[string]any, len(all))
 	for k, v := range all {
 		volume, err := strconv.ParseFloat(k, 64)
 		if err != nil || !amount(volume) {
-			return nil, wrong
+			return nil, nil, wrong
 		}
 		var span Span
-		if json.Unmarshal(v, &span.End) != nil && json.Unmarshal(v, &span) != nil || !amount(span.Start) || !amount(span.End) {
-			return nil, wrong
+		isSpan := json.Unmarshal(v, &span.End) != nil
+		if isSpan && json.Unmarshal(v, &span) != nil || !amount(span.Start) || !amount(span.End) {
+			return nil, nil, wrong
 		}
 		out[volume] = span.End
+		name := strconv.FormatFloat(volume, 'f', -1, 64)
+		if kept[name] = span.End; isSpan {
+			kept[name] = span
+		}
 	}
-	return out, nil
+	plain, err = json.Marshal(kept)
+	return out, plain, err
 }
 
 // amount tells whether a number can be that of a volume or chapter.
-func amount(n float64) bool { return n >= 0 && n <= 9_999_999 && !math.IsNaN(n) }
+func amount(n float64) bool { return n == 0 || n >= 1e-6 && n <= 9_999_999 }
 
 // track changes how a series is tracked.
 func track(ctx context.Context, d *db.DB, series uuid.UUID, body *TrackingBody) (out *Tracking, library uuid.UUID, err error) {
