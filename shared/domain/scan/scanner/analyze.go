@@ -308,7 +308,7 @@ func (s *Scanner) record(ctx context.Context, h task.Held, found []analyzed) err
 	return s.lookAgain(ctx, h, found)
 }
 
-// describe lets the strategies of each library name and place what was found; it returns them.
+// describe lets the strategies of each library name and place what was found, and bounds what it names; it returns them.
 func describe(found []analyzed) (map[uuid.UUID]*strategy.Set, error) {
 	sets := map[uuid.UUID]*strategy.Set{}
 	for i := range found {
@@ -325,6 +325,7 @@ func describe(found []analyzed) (map[uuid.UUID]*strategy.Set, error) {
 			a.file = set.Read(a.Key, nil)
 			continue
 		}
+		a.Genres, a.Tags = namesOf(a.Genres), namesOf(a.Tags)
 		a.file = set.Read(a.Key, &strategy.Meta{Title: clip(a.Metadata.Title, 1000), Series: clip(a.Metadata.Series, 500), Number: a.Result.Number,
 			Volume: a.Metadata.Volume, Chapter: a.Metadata.Chapter})
 	}

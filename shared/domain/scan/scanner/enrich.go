@@ -102,19 +102,31 @@ func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 		returning s.id, s.library_id`, *toJSON(offers))
 }
 
-// queueTaxonomy adds the names that the books carry to them and to their series, unless the set is locked there. It
-// returns the series that changed.
+// mostNames is how many genres, or tags, are taken from a file.
+const mostNames = 1000
+
+// namesOf are the first of the names that can be those of genres or tags.
+func namesOf(list []string) (out []string) {
+	for _, name := range list {
+		if name = strings.TrimSpace(name); name != "" && len(name) <= 200 && len(out) < mostNames {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// queueTaxonomy adds the names that the books carry to them and to their series, unless the set is locked there; to a
+// book that changed meanwhile nothing. It returns the series that changed.
 func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*analysis.Result) []string, changed *[]enriched) {
 	var books []uuid.UUID
+	var revisions []int
 	var names []string
 	for _, a := range found {
 		if a.Result == nil {
 			continue
 		}
 		for _, name := range of(a.Result) {
-			if name = strings.TrimSpace(name); name != "" && len(name) <= 200 {
-				books, names = append(books, a.ID), append(names, name)
-			}
+			books, revisions, names = append(books, a.ID), append(revisions, a.Revision), append(names, name)
 		}
 	}
 	if len(names) == 0 {
@@ -130,29 +142,34 @@ func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*
 		  on conflict do nothing returning series_id)
 		`+ofAdded, books, names, lock)
 	b.Queue(`insert into book_`+table+` (tenant_id, book_id, `+table+`_id)
-		select distinct app.tenant(), k.id, g.id from unnest($1::uuid[], $2::text[]) u(book_id, name)
-		join book k on k.tenant_id = app.tenant() and k.id = u.book_id
+		select distinct app.tenant(), k.id, g.id from unnest($1::uuid[], $2::integer[], $3::text[]) u(book_id, revision, name)
+		join book k on k.tenant_id = app.tenant() and k.id = u.book_id and k.revision = u.revision
 		join `+table+` g on g.tenant_id = app.tenant() and lower(g.name) = lower(u.name)
-		where not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and $3 = any(m.locks))
-		on conflict do nothing`, books, names, lock+"Lock")
+		where not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and $4 = any(m.locks))
+		on conflict do nothing`, books, revisions, names, lock+"Lock")
 }
 
-// queueForgotten takes from books that were read before the names that their files named then, unless the set is locked;
-// those that they name now are added after it (queueTaxonomy). It comes before what their files say is stored.
-func queueForgotten(b *pgx.Batch, table, member string, found []analyzed) {
+// queueForgotten takes from books the names that their files named when they were read before, unless the set is locked;
+// those that they name now are added after it (queueTaxonomy). It comes before what their files say is stored. Of a book
+// that changed meanwhile it takes nothing.
+func queueForgotten(b *pgx.Batch, table, member string, found []analyzed, of func(*analysis.Result) []string) {
 	var books []uuid.UUID
+	var revisions []int
+	var names []string
 	for _, a := range found {
-		if a.Result != nil && a.bookRow.Fingerprint != "" {
-			books = append(books, a.ID)
+		if a.Result != nil {
+			books, revisions, names = append(books, a.ID), append(revisions, a.Revision), append(names, of(a.Result)...)
 		}
 	}
 	if len(books) == 0 {
 		return
 	}
-	b.Queue(`delete from book_`+table+` x using book_metadata m, `+table+` g
-		where x.tenant_id = app.tenant() and x.book_id = any($1) and m.tenant_id = x.tenant_id and m.book_id = x.book_id and not $3 = any(m.locks)
-		  and g.tenant_id = x.tenant_id and g.id = x.`+table+`_id and lower(g.name) in (select lower(btrim(n)) from jsonb_array_elements_text(
-		    case jsonb_typeof(m.metadata -> $2) when 'array' then m.metadata -> $2 else '[]' end) n)`, books, member, member+"Lock")
+	b.Queue(`select app.hold_terms($1, array(select lower(n) from unnest($2::text[]) n union select n from book_metadata m
+		cross join lateral app.names_in(m.metadata, $3) n where m.tenant_id = app.tenant() and m.book_id = any($4)))`, table, names, member, books)
+	b.Queue(`delete from book_`+table+` x using unnest($1::uuid[], $2::integer[]) u(id, revision), book k, book_metadata m, `+table+` g
+		where x.tenant_id = app.tenant() and x.book_id = u.id and k.tenant_id = x.tenant_id and k.id = u.id and k.revision = u.revision
+		  and m.tenant_id = x.tenant_id and m.book_id = u.id and not $4 = any(m.locks)
+		  and g.tenant_id = x.tenant_id and g.id = x.`+table+`_id and lower(g.name) in (select app.names_in(m.metadata, $3))`, books, revisions, member, member+"Lock")
 }
 
 // ofAdded selects the series to which rows were added.

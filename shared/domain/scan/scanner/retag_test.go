@@ -3,6 +3,7 @@ package scanner_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/longbox/longbox/shared/testkit"
@@ -12,9 +13,14 @@ import (
 func TestRenamedAndTaggedFilesStayTheSameBooks(t *testing.T) {
 	r := newRig(t)
 	for i := range 3 {
-		testkit.WriteFile(t, r.folder, fmt.Sprintf("A/%d.cbz", i), testkit.Comic(t, i, 2+i, ""))
+		info := ""
+		if i > 0 {
+			info = "<Genre>Horor, Drama</Genre><Tags>odl</Tags>"
+		}
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("A/%d.cbz", i), testkit.Comic(t, i, 2+i, info))
 	}
 	r.scanned("normal")
+	r.exec("update book_metadata m set locks = '{genresLock}' from book b where b.id = m.book_id and b.key = 'A/2.cbz'")
 	for i := range 3 {
 		r.read("ann", fmt.Sprintf("A/%d.cbz", i), 1+i)
 	}
@@ -24,7 +30,7 @@ func TestRenamedAndTaggedFilesStayTheSameBooks(t *testing.T) {
 	testkit.WriteFile(t, r.folder, "A (2012)/Copy of 0.cbz", testkit.Comic(t, 0, 2, ""))
 	for i := range 3 {
 		r.remove(fmt.Sprintf("A/%d.cbz", i))
-		testkit.WriteFile(t, r.folder, fmt.Sprintf("A (2012)/%03d - Tagged.cbz", i), testkit.Comic(t, i, 2+i, fmt.Sprintf("<Title>Chapter %d</Title><Summary>Told</Summary>", i)))
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("A (2012)/%03d - Tagged.cbz", i), testkit.Comic(t, i, 2+i, fmt.Sprintf("<Title>Chapter %d</Title><Summary>Told</Summary><Genre>Horror, drama</Genre><Tags>old</Tags>", i)))
 	}
 	if res := r.scanned("normal"); res.Moved != 3 || res.Created != 1 || res.Deleted != 0 {
 		t.Errorf("scan: %+v", res)
@@ -41,6 +47,12 @@ func TestRenamedAndTaggedFilesStayTheSameBooks(t *testing.T) {
 	}
 	if n := values[int](r, "select count(*) from book b join book_metadata m on m.book_id = b.id where b.tenant_id = app.tenant() and b.key like '%Tagged.cbz' and m.metadata ->> 'summary' = 'Told'")[0]; n != 3 {
 		t.Errorf("%d books have what their new files say", n)
+	}
+	// And of what their old files named nothing, but where that is locked.
+	if got := strings.Join(terms(r), ", "); got != "A (2012)/000 - Tagged.cbz #old, A (2012)/000 - Tagged.cbz Drama, A (2012)/000 - Tagged.cbz Horror, "+
+		"A (2012)/001 - Tagged.cbz #old, A (2012)/001 - Tagged.cbz Drama, A (2012)/001 - Tagged.cbz Horror, "+
+		"A (2012)/002 - Tagged.cbz #old, A (2012)/002 - Tagged.cbz Drama, A (2012)/002 - Tagged.cbz Horor" {
+		t.Errorf("the books have %s", got)
 	}
 	if got := values[string](r, "select path || ' ' || summary from series where tenant_id = app.tenant()"); !slices.Equal(got, []string{"A (2012) Mine"}) {
 		t.Errorf("series %q", got)

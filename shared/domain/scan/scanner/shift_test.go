@@ -19,7 +19,8 @@ import (
 )
 
 // run is a series of numbered books whose files take each other's names. Book n says its number in its metadata and has n+1
-// pages; ann is on the last. Of every second one the title and publisher are somebody's own.
+// pages; ann is on the last. Of every second one the title and publisher are somebody's own; each has a genre of its own that its
+// file does not name.
 type run struct {
 	*rig
 	ids map[string]string // of the books, by the key that they had at first
@@ -28,7 +29,7 @@ type run struct {
 func numbered(n int) string { return fmt.Sprintf("S/%02d.cbz", n) }
 
 func (r *rig) numbered(n int) []byte {
-	return testkit.Comic(r.t, n, n+1, fmt.Sprintf("<Title>Title %d</Title><Summary>Summary %[1]d</Summary><Number>%[1]d</Number><Web>https://example.org/%[1]d</Web>", n))
+	return testkit.Comic(r.t, n, n+1, fmt.Sprintf("<Title>Title %d</Title><Summary>Summary %[1]d</Summary><Number>%[1]d</Number><Web>https://example.org/%[1]d</Web><Genre>Both, Genre %[1]d</Genre><Tags>Tag %[1]d</Tags>", n))
 }
 
 // newRun makes the books from first to last and others beside them.
@@ -59,6 +60,8 @@ func (r *run) own() {
 	r.exec(`update book_metadata m set locks = '{titleLock,publisherLock}', metadata = metadata || jsonb_build_object('title', 'Mine ' || b.page_count - 1, 'publisher', 'Mine')
 		from book b where b.id = m.book_id and b.key like 'S/%' and b.page_count % 2 = 0`)
 	r.exec("update book b set title = 'Mine ' || page_count - 1 where key like 'S/%' and page_count % 2 = 0")
+	r.exec("insert into genre (tenant_id, id, name) select $1, id, 'Own ' || page_count - 1 from book where tenant_id = $1 and key like 'S/%'", r.tenant)
+	r.exec("insert into book_genre (tenant_id, book_id, genre_id) select $1, id, id from book where tenant_id = $1 and key like 'S/%'", r.tenant)
 }
 
 // permute gives files the names of each other, all at once.
@@ -119,6 +122,8 @@ func (r *run) books(where string) []string {
 	for _, row := range values[string](r.rig, `select b.id || concat_ws(' | ', '', b.key, 'pages ' || b.page_count, case when b.analyzed then 'read' else 'unread' end,
 		case when array_length(p.names, 1) = b.page_count and (p.file_size, p.file_modified) = (b.size, b.modified_at) then 'indexed' else 'no index' end,
 		b.title, b.number, m.metadata ->> 'summary', m.metadata ->> 'publisher', x.url, b.error_type,
+		(select string_agg(t.name, ', ' order by t.name) from (select g.name, x.book_id from book_genre x join genre g on g.tenant_id = x.tenant_id and g.id = x.genre_id
+			union all select g.name, x.book_id from book_tag x join tag g on g.tenant_id = x.tenant_id and g.id = x.tag_id) t where t.book_id = b.id),
 		(select 'ann ' || g.current_page from progress g where g.tenant_id = b.tenant_id and g.book_id = b.id))
 		from book b left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id left join book_metadata m on m.tenant_id = b.tenant_id and m.book_id = b.id
 		left join external_link x on x.tenant_id = b.tenant_id and x.book_id = b.id
@@ -135,14 +140,14 @@ func (r *run) books(where string) []string {
 
 // want is what books tells of book n in a new place, or of one that is really new.
 func want(n int, key string, fresh bool) string {
-	name, title, publisher, reader := "new", fmt.Sprintf("Title %d", n), "", ""
+	name, title, publisher, own, reader := "new", fmt.Sprintf("Title %d", n), "", "", ""
 	if !fresh {
-		name, reader = numbered(n), fmt.Sprintf(" | ann %d", n+1)
+		name, own, reader = numbered(n), fmt.Sprintf("Own %d, ", n), fmt.Sprintf(" | ann %d", n+1)
 	}
 	if !fresh && n%2 == 1 {
 		title, publisher = fmt.Sprintf("Mine %d", n), " | Mine"
 	}
-	return fmt.Sprintf("%s | %s | pages %d | read | indexed | %s | %d | Summary %d%s | https://example.org/%d%s", name, key, n+1, title, n, n, publisher, n, reader)
+	return fmt.Sprintf("%s | %s | pages %d | read | indexed | %s | %d | Summary %d%s | https://example.org/%d | Both, Genre %d, %sTag %d%s", name, key, n+1, title, n, n, publisher, n, n, own, n, reader)
 }
 
 // placed is what books tells where every book has the key that places gives it; those that are really new are in fresh.

@@ -77,8 +77,9 @@ func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 		return nil, err
 	}
 	queueDisplaced(b, scanID, found)
-	queueForgotten(b, "genre", "genres", found)
-	queueForgotten(b, "tag", "tags", found)
+	genres, tags := func(r *analysis.Result) []string { return r.Genres }, func(r *analysis.Result) []string { return r.Tags }
+	queueForgotten(b, "genre", "genres", found, genres)
+	queueForgotten(b, "tag", "tags", found, tags)
 	if err := queueResults(b, found, sets, &out.stored); err != nil {
 		return nil, err
 	}
@@ -86,8 +87,8 @@ func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 	queueDescriptions(b, found, withdraw)
 	queueSeriesMetadata(b, found, &out.enriched[0])
 	queueDescriptions(b, found, fillIn)
-	queueTaxonomy(b, "genre", "genres", found, func(r *analysis.Result) []string { return r.Genres }, &out.enriched[1])
-	queueTaxonomy(b, "tag", "tags", found, func(r *analysis.Result) []string { return r.Tags }, &out.enriched[2])
+	queueTaxonomy(b, "genre", "genres", found, genres, &out.enriched[1])
+	queueTaxonomy(b, "tag", "tags", found, tags, &out.enriched[2])
 	queueAlternateTitles(b, found, &out.enriched[3])
 	queueClamp(b, found) // before the readers of a new book go over to the one that it turns out to be
 	queueFollowFound(b, scanID, found, &out.moved)
