@@ -26,6 +26,27 @@ alter table book_cover alter image set storage external; -- it is compressed alr
 call app.protect('book_cover');
 call app.limit_books('book_cover');
 
+create index book_cover_size on book_cover (tenant_id) include (size);
+create index series_cover_size on series_cover (tenant_id) include (size);
+
+-- hold_covers makes those who add covers of series or of books (p_of) wait for each other until the transaction ends, and
+-- tells how many there are, in all of them; whoever holds the series or book calls it. Security definer, or it would
+-- count what the user sees.
+-- +goose StatementBegin
+create function app.hold_covers(p_of text, out covers bigint, out bytes bigint) language plpgsql
+  security definer set search_path = pg_catalog, public as $$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('longbox covers of ' || p_of || ' ' || app.tenant(), 0));
+  if p_of = 'series' then
+    select count(*), coalesce(sum(c.size), 0) into covers, bytes from public.series_cover c where c.tenant_id = app.tenant();
+  else
+    select count(*), coalesce(sum(c.size), 0) into covers, bytes from public.book_cover c where c.tenant_id = app.tenant();
+  end if;
+end $$;
+-- +goose StatementEnd
+revoke execute on function app.hold_covers(text) from public;
+grant execute on function app.hold_covers(text) to longbox_app, longbox_limited, longbox_system;
+
 create table book_genre (
   tenant_id uuid not null,
   book_id   uuid not null,
@@ -49,6 +70,29 @@ create table book_tag (
 create index book_tag_tag on book_tag (tenant_id, tag_id);
 call app.protect('book_tag');
 call app.limit_books('book_tag');
+
+-- allowed_terms are the genres or tags (p_table) that the series or books (p_of) have which the user sees who is allowed
+-- sharing tags: from the few series that carry these, where the policies would look through all that is hidden.
+-- Nothing, for anybody else.
+-- +goose StatementBegin
+create function app.allowed_terms(p_of text, p_table text) returns setof uuid language plpgsql stable
+  security definer set search_path = pg_catalog, public as $$
+begin
+  if app.allowed() is null then
+    return;
+  end if;
+  return query execute format($q$with seen as materialized (
+      select distinct s.series_id from public.series_sharing_tag s where s.tenant_id = app.tenant() and s.sharing_tag_id = any(app.allowed()) and %s)
+    select distinct x.id from seen cross join lateral (%s offset 0) x$q$, app.visible('s.series_id'),
+    format(case p_of when 'series' then 'select x.%1$I as id from public.%2$I x where x.tenant_id = app.tenant() and x.series_id = seen.series_id'
+      else 'select x.%1$I as id from public.book b join public.%2$I x on x.tenant_id = b.tenant_id and x.book_id = b.id
+        where b.tenant_id = app.tenant() and b.series_id = seen.series_id' end,
+      case p_table when 'genre' then 'genre_id' else 'tag_id' end,
+      case p_of when 'series' then 'series_' else 'book_' end || case p_table when 'genre' then 'genre' else 'tag' end));
+end $$;
+-- +goose StatementEnd
+revoke execute on function app.allowed_terms(text, text) from public;
+grant execute on function app.allowed_terms(text, text) to longbox_app, longbox_limited, longbox_system;
 
 -- As 00054 has it; what a book has is used, too.
 -- +goose StatementBegin
@@ -74,6 +118,41 @@ $$;
 create function app.hold_terms(p_table text, p_names text[]) returns void language plpgsql as $$
 begin
   execute format('select from public.%I t where t.tenant_id = app.tenant() and lower(t.name) = any($1) order by lower(t.name) for key share', p_table) using p_names;
+end $$;
+-- +goose StatementEnd
+
+-- Tenants whose books have not all got what their files named before there were genres and tags of books, and the last
+-- book that has.
+create table term_fill (
+  tenant_id uuid primary key references tenant on delete cascade,
+  after     uuid not null default '00000000-0000-0000-0000-000000000000'
+);
+call app.protect('term_fill', true); -- the scheduler looks for them
+insert into term_fill (tenant_id) select id from tenant;
+
+-- fill_terms gives the next p_books books of the tenant what their files name.
+-- +goose StatementBegin
+create function app.fill_terms(p_books integer) returns void language plpgsql as $$
+declare
+  v_after uuid := (select f.after from public.term_fill f where f.tenant_id = app.tenant() for update);
+  v_books uuid[] := array(select m.book_id from public.book_metadata m where m.tenant_id = app.tenant() and m.book_id > v_after order by m.book_id limit p_books);
+  v record;
+begin
+  perform from public.library_count c where c.tenant_id = app.tenant() order by c.library_id for update; -- as scans do
+  perform from public.book b where b.tenant_id = app.tenant() and b.id = any(v_books) order by b.id for no key update;
+  for v in select * from (values ('genre', 'genres'), ('tag', 'tags')) x(kind, field) loop
+    perform app.hold_terms(v.kind, array(select n from public.book_metadata m cross join lateral app.names_in(m.metadata, v.field) n
+      where m.tenant_id = app.tenant() and m.book_id = any(v_books)));
+    execute format('insert into public.book_%1$s (tenant_id, book_id, %1$s_id)
+      select m.tenant_id, m.book_id, t.id from public.book_metadata m
+      cross join lateral app.names_in(m.metadata, $2) n join public.%1$s t on t.tenant_id = m.tenant_id and lower(t.name) = n
+      where m.tenant_id = app.tenant() and m.book_id = any($1) and not $2 || ''Lock'' = any(m.locks) on conflict do nothing', v.kind) using v_books, v.field;
+  end loop;
+  if cardinality(v_books) < p_books then
+    delete from public.term_fill f where f.tenant_id = app.tenant();
+  else
+    update public.term_fill f set after = v_books[p_books] where f.tenant_id = app.tenant();
+  end if;
 end $$;
 -- +goose StatementEnd
 
@@ -352,7 +431,7 @@ $$;
 set local lock_timeout = '5s';
 -- follow_content stays, and takes over no names: the tables go next.
 create or replace function app.take_names(p_from uuid[], p_to uuid[]) returns void language sql as '';
-drop function app.hold_terms, app.names_in;
+drop function app.fill_terms, app.allowed_terms, app.hold_covers, app.hold_terms, app.names_in;
 -- The others go back to what 00054 has.
 -- +goose StatementBegin
 create or replace function app.hand_books(p_from uuid[], p_to uuid[]) returns void language sql as $$
@@ -382,5 +461,6 @@ begin
   return query execute format('delete from public.%I t where %s and t.id = any($1) returning t.name', p_table, v_unused) using v_ids;
 end $$;
 -- +goose StatementEnd
-drop table book_tag, book_genre, book_cover;
+drop index series_cover_size;
+drop table term_fill, book_tag, book_genre, book_cover;
 alter table book drop column cover_source;

@@ -29,8 +29,9 @@ var fields = filter.Schema{
 	"year":       {Type: filter.Number, Column: "(" + metadata("year") + ")::integer"},
 	"dateAdded":  {Type: filter.Date, Column: "b.created_at"},
 	"hasError":   {Type: filter.Bool, Column: "(b.error_type is not null)"},
-	"genre":      TermField("genre", "b.series_id"),
-	"tag":        TermField("tag", "b.series_id"),
+	"genre":      TermField("series", "genre", "b.series_id"),
+	"tag":        TermField("series", "tag", "b.series_id"),
+	"ownGenre":   TermField("book", "genre", "b.id"),
 	"readListId": MemberField("book_id", "b.id"),
 	"inReadList": InAnyField("collection_member", "book_id", "b.id"),
 	"wantToRead": WantedField("book_id", "b.id"),
@@ -51,10 +52,10 @@ func PathField(library, key string) filter.Field {
 		library + "::text, '/') || '/' || normalize(" + key + ` collate "default", nfc))`}
 }
 
-// TermField is the filter by the genres or tags (table) of a series, whose id is the SQL series.
-func TermField(table, series string) filter.Field {
-	return filter.Field{Type: filter.Text, Column: "t.name", Among: fmt.Sprintf(`%[2]s in (select x.series_id from series_%[1]s x
-		join %[1]s t on t.tenant_id = x.tenant_id and t.id = x.%[1]s_id where x.tenant_id = app.tenant() and %%s)`, table, series)}
+// TermField is the filter by the genres or tags (table) of a series or book (owner), whose id is SQL.
+func TermField(owner, table, id string) filter.Field {
+	return filter.Field{Type: filter.Text, Column: "t.name", Among: fmt.Sprintf(`%[3]s in (select x.%[1]s_id from %[1]s_%[2]s x
+		join %[2]s t on t.tenant_id = x.tenant_id and t.id = x.%[2]s_id where x.tenant_id = app.tenant() and %%s)`, owner, table, id)}
 }
 
 // MemberField is the filter by the collection or read list that people put something into; id is its SQL, column that of the

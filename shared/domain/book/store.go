@@ -2,6 +2,7 @@ package book
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -32,6 +33,12 @@ type Term struct {
 // TermColumns is the select list of a Term t, a genre or a tag (table).
 func TermColumns(table string) string {
 	return "t.id, t.name, t.created_at, (select count(*) from series_" + table + " x where x.tenant_id = app.tenant() and x." + table + "_id = t.id) as series_count"
+}
+
+// HasTerm is SQL: a series or book (owner) has t, a genre or a tag (table).
+func HasTerm(owner, table string) string {
+	return strings.NewReplacer("{o}", owner, "{t}", table).Replace(`case when (select app.allowed()) is null
+		then exists (select from {o}_{t} x where x.tenant_id = app.tenant() and x.{t}_id = t.id) else t.id in (select app.allowed_terms('{o}', '{t}')) end`)
 }
 
 // QueueTerms adds the genres or tags (table) of a series or book (owner) to the batch.

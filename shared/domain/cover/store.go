@@ -10,9 +10,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// What people can upload at most: covers of one series or book, and bytes of all series, and of all books, of a tenant.
+// What people can upload at most: covers of one series or book, and covers and bytes of all series, and of all books, of
+// a tenant.
 const (
 	mostCovers     = 20
+	mostOfAll      = 50_000
 	mostCoverBytes = 1 << 30
 )
 
@@ -84,7 +86,7 @@ func (o owner) add(ctx context.Context, d *db.DB, id uuid.UUID, p *pictureFile) 
 	case !exists:
 		return nil, nil, fault.Missing(o.what)
 	case out == nil:
-		return nil, nil, fault.New(fault.Conflict, "There are %d uploaded covers of the %s already, or 1 GiB of all %s: delete one first", mostCovers, o.entity, o.many)
+		return nil, nil, fault.New(fault.Conflict, "There are %d uploaded covers of the %s already, or %d or 1 GiB of all %s: delete one first", mostCovers, o.entity, mostOfAll, o.many)
 	}
 	c.library = out.LibraryID
 	return out, &c, nil
@@ -93,15 +95,17 @@ func (o owner) add(ctx context.Context, d *db.DB, id uuid.UUID, p *pictureFile) 
 // replaced is SQL: the cover c is in the place of the new one of owner $1 and source $10, which is not people's.
 const replaced = "(c.{id} = $1 and c.source = $10 and $10 <> 'custom')"
 
-// queueKeep keeps a picture of an owner that is held; one that is there already stays, as what it was.
+// queueKeep keeps a picture of an owner that is held; one that is there already stays. What people upload is theirs, also
+// where a plugin has named it before.
 func (o owner) queueKeep(b *pgx.Batch, kept *int64, id uuid.UUID, p *pictureFile, print, source string, bytes int64) {
-	db.Affected(b, kept, o.sql(`insert into {c} (tenant_id, id, {id}, fingerprint, type, image, size, width, height, source)
+	db.Affected(b, kept, o.sql(`insert into {c} as k (tenant_id, id, {id}, fingerprint, type, image, size, width, height, source)
 		select app.tenant(), gen_random_uuid(), o.id, $2, $3, $4, $5::bigint, $6, $7, $10 from {o} o where {is}
 		  and (exists (select from {c} c where c.tenant_id = app.tenant() and c.{id} = o.id and c.fingerprint = $2)
 		    or (select count(*) from {c} c where c.tenant_id = app.tenant() and c.{id} = o.id and not `+replaced+`) < $8
-		      and (select coalesce(sum(c.size), 0) from {c} c where c.tenant_id = app.tenant() and not `+replaced+`) + $5::bigint <= $9)
-		on conflict (tenant_id, {id}, fingerprint) do update set updated_at = now()`),
-		id, print, p.kind, p.data, len(p.data), p.width, p.height, mostCovers, bytes, source)
+		      and (select a.covers - r.covers < $11 and a.bytes - r.bytes + $5::bigint <= $9 from app.hold_covers('{o}') a, (
+		        select count(*) as covers, coalesce(sum(c.size), 0) as bytes from {c} c where c.tenant_id = app.tenant() and `+replaced+`) r))
+		on conflict (tenant_id, {id}, fingerprint) do update set updated_at = now(), source = case excluded.source when 'custom' then 'custom' else k.source end`),
+		id, print, p.kind, p.data, len(p.data), p.width, p.height, mostCovers, bytes, source, mostOfAll)
 }
 
 // selecting shows the uploaded cover c of owner $1 that meets what follows.

@@ -195,4 +195,65 @@ func TestPluginsGiveBooksCovers(t *testing.T) {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
+	// What a person uploads as well is that person's, and stays.
+	me.Do("POST", one+"/cover", form(picture(t, 3))).Want(201)
+	me.Do("DELETE", one+"/covers/selected", nil).Want(204)
+	var b pgx.Batch
+	var kept int64
+	cover.QueueGivenBook(&b, &kept, f.book, picture(t, 4), "plugin:test", true)
+	if err := database.Run(s.In(s.One), &b); err != nil {
+		t.Fatal(err)
+	}
+	if got := listed(me, one); got != "plugin:test 20*, custom 19" {
+		t.Errorf("uploaded by a person: %q", got)
+	}
+}
+
+// The bounds of all covers hold also for who uploads at once, and from whom series are hidden.
+func TestCoversAreBounded(t *testing.T) {
+	t.Parallel()
+	var h heard
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) { cover.UploadRoutes(a, d, h.publish) })
+	me, f := s.User(t, "one", "maintainer"), newShelf(t, s, s.One)
+	tag, books := uuid.New(), make([]uuid.UUID, 6)
+	for i := range books {
+		books[i] = uuid.New()
+	}
+	s.DB.Exec(t, `insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title)
+		select $1, id, $3, $4, id, 1, now(), 'cbz', 'c', 'c', 'c' from unnest($2::uuid[]) id`, s.One, books, f.library, f.series)
+	s.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'Family')", s.One, tag)
+	s.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, $2, $2, $3, 'allow')", s.One, tag, me.ID)
+	s.DB.Exec(t, "insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) values ($1, $2, $3)", s.One, f.series, tag)
+	s.DB.Exec(t, `with s as (insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) select tenant_id, gen_random_uuid(), library_id, 'x', 'x', 'x', 'x', 'x' from series where id = $1 returning *),
+		b as (insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title) select tenant_id, gen_random_uuid(), library_id, id, 'x', 1, now(), 'cbz', 'x', 'x', 'x' from s returning *)
+		insert into book_cover (tenant_id, id, book_id, fingerprint, type, image, size) select tenant_id, gen_random_uuid(), id, n, 'image/png', '', 1 from b cross join generate_series(1, 49999) n`, f.series)
+	upload := func(n int) (kept int) {
+		t.Helper()
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		for _, id := range books {
+			wg.Go(func() {
+				res := me.Do("POST", "/api/v1/books/"+id.String()+"/cover", form(picture(t, n)))
+				mu.Lock()
+				defer mu.Unlock()
+				switch res.Status {
+				case 201:
+					kept++
+				case 409:
+				default:
+					t.Errorf("status %d: %s", res.Status, res.Body)
+				}
+			})
+		}
+		wg.Wait()
+		return kept
+	}
+	if n := upload(1); n != 1 {
+		t.Errorf("where there is room for one cover, %d are kept", n)
+	}
+	s.DB.Exec(t, "delete from book_cover where book_id <> all($1) and fingerprint <> '1'", books)
+	s.DB.Exec(t, "update book_cover set size = $1 where fingerprint = '1'", 1<<30-len(picture(t, 1))*2)
+	if n := upload(1); n != 2 { // one has it already
+		t.Errorf("where there is room for the bytes of one more, %d are kept", n)
+	}
 }

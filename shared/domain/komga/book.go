@@ -68,7 +68,7 @@ type BookMetadata struct {
 	ReleaseDateLock bool     `json:"releaseDateLock"`
 	Authors         []Author `json:"authors" nullable:"false"`
 	AuthorsLock     bool     `json:"authorsLock"`
-	Tags            []string `json:"tags" nullable:"false" doc:"The genres of the series"`
+	Tags            []string `json:"tags" nullable:"false" doc:"Its genres"`
 	TagsLock        bool     `json:"tagsLock"`
 	ISBN            string   `json:"isbn"`
 	ISBNLock        bool     `json:"isbnLock"`
@@ -108,7 +108,7 @@ type BookFilter struct {
 	ReadListID  []string `query:"readlistId,explode" doc:"Ids, or want-to-read"`
 	ReadStatus  []string `query:"readStatus,explode" doc:"UNREAD, IN_PROGRESS or READ"`
 	MediaStatus []string `query:"mediaStatus,explode" doc:"READY or ERROR; others find nothing"`
-	Tag         []string `query:"tag,explode" doc:"A genre of the series"`
+	Tag         []string `query:"tag,explode" doc:"One of its genres"`
 	Deleted     bool     `query:"deleted" doc:"Books whose files are gone are not shown: true finds nothing"`
 	Oneshot     bool     `query:"oneshot" doc:"There are none: true finds nothing"`
 }
@@ -132,7 +132,7 @@ func (s BookSearch) filter() BookFilter {
 		Deleted: s.Deleted != nil && *s.Deleted}
 }
 
-var bookFields = map[string]translator{"libraryId": same("libraryId"), "seriesId": same("seriesId"), "title": same("title"), "tag": same("genre"),
+var bookFields = map[string]translator{"libraryId": same("libraryId"), "seriesId": same("seriesId"), "title": same("title"), "tag": same("ownGenre"),
 	"readStatus": word("readStatus"), "mediaStatus": media, "releaseDate": released("releaseDay", dayNumber), "deleted": flag, "oneShot": flag, "readListId": member("readListId")}
 
 // lastRead is the order that only the books have that the caller has read in.
@@ -160,7 +160,7 @@ func (f BookFilter) list(tree json.RawMessage, find *string, sort httpapi.Sortin
 		w.Series, of = book.OptionalID(of[0]), nil
 	}
 	parts := slices.Concat(oneOf("libraryId", libraries), oneOf("seriesId", of), oneOf("readStatus", read), statuses(separated(f.MediaStatus)),
-		oneOf("genre", separated(f.Tag)), members("readListId", separated(f.ReadListID), nil))
+		oneOf("ownGenre", separated(f.Tag)), members("readListId", separated(f.ReadListID), nil))
 	if f.Deleted || f.Oneshot {
 		parts = append(parts, never)
 	}
@@ -250,7 +250,7 @@ func bookSQL(ids, summary string) string {
 	  coalesce(b.error_message, b.error_type) as error, coalesce(left(m.metadata ->> 'summary', ` + summary + `), '') as summary,
 	  coalesce(split_part(m.metadata ->> 'isbns', ',', 1), '') as isbn, (m.metadata ->> 'year')::integer as year,
 	  (m.metadata ->> 'month')::integer as month, (m.metadata ->> 'day')::integer as day, ` + people("m.metadata -> 'authors'") + ` as authors,
-	  coalesce(m.locks, '{}') as locks, ` + terms("genre", "b.series_id") + ` as genres, b.modified_at, b.created_at, b.updated_at,
+	  coalesce(m.locks, '{}') as locks, ` + terms("book", "genre", "b.id") + ` as genres, b.modified_at, b.created_at, b.updated_at,
 	  p.current_page, p.completed, p.started_at, p.updated_at as read_at
 	from page
 	cross join lateral (select * from book x where x.tenant_id = app.tenant() and x.id = page.id limit 1) b
@@ -273,7 +273,7 @@ func (r bookRow) book() Book {
 		Metadata: BookMetadata{Title: r.Title, TitleLock: locked("title"), Summary: r.Summary, SummaryLock: locked("summary"),
 			Number: strconv.FormatFloat(r.Number, 'f', -1, 64), NumberLock: locked("number"), NumberSort: r.Number, NumberSortLock: locked("number"),
 			ReleaseDate: date(r.Year, r.Month, r.Day), ReleaseDateLock: locked("year"), Authors: roles(r.Authors), AuthorsLock: locked("authorsJson"),
-			Tags: r.Genres, ISBN: r.ISBN, ISBNLock: locked("isbns"), Links: []Link{}, Created: created, LastModified: modified}}
+			Tags: r.Genres, TagsLock: locked("genres"), ISBN: r.ISBN, ISBNLock: locked("isbns"), Links: []Link{}, Created: created, LastModified: modified}}
 	if r.Page != nil {
 		b.ReadProgress = &ReadProgress{Page: *r.Page, Completed: *r.Completed, ReadDate: stamp(*r.ReadAt), Created: stamp(*r.StartedAt), LastModified: stamp(*r.ReadAt)}
 	}

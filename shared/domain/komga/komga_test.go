@@ -62,12 +62,14 @@ func serve(t testing.TB) (*testkit.Server, shelf) {
 	for _, table := range []string{"genre", "tag"} {
 		id := uuid.New()
 		s.DB.Exec(t, "insert into "+table+" (tenant_id, id, name) values ($1, $2, $3), ($1, gen_random_uuid(), 'unused')", s.One, id, "Some "+table)
+		s.DB.Exec(t, "insert into "+table+" (tenant_id, id, name) values ($1, $2, $3)", s.One, first, "Own "+table)
+		s.DB.Exec(t, fmt.Sprintf("insert into book_%[1]s (tenant_id, book_id, %[1]s_id) values ($1, $2, $2)", table), s.One, first)
 		s.DB.Exec(t, fmt.Sprintf("insert into series_%[1]s (tenant_id, series_id, %[1]s_id) values ($1, $2, $3)", table), s.One, able, id)
 	}
 	s.DB.Exec(t, "insert into external_link (tenant_id, id, series_id, source_name, url) values ($1, gen_random_uuid(), $2, 'wiki', 'https://example.org')", s.One, able)
 	s.DB.Exec(t, "insert into alternate_title (tenant_id, id, series_id, label, title) values ($1, gen_random_uuid(), $2, 'ja', 'エーブル')", s.One, able)
 	s.DB.Exec(t, `insert into book_metadata (tenant_id, book_id, metadata, locks) values ($1, $2, '{"summary": "One", "year": 2001, "month": 2, "day": 30, "isbns": "9780316769488,1",
-		"authors": [{"name": "Ann", "role": "writer"}]}', '{titleLock,authorsJsonLock}')`, s.One, first)
+		"authors": [{"name": "Ann", "role": "writer"}]}', '{titleLock,authorsJsonLock,genresLock}')`, s.One, first)
 	s.DB.Exec(t, `insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights,
 		  file_size, file_etag, file_modified)
 		select $1, $2, 1, '{1.jpg,2.png,3.webp}', '{image/jpeg,image/png,image/webp}', n, n, n, '{1,2048,3}', '{0,0,0}', n, '{10,0,30}', '{11,0,31}', 1, '', now()
@@ -171,11 +173,11 @@ func TestBooks(t *testing.T) {
 		"url": "/books/Able/Able 1.cbz", "number": 1.0, "fileLastModified": "2024-05-06T07:08:09Z", "sizeBytes": 1500000.0, "size": "1.4 MiB", "fileHash": "f1", "deleted": false})
 	want(t, got["media"], map[string]any{"status": "READY", "mediaType": "application/zip", "pagesCount": 3.0, "mediaProfile": "DIVINA", "comment": ""})
 	want(t, got["metadata"], map[string]any{"title": "Able 1", "titleLock": true, "summary": "One", "summaryLock": false, "number": "1", "numberSort": 1.0,
-		"releaseDate": "2001-02-01", "authors": "[map[name:Ann role:writer]]", "authorsLock": true, "tags": "[Some genre]", "isbn": "9780316769488", "links": "[]"})
+		"releaseDate": "2001-02-01", "authors": "[map[name:Ann role:writer]]", "authorsLock": true, "tags": "[Own genre]", "tagsLock": true, "isbn": "9780316769488", "links": "[]"})
 	want(t, got["readProgress"], map[string]any{"page": 2.0, "completed": false, "deviceId": "", "deviceName": ""})
 
 	want(t, at(2)["media"], map[string]any{"status": "ERROR", "comment": "is cut off"})
-	want(t, at(2)["metadata"], map[string]any{"number": "2.5", "numberSort": 2.5, "releaseDate": nil, "authors": "[]", "summary": ""})
+	want(t, at(2)["metadata"], map[string]any{"number": "2.5", "numberSort": 2.5, "releaseDate": nil, "authors": "[]", "summary": "", "tags": "[]", "tagsLock": false})
 	want(t, at(2), map[string]any{"readProgress": nil, "number": 2.0})
 	want(t, at(3)["media"], map[string]any{"mediaProfile": "EPUB", "mediaType": "application/epub+zip", "epubDivinaCompatible": false})
 	me.Do("GET", root+"/v1/books/"+able[4].String(), nil).Want(404) // its file is gone
@@ -240,7 +242,8 @@ func TestLists(t *testing.T) {
 		"/v1/books?library_id=" + library + "&media_status=ERROR":                         "Able 3",
 		"/v1/books?media_status=READY&read_status=UNREAD":                                 "Able 4, Baker 1",
 		"/v1/books?media_status=OUTDATED":                                                 "",
-		"/v1/books?tag=some+genre&search=able+2":                                          "Able 2",
+		"/v1/books?tag=own+genre&search=able":                                             "Able 1",
+		"/v1/books?tag=some+genre":                                                        "",
 		"/v1/books?read_status=IN_PROGRESS&sort=readProgress.readDate,desc":               "Able 2",
 		"/v1/books?read_status=IN_PROGRESS,READ&sort=readProgress.readDate,desc":          "Able 1, Able 2",
 		"/v1/books?sort=readProgress.readDate,desc":                                       "Able 1, Able 2, Able 3, Able 4, Baker 1",
@@ -312,7 +315,7 @@ func TestConditions(t *testing.T) {
 		{"series", `{"condition":{"anyOf":[{"title":{"operator":"is","value":"Baker"}},{"allOf":[{"genre":{"operator":"is","value":"some genre"}}]}]}}`, "Able, Baker"},
 		{"books", is("seriesId", sh.series["Baker"].String()), "Baker 1"},
 		{"books", is("mediaStatus", "ERROR"), "Able 3"},
-		{"books", is("tag", "Some genre"), "Able 1, Able 2, Able 3, Able 4"},
+		{"books", is("tag", "Own genre"), "Able 1"},
 		{"books", leaf("releaseDate", `"operator":"before","dateTime":"2002-01-01T00:00:00Z"`), "Able 1"},
 		{"books?sort=readProgress.readDate,desc", `{"condition":{"allOf":[{"readStatus":{"operator":"is","value":"IN_PROGRESS"}},{"deleted":{"operator":"isFalse"}}]}}`, "Able 1"},
 		{"books", `{"readStatus":["UNREAD"],"seriesId":["` + sh.series["Baker"].String() + `"],"mediaStatus":["READY"],"tag":null}`, "Baker 1"},
@@ -450,7 +453,7 @@ func TestAround(t *testing.T) {
 	}
 	s.DB.Exec(t, "update series set age_rating = 6 where title = 'Baker'")
 	for path, values := range map[string]string{"genres": "[Some genre]", "tags": "[Some tag]", "publishers": "[Fox]", "languages": "[de]", "age-ratings": "[6 12]",
-		"tags/series": "[Some tag]", "tags/book": "[Some genre]", "sharing-labels": "[]", "series/release-dates": "[2001-01-01 2000-01-01]",
+		"tags/series": "[Some tag]", "tags/book": "[Own genre]", "sharing-labels": "[]", "series/release-dates": "[2001-01-01 2000-01-01]",
 		"authors": "[map[name:Ann role:writer] map[name:Bob role:cover]]", "authors?search=an": "[map[name:Ann role:writer]]",
 		"series/" + sh.series["Able"].String() + "/collections": "[]", "books/" + sh.books["Able"][0].String() + "/readlists": "[]"} {
 		var got []any

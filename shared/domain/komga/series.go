@@ -242,10 +242,10 @@ func people(list string) string {
 		jsonb_array_elements(case jsonb_typeof(` + list + `) when 'array' then ` + list + ` else '[]' end) a), '[]')`
 }
 
-// terms is the SQL of the genres or tags (table) of a series.
-func terms(table, series string) string {
-	return `array(select t.name from series_` + table + ` x join ` + table + ` t on t.tenant_id = x.tenant_id and t.id = x.` + table + `_id
-		where x.tenant_id = app.tenant() and x.series_id = ` + series + ` order by lower(t.name))`
+// terms is the SQL of the genres or tags (table) of a series or book (owner).
+func terms(owner, table, id string) string {
+	return `array(select t.name from ` + owner + `_` + table + ` x join ` + table + ` t on t.tenant_id = x.tenant_id and t.id = x.` + table + `_id
+		where x.tenant_id = app.tenant() and x.` + owner + `_id = ` + id + ` order by lower(t.name))`
 }
 
 // seriesSQL shows the series whose ids are selected, with one index lookup for each; summary is how much of it.
@@ -254,7 +254,7 @@ func seriesSQL(ids, summary string) string {
 	select s.id, s.library_id, l.path as library_path, s.path, s.title, s.title_sort, coalesce(left(s.summary, ` + summary + `), '') as summary,
 	  coalesce(s.publisher, '') as publisher, coalesce(s.language, '') as language, coalesce(s.status, '') as status,
 	  coalesce(s.reading_direction, l.default_reading_direction) as reading_direction, s.age_rating, s.year, s.total_volume_count,
-	  ` + people("s.authors") + ` as authors, s.locks, ` + terms("genre", "s.id") + ` as genres, ` + terms("tag", "s.id") + ` as tags,
+	  ` + people("s.authors") + ` as authors, s.locks, ` + terms("series", "genre", "s.id") + ` as genres, ` + terms("series", "tag", "s.id") + ` as tags,
 	  coalesce((select jsonb_agg(jsonb_build_object('label', x.source_name, 'url', x.url) order by x.source_name) from external_link x
 	    where x.tenant_id = app.tenant() and x.series_id = s.id), '[]') as links,
 	  coalesce((select jsonb_agg(jsonb_build_object('label', x.label, 'title', x.title) order by x.label, x.id) from alternate_title x

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -17,10 +18,10 @@ const maxValues = "5000"
 // values adds what lists can be narrowed to: what there is of each.
 func values(a *httpapi.API, d *db.DB) {
 	for _, v := range []struct{ path, id, summary, sql string }{
-		{"genres", "ListGenres", "The genres of the series", usedSQL("genre")},
-		{"tags", "ListTags", "The tags of the series", usedSQL("tag")},
-		{"tags/series", "ListSeriesTags", "The same", usedSQL("tag")},
-		{"tags/book", "ListBookTags", "The tags that books show: the genres of their series", usedSQL("genre")},
+		{"genres", "ListGenres", "The genres of the series", usedSQL("series", "genre")},
+		{"tags", "ListTags", "The tags of the series", usedSQL("series", "tag")},
+		{"tags/series", "ListSeriesTags", "The same", usedSQL("series", "tag")},
+		{"tags/book", "ListBookTags", "The tags that books show: their genres", usedSQL("book", "genre")},
 		{"sharing-labels", "ListSharingLabels", "None", "select '' where false"},
 		{"series/release-dates", "ListReleaseDates", "The years of the series, the latest first", `select v || '-01-01' from (select distinct year as v from series
 			where tenant_id = app.tenant() and year is not null) s order by s.v desc`},
@@ -59,10 +60,9 @@ func values(a *httpapi.API, d *db.DB) {
 		})
 }
 
-// usedSQL selects the names of genres or tags (table) that series have.
-func usedSQL(table string) string {
-	return `select t.name from ` + table + ` t where t.tenant_id = app.tenant() and exists (select from series_` + table + ` x
-		where x.tenant_id = app.tenant() and x.` + table + `_id = t.id) order by lower(t.name)`
+// usedSQL selects the names of genres or tags (table) that series or books (owner) have.
+func usedSQL(owner, table string) string {
+	return "select t.name from " + table + " t where t.tenant_id = app.tenant() and " + book.HasTerm(owner, table) + " order by lower(t.name)"
 }
 
 // ofSeriesSQL selects the values that a column of series has.

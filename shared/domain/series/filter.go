@@ -20,8 +20,8 @@ var fields = filter.Schema{
 	"language":   {Type: filter.Text, Column: "s.language"},
 	"year":       {Type: filter.Number, Column: "s.year"},
 	"dateAdded":  {Type: filter.Date, Column: "s.created_at"},
-	"genre":      book.TermField("genre", "s.id"),
-	"tag":        book.TermField("tag", "s.id"),
+	"genre":      book.TermField("series", "genre", "s.id"),
+	"tag":        book.TermField("series", "tag", "s.id"),
 	"sharingTag": sharingTag(),
 	"author": {Type: filter.Text, Column: "a.value ->> 'name'",
 		Among: "exists (select from jsonb_array_elements(case jsonb_typeof(s.authors) when 'array' then s.authors else '[]' end) a where %s)"},
@@ -51,7 +51,7 @@ func path() filter.Field {
 
 // sharingTag is the filter by what decides who sees a series: for administrators, who alone know the names.
 func sharingTag() filter.Field {
-	f := book.TermField("sharing_tag", "s.id")
+	f := book.TermField("series", "sharing_tag", "s.id")
 	f.Only = "app.administers()"
 	return f
 }

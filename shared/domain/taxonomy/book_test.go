@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/domain/taxonomy"
 	"github.com/longbox/longbox/shared/platform/auth"
 )
 
@@ -179,5 +180,75 @@ func TestBooksAtOnce(t *testing.T) {
 	wg.Wait()
 	if _, line := r.list(admin.Do("GET", base+"/books/"+of["A"]+"/tags", nil)); !strings.HasPrefix(line, "A 1, B 1, c") {
 		t.Errorf("the tags are %s", line)
+	}
+}
+
+// Who is allowed some series sees what these and their books have, and does not wait for what is hidden to be looked through.
+func TestTermsOfAllowed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c, all := r.User(t, "one", "reader"), r.User(t, "one", "reader")
+	seen := r.books(r.One, "Seen")
+	r.DB.Exec(t, `with s as (insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+		  select tenant_id, gen_random_uuid(), library_id, 'h' || n, 'h', 'h', 'h', 'h' from book cross join generate_series(1, 400) n where id = $1 returning *)
+		insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title)
+		select tenant_id, gen_random_uuid(), library_id, id, path || '/' || n, 1, now(), 'cbz', 'h', 'h', 'h' from s cross join generate_series(1, 50) n`, seen["Seen"])
+	r.DB.Exec(t, "insert into genre (tenant_id, id, name) select $1, gen_random_uuid(), n from unnest('{of all,of hidden,of seen,of series,of none}'::text[]) n", r.One)
+	r.DB.Exec(t, `insert into book_genre (tenant_id, book_id, genre_id) select b.tenant_id, b.id, g.id from book b join genre g on g.tenant_id = b.tenant_id
+		and g.name in ('of all', case b.title when 'Seen' then 'of seen' else 'of hidden' end)`)
+	r.DB.Exec(t, "insert into series_genre (tenant_id, series_id, genre_id) select b.tenant_id, b.series_id, g.id from book b join genre g on g.tenant_id = b.tenant_id and g.name = 'of series' where b.id = $1", seen["Seen"])
+	tag := uuid.New()
+	r.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'Family')", r.One, tag)
+	r.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, $2, $2, $3, 'allow')", r.One, tag, c.ID)
+	r.DB.Exec(t, "insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) select tenant_id, series_id, $2 from book where id = $1", seen["Seen"], tag)
+	r.is(c.Do("GET", base+"/genres", nil), "of all 0, of seen 0, of series 1, of 3")
+	r.is(all.Do("GET", base+"/genres", nil), "of all 0, of hidden 0, of seen 0, of series 1, of 4")
+	r.DB.Exec(t, "analyze")
+	tx, err := r.DB.App.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), "select app.enter($1, $2, null, null, '')", r.One, c.ID); err != nil {
+		t.Fatal(err)
+	}
+	var plan []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := tx.QueryRow(t.Context(), "explain (analyze, buffers, format json) "+taxonomy.CountUsed).Scan(&plan); err != nil {
+		t.Fatal(err)
+	}
+	if n := plan[0].Plan.Hit + plan[0].Plan.Read; n > 200 {
+		t.Errorf("%d pages are read", n)
+	}
+}
+
+// Books that were read before they could have genres get those that their files named, save where that is locked.
+func TestFill(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	me := r.User(t, "one", "reader")
+	of := r.books(r.One, "A", "B", "C", "D", "E")
+	r.DB.Exec(t, "insert into genre (tenant_id, id, name) select $1, gen_random_uuid(), n from unnest('{Drama,Comedy}'::text[]) n", r.One)
+	r.DB.Exec(t, "insert into tag (tenant_id, id, name) values ($1, gen_random_uuid(), 'red'), ($2, gen_random_uuid(), 'red')", r.One, r.Two)
+	r.DB.Exec(t, `insert into book_metadata (tenant_id, book_id, metadata, locks) select tenant_id, id,
+		case title when 'E' then '{"genres": "Drama"}' else '{"genres": ["drama ", "DRAMA", "gone"], "tags": ["Red"]}' end::jsonb, case title when 'D' then '{genresLock}' else '{}' end::text[] from book`)
+	r.DB.Exec(t, "insert into book_genre (tenant_id, book_id, genre_id) select b.tenant_id, b.id, g.id from book b, genre g where b.title = 'B' and g.name in ('Drama', 'Comedy')")
+	r.DB.Exec(t, "insert into term_fill (tenant_id) values ($1), ($2)", r.One, r.Two)
+	for range 2 { // the second time there is nothing to do
+		if err := taxonomy.FillSome(t.Context(), r.DB.System, 2); err != nil {
+			t.Fatal(err)
+		}
+		for title, want := range map[string]string{"A": "Drama 0, of 1", "B": "Comedy 0, Drama 0, of 2", "C": "Drama 0, of 1", "D": "of 0", "E": "of 0"} {
+			r.is(me.Do("GET", base+"/books/"+of[title]+"/genres", nil), want)
+		}
+		r.is(me.Do("GET", base+"/books/"+of["D"]+"/tags", nil), "red 0, of 1")
+	}
+	var left int
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from term_fill").Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d tenants are left, %v", left, err)
 	}
 }

@@ -35,8 +35,7 @@ var (
 
 // used is SQL: a series or a book has t.
 func (k kind) used() string {
-	return strings.ReplaceAll(`(exists (select from series_{t} x where x.tenant_id = app.tenant() and x.{t}_id = t.id)
-		or exists (select from book_{t} x where x.tenant_id = app.tenant() and x.{t}_id = t.id))`, "{t}", k.table)
+	return "(" + book.HasTerm("series", k.table) + " or " + book.HasTerm("book", k.table) + ")"
 }
 
 // owner is what has genres and tags: a series or a book.
