@@ -159,7 +159,7 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, w
 		var busy bool
 		read.Queue(holdScan, id)
 		db.One(&read, &r, "select "+columns+from+" and l.id = $1 for update of l", id)
-		db.Value(&read, &busy, "select exists (select from task where tenant_id = app.tenant() and library_id = $1 and status in ('pending', 'running'))", id)
+		db.Value(&read, &busy, "select exists (select from task t where t.tenant_id = app.tenant() and t.library_id = $1 and t.status in ('pending', 'running') and not "+task.PutOff+")", id)
 		setting.Value(&read, setting.SchedulerZone, &zone) // under the lock: who follows a change of it waits, or has been there
 		if err := tx.SendBatch(ctx, &read).Close(); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
@@ -38,8 +39,8 @@ const errorsSQL = "select distinct on (type) type, case when app.limited() then 
 
 const queueSQL = `select count(*) filter (where status = 'pending') as pending, count(*) filter (where status = 'running' and lease_until < now()) as stale,
 	count(*) filter (where status = 'running' and (lease_until < now()) is not true) as running,
-	(extract(epoch from now() - min(created_at) filter (where status = 'pending')) * 1000)::bigint as oldest_ms
-	from task where tenant_id = app.tenant() and status in ('pending', 'running')`
+	(extract(epoch from now() - min(created_at) filter (where status = 'pending' and not ` + task.PutOff + `)) * 1000)::bigint as oldest_ms
+	from task t where tenant_id = app.tenant() and status in ('pending', 'running')`
 
 // tasks is how the tasks fared that are remembered, and what waits: one round trip.
 func tasks(ctx context.Context, d *db.DB) (*Tasks, error) {

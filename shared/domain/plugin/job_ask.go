@@ -145,13 +145,12 @@ func (r *Runner) askAboutBook(ctx context.Context, plugin uuid.UUID, i *item, on
 func (r *Runner) matchableBook(ctx context.Context, plugin uuid.UUID, i *item, patient bool) (p *runnable, d *aBook, s *series.Details, sure float64, err error) {
 	var b pgx.Batch
 	var threshold string
-	var seconds int64
 	d = &aBook{}
 	queueRunnable(&b, &p, plugin)
 	load, loadSeries := book.QueueDetails(&b, i.ID, false), series.QueueDetails(&b, i.SeriesID)
 	reference.QueueBook(&b, &d.elsewhere, i.ID)
 	setting.Value(&b, setting.MatchThreshold, &threshold)
-	setting.Int(&b, setting.PluginTaskTimeout, &seconds)
+	seconds := queuePatience(&b)
 	if err := r.Database.Run(ctx, &b); err != nil {
 		return nil, nil, nil, 0, err
 	}
@@ -165,7 +164,7 @@ func (r *Runner) matchableBook(ctx context.Context, plugin uuid.UUID, i *item, p
 		return nil, nil, nil, 0, err
 	}
 	if patient {
-		p.patient(seconds)
+		p.patient(*seconds)
 	}
 	return p, d, s, confidence(threshold), p.about("book", d.LibraryID)
 }

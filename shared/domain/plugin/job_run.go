@@ -179,7 +179,7 @@ func (w *refresh) work(ctx context.Context) error {
 		}
 		return err
 	}
-	asking, cancel := untilPause(ctx)
+	asking, cancel := patience(ctx)
 	defer cancel()
 	for w.at.Kind < len(w.at.Config.kinds()) {
 		if err := w.prepare(ctx); err != nil {

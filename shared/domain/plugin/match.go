@@ -319,7 +319,7 @@ type params struct {
 }
 
 // enqueue starts a task for every series that a condition ($2) names and the plugin is for; none for one that waits
-// already. what is missing where the condition names nothing, "" where that is no mistake. as changes the tasks.
+// already, but for one that is put off to another time. what is missing where the condition names nothing, "" where that is no mistake. as changes the tasks.
 func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition string, arg any, as ...func(*task.Spec)) (*Enqueued, error) {
 	var b pgx.Batch
 	var p *Plugin
@@ -339,16 +339,16 @@ func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition
 	for _, change := range as {
 		change(&spec)
 	}
+	const waits = `t.tenant_id = app.tenant() and t.type = 'plugin_auto_match' and t.status in ('pending', 'running') and t.series_id = s.id
+		  and case when $3::timestamptz is null then not ` + task.PutOff + ` else date_trunc('second', t.scheduled_for) = date_trunc('second', $3) end`
 	if err := task.AddEach(&b, spec, &n, `
 		select s.library_id, s.id as series_id, null::uuid as book_id, '{}'::jsonb as params from series s join plugin p on p.tenant_id = s.tenant_id and p.id = $1
 		where s.tenant_id = app.tenant() and p.enabled and app.asks_series(p) and (p.library_ids = '{}' or s.library_id = any(p.library_ids))
-		  and not exists (select from task t where t.tenant_id = app.tenant() and t.series_id = s.id and t.type = 'plugin_auto_match'
-		    and t.status in ('pending', 'running') and t.params ->> 'pluginId' = p.id::text) and `+condition+" order by s.id", plugin, arg); err != nil {
+		  and not exists (select from task t where `+waits+" and t.params ->> 'pluginId' = p.id::text) and "+condition+" order by s.id", plugin, arg, spec.At); err != nil {
 		return nil, err
 	}
-	db.Values(&b, &out.TaskIDs, `select t.id from task t join series s on s.tenant_id = t.tenant_id and s.id = t.series_id
-		where t.tenant_id = app.tenant() and t.type = 'plugin_auto_match' and t.status in ('pending', 'running') and t.params ->> 'pluginId' = $1::uuid::text and `+condition+
-		" order by t.id limit 500", plugin, arg)
+	db.Values(&b, &out.TaskIDs, "select t.id from task t join series s on s.tenant_id = t.tenant_id and "+waits+
+		" where t.params ->> 'pluginId' = $1::uuid::text and "+condition+" order by t.id limit 500", plugin, arg, spec.At)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
@@ -432,23 +432,6 @@ func (r *Runner) Match(ctx context.Context, h task.Held) (any, error) {
 		return nil, task.Later(at, max(f.RetryAfter, 10*time.Second)*time.Duration(at.Refusals))
 	}
 	return out, err
-}
-
-// untilPause is a context for asking plugins in a task: it ends a while after the task should pause.
-func untilPause(ctx context.Context) (asking context.Context, cancel context.CancelFunc) {
-	asking, cancel = context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-task.Pause(ctx):
-			wait := grace
-			if end, ok := ctx.Deadline(); ok { // of the invocation
-				wait = min(wait, time.Until(end)-time.Second)
-			}
-			time.AfterFunc(wait, cancel)
-		case <-asking.Done():
-		}
-	}()
-	return asking, cancel
 }
 
 // matchByTask is match under the conditions of the library and of the plugin; found is what the plugin calls the

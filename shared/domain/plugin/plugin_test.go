@@ -52,6 +52,7 @@ type rig struct {
 
 	mu     sync.Mutex
 	told   []string
+	cover  []byte // lies at every address of a picture; nil: these are asked for
 	onTold func(kind string)
 }
 
@@ -70,13 +71,13 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(outside(t, h))
+	r := &rig{t: t, command: command}
+	srv := httptest.NewServer(r.covering(outside(t, h)))
 	t.Cleanup(srv.Close)
 	key, err := seal.New(seal.Config{Key: strings.Repeat("QUFB", 10) + "QUE="}) // 32 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, command: command}
 	client := plug.New(plug.Config{Commands: plug.Commands{command}, URL: srv.URL, Token: "token"})
 	publish := func(_ context.Context, _ uuid.UUID, all ...events.Event) {
 		r.mu.Lock()
@@ -98,6 +99,31 @@ func newRig(t *testing.T) *rig {
 		r.runner = &plugin.Runner{Database: d, Client: client, Key: key, Publish: publish}
 	})
 	return r
+}
+
+// covering answers with the cover of the rig who asks for a picture.
+func (r *rig) covering(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var call plug.Call
+		body, err := io.ReadAll(req.Body)
+		if err == nil {
+			err = json.Unmarshal(body, &call)
+		}
+		if err != nil {
+			r.t.Error(err)
+		}
+		r.mu.Lock()
+		cover := r.cover
+		r.mu.Unlock()
+		if call.Fetch == "" || cover == nil {
+			req.Body = io.NopCloser(bytes.NewReader(body))
+			next.ServeHTTP(w, req)
+			return
+		}
+		if err := json.NewEncoder(w).Encode(plug.Answer{Picture: cover}); err != nil {
+			r.t.Error(err)
+		}
+	})
 }
 
 // outside asks servers of others by itself, since those of tests are no public addresses.
@@ -630,6 +656,38 @@ func TestBookOfAPlugin(t *testing.T) {
 	for _, f := range c.Do("POST", at+"/metadata/preview", one).Want(200).Map()["fields"].([]any) {
 		if f := f.(object); f["field"] == "cover" && f["proposedValue"] != "http://127.0.0.1/large.jpg" {
 			t.Errorf("of two covers: %v", f)
+		}
+	}
+}
+
+// A book gets the picture that a plugin names, and shows it unless its cover is locked; the last one of the plugin goes.
+func TestPictureOfABook(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	id, _ := r.add(c, nil)
+	_, _, bookID := r.series("A")
+	at := base + "/books/" + bookID.String()
+	for i, step := range []struct {
+		lock        bool
+		told, shown string // the widths of the pictures
+	}{{false, "book_updated cover_updated", "17*"}, {true, "book_updated", "17* 18"}, {false, "book_updated cover_updated", "19*"}} {
+		c.Do("PUT", at+"/metadata/locks", object{"coverLock": step.lock}).Want(200)
+		r.mu.Lock()
+		r.cover = testkit.JPEG(t, 17+i, 32, i)
+		r.mu.Unlock()
+		r.heard()
+		done := c.Do("POST", at+"/metadata/apply", object{"pluginId": id, "externalId": "1", "fields": []string{"cover"}}).Want(200).Map()
+		if list(done["appliedFields"]) != "cover" || list(done["skippedFields"]) != "" {
+			t.Errorf("%v", done)
+		}
+		if got := r.heard(); got != step.told {
+			t.Errorf("step %d told %q", i, got)
+		}
+		var shown string
+		if err := r.DB.Owner.Pool().QueryRow(t.Context(), `select string_agg(c.width || case when b.cover_source = 'custom:' || c.id then '*' else '' end, ' ' order by c.width)
+			from book_cover c join book b on b.tenant_id = c.tenant_id and b.id = c.book_id where c.book_id = $1 and c.source = 'plugin:test'`, bookID).Scan(&shown); err != nil || shown != step.shown {
+			t.Errorf("step %d: %s, %v", i, shown, err)
 		}
 	}
 }

@@ -181,8 +181,8 @@ const matchAfter = `select n.library_id, n.id as series_id, null::uuid as book_i
 	join series n on n.tenant_id = s.tenant_id and n.library_id = s.library_id and n.created_at >= t.started_at
 	where s.tenant_id = app.tenant() and s.id = $1 and t.status = 'completed' and not s.settled and s.series_created > 0
 	  and exists (select from setting where tenant_id = app.tenant() and key = $2 and value = 'true')
-	  and not exists (select from task k where k.tenant_id = app.tenant() and k.series_id = n.id and k.type = 'plugin_auto_match'
-	    and k.status in ('pending', 'running') and k.params ->> 'pluginId' = p.id::text)
+	  and not exists (select from task t where t.tenant_id = app.tenant() and t.series_id = n.id and t.type = 'plugin_auto_match'
+	    and t.status in ('pending', 'running') and not ` + task.PutOff + ` and t.params ->> 'pluginId' = p.id::text)
 	order by n.id, p.id`
 
 // purgeAfter is the library of scan $1, where its books are to be purged. A scan that waits already will do it.

@@ -20,6 +20,9 @@ const columns = "insert into task (tenant_id, id, type, priority, params, librar
 // same is the unfinished task with the same dedupe_key.
 const same = " on conflict (tenant_id, dedupe_key) where dedupe_key is not null and status in ('pending', 'running')"
 
+// PutOff is SQL that tells of a task t whether it is to begin at a later time: what it is about is as free as if it were not there.
+const PutOff = "(t.status = 'pending' and t.started_at is null and t.scheduled_for > now())"
+
 // Add queues the insertion of a task into the batch that causes it; id receives its id, or that of the
 // unfinished task with the same DedupeKey.
 func Add(b *pgx.Batch, s Spec, id *uuid.UUID) error {

@@ -55,7 +55,8 @@ var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks
 	UserPluginDismissal: 1000, UserPluginSync: 980, UserPluginRecommendations: 960,
 	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370, MeasurePages: 360, KOReaderDigests: 350,
 	ExportSeries: 800, CleanUpExports: 100, PollReleaseSource: 330, TrackSeries: 840, BackfillTracking: 820,
-	RefreshLibrary: 345, PluginAutoMatch: 340} // they wait for others: a library of them must not keep its own scan waiting
+	PluginAutoMatch: 340, // they wait for others: a library of them must not keep its own scan waiting
+	RefreshLibrary:  320} // it goes on for hours
 
 // Priority is how urgent tasks of a type are, for statements that add some themselves.
 func Priority(typ string) int { return priorities[typ] }

@@ -8,5 +8,5 @@
 //   - A change of several series or books takes their libraries' turns before it locks them, as a scan does
 //     (docs/decisions.md).
 //
-// Tables: genre, tag, series_genre, series_tag, book_genre, book_tag; updated_at of series and book.
+// Tables: genre, tag, series_genre, series_tag, book_genre, book_tag, term_fill; updated_at of series and book.
 package taxonomy

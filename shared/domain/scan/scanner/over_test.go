@@ -220,7 +220,8 @@ func (r *two) said() []string {
 		union all select 'genre', g.name, x.book_id from book_genre x join genre g on g.tenant_id = x.tenant_id and g.id = x.genre_id where x.tenant_id = app.tenant()
 		union all select 'tag', g.name, x.book_id from book_tag x join tag g on g.tenant_id = x.tenant_id and g.id = x.tag_id where x.tenant_id = app.tenant()
 		union all select 'sharing', g.name, x.series_id from series_sharing_tag x join sharing_tag g on g.tenant_id = x.tenant_id and g.id = x.sharing_tag_id where x.tenant_id = app.tenant()
-		union all select 'tag', g.name, x.series_id from series_tag x join tag g on g.tenant_id = x.tenant_id and g.id = x.tag_id where x.tenant_id = app.tenant()) x(what, name, id)`)
+		union all select 'tag', g.name, x.series_id from series_tag x join tag g on g.tenant_id = x.tenant_id and g.id = x.tag_id where x.tenant_id = app.tenant()) x(what, name, id)
+		where x.name !~ '^(Both|Genre [0-9]+|Tag [0-9]+)$'`) // which the files name
 }
 
 // A series goes on where all its books have gone, and what its readers did in both places counts.

@@ -60,8 +60,8 @@ func (r *run) own() {
 	r.exec(`update book_metadata m set locks = '{titleLock,publisherLock}', metadata = metadata || jsonb_build_object('title', 'Mine ' || b.page_count - 1, 'publisher', 'Mine')
 		from book b where b.id = m.book_id and b.key like 'S/%' and b.page_count % 2 = 0`)
 	r.exec("update book b set title = 'Mine ' || page_count - 1 where key like 'S/%' and page_count % 2 = 0")
-	r.exec("insert into genre (tenant_id, id, name) select $1, id, 'Own ' || page_count - 1 from book where tenant_id = $1 and key like 'S/%'", r.tenant)
-	r.exec("insert into book_genre (tenant_id, book_id, genre_id) select $1, id, id from book where tenant_id = $1 and key like 'S/%'", r.tenant)
+	r.exec("insert into genre (tenant_id, id, name) select $1, id, 'Own ' || page_count - 1 from book where tenant_id = $1 and key like 'S/%' on conflict do nothing", r.tenant)
+	r.exec("insert into book_genre (tenant_id, book_id, genre_id) select $1, b.id, g.id from book b join genre g on g.tenant_id = b.tenant_id and g.name = 'Own ' || b.page_count - 1 where b.tenant_id = $1 and b.key like 'S/%'", r.tenant)
 }
 
 // permute gives files the names of each other, all at once.

@@ -1,18 +1,6 @@
--- Series are found by their other titles, too. Functions are replaced, and the index made anew, so that what was interrupted
--- can be run again.
+-- Series are found by their other titles, too.
 
--- +goose NO TRANSACTION
 -- +goose Up
--- search_form is a title as naming.Normalize writes it: lower case, single spaces, Latin letters without accents.
--- +goose StatementBegin
-create or replace function app.search_form(p_title text) returns text language sql immutable strict parallel safe as $$
-  select pg_catalog.normalize(pg_catalog.btrim(pg_catalog.regexp_replace(pg_catalog.regexp_replace(pg_catalog.normalize(pg_catalog.lower(p_title), 'NFD'),
-    '([a-z\u00aa\u00ba\u00df-\u02b8\u1d00-\u1d25\u1e00-\u1eff])[\u0300-\u036f]+', '\1', 'g'), '[\s\u0085\u00a0\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+', ' ', 'g')), 'NFC')
-$$;
--- +goose StatementEnd
-drop index if exists alternate_title_find;
-create index concurrently alternate_title_find on alternate_title using gin (tenant_id, app.search_form(title) gin_trgm_ops) with (gin_pending_list_limit = 512);
-
 -- As 00057 has it, with the other titles of series: a series counts once, by the best of its titles.
 -- +goose StatementBegin
 create or replace function app.find(p_in text, p_query text) returns table (id uuid, score real)
@@ -36,21 +24,19 @@ begin
     if v_words is null then
       return;
     end if;
-    v_one := format($q$
-      select %1$s as id, (case when %2$s = $1 then 4 when starts_with(%2$s, $1) then 3
-        when strpos(' ' || %2$s || ' ', ' ' || $1 || ' ') > 0 then 2 when strpos(%2$s, $1) > 0 then 1 else %3$s end)::real as score
-      from %4$s t where t.tenant_id = %5$L and (%6$s %7$s)$q$,
-      v_of.id, v_of.title, case when v_fuzzy then format('word_similarity($1, %s)', v_of.title) else '0' end, v_of.source, app.tenant(), v_words,
+    v_one := format('select %s as id, %s as title from %s t where t.tenant_id = %L and (%s %s)', v_of.id, v_of.title, v_of.source, app.tenant(), v_words,
       case when v_fuzzy then format('or %L <%% %s', p_query, v_of.title) end);
     if app.limited() then -- else what this user may not see would take the places of what the user may
       v_one := v_one || ' and ' || app.visible(v_of.series);
     end if;
-    if p_in = 'book' then -- each kind has its index
-      v_one := v_one || ' and t.analyzed union all ' || v_one || ' and not t.analyzed';
-    end if;
-    v_found := concat_ws(' union all ', v_found, v_one);
+    v_found := concat_ws(' union all ', v_found, case when p_in = 'book' -- each kind has its index
+      then format('(%1$s and t.analyzed offset 0) union all (%1$s and not t.analyzed offset 0)', v_one)
+      else format('(%s offset 0)', v_one) end); -- which makes a title once, not for each comparison
   end loop;
-  v_found := 'select * from (' || v_found || ') f limit 20000';
+  v_found := format($q$
+    select f.id, (case when f.title = $1 then 4 when starts_with(f.title, $1) then 3
+      when strpos(' ' || f.title || ' ', ' ' || $1 || ' ') > 0 then 2 when strpos(f.title, $1) > 0 then 1 else %s end)::real as score
+    from (%s) f limit 20000$q$, case when v_fuzzy then 'word_similarity($1, f.title)' else '0' end, v_found);
   if p_in = 'series' then
     v_found := 'select f.id, max(f.score) from (' || v_found || ') f group by f.id';
   end if;
@@ -91,5 +77,3 @@ begin
   return query execute 'select * from (' || v_found || ') f limit 20000' using p_query;
 end $$;
 -- +goose StatementEnd
-drop index if exists alternate_title_find;
-drop function if exists app.search_form(text);
