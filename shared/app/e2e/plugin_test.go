@@ -179,14 +179,14 @@ func TestPluginFillsSeries(t *testing.T) {
 	if started["tasksEnqueued"] != 1.0 {
 		t.Fatalf("%v", started)
 	}
-	var title string
-	testkit.Eventually(t, 30*time.Second, func() bool {
-		title = admin.Do("GET", "/api/v1/series?pageSize=1", nil).Want(200).Map()["data"].([]any)[0].(object)["title"].(string)
-		return title == "The Given Title"
+	var task object
+	testkit.Eventually(t, 30*time.Second, func() bool { // it has written before it has ended
+		task = admin.Do("GET", "/api/v1/tasks?taskType=plugin_auto_match", nil).Want(200).Map()["data"].([]any)[0].(object)
+		return task["status"] == "completed"
 	})
-	task := admin.Do("GET", "/api/v1/tasks?taskType=plugin_auto_match", nil).Want(200).Map()["data"].([]any)[0].(object)
-	if task["status"] != "completed" || task["result"].(object)["matched"] != true {
-		t.Errorf("%v", task)
+	title := admin.Do("GET", "/api/v1/series?pageSize=1", nil).Want(200).Map()["data"].([]any)[0].(object)["title"]
+	if title != "The Given Title" || task["result"].(object)["matched"] != true {
+		t.Errorf("%v: %v", title, task)
 	}
 }
 

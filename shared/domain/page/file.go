@@ -58,7 +58,9 @@ func (s *Server) open(r *http.Request, i *Index, from, n int64) (io.ReadCloser, 
 	if err != nil {
 		return nil, err
 	}
-	return &part{ReadCloser: body, server: s, request: r, index: i, from: from, n: n, left: n}, nil
+	out := &part{ReadCloser: body, server: s, request: r, index: i, from: from, n: n, left: n}
+	out.atEnd = out.overwritten
+	return out, nil
 }
 
 // part is what an answer holds of a book's file.
@@ -67,7 +69,8 @@ type part struct {
 	server        *Server
 	request       *http.Request
 	index         *Index
-	from, n, left int64 // left are still to be read
+	from, n, left int64        // left are still to be read
+	atEnd         func() error // asked before the last bytes are given away
 }
 
 // longPart is how many bytes a folder's file may be overwritten under: a smaller part is read from it at once, however slowly
@@ -77,7 +80,7 @@ const longPart = 4 << 20
 func (p *part) Read(b []byte) (int, error) {
 	n, err := p.ReadCloser.Read(b)
 	if p.left -= int64(n); n > 0 && p.left == 0 {
-		if changed := p.overwritten(); changed != nil { // before the last bytes are given away
+		if changed := p.atEnd(); changed != nil {
 			p.server.changed(p.request.Context(), p.index, changed)
 			return 0, changed
 		}

@@ -94,7 +94,7 @@ func (s *service) runNow(ctx context.Context, library, id uuid.UUID) (*JobStarte
 	var b pgx.Batch
 	var started uuid.UUID
 	fresh := uuid.Must(uuid.NewV7())
-	if err := queueStart(&b, &library, id, fresh, &started); err != nil {
+	if err := queueStart(&b, &library, id, fresh, nil, &started); err != nil {
 		return nil, err
 	}
 	if err := s.Database.Run(ctx, &b); err != nil {

@@ -64,7 +64,9 @@ func (d *dueJob) start(ctx context.Context, system *db.DB, now time.Time) (start
 	}
 	err = system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
 		if d.Next != nil && !d.Next.After(now) {
-			started, err = setting.Add(func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error { return queueStart(b, nil, d.ID, fresh, id) }).In(ctx, tx)
+			started, err = setting.Add(func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
+				return queueStart(b, nil, d.ID, fresh, nil, id)
+			}).In(ctx, tx)
 			if err != nil {
 				return err
 			}

@@ -175,8 +175,8 @@ type jobParams struct {
 
 // queueStart starts a run of a job, of a library where that is not nil: started becomes fresh then, or the id of the run
 // that has not ended. The task is locked before the job, as by who works on it.
-func queueStart(b *pgx.Batch, library *uuid.UUID, job, fresh uuid.UUID, started *uuid.UUID) error {
-	err := task.AddFor(b, task.Spec{ID: fresh, Type: task.RefreshLibrary, Params: jobParams{job}, DedupeKey: task.RefreshLibrary + ":" + job.String()},
+func queueStart(b *pgx.Batch, library *uuid.UUID, job, fresh uuid.UUID, priority *int, started *uuid.UUID) error {
+	err := task.AddFor(b, task.Spec{ID: fresh, Type: task.RefreshLibrary, Params: jobParams{job}, Priority: priority, DedupeKey: task.RefreshLibrary + ":" + job.String()},
 		task.Found(`select j.library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params from library_job j
 			where j.tenant_id = app.tenant() and j.id = $1 and ($2::uuid is null or j.library_id = $2)`, job, library), started)
 	b.Queue(`update library_job set task_id = $2, last_run_at = now(), last_run_status = 'pending', last_run_message = null

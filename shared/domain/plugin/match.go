@@ -409,7 +409,7 @@ func (r *Runner) Match(ctx context.Context, h task.Held) (any, error) {
 	if err := h.Resume(&at); err != nil {
 		return nil, err
 	}
-	asking, cancel := untilPause(ctx)
+	asking, cancel := patience(ctx)
 	defer cancel()
 	out, err := r.matchByTask(asking, in.PluginID, *h.SeriesID, at.Found)
 	var f *fault.Error
@@ -432,6 +432,23 @@ func (r *Runner) Match(ctx context.Context, h task.Held) (any, error) {
 		return nil, task.Later(at, max(f.RetryAfter, 10*time.Second)*time.Duration(at.Refusals))
 	}
 	return out, err
+}
+
+// patience is a context for asking plugins in a task: it ends a while after the task should pause.
+func patience(ctx context.Context) (asking context.Context, cancel context.CancelFunc) {
+	asking, cancel = context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-task.Pause(ctx):
+			wait := grace
+			if end, ok := ctx.Deadline(); ok { // of the invocation
+				wait = min(wait, time.Until(end)-time.Second)
+			}
+			time.AfterFunc(wait, cancel)
+		case <-asking.Done():
+		}
+	}()
+	return asking, cancel
 }
 
 // matchByTask is match under the conditions of the library and of the plugin; found is what the plugin calls the

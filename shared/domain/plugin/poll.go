@@ -52,7 +52,7 @@ func (r *Runner) Poll(ctx context.Context, h task.Held) (any, error) {
 		return nil, r.pollFailed(ctx, source, nil, err)
 	}
 	var result release.Result
-	asking, cancel := untilPause(ctx)
+	asking, cancel := patience(ctx)
 	a := r.ask(asking, p, "releases/poll", source.Params(), &result)
 	left := asking.Err() != nil && ctx.Err() == nil // others want the worker
 	cancel()

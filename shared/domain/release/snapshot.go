@@ -110,9 +110,7 @@ func (r *Result) Take(said *plug.Changes) {
 	if said == nil || said.Releases == nil {
 		return
 	}
-	for _, c := range said.Releases.Recorded {
-		r.recorded = append(r.recorded, c)
-	}
+	r.recorded = append(r.recorded, said.Releases.Recorded...)
 	if said.Releases.ETag != nil {
 		r.ETag = said.Releases.ETag
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -14,23 +15,27 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// latest is how far ahead a task can be put off.
-const latest = 366 * 24 * time.Hour
+// How far ahead a task can be put off, and how many of a tenant: whoever looks for one that is due passes them.
+const (
+	latest    = 366 * 24 * time.Hour
+	mostLater = 1000
+)
 
 // Body is a task to start.
 type Body struct {
 	TaskType     TaskType   `json:"taskType"`
 	Priority     *int       `json:"priority,omitempty" nullable:"true" minimum:"0" maximum:"1000" doc:"The highest runs first; null is that of its type"`
-	ScheduledFor *time.Time `json:"scheduledFor,omitempty" nullable:"true" doc:"Not before this time, at most a year ahead; null is now. Not for scan_library: libraries have a schedule"`
+	ScheduledFor *time.Time `json:"scheduledFor,omitempty" nullable:"true" doc:"Not before this time, at most a year ahead; null is now. Not for scan_library and refresh_library_metadata, which have schedules"`
 }
 
 // TaskType is the type of a task and what it is about. What does not belong to the type must be absent or null.
 type TaskType struct {
-	Type        string      `json:"type" enum:"scan_library,purge_deleted,analyze_book,analyze_series,analyze_library,reprocess_series_title,reprocess_series_titles,renumber_series,renumber_series_batch,generate_thumbnail,generate_thumbnails,generate_series_thumbnail,generate_series_thumbnails,find_duplicates,plugin_auto_match"`
+	Type        string      `json:"type" enum:"scan_library,purge_deleted,analyze_book,analyze_series,analyze_library,reprocess_series_title,reprocess_series_titles,renumber_series,renumber_series_batch,generate_thumbnail,generate_thumbnails,generate_series_thumbnail,generate_series_thumbnails,find_duplicates,plugin_auto_match,refresh_library_metadata,backfill_tracking_from_metadata"`
 	LibraryID   *uuid.UUID  `json:"libraryId,omitempty" nullable:"true" format:"uuid"`
 	SeriesID    *uuid.UUID  `json:"seriesId,omitempty" nullable:"true" format:"uuid"`
 	BookID      *uuid.UUID  `json:"bookId,omitempty" nullable:"true" format:"uuid"`
 	PluginID    *uuid.UUID  `json:"pluginId,omitempty" nullable:"true" format:"uuid"`
+	JobID       *uuid.UUID  `json:"jobId,omitempty" nullable:"true" format:"uuid"`
 	SeriesIDs   []uuid.UUID `json:"seriesIds,omitempty" nullable:"true" minItems:"1" maxItems:"500" doc:"Those that do not exist are left out"`
 	BookIDs     []uuid.UUID `json:"bookIds,omitempty" nullable:"true" minItems:"1" maxItems:"500" doc:"Those that do not exist are left out"`
 	Mode        *string     `json:"mode,omitempty" nullable:"true" enum:"normal,deep" doc:"Of scan_library: normal unless it says deep"`
@@ -69,15 +74,25 @@ func (s *starter) start(ctx context.Context, in *Body) (*task.Started, error) {
 			in.ScheduledFor = nil
 		case in.TaskType.Type == task.ScanLibrary:
 			return nil, fault.Invalid("scheduledFor", "does nothing for a scan; give the library a cronSchedule")
+		case in.TaskType.Type == task.RefreshLibrary:
+			return nil, fault.Invalid("scheduledFor", "does nothing for a job; give it a cronSchedule")
 		}
 	}
-	if err := s.database.Enter(ctx); err != nil {
+	var b pgx.Batch
+	var later int
+	if in.ScheduledFor != nil {
+		db.Value(&b, &later, "select count(*) from (select from task t where t.tenant_id = app.tenant() and "+task.PutOff+" limit $1) t", mostLater)
+	}
+	if err := s.database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
 	caller := auth.CallerOf(ctx)
 	needs, all := k.permission, k.all != nil && k.all(&in.TaskType)
 	if !caller.May(needs) {
 		return nil, fault.New(fault.Forbidden, "Missing required permission: %s", needs)
+	}
+	if later >= mostLater {
+		return nil, fault.New(fault.Conflict, "%d tasks are put off already, and there can be no more: cancel some", mostLater)
 	}
 	caller.Permission, caller.SeesAll = needs, all
 	out, err := k.start(ctx, s, in)

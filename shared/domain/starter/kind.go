@@ -47,6 +47,15 @@ var kinds = map[string]kind{
 	task.FindDuplicates: {permission: auth.BooksWrite, start: func(ctx context.Context, s *starter, in *Body) (*task.Started, error) {
 		return s.add(ctx, in, task.Spec{Type: task.FindDuplicates, DedupeKey: task.FindDuplicates}, task.Everything())
 	}},
+	task.BackfillTracking: {takes: []string{"seriesIds", "libraryId"}, permission: auth.SeriesWrite,
+		all: func(t *TaskType) bool { return t.SeriesIDs == nil },
+		start: func(ctx context.Context, s *starter, in *Body) (*task.Started, error) {
+			return s.add(ctx, in, task.Spec{Type: task.BackfillTracking, DedupeKey: task.BackfillTracking + ":"}, in.TaskType.target())
+		}},
+	task.RefreshLibrary: {needs: []string{"jobId"}, permission: auth.LibrariesWrite, all: always,
+		start: func(ctx context.Context, s *starter, in *Body) (*task.Started, error) {
+			return plugin.StartJob(ctx, s.database, s.added, *in.TaskType.JobID, in.Priority)
+		}},
 	task.PluginAutoMatch: {needs: []string{"pluginId", "seriesId"}, takes: []string{"sourceScope"}, permission: auth.SeriesWrite, start: startMatch},
 }
 
@@ -138,7 +147,7 @@ func (t *TaskType) said() (names []string) {
 	for _, m := range []struct {
 		name string
 		said bool
-	}{{"libraryId", t.LibraryID != nil}, {"seriesId", t.SeriesID != nil}, {"bookId", t.BookID != nil}, {"pluginId", t.PluginID != nil}, {"seriesIds", t.SeriesIDs != nil},
+	}{{"libraryId", t.LibraryID != nil}, {"seriesId", t.SeriesID != nil}, {"bookId", t.BookID != nil}, {"pluginId", t.PluginID != nil}, {"jobId", t.JobID != nil}, {"seriesIds", t.SeriesIDs != nil},
 		{"bookIds", t.BookIDs != nil}, {"mode", t.Mode != nil}, {"force", t.Force != nil}, {"dryRun", t.DryRun != nil}, {"sourceScope", t.SourceScope != nil}} {
 		if m.said {
 			names = append(names, m.name)

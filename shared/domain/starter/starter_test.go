@@ -165,13 +165,54 @@ func TestWhenAndHowUrgently(t *testing.T) {
 		if typ["type"] == "analyze_series" && priority != 490 || typ["type"] != "analyze_series" && priority != 3 {
 			t.Errorf("%v: its priority is %d", typ, priority)
 		}
-		if typ["type"] != "analyze_series" {
-			continue // of one series and plugin there is one task at a time
+		if m := me.Do("POST", base+"/tasks", object{"taskType": typ, "scheduledFor": at.Add(time.Hour)}).Want(200).Map(); m["taskId"] == later {
+			t.Errorf("%v: at another time it is the same", typ)
 		}
 		now := start(nil, time.Now().Add(-time.Hour))
-		if now == later || start(900, nil) != now || r.tasks(t, fmt.Sprintf("id = '%s' and scheduled_for <= now() and priority = 900", now)) != 1 {
-			t.Error("one that waits for its time keeps it from running now")
+		want := map[any]int{"analyze_series": 900, "plugin_auto_match": 340}[typ["type"]]
+		if now == later || start(900, nil) != now || r.tasks(t, fmt.Sprintf("id = '%s' and scheduled_for <= now() and priority = %d", now, want)) != 1 {
+			t.Errorf("%v: one that waits for its time keeps it from running now", typ)
 		}
+	}
+	// There is an end to how many wait for their time, but not to what is to run now.
+	r.DB.Exec(t, "insert into task (tenant_id, id, type, priority, scheduled_for) select $1, gen_random_uuid(), 'analyze_series', 1000, now() + interval '1 hour' from generate_series(1, 1000)", r.One)
+	body := object{"taskType": object{"type": "analyze_library", "libraryId": r.library}, "scheduledFor": time.Now().Add(time.Hour)}
+	me.Do("POST", base+"/tasks", body).Want(409)
+	delete(body, "scheduledFor")
+	me.Do("POST", base+"/tasks", body).Want(200)
+}
+
+// A job and the aliases of tracked series are about all series, unless some are named.
+func TestJobAndAliases(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	me, limited, tag := r.User(t, "one", "admin"), r.User(t, "one", "admin"), uuid.New()
+	r.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'for some')", r.One, tag)
+	r.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'allow')", r.One, tag, limited.ID)
+	job := uuid.New()
+	r.DB.Exec(t, "insert into library_job (tenant_id, id, library_id, name, enabled, cron_schedule, config) values ($1, $2, $3, 'J', false, '0 3 * * *', '{}')", r.One, job, r.library)
+	refresh := object{"taskType": object{"type": "refresh_library_metadata", "jobId": job}, "priority": 7}
+	first := me.Do("POST", base+"/tasks", refresh).Want(200).Map()["taskId"]
+	if again := me.Do("POST", base+"/tasks", refresh).Want(200).Map()["taskId"]; again != first || r.tasks(t, fmt.Sprintf("priority = 7 and id = (select task_id from library_job where id = '%s')", job)) != 1 {
+		t.Errorf("the job runs as %v and %v", first, again)
+	}
+	limited.Do("POST", base+"/tasks", refresh).Want(403)
+	refresh["scheduledFor"] = time.Now().Add(time.Hour)
+	me.Do("POST", base+"/tasks", refresh).Want(400)
+	me.Do("POST", base+"/tasks", object{"taskType": object{"type": "refresh_library_metadata", "jobId": uuid.New()}}).Want(400)
+	r.User(t, "two", "admin").Do("POST", base+"/tasks", object{"taskType": object{"type": "refresh_library_metadata", "jobId": job}}).Want(400)
+	for body, where := range map[string]string{``: "library_id is null and params = '{}'", `,"libraryId":"` + r.library.String() + `"`: "library_id is not null"} {
+		whole := `{"taskType":{"type":"backfill_tracking_from_metadata"` + body + `}}`
+		limited.Do("POST", base+"/tasks", whole).Want(403)
+		me.Do("POST", base+"/tasks", whole).Want(200)
+		if r.tasks(t, "type = 'backfill_tracking_from_metadata' and "+where) != 1 {
+			t.Errorf("no task for %s", whole)
+		}
+	}
+	// What is hidden is not among the series.
+	limited.Do("POST", base+"/tasks", `{"taskType":{"type":"backfill_tracking_from_metadata","seriesIds":["`+r.series.String()+`"]}}`).Want(200)
+	if r.tasks(t, "type = 'backfill_tracking_from_metadata' and params = '{\"seriesIds\": []}'") != 1 {
+		t.Error("a hidden series is named")
 	}
 }
 
