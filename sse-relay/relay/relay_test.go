@@ -17,6 +17,7 @@ import (
 
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/events/redistest"
+	"github.com/longbox/longbox/shared/testkit"
 	"github.com/longbox/longbox/sse-relay/internal/rig"
 )
 
@@ -41,7 +42,7 @@ func newStage(t *testing.T, change func(*Config)) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{t: t, redis: redistest.Start(t), api: rig.NewAPI(), addr: "127.0.0.1:0"}
+	s := &stage{t: t, redis: redistest.Start(t), api: rig.NewAPI(), addr: testkit.Address(t)}
 	s.apiServer = httptest.NewServer(s.api)
 	t.Cleanup(s.apiServer.Close)
 	cfg.RedisURL, cfg.APIURL = s.redis.URL, s.apiServer.URL
@@ -74,7 +75,6 @@ func (s *stage) start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.addr = listener.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.server.Serve(ctx, listener) }()

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/longbox/longbox/shared/testkit"
 )
 
 // link is a TCP connection to a service that a test can count and cut.
@@ -32,7 +34,7 @@ func newLink(t testing.TB, serviceURL string, postgres bool) (*link, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &link{target: u.Host, addr: "127.0.0.1:0", conns: map[net.Conn]bool{}}
+	l := &link{target: u.Host, addr: testkit.Address(t), conns: map[net.Conn]bool{}}
 	l.restore(t, postgres)
 	t.Cleanup(l.cut)
 	u.Host = l.addr
@@ -61,7 +63,7 @@ func (l *link) restore(t testing.TB, postgres bool) {
 		t.Fatal(err)
 	}
 	l.mu.Lock()
-	l.listen, l.addr = listen, listen.Addr().String()
+	l.listen = listen
 	l.mu.Unlock()
 	go func() {
 		for {
