@@ -80,6 +80,9 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		return nil
 	}
 	if !e.Direct() || e.Heavy() {
+		if err := httpapi.Confirmed(r.Context()); err != nil {
+			return err
+		}
 		return s.sendDear(w, r, i, n, e, tag)
 	}
 	if store.Near() {
@@ -90,6 +93,11 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		defer give()
 	}
 	body, err := store.Range(r.Context(), bucket, o, e.Offset, e.Length)
+	if err != nil {
+		if err := httpapi.Confirmed(r.Context()); err != nil {
+			return err // the file may be elsewhere by now
+		}
+	}
 	if isPacked && Lost(err) { // somebody emptied the bucket, or the pack was made anew
 		s.Finder.forget(r.Context(), i.BookID)
 		if e, err = i.Entry(n); err != nil {

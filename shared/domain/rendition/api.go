@@ -33,7 +33,7 @@ var pictures = []int{http.StatusFound, http.StatusNotModified}
 func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 	pageOp := httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/pages/{pageNumber}", ID: "getPage", Tag: "Pages",
 		Summary:    "A page image: the original, or with width, height or format a smaller one",
-		Permission: auth.PagesRead, Cookie: true, Media: "image/*", Also: pictures,
+		Permission: auth.PagesRead, Cookie: true, Early: true, Media: "image/*", Also: pictures,
 		Query: []httpapi.Query{{Name: "width"}, {Name: "height"}, {Name: "format", Values: []any{imaging.JPEG, imaging.PNG, imaging.WebP}}}}
 	a.Handle(pageOp, func(w http.ResponseWriter, r *http.Request) error {
 		n, err := pageNumber(httpapi.PathParam(r, "pageNumber"))
@@ -137,6 +137,9 @@ func servePage(w http.ResponseWriter, r *http.Request, s *page.Server, d Deliver
 	}
 	if !resized {
 		return d.page(w, r, i, n, nil)
+	}
+	if err := httpapi.Confirmed(r.Context()); err != nil {
+		return err
 	}
 	return d.page(w, r, i, n, &spec)
 }

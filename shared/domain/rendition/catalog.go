@@ -18,7 +18,7 @@ import (
 // catalogPages adds the pages that OPDS leads to (package catalog). Readers of a catalog tell no progress: which page
 // they ask for is it. They take no session cookie, so that no foreign web page turns somebody's pages.
 func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpapi.Op) {
-	op.Tag, op.Cookie = "OPDS 1.2", false
+	op.Tag, op.Cookie, op.Early = "OPDS 1.2", false, false
 	turned := func(ctx context.Context, i *page.Index, n int) {
 		reader := *auth.CallerOf(ctx)
 		reader.Permission = auth.BooksRead // as for all progress; who may only look at pages has none

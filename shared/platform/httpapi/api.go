@@ -73,6 +73,8 @@ type API struct {
 	identity Identity
 	attempts singleflight.Group // of signing in with the same user name and password
 	logins   ratelimit.Local
+	expected expected
+	early    []string // paths of operations that are Early
 	exempt   []string
 	outside  []string        // prefixes of paths that are no part of the interface
 	public   map[string]bool // method and path of operations that need no credential

@@ -32,34 +32,50 @@ func connectsToEvents(r *http.Request) bool {
 	return r.URL.Path == "/api/v1/auth/stream" && r.URL.Query().Get("stream") == "events"
 }
 
-// take counts the request for its caller, or its address where there is none, and at first for the tenant too, and sets
-// the headers of the rate limit; it answers 429 itself and returns false. Keys that are new to this process are looked up
+// counting is what a request takes tokens from.
+type counting struct {
+	tenant uuid.UUID
+	bucket ratelimit.Bucket // of its caller, or its address where there is none
+	all    ratelimit.Bucket // of the tenant; empty for a request that was counted there
+	exempt bool
+}
+
+// counting is how a request is counted, at first for the tenant too. Keys that are new to this process are looked up
 // as often as users may ask: a client that begins with many requests at once, perhaps each in another process, is no
 // stranger yet.
-func (a *API) take(w http.ResponseWriter, r *http.Request, t Tenant, caller *auth.Caller, newKey, first bool) bool {
-	if a.limiter == nil {
-		return true
-	}
+func (a *API) counting(r *http.Request, t Tenant, caller *auth.Caller, newKey, first bool) counting {
 	tenant := t.ID.String()
-	bucket := ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:ip:" + network(requestOf(r.Context()).clientIP), Rate: anonymousRate, Burst: anonymousBurst}
-	exempt := caller != nil && connectsToEvents(r)
-	if newKey {
-		bucket.Key, bucket.Rate, bucket.Burst = "lb:{"+tenant+"}:rate:key:"+network(requestOf(r.Context()).clientIP), userRate, userBurst
-	}
-	if caller != nil {
+	c := counting{tenant: t.ID, exempt: caller != nil && connectsToEvents(r)}
+	switch {
+	case caller != nil:
 		kind := "user"
-		if exempt {
+		if c.exempt {
 			kind = "events"
 		}
-		bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:" + kind + ":" + caller.AccountID.String(), Rate: userRate, Burst: userBurst}
+		c.bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:" + kind + ":" + caller.AccountID.String(), Rate: userRate, Burst: userBurst}
+	case newKey:
+		c.bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:key:" + network(requestOf(r.Context()).clientIP), Rate: userRate, Burst: userBurst}
+	default:
+		c.bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:ip:" + network(requestOf(r.Context()).clientIP), Rate: anonymousRate, Burst: anonymousBurst}
 	}
-	var all ratelimit.Bucket
 	if first {
-		all = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:tenant", Rate: float64(t.MaxRequests), Burst: tenantBurst * t.MaxRequests}
+		c.all = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:tenant", Rate: float64(t.MaxRequests), Burst: tenantBurst * t.MaxRequests}
 	}
-	res := a.limiter.Take(r.Context(), bucket, generations(t.ID), all)
+	return c
+}
+
+// count takes the tokens of a request: one round trip to Redis.
+func (a *API) count(ctx context.Context, c counting) ratelimit.Result {
+	if a.limiter == nil {
+		return ratelimit.Result{Allowed: true}
+	}
+	return a.limiter.Take(ctx, c.bucket, generations(c.tenant), c.all)
+}
+
+// passes sets the headers of the rate limit; it answers 429 itself and returns false.
+func (a *API) passes(w http.ResponseWriter, r *http.Request, c counting, res ratelimit.Result) bool {
 	requestOf(r.Context()).generation = res.Generation
-	if !a.config.RateLimit || exempt && res.Allowed {
+	if a.limiter == nil || !a.config.RateLimit || c.exempt && res.Allowed {
 		return true
 	}
 	return a.limited(w, r, res)

@@ -21,7 +21,6 @@ import (
 
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/cors"
-	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/hops"
 	"github.com/longbox/longbox/shared/platform/requestid"
@@ -44,7 +43,7 @@ func headAsGet(next http.Handler) http.Handler {
 func (a *API) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ww := &writer{ResponseWriter: w}
-		req := &request{client: r.Context(), id: cmp.Or(requestid.Of(r.Context()), newRequestID()), header: ww.Header(), started: time.Now(), userAgent: truncate(r.UserAgent(), 512),
+		req := &request{client: r.Context(), id: cmp.Or(requestid.Of(r.Context()), newRequestID()), header: ww.Header(), out: ww, started: time.Now(), userAgent: truncate(r.UserAgent(), 512),
 			device: truncate(r.Header.Get("X-Codex-Device-Id"), 128)}
 		req.clientIP = hops.Client(r, a.config.TrustedProxies)
 		u := *r.URL
@@ -164,7 +163,9 @@ func (a *API) identify(next http.Handler) http.Handler {
 		}
 		public := a.isPublic(r.Method, r.URL.Path)
 		newKey := caller == nil && credErr == nil && !public && cred.isKey()
-		if !a.take(w, r, tenant, caller, newKey, true) {
+		c := a.counting(r, tenant, caller, newKey, true)
+		res, answered := a.countAndAnswer(next, w, r, host, c, cred, caller)
+		if answered || !a.passes(w, r, c, res) {
 			return
 		}
 		if a.identity.Confirm != nil && req.generation != "" {
@@ -181,8 +182,10 @@ func (a *API) identify(next http.Handler) http.Handler {
 			caller, credErr = a.resolve(inTenant(ctx), cred)
 			// Looking a credential up counts for the address that sends it, the request for its user; that of a key that there
 			// is not for the address like any other of nobody.
-			if (caller != nil || newKey && fault.Is(credErr, fault.Unauthorized)) && !a.take(w, r, tenant, caller, false, false) {
-				return
+			if caller != nil || newKey && fault.Is(credErr, fault.Unauthorized) {
+				if c = a.counting(r, tenant, caller, false, false); !a.passes(w, r, c, a.count(ctx, c)) {
+					return
+				}
 			}
 		}
 		switch {
@@ -191,12 +194,7 @@ func (a *API) identify(next http.Handler) http.Handler {
 			WriteError(w, r, credErr)
 			return
 		case caller != nil:
-			req.note(slog.String("user", caller.AccountID.String()))
-			ctx = db.In(ctx, caller)
-			if cred.Cookie {
-				ctx = context.WithValue(ctx, cookieKey{}, true)
-			}
-			r = r.WithContext(ctx)
+			r = as(r, cred, caller)
 		}
 		next.ServeHTTP(w, r)
 	})

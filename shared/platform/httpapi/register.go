@@ -34,6 +34,7 @@ type Op struct {
 	Query      []Query // query parameters of a plain handler, for the description
 	SeesAll    bool    // who does not see every series is refused (403): it is about all of them
 	Prefixed   bool    // the path begins with {prefix}, which each tenant chooses; for one that has none the operation is not there
+	Early      bool    // it begins while the request is counted: see Confirmed (GET of a plain handler only)
 	File       string  // the member of the form that holds a file, where the body is one
 	Also       []int   // statuses that it answers with besides 200, as no error: a plain handler, or an answer that is a Statused
 }
@@ -241,8 +242,13 @@ func (a *API) declare(op *Op) {
 		panic(op.Method + " " + op.Path + " declares no permission")
 	case op.Cookie && op.Method != http.MethodGet:
 		panic(op.Method + " " + op.Path + ": the cookie is for GET only")
+	case op.Early && (op.Method != http.MethodGet || op.Permission == Public):
+		panic(op.Method + " " + op.Path + ": only a GET that is not for everybody begins early")
 	}
 	a.Operations = append(a.Operations, op)
+	if op.Early {
+		a.early = append(a.early, op.Path)
+	}
 	if op.Permission == Public {
 		a.public[op.Method+" "+op.Path] = true
 		if op.Method == http.MethodGet {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -30,6 +31,11 @@ type Tenant struct {
 	MaxRenditionBytes *int64 // in the media bucket; nil: no limit
 }
 
+// same tells whether a request that began for t can be answered for o.
+func (t Tenant) same(o Tenant) bool {
+	return t.ID == o.ID && t.Name == o.Name && t.Prefix == o.Prefix && bytes.Equal(t.Secret, o.Secret)
+}
+
 // request is what the middleware knows of one request; it travels in the context.
 type request struct {
 	client     context.Context // ends when the client leaves
@@ -43,6 +49,8 @@ type request struct {
 	userAgent  string
 	device     string
 	generation string       // of the tenant's access data; "" when Redis did not answer
+	relied     bool         // on generation, before it was confirmed
+	out        *writer      // of the answer
 	enter      func() error // checks caller and permission before a failed validation is shown
 	notes      []slog.Attr
 	err        error
@@ -112,7 +120,13 @@ func Device(ctx context.Context) string { return requestOf(ctx).device }
 
 // Generation changes whenever what callers of the tenant may see changes, or where a book's file lies; "" when it is not
 // known, and then nothing may be remembered between requests.
-func Generation(ctx context.Context) string { return requestOf(ctx).generation }
+func Generation(ctx context.Context) string {
+	r := requestOf(ctx)
+	if r.out != nil && r.out.before != nil {
+		r.relied = true
+	}
+	return r.generation
+}
 
 // Note adds to the one log line of the request.
 func Note(ctx context.Context, attrs ...slog.Attr) { requestOf(ctx).note(attrs...) }

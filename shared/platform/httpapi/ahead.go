@@ -1,0 +1,162 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"math"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/ratelimit"
+)
+
+// An Early operation begins while Redis is still asked, for callers whose buckets were more than half full a moment ago: both
+// take the time of one. It begins on what Redis told last, and nothing of its answer goes out before Redis has
+// confirmed that (see Confirmed); where it has not, the answer is dropped, and the request is looked at again from the start.
+
+const (
+	expectFor   = time.Minute
+	maxExpected = 10_000 // callers, and tenants
+)
+
+// expected is what Redis told last of callers' buckets and of tenants.
+type expected struct {
+	mu          sync.Mutex
+	callers     map[string]spare // by the key of their bucket
+	generations map[uuid.UUID]string
+}
+
+// spare is how many requests may begin before their bucket is half empty, and until when that is believed.
+type spare struct {
+	requests int
+	until    time.Time
+}
+
+// learn notes how a request was counted; unlimited: none is refused.
+func (e *expected) learn(c counting, res ratelimit.Result, unlimited bool) {
+	s := spare{res.Remaining - res.Limit/2, time.Now().Add(expectFor)}
+	if unlimited {
+		s.requests = math.MaxInt
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if res.Generation == "" || !res.Allowed && !unlimited || s.requests <= 0 {
+		delete(e.callers, c.bucket.Key)
+		return
+	}
+	if e.callers == nil || len(e.callers) >= maxExpected || len(e.generations) >= maxExpected {
+		e.callers, e.generations = map[string]spare{}, map[uuid.UUID]string{}
+	}
+	e.callers[c.bucket.Key] = s
+	e.generations[c.tenant] = res.Generation
+}
+
+// take is the access generation that a request is expected to be answered under; "" where its bucket may be empty.
+func (e *expected) take(c counting) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.callers[c.bucket.Key]
+	if s.requests <= 0 || !time.Now().Before(s.until) {
+		return ""
+	}
+	s.requests--
+	e.callers[c.bucket.Key] = s
+	return e.generations[c.tenant]
+}
+
+// isEarly tells whether an operation is Early.
+func (a *API) isEarly(method, path string) bool {
+	return (method == http.MethodGet || method == http.MethodHead) && slices.ContainsFunc(a.early, func(p string) bool { return fits(p, path) })
+}
+
+// countAndAnswer counts a request of a caller, or of nobody (nil), and answers it meanwhile where it may begin. It tells how it was counted
+// and whether it was answered: if not, nothing of an answer is out.
+func (a *API) countAndAnswer(next http.Handler, w http.ResponseWriter, r *http.Request, host string, c counting, cred Credential, caller *auth.Caller) (res ratelimit.Result, answered bool) {
+	if caller == nil || !a.isEarly(r.Method, r.URL.Path) {
+		return a.count(r.Context(), c), false
+	}
+	defer func() { a.expected.learn(c, res, !a.config.RateLimit) }()
+	generation := a.expected.take(c)
+	if generation == "" {
+		return a.count(r.Context(), c), false
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	counted := make(chan ratelimit.Result, 1)
+	go func() {
+		res := a.count(r.Context(), c)
+		counted <- res
+		if !res.Allowed && a.config.RateLimit {
+			cancel()
+		}
+	}()
+	req := requestOf(ctx)
+	header, notes := maps.Clone(w.Header()), len(req.notes)
+	req.generation, req.relied = generation, false
+	req.out.before = func() bool {
+		res = <-counted
+		return a.asExpected(w, r, host, c, res)
+	}
+	defer func() {
+		if answered = req.out.begin(); answered {
+			return // and whatever panicked goes on
+		}
+		if p := recover(); p != nil && p != http.ErrAbortHandler {
+			slog.ErrorContext(ctx, "panic ahead of an answer that is not wanted", "panic", p, "stack", string(debug.Stack()))
+		}
+		req.out.dropped = false
+		clear(w.Header())
+		maps.Copy(w.Header(), header)
+		req.notes, req.err = req.notes[:notes], nil
+	}()
+	next.ServeHTTP(w, as(r.WithContext(ctx), cred, caller))
+	return res, true
+}
+
+// asExpected tells whether what was begun may be answered.
+func (a *API) asExpected(w http.ResponseWriter, r *http.Request, host string, c counting, res ratelimit.Result) bool {
+	req := requestOf(r.Context())
+	if a.config.RateLimit && !res.Allowed || res.Generation != req.generation && req.relied {
+		return false
+	}
+	if a.identity.Confirm != nil && res.Generation != "" {
+		if t, err := active(a.identity.Confirm(r.Context(), host, res.Generation)); err != nil || !t.same(req.tenant) {
+			return false
+		}
+	}
+	req.generation = res.Generation
+	if a.config.RateLimit && !c.exempt {
+		tellLimit(w.Header(), res)
+	}
+	return true
+}
+
+// Confirmed waits until the request of an Early operation is counted. An error is returned as it is: the operation begins
+// again if it may. Whatever does more than read, or is shared with other requests, waits for it first.
+func Confirmed(ctx context.Context) error {
+	if out := requestOf(ctx).out; out != nil && !out.begin() {
+		return errDropped
+	}
+	return nil
+}
+
+// as is a request in the name of its caller.
+func as(r *http.Request, cred Credential, caller *auth.Caller) *http.Request {
+	requestOf(r.Context()).note(slog.String("user", caller.AccountID.String()))
+	ctx := db.In(r.Context(), caller)
+	if cred.Cookie {
+		ctx = context.WithValue(ctx, cookieKey{}, true)
+	}
+	return r.WithContext(ctx)
+}
+
+var errDropped = errors.New("what was begun ahead of its time is not wanted")

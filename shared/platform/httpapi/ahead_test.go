@@ -1,0 +1,243 @@
+package httpapi
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/events/redistest"
+	"github.com/longbox/longbox/shared/platform/ratelimit"
+)
+
+// early is an interface whose caller has been counted once, so that the next GET begins ahead.
+type early struct {
+	*API
+	redis     *redis.Client
+	tenant    atomic.Pointer[Tenant] // that answers to every host
+	caller    auth.Caller
+	began     atomic.Int32 // how often a handler did
+	confirmed atomic.Int32
+	leaves    atomic.Bool // the handler aborts the connection when it cannot write, as one of pages does
+}
+
+func newEarly(t *testing.T) *early {
+	e := &early{}
+	e.tenant.Store(&Tenant{ID: uuid.New(), Name: "one", MaxRequests: 1000})
+	e.caller = auth.Caller{Tenant: e.tenant.Load().ID, AccountID: uuid.New()}
+	e.redis = redistest.Start(t).Client
+	limiter := ratelimit.New(e.redis, slog.New(slog.DiscardHandler))
+	t.Cleanup(limiter.Close)
+	host := func(context.Context, string) (Tenant, error) { return *e.tenant.Load(), nil }
+	e.API = New(Config{RateLimit: true}, nil, limiter, Identity{
+		Tenant:  host,
+		Confirm: func(ctx context.Context, h, _ string) (Tenant, error) { return host(ctx, h) },
+		Known: func(context.Context, Credential) (*auth.Caller, error) {
+			c := e.caller
+			c.Entered = true // there is no database to ask
+			return &c, nil
+		},
+	})
+	answer := func(w http.ResponseWriter, said string) error {
+		e.began.Add(1)
+		w.Header().Set("ETag", said)
+		if _, err := io.WriteString(w, said); err != nil && e.leaves.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		return nil
+	}
+	handle := func(method, path string, do func(w http.ResponseWriter, r *http.Request) error) {
+		e.Handle(Op{Method: method, Path: path, ID: method + path, Summary: "Early", Tag: "Things", Permission: SignedIn, Early: method == "GET" && path != "/late"}, do)
+	}
+	plain := func(w http.ResponseWriter, r *http.Request) error { return answer(w, "of "+TenantOf(r.Context()).Name) }
+	handle("GET", "/plain", plain)
+	handle("POST", "/plain", plain)
+	handle("GET", "/late", plain)
+	handle("GET", "/known/{id}", func(w http.ResponseWriter, r *http.Request) error { return answer(w, "under "+Generation(r.Context())) })
+	handle("GET", "/waits", func(w http.ResponseWriter, r *http.Request) error {
+		e.began.Add(1)
+		if err := Confirmed(r.Context()); err != nil {
+			return err
+		}
+		e.confirmed.Add(1)
+		return plain(w, r)
+	})
+	handle("GET", "/ends", func(_ http.ResponseWriter, r *http.Request) error { // when it is told that nobody waits
+		e.began.Add(1)
+		select {
+		case <-r.Context().Done():
+			return r.Context().Err()
+		case <-time.After(time.Second): // it passed after all
+			return nil
+		}
+	})
+	handle("GET", "/silent", func(http.ResponseWriter, *http.Request) error { e.began.Add(1); return nil })
+	handle("GET", "/panics", func(http.ResponseWriter, *http.Request) error { e.began.Add(1); panic("by mistake") })
+	if w := e.ask("GET", "/plain"); w.Code != 200 || w.Body.String() != "of one" {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	e.began.Store(0)
+	return e
+}
+
+func (e *early) ask(method, path string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, nil)
+	r.Header.Set("Authorization", "Bearer a.b.c")
+	w := httptest.NewRecorder()
+	e.Router.ServeHTTP(w, r)
+	return w
+}
+
+// empty takes all that is left in the caller's bucket, behind the back of the interface.
+func (e *early) empty(t *testing.T) {
+	b := e.counting(httptest.NewRequest("GET", "/plain", nil), *e.tenant.Load(), &e.caller, false, true).bucket
+	for range 10 * b.Burst {
+		if res := e.limiter.Take(t.Context(), b, nil); res.Degraded || !res.Allowed {
+			return
+		}
+	}
+	t.Fatal("the bucket does not become empty")
+}
+
+func TestAGetBeginsWhileItIsCounted(t *testing.T) {
+	t.Parallel()
+	e := newEarly(t)
+	w := e.ask("GET", "/plain")
+	if w.Code != 200 || w.Body.String() != "of one" || w.Header().Get("X-RateLimit-Limit") != "200" || e.began.Load() != 1 {
+		t.Fatalf("%d %v %s, begun %d times", w.Code, w.Header(), w.Body, e.began.Load())
+	}
+	for _, c := range []struct {
+		method, path string
+		began        int32 // of the first request, which expects a full bucket
+	}{{"GET", "/plain", 1}, {"HEAD", "/plain", 1}, {"GET", "/silent", 1}, {"GET", "/panics", 1}, {"GET", "/waits", 1}, {"GET", "/ends", 1},
+		{"POST", "/plain", 0}, {"GET", "/late", 0}} {
+		for _, leaves := range []bool{false, true} {
+			e.leaves.Store(leaves)
+			for n, want := range []int32{c.began, 0} {
+				w := e.refused(t, c.method, c.path, n == 0)
+				if w.Code != 429 || w.Header().Get("Retry-After") == "" || w.Header().Get("ETag") != "" || strings.Contains(w.Body.String(), "of one") ||
+					w.Header().Get("X-RateLimit-Remaining") != "0" {
+					t.Errorf("%v, %d: %d %v %s", c, n, w.Code, w.Header(), w.Body)
+				}
+				if e.confirmed.Load() != 0 {
+					t.Errorf("%v: it was not confirmed and went on", c)
+				}
+				if e.began.Load() != want {
+					t.Errorf("%v, %d: a handler began %d times", c, n, e.began.Load())
+				}
+			}
+		}
+	}
+}
+
+// refused asks with an empty bucket, at first when a full one is expected; then nothing is, by what was learned.
+func (e *early) refused(t *testing.T, method, path string, expected bool) (w *httptest.ResponseRecorder) {
+	for range 100 { // a token comes every 20 ms, and an answer with the last one teaches the same as none
+		if e.empty(t); expected {
+			e.expect()
+		}
+		e.began.Store(0)
+		e.confirmed.Store(0)
+		if w = e.ask(method, path); w.Code == http.StatusTooManyRequests {
+			break
+		}
+	}
+	return w
+}
+
+// expect has the next request of the caller expect a full bucket.
+func (e *early) expect() {
+	c := e.counting(httptest.NewRequest("GET", "/plain", nil), *e.tenant.Load(), &e.caller, false, true)
+	e.expected.learn(c, ratelimit.Result{Allowed: true, Limit: 200, Remaining: 200, Generation: "expected"}, false)
+}
+
+func TestWhatBeganOnAnOldGenerationIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	e := newEarly(t)
+	key := generations(e.caller.Tenant)[0]
+	for n, c := range []struct {
+		path, body string
+		began      int32
+	}{{"/known/1", "under %/", 2}, {"/plain", "of one", 1}} {
+		generation := "new" + uuid.NewString()
+		if err := e.redis.Set(t.Context(), key, generation, time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for _, began := range []int32{c.began, 1} { // the second time it is known
+			e.began.Store(0)
+			w := e.ask("GET", c.path)
+			if want := strings.Replace(c.body, "%", generation, 1); w.Code != 200 || w.Body.String() != want || w.Header().Get("ETag") != want || e.began.Load() != began {
+				t.Errorf("%d: %d %v %q, begun %d times", n, w.Code, w.Header(), w.Body, e.began.Load())
+			}
+		}
+	}
+}
+
+func TestWhatBeganForAnotherTenantIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	e := newEarly(t)
+	changed := *e.tenant.Load()
+	changed.Name, changed.Prefix = "renamed", "new"
+	calls := 0
+	e.identity.Tenant = func(context.Context, string) (Tenant, error) { calls++; return *e.tenant.Load(), nil }
+	e.identity.Confirm = func(context.Context, string, string) (Tenant, error) { return changed, nil }
+	if w := e.ask("GET", "/plain"); w.Code != 200 || w.Body.String() != "of renamed" || e.began.Load() != 2 || calls != 1 {
+		t.Errorf("%d %s, begun %d times", w.Code, w.Body, e.began.Load())
+	}
+	changed.Suspended = true
+	if w := e.ask("GET", "/plain"); w.Code != 403 || strings.Contains(w.Body.String(), "of ") && !strings.Contains(w.Body.String(), "suspended") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// A host is confirmed by the name that it was found by: without port, in lower case.
+func TestHostsAreConfirmedByTheirName(t *testing.T) {
+	t.Parallel()
+	e := newEarly(t)
+	asked := ""
+	e.identity.Confirm = func(_ context.Context, host, _ string) (Tenant, error) { asked = host; return *e.tenant.Load(), nil }
+	r := httptest.NewRequest("GET", "http://Books.Example:8081/plain", nil)
+	r.Header.Set("Authorization", "Bearer a.b.c")
+	w := httptest.NewRecorder()
+	if e.Router.ServeHTTP(w, r); w.Code != 200 || asked != "books.example" || e.began.Load() != 1 {
+		t.Errorf("%d, confirmed %q, begun %d times", w.Code, asked, e.began.Load())
+	}
+}
+
+// Of a bucket that was told to be full, no more than half is begun on without being told again.
+func TestNoMoreBeginsThanIsExpectedToPass(t *testing.T) {
+	t.Parallel()
+	e, c := &expected{}, counting{tenant: uuid.New(), bucket: ratelimit.Bucket{Key: "one"}}
+	e.learn(c, ratelimit.Result{Allowed: true, Limit: 10, Remaining: 8, Generation: "g"}, false)
+	for n := range 5 {
+		if got, want := e.take(c), map[bool]string{true: "g"}[n < 3]; got != want {
+			t.Errorf("request %d: %q instead of %q", n, got, want)
+		}
+	}
+	for _, res := range []ratelimit.Result{{Allowed: true, Limit: 10, Remaining: 5, Generation: "g"}, {Limit: 10, Generation: "g"}, {Allowed: true, Limit: 10, Remaining: 10}} {
+		e.learn(c, ratelimit.Result{Allowed: true, Limit: 10, Remaining: 10, Generation: "g"}, false)
+		if e.learn(c, res, false); e.take(c) != "" {
+			t.Errorf("after %+v a request begins", res)
+		}
+	}
+}
+
+func TestAPanicAheadIsAnswered(t *testing.T) {
+	t.Parallel()
+	e := newEarly(t)
+	if w := e.ask("GET", "/panics"); w.Code != 500 || w.Header().Get("X-RateLimit-Limit") != "200" || e.began.Load() != 1 {
+		t.Errorf("%d %v, begun %d times", w.Code, w.Header(), e.began.Load())
+	}
+	if w := e.ask("GET", "/silent"); w.Code != 200 || w.Header().Get("X-RateLimit-Limit") != "200" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+}
