@@ -18,6 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/oidc"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/plugin"
+	"github.com/longbox/longbox/shared/domain/reference"
 	"github.com/longbox/longbox/shared/domain/release"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
@@ -54,7 +55,8 @@ const cleanEvery = time.Hour
 // measureFor is how long tenants are measured in one round: a third of what an invocation has.
 const measureFor = 20 * time.Second
 
-// fillFor is how long books get their genres in one round, after the upgrade that brought these.
+// fillFor is how long books get their genres, and titles what is searched for, in one round, after the upgrade that brought
+// these.
 const fillFor = 5 * time.Second
 
 // New prepares the rounds.
@@ -123,7 +125,7 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	_, polls := release.Due(ctx, s.system, now)
 	_, jobs := plugin.JobsDue(ctx, s.system, now)
 	_, exports := export.Due(ctx, s.system, now)
-	err = errors.Join(err, due, twice, covers, plugins, polls, jobs, exports, taxonomy.Fill(ctx, s.system, fillFor))
+	err = errors.Join(err, due, twice, covers, plugins, polls, jobs, exports, taxonomy.Fill(ctx, s.system, fillFor), reference.Fill(ctx, s.system, fillFor))
 	if s.base.Tasks != nil {
 		err = errors.Join(err, s.base.Tasks.All(ctx, s.system))
 	}

@@ -6,5 +6,5 @@
 //     analysis. Titles do not where people have locked them.
 //   - One is taken away by its id, or by the name of its service.
 //
-// Tables: alternate_title, external_id, external_link, external_rating; updated_at of series and book.
+// Tables: alternate_title, alternate_title_fill, external_id, external_link, external_rating; updated_at of series and book.
 package reference

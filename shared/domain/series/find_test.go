@@ -179,24 +179,32 @@ func TestSearchUsesTheIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	scans := func() (n int64) {
+	scans := func() (n, whole int64) {
 		t.Helper()
 		if _, err := conn.Exec(ctx, "select pg_stat_force_next_flush()"); err != nil {
 			t.Fatal(err)
 		}
-		if err := conn.QueryRow(ctx, "select sum(idx_scan) from pg_stat_user_indexes where indexrelname in ('series_find', 'book_find', 'alternate_title_find')").Scan(&n); err != nil {
+		if err := conn.QueryRow(ctx, "select sum(idx_scan) from pg_stat_user_indexes where indexrelname in ('series_find', 'book_find', 'alternate_title_search')").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
-		return n
+		if err := conn.QueryRow(ctx, "select sum(seq_scan) from pg_stat_user_tables where relname in ('series', 'book', 'alternate_title')").Scan(&whole); err != nil {
+			t.Fatal(err)
+		}
+		return n, whole
 	}
-	before := scans()
+	before, wholeBefore := scans()
 	for _, in := range []string{"series", "book"} {
 		var n int
 		if err := conn.QueryRow(ctx, "select count(*) from app.use_tenant($1), app.find($2, 'series 77')", s.One, in).Scan(&n); err != nil || n == 0 {
 			t.Fatalf("%s: %d found, %v", in, n, err)
 		}
 	}
-	if n := scans() - before; n != 3 {
-		t.Errorf("two searches used the index %d times", n)
+	var n int
+	if err := conn.QueryRow(ctx, "select count(*) from app.use_tenant($1), app.find('series', 'other')", s.One).Scan(&n); err != nil || n != 2000 {
+		t.Fatalf("by a word that all other titles have %d are found, %v", n, err)
+	}
+	after, whole := scans()
+	if after-before != 5 || whole != wholeBefore {
+		t.Errorf("three searches used indexes %d times, and read %d tables from end to end", after-before, whole-wholeBefore)
 	}
 }
