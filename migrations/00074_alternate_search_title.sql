@@ -42,7 +42,17 @@ begin
 end $$;
 -- +goose StatementEnd
 
+-- release_day is when a book came out, by its metadata: books are sorted by it. What is not known of the day is the first.
+-- +goose StatementBegin
+create function app.release_day(p_metadata jsonb) returns numeric language sql immutable parallel safe as $$
+  select case when jsonb_typeof(p_metadata -> 'year') = 'number' then (p_metadata ->> 'year')::numeric * 10000
+    + case when jsonb_typeof(p_metadata -> 'month') = 'number' then (p_metadata ->> 'month')::numeric else 1 end * 100
+    + case when jsonb_typeof(p_metadata -> 'day') = 'number' then (p_metadata ->> 'day')::numeric else 1 end end
+$$;
+-- +goose StatementEnd
+
 -- +goose Down
+drop function app.release_day(jsonb);
 drop function app.fill_alternate_titles(integer);
 drop table alternate_title_fill;
 drop trigger set_search_title on alternate_title;

@@ -39,6 +39,7 @@ type listInput struct {
 	ScopeInput
 	httpapi.Paging
 	httpapi.Sorting
+	FullInput
 }
 
 // InLibraryInput names the library that a list is asked of, and may narrow it to a series.
@@ -65,55 +66,54 @@ func operation(method, path, id, summary, permission string) httpapi.Op {
 
 // lists adds the lists of books, of all libraries and of one.
 func lists(a *httpapi.API, d *db.DB) {
-	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting) (*httpapi.Page[Book], error) {
+	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting, full FullInput) (*httpapi.Page[Entry], error) {
 		field, desc, err := s.order(by)
 		if err != nil {
 			return nil, err
 		}
 		q := list(s, field, desc)
 		q.of = of
-		page, total, err := q.run(ctx, d, p.Limit(), p.Offset())
-		if err != nil {
-			return nil, err
-		}
-		return httpapi.NewPage(ctx, p, page, total), nil
+		return q.answer(ctx, d, p, full)
 	}
 	httpapi.Register(a, operation("GET", "/books", "listBooks", "Books", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			ScopeInput
 			httpapi.Paging
 			httpapi.Sorting
+			FullInput
 			IncludeDeleted bool `query:"includeDeleted" doc:"Also books whose file is gone"`
-		}) (*httpapi.Page[Book], error) {
+		}) (*httpapi.Page[Entry], error) {
 			s := in.scope()
 			s.deleted = in.IncludeDeleted
-			return answer(ctx, all, s, nil, in.Paging, in.Sorting)
+			return answer(ctx, all, s, nil, in.Paging, in.Sorting, in.FullInput)
 		})
 	httpapi.Register(a, operation("GET", "/libraries/{id}/books", "listLibraryBooks", "Books of a library", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			InLibraryInput
 			httpapi.Paging
 			httpapi.Sorting
+			FullInput
 			IncludeDeleted bool `query:"includeDeleted" doc:"Also books whose file is gone"`
-		}) (*httpapi.Page[Book], error) {
+		}) (*httpapi.Page[Entry], error) {
 			s := in.scope()
 			s.deleted = in.IncludeDeleted
-			return answer(ctx, all, s, &in.ID, in.Paging, in.Sorting)
+			return answer(ctx, all, s, &in.ID, in.Paging, in.Sorting, in.FullInput)
 		})
 	httpapi.Register(a, operation("POST", "/books/list", "filterBooks", "Books that meet a condition and have a title that is searched for", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
 			httpapi.Sorting
+			FullInput
 			Body struct {
 				ListBody
 				IncludeDeleted bool `json:"includeDeleted,omitempty" doc:"Also books whose file is gone"`
 			}
-		}) (*httpapi.Page[Book], error) {
+		}) (*httpapi.Page[Entry], error) {
 			where, args, err := Condition(in.Body.Condition, fields)
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, all, scope{deleted: in.Body.IncludeDeleted, where: where, args: args, find: in.Body.Find()}, nil, in.Paging, in.Sorting)
+			return answer(ctx, all, scope{deleted: in.Body.IncludeDeleted, where: where, args: args, find: in.Body.Find()}, nil, in.Paging, in.Sorting, in.FullInput)
 		})
 	for _, l := range []struct {
 		path, id  string
@@ -129,8 +129,8 @@ func lists(a *httpapi.API, d *db.DB) {
 		{"/books/recently-added", "listBooksRecentlyAdded", "listLibraryBooksRecentlyAdded", "All books, the newest first unless sort says otherwise", listBy, "created_at"},
 	} {
 		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.BooksRead),
-			func(ctx context.Context, in *listInput) (*httpapi.Page[Book], error) {
-				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest))
+			func(ctx context.Context, in *listInput) (*httpapi.Page[Entry], error) {
+				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest), in.FullInput)
 			})
 		if l.inLibrary == "" {
 			continue
@@ -140,8 +140,9 @@ func lists(a *httpapi.API, d *db.DB) {
 				InLibraryInput
 				httpapi.Paging
 				httpapi.Sorting
-			}) (*httpapi.Page[Book], error) {
-				return answer(ctx, l.list, in.scope(), &in.ID, in.Paging, in.LatestFirst(l.latest))
+				FullInput
+			}) (*httpapi.Page[Entry], error) {
+				return answer(ctx, l.list, in.scope(), &in.ID, in.Paging, in.LatestFirst(l.latest), in.FullInput)
 			})
 	}
 }

@@ -188,7 +188,7 @@ func TestEveryListIsSorted(t *testing.T) {
 		if got, _ := ids(t, me.Do("GET", path+"?order=asc", nil)); !slices.Equal(got, ascending) {
 			t.Errorf("%s: with a direction and no field %v, want %v", path, got, ascending)
 		}
-		for _, field := range []string{"title", "number", "file_size", "page_count", "created_at", "modified_at"} {
+		for _, field := range []string{"title", "number", "file_size", "page_count", "created_at", "modified_at", "series", "filename", "last_read", "release_date", "chapter_number", "date_added", "read_date"} {
 			for _, sort := range []string{"?sort=" + field, "?sort=" + field + ",desc", "?sort=" + field + "&order=desc"} {
 				all, _ := ids(t, me.Do("GET", "/api/v1/books"+sort, nil))
 				want := slices.DeleteFunc(all, func(id uuid.UUID) bool { return !slices.Contains(own, id) })
@@ -200,7 +200,7 @@ func TestEveryListIsSorted(t *testing.T) {
 				}
 			}
 		}
-		for _, bad := range []string{"nonsense", "title,up", "date_added"} {
+		for _, bad := range []string{"nonsense", "title,up", "date_updated"} {
 			if m := me.Do("GET", path+"?sort="+bad, nil).Want(400).Map(); m["details"].([]any)[0].(map[string]any)["field"] != "sort" {
 				t.Errorf("%s: %v", path, m)
 			}

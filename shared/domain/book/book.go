@@ -135,5 +135,10 @@ const from = ` from page
 // pageSQL selects the rows of one page: ids is a select of id in order, of n parameters; two more are its limit
 // and offset.
 func pageSQL(ids string, n int) string {
-	return "with page as materialized (select id, row_number() over () as pos from (" + ids + limits(n) + ") x) select " + columns + from
+	return rowsSQL(ids + limits(n))
+}
+
+// rowsSQL is that of a select of the ids of one page.
+func rowsSQL(page string) string {
+	return "with page as materialized (select id, row_number() over () as pos from (" + page + ") x) select " + columns + from
 }

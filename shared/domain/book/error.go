@@ -98,7 +98,7 @@ type errorCount struct {
 }
 
 func listErrors(ctx context.Context, d *db.DB, in *errorsInput) (*ErrorPage, error) {
-	field, desc, err := in.By(sortFields...)
+	field, desc, err := orderOf(in.Sorting)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,13 @@
 package book
 
-import "github.com/google/uuid"
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
 
 // Statement is one named query of the lists.
 type Statement struct {
@@ -13,9 +20,9 @@ func Statements(library, series, book uuid.UUID) []Statement {
 	out := []Statement{{"the book before", pageSQL(prevSQL, 1), []any{book, 1, 0}}, {"the book after", pageSQL(nextSQL, 1), []any{book, 1, 0}}}
 	add := func(name string, q query) {
 		for at, offset := range map[string]int{"first": 0, "deep": 10_000} {
-			out = append(out, Statement{name + " " + at, pageSQL(q.ids, len(q.args)), append(append([]any{}, q.args...), 50, offset)})
+			out = append(out, Statement{name + " " + at, rowsSQL(q.page()), append(append([]any{}, q.args...), 50, offset)})
 		}
-		out = append(out, Statement{name + " largest", pageSQL(q.ids, len(q.args)), append(append([]any{}, q.args...), 500, 0)},
+		out = append(out, Statement{name + " largest", rowsSQL(q.page()), append(append([]any{}, q.args...), 500, 0)},
 			Statement{name + " total", q.total, q.totalArgs})
 	}
 	for _, field := range sortFields {
@@ -25,7 +32,7 @@ func Statements(library, series, book uuid.UUID) []Statement {
 		}
 	}
 	words := "series 7"
-	for _, field := range append([]string{"relevance", inSeries}, sortFields...) {
+	for _, field := range append([]string{"relevance"}, sortFields...) {
 		add("searched by "+field, found(scope{find: &words}, field, true))
 		add("searched in a library by "+field, found(scope{library: &library, find: &words}, field, false))
 	}
@@ -37,6 +44,11 @@ func Statements(library, series, book uuid.UUID) []Statement {
 			add(name+" in a library by "+field, list(scope{library: &library}, field, false))
 		}
 		add("failed by "+field, failed(scope{}, "").by(field, false))
+	}
+	var b pgx.Batch
+	listBy(scope{library: &library}, "title", false).queueFull(&b, httpapi.Paging{Page: 3, PageSize: MaxFull})
+	for i, q := range b.QueuedQueries {
+		out = append(out, Statement{fmt.Sprintf("full %d", i), q.SQL, q.Arguments})
 	}
 	return out
 }

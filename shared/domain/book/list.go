@@ -3,7 +3,6 @@ package book
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -18,34 +17,47 @@ import (
 type query struct {
 	ids, total      string
 	args, totalArgs []any
+	skips           bool       // ids leaves out the rows before the offset itself
 	of              *uuid.UUID // the library that the list is asked of: NotFound where there is none
 }
 
 func limits(n int) string { return fmt.Sprintf(" limit $%d offset $%d", n+1, n+2) }
 
+// page selects the ids of one page.
+func (q query) page() string {
+	if q.skips {
+		return q.ids + fmt.Sprintf(" limit $%d", len(q.args)+1)
+	}
+	return q.ids + limits(len(q.args))
+}
+
 // queue adds the page and the total of the list to the batch.
 func (q query) queue(b *pgx.Batch, rows *[]row, total *int64, limit, offset int) {
 	args := append(append([]any{}, q.args...), limit, offset)
-	db.All(b, rows, pageSQL(q.ids, len(q.args)), args...)
+	db.All(b, rows, rowsSQL(q.page()), args...)
 	db.Value(b, total, q.total, q.totalArgs...)
 }
 
-func (q query) run(ctx context.Context, d *db.DB, limit, offset int) ([]Book, int64, error) {
+// answer is a page of the list.
+func (q query) answer(ctx context.Context, d *db.DB, p httpapi.Paging, in FullInput) (*httpapi.Page[Entry], error) {
+	p = in.Of(p)
 	var b pgx.Batch
-	var rows []row
-	var total int64
 	known := true
 	if q.of != nil {
 		db.Value(&b, &known, "select exists (select from library where tenant_id = app.tenant() and id = $1)", *q.of)
 	}
-	q.queue(&b, &rows, &total, limit, offset)
+	load := q.queueEntries(&b, p, in.Full)
 	if err := d.Run(ctx, &b); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if !known {
-		return nil, 0, fault.Missing("Library")
+		return nil, fault.Missing("Library")
 	}
-	return books(rows), total, nil
+	page, total, err := load()
+	if err != nil {
+		return nil, err
+	}
+	return httpapi.NewPage(ctx, p, page, total), nil
 }
 
 // scope narrows a list.
@@ -61,20 +73,10 @@ type scope struct {
 // searched for.
 func (s scope) order(by httpapi.Sorting) (field string, desc bool, err error) {
 	if s.find == nil {
-		return by.By(sortFields...)
+		return orderOf(by)
 	}
-	return by.BestFirst().By(append([]string{httpapi.Relevance}, sortFields...)...)
+	return orderOf(by.BestFirst(), httpapi.Relevance)
 }
-
-// sorts are the fields that lists can be ordered by; every one of them has an index, the number, which may be null, one for each
-// direction.
-var sorts = map[string]string{"title": "b.title_sort", "number": "b.number", "file_size": "b.size",
-	"page_count": "b.page_count", "created_at": "b.created_at", "modified_at": "b.updated_at"}
-
-var sortFields = []string{"title", "number", "file_size", "page_count", "created_at", "modified_at"}
-
-// inSeries is the order of the books of one series.
-const inSeries = "series"
 
 // listing is a list in the order of a field that scope.order allows; without one in its own.
 type listing func(s scope, field string, desc bool) query
@@ -93,10 +95,17 @@ func all(s scope, field string, desc bool) query {
 
 // listBy is the list in the order of a field of sorts, or of the series.
 func listBy(s scope, field string, desc bool) query {
-	if s.find != nil {
-		return found(s, field, desc)
-	}
 	where, args := s.sql()
+	switch {
+	case s.find != nil:
+		return found(s, field, desc)
+	case s.series != nil && ranks[field].at != "":
+		return query{ids: "select b.id from book b where " + where, args: args}.counted(s, where).by(field, desc)
+	case ranks[field].at != "":
+		return ranked(s, ranks[field], desc)
+	case field == inSeries && s.series == nil:
+		return bySeries(s, desc)
+	}
 	return query{ids: "select b.id from book b where " + where + orderBy(field, desc), args: args}.counted(s, where)
 }
 
@@ -105,33 +114,18 @@ func found(s scope, field string, desc bool) query {
 	where, args := s.sql()
 	args = append(args, *s.find)
 	from := fmt.Sprintf(`from app.find('book', $%d) f cross join lateral (
-	  select * from book x where x.tenant_id = app.tenant() and x.id = f.id limit 1) b where %s`, len(args), where)
-	return query{ids: "select b.id " + from + orderBy(field, desc), args: args, total: "select count(*) " + from, totalArgs: args}
-}
-
-func orderBy(field string, desc bool) string {
-	columns := []string{sorts[field], "b.id"}
-	switch {
-	case field == inSeries:
-		columns = []string{"b.number", "b.title_sort", "b.id"}
-	case field == httpapi.Relevance && desc:
-		return " order by f.score desc, b.title_sort, b.id"
-	case field == httpapi.Relevance:
-		return " order by f.score, b.title_sort, b.id"
-	}
-	order := " order by " + strings.Join(columns, ", ")
-	if desc {
-		order = " order by " + strings.Join(columns, " desc, ") + " desc"
-	}
-	return strings.Replace(order, "b.number desc", "b.number desc nulls last", 1)
+	  select * from book x where x.tenant_id = app.tenant() and x.id = f.id limit 1) b`, len(args))
+	join, order := few(field, desc)
+	return query{ids: "select b.id " + from + join + " where " + where + order, args: args, total: "select count(*) " + from + " where " + where, totalArgs: args}
 }
 
 // by puts a list of few books among many into the order of a field: it costs an index lookup for each that is in it.
 func (q query) by(field string, desc bool) query {
 	if field != "" {
+		join, order := few(field, desc)
 		q.ids = "select b.id from (" + q.ids + `) l cross join lateral (
-		  select x.id, x.title_sort, x.number, x.size, x.page_count, x.created_at, x.updated_at
-		  from book x where x.tenant_id = app.tenant() and x.id = l.id limit 1) b` + orderBy(field, desc)
+		  select x.id, x.series_id, x.key, x.title_sort, x.number, x.size, x.page_count, x.created_at, x.updated_at
+		  from book x where x.tenant_id = app.tenant() and x.id = l.id limit 1) b` + join + order
 	}
 	return q
 }
@@ -229,22 +223,25 @@ func onDeck(s scope, field string, desc bool) query {
 }
 
 // InSeries is a page of the books of one series, NotFound where there is none; deleted includes those whose file is gone.
-func InSeries(ctx context.Context, d *db.DB, series uuid.UUID, deleted bool, by httpapi.Sorting, p httpapi.Paging) (*httpapi.Page[Book], error) {
-	field, desc, err := by.By(sortFields...)
+func InSeries(ctx context.Context, d *db.DB, series uuid.UUID, deleted bool, by httpapi.Sorting, p httpapi.Paging, in FullInput) (*httpapi.Page[Entry], error) {
+	field, desc, err := orderOf(by)
 	if err != nil {
 		return nil, err
 	}
+	p = in.Of(p)
 	var b pgx.Batch
-	var rows []row
-	var total int64
 	var exists bool
 	progress.QueueSeriesExists(&b, &exists, series)
-	all(scope{series: &series, deleted: deleted}, field, desc).queue(&b, &rows, &total, p.Limit(), p.Offset())
+	load := all(scope{series: &series, deleted: deleted}, field, desc).queueEntries(&b, p, in.Full)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
 	if !exists {
 		return nil, fault.Missing("Series")
 	}
-	return httpapi.NewPage(ctx, p, books(rows), total), nil
+	page, total, err := load()
+	if err != nil {
+		return nil, err
+	}
+	return httpapi.NewPage(ctx, p, page, total), nil
 }

@@ -85,7 +85,7 @@ func (l *Listed) Reordered(join string, arg any) *Listed {
 // Page is SQL that selects the ids of a page of the list, in order, and its parameters.
 func (l *Listed) Page(limit, offset int) (string, []any) {
 	args := append(append([]any{}, l.query.args...), limit, offset)
-	return l.query.ids + limits(len(l.query.args)), args
+	return l.query.page(), args
 }
 
 // Total is SQL that counts the books of the list, and its parameters.

@@ -116,6 +116,9 @@ func LockSet(names, locked []string) map[string]bool {
 	return out
 }
 
+// metadataColumns are the columns of a metadataRow.
+const metadataColumns = "metadata, locks, warnings, created_at, updated_at"
+
 type metadataRow struct {
 	Document  []byte    `db:"metadata"`
 	Locks     []string  `db:"locks"`

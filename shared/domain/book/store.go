@@ -47,24 +47,24 @@ func QueueTerms(b *pgx.Batch, dst *[]Term, table, owner string, id uuid.UUID) {
 		where l.tenant_id = app.tenant() and l.`+owner+"_id = $1 order by lower(t.name), t.id", id)
 }
 
-// QueueAllTerms asks for the genres or tags (table) of several series; series is SQL of an array of their ids, in
-// parentheses. load has them by series, once the batch has run. The series of each term are counted once.
-func QueueAllTerms(b *pgx.Batch, table, series string) (load func() map[uuid.UUID][]Term) {
+// QueueAllTerms asks for the genres or tags (table) of several series or books (owner); ids is SQL of an array of their
+// ids, in parentheses. load has them by owner, once the batch has run. The series of each term are counted once.
+func QueueAllTerms(b *pgx.Batch, owner, table, ids string) (load func() map[uuid.UUID][]Term) {
 	var rows []struct {
-		SeriesID uuid.UUID `db:"series_id"`
+		OwnerID uuid.UUID `db:"owner_id"`
 		Term
 	}
-	db.All(b, &rows, `with l as materialized (select l.series_id, l.`+table+`_id as id from series_`+table+` l
-		  where l.tenant_id = app.tenant() and l.series_id = any`+series+`),
+	db.All(b, &rows, `with l as materialized (select l.`+owner+`_id as owner_id, l.`+table+`_id as id from `+owner+`_`+table+` l
+		  where l.tenant_id = app.tenant() and l.`+owner+`_id = any`+ids+`),
 		t as materialized (select u.id, t.name, t.created_at, (select count(*) from series_`+table+` x
 		    where x.tenant_id = app.tenant() and x.`+table+`_id = u.id) as series_count
 		  from (select distinct id from l) u cross join lateral (select t.name, t.created_at from `+table+` t
 		    where t.tenant_id = app.tenant() and t.id = u.id limit 1) t)
-		select l.series_id, t.id, t.name, t.created_at, t.series_count from l join t on t.id = l.id order by lower(t.name), t.id`)
+		select l.owner_id, t.id, t.name, t.created_at, t.series_count from l join t on t.id = l.id order by lower(t.name), t.id`)
 	return func() map[uuid.UUID][]Term {
 		out := map[uuid.UUID][]Term{}
 		for _, r := range rows {
-			out[r.SeriesID] = append(out[r.SeriesID], r.Term)
+			out[r.OwnerID] = append(out[r.OwnerID], r.Term)
 		}
 		return out
 	}
@@ -88,7 +88,7 @@ func QueueDetails(b *pgx.Batch, id uuid.UUID, deleted bool) (load func() (*Detai
 	out := Details{}
 	ids := "select b.id from book b where b.tenant_id = app.tenant() and b.id = $1 and (b.deleted_at is null or $2)"
 	db.All(b, &rows, pageSQL(ids, 2), id, deleted, 1, 0)
-	db.One(b, &meta, "select metadata, locks, warnings, created_at, updated_at from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
+	db.One(b, &meta, "select "+metadataColumns+" from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
 	progress.QueueReadings(b, &read, id)
 	QueueTerms(b, &out.Genres, "genre", "book", id)
 	QueueTerms(b, &out.Tags, "tag", "book", id)

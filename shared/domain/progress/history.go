@@ -43,6 +43,19 @@ func QueueReadings(b *pgx.Batch, dst **Readings, book uuid.UUID) {
 	db.One(b, dst, "select count(*) as read_count, max(c.completed_at) as last_completed_at from completion c where "+remembered+" and c.book_id = $1", book)
 }
 
+// BookReadings says how often the caller has read a book to its end.
+type BookReadings struct {
+	BookID uuid.UUID `db:"book_id"`
+	Readings
+}
+
+// QueueAllReadings asks how often the caller has read each of several books, of those that were read; books is SQL of an
+// array of their ids, in parentheses.
+func QueueAllReadings(b *pgx.Batch, dst *[]BookReadings, books string) {
+	db.All(b, dst, "select c.book_id, count(*) as read_count, max(c.completed_at) as last_completed_at from completion c where "+remembered+
+		" and c.book_id = any"+books+" group by c.book_id")
+}
+
 // seriesReadings is the SQL of the times that the caller has read all books of series $1: as many as of the book that was read
 // least often. The nth began when the first of them was begun for the nth time, and ended with the last.
 const seriesReadings = `with done as (

@@ -23,7 +23,7 @@ func hold(which string) string {
 }
 
 // noPlace are the columns of a source of note that knows no more than a page.
-const noPlace = ", null::text as locator, null::text as device_name"
+const noPlace = ", null::text as locator, null::text as device_name, now() as at"
 
 // sessionColumns are the columns of a session that is made of a plain write.
 const sessionColumns = "tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, page, percentage, implied"
@@ -51,7 +51,7 @@ func adopt(which string) string {
 	  and coalesce((select max(s.recorded_at) from reading_session s where ` + mine("s", "p.book_id") + `) < p.updated_at, true)`
 }
 
-// note is the SQL that logs plain writes: rows of source (book_id, page, percentage, kind, locator, device_name) from the device that
+// note is the SQL that logs plain writes: rows of source (book_id, page, percentage, kind, locator, device_name, at) from the device that
 // the parameter names.
 // What a device says within five minutes is one sitting, and so is what it says again of a book that it has read to the end.
 func note(source, device string) string {
@@ -64,10 +64,10 @@ func note(source, device string) string {
 	merged as (
 	  update reading_session s set page = x.page, percentage = coalesce(x.percentage, s.percentage), recorded_at = now(),
     locator = coalesce(x.locator, s.locator), device_name = coalesce(x.device_name, s.device_name),
-	    ended_at = case when x.kind = 'progress' then greatest(s.ended_at, now()) else s.ended_at end
+	    ended_at = case when x.kind = 'progress' then greatest(s.ended_at, x.at) else s.ended_at end
 	  from source x where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = x.last_id and x.goes_on)
 	insert into reading_session (` + sessionColumns + `, locator, device_name)
-	select app.tenant(), app.account(), gen_random_uuid(), x.book_id, x.pass, x.kind, ` + device + `, now(), now(), x.page, x.percentage, true, x.locator, x.device_name
+	select app.tenant(), app.account(), gen_random_uuid(), x.book_id, x.pass, x.kind, ` + device + `, x.at, x.at, x.page, x.percentage, true, x.locator, x.device_name
 	from source x where not x.goes_on`
 }
 

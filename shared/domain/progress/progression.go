@@ -36,7 +36,7 @@ type NewProgression struct {
 		Name string `json:"name,omitempty" maxLength:"200"`
 	} `json:"device,omitempty"`
 	Locator  json.RawMessage `json:"locator" doc:"A Readium locator of at most 10,000 characters, with its locations.totalProgression of 0 to 1"`
-	Modified *time.Time      `json:"modified,omitempty" doc:"Not used: a place counts when it arrives"`
+	Modified *time.Time      `json:"modified,omitempty" doc:"When the reader was there; without it, and in the future, that is now. Earlier than what is known of the book is 409"`
 }
 
 // total is how far into the book a locator is, from 0 to 1.
@@ -59,14 +59,14 @@ func total(locator json.RawMessage) (float64, error) {
 	return *l.Locations.TotalProgression, nil
 }
 
-// GoTo stores the place, and the page and percentage that it stands for.
+// GoTo stores the place, and the page and percentage that it stands for. Conflict where it is older than what is known.
 func GoTo(ctx context.Context, d *db.DB, id uuid.UUID, p NewProgression) error {
 	at, err := total(p.Locator)
 	if err != nil {
 		return err
 	}
 	locator := string(p.Locator)
-	t := Told{Percentage: at, Locator: &locator, Device: device(ctx)}
+	t := Told{Percentage: at, Locator: &locator, Device: device(ctx), At: p.Modified}
 	if p.Device != nil {
 		if told := clean(p.Device.ID); told != "" {
 			t.Device = told
@@ -85,20 +85,32 @@ type Told struct {
 	Locator    *string // a Readium locator, or nil
 	Device     string
 	DeviceName *string
+	At         *time.Time // when the reader was there; nil: now
 }
 
-// Tell stores a place; NotFound where there is no such book.
+// later is SQL of whether something is known of book $1 that is later than the time of a parameter: a device that was
+// offline tells where the reader was before. What was marked unread since then is not to come back, either.
+func later(than string) string {
+	return "coalesce((select max(s.ended_at) from reading_session s where " + mine("s", "$1") + ") > " + than + "::timestamptz, false)"
+}
+
+// Tell stores a place; NotFound where there is no such book, Conflict where something later is known of it.
 func Tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 	var b pgx.Batch
 	var out *Record
+	var stale bool
 	queueLog(&b, ofBook, id)
+	db.Value(&b, &stale, "select exists (select from book b where b.tenant_id = app.tenant() and "+ofBook+" and "+later("$2")+")", id, t.At)
 	b.Queue(note(`select b.id as book_id, case when $7::integer is null then greatest(1, ceil($2::double precision * b.page_count))::integer when b.page_count > 0 then least($7, b.page_count) else $7 end as page,
 		  $2::double precision as percentage, case when $2 >= $3 or b.page_count > 0 and $7 >= b.page_count then 'completed' else 'progress' end as kind,
-		  $5::text as locator, $6::text as device_name
-		from book b where b.tenant_id = app.tenant() and `+ofBook, "$4"), id, t.Percentage, completeAt, clean(t.Device), t.Locator, t.DeviceName, t.Page)
+		  $5::text as locator, $6::text as device_name, least($8::timestamptz, now()) as at
+		from book b where b.tenant_id = app.tenant() and `+ofBook+" and not "+later("$8"), "$4"), id, t.Percentage, completeAt, clean(t.Device), t.Locator, t.DeviceName, t.Page, t.At)
 	db.One(&b, &out, fold(ofBook)+records, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return err
+	}
+	if stale {
+		return fault.New(fault.Conflict, "A later place in this book, or its end, is known: ask for it, or tell a later modified")
 	}
 	if out == nil {
 		return fault.Missing("Book")

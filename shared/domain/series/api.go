@@ -30,6 +30,7 @@ type listInput struct {
 	ScopeInput
 	httpapi.Paging
 	httpapi.Sorting
+	book.FullInput
 }
 
 // markInput names series whose books are marked.
@@ -55,18 +56,14 @@ func operation(method, path, id, summary, permission string) httpapi.Op {
 
 // lists adds the lists of series, of all libraries and of one.
 func lists(a *httpapi.API, d *db.DB) {
-	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting) (*httpapi.Page[Series], error) {
+	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting, full book.FullInput) (*httpapi.Page[Entry], error) {
 		field, desc, err := s.order(by)
 		if err != nil {
 			return nil, err
 		}
 		q := list(s, field, desc)
 		q.of = of
-		page, total, err := q.run(ctx, d, p.Limit(), p.Offset())
-		if err != nil {
-			return nil, err
-		}
-		return httpapi.NewPage(ctx, p, page, total), nil
+		return q.answer(ctx, d, p, full)
 	}
 	ofLibrary := func(path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: "GET", Path: "/api/v1/libraries/{id}/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: auth.SeriesRead}
@@ -77,12 +74,13 @@ func lists(a *httpapi.API, d *db.DB) {
 			TermsInput
 			httpapi.Paging
 			httpapi.Sorting
-		}) (*httpapi.Page[Series], error) {
+			book.FullInput
+		}) (*httpapi.Page[Entry], error) {
 			s, err := in.narrow(in.scope())
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, all, s, nil, in.Paging, in.Sorting)
+			return answer(ctx, all, s, nil, in.Paging, in.Sorting, in.FullInput)
 		})
 	httpapi.Register(a, ofLibrary("", "listLibrarySeries", "Series of a library"),
 		func(ctx context.Context, in *struct {
@@ -90,37 +88,41 @@ func lists(a *httpapi.API, d *db.DB) {
 			TermsInput
 			httpapi.Paging
 			httpapi.Sorting
-		}) (*httpapi.Page[Series], error) {
+			book.FullInput
+		}) (*httpapi.Page[Entry], error) {
 			s, err := in.narrow(scope{library: &in.ID})
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, all, s, &in.ID, in.Paging, in.Sorting)
+			return answer(ctx, all, s, &in.ID, in.Paging, in.Sorting, in.FullInput)
 		})
 	httpapi.Register(a, operation("POST", "/list", "filterSeries", "Series that meet a condition and have a title that is searched for", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
 			httpapi.Sorting
+			book.FullInput
 			Body struct{ book.ListBody }
-		}) (*httpapi.Page[Series], error) {
+		}) (*httpapi.Page[Entry], error) {
 			where, args, err := book.Condition(in.Body.Condition, fields)
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, all, scope{where: where, args: args, find: in.Body.Find()}, nil, in.Paging, in.Sorting)
+			return answer(ctx, all, scope{where: where, args: args, find: in.Body.Find()}, nil, in.Paging, in.Sorting, in.FullInput)
 		})
 	httpapi.Register(a, operation("POST", "/search", "searchSeries", "Series by words of their title, the best matches first unless sort says otherwise", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
 			httpapi.Sorting
+			book.FullInput
 			Body struct {
 				Query     string     `json:"query" maxLength:"1000" doc:"Words that the title has, all of them; none finds nothing"`
 				LibraryID *uuid.UUID `json:"libraryId,omitempty" format:"uuid" nullable:"true"`
-				Full      bool       `json:"full,omitempty" doc:"Changes nothing: an entry is what a list has"`
+				Full      bool       `json:"full,omitempty" doc:"As full in the query"`
 			}
-		}) (*httpapi.Page[Series], error) {
+		}) (*httpapi.Page[Entry], error) {
 			words := naming.Normalize(in.Body.Query)
-			return answer(ctx, all, scope{library: in.Body.LibraryID, find: &words}, nil, in.Paging, in.Sorting)
+			in.Full = in.Full || in.Body.Full
+			return answer(ctx, all, scope{library: in.Body.LibraryID, find: &words}, nil, in.Paging, in.Sorting, in.FullInput)
 		})
 	for _, l := range []struct {
 		path, id, inLibrary, summary string
@@ -132,16 +134,17 @@ func lists(a *httpapi.API, d *db.DB) {
 		{"/recently-updated", "listSeriesRecentlyUpdated", "listLibrarySeriesRecentlyUpdated", "All series, the latest changed first unless sort says otherwise", listBy, "date_updated"},
 	} {
 		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.SeriesRead),
-			func(ctx context.Context, in *listInput) (*httpapi.Page[Series], error) {
-				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest))
+			func(ctx context.Context, in *listInput) (*httpapi.Page[Entry], error) {
+				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest), in.FullInput)
 			})
 		httpapi.Register(a, ofLibrary(l.path, l.inLibrary, l.summary+"; of one library"),
 			func(ctx context.Context, in *struct {
 				IDInput
 				httpapi.Paging
 				httpapi.Sorting
-			}) (*httpapi.Page[Series], error) {
-				return answer(ctx, l.list, scope{library: &in.ID}, &in.ID, in.Paging, in.LatestFirst(l.latest))
+				book.FullInput
+			}) (*httpapi.Page[Entry], error) {
+				return answer(ctx, l.list, scope{library: &in.ID}, &in.ID, in.Paging, in.LatestFirst(l.latest), in.FullInput)
 			})
 	}
 }
@@ -159,9 +162,10 @@ func single(a *httpapi.API, d *db.DB) {
 			IDInput
 			httpapi.Paging
 			httpapi.Sorting
+			book.FullInput
 			IncludeDeleted bool `query:"includeDeleted" doc:"Also books whose file is gone"`
-		}) (*httpapi.Page[book.Book], error) {
-			return book.InSeries(ctx, d, in.ID, in.IncludeDeleted, in.Sorting, in.Paging)
+		}) (*httpapi.Page[book.Entry], error) {
+			return book.InSeries(ctx, d, in.ID, in.IncludeDeleted, in.Sorting, in.Paging, in.FullInput)
 		})
 }
 

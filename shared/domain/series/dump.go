@@ -15,9 +15,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// maxFull is the size of the largest page of full records.
-const maxFull = 100
-
 // FullPaging is the httpapi.Paging of full records.
 type FullPaging struct {
 	Page     int `query:"page" default:"1" minimum:"1" maximum:"9007199254740991" doc:"Page to return, from 1"`
@@ -25,7 +22,7 @@ type FullPaging struct {
 }
 
 func (p FullPaging) paging() httpapi.Paging {
-	return httpapi.Paging{Page: p.Page, PageSize: min(cmp.Or(p.PageSize, 50), maxFull)}
+	return httpapi.Paging{Page: p.Page, PageSize: min(cmp.Or(p.PageSize, 50), book.MaxFull)}
 }
 
 // Indexed is what a companion program needs to find a series in other services.
@@ -84,16 +81,11 @@ func sorted(s scope, by httpapi.Sorting) (query, error) {
 	return all(s, field, desc), err
 }
 
-// The ids of a page are selected once, and kept for the other statements of its transaction.
-const (
-	keepPage = "select set_config('app.page', coalesce(array_agg(p.id order by p.pos), '{}')::text, true) from (select id, row_number() over () as pos from ("
-	kept     = "(current_setting('app.page', true)::uuid[])"
-	keptIDs  = "select u.id from unnest" + kept + " with ordinality u(id, nth) order by u.nth"
-)
+const kept = book.Kept
 
 // queueKeep selects the ids of a page.
 func (q query) queueKeep(b *pgx.Batch, total *int64, p httpapi.Paging) {
-	b.Queue(keepPage+q.page()+") x) p", append(append([]any{}, q.args...), p.Limit(), p.Offset())...)
+	b.Queue(book.KeepPage+q.page()+book.KeptEnd, append(append([]any{}, q.args...), p.Limit(), p.Offset())...)
 	db.Value(b, total, q.total, q.totalArgs...)
 }
 
@@ -111,7 +103,7 @@ const (
 	keptMetadataSQL = "select id, " + metadataColumns + " from series where tenant_id = app.tenant() and id = any" + kept
 	keptWarningsSQL = `select s.id, k.problem from series s join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path
 		where s.tenant_id = app.tenant() and s.id = any` + kept + ` and k.kind <> 'opf' and k.problem is not null order by k.key`
-	indexedSQL = "select p.id, c.max_volume, c.max_chapter, c.volumes_owned from (" + keptIDs + `) p
+	indexedSQL = "select p.id, c.max_volume, c.max_chapter, c.volumes_owned from (" + book.KeptIDs + `) p
 		cross join lateral (select max(b.volume) as max_volume, max(b.chapter) as max_chapter,
 		  count(*) filter (where b.volume is not null and b.chapter is null) as volumes_owned
 		  from book b where b.tenant_id = app.tenant() and b.series_id = p.id and b.deleted_at is null) c`
@@ -136,12 +128,12 @@ func (q query) queueFull(b *pgx.Batch, p httpapi.Paging) (load func() ([]Details
 	var warned []warning
 	var read []progress.SeriesReadings
 	q.queueKeep(b, &total, p)
-	db.All(b, &rows, query{ids: keptIDs}.sql(), p.Limit(), 0)
+	db.All(b, &rows, query{ids: book.KeptIDs}.sql(), p.Limit(), 0)
 	db.All(b, &described, keptMetadataSQL)
 	db.All(b, &warned, keptWarningsSQL)
 	progress.QueueAllSeriesReadings(b, &read, kept)
 	references := reference.QueueAll(b, kept)
-	genres, tags := book.QueueAllTerms(b, "genre", kept), book.QueueAllTerms(b, "tag", kept)
+	genres, tags := book.QueueAllTerms(b, "series", "genre", kept), book.QueueAllTerms(b, "series", "tag", kept)
 	return func() ([]Details, int64) {
 		readings, warnings, metadata := map[uuid.UUID]progress.Readings{}, map[uuid.UUID][]string{}, map[uuid.UUID]Metadata{}
 		for _, r := range read {

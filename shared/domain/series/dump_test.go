@@ -30,6 +30,7 @@ func TestFullList(t *testing.T) {
 	complete(me, ones[1], 2)
 	complete(other, twos[0], 1)
 	read(t, s, me, ones[0], true, 1)
+	read(t, s, me, ones[1], false, 2)
 	for i, id := range []uuid.UUID{one, two} {
 		exec(t, s, "insert into alternate_title (tenant_id, id, series_id, label, title) select $1, gen_random_uuid(), $2, 'l' || n, 't' || n from generate_series(1, $3::integer) n", s.One, id, i+1)
 		exec(t, s, "insert into external_id (tenant_id, id, series_id, source, external_id) select $1, gen_random_uuid(), $2, 's' || n, 'e' || n from generate_series(1, $3::integer) n", s.One, id, i+1)
@@ -69,6 +70,29 @@ func TestFullList(t *testing.T) {
 		if len(got[i]) != len(want) {
 			t.Errorf("series %d has %d fields, alone %d", i, len(got[i]), len(want))
 		}
+	}
+	for _, l := range []struct{ method, path, body string }{{"GET", "?full=true", ""}, {"POST", "/list?full=true", "{}"}, {"POST", "/search?full=true&sort=name", `{"query":"a"}`},
+		{"POST", "/search", `{"query":"a","full":true}`}, {"GET", "/in-progress?full=true", ""}, {"GET", "/recently-added?full=true&sort=name&pageSize=101", ""}, {"GET", "/recently-updated?full=true&sort=date_read,desc", ""}} {
+		var body any
+		if l.body != "" {
+			body = l.body
+		}
+		page := me.Do(l.method, "/api/v1/series"+l.path, body).Want(200).Map()
+		entries := page["data"].([]any)
+		if len(entries) == 0 || page["total"] != float64(len(entries)) || page["pageSize"].(float64) > 100 {
+			t.Errorf("%s: %d of %v", l.path, len(entries), page["total"])
+		}
+		for i, entry := range entries {
+			if !reflect.DeepEqual(entry, any(got[i])) {
+				t.Errorf("%s: %v, the full list has %v", l.path, entry, got[i])
+			}
+		}
+	}
+	if page := me.Do("GET", "/api/v1/series", nil).Want(200).Map(); page["data"].([]any)[0].(object)["metadata"] != nil {
+		t.Errorf("without full there is more: %v", page)
+	}
+	if books := me.Do("GET", "/api/v1/series/"+one.String()+"/books?full=true", nil).Want(200).Map()["data"].([]any); len(books) != 2 || books[0].(object)["readCount"] != 3.0 {
+		t.Errorf("the books of a series: %v", books)
 	}
 	if got[0]["readCount"] != 2.0 || got[1]["readCount"] != 0.0 || len(got[1]["externalIds"].([]any)) != 2 || len(got[0]["genres"].([]any)) != 1 || len(got[1]["genres"].([]any)) != 2 ||
 		len(got[0]["metadata"].(object)["warnings"].([]any)) != 1 {

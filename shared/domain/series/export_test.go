@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -51,7 +52,7 @@ func Statements(library uuid.UUID) []Statement {
 		add("in progress in a library by "+field, inProgress(scope{library: &library}, field, false))
 	}
 	var b pgx.Batch
-	listBy(ofLibrary, "name", false).queueFull(&b, httpapi.Paging{Page: 3, PageSize: maxFull})
+	listBy(ofLibrary, "name", false).queueFull(&b, httpapi.Paging{Page: 3, PageSize: book.MaxFull})
 	for i, q := range b.QueuedQueries {
 		out = append(out, Statement{fmt.Sprintf("full %d", i), q.SQL, q.Arguments})
 	}

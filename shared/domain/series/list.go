@@ -105,21 +105,23 @@ func (q query) page() string {
 	return q.ids + fmt.Sprintf(" limit $%d offset $%d", len(q.args)+1, len(q.args)+2)
 }
 
-func (q query) run(ctx context.Context, d *db.DB, limit, offset int) ([]Series, int64, error) {
+// answer is a page of the list.
+func (q query) answer(ctx context.Context, d *db.DB, p httpapi.Paging, in book.FullInput) (*httpapi.Page[Entry], error) {
+	p = in.Of(p)
 	var b pgx.Batch
 	known := true
 	if q.of != nil {
 		db.Value(&b, &known, "select exists (select from library where tenant_id = app.tenant() and id = $1)", *q.of)
 	}
-	load := q.queue(&b, limit, offset)
+	load := q.queueEntries(&b, p, in.Full)
 	if err := d.Run(ctx, &b); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if !known {
-		return nil, 0, fault.Missing("Library")
+		return nil, fault.Missing("Library")
 	}
-	out, total := load()
-	return out, total, nil
+	page, total := load()
+	return httpapi.NewPage(ctx, p, page, total), nil
 }
 
 // queue asks for a page and the total of the list; load has both, once the batch has run.

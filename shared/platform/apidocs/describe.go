@@ -156,8 +156,12 @@ func describeFields(t reflect.Type, s *huma.Schema, input bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct {
-			describeFields(f.Type, s, input)
+		part := f.Type
+		if part.Kind() == reflect.Pointer {
+			part = part.Elem()
+		}
+		if f.Anonymous && name == "" && part.Kind() == reflect.Struct {
+			describeFields(part, s, input)
 			continue
 		}
 		if p := s.Properties[name]; p != nil {

@@ -1,0 +1,111 @@
+package book
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Entry is a book in a list, with the rest of its record where the list was asked for full records.
+type Entry struct {
+	Book
+	*Rest
+}
+
+// Rest is what Details has and a Book has not.
+type Rest struct {
+	ReadCount       int64      `json:"readCount" required:"false" doc:"With full: how often the caller completed it"`
+	LastCompletedAt *time.Time `json:"lastCompletedAt" required:"false" doc:"With full: when that was last"`
+	Metadata        *Metadata  `json:"metadata" required:"false" doc:"With full; null until the book is analysed"`
+	Genres          []Term     `json:"genres" required:"false" nullable:"false" doc:"With full"`
+	Tags            []Term     `json:"tags" required:"false" nullable:"false" doc:"With full"`
+}
+
+// MaxFull is the size of the largest page of full records.
+const MaxFull = 100
+
+// FullInput asks a list for full records.
+type FullInput struct {
+	Full bool `query:"full" doc:"Full records; a page has at most 100 of them"`
+}
+
+// Of is the paging of a list that may be one of full records.
+func (in FullInput) Of(p httpapi.Paging) httpapi.Paging {
+	if !in.Full {
+		return p
+	}
+	return httpapi.Paging{Page: p.Page, PageSize: min(cmp.Or(p.PageSize, 50), MaxFull)}
+}
+
+// The ids of a page are selected once, and kept for the other statements of its transaction: KeepPage, a select of id in
+// order with its limit and offset, and KeptEnd keep them.
+const (
+	KeepPage = "select set_config('app.page', coalesce(array_agg(p.id order by p.pos), '{}')::text, true) from (select id, row_number() over () as pos from ("
+	KeptEnd  = ") x) p"
+	Kept     = "(current_setting('app.page', true)::uuid[])"
+	KeptIDs  = "select u.id from unnest" + Kept + " with ordinality u(id, nth) order by u.nth"
+)
+
+type keptMetadata struct {
+	BookID uuid.UUID `db:"book_id"`
+	metadataRow
+}
+
+const keptMetadataSQL = "select book_id, " + metadataColumns + " from book_metadata where tenant_id = app.tenant() and book_id = any" + Kept
+
+// queueEntries adds a page and the total of the list to the batch; load has both, once it has run.
+func (q query) queueEntries(b *pgx.Batch, p httpapi.Paging, full bool) (load func() ([]Entry, int64, error)) {
+	if full {
+		return q.queueFull(b, p)
+	}
+	var rows []row
+	var total int64
+	q.queue(b, &rows, &total, p.Limit(), p.Offset())
+	return func() ([]Entry, int64, error) {
+		out := make([]Entry, len(rows))
+		for i, r := range rows {
+			out[i].Book = r.book()
+		}
+		return out, total, nil
+	}
+}
+
+// queueFull is that of full records, with a statement for each kind of what hangs on books.
+func (q query) queueFull(b *pgx.Batch, p httpapi.Paging) (load func() ([]Entry, int64, error)) {
+	var total int64
+	var rows []row
+	var described []keptMetadata
+	var read []progress.BookReadings
+	b.Queue(KeepPage+q.page()+KeptEnd, append(append([]any{}, q.args...), p.Limit(), p.Offset())...)
+	db.Value(b, &total, q.total, q.totalArgs...)
+	db.All(b, &rows, pageSQL(KeptIDs, 0), p.Limit(), 0)
+	db.All(b, &described, keptMetadataSQL)
+	progress.QueueAllReadings(b, &read, Kept)
+	genres, tags := QueueAllTerms(b, "book", "genre", Kept), QueueAllTerms(b, "book", "tag", Kept)
+	return func() ([]Entry, int64, error) {
+		readings, metadata := map[uuid.UUID]progress.Readings{}, map[uuid.UUID]*Metadata{}
+		for _, r := range read {
+			readings[r.BookID] = r.Readings
+		}
+		for _, r := range described {
+			m, err := r.metadata()
+			if err != nil {
+				return nil, 0, err
+			}
+			metadata[r.BookID] = m
+		}
+		genresOf, tagsOf := genres(), tags()
+		out := make([]Entry, len(rows))
+		for i, r := range rows {
+			of := readings[r.ID]
+			out[i] = Entry{r.book(), &Rest{of.ReadCount, of.LastCompletedAt, metadata[r.ID], append([]Term{}, genresOf[r.ID]...), append([]Term{}, tagsOf[r.ID]...)}}
+		}
+		return out, total, nil
+	}
+}

@@ -1,0 +1,112 @@
+package book
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// sorts are the fields that lists can be ordered by; every one of them has an index, the number, which may be null, one for each
+// direction. Those that only some books have are in ranks.
+var sorts = map[string]string{"title": "b.title_sort", "number": "b.number", "file_size": "b.size",
+	"page_count": "b.page_count", "created_at": "b.created_at", "modified_at": "b.updated_at", "filename": "b.key"}
+
+// inSeries is the order of the books of one series, and of all books that of their series.
+const inSeries = "series"
+
+// rank is a field that only some books have: what those rows are selected from, the id of the book, and what it has.
+type rank struct{ from, id, at string }
+
+// ranks are the fields that only some books have; the others follow by title.
+var ranks = map[string]rank{
+	"last_read": {"progress p where p.tenant_id = app.tenant() and p.account_id = app.account()", "p.book_id", "p.updated_at"},
+	"release_date": {"book_metadata m where m.tenant_id = app.tenant() and app.release_day(m.metadata) is not null", "m.book_id",
+		"app.release_day(m.metadata)"},
+}
+
+var sortFields = []string{"title", "number", "file_size", "page_count", "created_at", "modified_at", inSeries, "filename", "last_read", "release_date"}
+
+// sameFields are other names of sortFields.
+var sameFields = map[string]string{"chapter_number": "number", "date_added": "created_at", "read_date": "last_read"}
+
+// orderOf is the field to sort by, one of sortFields or more, and whether it descends.
+func orderOf(by httpapi.Sorting, more ...string) (field string, desc bool, err error) {
+	names := append(append(more, sortFields...), "chapter_number", "date_added", "read_date")
+	field, desc, err = by.By(names...)
+	if same := sameFields[field]; same != "" {
+		field = same
+	}
+	return field, desc, err
+}
+
+// orderBy is the order of the books b by a field of sorts, or within one series.
+func orderBy(field string, desc bool) string {
+	columns := []string{sorts[field], "b.id"}
+	switch {
+	case field == inSeries:
+		columns = []string{"b.number", "b.title_sort", "b.id"}
+	case field == httpapi.Relevance && desc:
+		return " order by f.score desc, b.title_sort, b.id"
+	case field == httpapi.Relevance:
+		return " order by f.score, b.title_sort, b.id"
+	}
+	return ordered(desc, columns...)
+}
+
+func ordered(desc bool, columns ...string) string {
+	order := " order by " + strings.Join(columns, ", ")
+	if desc {
+		order = " order by " + strings.Join(columns, " desc, ") + " desc"
+	}
+	return strings.Replace(order, "b.number desc", "b.number desc nulls last", 1)
+}
+
+// few is the order of few books b by any field: what must be joined for it costs an index lookup for each.
+func few(field string, desc bool) (join, order string) {
+	r := ranks[field]
+	switch {
+	case field == inSeries:
+		return " cross join lateral (select x.id, x.title_sort from series x where x.tenant_id = app.tenant() and x.id = b.series_id limit 1) t",
+			ordered(desc, "t.title_sort", "t.id", "b.number", "b.title_sort", "b.id")
+	case r.at == "":
+		return "", orderBy(field, desc)
+	}
+	join = " left join lateral (select " + r.at + " as at from " + r.from + " and " + r.id + " = b.id limit 1) r on true"
+	if desc {
+		return join, " order by r.at desc nulls last, case when r.at is null then b.title_sort end, case when r.at is not null then b.id end desc, b.id"
+	}
+	return join, " order by r.at nulls last, case when r.at is null then b.title_sort end, b.id"
+}
+
+// bySeries is the list of books by the titles of their series, and within these in order: series come from their index,
+// and the books of each are looked up, until the page is there.
+func bySeries(s scope, desc bool) query {
+	where, args := s.sql()
+	of := "t.tenant_id = app.tenant()"
+	if s.library != nil {
+		of += fmt.Sprintf(" and t.library_id = $%d", len(s.args)+1)
+	}
+	return query{ids: `select b.id from series t cross join lateral (
+	  select b.id, b.number, b.title_sort from book b where ` + where + ` and b.series_id = t.id offset 0) b
+	  where ` + of + ordered(desc, "t.title_sort", "t.id", "b.number", "b.title_sort", "b.id"), args: args}.counted(s, where)
+}
+
+// ranked is the list in the order of what only some books have (r); what has none follows by title. The rest is looked for
+// only where the page has room for it, and how many come before it is only then counted.
+func ranked(s scope, r rank, desc bool) query {
+	where, args := s.sql()
+	n := len(args) // limit and offset are $n+1 and $n+2
+	these := "from " + r.from + " and (select true from book b where " + where + " and b.id = " + r.id + ")"
+	ids := fmt.Sprintf(`with first as materialized (
+	    select id, row_number() over () as nth from (select %[1]s as id %[2]s%[3]s limit $%[4]d offset $%[5]d) a)
+	  select id from (
+	    select id, 1 as part, nth from first
+	    union all
+	    select id, 2, row_number() over () from (
+	      select b.id from book b where %[6]s and (select %[7]s from %[8]s and %[1]s = b.id) is null order by b.title_sort, b.id
+	      limit case when (select count(*) from first) < $%[4]d then $%[4]d else 0 end
+	      offset case when (select count(*) from first) < $%[4]d then greatest(0, $%[5]d - (select count(*) %[2]s)) else 0 end) b) u
+	  order by part, nth`, r.id, these, ordered(desc, r.at, r.id), n+1, n+2, where, r.at, r.from)
+	return query{ids: ids, args: args, skips: true}.counted(s, where)
+}

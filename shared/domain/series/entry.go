@@ -1,0 +1,55 @@
+package series
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/reference"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// Entry is a series in a list, with the rest of its record where the list was asked for full records.
+type Entry struct {
+	Series
+	*Rest
+}
+
+// Rest is what Details has and a Series has not.
+type Rest struct {
+	ReadCount       int64                  `json:"readCount" required:"false" doc:"With full: how often the caller completed all books of it"`
+	LastCompletedAt *time.Time             `json:"lastCompletedAt" required:"false" doc:"With full: when that was last"`
+	Metadata        Metadata               `json:"metadata" required:"false" doc:"With full"`
+	AlternateTitles []reference.Title      `json:"alternateTitles" required:"false" nullable:"false" doc:"With full"`
+	ExternalIDs     []reference.ExternalID `json:"externalIds" required:"false" nullable:"false" doc:"With full"`
+	ExternalLinks   []reference.Link       `json:"externalLinks" required:"false" nullable:"false" doc:"With full"`
+	ExternalRatings []reference.Rating     `json:"externalRatings" required:"false" nullable:"false" doc:"With full"`
+	Genres          []book.Term            `json:"genres" required:"false" nullable:"false" doc:"With full"`
+	Tags            []book.Term            `json:"tags" required:"false" nullable:"false" doc:"With full"`
+}
+
+// queueEntries asks for a page and the total of the list; load has both, once the batch has run.
+func (q query) queueEntries(b *pgx.Batch, p httpapi.Paging, full bool) (load func() ([]Entry, int64)) {
+	if !full {
+		page := q.queue(b, p.Limit(), p.Offset())
+		return func() ([]Entry, int64) {
+			all, total := page()
+			out := make([]Entry, len(all))
+			for i, s := range all {
+				out[i].Series = s
+			}
+			return out, total
+		}
+	}
+	page := q.queueFull(b, p)
+	return func() ([]Entry, int64) {
+		all, total := page()
+		out := make([]Entry, len(all))
+		for i := range all {
+			d := &all[i]
+			out[i] = Entry{d.Series, &Rest{d.ReadCount, d.LastCompletedAt, d.Metadata, d.AlternateTitles, d.ExternalIDs, d.ExternalLinks, d.ExternalRatings, d.Genres, d.Tags}}
+		}
+		return out, total
+	}
+}
