@@ -1,12 +1,7 @@
--- Other titles are found by what is kept of them (see 00074), before and after they are filled. The function follows its
--- index, and only then the old index goes: each step can be done again.
+-- Other titles are found by what is kept of them, before and after they are filled. The index is there (00075), and the one
+-- of before goes only then (00077): a step that is done again takes none away that is in use.
 
--- +goose NO TRANSACTION
 -- +goose Up
-drop index concurrently if exists alternate_title_search;
-create index concurrently alternate_title_search on alternate_title using gin (tenant_id, coalesce(search_title, app.search_form(title)) gin_trgm_ops)
-  with (gin_pending_list_limit = 512);
-
 -- As 00069 has it, with the title that is kept.
 -- +goose StatementBegin
 create or replace function app.find(p_in text, p_query text) returns table (id uuid, score real)
@@ -49,19 +44,8 @@ begin
   return query execute v_found using p_query;
 end $$;
 -- +goose StatementEnd
-drop index concurrently if exists alternate_title_find;
-
--- Books are also sorted by the names of their files and by when they came out.
-drop index concurrently if exists book_name;
-create index concurrently book_name on book (tenant_id, key, id) where deleted_at is null;
-drop index concurrently if exists book_metadata_release;
-create index concurrently book_metadata_release on book_metadata (tenant_id, app.release_day(metadata), book_id) where app.release_day(metadata) is not null;
 
 -- +goose Down
-drop index concurrently if exists book_metadata_release;
-drop index concurrently if exists book_name;
-drop index concurrently if exists alternate_title_find;
-create index concurrently alternate_title_find on alternate_title using gin (tenant_id, app.search_form(title) gin_trgm_ops) with (gin_pending_list_limit = 512);
 -- +goose StatementBegin
 create or replace function app.find(p_in text, p_query text) returns table (id uuid, score real)
 language plpgsql stable rows 100 security definer set search_path = pg_catalog, public as $$
@@ -103,4 +87,3 @@ begin
   return query execute v_found using p_query;
 end $$;
 -- +goose StatementEnd
-drop index concurrently if exists alternate_title_search;
