@@ -36,7 +36,7 @@ type NewProgression struct {
 		Name string `json:"name,omitempty" maxLength:"200"`
 	} `json:"device,omitempty"`
 	Locator  json.RawMessage `json:"locator" doc:"A Readium locator of at most 10,000 characters, with its locations.totalProgression of 0 to 1"`
-	Modified *time.Time      `json:"modified,omitempty" doc:"When the reader was there; without it, and in the future, that is now. Earlier than what is known of the book is 409"`
+	Modified *time.Time      `json:"modified,omitempty" doc:"When the reader was there; without it, and in the future, that is now. More than five minutes ago, and earlier than what is known of the book, is 409"`
 }
 
 // total is how far into the book a locator is, from 0 to 1.
@@ -88,23 +88,35 @@ type Told struct {
 	At         *time.Time // when the reader was there; nil: now
 }
 
-// later is SQL of whether something is known of book $1 that is later than the time of a parameter: a device that was
-// offline tells where the reader was before. What was marked unread since then is not to come back, either.
-func later(than string) string {
-	return "coalesce((select max(s.ended_at) from reading_session s where " + mine("s", "$1") + ") > " + than + "::timestamptz, false)"
+// lastTold is SQL of the time of what is known last of book $1.
+var lastTold = "(select max(s.ended_at) from reading_session s where " + mine("s", "$1") + ")"
+
+// later is SQL of whether something is known of book $1 that is later than the time of a parameter, told by the device of
+// another: a device that was offline tells where the reader was before. What was marked unread since then is not to come
+// back, either. A clock may be five minutes behind: a place of these is where the reader is now, unless the device has
+// told a later one by the same clock (what ended when it was told is by ours).
+func later(than, device string) string {
+	return "exists (select from reading_session s where " + mine("s", "$1") + " and s.ended_at > " + than + `::timestamptz
+	  and (` + than + `::timestamptz < now() - interval '5 minutes' or s.kind <> 'progress' or s.device_id = ` + device + `::text and s.ended_at < s.recorded_at))`
 }
 
-// Tell stores a place; NotFound where there is no such book, Conflict where something later is known of it.
+// Tell stores a place; NotFound where there is no such book, Conflict where something later is known of it. Nothing is of
+// the future, and what counts although something later is known is of now.
 func Tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
+	if t.At != nil {
+		at := within(*t.At)
+		t.At = &at
+	}
+	from := clean(t.Device)
 	var b pgx.Batch
 	var out *Record
 	var stale bool
 	queueLog(&b, ofBook, id)
-	db.Value(&b, &stale, "select exists (select from book b where b.tenant_id = app.tenant() and "+ofBook+" and "+later("$2")+")", id, t.At)
+	db.Value(&b, &stale, "select exists (select from book b where b.tenant_id = app.tenant() and "+ofBook+" and "+later("$2", "$3")+")", id, t.At, from)
 	b.Queue(note(`select b.id as book_id, case when $7::integer is null then greatest(1, ceil($2::double precision * b.page_count))::integer when b.page_count > 0 then least($7, b.page_count) else $7 end as page,
 		  $2::double precision as percentage, case when $2 >= $3 or b.page_count > 0 and $7 >= b.page_count then 'completed' else 'progress' end as kind,
-		  $5::text as locator, $6::text as device_name, least($8::timestamptz, now()) as at
-		from book b where b.tenant_id = app.tenant() and `+ofBook+" and not "+later("$8"), "$4"), id, t.Percentage, completeAt, clean(t.Device), t.Locator, t.DeviceName, t.Page, t.At)
+		  $5::text as locator, $6::text as device_name, case when $8::timestamptz >= coalesce(`+lastTold+`, '-infinity') then least($8, now()) else now() end as at
+		from book b where b.tenant_id = app.tenant() and `+ofBook+" and not "+later("$8", "$4"), "$4"), id, t.Percentage, completeAt, from, t.Locator, t.DeviceName, t.Page, t.At)
 	db.One(&b, &out, fold(ofBook)+records, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return err

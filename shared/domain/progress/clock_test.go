@@ -1,0 +1,81 @@
+package progress_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// A device whose clock is a little behind reads on after another one, or a client that tells no time: its places count.
+// What it tells of longer ago, or again in the wrong order, does not, and nothing takes back what was marked.
+func TestClockBehind(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	s.DB.Exec(t, "update book set format = 'epub' where id = $1", r.book)
+	book := "/api/v1/books/" + r.book.String()
+	put := func(device string, at float64, ago time.Duration, want int) {
+		t.Helper()
+		r.who.Do("PUT", book+"/progression", fmt.Sprintf(`{"device":{"id":"%s"},"locator":{"href":"%s","locations":{"totalProgression":%v}},"modified":"%s"}`,
+			device, device, at, time.Now().Add(-ago).UTC().Format(time.RFC3339Nano))).Want(want)
+	}
+	plain := func(at float64) {
+		t.Helper()
+		r.who.Do("PUT", book+"/progression", fmt.Sprintf(`{"device":{"id":"web"},"locator":{"href":"web","locations":{"totalProgression":%v}}}`, at)).Want(204)
+	}
+	is := func(device string, at float64) {
+		t.Helper()
+		m := r.who.Do("GET", book+"/progression", nil).Want(200).Map()
+		if got := m["device"].(map[string]any)["id"]; got != device {
+			t.Errorf("the place is that of %v, want %s", got, device)
+		}
+		if p := r.who.Do("GET", book+"/progress", nil).Want(200).Map(); p["progressPercentage"] != at {
+			t.Errorf("the progress is %v, want %v", p, at)
+		}
+	}
+	plain(0.5)
+	for i := range 3 { // each page turn, not only the first
+		at := 0.25 + float64(i)/100
+		put("late", at, 4*time.Minute, 204)
+		is("late", at)
+	}
+	plain(0.5)
+	put("late", 0.3, 6*time.Minute, 409)
+	is("web", 0.5)
+	put("late", 0.3, 4*time.Minute, 204)
+	is("late", 0.3)
+
+	// Two page turns of one device that arrive in the wrong order: its own clock tells which is the later.
+	r.who.Do("POST", book+"/unread", nil).Want(204)
+	s.DB.Exec(t, "update reading_session set ended_at = ended_at - interval '1 hour', started_at = started_at - interval '1 hour', recorded_at = recorded_at - interval '1 hour'")
+	put("phone", 0.4, 2*time.Minute, 204)
+	put("phone", 0.3, 3*time.Minute, 409)
+	is("phone", 0.4)
+
+	// What was marked since then stays.
+	r.who.Do("POST", book+"/read", nil).Want(200)
+	put("late", 0.3, time.Minute, 409)
+	if p := r.who.Do("GET", book+"/progress", nil).Want(200).Map(); p["completed"] != true {
+		t.Errorf("the progress is %v", p)
+	}
+	r.who.Do("POST", book+"/unread", nil).Want(204)
+	put("late", 0.3, time.Minute, 409)
+	r.who.Do("GET", book+"/progress", nil).Want(204)
+}
+
+// A clock may be anything: what it tells is kept within what an answer can say.
+func TestClockOfLongAgo(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	book := "/api/v1/books/" + r.book.String()
+	for _, modified := range []string{"0000-01-01T00:00:00+23:59", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59"} {
+		r.who.Do("PUT", book+"/progression", `{"locator":{"href":"a","locations":{"totalProgression":1}},"modified":"`+modified+`"}`).Want(204)
+		r.who.Do("GET", book+"/progression", nil).Want(200)
+		r.who.Do("GET", book+"/progress", nil).Want(200)
+		r.who.Do("GET", book+"/read-history", nil).Want(200)
+	}
+}
