@@ -79,3 +79,27 @@ func TestClockOfLongAgo(t *testing.T) {
 		r.who.Do("GET", book+"/read-history", nil).Want(200)
 	}
 }
+
+// A client that gives back the time that it was given has it by the millisecond, if not by less: that is no other place.
+func TestClockOfMilliseconds(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	book := "/api/v1/books/" + r.book.String()
+	const locator = `"locator":{"href":"a","locations":{"totalProgression":0.5}}`
+	r.who.Do("PUT", book+"/progression", "{"+locator+"}").Want(204)
+	s.DB.Exec(t, "update reading_session set started_at = '2024-05-01 10:00:00.123456', ended_at = '2024-05-01 10:00:00.123456', recorded_at = '2024-05-01 10:00:00.123456'")
+	s.DB.Exec(t, "update progress set updated_at = '2024-05-01 10:00:00.123456'")
+	for modified, want := range map[string]int{"2024-05-01T10:00:00.123Z": 204, "2024-05-01T10:00:00.122Z": 409} {
+		r.who.Do("PUT", book+"/progression", `{"device":{"id":"d"},`+locator+`,"modified":"`+modified+`"}`).Want(want)
+		if m := r.who.Do("GET", book+"/progression", nil).Want(200).Map(); m["modified"] != "2024-05-01T10:00:00.123456Z" {
+			t.Errorf("the place is of %v", m["modified"])
+		}
+	}
+	before := time.Now()
+	r.who.Do("PUT", book+"/progression", "{"+locator+"}").Want(204)
+	m := r.who.Do("GET", book+"/progression", nil).Want(200).Map()
+	if at, err := time.Parse(time.RFC3339Nano, m["modified"].(string)); err != nil || at.Before(before.Add(-time.Minute)) {
+		t.Errorf("what is told without a time is of %v", m["modified"])
+	}
+}

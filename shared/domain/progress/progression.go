@@ -94,9 +94,10 @@ var lastTold = "(select max(s.ended_at) from reading_session s where " + mine("s
 // later is SQL of whether something is known of book $1 that is later than the time of a parameter, told by the device of
 // another: a device that was offline tells where the reader was before. What was marked unread since then is not to come
 // back, either. A clock may be five minutes behind: a place of these is where the reader is now, unless the device has
-// told a later one by the same clock (what ended when it was told is by ours).
+// told a later one by the same clock (what ended when it was told is by ours). Clients give our times back by the
+// millisecond.
 func later(than, device string) string {
-	return "exists (select from reading_session s where " + mine("s", "$1") + " and s.ended_at > " + than + `::timestamptz
+	return "exists (select from reading_session s where " + mine("s", "$1") + " and date_trunc('milliseconds', s.ended_at) > " + than + `::timestamptz
 	  and (` + than + `::timestamptz < now() - interval '5 minutes' or s.kind <> 'progress' or s.device_id = ` + device + `::text and s.ended_at < s.recorded_at))`
 }
 
@@ -115,7 +116,7 @@ func Tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 	db.Value(&b, &stale, "select exists (select from book b where b.tenant_id = app.tenant() and "+ofBook+" and "+later("$2", "$3")+")", id, t.At, from)
 	b.Queue(note(`select b.id as book_id, case when $7::integer is null then greatest(1, ceil($2::double precision * b.page_count))::integer when b.page_count > 0 then least($7, b.page_count) else $7 end as page,
 		  $2::double precision as percentage, case when $2 >= $3 or b.page_count > 0 and $7 >= b.page_count then 'completed' else 'progress' end as kind,
-		  $5::text as locator, $6::text as device_name, case when $8::timestamptz >= coalesce(`+lastTold+`, '-infinity') then least($8, now()) else now() end as at
+		  $5::text as locator, $6::text as device_name, case when $8::timestamptz < date_trunc('milliseconds', `+lastTold+`) then now() else least(greatest(coalesce($8, now()), `+lastTold+`), now()) end as at
 		from book b where b.tenant_id = app.tenant() and `+ofBook+" and not "+later("$8", "$4"), "$4"), id, t.Percentage, completeAt, from, t.Locator, t.DeviceName, t.Page, t.At)
 	db.One(&b, &out, fold(ofBook)+records, id)
 	if err := d.Run(ctx, &b); err != nil {
