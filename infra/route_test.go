@@ -42,6 +42,9 @@ func TestPathsReachTheirFunction(t *testing.T) {
 			if strings.HasSuffix(path, "/pages/address") {
 				want = "media" // JSON, but signed with the key that only media has
 			}
+			if path == "/api/v1/admin/cleanup-orphans/stats" {
+				want = "media" // JSON, but counted in the bucket that api may not list
+			}
 			if strings.HasSuffix(path, "/covers/{coverId}/image") {
 				want = "api" // it lies in the database as it was uploaded
 			}

@@ -42,6 +42,8 @@ func target(method, path string) string {
 		return media
 	case prefix == "" && len(part) == 5 && strings.HasPrefix(rest, "user/exports/series/") && part[4] == "download":
 		return media
+	case prefix == "" && rest == "admin/cleanup-orphans/stats": // only media may list what it counts
+		return media
 	case len(part) == 3 && part[2] == "thumbnail" && slices.Contains(pictured, part[0]):
 		return media
 	}

@@ -23,6 +23,8 @@ import (
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/metric"
 	"github.com/longbox/longbox/shared/domain/oidc"
+	"github.com/longbox/longbox/shared/domain/orphan"
+	"github.com/longbox/longbox/shared/domain/pack/pdfcache"
 	"github.com/longbox/longbox/shared/domain/plugin"
 	"github.com/longbox/longbox/shared/domain/preference"
 	"github.com/longbox/longbox/shared/domain/preset"
@@ -39,6 +41,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/statistic"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/domain/taxonomy"
+	"github.com/longbox/longbox/shared/domain/telemetry"
 	"github.com/longbox/longbox/shared/domain/upload"
 	"github.com/longbox/longbox/shared/domain/wanted"
 	"github.com/longbox/longbox/shared/platform/apidocs"
@@ -58,11 +61,14 @@ type Config struct {
 	Origin  httpapi.Origin
 	Plugins plug.Config
 	Seal    seal.Config
+	PDFs    pdfcache.Config
+
+	Telemetry telemetry.Config
 }
 
 // New makes the function's router.
 func New(c Config) (*httpapi.API, *app.Base, error) {
-	if err := errors.Join(c.Origin.Validate(), c.Uploads.Validate(), c.Plugins.Validate()); err != nil {
+	if err := errors.Join(c.Origin.Validate(), c.Uploads.Validate(), c.Plugins.Validate(), c.Telemetry.Validate()); err != nil {
 		return nil, nil, err
 	}
 	base, err := app.NewBase(c.Config)
@@ -112,6 +118,9 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	statistic.Routes(a, d)
 	preset.Routes(a, d)
 	export.Routes(a, d, base.Added)
+	orphan.Routes(a, d, base.Added)
+	pdfcache.Routes(a, d, c.PDFs, base.Added)
+	telemetry.Routes(a, d, c.Telemetry)
 	sharing.Routes(a, d, base.Publish, base.Bump)
 	cover.Routes(a, d, base.Added)
 	cover.UploadRoutes(a, d, base.Publish)

@@ -22,6 +22,7 @@ import (
 	"github.com/longbox/longbox/shared/app/api"
 	"github.com/longbox/longbox/shared/app/media"
 	"github.com/longbox/longbox/shared/app/worker"
+	"github.com/longbox/longbox/shared/domain/telemetry"
 	"github.com/longbox/longbox/shared/domain/upload"
 	"github.com/longbox/longbox/shared/platform/apidocs"
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -94,7 +95,7 @@ func newSystem(t testing.TB, l links) *system {
 	s.asks, s.seal = s.plugins(), seal.Config{Key: base64.StdEncoding.EncodeToString(make([]byte, 32))}
 	documents := api.Config{HTTPConfig: s.config, Docs: apidocs.Config{Path: "/docs"},
 		Uploads: upload.Config{MaxBytes: 1 << 30, SingleBytes: 8 << 20, Life: 15 * time.Minute},
-		Plugins: s.asks, Seal: s.seal}
+		Plugins: s.asks, Seal: s.seal, Telemetry: telemetry.Config{Endpoint: collector(t)}}
 	if s.api, base, err = api.New(documents); err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +121,13 @@ func newSystem(t testing.TB, l links) *system {
 	s.Server = &testkit.Server{URL: srv.URL, DB: d, One: d.Tenant(t, "one"), Two: d.Tenant(t, "two"), Tokens: testkit.Tokens(t), API: s.api}
 	s.exec("insert into library_root (tenant_id, path, bucket) values ($1, '/books', $2)", s.One, bucket)
 	return s
+}
+
+// collector takes what web clients measure.
+func collector(t testing.TB) string {
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(srv.Close)
+	return srv.URL
 }
 
 // route sends a request to the function that has an operation for it, as the gateway does.

@@ -8,6 +8,7 @@ import (
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/export"
+	"github.com/longbox/longbox/shared/domain/orphan"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/domain/rendition"
@@ -74,6 +75,7 @@ func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, c Config
 		rendition.NewOrigin(maker, pages, c.CDN.Origin).Routes(a)
 	}
 	rendition.Routes(a, maker, pages, delivery)
+	orphan.StatsRoutes(a, &orphan.Finder{Database: base.Database, Media: base.Media, Bucket: base.Bucket})
 	export.FileRoutes(a, base.Database, base.Media, base.Bucket, pages.MaxArchive)
 	return nil
 }

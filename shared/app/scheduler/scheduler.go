@@ -17,6 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/metric"
 	"github.com/longbox/longbox/shared/domain/oidc"
 	"github.com/longbox/longbox/shared/domain/pack"
+	"github.com/longbox/longbox/shared/domain/pack/pdfcache"
 	"github.com/longbox/longbox/shared/domain/plugin"
 	"github.com/longbox/longbox/shared/domain/reference"
 	"github.com/longbox/longbox/shared/domain/release"
@@ -125,7 +126,8 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	_, polls := release.Due(ctx, s.system, now)
 	_, jobs := plugin.JobsDue(ctx, s.system, now)
 	_, exports := export.Due(ctx, s.system, now)
-	err = errors.Join(err, due, twice, covers, plugins, polls, jobs, exports, taxonomy.Fill(ctx, s.system, fillFor), reference.Fill(ctx, s.system, fillFor))
+	_, documents := pdfcache.Due(ctx, s.system, now)
+	err = errors.Join(err, due, twice, covers, plugins, polls, jobs, exports, documents, taxonomy.Fill(ctx, s.system, fillFor), reference.Fill(ctx, s.system, fillFor))
 	if s.base.Tasks != nil {
 		err = errors.Join(err, s.base.Tasks.All(ctx, s.system))
 	}

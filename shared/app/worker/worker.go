@@ -18,6 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/ingest"
 	"github.com/longbox/longbox/shared/domain/koreader/digest"
 	"github.com/longbox/longbox/shared/domain/measure"
+	"github.com/longbox/longbox/shared/domain/orphan"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/plugin"
 	"github.com/longbox/longbox/shared/domain/release"
@@ -105,7 +106,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 		return nil, nil, err
 	}
 	books := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Publications: c.Publications, Draw: pdfdraw.New(c.Drawing).Draw}
-	packs := &pack.Maker{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket}
+	packs := &pack.Maker{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish}
 	sizes := &measure.Measurer{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish}
 	digests := &digest.Maker{Database: base.Database, Content: books, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout}
 	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout, Content: books,
@@ -124,6 +125,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 	plugins := &plugin.Runner{Database: base.Database, Client: plug.New(c.Plugins), Key: key, Publish: base.Publish}
 	tracker := &release.Tracker{Database: base.Database, Publish: base.Publish}
 	exports := &export.Maker{Database: base.Database, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish}
+	orphans := &orphan.Cleaner{Finder: orphan.Finder{Database: base.Database, Media: base.Media, Bucket: base.Bucket}, Publish: base.Publish}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "worker"
@@ -153,6 +155,8 @@ func New(c Config) (*Worker, *app.Base, error) {
 			task.RefreshLibrary:  plugins.Refresh,
 			task.ExportSeries:    exports.Make,
 			task.CleanUpExports:  exports.Clean,
+			task.CleanUpOrphans:  orphans.Clean,
+			task.CleanUpPDF:      packs.Clear,
 			task.FindDuplicates:  (&duplicate.Finder{Database: base.Database}).Find,
 
 			task.UserPluginSync:            plugins.Sync,

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/platform/blob"
 )
 
 // Settings are columns for any query of a tenant: the size and quality of covers.
@@ -30,6 +31,14 @@ func Key(tenant, of uuid.UUID, secret []byte, fingerprint string, size, quality 
 // Folder is what all covers of a tenant lie below.
 func Folder(tenant uuid.UUID) string { return tenant.String() + "/" + Kind + "/" }
 
+// PageKind is what the MAC of smaller pages is of.
+const PageKind = "page"
+
+// PagesFolder is what all smaller pages of a book lie below, in the content that it has.
+func PagesFolder(tenant, book uuid.UUID, secret []byte, fingerprint string) string {
+	return blob.Expiring + tenant.String() + "/" + book.String() + "/" + MAC(secret, PageKind, book, fingerprint)
+}
+
 // Form is the last part of a key: how the cover is made.
 func Form(size, quality int) string { return fmt.Sprintf("%d-%d.jpeg", size, quality) }
 
@@ -40,8 +49,8 @@ func MAC(secret []byte, what string, of uuid.UUID, fingerprint string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// ownerOf is the book or series that a key of the tenant's covers is of; false for a key that Key does not write.
-func ownerOf(tenant uuid.UUID, key string) (uuid.UUID, bool) {
+// OwnerOf is the book or series that a key of the tenant's covers is of; false for a key that Key does not write.
+func OwnerOf(tenant uuid.UUID, key string) (uuid.UUID, bool) {
 	rest, ok := strings.CutPrefix(key, Folder(tenant))
 	part := strings.Split(rest, "/")
 	if !ok || len(part) != 3 {

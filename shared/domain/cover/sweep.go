@@ -19,13 +19,15 @@ import (
 const (
 	sweepEvery = 24 * time.Hour // of one tenant
 	retrySweep = time.Hour      // after one that failed: as often as the scheduler calls
-	// A cover is stored before its row is written, and addresses of it at the CDN are good for an hour and a quarter.
-	youngest = 24 * time.Hour
 	// An invocation of the scheduler in Lambda has a minute for all that is due. What a store that does not answer may take
 	// of it beyond sweepFor is hangFor.
 	sweepFor = 20 * time.Second
 	hangFor  = 10 * time.Second
 )
+
+// Youngest is how old an object must be to be deleted because nothing names it: it is stored before its row is written, and
+// addresses of it at the CDN are good for an hour and a quarter.
+const Youngest = 24 * time.Hour
 
 // Sweep deletes the covers that nothing shows any more: of books and series that were removed, of earlier contents, of
 // another size or quality, under another secret. It goes through what a tenant has once a day, some seconds of it at a time;
@@ -124,32 +126,41 @@ func (s *sweeper) note(ctx context.Context, place string, due time.Time) error {
 	return err
 }
 
-// page deletes those of a page of the listing that no row names. What is not written as covers are is left alone.
+// page deletes those of a page of the listing that no row names.
 func (s *sweeper) page(ctx context.Context, listed []blob.Object) error {
-	var old []blob.Object
-	var owners []uuid.UUID
-	for _, o := range listed {
-		id, ok := ownerOf(s.tenant, o.Key)
-		if ok && !o.Modified.IsZero() && o.Modified.Before(s.now.Add(-youngest)) {
-			old, owners = append(old, o), append(owners, id)
-		}
-	}
-	if len(old) == 0 {
-		return nil
-	}
-	named, err := s.named(ctx, slices.Compact(owners)) // a listing is sorted
+	unnamed, err := Unnamed(ctx, s.system, s.tenant, listed, s.now.Add(-Youngest))
 	if err != nil {
 		return err
 	}
-	unnamed := slices.DeleteFunc(old, func(o blob.Object) bool { return named[o.Key] })
 	done, err := s.media.DeleteAll(ctx, s.bucket, Folder(s.tenant), unnamed)
 	s.gone.Objects, s.gone.Bytes = s.gone.Objects+done.Objects, s.gone.Bytes+done.Bytes
 	return err
 }
 
+// Unnamed are those of some listed objects that are covers which nothing shows, stored before a time. What is not written
+// as covers are is left alone. The scope of ctx is the tenant's own: a user's would not see what is hidden from them.
+func Unnamed(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob.Object, before time.Time) ([]blob.Object, error) {
+	var old []blob.Object
+	var owners []uuid.UUID
+	for _, o := range listed {
+		id, ok := OwnerOf(tenant, o.Key)
+		if ok && !o.Modified.IsZero() && o.Modified.Before(before) {
+			old, owners = append(old, o), append(owners, id)
+		}
+	}
+	if len(old) == 0 {
+		return nil, nil
+	}
+	names, err := named(ctx, d, tenant, slices.Compact(owners)) // a listing is sorted
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(old, func(o blob.Object) bool { return names[o.Key] }), nil
+}
+
 // named are the keys that the books and series may show covers by. Of a series these are all pictures beside its books
 // and those that people uploaded, of a book that of its file and those: which of them is shown is for people to choose.
-func (s *sweeper) named(ctx context.Context, owners []uuid.UUID) (map[string]bool, error) {
+func named(ctx context.Context, d *db.DB, tenant uuid.UUID, owners []uuid.UUID) (map[string]bool, error) {
 	type row struct {
 		Secret      []byte     `db:"secret"`
 		Size        int        `db:"cover_size"`
@@ -157,7 +168,7 @@ func (s *sweeper) named(ctx context.Context, owners []uuid.UUID) (map[string]boo
 		ID          *uuid.UUID `db:"id"`
 		Fingerprint *string    `db:"fingerprint"`
 	}
-	rows, err := db.List[row](ctx, s.system, `select t.secret, `+Settings+`, o.id, o.fingerprint from tenant t left join (
+	rows, err := db.List[row](ctx, d, `select t.secret, `+Settings+`, o.id, o.fingerprint from tenant t left join (
 		  select id, fingerprint from book where tenant_id = app.tenant() and id = any($1)
 		  union all
 		  select s.id, k.document->>'fingerprint' from series s
@@ -177,7 +188,7 @@ func (s *sweeper) named(ctx context.Context, owners []uuid.UUID) (map[string]boo
 	out := make(map[string]bool, len(rows))
 	for _, r := range rows {
 		if r.ID != nil {
-			out[Key(s.tenant, *r.ID, r.Secret, *r.Fingerprint, r.Size, r.Quality)] = true
+			out[Key(tenant, *r.ID, r.Secret, *r.Fingerprint, r.Size, r.Quality)] = true
 		}
 	}
 	return out, nil

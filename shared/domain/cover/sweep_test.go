@@ -219,7 +219,7 @@ func TestSweepOnceADay(t *testing.T) {
 	r.db.Exec(t, "update tenant set status = 'suspended' where id = $1", one.tenant)
 	deleting := r.shelf("deleting")
 	r.db.Exec(t, "update tenant set status = 'deleting' where id = $1", deleting.tenant)
-	r.now = r.now.Add(2 * youngest)
+	r.now = r.now.Add(2 * Youngest)
 	for _, step := range []struct {
 		wait  time.Duration
 		lists int

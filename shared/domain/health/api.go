@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Routes adds the inventory (under two names), the version, and what clients measure of themselves: nothing.
+// Routes adds the inventory (under two names) and the version.
 func Routes(a *httpapi.API, d *db.DB) {
 	inventory := func(ctx context.Context, _ *struct{}) (*Inventory, error) {
 		return count(ctx, d, httpapi.TenantOf(ctx).Name == tenant.Default)
@@ -29,7 +29,4 @@ func Routes(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/info", ID: "getInfo",
 		Summary: "Name and version of the server", Tag: "Health", Permission: httpapi.Public},
 		func(context.Context, *struct{}) (*Info, error) { return info(), nil })
-	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/observability/config", ID: "getObservability",
-		Summary: "Whether web clients are to send measurements of themselves: no", Tag: "Health", Permission: httpapi.Public},
-		func(context.Context, *struct{}) (*Observability, error) { return &Observability{}, nil })
 }

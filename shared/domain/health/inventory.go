@@ -70,14 +70,6 @@ type Info struct {
 	Version string `json:"version"`
 }
 
-// Observability is what web clients ask for when they start. Longbox takes no measurements from them.
-type Observability struct {
-	Enabled     bool    `json:"enabled" doc:"Always false"`
-	ProxyPath   string  `json:"proxyPath" doc:"Always empty"`
-	SampleRatio float64 `json:"sampleRatio" doc:"Always 0"`
-	ServiceName string  `json:"serviceName" doc:"Always empty"`
-}
-
 // version is the module version that the build was stamped with.
 func version(stamp string) string {
 	if stamp == "" || stamp == "(devel)" {

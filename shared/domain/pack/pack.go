@@ -31,6 +31,7 @@ type Maker struct {
 	Content  *content.Reader // of the library
 	Media    *blob.Store
 	Bucket   string
+	Publish  task.Publish // told how far a clean-up is
 }
 
 // Queue adds the task that makes the pack of a book, unless one is waiting or running.

@@ -24,7 +24,7 @@ import (
 // signature is enough.
 const (
 	coverKind = cover.Kind
-	pageKind  = "page"
+	pageKind  = cover.PageKind
 	original  = "original"
 )
 
@@ -55,7 +55,7 @@ func coverKey(tenant, book uuid.UUID, secret []byte, fingerprint string, c Cover
 
 // pagesFolder is what all pages of a book lie below.
 func pagesFolder(tenant uuid.UUID, secret []byte, i *page.Index) string {
-	return folder(tenant, pageKind, i.BookID, cover.MAC(secret, pageKind, i.BookID, i.Fingerprint))
+	return cover.PagesFolder(tenant, i.BookID, secret, i.Fingerprint)
 }
 
 // pageKey is the object of page n; nil is the original.

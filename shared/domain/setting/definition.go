@@ -49,6 +49,8 @@ const (
 	ExportsAtOnce        = "exports.max_concurrent_per_user"
 	ExportBytes          = "exports.storage_cap_bytes"
 	ExportCleanupCron    = "exports.cleanup_cron"
+	PDFCacheCron         = "pdf_cache.cron_schedule"
+	PDFCacheDays         = "pdf_cache.max_age_days"
 )
 
 // definition is what is fixed about a key.
@@ -118,6 +120,8 @@ var all = sync.OnceValue(func() []definition {
 		boolean(KOReader, "KOReader", "false", "KOReader synchronises progress with /koreader, with an API key as user name"),
 		definition{Key: TaskMetricsDays, Category: "Metrics", Type: typeString, Default: "30",
 			Allowed: []string{"disabled", "7", "30", "90", "180"}, Description: "Days that the figures of tasks are kept; disabled counts nothing and removes what was counted"},
+		schedule(PDFCacheCron, "PDF", "", "When kept pages of PDF documents that are too old are removed; empty is never"),
+		integer(PDFCacheDays, "PDF", "30", 0, 365, "Days since they were made after which kept pages of PDF documents are too old; 0 is never"),
 		definition{Key: MatchThreshold, Category: "Plugins", Type: typeFloat, Default: "0.8", Min: ptr(0), Max: ptr(1),
 			Description: "How sure a plugin must be of a match before it is applied by itself"},
 		boolean(MatchAfterScan, "Plugins", "false", "After a scan, find new series in what the plugins with the scope library:scan know"),

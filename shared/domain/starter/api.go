@@ -30,7 +30,7 @@ type Body struct {
 
 // TaskType is the type of a task and what it is about. What does not belong to the type must be absent or null.
 type TaskType struct {
-	Type        string      `json:"type" enum:"scan_library,purge_deleted,analyze_book,analyze_series,analyze_library,reprocess_series_title,reprocess_series_titles,renumber_series,renumber_series_batch,generate_thumbnail,generate_thumbnails,generate_series_thumbnail,generate_series_thumbnails,find_duplicates,plugin_auto_match,refresh_library_metadata,backfill_tracking_from_metadata"`
+	Type        string      `json:"type" enum:"scan_library,purge_deleted,analyze_book,analyze_series,analyze_library,reprocess_series_title,reprocess_series_titles,renumber_series,renumber_series_batch,generate_thumbnail,generate_thumbnails,generate_series_thumbnail,generate_series_thumbnails,find_duplicates,plugin_auto_match,refresh_library_metadata,backfill_tracking_from_metadata,cleanup_orphaned_files,cleanup_pdf_cache"`
 	LibraryID   *uuid.UUID  `json:"libraryId,omitempty" nullable:"true" format:"uuid"`
 	SeriesID    *uuid.UUID  `json:"seriesId,omitempty" nullable:"true" format:"uuid"`
 	BookID      *uuid.UUID  `json:"bookId,omitempty" nullable:"true" format:"uuid"`

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/longbox/longbox/shared/domain/cover"
+	"github.com/longbox/longbox/shared/domain/orphan"
+	"github.com/longbox/longbox/shared/domain/pack/pdfcache"
 	"github.com/longbox/longbox/shared/domain/plugin"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
@@ -46,6 +48,12 @@ var kinds = map[string]kind{
 	task.SeriesCovers:           covers(task.SeriesCovers, nil, "seriesIds", "libraryId"),
 	task.FindDuplicates: {permission: auth.BooksWrite, start: func(ctx context.Context, s *starter, in *Body) (*task.Started, error) {
 		return s.add(ctx, in, task.Spec{Type: task.FindDuplicates, DedupeKey: task.FindDuplicates}, task.Everything())
+	}},
+	task.CleanUpOrphans: {permission: auth.SystemAdmin, all: always, start: func(ctx context.Context, s *starter, in *Body) (*task.Started, error) {
+		return s.add(ctx, in, orphan.Making(), task.Everything())
+	}},
+	task.CleanUpPDF: {permission: auth.SystemAdmin, all: always, start: func(ctx context.Context, s *starter, in *Body) (*task.Started, error) {
+		return s.add(ctx, in, pdfcache.Making(false), task.Everything())
 	}},
 	task.BackfillTracking: {takes: []string{"seriesIds", "libraryId"}, permission: auth.SeriesWrite,
 		all: func(t *TaskType) bool { return t.SeriesIDs == nil },

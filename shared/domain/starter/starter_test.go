@@ -12,6 +12,8 @@ import (
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/duplicate"
+	"github.com/longbox/longbox/shared/domain/orphan"
+	"github.com/longbox/longbox/shared/domain/pack/pdfcache"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/domain/starter"
@@ -44,6 +46,8 @@ func newRig(t *testing.T) *rig {
 		scan.Routes(a, d, publish, nil)
 		cover.Routes(a, d, nil)
 		duplicate.Routes(a, d, nil)
+		orphan.Routes(a, d, nil)
+		pdfcache.Routes(a, d, pdfcache.Config{}, nil)
 	})
 	for _, tenant := range []uuid.UUID{r.Two, r.One} {
 		r.foreign = r.series
@@ -86,6 +90,8 @@ func TestSameTaskAsItsOwnOperation(t *testing.T) {
 		{"generate_thumbnails", ``, "POST", "/books/thumbnails/generate", ""},
 		{"generate_series_thumbnail", `"seriesId":"{s}"`, "POST", "/series/{s}/thumbnail/generate", ""},
 		{"generate_series_thumbnails", `"seriesIds":["{s}"]`, "POST", "/series/bulk/thumbnails/generate", `{"seriesIds":["{s}"]}`},
+		{"cleanup_orphaned_files", ``, "POST", "/admin/cleanup-orphans", ""},
+		{"cleanup_pdf_cache", ``, "POST", "/admin/pdf-cache/pages/cleanup", ""},
 		{"plugin_auto_match", `"pluginId":"{p}","seriesId":"{s}","sourceScope":null`, "", "", ""},
 		{"purge_deleted", `"libraryId":"{l}"`, "DELETE", "/libraries/{l}/purge-deleted", ""},
 	} {
@@ -251,7 +257,7 @@ func TestRefusedTasks(t *testing.T) {
 		}
 	}
 	for _, c := range [][2]string{{`"analyze_series","seriesId":"` + r.series.String() + `"`, "SeriesWrite"}, {`"scan_library","libraryId":"` + r.library.String() + `"`, "LibrariesWrite"},
-		{`"purge_deleted","libraryId":"` + r.library.String() + `"`, "LibrariesWrite"}, {`"find_duplicates"`, "BooksWrite"}, {`"analyze_book","force":true,"bookId":"` + r.book.String() + `"`, "BooksWrite"},
+		{`"purge_deleted","libraryId":"` + r.library.String() + `"`, "LibrariesWrite"}, {`"find_duplicates"`, "BooksWrite"}, {`"cleanup_orphaned_files"`, "SystemAdmin"}, {`"cleanup_pdf_cache"`, "SystemAdmin"}, {`"analyze_book","force":true,"bookId":"` + r.book.String() + `"`, "BooksWrite"},
 		{`"plugin_auto_match","pluginId":"` + r.plugin.String() + `","seriesId":"` + r.series.String() + `"`, "SeriesWrite"}, {`"analyze_series","seriesId":"` + uuid.NewString() + `"`, "SeriesWrite"}} {
 		if m := key.Do("POST", base+"/tasks", `{"taskType":{"type":`+c[0]+`}}`).Want(403).Map(); !strings.Contains(m["message"].(string), c[1]) {
 			t.Errorf("%s: %v", c[0], m)
@@ -268,6 +274,7 @@ func TestRefusedTasks(t *testing.T) {
 	r.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'for some')", r.One, tag)
 	r.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'allow')", r.One, tag, limited.ID)
 	for body, want := range map[string]int{`"purge_deleted","libraryId":"` + r.library.String() + `"`: 403, `"reprocess_series_titles","libraryId":"` + r.library.String() + `"`: 403,
+		`"cleanup_orphaned_files"`: 403, `"cleanup_pdf_cache"`: 403,
 		`"analyze_series","seriesId":"` + r.series.String() + `"`: 400, `"scan_library","libraryId":"` + r.library.String() + `"`: 200} {
 		limited.Do("POST", base+"/tasks", `{"taskType":{"type":`+body+`}}`).Want(want)
 	}

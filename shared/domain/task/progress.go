@@ -72,6 +72,8 @@ var doing = map[string]struct{ does, items string }{
 	RefreshLibrary:            {"Asking a plugin for the metadata of the library", ""},
 	ExportSeries:              {"Exporting series and books", " rows"},
 	CleanUpExports:            {"Removing expired exports", ""},
+	CleanUpOrphans:            {"Removing stored pictures that nothing shows any more", ""},
+	CleanUpPDF:                {"Removing stored pages of PDF documents", " books"},
 }
 
 // describe tells a person of a task what it does, how far it is, where it counts, and what has become of it, where it does

@@ -39,6 +39,9 @@ const (
 	// ExportSeries writes the file of an export; CleanUpExports removes what nobody has any more.
 	ExportSeries   = "export_series"
 	CleanUpExports = "cleanup_series_exports"
+	// CleanUpOrphans removes objects of the media bucket that no row names; CleanUpPDF removes pages of PDF documents.
+	CleanUpOrphans = "cleanup_orphaned_files"
+	CleanUpPDF     = "cleanup_pdf_cache"
 )
 
 // The states of a task.
@@ -54,7 +57,7 @@ const (
 var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, AnalyzeLibrary: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860,
 	UserPluginDismissal: 1000, UserPluginSync: 980, UserPluginRecommendations: 960,
 	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370, MeasurePages: 360, KOReaderDigests: 350,
-	ExportSeries: 800, CleanUpExports: 100, PollReleaseSource: 330, TrackSeries: 840, BackfillTracking: 820,
+	ExportSeries: 800, CleanUpExports: 100, CleanUpOrphans: 100, CleanUpPDF: 100, PollReleaseSource: 330, TrackSeries: 840, BackfillTracking: 820,
 	PluginAutoMatch: 340, // they wait for others: a library of them must not keep its own scan waiting
 	RefreshLibrary:  320} // it goes on for hours
 

@@ -28,6 +28,7 @@ const (
 	TooLarge                    // 413
 	Precondition                // 412
 	TimedOut                    // 408: of the client, while it sent
+	BadGateway                  // 502: another server that was to answer
 )
 
 var codes = map[Code]struct {
@@ -47,6 +48,7 @@ var codes = map[Code]struct {
 	TooLarge:        {http.StatusRequestEntityTooLarge, "PayloadTooLarge"},
 	Precondition:    {http.StatusPreconditionFailed, "PreconditionFailed"},
 	TimedOut:        {http.StatusRequestTimeout, "RequestTimeout"},
+	BadGateway:      {http.StatusBadGateway, "BadGateway"},
 }
 
 // Status is the HTTP status of the code.

@@ -1,0 +1,91 @@
+package orphan
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/blob"
+)
+
+// maxErrors is how many sentences of the store about what it did not delete are kept.
+const maxErrors = 10
+
+// Cleaned is what a clean-up has done.
+type Cleaned struct {
+	CoversDeleted     int64    `json:"coversDeleted"`
+	ThumbnailsDeleted int64    `json:"thumbnailsDeleted" doc:"Smaller pages, and page packs"`
+	BytesFreed        int64    `json:"bytesFreed"`
+	Failures          int64    `json:"failures" doc:"Objects that the store did not delete"`
+	Errors            []string `json:"errors" nullable:"false" maxItems:"11" doc:"What it said of the first ones"`
+}
+
+// cleaning is how far a clean-up is.
+type cleaning struct {
+	Cleaned
+	place
+	Seen int64 `json:"seen"`
+}
+
+// Cleaner deletes orphans.
+type Cleaner struct {
+	Finder
+	Publish task.Publish
+}
+
+// Clean is the handler of cleanup_orphaned_files tasks. What the store does not delete keeps nothing else. One that has
+// lost its task learns so before it deletes anything more: what is named is asked under its lease.
+func (c *Cleaner) Clean(ctx context.Context, h task.Held) (any, error) {
+	at := cleaning{Cleaned: Cleaned{Errors: []string{}}}
+	if err := h.Resume(&at); err != nil {
+		return nil, err
+	}
+	err := c.walk(ctx, h.Tenant, at.place, func(f found) (bool, error) {
+		if err := c.remove(ctx, f, f.kind.folder(h.Tenant), &at); err != nil {
+			return false, err
+		}
+		at.place, at.Seen = f.next, at.Seen+int64(f.seen)
+		var b pgx.Batch
+		if err := task.QueueProgress(&b, h, at.Seen, 0, at); err != nil { // nobody knows of how many
+			return false, err
+		}
+		if err := c.Database.Run(ctx, &b); err != nil {
+			return false, err
+		}
+		c.Publish(ctx, h.Tenant, task.ProgressEvent(h, at.Seen, 0))
+		if task.MustPause(ctx) {
+			return false, task.Paused(at)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return at.Cleaned, nil
+}
+
+// remove deletes the orphans of a page of the listing, and counts them.
+func (c *Cleaner) remove(ctx context.Context, f found, below string, at *cleaning) error {
+	done, err := c.Media.DeleteAll(ctx, c.Bucket, below, f.orphans)
+	if left := new(blob.Undeleted); errors.As(err, &left) {
+		at.Failures += int64(len(left.Keys))
+		if len(at.Errors) < maxErrors {
+			at.Errors = append(at.Errors, left.Message) // not where: the bucket is the operator's
+		}
+	} else if err != nil {
+		return err
+	}
+	if f.kind.name == coverFile {
+		at.CoversDeleted += done.Objects
+	} else {
+		at.ThumbnailsDeleted += done.Objects
+	}
+	at.BytesFreed += done.Bytes
+	return nil
+}
+
+// deleteWithin is how long a request waits for the clean-up that it has started: less than a gateway waits for it.
+const deleteWithin = 10 * time.Second

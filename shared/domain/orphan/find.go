@@ -1,0 +1,179 @@
+package orphan
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/cover"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// Finder goes through what a tenant has in the media bucket.
+type Finder struct {
+	Database *db.DB
+	Media    *blob.Store
+	Bucket   string
+
+	now    func() time.Time // nil: time.Now
+	within time.Duration    // for the statistics; zero: statsWithin
+}
+
+// place is where a walk through the objects of a tenant goes on: behind a key of those of one kind.
+type place struct {
+	Kind  int    `json:"kind"`
+	After string `json:"after"`
+}
+
+// The kinds of objects, by name.
+const (
+	coverFile     = "cover"
+	packFile      = "page_pack"
+	renditionFile = "rendition"
+)
+
+// kind is a kind of objects.
+type kind struct {
+	name   string
+	folder func(tenant uuid.UUID) string // that all lie below
+	// unnamed are those of a page of the listing, stored before a time, that no row names.
+	unnamed func(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob.Object, before time.Time) ([]blob.Object, error)
+	owner   func(tenant uuid.UUID, key string) (uuid.UUID, bool) // the book or series, where the key tells
+}
+
+var kinds = []kind{
+	{coverFile, cover.Folder, cover.Unnamed, cover.OwnerOf},
+	{packFile, packs, unnamedPacks, func(uuid.UUID, string) (uuid.UUID, bool) { return uuid.Nil, false }},
+	{renditionFile, pages, unnamedPages, pageOwner},
+}
+
+// found is a page of a listing.
+type found struct {
+	kind    *kind
+	seen    int           // objects of it
+	orphans []blob.Object // among them
+	next    place         // behind it
+}
+
+// walk goes through the objects of a tenant from a place on, until each says that it is enough. The scope of ctx is the
+// tenant's own.
+func (f *Finder) walk(ctx context.Context, tenant uuid.UUID, at place, each func(found) (more bool, err error)) error {
+	now := time.Now
+	if f.now != nil {
+		now = f.now
+	}
+	for ; at.Kind < len(kinds); at = (place{Kind: at.Kind + 1}) {
+		k := &kinds[at.Kind]
+		for listed, err := range f.Media.List(ctx, f.Bucket, k.folder(tenant), at.After) {
+			if err != nil {
+				return err
+			}
+			if len(listed) == 0 {
+				continue
+			}
+			next := place{at.Kind, listed[len(listed)-1].Key}
+			orphans, err := k.unnamed(ctx, f.Database, tenant, listed, now().Add(-cover.Youngest))
+			if err != nil {
+				return err
+			}
+			if more, err := each(found{k, len(listed), orphans, next}); err != nil || !more {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func packs(tenant uuid.UUID) string { return tenant.String() + "/pack/" }
+
+func pages(tenant uuid.UUID) string { return blob.Expiring + tenant.String() + "/" }
+
+// old are the objects stored before a time whose keys are written as they should be.
+func old(listed []blob.Object, before time.Time, written func(key string) bool) (out []blob.Object) {
+	for _, o := range listed {
+		if !o.Modified.IsZero() && o.Modified.Before(before) && written(o.Key) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// unnamedPacks are the page packs without a row. One whose book is gone has a row until that is noticed (pack.Expire).
+func unnamedPacks(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob.Object, before time.Time) ([]blob.Object, error) {
+	candidates := old(listed, before, func(key string) bool {
+		first, name, _ := strings.Cut(strings.TrimPrefix(key, packs(tenant)), "/")
+		return len(first) == 2 && len(name) == 64 && strings.HasPrefix(name, first)
+	})
+	if len(candidates) == 0 {
+		return nil, nil
+	}
+	keys := make([]string, len(candidates))
+	for i, o := range candidates {
+		keys[i] = o.Key
+	}
+	var b pgx.Batch
+	var named []string
+	db.Values(&b, &named, "select key from page_pack where tenant_id = app.tenant() and key = any($1)", keys)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	is := make(map[string]bool, len(named))
+	for _, key := range named {
+		is[key] = true
+	}
+	return slices.DeleteFunc(candidates, func(o blob.Object) bool { return is[o.Key] }), nil
+}
+
+// pageOwner is the book of a smaller page: of page/<tenant>/<book>/<mac>/<page>/<form>.
+func pageOwner(tenant uuid.UUID, key string) (uuid.UUID, bool) {
+	part := strings.Split(strings.TrimPrefix(key, pages(tenant)), "/")
+	if len(part) != 4 {
+		return uuid.Nil, false
+	}
+	id, err := uuid.Parse(part[0])
+	return id, err == nil && id.String() == part[0]
+}
+
+// unnamedPages are the smaller pages of what no book has as its content.
+func unnamedPages(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob.Object, before time.Time) ([]blob.Object, error) {
+	candidates := old(listed, before, func(key string) bool { _, ok := pageOwner(tenant, key); return ok })
+	if len(candidates) == 0 {
+		return nil, nil
+	}
+	books := make([]uuid.UUID, len(candidates))
+	for i, o := range candidates {
+		books[i], _ = pageOwner(tenant, o.Key)
+	}
+	type row struct {
+		Secret      []byte     `db:"secret"`
+		ID          *uuid.UUID `db:"id"`
+		Fingerprint *string    `db:"fingerprint"`
+	}
+	rows, err := db.List[row](ctx, d, `select t.secret, b.id, b.fingerprint from tenant t
+		left join book b on b.tenant_id = t.id and b.id = any($1) and b.fingerprint <> '' where t.id = app.tenant()`, slices.Compact(slices.Clone(books)))
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 { // not even the tenant's: this says nothing of its pages
+		return nil, fault.Missing("Tenant")
+	}
+	folder := make(map[uuid.UUID]string, len(rows))
+	for _, r := range rows {
+		if r.ID != nil {
+			folder[*r.ID] = cover.PagesFolder(tenant, *r.ID, r.Secret, *r.Fingerprint) + "/"
+		}
+	}
+	var out []blob.Object
+	for i, o := range candidates {
+		if in := folder[books[i]]; in == "" || !strings.HasPrefix(o.Key, in) {
+			out = append(out, o)
+		}
+	}
+	return out, nil
+}

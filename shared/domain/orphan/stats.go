@@ -1,0 +1,83 @@
+package orphan
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// How long a request may count, and wait beyond that for a store that does not answer; and how many files it names.
+const (
+	statsWithin = 10 * time.Second
+	hangFor     = 10 * time.Second
+	maxFiles    = 1000
+)
+
+// Stats are the orphans of a tenant.
+type Stats struct {
+	OrphanedCovers     int64  `json:"orphanedCovers"`
+	OrphanedThumbnails int64  `json:"orphanedThumbnails" doc:"Smaller pages, and page packs"`
+	TotalSizeBytes     int64  `json:"totalSizeBytes"`
+	Files              []File `json:"files" nullable:"true" maxItems:"1000" doc:"The first 1000; null unless they are asked for"`
+	Complete           bool   `json:"complete" doc:"False: there was no time to look at everything, and there may be more"`
+}
+
+// File is one of them.
+type File struct {
+	FileType  string     `json:"fileType" enum:"cover,page_pack,rendition"`
+	Path      string     `json:"path" doc:"Its name in the media bucket"`
+	SizeBytes int64      `json:"sizeBytes"`
+	EntityID  *uuid.UUID `json:"entityId" format:"uuid" doc:"The book or series that it was made of; null where its name does not tell"`
+}
+
+// stats counts what there is now, for whoever is allowed to hear it.
+func (f *Finder) stats(ctx context.Context, files bool) (*Stats, error) {
+	if err := f.Database.Enter(ctx); err != nil { // what follows is in the tenant's own name
+		return nil, err
+	}
+	tenant, within := httpapi.TenantOf(ctx).ID, cmp.Or(f.within, statsWithin)
+	until := time.Now().Add(within)
+	ctx, cancel := context.WithTimeout(db.In(ctx, db.Tenant(tenant)), within+hangFor)
+	defer cancel()
+	out := &Stats{Complete: true}
+	if files {
+		out.Files = []File{}
+	}
+	err := f.walk(ctx, tenant, place{}, func(p found) (bool, error) {
+		for _, o := range p.orphans {
+			if p.kind.name == coverFile {
+				out.OrphanedCovers++
+			} else {
+				out.OrphanedThumbnails++
+			}
+			out.TotalSizeBytes += o.Size
+			if files && len(out.Files) < maxFiles {
+				out.Files = append(out.Files, p.kind.file(tenant, o))
+			}
+		}
+		out.Complete = time.Now().Before(until)
+		return out.Complete, nil
+	})
+	if err != nil && (blob.Unreachable(err) || ctx.Err() != nil) {
+		return nil, &fault.Error{Code: fault.Unavailable, Message: "The media bucket does not answer; try again later", RetryAfter: 10 * time.Second, Err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (k *kind) file(tenant uuid.UUID, o blob.Object) File {
+	out := File{FileType: k.name, Path: o.Key, SizeBytes: o.Size}
+	if id, ok := k.owner(tenant, o.Key); ok {
+		out.EntityID = &id
+	}
+	return out
+}

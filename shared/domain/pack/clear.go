@@ -1,0 +1,119 @@
+package pack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/pack/pdfcache"
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// clearing is how far a clean-up of PDF documents is.
+type clearing struct {
+	pdfcache.Result
+	After uuid.UUID `json:"after"` // the last book
+	Total int64     `json:"total"` // packs that there were to remove
+	Seen  int64     `json:"seen"`
+}
+
+// packRow is a pack to remove.
+type packRow struct {
+	Book uuid.UUID `db:"book_id"`
+	Key  string    `db:"key"`
+	Size int64     `db:"size"`
+	Made time.Time `db:"created_at"`
+}
+
+// ofPDF are the packs of PDF documents that were made before the setting's days, or all.
+const ofPDF = ` from page_pack p join book b on b.tenant_id = p.tenant_id and b.id = p.book_id
+	where p.tenant_id = app.tenant() and b.format = 'pdf' and p.book_id > $1 and ($2 or $3 > 0 and p.created_at < now() - make_interval(days => $3))`
+
+// Clear is the handler of cleanup_pdf_cache tasks: it removes packs of PDF documents. They are made again when somebody
+// reads the books.
+func (m *Maker) Clear(ctx context.Context, h task.Held) (any, error) {
+	var p pdfcache.Params
+	if err := json.Unmarshal(h.Params, &p); err != nil {
+		return nil, fmt.Errorf("parameters of the clean-up: %w", err)
+	}
+	var at clearing
+	if err := h.Resume(&at); err != nil {
+		return nil, err
+	}
+	var b pgx.Batch
+	var days int64
+	setting.Int(&b, setting.PDFCacheDays, &days)
+	if err := m.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	var refused error // what the store does not delete keeps nothing else
+	for {
+		var b pgx.Batch
+		var packs []packRow
+		if at.Total == 0 {
+			db.Value(&b, &at.Total, "select count(*)"+ofPDF, at.After, p.All, days)
+		}
+		db.All(&b, &packs, "select p.book_id, p.key, p.size, p.created_at"+ofPDF+" order by p.book_id limit 1000", at.After, p.All, days) // as many as one request deletes
+		if err := m.Database.Run(ctx, &b); err != nil {
+			return nil, err
+		}
+		if len(packs) == 0 {
+			return at.Result, refused
+		}
+		if err := m.clear(ctx, h, packs, &at); errors.As(err, new(*blob.Undeleted)) {
+			refused = err
+		} else if err != nil {
+			return nil, err
+		}
+		if task.MustPause(ctx) {
+			return nil, task.Paused(at)
+		}
+	}
+}
+
+// clear removes some packs. The objects first, as in expire; the row of one that was made anew meanwhile stays.
+func (m *Maker) clear(ctx context.Context, h task.Held, packs []packRow, at *clearing) error {
+	objects := make([]blob.Object, len(packs))
+	for i, p := range packs {
+		objects[i] = blob.Object{Key: p.Key, Size: p.Size}
+	}
+	done, refused := m.Media.DeleteAll(ctx, m.Bucket, "", objects)
+	kept := map[string]bool{}
+	if left := new(blob.Undeleted); errors.As(refused, &left) {
+		for _, key := range left.Keys {
+			kept[key] = true
+		}
+	} else if refused != nil {
+		return refused
+	}
+	var books []uuid.UUID
+	var keys []string
+	var made []time.Time
+	for _, p := range packs {
+		if !kept[p.Key] {
+			books, keys, made = append(books, p.Book), append(keys, p.Key), append(made, p.Made)
+		}
+	}
+	at.FilesDeleted, at.BytesReclaimed = at.FilesDeleted+done.Objects, at.BytesReclaimed+done.Bytes
+	at.After, at.Seen = packs[len(packs)-1].Book, at.Seen+int64(len(packs))
+	at.Total = max(at.Total, at.Seen)
+	var b pgx.Batch
+	b.Queue(`delete from page_pack k using unnest($1::uuid[], $2::text[], $3::timestamptz[]) s (book_id, key, made)
+		where k.tenant_id = app.tenant() and k.book_id = s.book_id and k.key = s.key and k.created_at = s.made`, books, keys, made)
+	if err := task.QueueProgress(&b, h, at.Seen, at.Total, at); err != nil {
+		return err
+	}
+	if err := m.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	m.Publish(ctx, h.Tenant, task.ProgressEvent(h, at.Seen, at.Total))
+	return refused
+}

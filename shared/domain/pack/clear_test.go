@@ -1,0 +1,118 @@
+package pack_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/pack/pdfcache"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
+)
+
+// clear runs a clean-up of PDF documents, as a worker does.
+func (r *rig) clear(all bool) (pdfcache.Result, error) {
+	r.t.Helper()
+	r.maker.Publish = func(context.Context, uuid.UUID, ...events.Event) {}
+	var b pgx.Batch
+	var id uuid.UUID
+	s := pdfcache.Making(all)
+	if err := task.Add(&b, s, &id); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.db.App.Run(db.In(context.Background(), db.Tenant(r.tenant)), &b); err != nil {
+		r.t.Fatal(err)
+	}
+	r.exec("update task set status = 'running', lease_epoch = 1 where id = $1", id)
+	params, err := json.Marshal(s.Params)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	h := task.Held{Tenant: r.tenant, ID: id, Type: task.CleanUpPDF, Epoch: 1, Params: params}
+	out, err := r.maker.Clear(db.In(context.Background(), h.Scope()), h)
+	r.exec("update task set status = 'completed' where id = $1", id)
+	got, _ := out.(pdfcache.Result)
+	return got, err
+}
+
+func (r *rig) rows() (n int) {
+	r.t.Helper()
+	if err := r.db.Owner.Pool().QueryRow(r.t.Context(), "select count(*) from page_pack").Scan(&n); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+// Packs of PDF documents are removed by their age, or all; those of other books stay.
+func TestClear(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	made, err := r.pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what, before string
+		all          bool
+		want         int64
+	}{
+		{"another book", "", true, 0},
+		{"a PDF made today", "update book set format = 'pdf'", false, 0},
+		{"made long ago, kept for ever", "update page_pack set created_at = now() - interval '31 days'; insert into setting (tenant_id, key, value) select id, 'pdf_cache.max_age_days', '0' from tenant", false, 0},
+		{"kept for longer", "update setting set value = '32' where key = 'pdf_cache.max_age_days'", false, 0},
+		{"made long ago", "update setting set value = '30' where key = 'pdf_cache.max_age_days'", false, 1},
+	} {
+		if c.before != "" {
+			r.exec(c.before)
+		}
+		got, err := r.clear(c.all)
+		if err != nil || got.FilesDeleted != c.want || got.BytesReclaimed != c.want*made.Bytes || len(r.objects()) != int(1-c.want) || r.rows() != int(1-c.want) {
+			t.Errorf("%s: %+v, %v; %d objects, %d rows", c.what, got, err, len(r.objects()), r.rows())
+		}
+	}
+	if _, err := r.pack(); err != nil || r.rows() != 1 {
+		t.Fatal("it is not made again", err)
+	}
+	r.s3.Keep("/pack/")
+	if got, err := r.clear(true); err == nil || got.FilesDeleted != 0 || r.rows() != 1 || len(r.objects()) != 1 {
+		t.Errorf("what the store keeps: %+v, %v", got, err)
+	}
+	r.s3.Counter.Meddle(nil)
+	if got, err := r.clear(true); err != nil || got.FilesDeleted != 1 || r.rows() != 0 || len(r.objects()) != 0 {
+		t.Errorf("all: %+v, %v", got, err)
+	}
+}
+
+// Clean-ups come by the schedule of the settings; without one they do not come.
+func TestClearDue(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	now := time.Date(2026, 5, 1, 11, 59, 0, 0, time.UTC)
+	due := func() int {
+		t.Helper()
+		n, err := pdfcache.Due(t.Context(), r.db.System, now)
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	if due() != 0 {
+		t.Error("without a schedule")
+	}
+	r.db.Set(t, r.tenant, "pdf_cache.cron_schedule", "0 12 * * *")
+	if due() != 0 { // the schedule is met
+		t.Error("before noon")
+	}
+	now = now.Add(2 * time.Minute)
+	if n := due(); n != 1 {
+		t.Errorf("at noon: %d", n)
+	}
+	if due() != 0 {
+		t.Error("twice")
+	}
+}

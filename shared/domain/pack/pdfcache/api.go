@@ -1,0 +1,109 @@
+package pdfcache
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// deleteWithin is how long a request waits for the task that it has started: less than a gateway waits for it.
+const deleteWithin = 10 * time.Second
+
+// IDInput names a book.
+type IDInput struct {
+	ID uuid.UUID `path:"id" format:"uuid"`
+}
+
+// Started is a clean-up by the setting.
+type Started struct {
+	MaxAgeDays int64     `json:"maxAgeDays" doc:"The setting pdf_cache.max_age_days: what is older is removed; 0: nothing is"`
+	Message    string    `json:"message"`
+	TaskID     uuid.UUID `json:"taskId" format:"uuid"`
+}
+
+// Deleted is what was removed when the answer is sent.
+type Deleted struct {
+	Result
+	BytesReclaimedHuman string    `json:"bytesReclaimedHuman"`
+	Complete            bool      `json:"complete" doc:"False: the counts are those so far, and the task goes on or, where error is not null, has failed"`
+	Error               *string   `json:"error"`
+	TaskID              uuid.UUID `json:"taskId" format:"uuid"`
+}
+
+func op(method, path, id, summary string) httpapi.Op {
+	return httpapi.Op{Method: method, Path: "/api/v1/admin/pdf-cache" + path, ID: id, Summary: summary, Tag: "Maintenance", Permission: auth.SystemAdmin}.ForAll()
+}
+
+// Routes adds the operations on what is kept of PDF documents; some have two names.
+func Routes(a *httpapi.API, d *db.DB, c Config, added task.Added) {
+	httpapi.Register(a, op("GET", "", "getPdfCache", "What is kept of PDF documents"),
+		func(ctx context.Context, _ *struct{}) (*Stats, error) {
+			p, err := pages(ctx, d, c)
+			if err != nil {
+				return nil, err
+			}
+			return &Stats{Handles: handles(), Pages: *p}, nil
+		})
+	httpapi.Register(a, op("GET", "/stats", "getPdfCachePages", "What pages are kept of PDF documents"),
+		func(ctx context.Context, _ *struct{}) (*Pages, error) { return pages(ctx, d, c) })
+	httpapi.Register(a, op("GET", "/handles", "getPdfHandles", "What PDF documents are open: none"),
+		func(context.Context, *struct{}) (*Handles, error) { h := handles(); return &h, nil })
+	httpapi.Register(a, op("DELETE", "/handles", "closePdfHandles", "Close all PDF documents; none are open"),
+		func(context.Context, *struct{}) (*Closed, error) { return &Closed{}, nil })
+	httpapi.Register(a, op("DELETE", "/handles/{id}", "closePdfHandle", "Close the PDF document of a book; none is open"),
+		func(ctx context.Context, in *IDInput) (*Closed, error) { return closeOne(ctx, d, in.ID) })
+	for path, id := range map[string]string{"/pages": "deletePdfPages", "": "deletePdfCache"} {
+		httpapi.Register(a, op("DELETE", path, id, "Remove all kept pages of PDF documents, and wait some seconds for it"),
+			func(ctx context.Context, _ *struct{}) (*Deleted, error) { return remove(ctx, d, added) })
+	}
+	for path, id := range map[string]string{"/pages/cleanup": "startPdfPageCleanup", "/cleanup": "startPdfCacheCleanup"} {
+		httpapi.Register(a, op("POST", path, id, "Start removing kept pages of PDF documents that are older than the setting says"),
+			func(ctx context.Context, _ *struct{}) (*Started, error) { return start(ctx, d, added) })
+	}
+}
+
+func start(ctx context.Context, d *db.DB, added task.Added) (*Started, error) {
+	var b pgx.Batch
+	var out Started
+	setting.Int(&b, setting.PDFCacheDays, &out.MaxAgeDays)
+	if err := task.Add(&b, Making(false), &out.TaskID); err != nil {
+		return nil, err
+	}
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+	out.Message = "The clean-up is queued"
+	if out.MaxAgeDays == 0 {
+		out.Message += "; it removes nothing, since pdf_cache.max_age_days is 0"
+	}
+	return &out, nil
+}
+
+func remove(ctx context.Context, d *db.DB, added task.Added) (*Deleted, error) {
+	started, err := task.Start(ctx, d, added, Making(true), task.Everything(), "")
+	if err != nil {
+		return nil, err
+	}
+	done, err := task.Await(ctx, d, started.TaskID, deleteWithin)
+	if err != nil {
+		return nil, err
+	}
+	out := &Deleted{Complete: done.Status == task.Completed, TaskID: started.TaskID}
+	if err := done.Read(&out.Result); err != nil {
+		return nil, err
+	}
+	if !out.Complete {
+		out.Error = done.LastError
+	}
+	out.BytesReclaimedHuman = human(out.BytesReclaimed)
+	return out, nil
+}

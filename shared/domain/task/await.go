@@ -1,0 +1,65 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// How often Await looks: soon at first, for what takes no time.
+const (
+	firstLook = 50 * time.Millisecond
+	lastLook  = time.Second
+)
+
+// Outcome is what has become of a task.
+type Outcome struct {
+	Status    string          `db:"status"`
+	Place     json.RawMessage `db:"place"`  // where it is, while it has not ended; null at the start
+	Result    json.RawMessage `db:"result"` // null until it has completed
+	LastError *string         `db:"last_error"`
+}
+
+// Ended tells whether nothing more is done.
+func (o *Outcome) Ended() bool { return o.Status != Pending && o.Status != Running }
+
+// Read reads into dst what the task has done: its result, or its place before that.
+func (o *Outcome) Read(dst any) error {
+	for _, data := range []json.RawMessage{o.Result, o.Place} {
+		if data != nil {
+			return json.Unmarshal(data, dst)
+		}
+	}
+	return nil
+}
+
+// Await waits until a task has ended, at most so long, and says what it is then: for whoever asked for work that usually
+// takes a moment, and wants to hear what it did.
+func Await(ctx context.Context, d *db.DB, id uuid.UUID, within time.Duration) (*Outcome, error) {
+	until := time.Now().Add(within)
+	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+		var b pgx.Batch
+		var o *Outcome
+		db.One(&b, &o, "select status, place, result, last_error from task where tenant_id = app.tenant() and id = $1", id)
+		if err := d.Run(ctx, &b); err != nil {
+			return nil, err
+		}
+		if o == nil {
+			return nil, fault.New(fault.Conflict, "The task was deleted before it had ended; start it again")
+		}
+		if o.Ended() || !time.Now().Before(until) {
+			return o, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(min(pause, time.Until(until))):
+		}
+	}
+}

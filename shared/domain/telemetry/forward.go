@@ -1,0 +1,89 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/environ"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+const (
+	patience  = 10 * time.Second // with the collector, for a whole request
+	maxAnswer = 64 << 10         // bytes of its answer that are read, so that the connection can be used again
+	atOnce    = 16               // connections to it; others wait, in their own patience
+)
+
+// Config says where measurements go.
+type Config struct {
+	Endpoint    string  `env:"OTEL_EXPORTER_OTLP_ENDPOINT"`                // of the collector; empty: there is none
+	SampleRatio float64 `env:"OTEL_TRACES_SAMPLER_ARG" envDefault:"1"`     // of traces that clients send
+	ServiceName string  `env:"OTEL_SERVICE_NAME" envDefault:"longbox-web"` // that clients go by
+}
+
+// Validate names the setting that is wrong.
+func (c Config) Validate() error {
+	if c.Endpoint == "" {
+		return nil
+	}
+	if c.SampleRatio < 0 || c.SampleRatio > 1 {
+		return fmt.Errorf("OTEL_TRACES_SAMPLER_ARG: must be 0 to 1, is %g", c.SampleRatio)
+	}
+	return environ.WebAddress("OTEL_EXPORTER_OTLP_ENDPOINT", c.Endpoint)
+}
+
+// forwarder sends to the collector.
+type forwarder struct {
+	endpoint string // without a slash at the end
+	client   *http.Client
+}
+
+func newForwarder(c Config) *forwarder {
+	return &forwarder{strings.TrimSuffix(c.Endpoint, "/"), &http.Client{Timeout: patience,
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxConnsPerHost: atOnce, MaxIdleConnsPerHost: atOnce, IdleConnTimeout: time.Minute},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // only where the operator says
+	}}
+}
+
+// send forwards a body to where the collector takes such, v1/traces or v1/metrics.
+func (f *forwarder) send(ctx context.Context, to string, in *Input) error {
+	if f.endpoint == "" {
+		return &fault.Error{Code: fault.Unavailable, RetryAfter: time.Hour,
+			Message: "This server takes no measurements: its operator has set no collector (OTEL_EXPORTER_OTLP_ENDPOINT)"}
+	}
+	kind, _, err := mime.ParseMediaType(in.ContentType)
+	if err != nil || kind != "application/x-protobuf" && kind != "application/json" {
+		return fault.Invalid("Content-Type", "must be application/x-protobuf or application/json")
+	}
+	if in.ContentEncoding != "" && in.ContentEncoding != "gzip" {
+		return fault.Invalid("Content-Encoding", "must be gzip, or absent")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.endpoint+"/"+to, bytes.NewReader(in.RawBody))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", kind)
+	req.Header.Set("User-Agent", "Longbox")
+	if in.ContentEncoding != "" {
+		req.Header.Set("Content-Encoding", in.ContentEncoding)
+	}
+	res, err := f.client.Do(req)
+	if err != nil {
+		return fault.Wrap(err, fault.BadGateway, "The collector of measurements does not answer")
+	}
+	defer res.Body.Close()
+	_, _ = io.CopyN(io.Discard, res.Body, maxAnswer) // what it says in detail interests nobody
+	switch {
+	case res.StatusCode >= 200 && res.StatusCode < 300:
+		return nil
+	case res.StatusCode == http.StatusBadRequest:
+		return fault.New(fault.BadRequest, "The collector of measurements does not understand the body")
+	}
+	return fault.New(fault.BadGateway, "The collector of measurements answers with %s", res.Status)
+}
