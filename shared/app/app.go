@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/longbox/longbox/shared/domain/identity"
+	"github.com/longbox/longbox/shared/domain/oidc"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/domain/tenant"
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -23,6 +24,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/plug"
 	"github.com/longbox/longbox/shared/platform/queue"
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 	"github.com/longbox/longbox/shared/platform/redisconn"
@@ -67,6 +69,8 @@ type Base struct {
 	Bucket   string // of the media store
 	// Tasks sends tasks to the workers' queue; nil where workers look into the table themselves.
 	Tasks *task.Dispatcher
+	// Web reaches identity providers, for who may; nil where nobody does.
+	Web *plug.Client
 }
 
 // NewBase opens what Config describes.
@@ -146,6 +150,7 @@ func (b *Base) Router(c HTTPConfig) (*httpapi.API, *auth.Tokens, error) {
 	}
 	resolver := tenant.NewResolver(b.Database, c.Tenant)
 	id := identity.New(b.Database, tokens)
+	id.External = oidc.NewBearer(b.Database, b.Web)
 	a := httpapi.New(c.HTTP, b.Database, ratelimit.New(b.Redis, slog.Default()), httpapi.Identity{
 		Tenant: resolver.ByHost, Confirm: resolver.Confirm, Known: id.Known, Resolve: id.Resolve})
 	a.Health(b.Check)

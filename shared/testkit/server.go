@@ -28,6 +28,7 @@ type Server struct {
 	One, Two uuid.UUID
 	Tokens   *auth.Tokens
 	API      *httpapi.API
+	Identity *identity.Identifier
 }
 
 // Password is the password of every user that Server.User makes.
@@ -63,6 +64,7 @@ func (s *Server) listen(t testing.TB, routes []func(a *httpapi.API, d *db.DB)) {
 	d := s.DB
 	resolver := tenant.NewResolver(d.App, tenant.Config{})
 	id := identity.New(d.App, s.Tokens)
+	s.Identity = id
 	s.API = httpapi.New(httpapi.Config{RateLimit: true}, d.App, nil, httpapi.Identity{
 		Tenant: resolver.ByHost, Known: id.Known, Resolve: id.Resolve})
 	for _, add := range routes {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/queue"
 )
 
@@ -19,6 +20,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.dead != nil {
 		all.Go(func() { w.poll(ctx, w.dead, 1, true) })
 	}
+	all.Go(func() { w.sweeps(ctx) })
 	if w.tasks == nil {
 		err := w.Runner.Run(ctx)
 		all.Wait()
@@ -28,6 +30,35 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.poll(ctx, w.tasks, w.Slots, false)
 	all.Wait()
 	return nil
+}
+
+// How long after its start a worker removes folders of plugins that are no more, and after how long again.
+const (
+	firstSweep = time.Minute
+	nextSweep  = time.Hour
+)
+
+// sweeps removes these folders now and then, until ctx ends. Tasks do not wait for it.
+func (w *Worker) sweeps(ctx context.Context) {
+	timer := time.NewTimer(firstSweep)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		limited, cancel := context.WithTimeout(ctx, nextSweep/2)
+		n, err := w.sweep(limited)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			slog.Error("folders of plugins that are no more stay for now", "error", fault.Line(err.Error()))
+		}
+		if n > 0 {
+			slog.Info("folders of plugins that are no more are removed", "count", n)
+		}
+		timer.Reset(nextSweep)
+	}
 }
 
 // poll receives messages, as many as it can work on at once, and deletes what is done.

@@ -89,6 +89,7 @@ type Worker struct {
 	tasks, dead, objects *queue.Queue // nil where they are not set
 	margin               time.Duration
 	parallel             int
+	sweep                func(ctx context.Context) (int, error) // removes folders of plugins that are no more
 }
 
 // New makes the worker.
@@ -134,6 +135,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 	if err := w.open(c.Queue); err != nil {
 		return nil, nil, err
 	}
+	w.sweep = func(ctx context.Context) (int, error) { return plugin.SweepFolders(ctx, system, plugins.Client) }
 	w.Runner = &task.Runner{
 		System: system, Publish: base.Publish, Slots: c.Slots, Poll: c.Poll, Lease: c.Lease, Slice: c.Slice,
 		Worker: fmt.Sprintf("%s/%d", host, os.Getpid()),

@@ -1,5 +1,5 @@
-// Package identity finds out whose credential a request brought: an access token, an API key, or a user name
-// and password. It only says who; what they may do is checked by the database with every request, so that a
+// Package identity finds out whose credential a request brought: an access token, an API key, a user name and password, or
+// an access token of an identity provider (External). It only says who; what they may do is checked by the database with every request, so that a
 // disabled user or key stops working at once, on every instance.
 //
 // Tables: reads account and api_key.
@@ -30,6 +30,8 @@ import (
 const (
 	remember = 5 * time.Minute
 	maxKnown = 20_000
+	// What somebody else has issued may be taken back there, and nobody says so here.
+	rememberExternal = time.Minute
 )
 
 var errInvalid = fault.New(fault.Unauthorized, "The credential is invalid or has expired; sign in again")
@@ -40,6 +42,10 @@ type Identifier struct {
 	tokens   *auth.Tokens
 	key      func() []byte // of the HMAC under which credentials are remembered: never the credential itself
 
+	// External recognises access tokens that somebody else has issued, which come as bearer tokens; nil: none are taken. It is
+	// asked for what no other credential can be.
+	External External
+
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]known
 }
@@ -49,7 +55,16 @@ type known struct {
 	generation *int32
 	keyHash    []byte
 	ends       time.Time // of a token; zero otherwise
+	external   bool
 	expires    time.Time // of this memory
+}
+
+// External recognises tokens of others.
+type External interface {
+	// Takes tells whether a token has the form of one; no I/O.
+	Takes(token string) bool
+	// Resolve is whose it is, and until when; Unauthorized where it is nobody's.
+	Resolve(ctx context.Context, token string) (account uuid.UUID, generation int32, ends time.Time, err error)
 }
 
 // New makes an Identifier.
@@ -79,6 +94,9 @@ func (i *Identifier) Known(ctx context.Context, c httpapi.Credential) (*auth.Cal
 	}
 	account, generation, ends, err := i.tokens.Verify(c.Bearer, tenant)
 	if err != nil {
+		if i.external(c) {
+			return nil, nil
+		}
 		return nil, fault.Wrap(err, fault.Unauthorized, "%s", errInvalid.Message)
 	}
 	k = known{account: account, generation: &generation, ends: ends}
@@ -86,9 +104,17 @@ func (i *Identifier) Known(ctx context.Context, c httpapi.Credential) (*auth.Cal
 	return i.caller(tenant, seen, k), nil
 }
 
+// external tells whether a credential is to be looked at by External. The session cookie never is: it has our own tokens.
+func (i *Identifier) external(c httpapi.Credential) bool {
+	return i.External != nil && !c.Basic && !c.Cookie && i.External.Takes(c.Bearer)
+}
+
 // keep remembers a credential for a while, and a token no longer than it is valid.
 func (i *Identifier) keep(seen [sha256.Size]byte, k known) {
 	k.expires = time.Now().Add(remember)
+	if k.external {
+		k.expires = time.Now().Add(rememberExternal)
+	}
 	if !k.ends.IsZero() && k.ends.Before(k.expires) {
 		k.expires = k.ends
 	}
@@ -100,13 +126,15 @@ func (i *Identifier) keep(seen [sha256.Size]byte, k known) {
 	i.known[seen] = k
 }
 
-// Resolve looks up an API key or checks a password, and remembers it.
+// Resolve looks up an API key or a token of somebody else, or checks a password, and remembers it.
 func (i *Identifier) Resolve(ctx context.Context, c httpapi.Credential) (*auth.Caller, error) {
 	tenant := httpapi.TenantOf(ctx).ID
 	var k known
 	var err error
 	if prefix, isKey := auth.APIKeyPrefix(secret(c)); isKey {
 		k, err = i.byKey(ctx, prefix, auth.HashSecret(secret(c)))
+	} else if i.external(c) {
+		k, err = i.byExternal(ctx, c.Bearer)
 	} else {
 		k, err = i.byPassword(ctx, c.Username, c.Password)
 	}
@@ -197,6 +225,11 @@ func (i *Identifier) byPassword(ctx context.Context, username, password string) 
 		return known{}, err
 	}
 	return known{account: a.ID, generation: &a.Generation}, nil
+}
+
+func (i *Identifier) byExternal(ctx context.Context, token string) (known, error) {
+	account, generation, ends, err := i.External.Resolve(ctx, token)
+	return known{account: account, generation: &generation, ends: ends, external: true}, err
 }
 
 func (i *Identifier) fingerprint(tenant uuid.UUID, c httpapi.Credential) [sha256.Size]byte {

@@ -153,9 +153,7 @@ func (s *service) login(ctx context.Context, name, redirect string) (*LoginRespo
 	defer cancel()
 	_, f, err := s.known.of(asking, httpapi.TenantOf(ctx).ID, p.Issuer)
 	if err != nil {
-		away := fault.Wrap(told{err}, fault.Unavailable, "The identity provider does not answer as it should; try again, or ask the operator of this server")
-		away.RetryAfter = 30 * time.Second
-		return nil, away
+		return nil, unavailable(err)
 	}
 	state, hash := auth.NewSecret()
 	cookie, _ := auth.NewSecret()
@@ -168,6 +166,17 @@ func (s *service) login(ctx context.Context, name, redirect string) (*LoginRespo
 	setCookie(ctx, hash, cookie, int(life.Seconds()))
 	httpapi.Header(ctx).Set("Cache-Control", "no-store")
 	return &LoginResponse{f.config(p, "", callbackOf(ctx, p.Name)).AuthCodeURL(state, oidc.Nonce(browser.nonce()), oauth2.S256ChallengeOption(browser.verifier()))}, nil
+}
+
+// unavailable says when to try again at a provider that does not answer as it should.
+func unavailable(err error) error {
+	wait := time.Second
+	if a := (*away)(nil); errors.As(err, &a) {
+		wait = max(time.Until(a.until).Round(time.Second), time.Second)
+	}
+	out := fault.Wrap(told{err}, fault.Unavailable, "The identity provider does not answer as it should; try again in %d seconds, or ask the operator of this server", int(wait.Seconds()))
+	out.RetryAfter = wait
+	return out
 }
 
 // callback finishes a sign-in, and tells where the browser goes. An error is of this server, not of the sign-in.

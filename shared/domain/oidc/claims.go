@@ -18,21 +18,23 @@ type identity struct {
 	subject  string
 	username string
 	email    string
-	verified bool // the address is theirs
-	groups   []string
+	verified bool     // the address is theirs
+	groups   []string // nil: the provider says nothing of them, and that counts for nothing
 }
 
-// get is a claim by its name, or by a path with dots where claims hold others (realm_access.roles).
-func (c claims) get(name string) any {
+// find is a claim by its name, or by a path with dots where claims hold others (realm_access.roles).
+func (c claims) find(name string) (value any, there bool) {
 	if v, ok := c[name]; ok {
-		return v
+		return v, true
 	}
 	first, rest, nested := strings.Cut(name, ".")
 	if inner, ok := c[first].(map[string]any); ok && nested {
-		return claims(inner).get(rest)
+		return claims(inner).find(rest)
 	}
-	return nil
+	return nil, false
 }
+
+func (c claims) get(name string) any { v, _ := c.find(name); return v }
 
 func (c claims) text(name string) string { s, _ := c.get(name).(string); return s }
 
@@ -65,7 +67,9 @@ func (c claims) identity(p *Provider, subject string) (*identity, error) {
 	// What is verified is the claim email, no other.
 	out.verified = (verified == true || verified == "true") && out.email != "" && out.email == strings.TrimSpace(c.text("email"))
 	if p.GroupsClaim != "" {
-		out.groups = names(c.get(p.GroupsClaim))
+		if value, there := c.find(p.GroupsClaim); there || p.MissingGroups == groupsNone {
+			out.groups = names(value)
+		}
 	}
 	return out, nil
 }
@@ -85,9 +89,9 @@ func names(value any) []string {
 	return out
 }
 
-// role is that of somebody in these groups; "" where groups say nothing of roles.
+// role is that of somebody in these groups; "" where groups say nothing of roles, or the provider nothing of groups.
 func (p *Provider) role(groups []string) string {
-	if len(p.AdminGroups)+len(p.MaintainerGroups)+len(p.ReaderGroups) == 0 {
+	if groups == nil || len(p.AdminGroups)+len(p.MaintainerGroups)+len(p.ReaderGroups) == 0 {
 		return ""
 	}
 	for _, m := range []struct {

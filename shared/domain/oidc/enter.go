@@ -78,8 +78,8 @@ func enterOnce(ctx context.Context, tx pgx.Tx, p *Provider, who *identity) (*ent
 		b.Queue("insert into oidc_identity (tenant_id, provider_id, subject, account_id) values (app.tenant(), $1, $2, $3)", p.ID, who.subject, out.ID)
 	}
 	var moved int64
-	if p.GroupsClaim != "" {
-		sharing.QueueMembership(&b, out.ID, p.ID, some(who.groups), &moved)
+	if who.groups != nil {
+		sharing.QueueMembership(&b, out.ID, p.ID, who.groups, &moved)
 	}
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return nil, err

@@ -34,7 +34,8 @@ var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.E
 
 // discovery remembers what providers say of themselves.
 type discovery struct {
-	web *plug.Client
+	web    *plug.Client
+	asking turns
 
 	mu    sync.Mutex
 	known map[source]found
@@ -49,6 +50,7 @@ type source struct {
 type found struct {
 	*oidc.Provider
 	style oauth2.AuthStyle
+	keys  string // where its keys are
 	until time.Time
 }
 
@@ -64,7 +66,8 @@ func (d *discovery) client(issuer string) (*http.Client, error) {
 	}}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
 }
 
-// of is what a provider says of itself, asked once an hour. The context that comes back is the one to ask it with.
+// of is what a provider says of itself, asked once an hour, by one at a time. The context that comes back is the one to
+// ask it with. The error is an *away where it did not answer as it should.
 func (d *discovery) of(ctx context.Context, tenant uuid.UUID, issuer string) (context.Context, *found, error) {
 	client, err := d.client(issuer)
 	if err != nil {
@@ -72,19 +75,41 @@ func (d *discovery) of(ctx context.Context, tenant uuid.UUID, issuer string) (co
 	}
 	ctx = oidc.ClientContext(ctx, client)
 	key := source{tenant, issuer}
+	if f := d.remembered(key); f != nil {
+		return ctx, f, nil
+	}
+	if err := d.asking.take(ctx, key, func(ctx context.Context) error {
+		if d.remembered(key) != nil { // another was faster
+			return nil
+		}
+		return d.ask(ctx, key)
+	}); err != nil {
+		return ctx, nil, err
+	}
+	f := d.remembered(key)
+	if f == nil { // too many are known
+		return ctx, nil, &away{errors.New("what the provider says of itself was forgotten at once"), time.Now().Add(time.Second)}
+	}
+	return ctx, f, nil
+}
+
+func (d *discovery) remembered(key source) *found {
 	d.mu.Lock()
-	f, ok := d.known[key]
-	d.mu.Unlock()
-	if ok && time.Now().Before(f.until) {
-		return ctx, &f, nil
+	defer d.mu.Unlock()
+	if f, ok := d.known[key]; ok && time.Now().Before(f.until) {
+		return &f
 	}
-	p, err := oidc.NewProvider(ctx, issuer)
+	return nil
+}
+
+func (d *discovery) ask(ctx context.Context, key source) error {
+	p, err := oidc.NewProvider(ctx, key.issuer)
 	if err != nil {
-		return ctx, nil, err
+		return err
 	}
-	f = found{Provider: p, until: time.Now().Add(known)}
-	if f.style, err = said(p, issuer); err != nil {
-		return ctx, nil, err
+	f := found{Provider: p, until: time.Now().Add(known)}
+	if f.style, f.keys, err = said(p, key.issuer); err != nil {
+		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,11 +117,11 @@ func (d *discovery) of(ctx context.Context, tenant uuid.UUID, issuer string) (co
 		clear(d.known)
 	}
 	d.known[key] = f
-	return ctx, &f, nil
+	return nil
 }
 
-// said checks the addresses that a provider names, and finds how clients show their secret to it.
-func said(p *oidc.Provider, issuer string) (oauth2.AuthStyle, error) {
+// said checks the addresses that a provider names, and finds how clients show their secret to it, and where its keys are.
+func said(p *oidc.Provider, issuer string) (style oauth2.AuthStyle, keys string, err error) {
 	var m struct {
 		Authorization string   `json:"authorization_endpoint"`
 		Token         string   `json:"token_endpoint"`
@@ -105,7 +130,7 @@ func said(p *oidc.Provider, issuer string) (oauth2.AuthStyle, error) {
 		Methods       []string `json:"token_endpoint_auth_methods_supported"`
 	}
 	if err := p.Claims(&m); err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	for name, address := range map[string]string{"authorization_endpoint": m.Authorization, "token_endpoint": m.Token, "jwks_uri": m.Keys, "userinfo_endpoint": m.UserInfo} {
 		if name == "userinfo_endpoint" && address == "" {
@@ -113,13 +138,13 @@ func said(p *oidc.Provider, issuer string) (oauth2.AuthStyle, error) {
 		}
 		u, err := url.Parse(address)
 		if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || strings.HasPrefix(issuer, "https:")) {
-			return 0, fmt.Errorf("its %s is %.200q", name, address)
+			return 0, "", fmt.Errorf("its %s is %.200q", name, address)
 		}
 	}
 	if len(m.Methods) > 0 && !slices.Contains(m.Methods, "client_secret_basic") && slices.Contains(m.Methods, "client_secret_post") {
-		return oauth2.AuthStyleInParams, nil
+		return oauth2.AuthStyleInParams, m.Keys, nil
 	}
-	return oauth2.AuthStyleInHeader, nil
+	return oauth2.AuthStyleInHeader, m.Keys, nil
 }
 
 // config is the client that this server is at a provider.

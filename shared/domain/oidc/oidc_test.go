@@ -38,6 +38,7 @@ type rig struct {
 	idp    *idp
 	key    *seal.Key
 	bump   int
+	web    *plug.Client
 	routes func(a *httpapi.API, d *db.DB)
 }
 
@@ -69,6 +70,8 @@ func newRig(t *testing.T) *rig {
 		sharing.Routes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, bump)
 	}
 	r.Server = testkit.Serve(t, r.routes)
+	r.web = plug.New(plug.Config{URL: srv.URL, Token: "token"})
+	r.Identity.External = oidc.NewBearer(r.DB.App, r.web)
 	r.set(r.One, nil)
 	r.idp.says(object{"sub": "1", "email": "ann@example.org", "email_verified": true, "preferred_username": "ann"})
 	return r
@@ -512,12 +515,39 @@ func TestRoles(t *testing.T) {
 	if r.bump != bumped+4 {
 		t.Errorf("told %d times of 4 changes", r.bump-bumped)
 	}
+	// Nor does a provider that is silent about groups, unless that means none; a new user gets the default role.
+	r.idp.says(object{"sub": "1", "email": "ann@example.org", "email_verified": true})
+	role("admins")
+	silent := func(subject string) string {
+		t.Helper()
+		r.idp.says(object{"sub": subject, "email": subject + "@example.org", "email_verified": true, "access": object{}})
+		return r.session(r.browser("one").signIn(), "/login/oidc/complete").User.Role
+	}
+	if is, made := silent("1"), silent("9"); is != "admin" || made != "reader" {
+		t.Errorf("%s and %s, want admin and reader", is, made)
+	}
+	r.set(r.One, func(p *oidc.Provider) {
+		p.GroupsClaim, p.AdminGroups, p.MissingGroups = "access.groups", []string{"admins"}, "none"
+	})
+	if is := silent("1"); is != "reader" {
+		t.Errorf("%s, want reader", is)
+	}
 	// Where no group gives a role, a sign-in changes none.
 	r.set(r.One, nil)
 	r.DB.Exec(t, "update account set role = 'maintainer' where email = 'ann@example.org'")
 	if got := role([]any{"admins"}); got != "maintainer" {
 		t.Error(got)
 	}
+}
+
+// members are the memberships in access groups.
+func members(r *rig) (out string) {
+	r.t.Helper()
+	if err := r.DB.Owner.Pool().QueryRow(context.Background(), `select coalesce(string_agg(g.name || ' ' || m.source, ', ' order by g.name), '')
+		from access_group_member m join access_group g on g.id = m.group_id`).Scan(&out); err != nil {
+		r.t.Fatal(err)
+	}
+	return out
 }
 
 func TestGroups(t *testing.T) {
@@ -554,12 +584,7 @@ func TestGroups(t *testing.T) {
 		t.Helper()
 		r.idp.says(object{"sub": "1", "email": "ann@example.org", "groups": said})
 		r.session(r.browser("one").signIn(), "/login/oidc/complete")
-		var out string
-		if err := r.DB.Owner.Pool().QueryRow(context.Background(), `select coalesce(string_agg(g.name || ' ' || m.source, ', ' order by g.name), '')
-			from access_group_member m join access_group g on g.id = m.group_id`).Scan(&out); err != nil {
-			t.Fatal(err)
-		}
-		return out
+		return members(r)
 	}
 	if got := in([]any{"small", "family", "unknown"}); got != "Family oidc, Kids oidc, Manual oidc" {
 		t.Error(got)
@@ -590,11 +615,24 @@ func TestGroups(t *testing.T) {
 	}
 	add(family, "last")
 	admin.Do("POST", groups+"/"+family+"/oidc-mappings", object{"oidcGroupName": "one more"}).Want(409)
+	// A provider that is silent about groups takes none away, unless the operator says that this means none.
+	in([]any{"small"})
+	silent := func(want string) {
+		t.Helper()
+		r.idp.says(object{"sub": "1", "email": "ann@example.org"})
+		if got := r.session(r.browser("one").signIn(), "/login/oidc/complete"); got.User.ID != ann || members(r) != want {
+			t.Errorf("%s, want %s", members(r), want)
+		}
+	}
+	silent("Kids oidc, Manual manual")
+	r.set(r.One, func(p *oidc.Provider) { p.MissingGroups = "none" })
+	silent("Manual manual")
+	r.set(r.One, nil)
 	// Another provider takes away what it gave, or one that is gone, and no more.
 	in([]any{"small"})
-	r.idp.says(object{"sub": "2", "email": "ann@example.org", "email_verified": true})
+	r.idp.says(object{"sub": "2", "email": "ann@example.org", "email_verified": true, "groups": []string{}})
 	r.DB.Exec(t, "update account set email_verified = true where id = $1", ann)
-	members := func() int { return r.count("select count(*) from access_group_member where source = 'oidc'") }
+	given := func() int { return r.count("select count(*) from access_group_member where source = 'oidc'") }
 	r.set(r.One, func(p *oidc.Provider) { p.Name = "other" })
 	other := func() {
 		t.Helper()
@@ -604,14 +642,14 @@ func TestGroups(t *testing.T) {
 			t.Errorf("%+v", s.User)
 		}
 	}
-	if other(); members() != 1 {
-		t.Errorf("%d memberships after signing in at a provider that knows no groups, want 1", members())
+	if other(); given() != 1 {
+		t.Errorf("%d memberships after signing in at a provider that knows no groups, want 1", given())
 	}
 	if err := oidc.Remove(r.In(r.One), r.DB.System, "id"); err != nil {
 		t.Fatal(err)
 	}
-	if other(); members() != 0 {
-		t.Errorf("%d memberships that a provider gave which is gone, want 0", members())
+	if other(); given() != 0 {
+		t.Errorf("%d memberships that a provider gave which is gone, want 0", given())
 	}
 	r.set(r.One, nil)
 	r.DB.Exec(t, "insert into oidc_identity (tenant_id, provider_id, subject, account_id) select tenant_id, id, '1', $1 from oidc_provider where name = 'id'", ann)
@@ -695,18 +733,18 @@ func TestDiscovery(t *testing.T) {
 		"another issuer": {"issuer": "https://id.example.org"}, "no page": {"authorization_endpoint": ""}, "script": {"authorization_endpoint": "javascript:alert(1)"},
 		"file": {"jwks_uri": "file:///etc/passwd"}, "no token endpoint": {"token_endpoint": nil}, "userinfo": {"userinfo_endpoint": "/userinfo"},
 	} {
-		r.idp.mu.Lock()
+		r.idp = newIDP(t) // of the one before it is known that it fails
 		r.idp.metadata = m
-		r.idp.mu.Unlock()
+		r.set(r.One, nil)
 		if res := b.do("POST", at+"id/login", nil); res.Status != 503 || res.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %d %s", name, res.Status, res.Body)
 		}
 	}
 	// A provider in a public place leads to nothing in a private one.
 	inside := newIDP(t)
-	r.idp.mu.Lock()
+	r.idp = newIDP(t)
 	r.idp.metadata = object{"token_endpoint": inside.URL + "/token"}
-	r.idp.mu.Unlock()
+	r.set(r.One, nil)
 	b.refused("private", b.signIn(), "/login", "temporarily_unavailable", "try again")
 	if len(inside.asked) != 0 {
 		t.Errorf("asked %v", inside.asked)

@@ -32,18 +32,26 @@ type Provider struct {
 	MaintainerGroups []string  `json:"maintainerGroups" db:"maintainer_groups"`
 	ReaderGroups     []string  `json:"readerGroups" db:"reader_groups"`
 	GroupsClaim      string    `json:"groupsClaim" db:"groups_claim"` // "": groups are not asked for
+	MissingGroups    string    `json:"missingGroups" db:"missing_groups"`
 	UsernameClaim    string    `json:"usernameClaim" db:"username_claim"`
 	EmailClaim       string    `json:"emailClaim" db:"email_claim"`
 	CreateUsers      bool      `json:"createUsers" db:"create_users"`
 	DefaultRole      string    `json:"defaultRole" db:"default_role"`
 	RedirectURIs     []string  `json:"redirectUris" db:"redirect_uris"`
+	BearerAudience   string    `json:"bearerAudience" db:"bearer_audience"` // of access tokens that are taken as they are; "": none are
 	Enabled          bool      `json:"enabled" db:"enabled"`
 	CreatedAt        time.Time `json:"createdAt" db:"created_at"`
 	UpdatedAt        time.Time `json:"updatedAt" db:"updated_at"`
 }
 
 const columns = `id, name, display_name, issuer, client_id, client_secret is not null as has_secret, scopes, admin_groups, maintainer_groups, reader_groups,
-	groups_claim, username_claim, email_claim, create_users, default_role, redirect_uris, enabled, created_at, updated_at`
+	groups_claim, missing_groups, username_claim, email_claim, create_users, default_role, redirect_uris, bearer_audience, enabled, created_at, updated_at`
+
+// What it means that a provider says nothing of somebody's groups: what is stays, or they are in none.
+const (
+	groupsKeep = "keep"
+	groupsNone = "none"
+)
 
 // secretive is a Provider with its secret, sealed.
 type secretive struct {
@@ -78,6 +86,7 @@ func (p *Provider) Check() error {
 	fill(&p.UsernameClaim, "preferred_username")
 	fill(&p.EmailClaim, "email")
 	fill(&p.DefaultRole, auth.Reader)
+	fill(&p.MissingGroups, groupsKeep)
 	if len(p.Scopes) == 0 {
 		p.Scopes = []string{"openid", "profile", "email"}
 	}
@@ -91,6 +100,12 @@ func (p *Provider) Check() error {
 	}
 	if !printable(p.GroupsClaim, 0, 200) {
 		wrong("groupsClaim", "must hold printable characters, at most 200")
+	}
+	if p.MissingGroups != groupsKeep && p.MissingGroups != groupsNone {
+		wrong("missingGroups", "must be keep or none")
+	}
+	if !printable(p.BearerAudience, 0, 500) {
+		wrong("bearerAudience", "must hold printable characters, at most 500")
 	}
 	if !slices.Contains([]string{auth.Reader, auth.Maintainer, auth.Admin}, p.DefaultRole) {
 		wrong("defaultRole", "must be reader, maintainer or admin")
@@ -178,15 +193,17 @@ func Set(ctx context.Context, system *db.DB, key *seal.Key, p Provider, secret S
 		}
 		b.Queue("delete from oidc_state where tenant_id = app.tenant() and provider_id = $1", p.ID)
 		db.One(&b, &out, `insert into oidc_provider as p (tenant_id, id, name, display_name, issuer, client_id, client_secret, scopes, admin_groups, maintainer_groups,
-			reader_groups, groups_claim, username_claim, email_claim, create_users, default_role, redirect_uris, enabled)
-			values (app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+			reader_groups, groups_claim, username_claim, email_claim, create_users, default_role, redirect_uris, enabled,
+			missing_groups, bearer_audience)
+			values (app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
 			on conflict (tenant_id, id) do update set display_name = excluded.display_name, issuer = excluded.issuer, client_id = excluded.client_id,
 			client_secret = excluded.client_secret, scopes = excluded.scopes, admin_groups = excluded.admin_groups, maintainer_groups = excluded.maintainer_groups,
 			reader_groups = excluded.reader_groups, groups_claim = excluded.groups_claim, username_claim = excluded.username_claim, email_claim = excluded.email_claim,
 			create_users = excluded.create_users, default_role = excluded.default_role, redirect_uris = excluded.redirect_uris, enabled = excluded.enabled,
-			updated_at = now() returning `+columns,
+			missing_groups = excluded.missing_groups, bearer_audience = excluded.bearer_audience, updated_at = now() returning `+columns,
 			p.ID, p.Name, p.DisplayName, p.Issuer, p.ClientID, sealed, p.Scopes, some(p.AdminGroups), some(p.MaintainerGroups), some(p.ReaderGroups),
-			p.GroupsClaim, p.UsernameClaim, p.EmailClaim, p.CreateUsers, p.DefaultRole, some(p.RedirectURIs), p.Enabled)
+			p.GroupsClaim, p.UsernameClaim, p.EmailClaim, p.CreateUsers, p.DefaultRole, some(p.RedirectURIs), p.Enabled,
+			p.MissingGroups, p.BearerAudience)
 		return tx.SendBatch(ctx, &b).Close()
 	})
 	return out, err

@@ -25,6 +25,7 @@ type SetOIDC struct {
 	NoSecret         bool     `json:"noSecret" arg:"no-secret" help:"the provider knows the client without a secret"`
 	Scopes           []string `json:"scopes" arg:"scope" help:"may be repeated; openid, profile and email when left out"`
 	GroupsClaim      *string  `json:"groupsClaim" arg:"groups-claim" help:"where the provider says in which groups somebody is; groups when left out, an empty one does not ask"`
+	MissingGroups    string   `json:"missingGroups" arg:"missing-groups" help:"what it means that the provider says nothing of groups: keep (role and access groups stay) or none (they are in no group); keep when left out"`
 	UsernameClaim    string   `json:"usernameClaim" arg:"username-claim" help:"preferred_username when left out"`
 	EmailClaim       string   `json:"emailClaim" arg:"email-claim" help:"email when left out"`
 	AdminGroups      []string `json:"adminGroups" arg:"admin-group" help:"group whose members are administrators; may be repeated. Where any group gives a role, each sign-in sets it"`
@@ -33,6 +34,7 @@ type SetOIDC struct {
 	DefaultRole      string   `json:"defaultRole" arg:"default-role" help:"role of who is in none of these groups; reader when left out"`
 	CreateUsers      bool     `json:"createUsers" arg:"create-users" help:"make users who are not there yet"`
 	RedirectURIs     []string `json:"redirectUris" arg:"redirect-uri" help:"address that an app may have the browser sent to with the session, besides those of the tenant's host; may be repeated"`
+	BearerAudience   string   `json:"bearerAudience" arg:"bearer-audience" help:"take the provider's access tokens for this audience as credentials of requests; none when left out"`
 	Disabled         bool     `json:"disabled" arg:"disabled" help:"keep it, but let nobody sign in with it"`
 }
 
@@ -81,7 +83,8 @@ func (o *Operator) setOIDC(ctx context.Context, i SetOIDC) (any, error) {
 	}
 	p, err := oidc.Set(in(ctx, t), o.System, key, oidc.Provider{Name: i.Provider, DisplayName: i.DisplayName, Issuer: i.Issuer, ClientID: i.ClientID, Scopes: i.Scopes,
 		AdminGroups: i.AdminGroups, MaintainerGroups: i.MaintainerGroups, ReaderGroups: i.ReaderGroups, GroupsClaim: groups, UsernameClaim: i.UsernameClaim,
-		EmailClaim: i.EmailClaim, CreateUsers: i.CreateUsers, DefaultRole: i.DefaultRole, RedirectURIs: i.RedirectURIs, Enabled: !i.Disabled},
+		EmailClaim: i.EmailClaim, CreateUsers: i.CreateUsers, DefaultRole: i.DefaultRole, RedirectURIs: i.RedirectURIs, Enabled: !i.Disabled,
+		MissingGroups: i.MissingGroups, BearerAudience: i.BearerAudience},
 		oidc.Secret{Text: secret, None: i.NoSecret})
 	if err != nil {
 		return nil, err

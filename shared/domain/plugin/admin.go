@@ -175,7 +175,7 @@ func (s *service) checked(ctx context.Context, p *runnable, message string) (*St
 	queueOutcome(&b, p, ping)
 	p.queueSources(&b, ping)
 	db.One(&b, &now, "select "+shownCols+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", p.ID)
-	if _, err := found(now, s.Database.Run(noting, &b)); err != nil {
+	if _, err := found(now, s.noted(noting, p, s.Database.Run(noting, &b))); err != nil {
 		return nil, err
 	}
 	passed, took := ping.fault == nil, ping.took.Milliseconds()

@@ -21,6 +21,7 @@
 //
 //   - Each user has a process of their own, their credentials are sealed, and what a plugin keeps for a user comes with
 //     each request and goes back with its answer (package plug).
+//   - What a plugin has written to its folder goes once nobody has the plugin any more (SweepFolders).
 //   - Tasks are done in the name of the user (db.Acting): what is hidden from them is neither told nor written.
 //   - A failure is noted for the user alone.
 //   - Progress is taken over from a service before it is told there. Nothing becomes unread by it.

@@ -49,6 +49,7 @@ type rig struct {
 	t       *testing.T
 	runner  *plugin.Runner
 	command string
+	data    string // the folder with those of the plugins
 
 	mu     sync.Mutex
 	told   []string
@@ -62,7 +63,8 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := functions.New(functions.Config{Token: "token", Host: host.Config{Commands: plug.Commands{command}, Data: t.TempDir(), Processes: 8, Idle: 1e12}})
+	data := t.TempDir()
+	f, err := functions.New(functions.Config{Token: "token", Host: host.Config{Commands: plug.Commands{command}, Data: data, Processes: 8, Idle: 1e12}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +73,7 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, command: command}
+	r := &rig{t: t, command: command, data: data}
 	srv := httptest.NewServer(r.covering(outside(t, h)))
 	t.Cleanup(srv.Close)
 	key, err := seal.New(seal.Config{Key: strings.Repeat("QUFB", 10) + "QUE="}) // 32 bytes
@@ -465,7 +467,13 @@ func TestPluginThatFailsIsDisabled(t *testing.T) {
 	if m["failureCount"] != 2.0 || m["enabled"] != true || m["healthStatus"] != "unhealthy" {
 		t.Errorf("%v", m)
 	}
+	if told := r.heard(); strings.Contains(told, "plugin_disabled") {
+		t.Errorf("told %s before it is disabled", told)
+	}
 	preview(503)
+	if told := r.heard(); told != "plugin_disabled" {
+		t.Errorf("told %q", told)
+	}
 	m = c.Do("GET", admin+"/"+id+"/health", nil).Want(200).Map()["health"].(object)
 	if m["enabled"] != false || m["healthStatus"] != "disabled" || !strings.HasPrefix(fmt.Sprint(m["disabledReason"]), "Disabled after 3 failures within an hour; the last: The plugin has stopped") {
 		t.Errorf("%v", m)
@@ -479,6 +487,14 @@ func TestPluginThatFailsIsDisabled(t *testing.T) {
 	}
 	if m := c.Do("POST", admin+"/"+id+"/enable", nil).Want(200).Map(); m["plugin"].(object)["enabled"] != true || m["healthCheckPassed"] != false {
 		t.Errorf("one failure after it was enabled disables it: %v", m)
+	}
+	r.heard()
+	c.Do("POST", admin+"/"+id+"/disable", nil).Want(200)
+	for range 4 { // it fails on, and is disabled already
+		c.Do("POST", admin+"/"+id+"/test", nil).Want(200)
+	}
+	if told := r.heard(); told != "plugin_disabled" {
+		t.Errorf("told %q", told)
 	}
 	c.Do("GET", admin+"/"+uuid.NewString()+"/failures", nil).Want(404)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/plug"
 	"github.com/longbox/longbox/shared/platform/seal"
@@ -49,6 +50,7 @@ type runnable struct {
 	hurried     bool      // it is given less time than it may take: that it does not answer is no failure
 	mine        *mine     // for whom it is asked; nil: for nobody
 
+	stopped  bool          // the last failure was one too many: it was disabled, and nobody was told yet
 	releases *plug.Known   // what it may know of releases; nil: nothing
 	said     *plug.Changes // what it has said of them in its last answer
 }
@@ -297,6 +299,7 @@ func queueOutcome(b *pgx.Batch, p *runnable, all ...*asked) {
 		p.mine.queueOutcome(b, all...)
 		return
 	}
+	p.stopped = false
 	for _, a := range all {
 		switch {
 		case a.fault == nil:
@@ -304,7 +307,7 @@ func queueOutcome(b *pgx.Batch, p *runnable, all ...*asked) {
 				disabled_reason = case when enabled then null else disabled_reason end, manifest = coalesce($2::jsonb, manifest)
 				where tenant_id = app.tenant() and id = $1`, p.ID, a.manifest)
 		case a.counts():
-			queueFailure(b, p.ID, a)
+			queueFailure(b, p.ID, a, &p.stopped)
 		}
 	}
 }
@@ -332,19 +335,26 @@ func queueCounts(b *pgx.Batch, p *runnable, all ...*asked) {
 	}
 }
 
-// queueFailure notes a failure, and disables the plugin where it was one too many.
-func queueFailure(b *pgx.Batch, id uuid.UUID, a *asked) {
+// queueFailure notes a failure, and disables the plugin where it was one too many; stopped is true then.
+func queueFailure(b *pgx.Batch, id uuid.UUID, a *asked, stopped *bool) {
 	b.Queue(`insert into plugin_failure (tenant_id, id, plugin_id, code, message, method, request_summary)
 		select app.tenant(), gen_random_uuid(), id, $2, $3, $4, nullif($5, '') from plugin where tenant_id = app.tenant() and id = $1`,
 		id, a.fault.Code, a.fault.Message, a.method, a.summary)
 	b.Queue(`with recent as (
-			select count(*) >= $2 as many from plugin_failure f join plugin p on p.tenant_id = f.tenant_id and p.id = f.plugin_id
+			select count(*) >= $2 as many, bool_and(p.enabled) as was from plugin_failure f join plugin p on p.tenant_id = f.tenant_id and p.id = f.plugin_id
 			where f.tenant_id = app.tenant() and f.plugin_id = $1 and f.occurred_at > greatest(now() - $3::interval, p.counted_from))
 		update plugin p set failure_count = p.failure_count + 1, last_failure_at = now(), enabled = p.enabled and not many,
 		  health_status = case when p.enabled and not many then 'unhealthy' else 'disabled' end,
 		  disabled_reason = case when p.enabled and many then $4 || $5 when p.enabled then $5 else coalesce(p.disabled_reason, $5) end
-		from recent where p.tenant_id = app.tenant() and p.id = $1`, id, threshold, window,
-		fmt.Sprintf("Disabled after %d failures within an hour; the last: ", threshold), a.fault.Message)
+		from recent where p.tenant_id = app.tenant() and p.id = $1 returning coalesce(many and was, false)`, id, threshold, window,
+		fmt.Sprintf("Disabled after %d failures within an hour; the last: ", threshold), a.fault.Message).QueryRow(func(row pgx.Row) error {
+		var now bool
+		if err := row.Scan(&now); err != nil && !errors.Is(err, pgx.ErrNoRows) { // it may be deleted
+			return err
+		}
+		*stopped = *stopped || now
+		return nil
+	})
 	b.Queue(`delete from plugin_failure where tenant_id = app.tenant() and plugin_id = $1 and (occurred_at < now() - $2::interval or id in (
 		select f.id from plugin_failure f where f.tenant_id = app.tenant() and f.plugin_id = $1 order by f.occurred_at desc offset $3))`, id, keptFor, mostFailures)
 }
@@ -418,7 +428,16 @@ func (r *Runner) note(ctx context.Context, p *runnable, all ...*asked) error {
 	defer cancel()
 	var b pgx.Batch
 	queueOutcome(&b, p, all...)
-	return p.kept(r.Database.Run(ctx, &b))
+	return r.noted(ctx, p, r.Database.Run(ctx, &b))
+}
+
+// noted tells what a batch has made of a plugin, unless that has failed.
+func (r *Runner) noted(ctx context.Context, p *runnable, err error) error {
+	if err == nil && p.stopped {
+		p.stopped = false
+		r.Publish(ctx, p.Tenant, events.Plugin("disabled", p.ID))
+	}
+	return p.kept(err)
 }
 
 // kept forgets the changes that a batch has written, unless that has failed.
@@ -432,7 +451,7 @@ func (p *runnable) kept(err error) error {
 // write writes what a plugin has said, and how it was asked: the latter also where the former fails.
 func (r *Runner) write(ctx context.Context, p *runnable, b *pgx.Batch, all ...*asked) error {
 	queueOutcome(b, p, all...)
-	err := p.kept(r.Database.Run(ctx, b))
+	err := r.noted(ctx, p, r.Database.Run(ctx, b))
 	if err == nil {
 		return nil
 	}

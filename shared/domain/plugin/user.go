@@ -212,6 +212,17 @@ func (p *runnable) ready() error {
 	return nil
 }
 
+// unreadiness is that in a word (SyncResult.SkippedReason).
+func (p *runnable) unreadiness() string {
+	switch {
+	case p.usable() != nil || !p.mine.Enabled:
+		return "disabled"
+	case !p.connected(p.mine):
+		return "not_connected"
+	}
+	return "not_capable"
+}
+
 // hostConfig is what Longbox heeds of a user's config of a plugin: the member that clients know as _codex.
 type hostConfig struct {
 	AutoSync             bool `json:"autoSync"`

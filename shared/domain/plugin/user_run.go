@@ -202,7 +202,9 @@ func (r *Runner) forTask(ctx context.Context, id, plugin uuid.UUID) (*runnable, 
 		return nil, errHeld
 	}
 	p.patient(*seconds)
-	if err = p.ready(); err == nil {
+	if err = p.ready(); err != nil {
+		err = &skip{err, p}
+	} else {
 		err = r.freshen(ctx, p)
 	}
 	if err != nil {
@@ -211,6 +213,15 @@ func (r *Runner) forTask(ctx context.Context, id, plugin uuid.UUID) (*runnable, 
 	}
 	return p, nil
 }
+
+// skip is that a plugin is not to be asked in the name of its user at all.
+type skip struct {
+	error
+	of *runnable
+}
+
+// Unwrap is what a command would be told.
+func (s *skip) Unwrap() error { return s.error }
 
 // release lets other tasks have the plugin of a user, also where the task was cancelled.
 func (r *Runner) release(ctx context.Context, p *runnable, id uuid.UUID) {

@@ -19,45 +19,42 @@ import (
 const keepSchedule = `with this as (select id, sync_cron_schedule as cron from plugin where tenant_id = app.tenant() and id = $1),
 	gone as (delete from plugin_schedule c using this where c.tenant_id = app.tenant() and c.plugin_id = this.id and this.cron is null)
 	insert into plugin_schedule as c (tenant_id, plugin_id, cron) select app.tenant(), this.id, this.cron from this where this.cron is not null
-	on conflict (tenant_id, plugin_id) do update set cron = excluded.cron, next_at = null where c.cron <> excluded.cron`
+	on conflict (tenant_id, plugin_id) do update set cron = excluded.cron, next_at = null, after_id = null where c.cron <> excluded.cron`
 
 // dueSync is a plugin whose schedule has come, or that a scheduler meets for the first time.
 type dueSync struct {
-	Tenant uuid.UUID `db:"tenant_id"`
-	Plugin uuid.UUID `db:"plugin_id"`
-	Cron   string    `db:"cron"`
-	Zone   string    `db:"zone"`
-	Met    bool      `db:"met"`
+	Tenant uuid.UUID  `db:"tenant_id"`
+	Plugin uuid.UUID  `db:"plugin_id"`
+	Cron   string     `db:"cron"`
+	Zone   string     `db:"zone"`
+	Met    bool       `db:"met"`
+	After  *uuid.UUID `db:"after_id"` // whose task was started last of those that are due
 }
+
+// usersAtOnce is of how many users one pass starts the tasks of a plugin; the next pass goes on with the others.
+const usersAtOnce = 200
 
 // SyncDue starts the tasks of the users who want it of plugins whose schedule has come, of every tenant, and tells how
 // many. Several schedulers may call it at once. A schedule is in the tenant's time zone.
 func SyncDue(ctx context.Context, system *db.DB, now time.Time) (started int, failures error) {
-	rows, err := system.Pool().Query(ctx, `select c.tenant_id, c.plugin_id, c.cron, coalesce(z.value, '') as zone, c.next_at is not null as met from plugin_schedule c
+	_, failures = setting.EachDue(ctx, system, "plugins that are to synchronise", func(d dueSync) (bool, error) {
+		n, err := d.start(ctx, system, now, usersAtOnce)
+		if err != nil { // one plugin's must not keep the others from theirs, now and the next time
+			_, put := db.Exec(db.In(ctx, db.Tenant(d.Tenant)), system, "update plugin_schedule set next_at = $2 where tenant_id = app.tenant() and plugin_id = $1", d.Plugin, now.Add(time.Hour))
+			err = fmt.Errorf("synchronisation of the plugin %s of the tenant %s: %w", d.Plugin, d.Tenant, errors.Join(err, put))
+		}
+		started += n
+		return n > 0, err
+	}, `select c.tenant_id, c.plugin_id, c.cron, coalesce(z.value, '') as zone, c.next_at is not null as met, c.after_id from plugin_schedule c
 		join tenant t on t.id = c.tenant_id and t.status = 'active'
 		left join setting z on z.tenant_id = c.tenant_id and z.key = $2
 		where c.next_at is null or c.next_at <= $1 order by c.next_at nulls first limit 1000`, now, setting.SchedulerZone)
-	if err != nil {
-		return 0, fmt.Errorf("find plugins that are to synchronise: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[dueSync])
-	if err != nil {
-		return 0, fmt.Errorf("find plugins that are to synchronise: %w", err)
-	}
-	for _, d := range all {
-		n, err := d.start(ctx, system, now)
-		if err != nil { // one plugin's must not keep the others from theirs, now and the next time
-			_, put := db.Exec(db.In(ctx, db.Tenant(d.Tenant)), system, "update plugin_schedule set next_at = $2 where tenant_id = app.tenant() and plugin_id = $1", d.Plugin, now.Add(time.Hour))
-			err = errors.Join(err, put)
-			failures = errors.Join(failures, fmt.Errorf("synchronisation of the plugin %s of the tenant %s: %w", d.Plugin, d.Tenant, err))
-		}
-		started += n
-	}
 	return started, failures
 }
 
-// start sets when the plugin is next due, and starts what is due now, in one transaction.
-func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time) (started int, err error) {
+// start starts what is due now, most at a time, and sets when the plugin is next due once all are started, in one
+// transaction.
+func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time, most int) (started int, err error) {
 	schedule, err := cronexpr.Parse(d.Cron, d.Zone)
 	if err != nil {
 		return 0, err
@@ -67,27 +64,36 @@ func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time) (start
 		if _, err := tx.Exec(ctx, "select from plugin where tenant_id = app.tenant() and id = $1 for key share", d.Plugin); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `update plugin_schedule set next_at = $4 where tenant_id = app.tenant() and plugin_id = $1 and cron = $2
-			and (next_at is null) = not $5 and (next_at is null or next_at <= $3)`, d.Plugin, d.Cron, now, schedule.Next(now), d.Met)
-		if err != nil || tag.RowsAffected() == 0 || !d.Met {
-			return err // another scheduler was first, or there is nothing due yet
+		tag, err := tx.Exec(ctx, `select from plugin_schedule where tenant_id = app.tenant() and plugin_id = $1 and cron = $2
+			and (next_at is null) = not $4 and (next_at is null or next_at <= $3) and after_id is not distinct from $5 for update`, d.Plugin, d.Cron, now, d.Met, d.After)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err // another scheduler was first
 		}
-		rows, err := tx.Query(ctx, "select "+ownColumns+` from user_plugin u join plugin p on p.tenant_id = u.tenant_id and p.id = u.plugin_id
-			join account a on a.tenant_id = u.tenant_id and a.id = u.account_id and a.is_active
-			where u.tenant_id = app.tenant() and u.plugin_id = $1 and u.enabled and p.enabled and (u.config -> '`+hostMember+`' -> 'autoSync') = 'true'
-			  and coalesce((p.manifest -> 'capabilities' ->> 'userReadSync')::boolean, false) and `+connectedSQL+" order by u.id", d.Plugin)
-		if err != nil {
-			return err
-		}
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[mine])
-		if err != nil {
-			return err
+		var all []mine
+		if d.Met { // else nothing is due yet
+			rows, err := tx.Query(ctx, "select "+ownColumns+` from user_plugin u join plugin p on p.tenant_id = u.tenant_id and p.id = u.plugin_id
+				join account a on a.tenant_id = u.tenant_id and a.id = u.account_id and a.is_active
+				where u.tenant_id = app.tenant() and u.plugin_id = $1 and u.enabled and p.enabled and (u.config -> '`+hostMember+`' -> 'autoSync') = 'true'
+				  and coalesce((p.manifest -> 'capabilities' ->> 'userReadSync')::boolean, false) and `+connectedSQL+`
+				  and ($2::uuid is null or u.id > $2) order by u.id limit $3`, d.Plugin, d.After, most)
+			if err != nil {
+				return err
+			}
+			if all, err = pgx.CollectRows(rows, pgx.RowToStructByName[mine]); err != nil {
+				return err
+			}
 		}
 		var b pgx.Batch
 		ids, err := enqueueFor(&b, syncColumn, all)
 		if err != nil {
 			return err
 		}
+		var last *uuid.UUID
+		if len(all) == most {
+			last = &all[most-1].ID
+		}
+		b.Queue(`update plugin_schedule set after_id = $2, next_at = case when $2::uuid is null then $3 else next_at end
+			where tenant_id = app.tenant() and plugin_id = $1`, d.Plugin, last, schedule.Next(now))
 		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}

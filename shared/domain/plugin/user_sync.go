@@ -52,7 +52,7 @@ type SyncResult struct {
 	PullIncomplete   bool      `json:"pullIncomplete"`
 	PullError        *string   `json:"pullError"`
 	PushError        *string   `json:"pushError"`
-	SkippedReason    *string   `json:"skippedReason"`
+	SkippedReason    *string   `json:"skippedReason"` // disabled, not_connected or not_capable: nothing was done, since the plugin was not to be asked
 }
 
 func (p *Plugin) noSync() error {
@@ -145,9 +145,9 @@ type syncPlace struct {
 // has that, too. It goes on part by part, and makes way for others between them.
 func (r *Runner) Sync(worker context.Context, h task.Held) (any, error) {
 	at := &syncPlace{}
-	return r.inName(worker, h, &at.userPlace, at, func(ctx, asking context.Context, p *runnable, in userParams) (any, error) {
+	out, err := r.inName(worker, h, &at.userPlace, at, func(ctx, asking context.Context, p *runnable, in userParams) (any, error) {
 		if !p.forUsers().ReadSync {
-			return nil, p.noSync()
+			return nil, &skip{p.noSync(), p}
 		}
 		host := p.mine.host()
 		at.Result.PluginID, at.Result.UserID = p.ID, in.UserID
@@ -171,6 +171,23 @@ func (r *Runner) Sync(worker context.Context, h task.Held) (any, error) {
 		}
 		return r.finish(ctx, p, host, &at.Result)
 	})
+	if no := (*skip)(nil); errors.As(err, &no) {
+		return r.skip(db.In(worker, db.Acting{Task: h.Scope(), Account: no.of.mine.Account}), no.of, &at.Result)
+	}
+	return out, err
+}
+
+// skip says why a synchronisation was not begun, or not gone on with: between a schedule or a command and the task that
+// follows, the plugin was disabled, or lost what it knew its user by.
+func (r *Runner) skip(ctx context.Context, p *runnable, out *SyncResult) (any, error) {
+	why := p.unreadiness()
+	out.PluginID, out.UserID, out.SkippedReason = p.ID, p.mine.Account, &why
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	_, err = db.Exec(ctx, r.Database, "update user_plugin set last_sync_result = $2 where tenant_id = app.tenant() and id = $1", p.mine.ID, data)
+	return out, err
 }
 
 // goOn notes how far a synchronisation is, and looks whether it is still wanted and the token still holds.

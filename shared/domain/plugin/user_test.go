@@ -306,14 +306,31 @@ func TestTasksOfUsers(t *testing.T) {
 	if _, err := sync(`{}`); !fault.Is(err, fault.BadRequest) || strings.Contains(err.Error(), "t0ken2") {
 		t.Errorf("%v", err)
 	}
-	// What was disabled meanwhile is not gone on with.
+	// What is not to be asked any more when the task begins is not asked, and that is its result.
 	config(object{})
-	admin.Do("POST", base+"/admin/plugins/"+id+"/disable", nil).Want(200)
-	r.DB.Exec(t, `insert into task (tenant_id, id, type, priority, params) select tenant_id, gen_random_uuid(), 'user_plugin_sync', 1,
-		jsonb_build_object('pluginId', plugin_id, 'userId', account_id) from user_plugin`)
-	if _, err := r.run(task.UserPluginSync, r.runner.Sync); !fault.Is(err, fault.BadRequest) {
-		t.Errorf("%v", err)
+	skips := func(sql, reason string) {
+		t.Helper()
+		synced := r.text("select last_sync_at::text from user_plugin")
+		r.DB.Exec(t, sql)
+		r.DB.Exec(t, `insert into task (tenant_id, id, type, priority, params) select tenant_id, gen_random_uuid(), 'user_plugin_sync', 1,
+			jsonb_build_object('pluginId', plugin_id, 'userId', account_id) from user_plugin`)
+		out, err := r.run(task.UserPluginSync, r.runner.Sync)
+		if err != nil {
+			t.Fatalf("%s: %v", reason, err)
+		}
+		if res := out.(*plugin.SyncResult); res.SkippedReason == nil || *res.SkippedReason != reason || res.PluginID.String() != id || res.UserID != c.ID || res.Pushed+res.Pulled != 0 {
+			t.Errorf("%s: %+v", reason, res)
+		}
+		m := c.Do("GET", user+"/"+id, nil).Want(200).Map()
+		if last := m["lastSyncResult"].(object); last["skippedReason"] != reason || r.text("select last_sync_at::text from user_plugin") != synced {
+			t.Errorf("%s: %v", reason, m)
+		}
 	}
+	skips("update plugin set enabled = false", "disabled")
+	skips("update plugin set enabled = true; update user_plugin set enabled = false", "disabled")
+	skips("update user_plugin set enabled = true, credentials = null", "not_connected")
+	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "t0ken"}).Want(200)
+	skips(`update plugin set manifest = jsonb_set(manifest, '{capabilities,userReadSync}', 'false')`, "not_capable")
 }
 
 // seriesOf is the id of a series.
@@ -632,5 +649,43 @@ func TestPluginsSyncBySchedule(t *testing.T) {
 	var n int
 	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from plugin_schedule").Scan(&n); err != nil || n != 1 {
 		t.Error(n, err)
+	}
+}
+
+// Of very many users some are started at a time, each once, before the schedule goes on.
+func TestManySyncBySchedule(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.personal(r.User(t, "one", "admin"), object{"syncCronSchedule": "0 0 3 * * *"})
+	r.DB.Exec(t, `insert into account (tenant_id, id, username, email, password_hash, role) select $1, gen_random_uuid(), 'many-' || n, n || '@example.org', 'x', 'reader'
+		from generate_series(1, 450) n`, r.One)
+	r.DB.Exec(t, `insert into user_plugin (tenant_id, id, account_id, plugin_id, config) select a.tenant_id, gen_random_uuid(), a.id, $1, '{"_codex": {"autoSync": true}}'
+		from account a where a.username like 'many-%'`, id)
+	now := time.Date(2027, 3, 1, 2, 59, 0, 0, time.UTC)
+	due := func(want int) {
+		t.Helper()
+		if n, err := plugin.SyncDue(t.Context(), r.DB.System, now); err != nil || n != want {
+			t.Errorf("at %s: %d %v, want %d", now, n, err, want)
+		}
+	}
+	due(0)
+	now = now.Add(2 * time.Minute)
+	for _, want := range []int{200, 200, 50, 0} {
+		due(want)
+	}
+	if n := r.text("select count(distinct params ->> 'userId')::text from task where type = 'user_plugin_sync'"); n != "450" {
+		t.Errorf("tasks of %s users", n)
+	}
+	if at := r.text("select (next_at at time zone 'utc')::text || coalesce(after_id::text, '') from plugin_schedule"); at != "2027-03-02 03:00:00" {
+		t.Errorf("next at %s", at)
+	}
+	// Another schedule begins anew, whatever was started of the one before.
+	r.DB.Exec(t, "delete from task")
+	now = now.Add(24 * time.Hour)
+	due(200)
+	r.User(t, "one", "admin").Do("PATCH", base+"/admin/plugins/"+id, object{"syncCronSchedule": "0 0 4 * * *"}).Want(200)
+	due(0)
+	if at := r.text("select (next_at at time zone 'utc')::text || coalesce(after_id::text, '') from plugin_schedule"); at != "2027-03-02 04:00:00" {
+		t.Errorf("next at %s", at)
 	}
 }

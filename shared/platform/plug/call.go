@@ -38,8 +38,8 @@ type Start struct {
 	Init    map[string]any    `json:"init,omitempty"` // parameters of the request initialize, less dataDir
 }
 
-// Call is one thing to do: a plugin is to answer a request, a picture that it has named to be fetched, or a server of
-// somebody else to be asked.
+// Call is one thing to do: a plugin is to answer a request, a picture that it has named to be fetched, a server of
+// somebody else to be asked, or files of plugins to be removed.
 type Call struct {
 	Start   *Start          `json:"start,omitempty"`
 	Method  string          `json:"method,omitempty"` // initialize answers with the manifest
@@ -48,6 +48,7 @@ type Call struct {
 	Known   *Known          `json:"known,omitempty"`   // nil: the plugin may ask for nothing
 	Fetch   string          `json:"fetch,omitempty"`   // the address of a picture, instead of the rest
 	Web     *WebRequest     `json:"web,omitempty"`     // instead of the rest
+	Folders *FolderCall     `json:"folders,omitempty"` // instead of the rest
 }
 
 // Known is what a plugin may ask Longbox for while it answers. It comes with the call, and what the plugin changes goes
@@ -77,6 +78,7 @@ type Answer struct {
 	Manifest json.RawMessage `json:"manifest,omitempty"` // of the process that answered
 	Picture  []byte          `json:"picture,omitempty"`
 	Web      *WebResponse    `json:"web,omitempty"`
+	Folders  []Folder        `json:"folders"` // null but for a FolderCall
 	Fault    *Fault          `json:"fault,omitempty"`
 }
 

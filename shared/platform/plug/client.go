@@ -45,6 +45,7 @@ var errNowhere = Failed(Unavailable, "Plugins are not run by this installation: 
 // Client asks the function plugin.
 type Client struct {
 	Commands Commands
+	keeps    bool
 	send     func(ctx context.Context, tenant string, call []byte) (io.ReadCloser, error)
 }
 
@@ -53,7 +54,7 @@ func New(c Config) *Client {
 	out := &Client{Commands: c.Commands}
 	switch {
 	case c.URL != "":
-		out.send = overHTTP(c)
+		out.send, out.keeps = overHTTP(c), true
 	case c.Function != "":
 		out.send = byLambda(c)
 	}

@@ -122,6 +122,11 @@ func (h *Host) Do(ctx context.Context, call plug.Call) *plug.Answer {
 		out, fault := h.web(ctx, call.Web)
 		return orFault(out, fault)
 	}
+	if call.Folders != nil {
+		ctx, cancel := inTime(ctx, call)
+		defer cancel()
+		return h.folders(ctx, call.Folders)
+	}
 	if call.Start == nil || call.Method == "" {
 		return orFault(nil, plug.Failed(plug.Unavailable, "The call names no plugin or no method"))
 	}

@@ -1,0 +1,177 @@
+package oidc
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/plug"
+)
+
+// Bearer recognises access tokens of identity providers that requests bring (RFC 6750, RFC 9068), where the operator has
+// named the audience that they must be for. Whoever they are of must have signed in before: nobody is made by a token,
+// and nothing is changed by one.
+type Bearer struct {
+	database *db.DB
+	known    *discovery // nil: providers cannot be reached from here
+	asking   turns
+}
+
+// NewBearer makes a Bearer. Providers' keys are asked for by web, and kept for those who have none.
+func NewBearer(d *db.DB, web *plug.Client) *Bearer {
+	b := &Bearer{database: d}
+	if web != nil {
+		b.known = &discovery{web: web, known: map[source]found{}}
+	}
+	return b
+}
+
+// maxBearer bounds an access token, in bytes.
+const maxBearer = 16 << 10
+
+// bearerAlgorithms are those that access tokens may be signed with.
+var bearerAlgorithms = []string{oidc.RS256, oidc.ES256}
+
+// head is what the first part of a token says.
+type head struct {
+	Algorithm string `json:"alg"`
+	Type      string `json:"typ"`
+}
+
+// Takes tells whether a credential has the form of such a token: no I/O.
+func (*Bearer) Takes(token string) bool {
+	var h head
+	return len(token) <= maxBearer && strings.Count(token, ".") == 2 && part(token, 0, &h) == nil &&
+		(h.Algorithm == oidc.RS256 || h.Algorithm == oidc.ES256)
+}
+
+// part reads a part of a token that nobody has checked yet.
+func part(token string, n int, dst any) error {
+	data, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[n])
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, dst)
+}
+
+// linked is a provider that a token may be of, with its keys and whom it knows by the token's subject.
+type linked struct {
+	ID         uuid.UUID       `db:"id"`
+	Issuer     string          `db:"issuer"`
+	Audience   string          `db:"bearer_audience"`
+	Keys       json.RawMessage `db:"keys"`
+	Age        *float64        `db:"age"` // of the keys, in seconds
+	Account    *uuid.UUID      `db:"account_id"`
+	Generation *int32          `db:"generation"`
+	Active     *bool           `db:"is_active"`
+}
+
+// errBearer is what everybody is told whose token is not taken, whatever the reason; the log has that.
+var errBearer = fault.New(fault.Unauthorized, "The credential is invalid or has expired; sign in again")
+
+// Resolve finds out whose token it is, and until when. Unauthorized where it is nobody's, Unavailable where that cannot be
+// found out now. Whoever asks for it has none of the answer before the signature is checked.
+func (b *Bearer) Resolve(ctx context.Context, token string) (account uuid.UUID, generation int32, ends time.Time, err error) {
+	refuse := func(why string) (uuid.UUID, int32, time.Time, error) {
+		httpapi.Note(ctx, slog.String("oidc", fault.Line(why)))
+		return uuid.Nil, 0, time.Time{}, errBearer
+	}
+	var said struct {
+		Issuer  string `json:"iss"`
+		Subject string `json:"sub"`
+	}
+	if err := part(token, 1, &said); err != nil || !printable(said.Issuer, 1, 500) || !printable(said.Subject, 1, 255) {
+		return refuse("the access token names no issuer or no subject")
+	}
+	all, err := db.List[linked](ctx, b.database, `select p.id, p.issuer, p.bearer_audience, k.keys, extract(epoch from now() - k.fetched_at)::double precision as age,
+		  a.id as account_id, a.generation, a.is_active
+		from oidc_provider p
+		left join oidc_keys k on k.tenant_id = p.tenant_id and k.provider_id = p.id and k.issuer = p.issuer
+		left join oidc_identity i on i.tenant_id = p.tenant_id and i.provider_id = p.id and i.subject = $2
+		left join account a on a.tenant_id = i.tenant_id and a.id = i.account_id
+		where p.tenant_id = app.tenant() and p.issuer = $1 and p.enabled and p.bearer_audience <> '' order by p.name`, said.Issuer, said.Subject)
+	if err != nil {
+		return uuid.Nil, 0, time.Time{}, err
+	}
+	why := "the access token is of no provider whose tokens are taken"
+	for i := range all {
+		p := &all[i]
+		checked, wrong, err := b.check(ctx, p, token)
+		switch {
+		case err != nil:
+			return uuid.Nil, 0, time.Time{}, err
+		case wrong != nil:
+			why = "access token: " + told{wrong}.Error()
+		case checked.Subject != said.Subject:
+			why = "the access token names two subjects"
+		case p.Account == nil:
+			why = "the access token is of somebody who has never signed in here"
+		case !*p.Active:
+			why = "the access token is of a user who is disabled"
+		default:
+			return *p.Account, *p.Generation, checked.Expiry, nil
+		}
+	}
+	return refuse(why)
+}
+
+// check checks everything of a token that can be, and tells what is wrong with it; err is that it cannot be checked now.
+func (b *Bearer) check(ctx context.Context, p *linked, token string) (checked *oidc.IDToken, wrong, err error) {
+	keys, err := b.keys(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	verify := func() {
+		checked, wrong = oidc.NewVerifier(p.Issuer, keys, &oidc.Config{ClientID: p.Audience, SupportedSigningAlgs: bearerAlgorithms}).Verify(ctx, token)
+	}
+	if verify(); keys.unknown && p.age() >= keysYoung {
+		if keys, err = b.fetch(ctx, p); err != nil {
+			return nil, nil, err
+		}
+		verify()
+	}
+	if wrong != nil {
+		return nil, wrong, nil
+	}
+	return checked, access(token, checked), nil
+}
+
+// access refuses tokens that are for something else than to be sent with requests: ID, refresh and logout tokens, and those
+// that count only with a proof of who has them.
+func access(token string, checked *oidc.IDToken) error {
+	var h head
+	if err := part(token, 0, &h); err != nil {
+		return err
+	}
+	switch strings.ToLower(h.Type) {
+	case "", "jwt", "at+jwt", "application/at+jwt":
+	default:
+		return errors.New("it is of another type: " + h.Type)
+	}
+	var c claims
+	if err := checked.Claims(&c); err != nil {
+		return err
+	}
+	for _, name := range []string{"at_hash", "c_hash", "events", "cnf"} {
+		if _, there := c.find(name); there {
+			return errors.New("it has the claim " + name + ", which access tokens do not have that are taken as they are")
+		}
+	}
+	if typ := c.text("typ"); typ != "" && !strings.EqualFold(typ, "Bearer") { // Keycloak tells its tokens apart by it
+		return errors.New("it is of another type: " + typ)
+	}
+	if checked.IssuedAt.After(time.Now().Add(5 * time.Minute)) {
+		return errors.New("it was issued in the future")
+	}
+	return nil
+}

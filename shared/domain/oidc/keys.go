@@ -1,0 +1,194 @@
+package oidc
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/plug"
+)
+
+// How long the keys of a provider count.
+const (
+	keysLast     = 24 * time.Hour  // where it cannot be asked; else for as long as what it says of itself
+	keysYoung    = time.Minute     // then a key that is not among them is none: whoever sends tokens decides about no request
+	keysPatience = 2 * time.Second // with who has some that are not quite fresh
+	notYet       = 5 * time.Second // until they may be there, for who cannot ask for them
+)
+
+// maxKeys bounds the keys of a provider.
+const maxKeys = 100
+
+// keySet checks signatures by the public keys of a provider.
+type keySet struct {
+	set     jose.JSONWebKeySet
+	unknown bool // the key of the last token was not among them
+}
+
+// VerifySignature is the content of a token that one of the keys has signed.
+func (k *keySet) VerifySignature(_ context.Context, token string) ([]byte, error) {
+	k.unknown = false
+	j, err := jose.ParseSigned(token, []jose.SignatureAlgorithm{jose.RS256, jose.ES256})
+	if err != nil {
+		return nil, err
+	}
+	if len(j.Signatures) != 1 {
+		return nil, errors.New("it has not one signature")
+	}
+	h := j.Signatures[0].Header
+	named := false
+	for _, key := range k.set.Keys {
+		if h.KeyID != "" && key.KeyID != h.KeyID || key.Algorithm != "" && key.Algorithm != h.Algorithm {
+			continue
+		}
+		named = named || h.KeyID != ""
+		if content, err := j.Verify(&key); err == nil {
+			return content, nil
+		}
+	}
+	k.unknown = !named
+	return nil, errors.New("its signature is of no key of the provider")
+}
+
+// usable are those of a provider's keys that tokens may be signed with: public ones, of a size that can be relied on.
+func usable(set jose.JSONWebKeySet) (out jose.JSONWebKeySet) {
+	out.Keys = []jose.JSONWebKey{}
+	for _, key := range set.Keys {
+		fit := false
+		switch public := key.Key.(type) {
+		case *rsa.PublicKey:
+			fit = public.N.BitLen() >= 2048 && public.N.BitLen() <= 8192
+		case *ecdsa.PublicKey:
+			fit = public.Curve == elliptic.P256()
+		}
+		if fit && key.Valid() && key.Use != "enc" && len(key.KeyID) <= 500 && len(out.Keys) < maxKeys {
+			out.Keys = append(out.Keys, jose.JSONWebKey{Key: key.Key, KeyID: key.KeyID, Algorithm: key.Algorithm, Use: "sig"}) // no certificates
+		}
+	}
+	return out
+}
+
+// keys are those that are kept, or the provider's own where these are too old. A provider that takes its time, or does not
+// answer, is not waited for where there are some.
+func (b *Bearer) keys(ctx context.Context, p *linked) (*keySet, error) {
+	kept := p.age() < keysLast
+	if p.age() >= known && b.known != nil {
+		asking := ctx
+		if kept {
+			limited, cancel := context.WithTimeout(ctx, keysPatience)
+			defer cancel()
+			asking = limited
+		}
+		if fresh, err := b.fetch(asking, p); err == nil || !kept {
+			return fresh, err
+		}
+	}
+	if !kept {
+		return nil, noKeys()
+	}
+	k := &keySet{}
+	return k, json.Unmarshal(p.Keys, &k.set)
+}
+
+// age is that of the keys that are kept; of none it is very great.
+func (p *linked) age() time.Duration {
+	if p.Age == nil || p.Keys == nil {
+		return 100 * keysLast
+	}
+	return time.Duration(*p.Age * float64(time.Second))
+}
+
+// noKeys says that a token cannot be checked where nobody may ask the provider; the api does, for all.
+func noKeys() error {
+	out := fault.New(fault.Unavailable, "The keys of the identity provider are not here yet; try again")
+	out.RetryAfter = notYet
+	return out
+}
+
+// fetch asks a provider for its keys, one at a time, and keeps them.
+func (b *Bearer) fetch(ctx context.Context, p *linked) (*keySet, error) {
+	if b.known == nil {
+		return nil, noKeys()
+	}
+	tenant := httpapi.TenantOf(ctx).ID
+	err := b.asking.take(ctx, source{tenant, p.Issuer}, func(ctx context.Context) error {
+		asking, f, err := b.known.of(ctx, tenant, p.Issuer)
+		if err != nil {
+			return err
+		}
+		set, err := b.ask(asking, p.Issuer, f.keys)
+		if err != nil {
+			return err
+		}
+		data, err := json.Marshal(set)
+		if err != nil {
+			return err
+		}
+		// Of all providers of this issuer: they wait for each other here.
+		_, err = db.Exec(ctx, b.database, `insert into oidc_keys (tenant_id, provider_id, issuer, keys)
+			select p.tenant_id, p.id, p.issuer, $2 from oidc_provider p where p.tenant_id = app.tenant() and p.issuer = $1 and p.enabled order by p.id
+			on conflict (tenant_id, provider_id) do update set issuer = excluded.issuer, keys = excluded.keys, fetched_at = now()`, p.Issuer, data)
+		return err
+	})
+	if err != nil {
+		httpapi.Note(ctx, slog.String("oidc", "keys of the provider: "+told{err}.Error()))
+		return nil, unavailable(err)
+	}
+	kept, err := db.Get[linked](ctx, b.database, `select p.id, p.issuer, p.bearer_audience, k.keys, extract(epoch from now() - k.fetched_at)::double precision as age,
+		  null::uuid as account_id, null::int as generation, null::boolean as is_active
+		from oidc_provider p join oidc_keys k on k.tenant_id = p.tenant_id and k.provider_id = p.id and k.issuer = p.issuer
+		where p.tenant_id = app.tenant() and p.id = $1`, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	if kept == nil { // the operator has changed the provider just now
+		return nil, noKeys()
+	}
+	p.Keys, p.Age = kept.Keys, kept.Age
+	k := &keySet{}
+	return k, json.Unmarshal(p.Keys, &k.set)
+}
+
+// ask reads the keys at an address of a provider.
+func (b *Bearer) ask(ctx context.Context, issuer, address string) (out jose.JSONWebKeySet, err error) {
+	client, err := b.known.client(issuer)
+	if err != nil {
+		return out, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return out, err
+	}
+	res, err := client.Do(r)
+	if err != nil {
+		return out, err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(res.Body, plug.MaxWebBody))
+	if err != nil {
+		return out, err
+	}
+	if res.StatusCode != http.StatusOK {
+		return out, fmt.Errorf("its keys: %s", res.Status)
+	}
+	if err := json.Unmarshal(data, &out); err != nil {
+		return out, fmt.Errorf("its keys: %w", err)
+	}
+	if out = usable(out); len(out.Keys) == 0 {
+		return out, errors.New("it has no key that access tokens may be signed with (RS256 or ES256)")
+	}
+	return out, nil
+}

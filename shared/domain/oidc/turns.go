@@ -1,0 +1,79 @@
+package oidc
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+)
+
+// pause is how long a provider that did not answer as it should is left alone: meanwhile nobody waits for it.
+const pause = 30 * time.Second
+
+// away says that a provider did not answer as it should, and until when it is not asked again.
+type away struct {
+	error
+	until time.Time
+}
+
+// Unwrap is what it answered.
+func (a *away) Unwrap() error { return a.error }
+
+// turns lets one ask a provider at a time; the others wait for that one's answer. Who asks a provider that has just failed
+// is told so at once.
+type turns struct {
+	flight singleflight.Group
+
+	mu     sync.Mutex
+	failed map[source]*away
+}
+
+// take runs ask, or waits for somebody's who does already. It goes on where the one who began it has left, so that nobody
+// else is told that their request was cancelled.
+func (t *turns) take(ctx context.Context, key source, ask func(ctx context.Context) error) error {
+	if err := t.recent(key); err != nil {
+		return err
+	}
+	asking := context.WithoutCancel(ctx)
+	done := t.flight.DoChan(key.tenant.String()+" "+key.issuer, func() (any, error) {
+		if err := t.recent(key); err != nil { // of who was before
+			return nil, err
+		}
+		limited, cancel := context.WithTimeout(asking, whole)
+		defer cancel()
+		return nil, t.noted(key, ask(limited))
+	})
+	select {
+	case got := <-done:
+		return got.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// recent is the failure of a moment ago, if there is one.
+func (t *turns) recent(key source) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a := t.failed[key]; a != nil && time.Now().Before(a.until) {
+		return a
+	}
+	return nil
+}
+
+// noted remembers a failure for a while.
+func (t *turns) noted(key source, err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.failed, key)
+	if err == nil {
+		return nil
+	}
+	if t.failed == nil || len(t.failed) >= maxKnown {
+		t.failed = map[source]*away{}
+	}
+	a := &away{err, time.Now().Add(pause)}
+	t.failed[key] = a
+	return a
+}
