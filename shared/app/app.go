@@ -24,7 +24,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
-	"github.com/longbox/longbox/shared/platform/plug"
 	"github.com/longbox/longbox/shared/platform/queue"
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 	"github.com/longbox/longbox/shared/platform/redisconn"
@@ -69,8 +68,8 @@ type Base struct {
 	Bucket   string // of the media store
 	// Tasks sends tasks to the workers' queue; nil where workers look into the table themselves.
 	Tasks *task.Dispatcher
-	// Web reaches identity providers, for who may; nil where nobody does.
-	Web *plug.Client
+	// External takes access tokens of identity providers; nil: by the keys that are kept.
+	External identity.External
 }
 
 // NewBase opens what Config describes.
@@ -150,7 +149,9 @@ func (b *Base) Router(c HTTPConfig) (*httpapi.API, *auth.Tokens, error) {
 	}
 	resolver := tenant.NewResolver(b.Database, c.Tenant)
 	id := identity.New(b.Database, tokens)
-	id.External = oidc.NewBearer(b.Database, b.Web)
+	if id.External = b.External; id.External == nil {
+		id.External = oidc.NewBearer(b.Database)
+	}
 	a := httpapi.New(c.HTTP, b.Database, ratelimit.New(b.Redis, slog.Default()), httpapi.Identity{
 		Tenant: resolver.ByHost, Confirm: resolver.Confirm, Known: id.Known, Resolve: id.Resolve})
 	a.Health(b.Check)

@@ -75,7 +75,7 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	base.Web = plug.New(c.Plugins)
+	base.External = oidc.NewAskingBearer(base.Database, plug.New(c.Plugins))
 	a, tokens, err := base.Router(c.HTTPConfig)
 	if err != nil {
 		return nil, nil, err

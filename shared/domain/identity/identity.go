@@ -1,6 +1,6 @@
-// Package identity finds out whose credential a request brought: an access token, an API key, a user name and password, or
-// an access token of an identity provider (External). It only says who; what they may do is checked by the database with every request, so that a
-// disabled user or key stops working at once, on every instance.
+// Package identity finds out whose credential a request brought: an access token, an API key, a user name and password,
+// or an access token of an identity provider (External). It only says who; what they may do is checked by the database
+// with every request, so that a disabled user or key stops working at once, on every instance.
 //
 // Tables: reads account and api_key.
 package identity
@@ -42,8 +42,8 @@ type Identifier struct {
 	tokens   *auth.Tokens
 	key      func() []byte // of the HMAC under which credentials are remembered: never the credential itself
 
-	// External recognises access tokens that somebody else has issued, which come as bearer tokens; nil: none are taken. It is
-	// asked for what no other credential can be.
+	// External recognises access tokens that somebody else has issued, which come as bearer tokens; nil: none are taken.
+	// It is asked for what no other credential can be.
 	External External
 
 	mu    sync.Mutex
@@ -104,7 +104,7 @@ func (i *Identifier) Known(ctx context.Context, c httpapi.Credential) (*auth.Cal
 	return i.caller(tenant, seen, k), nil
 }
 
-// external tells whether a credential is to be looked at by External. The session cookie never is: it has our own tokens.
+// external tells whether a credential is to be looked at by External. The session cookie never is: it has our own.
 func (i *Identifier) external(c httpapi.Credential) bool {
 	return i.External != nil && !c.Basic && !c.Cookie && i.External.Takes(c.Bearer)
 }

@@ -18,22 +18,21 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// Bearer recognises access tokens of identity providers that requests bring (RFC 6750, RFC 9068), where the operator has
-// named the audience that they must be for. Whoever they are of must have signed in before: nobody is made by a token,
-// and nothing is changed by one.
+// Bearer recognises access tokens of identity providers that requests bring (RFC 6750, RFC 9068), where the operator
+// has named the audience that they must be for. Whoever they are of must have signed in before: nobody is made by a
+// token, and nothing is changed by one.
 type Bearer struct {
 	database *db.DB
-	known    *discovery // nil: providers cannot be reached from here
-	asking   turns
+	refresh  func(ctx context.Context, p *linked) (*keySet, error) // nil: providers cannot be reached from here
 }
 
-// NewBearer makes a Bearer. Providers' keys are asked for by web, and kept for those who have none.
-func NewBearer(d *db.DB, web *plug.Client) *Bearer {
-	b := &Bearer{database: d}
-	if web != nil {
-		b.known = &discovery{web: web, known: map[source]found{}}
-	}
-	return b
+// NewBearer makes a Bearer that has the keys of providers from who can ask for them.
+func NewBearer(d *db.DB) *Bearer { return &Bearer{database: d} }
+
+// NewAskingBearer makes a Bearer that asks providers for their keys, by web, and keeps them for the others.
+func NewAskingBearer(d *db.DB, web *plug.Client) *Bearer {
+	a := &asker{database: d, known: discovery{web: web, known: map[source]found{}}}
+	return &Bearer{d, a.fetch}
 }
 
 // maxBearer bounds an access token, in bytes.
@@ -79,8 +78,8 @@ type linked struct {
 // errBearer is what everybody is told whose token is not taken, whatever the reason; the log has that.
 var errBearer = fault.New(fault.Unauthorized, "The credential is invalid or has expired; sign in again")
 
-// Resolve finds out whose token it is, and until when. Unauthorized where it is nobody's, Unavailable where that cannot be
-// found out now. Whoever asks for it has none of the answer before the signature is checked.
+// Resolve finds out whose token it is, and until when. Unauthorized where it is nobody's, Unavailable where that cannot
+// be found out now. Whoever asks for it has none of the answer before the signature is checked.
 func (b *Bearer) Resolve(ctx context.Context, token string) (account uuid.UUID, generation int32, ends time.Time, err error) {
 	refuse := func(why string) (uuid.UUID, int32, time.Time, error) {
 		httpapi.Note(ctx, slog.String("oidc", fault.Line(why)))
@@ -125,7 +124,8 @@ func (b *Bearer) Resolve(ctx context.Context, token string) (account uuid.UUID, 
 	return refuse(why)
 }
 
-// check checks everything of a token that can be, and tells what is wrong with it; err is that it cannot be checked now.
+// check checks everything of a token that can be, and tells what is wrong with it; err is that it cannot be checked
+// now.
 func (b *Bearer) check(ctx context.Context, p *linked, token string) (checked *oidc.IDToken, wrong, err error) {
 	keys, err := b.keys(ctx, p)
 	if err != nil {
@@ -146,8 +146,8 @@ func (b *Bearer) check(ctx context.Context, p *linked, token string) (checked *o
 	return checked, access(token, checked), nil
 }
 
-// access refuses tokens that are for something else than to be sent with requests: ID, refresh and logout tokens, and those
-// that count only with a proof of who has them.
+// access refuses tokens that are for something else than to be sent with requests: ID, refresh and logout tokens, and
+// those that count only with a proof of who has them.
 func access(token string, checked *oidc.IDToken) error {
 	var h head
 	if err := part(token, 0, &h); err != nil {

@@ -67,7 +67,7 @@ func TestAccessTokens(t *testing.T) {
 	}
 	// Who cannot reach the provider has the keys that the others keep.
 	other := r.Beside(t, r.routes)
-	other.Identity.External = oidc.NewBearer(r.DB.App, nil)
+	other.Identity.External = oidc.NewBearer(r.DB.App)
 	bearer(r.Anonymous(t, "one").At(other), signed(t, r.access(nil))).Do("GET", "/api/v1/auth/me", nil).Want(200)
 	r.DB.Exec(t, "update oidc_keys set fetched_at = now() - interval '25 hours'")
 	if res := bearer(r.Anonymous(t, "one").At(other), signed(t, r.access(nil))).Do("GET", "/api/v1/auth/me", nil).Want(503); res.Header.Get("Retry-After") == "" {

@@ -81,11 +81,11 @@ func usable(set jose.JSONWebKeySet) (out jose.JSONWebKeySet) {
 	return out
 }
 
-// keys are those that are kept, or the provider's own where these are too old. A provider that takes its time, or does not
-// answer, is not waited for where there are some.
+// keys are those that are kept, or the provider's own where these are too old. A provider that takes its time, or does
+// not answer, is not waited for where there are some.
 func (b *Bearer) keys(ctx context.Context, p *linked) (*keySet, error) {
 	kept := p.age() < keysLast
-	if p.age() >= known && b.known != nil {
+	if p.age() >= known && b.refresh != nil {
 		asking := ctx
 		if kept {
 			limited, cancel := context.WithTimeout(ctx, keysPatience)
@@ -118,18 +118,30 @@ func noKeys() error {
 	return out
 }
 
-// fetch asks a provider for its keys, one at a time, and keeps them.
+// fetch are the keys that the provider has now.
 func (b *Bearer) fetch(ctx context.Context, p *linked) (*keySet, error) {
-	if b.known == nil {
+	if b.refresh == nil {
 		return nil, noKeys()
 	}
+	return b.refresh(ctx, p)
+}
+
+// asker asks providers for their keys.
+type asker struct {
+	database *db.DB
+	known    discovery
+	asking   turns
+}
+
+// fetch asks a provider for its keys, one at a time, and keeps them.
+func (a *asker) fetch(ctx context.Context, p *linked) (*keySet, error) {
 	tenant := httpapi.TenantOf(ctx).ID
-	err := b.asking.take(ctx, source{tenant, p.Issuer}, func(ctx context.Context) error {
-		asking, f, err := b.known.of(ctx, tenant, p.Issuer)
+	err := a.asking.take(ctx, source{tenant, p.Issuer}, func(ctx context.Context) error {
+		asking, f, err := a.known.of(ctx, tenant, p.Issuer)
 		if err != nil {
 			return err
 		}
-		set, err := b.ask(asking, p.Issuer, f.keys)
+		set, err := a.ask(asking, p.Issuer, f.keys)
 		if err != nil {
 			return err
 		}
@@ -138,7 +150,7 @@ func (b *Bearer) fetch(ctx context.Context, p *linked) (*keySet, error) {
 			return err
 		}
 		// Of all providers of this issuer: they wait for each other here.
-		_, err = db.Exec(ctx, b.database, `insert into oidc_keys (tenant_id, provider_id, issuer, keys)
+		_, err = db.Exec(ctx, a.database, `insert into oidc_keys (tenant_id, provider_id, issuer, keys)
 			select p.tenant_id, p.id, p.issuer, $2 from oidc_provider p where p.tenant_id = app.tenant() and p.issuer = $1 and p.enabled order by p.id
 			on conflict (tenant_id, provider_id) do update set issuer = excluded.issuer, keys = excluded.keys, fetched_at = now()`, p.Issuer, data)
 		return err
@@ -147,7 +159,7 @@ func (b *Bearer) fetch(ctx context.Context, p *linked) (*keySet, error) {
 		httpapi.Note(ctx, slog.String("oidc", "keys of the provider: "+told{err}.Error()))
 		return nil, unavailable(err)
 	}
-	kept, err := db.Get[linked](ctx, b.database, `select p.id, p.issuer, p.bearer_audience, k.keys, extract(epoch from now() - k.fetched_at)::double precision as age,
+	kept, err := db.Get[linked](ctx, a.database, `select p.id, p.issuer, p.bearer_audience, k.keys, extract(epoch from now() - k.fetched_at)::double precision as age,
 		  null::uuid as account_id, null::int as generation, null::boolean as is_active
 		from oidc_provider p join oidc_keys k on k.tenant_id = p.tenant_id and k.provider_id = p.id and k.issuer = p.issuer
 		where p.tenant_id = app.tenant() and p.id = $1`, p.ID)
@@ -163,8 +175,8 @@ func (b *Bearer) fetch(ctx context.Context, p *linked) (*keySet, error) {
 }
 
 // ask reads the keys at an address of a provider.
-func (b *Bearer) ask(ctx context.Context, issuer, address string) (out jose.JSONWebKeySet, err error) {
-	client, err := b.known.client(issuer)
+func (a *asker) ask(ctx context.Context, issuer, address string) (out jose.JSONWebKeySet, err error) {
+	client, err := a.known.client(issuer)
 	if err != nil {
 		return out, err
 	}

@@ -20,8 +20,8 @@ type away struct {
 // Unwrap is what it answered.
 func (a *away) Unwrap() error { return a.error }
 
-// turns lets one ask a provider at a time; the others wait for that one's answer. Who asks a provider that has just failed
-// is told so at once.
+// turns lets one ask a provider at a time; the others wait for that one's answer. Who asks a provider that has just
+// failed is told so at once.
 type turns struct {
 	flight singleflight.Group
 
@@ -29,8 +29,8 @@ type turns struct {
 	failed map[source]*away
 }
 
-// take runs ask, or waits for somebody's who does already. It goes on where the one who began it has left, so that nobody
-// else is told that their request was cancelled.
+// take runs ask, or waits for somebody's who does already. It goes on where the one who began it has left, so that
+// nobody else is told that their request was cancelled.
 func (t *turns) take(ctx context.Context, key source, ask func(ctx context.Context) error) error {
 	if err := t.recent(key); err != nil {
 		return err

@@ -23,8 +23,8 @@ type FolderCall struct {
 // Keeps tells whether plugins run where their files last: in Lambda they go with the machine.
 func (c *Client) Keeps() bool { return c.Runs() && c.keeps }
 
-// Folders tells which folders of plugins there are after one, in the order of their names, or which of those that it was to
-// remove are gone.
+// Folders tells which folders of plugins there are after one, in the order of their names, or which of those that it
+// was to remove are gone.
 func (c *Client) Folders(ctx context.Context, call FolderCall) ([]Folder, error) {
 	a, err := c.Ask(ctx, Call{Folders: &call})
 	if err != nil {
