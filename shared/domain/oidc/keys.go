@@ -64,9 +64,14 @@ func (k *keySet) VerifySignature(_ context.Context, token string) ([]byte, error
 }
 
 // usable are those of a provider's keys that tokens may be signed with: public ones, of a size that can be relied on.
-func usable(set jose.JSONWebKeySet) (out jose.JSONWebKeySet) {
+// Of what kind the others are does not matter.
+func usable(all []json.RawMessage) (out jose.JSONWebKeySet) {
 	out.Keys = []jose.JSONWebKey{}
-	for _, key := range set.Keys {
+	for _, data := range all {
+		var key jose.JSONWebKey
+		if err := json.Unmarshal(data, &key); err != nil {
+			continue
+		}
 		fit := false
 		switch public := key.Key.(type) {
 		case *rsa.PublicKey:
@@ -196,10 +201,13 @@ func (a *asker) ask(ctx context.Context, issuer, address string) (out jose.JSONW
 	if res.StatusCode != http.StatusOK {
 		return out, fmt.Errorf("its keys: %s", res.Status)
 	}
-	if err := json.Unmarshal(data, &out); err != nil {
+	var all struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(data, &all); err != nil {
 		return out, fmt.Errorf("its keys: %w", err)
 	}
-	if out = usable(out); len(out.Keys) == 0 {
+	if out = usable(all.Keys); len(out.Keys) == 0 {
 		return out, errors.New("it has no key that access tokens may be signed with (RS256 or ES256)")
 	}
 	return out, nil
