@@ -65,7 +65,9 @@ func (f *Function) Handler() (http.Handler, error) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(f.Host.Do(r.Context(), call)) // a client that has left
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)                     // as the runtime does: what was counted is what is sent
+		_ = e.Encode(f.Host.Do(r.Context(), call)) // a client that has left
 	})
 	return mux, nil
 }

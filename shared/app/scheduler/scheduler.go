@@ -60,6 +60,9 @@ const measureFor = 20 * time.Second
 // these.
 const fillFor = 5 * time.Second
 
+// sweepFor is how long releases are deleted in one round whose sources have gone.
+const sweepFor = 5 * time.Second
+
 // New prepares the rounds.
 func New(c Config) (*Scheduler, *app.Base, error) {
 	if c.Every < time.Second || c.Every > time.Minute {
@@ -127,7 +130,8 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	_, jobs := plugin.JobsDue(ctx, s.system, now)
 	_, exports := export.Due(ctx, s.system, now)
 	_, documents := pdfcache.Due(ctx, s.system, now)
-	err = errors.Join(err, due, twice, covers, plugins, polls, jobs, exports, documents, taxonomy.Fill(ctx, s.system, fillFor), reference.Fill(ctx, s.system, fillFor))
+	_, gone := release.Sweep(ctx, s.system, sweepFor)
+	err = errors.Join(err, due, twice, covers, plugins, polls, jobs, exports, documents, gone, taxonomy.Fill(ctx, s.system, fillFor), reference.Fill(ctx, s.system, fillFor))
 	if s.base.Tasks != nil {
 		err = errors.Join(err, s.base.Tasks.All(ctx, s.system))
 	}

@@ -39,13 +39,25 @@ type Body struct {
 	Format     string      `json:"format" enum:"json,csv,md" doc:"csv holds series or books, not both"`
 	ExportType string      `json:"exportType,omitempty" enum:"series,books,both" default:"series"`
 	LibraryIDs []uuid.UUID `json:"libraryIds,omitempty" maxItems:"500" doc:"Empty: all libraries"`
-	Fields     []string    `json:"fields,omitempty" maxItems:"100" doc:"Of series, by the keys of GET /user/exports/series/fields, in the order of the columns; the anchors come first in any case"`
-	BookFields []string    `json:"bookFields,omitempty" maxItems:"100" doc:"Of books, likewise"`
+	Fields     []string    `json:"fields,omitempty" maxItems:"100" doc:"Of series, by the keys of GET /user/exports/series/fields, in the order of the columns; the anchors come first in any case, and are all of an empty list; absent is the presets.llmSelect there"`
+	BookFields []string    `json:"bookFields,omitempty" maxItems:"100" doc:"Of books, likewise; absent is the presets.llmSelectBooks"`
+}
+
+// presets are what an export tells where nobody says what, and what GET /user/exports/series/fields calls so.
+var presets = Presets{
+	[]string{"summary", "status", "year", "authors", "genres", "tags", "bookCount", "readStatus", "userRating", "wantToRead"},
+	[]string{"seriesTitle", "number", "summary", "year", "authors", "bookType", "readStatus", "wantToRead"},
 }
 
 // check brings the lists into their form and refuses what there is not.
 func (b *Body) check() error {
 	var bad []fault.Field
+	if b.Fields == nil && b.ExportType != ofBooks {
+		b.Fields = presets.LLMSelect
+	}
+	if b.BookFields == nil && b.ExportType != ofSeries {
+		b.BookFields = presets.LLMSelectBooks
+	}
 	if b.Format == "csv" && b.ExportType == ofBoth {
 		bad = append(bad, fault.Field{Field: "exportType", Message: "a CSV file has one kind of rows: ask for series or books, or for another format"})
 	}
@@ -94,7 +106,7 @@ type Field struct {
 
 // Presets are keys of fields that go well together.
 type Presets struct {
-	LLMSelect      []string `json:"llmSelect" nullable:"false" doc:"Of series, for a language model that is to recommend something"`
+	LLMSelect      []string `json:"llmSelect" nullable:"false" doc:"Of series, for people to look at or a language model that is to recommend something; what an export tells where it names no fields"`
 	LLMSelectBooks []string `json:"llmSelectBooks" nullable:"false" doc:"The same of books"`
 }
 
@@ -106,8 +118,5 @@ func catalog() *Catalog {
 		}
 		return out
 	}
-	return &Catalog{public(seriesFields), public(bookFields), Presets{
-		[]string{"summary", "status", "year", "authors", "genres", "tags", "bookCount", "readStatus", "userRating", "wantToRead"},
-		[]string{"seriesTitle", "number", "summary", "year", "authors", "bookType", "readStatus", "wantToRead"},
-	}}
+	return &Catalog{public(seriesFields), public(bookFields), presets}
 }

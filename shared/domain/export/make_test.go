@@ -442,3 +442,32 @@ func TestPlans(t *testing.T) {
 		}
 	}
 }
+
+// Where nobody says what a file is to tell, it tells what the presets name; an empty list is nothing but the anchors.
+func TestWhatExportsTellByDefault(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.addSeries(r.library, "Saga", 1)
+	me := r.User(t, "one", "reader")
+	var catalog export.Catalog
+	me.Do("GET", at+"/fields", nil).Want(200).JSON(&catalog)
+	for body, want := range map[string][2][]string{
+		`{"format":"json"}`:                                                  {catalog.Presets.LLMSelect, {}},
+		`{"format":"json","exportType":"books"}`:                             {{}, catalog.Presets.LLMSelectBooks},
+		`{"format":"json","exportType":"both","bookFields":["number"]}`:      {catalog.Presets.LLMSelect, {"number"}},
+		`{"format":"json","exportType":"both","fields":[],"book_fields":[]}`: {{}, {}},
+		`{"format":"json","exportType":"series","fields":["year"]}`:          {{"year"}, {}},
+	} {
+		id := r.ask(me, body)
+		var e export.Export
+		me.Do("GET", at+"/"+id.String(), nil).Want(200).JSON(&e)
+		if !slices.Equal(e.Fields, want[0]) || !slices.Equal(e.BookFields, want[1]) {
+			t.Errorf("%s: %v, %v", body, e.Fields, e.BookFields)
+		}
+		me.Do("DELETE", at+"/"+id.String(), nil).Want(204)
+	}
+	text := r.made(me, `{"format":"csv"}`)
+	if first, _, _ := strings.Cut(text, "\r\n"); first != `"id","title","summary","status","year","authors","genres","tags","bookCount","readStatus","userRating","wantToRead"` {
+		t.Errorf("%s", first)
+	}
+}

@@ -62,11 +62,18 @@ func nextOf(kind string) string {
 
 func countOf(kind string) string {
 	return `select count(*) filter (where not c.no_id and not c.recent) as eligible, count(*) filter (where c.no_id) as no_id,
-		count(*) filter (where c.recent) as recent from (` + candidates(kind) + ") c"
+		count(*) filter (where c.recent and not c.no_id) as recent, count(*) filter (where not c.no_id and not c.recent and c.external = '') as searched
+		from (` + candidates(kind) + ") c"
 }
 
+// sampleOf leaves out what would have to be searched for but of the series $7, null for none.
 func sampleOf(kind string) string {
-	return "select * from (" + candidates(kind) + ") c where not c.no_id and not c.recent order by c.place limit $6"
+	return "select * from (" + candidates(kind) + ") c where not c.no_id and not c.recent and ($7::uuid[] is null or c.external <> '' or c.series_id = any($7)) order by c.place limit $6"
+}
+
+// searchedOf are $6 of the series of which something would have to be searched for, in no order, and how much.
+func searchedOf(kind string) string {
+	return "select c.series_id, count(*) as items from (" + candidates(kind) + ") c where not c.no_id and not c.recent and c.external = '' group by 1 order by md5(c.series_id::text) limit $6"
 }
 
 // plan says why a job cannot ask a plugin about what is in a library, nil where it can.

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -22,9 +23,10 @@ type DryRunBody struct {
 
 // DryRun is what a job would do.
 type DryRun struct {
-	TotalEligible            int64   `json:"totalEligible" doc:"Series and books that it would ask about"`
+	TotalEligible            int64   `json:"totalEligible" doc:"Series and books that it would ask about; where more than 500 series have no id of the plugin and automatic matching has conditions, how many meet them is estimated from 500 of these"`
 	EstSkippedNoID           int64   `json:"estSkippedNoId"`
 	EstSkippedRecentlySynced int64   `json:"estSkippedRecentlySynced"`
+	EstSkippedConditions     int64   `json:"estSkippedConditions" doc:"That the conditions of automatic matching leave out, of the library or of the plugin"`
 	PlanFailure              *string `json:"planFailure" doc:"Why it can ask about nothing"`
 	Sample                   []Delta `json:"sample" nullable:"false"`
 }
@@ -47,8 +49,9 @@ type ValueDelta struct {
 
 // Bounds of a dry run: who asked for it waits.
 const (
-	dryRunTime = 20 * time.Second
-	dryRunSize = 5
+	dryRunTime  = 20 * time.Second
+	dryRunSize  = 5
+	dryRunLooks = 500 // series that are looked at for whether they meet conditions
 )
 
 // sampled is an item with its kind.
@@ -87,7 +90,7 @@ func (s *service) dryRun(ctx context.Context, library, id uuid.UUID, in *DryRunB
 		out.PlanFailure = &why
 		return out, nil
 	}
-	sample, err := out.choose(ctx, s.Database, config, &p.Plugin, library, int(size))
+	sample, err := out.choose(ctx, s.Runner, config, p, library, int(size))
 	if err != nil {
 		return nil, err
 	}
@@ -95,24 +98,40 @@ func (s *service) dryRun(ctx context.Context, library, id uuid.UUID, in *DryRunB
 }
 
 // choose counts what the job would ask about, and chooses some of it, of each kind.
-func (out *DryRun) choose(ctx context.Context, d *db.DB, config *JobConfig, p *Plugin, library uuid.UUID, size int) (sample []sampled, err error) {
+func (out *DryRun) choose(ctx context.Context, r *Runner, config *JobConfig, p *runnable, library uuid.UUID, size int) (sample []sampled, err error) {
 	var b pgx.Batch
 	kinds := config.kinds()
 	counts := make([]*struct {
 		Eligible int64 `db:"eligible"`
 		NoID     int64 `db:"no_id"`
 		Recent   int64 `db:"recent"`
+		Searched int64 `db:"searched"` // of those that are eligible
 	}, len(kinds))
+	searched := make([][]searchedSeries, len(kinds))
 	some := make([][]candidate, len(kinds))
+	var conditions json.RawMessage // of the library
+	db.Value(&b, &conditions, "select coalesce(auto_match_conditions, 'null') from library where tenant_id = app.tenant() and id = $1", library)
 	for i, kind := range kinds {
-		db.One(&b, &counts[i], countOf(kind), config.arguments(p, library)...)
-		db.All(&b, &some[i], sampleOf(kind), append(config.arguments(p, library), size)...)
+		db.One(&b, &counts[i], countOf(kind), config.arguments(&p.Plugin, library)...)
+		db.All(&b, &searched[i], searchedOf(kind), append(config.arguments(&p.Plugin, library), dryRunLooks)...)
 	}
-	if err := d.Run(ctx, &b); err != nil {
+	if err := r.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	for _, n := range counts {
-		out.TotalEligible, out.EstSkippedNoID, out.EstSkippedRecentlySynced = out.TotalEligible+n.Eligible, out.EstSkippedNoID+n.NoID, out.EstSkippedRecentlySynced+n.Recent
+	wanted, err := r.wantedOf(ctx, searched, conditions, p.AutoMatchConditions)
+	if err != nil {
+		return nil, err
+	}
+	b = pgx.Batch{}
+	for i, kind := range kinds {
+		n := counts[i]
+		skipped := n.Searched - wanted.share(searched[i], n.Searched)
+		out.TotalEligible, out.EstSkippedNoID, out.EstSkippedRecentlySynced = out.TotalEligible+n.Eligible-skipped, out.EstSkippedNoID+n.NoID, out.EstSkippedRecentlySynced+n.Recent
+		out.EstSkippedConditions += skipped
+		db.All(&b, &some[i], sampleOf(kind), append(config.arguments(&p.Plugin, library), size, wanted.ids())...)
+	}
+	if err := r.Database.Run(ctx, &b); err != nil {
+		return nil, err
 	}
 	for at := range size {
 		for i, kind := range kinds {

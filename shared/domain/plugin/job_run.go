@@ -173,17 +173,14 @@ func (w *refresh) save(ctx context.Context) error {
 
 // work goes on until everything is done, or it is time to stop.
 func (w *refresh) work(ctx context.Context) error {
-	if ahead, err := w.ahead(ctx); err != nil || ahead {
-		if err == nil {
-			err = task.Later(&w.at, turnAfter/2+rand.N(turnAfter))
-		}
-		return err
-	}
 	asking, cancel := patience(ctx)
 	defer cancel()
 	for w.at.Kind < len(w.at.Config.kinds()) {
-		if err := w.prepare(ctx); err != nil {
+		switch turn, err := w.prepare(ctx); {
+		case err != nil:
 			return err
+		case !turn:
+			return task.Later(&w.at, turnAfter/2+rand.N(turnAfter))
 		}
 		var g errgroup.Group
 		g.SetLimit(int(w.at.Config.MaxConcurrency))
@@ -213,39 +210,47 @@ func (w *refresh) work(ctx context.Context) error {
 	return w.save(ctx)
 }
 
-// ahead tells whether another run of the plugin works already: the one that was started first goes on.
-func (w *refresh) ahead(ctx context.Context) (ahead bool, err error) {
+// take takes the turn of the plugin, where no other run has it, and reads the plugin. The row is locked by a statement of
+// its own: the next one sees what others did while this waited for them.
+func (w *refresh) take(ctx context.Context) (p *runnable, turn bool, err error) {
 	var b pgx.Batch
-	db.Value(&b, &ahead, `select exists (select from task t join library_job j on j.tenant_id = t.tenant_id and j.task_id = t.id
-		where t.tenant_id = app.tenant() and t.type = $1 and t.status = 'running' and t.id < $2 and j.config ->> 'provider' = $3)`,
-		task.RefreshLibrary, w.held.ID, w.at.Config.Provider)
-	return ahead, w.Database.Run(ctx, &b)
+	name := w.at.Config.plugin()
+	b.Queue("select from plugin where tenant_id = app.tenant() and name = $1 for no key update", name)
+	b.Queue(`update plugin p set job_task = $2 where p.tenant_id = app.tenant() and p.name = $1 and p.job_task is distinct from $2
+		and not exists (select from task t where t.tenant_id = app.tenant() and t.id = p.job_task and t.status in ('pending', 'running'))`, name, w.held.ID)
+	db.Value(&b, &turn, "select exists (select from plugin where tenant_id = app.tenant() and name = $1 and job_task = $2)", name, w.held.ID)
+	queueNamed(&b, &p, name)
+	return p, turn, w.Database.Run(ctx, &b)
 }
 
 func (w *refresh) kind() string { return w.at.Config.kinds()[w.at.Kind] }
 
-// prepare looks whether the plugin can be asked still, and reads the next items where none are left.
-func (w *refresh) prepare(ctx context.Context) error {
-	p, err := named(ctx, w.Database, w.at.Config.plugin())
+// prepare looks whether the plugin can be asked still and whether it is the run's turn, and reads the next items where none
+// are left.
+func (w *refresh) prepare(ctx context.Context) (turn bool, err error) {
+	p, turn, err := w.take(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := w.at.Config.plan(p.plugin(), w.at.Library); err != nil {
-		return err
+		return false, err
+	}
+	if !turn {
+		return false, nil
 	}
 	w.plugin, w.only = &p.Plugin, w.at.Config.fields(w.kind())
 	if len(w.at.Left) > 0 {
-		return nil
+		return true, nil
 	}
 	var b pgx.Batch
 	var next []candidate
 	db.All(&b, &next, nextOf(w.kind()), append(w.at.Config.arguments(w.plugin, w.at.Library), w.at.After, atOnce)...)
 	if err := w.Database.Run(ctx, &b); err != nil {
-		return err
+		return false, err
 	}
 	if len(next) == 0 {
 		w.at.Kind, w.at.After = w.at.Kind+1, ""
-		return nil
+		return true, nil
 	}
 	for _, c := range next {
 		w.at.After = c.Place
@@ -258,7 +263,7 @@ func (w *refresh) prepare(ctx context.Context) error {
 			w.at.Left = append(w.at.Left, c.item)
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // goesOn tells whether another item may be begun.

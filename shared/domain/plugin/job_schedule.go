@@ -41,13 +41,21 @@ func JobsDue(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 			slog.Info("job started", "tenant", d.Tenant, "job", d.ID)
 		}
 		return ok, err
-	}, `select j.tenant_id, j.id, j.cron_schedule, coalesce(j.timezone, z.value, '') as zone, j.next_run_at, j.updated_at from library_job j
-		join tenant o on o.id = j.tenant_id and o.status = 'active' join library l on l.tenant_id = j.tenant_id and l.id = j.library_id and l.is_active
-		left join setting z on z.tenant_id = j.tenant_id and z.key = $2
-		where j.enabled and (j.next_run_at is null or j.next_run_at <= $1 or j.next_zone is distinct from coalesce(j.timezone, z.value, ''))
-		order by j.next_run_at nulls first limit 1000`, now, setting.SchedulerZone)
+	}, dueSQL, now, setting.SchedulerZone)
 	return started, errors.Join(settled, failures)
 }
+
+// dueSQL selects what is due at $1 or to be found out, among the jobs of all tenants: by its index, and by the time zones of
+// those that have none of their own (of another one of its own a job is to be found out).
+const dueSQL = `with due as materialized (
+	  select j.tenant_id, j.id from library_job j where j.enabled and (j.next_run_at is null or j.next_run_at <= $1)
+	  union select j.tenant_id, j.id from library_job j left join setting z on z.tenant_id = j.tenant_id and z.key = $2
+	    where j.enabled and j.timezone is null and j.next_zone <> coalesce(z.value, ''))
+	select j.tenant_id, j.id, j.cron_schedule, coalesce(j.timezone, z.value, '') as zone, j.next_run_at, j.updated_at
+	from due d join library_job j on j.tenant_id = d.tenant_id and j.id = d.id
+	join tenant o on o.id = j.tenant_id and o.status = 'active' join library l on l.tenant_id = j.tenant_id and l.id = j.library_id and l.is_active
+	left join setting z on z.tenant_id = j.tenant_id and z.key = $2
+	order by j.next_run_at nulls first limit 1000`
 
 // errSecond says that another scheduler was first.
 var errSecond = errors.New("the job was looked at by another scheduler")
@@ -84,12 +92,15 @@ func (d *dueJob) start(ctx context.Context, system *db.DB, now time.Time) (start
 	return started && err == nil, err
 }
 
-// settleJobs notes how runs ended whose workers could not: they were killed, or the task was cancelled.
+// settleJobs notes how runs ended whose workers could not: they were killed, or the task was cancelled. It takes the rows in
+// order, and leaves those alone that somebody else holds: several may call it at once.
 func settleJobs(ctx context.Context, system *db.DB) error {
-	_, err := system.Pool().Exec(ctx, `update library_job j set last_run_status = e.status, last_run_message = e.last_error from (
+	_, err := system.Pool().Exec(ctx, `with ended as materialized (
 		  select o.tenant_id, o.id, o.task_id, coalesce(t.status, 'cancelled') as status, t.last_error
 		  from library_job o left join task t on t.tenant_id = o.tenant_id and t.id = o.task_id
-		  where o.last_run_status in ('pending', 'running') and (t.id is null or t.status not in ('pending', 'running'))) e
+		  where o.last_run_status in ('pending', 'running') and (t.id is null or t.status not in ('pending', 'running'))
+		  order by o.tenant_id, o.id limit 5000 for no key update of o skip locked)
+		update library_job j set last_run_status = e.status, last_run_message = e.last_error from ended e
 		where j.tenant_id = e.tenant_id and j.id = e.id and j.task_id is not distinct from e.task_id and j.last_run_status in ('pending', 'running')`)
 	if err != nil {
 		return fmt.Errorf("note how jobs ended: %w", err)

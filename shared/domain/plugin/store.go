@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/release"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -134,8 +135,14 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, set string) (*Plugin, e
 	return found(db.Get[Plugin](ctx, d, "update plugin p set "+set+", updated_at = now() where p.tenant_id = app.tenant() and p.id = $1 returning "+shownCols, id))
 }
 
+// remove deletes a plugin. What it has announced may be too much to be deleted at once: its sources only go with it.
 func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
-	n, err := db.Exec(ctx, d, "delete from plugin where tenant_id = app.tenant() and id = $1", id)
+	var b pgx.Batch
+	var n int64
+	b.Queue("select from plugin where tenant_id = app.tenant() and id = $1 for update", id)
+	release.QueueRemoval(&b, id)
+	db.Affected(&b, &n, "delete from plugin where tenant_id = app.tenant() and id = $1", id)
+	err := d.Run(ctx, &b)
 	if err == nil && n == 0 {
 		err = fault.Missing("Plugin")
 	}

@@ -2,6 +2,12 @@ package release
 
 import "github.com/longbox/longbox/shared/platform/httpapi"
 
+// Keep bounds how many releases are kept of the source and of all.
+func (p *Poll) Keep(source, all int) { p.kept, p.keptOfAll = source, all }
+
+// Steps of a sweep.
+const SweepStep = sweepStep
+
 // For tests of plans.
 const (
 	TrackedSQL  = trackedSQL

@@ -58,6 +58,9 @@ type Release struct {
 const releaseColumns = `r.id, r.series_id, s.title as series_title, r.source_id, r.external_release_id, r.info, r.volumes, r.chapters, r.language, r.format_hints,
 	r.group_or_uploader, r.payload_url, r.media_url, r.media_url_kind, r.confidence, r.metadata, r.state, r.observed_at, r.released_at, r.created_at`
 
+// there is SQL: a release r is shown, since its source has not gone.
+const there = "r.source_id not in (select g.id from release_source g where g.tenant_id = app.tenant() and g.plugin_id is null)"
+
 // Filter narrows a list of releases.
 type Filter struct {
 	State     string `query:"state" enum:"announced,dismissed,marked_acquired,ignored,hidden,all" default:"announced"`
@@ -69,7 +72,7 @@ type Filter struct {
 
 // where is SQL of the releases r that a filter leaves, without what it says of one of its fields, and its parameters.
 func (f Filter) where(without string) (string, []any) {
-	where, args := []string{"r.tenant_id = app.tenant()"}, []any{}
+	where, args := []string{"r.tenant_id = app.tenant()", there}, []any{}
 	for _, c := range []struct {
 		name, sql string
 		value     any
@@ -216,7 +219,7 @@ type moved struct {
 // move gives a release another state; nil leaves it.
 func move(ctx context.Context, d *db.DB, id uuid.UUID, state *string) (*moved, error) {
 	out, err := db.Get[moved](ctx, d, `update release r set state = coalesce($2, r.state) from series s
-		where r.tenant_id = app.tenant() and r.id = $1 and s.tenant_id = app.tenant() and s.id = r.series_id returning `+releaseColumns+", s.library_id", id, state)
+		where r.tenant_id = app.tenant() and r.id = $1 and `+there+` and s.tenant_id = app.tenant() and s.id = r.series_id returning `+releaseColumns+", s.library_id", id, state)
 	if err == nil && out == nil {
 		err = missing
 	}
@@ -235,6 +238,6 @@ func moveAll(ctx context.Context, d *db.DB, ids []uuid.UUID, state string) (all 
 	if state == "" {
 		sql, args = "delete from release r using these, series s", []any{ids}
 	}
-	return db.List[place](ctx, d, `with these as (select id from release where tenant_id = app.tenant() and id = any($1) order by id for update) `+sql+`
+	return db.List[place](ctx, d, `with these as (select r.id from release r where r.tenant_id = app.tenant() and r.id = any($1) and `+there+` order by r.id for update of r) `+sql+`
 		where r.tenant_id = app.tenant() and r.id = these.id and s.tenant_id = app.tenant() and s.id = r.series_id returning r.series_id, s.library_id`, args...)
 }

@@ -22,9 +22,10 @@ import (
 // Bounds of a poll.
 const (
 	mostCandidates = 1000
-	mostKept       = 20_000 // releases of a source
-	mostTold       = 200    // events
-	sure           = 0.7    // how sure a plugin must be, unless people say otherwise of a series
+	mostKept       = 20_000  // releases of a source
+	mostOfAll      = 200_000 // releases of a tenant
+	mostTold       = 200     // events
+	sure           = 0.7     // how sure a plugin must be, unless people say otherwise of a series
 )
 
 // Poll is a source that is polled.
@@ -44,6 +45,8 @@ type Poll struct {
 	resume      *uuid.UUID // the last series that the plugin was told of, where there are more
 
 	languages, notifyIn, notifyBy []string // of the settings
+
+	kept, keptOfAll int // how many releases of the source, and of all
 }
 
 // Begin reads a source that is to be polled; NotFound where it is gone, Conflict where it is disabled.
@@ -65,6 +68,7 @@ func Begin(ctx context.Context, d *db.DB, source uuid.UUID) (*Poll, error) {
 	case !out.Enabled:
 		return nil, fault.New(fault.Conflict, "The source is disabled")
 	}
+	out.kept, out.keptOfAll = mostKept, mostOfAll
 	for i, to := range []*[]string{&out.languages, &out.notifyIn, &out.notifyBy} {
 		if err := json.Unmarshal([]byte(lists[i]), to); err != nil {
 			return nil, fmt.Errorf("setting of release tracking: %w", err)
@@ -216,7 +220,7 @@ func (p *Poll) Record(ctx context.Context, d *db.DB, publish task.Publish, in *R
 		if err := p.rename(ctx, tx, in); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, "select from release_source where tenant_id = app.tenant() and id = $1 for no key update", p.ID)
+		tag, err := tx.Exec(ctx, "select from release_source where tenant_id = app.tenant() and id = $1 and plugin_id is not null for no key update", p.ID)
 		switch {
 		case err != nil:
 			return err
@@ -247,6 +251,7 @@ func (p *Poll) rename(ctx context.Context, tx pgx.Tx, in *Result) error {
 		return nil
 	}
 	var b pgx.Batch
+	b.Queue("select from plugin where tenant_id = app.tenant() and id = $1 for key share", p.PluginID) // before its sources, as who deletes it
 	QueueSources(&b, p.PluginID, namedIn(in.sources))
 	return tx.SendBatch(ctx, &b).Close()
 }
@@ -273,6 +278,9 @@ func (p *Poll) insert(ctx context.Context, tx pgx.Tx, all []*candidate, out *Out
 		fresh[c.ID] = c
 		return false
 	})
+	if err := forgetGone(ctx, tx, all); err != nil {
+		return nil, err
+	}
 	rows, err := tx.Query(ctx, `insert into release (tenant_id, id, source_id, series_id, external_release_id, info, volumes, chapters, language, format_hints, group_or_uploader,
 		  payload_url, media_url, media_url_kind, confidence, metadata, state, observed_at, released_at)
 		select app.tenant(), x.id, $1, x.series_id, x.external_release_id, x.info, x.volumes, x.chapters, x.language, x.format_hints, x.group_or_uploader,
@@ -370,7 +378,5 @@ func (p *Poll) note(ctx context.Context, tx pgx.Tx, in *Result, out *Outcome) er
 	if err != nil || out.Announced+out.Ignored == 0 {
 		return err
 	}
-	_, err = tx.Exec(ctx, `delete from release where tenant_id = app.tenant() and source_id = $1 and id in (
-		select r.id from release r where r.tenant_id = app.tenant() and r.source_id = $1 order by r.created_at desc, r.id desc offset $2)`, p.ID, mostKept)
-	return err
+	return p.trim(ctx, tx)
 }

@@ -883,7 +883,7 @@ func TestPlans(t *testing.T) {
 			t.Errorf("%s reads %v: %s", what, tables, plan)
 		}
 	}
-	check("tracked", release.TrackedSQL, []uuid.UUID{}, nil, true, []string{"anilist"}, nil, 10_001)
+	check("tracked", release.TrackedSQL, []uuid.UUID{}, nil, true, []string{"anilist"}, nil, 10_001, 3<<20)
 	check("subjects", release.SubjectsSQL, []uuid.UUID{id}, []uuid.UUID{}, 0.7)
 	for name, f := range map[string]release.Filter{"inbox": {State: "announced"}, "of a series": {State: "all", SeriesID: id.String()}, "of a library": {State: "announced", LibraryID: library.String()}} {
 		page, total, args := f.ListSQL()

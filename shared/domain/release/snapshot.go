@@ -16,9 +16,10 @@ import (
 // Bounds of what a plugin is told.
 const (
 	mostTracked = 10_000
-	mostLatest  = 2000    // releases that its source has announced
-	maxLatest   = 1 << 20 // bytes of what it calls those
-	mostNeeded  = 50      // services whose ids it wants
+	mostLatest  = 2000     // releases that its source has announced
+	maxLatest   = 1 << 20  // bytes of what it calls those
+	mostNeeded  = 50       // services whose ids it wants
+	maxAliases  = 64 << 10 // bytes of JSON of the titles of a series
 )
 
 // announcing is what a manifest says of the releases that a plugin announces.
@@ -41,21 +42,29 @@ type told struct {
 	External map[string]string `db:"external"`
 	Chapter  *float64          `db:"chapter"`
 	Volume   *float64          `db:"volume"`
+	Of       int64             `db:"of"` // series that are to be told
 }
 
-// trackedSQL selects the series that are told to a plugin.
-const trackedSQL = `select s.id, greatest(t.latest_chapter, o.chapter)::double precision as chapter, greatest(t.latest_volume, o.volume)::double precision as volume,
-	  case when $3 then array(select a.alias from series_alias a where a.tenant_id = app.tenant() and a.series_id = s.id
-	    union select a.title from alternate_title a where a.tenant_id = app.tenant() and a.series_id = s.id union select s.title order by 1 limit 300) end as aliases,
-	  (select jsonb_object_agg(n.name, e.external_id) from unnest($4::text[]) n(name) join external_id e on e.tenant_id = app.tenant() and e.series_id = s.id
-	    and e.source in (n.name, 'plugin:' || n.name)) as external
-	from series_tracking t join series s on s.tenant_id = app.tenant() and s.id = t.series_id
-	cross join lateral (select max(b.volume) as volume, max(b.chapter) as chapter from book b
-	  where b.tenant_id = app.tenant() and b.series_id = t.series_id and b.deleted_at is null) o
-	where t.tenant_id = app.tenant() and t.tracked and ($1::uuid[] = '{}' or s.library_id = any($1))
-	  and (t.poll_interval is null or $5::timestamptz is null
-	    or floor(extract(epoch from now()) / t.poll_interval) > floor(extract(epoch from $5::timestamptz) / t.poll_interval))
-	order by (t.series_id > $2::uuid) is not true, t.series_id limit $6`
+// trackedSQL selects the series that are told to a plugin, and of how many ($6 at most): the first with $7 bytes, and one
+// more. What is told of them is looked up for these alone.
+const trackedSQL = `select x.id, x.chapter, x.volume, x.aliases, x.external, x.of from (
+	  select y.*, sum(y.size) over (order by y.again, y.id) - y.size as before from (
+	    select z.*, coalesce(octet_length(array_to_string(z.aliases, '')), 0) + coalesce(octet_length(z.external::text), 0) as size from (
+	      select s.id, s.again, s.of, greatest(s.latest_chapter, o.chapter)::double precision as chapter, greatest(s.latest_volume, o.volume)::double precision as volume,
+	        case when $3 then array(select a.alias from series_alias a where a.tenant_id = app.tenant() and a.series_id = s.id
+	          union select a.title from alternate_title a where a.tenant_id = app.tenant() and a.series_id = s.id union select s.title order by 1 limit 300) end as aliases,
+	        (select jsonb_object_agg(n.name, e.external_id) from unnest($4::text[]) n(name) join external_id e on e.tenant_id = app.tenant() and e.series_id = s.id
+	          and e.source in (n.name, 'plugin:' || n.name)) as external
+	      from (select s.id, s.title, t.latest_chapter, t.latest_volume, (t.series_id > $2::uuid) is not true as again, least(count(*) over (), $6) as of
+	          from series_tracking t join series s on s.tenant_id = app.tenant() and s.id = t.series_id
+	          where t.tenant_id = app.tenant() and t.tracked and ($1::uuid[] = '{}' or s.library_id = any($1))
+	            and (t.poll_interval is null or $5::timestamptz is null
+	              or floor(extract(epoch from now()) / t.poll_interval) > floor(extract(epoch from $5::timestamptz) / t.poll_interval))
+	          order by again, t.series_id limit $6) s
+	      cross join lateral (select max(b.volume) as volume, max(b.chapter) as chapter from book b
+	        where b.tenant_id = app.tenant() and b.series_id = s.id and b.deleted_at is null) o
+	      order by s.again, s.id offset 0) z offset 0) y) x
+	where x.before <= $7 order by x.again, x.id`
 
 // Known is what the plugin may ask for while it is polled: series that are tracked, of the libraries that it is for, with
 // what its manifest says that it needs. Series too many to be told at once come with the next polls.
@@ -69,7 +78,7 @@ func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 		External string    `db:"external_release_id"`
 	}
 	db.All(&b, &all, trackedSQL,
-		append([]uuid.UUID{}, p.LibraryIDs...), p.ResumeAfter, need.RequiresAliases, append([]string{}, need.RequiresExternalIDs...), p.CoveredAt, mostTracked+1)
+		append([]uuid.UUID{}, p.LibraryIDs...), p.ResumeAfter, need.RequiresAliases, append([]string{}, need.RequiresExternalIDs...), p.CoveredAt, mostTracked+1, plug.MaxTracked)
 	db.All(&b, &latest, "select id, external_release_id from release where tenant_id = app.tenant() and source_id = $1 order by created_at desc, id desc limit $2", p.ID, mostLatest)
 	db.Values(&b, &out.Sources, "select name from release_source where tenant_id = app.tenant() and plugin_id = $1 order by name", p.PluginID)
 	if err := d.Run(ctx, &b); err != nil {
@@ -77,8 +86,11 @@ func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 	}
 	size := 0
 	p.resume = nil
+	if n := len(all); n > 0 && int64(n) < all[0].Of {
+		p.resume = &all[n-1].ID
+	}
 	for i, s := range all {
-		t := plug.Tracked{SeriesID: s.ID.String(), Aliases: s.Aliases, ExternalIDs: s.External, LatestKnownChapter: s.Chapter, LatestKnownVolume: s.Volume}
+		t := plug.Tracked{SeriesID: s.ID.String(), Aliases: fitting(s.Aliases), ExternalIDs: s.External, LatestKnownChapter: s.Chapter, LatestKnownVolume: s.Volume}
 		data, err := json.Marshal(t)
 		if err != nil {
 			return nil, err
@@ -103,6 +115,18 @@ func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 		out.Recorded[r.External] = r.ID.String()
 	}
 	return &plug.Known{Releases: out}, nil
+}
+
+// fitting are the first titles of a series that can be told of it.
+func fitting(titles []string) []string {
+	size := 0
+	for i, t := range titles {
+		data, err := json.Marshal(t)
+		if size += len(data) + 1; err != nil || size > maxAliases {
+			return titles[:i]
+		}
+	}
+	return titles
 }
 
 // Take adds what the plugin has said while it answered to its answer, and names its sources anew where it has.

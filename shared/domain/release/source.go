@@ -61,7 +61,7 @@ func sources(ctx context.Context, d *db.DB, p httpapi.Paging) ([]Source, int64, 
 	var usual string
 	setting.Value(&b, setting.ReleaseCron, &usual)
 	db.All(&b, &page, "select "+sourceColumns+" from release_source s"+ofPlugin+" order by p.name, s.display_name, s.id limit $1 offset $2", p.Limit(), p.Offset())
-	db.Value(&b, &total, "select count(*) from release_source where tenant_id = app.tenant()")
+	db.Value(&b, &total, "select count(*) from release_source where tenant_id = app.tenant() and plugin_id is not null")
 	err := d.Run(ctx, &b)
 	for i := range page {
 		page[i].shown(usual)
@@ -115,9 +115,9 @@ const forgetting = "etag = null, last_polled_at = null, last_error = null, last_
 func reset(ctx context.Context, d *db.DB, id *uuid.UUID) (sources, releases int64, err error) {
 	var b pgx.Batch
 	b.Queue("select set_config('statement_timeout', '0', true)") // many thousand releases take their time: DATABASE_TIMEOUT bounds it
-	b.Queue("select from release_source where tenant_id = app.tenant() and ($1::uuid is null or id = $1) order by id for no key update", id)
-	db.Affected(&b, &releases, "delete from release where tenant_id = app.tenant() and ($1::uuid is null or source_id = $1)", id)
-	db.Affected(&b, &sources, "update release_source set "+forgetting+" where tenant_id = app.tenant() and ($1::uuid is null or id = $1)", id)
+	b.Queue("select from release_source where tenant_id = app.tenant() and ($1::uuid is null or id = $1) and plugin_id is not null order by id for no key update", id)
+	db.Affected(&b, &releases, "delete from release r where r.tenant_id = app.tenant() and ($1::uuid is null or r.source_id = $1) and "+there, id)
+	db.Affected(&b, &sources, "update release_source set "+forgetting+" where tenant_id = app.tenant() and ($1::uuid is null or id = $1) and plugin_id is not null", id)
 	err = d.Run(ctx, &b)
 	if err == nil && sources == 0 && id != nil {
 		err = fault.Missing("Release source")
@@ -266,8 +266,7 @@ func QueueSources(b *pgx.Batch, plugin uuid.UUID, named []Named) {
 			usable, seen[n.SourceKey] = append(usable, n), true
 		}
 	}
-	b.Queue(`delete from release_source s where s.tenant_id = app.tenant() and s.plugin_id = $1
-		and s.name not in (select x."sourceKey" from jsonb_to_recordset($2) as x("sourceKey" text))`, plugin, usable)
+	queueGone(b, `s.plugin_id = $1 and s.name not in (select x."sourceKey" from jsonb_to_recordset($2) as x("sourceKey" text))`, plugin, usable)
 	queueAdd(b, plugin, usable, "true")
 }
 
@@ -283,7 +282,7 @@ func queueAdd(b *pgx.Batch, plugin uuid.UUID, named []Named, condition string) {
 	b.Queue(fmt.Sprintf(`insert into release_source as s (tenant_id, id, plugin_id, name, display_name, kind, config)
 		select app.tenant(), gen_random_uuid(), p.id, x."sourceKey", coalesce(nullif(x."displayName", ''), p.display_name), x.kind, x.config
 		from plugin p, jsonb_to_recordset($2) as x("sourceKey" text, "displayName" text, kind text, config jsonb)
-		where p.tenant_id = app.tenant() and p.id = $1 and %s and (select count(*) from release_source where tenant_id = app.tenant()) < %d
+		where p.tenant_id = app.tenant() and p.id = $1 and %s and (select count(*) from release_source where tenant_id = app.tenant() and plugin_id is not null) < %d
 		on conflict (tenant_id, plugin_id, name) do update set kind = excluded.kind, config = excluded.config, updated_at = now()
 		where (s.kind, s.config) is distinct from (excluded.kind, excluded.config)`, condition, mostSources), plugin, named)
 }

@@ -156,9 +156,12 @@ func (t *Tracker) addTitles(ctx context.Context, h task.Held, page []titled, at 
 	var fresh []uuid.UUID
 	db.Values(&b, &fresh, `insert into series_alias (tenant_id, id, series_id, alias, normalized, source)
 		select app.tenant(), gen_random_uuid(), u.id, u.name, u.normalized, 'metadata'
-		from unnest($1::uuid[], $2::text[], $3::text[]) with ordinality as u(id, name, normalized, nth)
+		from (select x.*, row_number() over (partition by x.id order by x.nth) as further
+		  from (select distinct on (y.id, y.normalized) y.* from unnest($1::uuid[], $2::text[], $3::text[]) with ordinality as y(id, name, normalized, nth)
+		    order by y.id, y.normalized, y.nth) x
+		  where not exists (select from series_alias a where a.tenant_id = app.tenant() and a.series_id = x.id and a.normalized = x.normalized)) u
 		join series s on s.tenant_id = app.tenant() and s.id = u.id
-		where (select count(*) from series_alias a where a.tenant_id = app.tenant() and a.series_id = u.id) < $4
+		where (select count(*) from series_alias a where a.tenant_id = app.tenant() and a.series_id = u.id) + u.further <= $4
 		order by u.nth on conflict do nothing returning series_id`, ids, names, normalized, mostAliases)
 	if err := task.QueueProgress(&b, h, int64(at.Series), max(total, int64(at.Series)), at); err != nil {
 		return err

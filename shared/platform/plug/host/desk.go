@@ -67,35 +67,39 @@ func (p *process) settle(d *desk) {
 	p.mu.Lock()
 	early := p.early
 	p.early, p.served = nil, true
+	answers := make([]func() message, len(early))
 	for i := range early {
-		early[i] = d.answer(early[i])
+		answers[i] = d.answer(early[i])
 	}
 	p.mu.Unlock()
-	for _, m := range early {
-		p.send(m)
+	for _, write := range answers {
+		p.send(write())
 	}
 }
 
-// answer is what a request is answered with.
-func (d *desk) answer(m message) message {
+// answer does what a request asks for; write makes the message that it is answered with, which may be large and needs no
+// lock: nothing that it holds is changed any more.
+func (d *desk) answer(m message) (write func() message) {
 	out := message{ID: m.ID}
 	do := offered[m.Method]
 	if d == nil || do == nil {
 		out.Error = &rpcError{Code: methodNotFound, Message: "Longbox does not offer " + shorten(m.Method, 100) + " to this plugin now"}
-		return out
+		return func() message { return out }
 	}
 	result, refused := do(d, m.Params)
 	if refused != nil {
 		out.Error = refused
+		return func() message { return out }
+	}
+	return func() message {
+		data, err := json.Marshal(result)
+		if err != nil {
+			out.Error = &rpcError{Code: invalidParams, Message: err.Error()}
+			return out
+		}
+		out.Result = data
 		return out
 	}
-	data, err := json.Marshal(result)
-	if err != nil {
-		out.Error = &rpcError{Code: invalidParams, Message: err.Error()}
-		return out
-	}
-	out.Result = data
-	return out
 }
 
 // offered are the methods that plugins may ask for, each by what its call knows.
@@ -205,7 +209,8 @@ func (d *desk) set(params json.RawMessage) (any, *rpcError) {
 
 // weight is how many bytes of JSON a value is on its way, where some characters are escaped.
 func weight(data json.RawMessage) int {
-	return len(data) + 5*(bytes.Count(data, []byte("<"))+bytes.Count(data, []byte(">"))+bytes.Count(data, []byte("&")))
+	out := len(data) + 5*(bytes.Count(data, []byte("<"))+bytes.Count(data, []byte(">"))+bytes.Count(data, []byte("&")))
+	return out + 3*(bytes.Count(data, []byte("\u2028"))+bytes.Count(data, []byte("\u2029")))
 }
 
 // put changes what is kept under a key; nil removes it, if it was there.

@@ -300,10 +300,10 @@ func (p *process) take(m message) {
 			p.mu.Unlock()
 			return
 		}
-		answer := p.desk.answer(m)
+		write := p.desk.answer(m)
 		p.mu.Unlock()
 		if asks {
-			p.send(answer)
+			p.send(write())
 		}
 		return
 	}

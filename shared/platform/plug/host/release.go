@@ -48,6 +48,21 @@ func (d *desk) releases(params json.RawMessage, dst any) (*plug.Releases, *rpcEr
 	return known, parameters(params, dst)
 }
 
+// maxPage bounds an answer with tracked series, in bytes; one series is told in any case.
+const maxPage = 256 << 10
+
+// weightOf is how many bytes of JSON a tracked series has at most, but for characters that are escaped.
+func weightOf(t plug.Tracked) int {
+	size := 150 + len(t.SeriesID)
+	for _, a := range t.Aliases {
+		size += len(a) + 3
+	}
+	for source, id := range t.ExternalIDs {
+		size += len(source) + len(id) + 6
+	}
+	return size
+}
+
 func (d *desk) listTracked(params json.RawMessage) (any, *rpcError) {
 	in := struct{ Limit, Offset int }{Limit: 200}
 	known, refused := d.releases(params, &in)
@@ -58,7 +73,13 @@ func (d *desk) listTracked(params json.RawMessage) (any, *rpcError) {
 		return nil, refuse("limit must be 1 to 1000, offset 0 at least")
 	}
 	from := min(in.Offset, len(known.Tracked))
-	to := min(from+in.Limit, len(known.Tracked))
+	to, size := from, 0
+	for to < min(from+in.Limit, len(known.Tracked)) {
+		if size += weightOf(known.Tracked[to]); size > maxPage && to > from {
+			break
+		}
+		to++
+	}
 	out := map[string]any{"tracked": append([]plug.Tracked{}, known.Tracked[from:to]...)}
 	if to < len(known.Tracked) {
 		out["nextOffset"] = to
@@ -89,9 +110,9 @@ func (d *desk) record(params json.RawMessage) (any, *rpcError) {
 		return map[string]any{"ledgerId": id, "deduped": true}, nil
 	}
 	said := d.released()
-	size := len(in.Candidate)
+	size := weight(in.Candidate)
 	for _, r := range said.Recorded {
-		size += len(r.Candidate)
+		size += weight(r.Candidate)
 	}
 	if len(said.Recorded) >= plug.MaxCandidates || size > plug.MaxRecorded {
 		return nil, refuse("no more than %d releases and %d bytes are taken in one poll", plug.MaxCandidates, plug.MaxRecorded)
@@ -134,6 +155,9 @@ func (d *desk) setSourceState(params json.RawMessage) (any, *rpcError) {
 	return map[string]bool{"success": true}, nil
 }
 
+// maxSources bounds what a plugin says of its sources, in bytes.
+const maxSources = 256 << 10
+
 // registerSources also serves a plugin that is not polled: when it is enabled.
 func (d *desk) registerSources(params json.RawMessage) (any, *rpcError) {
 	known := d.known.Releases
@@ -144,8 +168,8 @@ func (d *desk) registerSources(params json.RawMessage) (any, *rpcError) {
 	if refused := parameters(params, &in); refused != nil {
 		return nil, refused
 	}
-	if in.Sources == nil || len(in.Sources) > plug.MaxSources || len(params) > 256<<10 {
-		return nil, refuse("sources must be a list of at most %d, of 256 KiB in all", plug.MaxSources)
+	if in.Sources == nil || len(in.Sources) > plug.MaxSources || weight(params) > maxSources {
+		return nil, refuse("sources must be a list of at most %d, of %d bytes in all", plug.MaxSources, maxSources)
 	}
 	var keys []string
 	for _, raw := range in.Sources {

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,37 @@ func TestWhatIsKnownOfReleases(t *testing.T) {
 	told, said = ask(announcing, &plug.Releases{Source: "s"}, all)
 	if len(said.Recorded) != 2 || !strings.Contains(told[1], "deduped") || !strings.Contains(told[2], "no more than") {
 		t.Errorf("%.200v", told)
+	}
+	// A page of series ends where it is large, and the next one goes on there.
+	var many []plug.Tracked
+	for i := range 20 {
+		many = append(many, plug.Tracked{SeriesID: fmt.Sprint(i), Aliases: []string{strings.Repeat("x", 60<<10)}})
+	}
+	many = append(many, plug.Tracked{SeriesID: "20", Aliases: []string{strings.Repeat("x", 500<<10)}}, plug.Tracked{SeriesID: "21"})
+	seen := 0
+	for offset, pages := 0, 0; pages < 30; pages++ {
+		told, _ = ask(announcing, &plug.Releases{Source: "s", Tracked: many}, asks{call("releases/list_tracked", in(map[string]any{"limit": 1000, "offset": offset}))})
+		var answer struct {
+			Result struct {
+				Tracked    []plug.Tracked
+				NextOffset *int
+			}
+		}
+		if err := json.Unmarshal([]byte(told[0]), &answer); err != nil {
+			t.Fatalf("%.100s: %v", told[0], err)
+		}
+		page := answer.Result
+		if len(page.Tracked) == 0 || len(told[0]) > 300<<10 && len(page.Tracked) > 1 || page.Tracked[0].SeriesID != fmt.Sprint(seen) {
+			t.Fatalf("page %d: %d series, %d bytes", pages, len(page.Tracked), len(told[0]))
+		}
+		seen += len(page.Tracked)
+		if page.NextOffset == nil {
+			break
+		}
+		offset = *page.NextOffset
+	}
+	if seen != len(many) {
+		t.Errorf("%d series", seen)
 	}
 	// One that is not polled may only name its sources, and one that announces nothing not even that.
 	name := call("releases/register_sources", map[string]any{"sources": []any{}})

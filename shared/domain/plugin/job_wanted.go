@@ -1,0 +1,120 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// searchedSeries is a series of which something would have to be searched for.
+type searchedSeries struct {
+	ID    uuid.UUID `db:"series_id"`
+	Items int64     `db:"items"` // how much
+}
+
+// wanted are series that meet the conditions of automatic matching; nil where there are none to meet.
+type wanted map[uuid.UUID]bool
+
+// looksAtOnce is how many series are read at once.
+const looksAtOnce = 100
+
+// wantedOf looks which of some series meet conditions. Some may be those of two kinds, and the same.
+func (r *Runner) wantedOf(ctx context.Context, of [][]searchedSeries, conditions ...json.RawMessage) (wanted, error) {
+	some := false
+	for _, c := range conditions {
+		some = some || ruled(c)
+	}
+	if !some {
+		return nil, nil
+	}
+	var ids []uuid.UUID
+	for _, all := range of {
+		for _, s := range all {
+			if !slices.Contains(ids, s.ID) {
+				ids = append(ids, s.ID)
+			}
+		}
+	}
+	out := wanted{}
+	for page := range slices.Chunk(ids, looksAtOnce) {
+		var b pgx.Batch
+		loads := make([]func() (*series.Details, error), len(page))
+		for i, id := range page {
+			loads[i] = series.QueueDetails(&b, id)
+		}
+		if err := r.Database.Run(ctx, &b); err != nil {
+			return nil, err
+		}
+		for i, load := range loads {
+			d, err := load()
+			if fault.Is(err, fault.NotFound) { // it was removed meanwhile
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			if out[page[i]], err = meets(d, conditions); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// ruled tells whether conditions have rules.
+func ruled(raw json.RawMessage) bool {
+	var c conditions
+	return len(raw) > 0 && json.Unmarshal(raw, &c) == nil && len(c.Rules) > 0
+}
+
+// meets tells whether a series meets all conditions.
+func meets(d *series.Details, all []json.RawMessage) (bool, error) {
+	about, err := contextOf(d)
+	if err != nil {
+		return false, err
+	}
+	for _, c := range all {
+		if no, err := unmet(c, about); err != nil || no != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// share is how much of so much would be searched for, as far as some series show.
+func (w wanted) share(some []searchedSeries, of int64) int64 {
+	if w == nil {
+		return of
+	}
+	var met, seen int64
+	for _, s := range some {
+		if seen += s.Items; w[s.ID] {
+			met += s.Items
+		}
+	}
+	if seen == 0 {
+		return of
+	}
+	return min(int64(math.Round(float64(of)*float64(met)/float64(seen))), of)
+}
+
+// ids are those of the series; null of no conditions.
+func (w wanted) ids() []uuid.UUID {
+	if w == nil {
+		return nil
+	}
+	out := []uuid.UUID{}
+	for id, met := range w {
+		if met {
+			out = append(out, id)
+		}
+	}
+	return out
+}
