@@ -1,0 +1,224 @@
+package export_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/export"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// What sharing tags hide between two batches of rows spoils the file: it is not kept.
+func TestHiddenBetweenBatches(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.maker.PartBytes = 20_000 // about one for each batch
+	me := r.User(t, "one", "reader")
+	hidden := r.addSeries(r.library, "A", 0)
+	r.exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title, summary)
+		select $1, gen_random_uuid(), $2, 's' || n, 's', 'B' || n, 'B' || n, 's', repeat('x', 100) from generate_series(1, $3::integer) n`, r.One, r.library, 2*export.Batch)
+	hide := func() { r.hide(me.ID, "deny", hidden) }
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+		switch {
+		case q.Method == http.MethodPut && q.URL.Query().Get("partNumber") == "1":
+			hide()
+		case q.Method == http.MethodPost && q.URL.Query().Has("uploadId"): // the parts are joined, which are too small
+			w.Header().Set("Content-Type", "application/xml")
+			fmt.Fprint(w, `<CompleteMultipartUploadResult><ETag>"x"</ETag></CompleteMultipartUploadResult>`)
+			return
+		}
+		next.ServeHTTP(w, q)
+	})
+	id := r.ask(me, body("json", "series", `"summary"`, ""))
+	if err := r.run(id); err == nil {
+		t.Error("the file was kept")
+	}
+	r.s3.Counter.Meddle(nil)
+	if e := me.Do("GET", at+"/"+id.String(), nil).Want(200).Map(); e["status"] != "failed" || !strings.Contains(fmt.Sprint(e["error"]), "has changed while") {
+		t.Errorf("%v", e)
+	}
+}
+
+// Who sees everything again gets a file that was made when they did not, which has less.
+func TestNothingIsHiddenAnyMore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	hidden := r.addSeries(r.library, "Verborgen", 0)
+	r.addSeries(r.library, "Offen", 0)
+	me := r.User(t, "one", "reader")
+	r.hide(me.ID, "deny", hidden)
+	id := r.ask(me, body("csv", "series", "", ""))
+	if err := r.run(id); err != nil {
+		t.Fatal(err)
+	}
+	r.exec("delete from sharing_grant")
+	if text := string(me.Do("GET", at+"/"+id.String()+"/download", nil).Want(200).Body); strings.Contains(text, "Verborgen") || !strings.Contains(text, "Offen") {
+		t.Error(text)
+	}
+}
+
+// A file is kept for so long from when it was completed, however long it waited; and who asked is told that there is a task.
+func TestKeptFromCompletion(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	told := 0
+	server := r.Beside(t, func(a *httpapi.API, d *db.DB) { export.Routes(a, d, func(context.Context, uuid.UUID) { told++ }) })
+	me := r.User(t, "one", "reader")
+	id := r.ask(me.At(server), body("csv", "series", "", ""))
+	if me.At(server).Do("POST", at, `{"format":"xml"}`).Want(400); told != 1 {
+		t.Errorf("told %d times of one task", told)
+	}
+	r.exec("update series_export set expires_at = now() + interval '1 minute'")
+	if err := r.run(id); err != nil {
+		t.Fatal(err)
+	}
+	if n := r.number("select count(*) from series_export where expires_at > now() + interval '23 hours'"); n != 1 {
+		t.Error("it expires as if it had been completed when it was asked for")
+	}
+}
+
+// Of a failure that is no user's business the words stay in the log; it is told with the last attempt, and parts that were
+// stored are given back.
+func TestFailuresAreTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.maker.PartBytes = 1
+	r.addSeries(r.library, "A", 0)
+	r.addSeries(r.library, "B", 0)
+	me := r.User(t, "one", "reader")
+	id := r.ask(me, body("csv", "series", "", ""))
+	parts, given := 0, 0
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+		switch {
+		case q.Method == http.MethodPut && q.URL.Query().Has("partNumber"):
+			if parts++; q.URL.Query().Get("partNumber") == "2" {
+				w.WriteHeader(http.StatusForbidden)
+				return
+			}
+		case q.Method == http.MethodDelete && q.URL.Query().Has("uploadId"):
+			given++
+		}
+		next.ServeHTTP(w, q)
+	})
+	h := r.claim(id)
+	if _, err := r.maker.Make(db.In(t.Context(), h.Scope()), h); err == nil {
+		t.Fatal("it was made")
+	}
+	if e := me.Do("GET", at+"/"+id.String(), nil).Want(200).Map(); e["status"] != "running" || e["error"] != nil || given != 1 {
+		t.Errorf("with more attempts to come: %v, parts of %d uploads given back", e, given)
+	}
+	r.exec("update task set status = 'pending' where id = $1", id)
+	h = r.claim(id)
+	h.Attempts = h.Allowed
+	if _, err := r.maker.Make(db.In(t.Context(), h.Scope()), h); err == nil {
+		t.Fatal("it was made")
+	}
+	r.s3.Counter.Meddle(nil)
+	e := me.Do("GET", at+"/"+id.String(), nil).Want(200).Map()
+	if e["status"] != "failed" || !strings.HasPrefix(fmt.Sprint(e["error"]), "Something went wrong") || parts < 4 || given < 2 {
+		t.Errorf("after the last attempt: %v, %d parts, %d uploads given back", e, parts, given)
+	}
+	// Who deletes an export gets the parts of the run that stops back, too.
+	id = r.ask(me, body("csv", "series", "", ""))
+	given = 0
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+		if q.Method == http.MethodPut && q.URL.Query().Get("partNumber") == "1" {
+			me.Do("DELETE", at+"/"+id.String(), nil)
+		}
+		if q.Method == http.MethodDelete && q.URL.Query().Has("uploadId") {
+			given++
+		}
+		if q.Method == http.MethodPost && q.URL.Query().Has("uploadId") {
+			w.Header().Set("Content-Type", "application/xml")
+			fmt.Fprint(w, `<CompleteMultipartUploadResult><ETag>"x"</ETag></CompleteMultipartUploadResult>`)
+			return
+		}
+		next.ServeHTTP(w, q)
+	})
+	r.exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+		select $1, gen_random_uuid(), $2, 's' || n, 's', 'B' || n, 'B' || n, 's' from generate_series(1, $3::integer) n`, r.One, r.library, export.Batch)
+	h = r.claim(id)
+	if out, err := r.maker.Make(db.In(t.Context(), h.Scope()), h); err != nil || out != (export.Result{}) || given != 1 {
+		t.Errorf("deleted meanwhile: %v, %v, %d uploads given back", out, err, given)
+	}
+}
+
+// Where the row names the file already, since only the answer to writing it was lost, the file stays.
+func TestFileThatIsNamedStays(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.addSeries(r.library, "A", 0)
+	me := r.User(t, "one", "reader")
+	id := r.ask(me, body("csv", "series", "", ""))
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+		next.ServeHTTP(w, q)
+		if q.Method == http.MethodPut {
+			r.exec(`update series_export set object = $2, sight = '', file_size = 10, row_count = 1, completed_at = now() where id = $1 and completed_at is null`, id, export.Folder(r.One)+id.String()+"/1")
+		}
+	})
+	if err := r.run(id); err != nil {
+		t.Errorf("%v", err)
+	}
+	r.s3.Counter.Meddle(nil)
+	if got := r.objects(); len(got) != 1 || got[0] != id.String()+"/1" {
+		t.Errorf("stored: %v", got)
+	}
+}
+
+// What cannot be kept is not stored first; and those who keep files at the same time wait for each other.
+func TestRoomIsSharedOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.addSeries(r.library, "A", 0)
+	me := r.User(t, "one", "reader")
+	full := func(bytes int64) string {
+		return fmt.Sprintf(`insert into series_export (tenant_id, id, account_id, format, export_type, library_ids, fields, book_fields, object, sight, file_size, row_count, completed_at, expires_at)
+			select tenant_id, gen_random_uuid(), id, 'csv', 'series', '{}', '{}', '{}', 'x', '', %d, 1, now(), now() + interval '1 day' from account where id = '%s'`, bytes, me.ID)
+	}
+	const most = 2 << 30
+	id := r.ask(me, body("json", "series", "", ""))
+	r.exec(full(most - 5))
+	r.s3.Counter.Reset()
+	if err := r.run(id); err == nil || !strings.Contains(err.Error(), "no room") || len(r.s3.Counter.Reset()) != 0 {
+		t.Errorf("with 5 bytes left: %v", err)
+	}
+	r.exec("delete from series_export")
+	// As many bytes as there is room for are kept.
+	size := int64(len(r.made(me, body("csv", "series", "", ""))))
+	r.exec("delete from series_export")
+	id = r.ask(me, body("csv", "series", "", ""))
+	r.exec(full(most - size))
+	if err := r.run(id); err != nil {
+		t.Errorf("with just the room for it: %v", err)
+	}
+	r.exec("delete from series_export")
+
+	id = r.ask(me, body("csv", "series", "", ""))
+	ctx := context.Background()
+	tx, err := r.DB.Owner.Pool().Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(ctx)
+	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock(hashtextextended('longbox exports ' || $1::uuid, 0))", r.One); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- r.run(id) }()
+	r.DB.AwaitLock(t)
+	if _, err := tx.Exec(ctx, full(most-5)); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "no room") {
+		t.Errorf("another was faster: %v", err)
+	}
+}
