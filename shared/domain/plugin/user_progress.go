@@ -180,7 +180,8 @@ func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, ent
 		and e.external_id = any($2) and e.series_id is not null order by array_position($1, e.source) desc, e.series_id`, p.sources(), ids)
 	if len(titles) > 0 {
 		db.All(&b, &byTitle, `select s.search_title as called, s.id from series s where s.tenant_id = app.tenant()
-			and s.library_id in (select l.id from library l where l.tenant_id = app.tenant()) and s.search_title = any($1) order by s.id desc`, titles)
+			and s.library_id in (select l.id from library l where l.tenant_id = app.tenant()) and s.search_title = any($1)
+			and not exists (select from external_id e where e.tenant_id = app.tenant() and e.series_id = s.id and e.source = any($2)) order by s.id desc`, titles, p.sources())
 	}
 	if err := r.Database.Run(ctx, &b); err != nil {
 		return err
