@@ -18,6 +18,8 @@ type Observability struct {
 const (
 	base      = "/api/v1/observability"
 	proxyPath = base + "/otlp"
+
+	maxBody = 4 << 20 // bytes
 )
 
 // Input is what a client has measured.
@@ -38,7 +40,7 @@ func Routes(a *httpapi.API, d *db.DB, c Config) {
 		func(context.Context, *struct{}) (*Observability, error) { out := told; return &out, nil })
 	f := newForwarder(c)
 	for _, what := range []struct{ to, id, name string }{{"v1/traces", "sendTraces", "traces"}, {"v1/metrics", "sendMetrics", "metrics"}} {
-		httpapi.Register(a, httpapi.Op{Method: "POST", Path: proxyPath + "/" + what.to, ID: what.id, Status: 200, Tag: "Health", Permission: httpapi.SignedIn,
+		httpapi.Register(a, httpapi.Op{Method: "POST", Path: proxyPath + "/" + what.to, ID: what.id, Status: 200, Tag: "Health", Permission: httpapi.SignedIn, MaxBody: maxBody,
 			Summary: "Send " + what.name + " to the operator's collector (OTLP, as protobuf or JSON)"},
 			func(ctx context.Context, in *Input) (*httpapi.None, error) {
 				if err := d.Enter(ctx); err != nil { // nothing is sent for who may not

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -17,7 +18,7 @@ import (
 const (
 	patience  = 10 * time.Second // with the collector, for a whole request
 	maxAnswer = 64 << 10         // bytes of its answer that are read, so that the connection can be used again
-	atOnce    = 16               // connections to it; others wait, in their own patience
+	atOnce    = 16               // requests to it; others are refused, so that a slow one fills no memory
 )
 
 // Config says where measurements go.
@@ -32,8 +33,11 @@ func (c Config) Validate() error {
 	if c.Endpoint == "" {
 		return nil
 	}
-	if c.SampleRatio < 0 || c.SampleRatio > 1 {
+	if !(c.SampleRatio >= 0 && c.SampleRatio <= 1) { // nor NaN
 		return fmt.Errorf("OTEL_TRACES_SAMPLER_ARG: must be 0 to 1, is %g", c.SampleRatio)
+	}
+	if strings.ContainsAny(c.Endpoint, "?#") {
+		return errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: must have no ? and no #: /v1/traces and /v1/metrics are written behind it")
 	}
 	return environ.WebAddress("OTEL_EXPORTER_OTLP_ENDPOINT", c.Endpoint)
 }
@@ -42,13 +46,14 @@ func (c Config) Validate() error {
 type forwarder struct {
 	endpoint string // without a slash at the end
 	client   *http.Client
+	turns    chan struct{} // of those that it works on
 }
 
 func newForwarder(c Config) *forwarder {
-	return &forwarder{strings.TrimSuffix(c.Endpoint, "/"), &http.Client{Timeout: patience,
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxConnsPerHost: atOnce, MaxIdleConnsPerHost: atOnce, IdleConnTimeout: time.Minute},
+	return &forwarder{strings.TrimRight(c.Endpoint, "/"), &http.Client{Timeout: patience,
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: atOnce, IdleConnTimeout: time.Minute},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // only where the operator says
-	}}
+	}, make(chan struct{}, atOnce)}
 }
 
 // send forwards a body to where the collector takes such, v1/traces or v1/metrics.
@@ -63,6 +68,12 @@ func (f *forwarder) send(ctx context.Context, to string, in *Input) error {
 	}
 	if in.ContentEncoding != "" && in.ContentEncoding != "gzip" {
 		return fault.Invalid("Content-Encoding", "must be gzip, or absent")
+	}
+	select {
+	case f.turns <- struct{}{}:
+		defer func() { <-f.turns }()
+	default:
+		return &fault.Error{Code: fault.Unavailable, RetryAfter: patience, Message: "The collector of measurements has too much to do; try again later"}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.endpoint+"/"+to, bytes.NewReader(in.RawBody))
 	if err != nil {
@@ -85,5 +96,5 @@ func (f *forwarder) send(ctx context.Context, to string, in *Input) error {
 	case res.StatusCode == http.StatusBadRequest:
 		return fault.New(fault.BadRequest, "The collector of measurements does not understand the body")
 	}
-	return fault.New(fault.BadGateway, "The collector of measurements answers with %s", res.Status)
+	return fault.New(fault.BadGateway, "The collector of measurements answers with status %d", res.StatusCode)
 }

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -101,7 +103,7 @@ func TestForward(t *testing.T) {
 	for _, c := range []struct {
 		body, kind, encoding string
 		want                 int
-	}{{"x", "text/plain", "", 400}, {"x", "", "", 400}, {"x", "application/json", "br", 400}, {strings.Repeat("x", 3<<20), "application/json", "", 413}} {
+	}{{"x", "text/plain", "", 400}, {"x", "", "", 400}, {"x", "application/json", "br", 400}, {strings.Repeat("x", 4<<20+1), "application/json", "", 413}} {
 		if n := send(t, s, me, traces, c.body, "Content-Type", c.kind, "Content-Encoding", c.encoding); n != c.want {
 			t.Errorf("%.20s as %s: status %d, want %d", c.body, c.kind, n, c.want)
 		}
@@ -117,6 +119,10 @@ func TestForward(t *testing.T) {
 	if len(*got) != 0 {
 		t.Errorf("forwarded: %v", *got)
 	}
+	if n := send(t, s, me, traces, strings.Repeat("x", 4<<20-1), "Content-Type", "application/json"); n != 200 || len(*got) != 1 {
+		t.Errorf("the largest body: status %d, %d forwarded", n, len(*got))
+	}
+	*got = nil
 	for said, want := range map[int]int{202: 200, 400: 400, 302: 502, 401: 502, 404: 502, 429: 502, 500: 502, 503: 502} {
 		status = said
 		if n := send(t, s, me, traces, "x", "Content-Type", "application/x-protobuf"); n != want {
@@ -160,11 +166,73 @@ func TestSilentCollector(t *testing.T) {
 	}
 }
 
+// While a collector is slow few wait for it, each with a body in memory; others are refused at once, to come again.
+func TestSlowCollector(t *testing.T) {
+	t.Parallel()
+	come, answer := make(chan struct{}, 2*atOnce), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		come <- struct{}{}
+		<-answer
+	}))
+	t.Cleanup(slow.Close)
+	f := newForwarder(Config{Endpoint: slow.URL})
+	in := &Input{ContentType: "application/json", RawBody: []byte("{}")}
+	done := make(chan error, atOnce)
+	for range atOnce {
+		go func() { done <- f.send(t.Context(), "v1/traces", in) }()
+	}
+	for range atOnce {
+		<-come
+	}
+	if e := fault.From(f.send(t.Context(), "v1/traces", in)); e.Code != fault.Unavailable || e.RetryAfter == 0 {
+		t.Errorf("one more: %v", e)
+	}
+	close(answer)
+	for range atOnce {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := f.send(t.Context(), "v1/traces", in); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// What a collector writes is not passed on, not even what it calls its status; nor is a password of its address.
+func TestWordsOfTheCollector(t *testing.T) {
+	t.Parallel()
+	odd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 500 <script>\x1b[2J\r\nContent-Type: text/html\r\nContent-Length: 3\r\nConnection: close\r\n\r\n<b>")
+		c.Close()
+	}))
+	t.Cleanup(odd.Close)
+	in := &Input{ContentType: "application/json", RawBody: []byte("{}")}
+	if err := newForwarder(Config{Endpoint: odd.URL}).send(t.Context(), "v1/traces", in); err == nil || fault.From(err).Message != "The collector of measurements answers with status 500" {
+		t.Errorf("%v", err)
+	}
+	odd.Close()
+	f := newForwarder(Config{Endpoint: strings.Replace(odd.URL, "://", "://me:hidden@", 1)})
+	if err := f.send(t.Context(), "v1/traces", in); err == nil || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]Config{"OTEL_EXPORTER_OTLP_ENDPOINT": {Endpoint: "collector:4318", SampleRatio: 1}, "OTEL_TRACES_SAMPLER_ARG": {Endpoint: "http://c", SampleRatio: 1.5}} {
-		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), name+":") {
-			t.Errorf("%s: %v", name, err)
+	for _, ratio := range []float64{-0.1, 1.5, math.NaN(), math.Inf(1)} { // JSON has none but the first two
+		if err := (Config{Endpoint: "http://c", SampleRatio: ratio}).Validate(); err == nil || !strings.HasPrefix(err.Error(), "OTEL_TRACES_SAMPLER_ARG: ") {
+			t.Errorf("%g: %v", ratio, err)
+		}
+	}
+	for _, address := range []string{"collector:4318", "ftp://c", "http://c?a=b", "http://c/otlp?", "http://c/#a", "http://"} {
+		if err := (Config{Endpoint: address, SampleRatio: 1}).Validate(); err == nil || !strings.HasPrefix(err.Error(), "OTEL_EXPORTER_OTLP_ENDPOINT: ") {
+			t.Errorf("%s: %v", address, err)
 		}
 	}
 	if err := (Config{Endpoint: "https://c/otlp", SampleRatio: 0.1}).Validate(); err != nil {

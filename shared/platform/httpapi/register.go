@@ -36,6 +36,7 @@ type Op struct {
 	Prefixed   bool    // the path begins with {prefix}, which each tenant chooses; for one that has none the operation is not there
 	Early      bool    // it begins while the request is counted: see Confirmed (GET of a plain handler only)
 	File       string  // the member of the form that holds a file, where the body is one
+	MaxBody    int64   // bytes of the request's body; 0: as of most (maxBody)
 	Also       []int   // statuses that it answers with besides 200, as no error: a plain handler, or an answer that is a Statused
 }
 
@@ -262,7 +263,7 @@ func (a *API) declare(op *Op) {
 
 func (a *API) operation(op *Op, api huma.API) huma.Operation {
 	h := huma.Operation{OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Tags: []string{op.Tag},
-		DefaultStatus: op.Status, MaxBodyBytes: maxBody, BodyReadTimeout: bodyPatience, Extensions: map[string]any{"x-permission": op.Permission}}
+		DefaultStatus: op.Status, MaxBodyBytes: cmp.Or(op.MaxBody, maxBody), BodyReadTimeout: bodyPatience, Extensions: map[string]any{"x-permission": op.Permission}}
 	if op.Permission != Public {
 		h.Security = []map[string][]string{{"bearer": {}}, {"apiKey": {}}, {"basic": {}}}
 	}
