@@ -3,6 +3,7 @@ package pack_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,8 +80,13 @@ func TestClear(t *testing.T) {
 		t.Fatal("it is not made again", err)
 	}
 	r.s3.Keep("/pack/")
-	if got, err := r.clear(true); err == nil || got.FilesDeleted != 0 || r.rows() != 1 || len(r.objects()) != 1 {
+	if got, err := r.clear(true); err == nil || strings.Contains(err.Error(), "s3://") || got.FilesDeleted != 0 || r.rows() != 1 || len(r.objects()) != 1 {
 		t.Errorf("what the store keeps: %+v, %v", got, err)
+	}
+	var place struct{ After uuid.UUID }
+	var data []byte
+	if err := r.db.Owner.Pool().QueryRow(t.Context(), "select place from task where type = $1 order by created_at desc limit 1", task.CleanUpPDF).Scan(&data); err != nil || json.Unmarshal(data, &place) != nil || place.After != uuid.Nil {
+		t.Errorf("the next try leaves out what the store kept: %s, %v", data, err)
 	}
 	r.s3.Counter.Meddle(nil)
 	if got, err := r.clear(true); err != nil || got.FilesDeleted != 1 || r.rows() != 0 || len(r.objects()) != 0 {
