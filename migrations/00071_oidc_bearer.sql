@@ -6,7 +6,7 @@ set local lock_timeout = '5s'; -- every sign-in reads oidc_provider
 
 alter table oidc_provider
   add column bearer_audience text not null default '' check (length(bearer_audience) <= 500), -- '': access tokens are not taken
-  add column missing_groups text not null default 'keep' check (missing_groups in ('keep', 'none'));
+  add column missing_groups text not null default 'none' check (missing_groups in ('keep', 'none'));
 
 -- The public keys of a provider, as the api last read them: who checks tokens elsewhere cannot reach the provider.
 create table oidc_keys (

@@ -67,7 +67,7 @@ func (c claims) identity(p *Provider, subject string) (*identity, error) {
 	// What is verified is the claim email, no other.
 	out.verified = (verified == true || verified == "true") && out.email != "" && out.email == strings.TrimSpace(c.text("email"))
 	if p.GroupsClaim != "" {
-		if value, there := c.find(p.GroupsClaim); there || p.MissingGroups == groupsNone {
+		if value, there := c.find(p.GroupsClaim); there || p.MissingGroups != groupsKeep {
 			out.groups = names(value)
 		}
 	}

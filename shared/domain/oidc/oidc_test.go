@@ -513,21 +513,22 @@ func TestRoles(t *testing.T) {
 	if r.bump != bumped+4 {
 		t.Errorf("told %d times of 4 changes", r.bump-bumped)
 	}
-	// Nor does a provider that is silent about groups, unless that means none; a new user gets the default role.
+	// Silence about groups means that there are none, unless the operator says otherwise; a new user gets the default role.
 	role("admins")
 	silent := func(subject string) string {
 		t.Helper()
 		r.idp.says(object{"sub": subject, "email": subject + "@example.org", "email_verified": true, "access": object{}})
 		return r.session(r.browser("one").signIn(), "/login/oidc/complete").User.Role
 	}
-	if is, made := silent("1"), silent("9"); is != "admin" || made != "reader" {
-		t.Errorf("%s and %s, want admin and reader", is, made)
-	}
-	r.set(r.One, func(p *oidc.Provider) {
-		p.GroupsClaim, p.AdminGroups, p.MissingGroups = "access.groups", []string{"admins"}, "none"
-	})
 	if is := silent("1"); is != "reader" {
 		t.Errorf("%s, want reader", is)
+	}
+	role("admins")
+	r.set(r.One, func(p *oidc.Provider) {
+		p.GroupsClaim, p.AdminGroups, p.MissingGroups = "access.groups", []string{"admins"}, "keep"
+	})
+	if is, made := silent("1"), silent("9"); is != "admin" || made != "reader" {
+		t.Errorf("%s and %s, want admin and reader", is, made)
 	}
 	// Where no group gives a role, a sign-in changes none.
 	r.set(r.One, nil)
@@ -612,7 +613,7 @@ func TestGroups(t *testing.T) {
 	}
 	add(family, "last")
 	admin.Do("POST", groups+"/"+family+"/oidc-mappings", object{"oidcGroupName": "one more"}).Want(409)
-	// A provider that is silent about groups takes none away, unless the operator says that this means none.
+	// A provider that is silent about groups takes them away, unless the operator says that this means nothing.
 	in([]any{"small"})
 	silent := func(want string) {
 		t.Helper()
@@ -621,10 +622,10 @@ func TestGroups(t *testing.T) {
 			t.Errorf("%s, want %s", members(r), want)
 		}
 	}
+	r.set(r.One, func(p *oidc.Provider) { p.MissingGroups = "keep" })
 	silent("Kids oidc, Manual manual")
-	r.set(r.One, func(p *oidc.Provider) { p.MissingGroups = "none" })
-	silent("Manual manual")
 	r.set(r.One, nil)
+	silent("Manual manual")
 	// Another provider takes away what it gave, or one that is gone, and no more.
 	in([]any{"small"})
 	r.idp.says(object{"sub": "2", "email": "ann@example.org", "email_verified": true, "groups": []string{}})

@@ -47,7 +47,8 @@ type Provider struct {
 const columns = `id, name, display_name, issuer, client_id, client_secret is not null as has_secret, scopes, admin_groups, maintainer_groups, reader_groups,
 	groups_claim, missing_groups, username_claim, email_claim, create_users, default_role, redirect_uris, bearer_audience, enabled, created_at, updated_at`
 
-// What it means that a provider says nothing of somebody's groups: what is stays, or they are in none.
+// What it means that a provider says nothing of somebody's groups: what is stays, or they are in none,
+// so that nobody keeps what they have lost.
 const (
 	groupsKeep = "keep"
 	groupsNone = "none"
@@ -86,7 +87,7 @@ func (p *Provider) Check() error {
 	fill(&p.UsernameClaim, "preferred_username")
 	fill(&p.EmailClaim, "email")
 	fill(&p.DefaultRole, auth.Reader)
-	fill(&p.MissingGroups, groupsKeep)
+	fill(&p.MissingGroups, groupsNone)
 	if len(p.Scopes) == 0 {
 		p.Scopes = []string{"openid", "profile", "email"}
 	}

@@ -25,7 +25,7 @@ type SetOIDC struct {
 	NoSecret         bool     `json:"noSecret" arg:"no-secret" help:"the provider knows the client without a secret"`
 	Scopes           []string `json:"scopes" arg:"scope" help:"may be repeated; openid, profile and email when left out"`
 	GroupsClaim      *string  `json:"groupsClaim" arg:"groups-claim" help:"where the provider says in which groups somebody is; groups when left out, an empty one does not ask"`
-	MissingGroups    string   `json:"missingGroups" arg:"missing-groups" help:"what it means that the provider says nothing of groups: keep (role and access groups stay) or none (they are in no group); keep when left out"`
+	MissingGroups    string   `json:"missingGroups" arg:"missing-groups" help:"what it means that the provider says nothing of groups: none (they are in no group) or keep (role and access groups stay); none when left out"`
 	UsernameClaim    string   `json:"usernameClaim" arg:"username-claim" help:"preferred_username when left out"`
 	EmailClaim       string   `json:"emailClaim" arg:"email-claim" help:"email when left out"`
 	AdminGroups      []string `json:"adminGroups" arg:"admin-group" help:"group whose members are administrators; may be repeated. Where any group gives a role, each sign-in sets it"`
