@@ -86,7 +86,7 @@ func (i *Identifier) Known(ctx context.Context, c httpapi.Credential) (*auth.Cal
 	i.mu.Lock()
 	k, ok := i.known[seen]
 	i.mu.Unlock()
-	if ok && time.Now().Before(k.expires) {
+	if ok && time.Now().Before(k.expires) && (!k.external || i.external(c)) { // the same text may come as a cookie or a password
 		return i.caller(tenant, seen, k), nil
 	}
 	if _, isKey := auth.APIKeyPrefix(secret(c)); c.Basic || isKey {

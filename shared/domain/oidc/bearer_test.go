@@ -79,9 +79,15 @@ func TestAccessTokens(t *testing.T) {
 	}
 	// Another tenant knows nobody by it, nor is it a session: the cookie takes none.
 	bearer(r.Anonymous(t, "two"), signed(t, r.access(nil))).Do("GET", "/api/v1/auth/me", nil).Want(401)
-	cookie := r.Anonymous(t, "one")
-	cookie.Header.Set("Cookie", "auth_token="+signed(t, r.access(nil)))
-	cookie.Do("GET", "/api/v1/auth/me", nil).Want(401)
+	r.me(first).Want(200)
+	for _, text := range []string{signed(t, r.access(nil)), first} { // also not one that is known as a bearer token
+		cookie := r.Anonymous(t, "one")
+		cookie.Header.Set("Cookie", "auth_token="+text)
+		cookie.Do("GET", "/api/v1/auth/me", nil).Want(401)
+		password := r.Anonymous(t, "one")
+		password.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(":"+text)))
+		password.Do("GET", "/api/v1/auth/me", nil).Want(401)
+	}
 	// Whoever is disabled, deleted, or whose provider is gone is known no more.
 	r.DB.Exec(t, "update account set is_active = false, generation = generation + 1 where id = $1", ann.User.ID)
 	r.me(first).Want(401)
