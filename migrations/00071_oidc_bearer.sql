@@ -14,11 +14,14 @@ create table oidc_keys (
   provider_id uuid not null,
   issuer      text not null check (length(issuer) <= 500), -- whose they are: the provider's may have changed since
   keys        jsonb not null check (length(keys::text) <= 300000), -- a JSON Web Key Set
-  fetched_at  timestamptz not null default now(),
+  fetched_at  timestamptz not null default now(), -- 1970: never
+  asked_at    timestamptz not null default now(), -- when a program last began to ask for them: the others wait for it
   primary key (tenant_id, provider_id),
   foreign key (tenant_id, provider_id) references oidc_provider on delete cascade
 );
 call app.protect('oidc_keys');
+revoke insert, update, delete on oidc_keys from longbox_limited;
+revoke delete on oidc_keys from longbox_app; -- with it, whoever signs in is nobody yet
 
 -- The last user whose task was started of a schedule that is due; null: nobody's was.
 alter table plugin_schedule add column after_id uuid;

@@ -167,7 +167,12 @@ func access(token string, checked *oidc.IDToken) error {
 			return errors.New("it has the claim " + name + ", which access tokens do not have that are taken as they are")
 		}
 	}
-	if typ := c.text("typ"); typ != "" && !strings.EqualFold(typ, "Bearer") { // Keycloak tells its tokens apart by it
+	typ := c.text("typ")
+	// What providers answer to a sign-in has the nonce of that. An access token that has it, too, must say what it is.
+	if _, there := c.find("nonce"); there && typ == "" && !strings.HasSuffix(strings.ToLower(h.Type), "at+jwt") {
+		return errors.New("it has the claim nonce, and does not say that it is an access token")
+	}
+	if typ != "" && !strings.EqualFold(typ, "Bearer") { // Keycloak tells its tokens apart by it
 		return errors.New("it is of another type: " + typ)
 	}
 	if checked.IssuedAt.After(time.Now().Add(5 * time.Minute)) {

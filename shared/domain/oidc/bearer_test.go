@@ -1,6 +1,7 @@
 package oidc_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -45,6 +46,12 @@ func (r *rig) me(token string) *testkit.Response {
 	return bearer(r.Anonymous(r.t, "one"), token).Do("GET", "/api/v1/auth/me", nil)
 }
 
+// aged makes the keys that are kept so old.
+func (r *rig) aged(by string) {
+	r.t.Helper()
+	r.DB.Exec(r.t, "update oidc_keys set fetched_at = now() - $1::interval, asked_at = now() - $1::interval", by)
+}
+
 func (r *rig) asked(path string) int {
 	r.idp.mu.Lock()
 	defer r.idp.mu.Unlock()
@@ -69,7 +76,7 @@ func TestAccessTokens(t *testing.T) {
 	other := r.Beside(t, r.routes)
 	other.Identity.External = oidc.NewBearer(r.DB.App)
 	bearer(r.Anonymous(t, "one").At(other), signed(t, r.access(nil))).Do("GET", "/api/v1/auth/me", nil).Want(200)
-	r.DB.Exec(t, "update oidc_keys set fetched_at = now() - interval '25 hours'")
+	r.aged("25 hours")
 	if res := bearer(r.Anonymous(t, "one").At(other), signed(t, r.access(nil))).Do("GET", "/api/v1/auth/me", nil).Want(503); res.Header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
@@ -129,7 +136,7 @@ func TestForgedAccessTokens(t *testing.T) {
 		"another audience": {"aud": clientID}, "no audience": {"aud": nil}, "another issuer": {"iss": "https://id.example.org"}, "no issuer": {"iss": nil},
 		"issuer with NUL": {"iss": "a\x00"}, "expired": {"exp": time.Now().Add(-time.Second).Unix()}, "never expires": {"exp": nil}, "not yet": {"nbf": time.Now().Add(time.Hour).Unix()},
 		"of the future": {"iat": time.Now().Add(time.Hour).Unix()}, "no subject": {"sub": nil}, "subject with NUL": {"sub": "1\x00"}, "no text": {"sub": 1},
-		"somebody who has never signed in": {"sub": "2"}, "an ID token": {"at_hash": "x"}, "Keycloak's ID token": {"typ": "ID"}, "a logout token": {"events": object{}},
+		"somebody who has never signed in": {"sub": "2"}, "an ID token": {"at_hash": "x"}, "an ID token without a hash": {"nonce": "x", "typ": nil}, "Keycloak's ID token": {"typ": "ID"}, "a logout token": {"events": object{}},
 		"bound to a key": {"cnf": object{"jkt": "x"}},
 	} {
 		forged[name] = signed(t, r.access(changes))
@@ -170,12 +177,15 @@ func TestKeysChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	x, y := coordinate(new(big.Int).SetBytes(point[1:33])), coordinate(new(big.Int).SetBytes(point[33:]))
+	weak := bytes.Repeat([]byte{0xff}, 128) // 1024 bits
 	r.idp.mu.Lock()
 	r.idp.answer = func(w http.ResponseWriter, path string) bool {
 		if path != "/keys" {
 			return false
 		}
-		keys := []object{{"kty": "EC", "crv": "P-256", "kid": "new", "x": x, "y": y}, {"kty": "oct", "kid": "shared", "k": "AAAA"}, {"kty": "odd"}}
+		keys := []object{{"kty": "EC", "crv": "P-256", "kid": "new", "x": x, "y": y}, {"kty": "oct", "kid": "shared", "k": "AAAA"}, {"kty": "odd"},
+			{"kty": "EC", "crv": "P-256", "kid": "a\x00", "x": x, "y": y}, {"kty": "EC", "crv": "P-256", "kid": "long", "alg": strings.Repeat("a", 400_000), "x": x, "y": y},
+			{"kty": "RSA", "kid": "weak", "n": base64.RawURLEncoding.EncodeToString(weak), "e": "AQAB"}}
 		if err := json.NewEncoder(w).Encode(object{"keys": keys}); err != nil {
 			t.Error(err)
 		}
@@ -184,7 +194,7 @@ func TestKeysChange(t *testing.T) {
 	r.idp.mu.Unlock()
 	r.me(another()).Want(401) // asked just now
 	before := r.asked("/keys")
-	r.DB.Exec(t, "update oidc_keys set fetched_at = now() - interval '2 minutes'")
+	r.aged("2 minutes")
 	r.me(another()).Want(200)
 	r.me(signed(t, r.access(nil))).Want(401) // withdrawn
 	if n := r.asked("/keys"); n != before+1 {
@@ -196,7 +206,7 @@ func TestKeysChange(t *testing.T) {
 	r.idp.mu.Lock()
 	r.idp.answer = func(w http.ResponseWriter, path string) bool { w.WriteHeader(500); return true }
 	r.idp.mu.Unlock()
-	r.DB.Exec(t, "update oidc_keys set fetched_at = now() - interval '2 hours'")
+	r.aged("2 hours")
 	r.me(another()).Want(200)
 	if res := r.me(signed(t, r.access(nil))).Want(503); res.Header.Get("Retry-After") == "" { // nobody knows whether it has that key
 		t.Error("no Retry-After")
@@ -206,7 +216,7 @@ func TestKeysChange(t *testing.T) {
 	if n := r.asked("/keys"); n != before {
 		t.Error("a provider that has just failed is asked again")
 	}
-	r.DB.Exec(t, "update oidc_keys set fetched_at = now() - interval '25 hours'")
+	r.aged("25 hours")
 	r.me(another()).Want(503)
 	// Where the operator names another issuer, the keys are another's.
 	r.DB.Exec(t, "update oidc_keys set fetched_at = now()")
@@ -214,6 +224,72 @@ func TestKeysChange(t *testing.T) {
 	text := another()
 	r.DB.Exec(t, "update oidc_keys set issuer = 'https://id.example.org'")
 	r.me(text).Want(503)
+}
+
+// However many programs are sent names of keys that there are not, a provider is asked by one of them, once.
+func TestOneProgramAsksForKeys(t *testing.T) {
+	t.Parallel()
+	r, _ := bearing(t)
+	r.me(signed(t, r.access(nil))).Want(200)
+	other := r.Beside(t, r.routes)
+	other.Identity.External = r.asking()
+	unknown := func() string {
+		j := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims(r.access(nil)))
+		j.Header["kid"] = rand.Text()
+		out, err := j.SignedString(foreign)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	there := func(text string) *testkit.Response {
+		t.Helper()
+		return bearer(r.Anonymous(t, "one").At(other), text).Do("GET", "/api/v1/auth/me", nil)
+	}
+	there(signed(t, r.access(nil))).Want(200)
+	release, goOn := context.WithCancel(context.Background())
+	defer goOn()
+	r.idp.mu.Lock()
+	r.idp.answer = func(_ http.ResponseWriter, path string) bool {
+		r.idp.mu.Unlock()
+		if path == "/keys" {
+			<-release.Done()
+		}
+		r.idp.mu.Lock()
+		return false
+	}
+	r.idp.mu.Unlock()
+	r.aged("2 minutes")
+	before := r.asked("/keys")
+	var wait sync.WaitGroup
+	for range 3 {
+		text := unknown()
+		wait.Go(func() {
+			if res := r.me(text); res.Status != 401 {
+				t.Errorf("%d %s", res.Status, res.Body)
+			}
+		})
+	}
+	testkit.Eventually(t, 30*time.Second, func() bool { return r.asked("/keys") > before })
+	for range 2 {
+		if res := there(unknown()).Want(503); res.Header.Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+	}
+	there(signed(t, r.access(nil))).Want(200) // by a key that is known
+	goOn()
+	wait.Wait()
+	there(unknown()).Want(401)
+	r.me(unknown()).Want(401)
+	if n := r.asked("/keys") - before; n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	// Whoever has read that the keys are old before they were fetched asks no more.
+	r.DB.Exec(t, "update oidc_keys set fetched_at = now() - interval '2 minutes', asked_at = now() - interval '20 seconds'")
+	r.me(unknown()).Want(503)
+	if n := r.asked("/keys") - before; n != 1 {
+		t.Errorf("asked %d times", n)
+	}
 }
 
 // Who signs in at a provider that has just failed is told so at once, and of those who ask at the same time one does.

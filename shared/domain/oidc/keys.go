@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -79,7 +80,8 @@ func usable(all []json.RawMessage) (out jose.JSONWebKeySet) {
 		case *ecdsa.PublicKey:
 			fit = public.Curve == elliptic.P256()
 		}
-		if fit && key.Valid() && key.Use != "enc" && len(key.KeyID) <= 500 && len(out.Keys) < maxKeys {
+		fit = fit && key.Valid() && key.Use != "enc" && printable(key.KeyID, 0, 500) && (key.Algorithm == "" || slices.Contains(bearerAlgorithms, key.Algorithm))
+		if fit && len(out.Keys) < maxKeys {
 			out.Keys = append(out.Keys, jose.JSONWebKey{Key: key.Key, KeyID: key.KeyID, Algorithm: key.Algorithm, Use: "sig"}) // no certificates
 		}
 	}
@@ -138,10 +140,14 @@ type asker struct {
 	asking   turns
 }
 
-// fetch asks a provider for its keys, one at a time, and keeps them.
+// fetch asks a provider for its keys, and keeps them. One asks at a time, of all programs: who finds that another has
+// begun a moment ago has what that has found, or is told that the keys are not here yet.
 func (a *asker) fetch(ctx context.Context, p *linked) (*keySet, error) {
 	tenant := httpapi.TenantOf(ctx).ID
 	err := a.asking.take(ctx, source{tenant, p.Issuer}, func(ctx context.Context) error {
+		if first, err := a.claim(ctx, p.Issuer); err != nil || !first {
+			return err
+		}
 		asking, f, err := a.known.of(ctx, tenant, p.Issuer)
 		if err != nil {
 			return err
@@ -171,12 +177,23 @@ func (a *asker) fetch(ctx context.Context, p *linked) (*keySet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kept == nil { // the operator has changed the provider just now
+	if kept == nil || kept.age() >= keysYoung { // the operator has changed the provider just now, or another asks it
 		return nil, noKeys()
 	}
 	p.Keys, p.Age = kept.Keys, kept.Age
 	k := &keySet{}
 	return k, json.Unmarshal(p.Keys, &k.set)
+}
+
+// claim tells whether a provider may be asked now, since nobody has begun to for a while.
+func (a *asker) claim(ctx context.Context, issuer string) (bool, error) {
+	n, err := db.Exec(ctx, a.database, `insert into oidc_keys as k (tenant_id, provider_id, issuer, keys, fetched_at)
+		select p.tenant_id, p.id, p.issuer, '{"keys": []}', 'epoch' from oidc_provider p where p.tenant_id = app.tenant() and p.issuer = $1 and p.enabled order by p.id
+		on conflict (tenant_id, provider_id) do update set asked_at = now(), issuer = excluded.issuer,
+		  keys = case when k.issuer = excluded.issuer then k.keys else excluded.keys end,
+		  fetched_at = case when k.issuer = excluded.issuer then k.fetched_at else excluded.fetched_at end
+		where k.issuer <> excluded.issuer or k.asked_at <= now() - $2::interval`, issuer, pause)
+	return n > 0, err
 }
 
 // ask reads the keys at an address of a provider.

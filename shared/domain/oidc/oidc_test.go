@@ -39,6 +39,7 @@ type rig struct {
 	key    *seal.Key
 	bump   int
 	routes func(a *httpapi.API, d *db.DB)
+	asking func() *oidc.Bearer // another that asks providers
 }
 
 func newRig(t *testing.T) *rig {
@@ -69,7 +70,10 @@ func newRig(t *testing.T) *rig {
 		sharing.Routes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, bump)
 	}
 	r.Server = testkit.Serve(t, r.routes)
-	r.Identity.External = oidc.NewAskingBearer(r.DB.App, plug.New(plug.Config{URL: srv.URL, Token: "token"}))
+	r.asking = func() *oidc.Bearer {
+		return oidc.NewAskingBearer(r.DB.App, plug.New(plug.Config{URL: srv.URL, Token: "token"}))
+	}
+	r.Identity.External = r.asking()
 	r.set(r.One, nil)
 	r.idp.says(object{"sub": "1", "email": "ann@example.org", "email_verified": true, "preferred_username": "ann"})
 	return r
