@@ -20,8 +20,7 @@ create table oidc_keys (
   foreign key (tenant_id, provider_id) references oidc_provider on delete cascade
 );
 call app.protect('oidc_keys');
-revoke insert, update, delete on oidc_keys from longbox_limited;
-revoke delete on oidc_keys from longbox_app; -- with it, whoever signs in is nobody yet
+revoke delete on oidc_keys from longbox_app, longbox_limited; -- they go with the provider
 
 -- The last user whose task was started of a schedule that is due; null: nobody's was.
 alter table plugin_schedule add column after_id uuid;

@@ -43,8 +43,9 @@ func list(root *os.Root, after plug.Folder) ([]plug.Folder, error) {
 			continue
 		}
 		all, err := fs.ReadDir(root.FS(), tenant.Name())
-		if err != nil {
-			return nil, err
+		if err != nil { // a plugin may have forbidden it: the other tenants' are told all the same
+			slog.Warn("the folders of a tenant's plugins cannot be read", "tenant", tenant.Name(), "error", err)
+			continue
 		}
 		for _, one := range all {
 			if !one.IsDir() || tenant.Name() == after.Tenant && one.Name() <= after.ID {
