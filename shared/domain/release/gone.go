@@ -35,31 +35,45 @@ const (
 // Several schedulers may call it at once. It tells how many releases it has deleted.
 func Sweep(ctx context.Context, system *db.DB, within time.Duration) (deleted int64, err error) {
 	until := time.Now().Add(within)
-	rows, err := system.Pool().Query(ctx, "select tenant_id, id from release_source where plugin_id is null order by updated_at, id limit $1", sweepGone)
-	if err != nil {
-		return 0, fmt.Errorf("find sources that have gone: %w", err)
-	}
-	type gone struct {
-		Tenant uuid.UUID `db:"tenant_id"`
-		ID     uuid.UUID `db:"id"`
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[gone])
-	if err != nil {
-		return 0, fmt.Errorf("find sources that have gone: %w", err)
-	}
-	for _, s := range all {
-		for more := true; more && time.Now().Before(until); {
-			n, failure := sweep(db.In(ctx, db.Tenant(s.Tenant)), system, s.ID)
-			if failure != nil { // the others go on
-				err = errors.Join(err, fmt.Errorf("delete what the source %s of the tenant %s has announced: %w", s.ID, s.Tenant, failure))
-			}
-			deleted, more = deleted+n, n == sweepStep
+	last := goneSource{At: time.Unix(0, 0)}
+	for full := true; full && time.Now().Before(until); {
+		all, failure := goneAfter(ctx, system, last)
+		if failure != nil {
+			return deleted, errors.Join(err, fmt.Errorf("find sources that have gone: %w", failure))
 		}
+		for _, s := range all {
+			for more := true; more && time.Now().Before(until); {
+				n, failure := sweep(db.In(ctx, db.Tenant(s.Tenant)), system, s.ID)
+				if failure != nil { // the others go on
+					err = errors.Join(err, fmt.Errorf("delete what the source %s of the tenant %s has announced: %w", s.ID, s.Tenant, failure))
+				}
+				deleted, more = deleted+n, n == sweepStep
+			}
+			last = s
+		}
+		full = len(all) == sweepGone
 	}
 	if deleted > 0 {
 		slog.Info("releases of sources that have gone were deleted", "count", deleted)
 	}
 	return deleted, err
+}
+
+// goneSource is a source that has gone, and when.
+type goneSource struct {
+	Tenant uuid.UUID `db:"tenant_id"`
+	ID     uuid.UUID `db:"id"`
+	At     time.Time `db:"updated_at"`
+}
+
+// goneAfter are some of the sources that have gone, those first that went first, after one of them.
+func goneAfter(ctx context.Context, system *db.DB, last goneSource) ([]goneSource, error) {
+	rows, err := system.Pool().Query(ctx, `select tenant_id, id, updated_at from release_source where plugin_id is null and (updated_at, id) > ($2, $3)
+		order by updated_at, id limit $1`, sweepGone, last.At, last.ID)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[goneSource])
 }
 
 // sweep deletes some of what a source has announced that has gone, and the source where nothing is left. It waits for
@@ -103,20 +117,25 @@ func forgetGone(ctx context.Context, tx pgx.Tx, all []*candidate) error {
 	return err
 }
 
-// trim forgets the oldest releases of a source, and of all, where there are too many: a poll has nobody to be told that
-// there is no room, and what is new counts for more. What somebody else is changing stays until the next time.
+// trimStep is how many releases are forgotten at once; a poll brings fewer.
+const trimStep = 5000
+
+// trim forgets releases of a source, and of all, where there are too many: first those that are ignored, which few look
+// at, then the oldest. A poll has nobody to be told that there is no room, and what is new counts for more. What is more
+// than a step, or somebody else is changing, stays until the next time.
 func (p *Poll) trim(ctx context.Context, tx pgx.Tx) error {
 	var b pgx.Batch
 	queue := func(of string, args ...any) {
 		b.Queue(`delete from release where tenant_id = app.tenant() and id in (select l.id from release l
-			where l.tenant_id = app.tenant() and l.id in (`+oldestSQL(of)+`) order by l.id for update skip locked)`, args...)
+			where l.tenant_id = app.tenant() and l.id in (`+tooManySQL(of)+`) order by l.id for update skip locked)`, args...)
 	}
-	queue("r.source_id = $2", p.kept, p.ID)
-	queue(there, p.keptOfAll)
+	queue("r.source_id = $3", p.kept, p.trimStep, p.ID)
+	queue(there, p.keptOfAll, p.trimStep)
 	return tx.SendBatch(ctx, &b).Close()
 }
 
-// oldestSQL selects the releases r that meet a condition and come after the latest $1.
-func oldestSQL(condition string) string {
-	return "select r.id from release r where r.tenant_id = app.tenant() and " + condition + " order by r.created_at desc, r.id desc offset $1"
+// tooManySQL selects of the releases r that meet a condition those of which there are more than $1, $2 at most.
+func tooManySQL(condition string) string {
+	where := "from release r where r.tenant_id = app.tenant() and " + condition
+	return "select r.id " + where + " order by r.state <> '" + ignored + "', r.created_at, r.id limit (select least(greatest(count(*) - $1, 0), $2) " + where + ")"
 }

@@ -121,6 +121,50 @@ func TestOldestAreForgotten(t *testing.T) {
 	}
 	keep(4, 100, "a", "old 1,old 2,old 3,old 4,old 6,old 7,old 8,a")
 	keep(100, 6, "b", "old 4,old 6,old 7,old 8,a,b")
+	// What is ignored goes first, however new it is: it keeps nothing out that people see or have marked.
+	r.DB.Exec(t, "update release set state = 'ignored' where external_release_id in ('old 8', 'b')")
+	r.DB.Exec(t, "update release set state = 'dismissed' where external_release_id = 'old 4'")
+	keep(100, 6, "c", "old 4,old 6,old 7,a,b,c")
+	keep(4, 100, "d", "old 4,old 7,a,c,d")
+	keep(100, 5, "e", "old 7,a,c,d,e")
+}
+
+// However many there are too many, as after an upgrade, a poll deletes no more than a step, and the oldest.
+func TestTooManyGoInSteps(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.DB.Exec(t, "insert into series_tracking (tenant_id, series_id, tracked) values ($1, $2, true)", r.One, r.series)
+	r.DB.Exec(t, `insert into release (tenant_id, id, source_id, series_id, external_release_id, payload_url, confidence, state, observed_at, created_at)
+		select $1, gen_random_uuid(), $2, $3, 'old ' || n, 'https://example.org', 1, 'announced', now(), now() - make_interval(days => 10 - n)
+		from generate_series(1, 8) n`, r.One, r.source, r.series)
+	for i, want := range []string{"old 4,old 5,old 6,old 7,old 8,0", "old 7,old 8,0,1", "0,1,2", "1,2,3"} {
+		p, err := release.Begin(r.In(r.One), r.DB.App, r.source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Keep(100, 3)
+		p.Trim(3)
+		if _, err := p.Record(r.In(r.One), r.DB.App, r.publish, &release.Result{Candidates: []json.RawMessage{r.candidate(fmt.Sprint(i), nil)}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.value("select string_agg(external_release_id, ',' order by created_at) from release"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// A round has no end before its time is up, however many sources have gone that have announced nothing.
+func TestManySourcesGo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.DB.Exec(t, `insert into release_source (tenant_id, id, plugin_id, name, display_name, kind, enabled)
+		select $1, gen_random_uuid(), null, 'gone ' || n, 'Gone', 'api-feed', false from generate_series(1, $2) n`, r.One, release.SweepGone+30)
+	if n, err := release.Sweep(t.Context(), r.DB.System, time.Minute); err != nil || n != 0 {
+		t.Errorf("%d, %v", n, err)
+	}
+	if got := r.value("select count(*) from release_source where plugin_id is null"); got != "0" {
+		t.Errorf("%s sources are left", got)
+	}
 }
 
 // A series has no more aliases than it may, however many titles it has, and a plugin is told no more of it than fits.

@@ -47,6 +47,7 @@ type Poll struct {
 	languages, notifyIn, notifyBy []string // of the settings
 
 	kept, keptOfAll int // how many releases of the source, and of all
+	trimStep        int // how many too many go at once
 }
 
 // Begin reads a source that is to be polled; NotFound where it is gone, Conflict where it is disabled.
@@ -68,7 +69,7 @@ func Begin(ctx context.Context, d *db.DB, source uuid.UUID) (*Poll, error) {
 	case !out.Enabled:
 		return nil, fault.New(fault.Conflict, "The source is disabled")
 	}
-	out.kept, out.keptOfAll = mostKept, mostOfAll
+	out.kept, out.keptOfAll, out.trimStep = mostKept, mostOfAll, trimStep
 	for i, to := range []*[]string{&out.languages, &out.notifyIn, &out.notifyBy} {
 		if err := json.Unmarshal([]byte(lists[i]), to); err != nil {
 			return nil, fmt.Errorf("setting of release tracking: %w", err)
