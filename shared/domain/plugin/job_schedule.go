@@ -80,7 +80,7 @@ func (d *dueJob) start(ctx context.Context, system *db.DB, now time.Time) (start
 			}
 		}
 		tag, err := tx.Exec(ctx, `update library_job set next_run_at = $3, next_zone = $4
-			where tenant_id = app.tenant() and id = $1 and enabled and cron_schedule = $5 and next_run_at is not distinct from $2`, d.ID, d.Next, at, d.Zone, d.Cron)
+			where tenant_id = app.tenant() and id = $1 and enabled and cron_schedule = $5 and (timezone is null or timezone = $4) and next_run_at is not distinct from $2`, d.ID, d.Next, at, d.Zone, d.Cron)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = errSecond
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/plugin"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/testkit"
 )
 
 // A run that is paused, or waits to be tried again, keeps the turn of its plugin: no other one works meanwhile, in
@@ -203,5 +204,41 @@ func TestDueJobsAreFound(t *testing.T) {
 	t.Log(plan)
 	if !strings.Contains(plan, "library_job_due") {
 		t.Errorf("what is due is not found by its index: %s", plan)
+	}
+}
+
+// A job that gets another time zone while a scheduler finds out when it is due is due in that one.
+func TestTimeZoneChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	r.add(c, nil)
+	library, _, _ := r.series("A")
+	r.job(c, library, nil)
+	done := make(chan error, 1)
+	if err := pgx.BeginFunc(t.Context(), r.DB.Owner.Pool(), func(tx pgx.Tx) error {
+		var me int
+		if err := tx.QueryRow(t.Context(), "update library_job set timezone = 'Asia/Tokyo', next_run_at = null returning pg_backend_pid()").Scan(&me); err != nil {
+			return err
+		}
+		go func() {
+			_, err := plugin.JobsDue(t.Context(), r.DB.System, time.Now())
+			done <- err
+		}()
+		testkit.Eventually(t, 30*time.Second, func() bool {
+			return r.text("select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))::text", me) == "true"
+		})
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plugin.JobsDue(t.Context(), r.DB.System, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.text("select next_zone || extract(hour from next_run_at at time zone 'Asia/Tokyo')::int from library_job"); got != "Asia/Tokyo3" {
+		t.Errorf("it is due in %s", got)
 	}
 }
