@@ -13,6 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/release"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/plug"
+	"github.com/longbox/longbox/shared/testkit"
 )
 
 // announced adds releases of the source.
@@ -214,5 +215,43 @@ func TestManyTitles(t *testing.T) {
 	}
 	if len(seen) != 41 {
 		t.Errorf("%d of 41 series were told of in 20 polls", len(seen))
+	}
+}
+
+// A poll that names the sources of its plugin anew locks them in order: so does who resets them all.
+func TestSourcesAreLockedInOrder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	higher := uuid.Max
+	r.DB.Exec(t, "insert into release_source (tenant_id, id, plugin_id, name, display_name, kind) values ($1, $2, $3, 'other', 'Other', 'api-feed')", r.One, higher, r.plugin)
+	p, err := release.Begin(r.In(r.One), r.DB.App, r.source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &release.Result{}
+	in.Take(&plug.Changes{Releases: &plug.ReleaseChanges{Sources: []json.RawMessage{json.RawMessage(fmt.Sprintf(`{"sourceKey":%q,"kind":"api-feed"}`, p.Name))}}})
+	done := make(chan error, 1)
+	if err := pgx.BeginFunc(t.Context(), r.DB.Owner.Pool(), func(tx pgx.Tx) error {
+		var me int
+		if err := tx.QueryRow(t.Context(), "select pg_backend_pid() from release_source where id = $1 for no key update", r.source).Scan(&me); err != nil {
+			return err
+		}
+		go func() {
+			_, err := p.Record(r.In(r.One), r.DB.App, r.publish, in)
+			done <- err
+		}()
+		testkit.Eventually(t, 30*time.Second, func() bool {
+			return r.value("select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))", me) == "true"
+		})
+		_, err := tx.Exec(t.Context(), "select from release_source where id = $1 for no key update nowait", higher)
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if got := r.value("select string_agg(name, ',') from release_source where plugin_id is not null"); got != p.Name {
+		t.Errorf("left: %s", got)
 	}
 }

@@ -253,6 +253,8 @@ func (p *Poll) rename(ctx context.Context, tx pgx.Tx, in *Result) error {
 	}
 	var b pgx.Batch
 	b.Queue("select from plugin where tenant_id = app.tenant() and id = $1 for key share", p.PluginID) // before its sources, as who deletes it
+	// Those that go and the one that is polled in one order: so does who resets them all.
+	b.Queue("select from release_source where tenant_id = app.tenant() and plugin_id = $1 order by id for no key update", p.PluginID)
 	QueueSources(&b, p.PluginID, namedIn(in.sources))
 	return tx.SendBatch(ctx, &b).Close()
 }
