@@ -42,7 +42,7 @@ type keySet struct {
 // VerifySignature is the content of a token that one of the keys has signed.
 func (k *keySet) VerifySignature(_ context.Context, token string) ([]byte, error) {
 	k.unknown = false
-	j, err := jose.ParseSigned(token, []jose.SignatureAlgorithm{jose.RS256, jose.ES256})
+	j, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.RS256, jose.ES256})
 	if err != nil {
 		return nil, err
 	}
