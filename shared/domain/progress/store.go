@@ -23,6 +23,21 @@ func QueueSeriesExists(b *pgx.Batch, dst *bool, id uuid.UUID) {
 	db.Value(b, dst, "select exists (select from series where tenant_id = app.tenant() and id = $1)", id)
 }
 
+// OfSeries does what queue adds to the batch; NotFound where there is no such series.
+func OfSeries(ctx context.Context, d *db.DB, id uuid.UUID, queue func(*pgx.Batch)) error {
+	var b pgx.Batch
+	var found bool
+	QueueSeriesExists(&b, &found, id)
+	queue(&b)
+	if err := d.Run(ctx, &b); err != nil {
+		return err
+	}
+	if !found {
+		return fault.Missing("Series")
+	}
+	return nil
+}
+
 func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Record, error) {
 	var b pgx.Batch
 	var exists bool

@@ -59,7 +59,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 	own.MayBeEmpty = true
 	httpapi.Register(a, own, func(ctx context.Context, in *IDInput) (*Rating, error) {
 		var out *Rating
-		return out, ofSeries(ctx, d, in.ID, func(b *pgx.Batch) { db.One(b, &out, "select "+columns+mine+" and r.series_id = $1", in.ID) })
+		return out, progress.OfSeries(ctx, d, in.ID, func(b *pgx.Batch) { db.One(b, &out, "select "+columns+mine+" and r.series_id = $1", in.ID) })
 	})
 	httpapi.Register(a, op("PUT", "/series/{id}/rating", "putRating", "Say what the caller thinks of a series"),
 		func(ctx context.Context, in *struct {
@@ -70,12 +70,12 @@ func Routes(a *httpapi.API, d *db.DB) {
 		})
 	httpapi.Register(a, op("DELETE", "/series/{id}/rating", "deleteRating", "Take back what the caller thinks of a series, if they said so"),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
-			return nil, ofSeries(ctx, d, in.ID, func(b *pgx.Batch) { b.Queue("delete"+mine+" and r.series_id = $1", in.ID) })
+			return nil, progress.OfSeries(ctx, d, in.ID, func(b *pgx.Batch) { b.Queue("delete"+mine+" and r.series_id = $1", in.ID) })
 		})
 	httpapi.Register(a, op("GET", "/series/{id}/ratings/average", "getAverageRating", "What all users think of a series"),
 		func(ctx context.Context, in *IDInput) (*Average, error) {
 			var out *Average
-			return out, ofSeries(ctx, d, in.ID, func(b *pgx.Batch) {
+			return out, progress.OfSeries(ctx, d, in.ID, func(b *pgx.Batch) {
 				db.One(b, &out, "select avg(rating)::double precision as average, count(*) as count from series_rating where tenant_id = app.tenant() and series_id = $1", in.ID)
 			})
 		})
@@ -91,21 +91,6 @@ func Routes(a *httpapi.API, d *db.DB) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-}
-
-// ofSeries does what queue adds to the batch; NotFound where there is no such series.
-func ofSeries(ctx context.Context, d *db.DB, id uuid.UUID, queue func(*pgx.Batch)) error {
-	var b pgx.Batch
-	var found bool
-	progress.QueueSeriesExists(&b, &found, id)
-	queue(&b)
-	if err := d.Run(ctx, &b); err != nil {
-		return err
-	}
-	if !found {
-		return fault.Missing("Series")
-	}
-	return nil
 }
 
 func set(ctx context.Context, d *db.DB, id uuid.UUID, body Body) (*Rating, error) {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -62,7 +63,7 @@ func normalize(name string) string {
 }
 
 func aliases(ctx context.Context, d *db.DB, series uuid.UUID) (out []Alias, err error) {
-	return out, ofSeries(ctx, d, series, func(b *pgx.Batch) {
+	return out, progress.OfSeries(ctx, d, series, func(b *pgx.Batch) {
 		db.All(b, &out, "select "+aliasColumns+" from series_alias a where a.tenant_id = app.tenant() and a.series_id = $1 order by a.normalized", series)
 	})
 }
@@ -105,7 +106,7 @@ func addAlias(ctx context.Context, d *db.DB, series uuid.UUID, body *AliasBody) 
 // removeAlias removes one, and tells the library of its series.
 func removeAlias(ctx context.Context, d *db.DB, series, id uuid.UUID) (library uuid.UUID, err error) {
 	var removed *uuid.UUID
-	err = ofSeries(ctx, d, series, func(b *pgx.Batch) {
+	err = progress.OfSeries(ctx, d, series, func(b *pgx.Batch) {
 		db.Value(b, &removed, `delete from series_alias a using series s where a.tenant_id = app.tenant() and a.series_id = $1 and a.id = $2
 			and s.tenant_id = app.tenant() and s.id = a.series_id returning s.library_id`, series, id)
 	})

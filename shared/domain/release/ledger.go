@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -155,7 +156,7 @@ func ofOne(ctx context.Context, d *db.DB, series uuid.UUID, state string, p http
 		return nil, err
 	}
 	var load func() ([]Release, int64)
-	if err := ofSeries(ctx, d, series, func(b *pgx.Batch) {
+	if err := progress.OfSeries(ctx, d, series, func(b *pgx.Batch) {
 		load = Filter{State: state, SeriesID: series.String()}.queue(b, sort, p)
 	}); err != nil {
 		return nil, err

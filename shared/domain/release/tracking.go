@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -151,21 +150,6 @@ func track(ctx context.Context, d *db.DB, series uuid.UUID, body *TrackingBody) 
 		return nil, library, fault.Missing("Series")
 	}
 	return out, library, nil
-}
-
-// ofSeries does what queue adds to the batch; NotFound where there is no such series.
-func ofSeries(ctx context.Context, d *db.DB, id uuid.UUID, queue func(*pgx.Batch)) error {
-	var b pgx.Batch
-	var found bool
-	progress.QueueSeriesExists(&b, &found, id)
-	queue(&b)
-	if err := d.Run(ctx, &b); err != nil {
-		return err
-	}
-	if !found {
-		return fault.Missing("Series")
-	}
-	return nil
 }
 
 // changed is the event that says that something of a series' tracking or releases has changed.
