@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/longbox/longbox/shared/domain/account"
+	"github.com/longbox/longbox/shared/lazyregexp"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -219,7 +219,7 @@ func (s *service) callback(ctx context.Context, in *CallbackInput) (string, erro
 	return to + "#" + base64.RawURLEncoding.EncodeToString(data), nil
 }
 
-var errorWord = regexp.MustCompile(`^[a-z_]{1,64}$`)
+var errorWord = lazyregexp.New(`^[a-z_]{1,64}$`)
 
 // finish finds out who signs in, and opens the session. The error is a *refusal where that is nobody.
 func (s *service) finish(ctx context.Context, in *CallbackInput, began *begun, browser kept) (*Session, error) {

@@ -3,7 +3,6 @@ package oidc
 import (
 	"context"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/lazyregexp"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -69,7 +69,7 @@ const (
 // owner is what a secret is sealed for.
 func owner(tenant, id uuid.UUID) string { return tenant.String() + "/oidc/" + id.String() }
 
-var nameShape = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+var nameShape = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 // Check fills in what may be left out, and lists what is wrong.
 func (p *Provider) Check() error {

@@ -2,14 +2,15 @@ package comicinfo
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/longbox/longbox/shared/lazyregexp"
 )
 
 // thousands is a number with commas between its thousands, as some spreadsheets write it.
-var thousands = regexp.MustCompile(`^-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$`)
+var thousands = lazyregexp.New(`^-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$`)
 
 // NumberValue returns Number as a number: "12", "#12", "-1", "1.5", "1,5", "1,000", "½", "1½", "-1½".
 func (i *Info) NumberValue() (float64, bool) {
@@ -119,7 +120,7 @@ func (i *Info) Links() []string {
 var ages = map[string]int{"earlychildhood": 3, "everyone": 0, "g": 0, "kidstoadults": 6, "pg": 8, "everyone10+": 10, "teen": 13,
 	"ma15+": 15, "m": 17, "mature17+": 17, "r18+": 18, "x18+": 18, "adultsonly18+": 18}
 
-var age = regexp.MustCompile(`^(\d{1,2})\s*\+?$`)
+var age = lazyregexp.New(`^(\d{1,2})\s*\+?$`)
 
 // MinimumAge is the age that AgeRating means, also one written as a number; nil when it says none.
 func (i *Info) MinimumAge() *int {

@@ -2,19 +2,19 @@ package epub
 
 import (
 	"html"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/longbox/longbox/shared/format/xmllimit"
+	"github.com/longbox/longbox/shared/lazyregexp"
 )
 
 var (
 	// datePattern is a date that begins with its year: 2012-05-01, 2012/5, 2012年5月1日, 20120501, whatever follows it.
-	datePattern = regexp.MustCompile(`^\s*(\d{4})(?:[-/.年](\d\d?)(?:[-/.月](\d\d?))?|(\d\d)(\d\d))?(?:\D|$)`)
+	datePattern = lazyregexp.New(`^\s*(\d{4})(?:[-/.年](\d\d?)(?:[-/.月](\d\d?))?|(\d\d)(\d\d))?(?:\D|$)`)
 	// yearPattern is the year in one that does not: May 2012, 1.5.2012, ©2012.
-	yearPattern = regexp.MustCompile(`(?:^|\D)(1[4-9]\d\d|20\d\d)(?:\D|$)`)
+	yearPattern = lazyregexp.New(`(?:^|\D)(1[4-9]\d\d|20\d\d)(?:\D|$)`)
 )
 
 // readDate takes the date of publication: of the elements marked so, else the
@@ -71,9 +71,9 @@ func (b *book) setDate(value string) {
 }
 
 var (
-	hidden   = regexp.MustCompile(`(?is)<(script|style|head)\b.*?(?:</(?:script|style|head)\s*>|$)|<!--.*?(?:-->|$)`)
-	newLine  = regexp.MustCompile(`(?i)</?(?:p|div|br|li|ul|ol|tr|h[1-6]|blockquote)\b[^<>]*>`)
-	otherTag = regexp.MustCompile(`</?[A-Za-z][^<>]*>`)
+	hidden   = lazyregexp.New(`(?is)<(script|style|head)\b.*?(?:</(?:script|style|head)\s*>|$)|<!--.*?(?:-->|$)`)
+	newLine  = lazyregexp.New(`(?i)</?(?:p|div|br|li|ul|ol|tr|h[1-6]|blockquote)\b[^<>]*>`)
+	otherTag = lazyregexp.New(`</?[A-Za-z][^<>]*>`)
 )
 
 // PlainText turns a description, which is often HTML, into text: a line per

@@ -2,10 +2,11 @@ package pdf
 
 import (
 	"encoding/binary"
-	"regexp"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/longbox/longbox/shared/lazyregexp"
 )
 
 // Info is what a document says about itself (14.3.3); "" where it says nothing.
@@ -73,7 +74,7 @@ func plain(s text) string {
 }
 
 // language is how a text of UTF-16 says what language follows (7.9.2.2.2).
-var language = regexp.MustCompile("\x1b[A-Za-z]{2,8}\x1b")
+var language = lazyregexp.New("\x1b[A-Za-z]{2,8}\x1b")
 
 func wide(s text, order binary.ByteOrder) string {
 	var units []uint16
