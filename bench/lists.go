@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,11 +60,15 @@ func lists(ctx context.Context, s *system, out *report) error {
 	if err := s.hidden(ctx, out, big, base); err != nil {
 		return err
 	}
+	ordered, err := orders(ctx, out, big, base)
+	if err != nil {
+		return err
+	}
 	lists, err := komga(ctx, out, big, api.url)
 	if err != nil {
 		return err
 	}
-	routes = append(routes, lists...)
+	routes = slices.Concat(routes, ordered, lists)
 	return s.plans(ctx, out, big, append(routes, "books?pageSize=50&page=10000", "books/on-deck", "books/in-progress", "books/recently-added",
 		"/opds/libraries/%s?page=100", "/opds/recent?page=100", "/opds/v2/search?query=c4ca42"))
 }

@@ -34,8 +34,13 @@ var seeds = []string{
 	 from (select s.*, n, row_number() over (order by s.id, n) as nth
 	   from (select *, row_number() over (order by id) as i from series where tenant_id = $1) s, generate_series(1, 10 + (s.i * 37)::integer % 91) n) s
 	 where nth <= $3::integer and $2::integer > 0`,
-	`insert into book_metadata (tenant_id, book_id, metadata) select tenant_id, id, '{"summary":"A story."}' from book
-	 where tenant_id = $1 and $2::integer > 0 and $3::integer > 0`,
+	// Of three books in four it is known when they came out, and of one series in ten what some think of it.
+	`insert into book_metadata (tenant_id, book_id, metadata) select tenant_id, id, case when size % 4 = 0 then '{"summary":"A story."}'
+	   else jsonb_build_object('summary', 'A story.', 'year', 1950 + size % 70, 'month', 1 + size % 12) end
+	 from book where tenant_id = $1 and $2::integer > 0 and $3::integer > 0`,
+	`insert into external_rating (tenant_id, id, series_id, source_name, rating)
+	 select tenant_id, gen_random_uuid(), id, 'somebody', 100 * random() from (select *, row_number() over (order by id) as i from series where tenant_id = $1) s
+	 where i % 10 = 0 and $2::integer > 0 and $3::integer > 0`,
 	// One book of a hundred has an index of its pages: the others would only take room.
 	`insert into page_index (tenant_id, book_id, revision, file_size, file_etag, file_modified, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights)
 	 select b.tenant_id, b.id, 1, b.size, '', b.modified_at, '{1.jpg}', '{image/jpeg}', '{0}', '{1}', '{1}', '{1}', '{0}', '{0}', '{0}', '{0}'
@@ -57,6 +62,10 @@ var seeds = []string{
 	 select $1, a.id, crowd_id($2, 3, 1 + (n * 7919 + a.i * 31) % $3::integer), crowd_id($2, 5, a.i * 1000 + n), 3, n % 10 <> 0, now() - n * interval '1 minute'
 	 from (select id, row_number() over (order by id) as i from account where tenant_id = $1) a, generate_series(1, 200) n
 	 on conflict do nothing`,
+	`insert into series_rating (tenant_id, account_id, series_id, id, rating)
+	 select s.tenant_id, a.id, s.id, gen_random_uuid(), 1 + (100 * random())::integer % 100
+	 from (select *, row_number() over (order by id) as i from series where tenant_id = $1) s, account a
+	 where a.tenant_id = $1 and i % 10 = 1 and $2::integer > 0 and $3::integer > 0`,
 	`update series s set book_count = c.n, file_size = c.bytes, page_count = c.pages
 	 from (select series_id, count(*) n, sum(size) bytes, sum(page_count) pages from book where tenant_id = $1 group by 1) c
 	 where s.tenant_id = $1 and s.id = c.series_id and $2::integer > 0 and $3::integer > 0`,

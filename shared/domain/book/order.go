@@ -15,14 +15,27 @@ var sorts = map[string]string{"title": "b.title_sort", "number": "b.number", "fi
 // inSeries is the order of the books of one series, and of all books that of their series.
 const inSeries = "series"
 
-// rank is a field that only some books have: what those rows are selected from, the id of the book, and what it has.
-type rank struct{ from, id, at string }
+// rank is a field that only some books have: what those rows are selected from, the id of the book, and what it has. Few
+// have it where it is the caller's own.
+type rank struct {
+	from, id, at string
+	own          bool
+}
+
+// not is SQL of the books b that have no such field: few that have it are gathered once, among many each book is
+// looked up.
+func (r rank) not() string {
+	if r.own {
+		return "b.id not in (select " + r.id + " from " + r.from + ")"
+	}
+	return "(select " + r.at + " from " + r.from + " and " + r.id + " = b.id) is null"
+}
 
 // ranks are the fields that only some books have; the others follow by title.
 var ranks = map[string]rank{
-	"last_read": {"progress p where p.tenant_id = app.tenant() and p.account_id = app.account()", "p.book_id", "p.updated_at"},
+	"last_read": {"progress p where p.tenant_id = app.tenant() and p.account_id = app.account()", "p.book_id", "p.updated_at", true},
 	"release_date": {"book_metadata m where m.tenant_id = app.tenant() and app.release_day(m.metadata) is not null", "m.book_id",
-		"app.release_day(m.metadata)"},
+		"app.release_day(m.metadata)", false},
 }
 
 var sortFields = []string{"title", "number", "file_size", "page_count", "created_at", "modified_at", inSeries, "filename", "last_read", "release_date"}
@@ -104,9 +117,9 @@ func ranked(s scope, r rank, desc bool) query {
 	    select id, 1 as part, nth from first
 	    union all
 	    select id, 2, row_number() over () from (
-	      select b.id from book b where %[6]s and (select %[7]s from %[8]s and %[1]s = b.id) is null order by b.title_sort, b.id
+	      select b.id from book b where %[6]s and %[7]s order by b.title_sort, b.id
 	      limit case when (select count(*) from first) < $%[4]d then $%[4]d else 0 end
 	      offset case when (select count(*) from first) < $%[4]d then greatest(0, $%[5]d - (select count(*) %[2]s)) else 0 end) b) u
-	  order by part, nth`, r.id, these, ordered(desc, r.at, r.id), n+1, n+2, where, r.at, r.from)
+	  order by part, nth`, r.id, these, ordered(desc, r.at, r.id), n+1, n+2, where, r.not())
 	return query{ids: ids, args: args, skips: true}.counted(s, where)
 }
