@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -12,6 +13,7 @@ type crowd struct {
 	name   string
 	nth    int // Of the tenants: it makes their ids.
 	books  int
+	long   bool // series of 1,000 books, and every account has read 20,000
 	tenant uuid.UUID
 	client *client
 }
@@ -75,6 +77,10 @@ var seeds = []string{
 	 where l.tenant_id = $1 and $2::integer > 0 and $3::integer > 0 group by l.id`,
 }
 
+// ofLong makes seeds those of a long crowd.
+var ofLong = strings.NewReplacer("$3::integer / 50,", "$3::integer / 1000,", "10 + (s.i * 37)::integer % 91", "1000",
+	"generate_series(1, 200)", "generate_series(1, 20000)", "a.i * 1000 +", "a.i * 100000 +")
+
 // seed fills the tenants with triggers and foreign keys off, and makes a client of an administrator of each.
 func (s *system) seed(ctx context.Context, crowds []*crowd) error {
 	for _, sql := range []string{
@@ -104,6 +110,9 @@ func (s *system) seedOne(ctx context.Context, c *crowd) error {
 		return err
 	}
 	for _, sql := range seeds {
+		if c.long {
+			sql = ofLong.Replace(sql)
+		}
 		if _, err := s.admin.Exec(ctx, sql, c.tenant, c.nth, c.books); err != nil {
 			return err
 		}
