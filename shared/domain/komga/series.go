@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -250,7 +251,8 @@ func terms(owner, table, id string) string {
 
 // seriesSQL shows the series whose ids are selected, with one index lookup for each; summary is how much of it.
 func seriesSQL(ids, summary string) string {
-	return `with page as materialized (select id, row_number() over () as pos from (` + ids + `) x)
+	return `with page as materialized (select id, row_number() over () as pos from (` + ids + `) x),
+	  ` + progress.MineOfPage + `
 	select s.id, s.library_id, l.path as library_path, s.path, s.title, s.title_sort, coalesce(left(s.summary, ` + summary + `), '') as summary,
 	  coalesce(s.publisher, '') as publisher, coalesce(s.language, '') as language, coalesce(s.status, '') as status,
 	  coalesce(s.reading_direction, l.default_reading_direction) as reading_direction, s.age_rating, s.year, s.total_volume_count,
@@ -264,8 +266,8 @@ func seriesSQL(ids, summary string) string {
 	cross join lateral (select * from series x where x.tenant_id = app.tenant() and x.id = page.id limit 1) s
 	cross join lateral (select x.path, x.default_reading_direction from library x where x.tenant_id = app.tenant() and x.id = s.library_id limit 1) l
 	cross join lateral (select count(*) filter (where p.completed) as read, count(*) filter (where not p.completed) as open
-	  from (select (select p.completed from progress p where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id) as completed
-	    from book b where b.tenant_id = app.tenant() and b.series_id = page.id and b.deleted_at is null) p) c
+	  from (select ` + progress.Completed + ` as completed
+	    from book b where b.tenant_id = app.tenant() and b.series_id = page.id and b.deleted_at is null offset 0) p) c
 	order by page.pos`
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -49,15 +50,10 @@ func Folder(library, path string) string {
 }
 
 // sql selects the rows of one page, one index lookup for each id and table ("limit 1" and the lateral aggregate
-// keep the planner from reading whole tables). The last two parameters are its limit and offset. What the caller has
-// read is gathered once, unless that is far more than the books of the page, which are then looked up one by one: five
-// times as slow for each, and a page of long series has 50,000.
+// keep the planner from reading whole tables). The last two parameters are its limit and offset.
 func (q query) sql() string {
 	return "with page as materialized (select id, row_number() over () as pos from (" + q.page() + `) x),
-	  most as materialized (select 4 * coalesce(sum(x.book_count), 0) as books from page
-	    cross join lateral (select s.book_count from series s where s.tenant_id = app.tenant() and s.id = page.id limit 1) x),
-	  done as materialized (select p.book_id from progress p
-	    where p.tenant_id = app.tenant() and p.account_id = app.account() and p.completed limit (select books + 1 from most))
+	  ` + progress.MineOfPage + `
 	select s.id, s.library_id, l.name as library_name, l.path as library_path, s.title, s.title_sort, s.path, s.cover_source, s.summary, s.publisher,
 	  s.year, s.book_count, c.unread_count, c.max_volume, c.max_chapter, c.volumes_owned, s.created_at, s.updated_at,
 	  coalesce(t.tracked, false) as tracked, g.chapter_gap, g.volume_gap, ` + gapProvider + ` as gap_provider,
@@ -75,10 +71,7 @@ func (q query) sql() string {
 	cross join lateral (select x.name, x.path from library x where x.tenant_id = app.tenant() and x.id = s.library_id limit 1) l
 	cross join lateral (select max(b.volume) as max_volume, max(b.chapter) as max_chapter,
 	    count(*) filter (where b.volume is not null and b.chapter is null) as volumes_owned,
-	    count(*) filter (where case when (select count(*) from done) <= (select books from most)
-	      then b.id not in (select book_id from done)
-	      else (select p.completed from progress p
-	        where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id) is not true end) as unread_count
+	    count(*) filter (where (` + progress.Completed + `) is not true) as unread_count
 	  from book b where b.tenant_id = app.tenant() and b.series_id = page.id and b.deleted_at is null) c
 	left join lateral (select x.tracked, x.track_chapters, x.track_volumes from series_tracking x
 	  where x.tenant_id = app.tenant() and x.series_id = page.id limit 1) t on true
