@@ -13,6 +13,7 @@ import (
 var packages = map[string]string{
 	"api": "./functions/api", "media": "./functions/media", "worker": "./functions/worker", "scheduler": "./functions/scheduler",
 	"plugin": "./functions/plugin", "migrate": "./functions/migrate", "sse-relay": "./sse-relay", "localstack": "./localstack", "empty": "./bench/empty",
+	"through": "./bench/through",
 }
 
 // build makes a program as it is deployed, once.

@@ -72,6 +72,11 @@ func pages(ctx context.Context, s *system, out *report) error {
 			return fmt.Errorf("%s: %w", v.name, err)
 		}
 	}
+	for _, clients := range []int{1, manyHere} {
+		if err := s.floor(ctx, shelves["stored"], clients, out); err != nil {
+			return fmt.Errorf("bytes passed on: %w", err)
+		}
+	}
 	return nil
 }
 
@@ -157,27 +162,69 @@ func (s *system) pageRun(ctx context.Context, api *function, sh *shelf, v varian
 			}
 		}
 	}
+	return compare(ctx, out, v.name, v.clients, v.bar, book, ours, bare)
+}
+
+// compare measures one way to ask for pages against the bare one, by turns.
+func compare(ctx context.Context, out *report, name string, clients int, bar float64, book func(int) int, ours, bare fetch) error {
 	var now, nowFirst, raw, rawFirst []float64
-	for i := 0; i < pairs; i += v.clients {
+	for i := 0; i < pairs; i += clients {
 		order := []fetch{ours, bare}
-		if i/v.clients%2 == 1 {
+		if i/clients%2 == 1 {
 			order[0], order[1] = order[1], order[0]
 		}
 		for j, f := range order {
-			first, last, err := alternate(ctx, v.clients, i, book, f)
+			first, last, err := alternate(ctx, clients, i, book, f)
 			if err != nil {
 				return err
 			}
-			if (j == 0) == (i/v.clients%2 == 0) {
+			if (j == 0) == (i/clients%2 == 0) {
 				now, nowFirst = append(now, last...), append(nowFirst, first...)
 			} else {
 				raw, rawFirst = append(raw, last...), append(rawFirst, first...)
 			}
 		}
 	}
-	out.ratio(v.name, now, raw, v.bar)
+	out.ratio(name, now, raw, bar)
 	out.ratio("  first byte", nowFirst, rawFirst, 0)
 	return nil
+}
+
+// floor measures a program between the reader and the store that only passes bytes on: what no page can be faster than.
+func (s *system) floor(ctx context.Context, sh *shelf, clients int, out *report) error {
+	f, err := s.function(ctx, "through")
+	if err != nil {
+		return err
+	}
+	defer f.Stop()
+	c := newClient("")
+	through := func(ctx context.Context, book, n int) (first, last float64, err error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url+"/"+s.bucket+"/"+sh.folder+"/Series/"+bigName(book), nil)
+		if err != nil {
+			return 0, 0, err
+		}
+		sp := sh.spans[n]
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", sp.offset, sp.offset+sp.length-1))
+		began := time.Now()
+		res, err := c.http.Do(req)
+		if err != nil {
+			return 0, 0, err
+		}
+		if res.StatusCode != http.StatusOK {
+			res.Body.Close()
+			return 0, 0, fmt.Errorf("answers %s", res.Status)
+		}
+		return drain(res.Body, began)
+	}
+	book, bare := func(int) int { return 0 }, s.viaSDK(sh)
+	for i := range 5 {
+		for _, f := range []fetch{through, bare} {
+			if _, _, err := alternate(ctx, clients, i, book, f); err != nil {
+				return err
+			}
+		}
+	}
+	return compare(ctx, out, fmt.Sprintf("bytes passed on and nothing else, clients: %d", clients), clients, 0, book, through, bare)
 }
 
 // alternate runs f once for every client at the same time.

@@ -202,8 +202,8 @@ func touched(s scope, open bool) query {
 }
 
 // onDeck is the first unread book of each series in which the caller has completed a book and has none open; the
-// series read last comes first. What they have read is gathered once, so that a series is gone through quickly up to its
-// first unread book (of an array the planner expects ten, and always hashes it).
+// series read last comes first. What they have read is gathered once, as in rank.not, so that a series is gone through
+// quickly up to its first unread book.
 func onDeck(s scope, field string, desc bool) query {
 	narrow, args := s.narrow(0)
 	decks := `with mine as materialized (

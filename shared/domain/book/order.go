@@ -22,11 +22,11 @@ type rank struct {
 	own          bool
 }
 
-// not is SQL of the books b that have no such field: few that have it are gathered once, among many each book is
-// looked up.
+// not is SQL of the books b that have no such field: few that have it are gathered once (of an array the planner expects
+// ten, and always hashes it), among many each book is looked up.
 func (r rank) not() string {
 	if r.own {
-		return "b.id not in (select " + r.id + " from " + r.from + ")"
+		return "b.id not in (select unnest(array(select " + r.id + " from " + r.from + ")))"
 	}
 	return "(select " + r.at + " from " + r.from + " and " + r.id + " = b.id) is null"
 }
