@@ -136,8 +136,9 @@ func (s *system) checkPage(t *testing.T, c *testkit.Client, b book, n int, want 
 	t.Helper()
 	at := fmt.Sprintf("%s page %d", b.Path, n)
 	s.s3.Counter.Reset()
+	began := time.Now()
 	first := s.fetch(t, c, "GET", pageURL(b, n)).want(t, 200)
-	s.checkCost(t, at+" cold", 1, 1)
+	s.checkCost(t, at+" cold", 1, once(began))
 	if sha256.Sum256(first.Body) != sha256.Sum256(want.data) {
 		t.Errorf("%s: %d bytes that are not the %d of %s", at, len(first.Body), len(want.data), want.name)
 	}
@@ -147,8 +148,9 @@ func (s *system) checkPage(t *testing.T, c *testkit.Client, b book, n int, want 
 	if cc := first.Header.Get("Cache-Control"); !strings.Contains(cc, "private") || !strings.Contains(cc, "immutable") {
 		t.Errorf("%s: Cache-Control %q", at, cc)
 	}
+	began = time.Now()
 	zipped := s.fetch(t, c, "GET", pageURL(b, n), "Accept-Encoding", "gzip").want(t, 200)
-	s.checkCost(t, at+" gzip", 0, 1)
+	s.checkCost(t, at+" gzip", 0, once(began))
 	deflated := strings.Contains(b.Path, "deflated") || strings.Contains(b.Path, "natural")
 	if got := zipped.Header.Get("Content-Encoding"); (got == "gzip") != deflated {
 		t.Errorf("%s: Content-Encoding %q where gzip is accepted", at, got)
@@ -189,6 +191,15 @@ func (s *system) checkPage(t *testing.T, c *testkit.Client, b book, n int, want 
 		}
 		s.checkCost(t, at+" conditional and HEAD", 0, 0)
 	}
+}
+
+// once is how many GETs the page may cost that was asked for at that time: one, and where Redis may have been late, which
+// has 20 ms to count a request, one more, because what had begun ahead is dropped then.
+func once(began time.Time) int {
+	if time.Since(began) < 20*time.Millisecond {
+		return 1
+	}
+	return 2
 }
 
 // checkCost fails unless between least and most ranged GETs and nothing else reached S3.
