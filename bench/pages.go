@@ -73,7 +73,7 @@ func pages(ctx context.Context, s *system, out *report) error {
 		}
 	}
 	for _, clients := range []int{1, manyHere} {
-		if err := s.floor(ctx, shelves["stored"], clients, out); err != nil {
+		if err := s.passedOn(ctx, shelves["stored"], clients, out); err != nil {
 			return fmt.Errorf("bytes passed on: %w", err)
 		}
 	}
@@ -190,8 +190,9 @@ func compare(ctx context.Context, out *report, name string, clients int, bar flo
 	return nil
 }
 
-// floor measures a program between the reader and the store that only passes bytes on: what no page can be faster than.
-func (s *system) floor(ctx context.Context, sh *shelf, clients int, out *report) error {
+// passedOn measures a plain program between the reader and the store, which passes on what the SDK answers and does
+// nothing else.
+func (s *system) passedOn(ctx context.Context, sh *shelf, clients int, out *report) error {
 	f, err := s.function(ctx, "through")
 	if err != nil {
 		return err
@@ -224,7 +225,7 @@ func (s *system) floor(ctx context.Context, sh *shelf, clients int, out *report)
 			}
 		}
 	}
-	return compare(ctx, out, fmt.Sprintf("bytes passed on and nothing else, clients: %d", clients), clients, 0, book, through, bare)
+	return compare(ctx, out, fmt.Sprintf("a plain program that passes bytes on, %d clients", clients), clients, 0, book, through, bare)
 }
 
 // alternate runs f once for every client at the same time.
