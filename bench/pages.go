@@ -154,19 +154,19 @@ func (s *system) pageRun(ctx context.Context, api *function, sh *shelf, v varian
 	if v.warm {
 		book = func(int) int { return 0 }
 	}
-	// Book 0 opens the connections and, for the warm variants, fills the memory.
-	for i := range 5 {
-		for _, f := range []fetch{ours, bare} {
-			if _, _, err := alternate(ctx, v.clients, i, func(int) int { return 0 }, f); err != nil {
-				return err
-			}
-		}
-	}
 	return compare(ctx, out, v.name, v.clients, v.bar, book, ours, bare)
 }
 
 // compare measures one way to ask for pages against the bare one, by turns.
 func compare(ctx context.Context, out *report, name string, clients int, bar float64, book func(int) int, ours, bare fetch) error {
+	// Book 0 opens the connections and, for the warm variants, fills the memory.
+	for i := range 5 {
+		for _, f := range []fetch{ours, bare} {
+			if _, _, err := alternate(ctx, clients, i, func(int) int { return 0 }, f); err != nil {
+				return err
+			}
+		}
+	}
 	var now, nowFirst, raw, rawFirst []float64
 	for i := 0; i < pairs; i += clients {
 		order := []fetch{ours, bare}
@@ -218,13 +218,6 @@ func (s *system) passedOn(ctx context.Context, sh *shelf, clients int, out *repo
 		return drain(res.Body, began)
 	}
 	book, bare := func(int) int { return 0 }, s.viaSDK(sh)
-	for i := range 5 {
-		for _, f := range []fetch{through, bare} {
-			if _, _, err := alternate(ctx, clients, i, book, f); err != nil {
-				return err
-			}
-		}
-	}
 	return compare(ctx, out, fmt.Sprintf("a plain program that passes bytes on, %d clients", clients), clients, 0, book, through, bare)
 }
 
