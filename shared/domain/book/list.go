@@ -124,7 +124,7 @@ func (q query) by(field string, desc bool) query {
 	if field != "" {
 		join, order := few(field, desc)
 		q.ids = "select b.id from (" + q.ids + `) l cross join lateral (
-		  select x.id, x.series_id, x.key, x.title_sort, x.number, x.size, x.page_count, x.created_at, x.updated_at
+		  select x.id, x.series_id, x.key, x.title_sort, x.number, x.size, x.page_count, x.created_at, x.updated_at, x.release_day
 		  from book x where x.tenant_id = app.tenant() and x.id = l.id limit 1) b` + join + order
 	}
 	return q

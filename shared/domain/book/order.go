@@ -15,27 +15,33 @@ var sorts = map[string]string{"title": "b.title_sort", "number": "b.number", "fi
 // inSeries is the order of the books of one series, and of all books that of their series.
 const inSeries = "series"
 
-// rank is a field that only some books have: what those rows are selected from, the id of the book, and what it has. Few
-// have it where it is the caller's own.
+// rank is a field that only some books have: a column of the books b, or where from is set, what few rows of the caller's
+// have. id is that of the book.
 type rank struct {
 	from, id, at string
-	own          bool
 }
 
-// not is SQL of the books b that have no such field: few that have it are gathered once (of an array the planner expects
-// ten, and always hashes it), among many each book is looked up.
-func (r rank) not() string {
-	if r.own {
-		return "b.id not in (select unnest(array(select " + r.id + " from " + r.from + ")))"
+// with is SQL of what is in the list of where and has the field.
+func (r rank) with(where string) string {
+	if r.from == "" {
+		return "from book b where " + where + " and " + r.at + " is not null"
 	}
-	return "(select " + r.at + " from " + r.from + " and " + r.id + " = b.id) is null"
+	return "from " + r.from + " and (select true from book b where " + where + " and b.id = " + r.id + ")"
+}
+
+// without is SQL of the books b that have no such field. The rows of the caller's are gathered once: of an array the
+// planner expects ten, and always hashes it.
+func (r rank) without() string {
+	if r.from == "" {
+		return r.at + " is null"
+	}
+	return "b.id not in (select unnest(array(select " + r.id + " from " + r.from + ")))"
 }
 
 // ranks are the fields that only some books have; the others follow by title.
 var ranks = map[string]rank{
-	"last_read": {"progress p where p.tenant_id = app.tenant() and p.account_id = app.account()", "p.book_id", "p.updated_at", true},
-	"release_date": {"book_metadata m where m.tenant_id = app.tenant() and app.release_day(m.metadata) is not null", "m.book_id",
-		"app.release_day(m.metadata)", false},
+	"last_read":    {"progress p where p.tenant_id = app.tenant() and p.account_id = app.account()", "p.book_id", "p.updated_at"},
+	"release_date": {"", "b.id", "b.release_day"},
 }
 
 var sortFields = []string{"title", "number", "file_size", "page_count", "created_at", "modified_at", inSeries, "filename", "last_read", "release_date"}
@@ -85,11 +91,14 @@ func few(field string, desc bool) (join, order string) {
 	case r.at == "":
 		return "", orderBy(field, desc)
 	}
-	join = " left join lateral (select " + r.at + " as at from " + r.from + " and " + r.id + " = b.id limit 1) r on true"
-	if desc {
-		return join, " order by r.at desc nulls last, case when r.at is null then b.title_sort end, case when r.at is not null then b.id end desc, b.id"
+	at := r.at
+	if r.from != "" {
+		join, at = " left join lateral (select "+r.at+" as at from "+r.from+" and "+r.id+" = b.id limit 1) r on true", "r.at"
 	}
-	return join, " order by r.at nulls last, case when r.at is null then b.title_sort end, b.id"
+	if desc {
+		return join, fmt.Sprintf(" order by %[1]s desc nulls last, case when %[1]s is null then b.title_sort end, case when %[1]s is not null then b.id end desc, b.id", at)
+	}
+	return join, fmt.Sprintf(" order by %[1]s nulls last, case when %[1]s is null then b.title_sort end, b.id", at)
 }
 
 // bySeries is the list of books by the titles of their series, and within these in order: series come from their index,
@@ -110,7 +119,6 @@ func bySeries(s scope, desc bool) query {
 func ranked(s scope, r rank, desc bool) query {
 	where, args := s.sql()
 	n := len(args) // limit and offset are $n+1 and $n+2
-	these := "from " + r.from + " and (select true from book b where " + where + " and b.id = " + r.id + ")"
 	ids := fmt.Sprintf(`with first as materialized (
 	    select id, row_number() over () as nth from (select %[1]s as id %[2]s%[3]s limit $%[4]d offset $%[5]d) a)
 	  select id from (
@@ -120,6 +128,6 @@ func ranked(s scope, r rank, desc bool) query {
 	      select b.id from book b where %[6]s and %[7]s order by b.title_sort, b.id
 	      limit case when (select count(*) from first) < $%[4]d then $%[4]d else 0 end
 	      offset case when (select count(*) from first) < $%[4]d then greatest(0, $%[5]d - (select count(*) %[2]s)) else 0 end) b) u
-	  order by part, nth`, r.id, these, ordered(desc, r.at, r.id), n+1, n+2, where, r.not())
+	  order by part, nth`, r.id, r.with(where), ordered(desc, r.at, r.id), n+1, n+2, where, r.without())
 	return query{ids: ids, args: args, skips: true}.counted(s, where)
 }

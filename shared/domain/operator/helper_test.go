@@ -135,6 +135,7 @@ func (r *rig) fill(id uuid.UUID, books int) {
 		"insert into export_cleanup (tenant_id) values ($1)",
 		"insert into term_fill (tenant_id) values ($1)",
 		"insert into alternate_title_fill (tenant_id) values ($1)",
+		"insert into release_fill (tenant_id) values ($1)",
 		"insert into sharing_tag (tenant_id, id, name) values ($1, $1, 'Some')",
 		"insert into access_group (tenant_id, id, name) values ($1, $1, 'Family')",
 		"insert into access_group_member (tenant_id, group_id, account_id) values ($1, $1, $1)",

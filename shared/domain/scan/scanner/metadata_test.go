@@ -79,3 +79,43 @@ func TestSeriesThatTakesNothing(t *testing.T) {
 		}
 	}
 }
+
+// A scan keeps the day that a book came out as the database would; only where a part of it is locked that has to correct it.
+func TestReleaseDayOfAFile(t *testing.T) {
+	r := newRig(t)
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := r.db.Owner.Pool().Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(want ...string) {
+		t.Helper()
+		r.scan("normal")
+		if got := values[string](r, "select coalesce(release_day::text, 'none') from book where tenant_id = app.tenant() order by key"); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if wrong := values[string](r, `select b.key from book b join book_metadata m on m.tenant_id = b.tenant_id and m.book_id = b.id
+			where b.tenant_id = app.tenant() and b.release_day is distinct from app.release_day(m.metadata)`); len(wrong) > 0 {
+			t.Errorf("not by their metadata: %q", wrong)
+		}
+	}
+	write := func(name string, seed int, info string) {
+		testkit.WriteFile(t, r.folder, "S/"+name+".cbz", testkit.Comic(t, seed, 2, info))
+	}
+	exec("alter table book_metadata disable trigger user")
+	for i, info := range []string{"<Year>1999</Year>", "<Year>1999</Year><Month>12</Month>", "<Year>2000</Year><Day>31</Day>", "<Month>5</Month><Day>5</Day>", "<Year>-44</Year><Month>3</Month>"} {
+		write(string(rune('a'+i)), i, info)
+	}
+	is("19990101", "19991201", "20000131", "none", "none")
+	exec("update book_metadata set locks = '{yearLock,monthLock,dayLock}' where (metadata ->> 'day') = '31'")
+	write("a", 10, "")
+	write("c", 11, "<Year>1980</Year>")
+	testkit.WriteFile(t, r.folder, "S/b.cbz", []byte("no archive"))
+	is("none", "19991201", "20000131", "none", "none")
+
+	exec("alter table book_metadata enable trigger user")
+	exec("update book_metadata set locks = '{yearLock}' where (metadata ->> 'day') = '31'")
+	write("c", 12, "<Year>1980</Year><Month>2</Month>")
+	is("none", "19991201", "20000201", "none", "none")
+}

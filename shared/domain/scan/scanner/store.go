@@ -196,6 +196,7 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 	directions, errorTypes, errorTexts := make([]*string, n), make([]*string, n), make([]*string, n)
 	// Where one of these is nil, the book keeps what it has.
 	formats, prints, sizes, pages := make([]*string, n), make([]*string, n), make([]*int64, n), make([]*int, n)
+	days := make([]*int64, n)
 	titles, sorts, searches := make([]*string, n), make([]*string, n), make([]*string, n)
 	for i, a := range found {
 		set := sets[a.LibraryID]
@@ -206,7 +207,7 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 			continue
 		}
 		formats[i], prints[i], sizes[i], directions[i] = &a.Result.Format, &a.Result.Fingerprint, ptr(a.Size), nonEmpty(a.Direction)
-		pages[i] = ptr(cmp.Or(len(a.Pages), a.SpineCount))
+		pages[i], days[i] = ptr(cmp.Or(len(a.Pages), a.SpineCount)), releaseDay(&a.Metadata)
 		if set.Positioned() { // the scan names it
 			continue
 		}
@@ -227,14 +228,15 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		  number = case when 'numberLock' = any(l.locks) or u.keep then k.number else u.number end,
 		  volume = case when 'volumeLock' = any(l.locks) then k.volume else u.volume end,
 		  chapter = case when 'chapterLock' = any(l.locks) then k.chapter else u.chapter end,
+		  release_day = case when u.error_type is not null or l.locks && '{yearLock,monthLock,dayLock}' then k.release_day else u.day end,
 		  reading_direction = u.direction, page_count = coalesce(u.pages, k.page_count), updated_at = now()
 		from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
-		    $11::double precision[], $12::double precision[], $13::integer[], $14::integer[], $15::boolean[], $16::bigint[])
-		  as u(id, revision, format, print, title, sort, search, direction, error_type, error_text, number, chapter, volume, pages, keep, size)
+		    $11::double precision[], $12::double precision[], $13::integer[], $14::integer[], $15::boolean[], $16::bigint[], $17::bigint[])
+		  as u(id, revision, format, print, title, sort, search, direction, error_type, error_text, number, chapter, volume, pages, keep, size, day)
 		  left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
 		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision
 		returning k.id, k.series_id, k.library_id`,
-		ids, revisions, formats, prints, titles, sorts, searches, directions, errorTypes, errorTexts, numbers, chapters, volumes, pages, keep, sizes)
+		ids, revisions, formats, prints, titles, sorts, searches, directions, errorTypes, errorTexts, numbers, chapters, volumes, pages, keep, sizes, days)
 	queuePositions(b, found)
 	if err := queueMetadata(b, found); err != nil {
 		return err
@@ -270,6 +272,22 @@ func queueClamp(b *pgx.Batch, found []analyzed) {
 		  where d.tenant_id = app.tenant() and d.book_id = o.book_id)
 		update progress p set current_page = o.page_count from beyond o
 		where p.tenant_id = app.tenant() and p.account_id = o.account_id and p.book_id = o.book_id`, ids)
+}
+
+// releaseDay is what the database's app.release_day makes of the same metadata; it corrects what is another. Written with
+// the rest of the book it costs nothing.
+func releaseDay(m *analysis.Metadata) *int64 {
+	if m.Year == nil {
+		return nil
+	}
+	month, day := 1, 1
+	if m.Month != nil {
+		month = *m.Month
+	}
+	if m.Day != nil {
+		day = *m.Day
+	}
+	return ptr(int64(*m.Year)*10_000 + int64(month)*100 + int64(day))
 }
 
 // queuePositions is the last resort of the number strategy smart: a book without a number in its metadata or file
