@@ -57,8 +57,7 @@ const cleanEvery = time.Hour
 // measureFor is how long tenants are measured in one round: a third of what an invocation has.
 const measureFor = 20 * time.Second
 
-// fillFor is how long books get their genres, and the day they came out, and titles what is searched for, in one round, after
-// the upgrade that brought these.
+// fillFor is how long each of the fills goes on in one round, after the upgrade that brought it.
 const fillFor = 5 * time.Second
 
 // sweepFor is how long releases are deleted in one round whose sources have gone.
@@ -132,8 +131,10 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	_, exports := export.Due(ctx, s.system, now)
 	_, documents := pdfcache.Due(ctx, s.system, now)
 	_, gone := release.Sweep(ctx, s.system, sweepFor)
-	err = errors.Join(err, due, twice, covers, plugins, polls, jobs, exports, documents, gone, taxonomy.Fill(ctx, s.system, fillFor), reference.Fill(ctx, s.system, fillFor),
-		book.Fill(ctx, s.system, fillFor))
+	err = errors.Join(err, due, twice, covers, plugins, polls, jobs, exports, documents, gone)
+	for _, f := range []db.Fill{taxonomy.Fill, reference.Fill, book.Fill} {
+		err = errors.Join(err, f.Run(ctx, s.system, fillFor))
+	}
 	if s.base.Tasks != nil {
 		err = errors.Join(err, s.base.Tasks.All(ctx, s.system))
 	}

@@ -1,14 +1,11 @@
 package book
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -54,9 +51,4 @@ func Statements(library, series, book uuid.UUID) []Statement {
 		out = append(out, Statement{fmt.Sprintf("full %d", i), q.SQL, q.Arguments})
 	}
 	return out
-}
-
-// FillSome is Fill with so many books at once.
-func FillSome(ctx context.Context, system *db.DB, atOnce int) error {
-	return fill(ctx, system, time.Minute, atOnce)
 }

@@ -3,6 +3,7 @@ package book_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -53,8 +54,10 @@ func TestReleaseDay(t *testing.T) {
 	exec(t, s, "update book set release_day = null, updated_at = 'epoch'") // as it was before
 	exec(t, s, "insert into release_fill (tenant_id) values ($1), ($2)", s.One, s.Two)
 	exec(t, s, "update book set release_day = 1 where id = $1", books[1]) // cannot be, and is mended
-	for range 2 {                                                         // the second time there is nothing to do
-		if err := book.FillSome(t.Context(), s.DB.System, 2); err != nil {
+	fill := book.Fill
+	fill.AtOnce = 2
+	for range 2 { // the second time there is nothing to do
+		if err := fill.Run(t.Context(), s.DB.System, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		all()

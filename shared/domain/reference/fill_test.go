@@ -2,6 +2,7 @@ package reference_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -34,8 +35,10 @@ func TestFill(t *testing.T) {
 	r.DB.Exec(t, "update alternate_title set search_title = null where label <> 'l1'") // as it was before
 	r.DB.Exec(t, "insert into alternate_title_fill (tenant_id) values ($1), ($2)", r.One, r.Two)
 	found("legende 3", 1)
+	fill := reference.Fill
+	fill.AtOnce = 2
 	for range 2 { // the second time there is nothing to do
-		if err := reference.FillSome(t.Context(), r.DB.System, 2); err != nil {
+		if err := fill.Run(t.Context(), r.DB.System, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		if n := kept("search_title is null"); n != 0 {

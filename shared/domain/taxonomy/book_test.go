@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -238,8 +239,10 @@ func TestFill(t *testing.T) {
 		case title when 'E' then '{"genres": "Drama"}' else '{"genres": ["drama ", "DRAMA", "gone"], "tags": ["Red"]}' end::jsonb, case title when 'D' then '{genresLock}' else '{}' end::text[] from book`)
 	r.DB.Exec(t, "insert into book_genre (tenant_id, book_id, genre_id) select b.tenant_id, b.id, g.id from book b, genre g where b.title = 'B' and g.name in ('Drama', 'Comedy')")
 	r.DB.Exec(t, "insert into term_fill (tenant_id) values ($1), ($2)", r.One, r.Two)
+	fill := taxonomy.Fill
+	fill.AtOnce = 2
 	for range 2 { // the second time there is nothing to do
-		if err := taxonomy.FillSome(t.Context(), r.DB.System, 2); err != nil {
+		if err := fill.Run(t.Context(), r.DB.System, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		for title, want := range map[string]string{"A": "Drama 0, of 1", "B": "Comedy 0, Drama 0, of 2", "C": "Drama 0, of 1", "D": "of 0", "E": "of 0"} {
