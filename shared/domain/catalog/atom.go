@@ -185,8 +185,8 @@ func pictures(cover string) []atomLink {
 func (p publication) atom() atomEntry {
 	e := atomEntry{Title: p.Title, ID: urn(p.ID), Updated: date(p.UpdatedAt), Published: date(p.CreatedAt), Publisher: value(p.Publisher),
 		Language: value(p.Language), Content: text(value(p.Summary))}
-	for _, a := range p.Authors {
-		e.Authors = append(e.Authors, atomPerson{a.Name})
+	for _, name := range p.names() {
+		e.Authors = append(e.Authors, atomPerson{name})
 	}
 	e.Links = append(pictures(p.cover()), atomLink{Rel: relAcquisition, Href: p.file(), Type: mediatype.OfBook(p.Format), Length: p.Size})
 	if p.Images > 0 {

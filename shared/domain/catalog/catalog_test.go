@@ -33,7 +33,7 @@ func newShelf(t testing.TB, s *testkit.Server, tenant uuid.UUID, title string) s
 		  lower($4 || ' ' || u.n), u.n, 3, true, now() + u.n * interval '1 minute', case when u.n = 3 then now() end
 		from unnest($5::uuid[]) with ordinality as u(id, n)`, tenant, sh.library, sh.series, title, sh.books)
 	s.DB.Exec(t, `insert into book_metadata (tenant_id, book_id, metadata) values ($1, $2,
-		'{"summary": "]]> & \"more\"", "publisher": "Fox", "languageIso": "de", "authors": [{"name": "Ann O''Nym", "role": "writer"}]}')`, tenant, sh.books[0])
+		'{"summary": "]]> & \"more\"", "publisher": "Fox", "languageIso": "de", "authors": [{"name": "Ann O''Nym", "role": "writer"}, {"name": "Bo", "role": "inker"}, {"name": "Ann O''Nym", "role": "penciller"}]}')`, tenant, sh.books[0])
 	s.DB.Exec(t, `insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights,
 		  file_size, file_etag, file_modified)
 		select $1, $2, 1, '{1.jpg,2.png,3.webp}', '{image/jpeg,image/png,image/webp}', n, n, n, n, '{0,0,0}', n, '{0,0,0}', '{0,0,0}', 1, '', now()
@@ -55,7 +55,7 @@ type atom struct {
 		Title     string     `xml:"title"`
 		ID        string     `xml:"id"`
 		Content   string     `xml:"content"`
-		Author    string     `xml:"author>name"`
+		Authors   []string   `xml:"author>name"`
 		Publisher string     `xml:"http://purl.org/dc/elements/1.1/ publisher"`
 		Language  string     `xml:"http://purl.org/dc/elements/1.1/ language"`
 		Links     []atomLink `xml:"http://www.w3.org/2005/Atom link"`
@@ -154,7 +154,7 @@ func TestPublication(t *testing.T) {
 	}
 	_, a := book()
 	e := a.Entries[0]
-	if e.ID != "urn:uuid:"+sh.books[0].String() || e.Author != "Ann O'Nym" || e.Publisher != "Fox" || e.Language != "de" || e.Content != `]]> & "more"` {
+	if e.ID != "urn:uuid:"+sh.books[0].String() || strings.Join(e.Authors, ", ") != "Ann O'Nym, Bo" || e.Publisher != "Fox" || e.Language != "de" || e.Content != `]]> & "more"` {
 		t.Errorf("a comic: %+v", e)
 	}
 	one, two := "/api/v1/books/"+sh.books[0].String(), "/api/v1/books/"+sh.books[1].String()

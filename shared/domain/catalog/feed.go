@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -108,6 +109,16 @@ func (p publication) file() string  { return "/api/v1/books/" + p.ID.String() + 
 func (s series) cover() string      { return "/api/v1/series/" + s.ID.String() + "/thumbnail" }
 func (l library) cover() string     { return "/api/v1/libraries/" + l.ID.String() + "/thumbnail" }
 func (l list) cover() string        { return "/api/v1" + l.kind.path + "/" + l.ID.String() + "/thumbnail" }
+
+// names are the people who made the book, each once, whatever they did.
+func (p publication) names() (names []string) {
+	for _, a := range p.Authors {
+		if !slices.Contains(names, a.Name) {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
 
 // updated is when the newest of what the feed shows changed.
 func (f *feed) updated() time.Time {

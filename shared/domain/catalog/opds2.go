@@ -153,13 +153,10 @@ func writeJSON(w http.ResponseWriter, kind string, document any) error {
 func (p publication) opds2() opds2Publication {
 	out := opds2Publication{
 		Metadata: opds2Book{Type: "http://schema.org/Book", Title: p.Title, Identifier: urn(p.ID), Modified: date(p.UpdatedAt), Publisher: value(p.Publisher),
-			Language: value(p.Language), About: value(p.Summary), Pages: p.Pages, BelongsTo: opds2Belonged{opds2Series{p.Series, p.Number}}},
+			Language: value(p.Language), About: value(p.Summary), Authors: p.names(), Pages: p.Pages, BelongsTo: opds2Belonged{opds2Series{p.Series, p.Number}}},
 		Links: []opds2Link{{Href: opds2Root + "/books/" + p.ID.String(), Rel: "self", Type: opds2PublicationType},
 			{Href: p.file(), Rel: relAcquisition + "/open-access", Type: mediatype.OfBook(p.Format)}},
 		Images: []opds2Link{{Href: p.cover(), Type: "image/jpeg"}},
-	}
-	for _, a := range p.Authors {
-		out.Metadata.Authors = append(out.Metadata.Authors, a.Name)
 	}
 	if p.CurrentPage != nil {
 		out.Progress = &opds2Progress{CurrentPage: *p.CurrentPage, TotalPages: p.Pages, Completed: *p.Completed, LastReadAt: *p.ReadAt}
