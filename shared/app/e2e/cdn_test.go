@@ -92,7 +92,7 @@ func TestRedirectToTheCDN(t *testing.T) {
 	}{
 		{pageURL(b, 1), 900, 1200, "jpeg", direct, 1},
 		{pageURL(b, 2), 300, 400, "jpeg", testkit.JPEG(t, 300, 400, 2), 1},
-		{pageURL(b, 1) + "?width=290&format=webp", 300, 400, "webp", nil, 1},
+		{pageURL(b, 1) + "?width=310&format=webp", 300, 400, "webp", nil, 1},
 		{pageURL(b, 2) + "?height=150", 113, 150, "jpeg", nil, 1},
 		{pageURL(b, 2) + "?width=4096", 300, 400, "jpeg", nil, 1},
 		{"/api/v1/books/" + b.ID.String() + "/thumbnail", 300, 400, "jpeg", nil, 0},

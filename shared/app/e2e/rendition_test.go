@@ -66,11 +66,11 @@ func TestRenditions(t *testing.T) {
 		height       int
 		format, kind string
 	}{
-		{1, "width=290", 300, 400, "jpeg", "image/jpeg"},
+		{1, "width=310", 300, 400, "jpeg", "image/jpeg"},
 		{1, "height=300", 225, 300, "jpeg", "image/jpeg"},
 		{1, "width=300&height=10000", 300, 400, "jpeg", "image/jpeg"},
-		{1, "format=png&width=140", 150, 200, "png", "image/png"},
-		{1, "format=webp&width=140", 150, 200, "webp", "image/webp"},
+		{1, "format=png&width=160", 150, 200, "png", "image/png"},
+		{1, "format=webp&width=160", 150, 200, "webp", "image/webp"},
 		{1, "format=jpg", 900, 1200, "jpeg", "image/jpeg"},
 		{1, "width=5000", 900, 1200, "jpeg", "image/jpeg"},
 		{3, "width=4000&format=png", 100, 50, "png", "image/png"},

@@ -71,8 +71,8 @@ func TestBoxOfARequest(t *testing.T) {
 	t.Parallel()
 	i := &page.Index{BookID: bookA, Fingerprint: "f1"}
 	for query, want := range map[string]imaging.Spec{
-		"width=1":                       {Width: 150, Format: imaging.JPEG},
-		"width=1100&height=3000":        {Width: 1200, Height: 3000, Format: imaging.JPEG},
+		"width=1":                       {Width: 1, Format: imaging.JPEG},
+		"width=1199&height=3000":        {Width: 1100, Height: 3000, Format: imaging.JPEG},
 		"width=3001":                    {Width: 3000, Format: imaging.JPEG},
 		"height=4096&format=webp":       {Height: 3000, Format: imaging.WebP},
 		"width=20001&height=2147483647": {Width: 3000, Height: 3000, Format: imaging.JPEG},

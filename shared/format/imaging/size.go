@@ -6,21 +6,24 @@ import (
 )
 
 // ladder holds the sizes, in pixels, that renditions are made in.
-var ladder = []int{150, 300, 400, 600, 800, 1000, 1200, 1600, 2000, 2400, 3000}
+var ladder = []int{16, 32, 64, 100, 150, 200, 250, 300, 400, 500, 600, 700, 800, 900, 1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700,
+	1800, 1900, 2000, 2200, 2400, 2600, 2800, 3000}
 
 // Sizes are the steps of Ladder.
 func Sizes() []int { return slices.Clone(ladder) }
 
-// Ladder rounds a requested width or height up to the fixed steps that
-// renditions are made in, so that clients cannot fill the store with sizes;
-// above the last step, down to it, since what is asked for is a maximum. For 0
+// Ladder rounds a requested width or height down to the fixed steps that renditions are made in, so that clients cannot
+// fill the store with sizes: down, since what is asked for is a maximum. Below the first step it is as requested. For 0
 // or less it returns 0: no bound but the original's own size.
 func Ladder(width int) int {
-	if width <= 0 {
-		return 0
+	i, exact := slices.BinarySearch(ladder, width)
+	switch {
+	case exact:
+		return width
+	case i == 0:
+		return max(0, width)
 	}
-	i, _ := slices.BinarySearch(ladder, width)
-	return ladder[min(i, len(ladder)-1)]
+	return ladder[i-1]
 }
 
 // fit returns the largest size with the aspect ratio of w x h that is inside
