@@ -357,6 +357,7 @@ type change struct {
 	locks            []string // to set
 	roles            []string // of the people that are replaced; all where whole is true
 	whole            bool
+	nobody           bool // people are cleared: null, and not a list of nobody
 	titled           bool // there is a new title
 }
 
@@ -371,7 +372,8 @@ func (b *MetadataBody) change(replace bool) (*change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &change{string(document), string(authors), names, locks, roles, whole, b.Title.Value != nil}, nil
+	nobody := whole && b.Authors.Value == nil && len(people) == 0
+	return &change{string(document), string(authors), names, locks, roles, whole, nobody, b.Title.Value != nil}, nil
 }
 
 // sql writes the change into the documents of the books that which names, in the order of their ids; args are its
@@ -389,8 +391,13 @@ func (c *change) sql(which string) string {
 }
 
 func (c *change) args(ids any) []any {
-	changed := slices.DeleteFunc(slices.Clone(c.names), func(n string) bool { return n == "authors" })
-	return []any{ids, c.document, c.people, c.locks, changed, c.whole, orEmpty(c.roles), len(c.names) > 0, c.titled}
+	changed, roles := slices.Clone(c.names), orEmpty(c.roles)
+	if c.nobody {
+		roles = []string{}
+	} else {
+		changed = slices.DeleteFunc(changed, func(n string) bool { return n == "authors" })
+	}
+	return []any{ids, c.document, c.people, c.locks, changed, c.whole && !c.nobody, roles, len(c.names) > 0, c.titled}
 }
 
 // amend writes what people say of a book's metadata, and locks what gets a value; with replace what is absent is
