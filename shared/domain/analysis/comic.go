@@ -39,12 +39,19 @@ func (r *Result) applyComicInfo(i *comicinfo.Info) {
 		r.warn("GTIN: " + strconv.Quote(cut(gtin, 60)) + " is no valid ISBN or GTIN")
 		gtin = ""
 	}
+	links := i.Links()
+	if len(links) > 0 {
+		r.Link = links[0]
+	} else if i.Web != "" {
+		r.warn("Web: " + cut(i.Web, 60) + " is no http or https address")
+	}
 	m.custom("comicinfo", map[string]any{
 		"alternateSeries": i.AlternateSeries, "alternateNumber": i.AlternateNumber, "alternateCount": i.AlternateCount,
 		"notes": i.Notes, "characters": comicinfo.List(i.Characters), "teams": comicinfo.List(i.Teams), "locations": comicinfo.List(i.Locations),
 		"mainCharacterOrTeam": i.MainCharacterOrTeam, "scanInformation": i.ScanInformation, "storyArc": comicinfo.List(i.StoryArc),
 		"storyArcNumber": comicinfo.Numbers(i.StoryArcNumber), "seriesGroup": comicinfo.List(i.SeriesGroup), "ageRating": i.AgeRating,
 		"communityRating": i.CommunityRating, "review": i.Review, "gtin": gtin, "pageCount": i.PageCount, "seriesSort": i.SeriesSort,
+		"web": links[min(1, len(links)):],
 	})
 	r.AgeRating = i.MinimumAge()
 	if i.AgeRating != "" && r.AgeRating == nil && !strings.EqualFold(i.AgeRating, "unknown") && !strings.EqualFold(i.AgeRating, "rating pending") {
@@ -57,12 +64,6 @@ func (r *Result) applyComicInfo(i *comicinfo.Info) {
 	}
 	r.Direction = i.ReadingDirection()
 	r.Genres, r.Tags = comicinfo.List(i.Genre), comicinfo.List(i.Tags)
-	links := i.Links()
-	if len(links) > 0 {
-		r.Link = links[0]
-	} else if i.Web != "" {
-		r.warn("Web: " + cut(i.Web, 60) + " is no http or https address")
-	}
 	r.Warnings = append(r.Warnings, i.Warnings...)
 	r.applyPages(i.Pages)
 }

@@ -2,6 +2,7 @@ package analysis_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -69,6 +70,19 @@ func TestNegativeNumber(t *testing.T) {
 	res := read(t, "a.cbz", testkit.Comic(t, 1, 2, "<Number>-1</Number>"))
 	if m := res.Metadata; res.Number == nil || *res.Number != -1 || m.Number != "-1" || *m.Chapter != -1 || *m.SeriesPosition != -1 {
 		t.Errorf("%v, %+v", res.Number, m)
+	}
+}
+
+// A book has one link to what ComicInfo names; further addresses stay in the free part of the record.
+func TestSeveralAddresses(t *testing.T) {
+	for web, want := range map[string]string{
+		"https://a.example/1": "https://a.example/1 map[]",
+		"https://a.example/1 ftp://x.example https://b.example/2,http://c.example": "https://a.example/1 map[comicinfo:map[web:[https://b.example/2 http://c.example]]]",
+	} {
+		res := read(t, "a.cbz", testkit.Comic(t, 1, 2, "<Web>"+web+"</Web>"))
+		if got := fmt.Sprint(res.Link, " ", res.Metadata.Custom); got != want {
+			t.Errorf("%s: %s; want %s", web, got, want)
+		}
 	}
 }
 
