@@ -25,12 +25,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// Bounds of signing in to a plugin's service: how long it may take, how many a user may have begun, and how long before
-// its end a token is renewed.
+// Bounds of signing in to a plugin's service: how long it may take, how many a user may have begun, how long before its
+// end a token is renewed, and how long that may take.
 const (
 	signInTime   = 5 * time.Minute
 	mostSignIns  = 3
 	renewBefore  = 5 * time.Minute
+	renewTime    = 20 * time.Second
 	callbackPath = "/api/v1/user/plugins/oauth/callback"
 	signInCookie = "plugin_sign_in_" // and the beginning of the digest of the state: several may be under way
 )
@@ -259,7 +260,9 @@ func (r *Runner) token(ctx context.Context, p *runnable, form url.Values) (*toke
 	return out, nil
 }
 
-// freshen renews a token that is about to end. Where the service refuses that, the user must sign in again.
+// freshen renews a token that is about to end. Where the service refuses that, the user must sign in again. It goes on
+// where the task is cancelled or lost meanwhile: many services take a token back as soon as they have given its follower,
+// which would be gone.
 func (r *Runner) freshen(ctx context.Context, p *runnable) error {
 	t, err := p.mine.tokens(r.Key, p.Tenant)
 	if err != nil {
@@ -269,6 +272,9 @@ func (r *Runner) freshen(ctx context.Context, p *runnable) error {
 		return nil
 	}
 	old := p.mine.Credentials
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
+	defer cancel()
+	ctx = db.In(ctx, db.Tenant(p.Tenant))
 	fresh, err := r.token(ctx, p, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {t.Refresh}})
 	switch {
 	case errors.Is(err, errGrant):

@@ -454,6 +454,7 @@ type provider struct {
 	asked   []url.Values
 	status  int
 	body    string
+	then    func() // is called before it answers, unless it is nil
 }
 
 func newProvider(t *testing.T) *provider {
@@ -464,6 +465,9 @@ func newProvider(t *testing.T) *provider {
 			t.Error(err)
 		}
 		p.asked = append(p.asked, r.PostForm)
+		if p.then != nil {
+			p.then()
+		}
 		w.WriteHeader(p.status)
 		fmt.Fprint(w, p.body)
 	}))
@@ -577,6 +581,28 @@ func TestUsersSignInToServices(t *testing.T) {
 	n := len(service.asked)
 	if err := sync(); err != nil || len(service.asked) != n {
 		t.Error("a token that holds was renewed", err)
+	}
+	// A task that is cancelled while it renews a token keeps what the service gives for it: the one before is over.
+	service.body = `{"access_token":"short","refresh_token":"once","expires_in":1}`
+	to, cookie = begin()
+	if status, page := r.back(t, url.Values{"state": {to.Get("state")}, "code": {"c0de"}}.Encode(), cookie); status != 200 {
+		t.Fatal(status, page)
+	}
+	service.body = `{"access_token":"kept","refresh_token":"twice","expires_in":86400}`
+	c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
+	if _, err := r.run(task.UserPluginSync, func(ctx context.Context, h task.Held) (any, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		service.then = cancel
+		return r.runner.Sync(ctx, h)
+	}); err == nil {
+		t.Error("a task that was cancelled went on")
+	}
+	n, service.then = len(service.asked), nil
+	if err := sync(); err != nil || len(service.asked) != n {
+		t.Error("the token that was given is not kept", err)
+	}
+	if m := c.Do("GET", user+"/"+id, nil).Want(200).Map(); m["externalUsername"] != "reader-kept" {
+		t.Errorf("%v", m)
 	}
 	// A service that does not answer is asked later; one that knows the user no more has them sign in again.
 	again := func() {
