@@ -116,3 +116,22 @@ func TestConfig(t *testing.T) {
 		}
 	}
 }
+
+// What changes which code a program runs, whom it trusts or by which way it goes out is given to no plugin, however it is
+// spelled.
+func TestVariablesThatPluginsMayHave(t *testing.T) {
+	t.Parallel()
+	for _, name := range strings.Fields("API_KEY a _x X9 NODE_ENV node_env PATHS HOMEPAGE AWSOME PROXY JAVASCRIPT PHP LUA RUNTIME") {
+		if !plug.AllowEnv(name) {
+			t.Errorf("%s is refused", name)
+		}
+	}
+	for _, name := range append(strings.Fields(`PATH Path HOME TMPDIR ENV LD_PRELOAD ld_preload DYLD_INSERT_LIBRARIES PYTHONPATH PythonStartup GIT_SSH AWS_PROFILE BASH_ENV
+		BASH_FUNC_ls NPM_CONFIG_registry npm_config_prefix UV_INDEX_URL RUBYOPT GEM_PATH BUNDLE_GEMFILE PERL5OPT NODE_OPTIONS NODE_EXTRA_CA_CERTS SSL_CERT_FILE OPENSSL_CONF
+		SSLKEYLOGFILE HTTPS_PROXY http_proxy no_proxy XDG_CONFIG_HOME PIP_INDEX_URL PLUGIN_TOKEN GODEBUG GLIBC_TUNABLES HOSTALIASES JAVA_TOOL_OPTIONS _JAVA_OPTIONS
+		JDK_JAVA_OPTIONS CLASSPATH DOTNET_STARTUP_HOOKS CORECLR_PROFILER LUA_INIT LUA_PATH_5_4 PHPRC PHP_INI_SCAN_DIR BUN_OPTIONS DENO_CERT 9A A-B A.B Ä`), "", "A=B", "A\x00", "A B") {
+		if plug.AllowEnv(name) {
+			t.Errorf("%q is allowed", name)
+		}
+	}
+}
