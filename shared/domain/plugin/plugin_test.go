@@ -403,6 +403,14 @@ func TestFailuresKeepSecrets(t *testing.T) {
 	if strings.Contains(got, "s3cret") || strings.Count(got, "errorMessage") != 2 || len(got) > 5000 {
 		t.Errorf("%.500s", got)
 	}
+	// So does what is by its name a secret among the other settings, which only administrators see.
+	for name, settings := range map[string]object{"by-env": {"env": []any{object{"key": "API_KEY", "value": "s3cret value"}}}, "by-config": {"config": object{"apiKey": "s3cret value", "region": "answers"}}} {
+		settings["name"] = name
+		id, _ := r.add(c, settings)
+		if got := string(c.Do("POST", at, object{"pluginId": id, "externalId": "secret"}).Want(503).Body); !strings.Contains(got, "key=… answers 500!!!") {
+			t.Errorf("%s: %.300s", name, got)
+		}
+	}
 }
 
 // A limit of one request a minute is one a minute.

@@ -117,15 +117,16 @@ func (r *Runner) start(p *runnable) (start *plug.Start, secrets []string, err er
 			return nil, nil, err
 		}
 	}
+	secrets = append(secrets, p.confidential()...)
 	if p.Credentials == nil {
 		return s, secrets, nil
 	}
-	secret, err := r.Key.Open(owner(p.Tenant, p.ID), p.Credentials)
+	opened, err := r.Key.Open(owner(p.Tenant, p.ID), p.Credentials)
 	if err != nil {
 		return nil, nil, fmt.Errorf("credentials of the plugin %s: %w", p.Name, err)
 	}
 	var texts map[string]string
-	if err := json.Unmarshal(secret, &texts); err != nil {
+	if err := json.Unmarshal(opened, &texts); err != nil {
 		return nil, nil, fmt.Errorf("credentials of the plugin %s: %w", p.Name, err)
 	}
 	if p.CredentialDelivery != "init_message" {
@@ -140,6 +141,23 @@ func (r *Runner) start(p *runnable) (start *plug.Start, secrets []string, err er
 		s.Init["credentials"] = merged(texts, all)
 	}
 	return s, append(secrets, slices.Collect(maps.Values(texts))...), nil
+}
+
+// confidential are the texts of the plugin's other settings that are secrets by their names: some keep a key there.
+func (p *Plugin) confidential() (out []string) {
+	var config map[string]any
+	_ = json.Unmarshal(p.Config, &config) // it was checked when it was stored
+	for name, v := range config {
+		if value, ok := v.(string); ok && secret.MatchString(name) {
+			out = append(out, value)
+		}
+	}
+	for name, value := range p.Env {
+		if secret.MatchString(name) {
+			out = append(out, value)
+		}
+	}
+	return out
 }
 
 // merged are two sets of texts, of which the second counts.
@@ -220,8 +238,8 @@ func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map
 	return out
 }
 
-// told is a fault as it may be shown and stored: of bounded length, without the plugin's credentials, which services
-// like to repeat. Its cause goes to the log.
+// told is a fault as it may be shown and stored: of bounded length, without the plugin's credentials and other secrets,
+// which services like to repeat. Its cause goes to the log.
 func (r *Runner) told(ctx context.Context, p *runnable, f *plug.Fault, secrets []string) *plug.Fault {
 	if f.Err != nil {
 		slog.ErrorContext(ctx, "a plugin cannot be asked", "plugin", p.Name, "error", f.Err)

@@ -168,7 +168,7 @@ func (p *plugin) answer(m message, args []string) (any, *failure) {
 		case "null":
 			return nil, nil
 		case "secret":
-			return nil, &failure{Code: -32004, Message: "https://example.org/?key=" + os.Getenv("API_KEY") + " answers 500\x00" + strings.Repeat("!", 5000)}
+			return nil, &failure{Code: -32004, Message: "https://example.org/?key=" + os.Getenv("API_KEY") + p.configured("apiKey") + " answers 500\x00" + strings.Repeat("!", 5000)}
 		case "mistyped":
 			return json.RawMessage(`{"title": 1` + strings.Repeat("1", 5000) + `}`), nil
 		}
@@ -186,6 +186,14 @@ func (p *plugin) answer(m message, args []string) (any, *failure) {
 		return out, f
 	}
 	return p.odd(m, in.Path)
+}
+
+// configured is a text of the plugin's config.
+func (p *plugin) configured(name string) string {
+	var init struct{ Config map[string]any }
+	_ = json.Unmarshal(p.init, &init) // none, where it is not started with one
+	text, _ := init.Config[name].(string)
+	return text
 }
 
 func hit(id, title string, score float64) object {
