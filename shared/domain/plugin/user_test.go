@@ -568,12 +568,14 @@ func TestUsersSignInToServices(t *testing.T) {
 		_, err := r.run(task.UserPluginSync, r.runner.Sync)
 		return err
 	}
-	service.body = `{"access_token":"newer","expires_in":"86400"}`
-	if err := sync(); err != nil {
-		t.Fatal(err)
-	}
-	if got := service.asked[len(service.asked)-1]; got.Get("grant_type") != "refresh_token" || got.Get("refresh_token") != "again" {
-		t.Errorf("%v", got)
+	for _, seconds := range []string{"60", "86400"} { // a service may leave the refresh token as it was
+		service.body = `{"access_token":"newer","expires_in":"` + seconds + `"}`
+		if err := sync(); err != nil {
+			t.Fatal(err)
+		}
+		if got := service.asked[len(service.asked)-1]; got.Get("grant_type") != "refresh_token" || got.Get("refresh_token") != "again" {
+			t.Errorf("%v", got)
+		}
 	}
 	if m := c.Do("GET", user+"/"+id, nil).Want(200).Map(); m["externalUsername"] != "reader-newer" {
 		t.Errorf("%v", m)
@@ -613,6 +615,21 @@ func TestUsersSignInToServices(t *testing.T) {
 			t.Fatal(status, page)
 		}
 	}
+	// What the user has entered meanwhile counts, whatever the service says of the token that it knew them by.
+	for status, body := range map[int]string{200: `{"access_token":"late","refresh_token":"later","expires_in":86400}`, 400: `{"error":"invalid_grant"}`} {
+		again()
+		service.status, service.body = status, body
+		service.then = func() { c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "entered"}).Want(200) }
+		err := sync()
+		service.then = nil
+		if m := c.Do("GET", user+"/"+id, nil).Want(200).Map(); err != nil || m["externalUsername"] != "reader-entered" {
+			t.Errorf("%d: %v %v", status, m, err)
+		}
+		n := len(service.asked)
+		if err := sync(); err != nil || len(service.asked) != n { // it never ends
+			t.Errorf("%d: what was entered is not kept: %v", status, err)
+		}
+	}
 	again()
 	service.status = 503
 	if err := sync(); err == nil || !strings.Contains(err.Error(), "503") {
@@ -632,6 +649,87 @@ func TestUsersSignInToServices(t *testing.T) {
 		begin()
 	}
 	c.Do("POST", user+"/"+id+"/oauth/start", nil).Want(429)
+}
+
+// A sign-in is finished by the browser that has begun it, in time, with the answer of the service that the user was sent
+// to, and while the plugin is enabled. Else the service is asked for nothing.
+func TestSignInsThatDoNotCount(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin, c := r.User(t, "one", "admin"), r.User(t, "one", "reader")
+	service := newProvider(t)
+	service.body = `{"access_token":"t0ken"}`
+	id := r.personal(admin, object{"config": object{"oauth_client_id": "longbox"}}, service.address)
+	finish := func(meanwhile string, change func(q url.Values, cookie string) string) (status int, page string) {
+		t.Helper()
+		r.DB.Exec(t, "delete from user_plugin_sign_in")
+		got := c.Do("POST", user+"/"+id+"/oauth/start", nil).Want(200)
+		to, err := url.Parse(got.Map()["redirectUrl"].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if meanwhile != "" {
+			r.DB.Exec(t, meanwhile)
+		}
+		cookie, _, _ := strings.Cut(got.Header.Get("Set-Cookie"), ";")
+		q := url.Values{"state": {to.Query().Get("state")}, "code": {"c0de"}}
+		cookie = change(q, cookie)
+		return r.back(t, q.Encode(), cookie)
+	}
+	same := func(_ url.Values, cookie string) string { return cookie }
+	says := func(iss string) func(url.Values, string) string {
+		return func(q url.Values, cookie string) string {
+			q.Set("iss", iss)
+			return cookie
+		}
+	}
+	for _, bad := range []struct {
+		words, meanwhile, after string
+		change                  func(q url.Values, cookie string) string
+	}{
+		{"in this browser", "", "", func(_ url.Values, cookie string) string { return cookie + "x" }},
+		{"begin again", "update user_plugin_sign_in set expires_at = now() - interval '1 second'", "", same},
+		{"disabled meanwhile", "update plugin set enabled = false", "update plugin set enabled = true", same},
+		{"no address to ask for tokens", `update plugin set manifest = jsonb_set(manifest, '{oauth,tokenUrl}', '"file:///etc/passwd"')`,
+			`update plugin set manifest = jsonb_set(manifest, '{oauth,tokenUrl}', to_jsonb('` + service.address + `'::text))`, same},
+		{"another service", "", "", says("https://example.com")},
+		{"another service", "", "", says("http://example.org")},
+	} {
+		if status, page := finish(bad.meanwhile, bad.change); status != 400 || !strings.Contains(page, bad.words) {
+			t.Errorf("%s: %d %s", bad.words, status, page)
+		}
+		if bad.after != "" {
+			r.DB.Exec(t, bad.after)
+		}
+	}
+	if len(service.asked) != 0 {
+		t.Errorf("%v", service.asked)
+	}
+	service.body = `{"access_token":"` + strings.Repeat("x", 40_000) + `"}`
+	if status, page := finish("", same); status != 400 || strings.Contains(page, "xxxx") {
+		t.Errorf("an endless token: %d %.200s", status, page)
+	}
+	if m := c.Do("GET", user+"/"+id, nil).Want(200).Map(); m["connected"] != false {
+		t.Errorf("%v", m)
+	}
+	service.body = `{"access_token":"t0ken"}`
+	if status, page := finish("", says("https://example.org")); status != 200 {
+		t.Error(status, page)
+	}
+	// What is over does not count among those that were begun.
+	for range 3 {
+		c.Do("POST", user+"/"+id+"/oauth/start", nil).Want(200)
+	}
+	r.DB.Exec(t, "update user_plugin_sign_in set expires_at = now() - interval '1 second'")
+	c.Do("POST", user+"/"+id+"/oauth/start", nil).Want(200)
+	if n := r.text("select count(*) from user_plugin_sign_in"); n != "1" {
+		t.Errorf("%s sign-ins are kept", n)
+	}
+	// Nobody signs in to what is disabled, or serves everybody.
+	r.DB.Exec(t, "update plugin set enabled = false")
+	c.Do("POST", user+"/"+id+"/oauth/start", nil).Want(400)
+	r.DB.Exec(t, "update plugin set enabled = true, plugin_type = 'system'")
+	c.Do("POST", user+"/"+id+"/oauth/start", nil).Want(404)
 }
 
 func TestPluginsSyncBySchedule(t *testing.T) {
