@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -27,6 +28,30 @@ func TestOnlyPublicAddresses(t *testing.T) {
 	}
 }
 
+// Connections go to the ports of web sites, and not to the networks that this machine is in.
+func TestOnlyWebSitesElsewhere(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]bool{"1.1.1.1:443": true, "1.1.1.1:80": true, "[2606:4700::1111]:443": true, "1.1.1.1:22": false, "1.1.1.1:6379": false, "[2606:4700::1111]:8443": false,
+		"10.1.2.3:443": false, "[::ffff:127.0.0.1]:80": false, "1.1.1.1": false, "example.org:443": false} {
+		if err := publicOnly("tcp", address, nil); (err == nil) != want {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil || len(own) == 0 {
+		t.Fatal(own, err)
+	}
+	for _, of := range own {
+		p := netip.MustParsePrefix(of.String())
+		if !near(p.Addr()) || !near(p.Masked().Addr()) {
+			t.Errorf("%s is not near", p)
+		}
+	}
+	if !near(netip.MustParseAddr("::ffff:127.1.2.3")) || near(netip.MustParseAddr("1.1.1.1")) {
+		t.Error("what is near is not told from what is far")
+	}
+}
+
 func TestPicturesInsideAreNotFetched(t *testing.T) {
 	t.Parallel()
 	asked := false
@@ -49,7 +74,12 @@ func TestPicturesAreFetched(t *testing.T) {
 	t.Parallel()
 	var refusing string // a port
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, _, there := r.BasicAuth(); there || r.Referer() != "" {
+			t.Errorf("%s is told who asks", r.URL)
+		}
 		switch r.URL.Path {
+		case "/3", "/2", "/1", "/4":
+			http.Redirect(w, r, map[string]string{"/4": "/3", "/3": "/2", "/2": "/1", "/1": "/picture"}[r.URL.Path], http.StatusFound)
 		case "/picture":
 			_, _ = w.Write([]byte("a picture"))
 		case "/large":
@@ -76,9 +106,9 @@ func TestPicturesAreFetched(t *testing.T) {
 		}
 		return nil
 	})
-	for path, want := range map[string]string{"/picture": "", "/once": "", "/large": "more than", "/often": "too many redirects", "/inside": "not a public address",
+	for path, want := range map[string]string{"/picture": "", "/once": "", "/3": "", "/4": "too many redirects", "/large": "more than", "/often": "too many redirects", "/inside": "not a public address",
 		"/file": "not an http or https address", "/none": "404"} {
-		a, fault := f.picture(t.Context(), s.URL+path)
+		a, fault := f.picture(t.Context(), strings.Replace(s.URL, "://", "://a:b@", 1)+path)
 		if (fault == nil) != (want == "") || fault != nil && !strings.Contains(fault.Message, want) || fault == nil && string(a.Picture) != "a picture" {
 			t.Errorf("%s: %+v, %+v", path, a, fault)
 		}
