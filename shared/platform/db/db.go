@@ -87,6 +87,12 @@ func Open(c Config) (*DB, error) {
 	pc.ConnConfig.ConnectTimeout = c.Connect
 	pc.PingTimeout = c.Connect / 4 // of each connection that was idle, one after the other
 	d := &DB{timeout: c.Timeout, turns: newTurns(int(c.MaxConns))}
+	goesOn := pc.ConnConfig.OnPgError
+	pc.ConnConfig.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
+		// Of read_only_sql_transaction too a connection ends: its server became a reader, or was reached by a name that led to
+		// a reader still. The next one may lead to the writer.
+		return err.Code != "25006" && goesOn(conn, err)
+	}
 	pc.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
 		if time.Now().UnixNano() < d.away.Load() {
 			return errAway

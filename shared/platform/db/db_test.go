@@ -85,6 +85,40 @@ func TestTryAgain(t *testing.T) {
 	}
 }
 
+// After a failover the name of the writer leads to what is a reader now for a while, and who connects then could write
+// nothing until that connection ends, which may be hours later: it is given up with the first refusal.
+func TestReaderIsLeft(t *testing.T) {
+	t.Parallel()
+	s := testkit.DB(t)
+	tenant := s.Tenant(t, "one")
+	d, err := db.Open(db.Config{URL: s.AppURL, MaxConns: 1, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	ctx := db.In(context.Background(), db.Tenant(tenant))
+	insert := "insert into library_root (tenant_id, path, bucket) values (app.tenant(), '/x', 'x')"
+	write := map[string]func() error{
+		"a batch": func() error { _, err := db.Exec(ctx, d, insert); return err },
+		"a transaction": func() error {
+			return d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, insert); return err })
+		},
+	}
+	for name, f := range write {
+		if _, err := d.Pool().Exec(ctx, "set default_transaction_read_only = on"); err != nil { // as a reader answers
+			t.Fatal(err)
+		}
+		var refused *fault.Error
+		if err := f(); !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 {
+			t.Errorf("%s: %v, want a refusal that says when to try again", name, err)
+		}
+		if err := f(); err != nil {
+			t.Errorf("%s once more: %v", name, err)
+		}
+		s.Exec(t, "delete from library_root")
+	}
+}
+
 // The end of the time under a statement is no lost database: the request was too much, and is undone. Without a connection
 // nothing was asked.
 func TestTimeIsUp(t *testing.T) {
