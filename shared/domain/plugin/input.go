@@ -3,9 +3,11 @@ package plugin
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/book"
@@ -23,8 +25,46 @@ type IDInput struct {
 
 // Variable is one of a plugin's environment.
 type Variable struct {
-	Key   string `json:"key" minLength:"1" maxLength:"200"`
-	Value string `json:"value" maxLength:"10000"`
+	Key   string  `json:"key"`
+	Value *string `json:"value"`
+}
+
+// Variables are values by name, as a plugin's record has them, or a list of names with values.
+type Variables struct {
+	list      []Variable
+	malformed bool // it is neither
+}
+
+const (
+	maxVariables     = 100
+	maxVariableName  = 200
+	maxVariableValue = 10_000
+)
+
+// UnmarshalJSON understands both forms; what is neither is refused where the rest is checked.
+func (v *Variables) UnmarshalJSON(data []byte) error {
+	*v = Variables{}
+	if json.Unmarshal(data, &v.list) == nil {
+		return nil
+	}
+	var byName map[string]*string
+	v.list, v.malformed = nil, json.Unmarshal(data, &byName) != nil
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		v.list = append(v.list, Variable{name, byName[name]})
+	}
+	return nil
+}
+
+// Schema is a description of the two forms.
+func (Variables) Schema(huma.Registry) *huma.Schema {
+	most, longest, longestName := maxVariables, maxVariableValue, maxVariableName
+	value := &huma.Schema{Type: huma.TypeString, MaxLength: &longest}
+	return &huma.Schema{Description: "Values by name, or a list of {key, value}", Extensions: map[string]any{"oneOf": []*huma.Schema{
+		{Type: huma.TypeObject, AdditionalProperties: value, MaxProperties: &most},
+		{Type: huma.TypeArray, MaxItems: &most, Items: &huma.Schema{Type: huma.TypeObject, Required: []string{"key", "value"},
+			Properties: map[string]*huma.Schema{"key": {Type: huma.TypeString, MaxLength: &longestName}, "value": value}}},
+		{Type: "null"},
+	}}}
 }
 
 // Fields are what administrators say of a plugin; what is absent stays, or is the default of a new one.
@@ -34,7 +74,7 @@ type Fields struct {
 	Command                  httpapi.Optional[string]              `json:"command,omitempty" maxLength:"1000" doc:"One that the operator of the installation allows (PLUGIN_COMMANDS)"`
 	Args                     httpapi.Optional[[]string]            `json:"args,omitempty" maxItems:"100"`
 	WorkingDirectory         httpapi.Optional[string]              `json:"workingDirectory,omitempty" maxLength:"1000" doc:"An absolute path where plugins run; null is the plugin's data folder"`
-	Env                      httpapi.Optional[[]Variable]          `json:"env,omitempty" maxItems:"100"`
+	Env                      httpapi.Optional[Variables]           `json:"env,omitempty"`
 	Config                   httpapi.Optional[json.RawMessage]     `json:"config,omitempty" doc:"An object; is given to the plugin as it is"`
 	CredentialDelivery       httpapi.Optional[string]              `json:"credentialDelivery,omitempty" enum:"env,init_message,both"`
 	Credentials              httpapi.Optional[json.RawMessage]     `json:"credentials,omitempty" doc:"An object of texts; null and {} remove them. They are never shown"`
@@ -126,11 +166,19 @@ func (f *Fields) process(p *Plugin, c *check, allowed plug.Commands) {
 	}
 	if f.Env.Set {
 		p.Env = map[string]string{}
-		for i, v := range f.Env.Or(nil) {
-			if !plug.AllowEnv(v.Key) || strings.ContainsRune(v.Value, 0) {
-				c.add(fmt.Sprintf("env[%d].key", i), "must be letters, digits and _, and none that changes what a program runs, such as PATH")
+		env := f.Env.Or(Variables{})
+		if env.malformed || len(env.list) > maxVariables {
+			c.add("env", "must be an object of at most %d texts, or a list of {key, value}", maxVariables)
+		}
+		for i, v := range env.list {
+			if !plug.AllowEnv(v.Key) || len(v.Key) > maxVariableName {
+				c.add(fmt.Sprintf("env[%d].key", i), "must be at most %d letters, digits and _, and none that changes what a program runs, such as PATH", maxVariableName)
 			}
-			p.Env[v.Key] = v.Value
+			if v.Value == nil || len(*v.Value) > maxVariableValue || strings.ContainsRune(*v.Value, 0) {
+				c.add(fmt.Sprintf("env[%d].value", i), "must be a text of at most %d bytes without NUL", maxVariableValue)
+				continue
+			}
+			p.Env[v.Key] = *v.Value
 		}
 	}
 	if f.Config.Set {

@@ -221,6 +221,12 @@ func TestPluginsAreKept(t *testing.T) {
 	if m["rateLimitRequestsPerMinute"] != nil || m["displayName"] != "Other" || m["hasCredentials"] != true || m["description"] != "For tests" {
 		t.Errorf("%v", m)
 	}
+	if again := c.Do("PATCH", admin+"/"+id, m).Want(200).Map(); again["env"].(object)["MODE"] != "x" {
+		t.Errorf("the record sent back: %v", again)
+	}
+	if m = c.Do("PATCH", admin+"/"+id, object{"env": object{"A_b": "1", "LIST": "2"}}).Want(200).Map(); fmt.Sprint(m["env"]) != "map[A_b:1 LIST:2]" {
+		t.Errorf("%v", m["env"])
+	}
 	if m = c.Do("PATCH", admin+"/"+id, object{"credentials": object{}}).Want(200).Map(); m["hasCredentials"] != false {
 		t.Errorf("%v", m)
 	}
@@ -252,6 +258,14 @@ func TestWhatAPluginMustNotBe(t *testing.T) {
 		{object{"args": []string{"a\x00"}}, "args[0]", ""},
 		{object{"workingDirectory": "x"}, "workingDirectory", "absolute"},
 		{object{"env": []any{object{"key": "PATH", "value": "/x"}}}, "env[0].key", "PATH"},
+		{object{"env": object{"OK": "1", "PATH": "/x"}}, "env[1].key", "PATH"},
+		{object{"env": object{"A": 1}}, "env", "texts"},
+		{object{"env": object{"": "x"}}, "env[0].key", ""},
+		{object{"env": "x"}, "env", "texts"},
+		{object{"env": []any{object{"key": "A"}}}, "env[0].value", ""},
+		{object{"env": object{"A": nil}}, "env[0].value", ""},
+		{object{"env": object{"A": strings.Repeat("x", 10001)}}, "env[0].value", ""},
+		{object{"env": []any{object{"value": "x"}}}, "env[0].key", ""},
 		{object{"config": []any{}}, "config", "object"},
 		{object{"credentials": object{"a": 1}}, "credentials", "texts"},
 		{object{"credentials": object{"node_options": "x"}}, "credentials", "node_options"},
