@@ -359,6 +359,7 @@ type change struct {
 	whole            bool
 	nobody           bool // people are cleared: null, and not a list of nobody
 	titled           bool // there is a new title
+	replace          bool // all is replaced
 }
 
 func (b *MetadataBody) change(replace bool) (*change, error) {
@@ -373,7 +374,7 @@ func (b *MetadataBody) change(replace bool) (*change, error) {
 		return nil, err
 	}
 	nobody := whole && b.Authors.Value == nil && len(people) == 0
-	return &change{string(document), string(authors), names, locks, roles, whole, nobody, b.Title.Value != nil}, nil
+	return &change{string(document), string(authors), names, locks, roles, whole, nobody, b.Title.Value != nil, replace}, nil
 }
 
 // sql writes the change into the documents of the books that which names, in the order of their ids; args are its
@@ -480,7 +481,10 @@ func queueRenaming(b *pgx.Batch, id uuid.UUID, body *MetadataBody, c *change) (*
 
 // queueAmend writes a checked body.
 func queueAmend(b *pgx.Batch, at **Patched, id uuid.UUID, body *MetadataBody, c *change) {
-	db.One(b, at, `update book k set volume = case when $2 then $3 else k.volume end, chapter = case when $4 then $5 else k.chapter end,
+	// Where all is replaced by a record that was read, null is no change of a volume or chapter that the name of the file gave.
+	const noted = "exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and m.metadata ? "
+	db.One(b, at, `update book k set volume = case when $2 and (not $12 or $3::integer is not null or `+noted+`'volume')) then $3 else k.volume end,
+		  chapter = case when $4 and (not $12 or $5::double precision is not null or `+noted+`'chapter')) then $5 else k.chapter end,
 		  updated_at = case when $6 then now() else k.updated_at end,
 		  title = coalesce($7, k.title), search_title = coalesce($8, k.search_title),
 		  title_sort = case when $9 then coalesce($10, $11, `+SortTitle("k.title")+`)
@@ -489,6 +493,6 @@ func queueAmend(b *pgx.Batch, at **Patched, id uuid.UUID, body *MetadataBody, c 
 		where k.tenant_id = app.tenant() and k.id = $1 and k.deleted_at is null
 		returning k.id, k.title, k.number, k.volume, k.chapter, k.updated_at, k.library_id, k.series_id`,
 		id, body.Volume.Set, body.Volume.Value, body.Chapter.Set, body.Chapter.Value, len(c.names) > 0,
-		body.Title.Value, mapped(body.Title.Value, naming.Normalize), body.TitleSort.Set, body.TitleSort.Value, mapped(body.Title.Value, naming.SortTitle))
+		body.Title.Value, mapped(body.Title.Value, naming.Normalize), body.TitleSort.Set, body.TitleSort.Value, mapped(body.Title.Value, naming.SortTitle), c.replace)
 	b.Queue(c.sql("id = $1"), c.args(id)...)
 }

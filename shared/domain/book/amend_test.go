@@ -269,3 +269,37 @@ func TestRecordSentBackIsTheSame(t *testing.T) {
 		t.Errorf("title %v", m["title"])
 	}
 }
+
+// The volume and the chapter that a book has by the name of its file outlast its metadata being sent back as it was read;
+// what the metadata had is cleared.
+func TestMetadataSentBack(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		routes(a, d)
+		book.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
+	})
+	me := s.User(t, "one", "maintainer")
+	_, ids := series(t, s, s.One, library(t, s, s.One, "comics"), "A", 1)
+	one := "/api/v1/books/" + ids[0].String()
+	exec(t, s, "update book set volume = 4, chapter = 1.5 where id = $1", ids[0])
+	is := func(volume, chapter any) {
+		t.Helper()
+		if m := me.Do("GET", one, nil).Want(200).Map(); m["volume"] != volume || m["chapter"] != chapter {
+			t.Errorf("volume %v and chapter %v, want %v and %v", m["volume"], m["chapter"], volume, chapter)
+		}
+	}
+	const nothing = `{"summary":"S","volume":null,"chapter":null}`
+	for range 2 { // with a record of its metadata, too
+		me.Do("PUT", one+"/metadata", nothing).Want(200)
+		is(4.0, 1.5)
+	}
+	me.Do("PUT", one+"/metadata", `{"volume":5,"chapter":2}`).Want(200)
+	is(5.0, 2.0)
+	me.Do("PUT", one+"/metadata", nothing).Want(200)
+	is(nil, nil)
+	exec(t, s, "update book set volume = 4, chapter = 1.5 where id = $1", ids[0])
+	me.Do("PATCH", one+"/metadata", `{"volume":null}`).Want(200)
+	is(nil, 1.5)
+	me.Do("PATCH", one+"/metadata", `{"chapter":null}`).Want(200)
+	is(nil, nil)
+}
