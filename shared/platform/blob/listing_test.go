@@ -73,6 +73,20 @@ func TestNamelessFolderIsRefused(t *testing.T) {
 	}
 }
 
+// A listing that says there is more and not where would be asked for again and again, from its beginning.
+func TestListingThatDoesNotGoOn(t *testing.T) {
+	asked := 0
+	url, _, _ := served(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		io.WriteString(w, `<ListBucketResult><IsTruncated>true</IsTruncated><Contents><Key>a</Key></Contents></ListBucketResult>`)
+	})
+	for page, err := range troubled(t, url).List(t.Context(), "books", "", "") {
+		if err == nil || !strings.Contains(err.Error(), "goes on") || asked > 1 {
+			t.Fatalf("asked %d times, %v, %v; want an error", asked, page, err)
+		}
+	}
+}
+
 func TestTimesThatNoListingWrites(t *testing.T) {
 	for year, known := range map[string]bool{"10000": false, "285200616": false, "-2147": false, "9999": true, "0001": true} {
 		got, err := readListing([]byte(`<ListBucketResult><Contents><Key>a</Key><LastModified>` + year + `-07-24T16:00:00Z</LastModified><Size>7</Size></Contents></ListBucketResult>`))
