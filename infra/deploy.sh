@@ -29,7 +29,7 @@ version=$(git rev-parse --short=12 HEAD)
 
 # name=value lines, those of the size first; name=@file takes a file's content.
 values=("Version=$version")
-while IFS= read -r line; do
+while IFS= read -r line || [[ -n $line ]]; do # the last one may have no end
 	[[ -z $line || $line == \#* ]] && continue
 	[[ $line == *=* ]] || fail "$line: every line of the parameters is Name=Value"
 	value=${line#*=}
