@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/longbox/longbox/shared/platform/plug"
 )
 
 var about = map[string]any{"type": "series", "bookCount": 12.0, "metadata": map[string]any{"title": "Tom & <Jerry>", "year": 1999.0, "summary": "", "genres": []any{"Drama", "War"},
@@ -77,5 +79,47 @@ func TestManifests(t *testing.T) {
 	}
 	if data, _ := json.Marshal(none); strings.Contains(string(data), `"scopes":null`) || strings.Contains(string(data), `"requiredCredentials":null`) {
 		t.Errorf("%s", data)
+	}
+}
+
+// Only what a plugin has done itself counts as its failure.
+func TestWhoIsToBlame(t *testing.T) {
+	t.Parallel()
+	fault := func(code string, rpc int) *plug.Fault { return &plug.Fault{Code: code, RPC: rpc} }
+	for name, c := range map[string]struct {
+		asked asked
+		want  bool
+	}{
+		"none":                      {asked{}, false},
+		"it ended":                  {asked{fault: fault(plug.ProcessEnded, 0)}, true},
+		"it cannot be started":      {asked{fault: fault(plug.SpawnFailed, 0)}, true},
+		"no manifest":               {asked{fault: fault(plug.InitFailed, 0)}, true},
+		"too slow":                  {asked{fault: fault(plug.TimedOut, 0)}, true},
+		"too slow for one in haste": {asked{fault: fault(plug.TimedOut, 0), hurried: true}, false},
+		"an error":                  {asked{fault: fault(plug.RPCFailed, -32004)}, true},
+		"of parameters of somebody": {asked{fault: fault(plug.RPCFailed, -32004), blameless: true}, false},
+		"it ended by these":         {asked{fault: fault(plug.ProcessEnded, 0), blameless: true}, true},
+		"not known":                 {asked{fault: fault(plug.RPCFailed, notFound)}, false},
+		"not offered":               {asked{fault: fault(plug.RPCFailed, methodNotFound)}, false},
+		"no more requests":          {asked{fault: fault(plug.Limited, 0)}, false},
+		"it was not asked":          {asked{fault: fault(plug.ProcessEnded, 0), unsent: true}, false},
+		"nobody can be asked":       {asked{fault: fault(plug.Unavailable, 0)}, false},
+		"the address of a picture":  {asked{fault: fault(plug.FetchFailed, 0)}, false},
+	} {
+		if got := c.asked.counts(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// An address is filled with what may be shown, so that it leads where its template says.
+func TestAddressesAreFilled(t *testing.T) {
+	t.Parallel()
+	config := map[string]any{"home": "https://example.org", "region": "a/b?c", "api_key": "s3cret", "authToken": "s3cret", "PASSWORD": "s3cret", "n": 4.0}
+	for template, want := range map[string]string{"{config.home}/{externalId}": "https://example.org/{externalId}", "https://example.org/{config.region}": "https://example.org/a%2Fb%3Fc",
+		"https://example.org/{config.n}?k={config.api_key}&t={config.authToken}&p={config.PASSWORD}": "https://example.org/4?k=&t=&p=", "{config.none}x": "x", "{config.api_key}x": "x"} {
+		if got := filled(template, config); got != want {
+			t.Errorf("%s: %s, want %s", template, got, want)
+		}
 	}
 }

@@ -55,6 +55,7 @@ type rig struct {
 	told   []string
 	cover  []byte // lies at every address of a picture; nil: these are asked for
 	onTold func(kind string)
+	onCall func(method string) // is called before a plugin is asked
 }
 
 func newRig(t *testing.T) *rig {
@@ -115,8 +116,11 @@ func (r *rig) covering(next http.Handler) http.Handler {
 			r.t.Error(err)
 		}
 		r.mu.Lock()
-		cover := r.cover
+		cover, onCall := r.cover, r.onCall
 		r.mu.Unlock()
+		if onCall != nil {
+			onCall(call.Method)
+		}
 		if call.Fetch == "" || cover == nil {
 			req.Body = io.NopCloser(bytes.NewReader(body))
 			next.ServeHTTP(w, req)
@@ -400,10 +404,14 @@ func TestFailuresKeepSecrets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.User(t, "one", "admin")
-	id, _ := r.add(c, object{"credentials": object{"api-key": "s3cret value"}})
+	secrets := object{"api-key": "s3cret value"}
+	for n := 4; n < len("s3cret value"); n++ { // what is within another leaves nothing of that
+		secrets[fmt.Sprintf("part-%d", n)] = "s3cret value"[:n]
+	}
+	id, _ := r.add(c, object{"credentials": secrets})
 	_, series, _ := r.series("A")
 	at := base + "/series/" + series.String() + "/metadata/preview"
-	for external, words := range map[string]string{"secret": "key=… answers 500!!!", "mistyped": "cannot be used", "null": "does not know"} {
+	for external, words := range map[string]string{"secret": "key=…&again=… answers 500!!!", "mistyped": "cannot be used", "null": "does not know"} {
 		status := 503
 		if external == "null" {
 			status = 404
@@ -421,8 +429,25 @@ func TestFailuresKeepSecrets(t *testing.T) {
 	for name, settings := range map[string]object{"by-env": {"env": []any{object{"key": "API_KEY", "value": "s3cret value"}}}, "by-config": {"config": object{"apiKey": "s3cret value", "region": "answers"}}} {
 		settings["name"] = name
 		id, _ := r.add(c, settings)
-		if got := string(c.Do("POST", at, object{"pluginId": id, "externalId": "secret"}).Want(503).Body); !strings.Contains(got, "key=… answers 500!!!") {
+		if got := string(c.Do("POST", at, object{"pluginId": id, "externalId": "secret"}).Want(503).Body); !strings.Contains(got, "key=…&again=… answers 500!!!") {
 			t.Errorf("%s: %.300s", name, got)
+		}
+	}
+}
+
+// Credentials go where administrators say, and nowhere else.
+func TestCredentialsAreDelivered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	_, series, _ := r.series("A")
+	id, _ := r.add(c, object{"credentials": object{"api-key": "s3cret value"}})
+	for delivery, want := range map[string]string{"env": "environment: … initialize: ", "init_message": "environment:  initialize: …", "both": "environment: … initialize: …"} {
+		c.Do("PATCH", admin+"/"+id, object{"credentialDelivery": delivery}).Want(200)
+		c.Do("POST", admin+"/"+id+"/enable", nil).Want(200) // whatever it has failed before
+		m := c.Do("POST", base+"/series/"+series.String()+"/metadata/preview", object{"pluginId": id, "externalId": "delivered"}).Want(503).Map()
+		if m["message"] != want {
+			t.Errorf("%s: %q, want %q", delivery, m["message"], want)
 		}
 	}
 }
@@ -462,6 +487,49 @@ func TestWhoDoesNotSeeAllManagesNoPlugins(t *testing.T) {
 	r.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", r.One, tag, c.ID)
 	c.Do("GET", admin, nil).Want(403)
 	c.Do("GET", admin+"/"+id+"/failures", nil).Want(403)
+}
+
+// Failures count for an hour, and are kept for 30 days, 500 of them.
+func TestOldFailures(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	_, args, _ := pluginkit.Command("dies")
+	id, _ := r.add(c, object{"args": args})
+	_, series, _ := r.series("A")
+	fail := func() {
+		t.Helper()
+		c.Do("POST", base+"/series/"+series.String()+"/metadata/preview", object{"pluginId": id, "externalId": "1"}).Want(503)
+	}
+	r.DB.Exec(t, "update plugin set counted_from = now() - interval '1 year'")
+	fail()
+	r.DB.Exec(t, "update plugin_failure set occurred_at = now() - interval '61 minutes'")
+	fail()
+	if m := c.Do("GET", admin+"/"+id+"/failures", nil).Want(200).Map(); m["windowFailures"] != 1.0 || m["total"] != 3.0 || r.text("select enabled from plugin") != "true" {
+		t.Errorf("%v", m)
+	}
+	r.DB.Exec(t, "update plugin_failure set occurred_at = now() - interval '31 days' where occurred_at < now() - interval '1 hour'")
+	if m := c.Do("GET", admin+"/"+id+"/failures", nil).Want(200).Map(); m["total"] != 1.0 {
+		t.Errorf("%v", m)
+	}
+	r.DB.Exec(t, `insert into plugin_failure (tenant_id, id, plugin_id, code, message, occurred_at) select $1, gen_random_uuid(), $2, 'TIMEOUT', n::text, now() - interval '1 hour' * (n + 1)
+		from generate_series(1, 505) n`, r.One, id)
+	fail()
+	if got := r.text("select concat_ws(' ', count(*), count(*) filter (where occurred_at < now() - interval '30 days'), count(*) filter (where message in ('498', '499'))) from plugin_failure"); got != "500 0 1" {
+		t.Errorf("%s are kept", got)
+	}
+}
+
+func TestPluginsAreNotTooMany(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	r.DB.Exec(t, `insert into plugin (tenant_id, id, name, display_name, plugin_type, command, credential_delivery, enabled, use_existing_external_id)
+		select $1, gen_random_uuid(), 'p' || n, 'P', 'system', 'p', 'env', true, true from generate_series(1, 99) n`, r.One)
+	r.add(c, object{"enabled": false})
+	if got := string(c.Do("POST", admin, object{"name": "more", "displayName": "More", "command": r.command}).Want(409).Body); !strings.Contains(got, "There are 100 plugins already") {
+		t.Error(got)
+	}
 }
 
 func TestPluginThatFailsIsDisabled(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -168,7 +169,10 @@ func (p *plugin) answer(m message, args []string) (any, *failure) {
 		case "null":
 			return nil, nil
 		case "secret":
-			return nil, &failure{Code: -32004, Message: "https://example.org/?key=" + os.Getenv("API_KEY") + p.configured("apiKey") + " answers 500\x00" + strings.Repeat("!", 5000)}
+			key := os.Getenv("API_KEY") + p.configured("apiKey")
+			return nil, &failure{Code: -32004, Message: "https://example.org/?key=" + key + "&again=" + url.QueryEscape(key) + " answers 500\x00" + strings.Repeat("!", 5000)}
+		case "delivered":
+			return nil, &failure{Code: -32004, Message: "environment: " + os.Getenv("API_KEY") + " initialize: " + p.credential("api-key")}
 		case "mistyped":
 			return json.RawMessage(`{"title": 1` + strings.Repeat("1", 5000) + `}`), nil
 		}
@@ -194,6 +198,13 @@ func (p *plugin) configured(name string) string {
 	_ = json.Unmarshal(p.init, &init) // none, where it is not started with one
 	text, _ := init.Config[name].(string)
 	return text
+}
+
+// credential is one that the plugin was given when it initialized.
+func (p *plugin) credential(name string) string {
+	var init struct{ Credentials map[string]string }
+	_ = json.Unmarshal(p.init, &init) // none, where it was given none
+	return init.Credentials[name]
 }
 
 func hit(id, title string, score float64) object {
