@@ -411,9 +411,19 @@ func TestJobFails(t *testing.T) {
 		}
 	}
 	last("failed", "The plugin test is disabled")
+	// What a run says may name series: who does not see all is not told.
+	limited, tag := r.User(t, "one", "reader"), uuid.New()
+	r.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'Kids')", r.One, tag)
+	r.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", r.One, tag, limited.ID)
+	if m := limited.Do("GET", job, nil).Want(200).Map(); m["lastRunStatus"] != "failed" || m["lastRunMessage"] != nil {
+		t.Errorf("%v", m)
+	}
 	var failures int
 	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from plugin_failure").Scan(&failures); err != nil || failures != 3 {
 		t.Errorf("%d failures, %v", failures, err)
+	}
+	if got := r.text("select concat_ws(' ', place -> 'counts' -> 'failed', jsonb_array_length(place -> 'left')) from task where id = $1", h.ID); got != "5 5" { // the rest is for the next time
+		t.Errorf("%s have failed and are left", got)
 	}
 	// One that takes nothing for a while is waited for; it is no failure yet.
 	r.DB.Exec(t, "update task set status = 'failed'")
@@ -455,6 +465,29 @@ func TestJobFails(t *testing.T) {
 	}
 	job = other
 	last("failed", `There is no plugin "test"`)
+}
+
+// What somebody changes again and again while the plugin is asked about it is tried some times, and then has failed.
+func TestJobGivesUpWhatAlwaysChanges(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	r.add(c, nil)
+	library, series, _ := r.series("A")
+	h := r.start(c, r.job(c, library, nil))
+	asked := 0
+	r.onCall = func(method string) {
+		if method != "metadata/series/get" {
+			return
+		}
+		if asked++; asked <= 20 {
+			r.DB.Exec(t, "update series set locks = locks || $2::text where id = $1", series, fmt.Sprintf("custom %d", asked))
+		}
+	}
+	got, err := r.runner.Refresh(r.In(r.One), h)
+	if n := counted(t, got); err != nil || n["failed"] != 1 || n["updated"] != 0 || asked != 11 {
+		t.Errorf("%v after it was asked for %d times, %v", n, asked, err)
+	}
 }
 
 // task is the last run of a job.

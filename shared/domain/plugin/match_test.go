@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -52,6 +53,10 @@ func TestSeriesIsFound(t *testing.T) {
 	c.Do("PATCH", admin+"/"+id, object{"useExistingExternalId": false}).Want(200)
 	if m := match(object{}); m["success"] != false {
 		t.Errorf("%v", m)
+	}
+	for _, change := range []object{{"libraryIds": []string{uuid.NewString()}}, {"libraryIds": []string{}, "metadataTargets": []string{"book"}}} { // it is not for this series
+		c.Do("PATCH", admin+"/"+id, change).Want(200)
+		c.Do("POST", at+"/metadata/auto-match", object{"pluginId": id}).Want(400)
 	}
 }
 
@@ -119,6 +124,27 @@ func TestSeriesAreFoundByTasks(t *testing.T) {
 	if _, err = r.runner.Match(ctx, r.held(a)); err == nil || !strings.Contains(err.Error(), "go on later") {
 		t.Errorf("%v", err)
 	}
+	// What was found is not searched for again: with one request a minute it would never be read.
+	r.DB.Exec(t, "update plugin set tokens = 1, tokens_at = now(), use_existing_external_id = false")
+	_, err = r.runner.Match(ctx, r.held(a))
+	found := r.held(a)
+	found.Place = reflect.ValueOf(err).Elem().FieldByName("place").Bytes()
+	r.DB.Exec(t, "update plugin set tokens = 1, tokens_at = now()")
+	if got, err = r.runner.Match(ctx, found); err != nil || !got.(plugin.Outcome).Matched {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// Whoever locks a field meanwhile wins, and the series is asked about again.
+	r.DB.Exec(t, "update plugin set rate_limit = null")
+	r.onCall = func(method string) {
+		if method == "metadata/series/get" {
+			r.DB.Exec(t, "update series set locks = locks || 'summary'::text where id = $1", a)
+		}
+	}
+	if _, err = r.runner.Match(ctx, r.held(a)); err == nil || !strings.Contains(err.Error(), "go on later") {
+		t.Errorf("%v", err)
+	}
+	r.onCall = nil
+	r.DB.Exec(t, "update plugin set rate_limit = 1, tokens = 0, tokens_at = now()")
 	h := r.held(a)
 	h.Place = json.RawMessage(`{"since":"2020-01-01T00:00:00Z","waits":40}`)
 	var f *fault.Error

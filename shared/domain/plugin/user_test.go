@@ -20,6 +20,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/plug"
 	"github.com/longbox/longbox/shared/testkit"
 	"github.com/longbox/longbox/shared/testkit/pluginkit"
 )
@@ -102,7 +103,7 @@ func TestUsersHavePlugins(t *testing.T) {
 		t.Errorf("%v", got["userCount"])
 	}
 	// What the user says of it.
-	for _, bad := range []any{nil, 1, []int{}, object{"syncMode": "sideways"}, object{"_codex": 1}, object{"_codex": object{"autoSync": "yes"}}, object{"a": "\x00"}} {
+	for _, bad := range []any{nil, 1, []int{}, object{"syncMode": "sideways"}, object{"_codex": 1}, object{"_codex": object{"autoSync": "yes"}}, object{"a": "\x00"}, object{"a": strings.Repeat("x", 64<<10)}} {
 		c.Do("PATCH", user+"/"+id+"/config", object{"config": bad}).Want(400)
 	}
 	m = c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"shelf": "Reading", "_codex": object{"syncRatings": false}}}).Want(200).Map()
@@ -115,6 +116,7 @@ func TestUsersHavePlugins(t *testing.T) {
 	}
 	// Credentials are tried, and shown to nobody.
 	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": " "}).Want(400)
+	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": strings.Repeat("x", 8<<10+1)}).Want(400)
 	if got := c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "wrong"}).Want(400); strings.Contains(string(got.Body), "wrong is") || !strings.Contains(string(got.Body), "is refused") {
 		t.Errorf("%s", got.Body)
 	}
@@ -137,6 +139,7 @@ func TestUsersHavePlugins(t *testing.T) {
 		t.Errorf("%v", m)
 	}
 	c.Do("POST", user+"/"+id+"/sync", nil).Want(400)
+	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "t0ken"}).Want(400)
 	if m := other.Do("GET", user, nil).Want(200).Map(); len(m["available"].([]any)) != 0 {
 		t.Errorf("%v", m)
 	}
@@ -237,6 +240,9 @@ func TestProgressIsBroughtInStep(t *testing.T) {
 	if _, err = r.run(task.UserPluginSync, r.runner.Sync); err == nil || !strings.Contains(err.Error(), "sync/pullProgress fails") {
 		t.Error(err)
 	}
+	if st := c.Do("GET", user+"/"+id+"/sync/status", nil).Want(200).Map(); st["failureCount"] != 1.0 || st["healthStatus"] != "unhealthy" || st["lastFailureAt"] == nil {
+		t.Errorf("%v", st)
+	}
 	config(object{"includeCompleted": false, "includeInProgress": false}, "", "push")
 	if out, err = r.run(task.UserPluginSync, r.runner.Sync); err != nil || out.(*plugin.SyncResult).Pushed != 0 || out.(*plugin.SyncResult).Pulled != 0 {
 		t.Errorf("%+v %v", out, err)
@@ -280,6 +286,43 @@ func TestTasksOfUsers(t *testing.T) {
 	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select held_by is not null from user_plugin").Scan(&held); err != nil || held {
 		t.Error("it stays held", err)
 	}
+	// A task whose worker was killed has it still, and goes on.
+	c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
+	r.DB.Exec(t, "update user_plugin set held_by = (select id from task where status = 'pending'), held_until = now() + interval '1 minute'")
+	if _, err := r.run(task.UserPluginSync, r.runner.Sync); err != nil {
+		t.Error(err)
+	}
+	// What another has taken meanwhile, because it was held for too long, stays with that.
+	c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
+	taken := false
+	r.onCall = func(string) {
+		if !taken {
+			taken = true
+			r.DB.Exec(t, "update user_plugin set held_by = id, held_until = now() + interval '1 minute'")
+		}
+	}
+	_, err := r.run(task.UserPluginSync, r.runner.Sync)
+	r.onCall = nil
+	if got := r.text("select held_by = id from user_plugin"); err != nil || got != "true" {
+		t.Errorf("it is held: %q %v", got, err)
+	}
+	r.DB.Exec(t, "update user_plugin set held_by = null, held_until = null")
+	// Who disables the plugin meanwhile has it told nothing more.
+	c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
+	r.onCall = func(method string) {
+		switch method {
+		case "sync/pullProgress":
+			r.DB.Exec(t, "update user_plugin set enabled = false")
+		case "sync/pushProgress":
+			t.Error("progress was told to a plugin that was disabled")
+		}
+	}
+	_, err = r.run(task.UserPluginSync, r.runner.Sync)
+	r.onCall = nil
+	if !fault.Is(err, fault.BadRequest) || !strings.Contains(err.Error(), "disabled meanwhile") {
+		t.Errorf("%v", err)
+	}
+	r.DB.Exec(t, "update user_plugin set enabled = true")
 	// A place after all was taken over: nothing is told where only that was wanted.
 	c.Do("POST", base+"/series/"+r.seriesOf("First")+"/read", nil).Want(200)
 	config := func(values object) {
@@ -427,7 +470,11 @@ func TestRecommendations(t *testing.T) {
 	}
 	c.Do("POST", at+"/12/dismiss", object{"reason": "boring"}).Want(400)
 	c.Do("POST", at+"/99/dismiss", object{}).Want(404)
+	r.DB.Exec(t, "update user_plugin set dismissed = array(select 'd' || n from generate_series(1, 500) n)")
 	c.Do("POST", at+"/12/dismiss", object{"reason": "not_interested"}).Want(200)
+	if got := r.text("select concat_ws(' ', cardinality(dismissed), dismissed[1], dismissed[500]) from user_plugin"); got != "500 d2 12" { // the oldest make room
+		t.Errorf("%s were dismissed", got)
+	}
 	if _, err := r.run(task.UserPluginDismissal, r.runner.Dismiss); err != nil {
 		t.Fatal(err)
 	}
@@ -435,16 +482,92 @@ func TestRecommendations(t *testing.T) {
 	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select data from user_plugin_data where key = 'dismissed'").Scan(&told); err != nil || !strings.Contains(told, `"reason":"not_interested"`) {
 		t.Error(told, err)
 	}
-	c.Do("POST", at+"/refresh", nil).Want(200) // it does not come again
+	if n := r.text("select count(*) from user_plugin_data where key = 'library'"); n != "0" {
+		t.Error("what the plugin has deleted is kept")
+	}
+	c.Do("POST", at+"/refresh", nil).Want(200) // it does not come again, nor does one that is dismissed while the plugin is asked
+	r.onCall = func(method string) {
+		if method == "recommendations/get" {
+			c.Do("POST", at+"/11/dismiss", object{}).Want(200)
+		}
+	}
+	if _, err := r.run(task.UserPluginRecommendations, r.runner.Recommend); err != nil {
+		t.Fatal(err)
+	}
+	r.onCall = nil
+	if all := c.Do("GET", at, nil).Want(200).Map()["recommendations"].([]any); len(all) != 0 {
+		t.Errorf("%v", all)
+	}
+	r.DB.Exec(t, "update user_plugin set dismissed = '{12}'")
+	r.DB.Exec(t, "update task set status = 'completed', completed_at = now() where status = 'pending'")
+	c.Do("POST", at+"/refresh", nil).Want(200)
 	if _, err := r.run(task.UserPluginRecommendations, r.runner.Recommend); err != nil {
 		t.Fatal(err)
 	}
 	if all := c.Do("GET", at, nil).Want(200).Map()["recommendations"].([]any); len(all) != 1 {
 		t.Errorf("%v", all)
 	}
+	r.DB.Exec(t, "insert into series_rating (tenant_id, account_id, series_id, id, rating, notes) values ($1, $2, $3, gen_random_uuid(), 90, 'Mine')", r.One, c.ID, series)
+	for _, shared := range []bool{false, true} { // what the user thinks is told only where they want that
+		c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"_codex": object{"syncRatings": shared}}}).Want(200)
+		c.Do("POST", at+"/refresh", nil).Want(200)
+		if _, err := r.run(task.UserPluginRecommendations, r.runner.Recommend); err != nil {
+			t.Fatal(err)
+		}
+		if told := r.text("select data from user_plugin_data where key = 'library'"); strings.Contains(told, `"userRating":90,"userNotes":"Mine"`) != shared {
+			t.Errorf("shared %v: %s", shared, told)
+		}
+	}
 	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select data from user_plugin_data where key = 'library'").Scan(&told); err != nil ||
 		!strings.Contains(told, `"readingStatus":"completed"`) || !strings.Contains(told, `"excludeIds":["12"]`) || !strings.Contains(told, `{"source":"personal","externalId":"11"}`) && !strings.Contains(told, `{"source": "personal", "externalId": "11"}`) {
 		t.Error(told, err)
+	}
+	c.Do("POST", user+"/"+id+"/disable", nil).Want(200)
+	c.Do("GET", at, nil).Want(404)
+	c.Do("POST", at+"/refresh", nil).Want(404)
+}
+
+// What a plugin keeps for a user stays within its bounds also where two requests of it come together.
+func TestNoMoreIsKeptThanMayBe(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "reader")
+	id := r.personal(r.User(t, "one", "admin"), nil)
+	c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
+	for _, m := range []struct {
+		keys, bytes int // that are kept meanwhile, each with so many
+		want        string
+	}{{99, 10, "100"}, {100, 10, "100"}, {1, plug.MaxStorage - 2, "2"}, {1, plug.MaxStorage, "1"}} {
+		r.DB.Exec(t, "delete from user_plugin_data")
+		r.onCall = func(string) {
+			r.DB.Exec(t, `insert into user_plugin_data (tenant_id, user_plugin_id, key, data, updated_at) select tenant_id, id, 'k' || n, repeat('1', $2), now()
+				from user_plugin, generate_series(1, $1::integer) n on conflict do nothing`, m.keys, m.bytes)
+		}
+		c.Do("POST", base+"/user/recommendations/refresh", nil).Want(200)
+		_, err := r.run(task.UserPluginRecommendations, r.runner.Recommend)
+		r.onCall = nil
+		if got := r.text("select count(*) from user_plugin_data"); err != nil || got != m.want {
+			t.Errorf("%+v: %s are kept, %v", m, got, err)
+		}
+	}
+	// Who empties what another plugin keeps leaves this alone.
+	admin := r.User(t, "one", "admin")
+	r.personal(admin, object{"name": "other"})
+	if got := admin.Do("DELETE", base+"/admin/plugin-storage/other", nil).Want(200).Map(); got["filesDeleted"] != 0.0 || r.text("select count(*) from user_plugin_data") != "1" {
+		t.Errorf("%v", got)
+	}
+	// Of very many recommendations the first are shown.
+	many := []any{}
+	for n := range 201 {
+		many = append(many, object{"externalId": fmt.Sprint(n), "title": "T", "score": 0.5, "reason": "x"})
+	}
+	c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"recommendations": many}}).Want(200)
+	c.Do("POST", base+"/user/recommendations/refresh", nil).Want(200)
+	if _, err := r.run(task.UserPluginRecommendations, r.runner.Recommend); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.text("select jsonb_array_length(recommendations) from user_plugin"); got != "200" {
+		t.Errorf("%s recommendations", got)
 	}
 }
 
@@ -570,8 +693,9 @@ func TestUsersSignInToServices(t *testing.T) {
 	}
 	for _, seconds := range []string{"60", "86400"} { // a service may leave the refresh token as it was
 		service.body = `{"access_token":"newer","expires_in":"` + seconds + `"}`
-		if err := sync(); err != nil {
-			t.Fatal(err)
+		n := len(service.asked)
+		if err := sync(); err != nil || len(service.asked) == n {
+			t.Fatal(len(service.asked)-n, err)
 		}
 		if got := service.asked[len(service.asked)-1]; got.Get("grant_type") != "refresh_token" || got.Get("refresh_token") != "again" {
 			t.Errorf("%v", got)
@@ -737,7 +861,7 @@ func TestPluginsSyncBySchedule(t *testing.T) {
 	r := newRig(t)
 	admin := r.User(t, "one", "admin")
 	id := r.personal(admin, object{"syncCronSchedule": "0 0 3 * * *"}, "token")
-	users := []*testkit.Client{r.User(t, "one", "reader"), r.User(t, "one", "reader"), r.User(t, "one", "reader"), r.User(t, "one", "reader")}
+	users := []*testkit.Client{r.User(t, "one", "reader"), r.User(t, "one", "reader"), r.User(t, "one", "reader"), r.User(t, "one", "reader"), r.User(t, "one", "reader")}
 	for i, c := range users { // the first is connected and wants it, the others lack something
 		c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
 		if i != 1 {
@@ -750,6 +874,7 @@ func TestPluginsSyncBySchedule(t *testing.T) {
 			c.Do("POST", user+"/"+id+"/disable", nil).Want(200)
 		}
 	}
+	r.DB.Exec(t, "update account set is_active = false where id = $1", users[4].ID)
 	r.DB.Exec(t, `update plugin set manifest = manifest || '{"oauth": null}'`)
 	odd := r.personal(admin, object{"name": "odd", "syncCronSchedule": "0 0 3 * * *"})
 	r.DB.Exec(t, `update plugin set manifest = manifest || '{"requiredCredentials": null, "oauth": {}}' where id = $1`, odd)
@@ -764,12 +889,18 @@ func TestPluginsSyncBySchedule(t *testing.T) {
 	}
 	due(night, 0) // met for the first time
 	due(night, 0)
+	r.DB.Exec(t, "update tenant set status = 'suspended' where id = $1", r.One)
+	due(night.Add(2*time.Minute), 0)
+	r.DB.Exec(t, "update tenant set status = 'active' where id = $1", r.One)
 	due(night.Add(2*time.Minute), 2) // the first, and one of the plugin that needs nothing
 	due(night.Add(2*time.Minute), 0)
 	due(night.Add(25*time.Hour), 0) // the task of the day before has not ended
 	admin.Do("PATCH", base+"/admin/plugins/"+id, object{"syncCronSchedule": nil}).Want(200)
 	r.DB.Exec(t, "update task set status = 'completed', completed_at = now()")
 	due(night.Add(49*time.Hour), 1)
+	r.DB.Exec(t, "update task set status = 'completed', completed_at = now()")
+	r.DB.Exec(t, "update plugin set enabled = false")
+	due(night.Add(73*time.Hour), 0)
 	var n int
 	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from plugin_schedule").Scan(&n); err != nil || n != 1 {
 		t.Error(n, err)

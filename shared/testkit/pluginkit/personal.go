@@ -122,6 +122,7 @@ func (p *plugin) personal(m message) (any, *failure, bool) {
 		p.set("library", m.Params)
 		return object{"recommendations": append([]json.RawMessage{}, init.UserConfig.Recommendations...), "cached": false}, nil, true
 	case "recommendations/dismiss":
+		p.ask("storage/delete", object{"key": "library"})
 		p.set("dismissed", m.Params)
 		return object{"dismissed": true}, nil, true
 	}
