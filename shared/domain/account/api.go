@@ -88,7 +88,7 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 			return &LogoutResponse{Message: "You are signed out"}, nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/auth/me", ID: "me",
-		Summary: "Who is signed in", Tag: "Authentication", Permission: httpapi.SignedIn},
+		Summary: "Who is signed in", Tag: "Authentication", Permission: httpapi.SignedIn}.Ahead(),
 		func(ctx context.Context, _ *struct{}) (*UserInfo, error) {
 			if err := s.database.Enter(ctx); err != nil {
 				return nil, err
@@ -120,7 +120,7 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 			return &StreamAccess{TenantID: c.Tenant, UserID: c.AccountID, Permissions: slices.Compact(permissions), ExpiresAt: ends}, nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/user", ID: "currentUser",
-		Summary: "The signed-in user in full", Tag: "Authentication", Permission: httpapi.SignedIn},
+		Summary: "The signed-in user in full", Tag: "Authentication", Permission: httpapi.SignedIn}.Ahead(),
 		func(ctx context.Context, _ *struct{}) (*UserDetails, error) {
 			return getUser(ctx, s.database, auth.CallerOf(ctx).AccountID)
 		})

@@ -75,7 +75,7 @@ func lists(a *httpapi.API, d *db.DB) {
 		q.of = of
 		return q.answer(ctx, d, p, full)
 	}
-	httpapi.Register(a, operation("GET", "/books", "listBooks", "Books", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/books", "listBooks", "Books", auth.BooksRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			ScopeInput
 			httpapi.Paging
@@ -87,7 +87,7 @@ func lists(a *httpapi.API, d *db.DB) {
 			s.deleted = in.IncludeDeleted
 			return answer(ctx, all, s, nil, in.Paging, in.Sorting, in.FullInput)
 		})
-	httpapi.Register(a, operation("GET", "/libraries/{id}/books", "listLibraryBooks", "Books of a library", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/libraries/{id}/books", "listLibraryBooks", "Books of a library", auth.BooksRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			InLibraryInput
 			httpapi.Paging
@@ -128,14 +128,14 @@ func lists(a *httpapi.API, d *db.DB) {
 		{"/books/recently-read", "listBooksRecentlyRead", "listLibraryBooksRecentlyRead", "Books that the caller has read in, the latest first", recentlyRead, ""},
 		{"/books/recently-added", "listBooksRecentlyAdded", "listLibraryBooksRecentlyAdded", "All books, the newest first unless sort says otherwise", listBy, "created_at"},
 	} {
-		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.BooksRead),
+		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.BooksRead).Ahead(),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Entry], error) {
 				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest), in.FullInput)
 			})
 		if l.inLibrary == "" {
 			continue
 		}
-		httpapi.Register(a, operation("GET", "/libraries/{id}"+l.path, l.inLibrary, l.summary+"; of one library", auth.BooksRead),
+		httpapi.Register(a, operation("GET", "/libraries/{id}"+l.path, l.inLibrary, l.summary+"; of one library", auth.BooksRead).Ahead(),
 			func(ctx context.Context, in *struct {
 				InLibraryInput
 				httpapi.Paging
@@ -153,14 +153,14 @@ func single(a *httpapi.API, d *db.DB, added task.Added) {
 		operation("GET", "/books/{id}", "getBook", "One book", auth.BooksRead),
 		operation("GET", "/books/{id}/full", "getFullBook", "The same", auth.BooksRead), // clients that know a shorter one ask for this
 	} {
-		httpapi.Register(a, full, func(ctx context.Context, in *struct {
+		httpapi.Register(a, full.Ahead(), func(ctx context.Context, in *struct {
 			IDInput
 			IncludeDeleted bool `query:"includeDeleted" doc:"Also if its file is gone"`
 		}) (*Details, error) {
 			return get(ctx, d, in.ID, in.IncludeDeleted)
 		})
 	}
-	httpapi.Register(a, operation("GET", "/books/{id}/adjacent", "getAdjacentBooks", "The books before and after one in the order of its series", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/books/{id}/adjacent", "getAdjacentBooks", "The books before and after one in the order of its series", auth.BooksRead).Ahead(),
 		func(ctx context.Context, in *IDInput) (*Adjacent, error) { return adjacent(ctx, d, in.ID) })
 	httpapi.Register(a, operation("GET", "/books/{id}/pages", "listPages", "The page images of a book", auth.PagesRead),
 		func(ctx context.Context, in *struct {

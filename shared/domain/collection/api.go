@@ -103,7 +103,7 @@ func shown[T any](rows []row, as func(row) T) []T {
 func common[T any](a *httpapi.API, d *db.DB, k kind, as func(row) T) {
 	all := k.operation("GET", "", "list", k.What+": all by name", k.Reading)
 	all.ID += "s"
-	httpapi.Register(a, all,
+	httpapi.Register(a, all.Ahead(),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[T], error) {
 			page, total, err := k.list(ctx, d, in.Limit(), in.Offset())
 			if err != nil {
@@ -111,7 +111,7 @@ func common[T any](a *httpapi.API, d *db.DB, k kind, as func(row) T) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, shown(page, as), total), nil
 		})
-	httpapi.Register(a, k.operation("GET", "/{id}", "get", k.What+": one", k.Reading),
+	httpapi.Register(a, k.operation("GET", "/{id}", "get", k.What+": one", k.Reading).Ahead(),
 		func(ctx context.Context, in *IDInput) (*T, error) { return show(as)(k.get(ctx, d, in.ID)) })
 	httpapi.Register(a, k.operation("DELETE", "/{id}", "delete", k.What+": delete one; its members stay where they are", k.Removal),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) { return nil, k.remove(ctx, d, in.ID) })
@@ -123,7 +123,7 @@ func common[T any](a *httpapi.API, d *db.DB, k kind, as func(row) T) {
 
 // members adds what is about the members.
 func members(a *httpapi.API, d *db.DB) {
-	httpapi.Register(a, collections.operation("GET", "/{id}/series", "listSeriesOf", "The series of a collection", auth.CollectionsRead),
+	httpapi.Register(a, collections.operation("GET", "/{id}/series", "listSeriesOf", "The series of a collection", auth.CollectionsRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging
@@ -138,7 +138,7 @@ func members(a *httpapi.API, d *db.DB) {
 			page, total := load()
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, readLists.operation("GET", "/{id}/books", "listBooksOf", "The books of a read list", auth.ReadListsRead),
+	httpapi.Register(a, readLists.operation("GET", "/{id}/books", "listBooksOf", "The books of a read list", auth.ReadListsRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging

@@ -54,7 +54,7 @@ type (
 func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan starter, queued, bump told) {
 	tell := func(ctx context.Context, e ...events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e...) }
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries", ID: "listLibraries",
-		Summary: "Libraries, by name", Tag: "Libraries", Permission: auth.LibrariesRead},
+		Summary: "Libraries, by name", Tag: "Libraries", Permission: auth.LibrariesRead}.Ahead(),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Library], error) {
 			page, total, err := list(ctx, d, in.Limit(), in.Offset())
 			if err != nil {
@@ -63,7 +63,7 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries/{id}", ID: "getLibrary",
-		Summary: "One library", Tag: "Libraries", Permission: auth.LibrariesRead},
+		Summary: "One library", Tag: "Libraries", Permission: auth.LibrariesRead}.Ahead(),
 		func(ctx context.Context, in *IDInput) (*Library, error) { return get(ctx, d, in.ID) })
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries", ID: "createLibrary", Status: 201,
 		Summary: "Add a library", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},

@@ -30,7 +30,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 	}
 	one := op("GET", "/books/{id}/progress", "getProgress", "The caller's progress in a book; 204 when there is none")
 	one.MayBeEmpty = true
-	httpapi.Register(a, one,
+	httpapi.Register(a, one.Ahead(),
 		func(ctx context.Context, in *BookInput) (*Record, error) { return get(ctx, d, in.ID) })
 	httpapi.Register(a, op("PUT", "/books/{id}/progress", "setProgress", "Store the caller's progress in a book"),
 		func(ctx context.Context, in *struct {
@@ -43,7 +43,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 		func(ctx context.Context, in *BookInput) (*httpapi.None, error) { return nil, Clear(ctx, d, in.ID) })
 	where := op("GET", "/books/{id}/progression", "getProgression", "The caller's last place in an e-book as a Readium locator; 204 when there is none")
 	where.MayBeEmpty = true
-	httpapi.Register(a, where,
+	httpapi.Register(a, where.Ahead(),
 		func(ctx context.Context, in *BookInput) (*Progression, error) { return Place(ctx, d, in.ID) })
 	httpapi.Register(a, op("PUT", "/books/{id}/progression", "setProgression", "Store the caller's place in an e-book, and with it the progress"),
 		func(ctx context.Context, in *struct {
@@ -74,7 +74,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 		}) (*Recorded, error) {
 			return record(ctx, d, in.Body.Sessions)
 		})
-	httpapi.Register(a, op("GET", "/progress", "listProgress", "The caller's progress in every book, the latest first"),
+	httpapi.Register(a, op("GET", "/progress", "listProgress", "The caller's progress in every book, the latest first").Ahead(),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Record], error) {
 			page, total, err := list(ctx, d, in.Limit(), in.Offset())
 			if err != nil {

@@ -66,9 +66,9 @@ func lists(a *httpapi.API, d *db.DB) {
 		return q.answer(ctx, d, p, full)
 	}
 	ofLibrary := func(path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: "GET", Path: "/api/v1/libraries/{id}/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: auth.SeriesRead}
+		return httpapi.Op{Method: "GET", Path: "/api/v1/libraries/{id}/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: auth.SeriesRead}.Ahead()
 	}
-	httpapi.Register(a, operation("GET", "", "listSeries", "Series", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "", "listSeries", "Series", auth.SeriesRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			ScopeInput
 			TermsInput
@@ -133,7 +133,7 @@ func lists(a *httpapi.API, d *db.DB) {
 		{"/recently-added", "listSeriesRecentlyAdded", "listLibrarySeriesRecentlyAdded", "All series, the newest first unless sort says otherwise", listBy, "date_added"},
 		{"/recently-updated", "listSeriesRecentlyUpdated", "listLibrarySeriesRecentlyUpdated", "All series, the latest changed first unless sort says otherwise", listBy, "date_updated"},
 	} {
-		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.SeriesRead),
+		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.SeriesRead).Ahead(),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Entry], error) {
 				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest), in.FullInput)
 			})
@@ -155,9 +155,9 @@ func single(a *httpapi.API, d *db.DB) {
 		operation("GET", "/{id}", "getSeries", "One series", auth.SeriesRead),
 		operation("GET", "/{id}/full", "getFullSeries", "The same", auth.SeriesRead), // clients that know a shorter one ask for this
 	} {
-		httpapi.Register(a, full, func(ctx context.Context, in *IDInput) (*Details, error) { return get(ctx, d, in.ID) })
+		httpapi.Register(a, full.Ahead(), func(ctx context.Context, in *IDInput) (*Details, error) { return get(ctx, d, in.ID) })
 	}
-	httpapi.Register(a, operation("GET", "/{id}/books", "listSeriesBooks", "The books of a series, in order", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/{id}/books", "listSeriesBooks", "The books of a series, in order", auth.BooksRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging

@@ -91,7 +91,7 @@ func operation(method, path, id, summary, permission string) httpapi.Op {
 
 // routes adds what concerns everything that has some.
 func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
-	httpapi.Register(a, operation("GET", "/"+k.plural, "list"+k.what+"s", "The "+k.plural+" that series or books have, by name", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/"+k.plural, "list"+k.what+"s", "The "+k.plural+" that series or books have, by name", auth.SeriesRead).Ahead(),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[book.Term], error) {
 			page, total, err := k.list(ctx, d, in.Limit(), in.Offset())
 			if err != nil {
@@ -143,7 +143,7 @@ func changing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, id s
 // routes adds what concerns one owner.
 func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 	at, one := "/"+s.path+"/{id}/"+s.plural, "a "+s.owner.table
-	httpapi.Register(a, operation("GET", at, "list"+s.owner.what+s.kind.what+"s", "The "+s.plural+" of "+one+", by name", s.reading),
+	httpapi.Register(a, operation("GET", at, "list"+s.owner.what+s.kind.what+"s", "The "+s.plural+" of "+one+", by name", s.reading).Ahead(),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[book.Term], error) {
 			terms, err := s.of(ctx, d, in.ID)
 			if err != nil {

@@ -71,6 +71,13 @@ func newEarly(t *testing.T) *early {
 		e.confirmed.Add(1)
 		return plain(w, r)
 	})
+	type said struct{ Said string }
+	Register(e.API, Op{Method: "GET", Path: "/json", ID: "json", Summary: "Early", Tag: "Things", Permission: SignedIn}.Ahead(),
+		func(ctx context.Context, _ *struct{}) (*said, error) {
+			e.began.Add(1)
+			Header(ctx).Set("ETag", "json")
+			return &said{"of " + TenantOf(ctx).Name}, nil
+		})
 	handle("GET", "/ends", func(_ http.ResponseWriter, r *http.Request) error { // when it is told that nobody waits
 		e.began.Add(1)
 		select {
@@ -118,7 +125,7 @@ func TestAGetBeginsWhileItIsCounted(t *testing.T) {
 	for _, c := range []struct {
 		method, path string
 		began        int32 // of the first request, which expects a full bucket
-	}{{"GET", "/plain", 1}, {"HEAD", "/plain", 1}, {"GET", "/silent", 1}, {"GET", "/panics", 1}, {"GET", "/waits", 1}, {"GET", "/ends", 1},
+	}{{"GET", "/plain", 1}, {"HEAD", "/plain", 1}, {"GET", "/json", 1}, {"GET", "/silent", 1}, {"GET", "/panics", 1}, {"GET", "/waits", 1}, {"GET", "/ends", 1},
 		{"POST", "/plain", 0}, {"GET", "/late", 0}} {
 		for _, leaves := range []bool{false, true} {
 			e.leaves.Store(leaves)
@@ -190,8 +197,12 @@ func TestWhatBeganForAnotherTenantIsDoneAgain(t *testing.T) {
 	calls := 0
 	e.identity.Tenant = func(context.Context, string) (Tenant, error) { calls++; return *e.tenant.Load(), nil }
 	e.identity.Confirm = func(context.Context, string, string) (Tenant, error) { return changed, nil }
-	if w := e.ask("GET", "/plain"); w.Code != 200 || w.Body.String() != "of renamed" || e.began.Load() != 2 || calls != 1 {
-		t.Errorf("%d %s, begun %d times", w.Code, w.Body, e.began.Load())
+	for n, path := range []string{"/plain", "/json"} {
+		e.began.Store(0)
+		if w := e.ask("GET", path); w.Code != 200 || !strings.Contains(w.Body.String(), "of renamed") || strings.Contains(w.Body.String(), "of one") ||
+			e.began.Load() != 2 || calls != n+1 {
+			t.Errorf("%s: %d %s, begun %d times", path, w.Code, w.Body, e.began.Load())
+		}
 	}
 	changed.Suspended = true
 	if w := e.ask("GET", "/plain"); w.Code != 403 || strings.Contains(w.Body.String(), "of ") && !strings.Contains(w.Body.String(), "suspended") {
@@ -239,5 +250,19 @@ func TestAPanicAheadIsAnswered(t *testing.T) {
 	}
 	if w := e.ask("GET", "/silent"); w.Code != 200 || w.Header().Get("X-RateLimit-Limit") != "200" {
 		t.Errorf("%d %v", w.Code, w.Header())
+	}
+}
+
+func TestFits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pattern, path string
+		want          bool
+	}{{"/a/{id}", "/a/1", true}, {"/a/{id}", "/a/", false}, {"/a/{id}", "/a", false}, {"/a/{id}", "/a/1/b", false}, {"/a/{id}/b", "/a/1/b", true},
+		{"/a/{id}/b", "/a/1/c", false}, {"/a/{id}/b", "/a//b", false}, {"/a", "/a", true}, {"/a", "/b", false}, {"/a", "/a/", false},
+		{"GET /a/{id}/{of}", "GET /a/1/2", true}, {"GET /a/{id}/{of}", "HEAD /a/1/2", false}, {"/{prefix}/a", "/x/a", true}} {
+		if got := fits(c.pattern, c.path); got != c.want {
+			t.Errorf("%s of %s: %v", c.path, c.pattern, got)
+		}
 	}
 }

@@ -208,11 +208,16 @@ func (a *API) isPublic(method, path string) bool {
 
 // fits tells whether a path is one of a pattern's, which has parameters in braces.
 func fits(pattern, path string) bool {
-	if start, _, _ := strings.Cut(pattern, "{"); !strings.HasPrefix(path, start) {
-		return false
+	for more := true; more; {
+		var want, got string
+		var goesOn bool
+		want, pattern, more = strings.Cut(pattern, "/")
+		got, path, goesOn = strings.Cut(path, "/")
+		if more != goesOn || want != got && (!strings.HasPrefix(want, "{") || got == "") {
+			return false
+		}
 	}
-	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
-	return slices.EqualFunc(want, got, func(w, g string) bool { return w == g || strings.HasPrefix(w, "{") && g != "" })
+	return true
 }
 
 // active refuses a tenant that is suspended.

@@ -34,7 +34,7 @@ type Op struct {
 	Query      []Query // query parameters of a plain handler, for the description
 	SeesAll    bool    // who does not see every series is refused (403): it is about all of them
 	Prefixed   bool    // the path begins with {prefix}, which each tenant chooses; for one that has none the operation is not there
-	Early      bool    // it begins while the request is counted: see Confirmed (GET of a plain handler only)
+	Early      bool    // it begins while the request is counted: see Ahead
 	File       string  // the member of the form that holds a file, where the body is one
 	MaxBody    int64   // bytes of the request's body; 0: as of most (maxBody)
 	Also       []int   // statuses that it answers with besides 200, as no error: a plain handler, or an answer that is a Statused
@@ -42,6 +42,10 @@ type Op struct {
 
 // ForAll is the operation for those alone who see every series.
 func (op Op) ForAll() Op { op.SeesAll = true; return op }
+
+// Ahead is the operation begun while the request is counted, which saves it the time that Redis takes. It is a GET that only
+// reads, or waits before it does more (see Confirmed).
+func (op Op) Ahead() Op { op.Early = true; return op }
 
 // Who may use an operation, besides a permission's name.
 const (
