@@ -24,7 +24,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// MetadataBody is what people change of a book's metadata: null clears, and so does absence where all is replaced.
+// MetadataBody is what people change of a book's metadata: null clears, and so does absence where all is replaced. There
+// a volume or chapter of which the metadata has none stays: the name of the file gave it.
 type MetadataBody struct {
 	Title     httpapi.Optional[string] `json:"title,omitempty" minLength:"1" maxLength:"1000" doc:"Stays where it is absent, also where all is replaced, and there where it is null: a book has a title"`
 	TitleSort httpapi.Optional[string] `json:"titleSort,omitempty" maxLength:"1000" doc:"null: as the title; stays where it is absent, also where all is replaced"`

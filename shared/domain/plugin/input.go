@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
@@ -174,8 +175,8 @@ func (f *Fields) process(p *Plugin, c *check, allowed plug.Commands) {
 			if !plug.AllowEnv(v.Key) || len(v.Key) > maxVariableName {
 				c.add(fmt.Sprintf("env[%d].key", i), "must be at most %d letters, digits and _, and none that changes what a program runs, such as PATH", maxVariableName)
 			}
-			if v.Value == nil || len(*v.Value) > maxVariableValue || strings.ContainsRune(*v.Value, 0) {
-				c.add(fmt.Sprintf("env[%d].value", i), "must be a text of at most %d bytes without NUL", maxVariableValue)
+			if v.Value == nil || utf8.RuneCountInString(*v.Value) > maxVariableValue || strings.ContainsRune(*v.Value, 0) {
+				c.add(fmt.Sprintf("env[%d].value", i), "must be a text of at most %d characters without NUL", maxVariableValue)
 				continue
 			}
 			p.Env[v.Key] = *v.Value

@@ -85,6 +85,9 @@ func TestListingThatDoesNotGoOn(t *testing.T) {
 			t.Fatalf("asked %d times, %v, %v; want an error", asked, page, err)
 		}
 	}
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
 }
 
 func TestTimesThatNoListingWrites(t *testing.T) {
