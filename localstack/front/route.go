@@ -38,6 +38,8 @@ func target(method, path string) string {
 		return media
 	case len(part) == 3 && part[0] == "books" && part[2] == "file":
 		return media
+	case prefix != "" && len(part) >= 3 && part[0] == "books" && (part[2] == "manifest" || part[2] == "positions" || part[2] == "resource"):
+		return media
 	case prefix == "" && len(part) == 3 && part[0] == "series" && part[2] == "download":
 		return media
 	case prefix == "" && len(part) == 5 && strings.HasPrefix(rest, "user/exports/series/") && part[4] == "download":

@@ -509,13 +509,18 @@ var operations = map[string]entry{
 	"komgaGetBook":                      {name: (*matrix).theBook},
 	"komgaGetBookFile":                  {name: (*matrix).theBook},
 	"komgaGetBookThumbnail":             {name: (*matrix).theBook},
+	"komgaGetDivinaManifest":            {name: (*matrix).theBook},
+	"komgaGetEPUBManifest":              {name: (*matrix).theBook, status: 404}, // it is none
 	"komgaGetLibrary":                   {name: (*matrix).library},
 	"komgaGetLibraryThumbnail":          {name: (*matrix).library},
+	"komgaGetManifest":                  {name: (*matrix).theBook},
 	"komgaGetNextBook":                  {name: (*matrix).theBook, status: 404},
 	"komgaGetPage":                      {name: (*matrix).theBook},
 	"komgaGetPageThumbnail":             {name: (*matrix).theBook},
+	"komgaGetPositions":                 {name: (*matrix).theBook},
 	"komgaGetPreviousBook":              {name: (*matrix).theBook, status: 404},
 	"komgaGetProgression":               {name: (*matrix).placed},
+	"komgaGetResource":                  {name: (*matrix).theBook, status: 404}, // it is no EPUB
 	"komgaGetSeries":                    {name: (*matrix).theSeries},
 	"komgaGetSeriesProgress":            {name: (*matrix).theSeries},
 	"komgaGetSeriesThumbnail":           {name: (*matrix).theSeries},

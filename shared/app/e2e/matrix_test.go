@@ -106,7 +106,7 @@ func (m *matrix) callNamed(op *httpapi.Op, e entry, c *testkit.Client, name stri
 	if second == "" {
 		second = uuid.NewString()
 	}
-	path := strings.NewReplacer("{prefix}", "komga", "{id}", name, "{pluginId}", name, "{externalId}", name, "{name}", name, "{uploadId}", second, "{readingId}", second, "{memberId}", second, "{termId}", second, "{coverId}", second, "{referenceId}", second, "{tagId}", second, "{userId}", second, "{jobId}", second, "{mappingId}", second, "{provider}", name, "{key}", name, "{document}", name, "{pageNumber}", "1").Replace(op.Path)
+	path := strings.NewReplacer("{prefix}", "komga", "{id}", name, "{pluginId}", name, "{externalId}", name, "{name}", name, "{uploadId}", second, "{readingId}", second, "{memberId}", second, "{termId}", second, "{coverId}", second, "{referenceId}", second, "{tagId}", second, "{userId}", second, "{jobId}", second, "{mappingId}", second, "{provider}", name, "{key}", name, "{document}", name, "{pageNumber}", "1", "{path}", "a/b.xhtml").Replace(op.Path)
 	if e.query != "" {
 		path += "?" + strings.ReplaceAll(e.query, "{second}", second)
 	}

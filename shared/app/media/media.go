@@ -1,4 +1,4 @@
-// Package media wires functions/media: page images, covers and files. It links libvips.
+// Package media wires functions/media: page images, covers, files and what is within them. It links libvips.
 package media
 
 import (
@@ -12,7 +12,9 @@ import (
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/domain/rendition"
+	"github.com/longbox/longbox/shared/domain/webpub"
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/format/imaging"
 	"github.com/longbox/longbox/shared/format/pdf"
 	"github.com/longbox/longbox/shared/format/pdfdraw"
@@ -24,12 +26,13 @@ import (
 // Config of the function.
 type Config struct {
 	app.HTTPConfig
-	Images    imaging.Config
-	Archives  archive.Limits
-	Documents pdf.Limits
-	Drawing   pdfdraw.Config
-	Packs     pack.Config
-	CDN       cdn.Config
+	Images       imaging.Config
+	Archives     archive.Limits
+	Documents    pdf.Limits
+	Publications epub.Limits
+	Drawing      pdfdraw.Config
+	Packs        pack.Config
+	CDN          cdn.Config
 }
 
 // maxStreamed is how many bytes of files one answer of a function of Lambda can hold, which ends at 200 MB
@@ -38,7 +41,7 @@ const maxStreamed = 190 << 20
 
 // New makes the function's router.
 func New(c Config) (*httpapi.API, *app.Base, error) {
-	if err := errors.Join(c.Images.Validate(), c.Archives.Validate(), c.Documents.Validate(), c.Drawing.Validate(), c.Packs.Validate(), c.CDN.Validate()); err != nil {
+	if err := errors.Join(c.Images.Validate(), c.Archives.Validate(), c.Documents.Validate(), c.Publications.Validate(), c.Drawing.Validate(), c.Packs.Validate(), c.CDN.Validate()); err != nil {
 		return nil, nil, err
 	}
 	base, err := app.NewBase(c.Config)
@@ -54,7 +57,7 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 
 // Routes adds the image and file operations, and where the CDN delivers, what it asks.
 func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, c Config) error {
-	reader := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Draw: pdfdraw.New(c.Drawing).Draw}
+	reader := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Publications: c.Publications, Draw: pdfdraw.New(c.Drawing).Draw}
 	pages := page.NewServer(page.Server{Finder: page.NewFinder(base.Database), Content: reader, Media: base.Media, Bucket: base.Bucket,
 		Renew: &page.Renewer{Database: base.Database, Added: base.Added}})
 	if lambdahttp.InLambda() {
@@ -75,6 +78,7 @@ func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, c Config
 		rendition.NewOrigin(maker, pages, c.CDN.Origin).Routes(a)
 	}
 	rendition.Routes(a, maker, pages, delivery)
+	webpub.Routes(a, base.Database, pages)
 	orphan.StatsRoutes(a, &orphan.Finder{Database: base.Database, Media: base.Media, Bucket: base.Bucket})
 	export.FileRoutes(a, base.Database, base.Media, base.Bucket, pages.MaxArchive)
 	return nil

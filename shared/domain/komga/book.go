@@ -248,7 +248,7 @@ func bookSQL(ids, summary string) string {
 	select b.id, b.series_id, s.title as series_title, b.library_id, l.path as library_path, b.key, b.title, coalesce(b.number, 0) as number,
 	  lower(b.format) as format, b.size, b.fingerprint, b.page_count, coalesce(i.images, 0) as images, b.analyzed,
 	  coalesce(b.error_message, b.error_type) as error, coalesce(left(m.metadata ->> 'summary', ` + summary + `), '') as summary,
-	  coalesce(split_part(m.metadata ->> 'isbns', ',', 1), '') as isbn, (m.metadata ->> 'year')::integer as year,
+	  coalesce(btrim(split_part(m.metadata ->> 'isbns', ',', 1), '[]" '), '') as isbn, (m.metadata ->> 'year')::integer as year,
 	  (m.metadata ->> 'month')::integer as month, (m.metadata ->> 'day')::integer as day, ` + people("m.metadata -> 'authors'") + ` as authors,
 	  coalesce(m.locks, '{}') as locks, ` + terms("book", "genre", "b.id") + ` as genres, b.modified_at, b.created_at, b.updated_at,
 	  p.current_page, p.completed, p.started_at, p.updated_at as read_at

@@ -68,7 +68,7 @@ func serve(t testing.TB) (*testkit.Server, shelf) {
 	}
 	s.DB.Exec(t, "insert into external_link (tenant_id, id, series_id, source_name, url) values ($1, gen_random_uuid(), $2, 'wiki', 'https://example.org')", s.One, able)
 	s.DB.Exec(t, "insert into alternate_title (tenant_id, id, series_id, label, title) values ($1, gen_random_uuid(), $2, 'ja', 'エーブル')", s.One, able)
-	s.DB.Exec(t, `insert into book_metadata (tenant_id, book_id, metadata, locks) values ($1, $2, '{"summary": "One", "year": 2001, "month": 2, "day": 30, "isbns": "9780316769488,1",
+	s.DB.Exec(t, `insert into book_metadata (tenant_id, book_id, metadata, locks) values ($1, $2, '{"summary": "One", "year": 2001, "month": 2, "day": 30, "isbns": "[\"9780316769488\",\"9780306406157\"]",
 		"authors": [{"name": "Ann", "role": "writer"}]}', '{titleLock,authorsJsonLock,genresLock}')`, s.One, first)
 	s.DB.Exec(t, `insert into page_index (tenant_id, book_id, revision, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights,
 		  file_size, file_etag, file_modified)

@@ -197,14 +197,18 @@ func (k *book) told(last *progress.Last) string {
 	return "/body/DocFragment[" + strconv.Itoa(int(min(max(1, last.Page), int32(max(1, len(k.Spine)))))) + "].0"
 }
 
-// document is the number, from 1, of the document in the spine that an href names, from the root of the archive or from
-// where the package document lies; 0 for none.
+// document is the number, from 1, of the document in the spine that an href names: as an address of it here (package webpub),
+// from the root of the archive or from where the package document lies; 0 for none.
 func (k *book) document(href string) int {
 	u, err := url.Parse(href)
 	if err != nil {
 		return 0
 	}
-	name := strings.TrimPrefix(path.Clean("/"+u.Path), "/")
+	name := u.Path
+	if _, within, ok := strings.Cut(name, "/resource/"); ok && strings.Contains(name, "/api/v1/books/") {
+		name = within
+	}
+	name = strings.TrimPrefix(path.Clean("/"+name), "/")
 	if n := slices.Index(k.Spine, name); n >= 0 {
 		return n + 1
 	}

@@ -32,7 +32,7 @@ type dear struct {
 
 // NewServer makes a Server.
 func NewServer(s Server) *Server {
-	s.dear, s.turns = &dear{slots: semaphore.NewWeighted(dearAtOnce)}, newTurns()
+	s.dear, s.turns, s.books = &dear{slots: semaphore.NewWeighted(dearAtOnce)}, newTurns(), &directories{}
 	return &s
 }
 

@@ -82,11 +82,15 @@ func TestFileThatIsNotOpened(t *testing.T) {
 			w.WriteHeader(c.status)
 		}))
 		defer store.Close()
-		s := &Server{Finder: NewFinder(nil), Content: &content.Reader{Store: blob.Config{LibraryEndpoint: store.URL, Region: "us-east-1", PathStyle: true}.Library()}}
-		i := &Index{Key: "S/a.cbz", Bucket: "books", Format: "cbz", Size: 100, Modified: time.Unix(1000, 0)}
-		err := s.File(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil), i)
-		if f := fault.From(err); f.Code != c.want || !strings.Contains(f.Message, c.words) || strings.Contains(f.Message, c.without) {
-			t.Errorf("%s: %v", c.name, err)
+		s := NewServer(Server{Finder: NewFinder(nil), Content: &content.Reader{Store: blob.Config{LibraryEndpoint: store.URL, Region: "us-east-1", PathStyle: true}.Library()}})
+		i := &Index{Key: "S/a.epub", Bucket: "books", Format: "epub", Size: 100, Modified: time.Unix(1000, 0)}
+		r := httptest.NewRequest("GET", "/", nil)
+		_, ofContents := s.Contents(r, i)
+		for what, err := range map[string]error{"the file": s.File(httptest.NewRecorder(), r, i), "its contents": ofContents,
+			"a file in it": s.Resource(httptest.NewRecorder(), r, i, "a.xhtml")} {
+			if f := fault.From(err); f.Code != c.want || !strings.Contains(f.Message, c.words) || strings.Contains(f.Message, c.without) {
+				t.Errorf("%s, %s: %v", c.name, what, err)
+			}
 		}
 	}
 }

@@ -40,6 +40,7 @@ type Server struct {
 
 	dear  *dear
 	turns turns // of stores on this machine
+	books *directories
 }
 
 // Original answers with the bytes of page n as they lie in the book. A deflated page goes out as a gzip stream
@@ -121,9 +122,13 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 	}
 	describe(h, tag, kind, e, gzip)
 	Copy(w, r, content)
-	// A range reaches to the next entry: what lies between is read, so that the connection can be used again.
-	_, _ = io.CopyN(io.Discard, body, 4096) // the answer is complete without it
+	drain(body)
 	return nil
+}
+
+// drain reads what lies behind an entry, since its range reaches to the next one, so that the connection can be used again.
+func drain(body io.Reader) {
+	_, _ = io.CopyN(io.Discard, body, 4096) // the answer is complete without it
 }
 
 func describe(h http.Header, tag, kind string, e archive.Entry, gzip bool) {

@@ -7,8 +7,6 @@ import (
 	"path"
 	"strings"
 
-	"golang.org/x/text/unicode/norm"
-
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/xmllimit"
 )
@@ -20,8 +18,7 @@ type book struct {
 	dir   *archive.Directory
 	read  func(archive.Entry) ([]byte, error)
 	lim   Limits
-	names map[string]int // entry by name; the first one of a name
-	lower map[string]int // the same in lower case
+	names Names
 	pub   *Publication
 
 	opf      *xmllimit.Node
@@ -42,23 +39,10 @@ type item struct {
 }
 
 func newBook(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim Limits) *book {
-	b := &book{
-		dir: dir, read: read, lim: lim, pub: &Publication{},
-		names: make(map[string]int, len(dir.Entries)), lower: make(map[string]int, len(dir.Entries)),
+	return &book{
+		dir: dir, read: read, lim: lim, pub: &Publication{}, names: NamesOf(dir),
 		items: map[string]*item{}, refines: map[refinement][]*xmllimit.Node{}, rendered: map[int]document{},
 	}
-	for i, e := range dir.Entries {
-		if e.Directory {
-			continue
-		}
-		if _, taken := b.names[e.Name]; !taken {
-			b.names[e.Name] = i
-		}
-		if low := strings.ToLower(e.Name); b.lower[low] == 0 {
-			b.lower[low] = i + 1
-		}
-	}
-	return b
 }
 
 // open reads container.xml and the package document (OCF 3.3, section 4.2.6.3.1).
@@ -154,17 +138,7 @@ func (b *book) warn(format string, args ...any) {
 	}
 }
 
-// find returns the index of the entry with a name, whatever its case, or -1.
-func (b *book) find(name string) int {
-	if name == "" {
-		return -1
-	}
-	name = norm.NFC.String(name)
-	if i, ok := b.names[name]; ok {
-		return i
-	}
-	return b.lower[strings.ToLower(name)] - 1
-}
+func (b *book) find(name string) int { return b.names.Find(name) }
 
 // resolve returns the name of the entry that a reference in the document base
 // means, or "" if it means none. It cannot leave the archive.

@@ -2,7 +2,6 @@ package epub
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/longbox/longbox/shared/format/archive"
@@ -74,7 +73,7 @@ func (b *book) readSpine() {
 			MediaType:    it.mediaType,
 			Linear:       n.Attr("linear") != "no",
 			PrePaginated: prePaginated(n.Attr("properties"), b.pub.FixedLayout),
-			Nav:          slices.Contains(strings.Fields(it.properties), "nav"),
+			Nav:          it.isNav(),
 		})
 	}
 }

@@ -33,6 +33,7 @@ type Op struct {
 	Media      string  // type of the answer of a plain handler; several are separated by ", "
 	Query      []Query // query parameters of a plain handler, for the description
 	SeesAll    bool    // who does not see every series is refused (403): it is about all of them
+	Rest       bool    // the last parameter in the path is all that is left of it, with its slashes (a plain handler): PathParam "*"
 	Prefixed   bool    // the path begins with {prefix}, which each tenant chooses; for one that has none the operation is not there
 	Early      bool    // it begins while the request is counted: see Ahead
 	File       string  // the member of the form that holds a file, where the body is one
@@ -164,7 +165,11 @@ func (a *API) Handle(op Op, handle func(w http.ResponseWriter, r *http.Request) 
 	for _, q := range op.Query {
 		known[q.Name] = one
 	}
-	a.Router.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
+	route := op.Path
+	if op.Rest {
+		route = route[:strings.LastIndex(route, "{")] + "*"
+	}
+	a.Router.MethodFunc(op.Method, route, func(w http.ResponseWriter, r *http.Request) {
 		ctx, err := r.Context(), op.there(requestOf(r.Context()))
 		if err == nil {
 			ctx, err = a.authorize(ctx, &op)
@@ -222,7 +227,7 @@ func (a *API) describePlain(op *Op, api huma.API) {
 	for _, name := range pathParams(op.Path) {
 		s := &huma.Schema{Type: "string", Format: "uuid"}
 		switch name {
-		case "prefix":
+		case "prefix", "path":
 			s = &huma.Schema{Type: "string"}
 		case "pageNumber":
 			s = &huma.Schema{Type: "integer"}

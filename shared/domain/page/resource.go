@@ -1,0 +1,187 @@
+package page
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/epub"
+	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// What is said of an entry of an e-book. Nobody vouches for its documents: opened by itself in a browser, one has no scripts and
+// is of no origin.
+const (
+	resourceCache  = "private, max-age=86400"
+	resourcePolicy = "sandbox; default-src 'self' data:; style-src 'self' 'unsafe-inline'"
+)
+
+// Resource answers with one entry of an e-book, by its name in the archive: for readers that show the book document by
+// document. It costs one ranged GET once the process knows the archive's directory, which is one more.
+func (s *Server) Resource(w http.ResponseWriter, r *http.Request, i *Index, name string) error {
+	if err := i.ebook(); err != nil {
+		return err
+	}
+	tag := i.resourceTag(name, "")
+	packed := i.resourceTag(name, "gz")
+	w.Header().Add("Vary", "Accept-Encoding")
+	gzip := acceptsGzip(r)
+	if gzip && NotModified(w, r, packed, resourceCache) || NotModified(w, r, tag, resourceCache) {
+		return nil
+	}
+	dir, err := s.directory(r.Context(), i)
+	if err != nil {
+		return s.unopened(r, i, err)
+	}
+	at := dir.names.Find(name)
+	if at < 0 || dir.Entries[at].Symlink {
+		return fault.New(fault.NotFound, "The book holds no file %.200q", name)
+	}
+	e := dir.Entries[at]
+	if gzip = gzip && e.Method == archive.Deflated && e.Size > 0; gzip {
+		tag = packed
+	}
+	send := func(kind string) {
+		h := w.Header()
+		describe(h, tag, kind, e, gzip)
+		h.Set("Cache-Control", resourceCache)
+		h.Set("Content-Security-Policy", resourcePolicy)
+	}
+	if r.Method == http.MethodHead || e.Size == 0 {
+		send(resourceType(e.Name, ""))
+		return nil
+	}
+	give, err := content.Room(r.Context(), e)
+	if err != nil {
+		return s.explain(r, i, err)
+	}
+	defer give()
+	if s.Content.Store.Near() {
+		give, err := s.turns.take(r.Context())
+		if err != nil {
+			return s.explain(r, i, err)
+		}
+		defer give()
+	}
+	body, err := s.Content.Store.Range(r.Context(), i.Bucket, i.Object(), e.Offset, e.Length)
+	if err != nil {
+		return s.unopened(r, i, err)
+	}
+	defer body.Close()
+	plain, seen, err := open(e, body, gzip, s.Content.Limits)
+	if err != nil {
+		return s.explain(r, i, err)
+	}
+	send(resourceType(e.Name, seen))
+	Copy(w, r, plain)
+	drain(body)
+	return nil
+}
+
+// Contents is how an e-book is put together.
+func (s *Server) Contents(r *http.Request, i *Index) (*epub.Contents, error) {
+	if err := i.ebook(); err != nil {
+		return nil, err
+	}
+	dir, err := s.directory(r.Context(), i)
+	if err != nil {
+		return nil, s.unopened(r, i, err)
+	}
+	read := func(e archive.Entry) ([]byte, error) { return s.Content.Bytes(r.Context(), i.Bucket, i.Object(), e) }
+	c, err := epub.ReadContents(dir.Directory, read, s.Content.Publications)
+	if err != nil {
+		return nil, s.unopened(r, i, err)
+	}
+	return c, nil
+}
+
+// ebook refuses a book that is no e-book, or cannot be read as one.
+func (i *Index) ebook() error {
+	switch {
+	case !strings.EqualFold(i.Format, "epub"):
+		return fault.New(fault.NotFound, "The book is no EPUB: it is read by its pages")
+	case i.Error != nil:
+		return fault.New(fault.NotFound, "The book cannot be read: %s", *i.Error)
+	}
+	return nil
+}
+
+// resourceTag is the ETag of an entry of this version of the file, in a form: "" is as it reads.
+func (i *Index) resourceTag(name, form string) string {
+	sum := sha256.Sum256([]byte(i.fileTag() + form + "/" + name))
+	return `"` + hex.EncodeToString(sum[:16]) + `"`
+}
+
+// maxRemembered is how many entries of archives a process remembers, at some 200 bytes each.
+const maxRemembered = 50_000
+
+// directories remembers where the entries of e-books lie: a reader asks for dozens of one book.
+type directories struct {
+	mu      sync.Mutex
+	known   map[string]*directory // by the version of the file
+	entries int
+}
+
+type directory struct {
+	*archive.Directory
+	names epub.Names
+}
+
+// directory is what the archive of a book holds: from memory, or by one ranged GET of its end (two where it is long).
+func (s *Server) directory(ctx context.Context, i *Index) (*directory, error) {
+	version := i.fileTag()
+	s.books.mu.Lock()
+	dir := s.books.known[version]
+	s.books.mu.Unlock()
+	if dir != nil {
+		return dir, nil
+	}
+	o := i.Object()
+	fetch := func(offset, n int64) ([]byte, error) { return s.Content.Store.ReadRange(ctx, i.Bucket, o, offset, n) }
+	n := min(o.Size, archive.TailBytes)
+	tail, err := fetch(o.Size-n, n)
+	if err != nil {
+		return nil, err
+	}
+	found, err := archive.ReadDirectory(tail, o.Size, s.Content.Limits, fetch)
+	if err != nil {
+		return nil, err
+	}
+	dir = &directory{found, epub.NamesOf(found)}
+	s.books.mu.Lock()
+	defer s.books.mu.Unlock()
+	if s.books.entries += len(found.Entries); s.books.known == nil || s.books.entries > maxRemembered {
+		s.books.known, s.books.entries = map[string]*directory{}, len(found.Entries)
+	}
+	s.books.known[version] = dir
+	return dir, nil
+}
+
+// resourceTypes are the types of what e-books are made of besides pictures (EPUB 3.3, 3.2), by extension.
+var resourceTypes = map[string]string{".xhtml": xhtml, ".html": xhtml, ".htm": xhtml, ".css": "text/css", ".js": "text/javascript", ".svg": mediatype.SVG,
+	".ncx": "application/x-dtbncx+xml", ".opf": "application/oebps-package+xml", ".smil": "application/smil+xml", ".xml": "application/xml", ".pls": "application/pls+xml",
+	".ttf": "font/ttf", ".otf": "font/otf", ".woff": "font/woff", ".woff2": "font/woff2",
+	".mp3": "audio/mpeg", ".m4a": "audio/mp4", ".ogg": "audio/ogg", ".opus": "audio/ogg", ".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm"}
+
+const xhtml = "application/xhtml+xml"
+
+// resourceType is the type of an entry: that of a picture by its first bytes, of others by their names.
+func resourceType(name, seen string) string {
+	if mediatype.Servable(seen) {
+		return seen
+	}
+	if kind := resourceTypes[strings.ToLower(path.Ext(name))]; kind != "" {
+		return kind
+	}
+	if kind := mediatype.ByExtension(name); mediatype.Servable(kind) {
+		return kind
+	}
+	return "application/octet-stream"
+}

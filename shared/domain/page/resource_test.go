@@ -1,0 +1,90 @@
+package page
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// What an entry is told from: a picture from its bytes, the rest from its name, and nothing else is shown by a browser.
+func TestTypesOfResources(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, seen, want string }{
+		{"a.xhtml", "", "application/xhtml+xml"}, {"A.HTML", "", "application/xhtml+xml"}, {"s.css", "", "text/css"}, {"a.svg", "image/svg+xml", "image/svg+xml"},
+		{"f.woff2", "", "font/woff2"}, {"toc.ncx", "", "application/x-dtbncx+xml"}, {"p.jpg", "image/png", "image/png"}, {"p.jpg", "", "image/jpeg"},
+		{"p.bin", "image/webp", "image/webp"}, {"book.pdf", "application/pdf", "application/octet-stream"}, {"x", "image/svg+xml", "application/octet-stream"},
+		{"x.exe", "", "application/octet-stream"},
+	} {
+		if got := resourceType(c.name, c.seen); got != c.want {
+			t.Errorf("%s with the bytes of %q is %q, want %q", c.name, c.seen, got, c.want)
+		}
+	}
+}
+
+// memory serves one file in ranges, as a store does.
+func memory(t *testing.T, file []byte) (*Server, *Index) {
+	t.Helper()
+	t.Setenv("AWS_ACCESS_KEY_ID", "reader")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"v1"`)
+		http.ServeContent(w, r, "", time.Unix(1000, 0), bytes.NewReader(file))
+	}))
+	t.Cleanup(store.Close)
+	s := NewServer(Server{Finder: NewFinder(nil), Content: &content.Reader{Store: blob.Config{LibraryEndpoint: store.URL, Region: "us-east-1", PathStyle: true}.Library()}})
+	return s, &Index{Key: "S/a.epub", Bucket: "books", Format: "EPUB", Size: int64(len(file)), ETag: `"v1"`, Modified: time.Unix(1000, 0)}
+}
+
+// A damaged entry is an answer of its own where that is known at once. What is passed on packed its reader unpacks.
+func TestDamagedResources(t *testing.T) {
+	good := strings.Repeat("word ", 1000)
+	file := testkit.Zip(t, testkit.File{Name: "a.xhtml", Data: []byte(good), Deflate: true}, testkit.File{Name: "b.css", Data: []byte("p {}"), Deflate: true})
+	file[30+len("a.xhtml")] ^= 0xff // the first byte of its deflated data
+	s, i := memory(t, file)
+	for _, c := range []struct {
+		name, encoding string
+		want           int
+	}{{"a.xhtml", "identity", 422}, {"b.css", "identity", 200}, {"b.css", "gzip", 200}, {"B.CSS", "gzip", 200}, {"none", "gzip", 404}} {
+		r, w := httptest.NewRequest("GET", "/", nil), httptest.NewRecorder()
+		r.Header.Set("Accept-Encoding", c.encoding)
+		err := s.Resource(w, r, i, c.name)
+		got := w.Code
+		if err != nil {
+			got = fault.From(err).Code.Status()
+		}
+		if got != c.want || (got == 200) != (w.Body.Len() > 0) {
+			t.Errorf("%s, %s: %d of %d bytes, %v; want %d", c.name, c.encoding, got, w.Body.Len(), err, c.want)
+		}
+	}
+}
+
+// A process remembers the directories of the books that are read, and no more of them than its memory allows.
+func TestDirectoriesAreRemembered(t *testing.T) {
+	many := make([]testkit.File, 300)
+	for n := range many {
+		many[n] = testkit.File{Name: strconv.Itoa(n)}
+	}
+	s, i := memory(t, testkit.Zip(t, many...))
+	for n := range 400 { // 120,000 entries
+		i.BookID[0], i.BookID[1] = byte(n), byte(n>>8)
+		if _, err := s.directory(t.Context(), i); err != nil {
+			t.Fatal(err)
+		}
+		if _, known := s.books.known[i.fileTag()]; !known || s.books.entries > maxRemembered || s.books.entries != 300*len(s.books.known) {
+			t.Fatalf("book %d: known %v, %d entries of %d books", n, known, s.books.entries, len(s.books.known))
+		}
+	}
+	first := s.books.known[i.fileTag()]
+	if again, err := s.directory(t.Context(), i); err != nil || again != first {
+		t.Errorf("it is read again: %v", err)
+	}
+}

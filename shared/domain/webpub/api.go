@@ -1,0 +1,112 @@
+package webpub
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/page"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+)
+
+// The types of the answers.
+const (
+	webpubType    = "application/webpub+json"
+	divinaType    = "application/divina+json"
+	positionsType = "application/vnd.readium.position-list+json"
+)
+
+// Routes adds the operations.
+func Routes(a *httpapi.API, d *db.DB, s *page.Server) {
+	add := func(path, id, summary, media string, answer func(r *http.Request, b *book) (kind string, document any, err error)) {
+		a.Handle(operation(path, id, summary, media), func(w http.ResponseWriter, r *http.Request) error {
+			id, err := httpapi.PathID(r)
+			if err != nil {
+				return err
+			}
+			b, err := load(r, d, s, id)
+			if err != nil {
+				return err
+			}
+			kind, document, err := answer(r, b)
+			if err != nil {
+				return err
+			}
+			return write(w, kind, document)
+		})
+	}
+	ofEPUB := func(r *http.Request, b *book) (string, any, error) {
+		m, err := b.epub(r)
+		return webpubType, m, err
+	}
+	ofPages := func(_ *http.Request, b *book) (string, any, error) {
+		m, err := b.divina()
+		return divinaType, m, err
+	}
+	add("/manifest", "komgaGetManifest", "How a book is put together, as a Readium Web Publication Manifest: an EPUB by its documents, others by their pages",
+		webpubType+", "+divinaType, func(r *http.Request, b *book) (string, any, error) {
+			if b.isEPUB() {
+				return ofEPUB(r, b)
+			}
+			return ofPages(r, b)
+		})
+	add("/manifest/epub", "komgaGetEPUBManifest", "How an EPUB is put together, by its documents", webpubType, ofEPUB)
+	add("/manifest/divina", "komgaGetDivinaManifest", "How a book is put together, by its page images", divinaType, ofPages)
+	add("/positions", "komgaGetPositions", "Places in a book that a reader can show its progress by: the pages, or every kilobyte of an EPUB's documents", positionsType,
+		func(r *http.Request, b *book) (string, any, error) {
+			p, err := b.positions(r)
+			return positionsType, p, err
+		})
+	files := operation("/resource/{path}", "komgaGetResource", "A file within an EPUB, by its name there", "application/*")
+	files.Rest, files.Also = true, []int{http.StatusNotModified}
+	a.Handle(files, func(w http.ResponseWriter, r *http.Request) error {
+		id, err := httpapi.PathID(r)
+		if err != nil {
+			return err
+		}
+		i, err := s.Finder.Find(r.Context(), id, 0)
+		if err != nil {
+			return err
+		}
+		return s.Resource(w, r, i, httpapi.PathParam(r, "*"))
+	})
+}
+
+func operation(path, id, summary, media string) httpapi.Op {
+	return httpapi.Op{Method: "GET", Path: "/{prefix}/api/v1/books/{id}" + path, ID: id, Summary: summary, Tag: "Komga-compatible", Permission: auth.BooksRead,
+		Prefixed: true, Media: media}
+}
+
+// write answers with a document that is whole before the answer begins.
+func write(w http.ResponseWriter, kind string, document any) error {
+	b, err := json.Marshal(document)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	h.Set("Cache-Control", "private, no-cache")
+	_, _ = w.Write(b) // an answer that nobody takes is nobody's loss
+	return nil
+}
+
+// load is a book with its pages; NotFound where there is none.
+func load(r *http.Request, d *db.DB, s *page.Server, id uuid.UUID) (*book, error) {
+	b := &book{server: s}
+	batch := b.queue(id)
+	if err := d.Run(r.Context(), batch); err != nil {
+		return nil, err
+	}
+	if b.index == nil || b.row == nil {
+		return nil, fault.Missing("Book")
+	}
+	from := httpapi.Address(r.Context()) + "/" + httpapi.PathParam(r, "prefix") + "/api/v1/books/" + id.String()
+	b.address = from
+	return b, nil
+}

@@ -1,0 +1,92 @@
+package webpub
+
+import (
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/page"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// book is what is known of a book.
+type book struct {
+	server  *page.Server
+	address string // of the book
+	index   *page.Index
+	row     *row
+}
+
+type row struct {
+	Title     string    `db:"title"`
+	Series    string    `db:"series"`
+	Number    *float64  `db:"number"`
+	Direction string    `db:"direction"`
+	Summary   string    `db:"summary"`
+	Publisher string    `db:"publisher"`
+	Language  string    `db:"language"`
+	ISBN      string    `db:"isbn"`
+	Year      *int      `db:"year"`
+	Month     *int      `db:"month"`
+	Day       *int      `db:"day"`
+	Authors   []author  `db:"authors"`
+	Genres    []string  `db:"genres"`
+	UpdatedAt time.Time `db:"updated_at"`
+	Widths    []int     `db:"widths"`
+	Heights   []int     `db:"heights"`
+}
+
+type author struct{ Name, Role string }
+
+// queue asks for all that there is to know of a book.
+func (b *book) queue(id uuid.UUID) *pgx.Batch {
+	var batch pgx.Batch
+	page.Queue(&batch, &b.index, id)
+	db.One(&batch, &b.row, `select b.title, s.title as series, b.number, coalesce(s.reading_direction, l.default_reading_direction) as direction,
+		coalesce(m.metadata ->> 'summary', '') as summary, coalesce(m.metadata ->> 'publisher', '') as publisher,
+		coalesce(m.metadata ->> 'languageIso', '') as language, coalesce(btrim(split_part(m.metadata ->> 'isbns', ',', 1), '[]" '), '') as isbn,
+		(m.metadata ->> 'year')::integer as year, (m.metadata ->> 'month')::integer as month, (m.metadata ->> 'day')::integer as day,
+		coalesce(nullif(m.metadata -> 'authors', 'null'), '[]') as authors,
+		array(select g.name from book_genre x join genre g on g.tenant_id = x.tenant_id and g.id = x.genre_id
+		  where x.tenant_id = app.tenant() and x.book_id = b.id order by lower(g.name)) as genres, b.updated_at,
+		coalesce(p.widths, '{}') as widths, coalesce(p.heights, '{}') as heights
+		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
+		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id
+		left join book_metadata m on m.tenant_id = b.tenant_id and m.book_id = b.id
+		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
+		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, id)
+	return &batch
+}
+
+func (b *book) isEPUB() bool { return strings.EqualFold(b.index.Format, "epub") }
+
+// published is the day of publication as far as it is known: 2012, 2012-05 or 2012-05-01.
+func (r *row) published() string {
+	switch {
+	case r.Year == nil || *r.Year < 1 || *r.Year > 9999:
+		return ""
+	case r.Month == nil:
+		return time.Date(*r.Year, 1, 1, 0, 0, 0, 0, time.UTC).Format("2006")
+	case r.Day == nil:
+		return time.Date(*r.Year, time.Month(*r.Month), 1, 0, 0, 0, 0, time.UTC).Format("2006-01")
+	}
+	at := time.Date(*r.Year, time.Month(*r.Month), *r.Day, 0, 0, 0, 0, time.UTC)
+	if at.Month() != time.Month(*r.Month) {
+		return time.Date(*r.Year, time.Month(*r.Month), 1, 0, 0, 0, 0, time.UTC).Format("2006-01")
+	}
+	return at.Format(time.DateOnly)
+}
+
+// by are the names of those who did one of the things that roles name.
+func (r *row) by(roles ...string) (names []string) {
+	for _, a := range r.Authors {
+		for _, role := range roles {
+			if a.Role == role || a.Role == "" && role == "author" {
+				names = append(names, a.Name)
+			}
+		}
+	}
+	return names
+}

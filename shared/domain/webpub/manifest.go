@@ -1,0 +1,173 @@
+package webpub
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/longbox/longbox/shared/format/epub"
+	"github.com/longbox/longbox/shared/format/mediatype"
+)
+
+// manifest is a Readium Web Publication Manifest. Every list is there, since some readers want it to be.
+type manifest struct {
+	Context      string   `json:"@context"`
+	Metadata     metadata `json:"metadata"`
+	Links        []link   `json:"links"`
+	Images       []link   `json:"images"`
+	ReadingOrder []link   `json:"readingOrder"`
+	Resources    []link   `json:"resources"`
+	TOC          []link   `json:"toc"`
+	Landmarks    []link   `json:"landmarks"`
+	PageList     []link   `json:"pageList"`
+}
+
+type link struct {
+	Title    string `json:"title,omitempty"`
+	Rel      string `json:"rel,omitempty"`
+	Href     string `json:"href,omitempty"`
+	Type     string `json:"type,omitempty"`
+	Width    int    `json:"width,omitempty"`
+	Height   int    `json:"height,omitempty"`
+	Children []link `json:"children,omitempty"`
+}
+
+type metadata struct {
+	Type         string   `json:"@type"`
+	ConformsTo   string   `json:"conformsTo"`
+	Title        string   `json:"title"`
+	Identifier   string   `json:"identifier"`
+	Modified     string   `json:"modified"`
+	Published    string   `json:"published,omitempty"`
+	Language     string   `json:"language,omitempty"`
+	Description  string   `json:"description,omitempty"`
+	Publisher    []string `json:"publisher,omitempty"`
+	Author       []string `json:"author,omitempty"`
+	Translator   []string `json:"translator,omitempty"`
+	Editor       []string `json:"editor,omitempty"`
+	Artist       []string `json:"artist,omitempty"`
+	Illustrator  []string `json:"illustrator,omitempty"`
+	Letterer     []string `json:"letterer,omitempty"`
+	Penciler     []string `json:"penciler,omitempty"`
+	Colorist     []string `json:"colorist,omitempty"`
+	Inker        []string `json:"inker,omitempty"`
+	Contributor  []string `json:"contributor,omitempty"`
+	Subject      []string `json:"subject,omitempty"`
+	Pages        int      `json:"numberOfPages,omitempty"`
+	Progression  string   `json:"readingProgression,omitempty"`
+	BelongsTo    belongs  `json:"belongsTo"`
+	Presentation *layout  `json:"presentation,omitempty"`
+	Rendition    *layout  `json:"rendition,omitempty"` // what presentation was called before
+}
+
+type belongs struct {
+	Series []series `json:"series"`
+}
+
+type series struct {
+	Name     string   `json:"name"`
+	Position *float64 `json:"position,omitempty"`
+}
+
+type layout struct {
+	Layout string `json:"layout"`
+}
+
+const profiles = "https://readium.org/webpub-manifest/profiles/"
+
+// describe is a manifest without what the book is made of.
+func (b *book) describe(profile, kind, path string) *manifest {
+	r := b.row
+	m := &manifest{Context: "https://readium.org/webpub-manifest/context.jsonld",
+		Metadata: metadata{Type: "http://schema.org/Book", ConformsTo: profiles + profile, Title: r.Title, Identifier: "urn:uuid:" + b.index.BookID.String(),
+			Modified: r.UpdatedAt.UTC().Format(time.RFC3339), Published: r.published(), Language: r.Language, Description: r.Summary, Subject: r.Genres,
+			Author: r.by("author", "co_author", "writer"), Translator: r.by("translator"), Editor: r.by("editor"), Artist: r.by("cover_artist"),
+			Illustrator: r.by("illustrator"), Letterer: r.by("letterer"), Penciler: r.by("penciller"), Colorist: r.by("colorist"), Inker: r.by("inker"),
+			Contributor: r.by("contributor"), Pages: b.index.Count, BelongsTo: belongs{[]series{{r.Series, r.Number}}}},
+		Links: []link{{Rel: "self", Href: b.address + path, Type: kind},
+			{Rel: "http://opds-spec.org/acquisition", Href: b.address + "/file", Type: mediatype.OfBook(b.index.Format)}},
+		Images:       []link{{Href: b.address + "/thumbnail", Type: mediatype.JPEG}},
+		ReadingOrder: []link{}, Resources: []link{}, TOC: []link{}, Landmarks: []link{}, PageList: []link{}}
+	if r.ISBN != "" {
+		m.Metadata.Identifier = "urn:isbn:" + r.ISBN
+	}
+	if r.Publisher != "" {
+		m.Metadata.Publisher = []string{r.Publisher}
+	}
+	switch r.Direction {
+	case "ltr", "rtl":
+		m.Metadata.Progression = r.Direction
+	case "ttb", "webtoon":
+		m.Metadata.Progression = "ttb"
+	}
+	return m
+}
+
+// divina is the manifest of a book's page images (https://readium.org/webpub-manifest/profiles/divina).
+func (b *book) divina() (*manifest, error) {
+	if _, err := b.index.Entry(1); err != nil { // says why there are none
+		return nil, err
+	}
+	m := b.describe("divina", divinaType, "/manifest/divina")
+	for n, kind := range b.index.Types {
+		l := link{Href: b.page(n + 1), Type: kind}
+		if n < len(b.row.Widths) && n < len(b.row.Heights) {
+			l.Width, l.Height = max(0, b.row.Widths[n]), max(0, b.row.Heights[n])
+		}
+		m.ReadingOrder = append(m.ReadingOrder, l)
+	}
+	return m, nil
+}
+
+func (b *book) page(n int) string { return b.address + "/pages/" + strconv.Itoa(n) }
+
+// epub is the manifest of an EPUB's documents (https://readium.org/webpub-manifest/profiles/epub).
+func (b *book) epub(r *http.Request) (*manifest, error) {
+	c, err := b.server.Contents(r, b.index)
+	if err != nil {
+		return nil, err
+	}
+	m := b.describe("epub", webpubType, "/manifest/epub")
+	if c.Direction != "" {
+		m.Metadata.Progression = c.Direction
+	}
+	m.Metadata.Presentation = &layout{"reflowable"}
+	if c.FixedLayout {
+		m.Metadata.Presentation = &layout{"fixed"}
+	}
+	m.Metadata.Rendition = m.Metadata.Presentation
+	m.ReadingOrder, m.Resources = b.files(c.Spine), b.files(c.Resources)
+	m.TOC, m.Landmarks, m.PageList = b.places(c.TOC), b.places(c.Landmarks), b.places(c.PageList)
+	return m, nil
+}
+
+func (b *book) files(items []epub.Item) []link {
+	out := make([]link, len(items))
+	for n, it := range items {
+		out[n] = link{Href: b.file(it.Entry.Name), Type: it.MediaType}
+	}
+	return out
+}
+
+func (b *book) places(places []epub.Place) []link {
+	out := make([]link, len(places))
+	for n, p := range places {
+		out[n] = link{Title: p.Title}
+		if p.Name != "" {
+			out[n].Href = b.file(p.Name)
+		}
+		if p.Name != "" && p.Anchor != "" {
+			out[n].Href += "#" + p.Anchor
+		}
+		if len(p.Places) > 0 {
+			out[n].Children = b.places(p.Places)
+		}
+	}
+	return out
+}
+
+// file is the address of a file in the book.
+func (b *book) file(name string) string {
+	return b.address + "/resource/" + (&url.URL{Path: name}).EscapedPath()
+}

@@ -1,0 +1,80 @@
+package webpub
+
+import (
+	"net/http"
+
+	"github.com/longbox/longbox/shared/format/epub"
+)
+
+// positions are the places of a book, in order (https://readium.org/architecture/models/locators/positions/).
+type positions struct {
+	Total     int        `json:"total"`
+	Positions []position `json:"positions"`
+}
+
+type position struct {
+	Href      string    `json:"href"`
+	Type      string    `json:"type"`
+	Locations locations `json:"locations"`
+}
+
+type locations struct {
+	Position int     `json:"position"`         // from 1
+	Document float64 `json:"progression"`      // where it begins in its document, from 0
+	Book     float64 `json:"totalProgression"` // the same in the whole book
+}
+
+const (
+	positionBytes = 1024   // of a document, as it lies in the archive, make a place
+	maxPositions  = 20_000 // more in a book, and they are as much larger
+)
+
+func (b *book) positions(r *http.Request) (*positions, error) {
+	out := &positions{Positions: []position{}}
+	if !b.isEPUB() {
+		if _, err := b.index.Entry(1); err != nil {
+			return nil, err
+		}
+		for n, kind := range b.index.Types {
+			out.add(b.page(n+1), kind, 0)
+		}
+	} else {
+		c, err := b.server.Contents(r, b.index)
+		if err != nil {
+			return nil, err
+		}
+		step := stepOf(c.Spine)
+		for _, it := range c.Spine {
+			n := placesOf(it, step)
+			for k := range n {
+				out.add(b.file(it.Entry.Name), it.MediaType, float64(k)/float64(n))
+			}
+		}
+	}
+	out.Total = len(out.Positions)
+	for n := range out.Positions {
+		out.Positions[n].Locations.Book = float64(n) / float64(out.Total)
+	}
+	return out, nil
+}
+
+func (p *positions) add(href, kind string, progression float64) {
+	p.Positions = append(p.Positions, position{href, kind, locations{Position: len(p.Positions) + 1, Document: progression}})
+}
+
+// stepOf is how many bytes of documents make a place.
+func stepOf(spine []epub.Item) int64 {
+	total := int64(0)
+	for _, it := range spine {
+		total += it.Entry.CompressedSize
+	}
+	return max(positionBytes, total/maxPositions)
+}
+
+// placesOf is how many places a document has: a page of a fixed layout is one.
+func placesOf(it epub.Item, step int64) int {
+	if it.PrePaginated {
+		return 1
+	}
+	return int(max(1, (it.Entry.CompressedSize+step-1)/step))
+}

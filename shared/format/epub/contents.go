@@ -1,0 +1,217 @@
+package epub
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/xmllimit"
+)
+
+// Contents is how an EPUB is put together: for readers that show it document by document.
+type Contents struct {
+	Direction   string // "ltr", "rtl" or ""
+	FixedLayout bool   // for the whole book
+	Spine       []Item // in reading order; items missing from the archive are left out
+	Resources   []Item // what else the manifest names: pictures, style sheets, fonts
+	TOC         []Place
+	Landmarks   []Place  // where the cover is, the text begins, ...
+	PageList    []Place  // the pages of the printed book
+	Warnings    []string // what is missing or was left out, and why
+}
+
+// Place is a line of a table of contents.
+type Place struct {
+	Title  string
+	Name   string // of the entry; "" for a heading that leads nowhere
+	Anchor string // within it, as written, or ""
+	Places []Place
+}
+
+// ReadContents reads how an EPUB is put together, from its package document and its table of contents: three entries, or
+// four where there is an EPUB 3 without one. Errors are those of Open.
+func ReadContents(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim Limits) (*Contents, error) {
+	b := newBook(dir, read, lim.withDefaults())
+	if err := b.open(); err != nil {
+		return nil, err
+	}
+	b.meta = b.metadata()
+	if err := b.readManifest(); err != nil {
+		return nil, err
+	}
+	b.readSpine()
+	c := &Contents{Direction: b.pub.Direction, FixedLayout: b.pub.FixedLayout, Spine: b.pub.Spine}
+	shown := map[string]bool{}
+	for _, it := range c.Spine {
+		shown[it.Entry.Name] = true
+	}
+	for _, it := range b.order {
+		if it.entry >= 0 && !shown[it.name] {
+			shown[it.name] = true
+			c.Resources = append(c.Resources, Item{Entry: dir.Entries[it.entry], MediaType: it.mediaType, Nav: it.isNav()})
+		}
+	}
+	if err := b.readNav(c); err != nil {
+		return nil, err
+	}
+	if err := b.readNCX(c); err != nil {
+		return nil, err
+	}
+	if len(c.Landmarks) == 0 {
+		c.Landmarks = b.guide()
+	}
+	c.Warnings = b.pub.Warnings
+	return c, nil
+}
+
+func (it *item) isNav() bool { return slices.Contains(strings.Fields(it.properties), "nav") }
+
+// readNav reads the navigation document (EPUB 3.3, 7).
+func (b *book) readNav(c *Contents) error {
+	at := slices.IndexFunc(b.order, func(it *item) bool { return it.entry >= 0 && it.isNav() })
+	if at < 0 {
+		return nil
+	}
+	root, base, err := b.contents(b.order[at], xmllimit.XHTML)
+	if root == nil {
+		return err
+	}
+	lists := map[string]*[]Place{"toc": &c.TOC, "landmarks": &c.Landmarks, "page-list": &c.PageList}
+	var walk func(n *xmllimit.Node)
+	walk = func(n *xmllimit.Node) {
+		if !strings.EqualFold(n.Name, "nav") {
+			for _, child := range n.Children {
+				walk(child)
+			}
+			return
+		}
+		for kind := range strings.FieldsSeq(n.Attr("type")) {
+			if list := lists[kind]; list != nil && *list == nil {
+				left := b.lim.Items
+				*list = b.navList(n, base, &left)
+			}
+		}
+	}
+	walk(root)
+	return nil
+}
+
+// navList are the lines of the list within n; left is how many more may be taken.
+func (b *book) navList(n *xmllimit.Node, base string, left *int) (out []Place) {
+	list := n.Child("ol")
+	if list == nil {
+		return nil
+	}
+	for _, line := range elements(list) {
+		if !strings.EqualFold(line.Name, "li") || *left == 0 {
+			continue
+		}
+		*left--
+		var p Place
+		for _, c := range elements(line) {
+			if name := strings.ToLower(c.Name); p.Title == "" && p.Name == "" && (name == "a" || name == "span") {
+				p = b.place(c, base, c.Attr("href"))
+			}
+		}
+		p.Places = b.navList(line, base, left)
+		if p.Title != "" || p.Name != "" || p.Places != nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// readNCX reads the table of contents of EPUB 2 (OPF 2.0.1, 2.4.1), for what the navigation document did not say.
+func (b *book) readNCX(c *Contents) error {
+	if len(c.TOC) > 0 {
+		return nil
+	}
+	var ncx *item
+	if spine := b.opf.Child("spine"); spine != nil {
+		ncx = b.items[spine.Attr("toc")]
+	}
+	if at := slices.IndexFunc(b.order, func(it *item) bool { return it.mediaType == "application/x-dtbncx+xml" }); ncx == nil && at >= 0 {
+		ncx = b.order[at]
+	}
+	if ncx == nil || ncx.entry < 0 {
+		return nil
+	}
+	root, base, err := b.contents(ncx, xmllimit.Doctype)
+	if root == nil {
+		return err
+	}
+	left := b.lim.Items
+	if points := root.Child("navMap"); points != nil {
+		c.TOC = b.ncxList(points, "navPoint", base, &left)
+	}
+	if pages := root.Child("pageList"); pages != nil && len(c.PageList) == 0 {
+		c.PageList = b.ncxList(pages, "pageTarget", base, &left)
+	}
+	return nil
+}
+
+func (b *book) ncxList(n *xmllimit.Node, name, base string, left *int) (out []Place) {
+	for _, point := range elements(n) {
+		if point.Name != name || *left == 0 {
+			continue
+		}
+		*left--
+		p := Place{}
+		if content := point.Child("content"); content != nil {
+			p = b.place(content, base, content.Attr("src"))
+		}
+		if label := point.Child("navLabel"); label != nil {
+			p.Title = b.text(label)
+		}
+		p.Places = b.ncxList(point, name, base, left)
+		out = append(out, p)
+	}
+	return out
+}
+
+// guide is what EPUB 2 has for landmarks (OPF 2.0.1, 2.6).
+func (b *book) guide() (out []Place) {
+	guide := b.opf.Child("guide")
+	if guide == nil {
+		return nil
+	}
+	for _, n := range elements(guide) {
+		if n.Name != "reference" || len(out) == b.lim.Items {
+			continue
+		}
+		p := b.place(n, b.opfPath, n.Attr("href"))
+		if p.Title = n.Attr("title"); p.Title == "" {
+			p.Title = n.Attr("type")
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// place is where a reference in the document base leads to, with the text of n as its title.
+func (b *book) place(n *xmllimit.Node, base, ref string) Place {
+	p := Place{Title: b.text(n)}
+	ref = strings.TrimSpace(ref)
+	at := b.find(resolve(base, ref))
+	if strings.HasPrefix(ref, "#") {
+		at = b.find(base)
+	}
+	if at < 0 {
+		return p
+	}
+	p.Name = b.dir.Entries[at].Name
+	_, p.Anchor, _ = strings.Cut(ref, "#")
+	return p
+}
+
+// contents is a document of the table of contents, and its name; nil where it cannot be read as one.
+func (b *book) contents(it *item, mode xmllimit.Mode) (root *xmllimit.Node, base string, err error) {
+	root, err = b.parse(b.dir.Entries[it.entry], mode)
+	var problem *archive.Error
+	if errors.As(err, &problem) {
+		b.warn("%s", problem.Msg)
+		return nil, "", nil
+	}
+	return root, it.name, err
+}

@@ -1,0 +1,44 @@
+package epub
+
+import (
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/longbox/longbox/shared/format/archive"
+)
+
+// Names finds the entries of an archive as references in an EPUB name them.
+type Names struct {
+	exact map[string]int // the first entry of a name
+	lower map[string]int // the same in lower case
+}
+
+// NamesOf are the names of a directory's entries.
+func NamesOf(dir *archive.Directory) Names {
+	n := Names{exact: make(map[string]int, len(dir.Entries)), lower: make(map[string]int, len(dir.Entries))}
+	for i, e := range dir.Entries {
+		if e.Directory {
+			continue
+		}
+		if _, taken := n.exact[e.Name]; !taken {
+			n.exact[e.Name] = i
+		}
+		if low := strings.ToLower(e.Name); n.lower[low] == 0 {
+			n.lower[low] = i + 1
+		}
+	}
+	return n
+}
+
+// Find is the index of the entry with a name, whatever its case, or -1.
+func (n Names) Find(name string) int {
+	if name == "" {
+		return -1
+	}
+	name = norm.NFC.String(name)
+	if i, ok := n.exact[name]; ok {
+		return i
+	}
+	return n.lower[strings.ToLower(name)] - 1
+}
