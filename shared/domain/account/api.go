@@ -87,7 +87,7 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 			setCookie(ctx, "", -1)
 			return &LogoutResponse{Message: "You are signed out"}, nil
 		})
-	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/auth/me", ID: "me",
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/auth/me", ID: "me", Cookie: true,
 		Summary: "Who is signed in", Tag: "Authentication", Permission: httpapi.SignedIn}.Ahead(),
 		func(ctx context.Context, _ *struct{}) (*UserInfo, error) {
 			if err := s.database.Enter(ctx); err != nil {

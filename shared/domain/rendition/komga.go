@@ -20,10 +20,10 @@ func komgaToo(a *httpapi.API, op httpapi.Op, handle func(w http.ResponseWriter, 
 	a.Handle(forKomga(op), handle)
 }
 
-// forKomga is the operation below the prefix; no browser with the session cookie asks there.
+// forKomga is the operation below the prefix.
 func forKomga(op httpapi.Op) httpapi.Op {
 	op.Path, op.ID, op.Tag = "/{prefix}"+op.Path, "komga"+strings.ToUpper(op.ID[:1])+op.ID[1:], "Komga-compatible"
-	op.Prefixed, op.Cookie = true, false
+	op.Prefixed = true
 	return op
 }
 
@@ -70,7 +70,7 @@ func komgaWanted(a *httpapi.API, m *Maker, d Delivery) {
 		{"readlists", "komgaGetWantedReadListThumbnail", auth.ReadListsRead, wantedBookCover},
 	} {
 		a.Handle(httpapi.Op{Method: "GET", Path: "/{prefix}/api/v1/" + c.path + "/want-to-read/thumbnail", ID: c.id, Tag: "Komga-compatible", Summary: "Cover image",
-			Permission: c.permission, Prefixed: true, Media: "image/*", Also: pictures},
+			Permission: c.permission, Prefixed: true, Cookie: true, Media: "image/*", Also: pictures},
 			func(w http.ResponseWriter, r *http.Request) error {
 				return showCover(w, r, m, d, "List", "select $1::uuid is not null", []string{c.query}, uuid.Nil)
 			})

@@ -79,7 +79,7 @@ func Routes(a *httpapi.API, d *db.DB, s *page.Server) {
 
 func operation(path, id, summary, media string) httpapi.Op {
 	return httpapi.Op{Method: "GET", Path: "/{prefix}/api/v1/books/{id}" + path, ID: id, Summary: summary, Tag: "Komga-compatible", Permission: auth.BooksRead,
-		Prefixed: true, Media: media}
+		Prefixed: true, Cookie: true, Media: media}
 }
 
 // write answers with a document that is whole before the answer begins.

@@ -56,7 +56,7 @@ func complete(a *httpapi.API) {
 	failure := &huma.Response{Description: "Error", Content: map[string]*huma.MediaType{"application/json": {
 		Schema: doc.Components.Schemas.Schema(reflect.TypeFor[httpapi.Problem](), true, "Problem")}}}
 	doc.Components.SecuritySchemes[sessionScheme] = &huma.SecurityScheme{Type: "apiKey", In: "cookie", Name: httpapi.SessionCookie,
-		Description: "Session cookie of POST /auth/login, for images, files and streams in a browser"}
+		Description: "Session cookie of POST /auth/login, for images, files, streams and who is signed in"}
 	cookie := map[string]bool{}
 	for _, op := range a.Operations {
 		cookie[op.Method+" "+op.Path] = op.Cookie

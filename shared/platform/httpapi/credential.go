@@ -8,7 +8,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/auth"
 )
 
-// SessionCookie holds an access token for images, files and streams in a browser.
+// SessionCookie holds an access token for what a browser loads by itself.
 const SessionCookie = "auth_token"
 
 // Credential is what a request brought, unchecked: a Bearer token or API key, or a user name and password.

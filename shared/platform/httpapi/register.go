@@ -29,7 +29,7 @@ type Op struct {
 	Permission string
 	Status     int     // of success; 0 is 200, or 204 where there is no body
 	MayBeEmpty bool    // besides a body there may be none (204)
-	Cookie     bool    // the session cookie is accepted (GET of images, files and streams only)
+	Cookie     bool    // the session cookie is accepted (GET only)
 	Media      string  // type of the answer of a plain handler; several are separated by ", "
 	Query      []Query // query parameters of a plain handler, for the description
 	SeesAll    bool    // who does not see every series is refused (403): it is about all of them
