@@ -27,9 +27,10 @@ region=${AWS_REGION:-${AWS_DEFAULT_REGION:-$region}}
 [[ -z $(git status --porcelain) ]] || fail "the clone has changes that are not committed: what runs must be findable"
 version=$(git rev-parse --short=12 HEAD)
 
-# name=value lines, those of the size first; name=@file takes a file's content.
+# name=value lines, those of the size first; name=@file takes a file's content. Some editors end lines with \r\n.
 values=("Version=$version")
 while IFS= read -r line || [[ -n $line ]]; do # the last one may have no end
+	line=${line%$'\r'}
 	[[ -z $line || $line == \#* ]] && continue
 	[[ $line == *=* ]] || fail "$line: every line of the parameters is Name=Value"
 	value=${line#*=}

@@ -105,34 +105,38 @@ func TestDeployMakesTheRoleOfECS(t *testing.T) {
 	}
 }
 
-// Every line of the parameters is given to the stack, the last one too where nothing ends it, as editors leave it.
-func TestDeployReadsTheLastLine(t *testing.T) {
+// Every line of the parameters is given to the stack as it is meant: the last one too where nothing ends it, and none with
+// the carriage return that editors of other systems end lines with.
+func TestDeployReadsEveryLine(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	script, err := os.ReadFile("deploy.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := filepath.Join(dir, "asked")
-	for name, text := range map[string]string{
-		"infra/deploy.sh": string(script), "infra/parameters/small": "LogDays=14\n", "my.parameters": "# ours\n\nLogDays=7\nAlarmEmail=ops@example.org",
-		"infra/container/golang.digest": "sha256:1\n", "infra/container/node.digest": "sha256:2\n",
-		"bin/aws": "#!/bin/sh\ncase \"$*\" in *\"cloudformation deploy\"*) echo \"$*\" >" + asked + "; exit 1 ;; esac\n",
-		"bin/go":  "#!/bin/sh\nmkdir -p dist\n", "bin/git": "#!/bin/sh\n", "bin/docker": "#!/bin/sh\ncat >/dev/null\n",
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
+	for _, end := range []string{"\n", "\r\n"} {
+		dir := t.TempDir()
+		asked := filepath.Join(dir, "asked")
+		for name, text := range map[string]string{
+			"infra/deploy.sh": string(script), "infra/parameters/small": "LogDays=14\n", "key": "a key",
+			"my.parameters":                 strings.ReplaceAll("# ours\n\nLogDays=7\nCdnKey=@key\nAlarmEmail=ops@example.org", "\n", end),
+			"infra/container/golang.digest": "sha256:1\n", "infra/container/node.digest": "sha256:2\n",
+			"bin/aws": "#!/bin/sh\ncase \"$*\" in *\"cloudformation deploy\"*) echo \"$*\" >" + asked + "; exit 1 ;; esac\n",
+			"bin/go":  "#!/bin/sh\nmkdir -p dist\n", "bin/git": "#!/bin/sh\n", "bin/docker": "#!/bin/sh\ncat >/dev/null\n",
+		} {
+			path := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
+		cmd := exec.Command("bash", filepath.Join(dir, "infra/deploy.sh"))
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "AWS_REGION=eu-west-1", "PARAMETERS=my.parameters")
+		out, _ := cmd.CombinedOutput() // ends where the stack would be updated
+		call, err := os.ReadFile(asked)
+		if err != nil || !strings.Contains(string(call), " LogDays=14 LogDays=7 CdnKey=a key AlarmEmail=ops@example.org") {
+			t.Errorf("lines end with %q: asked for %q (%v)\n%s", end, call, err, out)
 		}
-	}
-	cmd := exec.Command("bash", filepath.Join(dir, "infra/deploy.sh"))
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "AWS_REGION=eu-west-1", "PARAMETERS=my.parameters")
-	out, _ := cmd.CombinedOutput() // ends where the stack would be updated
-	call, err := os.ReadFile(asked)
-	if err != nil || !strings.Contains(string(call), " LogDays=14 LogDays=7 AlarmEmail=ops@example.org") {
-		t.Errorf("asked for %s (%v)\n%s", call, err, out)
 	}
 }
