@@ -87,9 +87,9 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 		httpapi.Register(a, httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}", ID: strings.ToLower(method) + "Library",
 			Summary: "Change what is sent of a library", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
 			func(ctx context.Context, in *UpdateInput) (*Library, error) {
-				l, woken, err := edit(ctx, d, in, store, startScan)
-				if err != nil {
-					return nil, err
+				l, changed, woken, err := edit(ctx, d, in, store, startScan)
+				if err != nil || !changed {
+					return l, err
 				}
 				happened := events.LibraryUpdated(l.ID)
 				happened.Elsewhere = in.Body.Path.Set
@@ -160,8 +160,9 @@ func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Stor
 	return create(ctx, d, &l, &at, next, scan)
 }
 
-// edit changes the library; woken says that it is active again, and that a scan was queued that finds what was announced meanwhile.
-func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Store, startScan starter) (l *Library, woken bool, err error) {
+// edit changes the library, unless it is that already; woken says that it is active again, and that a scan was queued
+// that finds what was announced meanwhile.
+func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Store, startScan starter) (l *Library, changed, woken bool, err error) {
 	var at *filesystem.Place
 	if in.Body.Path.Set {
 		path := in.Body.Path.Or("")
@@ -169,12 +170,12 @@ func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Sto
 		if err == nil {
 			at = &found
 		} else if stays, failed := lies(ctx, d, in.ID, path); failed != nil {
-			return nil, false, failed
+			return nil, false, false, failed
 		} else if !stays { // it may be sent back as it was while its folder is away
-			return nil, false, err
+			return nil, false, false, err
 		}
 	}
-	l, err = change(ctx, d, in.ID, at, func(b *pgx.Batch) error { return startScan(b, in.ID, "normal", new(uuid.UUID)) }, func(l *Library) error {
+	l, changed, err = change(ctx, d, in.ID, at, func(b *pgx.Batch) error { return startScan(b, in.ID, "normal", new(uuid.UUID)) }, func(l *Library) error {
 		old := *l
 		l.Name = in.Body.Name.Or(l.Name)
 		in.Body.Settings.apply(l)
@@ -185,7 +186,7 @@ func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Sto
 		woken = l.IsActive && !old.IsActive
 		return fault.InvalidFields(bad)
 	})
-	return l, woken, err
+	return l, changed, woken, err
 }
 
 // lies tells whether a library has this path.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -229,6 +230,25 @@ func TestEveryFieldAndPartialUpdate(t *testing.T) {
 	}
 	if !slices.Equal(f.scans, []string{"normal", "queued", "normal", "queued"}) {
 		t.Errorf("a library that is active again is scanned once: %v", f.scans)
+	}
+}
+
+// A request that names nothing changes nothing, and nobody is told of it.
+func TestNothingToChange(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	me := f.User(t, "one", "maintainer")
+	l := me.Do("POST", path, `{"name":"A","path":"/books"}`).Want(201).Map()
+	for _, method := range []string{"PATCH", "PUT"} {
+		for _, body := range []string{`{}`, `{"scanningConfig":{}}`} {
+			if got := me.Do(method, path+"/"+l["id"].(string), body).Want(200).Map(); !reflect.DeepEqual(got, l) {
+				t.Errorf("%s %s: %v, was %v", method, body, got, l)
+			}
+			me.Do(method, path+"/"+uuid.NewString(), body).Want(404)
+		}
+	}
+	if !slices.Equal(f.events, []string{"library_created"}) {
+		t.Errorf("events: %v", f.events)
 	}
 }
 

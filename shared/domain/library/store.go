@@ -3,6 +3,7 @@ package library
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"time"
 
@@ -146,13 +147,12 @@ func create(ctx context.Context, d *db.DB, l *Library, at *filesystem.Place, nex
 const holdScan = `select from task where tenant_id = app.tenant() and library_id = $1 and type = 'scan_library' and status in ('pending', 'running')
 	for no key update`
 
-// change reads the library under a lock, lets fn change it, and stores it; at is nil where the path stays. wake queues what
-// makes up for the time in which it was not active. To another path it goes only while nothing works on it: a scan would go on
-// in the folder where it began, and take the library's books there for gone. None begins meanwhile, since a scan's row points
-// to the library's.
-func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, wake func(b *pgx.Batch) error, fn func(l *Library) error) (*Library, error) {
-	var out *Library
-	err := d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+// change reads the library under a lock, lets fn change it, and stores it where it is another now; at is nil where the
+// path stays. wake queues what makes up for the time in which it was not active. To another path it goes only while
+// nothing works on it: a scan would go on in the folder where it began, and take the library's books there for gone. None
+// begins meanwhile, since a scan's row points to the library's.
+func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, wake func(b *pgx.Batch) error, fn func(l *Library) error) (out *Library, changed bool, err error) {
+	err = d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var read pgx.Batch
 		var r *row
 		var zone string
@@ -174,6 +174,10 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, w
 		l := old
 		if err := fn(&l); err != nil {
 			return err
+		}
+		if changed = at != nil || !reflect.DeepEqual(l, old); !changed {
+			out = &old
+			return nil
 		}
 		next := r.NextScan
 		if old.IsActive != l.IsActive || !old.ScanningConfig.equal(l.ScanningConfig) {
@@ -197,7 +201,7 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, w
 		out = now.library()
 		return nil
 	})
-	return out, err
+	return out, changed, err
 }
 
 func (s Scanning) equal(o Scanning) bool {
