@@ -34,15 +34,16 @@ fail() {
 
 # step <what> <command...> runs a long command with its output in the log, and says every 15 s how far it is.
 step() {
-	local what=$1 waited=0
+	local what=$1 waited=0 line
 	shift
-	"$@" >"$log" 2>&1 &
+	"$@" >"$log" 2>&1 9>&- &
 	running=$!
 	while kill -0 "$running" 2>/dev/null; do
 		sleep 0.2
 		waited=$((waited + 1))
 		if ((waited % 75 == 0)); then
-			say "$what, $((waited / 5)) s: $(tail -n 1 "$log" | tr -d '\r' | cut -c1-100)"
+			line=$(tail -n 1 "$log" | tr -d '\r' | cut -c1-100)
+			say "$what, $((waited / 5)) s${line:+: $line}"
 		fi
 	done
 	wait "$running"
@@ -173,6 +174,10 @@ install_localstack() {
 }
 
 # ---------------------------------------------------------------------------------------------------------------------
+
+# One at a time: two would write over each other's log, and over what they build.
+exec 9>"$tools/lock"
+flock -n 9 || { say "another make prepares this clone: waiting for it" && flock 9; }
 
 command -v go >/dev/null || fail "no Go found: install Go 1.26 or newer from https://go.dev/dl and put its bin folder on the PATH"
 
