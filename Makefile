@@ -26,7 +26,7 @@ run: ## start everything on this machine (PORT, DATA_DIR, LIBRARY=/a:/b, LONGBOX
 
 operator: ## a command for tenants while make run runs: make operator ARGS='create acme --host acme.example.org'
 	@settings="$${DATA_DIR:-.data}/operator.env"; \
-	[[ -r $$settings ]] || { echo "Longbox is not running on $${DATA_DIR:-.data}: start it with make run" >&2; exit 1; }; \
+	[[ -r $$settings ]] || { echo "Longbox: nothing runs on $${DATA_DIR:-.data}, or you may not read $$settings: start it with make run, or name its DATA_DIR and be its user" >&2; exit 1; }; \
 	set -a; . "$$settings"; set +a; exec .bin/operator $(ARGS)
 
 test: ## vet and run every test, with the race detector
