@@ -43,8 +43,8 @@ func (c Config) Validate() error {
 	if c.MaxConns < 1 || c.MaxConns > 1000 {
 		return fmt.Errorf("DATABASE_MAX_CONNS: must be 1 to 1000, is %d", c.MaxConns)
 	}
-	if c.Timeout < 0 {
-		return fmt.Errorf("DATABASE_TIMEOUT: must not be negative, is %s", c.Timeout)
+	if c.Timeout < 100*time.Millisecond {
+		return fmt.Errorf("DATABASE_TIMEOUT: must be at least 100ms, is %s", c.Timeout)
 	}
 	if c.Connect < 0 || c.Connect > 0 && c.Connect < 50*time.Millisecond {
 		return fmt.Errorf("DATABASE_CONNECT_TIMEOUT: must be at least 50ms, is %s", c.Connect)
@@ -72,9 +72,13 @@ func Open(c Config) (*DB, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	setting := cmp.Or(c.Setting, "DATABASE_URL")
+	if c.URL == "" {
+		return nil, fmt.Errorf("%s: must be the address of a database, is empty", setting)
+	}
 	pc, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", cmp.Or(c.Setting, "DATABASE_URL"), err)
+		return nil, fmt.Errorf("%s: %w", setting, err)
 	}
 	pc.MaxConns = c.MaxConns
 	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
@@ -225,6 +229,9 @@ func translate(err error) error {
 	if err == nil || errors.As(err, new(*fault.Error)) {
 		return err
 	}
+	if errors.As(err, new(*pgconn.ConnectError)) { // also where the server says why it lets nobody in
+		return unavailable(err)
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch pg.Code {
@@ -234,7 +241,7 @@ func translate(err error) error {
 			return fault.New(fault.Forbidden, "%s", pg.Message)
 		case "LB409":
 			return fault.New(fault.Conflict, "%s", pg.Message)
-		case "57014": // the statement_timeout that app.enter sets
+		case "57014", "25P04", "53400": // the statement_timeout that app.enter sets; limits that an operator has set
 			return tooLong(err)
 		case "22021", "22P05":
 			return unstorable(err)
@@ -250,20 +257,24 @@ func translate(err error) error {
 			e := fault.Wrap(err, fault.Unavailable, "Something that this is about was removed at the same moment; try again")
 			e.RetryAfter = time.Second
 			return e
-		case "40P01", "40001": // a deadlock, broken at this transaction's cost
+		case "40P01", "40001", "55P03": // a deadlock, broken at this transaction's cost, or an operator's lock_timeout
 			e := fault.Wrap(err, fault.Unavailable, "Somebody else changed the same things at the same moment, and nothing of this was stored; try again")
 			e.RetryAfter = time.Second
 			return e
 		case "53100":
 			return noRoom(err)
-		case "57P01", "57P02", "57P03", "53200", "53300", "25006", "08006", "08P01":
+		case "58030":
+			return failingDisk(err)
+		case "57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "53000", "53200", "53300", "25006":
+			return unavailable(err)
+		}
+		if strings.HasPrefix(pg.Code, "08") { // the connection, as poolers say it too
 			return unavailable(err)
 		}
 		return err
 	}
-	var dial *pgconn.ConnectError
 	var network net.Error
-	if errors.Is(err, errAway) || errors.As(err, &dial) || errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) ||
+	if errors.Is(err, errAway) || errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) ||
 		pgconn.SafeToRetry(err) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) { // the connection ended under the statement
 		return unavailable(err)
@@ -283,6 +294,12 @@ func tooLong(err error) error {
 
 func noRoom(err error) error {
 	e := fault.Wrap(err, fault.Unavailable, "Nothing can be stored at the moment: the disk of the database is full; its operator must make room on it")
+	e.RetryAfter = 30 * time.Second
+	return e
+}
+
+func failingDisk(err error) error {
+	e := fault.Wrap(err, fault.Unavailable, "The disk of the database fails at the moment; its operator must look at it and at the log of Postgres")
 	e.RetryAfter = 30 * time.Second
 	return e
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -71,17 +72,45 @@ func TestStatementTakesTooLong(t *testing.T) {
 	}
 }
 
-// A full disk is no error of the program, nor is a deadlock or a row that went a moment ago: who asks is told what is the matter, and when to try again.
+// A full or failing disk is no error of the program, nor is a connection that ended or a deadlock, nor a row that went a
+// moment ago: who asks is told what is the matter, and when to try again.
 func TestTryAgain(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
-	for condition, text := range map[string]string{"disk_full": "disk of the database is full", "foreign_key_violation": "removed at the same moment",
-		"deadlock_detected": "try again", "serialization_failure": "try again"} {
-		_, err := db.Exec(db.In(context.Background(), db.Tenant(s.One)), s.DB.System, "do $$ begin raise "+condition+"; end $$")
-		var refused *fault.Error
-		if !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 || !strings.Contains(refused.Message, text) {
-			t.Errorf("%s: %v, want %q", condition, err, text)
+	for state, text := range map[string]string{"53100": "disk of the database is full", "58030": "disk of the database fails",
+		"23503": "removed at the same moment", "40P01": "try again", "40001": "try again", "55P03": "try again",
+		"57014": "too long", "25P04": "too long", "53400": "too long", // a query is cancelled, transaction_timeout, temp_file_limit
+		"57P01": "not reachable", "57P04": "not reachable", "57P05": "not reachable", "25P03": "not reachable", // idle sessions end
+		"08000": "not reachable", "08003": "not reachable", "08006": "not reachable", "53000": "not reachable", "53300": "not reachable"} {
+		_, err := db.Exec(db.In(context.Background(), db.Tenant(s.One)), s.DB.System, "do $$ begin raise using errcode = '"+state+"'; end $$")
+		if !later(err, text) {
+			t.Errorf("%s: %v, want %q", state, err, text)
 		}
+	}
+}
+
+// later tells whether an error says what is the matter, and when to try again.
+func later(err error, text string) bool {
+	var refused *fault.Error
+	return errors.As(err, &refused) && refused.Code == fault.Unavailable && refused.RetryAfter != 0 && strings.Contains(refused.Message, text)
+}
+
+// While the server lets nobody in, because a password is being changed or a database restored, it is away like any other.
+func TestConnectionRefused(t *testing.T) {
+	t.Parallel()
+	s := testkit.DB(t)
+	at, err := url.Parse(s.AppURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.Path = "/gone"
+	d, err := db.Open(db.Config{URL: at.String(), MaxConns: 1, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	if err := d.Enter(db.In(context.Background(), db.Tenant(uuid.New()))); !later(err, "not reachable") {
+		t.Errorf("%v, want a refusal that says when to try again", err)
 	}
 }
 
