@@ -388,7 +388,8 @@ func (r *run) keep(ctx context.Context, size int64) (bool, error) {
 // discard deletes the object that no row names; where that fails, the next clean-up does it. One that the row names
 // after all, since only the answer was lost, stays.
 func (r *run) discard(ctx context.Context) {
-	ctx = db.In(context.WithoutCancel(ctx), db.Tenant(r.held.Tenant))
+	ctx, cancel := blob.Afterwards(db.In(ctx, db.Tenant(r.held.Tenant)))
+	defer cancel()
 	var b pgx.Batch
 	named := true
 	db.Value(&b, &named, "select exists (select from series_export where tenant_id = app.tenant() and id = $1 and object = $2)", r.params.ExportID, r.at.Object)

@@ -169,7 +169,8 @@ type written struct {
 // same key: another worker may have the task by now and its row written. One that writes it in the moment between has a
 // lost pack, which is made again. What has ended the task does not keep the object from being deleted.
 func (m *Maker) discard(ctx context.Context, tenant, book uuid.UUID, key string) {
-	ctx = db.In(context.WithoutCancel(ctx), db.Tenant(tenant))
+	ctx, cancel := blob.Afterwards(db.In(ctx, db.Tenant(tenant)))
+	defer cancel()
 	var b pgx.Batch
 	named := true
 	db.Value(&b, &named, "select exists (select from page_pack where tenant_id = app.tenant() and book_id = $1 and key = $2)", book, key)

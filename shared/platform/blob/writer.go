@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -13,6 +14,14 @@ import (
 
 // partBytes is the size of the parts of an upload: the memory that one takes. The store allows 10,000 parts.
 const partBytes = 8 << 20
+
+// afterWithin is how long it may take to clear up.
+const afterWithin = 10 * time.Second
+
+// Afterwards is a context to clear up in what was begun under ctx, whose end may be why; a store that is silent holds nobody for long.
+func Afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), afterWithin)
+}
 
 // Upload stores an object of any size that write writes, part by part. Nobody sees it before it is whole; when write
 // or the store fails, nothing remains.
@@ -26,8 +35,10 @@ func (s *Store) Upload(ctx context.Context, bucket, key, mediaType string, write
 		return Object{Key: key, Size: u.written, ETag: u.etag}, nil
 	}
 	if u.id != nil {
-		// The context may be what ended it; a lifecycle rule of the bucket removes what this cannot.
-		_, abort := s.open().client.AbortMultipartUpload(context.WithoutCancel(ctx), &s3.AbortMultipartUploadInput{Bucket: &bucket, Key: &key, UploadId: u.id})
+		// A lifecycle rule of the bucket removes what this cannot.
+		after, cancel := Afterwards(ctx)
+		defer cancel()
+		_, abort := s.open().client.AbortMultipartUpload(after, &s3.AbortMultipartUploadInput{Bucket: &bucket, Key: &key, UploadId: u.id})
 		if abort != nil {
 			err = errors.Join(err, explain("give up storing", bucket, key, abort))
 		}

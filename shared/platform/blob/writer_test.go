@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/testkit"
@@ -59,6 +62,36 @@ func TestFailedUploadLeavesNothing(t *testing.T) {
 	}
 	if _, _, err := media.Get(t.Context(), "media", "t/pack/b"); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A store that has fallen silent does not hold who gives up storing: the time to take back what was stored is bounded.
+func TestGivingUpIsBounded(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	silent := make(chan struct{})
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodDelete:
+			<-silent
+		case r.Method == http.MethodPost:
+			_, _ = io.WriteString(w, "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>")
+		default:
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("ETag", `"e"`)
+		}
+	}))
+	defer store.Close()
+	defer close(silent)
+	media, broken, began := blob.Config{MediaEndpoint: store.URL, PathStyle: true, Region: "us-east-1"}.Media(), errors.New("the source broke"), time.Now()
+	_, err := media.Upload(t.Context(), "media", "t/pack/c", "application/zip", func(u *blob.Writer) error {
+		if _, err := u.Write(make([]byte, 9<<20)); err != nil {
+			return err
+		}
+		return broken
+	})
+	if took := time.Since(began); !errors.Is(err, broken) || took > 15*time.Second {
+		t.Errorf("%v after %s", err, took)
 	}
 }
 
