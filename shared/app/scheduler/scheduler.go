@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/book"
@@ -116,11 +118,15 @@ func (s *Scheduler) bounded(ctx context.Context, what string, do func(ctx contex
 	}
 }
 
-// Round does everything that is due now. What fails does not keep the rest from being done.
+// Round does everything that is due now. What fails does not keep the rest from being done, except for the database: where
+// it cannot be reached, that is said once.
 func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	rescued, err := task.Rescue(ctx, s.system, func(h task.Held, e events.Event) { s.tell(ctx, h, e) })
 	if rescued > 0 {
 		slog.Warn("tasks of silent workers given back", "count", rescued)
+	}
+	if errors.As(err, new(*pgconn.ConnectError)) {
+		return err
 	}
 	_, due := scan.Due(ctx, s.system, now)
 	_, twice := duplicate.Due(ctx, s.system, now)

@@ -3,8 +3,10 @@ package worker_test
 import (
 	"context"
 	"io"
+	"math"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -47,6 +49,20 @@ func TestAnInvocationWakesTheDatabase(t *testing.T) {
 	defer base.Close()
 	if _, err := s.Invoked(context.Background(), nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// A round that finds no database says so once, not for each thing that it would have done.
+func TestARoundWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	s, base, err := scheduler.New(scheduler.Config{Config: r.config.Config, SystemURL: drowsy(t, r.config.SystemURL, math.MaxInt64), Every: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	if err := s.Round(context.Background(), time.Now()); err == nil || strings.Count(err.Error(), "failed to connect") != 1 {
+		t.Errorf("a round says %v", err)
 	}
 }
 
