@@ -128,7 +128,7 @@ func (p *parser) literal() (text string, more bool) {
 	if p.trim {
 		text = strings.TrimLeftFunc(text, unicode.IsSpace)
 	}
-	if more && strings.HasPrefix(strings.TrimPrefix(rest[n+2:], "{"), "~") {
+	if more && strings.HasPrefix(rest[n+2:], "~") {
 		text = strings.TrimRightFunc(text, unicode.IsSpace)
 	}
 	p.trim = false
@@ -138,15 +138,12 @@ func (p *parser) literal() (text string, more bool) {
 // open reads a tag, which begins here.
 func (p *parser) open() (tag string, comment bool, err error) {
 	rest := p.text[p.at+2:]
-	opened, closing := 2, "}}"
+	closing := "}}"
 	if strings.HasPrefix(strings.TrimPrefix(rest, "~"), "!--") {
 		closing = "--}}"
 		if before, _, _ := strings.Cut(rest, closing); strings.Contains(before, "--~}}") {
 			closing = "--~}}"
 		}
-	} else if strings.HasPrefix(rest, "{") {
-		opened, closing = 3, "}}}"
-		rest = rest[1:]
 	}
 	n := closes(rest, closing)
 	if n < 0 {
@@ -155,6 +152,19 @@ func (p *parser) open() (tag string, comment bool, err error) {
 	tag = rest[:n]
 	p.trim = strings.HasSuffix(tag, "~") || closing == "--~}}"
 	tag = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(tag, "~"), "~"))
+	end := n + len(closing)
+	if inner, three := strings.CutPrefix(tag, "{"); three { // {{{a}}}, and {{~{a}~}}
+		closed := strings.HasPrefix(rest[end:], "}")
+		if p.trim {
+			inner, closed = strings.CutSuffix(inner, "}")
+		} else if closed {
+			end++
+		}
+		if !closed {
+			return "", false, p.wrong("a tag is not closed: }}} is missing")
+		}
+		tag = strings.TrimSpace(inner)
+	}
 	comment = strings.HasPrefix(tag, "!")
 	if !comment && tag == "" {
 		return "", false, p.wrong("a tag is empty")
@@ -162,13 +172,13 @@ func (p *parser) open() (tag string, comment bool, err error) {
 	if !comment && strings.HasPrefix(tag, ">") {
 		return "", false, p.wrong("there are no partials")
 	}
-	p.at += opened + n + len(closing)
+	p.at += 2 + end
 	return tag, comment, nil
 }
 
 // closes is where a tag is closed, outside of its texts; less than 0 where nowhere.
 func closes(rest, closing string) int {
-	if closing != "}}" && closing != "}}}" {
+	if closing != "}}" {
 		return strings.Index(rest, closing)
 	}
 	quote := byte(0)
@@ -366,7 +376,7 @@ func (p *parser) path(token string) (*path, error) {
 		} else {
 			rest = ""
 		}
-		if name == "" || strings.ContainsAny(name, "|=") {
+		if name == "" || strings.ContainsAny(name, "|={}~") {
 			return nil, p.wrong("%s is no path", token)
 		}
 		if name != "this" || len(out.names) > 0 {
