@@ -3,6 +3,7 @@ package pack_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,12 @@ import (
 // clear runs a clean-up of PDF documents, as a worker does.
 func (r *rig) clear(all bool) (pdfcache.Result, error) {
 	r.t.Helper()
-	r.maker.Publish = func(context.Context, uuid.UUID, ...events.Event) {}
+	return r.clearIn(context.Background(), all)
+}
+
+func (r *rig) clearIn(ctx context.Context, all bool) (pdfcache.Result, error) {
+	r.t.Helper()
+	r.maker.Publish = func(context.Context, uuid.UUID, ...events.Event) { r.told++ }
 	var b pgx.Batch
 	var id uuid.UUID
 	s := pdfcache.Making(all)
@@ -35,7 +41,7 @@ func (r *rig) clear(all bool) (pdfcache.Result, error) {
 		r.t.Fatal(err)
 	}
 	h := task.Held{Tenant: r.tenant, ID: id, Type: task.CleanUpPDF, Epoch: 1, Params: params}
-	out, err := r.maker.Clear(db.In(context.Background(), h.Scope()), h)
+	out, err := r.maker.Clear(db.In(ctx, h.Scope()), h)
 	r.exec("update task set status = 'completed' where id = $1", id)
 	got, _ := out.(pdfcache.Result)
 	return got, err
@@ -88,9 +94,36 @@ func TestClear(t *testing.T) {
 	if err := r.db.Owner.Pool().QueryRow(t.Context(), "select place from task where type = $1 order by created_at desc limit 1", task.CleanUpPDF).Scan(&data); err != nil || json.Unmarshal(data, &place) != nil || place.After != uuid.Nil {
 		t.Errorf("the next try leaves out what the store kept: %s, %v", data, err)
 	}
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusForbidden) })
+	if got, err := r.clear(true); err == nil || r.rows() != 1 {
+		t.Errorf("the store refuses everything: %+v, %v, %d rows", got, err, r.rows())
+	}
 	r.s3.Counter.Meddle(nil)
 	if got, err := r.clear(true); err != nil || got.FilesDeleted != 1 || r.rows() != 0 || len(r.objects()) != 0 {
 		t.Errorf("all: %+v, %v", got, err)
+	}
+}
+
+// A clean-up says how far it is, may be paused behind what it has deleted, and keeps the row of a pack made anew meanwhile.
+func TestClearMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.exec("update book set format = 'pdf'")
+	if _, err := r.pack(); err != nil {
+		t.Fatal(err)
+	}
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+		next.ServeHTTP(w, q)
+		r.exec("update page_pack set created_at = now()")
+	})
+	if got, err := r.clear(true); err != nil || got.FilesDeleted != 1 || r.rows() != 1 || r.told != 1 {
+		t.Errorf("made anew meanwhile: %+v, %v, %d rows, told %d times", got, err, r.rows(), r.told)
+	}
+	r.s3.Counter.Meddle(nil)
+	pause := make(chan struct{})
+	close(pause)
+	if got, err := r.clearIn(task.WithPause(t.Context(), pause), true); err == nil || !strings.Contains(err.Error(), "stopped at its place") || r.rows() != 0 {
+		t.Errorf("to be paused: %+v, %v, %d rows", got, err, r.rows())
 	}
 }
 

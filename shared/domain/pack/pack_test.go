@@ -41,6 +41,7 @@ type rig struct {
 	object blob.Object
 	found  *analysis.Result
 	maker  *pack.Maker
+	told   int // how far a clean-up is
 }
 
 func newRig(t *testing.T) *rig {
@@ -173,9 +174,16 @@ func TestLostPackIsMadeAgain(t *testing.T) {
 		if err := lose(r.row().Key); err != nil {
 			t.Fatal(err)
 		}
+		r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+			if req.Method == http.MethodPut && r.row() != nil {
+				t.Errorf("%s: readers go to the lost pack while the new one is made", name)
+			}
+			next.ServeHTTP(w, req)
+		})
 		if res, err := r.pack(); err != nil || res.Pages != 2 {
 			t.Errorf("%s: %+v, %v", name, res, err)
 		}
+		r.s3.Counter.Meddle(nil)
 		p := r.row()
 		data, err := r.media.ReadRange(t.Context(), "media", blob.Object{Key: p.Key, Size: p.Size, ETag: p.ETag}, p.Offsets[1], p.Sizes[1])
 		if err != nil || crc32.ChecksumIEEE(data) != r.found.Pages[1].CRC32 {
@@ -260,6 +268,74 @@ func TestNewPackReplacesTheOldOne(t *testing.T) {
 	}
 	if now := r.row().Key; now == old || !slices.Equal(r.objects(), []string{now}) {
 		t.Errorf("%s, then %s; there are %v", old, now, r.objects())
+	}
+}
+
+// Books with the same content have packs of their own, under names that only who knows the tenant's secret can tell.
+func TestNamesOfPacks(t *testing.T) {
+	r := newRig(t)
+	keys := map[string]bool{}
+	add := func() {
+		t.Helper()
+		if res, err := r.pack(); err != nil || res.Pages != 2 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		keys[r.row().Key] = true
+		r.exec("delete from page_pack")
+	}
+	add()
+	r.exec("update tenant set secret = sha256(secret)")
+	add()
+	twin := uuid.New()
+	r.exec(`insert into book (tenant_id, id, library_id, series_id, key, size, etag, modified_at, format, title, title_sort, search_title, fingerprint, analyzed)
+		select tenant_id, $1, library_id, series_id, 'twin.cb7', size, etag, modified_at, format, title, title_sort, search_title, fingerprint, true from book`, twin)
+	testkit.WriteFile(t, r.s3.Dir, "books/twin.cb7", must(os.ReadFile(r.s3.Dir+"/books/a.cb7")))
+	r.exec("update page_index set book_id = $1", twin)
+	if err := os.Chtimes(r.s3.Dir+"/books/twin.cb7", r.object.Modified, r.object.Modified); err != nil {
+		t.Fatal(err)
+	}
+	r.book = twin
+	add()
+	if len(keys) != 3 {
+		t.Errorf("names: %v", keys)
+	}
+}
+
+func must(data []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+// Of a book that is gone there is nothing to pack, and what its file lacks is said.
+func TestNothingToPack(t *testing.T) {
+	r := newRig(t)
+	file := r.s3.Dir + "/books/a.cb7"
+	data := must(os.ReadFile(file))
+	for _, c := range []struct {
+		what   string
+		change func() error
+		kind   fault.Code
+		says   string
+	}{
+		{"removed", func() error { r.exec("update book set deleted_at = now()"); return nil }, fault.NotFound, "Book not found"},
+		{"not read yet", func() error { r.exec("update book set deleted_at = null, fingerprint = ''"); return nil }, fault.NotFound, "Book not found"},
+		{"its file is another", func() error {
+			r.exec("update book set fingerprint = $1", r.found.Fingerprint)
+			return os.WriteFile(file, append(data, 0), 0o644)
+		}, fault.Conflict, "scan the library"},
+		{"its file is gone", func() error { return os.Remove(file) }, fault.Conflict, "scan the library"},
+	} {
+		if err := c.change(); err != nil {
+			t.Fatal(err)
+		}
+		if res, err := r.pack(); !fault.Is(err, c.kind) || !strings.Contains(fault.From(err).Message, c.says) || len(r.objects()) != 0 {
+			t.Errorf("%s: %+v, %v", c.what, res, err)
+		}
+	}
+	if _, err := r.maker.Pack(t.Context(), task.Held{}); !fault.Is(err, fault.BadRequest) {
+		t.Errorf("a task without a book: %v", err)
 	}
 }
 
@@ -428,5 +504,38 @@ func TestExpire(t *testing.T) {
 	}
 	if _, _, err := r.media.Get(t.Context(), "media", key); !errors.Is(err, blob.ErrNotFound) || r.row() != nil {
 		t.Errorf("still there: %v", err)
+	}
+}
+
+// Where the store answers nothing, or a pack is made anew meanwhile, the row stays; and one tenant's failure keeps no other's.
+func TestExpireMeanwhile(t *testing.T) {
+	r := newRig(t)
+	two := r.db.Tenant(t, "two")
+	stale := func(tenant uuid.UUID, name string) {
+		key := tenant.String() + "/pack/" + name
+		testkit.WriteFile(t, r.s3.Dir, "media/"+key, []byte("x"))
+		r.exec("insert into page_pack (tenant_id, book_id, fingerprint, key, size, etag, offsets, sizes, crcs) values ($1, gen_random_uuid(), 'f', $2, 1, '', '{}', '{}', '{}')", tenant, key)
+	}
+	stale(r.tenant, "a")
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusForbidden) })
+	if n, err := pack.Expire(t.Context(), r.db.System, r.media, "media"); n != 0 || err == nil || r.rows() != 1 {
+		t.Errorf("the store refuses everything: %d, %v, %d rows", n, err, r.rows())
+	}
+	for _, tenant := range []uuid.UUID{r.tenant, two} {
+		stale(two, tenant.String())
+		r.s3.Keep(tenant.String() + "/pack/")
+		n, err := pack.Expire(t.Context(), r.db.System, r.media, "media")
+		if n != 1 || !errors.As(err, new(*blob.Undeleted)) {
+			t.Errorf("what one tenant's files keep of another's: %d, %v", n, err)
+		}
+		r.exec("delete from page_pack")
+		stale(r.tenant, "b")
+	}
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+		next.ServeHTTP(w, q)
+		r.exec("update page_pack set key = key || 'new'")
+	})
+	if n, err := pack.Expire(t.Context(), r.db.System, r.media, "media"); n != 0 || err != nil || r.rows() != 1 {
+		t.Errorf("made anew meanwhile: %d, %v, %d rows", n, err, r.rows())
 	}
 }
