@@ -93,6 +93,13 @@ func TestWhosePlace(t *testing.T) {
 	if got := me.Do("GET", at+"/d1", nil).Want(200).Map(); got["progress"] != "3" {
 		t.Errorf("after another tenant's: %v", got)
 	}
+	named := place("d1", 5, 0.625)
+	named["device"] = "Kobo"
+	other.Do("PUT", at, named).Want(200)
+	if got, want := r.kept(comic), other.Name+" 5 koreader:A1 Kobo"; !strings.Contains(got, want) {
+		t.Errorf("kept: %q, want %q", got, want)
+	}
+	r.Anonymous(t, "one").Do("POST", "/koreader/users/create", nil).Want(403)
 	// Reading and writing are permissions of their own.
 	reads, writes := r.Key(t, me, "ProgressRead"), r.Key(t, me, "ProgressWrite")
 	reads.Do("GET", at+"/d1", nil).Want(200)
@@ -169,6 +176,7 @@ func TestPlaces(t *testing.T) {
 	me.Do("PUT", at, place("comic", 999999999, 0.5)).Want(200) // no further than the last page
 	is("comic", "8")
 	me.Do("PUT", at, place("comic", "9999999999", 0.5)).Want(200) // is no page
+	is("comic", "4")
 	r.DB.Exec(t, "update progress set current_page = 0, percentage = null, completed = false where book_id = $1", comic)
 	is("comic", "1") // KOReader counts from 1
 
@@ -178,13 +186,25 @@ func TestPlaces(t *testing.T) {
 	me.Do("PUT", at, place("novel", long+"x", 0.5)).Want(400)
 	me.Do("PUT", at, place("novel", "  ", 0.5)).Want(400)
 	for progress, href := range map[string]string{"/body/DocFragment[1].0": "a/one.xhtml", "/body/DocFragment[3]/body": "b/two.xhtml", "/body/DocFragment[4].0": "", "/body/DocFragment[0].0": "",
-		"#_doc_fragment_2_x": "b/two.xhtml", "/body/DocFragment[1]2": "", "elsewhere": ""} {
+		"#_doc_fragment_2_x": "b/two.xhtml", "/body/DocFragment[1]2": "", "elsewhere": "", "/body/DocFragment/body": "a/one.xhtml", "/body[1]/DocFragment[2]/x": "a/two.xhtml"} {
 		me.Do("PUT", at, place("novel", progress, 0.5)).Want(200)
 		is("novel", progress)
 		var got string
 		if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select locator::jsonb ->> 'href' from reading_session where book_id = $1 order by ended_at desc limit 1", novel).Scan(&got); err != nil || got != href {
 			t.Errorf("%s lies in %q, want %q, %v", progress, got, href, err)
 		}
+	}
+	me.Do("PUT", at, place("novel", "1", 0.6)).Want(200) // is a page of KOReader's own: the share counts
+	is("novel", "/body/DocFragment[2].0")
+	r.book(r.One, "nothing", "epub", 0)
+	me.Do("PUT", at, place("nothing", "x", 0.6)).Want(200)
+	r.DB.Exec(t, "update reading_session set locator = null where locator::jsonb ->> 'koreader' = 'x'")
+	is("nothing", "/body/DocFragment[1].0")
+	odd := r.book(r.One, "odd", "epub", 1, "a b%.xhtml")
+	me.Do("PUT", at, place("odd", "/body/DocFragment[1].0", 0.5)).Want(200)
+	var href string
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select locator::jsonb ->> 'href' from reading_session where book_id = $1", odd).Scan(&href); err != nil || href != "a%20b%25.xhtml" {
+		t.Errorf("a name with a space is %q, %v", href, err)
 	}
 	// What other readers say: by the whole name of a document before a shorter one; where it is told no more, the page counts.
 	say := func(href string, told, now float64, page int) {
@@ -197,7 +217,7 @@ func TestPlaces(t *testing.T) {
 		told, now float64
 		page      int
 		want      int
-	}{{"b/two.xhtml#x", 0.5, 0.5, 1, 3}, {"two.xhtml", 0.5, 0.5, 1, 2}, {"wo.xhtml", 0.5, 0.5, 1, 1}, {"b/two.xhtml", 0.5, 0.51, 1, 3}, {"b/two.xhtml", 0.5, 0.6, 2, 2}, {"none", 0.5, 0.5, 70, 3}, {"none", 0.5, 0.5, 0, 1}} {
+	}{{"b/two.xhtml#x", 0.5, 0.5, 1, 3}, {"two.xhtml", 0.5, 0.5, 1, 2}, {"a/../b/./two.xhtml", 0.5, 0.5, 1, 3}, {"wo.xhtml", 0.5, 0.5, 1, 1}, {"b/two.xhtml", 0.5, 0.51, 1, 3}, {"b/two.xhtml", 0.5, 0.6, 2, 2}, {"none", 0.5, 0.5, 70, 3}, {"none", 0.5, 0.5, 0, 1}} {
 		say(c.href, c.told, c.now, c.page)
 		is("novel", fmt.Sprintf("/body/DocFragment[%d].0", c.want))
 	}
