@@ -80,6 +80,7 @@ func TestSameTaskAsItsOwnOperation(t *testing.T) {
 		{"scan_library", `"libraryId":"{l}","mode":"deep"`, "", "", ""},
 		{"analyze_book", `"bookId":"{b}","force":true`, "POST", "/books/{b}/analyze", ""},
 		{"analyze_book", `"bookId":"{b}"`, "POST", "/books/{b}/analyze-unanalyzed", ""},
+		{"analyze_book", `"bookId":"{b}","force":false`, "POST", "/books/{b}/analyze-unanalyzed", ""},
 		{"analyze_series", `"series_id":"{s}"`, "POST", "/series/{s}/analyze", ""},
 		{"analyze_library", `"libraryId":"{l}"`, "POST", "/libraries/{l}/analyze", ""},
 		{"renumber_series", `"seriesId":"{s}"`, "POST", "/series/{s}/renumber", ""},
@@ -87,6 +88,7 @@ func TestSameTaskAsItsOwnOperation(t *testing.T) {
 		{"generate_thumbnail", `"bookId":"{b}"`, "POST", "/books/{b}/thumbnail/generate", ""},
 		{"generate_thumbnails", `"libraryId":"{l}","force":true`, "POST", "/libraries/{l}/books/thumbnails/generate", `{"force":true}`},
 		{"generate_thumbnails", `"bookIds":["{b}"]`, "POST", "/books/bulk/thumbnails/generate", `{"bookIds":["{b}"]}`},
+		{"generate_thumbnails", `"bookIds":["{b}"],"force":false`, "POST", "/books/bulk/thumbnails/generate", `{"bookIds":["{b}"]}`},
 		{"generate_thumbnails", ``, "POST", "/books/thumbnails/generate", ""},
 		{"generate_series_thumbnail", `"seriesId":"{s}"`, "POST", "/series/{s}/thumbnail/generate", ""},
 		{"generate_series_thumbnails", `"seriesIds":["{s}"]`, "POST", "/series/bulk/thumbnails/generate", `{"seriesIds":["{s}"]}`},
@@ -126,8 +128,8 @@ func TestSameTaskAsItsOwnOperation(t *testing.T) {
 	for _, c := range []string{`"seriesId":"{s}","type":"reprocess_series_title","dryRun":true`, `"seriesIds":["{s}"],"type":"reprocess_series_titles"`, `"libraryId":"{l}","type":"reprocess_series_titles"`} {
 		me.Do("POST", base+"/tasks", `{"taskType":{`+strings.NewReplacer("{s}", r.series.String(), "{l}", r.library.String()).Replace(c)+`}}`).Want(200)
 	}
-	if n := r.tasks(t, "type = 'reprocess_series_titles'"); n != 3 {
-		t.Errorf("%d tasks name series", n)
+	if n, dry := r.tasks(t, "type = 'reprocess_series_titles'"), r.tasks(t, "params ->> 'dryRun' = 'true'"); n != 3 || dry != 1 {
+		t.Errorf("%d tasks name series, %d of them change nothing", n, dry)
 	}
 }
 
@@ -239,6 +241,7 @@ func TestRefusedTasks(t *testing.T) {
 		`{"taskType":{"type":"scan_library","libraryId":"` + r.library.String() + `"},"scheduledFor":"` + time.Now().Add(time.Hour).Format(time.RFC3339) + `"}`: "scheduledFor",
 		`{"taskType":{"type":"purge_deleted","libraryId":"` + uuid.NewString() + `"}}`:                                                                          "taskType.libraryId",
 		`{"taskType":{"type":"analyze_book","bookId":"` + r.book.String() + `"}}`:                                                                               "taskType.bookId",
+		`{"taskType":{"type":"analyze_book","force":false,"bookId":"` + r.book.String() + `"}}`:                                                                 "taskType.bookId",
 		`{"taskType":{"type":"analyze_book","force":true,"bookId":"` + uuid.NewString() + `"}}`:                                                                 "taskType.bookId",
 		`{"taskType":{"type":"plugin_auto_match","pluginId":"` + uuid.NewString() + `","seriesId":"` + r.series.String() + `"}}`:                                "taskType.pluginId",
 		`{"taskType":{"type":"plugin_auto_match","pluginId":"` + r.plugin.String() + `","seriesId":"` + r.foreign.String() + `"}}`:                              "taskType.seriesId",
@@ -249,6 +252,8 @@ func TestRefusedTasks(t *testing.T) {
 		`{"taskType":{"type":"find_duplicates"},"priority":1001}`:                                                                                               "priority",
 		`{"taskType":{"type":"find_duplicates"},"priority":-1}`:                                                                                                 "priority",
 		`{"taskType":{"type":"find_duplicates"},"scheduledFor":"2199-01-01T00:00:00Z"}`:                                                                         "scheduledFor",
+		`{"taskType":{"type":"find_duplicates"},"scheduledFor":"` + time.Now().Add(367*24*time.Hour).Format(time.RFC3339) + `"}`:                                "scheduledFor",
+		`{"taskType":{"type":"reprocess_series_titles","seriesIds":["` + r.series.String() + `"],"force":true}}`:                                                "taskType.force",
 		`{"taskType":{"type":"find_duplicates"},"scheduledFor":"soon"}`:                                                                                         "scheduledFor",
 	} {
 		m := me.Do("POST", base+"/tasks", body).Want(400).Map()
@@ -258,6 +263,10 @@ func TestRefusedTasks(t *testing.T) {
 	}
 	for _, c := range [][2]string{{`"analyze_series","seriesId":"` + r.series.String() + `"`, "SeriesWrite"}, {`"scan_library","libraryId":"` + r.library.String() + `"`, "LibrariesWrite"},
 		{`"purge_deleted","libraryId":"` + r.library.String() + `"`, "LibrariesWrite"}, {`"find_duplicates"`, "BooksWrite"}, {`"cleanup_orphaned_files"`, "SystemAdmin"}, {`"cleanup_pdf_cache"`, "SystemAdmin"}, {`"analyze_book","force":true,"bookId":"` + r.book.String() + `"`, "BooksWrite"},
+		{`"analyze_library","libraryId":"` + r.library.String() + `"`, "LibrariesWrite"}, {`"reprocess_series_title","seriesId":"` + r.series.String() + `"`, "SeriesWrite"},
+		{`"reprocess_series_titles","seriesIds":["` + r.series.String() + `"]`, "SeriesWrite"}, {`"renumber_series","seriesId":"` + r.series.String() + `"`, "SeriesWrite"},
+		{`"renumber_series_batch","seriesIds":["` + r.series.String() + `"]`, "SeriesWrite"}, {`"backfill_tracking_from_metadata"`, "SeriesWrite"},
+		{`"refresh_library_metadata","jobId":"` + uuid.NewString() + `"`, "LibrariesWrite"},
 		{`"plugin_auto_match","pluginId":"` + r.plugin.String() + `","seriesId":"` + r.series.String() + `"`, "SeriesWrite"}, {`"analyze_series","seriesId":"` + uuid.NewString() + `"`, "SeriesWrite"}} {
 		if m := key.Do("POST", base+"/tasks", `{"taskType":{"type":`+c[0]+`}}`).Want(403).Map(); !strings.Contains(m["message"].(string), c[1]) {
 			t.Errorf("%s: %v", c[0], m)
