@@ -21,6 +21,9 @@ var (
 	never  = node{"anyOf": []node{}} // of what Longbox does not have
 )
 
+// ongoing is the condition that a series is shown as ONGOING: also one whose status nobody knows is.
+var ongoing = node{"anyOf": []node{leaf("status", "is", "ongoing"), leaf("status", "is", "unknown"), {"status": node{"operator": "isNull"}}}}
+
 // maxDepth is how deep conditions may be nested, as in package filter.
 const maxDepth = 8
 
@@ -143,6 +146,30 @@ func word(field string) translator {
 		}
 		return leaf(field, operator, strings.ToLower(s)), nil
 	}
+}
+
+// seriesStatus is a leaf about the status of series.
+func seriesStatus(operator string, value json.RawMessage) (node, error) {
+	plain, err := word("status")(operator, value)
+	if err != nil || !strings.EqualFold(string(value), `"ongoing"`) {
+		return plain, err
+	}
+	switch operator {
+	case "is":
+		return ongoing, nil
+	case "isNot":
+		return node{"allOf": []node{plain, leaf("status", operator, "unknown"), {"status": node{"operator": "isNotNull"}}}}, nil
+	}
+	return plain, nil
+}
+
+// oneStatus is the condition that the status of a series is one of some; nil for none.
+func oneStatus(wanted []string) []node {
+	parts := oneOf("status", lower(wanted))
+	if slices.Contains(lower(wanted), "ongoing") {
+		return []node{{"anyOf": append(parts, ongoing)}}
+	}
+	return parts
 }
 
 // author is a leaf whose value is a name and a role; the role does not count.

@@ -141,7 +141,7 @@ func (s SeriesSearch) filter() SeriesFilter {
 }
 
 var seriesFields = map[string]translator{"libraryId": same("libraryId"), "title": same("title"), "titleSort": same("titleSort"), "genre": same("genre"), "tag": same("tag"),
-	"publisher": same("publisher"), "language": same("language"), "seriesStatus": word("status"), "readStatus": word("readStatus"), "author": author,
+	"publisher": same("publisher"), "language": same("language"), "seriesStatus": seriesStatus, "readStatus": word("readStatus"), "author": author,
 	"releaseDate": released("year", time.Time.Year), "deleted": flag, "oneShot": flag, "collectionId": member("collectionId")}
 
 var seriesSorts = map[string]string{"metadata.titleSort": "name", "titleSort": "name", "name": "name", "metadata.title": "name",
@@ -189,7 +189,7 @@ func (f SeriesFilter) wanted(tree json.RawMessage, automatic map[string]json.Raw
 		}
 		authors = append(authors, name)
 	}
-	parts := slices.Concat(oneOf("libraryId", libraries), oneOf("readStatus", lower(separated(f.ReadStatus))), oneOf("status", lower(separated(f.Status))),
+	parts := slices.Concat(oneOf("libraryId", libraries), oneOf("readStatus", lower(separated(f.ReadStatus))), oneStatus(separated(f.Status)),
 		oneOf("publisher", separated(f.Publisher)), oneOf("language", separated(f.Language)), oneOf("genre", separated(f.Genre)),
 		oneOf("tag", separated(f.Tag)), oneOf("author", authors), members("collectionId", separated(f.CollectionID), automatic))
 	if f.Deleted || f.Oneshot {
