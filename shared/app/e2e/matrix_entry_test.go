@@ -328,7 +328,7 @@ var operations = map[string]entry{
 	"deleteSharingTag":        {name: (*matrix).sharingTag, status: 204},
 	"listSeriesSharingTags":   {name: (*matrix).theSeries},
 	"putSeriesSharingTags":    {name: (*matrix).theSeries, body: value(object{"sharingTagIds": []string{}})},
-	"addSeriesSharingTag":     {name: (*matrix).theSeries, body: (*matrix).aSharingTag, status: 204},
+	"addSeriesSharingTag":     {name: (*matrix).theSeries, body: (*matrix).aSharingTag},
 	"removeSeriesSharingTag":  {name: (*matrix).sharedSeries, status: 204},
 	"listOwnSharingTags":      {},
 	"listUserSharingTags":     {name: (*matrix).user},

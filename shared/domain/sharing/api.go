@@ -151,10 +151,14 @@ func (s *service) seriesRoutes(a *httpapi.API) {
 		})
 	httpapi.Register(a, operation("POST", at, "addSeriesSharingTag", "Give a series one more sharing tag; the same again changes nothing"),
 		func(ctx context.Context, in *struct {
-			IDInput
+			ListInput
 			Body SeriesTagBody
-		}) (*httpapi.None, error) {
-			return nil, s.addSeriesTag(ctx, in.ID, in.Body.SharingTagID)
+		}) (*httpapi.Page[TagSummary], error) {
+			found, err := s.addSeriesTag(ctx, in.ID, in.Body.SharingTagID)
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.All(ctx, in.Paging, found), nil
 		})
 	httpapi.Register(a, operation("DELETE", at+"/{tagId}", "removeSeriesSharingTag", "Take a sharing tag from a series"),
 		func(ctx context.Context, in *TagInput) (*httpapi.None, error) {

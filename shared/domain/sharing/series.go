@@ -77,21 +77,24 @@ func (s *service) replaceSeriesTags(ctx context.Context, series uuid.UUID, ids [
 	return out, s.changed(ctx, series, library)
 }
 
-func (s *service) addSeriesTag(ctx context.Context, series, tag uuid.UUID) error {
+// addSeriesTag gives a series one more tag, and tells which it has then.
+func (s *service) addSeriesTag(ctx context.Context, series, tag uuid.UUID) ([]TagSummary, error) {
 	var b pgx.Batch
 	var library *uuid.UUID
 	var exists bool
+	var out []TagSummary
 	queueLibrary(&b, &library, series)
 	tags.queueExists(&b, &exists, tag)
 	b.Queue(`insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) select s.tenant_id, s.id, t.id from series s
 		join sharing_tag t on t.tenant_id = s.tenant_id and t.id = $2 where s.tenant_id = app.tenant() and s.id = $1 on conflict do nothing`, series, tag)
+	queueSeriesTags(&b, &out, series)
 	if err := s.database.Run(ctx, &b); err != nil {
-		return err
+		return nil, err
 	}
 	if library != nil && !exists {
-		return fault.Invalid("sharingTagId", "there is no such sharing tag")
+		return nil, fault.Invalid("sharingTagId", "there is no such sharing tag")
 	}
-	return s.changed(ctx, series, library)
+	return out, s.changed(ctx, series, library)
 }
 
 func (s *service) dropSeriesTag(ctx context.Context, series, tag uuid.UUID) error {
