@@ -142,7 +142,7 @@ func members(a *httpapi.API, d *db.DB) {
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging
-			Sort      string `query:"sort" enum:"release,title,added,manual" doc:"Without it manual of an ordered one, else title"`
+			Sort      string `query:"sort" enum:"release,title,added,manual" doc:"Without it manual of an ordered one, else release"`
 			Direction string `query:"direction" enum:"asc,desc" default:"asc"`
 		}) (*httpapi.Page[book.Book], error) {
 			var load func() ([]book.Book, int64)

@@ -16,17 +16,17 @@ type kind struct {
 	Table   string // of the members
 	Column  string // that names a member
 	There   string // SQL: the member x is there
-	Year    string // SQL: the year of the member x
+	Out     string // SQL: when the member x came out
+	Own     string // order where people gave none: title or release
 	Reading string // permission to read one; the others follow it
 	Writing string
 	Removal string
 }
 
 var (
-	collections = kind{"series", "Collection", "/collections", "Collection", "series", "series_id", "true", "x.year",
+	collections = kind{"series", "Collection", "/collections", "Collection", "series", "series_id", "true", "x.year", "title",
 		auth.CollectionsRead, auth.CollectionsWrite, auth.CollectionsDelete}
-	readLists = kind{"books", "Read list", "/readlists", "ReadList", "book", "book_id", "x.deleted_at is null",
-		"(select (m.metadata ->> 'year')::integer from book_metadata m where m.tenant_id = app.tenant() and m.book_id = x.id)",
+	readLists = kind{"books", "Read list", "/readlists", "ReadList", "book", "book_id", "x.deleted_at is null", "x.release_day", "release",
 		auth.ReadListsRead, auth.ReadListsWrite, auth.ReadListsDelete}
 )
 
@@ -45,8 +45,11 @@ func (k kind) count() string {
 // ids selects the members of collection $1 in an order, and total counts them.
 func (k kind) ids(sort, direction string) string {
 	const own = "case when (select c.ordered from collection c where c.tenant_id = app.tenant() and c.id = $1) then m.place end"
-	by := map[string][]string{"": {own, "x.title_sort"}, "title": {"x.title_sort"}, "added": {"m.added_at"}, "year": {k.Year}, "release": {k.Year},
-		"manual": {"m.place"}}[sort]
+	orders := map[string][]string{"title": {"x.title_sort"}, "added": {"m.added_at"}, "year": {k.Out}, "release": {k.Out, "x.title_sort"}, manual: {"m.place"}}
+	by := orders[sort]
+	if sort == "" {
+		by = append([]string{own}, orders[k.Own]...)
+	}
 	if direction == "desc" {
 		direction = " desc"
 	} else {

@@ -51,7 +51,9 @@ type kind struct {
 	path, id   string // of the operations
 	permission string
 	kind       string // in the table
+	table      string // of the members
 	column     string // of a member
+	own        string // SQL: the order of the members x that nobody ordered
 	wanted     string // SQL: what the caller wants to read and that is there
 	there      string // SQL: the member m is there
 }
@@ -59,9 +61,9 @@ type kind struct {
 const wantedOrder = " order by w.place, w.id"
 
 var (
-	collections = kind{"collections", "Collection", auth.CollectionsRead, "series", "series_id",
+	collections = kind{"collections", "Collection", auth.CollectionsRead, "series", "series", "series_id", "x.title_sort",
 		" from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.series_id is not null", "true"}
-	readLists = kind{"readlists", "ReadList", auth.ReadListsRead, "books", "book_id",
+	readLists = kind{"readlists", "ReadList", auth.ReadListsRead, "books", "book", "book_id", "x.release_day, x.title_sort",
 		` from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.book_id is not null
 		and (select b.deleted_at is null from book b where b.tenant_id = app.tenant() and b.id = w.book_id)`,
 		"(select b.deleted_at is null from book b where b.tenant_id = app.tenant() and b.id = m.book_id)"}
@@ -97,8 +99,10 @@ func (k kind) rows(where, limits string) string {
 
 // order is the order of the members of a collection $n, or of the caller's own, for a list of their ids l.id.
 func (k kind) order() string {
-	return "left join collection_member m on m.tenant_id = app.tenant() and m." + k.column + " = l.id and m.collection_id::text = $n left join wanted w on $n = '" + wantedID +
-		"' and w.tenant_id = app.tenant() and w.account_id = app.account() and w." + k.column + " = l.id order by m.place, w.place, l.id"
+	return "join lateral (select * from " + k.table + " x where x.tenant_id = app.tenant() and x.id = l.id limit 1) x on true" +
+		" left join collection c on c.tenant_id = app.tenant() and c.id::text = $n left join collection_member m on m.tenant_id = app.tenant() and m." + k.column +
+		" = l.id and m.collection_id = c.id left join wanted w on $n = '" + wantedID + "' and w.tenant_id = app.tenant() and w.account_id = app.account() and w." + k.column +
+		" = l.id order by case when c.ordered then m.place end, w.place, " + k.own + ", l.id"
 }
 
 // maxMembers is how many members one collection tells, and all of an answer together.

@@ -592,6 +592,16 @@ func TestCollections(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, got, titles)
 		}
 	}
+	// Those that nobody ordered: series by title, books as they came out.
+	s.DB.Exec(t, "update collection set ordered = false")
+	for at, titles := range map[string]string{"/v1/collections/" + zoo + "/series": "Able, Baker", "/v1/readlists/" + ids["Best"].String() + "/books": "Able 1, Able 2",
+		"/v1/readlists/" + wanted + "/books": "Able 3, Able 1"} {
+		for _, query := range []string{"", "?unpaged=true&deleted=false&library_id=" + sh.library.String()} {
+			if got := list(t, me, "GET", at+query, nil).titles(); got != titles {
+				t.Errorf("%s%s: %s, want %s", at, query, got, titles)
+			}
+		}
+	}
 	for path, n := range map[string]int{"/v1/collections?search=zo": 1, "/v1/collections?search=want": 1, "/v1/collections?size=2&page=1": 3, "/v2/authors?library_id=" + sh.library.String(): 2,
 		"/v2/authors?library_id=" + uuid.NewString(): 0} {
 		if p := list(t, me, "GET", path, nil); p.TotalElements != n {
