@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -135,16 +136,17 @@ func (s BookSearch) filter() BookFilter {
 var bookFields = map[string]translator{"libraryId": same("libraryId"), "seriesId": same("seriesId"), "title": same("title"), "tag": same("ownGenre"),
 	"readStatus": word("readStatus"), "mediaStatus": media, "releaseDate": released("releaseDay", dayNumber), "deleted": flag, "oneShot": flag, "readListId": member("readListId")}
 
-// lastRead is the order that only the books have that the caller has read in.
+// lastRead is the order by when the caller read in a book last.
 const lastRead = "last_read"
 
 var bookSorts = map[string]string{"metadata.numberSort": "number", "number": "number", "metadata.title": "title", "name": "title", "title": "title",
+	"metadata.releaseDate": "release_date", "releaseDate": "release_date", "series": "series",
 	"createdDate": "created_at", "created": "created_at", "lastModifiedDate": "modified_at", "lastModified": "modified_at", "fileLastModified": "modified_at",
 	"fileSize": "file_size", "size": "file_size", "media.pagesCount": "page_count", "pagesCount": "page_count",
 	"readProgress.readDate": lastRead, "readProgress.lastModified": lastRead, "readDate": lastRead}
 
-// list is the list that the filter and a condition (nil for none) ask for. By the date of reading only what was read is
-// listed, where that is all that is asked for; else there is no such order.
+// list is the list that the filter and a condition (nil for none) ask for. What was read, the last first, is a list of
+// its own where nothing else can be in it.
 func (f BookFilter) list(tree json.RawMessage, find *string, sort httpapi.Sorting) (*book.Listed, error) {
 	w := book.Wanted{Find: find, Sort: sort}
 	libraries, of, read := separated(f.LibraryID), separated(f.SeriesID), lower(separated(f.ReadStatus))
@@ -177,11 +179,8 @@ func (f BookFilter) list(tree json.RawMessage, find *string, sort httpapi.Sortin
 			return nil, err
 		}
 	}
-	if sort.Sort != lastRead {
-		return book.List(w)
-	}
-	w.Sort = httpapi.Sorting{}
-	if find == nil && (len(read) > 0 && !slices.Contains(read, "unread") || asksForRead(tree)) {
+	if sort.Sort == lastRead && sort.Order == "desc" && find == nil && (len(read) > 0 && !slices.Contains(read, "unread") || asksForRead(tree)) {
+		w.Sort = httpapi.Sorting{}
 		return book.ListRead(w)
 	}
 	return book.List(w)
@@ -197,7 +196,7 @@ func asksForRead(tree json.RawMessage) bool {
 		return false
 	}
 	if c.ReadStatus.Operator == "is" {
-		return c.ReadStatus.Value != "UNREAD"
+		return !strings.EqualFold(c.ReadStatus.Value, "unread")
 	}
 	return slices.ContainsFunc(c.AllOf, asksForRead)
 }

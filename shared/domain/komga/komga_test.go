@@ -209,6 +209,8 @@ func TestLists(t *testing.T) {
 	read(t, s, me, able[0], true)
 	read(t, s, me, able[1], false)
 	s.DB.Exec(t, "update progress set updated_at = now() - interval '1 hour' where book_id = $1", able[1])
+	s.DB.Exec(t, `insert into book_metadata (tenant_id, book_id, metadata) values ($1, $2, '{"year": 2005}'), ($1, $3, '{"year": 2001, "month": 2, "day": 1}')`,
+		s.One, able[1], sh.books["Baker"][0])
 	library := sh.library.String()
 	for path, titles := range map[string]string{
 		"/v1/series": "Able, Baker",
@@ -248,6 +250,12 @@ func TestLists(t *testing.T) {
 		"/v1/books?tag=some+genre":                                                        "",
 		"/v1/books?read_status=IN_PROGRESS&sort=readProgress.readDate,desc":               "Able 2",
 		"/v1/books?read_status=IN_PROGRESS,READ&sort=readProgress.readDate,desc":          "Able 1, Able 2",
+		"/v1/books?read_status=IN_PROGRESS,READ&sort=readProgress.readDate,asc":           "Able 2, Able 1",
+		"/v1/books?sort=readProgress.readDate,asc":                                        "Able 2, Able 1, Able 3, Able 4, Baker 1",
+		"/v1/books?sort=metadata.releaseDate,desc":                                        "Able 2, Able 1, Baker 1, Able 3, Able 4",
+		"/v1/books?sort=metadata.releaseDate,asc":                                         "Baker 1, Able 1, Able 2, Able 3, Able 4",
+		"/v1/books?sort=series,metadata.numberSort,desc":                                  "Baker 1, Able 4, Able 3, Able 2, Able 1",
+		"/v1/books?sort=series,metadata.numberSort":                                       "Able 1, Able 2, Able 3, Able 4, Baker 1",
 		"/v1/books?sort=readProgress.readDate,desc":                                       "Able 1, Able 2, Able 3, Able 4, Baker 1",
 		"/v1/books?readlist_id=1&deleted=false":                                           "",
 		"/v1/books/latest?size=2":                                                         "Able 4, Able 3",

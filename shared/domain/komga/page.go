@@ -42,12 +42,12 @@ func (p Paging) offset() int {
 // sorting is the order that a client asks for in its own words; "" where none of them is among the fields.
 func (p Paging) sorting(fields map[string]string) (s httpapi.Sorting) {
 	for _, sort := range p.Sort {
-		field, direction, _ := strings.Cut(sort, ",")
+		field, more, _ := strings.Cut(sort, ",") // of several fields the first; the direction is the last word
 		if s.Sort = fields[field]; s.Sort == "" {
 			continue
 		}
 		s.Order = "asc"
-		if strings.EqualFold(direction, "desc") {
+		if words := strings.Split(more, ","); strings.EqualFold(words[len(words)-1], "desc") {
 			s.Order = "desc"
 		}
 		break
