@@ -30,7 +30,9 @@ func TestCollections(t *testing.T) {
 	made("series", "All", `{"title": {"operator": "isNotNull"}}`)
 	list := made("books", "To read", nil, ten.books[1], nine.books[2], nine.books[0])
 
-	root := read(t, me, "/opds", "navigation")
+	root := read(t, me, "/opds/", "navigation") // as somebody typed it
+	me.Do("GET", "/opds/v2/", nil).Want(200)
+	me.Do("GET", "/opds//", nil).Want(404)
 	all := read(t, me, links(root.Entries[1].Links)["subsection"], "navigation")
 	if titles(all) != "All, Best & more" || all.Total != "2" || links(all.Links)["up"] != "/opds" || all.Entries[1].Content != "Of all" {
 		t.Fatalf("collections: %+v", all)

@@ -103,9 +103,13 @@ func (a *API) log(r *http.Request, w *writer, req *request, level slog.Level) {
 }
 
 // spelling makes query parameters in snake_case mean the same in camelCase, and limit the same as
-// pageSize.
+// pageSize. The address of a catalog, which people type into readers, may end with a slash.
 func (a *API) spelling(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/opds/" || r.URL.Path == "/opds/v2/" {
+			r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
+			requestOf(r.Context()).url.Path = r.URL.Path
+		}
 		if strings.Contains(r.URL.RawQuery, "_") || strings.Contains(r.URL.RawQuery, "limit=") {
 			q, err := url.ParseQuery(r.URL.RawQuery)
 			if err != nil { // the operation says so
