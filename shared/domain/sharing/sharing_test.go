@@ -274,7 +274,9 @@ func TestTags(t *testing.T) {
 		if got := admin.Do("PATCH", one, map[string]any{"name": "kids"}).Want(200).Map(); got["name"] != "kids" || got["updatedAt"] == made["updatedAt"] {
 			t.Errorf("renamed: %v", got)
 		}
-		admin.Do("PATCH", one, map[string]any{"name": "Adult"}).Want(409)
+		if m := admin.Do("PATCH", one, map[string]any{"name": "Adult"}).Want(409).Map(); m["message"] != "Another "+k.what+" is already named Adult" {
+			t.Errorf("a name that is taken: %v", m)
+		}
 		admin.Do("PATCH", one, map[string]any{"name": nil}).Want(400)
 		for _, method := range []string{"GET", "PATCH", "DELETE"} {
 			var body any
