@@ -719,6 +719,8 @@ func TestPollsAreDue(t *testing.T) {
 		{"enabled", "update release_source set enabled = true, next_at = null", now.Add(5 * day), 0},
 		{"of a plugin that is disabled", "update plugin set enabled = false", now.Add(6 * day), 0},
 		{"enabled again", "update plugin set enabled = true", now.Add(6*day + time.Minute), 1},
+		{"of a tenant that is suspended", "update tenant set status = 'suspended'", now.Add(6*day + 2*time.Minute), 0},
+		{"and goes on", "update tenant set status = 'active'", now.Add(6*day + 3*time.Minute), 1},
 		{"never", "update release_source set cron_schedule = null", now.Add(7 * day), 0},
 		{"never by the setting", "update setting set value = '' where key like 'release%'", now.Add(30 * day), 0},
 	}
