@@ -137,9 +137,27 @@ func TestForgedAccessTokens(t *testing.T) {
 		"issuer with NUL": {"iss": "a\x00"}, "expired": {"exp": time.Now().Add(-time.Second).Unix()}, "never expires": {"exp": nil}, "not yet": {"nbf": time.Now().Add(time.Hour).Unix()},
 		"of the future": {"iat": time.Now().Add(time.Hour).Unix()}, "no subject": {"sub": nil}, "subject with NUL": {"sub": "1\x00"}, "no text": {"sub": 1},
 		"somebody who has never signed in": {"sub": "2"}, "an ID token": {"at_hash": "x"}, "an ID token without a hash": {"nonce": "x", "typ": nil}, "Keycloak's ID token": {"typ": "ID"}, "a logout token": {"events": object{}},
-		"bound to a key": {"cnf": object{"jkt": "x"}},
+		"bound to a key": {"cnf": object{"jkt": "x"}}, "an ID token with a hash of the code": {"c_hash": "x"},
 	} {
 		forged[name] = signed(t, r.access(changes))
+	}
+	typed := func(typ string, changes object) string {
+		j := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims(r.access(changes)))
+		j.Header["kid"], j.Header["typ"] = "k", typ
+		out, err := j.SignedString(own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for _, typ := range []string{"logout+jwt", "dpop+jwt", "secevent+jwt"} {
+		forged[typ] = typed(typ, nil)
+	}
+	for name, text := range map[string]string{"says what it is": typed("AT+jwt", object{"nonce": "x", "typ": nil}), "of Keycloak": typed("JWT", object{"typ": "bearer"}),
+		"of a clock that is ahead": signed(t, r.access(object{"iat": time.Now().Add(4 * time.Minute).Unix()}))} {
+		if res := r.me(text); res.Status != 200 {
+			t.Errorf("%s: %d %s", name, res.Status, res.Body)
+		}
 	}
 	for name, text := range forged {
 		if res := r.me(text); res.Status != 401 || strings.Contains(string(res.Body), "oidc") {
@@ -184,6 +202,7 @@ func TestKeysChange(t *testing.T) {
 			return false
 		}
 		keys := []object{{"kty": "EC", "crv": "P-256", "kid": "new", "x": x, "y": y}, {"kty": "oct", "kid": "shared", "k": "AAAA"}, {"kty": "odd"},
+			{"kty": "EC", "crv": "P-256", "kid": "enc", "use": "enc", "x": x, "y": y}, {"kty": "EC", "crv": "P-256", "kid": "alg", "alg": "ES512", "x": x, "y": y},
 			{"kty": "EC", "crv": "P-256", "kid": "a\x00", "x": x, "y": y}, {"kty": "EC", "crv": "P-256", "kid": "long", "alg": strings.Repeat("a", 400_000), "x": x, "y": y},
 			{"kty": "RSA", "kid": "weak", "n": base64.RawURLEncoding.EncodeToString(weak), "e": "AQAB"}}
 		if err := json.NewEncoder(w).Encode(object{"keys": keys}); err != nil {

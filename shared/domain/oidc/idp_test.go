@@ -53,6 +53,8 @@ type idp struct {
 	sign     func(t *testing.T, all object) string         // the ID token, where it does otherwise than it should
 	info     object                                        // what the userinfo endpoint says
 	metadata object                                        // what it says of itself besides
+	secret   string                                        // of the client
+	post     bool                                          // the secret comes in the form
 	grants   map[string]grant                              // by code
 	asked    map[string]int                                // by path
 	answer   func(w http.ResponseWriter, path string) bool // instead of it
@@ -67,7 +69,7 @@ const (
 
 func newIDP(t *testing.T) *idp {
 	t.Helper()
-	p := &idp{t: t, grants: map[string]grant{}, asked: map[string]int{}}
+	p := &idp{t: t, secret: clientSecret, grants: map[string]grant{}, asked: map[string]int{}}
 	p.Server = httptest.NewServer(http.HandlerFunc(p.serve))
 	t.Cleanup(p.Close)
 	return p
@@ -95,13 +97,16 @@ func (p *idp) serve(w http.ResponseWriter, r *http.Request) {
 		reply(200, object{"keys": []object{{"kty": "RSA", "kid": "k", "use": "sig", "alg": "RS256", "n": base64.RawURLEncoding.EncodeToString(own.N.Bytes()),
 			"e": base64.RawURLEncoding.EncodeToString(big.NewInt(int64(own.E)).Bytes())}}})
 	case "/token":
-		id, secret, _ := r.BasicAuth()
+		id, secret, basic := r.BasicAuth()
 		id, _ = url.QueryUnescape(id)
 		secret, _ = url.QueryUnescape(secret)
+		if !basic {
+			id, secret = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
+		}
 		g, ok := p.grants[r.PostFormValue("code")]
 		delete(p.grants, r.PostFormValue("code"))
 		sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
-		if !ok || id != clientID || secret != clientSecret || r.PostFormValue("redirect_uri") != g.redirect || base64.RawURLEncoding.EncodeToString(sum[:]) != g.challenge {
+		if !ok || basic == p.post || id != clientID || secret != p.secret || r.PostFormValue("redirect_uri") != g.redirect || base64.RawURLEncoding.EncodeToString(sum[:]) != g.challenge {
 			reply(400, object{"error": "invalid_grant"})
 			return
 		}
