@@ -132,11 +132,17 @@ func TestQueue(t *testing.T) {
 	is("?sort=custom", "cBCb")
 	s.DB.Exec(t, "update book set deleted_at = null where id = $1", of["a"])
 	is("?sort=custom", "caBCb")
+	for name, kind := range map[string]string{"B": "series", "c": "book"} {
+		other.Do("POST", at, fmt.Sprintf(`{"%sId":%q}`, kind, of[name])).Want(201)
+	}
 	for range 2 {
 		me.Do("DELETE", at+"/series/"+of["B"].String(), nil).Want(204)
 	}
 	me.Do("DELETE", at+"/books/"+of["c"].String(), nil).Want(204)
 	is("?sort=custom", "aCb")
+	if got, _ := names(t, other, of, ""); len(got) != 2 {
+		t.Errorf("somebody else wants only %q any more", got)
+	}
 	s.DB.Exec(t, "delete from book where id = $1", of["a"])
 	is("?sort=custom", "Cb")
 }
