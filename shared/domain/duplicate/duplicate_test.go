@@ -1,6 +1,7 @@
 package duplicate_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -78,6 +79,7 @@ func TestDuplicates(t *testing.T) {
 		t.Errorf("%v", first)
 	}
 	c.Do("POST", "/api/v1/duplicates/scan", nil).Want(409)
+	s.User(t, "one", auth.Reader).Do("POST", "/api/v1/duplicates/scan", nil).Want(403)
 	if res := find(); res.Found != 2 {
 		t.Errorf("%+v", res)
 	}
@@ -87,7 +89,19 @@ func TestDuplicates(t *testing.T) {
 	if len(got) != 2 || !slices.Equal(got["A"].BookIDs, want) {
 		t.Fatalf("%+v", got)
 	}
+	exec("update duplicate set created_at = now() - interval '1 day' where fingerprint = 'B'")
+	for page, fingerprint := range []string{"B", "A"} { // the oldest first
+		m := c.Do("GET", fmt.Sprint("/api/v1/duplicates?pageSize=1&page=", page+1), nil).Want(200).Map()
+		if data := m["data"].([]any); m["total"] != 2.0 || len(data) != 1 || data[0].(map[string]any)["fileHash"] != fingerprint {
+			t.Errorf("page %d: %v", page+1, m)
+		}
+	}
 	other.Do("DELETE", "/api/v1/duplicates/"+got["A"].ID, nil).Want(404)
+	limited, tag := s.User(t, "one", auth.Admin), uuid.New() // who does not see every book
+	exec("insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'x')", c.Tenant, tag)
+	exec("insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", c.Tenant, tag, limited.ID)
+	limited.Do("DELETE", "/api/v1/duplicates/"+got["A"].ID, nil).Want(403)
+	limited.Do("DELETE", "/api/v1/duplicates/series/"+got["A"].ID, nil).Want(403)
 	s.User(t, "one", auth.Reader).Do("DELETE", "/api/v1/duplicates/"+got["A"].ID, nil).Want(403)
 	c.Do("DELETE", "/api/v1/duplicates/"+got["A"].ID, nil).Want(204)
 	c.Do("DELETE", "/api/v1/duplicates/"+got["A"].ID, nil).Want(404) // it is not there any more
@@ -102,6 +116,14 @@ func TestDuplicates(t *testing.T) {
 	if res := find(); res.Removed != 1 || res.Found != 0 {
 		t.Errorf("%+v", res)
 	}
+	c.Do("DELETE", "/api/v1/duplicates/"+got["A"].ID, nil).Want(204)
+	exec("update book set deleted_at = now() where key = 'a2'")
+	find() // does not forget what was dismissed while one is left
+	exec("update book set deleted_at = null where key = 'a2'")
+	if find(); len(groups()) != 0 {
+		t.Errorf("dismissed, and one of two was away: %+v", groups())
+	}
+	exec("update duplicate set dismissed = (select array_agg(id order by id) from book where fingerprint = 'A') where fingerprint = 'A'")
 	exec("update book set deleted_at = null")
 	if find(); len(groups()) != 1 || groups()["B"].ID == "" {
 		t.Errorf("as it was dismissed: %+v", groups())
