@@ -97,7 +97,8 @@ func (r *rig) fill() (named, covers, others []string) {
 		cover.PagesFolder(tenant, r.book, r.secret, "print") + "/1/300x.webp",
 		r.packKey("a", true),
 		// not ours to judge
-		tenant.String() + "/cover/odd", tenant.String() + "/pack/odd", "page/" + tenant.String() + "/odd", tenant.String() + "/export/x/1",
+		tenant.String() + "/cover/odd", tenant.String() + "/pack/odd", tenant.String() + "/pack/aa/" + strings.Repeat("c", 64), tenant.String() + "/pack/aa/" + strings.Repeat("a", 63),
+		"page/" + tenant.String() + "/odd", tenant.String() + "/export/x/1",
 		cover.Key(r.Two, gone, r.secret, "print", 400, 85), "page/" + r.Two.String() + "/" + gone.String() + "/m/1/300x.webp",
 	}
 	covers = []string{cover.Key(tenant, r.book, r.secret, "earlier", 400, 85), cover.Key(tenant, r.book, r.secret, "print", 100, 85), cover.Key(tenant, gone, r.secret, "print", 400, 85)}
@@ -149,7 +150,16 @@ func TestCountAndClean(t *testing.T) {
 	if want := slices.Sorted(slices.Values(slices.Concat(covers, others))); !slices.Equal(slices.Sorted(slices.Values(files)), want) {
 		t.Errorf("files %v, want %v", files, want)
 	}
+	told := 0
+	r.cleaner.Publish = func(_ context.Context, tenant uuid.UUID, e ...events.Event) {
+		if told += len(e); tenant != r.One {
+			t.Errorf("told to %s", tenant)
+		}
+	}
 	got, err := r.run(me)
+	if seen := 0; told != 3 || r.DB.Owner.Pool().QueryRow(t.Context(), "select progress_current from task where type = $1", task.CleanUpOrphans).Scan(&seen) != nil || seen != 14 {
+		t.Errorf("told %d times, the last time of %d", told, seen)
+	}
 	if err != nil || got.CoversDeleted != 3 || got.ThumbnailsDeleted != 3 || got.BytesFreed != 30 || got.Failures != 0 || got.Errors == nil {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -185,6 +195,17 @@ func TestStoreRefuses(t *testing.T) {
 	r := newRig(t)
 	me := r.User(t, "one", "admin")
 	named, _, others := r.fill()
+	before := r.stored()
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+		if q.Method == http.MethodPost {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, q)
+	})
+	if got, err := r.run(me); err == nil || !slices.Equal(r.stored(), before) {
+		t.Errorf("nothing can be deleted: %+v, %v", got, err)
+	}
 	r.s3.Keep(others[0])
 	got, err := r.run(me)
 	if err != nil || got.Failures != 1 || len(got.Errors) != 1 || got.CoversDeleted+got.ThumbnailsDeleted != 5 || len(r.stored()) != len(named)+1 {
