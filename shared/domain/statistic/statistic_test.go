@@ -146,3 +146,33 @@ func TestStatistics(t *testing.T) {
 	}
 	s.Key(t, me, auth.SeriesRead).Do("GET", at, nil).Want(403)
 }
+
+// A span begins with its first moment and ends before its last; who finished a book did so with the device that said so
+// first, at that reading.
+func TestBordersOfASpan(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, statistic.Routes)
+	me, other := s.User(t, "one", "reader"), s.User(t, "one", "reader")
+	of := shelf(t, s)
+	for _, c := range []struct {
+		who        *testkit.Client
+		pass       int
+		device, at string
+	}{{me, 1, "before", "2024-05-01T00:00:00Z"}, {other, 2, "theirs", "2024-05-02T00:00:00Z"}, {me, 2, "first", "2024-05-06T00:00:00Z"}, {me, 2, "second", "2024-05-06T10:00:00Z"}, {me, 3, "later", "2024-05-07T00:00:00Z"}} {
+		s.DB.Exec(t, `insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, pages_read)
+			values ($1, $2, gen_random_uuid(), $3, $4, 'completed', $5, $6, $6, 1)`, s.One, c.who.ID, of["a1"], c.pass, c.device, c.at)
+		if c.device != "second" {
+			s.DB.Exec(t, `insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at, pass)
+				values ($1, gen_random_uuid(), $2, $3, $4, $4, $5)`, s.One, c.who.ID, of["a1"], c.at, c.pass)
+		}
+	}
+	got := me.Do("GET", at+"?from=2024-05-06T00:00:00Z&to=2024-05-07T00:00:00Z", nil).Want(200).Map()
+	var devices []string
+	for _, d := range got["devices"].([]any) {
+		devices = append(devices, fmt.Sprint(d.(map[string]any)["deviceId"], ": ", line(d)))
+	}
+	if line(got["summary"]) != "2 0=0+0 2 1" || fmt.Sprint(devices) != "[second: 1 0=0+0 1 0 first: 1 0=0+0 1 1]" {
+		t.Errorf("%v, %v", got["summary"], devices)
+	}
+	me.Do("GET", at+"?from=2024-05-06T00:00:00Z&to=2024-05-06T00:00:00Z", nil).Want(200)
+}
