@@ -11,6 +11,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/export"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -220,5 +221,77 @@ func TestRoomIsSharedOut(t *testing.T) {
 	}
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "no room") {
 		t.Errorf("another was faster: %v", err)
+	}
+}
+
+// What a file and its record tell is what there is.
+func TestWhatIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	me := r.User(t, "one", "reader")
+	for title, path := range map[string]string{"<b>&": "", "B": "/below.cbz", "C": "a/b"} {
+		id := r.addSeries(r.library, title, 1)
+		r.exec("update series set path = $2 where id = $1", id, path)
+		for i, rating := range []int{10, 20, 20} {
+			r.exec("insert into external_rating (tenant_id, id, series_id, source_name, rating) values ($1, gen_random_uuid(), $2, $3, $4)", r.One, id, fmt.Sprint(i), rating)
+		}
+	}
+	first := r.ask(me, `{"format":"json","exportType":"both","fields":["path","externalRating"],"bookFields":[]}`)
+	r.exec("update series_export set started_at = '2020-01-02T03:04:05Z'") // by a worker that has died
+	told := 0
+	r.maker.Publish = func(_ context.Context, tenant uuid.UUID, e ...events.Event) {
+		if told += len(e); tenant != r.One {
+			t.Errorf("told to %s", tenant)
+		}
+	}
+	if err := r.run(first); err != nil || told == 0 {
+		t.Fatalf("%v, told %d times", err, told)
+	}
+	file := me.Do("GET", at+"/"+first.String()+"/download", nil).Want(200)
+	for _, want := range []string{`"title":"<b>&","path":"/Comics","externalRating":16.7}`, `"title":"B","path":"/Comics","externalRating":16.7}`, `"title":"C","path":"/Comics/a/b"`} {
+		if !strings.Contains(string(file.Body), want) {
+			t.Errorf("no %s in %s", want, file.Body)
+		}
+	}
+	if got := file.Header.Get("Content-Disposition"); !strings.Contains(got, `"longbox-library-`) {
+		t.Error(got)
+	}
+	r.ask(me, body("csv", "series", "", ""))
+	page := me.Do("GET", at+"?pageSize=1&page=2", nil).Want(200).Map()
+	if one := page["data"].([]any)[0].(map[string]any); one["id"] != first.String() || one["startedAt"] != "2020-01-02T03:04:05Z" {
+		t.Errorf("the second of two: %v", page)
+	}
+}
+
+// What a failed export has stored goes, and a clean-up stays asked for where somebody has asked meanwhile.
+func TestCleanBehindFailures(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	me := r.User(t, "one", "reader")
+	id := r.ask(me, body("csv", "series", "", ""))
+	if err := r.s3.Config.Media().Put(t.Context(), r.s3.Config.MediaBucket, export.Folder(r.One)+id.String()+"/1", "text/csv", []byte("12345")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := r.clean(); err != nil || got.Objects != 0 {
+		t.Errorf("of one that is made: %+v, %v", got, err)
+	}
+	r.exec("update series_export set error = 'no'")
+	if got, err := r.clean(); err != nil || got.Objects != 1 || got.Bytes != 5 {
+		t.Errorf("of one that has failed: %+v, %v", got, err)
+	}
+	r.exec("delete from series_export")
+	for column, want := range map[string]int64{"requests": 1, "deletions": 1, "asked": 0} {
+		r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+			r.exec("update export_cleanup set " + column + " = " + column + " + 1")
+			next.ServeHTTP(w, q)
+		})
+		if _, err := r.clean(); err != nil {
+			t.Fatal(err)
+		}
+		if n := r.number("select count(*) from export_cleanup"); n != want {
+			t.Errorf("after more %s: %d", column, n)
+		}
+		r.s3.Counter.Meddle(nil)
+		r.exec("insert into export_cleanup (tenant_id, requests) values ($1, 1) on conflict do nothing", r.One)
 	}
 }
