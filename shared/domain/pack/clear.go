@@ -21,9 +21,10 @@ import (
 // clearing is how far a clean-up of PDF documents is.
 type clearing struct {
 	pdfcache.Result
-	After uuid.UUID `json:"after"` // the last book
-	Total int64     `json:"total"` // packs that there were to remove
-	Seen  int64     `json:"seen"`
+	After   uuid.UUID `json:"after"` // the last book
+	Total   int64     `json:"total"` // packs that there were to remove
+	Seen    int64     `json:"seen"`
+	Refused string    `json:"refused"` // what the store says of one that it did not delete; it keeps nothing else
 }
 
 // packRow is a pack to remove.
@@ -55,7 +56,6 @@ func (m *Maker) Clear(ctx context.Context, h task.Held) (any, error) {
 	if err := m.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	var refused error // what the store does not delete keeps nothing else
 	for {
 		var b pgx.Batch
 		var packs []packRow
@@ -67,11 +67,9 @@ func (m *Maker) Clear(ctx context.Context, h task.Held) (any, error) {
 			return nil, err
 		}
 		if len(packs) == 0 {
-			return at.Result, m.again(ctx, h, at, refused)
+			return at.Result, m.again(ctx, h, at)
 		}
-		if err := m.clear(ctx, h, packs, &at); errors.As(err, new(*blob.Undeleted)) {
-			refused = cmp.Or(refused, err)
-		} else if err != nil {
+		if err := m.clear(ctx, h, packs, &at); err != nil {
 			return nil, err
 		}
 		if task.MustPause(ctx) {
@@ -82,10 +80,9 @@ func (m *Maker) Clear(ctx context.Context, h task.Held) (any, error) {
 
 // again says what the store did not delete, nil where there is none such. The next try begins at the first book, or it would
 // leave that out.
-func (m *Maker) again(ctx context.Context, h task.Held, at clearing, refused error) error {
-	left := new(blob.Undeleted)
-	if !errors.As(refused, &left) {
-		return refused
+func (m *Maker) again(ctx context.Context, h task.Held, at clearing) error {
+	if at.Refused == "" {
+		return nil
 	}
 	var b pgx.Batch
 	if err := task.QueueProgress(&b, h, at.Seen, at.Total, clearing{Result: at.Result}); err != nil {
@@ -94,7 +91,7 @@ func (m *Maker) again(ctx context.Context, h task.Held, at clearing, refused err
 	if err := m.Database.Run(ctx, &b); err != nil {
 		return err
 	}
-	return errors.New("some pages of PDF documents are left, the store does not delete them: " + left.Message) // not where: the bucket is the operator's
+	return errors.New("some pages of PDF documents are left, the store does not delete them: " + at.Refused) // not where: the bucket is the operator's
 }
 
 // clear removes some packs. The objects first, as in expire; the row of one that was made anew meanwhile stays.
@@ -106,6 +103,7 @@ func (m *Maker) clear(ctx context.Context, h task.Held, packs []packRow, at *cle
 	done, refused := m.Media.DeleteAll(ctx, m.Bucket, "", objects)
 	kept := map[string]bool{}
 	if left := new(blob.Undeleted); errors.As(refused, &left) {
+		at.Refused = cmp.Or(at.Refused, left.Message, "it gives no reason")
 		for _, key := range left.Keys {
 			kept[key] = true
 		}
@@ -133,5 +131,5 @@ func (m *Maker) clear(ctx context.Context, h task.Held, packs []packRow, at *cle
 		return err
 	}
 	m.Publish(ctx, h.Tenant, task.ProgressEvent(h, at.Seen, at.Total))
-	return refused
+	return nil
 }

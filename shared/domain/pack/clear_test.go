@@ -127,6 +127,45 @@ func TestClearMeanwhile(t *testing.T) {
 	}
 }
 
+// What the store did not delete before a pause is said at the end, and tried again.
+func TestClearRefusedBeforeAPause(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.exec("update book set format = 'pdf'")
+	if _, err := r.pack(); err != nil {
+		t.Fatal(err)
+	}
+	r.maker.Publish = func(context.Context, uuid.UUID, ...events.Event) {}
+	h := task.Held{Tenant: r.tenant, ID: uuid.New(), Type: task.CleanUpPDF, Epoch: 1, Params: json.RawMessage(`{"all":true}`)}
+	r.exec("insert into task (tenant_id, id, type, status, lease_epoch) values ($1, $2, $3, 'running', 1)", h.Tenant, h.ID, h.Type)
+	pause := make(chan struct{})
+	close(pause)
+	run := func() error {
+		t.Helper()
+		_, err := r.maker.Clear(task.WithPause(db.In(t.Context(), h.Scope()), pause), h)
+		if err := r.db.Owner.Pool().QueryRow(t.Context(), "select place from task where id = $1", h.ID).Scan(&h.Place); err != nil {
+			t.Fatal(err)
+		}
+		return err
+	}
+	r.s3.Keep("/pack/")
+	if err := run(); err == nil || !strings.Contains(err.Error(), "stopped at its place") {
+		t.Errorf("the first run: %v", err)
+	}
+	if err := run(); err == nil || !strings.Contains(err.Error(), "the object is locked") || r.rows() != 1 {
+		t.Errorf("the second run: %v, %d rows", err, r.rows())
+	}
+	r.s3.Counter.Meddle(nil)
+	for range 2 {
+		if err := run(); err != nil && !strings.Contains(err.Error(), "stopped at its place") {
+			t.Errorf("tried again: %v", err)
+		}
+	}
+	if r.rows() != 0 || len(r.objects()) != 0 {
+		t.Errorf("left are %d rows and %v", r.rows(), r.objects())
+	}
+}
+
 // Clean-ups come by the schedule of the settings; without one they do not come.
 func TestClearDue(t *testing.T) {
 	t.Parallel()
