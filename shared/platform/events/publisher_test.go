@@ -444,27 +444,34 @@ func (l *loading) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// A Redis that is done with loading in the middle of what waits for it gets all of it, in order.
-func TestLoadingEndsInTheMiddle(t *testing.T) {
+// A Redis that takes writes again in the middle of what waits for it gets all of it, in order: one that has loaded its data,
+// one whose disk has room again, one whose replicas are back, one that was busy with a script.
+func TestRefusalsEndInTheMiddle(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	hook := &loading{err: server.Client.Eval(t.Context(), "return redis.error_reply('LOADING Redis is loading the dataset in memory')", nil).Err()}
-	server.Client.AddHook(hook)
-	hook.left.Store(4)
-	tenant := uuid.New()
-	p := New(server.Client, Config{}, nil)
-	var want []string
-	for i := range 20 {
-		if err := p.Publish(t.Context(), tenant, number(i)); !errors.Is(err, ErrDelayed) {
-			t.Fatalf("%v, want ErrDelayed", err)
-		}
-		want = append(want, strconv.Itoa(i))
-	}
-	if err := p.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := stored(t, server.Client, tenant); !slices.Equal(got, want) {
-		t.Errorf("stored %v, want %v", got, want)
+	for _, reply := range []string{"LOADING Redis is loading the dataset in memory", "MISCONF Errors writing to the AOF file: No space left on device",
+		"NOREPLICAS Not enough good replicas to write.", "BUSY Redis is busy running a script.", "OOM command not allowed when used memory > 'maxmemory'."} {
+		t.Run(reply, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			hook := &loading{err: server.Client.Eval(t.Context(), "return redis.error_reply(ARGV[1])", nil, reply).Err()}
+			server.Client.AddHook(hook)
+			hook.left.Store(4)
+			tenant := uuid.New()
+			p := New(server.Client, Config{}, nil)
+			var want []string
+			for i := range 20 {
+				if err := p.Publish(t.Context(), tenant, number(i)); !errors.Is(err, ErrDelayed) {
+					t.Fatalf("%v, want ErrDelayed", err)
+				}
+				want = append(want, strconv.Itoa(i))
+			}
+			if err := p.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := stored(t, server.Client, tenant); !slices.Equal(got, want) {
+				t.Errorf("stored %v, want %v", got, want)
+			}
+		})
 	}
 }
 

@@ -162,7 +162,7 @@ func retryable(err error) bool {
 	if !errors.As(err, &reply) {
 		return true
 	}
-	for _, state := range []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"} {
+	for _, state := range []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MISCONF", "NOREPLICAS", "BUSY ", "OOM"} {
 		if strings.HasPrefix(reply.Error(), state) {
 			return true
 		}
