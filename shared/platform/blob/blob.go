@@ -62,7 +62,7 @@ func (s *Store) Near() bool { return s.open().near }
 
 func lazily(endpoint, public string, c Config) *Store {
 	return &Store{open: sync.OnceValue(func() clients {
-		opened := open(endpoint, c)
+		opened := open(endpoint, c, answerWithin)
 		if public != "" {
 			opened.public, _ = url.Parse(public) // Validate has looked at it
 		}
@@ -70,10 +70,12 @@ func lazily(endpoint, public string, c Config) *Store {
 	})}
 }
 
-func open(endpoint string, c Config) clients {
+// open is a store that is given up when it takes nothing of what it is sent, or does not begin its answer, within a time.
+func open(endpoint string, c Config, within time.Duration) clients {
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = 2*maxIdleConns, maxIdleConns
-		t.ResponseHeaderTimeout = answerWithin
+		t.ResponseHeaderTimeout = within
+		t.DialContext = taking(t.DialContext, within)
 		t.DisableCompression = true
 	})
 	creds := aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider(
@@ -96,7 +98,7 @@ func open(endpoint string, c Config) clients {
 		transport, anew = newWire(), once
 	}
 	read := &getter{client: &http.Client{Transport: transport}, fresh: &http.Client{Transport: anew}, signer: v4.NewSigner(), credentials: creds,
-		region: c.Region, pathStyle: c.PathStyle, within: answerWithin}
+		region: c.Region, pathStyle: c.PathStyle, within: within}
 	if endpoint != "" {
 		o.BaseEndpoint = aws.String(endpoint)
 		read.endpoint, _ = url.Parse(endpoint) // Validate has looked at it
@@ -302,7 +304,7 @@ func Unreachable(err error) bool {
 	switch {
 	case errors.As(err, &answer):
 		return ailing(answer.Status)
-	case errors.As(err, &re):
+	case errors.As(err, &re) && re.HTTPStatusCode() != 0: // without one there was no answer
 		return ailing(re.HTTPStatusCode())
 	}
 	return errors.As(err, &ne) || errors.Is(err, ErrCut) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
