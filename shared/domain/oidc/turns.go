@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // pause is how long a provider that did not answer as it should is left alone: meanwhile nobody waits for it.
@@ -36,14 +38,14 @@ func (t *turns) take(ctx context.Context, key source, ask func(ctx context.Conte
 		return err
 	}
 	asking := context.WithoutCancel(ctx)
-	done := t.flight.DoChan(key.tenant.String()+" "+key.issuer, func() (any, error) {
+	done := t.flight.DoChan(key.tenant.String()+" "+key.issuer, fault.Guarded(func() (any, error) {
 		if err := t.recent(key); err != nil { // of who was before
 			return nil, err
 		}
 		limited, cancel := context.WithTimeout(asking, whole)
 		defer cancel()
 		return nil, t.noted(key, ask(limited))
-	})
+	}))
 	select {
 	case got := <-done:
 		return got.Err

@@ -81,7 +81,7 @@ func (s *Server) extract(ctx context.Context, i *Index, n int, e archive.Entry) 
 	if s.Want != nil && !e.Direct() {
 		s.Want(ctx, i)
 	}
-	done := s.dear.flights.DoChan(fmt.Sprintf("%s|%s|%d", i.BookID, i.Fingerprint, n), func() (any, error) {
+	done := s.dear.flights.DoChan(fmt.Sprintf("%s|%s|%d", i.BookID, i.Fingerprint, n), fault.Guarded(func() (any, error) {
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		if err := s.dear.slots.Acquire(shared, 1); err != nil {
@@ -89,7 +89,7 @@ func (s *Server) extract(ctx context.Context, i *Index, n int, e archive.Entry) 
 		}
 		defer s.dear.slots.Release(1)
 		return s.Content.Bytes(shared, i.Bucket, i.Object(), e)
-	})
+	}))
 	select {
 	case r := <-done:
 		if errors.Is(r.Err, context.DeadlineExceeded) {

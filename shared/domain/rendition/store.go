@@ -107,7 +107,7 @@ func readable(data []byte, err error) ([]byte, error) {
 // render makes the picture; concurrent requests for the same one share the work, and of several processes one works
 // at a time: the others find what it stored, since with them keep has been asked twice.
 func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load func(ctx context.Context) ([]byte, error), keep func(ctx context.Context) bool) (*image, error) {
-	done := m.flights.DoChan(key, func() (any, error) {
+	done := m.flights.DoChan(key, fault.Guarded(func() (any, error) {
 		// The work outlives a client that goes away: others wait for it.
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
@@ -137,7 +137,7 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load 
 			}
 		}
 		return &image{data: res.Bytes, kind: res.MediaType}, nil
-	})
+	}))
 	select {
 	case r := <-done:
 		if r.Err != nil {

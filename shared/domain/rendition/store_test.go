@@ -1,0 +1,19 @@
+package rendition
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/longbox/longbox/shared/format/imaging"
+)
+
+// A picture whose rendering panics costs whoever asks for it an answer, not everybody the process.
+func TestAPanicEndsOnlyItsPicture(t *testing.T) {
+	t.Parallel()
+	var m Maker // without Redis, looking for others panics
+	load := func(context.Context) ([]byte, error) { return nil, nil }
+	if _, err := m.render(t.Context(), "key", imaging.Spec{}, load, func(context.Context) bool { return false }); err == nil || !strings.HasPrefix(err.Error(), "panic: ") {
+		t.Errorf("%v, want that it panicked", err)
+	}
+}
