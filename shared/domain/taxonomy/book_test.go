@@ -145,7 +145,11 @@ func TestRefusalsOfBooks(t *testing.T) {
 			reader.Do(method, at, body).Want(403)
 		}
 	}
-	r.Key(t, me, auth.SeriesRead, auth.SeriesWrite).Do("GET", at, nil).Want(403)
+	reader.Do("DELETE", at+"/"+uuid.NewString(), nil).Want(403)
+	for _, c := range []struct{ method, path, body string }{{"GET", at, ""}, {"POST", at, `{"name":"x"}`}, {"DELETE", at + "/" + uuid.NewString(), ""},
+		{"POST", base + "/books/bulk/genres", `{"bookIds":["` + of["A"] + `"],"add":["x"]}`}} {
+		r.Key(t, me, auth.SeriesRead, auth.SeriesWrite).Do(c.method, c.path, c.body).Want(403)
+	}
 	r.DB.Exec(t, "insert into genre (tenant_id, id, name) select $1, gen_random_uuid(), n::text from generate_series(1, 1000) n", r.One)
 	r.DB.Exec(t, "insert into book_genre (tenant_id, book_id, genre_id) select tenant_id, $1, id from genre where tenant_id = $2", of["A"], r.One)
 	me.Do("POST", at, `{"name":"one more"}`).Want(409)

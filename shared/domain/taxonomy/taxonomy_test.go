@@ -203,6 +203,8 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	foreign.Do("DELETE", at+"/"+uuid.NewString(), nil).Want(404)
+	reader.Do("DELETE", at+"/"+uuid.NewString(), nil).Want(403)
+	reader.Do("POST", base+"/series/bulk/genres", `{"seriesIds":["`+of["A"]+`"],"add":["x"]}`).Want(403)
 	r.Key(t, me, auth.BooksRead).Do("GET", base+"/genres", nil).Want(403)
 	if n := r.toldOf("genres"); n != 0 {
 		t.Errorf("nothing has changed, and %d events say it has", n)
