@@ -92,8 +92,8 @@ func TestWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// What the operator changes counts at once, in one tenant: who had begun begins again, and a provider that is disabled is
-// not offered.
+// What the operator changes counts at once, in one tenant: who had begun begins again, and a provider that is disabled
+// is not offered.
 func TestProvidersAreTheTenants(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

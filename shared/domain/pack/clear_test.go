@@ -104,7 +104,8 @@ func TestClear(t *testing.T) {
 	}
 }
 
-// A clean-up says how far it is, may be paused behind what it has deleted, and keeps the row of a pack made anew meanwhile.
+// A clean-up says how far it is, may be paused behind what it has deleted, and keeps the row of a pack made anew
+// meanwhile.
 func TestClearMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -507,7 +507,8 @@ func TestExpire(t *testing.T) {
 	}
 }
 
-// Where the store answers nothing, or a pack is made anew meanwhile, the row stays; and one tenant's failure keeps no other's.
+// Where the store answers nothing, or a pack is made anew meanwhile, the row stays; and one tenant's failure keeps no
+// other's.
 func TestExpireMeanwhile(t *testing.T) {
 	r := newRig(t)
 	two := r.db.Tenant(t, "two")

@@ -14,7 +14,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// How sure a plugin must be, and whether volumes or chapters count, people say of each series; what was removed is not there.
+// How sure a plugin must be, and whether volumes or chapters count, people say of each series; what was removed is not
+// there.
 func TestWhatPeopleSayOfASeriesCounts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
