@@ -110,7 +110,7 @@ func (a *API) countAndAnswer(next http.Handler, w http.ResponseWriter, r *http.R
 		if answered = req.out.begin(); answered {
 			return // and whatever panicked goes on
 		}
-		if p := recover(); p != nil && p != http.ErrAbortHandler {
+		if p := recover(); p != nil && p != http.ErrAbortHandler && !isDropped(p) {
 			slog.ErrorContext(ctx, "panic ahead of an answer that is not wanted", "panic", p, "stack", string(debug.Stack()))
 		}
 		req.out.dropped = false
@@ -157,6 +157,12 @@ func as(r *http.Request, cred Credential, caller *auth.Caller) *http.Request {
 		ctx = context.WithValue(ctx, cookieKey{}, true)
 	}
 	return r.WithContext(ctx)
+}
+
+// isDropped tells whether a panic only says that nothing could be written: huma panics then.
+func isDropped(p any) bool {
+	err, ok := p.(error)
+	return ok && errors.Is(err, errDropped)
 }
 
 var errDropped = errors.New("what was begun ahead of its time is not wanted")

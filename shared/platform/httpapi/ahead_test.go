@@ -212,6 +212,25 @@ func TestWhatBeganForAnotherTenantIsDoneAgain(t *testing.T) {
 	}
 }
 
+// What is dropped is nothing to log, unless the handler went wrong by itself.
+func TestDroppedAnswersAreNoPanics(t *testing.T) {
+	var out strings.Builder
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewJSONHandler(&out, nil)))
+	defer slog.SetDefault(before)
+	e := newEarly(t)
+	changed := *e.tenant.Load()
+	changed.Prefix = "new"
+	e.identity.Confirm = func(context.Context, string, string) (Tenant, error) { return changed, nil }
+	for path, ahead := range map[string]bool{"/plain": false, "/json": false, "/waits": false, "/panics": true} {
+		out.Reset()
+		e.ask("GET", path)
+		if got := strings.Contains(out.String(), "panic ahead"); got != ahead {
+			t.Errorf("%s: a panic ahead is logged: %v, want %v: %s", path, got, ahead, out.String())
+		}
+	}
+}
+
 // A host is confirmed by the name that it was found by: without port, in lower case.
 func TestHostsAreConfirmedByTheirName(t *testing.T) {
 	t.Parallel()
