@@ -56,10 +56,12 @@ func TestLogin(t *testing.T) {
 		t.Errorf("lastLoginAt: %v, %v", detail.Map()["lastLoginAt"], err)
 	}
 
-	// The cookie is for what a browser loads by itself.
+	// The cookie is for what a browser loads by itself, and tells who is signed in.
 	byCookie := with(anyone, "Cookie", "auth_token="+cookie.Value)
 	byCookie.Do("GET", "/api/v1/auth/stream", nil).Want(200)
-	byCookie.Do("GET", "/api/v1/auth/me", nil).Want(401)
+	if got := byCookie.Do("GET", "/api/v1/auth/me", nil).Want(200).Map()["id"]; got != u.ID.String() {
+		t.Errorf("the cookie is of %v", got)
+	}
 	byCookie.Do("GET", "/api/v1/user", nil).Want(401)
 	byCookie.Do("POST", "/api/v1/auth/logout", nil).Want(401)
 }
