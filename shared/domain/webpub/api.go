@@ -99,14 +99,12 @@ func write(w http.ResponseWriter, kind string, document any) error {
 // load is a book with its pages; NotFound where there is none.
 func load(r *http.Request, d *db.DB, s *page.Server, id uuid.UUID) (*book, error) {
 	b := &book{server: s}
-	batch := b.queue(id)
-	if err := d.Run(r.Context(), batch); err != nil {
+	if err := d.Run(r.Context(), b.queue(id)); err != nil {
 		return nil, err
 	}
 	if b.index == nil || b.row == nil {
 		return nil, fault.Missing("Book")
 	}
-	from := httpapi.Address(r.Context()) + "/" + httpapi.PathParam(r, "prefix") + "/api/v1/books/" + id.String()
-	b.address = from
+	b.address = httpapi.Address(r.Context()) + "/" + httpapi.PathParam(r, "prefix") + "/api/v1/books/" + id.String()
 	return b, nil
 }
