@@ -25,6 +25,12 @@ func pageNumber(s string) (int, error) {
 	return int(n), nil
 }
 
+// What lists of members are called to who does not find them.
+const (
+	collections = "Collection"
+	readLists   = "Read list"
+)
+
 // pictures are also answered with the CDN's address, or with nothing new.
 var pictures = []int{http.StatusFound, http.StatusNotModified}
 
@@ -88,9 +94,9 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 			"select true from series where tenant_id = app.tenant() and id = $1", seriesCovers},
 		{"/api/v1/libraries/{id}/thumbnail", "getLibraryThumbnail", "Libraries", "Library", auth.LibrariesRead,
 			"select true from library where tenant_id = app.tenant() and id = $1", []string{libraryCover}},
-		{"/api/v1/collections/{id}/thumbnail", "getCollectionThumbnail", "Collections", "Collection", auth.CollectionsRead,
+		{"/api/v1/collections/{id}/thumbnail", "getCollectionThumbnail", "Collections", collections, auth.CollectionsRead,
 			"select true from collection where tenant_id = app.tenant() and kind = 'series' and id = $1", []string{collectionCover}},
-		{"/api/v1/readlists/{id}/thumbnail", "getReadListThumbnail", "Collections", "Read list", auth.ReadListsRead,
+		{"/api/v1/readlists/{id}/thumbnail", "getReadListThumbnail", "Collections", readLists, auth.ReadListsRead,
 			"select true from collection where tenant_id = app.tenant() and kind = 'books' and id = $1", []string{readListCover}},
 	} {
 		komgaToo(a, httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true,
@@ -106,13 +112,17 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 	komgaWanted(a, m, d)
 }
 
-// showCover answers with the first cover that queries find of id; a blank one where there is none to show.
+// showCover answers with the first cover that queries find of id. Without one a list of members has none, whatever else
+// shows a blank one.
 func showCover(w http.ResponseWriter, r *http.Request, m *Maker, d Delivery, what, exists string, queries []string, id uuid.UUID) error {
 	row, err := m.findCover(r.Context(), what, exists, queries, id)
 	if err != nil {
 		return err
 	}
-	if row == nil {
+	switch {
+	case row == nil && (what == collections || what == readLists):
+		return fault.New(fault.NotFound, "Nothing in it has a cover that the caller may see")
+	case row == nil:
 		return placeholder(w, r, http.StatusOK)
 	}
 	return d.cover(w, r, row)

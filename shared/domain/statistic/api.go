@@ -26,7 +26,7 @@ type Input struct {
 // Routes adds the operations that tell what the caller has read.
 func Routes(a *httpapi.API, d *db.DB) {
 	op := func(path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: "GET", Path: "/api/v1/reading-stats" + path, ID: id, Summary: summary, Tag: "Reading statistics", Permission: auth.BooksRead}
+		return httpapi.Op{Method: "GET", Path: "/api/v1/reading-stats" + path, ID: id, Summary: summary, Tag: "Reading statistics", Permission: auth.ProgressRead}
 	}
 	httpapi.Register(a, op("", "getReadingStats", "How much the caller has read, of what and with what"),
 		func(ctx context.Context, in *Input) (*Statistics, error) {
