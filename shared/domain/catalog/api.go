@@ -102,7 +102,7 @@ func ofOneBook(a *httpapi.API, d *db.DB) {
 		if err != nil {
 			return err
 		}
-		return writeJSON(w, opds2PublicationType, p.opds2())
+		return httpapi.WriteDocument(w, opds2PublicationType+";charset=utf-8", p.opds2())
 	})
 
 	op := httpapi.Op{Method: "GET", Path: "/books/{id}/pages", ID: "Pages", Summary: "The pages of a book, one entry each", Permission: auth.PagesRead,

@@ -1,12 +1,11 @@
 package catalog
 
 import (
-	"encoding/json"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 const (
@@ -135,19 +134,7 @@ func writeOPDS2(w http.ResponseWriter, f *feed) error {
 	default:
 		out.Navigation = navigation
 	}
-	return writeJSON(w, opds2Type, out)
-}
-
-// writeJSON writes a document that is whole before the answer begins.
-func writeJSON(w http.ResponseWriter, kind string, document any) error {
-	b, err := json.Marshal(document)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", kind+";charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
-	_, _ = w.Write(b) // an answer that nobody takes is nobody's loss
-	return nil
+	return httpapi.WriteDocument(w, opds2Type+";charset=utf-8", out)
 }
 
 func (p publication) opds2() opds2Publication {

@@ -1,9 +1,7 @@
 package webpub
 
 import (
-	"encoding/json"
 	"net/http"
-	"strconv"
 
 	"github.com/google/uuid"
 
@@ -37,7 +35,8 @@ func Routes(a *httpapi.API, d *db.DB, s *page.Server) {
 			if err != nil {
 				return err
 			}
-			return write(w, kind, document)
+			w.Header().Set("Cache-Control", "private, no-cache")
+			return httpapi.WriteDocument(w, kind, document)
 		})
 	}
 	ofEPUB := func(r *http.Request, b *book) (string, any, error) {
@@ -80,20 +79,6 @@ func Routes(a *httpapi.API, d *db.DB, s *page.Server) {
 func operation(path, id, summary, media string) httpapi.Op {
 	return httpapi.Op{Method: "GET", Path: "/{prefix}/api/v1/books/{id}" + path, ID: id, Summary: summary, Tag: "Komga-compatible", Permission: auth.BooksRead,
 		Prefixed: true, Cookie: true, Media: media}
-}
-
-// write answers with a document that is whole before the answer begins.
-func write(w http.ResponseWriter, kind string, document any) error {
-	b, err := json.Marshal(document)
-	if err != nil {
-		return err
-	}
-	h := w.Header()
-	h.Set("Content-Type", kind)
-	h.Set("Content-Length", strconv.Itoa(len(b)))
-	h.Set("Cache-Control", "private, no-cache")
-	_, _ = w.Write(b) // an answer that nobody takes is nobody's loss
-	return nil
 }
 
 // load is a book with its pages; NotFound where there is none.

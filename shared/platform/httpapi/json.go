@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/http"
 	"strconv"
 	"strings"
 	"unicode"
@@ -88,6 +89,18 @@ func writeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
+}
+
+// WriteDocument answers with v as a JSON document of a type of its own, which is whole before the answer begins.
+func WriteDocument(w http.ResponseWriter, mediaType string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	_, _ = w.Write(b) // an answer that nobody takes is nobody's loss
+	return nil
 }
 
 // fold is the same for names that differ in case: to encoding/json they are one, while validation looks at each.
