@@ -70,7 +70,7 @@ func lazily(endpoint, public string, c Config) *Store {
 	})}
 }
 
-// open is a store that is given up when it takes nothing of what it is sent, or does not begin its answer, within a time.
+// open is a store that is given up when it takes nothing of what it is sent, or sends nothing of its answer, within a time.
 func open(endpoint string, c Config, within time.Duration) clients {
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = 2*maxIdleConns, maxIdleConns
@@ -91,11 +91,11 @@ func open(endpoint string, c Config, within time.Duration) clients {
 	}
 	fresh := client.GetTransport().Clone()
 	fresh.DisableKeepAlives = true
-	transport, anew := http.RoundTripper(client.GetTransport()), http.RoundTripper(fresh)
+	transport, anew := http.RoundTripper(&prompt{client.GetTransport(), within}), http.RoundTripper(&prompt{fresh, within})
 	if strings.HasPrefix(endpoint, "http://") {
-		once := newWire()
-		once.maxIdle = 0
-		transport, anew = newWire(), once
+		often, once := newWire(), newWire()
+		often.within, once.within, once.maxIdle = within, within, 0
+		transport, anew = often, once
 	}
 	read := &getter{client: &http.Client{Transport: transport}, fresh: &http.Client{Transport: anew}, signer: v4.NewSigner(), credentials: creds,
 		region: c.Region, pathStyle: c.PathStyle, within: within}

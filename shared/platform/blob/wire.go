@@ -3,9 +3,11 @@ package blob
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -17,7 +19,7 @@ import (
 // never shows its connection. TLS cannot be spliced; there net/http is used.
 type wire struct {
 	dial        net.Dialer
-	headersIn   time.Duration
+	within      time.Duration // how long the store may send nothing that is waited for
 	maxIdle     int
 	idleTimeout time.Duration
 
@@ -39,7 +41,7 @@ type wireConn struct {
 }
 
 func newWire() *wire {
-	return &wire{dial: net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}, headersIn: answerWithin,
+	return &wire{dial: net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}, within: answerWithin,
 		maxIdle: maxIdleConns, idleTimeout: 90 * time.Second, idle: map[string][]*wireConn{}}
 }
 
@@ -88,7 +90,7 @@ func (w *wire) take(ctx context.Context, address string) (c *wireConn, err error
 }
 
 func (w *wire) send(c *wireConn, address string, req *http.Request) (*http.Response, error) {
-	if err := c.SetDeadline(time.Now().Add(w.headersIn)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(w.within)); err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(req.Context(), func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // ends what is under way
@@ -110,7 +112,7 @@ func (w *wire) send(c *wireConn, address string, req *http.Request) (*http.Respo
 	}
 	if res.ContentLength < 0 || len(res.TransferEncoding) > 0 {
 		res.Close = true
-		res.Body = &ending{res.Body, func() { stop(); c.Close() }}
+		res.Body = &ending{res.Body, func() error { return c.await(req.Context(), w.within) }, func() { stop(); c.Close() }}
 		return res, nil
 	}
 	if res.ContentLength > longAnswer {
@@ -120,8 +122,16 @@ func (w *wire) send(c *wireConn, address string, req *http.Request) (*http.Respo
 		}
 		res.Close = true // what the kernel keeps cannot be set back
 	}
-	res.Body = &body{wire: w, conn: c, address: address, stop: stop, left: res.ContentLength, last: res.Close}
+	res.Body = &body{ctx: req.Context(), wire: w, conn: c, address: address, stop: stop, left: res.ContentLength, last: res.Close}
 	return res, nil
+}
+
+// await begins the time within which more of an answer must come.
+func (c *wireConn) await(ctx context.Context, within time.Duration) error {
+	if err := c.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return err
+	}
+	return ctx.Err() // its deadline may just have been taken back
 }
 
 // keepLittle has the kernel keep little of an answer that is not read yet.
@@ -146,6 +156,7 @@ func (w *wire) put(address string, c *wireConn) {
 
 // body is the rest of an answer of known length.
 type body struct {
+	ctx     context.Context
 	wire    *wire
 	conn    *wireConn
 	address string
@@ -158,6 +169,9 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		return 0, io.EOF
+	}
+	if err := b.conn.await(b.ctx, b.wire.within); err != nil {
+		return 0, err
 	}
 	n, err := b.conn.buffered.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
@@ -182,16 +196,34 @@ func (b *body) CopyN(w io.Writer, n int64) (written int64, err error) {
 				m = int64(some)
 			}
 		} else {
-			m, err = io.Copy(w, io.LimitReader(b.conn.TCPConn, n))
-			if err == nil && m < n {
-				err = ErrCut
-			}
+			m, err = b.splice(w, n)
 		}
 		n -= m
 		b.left -= m
 		written += m
 	}
 	return written, err
+}
+
+// splice writes at most the next n bytes from connection to connection. The time for the store's next bytes also passes
+// while w takes nothing: only a store that has none then has stalled.
+func (b *body) splice(w io.Writer, n int64) (int64, error) {
+	until := time.Now().Add(b.wire.within)
+	if err := b.conn.await(b.ctx, b.wire.within); err != nil {
+		return 0, err
+	}
+	m, err := io.Copy(w, io.LimitReader(b.conn.TCPConn, n))
+	switch {
+	case err == nil && m < n:
+		return m, ErrCut
+	case errors.Is(err, os.ErrDeadlineExceeded) && !time.Now().Before(until):
+		if err := b.conn.await(b.ctx, b.wire.within); err != nil {
+			return m, err
+		}
+		_, err = b.conn.buffered.Peek(1)
+		return m, cut(err)
+	}
+	return m, err
 }
 
 // Close gives the connection back when the body was read to its end, and else closes it.
@@ -207,9 +239,18 @@ func (b *body) Close() error {
 	return b.conn.Close()
 }
 
+// ending is a body whose length is not told.
 type ending struct {
 	io.ReadCloser
-	end func()
+	await func() error
+	end   func()
+}
+
+func (e *ending) Read(p []byte) (int, error) {
+	if err := e.await(); err != nil {
+		return 0, err
+	}
+	return e.ReadCloser.Read(p)
 }
 
 func (e *ending) Close() error {

@@ -274,7 +274,7 @@ func TestWireSilentServer(t *testing.T) {
 	url, connections, _ := served(t, func(http.ResponseWriter, *http.Request) { <-release })
 	t.Cleanup(func() { close(release) })
 	w := newWire()
-	w.headersIn = 20 * time.Millisecond
+	w.within = 20 * time.Millisecond
 	_, err := fetch(t, w, t.Context(), url)
 	var slow net.Error
 	if !errors.As(err, &slow) || !slow.Timeout() || connections.Load() != 1 {
@@ -292,7 +292,7 @@ func TestSilentStoreIsAskedOnce(t *testing.T) {
 	g := store.open().read
 	g.within = 20 * time.Millisecond
 	for _, c := range []*http.Client{g.client, g.fresh} {
-		c.Transport.(*wire).headersIn = g.within
+		c.Transport.(*wire).within = g.within
 	}
 	for name, ask := range map[string]func() error{
 		"read": func() error { _, _, err := store.Get(t.Context(), "b", "k"); return err },

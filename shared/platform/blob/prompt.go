@@ -1,0 +1,52 @@
+package blob
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// prompt gives up an answer of which nothing comes for a time while its reader waits; net/http bounds only the header's.
+type prompt struct {
+	http.RoundTripper
+	within time.Duration
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p *prompt) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	res, err := p.RoundTripper.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	stalls := time.AfterFunc(p.within, cancel)
+	stalls.Stop()
+	res.Body = &promptBody{res.Body, p.within, stalls, cancel, req.Context()}
+	return res, nil
+}
+
+type promptBody struct {
+	io.ReadCloser
+	within time.Duration
+	stalls *time.Timer
+	cancel func()
+	asker  context.Context
+}
+
+func (b *promptBody) Read(p []byte) (int, error) {
+	b.stalls.Reset(b.within)
+	n, err := b.ReadCloser.Read(p)
+	if stalled := !b.stalls.Stop(); stalled && err != nil && err != io.EOF && b.asker.Err() == nil {
+		err = fmt.Errorf("%w: nothing came for %s", ErrCut, b.within)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *promptBody) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
+}

@@ -1,0 +1,119 @@
+package blob
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// A store that stops in the middle of an answer does not hold its reader for ever, however the answer is read.
+func TestAStoreThatStalls(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	store := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/told" {
+			rw.Header().Set("Content-Length", "100000")
+		}
+		_, _ = rw.Write(pattern(50_000))
+		_ = http.NewResponseController(rw).Flush()
+		<-ended
+	})
+	plain, secure := httptest.NewServer(store), httptest.NewTLSServer(store)
+	defer plain.Close()
+	defer secure.Close()
+	defer close(ended)
+	w := newWire()
+	w.within = 100 * time.Millisecond
+	read := func(res *http.Response) error { _, err := io.ReadAll(res.Body); return err }
+	for name, c := range map[string]struct {
+		by   http.RoundTripper
+		url  string
+		read func(*http.Response) error
+	}{
+		"read":           {w, plain.URL + "/told", read},
+		"copied":         {w, plain.URL + "/told", func(res *http.Response) error { _, err := res.Body.(io.WriterTo).WriteTo(io.Discard); return err }},
+		"without length": {w, plain.URL, read},
+		"TLS":            {&prompt{secure.Client().Transport, w.within}, secure.URL, read},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := c.by.RoundTrip(req)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := c.read(res); !Unreachable(err) || ctx.Err() != nil {
+			t.Errorf("%s: %v, want that the store is not reachable", name, err)
+		}
+		res.Body.Close()
+		cancel()
+	}
+}
+
+// Who asks and leaves in the middle of an answer is told that, and not that the store had stalled.
+func TestAnAskerWhoLeaves(t *testing.T) {
+	t.Parallel()
+	begun, ended := make(chan struct{}), make(chan struct{})
+	store := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = rw.Write(pattern(100))
+		_ = http.NewResponseController(rw).Flush()
+		close(begun)
+		<-ended
+	}))
+	defer store.Close()
+	defer close(ended)
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, store.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := (&prompt{store.Client().Transport, time.Minute}).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	go func() { <-begun; cancel() }()
+	if _, err := io.ReadAll(res.Body); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that the asker has left", err)
+	}
+}
+
+// A reader who takes nothing for longer than a store may stall gets the whole answer all the same.
+func TestASlowReaderIsNoStall(t *testing.T) {
+	t.Parallel()
+	data := pattern(16 << 20)
+	from, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Length", strconv.Itoa(len(data)))
+		_, _ = rw.Write(data)
+	})
+	w := newWire()
+	w.within = 400 * time.Millisecond
+	to, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
+		res, err := fetch(t, w, r.Context(), from)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer res.Body.Close()
+		rw.Header().Set("Content-Length", strconv.Itoa(len(data)))
+		if n, err := res.Body.(*body).CopyN(rw, int64(len(data))); err != nil || n != int64(len(data)) {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+	})
+	res, err := http.Get(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	<-time.After(3 * w.within)
+	if n, err := io.Copy(io.Discard, res.Body); err != nil || n != int64(len(data)) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
