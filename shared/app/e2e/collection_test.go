@@ -47,4 +47,17 @@ func TestCoversOfCollections(t *testing.T) {
 		}
 		s.exec("update book set deleted_at = null where id = $1", b.ID)
 	}
+	var automatic struct{ ID string }
+	condition := func(title string) object { return object{"title": object{"operator": "is", "value": title}} }
+	admin.Do("POST", "/api/v1/collections", object{"name": "Found", "condition": object{"anyOf": []any{condition("B"), condition("A")}}}).Want(201).JSON(&automatic)
+	at := "/api/v1/collections/" + automatic.ID
+	if !bytes.Equal(cover(at), ofA) || !bytes.Equal(cover("/komga"+at), ofA) {
+		t.Errorf("%s: the cover is not that of the first series that meets the condition", at)
+	}
+	s.exec("update book set deleted_at = now() where id = $1", a.ID)
+	if !bytes.Equal(cover(at), ofB) {
+		t.Errorf("%s: the cover is not that of the first that is there", at)
+	}
+	admin.Do("PATCH", at, object{"condition": condition("C")}).Want(200)
+	reader.Do("GET", at+"/thumbnail", nil).Want(404)
 }

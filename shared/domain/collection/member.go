@@ -38,13 +38,36 @@ func Series(ctx context.Context, d *db.DB, id uuid.UUID, sort, direction string,
 	case sort == manual:
 		return fault.Invalid("sort", "must not be manual for an automatic collection: nobody orders what meets its condition")
 	}
+	return of.meeting(ctx, d, sort, direction, queue)
+}
+
+// Automatic asks for the series of a collection like Series, in its own order, but for nothing of one whose members are
+// chosen.
+func Automatic(ctx context.Context, d *db.DB, id uuid.UUID, queue func(*pgx.Batch, *series.Listed)) error {
+	var b pgx.Batch
+	var of *row
+	collections.queueGet(&b, &of, id)
+	if err := d.Run(ctx, &b); err != nil {
+		return err
+	}
+	switch {
+	case of == nil:
+		return fault.Missing(collections.What)
+	case of.Condition == nil:
+		return nil
+	}
+	return of.meeting(ctx, d, "", "", queue)
+}
+
+// meeting asks for the series that meet the condition.
+func (of *row) meeting(ctx context.Context, d *db.DB, sort, direction string, queue func(*pgx.Batch, *series.Listed)) error {
 	list, err := series.List(series.Wanted{Condition: of.Condition, Sort: httpapi.Sorting{Sort: automatic[sort], Order: direction}})
 	if err != nil {
 		return err
 	}
-	var again pgx.Batch
-	queue(&again, list)
-	return d.Run(ctx, &again)
+	var b pgx.Batch
+	queue(&b, list)
+	return d.Run(ctx, &b)
 }
 
 // Books asks for the books of a read list in an order (release, title, added, manual, or "" for its own) and direction:

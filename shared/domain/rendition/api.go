@@ -119,6 +119,11 @@ func showCover(w http.ResponseWriter, r *http.Request, m *Maker, d Delivery, wha
 	if err != nil {
 		return err
 	}
+	if row == nil && what == collections {
+		if row, err = m.automaticCover(r.Context(), id); err != nil {
+			return err
+		}
+	}
 	switch {
 	case row == nil && (what == collections || what == readLists):
 		return fault.New(fault.NotFound, "Nothing in it has a cover that the caller may see")

@@ -1,0 +1,29 @@
+package rendition
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/collection"
+	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// lookedAt is how many series of an automatic collection are looked at for one that has a cover.
+const lookedAt = 50
+
+// automaticCover is the cover of the first series that meets a collection's condition for the caller; nil where there is
+// none, as in a collection of chosen members. What it is of may change at any moment.
+func (m *Maker) automaticCover(ctx context.Context, id uuid.UUID) (row *coverRow, err error) {
+	err = collection.Automatic(ctx, m.Database, id, func(b *pgx.Batch, members *series.Listed) {
+		page, args := members.Page(lookedAt, 0)
+		db.One(b, &row, `select `+coverColumns+`, now() as changed_at from (
+			  select k.* from (select id, row_number() over () as place from (`+page+`) p) s
+			  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = s.id and k.deleted_at is null and k.fingerprint <> ''
+			    order by k.number, k.title_sort, k.id limit 1) k
+			  order by s.place limit 1) b`+ofBook, args...)
+	})
+	return row, err
+}
