@@ -99,8 +99,7 @@ func valid10(v string) bool {
 		d := int(v[i]) - '0'
 		if i == 9 && v[i] == 'X' {
 			d = 10
-		}
-		if d < 0 || d > 9 && i < 9 || d > 10 {
+		} else if d < 0 || d > 9 {
 			return false
 		}
 		sum += d * (10 - i)
