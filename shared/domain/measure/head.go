@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"math"
 
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/page"
@@ -66,7 +65,7 @@ func (m *Measurer) size(ctx context.Context, p place) (width, height int32, err 
 		if err != nil {
 			return 0, 0, err
 		}
-		if w, h, ok := mediatype.Dimensions(head); ok && max(w, h) <= math.MaxInt32 {
+		if w, h, ok := mediatype.Dimensions(head); ok {
 			return int32(w), int32(h), nil
 		}
 		if n == p.entry.Length || !further(head, n) {

@@ -3,6 +3,7 @@ package mediatype
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 )
 
 func be16(b []byte) uint16 { return binary.BigEndian.Uint16(b) }
@@ -12,7 +13,7 @@ func le32(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
 
 // Dimensions returns the pixel size that an image's header states, as it is shown: turned by the Exif orientation of a
 // JPEG, or the rotation of a HEIF or AVIF. ok is false when head does not hold the header, when the type has none that is
-// read here (TIFF, documents) or when a side is zero.
+// read here (TIFF, documents) or when a side is zero, or more than 31 bits hold.
 func Dimensions(head []byte) (width, height int, ok bool) {
 	switch Detect(head) {
 	case JPEG:
@@ -35,7 +36,7 @@ func Dimensions(head []byte) (width, height int, ok bool) {
 	case JXL:
 		width, height = sizeJXL(head)
 	}
-	if width <= 0 || height <= 0 {
+	if width <= 0 || height <= 0 || max(width, height) > math.MaxInt32 {
 		return 0, 0, false
 	}
 	return width, height, true

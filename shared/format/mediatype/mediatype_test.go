@@ -10,6 +10,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -186,6 +187,7 @@ func TestDimensions(t *testing.T) {
 		{"bmp", bmp(40, 20, 30), BMP, 20, 30, false},
 		{"bmp top down", bmp(40, 20, -30), BMP, 20, 30, false},
 		{"bmp of 1990", bmp(12, 20, 30), BMP, 20, 30, false},
+		{"bmp too high", bmp(40, 20, math.MinInt32), BMP, 0, 0, false},
 		{"avif", avif, AVIF, 600, 837, false},
 		{"avif whose last box goes on to the end", open, AVIF, 600, 837, false},
 		{"avif with a box of a large size", large, AVIF, 600, 837, false},
@@ -207,6 +209,7 @@ func TestDimensions(t *testing.T) {
 		{"jxl in parts", bytes.Join([][]byte{[]byte("\x00\x00\x00\x0cJXL \r\n\x87\n"), isoBox("jxlp", make([]byte, 4), jxlBits([2]int{1, 1}, [2]int{3, 5}, [2]int{1, 3}))}, nil), JXL, 32, 32, false},
 		{"jxl without the first byte", bytes.Join([][]byte{[]byte("\x00\x00\x00\x0cJXL \r\n\x87\n"), isoBox("jxlc", []byte{1, 0x0a, 0x47, 0, 0, 0})}, nil), JXL, 0, 0, false},
 		{"jxl without the second byte", bytes.Join([][]byte{[]byte("\x00\x00\x00\x0cJXL \r\n\x87\n"), isoBox("jxlc", []byte{0xff, 1, 0x47, 0, 0, 0})}, nil), JXL, 0, 0, false},
+		{"jxl too wide", jxlBits([2]int{0, 1}, [2]int{3, 2}, [2]int{1<<30 - 1, 30}, [2]int{7, 3}), JXL, 0, 0, false},
 		{"jxl cut", []byte{0xff, 0x0a}, JXL, 0, 0, false},
 		{"tiff has its size elsewhere", []byte("II*\x00\x08\x00\x00\x00"), TIFF, 0, 0, false},
 		{"nothing", nil, "", 0, 0, false},
