@@ -348,9 +348,18 @@ func TestSessionsAmongPlainWrites(t *testing.T) {
 	if n := rows() - before; n != 2 {
 		t.Errorf("two devices are %d sessions", n)
 	}
-	// An hour that the tablet has measured has the pages that it turned meanwhile; where its clock is ahead, what is said later counts.
+	// What the tablet turned after an hour that it has measured is no part of that.
 	now := time.Now()
-	measured := r.session("progress", 0, 0, session{"activeDurationMs": 1000, "toPage": 2,
+	measured := r.session("progress", 0, 0, session{"activeDurationMs": 1000, "toPage": 9,
+		"clientStartedAt": now.Add(-2 * time.Hour).Format(time.RFC3339), "clientEndedAt": now.Add(-time.Hour).Format(time.RFC3339)})
+	if got := r.tell(measured)["progress"].([]any)[0].(map[string]any)["currentPage"]; got != 8.0 {
+		t.Errorf("a page of an hour ago: %v, want 8", got)
+	}
+	if before++; rows()-before != 2 {
+		t.Errorf("%d sessions besides the measured one, want the tablet's and the phone's", rows()-before)
+	}
+	// An hour that the tablet has measured has the pages that it turned meanwhile; where its clock is ahead, what is said later counts.
+	measured = r.session("progress", 0, 0, session{"activeDurationMs": 1000, "toPage": 2,
 		"clientStartedAt": now.Add(-time.Hour).Format(time.RFC3339), "clientEndedAt": now.Add(time.Hour).Format(time.RFC3339)})
 	if got := r.tell(measured)["progress"].([]any)[0].(map[string]any)["currentPage"]; got != 7.0 {
 		t.Errorf("the furthest page that the tablet turned: %v, want 7", got)
