@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"runtime"
 	"strings"
 	"testing"
@@ -61,5 +62,14 @@ func TestAPIKeys(t *testing.T) {
 		if _, ok := auth.APIKeyPrefix(s); ok {
 			t.Errorf("%q passes for a key", s)
 		}
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	one, hash := auth.NewSecret()
+	two, _ := auth.NewSecret()
+	if raw, err := base64.RawURLEncoding.DecodeString(one); err != nil || len(raw) != 32 || one == two || !bytes.Equal(hash, auth.HashSecret(one)) {
+		t.Errorf("%q, then %q, with the hash %x: %v", one, two, hash, err)
 	}
 }

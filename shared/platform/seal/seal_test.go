@@ -65,7 +65,9 @@ func TestWithoutKey(t *testing.T) {
 	if _, err := k.Open("x", []byte{1, 2, 3}); err == nil {
 		t.Error("it opens")
 	}
-	for _, wrong := range []string{"x", "AAAA", base64.StdEncoding.EncodeToString(make([]byte, 31))} {
+	long := base64.StdEncoding.EncodeToString(make([]byte, 32))
+	for _, wrong := range []string{"x", "AAAA", long[:len(long)-1], long + "!", base64.StdEncoding.EncodeToString(make([]byte, 31)),
+		base64.StdEncoding.EncodeToString(make([]byte, 16))} { // AES has shorter keys
 		if _, err := seal.New(seal.Config{Key: wrong}); err == nil {
 			t.Errorf("%q is taken", wrong)
 		}
