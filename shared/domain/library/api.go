@@ -115,6 +115,7 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 			}
 			tasks, found, err := remove(ctx, d, in.ID, removeBooks, end)
 			if !found {
+				tell(ctx, happened...) // what has moved stays there
 				if err == nil {
 					err = fault.Missing("Library")
 				}

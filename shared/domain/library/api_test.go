@@ -638,6 +638,34 @@ func TestDeleteInParts(t *testing.T) {
 	}
 }
 
+// What has moved to another library is told of also where the deletion fails: it stays there.
+func TestFailedDeletionTellsWhatHasMoved(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	var ids []string
+	for _, name := range []string{"old", "new"} {
+		id := admin.Do("POST", path, `{"name":"`+name+`","path":"/books/`+name+`"}`).Want(201).Map()["id"].(string)
+		ids = append(ids, id)
+		f.DB.Exec(t, `with s as (
+			  insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+			  values ($1, gen_random_uuid(), $2, 's', 's', 's', 's', 's') returning id)
+			insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, fingerprint, analyzed)
+			select $1, gen_random_uuid(), $2, s.id, 's/1.cbz', 10, now(), 'cbz', 'b', 'b', 'b', 'f', true from s`, f.One, id)
+	}
+	f.DB.Exec(t, `insert into progress (tenant_id, account_id, book_id, id, current_page, started_at, updated_at)
+		select tenant_id, $1, id, gen_random_uuid(), 3, now(), now() from book where library_id = $2`, admin.ID, ids[0])
+	f.DB.Exec(t, "create function public.refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$")
+	f.DB.Exec(t, "create trigger refuse before delete on library for each statement execute function public.refuse()")
+	f.events = nil
+	admin.Do("DELETE", path+"/"+ids[0], nil).Want(500)
+	if !slices.Contains(f.events, "book_updated") {
+		t.Errorf("a book has moved, and listeners are told of %v", f.events)
+	}
+	f.DB.Exec(t, "drop trigger refuse on library")
+	admin.Do("DELETE", path+"/"+ids[0], nil).Want(204)
+}
+
 // Who writes into a library when it is deleted has locked scan, library and counts in this order and goes on to its books: the
 // deletion waits for each, and holds nothing that the writer is yet to ask for.
 func TestDeletionWaitsForWriters(t *testing.T) {
