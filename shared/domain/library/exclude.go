@@ -68,7 +68,7 @@ func Excluded(patterns string) (func(key string) bool, error) {
 func checkGlob(p string) error {
 	switch {
 	case len(p) > maxGlob:
-		return fmt.Errorf("the pattern %q… has %d bytes; the limit is %d", p[:40], len(p), maxGlob)
+		return fmt.Errorf("the pattern %.40q… has %d bytes; the limit is %d", p, len(p), maxGlob)
 	case strings.Count(p, "{") > maxGroups || strings.Count(p, "{") > 0 && strings.Count(p, ",") > maxAlternative:
 		return fmt.Errorf("the pattern %q has too many alternatives: at most %d groups and %d commas; use several lines", p, maxGroups, maxAlternative)
 	case strings.Trim(p, "*/") == "":

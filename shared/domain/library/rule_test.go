@@ -120,6 +120,15 @@ func TestCleanTitleIsBounded(t *testing.T) {
 	}
 }
 
+// What is said of a pattern that is too long shows whole characters of it.
+func TestLongPatternIsNamed(t *testing.T) {
+	t.Parallel()
+	_, err := library.Excluded("x" + strings.Repeat("é", 300))
+	if want := `"x` + strings.Repeat("é", 39) + `"… has 601 bytes`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 func FuzzExcluded(f *testing.F) {
 	f.Add("*.{a,b}\n**/x/[a-z]*", "a/b/c.cbz")
 	f.Add("{a,{b,c}}*{d,e}/**", "a/b")
