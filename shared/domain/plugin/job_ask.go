@@ -187,8 +187,7 @@ func (r *Runner) findBook(ctx context.Context, p *runnable, d *aBook, s *series.
 	params, isbn := map[string]any{"query": query}, ""
 	if m := d.Metadata; m != nil {
 		if m.ISBNs != nil {
-			isbn, _, _ = strings.Cut(*m.ISBNs, ",")
-			isbn = strings.TrimSpace(isbn)
+			isbn, _, _ = strings.Cut(strings.Trim(*m.ISBNs, `[]"`), `"`) // the first of a JSON list
 		}
 		if len(m.Authors) > 0 {
 			params["author"] = m.Authors[0].Name

@@ -151,6 +151,9 @@ func (p *plugin) answer(m message, args []string) (any, *failure) {
 		if strings.Contains(in.Query, "slow down") {
 			return nil, &failure{Code: -32001, Message: "too many requests", Data: object{"retryAfterSeconds": 7}}
 		}
+		if in.ISBN == "9780306406157" {
+			return object{"results": []any{object{"externalId": "1", "title": "The Given Book"}}}, nil
+		}
 		out := []any{hit("1", in.Query, 0.9), hit("2", "Another", 0.4)}
 		if in.Limit != nil {
 			out = out[:min(*in.Limit, len(out))]
