@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -120,7 +121,7 @@ func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPrevie
 		n, why := fraction(f.said)
 		all.add(f.field, f.permission, f.field, f.current, n, why, func() { *f.into = set(n) })
 	}
-	people := m.people()
+	people := m.peopleBeside(now)
 	all.add("authors", "authors", "authorsJson", authorsOf(now.Authors), people, "", func() { body.Authors = set(&people) })
 	subjects := names(m.Subjects, 200, 500)
 	all.add("subjects", "subjects", "subjects", now.Subjects, subjects, "", func() { body.Subjects = set(&subjects) })
@@ -129,6 +130,26 @@ func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPrevie
 	all.add("tags", "tags", "tags", termNames(d.Tags), sorted(tags), "", func() { w.tags = tags })
 	m.proposeOthers(all, now, &d.elsewhere, w)
 	return all.fields
+}
+
+// peopleBeside are people beside those who stay as they are: whoever has a role that is locked, and the translators where
+// authors names none, since they are a field of their own. It is nil where the plugin names nobody else.
+func (m *bookMetadata) peopleBeside(now *book.Metadata) []book.AuthorBody {
+	people := m.people()
+	stays := func(role string) bool {
+		return now.Locks[strings.Replace(role, "cover_artist", "coverArtist", 1)+"Lock"]
+	}
+	translated := slices.ContainsFunc(people, func(a book.AuthorBody) bool { return a.Role == "translator" })
+	people = slices.DeleteFunc(people, func(a book.AuthorBody) bool { return stays(a.Role) })
+	if len(people) == 0 {
+		return nil
+	}
+	for _, a := range authorsOf(now.Authors) {
+		if stays(a.Role) || a.Role == "translator" && !translated {
+			people = append(people, a)
+		}
+	}
+	return people
 }
 
 // proposeOthers are prizes, numbers of the book trade, and what the book is called elsewhere.

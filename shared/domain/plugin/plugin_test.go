@@ -766,6 +766,33 @@ func TestBookOfAPlugin(t *testing.T) {
 	}
 }
 
+// People whose role is locked stay, and so does the translator, a field of its own: what was written is not written again.
+func TestPeopleOfABook(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	id, _ := r.add(c, nil)
+	_, _, bookID := r.series("A")
+	at := base + "/books/" + bookID.String()
+	people := func() string {
+		var out []string
+		for _, a := range c.Do("GET", at, nil).Want(200).Map()["metadata"].(object)["authors"].([]any) {
+			out = append(out, fmt.Sprint(a.(object)["role"], " ", a.(object)["name"]))
+		}
+		return strings.Join(out, ", ")
+	}
+	c.Do("PATCH", at+"/metadata", object{"writer": "Mine", "coverArtist": "Her"}).Want(200)
+	apply := func(want string) {
+		t.Helper()
+		done := c.Do("POST", at+"/metadata/apply", object{"pluginId": id, "externalId": "2"}).Want(200).Map()
+		if got := people(); list(done["appliedFields"]) != want || got != "author A. Author, writer Mine, cover_artist Her, translator T. Lator" {
+			t.Errorf("%v: %s", done, got)
+		}
+	}
+	apply("authors translator")
+	apply("")
+}
+
 // A book gets the picture that a plugin names, and shows it unless its cover is locked; the last one of the plugin goes.
 func TestPictureOfABook(t *testing.T) {
 	t.Parallel()
