@@ -458,7 +458,22 @@ func QueueFill(b *pgx.Batch, id uuid.UUID, locks []string, body *MetadataBody) (
 	}
 	b.Queue("select app.check_locks('book', $1, $2)", id, locks)
 	queueAmend(b, &at, id, body, c)
+	b.Queue(`update book_metadata set metadata = metadata || jsonb_build_object('filled', (select coalesce(jsonb_agg(f), '[]') from (
+		  select jsonb_array_elements_text(metadata -> 'filled') union select unnest($2::text[])) x(f)))
+		where tenant_id = app.tenant() and book_id = $1 and cardinality($2::text[]) > 0`, id, c.filled())
 	return renaming, nil
+}
+
+// filled are the names in the document of what is changed, which the next analysis keeps where the file does not say it;
+// title, volume and chapter follow the file as the library's strategy has it.
+func (c *change) filled() []string {
+	out := slices.DeleteFunc(slices.Clone(c.names), func(n string) bool {
+		return n == "title" || n == "titleSort" || n == "volume" || n == "chapter" || n == "authors" || slices.Contains(c.roles, strings.Replace(n, "coverArtist", "cover_artist", 1))
+	})
+	if len(c.roles) > 0 || c.whole {
+		out = append(out, "authors")
+	}
+	return out
 }
 
 // ISBNs are numbers of the book trade as a body has them, nil and why where there are none or one is wrong.

@@ -6,6 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -56,6 +61,42 @@ func TestLocksHoldAgainstFiles(t *testing.T) {
 	if want := "Old|-|I|inker Y, writer A"; got[0] != want {
 		t.Errorf("got %s, want %s", got[0], want)
 	}
+}
+
+// What a plugin has filled in stays where the file says nothing of it, and gives way where the file does.
+func TestFilledFieldsOutlastFiles(t *testing.T) {
+	r := newRig(t)
+	is := func(what, want string) {
+		t.Helper()
+		got := values[string](r, `select concat_ws('|', b.title, coalesce(metadata->>'summary', '-'), coalesce(metadata->>'subtitle', '-'), coalesce(metadata->>'publisher', '-'),
+			coalesce((select string_agg(a->>'role' || ' ' || (a->>'name'), ', ') from jsonb_array_elements(metadata->'authors') a), '-'), coalesce(b.release_day::text, '-'))
+			from book b join book_metadata m on m.tenant_id = b.tenant_id and m.book_id = b.id where b.tenant_id = app.tenant() and b.deleted_at is null`)
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q, want %s", what, got, want)
+		}
+	}
+	testkit.WriteFile(t, r.folder, "S/S 1.cbz", testkit.Comic(t, 1, 2, `<Publisher>P</Publisher>`))
+	r.scanned("normal")
+	text, year := func(s string) httpapi.Optional[string] { return httpapi.Optional[string]{Set: true, Value: &s} }, int32(1999)
+	var b pgx.Batch
+	body := book.MetadataBody{Title: text("Title"), Summary: text("Filled"), Subtitle: text("Sub"), Year: httpapi.Optional[int32]{Set: true, Value: &year}}
+	body.Publisher, body.Translator = text("Q"), text("T")
+	if _, err := book.QueueFill(&b, values[uuid.UUID](r, "select id from book where tenant_id = app.tenant()")[0], []string{}, &body); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.db.App.Run(r.ctx(), &b); err != nil {
+		t.Fatal(err)
+	}
+	is("filled", "Title|Filled|Sub|Q|translator T|19990101")
+	r.scanned("deep")
+	is("read again", "S 1|Filled|Sub|P|translator T|19990101")
+	testkit.WriteFile(t, r.folder, "S/S 1.cbz", testkit.Comic(t, 1, 2, `<Summary>Read</Summary><Writer>W</Writer><Year>2001</Year>`))
+	r.scanned("normal")
+	is("the file says more", "S 1|Read|Sub|-|writer W|20010101")
+	r.rename("S/S 1.cbz", "S/S 2.cbz")
+	testkit.WriteFile(t, r.folder, "S/S 2.cbz", testkit.Comic(t, 1, 2, ``))
+	r.scanned("normal")
+	is("moved, and says nothing", "S 2|-|Sub|-|-|-")
 }
 
 // A series is not written for what a book offers it when that is locked, or there already.
