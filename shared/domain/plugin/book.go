@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -21,6 +22,7 @@ import (
 // bookMetadata is what plugins say of a book.
 type bookMetadata struct {
 	common
+	ReleaseDate    *string  `json:"releaseDate"`
 	Subtitle       *string  `json:"subtitle"`
 	BookType       *string  `json:"bookType"`
 	Volume         *float64 `json:"volume"`
@@ -102,13 +104,15 @@ func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPrevie
 	all.add("languageIso", "language", "languageIso", now.LanguageISO, spoken, why, func() { body.LanguageISO = set(spoken) })
 	kind, why := among(m.BookType, "comic", "manga", "novel", "novella", "anthology", "artbook", "oneshot", "omnibus", "graphic_novel", "magazine")
 	all.add("bookType", "book_type", "bookType", now.BookType, kind, why, func() { body.BookType = set(kind) })
+	year, month, day := m.released(now)
 	for _, f := range []struct {
 		field, permission string
 		current           *int32
 		said              *float64
 		from, to          int32
 		into              *httpapi.Optional[int32]
-	}{{"year", "year", now.Year, m.Year, 1, 9999, &body.Year}, {"originalYear", "original_year", now.OriginalYear, m.OriginalYear, 1, 9999, &body.OriginalYear},
+	}{{"year", "year", now.Year, year, 1, 9999, &body.Year}, {"month", "year", now.Month, month, 1, 12, &body.Month},
+		{"day", "year", now.Day, day, 1, 31, &body.Day}, {"originalYear", "original_year", now.OriginalYear, m.OriginalYear, 1, 9999, &body.OriginalYear},
 		{"volume", "volume", now.Volume, m.Volume, 0, 9_999_999, &body.Volume}, {"seriesTotal", "series_position", now.SeriesTotal, m.SeriesTotal, 0, 9_999_999, &body.SeriesTotal}} {
 		n, why := whole(f.said, f.from, f.to)
 		all.add(f.field, f.permission, f.field, f.current, n, why, func() { *f.into = set(n) })
@@ -130,6 +134,37 @@ func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPrevie
 	all.add("tags", "tags", "tags", termNames(d.Tags), sorted(tags), "", func() { w.tags = tags })
 	m.proposeOthers(all, now, &d.elsewhere, w)
 	return all.fields
+}
+
+// released is when the book came out, by year and releaseDate (2001-02-15, perhaps with a time, 2001-02 or 2001). Month
+// and day belong to the year that the book has, or gets.
+func (m *bookMetadata) released(now *book.Metadata) (year, month, day *float64) {
+	year = m.Year
+	if m.ReleaseDate == nil {
+		return year, nil, nil
+	}
+	text, _, _ := strings.Cut(*m.ReleaseDate, "T")
+	for n, layout := range []string{"2006", "2006-01", "2006-01-02"} {
+		at, err := time.Parse(layout, text)
+		if err != nil {
+			continue
+		}
+		y, mo, d := float64(at.Year()), float64(at.Month()), float64(at.Day())
+		if year == nil {
+			year = &y
+		}
+		stays := func(locked bool, current *int32, said float64) bool {
+			return locked && (current == nil || float64(*current) != said)
+		}
+		if n == 0 || *year != y || stays(now.Locks["yearLock"], now.Year, y) {
+			return year, nil, nil
+		}
+		if n == 1 || stays(now.Locks["monthLock"], now.Month, mo) {
+			return year, &mo, nil
+		}
+		return year, &mo, &d
+	}
+	return year, nil, nil
 }
 
 // peopleBeside are people beside those who stay as they are: whoever has a role that is locked, and the translators where

@@ -22,7 +22,7 @@ var fieldGroups = []FieldGroup{
 	{"counts", "Volumes and chapters", []string{"totalVolumeCount", "totalChapterCount", "volume", "chapter", "seriesPosition", "seriesTotal"}},
 	{"genres", "Genres, tags and subjects", []string{"genres", "tags", "subjects"}},
 	{"people", "Authors and translators", []string{"authors", "translator"}},
-	{"publication", "Publication", []string{"year", "publisher", "language", "originalYear", "edition", "languageIso", "bookType", "isbns"}},
+	{"publication", "Publication", []string{"year", "month", "day", "publisher", "language", "originalYear", "edition", "languageIso", "bookType", "isbns"}},
 	{"reading", "Age rating and reading direction", []string{"ageRating", "readingDirection"}},
 	{"ratings", "Ratings and awards", []string{"externalRatings", "awards"}},
 	{"links", "Links and ids of other services", []string{"externalLinks", "externalIds"}},

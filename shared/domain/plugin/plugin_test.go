@@ -793,6 +793,34 @@ func TestPeopleOfABook(t *testing.T) {
 	apply("")
 }
 
+// A book came out when releaseDate says, as far as it does and what is locked goes with it.
+func TestReleaseDateOfABook(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	id, _ := r.add(c, nil)
+	for _, x := range []struct{ said, locked, want string }{
+		{"released:2001-02-15", "", "2001 2 15"},
+		{"released:2001-02-15T00:00:00Z", "", "2001 2 15"},
+		{"released:2001-02", "", "2001 2 <nil>"},
+		{"released:2001", "", "2001 <nil> <nil>"},
+		{"released:15 February", "", "<nil> <nil> <nil>"},
+		{"released:2001-02-15", "year", "1999 <nil> <nil>"},
+		{"released:1999-02-15", "year", "1999 2 15"},
+		{"released:2001-02-15", "month", "2001 4 <nil>"},
+	} {
+		_, _, bookID := r.series("A" + x.said + x.locked)
+		at := base + "/books/" + bookID.String()
+		if n, ok := map[string]int{"year": 1999, "month": 4}[x.locked]; ok {
+			c.Do("PATCH", at+"/metadata", object{x.locked: n}).Want(200)
+		}
+		c.Do("POST", at+"/metadata/apply", object{"pluginId": id, "externalId": x.said}).Want(200)
+		if m := c.Do("GET", at, nil).Want(200).Map()["metadata"].(object); fmt.Sprint(m["year"], " ", m["month"], " ", m["day"]) != x.want {
+			t.Errorf("%+v: %v %v %v", x, m["year"], m["month"], m["day"])
+		}
+	}
+}
+
 // A book gets the picture that a plugin names, and shows it unless its cover is locked; the last one of the plugin goes.
 func TestPictureOfABook(t *testing.T) {
 	t.Parallel()

@@ -184,6 +184,9 @@ func (p *plugin) answer(m message, args []string) (any, *failure) {
 		if in.ExternalID == "1" {
 			return book, nil
 		}
+		if at, ok := strings.CutPrefix(in.ExternalID, "released:"); ok {
+			return object{"externalId": in.ExternalID, "releaseDate": at}, nil
+		}
 		if in.ExternalID == "2" {
 			return object{"externalId": "2", "authors": []any{object{"name": "A. Author", "role": "author"}, object{"name": "W. Riter", "role": "writer"},
 				object{"name": "C. Over", "role": "cover artist"}}, "translator": "T. Lator"}, nil
