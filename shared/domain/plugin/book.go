@@ -113,7 +113,7 @@ func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPrevie
 		into              *httpapi.Optional[int32]
 	}{{"year", "year", now.Year, year, 1, 9999, &body.Year}, {"month", "year", now.Month, month, 1, 12, &body.Month},
 		{"day", "year", now.Day, day, 1, 31, &body.Day}, {"originalYear", "original_year", now.OriginalYear, m.OriginalYear, 1, 9999, &body.OriginalYear},
-		{"volume", "volume", now.Volume, m.Volume, 0, 9_999_999, &body.Volume}, {"seriesTotal", "series_position", now.SeriesTotal, m.SeriesTotal, 0, 9_999_999, &body.SeriesTotal}} {
+		{"volume", "volume", d.Volume, m.Volume, 0, 9_999_999, &body.Volume}, {"seriesTotal", "series_position", now.SeriesTotal, m.SeriesTotal, 0, 9_999_999, &body.SeriesTotal}} {
 		n, why := whole(f.said, f.from, f.to)
 		all.add(f.field, f.permission, f.field, f.current, n, why, func() { *f.into = set(n) })
 	}
@@ -121,7 +121,7 @@ func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPrevie
 		field, permission string
 		current, said     *float64
 		into              *httpapi.Optional[float64]
-	}{{"chapter", "chapter", now.Chapter, m.Chapter, &body.Chapter}, {"seriesPosition", "series_position", now.SeriesPosition, m.SeriesPosition, &body.SeriesPosition}} {
+	}{{"chapter", "chapter", d.Chapter, m.Chapter, &body.Chapter}, {"seriesPosition", "series_position", now.SeriesPosition, m.SeriesPosition, &body.SeriesPosition}} {
 		n, why := fraction(f.said)
 		all.add(f.field, f.permission, f.field, f.current, n, why, func() { *f.into = set(n) })
 	}

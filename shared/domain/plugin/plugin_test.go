@@ -759,6 +759,10 @@ func TestBookOfAPlugin(t *testing.T) {
 	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["will_apply"] != " cover" {
 		t.Errorf("after it was written: %v", got)
 	}
+	r.DB.Exec(t, "update book set title = 'A v22', volume = 22, chapter = null where id = $1", bookID) // as a file is renamed
+	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["will_apply"] != " title volume chapter cover" {
+		t.Errorf("after its file was renamed: %v", got)
+	}
 	for _, f := range c.Do("POST", at+"/metadata/preview", one).Want(200).Map()["fields"].([]any) {
 		if f := f.(object); f["field"] == "cover" && f["proposedValue"] != "http://127.0.0.1/large.jpg" {
 			t.Errorf("of two covers: %v", f)
