@@ -120,6 +120,24 @@ func (s *readSeries) entry(books []readBook, host hostConfig, detailed bool) *sy
 	return out
 }
 
+// with is what to tell of two series that the service knows by one id: what is further in either. Nil is nothing to tell.
+func (e *syncEntry) with(other *syncEntry) *syncEntry {
+	if e == nil || other == nil {
+		return cmp.Or(e, other)
+	}
+	p, q := e.Progress, other.Progress
+	p.Volumes, p.Chapters = higher(p.Volumes, q.Volumes), higher(p.Chapters, q.Chapters)
+	p.MaxVolume, p.MaxChapter = higher(p.MaxVolume, q.MaxVolume), higher(p.MaxChapter, q.MaxChapter)
+	p.TotalVolumes, p.TotalChapters = higher(p.TotalVolumes, q.TotalVolumes), higher(p.TotalChapters, q.TotalChapters)
+	p.Books = append(p.Books, q.Books...)
+	if other.Status == completed {
+		e.Status = completed
+	}
+	e.StartedAt, e.Completed, e.Updated = earlier(e.StartedAt, other.StartedAt), latest(e.Completed, other.Completed), latest(e.Updated, other.Updated)
+	e.Score, e.Notes = cmp.Or(e.Score, other.Score), cmp.Or(e.Notes, other.Notes)
+	return e
+}
+
 // counts tells whether a book counts as read to the service.
 func (h *hostConfig) counts(b *readBook) bool { return b.read() || h.CountPartialProgress && b.begun() }
 

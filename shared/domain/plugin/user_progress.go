@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -39,18 +40,20 @@ const ofSeries = `select b.series_id, b.id, b.volume::double precision as volume
 	from book b left join progress p on p.tenant_id = b.tenant_id and p.account_id = app.account() and p.book_id = b.id
 	where b.tenant_id = app.tenant() and b.series_id = any($1) and b.deleted_at is null order by b.series_id, b.number, b.title_sort, b.id`
 
-// push tells the service of the next series that the user has read in, and tells whether there are more.
+// push tells the service of the next series that the user has read in, and tells whether there are more. Several that it
+// knows by one id, such as editions, are one to it.
 func (r *Runner) push(ctx context.Context, p *runnable, host hostConfig, at *syncPlace) (more bool, err error) {
 	some, err := db.List[readSeries](ctx, r.Database, `with mine as materialized (
 		  select distinct b.series_id from progress q join book b on b.tenant_id = q.tenant_id and b.id = q.book_id and b.deleted_at is null
 		  where q.tenant_id = app.tenant() and q.account_id = app.account()),
-		called as (
+		called as materialized (
 		  select distinct on (m.series_id) m.series_id, e.external_id from mine m join external_id e on e.tenant_id = app.tenant() and e.series_id = m.series_id and e.source = any($1)
-		  where m.series_id > $2 order by m.series_id, array_position($1, e.source) limit $3)
+		  order by m.series_id, array_position($1, e.source)),
+		next as (select distinct external_id collate "C" as external_id from called where external_id collate "C" > $2 order by 1 limit $3)
 		select c.series_id, c.external_id, s.title, s.status, s.total_volume_count::double precision as total_volume_count, s.total_chapter_count,
 		  r.rating::double precision as rating, r.notes
-		from called c join series s on s.tenant_id = app.tenant() and s.id = c.series_id
-		left join series_rating r on r.tenant_id = app.tenant() and r.account_id = app.account() and r.series_id = c.series_id order by c.series_id`,
+		from next n join called c on c.external_id = n.external_id join series s on s.tenant_id = app.tenant() and s.id = c.series_id
+		left join series_rating r on r.tenant_id = app.tenant() and r.account_id = app.account() and r.series_id = c.series_id order by n.external_id, c.series_id`,
 		p.sources(), at.After, partSize)
 	if err != nil || len(some) == 0 {
 		return false, err
@@ -64,15 +67,19 @@ func (r *Runner) push(ctx context.Context, p *runnable, host hostConfig, at *syn
 		return false, err
 	}
 	var entries []json.RawMessage
-	size, last := 0, uuid.Nil
-	for i := range some {
+	size, last, groups := 0, "", 0
+	for i := 0; i < len(some); groups++ {
 		if size > partBytes { // the rest is for the next part
 			more = true
 			break
 		}
-		last = some[i].ID
-		e := some[i].entry(books[last], host, p.forUsers().WantsDetailedProgress)
-		if e == nil || slices.Contains(at.Ahead, last) {
+		var e *syncEntry
+		ahead := false
+		for last = some[i].ExternalID; i < len(some) && some[i].ExternalID == last; i++ {
+			e = e.with(some[i].entry(books[some[i].ID], host, p.forUsers().WantsDetailedProgress))
+			ahead = ahead || slices.Contains(at.Ahead, some[i].ID)
+		}
+		if e == nil || ahead {
 			continue
 		}
 		data, err := json.Marshal(e)
@@ -100,7 +107,7 @@ func (r *Runner) push(ctx context.Context, p *runnable, host hostConfig, at *syn
 		at.Result.PushFailures += len(told.Failed)
 	}
 	at.After = last
-	return more || len(some) == partSize, nil
+	return more || groups == partSize, nil
 }
 
 // booksOf are the books of series, by series.
@@ -187,8 +194,9 @@ func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, ent
 		return err
 	}
 	called, titled := map[string]uuid.UUID{}, map[string]uuid.UUID{}
+	alike := map[string][]uuid.UUID{}
 	for _, s := range byID {
-		called[s.Called] = s.ID
+		called[s.Called], alike[s.Called] = s.ID, append(alike[s.Called], s.ID)
 	}
 	for _, s := range byTitle {
 		titled[s.Called] = s.ID
@@ -211,12 +219,18 @@ func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, ent
 	if len(series) == 0 {
 		return nil
 	}
-	return r.mark(ctx, p, host, series, about, at)
+	return r.mark(ctx, p, host, series, alike, about, at)
 }
 
-// mark marks as read what entries say of series, and rates those that the user has not rated.
-func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, series []uuid.UUID, about map[uuid.UUID]*heardEntry, at *syncPlace) error {
-	books, err := r.booksOf(ctx, series)
+// mark marks as read what entries say of series, and rates those that the user has not rated; alike are those that the
+// service knows by one id.
+func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, series []uuid.UUID, alike map[string][]uuid.UUID, about map[uuid.UUID]*heardEntry, at *syncPlace) error {
+	all := slices.Clone(series)
+	for _, id := range series {
+		all = append(all, alike[about[id].ExternalID]...)
+	}
+	slices.SortFunc(all, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	books, err := r.booksOf(ctx, slices.Compact(all))
 	if err != nil {
 		return err
 	}
@@ -229,7 +243,13 @@ func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, series 
 		if len(unread) > 0 {
 			read, changed[id] = append(read, unread...), true
 		}
-		if e.ahead((&readSeries{}).entry(marked(books[id], unread), host, false)) && len(at.Ahead) < mostAhead {
+		told := (&readSeries{}).entry(marked(books[id], unread), host, false)
+		for _, other := range alike[e.ExternalID] {
+			if other != id {
+				told = told.with((&readSeries{}).entry(books[other], host, false))
+			}
+		}
+		if e.ahead(told) && len(at.Ahead) < mostAhead {
 			at.Ahead = append(at.Ahead, id)
 		}
 		if s := e.Score; host.SyncRatings && s != nil && *s >= 1 && *s <= 100 {

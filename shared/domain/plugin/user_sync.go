@@ -136,8 +136,8 @@ type syncPlace struct {
 	Told   bool        `json:"told"` // all of the service was taken over
 	Cursor string      `json:"cursor"`
 	Parts  int         `json:"parts"`
-	After  uuid.UUID   `json:"after"` // the last series that the service was told of
-	Ahead  []uuid.UUID `json:"ahead"` // series of which the service knows more than there is to tell
+	After  string      `json:"afterId"` // by which the service knows the last series that it was told of
+	Ahead  []uuid.UUID `json:"ahead"`   // series of which the service knows more than there is to tell
 	Result SyncResult  `json:"result"`
 }
 
@@ -151,7 +151,7 @@ func (r *Runner) Sync(worker context.Context, h task.Held) (any, error) {
 		}
 		host := p.mine.host()
 		at.Result.PluginID, at.Result.UserID = p.ID, in.UserID
-		if at.Parts == 0 && at.After == uuid.Nil {
+		if at.Parts == 0 && at.After == "" {
 			if err := r.introduce(asking, p, &at.Result); err != nil {
 				return nil, err
 			}

@@ -258,6 +258,41 @@ func TestProgressIsBroughtInStep(t *testing.T) {
 	}
 }
 
+// Series that a service knows by one id, such as editions, are told as one, with what is further; never one after the other.
+func TestEditionsAreToldAsOne(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin, c := r.User(t, "one", "admin"), r.User(t, "one", "reader")
+	id := r.personal(admin, nil, "token")
+	c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
+	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "t0ken"}).Want(200)
+	for title, reads := range map[string][]int{"Long": {5, 4}, "Short": {3, 1}} {
+		_, books := r.shelf(title, "11", reads[0])
+		for _, b := range books[:reads[1]] {
+			c.Do("POST", base+"/books/"+b.String()+"/read", nil).Want(200)
+		}
+	}
+	r.DB.Exec(t, "update series set total_volume_count = 10")
+	for _, x := range []struct{ knows, told int }{{3, 1}, {9, 0}} {
+		remote := []any{object{"externalId": "11", "status": "reading", "progress": object{"volumes": x.knows}}}
+		c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"remote": remote}}).Want(200)
+		c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
+		out, err := r.run(task.UserPluginSync, r.runner.Sync)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var entries, progress string
+		if err := r.DB.Owner.Pool().QueryRow(t.Context(), `select jsonb_path_query_array(data::jsonb, '$[*].entries[*].status')::text, jsonb_path_query_first(data::jsonb, '$[*].entries[*].progress')::text
+			from user_plugin_data where key = 'pushed'`).Scan(&entries, &progress); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.(*plugin.SyncResult); got.Pushed != x.told || got.Matched != 1 || entries != `["reading"]` ||
+			progress != `{"volumes": 4, "maxVolume": 4, "totalVolumes": 10}` {
+			t.Errorf("it knows %d: %+v, %s %s", x.knows, got, entries, progress)
+		}
+	}
+}
+
 // One task at a time asks a plugin for a user; what the plugin refuses for good ends a task, and a place is gone on
 // from.
 func TestTasksOfUsers(t *testing.T) {
