@@ -72,9 +72,9 @@ const (
 	rating = " from series_rating r where r.tenant_id = app.tenant() and r.account_id = app.account() and r.series_id = s.id)"
 )
 
-// of is the SQL of a list of what belongs to the series s.
+// of is the SQL of a list of what belongs to the series s, capital and small letters alike, as in other lists.
 func of(column, from string) string {
-	return array("select " + column + " as v from " + from + " where x.tenant_id = app.tenant() and x.series_id = s.id order by v")
+	return array("select " + column + " as v from " + from + " where x.tenant_id = app.tenant() and x.series_id = s.id order by lower(" + column + "), v")
 }
 
 // seriesFields are of the series s in the library l.
