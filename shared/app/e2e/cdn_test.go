@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"fmt"
 	"image/jpeg"
 	"io"
 	"net/http"
@@ -127,6 +128,11 @@ func TestRedirectToTheCDN(t *testing.T) {
 	head := s.fetch(t, admin, "HEAD", pageURL(b, 1)).want(t, 302)
 	if cc := head.Header.Get("Cache-Control"); !strings.HasPrefix(cc, "private, max-age=") || head.Header.Get("Referrer-Policy") != "no-referrer" {
 		t.Errorf("302 with Cache-Control %q, Referrer-Policy %q", cc, head.Header.Get("Referrer-Policy"))
+	}
+	list := "/api/v1/collections/" + fmt.Sprint(admin.Do("POST", "/api/v1/collections", object{"name": "Best"}).Want(201).Map()["id"])
+	admin.Do("POST", list+"/series", object{"seriesIds": []any{b.SeriesID}}).Want(200)
+	if cc := s.fetch(t, admin, "GET", list+"/thumbnail").want(t, 302).Header.Get("Cache-Control"); cc != "private, max-age=60" {
+		t.Errorf("302 of a collection with Cache-Control %q", cc)
 	}
 	// What cannot be shown is said before anybody is sent anywhere.
 	s.fetch(t, admin, "GET", pageURL(b, 9)).problem(t, 404)

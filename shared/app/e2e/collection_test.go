@@ -41,9 +41,22 @@ func TestCoversOfCollections(t *testing.T) {
 		if !bytes.Equal(cover(at), ofB) || !bytes.Equal(cover("/komga"+at), ofB) {
 			t.Errorf("%s: the cover is not that of the first", at)
 		}
+		whole := s.fetch(t, reader, "GET", at+"/thumbnail").want(t, 200)
+		same := s.fetch(t, reader, "GET", at+"/thumbnail", "If-None-Match", whole.Header.Get("ETag")).want(t, 304)
+		for _, a := range []answer{whole, same} {
+			if got := a.Header.Get("Cache-Control"); got != "private, max-age=60" {
+				t.Errorf("%s: %d with Cache-Control %q", at, a.Status, got)
+			}
+		}
 		s.exec("update book set deleted_at = now() where id = $1", b.ID)
 		if !bytes.Equal(cover(at), ofA) {
 			t.Errorf("%s: the cover is not that of the first that is there", at)
+		}
+		// Another member may be shown since, and be no newer.
+		for condition, value := range map[string]string{"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"} {
+			if a := s.fetch(t, reader, "GET", at+"/thumbnail", condition, whole.Header.Get(value)); a.Status != 200 || !bytes.Equal(a.Body, ofA) {
+				t.Errorf("%s, %s: %d once another is the first that is there", at, condition, a.Status)
+			}
 		}
 		s.exec("update book set deleted_at = null where id = $1", b.ID)
 	}

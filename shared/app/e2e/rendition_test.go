@@ -149,6 +149,9 @@ func TestThumbnails(t *testing.T) {
 			t.Errorf("%s: %d x %d %s", path, w, h, format)
 		}
 		for condition, value := range map[string]string{"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"} {
+			if value == "Last-Modified" && strings.HasPrefix(path, "libraries/") {
+				continue // it shows the picture of one of its series, another one of which may have the same date
+			}
 			again := s.fetch(t, admin, "GET", "/api/v1/"+path+"/thumbnail", condition, a.Header.Get(value))
 			if all := s.s3.Counter.Reset(); again.Status != 304 || len(all) != 0 || again.Header.Get("ETag") != a.Header.Get("ETag") {
 				t.Errorf("%s, %s: conditional %d after %v", path, condition, again.Status, all)

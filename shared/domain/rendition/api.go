@@ -88,17 +88,18 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 	for _, c := range []struct {
 		path, id, tag, what, permission, exists string
 		queries                                 []string
+		borrowed                                bool
 	}{
 		{"/api/v1/books/{id}/thumbnail", "getBookThumbnail", "Books", "Book", auth.BooksRead,
-			"select true from book where tenant_id = app.tenant() and id = $1 and deleted_at is null", []string{bookCover}},
+			"select true from book where tenant_id = app.tenant() and id = $1 and deleted_at is null", []string{bookCover}, false},
 		{"/api/v1/series/{id}/thumbnail", "getSeriesThumbnail", "Series", "Series", auth.SeriesRead,
-			"select true from series where tenant_id = app.tenant() and id = $1", seriesCovers},
+			"select true from series where tenant_id = app.tenant() and id = $1", seriesCovers, false},
 		{"/api/v1/libraries/{id}/thumbnail", "getLibraryThumbnail", "Libraries", "Library", auth.LibrariesRead,
-			"select true from library where tenant_id = app.tenant() and id = $1", []string{libraryCover}},
+			"select true from library where tenant_id = app.tenant() and id = $1", []string{libraryCover}, true},
 		{"/api/v1/collections/{id}/thumbnail", "getCollectionThumbnail", "Collections", collections, auth.CollectionsRead,
-			"select true from collection where tenant_id = app.tenant() and kind = 'series' and id = $1", []string{collectionCover}},
+			"select true from collection where tenant_id = app.tenant() and kind = 'series' and id = $1", []string{collectionCover}, true},
 		{"/api/v1/readlists/{id}/thumbnail", "getReadListThumbnail", "Collections", readLists, auth.ReadListsRead,
-			"select true from collection where tenant_id = app.tenant() and kind = 'books' and id = $1", []string{readListCover}},
+			"select true from collection where tenant_id = app.tenant() and kind = 'books' and id = $1", []string{readListCover}, true},
 	} {
 		komgaToo(a, httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true,
 			Media: "image/*", Also: pictures},
@@ -107,7 +108,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 				if err != nil {
 					return err
 				}
-				return showCover(w, r, m, d, c.what, c.exists, c.queries, id)
+				return showCover(w, r, m, d, c.what, c.exists, c.queries, id, c.borrowed)
 			})
 	}
 	komgaWanted(a, m, d)
@@ -115,7 +116,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 
 // showCover answers with the first cover that queries find of id. Without one a list of members has none, whatever else
 // shows a blank one.
-func showCover(w http.ResponseWriter, r *http.Request, m *Maker, d Delivery, what, exists string, queries []string, id uuid.UUID) error {
+func showCover(w http.ResponseWriter, r *http.Request, m *Maker, d Delivery, what, exists string, queries []string, id uuid.UUID, borrowed bool) error {
 	row, err := m.findCover(r.Context(), what, exists, queries, id)
 	if err != nil {
 		return err
@@ -131,6 +132,7 @@ func showCover(w http.ResponseWriter, r *http.Request, m *Maker, d Delivery, wha
 	case row == nil:
 		return placeholder(w, r, http.StatusOK)
 	}
+	row.borrowed = borrowed
 	return d.cover(w, r, row)
 }
 

@@ -41,6 +41,8 @@ type coverRow struct {
 	Method      *int16    `db:"cover_method"`
 	CRC         *int64    `db:"cover_crc"`
 	Changed     time.Time `db:"changed_at"` // the book, or the series that shows it
+
+	borrowed bool // by a library or a list, which shows the picture of something in it
 }
 
 // The cover of a book is the picture u that people gave it, else that of its file.
@@ -153,11 +155,22 @@ func queueCovers(b *pgx.Batch, queries []string, id uuid.UUID) (first func() *co
 // requests.
 const recheck = "private, max-age=3600"
 
+// brief is how long the picture of a library or a list may be kept: what is in it changes, and is not the same for all.
+const brief = time.Minute
+
+// cache is the Cache-Control of the cover.
+func (row *coverRow) cache() string {
+	if row.borrowed {
+		return fmt.Sprintf("private, max-age=%d", brief/time.Second)
+	}
+	return recheck
+}
+
 // Cover answers with a cover, or what stands for one where it cannot be made.
 func (m *Maker) Cover(w http.ResponseWriter, r *http.Request, row *coverRow) error {
 	ctx := r.Context()
 	tag := row.tag(row.Cover)
-	if page.NotModified(w, r, tag, recheck) || row.unchanged(w, r, tag) {
+	if page.NotModified(w, r, tag, row.cache()) || row.unchanged(w, r, tag) {
 		return nil
 	}
 	t := httpapi.TenantOf(ctx)
@@ -169,15 +182,18 @@ func (m *Maker) Cover(w http.ResponseWriter, r *http.Request, row *coverRow) err
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Last-Modified", row.lastModified())
-	return send(w, r, img, tag, recheck)
+	if !row.borrowed {
+		w.Header().Set("Last-Modified", row.lastModified())
+	}
+	return send(w, r, img, tag, row.cache())
 }
 
 func (row *coverRow) lastModified() string { return row.Changed.UTC().Format(http.TimeFormat) }
 
 // unchanged answers 304 to a client that sends no ETag when it has the date of this very cover: an older one may have been chosen since.
+// A borrowed one has no date: that of another thing may be the same.
 func (row *coverRow) unchanged(w http.ResponseWriter, r *http.Request, tag string) bool {
-	if r.Header.Get("If-None-Match") != "" || r.Header.Get("If-Modified-Since") != row.lastModified() {
+	if row.borrowed || r.Header.Get("If-None-Match") != "" || r.Header.Get("If-Modified-Since") != row.lastModified() {
 		return false
 	}
 	h := w.Header()

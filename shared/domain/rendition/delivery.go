@@ -75,25 +75,33 @@ func (d redirect) page(w http.ResponseWriter, r *http.Request, i *page.Index, n 
 		return err
 	}
 	t := httpapi.TenantOf(r.Context())
-	return d.to(w, pageKey(t.ID, t.Secret, i, n, spec))
+	return d.to(w, pageKey(t.ID, t.Secret, i, n, spec), maxKeep)
 }
 
 func (d redirect) cover(w http.ResponseWriter, r *http.Request, row *coverRow) error {
 	t := httpapi.TenantOf(r.Context())
-	return d.to(w, coverKey(t.ID, row.ID, t.Secret, row.Fingerprint, row.Cover))
+	most := maxKeep
+	if row.borrowed {
+		most = brief
+	}
+	return d.to(w, coverKey(t.ID, row.ID, t.Secret, row.Fingerprint, row.Cover), most)
 }
 
 // keepOff is how long before its end an address is not used again.
 const keepOff = time.Minute
 
-// to answers 302. The browser remembers the answer until shortly before the address ends; nobody else may.
-func (d redirect) to(w http.ResponseWriter, key string) error {
+// maxKeep is longer than any address lives.
+const maxKeep = 24 * time.Hour
+
+// to answers 302. The browser remembers the answer until shortly before the address ends, for most at the longest;
+// nobody else may.
+func (d redirect) to(w http.ResponseWriter, key string, most time.Duration) error {
 	url, expires, err := d.signer.Object("/" + key)
 	if err != nil {
 		return err
 	}
 	h := w.Header()
-	h.Set("Cache-Control", fmt.Sprintf("private, max-age=%d", int((expires.Sub(d.now())-keepOff)/time.Second)))
+	h.Set("Cache-Control", fmt.Sprintf("private, max-age=%d", int(min(expires.Sub(d.now())-keepOff, most)/time.Second)))
 	h.Set("Location", url)
 	w.WriteHeader(http.StatusFound)
 	return nil
