@@ -160,6 +160,47 @@ func TestGoneMembers(t *testing.T) {
 	}
 }
 
+// Who orders the members that they see leaves the hidden ones among them where they are.
+func TestOrderAroundTheHidden(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, collection.Routes)
+	me, limited := s.User(t, "one", "maintainer"), s.User(t, "one", "maintainer")
+	th, tag := newThings(t, s, s.One), uuid.New()
+	s.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'hidden')", s.One, tag)
+	s.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", s.One, tag, limited.ID)
+	hide := func(names string) {
+		s.DB.Exec(t, "delete from series_sharing_tag where tenant_id = $1", s.One)
+		for _, name := range strings.Split(names, "") {
+			s.DB.Exec(t, "insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) values ($1, $2, $3)", s.One, th[name], tag)
+		}
+	}
+	for _, k := range kinds {
+		at := create(t, me, k, `{"name":"Best","ordered":true}`) + k.members
+		is := func(c *testkit.Client, want string) {
+			t.Helper()
+			if got := titles(t, c, at); got != want {
+				t.Errorf("%s: %q, want %q", at, got, want)
+			}
+		}
+		hide("AB")
+		me.Do("POST", at, th.body(k, "ABC")).Want(200)
+		limited.Do("PUT", at, th.body(k, "C")).Want(204)
+		is(limited, "C")
+		is(me, "ABC")
+		hide("B")
+		limited.Do("PUT", at, th.body(k, "CA")).Want(204)
+		is(limited, "CA")
+		is(me, "CBA")
+		// What they add may come to the place of a hidden one, and is ordered all the same.
+		me.Do("DELETE", at+"/"+strings.Trim(th.of(k, "A")[0], `"`), nil).Want(204)
+		limited.Do("POST", at, th.body(k, "A")).Want(200)
+		for _, order := range []string{"ABC", "BCA", "CAB"} {
+			me.Do("PUT", at, th.body(k, order)).Want(204)
+			is(me, order)
+		}
+	}
+}
+
 // A read list is in the order in which its books came out, to the day, and what is not known follows by title.
 func TestAsReleased(t *testing.T) {
 	t.Parallel()
