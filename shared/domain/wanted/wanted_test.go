@@ -147,6 +147,31 @@ func TestQueue(t *testing.T) {
 	is("?sort=custom", "Cb")
 }
 
+// What is hidden for a time keeps its place in the queue, however its owner orders the rest meanwhile.
+func TestOrderAroundTheHidden(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	me, of, tag := s.User(t, "one", "reader"), things(t, s, s.One), uuid.New()
+	me.Do("POST", at+"/bulk", fmt.Sprintf(`{"seriesIds":[%q,%q,%q]}`, of["A"], of["B"], of["C"])).Want(200)
+	_, ids := names(t, me, of, "?sort=custom")
+	s.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'hidden')", s.One, tag)
+	for _, c := range []struct {
+		hidden, order []string
+		want          string
+	}{{[]string{"A", "B"}, ids[2:], "ABC"}, {[]string{"B"}, []string{ids[2], ids[0]}, "CBA"}} {
+		for _, name := range c.hidden {
+			s.DB.Exec(t, "insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) values ($1, $2, $3)", s.One, of[name], tag)
+		}
+		s.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", s.One, tag, me.ID)
+		me.Do("PUT", at+"/order", order(c.order...)).Want(204)
+		s.DB.Exec(t, "delete from sharing_grant")
+		s.DB.Exec(t, "delete from series_sharing_tag")
+		if got, _ := names(t, me, of, "?sort=custom"); got != c.want {
+			t.Errorf("without %v: %q, want %q", c.hidden, got, c.want)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)
