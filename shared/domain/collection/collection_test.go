@@ -154,6 +154,12 @@ func TestGoneMembers(t *testing.T) {
 	if got := titles(t, me, at+"/books?sort=manual"); got != "ABC" {
 		t.Errorf("the book that came back has another place: %s", got)
 	}
+	s.DB.Exec(t, "update book set deleted_at = now() where id = $1", th["b"])
+	me.Do("PUT", at+"/books", th.body(kinds[1], "CA")).Want(204)
+	s.DB.Exec(t, "update book set deleted_at = null where id = $1", th["b"])
+	if got := titles(t, me, at+"/books?sort=manual"); got != "CBA" {
+		t.Errorf("the book that was away while the others were ordered: %s", got)
+	}
 	s.DB.Exec(t, "delete from book where id = $1", th["a"])
 	if got := titles(t, me, at+"/books"); got != "CB" {
 		t.Errorf("a book that was removed: %s", got)

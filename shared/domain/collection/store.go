@@ -162,13 +162,13 @@ func (k kind) drop(ctx context.Context, d *db.DB, id, member uuid.UUID) error {
 }
 
 // order puts the members that ids name first, then the others as they were, on the places that they have together: those
-// hidden from the caller, which are not among them, stay where they are. Of two on the same place the later moves on.
+// hidden from the caller, and books whose file is gone, which are not among them, stay where they are. Of two on the
+// same place the later moves on.
 func (k kind) order(ctx context.Context, d *db.DB, id uuid.UUID, ids []uuid.UUID) error {
 	_, err := k.write(ctx, d, id, `with member as materialized (
 		  select x.id, x.place, row_number() over (order by x.place, x.id) as was, row_number() over (order by u.nth nulls last, x.place, x.id) as n
-		  from collection_member x
-		  left join (select member, min(nth) as nth from unnest($2::uuid[]) with ordinality as u(member, nth) group by member) u on u.member = x.`+k.Column+`
-		  where x.tenant_id = app.tenant() and x.collection_id = $1)
+		  from (select m.id, m.place, x.id as member`+k.from()+`) x
+		  left join (select member, min(nth) as nth from unnest($2::uuid[]) with ordinality as u(member, nth) group by member) u using (member))
 		update collection_member w set place = p.place from member m
 		  join (select was, was + max(place - was) over (order by was) as place from member) p on p.was = m.n
 		where w.tenant_id = app.tenant() and w.id = m.id and w.place <> p.place and `+k.chosen(), ids)

@@ -98,15 +98,14 @@ func remove(ctx context.Context, d *db.DB, what, column string, id uuid.UUID) er
 }
 
 // order puts the entries of ids first, then the others as they were, on the places that they have together: those that
-// are hidden for a time are not among them and stay where they are. Of two on the same place the later moves on.
+// are hidden or gone for a time are not among them and stay where they are. Of two on the same place the later moves on.
 func order(ctx context.Context, d *db.DB, ids []uuid.UUID) error {
 	var b pgx.Batch
 	b.Queue(lock)
 	b.Queue(`with entry as materialized (
 		  select x.id, x.place, row_number() over (order by x.place, x.id) as was, row_number() over (order by u.nth nulls last, x.place, x.id) as n
-		  from wanted x
-		  left join (select id, min(nth) as nth from unnest($1::uuid[]) with ordinality as u(id, nth) group by id) u using (id)
-		  where x.tenant_id = app.tenant() and x.account_id = app.account())
+		  from (select w.id, w.place`+mine+`) x
+		  left join (select id, min(nth) as nth from unnest($1::uuid[]) with ordinality as u(id, nth) group by id) u using (id))
 		update wanted w set place = p.place from entry e
 		  join (select was, was + max(place - was) over (order by was) as place from entry) p on p.was = e.n
 		where w.tenant_id = app.tenant() and w.account_id = app.account() and w.id = e.id and w.place <> p.place`, ids)

@@ -170,6 +170,15 @@ func TestOrderAroundTheHidden(t *testing.T) {
 			t.Errorf("without %v: %q, want %q", c.hidden, got, c.want)
 		}
 	}
+	// So does a book whose file is away.
+	me.Do("POST", at+"/bulk", fmt.Sprintf(`{"bookIds":[%q,%q]}`, of["a"], of["b"])).Want(200)
+	s.DB.Exec(t, "update book set deleted_at = now() where id = $1", of["a"])
+	_, ids = names(t, me, of, "?sort=custom")
+	me.Do("PUT", at+"/order", order(ids[3])).Want(204)
+	s.DB.Exec(t, "update book set deleted_at = null where id = $1", of["a"])
+	if got, _ := names(t, me, of, "?sort=custom"); got != "bCBaA" {
+		t.Errorf("a book was away: %q", got)
+	}
 }
 
 func TestRefusals(t *testing.T) {
