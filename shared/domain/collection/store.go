@@ -161,9 +161,9 @@ func (k kind) drop(ctx context.Context, d *db.DB, id, member uuid.UUID) error {
 	return err
 }
 
-// order puts the members that ids name first, then the others as they were, on the places that they have together: those
-// hidden from the caller, and books whose file is gone, which are not among them, stay where they are. Of two on the
-// same place the later moves on.
+// order puts the members that ids name first, then the others as they were, on the places that they have together:
+// those hidden from the caller, and books whose file is gone, which are not among them, stay where they are. Of two on
+// the same place the later moves on.
 func (k kind) order(ctx context.Context, d *db.DB, id uuid.UUID, ids []uuid.UUID) error {
 	_, err := k.write(ctx, d, id, `with member as materialized (
 		  select x.id, x.place, row_number() over (order by x.place, x.id) as was, row_number() over (order by u.nth nulls last, x.place, x.id) as n

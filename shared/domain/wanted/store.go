@@ -98,7 +98,8 @@ func remove(ctx context.Context, d *db.DB, what, column string, id uuid.UUID) er
 }
 
 // order puts the entries of ids first, then the others as they were, on the places that they have together: those that
-// are hidden or gone for a time are not among them and stay where they are. Of two on the same place the later moves on.
+// are hidden or gone for a time are not among them and stay where they are. Of two on the same place the later moves
+// on.
 func order(ctx context.Context, d *db.DB, ids []uuid.UUID) error {
 	var b pgx.Batch
 	b.Queue(lock)
