@@ -118,6 +118,9 @@ func (r *Runner) search(ctx context.Context, p *runnable, kind string, params ma
 		Results []SearchResult `json:"results"`
 	}
 	a = r.ask(ctx, p, "metadata/"+kind+"/search", params, &found)
+	if a.fault != nil && a.fault.RPC == notFound { // as good as no results
+		a.fault = nil
+	}
 	score := -1.0
 	for i := range found.Results {
 		f := &found.Results[i]

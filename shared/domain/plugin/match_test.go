@@ -36,6 +36,9 @@ func TestSeriesIsFound(t *testing.T) {
 	if m := match(object{"query": "nothing"}); m["success"] != false || !strings.Contains(fmt.Sprint(m["message"]), `finds nothing for "nothing"`) {
 		t.Errorf("%v", m)
 	}
+	if m := match(object{"query": "not there"}); m["success"] != false || !strings.Contains(fmt.Sprint(m["message"]), `finds nothing for "not there"`) {
+		t.Errorf("%v", m)
+	}
 	r.DB.Set(t, r.One, "plugins.auto_match_confidence_threshold", "0.95")
 	if m := match(object{}); m["success"] != false || !strings.Contains(fmt.Sprint(m["message"]), `the best is "bleak house x" with 0.90, at least 0.95 is needed`) {
 		t.Errorf("%v", m)

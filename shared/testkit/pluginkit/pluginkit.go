@@ -148,6 +148,9 @@ func (p *plugin) answer(m message, args []string) (any, *failure) {
 		if strings.Contains(in.Query+in.ISBN, "nothing") {
 			return object{"results": []any{}}, nil
 		}
+		if strings.Contains(in.Query, "not there") {
+			return nil, &failure{Code: -32002, Message: "not found"}
+		}
 		if strings.Contains(in.Query, "slow down") {
 			return nil, &failure{Code: -32001, Message: "too many requests", Data: object{"retryAfterSeconds": 7}}
 		}
