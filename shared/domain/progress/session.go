@@ -134,7 +134,7 @@ func negative[T int32 | int64](n *T) bool { return n != nil && *n < 0 }
 // back. A clock ahead of ours must not outdo what is said later: nothing ends in the future. What would then end at the
 // same time, two readings among it, is a microsecond apart; what does anyway stays in its order by when it is told.
 var recordSQL = `with sent as materialized (
-	  select u.*, least(u.started, u.ended, u.told_at) as started_at, least(u.ended, u.told_at) as ended_at from (
+	  select u.*, least(u.started, u.told_at) as started_at, least(u.ended, u.told_at) as ended_at from (
 	    select u.id, b.id as book_id, u.kind, u.device_id, u.device_name, u.started, u.ended, u.page, u.percentage, u.active_ms, u.pages_read, u.locator,
 	      now() - (count(*) over () - row_number() over (order by u.ended, u.n)) * interval '1 microsecond' as told_at
 	    from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::integer[], $9::double precision[],

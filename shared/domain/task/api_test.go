@@ -148,8 +148,11 @@ func TestCancel(t *testing.T) {
 	grandchild := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &child})
 	finished := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &scan})
 	other := add(t, s, s.One, task.Spec{Type: task.AnalyzeSeries})
+	failed := add(t, s, s.One, task.Spec{Type: task.AnalyzeLibrary})
+	left := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &failed}) // goes on
 	exec(t, s, "update task set status = 'running', started_at = now(), lease_epoch = 1, open_children = 2 where id in ($1, $2)", scan, child)
 	exec(t, s, "update task set status = 'completed', completed_at = now() where id = $1", finished)
+	exec(t, s, "update task set status = 'failed', completed_at = now() where id = $1", failed)
 
 	if m := c.Do("POST", base+"/"+scan.String()+"/cancel", nil).Want(200).Map(); m["message"] == "" {
 		t.Errorf("%v", m)
@@ -168,11 +171,14 @@ func TestCancel(t *testing.T) {
 	if err := s.DB.App.Enter(held); !db.ErrLost(err) {
 		t.Errorf("the worker of a cancelled child may still write: %v", err)
 	}
-	for _, id := range []uuid.UUID{scan, finished} {
+	for _, id := range []uuid.UUID{scan, finished, failed} {
 		m := c.Do("POST", base+"/"+id.String()+"/cancel", nil).Want(400).Map()
 		if !strings.Contains(m["message"].(string), "already") {
 			t.Errorf("%v", m)
 		}
+	}
+	if got := c.Do("GET", base+"/"+left.String(), nil).Want(200).Map(); got["status"] != "pending" {
+		t.Errorf("the cancellation of a task that had failed was refused, and one below it is %v", got["status"])
 	}
 	c.Do("POST", base+"/"+uuid.NewString()+"/cancel", nil).Want(404)
 	c.Do("POST", base+"/x/cancel", nil).Want(400)

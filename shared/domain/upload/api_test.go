@@ -457,6 +457,8 @@ func TestAbortedReplacement(t *testing.T) {
 		t.Fatal(err)
 	}
 	user.Do("POST", r.base+"/"+got.Files[0].UploadID.String()+"/complete", nil).Want(404)
+	testkit.WriteFile(t, r.s3.Dir+"/books/lib", "S/old.cbz", make([]byte, 1<<20)) // somebody else's, of now
+	user.Do("POST", r.base+"/"+got.Files[0].UploadID.String()+"/complete", nil).Want(404)
 }
 
 func TestWhatIsRefused(t *testing.T) {
@@ -527,7 +529,13 @@ func TestWhatIsRefused(t *testing.T) {
 		select $1, gen_random_uuid(), $2, n::text, 1, 1, false, 'x', now() + interval '1 hour' from generate_series(1, 1000) n`, r.One, r.library)
 	user.Do("POST", r.base, files(true, one("S/here.cbz", 2<<20))).Want(409)
 	r.exec("update upload set expires_at = now() - interval '1 second'")
-	user.Do("POST", r.base, files(true, one("S/here.cbz", 2<<20))).Want(201)
+	user.Do("POST", r.base, files(true, one("S/here.cbz", 2<<20))).Want(201).JSON(&got)
+	last := r.base + "/" + got.Files[0].UploadID.String()
+	user.Do("GET", last, nil).Want(200)
+	r.exec("update upload set expires_at = now() - interval '1 second'")
+	for _, c := range [][2]string{{"GET", ""}, {"POST", "/complete"}, {"DELETE", ""}} { // the store has forgotten it
+		user.Do(c[0], last+c[1], nil).Want(404)
+	}
 }
 
 // The address that people reach the store at may be another than that of the functions.
