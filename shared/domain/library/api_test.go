@@ -638,6 +638,32 @@ func TestDeleteInParts(t *testing.T) {
 	}
 }
 
+// Who takes a root from the tenant in this moment is waited for: nothing is made, or moved, below what is no longer given.
+func TestRootIsHeld(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	id := admin.Do("POST", path, `{"name":"l","path":"/books/l"}`).Want(201).Map()["id"].(string)
+	for _, c := range [][3]string{{"POST", path, `{"name":"new","path":"/books/new"}`}, {"PUT", path + "/" + id, `{"path":"/books/other"}`}} {
+		tx, err := f.DB.Owner.Pool().Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+		if _, err := tx.Exec(t.Context(), "update library_root set bucket = 'elsewhere' where tenant_id = $1", f.One); err != nil {
+			t.Fatal(err)
+		}
+		answer := make(chan *testkit.Response, 1)
+		go func() { answer <- admin.Do(c[0], c[1], c[2]) }()
+		f.DB.AwaitLock(t)
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		(<-answer).Want(400)
+		f.DB.Exec(t, "update library_root set bucket = 'bucket' where tenant_id = $1", f.One)
+	}
+}
+
 // What has moved to another library is told of also where the deletion fails: it stays there.
 func TestFailedDeletionTellsWhatHasMoved(t *testing.T) {
 	t.Parallel()
