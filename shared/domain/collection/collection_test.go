@@ -207,6 +207,25 @@ func TestOrderAroundTheHidden(t *testing.T) {
 	}
 }
 
+// Who makes a collection automatic frees it of all members that were chosen, also of those that they do not see.
+func TestAutomaticForgetsTheHidden(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, collection.Routes)
+	me, limited := s.User(t, "one", "maintainer"), s.User(t, "one", "maintainer")
+	th, tag := newThings(t, s, s.One), uuid.New()
+	s.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'hidden')", s.One, tag)
+	s.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", s.One, tag, limited.ID)
+	s.DB.Exec(t, "insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) values ($1, $2, $3)", s.One, th["A"], tag)
+	at := create(t, me, kinds[0], `{"name":"Best"}`)
+	me.Do("POST", at+"/series", th.body(kinds[0], "AB")).Want(200)
+	for _, condition := range []string{`{"title":{"operator":"is","value":"B"}}`, "null"} {
+		limited.Do("PATCH", at, `{"condition":`+condition+`}`).Want(200)
+	}
+	if got := titles(t, me, at+"/series"); got != "" {
+		t.Errorf("%q are members of what was automatic", got)
+	}
+}
+
 // A read list is in the order in which its books came out, to the day, and what is not known follows by title.
 func TestAsReleased(t *testing.T) {
 	t.Parallel()

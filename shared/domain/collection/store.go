@@ -77,7 +77,7 @@ func (k kind) create(ctx context.Context, d *db.DB, p patch) (*row, error) {
 	return out, k.taken(d.Run(ctx, &b), *p.name)
 }
 
-// update changes one. What becomes automatic loses the members that were chosen. BadRequest where it would be ordered, and
+// update changes one. What becomes automatic loses the members that were chosen (migration 00081). BadRequest where it would be ordered, and
 // automatic.
 func (k kind) update(ctx context.Context, d *db.DB, id uuid.UUID, p patch) (*row, error) {
 	var b pgx.Batch
@@ -87,8 +87,6 @@ func (k kind) update(ctx context.Context, d *db.DB, id uuid.UUID, p patch) (*row
 		  condition = case when $7 then $8::jsonb else condition end, updated_at = now() where tenant_id = app.tenant() and id = $1 and kind = $2
 		  and not ((coalesce($6, false) or $7 and $8::jsonb is not null) and coalesce($6, ordered) and case when $7 then $8::jsonb else condition end is not null)`,
 		id, k.Name, p.name, p.setSummary, p.summary, p.ordered, p.setCondition, p.condition)
-	b.Queue(`delete from collection_member m where m.tenant_id = app.tenant() and m.collection_id = $1
-		and exists (select from collection c where c.tenant_id = app.tenant() and c.id = $1 and c.condition is not null)`, id)
 	k.queueGet(&b, &out, id)
 	if err := d.Run(ctx, &b); err != nil {
 		if p.name != nil {
