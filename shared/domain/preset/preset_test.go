@@ -1,6 +1,7 @@
 package preset_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -101,4 +102,31 @@ func TestPresets(t *testing.T) {
 	if got := names("?scope=search"); got != "All of 1" {
 		t.Errorf("left: %s", got)
 	}
+}
+
+// Who keeps two at the same time waits for itself: there is never one too many.
+func TestRoomIsCountedOneByOne(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, preset.Routes)
+	me := s.User(t, "one", "reader")
+	s.DB.Exec(t, `insert into filter_preset (tenant_id, account_id, id, scope, target, name, condition)
+		select $1, $2, gen_random_uuid(), 'list', 'books', 'x' || n, 'null' from generate_series(1, 499) n`, s.One, me.ID)
+	tx, err := s.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	if _, err := tx.Exec(t.Context(), `insert into filter_preset (tenant_id, account_id, id, scope, target, name, condition)
+		select tenant_id, id, gen_random_uuid(), 'list', 'books', 'the last', 'null' from account where id = $1 for no key update`, me.ID); err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan *testkit.Response, 1)
+	go func() {
+		answer <- me.Do("POST", at, `{"scope":"list","target":"books","name":"one more","condition":null}`)
+	}()
+	s.DB.AwaitLock(t)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	(<-answer).Want(409)
 }
