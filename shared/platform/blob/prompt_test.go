@@ -28,7 +28,7 @@ func TestAStoreThatStalls(t *testing.T) {
 	defer secure.Close()
 	defer close(ended)
 	w := newWire()
-	w.within = 100 * time.Millisecond
+	w.within = time.Second
 	read := func(res *http.Response) error { _, err := io.ReadAll(res.Body); return err }
 	for name, c := range map[string]struct {
 		by   http.RoundTripper
@@ -94,7 +94,7 @@ func TestASlowReaderIsNoStall(t *testing.T) {
 		_, _ = rw.Write(data)
 	})
 	w := newWire()
-	w.within = 400 * time.Millisecond
+	w.within = time.Second
 	to, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
 		res, err := fetch(t, w, r.Context(), from)
 		if err != nil {
