@@ -126,10 +126,13 @@ func quote(s string) string {
 }
 
 // checkRank refuses a caller without SystemAdmin who would give, or change a user who has, a permission that
-// the caller lacks.
+// the caller lacks; and one from whom sharing tags hide something, which another user would show them.
 func checkRank(c *auth.Caller, role string, extra []string) error {
 	if c.May(auth.SystemAdmin) {
 		return nil
+	}
+	if c.Limited {
+		return fault.New(fault.Forbidden, "You cannot create or change users, who would see what sharing tags hide from you; ask an administrator")
 	}
 	for _, p := range append(auth.RolePermissions(role), extra...) {
 		if !c.May(p) {

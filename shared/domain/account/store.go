@@ -124,12 +124,17 @@ func taken(err error, username, email string) error {
 	return err
 }
 
+// unconfirmed are accounts a that wait until their address is confirmed: they were registered, and are not active. A user
+// of an identity provider that does not vouch for the address is not one of them, disabled or not.
+const unconfirmed = ` not a.email_verified and not a.is_active
+	and not exists (select from oidc_identity o where o.tenant_id = a.tenant_id and o.account_id = a.id)`
+
 // useVerification activates the account that waits with this token; nil when there is none.
 func useVerification(ctx context.Context, d *db.DB, hash []byte) (*activated, error) {
 	return db.Get[activated](ctx, d, `with t as (
 			delete from verification_token where tenant_id = app.tenant() and hash = $1 returning account_id, expires_at)
 		update account a set is_active = true, email_verified = true, updated_at = now() from t
-		where a.tenant_id = app.tenant() and a.id = t.account_id and t.expires_at > now() and not a.email_verified
+		where a.tenant_id = app.tenant() and a.id = t.account_id and t.expires_at > now() and`+unconfirmed+`
 		returning a.id, a.generation`, hash)
 }
 
@@ -146,8 +151,8 @@ type waiting struct {
 // renewVerification replaces the token of an account that waits for confirmation, once a minute at most.
 func renewVerification(ctx context.Context, d *db.DB, email string, hash []byte) (*waiting, error) {
 	return db.Get[waiting](ctx, d, `with w as (
-			select id, username, email from account
-			where tenant_id = app.tenant() and lower(email) = lower($1) and not email_verified),
+			select a.id, a.username, a.email from account a
+			where a.tenant_id = app.tenant() and lower(a.email) = lower($1) and`+unconfirmed+`),
 		t as (
 			insert into verification_token as v (tenant_id, account_id, hash, expires_at)
 			select app.tenant(), w.id, $2, $3 from w

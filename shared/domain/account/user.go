@@ -37,7 +37,7 @@ func (s *service) createUser(ctx context.Context, in NewUser) (*User, error) {
 	if err := s.database.Enter(ctx); err != nil { // before any work is done for somebody who may not
 		return nil, err
 	}
-	u := toStore{id: uuid.Must(uuid.NewV7()), New: New{in.Username, in.Email, in.Password}, role: auth.Reader, active: true, verified: true}
+	u := toStore{id: uuid.Must(uuid.NewV7()), New: New{in.Username, in.Email, in.Password}, role: auth.Reader, active: true, verified: true, claimed: !vouches(ctx)}
 	bad := u.Check()
 	if in.Role.Value != nil {
 		u.role = *in.Role.Value
@@ -92,7 +92,7 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 		}
 		endSessions := passwordHash != nil || (locked.target.IsActive && !next.IsActive)
 		forgetMail := next.EmailVerified || next.Email != locked.target.Email // what was sent to another address confirms nothing
-		stored, err = updateUser(ctx, tx, next, passwordHash, endSessions, forgetMail, in.IsActive.Or(false) || next.Email != locked.target.Email)
+		stored, err = updateUser(ctx, tx, next, passwordHash, endSessions, forgetMail, claim(ctx, in.IsActive.Or(false), next.Email != locked.target.Email))
 		return err
 	})
 	if err != nil {
@@ -100,6 +100,19 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 	}
 	s.bump(ctx, auth.CallerOf(ctx).Tenant)
 	return stored, nil
+}
+
+// vouches tells whether an address is somebody's because the caller says so. Whoever has the address can come to be this
+// user by an identity provider, and bring a role: it takes an administrator.
+func vouches(ctx context.Context) bool { return auth.CallerOf(ctx).May(auth.SystemAdmin) }
+
+// claim is whether the address is one that nobody vouches for after a change; nil where it is as it was.
+func claim(ctx context.Context, enabled, readdressed bool) *bool {
+	merely := !vouches(ctx)
+	if readdressed || enabled && !merely {
+		return &merely
+	}
+	return nil
 }
 
 // apply is the user after the change.
@@ -181,15 +194,15 @@ func lock(ctx context.Context, tx pgx.Tx, id uuid.UUID) (locked, error) {
 	return locked{target: users[i], others: len(users) - 1}, nil
 }
 
-// updateUser stores a user who was changed; vouched: whose address is theirs, as who changes the user says.
-func updateUser(ctx context.Context, tx pgx.Tx, u User, passwordHash *string, endSessions, forgetMail, vouched bool) (*User, error) {
+// updateUser stores a user who was changed; claimed is what claim says.
+func updateUser(ctx context.Context, tx pgx.Tx, u User, passwordHash *string, endSessions, forgetMail bool, claimed *bool) (*User, error) {
 	var b pgx.Batch
 	var stored *User
 	db.One(&b, &stored, `update account set username = $2, email = $3, role = $4, permissions = $5, is_active = $6, email_verified = $7,
 			password_hash = coalesce($8, password_hash), generation = generation + case when $9 then 1 else 0 end,
-			email_claimed = email_claimed and not $10, updated_at = now()
+			email_claimed = coalesce($10, email_claimed), updated_at = now()
 		where tenant_id = app.tenant() and id = $1 returning `+userColumns,
-		u.ID, u.Username, u.Email, u.Role, u.Permissions, u.IsActive, u.EmailVerified, passwordHash, endSessions, vouched)
+		u.ID, u.Username, u.Email, u.Role, u.Permissions, u.IsActive, u.EmailVerified, passwordHash, endSessions, claimed)
 	if endSessions {
 		b.Queue("delete from refresh_token where tenant_id = app.tenant() and account_id = $1", u.ID)
 	}

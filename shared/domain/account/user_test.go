@@ -216,6 +216,13 @@ func TestNobodyRisesAboveThemselves(t *testing.T) {
 	manager.Do("POST", "/api/v1/users", newUser("bob")).Want(201)
 	manager.Do("PATCH", "/api/v1/users/"+reader.ID.String(), `{"permissions":["UsersRead"]}`).Want(200)
 
+	// Who does not see everything cannot make somebody who does, or become them.
+	tag := uuid.New()
+	s.exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'hidden')", s.One, tag)
+	s.exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", s.One, tag, manager.ID)
+	manager.Do("POST", "/api/v1/users", newUser("carl")).Want(403)
+	manager.Do("PATCH", "/api/v1/users/"+reader.ID.String(), `{"password":"taking over"}`).Want(403)
+
 	// A key that may only manage users cannot make itself its owner by a new password.
 	key, prefix, hash := auth.NewAPIKey()
 	s.exec(t, `insert into api_key (tenant_id, id, account_id, name, prefix, hash, permissions)

@@ -19,6 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/oidc"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/sharing"
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -800,6 +801,46 @@ func TestClaimedAddress(t *testing.T) {
 	admin.Do("PATCH", "/api/v1/users/"+id, object{"isActive": true}).Want(200)
 	if s := r.session(b.signIn(), "/login/oidc/complete"); s.NewAccount || s.User.ID.String() != id {
 		t.Errorf("%+v", s)
+	}
+}
+
+// Nor is one that somebody without SystemAdmin gives to a user, whose password or sessions they have: who comes from the
+// provider would bring them their role.
+func TestAddressOfAManager(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	manager := r.User(t, "one", "reader", auth.UsersRead, auth.UsersWrite)
+	admin := r.User(t, "one", "admin")
+	made := manager.Do("POST", "/api/v1/users", object{"username": "x", "email": "ann@example.org", "password": "longer than eight"}).Want(201).Map()
+	b := r.browser("one")
+	b.refused("made", b.signIn(), "/login", "access_denied", "not verified")
+	admin.Do("PATCH", "/api/v1/users/"+made["id"].(string), object{"email": "x@example.org"}).Want(200)
+	at := "/api/v1/users/" + manager.ID.String()
+	manager.Do("PATCH", at, object{"email": "ann@example.org"}).Want(200)
+	b.refused("changed", b.signIn(), "/login", "access_denied", "not verified")
+	manager.Do("PATCH", at, object{"isActive": true}).Want(200)
+	b.refused("enabled", b.signIn(), "/login", "access_denied", "not verified")
+	admin.Do("PATCH", at, object{"isActive": true}).Want(200)
+	if s := r.session(b.signIn(), "/login/oidc/complete"); s.User.ID != manager.ID {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A user for whose address the provider does not vouch is not given to whoever reads the mail that is sent there, disabled
+// or not.
+func TestUnverifiedIsNotWaiting(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.idp.says(object{"sub": "1", "email": "boss@example.org"})
+	b := r.browser("one")
+	s := r.session(b.signIn(), "/login/oidc/complete")
+	for _, active := range []bool{true, false} {
+		r.DB.Exec(t, "update account set is_active = $2 where id = $1", s.User.ID, active)
+		r.Anonymous(t, "one").Do("POST", "/api/v1/auth/resend-verification", object{"email": "boss@example.org"}).Want(200)
+		var tokens int
+		if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from verification_token where account_id = $1", s.User.ID).Scan(&tokens); err != nil || tokens != 0 {
+			t.Errorf("active %v: %d tokens, %v", active, tokens, err)
+		}
 	}
 }
 
