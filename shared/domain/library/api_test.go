@@ -692,6 +692,38 @@ func TestFailedDeletionTellsWhatHasMoved(t *testing.T) {
 	admin.Do("DELETE", path+"/"+ids[0], nil).Want(204)
 }
 
+// What people said of a series, or chose, goes with its books to the library where the files are by now, also those that
+// nobody has read.
+func TestDeletionLeavesWhatIsChosen(t *testing.T) {
+	t.Parallel()
+	for what, sql := range map[string]string{
+		"rating": "insert into series_rating (tenant_id, account_id, series_id, id, rating) select $1, $2, id, gen_random_uuid(), 90 from series where library_id = $3",
+		"lock":   "update series set locks = '{summary}' where tenant_id = $1 and $2::uuid is not null and library_id = $3",
+		"queue":  "insert into wanted (tenant_id, account_id, id, book_id, place) select $1, $2, gen_random_uuid(), id, 1 from book where library_id = $3 and key = 's/2.cbz'",
+	} {
+		f := serve(t)
+		admin := f.User(t, "one", "admin")
+		var ids []string
+		for _, name := range []string{"old", "new"} {
+			id := admin.Do("POST", path, `{"name":"`+name+`","path":"/books/`+name+`"}`).Want(201).Map()["id"].(string)
+			ids = append(ids, id)
+			f.DB.Exec(t, `with s as (
+				  insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+				  values ($1, gen_random_uuid(), $2, 's', 's', 's', 's', 's') returning id)
+				insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, fingerprint, analyzed)
+				select $1, gen_random_uuid(), $2, s.id, 's/' || n || '.cbz', 10, now(), 'cbz', 'b', 'b', 'b', 'f' || n, true from s, generate_series(1, 2) n`, f.One, id)
+		}
+		f.DB.Exec(t, sql, f.One, admin.ID, ids[0])
+		admin.Do("DELETE", path+"/"+ids[0], nil).Want(204)
+		var books, kept int
+		if err := f.DB.Owner.Pool().QueryRow(t.Context(), `select count(*), count(*) filter (where s.locks <> '{}'
+			  or exists (select from series_rating r where r.series_id = s.id) or exists (select from wanted w where w.book_id = b.id))
+			from book b join series s on s.id = b.series_id where b.library_id = $1 and b.deleted_at is null`, ids[1]).Scan(&books, &kept); err != nil || books != 2 || kept == 0 {
+			t.Errorf("%s: %d books, %d of them as they were, %v", what, books, kept, err)
+		}
+	}
+}
+
 // Who writes into a library when it is deleted has locked scan, library and counts in this order and goes on to its books: the
 // deletion waits for each, and holds nothing that the writer is yet to ask for.
 func TestDeletionWaitsForWriters(t *testing.T) {

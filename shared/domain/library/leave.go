@@ -16,7 +16,7 @@ const leaveBooks = 500
 
 // leave lets the books of a library that is to be deleted follow their files to the libraries where these have appeared since it was
 // last scanned, as if a scan had found them gone: whoever has moved files, and deletes the library that they were in, loses nothing
-// that people have read or edited. The library is not active from here on. moved tells what listeners are to be told, also with an error.
+// that people have read, edited or chosen. The library is not active from here on. moved tells what listeners are to be told, also with an error.
 func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []follow.Book, err error) {
 	for after := ""; ; {
 		var b pgx.Batch
@@ -29,7 +29,7 @@ func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []
 		b.Queue("select set_config('statement_timeout', '0', true)") // DATABASE_TIMEOUT bounds it
 		db.All(&b, &some, `with dear as materialized (
 			  select k.id, k.key from book k join library l on l.tenant_id = k.tenant_id and l.id = k.library_id
-			  where k.tenant_id = app.tenant() and k.library_id = $1 and k.key > $2 and k.fingerprint <> '' and `+follow.Dear+`
+			  where k.tenant_id = app.tenant() and k.library_id = $1 and k.key > $2 and k.fingerprint <> '' and `+follow.Kept+`
 			    and exists (select from book n where n.tenant_id = k.tenant_id and n.fingerprint = k.fingerprint and n.fingerprint <> '' and n.library_id <> k.library_id
 			      and n.deleted_at is null and coalesce(n.first_read_at, n.created_at) >= coalesce(l.looked_at, l.created_at))
 			  order by k.key limit $3),

@@ -33,6 +33,18 @@ const Dear = `(exists (select from progress p where p.tenant_id = k.tenant_id an
 	or exists (select from completion c where c.tenant_id = k.tenant_id and c.book_id = k.id)
 	or exists (select from book_metadata m where m.tenant_id = k.tenant_id and m.book_id = k.id and m.locks <> '{}'))`
 
+// Kept tells in SQL whether people have read, edited or chosen book k, or its series: whether more than the file would be
+// gone with it.
+const Kept = `(` + Dear + `
+	or exists (select from book_cover x where x.tenant_id = k.tenant_id and x.book_id = k.id)
+	or exists (select from collection_member x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
+	or exists (select from wanted x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
+	or exists (select from series x where x.tenant_id = k.tenant_id and x.id = k.series_id and x.locks <> '{}')
+	or exists (select from series_cover x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
+	or exists (select from series_rating x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
+	or exists (select from series_sharing_tag x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
+	or exists (select from series_tracking x where x.tenant_id = k.tenant_id and x.series_id = k.series_id and x.tracked))`
+
 // queue lets books follow their content. Those that must be analysed again get a task in the same statement: nobody knows
 // before which they are, and after it a worker may die.
 func queue(b *pgx.Batch, out *[]Book, function string, args ...any) {
