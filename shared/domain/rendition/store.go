@@ -77,8 +77,14 @@ func (m *Maker) stored(ctx context.Context, key string) (*image, error) {
 		return nil, unavailable(err)
 	}
 	defer body.Close()
-	data := make([]byte, o.Size)
-	if _, err := io.ReadFull(body, data); err != nil {
+	var data []byte
+	if o.Size < 0 { // the store does not tell
+		data, err = io.ReadAll(body)
+	} else {
+		data = make([]byte, o.Size)
+		_, err = io.ReadFull(body, data)
+	}
+	if err != nil {
 		return nil, unavailable(err)
 	}
 	return &image{data: data}, nil

@@ -87,11 +87,11 @@ func open(endpoint string, c Config, within time.Duration) clients {
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 		Retryer:                    patience(),
-		HTTPClient:                 client,
+		HTTPClient:                 &prompt{client.Do, within},
 	}
 	fresh := client.GetTransport().Clone()
 	fresh.DisableKeepAlives = true
-	transport, anew := http.RoundTripper(&prompt{client.GetTransport(), within}), http.RoundTripper(&prompt{fresh, within})
+	transport, anew := http.RoundTripper(&prompt{client.GetTransport().RoundTrip, within}), http.RoundTripper(&prompt{fresh.RoundTrip, within})
 	if strings.HasPrefix(endpoint, "http://") {
 		often, once := newWire(), newWire()
 		often.within, once.within, once.maxIdle = within, within, 0
@@ -104,7 +104,7 @@ func open(endpoint string, c Config, within time.Duration) clients {
 		read.endpoint, _ = url.Parse(endpoint) // Validate has looked at it
 	}
 	patient := client.WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = joinWithin })
-	return clients{client: s3.New(o), join: func(o *s3.Options) { o.HTTPClient = patient }, read: read, near: loopback(read.endpoint)}
+	return clients{client: s3.New(o), join: func(o *s3.Options) { o.HTTPClient = &prompt{patient.Do, joinWithin} }, read: read, near: loopback(read.endpoint)}
 }
 
 // patience tries what the SDK tries again, and where a store asks for fewer requests with a 429, as some do where S3 says 503.
@@ -217,7 +217,7 @@ func (s *Store) Range(ctx context.Context, bucket string, o Object, offset, n in
 		kind = ErrChanged
 	case res.StatusCode == http.StatusOK && (offset > 0 || n != res.ContentLength):
 		kind = errRanges
-	case res.ContentLength < n:
+	case res.ContentLength >= 0 && res.ContentLength < n:
 		kind = ErrRange
 	}
 	if kind != nil {

@@ -10,14 +10,17 @@ import (
 
 // prompt gives up an answer of which nothing comes for a time while its reader waits; net/http bounds only the header's.
 type prompt struct {
-	http.RoundTripper
+	send   func(*http.Request) (*http.Response, error)
 	within time.Duration
 }
 
 // RoundTrip implements http.RoundTripper.
-func (p *prompt) RoundTrip(req *http.Request) (*http.Response, error) {
+func (p *prompt) RoundTrip(req *http.Request) (*http.Response, error) { return p.Do(req) }
+
+// Do sends a request, as the SDK asks for it.
+func (p *prompt) Do(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
-	res, err := p.RoundTripper.RoundTrip(req.WithContext(ctx))
+	res, err := p.send(req.WithContext(ctx))
 	if err != nil {
 		cancel()
 		return nil, err

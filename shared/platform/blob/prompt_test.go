@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
 // A store that stops in the middle of an answer does not hold its reader for ever, however the answer is read.
@@ -38,7 +41,7 @@ func TestAStoreThatStalls(t *testing.T) {
 		"read":           {w, plain.URL + "/told", read},
 		"copied":         {w, plain.URL + "/told", func(res *http.Response) error { _, err := res.Body.(io.WriterTo).WriteTo(io.Discard); return err }},
 		"without length": {w, plain.URL, read},
-		"TLS":            {&prompt{secure.Client().Transport, w.within}, secure.URL, read},
+		"TLS":            {&prompt{secure.Client().Transport.RoundTrip, w.within}, secure.URL, read},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
@@ -74,7 +77,7 @@ func TestAnAskerWhoLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := (&prompt{store.Client().Transport, time.Minute}).RoundTrip(req)
+	res, err := (&prompt{store.Client().Transport.RoundTrip, time.Minute}).RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,6 +85,54 @@ func TestAnAskerWhoLeaves(t *testing.T) {
 	go func() { <-begun; cancel() }()
 	if _, err := io.ReadAll(res.Body); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want that the asker has left", err)
+	}
+}
+
+// Nor is what the SDK asks for held by an answer that stops behind its header.
+func TestAnAnswerToTheSDKThatStalls(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	ended := make(chan struct{})
+	store := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Length", "1000")
+		_, _ = io.WriteString(rw, "<InitiateMultipartUploadResult>")
+		_ = http.NewResponseController(rw).Flush()
+		<-ended
+	}))
+	defer store.Close()
+	defer close(ended)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	opened := open(store.URL, Config{PathStyle: true, Region: "us-east-1"}, 500*time.Millisecond)
+	_, err := opened.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: aws.String("b"), Key: aws.String("k")})
+	if err == nil || ctx.Err() != nil {
+		t.Errorf("%v, want that the store stalls", err)
+	}
+}
+
+// An answer of unknown length that nobody wants is not read to its end.
+func TestAnUnwantedAnswerIsLeft(t *testing.T) {
+	t.Parallel()
+	url, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			if _, err := rw.Write(pattern(100_000)); err != nil {
+				return
+			}
+		}
+	})
+	res, err := fetch(t, newWire(), t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error)
+	go func() { closed <- res.Body.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it is read on and on")
 	}
 }
 
