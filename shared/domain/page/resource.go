@@ -1,15 +1,16 @@
 package page
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"path"
 	"strings"
 	"sync"
 
-	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/format/mediatype"
@@ -58,11 +59,15 @@ func (s *Server) Resource(w http.ResponseWriter, r *http.Request, i *Index, name
 		send(resourceType(e.Name, ""))
 		return nil
 	}
-	give, err := content.Room(r.Context(), e)
-	if err != nil {
-		return s.explain(r, i, err)
+	if e.Heavy() {
+		data, err := s.unpacked(r.Context(), i, e)
+		if err != nil {
+			return s.unopened(r, i, err)
+		}
+		send(resourceType(e.Name, mediatype.Detect(data)))
+		Copy(w, r, bytes.NewReader(data))
+		return nil
 	}
-	defer give()
 	if s.Content.Store.Near() {
 		give, err := s.turns.take(r.Context())
 		if err != nil {
@@ -83,6 +88,19 @@ func (s *Server) Resource(w http.ResponseWriter, r *http.Request, i *Index, name
 	Copy(w, r, plain)
 	drain(body)
 	return nil
+}
+
+// unpacked is a file that is heavy to unpack: in memory, since few are unpacked at a time, and a reader may take long.
+func (s *Server) unpacked(ctx context.Context, i *Index, e archive.Entry) ([]byte, error) {
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	data, err := s.Content.Bytes(within, i.Bucket, i.Object(), e)
+	if errors.Is(err, context.DeadlineExceeded) {
+		later := fault.Wrap(err, fault.Unavailable, "Too much is being unpacked; try again shortly")
+		later.RetryAfter = retryAfter
+		return nil, later
+	}
+	return data, err
 }
 
 // Contents is how an e-book is put together.
