@@ -475,6 +475,24 @@ func TestRefusalsEndInTheMiddle(t *testing.T) {
 	}
 }
 
+// A Redis that refuses the head of a pipeline and takes the rest has lost events: they are told to be, since sent again they
+// would be taken for ones that are there.
+func TestRefusalsEndWithinAPipeline(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	hook := &loading{err: server.Client.Eval(t.Context(), "return redis.error_reply('LOADING Redis is loading')", nil).Err()}
+	server.Client.AddHook(hook)
+	hook.left.Store(1)
+	p, tenant := New(server.Client, Config{}, nil), uuid.New()
+	var all []Event
+	for i := range 250 {
+		all = append(all, number(i))
+	}
+	if err := p.Publish(t.Context(), tenant, all...); !errors.Is(err, ErrDropped) {
+		t.Errorf("%v with %d of %d events stored, want ErrDropped", err, len(stored(t, server.Client, tenant)), len(all))
+	}
+}
+
 func TestLostAnswerWritesOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

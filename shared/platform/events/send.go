@@ -91,11 +91,12 @@ func (p *Publisher) settle(batch []*job, results []error) bool {
 	var again []*job
 	var cause error
 	p.well = true
+	late := overtaken(batch, results)
 	for i, j := range batch {
 		switch err := results[i]; {
 		case err == nil:
 			p.finish(j, nil)
-		case retryable(err):
+		case retryable(err) && !late[i]:
 			again, cause, p.well = append(again, j), err, false
 			j.wait.finish(fmt.Errorf("%w: %w", ErrDelayed, err))
 		default:
@@ -118,6 +119,18 @@ func (p *Publisher) settle(batch []*job, results []error) bool {
 		p.slow, p.dropped = time.Time{}, 0
 	}
 	return true
+}
+
+// overtaken are the jobs that failed before a later one of the same stream was taken, by a Redis that became ready within
+// a pipeline: sent again they would be taken for ones that have been sent.
+func overtaken(batch []*job, results []error) []bool {
+	late, taken := make([]bool, len(batch)), map[string]bool{}
+	for i := len(batch) - 1; i >= 0; i-- {
+		stream := batch[i].keys[0]
+		late[i] = results[i] != nil && taken[stream]
+		taken[stream] = taken[stream] || results[i] == nil
+	}
+	return late
 }
 
 // withdraw takes off the queue what tells of streams that lack events. It is told later, and again and again, so it need
