@@ -16,6 +16,7 @@ import (
 // events were replayed. An error means that the connection was dropped.
 func (h *hub) begin(ctx context.Context, c *connection, extra http.Header, resume string) (int, error) {
 	// Live first, replay second: what happens in between is held back and nothing is missed.
+	ends := context.WithoutCancel(ctx) // what becomes of the connection is told also where its client has left by now
 	socket := c.socket
 	tail, joined := c.topic.join(ctx, c)
 	if !joined {
@@ -25,10 +26,10 @@ func (h *hub) begin(ctx context.Context, c *connection, extra http.Header, resum
 	}
 	s := &start{hub: h, c: c, socket: socket, after: tail}
 	if err := s.run(ctx, extra, resume, tail); err != nil {
-		c.shard.send(ctx, command{kind: dropIt, connection: c, reason: replayFailed})
+		c.shard.send(ends, command{kind: dropIt, connection: c, reason: replayFailed})
 		return s.replayed, err
 	}
-	c.shard.send(ctx, command{kind: openIt, connection: c, after: s.after})
+	c.shard.send(ends, command{kind: openIt, connection: c, after: s.after})
 	return s.replayed, nil
 }
 
