@@ -1,9 +1,12 @@
 package relay
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -502,4 +505,39 @@ func TestLiveEventWhileReading(t *testing.T) {
 	topic.live(t.Context(), events.Message{ID: later, Kind: "late", Data: "1"}) // not in the stream
 	topic.sync(t.Context())
 	s.expect(c, "late")
+}
+
+// A client that leaves while its stream begins keeps no place.
+func TestAClientThatLeavesAtOnce(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.KeepAlive = 20 * time.Millisecond })
+	token, _ := s.account(uuid.New())
+	began := make(chan error, 1)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g, on, refused := s.server.admit(w, r, events.Entities)
+		if refused != nil {
+			began <- refused.cause
+			return
+		}
+		c, err := s.server.takeOver(w, on, g)
+		if err == nil {
+			left, leave := context.WithCancel(r.Context())
+			leave()
+			_, _ = s.server.hub.begin(left, c, http.Header{}, "") // may be told that the client has left
+		}
+		began <- err
+	}))
+	defer front.Close()
+	for range 40 {
+		conn, err := net.Dial("tcp", front.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: a.test\r\n%s\r\n\r\n", token)
+		err = <-began
+		conn.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "all are dropped", func() bool { return s.server.limits.open() == 0 })
 }
