@@ -1,7 +1,9 @@
 package page
 
 import (
+	"archive/zip"
 	"bytes"
+	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -9,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/testkit"
@@ -63,6 +68,65 @@ func TestDamagedResources(t *testing.T) {
 		}
 		if got != c.want || (got == 200) != (w.Body.Len() > 0) {
 			t.Errorf("%s, %s: %d of %d bytes, %v; want %d", c.name, c.encoding, got, w.Body.Len(), err, c.want)
+		}
+	}
+}
+
+// slow is a reader who takes nothing until it is released.
+type slow struct {
+	*httptest.ResponseRecorder
+	comes, released chan struct{}
+}
+
+func (s slow) Write(p []byte) (int, error) {
+	s.comes <- struct{}{}
+	<-s.released
+	return s.ResponseRecorder.Write(p)
+}
+
+// Readers who take nothing of what is heavy to unpack hold no place where it is unpacked.
+func TestSlowReadersOfWhatIsHeavy(t *testing.T) {
+	text := strings.Repeat("word ", 1000)
+	enc, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed := enc.EncodeAll([]byte(text), nil)
+	var file bytes.Buffer
+	w := zip.NewWriter(&file)
+	entry, err := w.CreateRaw(&zip.FileHeader{Name: "a.css", Method: archive.Zstd, CRC32: crc32.ChecksumIEEE([]byte(text)),
+		CompressedSize64: uint64(len(packed)), UncompressedSize64: uint64(len(text))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := entry.Write(packed); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, i := memory(t, file.Bytes())
+	comes, released := make(chan struct{}), make(chan struct{})
+	ended := make(chan error)
+	const readers = 3 // one more than there are places
+	for range readers {
+		go func() {
+			ended <- s.Resource(slow{httptest.NewRecorder(), comes, released}, httptest.NewRequest("GET", "/", nil), i, "a.css")
+		}()
+	}
+	for n := range readers {
+		select {
+		case <-comes:
+		case err := <-ended:
+			t.Fatal(err)
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%d of %d readers are served", n, readers)
+		}
+	}
+	close(released)
+	for range readers {
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	}
 }
