@@ -664,12 +664,9 @@ func TestRootIsHeld(t *testing.T) {
 	}
 }
 
-// What has moved to another library is told of also where the deletion fails: it stays there.
-func TestFailedDeletionTellsWhatHasMoved(t *testing.T) {
-	t.Parallel()
-	f := serve(t)
-	admin := f.User(t, "one", "admin")
-	var ids []string
+// twice makes two libraries with so many books of a series, whose files are the same in both.
+func twice(t *testing.T, f *fixture, admin *testkit.Client, books int) (ids []string) {
+	t.Helper()
 	for _, name := range []string{"old", "new"} {
 		id := admin.Do("POST", path, `{"name":"`+name+`","path":"/books/`+name+`"}`).Want(201).Map()["id"].(string)
 		ids = append(ids, id)
@@ -677,8 +674,17 @@ func TestFailedDeletionTellsWhatHasMoved(t *testing.T) {
 			  insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
 			  values ($1, gen_random_uuid(), $2, 's', 's', 's', 's', 's') returning id)
 			insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, fingerprint, analyzed)
-			select $1, gen_random_uuid(), $2, s.id, 's/1.cbz', 10, now(), 'cbz', 'b', 'b', 'b', 'f', true from s`, f.One, id)
+			select $1, gen_random_uuid(), $2, s.id, 's/' || n || '.cbz', 10, now(), 'cbz', 'b', 'b', 'b', 'f' || n, true from s, generate_series(1, $3) n`, f.One, id, books)
 	}
+	return ids
+}
+
+// What has moved to another library is told of also where the deletion fails: it stays there.
+func TestFailedDeletionTellsWhatHasMoved(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	ids := twice(t, f, admin, 1)
 	f.DB.Exec(t, `insert into progress (tenant_id, account_id, book_id, id, current_page, started_at, updated_at)
 		select tenant_id, $1, id, gen_random_uuid(), 3, now(), now() from book where library_id = $2`, admin.ID, ids[0])
 	f.DB.Exec(t, "create function public.refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$")
@@ -703,16 +709,7 @@ func TestDeletionLeavesWhatIsChosen(t *testing.T) {
 	} {
 		f := serve(t)
 		admin := f.User(t, "one", "admin")
-		var ids []string
-		for _, name := range []string{"old", "new"} {
-			id := admin.Do("POST", path, `{"name":"`+name+`","path":"/books/`+name+`"}`).Want(201).Map()["id"].(string)
-			ids = append(ids, id)
-			f.DB.Exec(t, `with s as (
-				  insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
-				  values ($1, gen_random_uuid(), $2, 's', 's', 's', 's', 's') returning id)
-				insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, fingerprint, analyzed)
-				select $1, gen_random_uuid(), $2, s.id, 's/' || n || '.cbz', 10, now(), 'cbz', 'b', 'b', 'b', 'f' || n, true from s, generate_series(1, 2) n`, f.One, id)
-		}
+		ids := twice(t, f, admin, 2)
 		f.DB.Exec(t, sql, f.One, admin.ID, ids[0])
 		admin.Do("DELETE", path+"/"+ids[0], nil).Want(204)
 		var books, kept int
