@@ -302,12 +302,14 @@ func Unreachable(err error) bool {
 	var answer *StatusError
 	var ne net.Error
 	switch {
+	case errors.Is(err, ErrCut): // whatever the answer had begun with
+		return true
 	case errors.As(err, &answer):
 		return ailing(answer.Status)
 	case errors.As(err, &re) && re.HTTPStatusCode() != 0: // without one there was no answer
 		return ailing(re.HTTPStatusCode())
 	}
-	return errors.As(err, &ne) || errors.Is(err, ErrCut) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return errors.As(err, &ne) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // ailing tells whether a status is about the store and not about what it was asked.
