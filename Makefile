@@ -14,13 +14,14 @@ FUZZTIME ?= 30s
 SIZE ?= small
 STACK ?= longbox
 PARAMETERS ?=
+WEB_DIR ?=
 
 .PHONY: help run operator test tools lint lint-infra conformance fuzz bench openapi build deploy clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
 
-run: ## start everything on this machine (PORT, DATA_DIR, LIBRARY=/a:/b, LONGBOX_ADMIN, BIND)
+run: ## start everything on this machine (PORT, DATA_DIR, LIBRARY=/a:/b, LONGBOX_ADMIN, BIND, WEB_DIR)
 	@localstack/prepare.sh run
 	@exec .bin/localstack
 
@@ -67,8 +68,8 @@ build: ## stripped binaries of every function and their Lambda zips, in dist/
 	@localstack/prepare.sh build
 	go run ./localstack/dist
 
-deploy: ## deploy to AWS (SIZE=small|large, STACK=longbox, PARAMETERS=file); docs/cloud.md explains
-	@SIZE="$(SIZE)" STACK="$(STACK)" PARAMETERS="$(PARAMETERS)" infra/deploy.sh
+deploy: ## deploy to AWS (SIZE=small|large, STACK=longbox, PARAMETERS=file, WEB_DIR=folder); docs/cloud.md explains
+	@SIZE="$(SIZE)" STACK="$(STACK)" PARAMETERS="$(PARAMETERS)" WEB_DIR="$(WEB_DIR)" infra/deploy.sh
 
 clean: ## remove what was built (data and tools stay)
 	rm -rf .bin dist

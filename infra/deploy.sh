@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Deploys Longbox to AWS: make deploy SIZE=small STACK=longbox [PARAMETERS=file]. docs/cloud.md explains it.
+# Deploys Longbox to AWS: make deploy SIZE=small STACK=longbox [PARAMETERS=file] [WEB_DIR=folder]. docs/cloud.md explains it.
 #
-# In this order: zips and images, packages in a bucket, the stack (which migrates before it changes the functions), and
-# scans of libraries that are scanned on start. Every step may be repeated.
+# In this order: zips and images, packages in a bucket, the stack (which migrates before it changes the functions), the
+# web application, and scans of libraries that are scanned on start. Every step may be repeated.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 size=${SIZE:-small}
 stack=${STACK:-longbox}
 parameters=${PARAMETERS:-}
+web=${WEB_DIR:-}
 
 fail() {
 	echo "Longbox: $*" >&2
@@ -20,6 +21,7 @@ done
 docker buildx version >/dev/null 2>&1 || fail "make deploy needs docker buildx, to build for arm64"
 [[ -f infra/parameters/$size ]] || fail "SIZE=$size: there are only $(cd infra/parameters && echo *)"
 [[ -z $parameters || -f $parameters ]] || fail "PARAMETERS=$parameters: there is no such file"
+[[ -z $web || -f $web/index.html ]] || fail "WEB_DIR=$web has no file index.html: name the folder that the build of the web application made"
 account=$(aws sts get-caller-identity --query Account --output text) || fail "aws has no credentials: aws configure, or set AWS_PROFILE"
 region=$(aws configure get region || true)
 region=${AWS_REGION:-${AWS_DEFAULT_REGION:-$region}}
@@ -37,6 +39,7 @@ while IFS= read -r line || [[ -n $line ]]; do # the last one may have no end
 	[[ $value != @* ]] || value=$(<"${value#@}")
 	values+=("${line%%=*}=$value")
 done < <(cat "infra/parameters/$size" ${parameters:+"$parameters"})
+[[ -z $web ]] || values+=("WebApp=true")
 
 echo "Longbox: $version as $stack ($size) to account $account, $region"
 bucket=longbox-packages-$account-$region
@@ -89,6 +92,13 @@ aws cloudformation package --template-file template.yaml --s3-bucket "$bucket" -
 aws cloudformation deploy --template-file dist/packaged.yaml --stack-name "$stack" --s3-bucket "$bucket" \
 	--capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --no-fail-on-empty-changeset --parameter-overrides "${values[@]}"
 aws cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --output table
+
+if [[ -n $web ]]; then # New files first, then the page that names them; what nothing names any more goes last.
+	files=s3://$(aws cloudformation describe-stacks --stack-name "$stack" --query "Stacks[0].Outputs[?OutputKey=='WebBucket'].OutputValue" --output text)
+	aws s3 sync "$web" "$files" --exclude index.html --exclude '.*' --exclude '*/.*' --cache-control no-cache
+	aws s3 cp "$web/index.html" "$files/index.html" --cache-control no-cache
+	aws s3 sync "$web" "$files" --delete --exclude '.*' --exclude '*/.*' --cache-control no-cache
+fi
 
 scheduler=$(aws cloudformation describe-stack-resource --stack-name "$stack" --logical-resource-id Scheduler \
 	--query StackResourceDetail.PhysicalResourceId --output text)

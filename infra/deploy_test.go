@@ -1,6 +1,8 @@
 package infra_test
 
 import (
+	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -109,34 +111,76 @@ func TestDeployMakesTheRoleOfECS(t *testing.T) {
 // the carriage return that editors of other systems end lines with.
 func TestDeployReadsEveryLine(t *testing.T) {
 	t.Parallel()
+	for _, end := range []string{"\n", "\r\n"} {
+		calls, out := deploy(t, map[string]string{
+			"infra/parameters/small": "LogDays=14\n", "key": "a key",
+			"my.parameters": strings.ReplaceAll("# ours\n\nLogDays=7\nCdnKey=@key\nAlarmEmail=ops@example.org", "\n", end),
+		}, "PARAMETERS=my.parameters")
+		if !strings.Contains(calls, " LogDays=14 LogDays=7 CdnKey=a key AlarmEmail=ops@example.org ") {
+			t.Errorf("lines end with %q: asked for %q\n%s", end, calls, out)
+		}
+	}
+}
+
+// A web application is sent so that there is no moment at which its page names files that are not there. A folder
+// without a page is refused before anything is made.
+func TestDeploySendsTheWebApplication(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"app/index.html": "a page", "app/assets/a.js": "a script"}
+	calls, out := deploy(t, files, "WEB_DIR=app")
+	last := -1
+	for _, want := range []string{
+		"cloudformation deploy ", " WebApp=true ", "s3 sync app s3://there --exclude index.html ", "s3 cp app/index.html s3://there/index.html ",
+		"s3 sync app s3://there --delete ", "lambda invoke ",
+	} {
+		at := strings.Index(calls, want)
+		if at <= last {
+			t.Errorf("%q is not in its place:\n%s%s", want, calls, out)
+		}
+		last = at
+	}
+	if calls, out := deploy(t, nil, ""); strings.Contains(calls, "s3 sync") || strings.Contains(calls, "WebApp") {
+		t.Errorf("without one: %s%s", calls, out)
+	}
+	if calls, out := deploy(t, files, "WEB_DIR=app/assets"); calls != "" || !strings.Contains(out, "WEB_DIR=app/assets has no file index.html") {
+		t.Errorf("without a page: %s%s", calls, out)
+	}
+}
+
+// deploy runs the script in a folder of these files, with tools that do nothing. It gives what was asked of aws and what the
+// script said.
+func deploy(t *testing.T, files map[string]string, setting string) (calls, said string) {
+	t.Helper()
 	script, err := os.ReadFile("deploy.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, end := range []string{"\n", "\r\n"} {
-		dir := t.TempDir()
-		asked := filepath.Join(dir, "asked")
-		for name, text := range map[string]string{
-			"infra/deploy.sh": string(script), "infra/parameters/small": "LogDays=14\n", "key": "a key",
-			"my.parameters":                 strings.ReplaceAll("# ours\n\nLogDays=7\nCdnKey=@key\nAlarmEmail=ops@example.org", "\n", end),
-			"infra/container/golang.digest": "sha256:1\n", "infra/container/node.digest": "sha256:2\n",
-			"bin/aws": "#!/bin/sh\ncase \"$*\" in *\"cloudformation deploy\"*) echo \"$*\" >" + asked + "; exit 1 ;; esac\n",
-			"bin/go":  "#!/bin/sh\nmkdir -p dist\n", "bin/git": "#!/bin/sh\n", "bin/docker": "#!/bin/sh\ncat >/dev/null\n",
-		} {
-			path := filepath.Join(dir, name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-				t.Fatal(err)
-			}
+	dir := t.TempDir()
+	asked := filepath.Join(dir, "asked")
+	all := map[string]string{
+		"infra/deploy.sh": string(script), "infra/parameters/small": "", "infra/container/golang.digest": "sha256:1\n", "infra/container/node.digest": "sha256:2\n",
+		"bin/aws": "#!/bin/sh\necho \"$*\" >>" + asked + "\ncase \"$*\" in *WebBucket*) echo there ;; *\"lambda invoke\"*) echo None; echo 0 >dist/start.json ;; esac\n",
+		"bin/go":  "#!/bin/sh\nmkdir -p dist\n", "bin/git": "#!/bin/sh\n", "bin/docker": "#!/bin/sh\n[ \"$1\" != login ] || cat >/dev/null\n",
+	}
+	maps.Copy(all, files)
+	for name, text := range all {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
 		}
-		cmd := exec.Command("bash", filepath.Join(dir, "infra/deploy.sh"))
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "AWS_REGION=eu-west-1", "PARAMETERS=my.parameters")
-		out, _ := cmd.CombinedOutput() // ends where the stack would be updated
-		call, err := os.ReadFile(asked)
-		if err != nil || !strings.Contains(string(call), " LogDays=14 LogDays=7 CdnKey=a key AlarmEmail=ops@example.org") {
-			t.Errorf("lines end with %q: asked for %q (%v)\n%s", end, call, err, out)
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
 		}
 	}
+	cmd := exec.Command("bash", filepath.Join(dir, "infra/deploy.sh"))
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "AWS_REGION=eu-west-1", setting)
+	out, err := cmd.CombinedOutput()
+	if _, refused := errors.AsType[*exec.ExitError](err); err != nil && !refused {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(asked)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(raw), string(out)
 }

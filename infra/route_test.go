@@ -59,6 +59,14 @@ func TestPathsReachTheirFunction(t *testing.T) {
 	if seen["api"] < 30 || seen["media"] < 4 {
 		t.Fatalf("only %v operations found: the search is broken", seen)
 	}
+	for _, path := range []string{"/", "/series/1", "/login/oidc/complete", "/assets/api.js"} {
+		if got := origin(t, path); got != "web" {
+			t.Errorf("%s, which is a web application's, goes to %s", path, got)
+		}
+	}
+	if got := origin(t, "/verify-email"); got != "api" { // links of mail; no operation
+		t.Errorf("the page that confirms an address goes to %s", got)
+	}
 	for _, stream := range []string{"events", "tasks", "scans"} {
 		if got := origin(t, "/api/v1/"+stream+"/stream"); got != "relay" {
 			t.Errorf("the stream of %s goes to %s", stream, got)
@@ -66,7 +74,7 @@ func TestPathsReachTheirFunction(t *testing.T) {
 	}
 }
 
-// origin is what the distribution asks for a path.
+// origin is what the distribution asks for a path where there is a web application.
 func origin(t *testing.T, path string) string {
 	t.Helper()
 	for _, d := range read(t, "infra/edge.yaml").resources("AWS::CloudFront::Distribution") {
@@ -77,7 +85,7 @@ func origin(t *testing.T, path string) string {
 				return b.get("TargetOriginId").text()
 			}
 		}
-		return config.get("DefaultCacheBehavior", "TargetOriginId").text()
+		return config.get("DefaultCacheBehavior").chosen().get("TargetOriginId").text()
 	}
 	t.Fatal("no distribution in infra/edge.yaml")
 	return ""

@@ -44,8 +44,11 @@ func TestExportFitsTheDisk(t *testing.T) {
 func TestBucketsAndQueuesAreSafe(t *testing.T) {
 	t.Parallel()
 	storage := read(t, "infra/storage.yaml")
-	buckets := storage.resources("AWS::S3::Bucket")
-	if len(buckets) < 2 {
+	buckets, policies := storage.resources("AWS::S3::Bucket"), storage.resources("AWS::S3::BucketPolicy")
+	edge := read(t, "infra/edge.yaml")
+	maps.Copy(buckets, edge.resources("AWS::S3::Bucket"))
+	maps.Copy(policies, edge.resources("AWS::S3::BucketPolicy"))
+	if len(buckets) < 3 {
 		t.Fatal("no buckets found")
 	}
 	for name, b := range buckets {
@@ -57,7 +60,7 @@ func TestBucketsAndQueuesAreSafe(t *testing.T) {
 		if b.get("BucketEncryption").Node == nil {
 			t.Errorf("%s is not encrypted", name)
 		}
-		if p := storage.resources("AWS::S3::BucketPolicy")[name+"Policy"]; !strings.Contains(strings.Join(p.scalars(), " "), "Deny Principal * Action s3:*") {
+		if p := policies[name+"Policy"]; !strings.Contains(strings.Join(p.scalars(), " "), "Deny Principal * Action s3:*") {
 			t.Errorf("%s: no policy refuses requests without TLS", name)
 		}
 		if !strings.Contains(strings.Join(b.get("LifecycleConfiguration").scalars(), " "), "AbortIncompleteMultipartUpload") {

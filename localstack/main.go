@@ -63,6 +63,9 @@ func announce(ctx context.Context, s *stack.Stack, config stack.Config, console 
 	for _, r := range s.Roots() {
 		console.Say("Longbox: serving %s (read-only)", r.Folder)
 	}
+	if config.Web != "" {
+		console.Say("Longbox: serving the web application in %s", config.Web)
+	}
 	needed, err := s.NeedsAdmin(ctx)
 	console.Say("Longbox is ready: %s", s.URL())
 	switch {

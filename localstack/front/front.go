@@ -22,8 +22,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/hops"
 )
 
-// Targets are the addresses (host:port) of the functions behind the front.
-type Targets struct{ API, Media, Relay string }
+// Targets are what is behind the front: the addresses (host:port) of the functions, and a web application (nil: none).
+type Targets struct {
+	API, Media, Relay string
+	Web               *Web
+}
 
 // Front listens from its creation, answers 503 until it is opened, and proxies from then on.
 type Front struct {
@@ -121,6 +124,10 @@ func Proxy(t Targets, trusted int, report func(format string, args ...any)) http
 		relay: to(relay, t.Relay, transport, 4<<10, trusted, report),   // Held as long as somebody listens.
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if t.Web != nil && t.Web.has(r.Method, r.URL.Path) {
+			t.Web.ServeHTTP(w, r)
+			return
+		}
 		if r.ContentLength != 0 {
 			b := &body{ReadCloser: r.Body}
 			r = r.WithContext(context.WithValue(r.Context(), bodyKey{}, b))

@@ -21,6 +21,10 @@ type Config struct {
 	DataDir string `env:"DATA_DIR" envDefault:".data"`
 	// Library are the folders to serve; without any there is a sample library.
 	Library []string `env:"LIBRARY" envSeparator:":"`
+	// Web is the folder of a web application to serve at the same address; empty: none.
+	Web string `env:"WEB_DIR"`
+	// Docs is the path where Longbox describes itself, if it does.
+	Docs string `env:"API_DOCS_PATH" envDefault:"/docs"`
 	// Admin is given to migrate, which makes the first administrator of it.
 	Admin string `env:"LONGBOX_ADMIN"`
 	// PublicURL is the address people use; made of the port when empty.

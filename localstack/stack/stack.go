@@ -44,6 +44,7 @@ type Stack struct {
 
 	supervisor *supervise.Supervisor
 	front      *front.Front
+	web        *front.Web
 	postgres   *postgres.Cluster
 	redis      *redis.Server
 	media      *gateway.Gateway
@@ -73,7 +74,7 @@ func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, e
 	} else {
 		go s.library.Follow(ctx)
 	}
-	s.front.Open(front.Targets{API: s.address(api), Media: s.address(media), Relay: s.address(relay)}, s.config.TrustedProxies, console.Say)
+	s.front.Open(front.Targets{API: s.address(api), Media: s.address(media), Relay: s.address(relay), Web: s.web}, s.config.TrustedProxies, console.Say)
 	return s, nil
 }
 
@@ -90,6 +91,11 @@ func (s *Stack) prepare(ctx context.Context) (err error) {
 	}
 	if s.front, err = front.Listen(s.config.Bind, s.config.Port); err != nil {
 		return err
+	}
+	if s.config.Web != "" {
+		if s.web, err = front.NewWeb(s.config.Web, s.config.Docs); err != nil {
+			return err
+		}
 	}
 	if s.roots, err = s.libraryRoots(); err != nil {
 		return err
