@@ -42,6 +42,7 @@ type plugin struct {
 	in    *bufio.Scanner
 	init  json.RawMessage
 	count int
+	later message // what it serves with another request
 }
 
 // serve answers requests until it is told to shut down. The first argument may be a way of going wrong at once.
@@ -69,7 +70,7 @@ func serve(args []string) {
 			continue // an answer that it does not wait for
 		}
 		result, failure := p.answer(m, args)
-		if m.Method == "test/hang" {
+		if m.Method == "test/hang" || m.Method == "test/later" {
 			continue // no answer
 		}
 		if failure != nil {
@@ -291,6 +292,14 @@ func (p *plugin) odd(m message, path string) (any, *failure) {
 			return nil, &failure{Code: -32603, Message: err.Error()}
 		}
 		return "written", nil
+	case "test/later": // is served with test/now
+		p.later = m
+	case "test/has":
+		return p.later.Method != "", nil
+	case "test/now":
+		told, _, _ := p.personal(message{Method: "test/calls", Params: p.later.Params})
+		say(object{"jsonrpc": "2.0", "id": p.later.ID, "result": told})
+		return told, nil
 	case "test/ask":
 		return p.ask("storage/get", object{"key": "a"}), nil
 	}

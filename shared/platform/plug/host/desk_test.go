@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -125,5 +126,41 @@ func TestDesksDoNotMeet(t *testing.T) {
 	}
 	if got, fault := ask(h, s, "test/ask", nil); fault != nil || !strings.Contains(got, "-32601") {
 		t.Error("it is answered when nobody has asked for a user:", got, fault)
+	}
+}
+
+// A plugin goes on with what somebody has asked who has left: the next one waits, and what is kept for them is not asked for in
+// their place.
+func TestWhoLeavesDoesNotMeetTheNext(t *testing.T) {
+	t.Parallel()
+	h, start := newHost(t, nil)
+	s := start()
+	params, err := json.Marshal(map[string]any{"calls": asks{call("storage/get", key("name"))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(ctx context.Context, name, method string, timeout time.Duration) *plug.Answer {
+		known := &plug.Known{Storage: map[string]plug.Stored{"name": {Data: json.RawMessage(`"` + name + `"`)}}}
+		return h.Do(ctx, plug.Call{Start: s, Method: method, Params: params, Known: known, Timeout: timeout})
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan *plug.Answer, 1)
+	go func() { left <- of(ctx, "one", "test/later", time.Minute) }()
+	for has := "false"; has != "true"; { // until the plugin has it
+		var fault *plug.Fault
+		if has, fault = ask(h, s, "test/has", nil); fault != nil {
+			t.Fatal(fault)
+		}
+	}
+	leave()
+	if a := of(t.Context(), "two", "test/calls", 300*time.Millisecond); a.Fault == nil || !strings.Contains(a.Fault.Message, "busy") {
+		t.Errorf("another one is served meanwhile: %s %v", a.Result, a.Fault)
+	}
+	if got, fault := ask(h, s, "test/now", nil); fault != nil || !strings.Contains(got, `"data":"one"`) {
+		t.Errorf("what was begun for one is told %s, %v", got, fault)
+	}
+	<-left
+	if a := of(t.Context(), "two", "test/calls", time.Minute); a.Fault != nil || !strings.Contains(string(a.Result), `"data":"two"`) {
+		t.Errorf("%s %v", a.Result, a.Fault)
 	}
 }
