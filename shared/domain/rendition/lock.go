@@ -26,20 +26,21 @@ func (m *Maker) alone(ctx context.Context, tenant uuid.UUID, key string, waited 
 	random := make([]byte, 12)
 	_, _ = rand.Read(random) // crypto/rand.Read never fails (it ends the program instead)
 	mine := hex.EncodeToString(random)
+	free := func() {
+		if err := unlock.Run(context.WithoutCancel(ctx), m.Redis, []string{name}, mine).Err(); err != nil {
+			slog.Warn("the lock of a rendition ends by itself", "error", err)
+		}
+	}
 	look := time.NewTicker(lockLook)
 	defer look.Stop()
 	for first := true; ; first = false {
 		got, err := m.Redis.SetNX(ctx, name, mine, lockLife).Result()
 		if err != nil {
 			slog.Warn("no lock for a rendition; it may be made twice", "error", err)
-			return func() {}
+			return func() { go free() } // the lock may be ours, only its answer too late; nobody waits for a Redis that is gone
 		}
 		if got {
-			return func() {
-				if err := unlock.Run(context.WithoutCancel(ctx), m.Redis, []string{name}, mine).Err(); err != nil {
-					slog.Warn("the lock of a rendition ends by itself", "error", err)
-				}
-			}
+			return free
 		}
 		if first {
 			waited()
