@@ -23,8 +23,9 @@ type wire struct {
 	maxIdle     int
 	idleTimeout time.Duration
 
-	mu   sync.Mutex
-	idle map[string][]*wireConn // by address; the last used last
+	mu       sync.Mutex
+	idle     map[string][]*wireConn // by address; the last used last
+	sweeping bool                   // a timer runs that closes those idle for too long
 }
 
 // headerSize is what is read at first: the header of an answer, and so little of its body that both fit into one write of
@@ -152,6 +153,34 @@ func (w *wire) put(address string, c *wireConn) {
 		return
 	}
 	w.idle[address] = append(w.idle[address], c)
+	if !w.sweeping {
+		w.sweeping = true
+		time.AfterFunc(w.idleTimeout, w.sweep)
+	}
+}
+
+// sweep closes connections that nobody has used for too long, and comes back for those that are left.
+func (w *wire) sweep() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	next := time.Duration(-1)
+	for address, list := range w.idle {
+		for len(list) > 0 && time.Since(list[0].used) >= w.idleTimeout {
+			list[0].Close()
+			list[0], list = nil, list[1:]
+		}
+		if len(list) == 0 {
+			delete(w.idle, address)
+			continue
+		}
+		w.idle[address] = list
+		if left := w.idleTimeout - time.Since(list[0].used); next < 0 || left < next {
+			next = max(left, 0)
+		}
+	}
+	if w.sweeping = next >= 0; w.sweeping {
+		time.AfterFunc(next, w.sweep)
+	}
 }
 
 // body is the rest of an answer of known length.

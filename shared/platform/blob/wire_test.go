@@ -77,6 +77,50 @@ func TestWireReusesConnections(t *testing.T) {
 	}
 }
 
+// Connections of a burst are closed when nobody has used them for a while, also where nobody asks for one again.
+func TestWireClosesWhatIsIdle(t *testing.T) {
+	t.Parallel()
+	const many = 8
+	closed := make(chan bool, many)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { rw.Header().Set("Content-Length", "0") }))
+	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateClosed {
+			closed <- true
+		}
+	}
+	srv.Start()
+	t.Cleanup(srv.Close)
+	w := newWire()
+	w.idleTimeout = 20 * time.Millisecond
+	for range 2 { // a burst, and one after all was quiet
+		var open []io.Closer
+		for range many {
+			res, err := fetch(t, w, t.Context(), srv.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			open = append(open, res.Body)
+		}
+		for _, c := range open {
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range many {
+			select {
+			case <-closed:
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%d of %d idle connections were closed", n, many)
+			}
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.idle) > 0 || w.sweeping {
+		t.Errorf("%d addresses are remembered, a timer runs: %t", len(w.idle), w.sweeping)
+	}
+}
+
 // TestWireBetweenConnections sends bodies on to another connection, as a page goes to its reader.
 func TestWireBetweenConnections(t *testing.T) {
 	t.Parallel()
