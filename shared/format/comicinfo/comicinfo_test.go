@@ -145,12 +145,12 @@ func TestParseRefuses(t *testing.T) {
 
 func TestNumberValue(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]float64{"1": 1, "001": 1, "#12": 12, "10.5": 10.5, "10,5": 10.5, "1,000": 1000, "1,234.5": 1234.5, "-1,000": -1000, "½": .5, "-1": -1, "0": 0, "1½": 1.5, "-½": -.5, "-1½": -1.5} {
+	for in, want := range map[string]float64{"1": 1, "001": 1, "#12": 12, "10.5": 10.5, "10,5": 10.5, "1,000": 1000, "1,234.5": 1234.5, "-1,000": -1000, "½": .5, "-1": -1, "0": 0, "1½": 1.5, "1 ½": 1.5, "-½": -.5, "-1½": -1.5} {
 		if got, ok := (&Info{Number: in}).NumberValue(); got != want || !ok {
 			t.Errorf("%q: %v, %v", in, got, ok)
 		}
 	}
-	for _, in := range []string{"", "#", "-", "--½", "½¼", "one", "1a", "Inf", "NaN", "0x10", "1e300", "1_0", "1.2.3"} {
+	for _, in := range []string{"", "#", "-", "--½", "½ 1", "½¼", "one", "1a", "Inf", "NaN", "0x10", "1e300", "1_0", "1.2.3"} {
 		if got, ok := (&Info{Number: in}).NumberValue(); ok {
 			t.Errorf("%q: %v", in, got)
 		}

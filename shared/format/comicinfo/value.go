@@ -12,13 +12,13 @@ import (
 // thousands is a number with commas between its thousands, as some spreadsheets write it.
 var thousands = lazyregexp.New(`^-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$`)
 
-// NumberValue returns Number as a number: "12", "#12", "-1", "1.5", "1,5", "1,000", "½", "1½", "-1½".
+// NumberValue returns Number as a number: "12", "#12", "-1", "1.5", "1,5", "1,000", "½", "1½", "1 ½", "-1½".
 func (i *Info) NumberValue() (float64, bool) {
 	v := strings.TrimSpace(strings.TrimPrefix(i.Number, "#"))
 	plus := 0.0
 	for mark, value := range map[string]float64{"½": .5, "¼": .25, "¾": .75} {
 		if rest, ok := strings.CutSuffix(v, mark); ok {
-			v, plus = rest, value
+			v, plus = strings.TrimSpace(rest), value
 			if v == "" || v == "-" {
 				v += "0"
 			}
