@@ -88,9 +88,15 @@ func TestPeopleChangeSeries(t *testing.T) {
 		t.Errorf("replaced: %v", m)
 	}
 	exec(t, s, "insert into alternate_title (tenant_id, id, series_id, label, title) values ($1, gen_random_uuid(), $2, 'x', 'y')", s.One, id)
+	exec(t, s, `with t as (insert into sharing_tag (tenant_id, id, name) values ($1, gen_random_uuid(), 'adults') returning id)
+		insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) select $1, $2, id from t`, s.One, id)
 	m = me.Do("DELETE", one+"/metadata", nil).Want(200).Map()
 	if got := line(m["title"], m["titleSort"], m["summary"], m["alternateTitles"], locked(m["locks"].(map[string]any))); got != "Folder Folder <nil> [] []" {
 		t.Errorf("reset: %s", got)
+	}
+	var tags int // who may see it is not for those to change who may reset it
+	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from series_sharing_tag where series_id = $1", id).Scan(&tags); err != nil || tags != 1 {
+		t.Errorf("%d sharing tags after a reset, %v", tags, err)
 	}
 	var queued int
 	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from task where series_id = $1 and type = 'analyze_series'", id).Scan(&queued); err != nil || queued != 1 {
