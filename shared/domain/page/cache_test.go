@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/longbox/longbox/shared/domain/identity"
 	"github.com/longbox/longbox/shared/domain/page"
@@ -59,25 +60,81 @@ func TestKeyThatEnds(t *testing.T) {
 	u.Do("GET", "/book", nil).Want(401)
 }
 
+// finding serves the indexes of books, as a book (/book/{id}) and as its pages (/page/{id}), with a memory of its own.
+func finding(t *testing.T, s *testkit.Server, r redis.UniversalClient) *testkit.Server {
+	t.Helper()
+	id := identity.New(s.DB.App, s.Tokens)
+	limiter := ratelimit.New(r, slog.New(slog.DiscardHandler))
+	t.Cleanup(limiter.Close)
+	api := httpapi.New(httpapi.Config{}, s.DB.App, limiter, httpapi.Identity{
+		Tenant: tenant.NewResolver(s.DB.App, tenant.Config{}).ByHost, Known: id.Known, Resolve: id.Resolve})
+	finder := page.NewFinder(s.DB.App)
+	for name, permission := range map[string]string{"book": auth.BooksRead, "page": auth.PagesRead} {
+		api.Handle(httpapi.Op{Method: "GET", Path: "/" + name + "/{id}", ID: name, Permission: permission}, func(w http.ResponseWriter, r *http.Request) error {
+			book, err := httpapi.PathID(r)
+			if err == nil {
+				_, err = finder.Find(r.Context(), book, 0)
+			}
+			return err
+		})
+	}
+	srv := httptest.NewServer(api.Router)
+	t.Cleanup(srv.Close)
+	return &testkit.Server{URL: srv.URL}
+}
+
+// Who was let in is remembered with what for: not for another permission, another key or a token that has ended, and where Redis
+// does not say that no access has changed, for nothing.
+func TestWhoWasLetIn(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t)
+	client := testkit.Redis(t)
+	at := finding(t, s, client)
+	library, series, book := uuid.New(), uuid.New(), uuid.New()
+	s.DB.Exec(t, `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+		values ($1, $2, 'L', '/l', 'l', '', 'series_volume', 'filename', 'file_order')`, s.One, library)
+	s.DB.Exec(t, `insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) values ($1, $2, $3, 's', 's', 's', 's', 's')`,
+		s.One, series, library)
+	s.DB.Exec(t, `insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title)
+		values ($1, $2, $3, $4, 's/b.cbz', 10, now(), 'cbz', 't', 't', 't')`, s.One, book, library, series)
+	asBook, asPage := "/book/"+book.String(), "/page/"+book.String()
+	if err := events.New(client, events.Config{}, nil).ChangeAccess(t.Context(), s.One); err != nil { // so that there is a generation
+		t.Fatal(err)
+	}
+
+	u := s.User(t, "one", "reader")
+	books, pages := s.Key(t, u, auth.BooksRead).At(at), s.Key(t, u, auth.PagesRead).At(at)
+	for range 2 { // found, and remembered
+		books.Do("GET", asBook, nil).Want(200)
+		books.Do("GET", asPage, nil).Want(403)
+		pages.Do("GET", asPage, nil).Want(200)
+		pages.Do("GET", asBook, nil).Want(403)
+	}
+
+	old := s.User(t, "one", "reader").At(at)
+	fresh := *old
+	s.DB.Exec(t, "update account set generation = 2 where id = $1", old.ID)
+	token, err := s.Tokens.Sign(s.One, old.ID, 2, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh.Header = http.Header{"Authorization": {"Bearer " + token}}
+	fresh.Do("GET", asBook, nil).Want(200)
+	old.Do("GET", asBook, nil).Want(401)
+
+	alone := u.At(finding(t, s, redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})))
+	alone.Do("GET", asBook, nil).Want(200)
+	s.DB.Exec(t, "update account set is_active = false where id = $1", u.ID)
+	alone.Do("GET", asBook, nil).Want(401)
+}
+
 // What one caller has seen is not remembered for another from whom it is hidden, and nothing that was hidden is shown
 // once it no longer is what was asked before.
 func TestHiddenBooks(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
-	redis := testkit.Redis(t)
-	id := identity.New(s.DB.App, s.Tokens)
-	api := httpapi.New(httpapi.Config{}, s.DB.App, ratelimit.New(redis, slog.Default()), httpapi.Identity{
-		Tenant: tenant.NewResolver(s.DB.App, tenant.Config{}).ByHost, Known: id.Known, Resolve: id.Resolve})
-	finder := page.NewFinder(s.DB.App)
-	api.Handle(httpapi.Op{Method: "GET", Path: "/book/{id}", ID: "book", Permission: auth.BooksRead}, func(w http.ResponseWriter, r *http.Request) error {
-		book, err := httpapi.PathID(r)
-		if err == nil {
-			_, err = finder.Find(r.Context(), book, 0)
-		}
-		return err
-	})
-	srv := httptest.NewServer(api.Router)
-	t.Cleanup(srv.Close)
+	client := testkit.Redis(t)
+	at := finding(t, s, client)
 	library, tag := uuid.New(), uuid.New()
 	s.DB.Exec(t, `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
 		values ($1, $2, 'L', '/l', 'l', '', 'series_volume', 'filename', 'file_order')`, s.One, library)
@@ -94,14 +151,13 @@ func TestHiddenBooks(t *testing.T) {
 		}
 		paths[name] = "/book/" + book.String()
 	}
-	at := &testkit.Server{URL: srv.URL}
 	all, some, key := s.User(t, "one", "reader").At(at), s.User(t, "one", "reader").At(at), s.Key(t, s.User(t, "one", "reader"), auth.BooksRead).At(at)
 	deny := func(c *testkit.Client) {
 		s.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", s.One, tag, c.ID)
 	}
 	deny(some)
 	deny(key)
-	publisher := events.New(redis, events.Config{}, nil)
+	publisher := events.New(client, events.Config{}, nil)
 	see := func(hidden int, clients ...*testkit.Client) {
 		t.Helper()
 		for range 3 { // found, remembered, and after others
