@@ -75,6 +75,23 @@ func TestEveryCredential(t *testing.T) {
 	who(t, "cookie", with(u, "Cookie", "auth_token="+token), stream, "userId", u.ID)
 }
 
+// What is remembered of a name and a password is theirs in their tenant, and of no other two that read the same together.
+func TestSameWordsOfOthers(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes(t))
+	one, two := s.User(t, "one", "reader"), s.User(t, "two", "reader")
+	s.DB.Exec(t, "update account set username = $1 where id = any($2)", one.Name, []uuid.UUID{one.ID, two.ID})
+	for range 2 {
+		for _, u := range []*testkit.Client{one, two} {
+			if m := basic(u, one.Name, testkit.Password).Do("GET", me, nil).Want(200).Map(); m["id"] != u.ID.String() {
+				t.Errorf("%v, want %s", m, u.ID)
+			}
+		}
+	}
+	last := len(one.Name) - 1
+	basic(one, one.Name[:last], one.Name[last:]+testkit.Password).Do("GET", me, nil).Want(401)
+}
+
 // who checks that the member of the answer names the user, and that the credential is one in its tenant alone.
 func who(t *testing.T, name string, c *testkit.Client, path, member string, id uuid.UUID) {
 	t.Helper()

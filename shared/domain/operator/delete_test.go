@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -153,6 +154,64 @@ func statements(r *rig) (n int64) {
 		return 1 << 40
 	}
 	return n
+}
+
+// Nothing is deleted while a process may still work with what it remembers of a tenant that was not shut.
+func TestDeleteWaitsUntilAllKnow(t *testing.T) {
+	t.Parallel()
+	r, ours, _ := two(t, 5)
+	r.Settle = time.Hour
+	rows := r.rows(ours)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Run(ctx, []string{"delete", "acme", "--confirm", "acme"})
+		ended <- err
+	}()
+	testkit.Eventually(t, 10*time.Second, func() bool {
+		return r.number("select count(*) from tenant where id = $1 and status = 'deleting'", ours) == 1
+	})
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("it did not wait: %v", err)
+	}
+	for table, n := range r.rows(ours) {
+		if n < rows[table] {
+			t.Errorf("%s: %d rows of %d are left", table, n, rows[table])
+		}
+	}
+}
+
+// A tenant that is resumed while its deletion begins does not come back with half of what it had.
+func TestResumeIsLateForDelete(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.details("create", "acme").ID
+	r.do("suspend", "acme")
+	tx, err := r.db.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "update tenant set status = 'deleting' where id = $1", id); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Run(context.Background(), []string{"resume", "acme"})
+		ended <- err
+	}()
+	r.db.AwaitLock(t)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if s := r.details("show", "acme").Status; s != "deleting" {
+		t.Errorf("the tenant is %s", s)
+	}
 }
 
 // An invocation whose time is up says so and loses nothing.
