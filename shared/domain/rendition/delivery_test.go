@@ -1,0 +1,49 @@
+package rendition
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/cdn"
+)
+
+// A browser does not use an address of the CDN any more when it is about to end.
+func TestAddressesAreNotKeptToTheirEnd(t *testing.T) {
+	t.Parallel()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var now time.Time
+	clock := func() time.Time { return now }
+	signer, err := cdn.NewSigner(cdn.Config{Delivery: cdn.Redirect, URL: "https://images.example.org", KeyID: "K2JCJMDEHXQW5F",
+		PrivateKey: string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))}, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := redirect{signer, clock}
+	hour := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for _, after := range []time.Duration{0, 30 * time.Minute, time.Hour - time.Second} {
+		now = hour.Add(after)
+		_, expires, err := signer.Object("/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, most := range []time.Duration{maxKeep, brief} {
+			w := httptest.NewRecorder()
+			if err := d.to(w, "a", most); err != nil {
+				t.Fatal(err)
+			}
+			want := fmt.Sprintf("private, max-age=%d", int(min(expires.Sub(now)-time.Minute, most)/time.Second))
+			if got := w.Header().Get("Cache-Control"); got != want {
+				t.Errorf("%s after the hour, at most %s: %q, want %q", after, most, got, want)
+			}
+		}
+	}
+}
