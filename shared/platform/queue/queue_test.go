@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -209,7 +210,7 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if unsent, err := nowhere.Send(ctx, make([]string, 12)...); err == nil || len(unsent) != 12 {
+	if unsent, err := nowhere.Send(ctx, slices.Repeat([]string{"x"}, 12)...); err == nil || len(unsent) != 12 {
 		t.Errorf("nobody listens: %v, %v", unsent, err)
 	}
 }
