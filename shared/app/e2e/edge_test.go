@@ -214,6 +214,19 @@ func TestOrigin(t *testing.T) {
 			t.Errorf("secret %q: status %d", secret, w.Code)
 		}
 	}
+	// What the CDN keeps is for all: whole, and in one form, whatever one client asks for.
+	for _, u := range f.urls {
+		for _, header := range [][2]string{{"If-None-Match", "*"}, {"If-Modified-Since", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)}, {"Range", "bytes=0-9"}, {"Accept-Encoding", "gzip"}} {
+			r := httptest.NewRequest("GET", "/cdn"+cdnPath(u), nil)
+			r.Header.Set("X-Origin-Secret", good)
+			r.Header.Set(header[0], header[1])
+			w := httptest.NewRecorder()
+			f.toMedia.ServeHTTP(w, r)
+			if whole := f.edge(t, "GET", u).want(t, 200); w.Code != 200 || w.Header().Get("Content-Encoding") != "" || !bytes.Equal(w.Body.Bytes(), whole.Body) {
+				t.Errorf("%s with %s: status %d, %d bytes %s, want %d", cdnPath(u), header[0], w.Code, w.Body.Len(), w.Header().Get("Content-Encoding"), len(whole.Body))
+			}
+		}
+	}
 	// A page that cannot be rendered, a page that is not there, a book that is gone: each again asks the function.
 	broken := f.location(t, f.one, pageURL(f.book, 3)+"?width=150")
 	for range 2 {
