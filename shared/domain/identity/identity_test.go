@@ -75,7 +75,7 @@ func TestEveryCredential(t *testing.T) {
 	who(t, "cookie", with(u, "Cookie", "auth_token="+token), stream, "userId", u.ID)
 }
 
-// What is remembered of a name and a password is theirs in their tenant, and of no other two that read the same together.
+// What is remembered of a name and a password is theirs in their tenant, and of no two others that read the same.
 func TestSameWordsOfOthers(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes(t))

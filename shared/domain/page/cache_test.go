@@ -83,8 +83,8 @@ func finding(t *testing.T, s *testkit.Server, r redis.UniversalClient) *testkit.
 	return &testkit.Server{URL: srv.URL}
 }
 
-// Who was let in is remembered with what for: not for another permission, another key or a token that has ended, and where Redis
-// does not say that no access has changed, for nothing.
+// Who was let in is remembered with what for: not for another permission, another key or a token that has ended, and
+// where Redis does not say that no access has changed, for nothing.
 func TestWhoWasLetIn(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)

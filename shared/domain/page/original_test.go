@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Whatever a page is called, only pictures are shown: a document would have the scripts of whoever made the book run as ours.
+// Whatever a page is called, only pictures are shown: scripts in a document would run as ours, whoever made the book.
 func TestOnlyPicturesAreShown(t *testing.T) {
 	var picture bytes.Buffer
 	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 8, 8))); err != nil {
