@@ -1,0 +1,135 @@
+package scanner_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// heirs is what is left of the series S: what people have chosen of it, and the series that has it, with what they have written.
+func (r *two) heirs() []string {
+	r.t.Helper()
+	out := values[string](r.rig, `select 'series ' || l.name || '/' || s.path || ' ' || s.title || ' ' || coalesce(s.summary, '') || ' ' || array_to_string(s.locks, ',') from series s
+		join library l on l.tenant_id = s.tenant_id and l.id = s.library_id where s.tenant_id = app.tenant() and s.path <> 'Other'`)
+	path := map[string]string{}
+	for _, row := range values[string](r.rig, "select id || ' ' || path from series where tenant_id = app.tenant()") {
+		path[row[:36]] = row[37:]
+	}
+	for _, row := range append(r.said(), r.members()...) {
+		if at := path[row[len(row)-36:]]; at != "" {
+			out = append(out, row[:len(row)-36]+at)
+		}
+	}
+	out = append(out, values[string](r.rig, `select 'wanted ' || s.path from wanted w join series s on s.tenant_id = w.tenant_id and s.id = w.series_id where w.tenant_id = app.tenant()
+		union all select 'tracked ' || s.path from series_tracking x join series s on s.tenant_id = x.tenant_id and s.id = x.series_id where x.tenant_id = app.tenant()`)...)
+	return out
+}
+
+// inherited is what heirs tells where a series has all of the series S.
+func inherited(series, path string) []string {
+	out := []string{series}
+	for what := range strings.FieldsSeq("rating id link rated title cover shown genre tag sharing") {
+		out = append(out, what+" Older "+path)
+	}
+	return append(out, "Older "+path, "wanted "+path, "tracked "+path)
+}
+
+// A series whose books go to another in parts, with time between, leaves it what people have chosen and written of it.
+func TestSeriesGoesInParts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		to    string
+		learn func(r *two, from, to string)
+	}{
+		"within its library":        {"a/New", func(r *two, _, _ string) { r.scans(r.a) }},
+		"to another library":        {"b/New", func(r *two, _, _ string) { r.scans(r.a, r.b) }},
+		"to another, found first":   {"b/New", func(r *two, _, _ string) { r.scans(r.b, r.a) }},
+		"announced over hours":      {"a/New", func(r *two, from, to string) { r.announced(r.a, from); r.announced(r.a, to) }},
+		"announced over hours to b": {"b/New", func(r *two, from, to string) { r.announced(r.a, from); r.announced(r.b, to) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newTwo(t)
+			r.chosen("Older", "a/S", numbered(2))
+			r.exec("insert into series_tracking (tenant_id, series_id, tracked) select tenant_id, id, true from series where tenant_id = $1 and path = 'S'", r.tenant)
+			for _, n := range []string{"/01.cbz", "/02.cbz", "/03.cbz"} {
+				r.rename("a/S"+n, c.to+n)
+				c.learn(r, "a/S"+n, c.to+n)
+				r.exec("update series set created_at = created_at - interval '2 hours'")
+				r.exec("update book set created_at = created_at - interval '2 hours', first_read_at = first_read_at - interval '2 hours', placed_at = placed_at - interval '2 hours'")
+			}
+			same(t, "the heir has", r.heirs(), inherited("series "+c.to+" My S Mine title", "New"))
+			r.counted()
+		})
+	}
+}
+
+// What was in a series before is not the heir of one whose last book comes to it.
+func TestSeriesEndsInAnother(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	r.rename("a/Other/0.cbz", "a/T/0.cbz")
+	r.scans(r.a)
+	r.exec("update series set created_at = created_at + interval '1 microsecond' where path = 'T'")
+	r.chosen("Older", "a/S", numbered(2))
+	for _, n := range []string{"/01.cbz", "/02.cbz", "/03.cbz"} {
+		r.rename("a/S"+n, "a/T"+n)
+		r.scans(r.a)
+	}
+	same(t, "series", r.heirs(), []string{"series a/T T  "})
+}
+
+// What people have written of a series outlasts a renamed folder, also what they have written of the one that was made of it, and locked or not.
+func TestRenamedSeriesKeepsWhatIsWritten(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	is := func(what, want string) {
+		t.Helper()
+		if got := r.one("select concat_ws(' | ', path, title, title_sort, custom_title_sort, summary, publisher) from series where tenant_id = app.tenant() and path <> 'Other'"); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	r.rename("a/S", "b/New")
+	r.scans(r.b)
+	r.exec("update series set publisher = 'Written', summary = 'Newer', custom_title_sort = 'zz', title_sort = 'zz' where path = 'New'")
+	r.scans(r.a)
+	is("the newer one was edited", "New | My S | zz | zz | Mine | Written")
+	r.exec("update series set locks = '{}' where path = 'New'")
+	r.rename("b/New", "b/Newer")
+	r.scans(r.b)
+	is("the older one was edited", "Newer | Newer | zz | zz | Mine | Written")
+}
+
+// Who locks a field of the series that is about to go keeps it.
+func TestEditAtTheMomentOfARename(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	r.exec("delete from book where series_id in (select id from series where path = 'S')")
+	r.exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+		select tenant_id, gen_random_uuid(), library_id, 'New', 'New', 'New', 'New', 'new' from series where path = 'S'`)
+	editor, err := r.db.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = editor.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := editor.Exec(t.Context(), "update series set locks = '{summary}', summary = 'Written' where path = 'New'"); err != nil {
+		t.Fatal(err)
+	}
+	renamed := make(chan error, 1)
+	go func() {
+		renamed <- r.db.App.Tx(r.ctx(), func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "select app.replace_series(null, o.id, n.id, '-infinity') from series o, series n where o.tenant_id = app.tenant() and n.tenant_id = app.tenant() and o.path = 'S' and n.path = 'New'")
+			return err
+		})
+	}()
+	r.db.AwaitLock(t)
+	if err := editor.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-renamed; err != nil {
+		t.Fatal(err)
+	}
+	same(t, "series", values[string](r.rig, "select path || ' ' || summary from series where tenant_id = app.tenant() and path <> 'Other'"), []string{"S Mine", "New Written"})
+}
