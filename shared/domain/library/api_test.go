@@ -721,6 +721,32 @@ func TestDeletionLeavesWhatIsChosen(t *testing.T) {
 	}
 }
 
+// A file that two libraries have is still there when one of them is deleted, whichever was scanned last: what people have read, and said of
+// its series, goes on in the other, with the very same file.
+func TestDeletionOfAnotherLibraryOverTheSameFolder(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	other := f.User(t, "one", "reader")
+	ids := twice(t, f, admin, 3)
+	f.DB.Exec(t, "update library set bucket = o.bucket, prefix = o.prefix from library o where o.id = $1 and library.id = $2", ids[0], ids[1])
+	f.DB.Exec(t, "update library set looked_at = now() where id = $1", ids[0])
+	f.DB.Exec(t, "update series set created_at = now() - interval '1 day' where tenant_id = $1", f.One)
+	f.DB.Exec(t, "update book set fingerprint = 'same', created_at = now() - interval '1 day' where tenant_id = $1", f.One)
+	for account, library := range map[uuid.UUID]string{admin.ID: ids[0], other.ID: ids[1]} {
+		f.DB.Exec(t, `insert into progress (tenant_id, account_id, book_id, id, current_page) select tenant_id, $1, id, gen_random_uuid(), 2 from book
+			where library_id = $2 and key = case $2 when $3 then 's/2.cbz' else 's/3.cbz' end`, account, library, ids[0])
+	}
+	f.DB.Exec(t, "insert into series_rating (tenant_id, account_id, series_id, id, rating) select $1, $2, id, gen_random_uuid(), 90 from series where library_id = $3", f.One, admin.ID, ids[0])
+	admin.Do("DELETE", path+"/"+ids[0], nil).Want(204)
+	var got string
+	if err := f.DB.Owner.Pool().QueryRow(t.Context(), `select string_agg(b.key || ' ' || coalesce((select string_agg(case p.account_id when $2 then 'admin' else 'reader' end, ',') from progress p where p.book_id = b.id), '')
+		  || ' ' || (select count(*) from series_rating r where r.series_id = b.series_id), ', ' order by b.key)
+		from book b where b.tenant_id = $1 and b.deleted_at is null`, f.One, admin.ID).Scan(&got); err != nil || got != "s/1.cbz  1, s/2.cbz admin 1, s/3.cbz reader 1" {
+		t.Errorf("left: %q, %v", got, err)
+	}
+}
+
 // Who writes into a library when it is deleted has locked scan, library and counts in this order and goes on to its books: the
 // deletion waits for each, and holds nothing that the writer is yet to ask for.
 func TestDeletionWaitsForWriters(t *testing.T) {

@@ -16,7 +16,7 @@ const leaveBooks = 500
 
 // leave lets the books of a library that is to be deleted follow their files to the libraries where these have appeared since it was
 // last scanned, as if a scan had found them gone: whoever has moved files, and deletes the library that they were in, loses nothing
-// that people have read, edited or chosen. The library is not active from here on. moved tells what listeners are to be told, also with an error.
+// that people have read, edited or chosen. Those whose very file is another library's, too, go on there, however long that has it. The library is not active from here on. moved tells what listeners are to be told, also with an error.
 func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []follow.Book, err error) {
 	for after := ""; ; {
 		var b pgx.Batch
@@ -30,13 +30,17 @@ func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []
 		db.All(&b, &some, `with dear as materialized (
 			  select k.id, k.key from book k join library l on l.tenant_id = k.tenant_id and l.id = k.library_id
 			  where k.tenant_id = app.tenant() and k.library_id = $1 and k.key > $2 and k.fingerprint <> '' and `+follow.Kept+`
-			    and exists (select from book n where n.tenant_id = k.tenant_id and n.fingerprint = k.fingerprint and n.fingerprint <> '' and n.library_id <> k.library_id
-			      and n.deleted_at is null and coalesce(n.first_read_at, n.created_at) >= coalesce(l.looked_at, l.created_at))
+			    and exists (select from book n join library m on m.tenant_id = n.tenant_id and m.id = n.library_id
+			      where n.tenant_id = k.tenant_id and n.fingerprint = k.fingerprint and n.fingerprint <> '' and n.library_id <> k.library_id and n.deleted_at is null
+			        and (coalesce(n.first_read_at, n.created_at) >= coalesce(l.looked_at, l.created_at) or m.bucket = l.bucket and m.prefix || n.key = l.prefix || k.key))
 			  order by k.key limit $3),
 			marked as (update book set deleted_at = now(), updated_at = now() where tenant_id = app.tenant() and id in (select id from dear) and deleted_at is null)
 			select id, key from dear order by key`, id, after, leaveBooks)
-		if err := d.Run(ctx, &b); err != nil || len(some) == 0 {
+		if err := d.Run(ctx, &b); err != nil {
 			return moved, err
+		}
+		if len(some) == 0 {
+			return moved, handLeft(ctx, d, id)
 		}
 		var ids []uuid.UUID
 		for _, k := range some {
@@ -52,4 +56,13 @@ func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []
 			return moved, errTooLarge
 		}
 	}
+}
+
+// handLeft gives what people have chosen and written of the series of a library to those where their books have gone: others that go with
+// the library have kept them from going as a whole.
+func handLeft(ctx context.Context, d *db.DB, id uuid.UUID) error {
+	var b pgx.Batch
+	b.Queue("select from library_count where tenant_id = app.tenant() and library_id = $1 for update", id)
+	b.Queue("select app.hand_left(array(select id from series where tenant_id = app.tenant() and library_id = $1 and heir is not null))", id)
+	return d.Run(ctx, &b)
 }
