@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -89,8 +88,8 @@ func (s *source) entry(e archive.Entry) ([]byte, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
 	}
-	if limit := s.reader.Limits.WithDefaults().EntryBytes; e.Size > limit {
-		return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("%s is %d bytes, the limit is %d", e.Name, e.Size, limit)}
+	if err := e.Fits(s.reader.Limits); err != nil {
+		return nil, err
 	}
 	if !e.Direct() {
 		all, err := s.entries([]archive.Entry{e})

@@ -70,6 +70,9 @@ func (r *Reader) Unpack(ctx context.Context, e archive.Entry, raw []byte) ([]byt
 // anything else.
 func (r *Reader) Bytes(ctx context.Context, bucket string, o blob.Object, e archive.Entry) ([]byte, error) {
 	if e.Direct() {
+		if err := e.Fits(r.Limits); err != nil {
+			return nil, err
+		}
 		raw, err := r.Store.ReadRange(ctx, bucket, o, e.Offset, e.Length)
 		if err != nil {
 			return nil, err
@@ -103,8 +106,8 @@ func (r *Reader) WalkIn(ctx context.Context, at *blob.At, bucket string, o blob.
 	byMethod := map[uint16]map[int64]archive.Entry{}
 	index := map[int64]int{}
 	for i, e := range entries {
-		if e.Size > r.Limits.WithDefaults().EntryBytes {
-			return &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("%s is %d bytes, the limit is %d", e.Name, e.Size, r.Limits.WithDefaults().EntryBytes)}
+		if err := e.Fits(r.Limits); err != nil {
+			return err
 		}
 		if byMethod[e.Method] == nil {
 			byMethod[e.Method] = map[int64]archive.Entry{}

@@ -107,7 +107,7 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 	if err != nil || !stored {
 		return Result{}, err
 	}
-	return Result{Pages: len(entries), Bytes: o.Size}, nil
+	return Result{Pages: places.pages(), Bytes: o.Size}, nil
 }
 
 // find is the book to pack.
@@ -216,6 +216,17 @@ func (b *bookRow) fits(need int64) error {
 // places is where each page of the book lies in the pack; -1: not there.
 type places struct{ offsets, sizes, crcs []int64 }
 
+func (p places) pages() (n int) {
+	for _, offset := range p.offsets {
+		if offset >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// write stores the pack. A page that is damaged stays out of it, and so do those behind a place where the book cannot be
+// read on: the others need not wait for them. A book of which no page can be read has no pack.
 func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []int, entries []archive.Entry) (places, blob.Object, error) {
 	p := places{make([]int64, len(b.Names)), make([]int64, len(b.Names)), make([]int64, len(b.Names))}
 	for i := range p.offsets {
@@ -224,6 +235,7 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 	source := blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}
 	o, err := m.Media.Upload(ctx, m.Bucket, objectKey(b.Tenant, b.Secret, book, b.Fingerprint), "application/zip", func(u *blob.Writer) error {
 		z := zip.NewWriter(u)
+		var damage error // of the book
 		err := m.Content.Walk(ctx, b.Bucket, source, entries, func(i int, content io.Reader) error {
 			w, err := z.CreateHeader(&zip.FileHeader{Name: fmt.Sprintf("%05d", index[i]+1), Method: zip.Store})
 			if err != nil {
@@ -235,17 +247,33 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 			if err := b.fits(u.Written()); err != nil { // pages that had to be drawn first may be large
 				return err
 			}
-			n := index[i]
-			p.offsets[n] = u.Written()
+			n, offset := index[i], u.Written()
 			sum := crc32.NewIEEE()
 			p.sizes[n], err = io.Copy(io.MultiWriter(w, sum), content)
 			p.crcs[n] = int64(sum.Sum32())
+			if isDamage(err) {
+				damage = err
+				return nil // where it was the store that failed, the walk says so
+			}
+			p.offsets[n] = offset
 			return err
 		})
+		if isDamage(err) {
+			damage, err = err, nil
+		}
+		switch {
+		case damage == nil || err != nil:
+		case p.pages() == 0:
+			err = damage
+		default:
+			slog.Warn("a page pack is made without the pages that are damaged", "book", book, "pages", p.pages(), "of", len(entries), "error", damage)
+		}
 		return errors.Join(err, z.Close())
 	})
 	return p, o, err
 }
+
+func isDamage(err error) bool { return errors.As(err, new(*archive.Error)) }
 
 // objectKey is the object that holds the pack of a book.
 func objectKey(tenant uuid.UUID, secret []byte, book uuid.UUID, fingerprint string) string {

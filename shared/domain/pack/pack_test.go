@@ -471,6 +471,29 @@ func TestDamagedBookLeavesNothing(t *testing.T) {
 	}
 }
 
+// A page that is damaged is missing from the pack; readers of the others have theirs from it.
+func TestDamagedPageIsLeftOut(t *testing.T) {
+	r := newRig(t)
+	r.exec("update page_index set crcs[2] = (crcs[2] + 1) % 4294967296")
+	res, err := r.pack()
+	if err != nil || res.Pages != len(r.found.Pages)-1 {
+		t.Fatalf("%+v of %d, %v", res, len(r.found.Pages), err)
+	}
+	p := r.row()
+	for i, page := range r.found.Pages {
+		if (p.Offsets[i] < 0) != (i == 1) {
+			t.Fatalf("pages lie at %v", p.Offsets)
+		}
+		if i == 1 {
+			continue
+		}
+		got, err := r.media.ReadRange(t.Context(), "media", blob.Object{Key: p.Key, Size: p.Size, ETag: p.ETag}, p.Offsets[i], p.Sizes[i])
+		if err != nil || crc32.ChecksumIEEE(got) != page.CRC32 {
+			t.Errorf("page %d: %d bytes, %v", i+1, len(got), err)
+		}
+	}
+}
+
 // A pack that the store does not delete keeps its row, and no other pack.
 func TestExpireBehindWhatIsRefused(t *testing.T) {
 	r := newRig(t)

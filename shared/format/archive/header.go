@@ -115,8 +115,8 @@ func CheckSizes(entries []Entry, size int64, lim Limits) error {
 		if e.Method == Stored && !e.Encrypted && e.Size != e.CompressedSize {
 			return errorf(Corrupt, "%s: stored without compression, yet the sizes %d and %d differ", e.Name, e.CompressedSize, e.Size)
 		}
-		if e.Size > lim.EntryBytes && isPage(e) {
-			return tooLarge("bytes in page "+e.Name, e.Size, lim.EntryBytes)
+		if err := e.Fits(lim); err != nil && isPage(e) {
+			return err
 		}
 		if e.Size < 0 || e.Size > lim.TotalBytes-total {
 			return errorf(TooLarge, "unpacked, the archive has more bytes than the limit of %d", lim.TotalBytes)

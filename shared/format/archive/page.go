@@ -91,7 +91,7 @@ func isPage(e Entry) bool {
 	if e.Directory || e.Symlink || !IsImage(e.Name) {
 		return false
 	}
-	if e.Name[0] == '.' || strings.Contains(e.Name, "/.") {
+	if path.Base(e.Name)[0] == '.' { // of macOS and of editors; folders may begin with dots, as titles do
 		return false
 	}
 	return !strings.Contains(e.Name, "__") && !strings.Contains(e.Name, "@") || !isLeftBehind(e.Name)

@@ -9,6 +9,19 @@ import (
 	"strconv"
 )
 
+// Fits is an *Error of kind TooLarge for an entry that is larger than one may be, plain or packed, before anything of it
+// is read. What cannot be packed grows by less than an eighth.
+func (e Entry) Fits(lim Limits) error {
+	lim = lim.WithDefaults()
+	if e.Size > lim.EntryBytes {
+		return tooLarge("bytes in "+e.Name, e.Size, lim.EntryBytes)
+	}
+	if most := lim.EntryBytes + lim.EntryBytes/8; e.CompressedSize > most {
+		return tooLarge("packed bytes of "+e.Name, e.CompressedSize, most)
+	}
+	return nil
+}
+
 // Open returns the plain bytes of an entry, from a reader of the entry's range
 // (Length bytes from Offset). The reader yields at most Size bytes and fails
 // with an *Error when size or checksum do not match what the directory states:
@@ -18,8 +31,8 @@ func (e Entry) Open(r io.Reader, lim Limits) (io.Reader, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
 	}
-	if e.Size > lim.EntryBytes {
-		return nil, tooLarge("bytes in "+e.Name, e.Size, lim.EntryBytes)
+	if err := e.Fits(lim); err != nil {
+		return nil, err
 	}
 	raw, err := e.raw(r)
 	if err != nil {
