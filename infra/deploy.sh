@@ -95,7 +95,7 @@ aws cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].Outp
 
 if [[ -n $web ]]; then # New files first, then the page that names them; what nothing names any more goes last.
 	files=s3://$(aws cloudformation describe-stacks --stack-name "$stack" --query "Stacks[0].Outputs[?OutputKey=='WebBucket'].OutputValue" --output text)
-	aws s3 sync "$web" "$files" --exclude index.html --exclude '.*' --exclude '*/.*' --cache-control no-cache
+	aws s3 cp "$web" "$files" --recursive --exclude index.html --exclude '.*' --exclude '*/.*' --cache-control no-cache
 	aws s3 cp "$web/index.html" "$files/index.html" --cache-control no-cache
 	aws s3 sync "$web" "$files" --delete --exclude '.*' --exclude '*/.*' --cache-control no-cache
 fi

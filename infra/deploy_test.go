@@ -130,7 +130,7 @@ func TestDeploySendsTheWebApplication(t *testing.T) {
 	calls, out := deploy(t, files, "WEB_DIR=app")
 	last := -1
 	for _, want := range []string{
-		"cloudformation deploy ", " WebApp=true ", "s3 sync app s3://there --exclude index.html ", "s3 cp app/index.html s3://there/index.html ",
+		"cloudformation deploy ", " WebApp=true ", "s3 cp app s3://there --recursive --exclude index.html ", "s3 cp app/index.html s3://there/index.html ",
 		"s3 sync app s3://there --delete ", "lambda invoke ",
 	} {
 		at := strings.Index(calls, want)

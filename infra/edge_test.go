@@ -17,7 +17,7 @@ func TestDistributionsAreGuarded(t *testing.T) {
 				t.Errorf("%s of %s has no firewall: WebACLId is %q", name, file, got)
 			}
 			for _, o := range config.get("Origins").list() {
-				o = o.chosen()
+				o = o.chosen(true)
 				if o.get("OriginAccessControlId").Node == nil && o.get("VpcOriginConfig").Node == nil && o.get("OriginCustomHeaders").Node == nil {
 					t.Errorf("%s of %s: anybody may ask the origin %s", name, file, o.get("Id").text())
 				}

@@ -148,7 +148,7 @@ func given(t *testing.T, role string) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range read(t, "infra/role.yaml").get("Resources", role, "Properties", "Policies").list() {
 		for _, statement := range s.get("PolicyDocument", "Statement").list() {
-			statement = statement.chosen()
+			statement = statement.chosen(true)
 			for _, resource := range statement.get("Resource").list() {
 				for _, action := range statement.get("Action").list() {
 					name := action.text()

@@ -51,8 +51,10 @@ func TestPathsReachTheirFunction(t *testing.T) {
 			if strings.HasSuffix(path, "/covers/{coverId}/image") {
 				want = "api" // it lies in the database as it was uploaded
 			}
-			if got := origin(t, example); got != want {
-				t.Errorf("%s %s goes to %s, but %s answers it: correct CacheBehaviors in infra/edge.yaml", method, path, got, want)
+			for _, app := range []bool{true, false} {
+				if got := origin(t, example, app); got != want {
+					t.Errorf("%s %s goes to %s, but %s answers it: correct CacheBehaviors in infra/edge.yaml", method, path, got, want)
+				}
 			}
 		}
 	}
@@ -60,22 +62,22 @@ func TestPathsReachTheirFunction(t *testing.T) {
 		t.Fatalf("only %v operations found: the search is broken", seen)
 	}
 	for _, path := range []string{"/", "/series/1", "/login/oidc/complete", "/assets/api.js"} {
-		if got := origin(t, path); got != "web" {
-			t.Errorf("%s, which is a web application's, goes to %s", path, got)
+		if with, without := origin(t, path, true), origin(t, path, false); with != "web" || without != "api" {
+			t.Errorf("%s, which is a web application's, goes to %s, and without one to %s", path, with, without)
 		}
 	}
-	if got := origin(t, "/verify-email"); got != "api" { // links of mail; no operation
+	if got := origin(t, "/verify-email", true); got != "api" { // links of mail; no operation
 		t.Errorf("the page that confirms an address goes to %s", got)
 	}
 	for _, stream := range []string{"events", "tasks", "scans"} {
-		if got := origin(t, "/api/v1/"+stream+"/stream"); got != "relay" {
+		if got := origin(t, "/api/v1/"+stream+"/stream", true); got != "relay" {
 			t.Errorf("the stream of %s goes to %s", stream, got)
 		}
 	}
 }
 
-// origin is what the distribution asks for a path where there is a web application.
-func origin(t *testing.T, path string) string {
+// origin is what the distribution asks for a path, with a web application or without one.
+func origin(t *testing.T, path string, app bool) string {
 	t.Helper()
 	for _, d := range read(t, "infra/edge.yaml").resources("AWS::CloudFront::Distribution") {
 		config := d.get("DistributionConfig")
@@ -85,7 +87,7 @@ func origin(t *testing.T, path string) string {
 				return b.get("TargetOriginId").text()
 			}
 		}
-		return config.get("DefaultCacheBehavior").chosen().get("TargetOriginId").text()
+		return config.get("DefaultCacheBehavior").chosen(app).get("TargetOriginId").text()
 	}
 	t.Fatal("no distribution in infra/edge.yaml")
 	return ""

@@ -91,9 +91,12 @@ func (n node) scalars() []string {
 	return out
 }
 
-// chosen is what an !If gives where its condition holds; anything else is itself.
-func (n node) chosen() node {
+// chosen is what an !If gives where its condition holds, or where it does not; anything else is itself.
+func (n node) chosen(holds bool) node {
 	if n.Node != nil && n.Tag == "!If" {
+		if !holds {
+			return node{n.Content[2]}
+		}
 		return node{n.Content[1]}
 	}
 	return n

@@ -3,7 +3,7 @@
 
 -- +goose Up
 set local lock_timeout = '5s';
--- heir is the series that appeared when books of this one went there.
+-- heir is where books of this one went when it did not go as a whole.
 alter table series add column if not exists heir uuid;
 
 -- inherited is what a series has in a field (p_own) that takes over what another has (p_from): what is locked comes first, its own
@@ -37,7 +37,7 @@ create or replace function app.hand_written(p_from uuid, p_to uuid, p_older bool
       title_sort = coalesce(x.sort, case when x.sorted then n.title_sort else s.title_sort end),
       locks = array(select unnest(s.locks) union select unnest(n.locks)),
       described = array(select unnest(s.described) union select d from unnest(n.described) d
-        where d <> all(s.locks) and to_jsonb(s) -> lower(regexp_replace(d, '([A-Z])', '_\1', 'g')) = 'null'), -- the others it has of its own
+        where d <> all(s.locks) and to_jsonb(s) -> lower(regexp_replace(d, '([A-Z])', '_\1', 'g')) = 'null'), -- what it has already is not said to come from a file
       updated_at = now()
     from public.series n join public.series h on h.tenant_id = n.tenant_id and h.id = p_to
     cross join lateral (select 'title' = any(n.locks) and not 'title' = any(h.locks) as titled,
@@ -54,12 +54,12 @@ declare
   v_pair record;
 begin
   for v_pair in
-    select s.id, s.heir from public.series s join public.series n on n.tenant_id = s.tenant_id and n.id = s.heir
+    select s.id, s.heir, s.created_at <= n.created_at as older from public.series s join public.series n on n.tenant_id = s.tenant_id and n.id = s.heir
     where s.tenant_id = app.tenant() and s.id = any(p_series) order by s.path, s.id
   loop
     perform app.hand_series(v_pair.id, v_pair.heir);
     perform app.hand_releases(v_pair.id, v_pair.heir);
-    perform app.hand_written(v_pair.id, v_pair.heir, true);
+    perform app.hand_written(v_pair.id, v_pair.heir, v_pair.older);
   end loop;
 end $$;
 -- +goose StatementEnd

@@ -1,5 +1,5 @@
 // Package front is the one door of the one-machine system: a reverse proxy that sends each request to the function
-// that answers it, as the CDN and the API gateway do in the cloud.
+// that answers it, as the CDN and the API gateway do in the cloud, and the server of a web application's files.
 package front
 
 import (

@@ -7,12 +7,11 @@ import (
 	"net/http"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// ours are the first words of the paths that Longbox answers itself.
+// ours are the first words of the paths that Longbox answers itself, besides those that settings choose.
 var ours = []string{"api", "opds", "health", "koreader", "verify-email"}
 
 // entry is the file that a web application begins with.
@@ -38,11 +37,11 @@ func NewWeb(folder, docs string) (*Web, error) {
 
 // has tells whether the application answers a request: one that reads, at no path of Longbox. Settings choose the word
 // before /api where apps made for Komga ask.
-func (w *Web) has(method, path string) bool {
-	if method != http.MethodGet && method != http.MethodHead || strings.HasPrefix(path+"/", w.docs+"/") {
+func (w *Web) has(method, p string) bool {
+	if method != http.MethodGet && method != http.MethodHead || strings.HasPrefix(p+"/", w.docs+"/") {
 		return false
 	}
-	part := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	part := strings.Split(strings.TrimPrefix(p, "/"), "/")
 	return !slices.Contains(ours, part[0]) && (len(part) == 1 || part[1] != "api")
 }
 
@@ -74,7 +73,7 @@ func (w *Web) open(name string) (*os.File, fs.FileInfo, error) {
 	if strings.HasPrefix(name, ".") || strings.Contains(name, "/.") {
 		return nil, nil, fs.ErrNotExist
 	}
-	f, err := os.OpenInRoot(w.folder, filepath.FromSlash(name))
+	f, err := os.OpenInRoot(w.folder, name)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -98,7 +98,8 @@ func TestWebServes(t *testing.T) {
 		if res.StatusCode != 200 || res.Header.Get("Content-Type") != want.kind || body != want.body {
 			t.Errorf("%s: %d %s %q", path, res.StatusCode, res.Header.Get("Content-Type"), body)
 		}
-		if h := res.Header; h.Get("Cache-Control") != "no-cache" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("X-Frame-Options") != "DENY" {
+		if h := res.Header; h.Get("Cache-Control") != "no-cache" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("X-Frame-Options") != "DENY" ||
+			h.Get("Referrer-Policy") != "no-referrer" {
 			t.Errorf("%s: %v", path, h)
 		}
 	}

@@ -732,6 +732,8 @@ func TestDeletionOfAnotherLibraryOverTheSameFolder(t *testing.T) {
 	f.DB.Exec(t, "update library set bucket = o.bucket, prefix = o.prefix from library o where o.id = $1 and library.id = $2", ids[0], ids[1])
 	f.DB.Exec(t, "update library set looked_at = now() where id = $1", ids[0])
 	f.DB.Exec(t, "update series set created_at = now() - interval '1 day' where tenant_id = $1", f.One)
+	f.DB.Exec(t, "update series set created_at = created_at - interval '1 day', summary = 'mine' where library_id = $1", ids[1])
+	f.DB.Exec(t, "update series set summary = 'of the file', publisher = 'P' where library_id = $1", ids[0])
 	f.DB.Exec(t, "update book set fingerprint = 'same', created_at = now() - interval '1 day' where tenant_id = $1", f.One)
 	for account, library := range map[uuid.UUID]string{admin.ID: ids[0], other.ID: ids[1]} {
 		f.DB.Exec(t, `insert into progress (tenant_id, account_id, book_id, id, current_page) select tenant_id, $1, id, gen_random_uuid(), 2 from book
@@ -744,6 +746,10 @@ func TestDeletionOfAnotherLibraryOverTheSameFolder(t *testing.T) {
 		  || ' ' || (select count(*) from series_rating r where r.series_id = b.series_id), ', ' order by b.key)
 		from book b where b.tenant_id = $1 and b.deleted_at is null`, f.One, admin.ID).Scan(&got); err != nil || got != "s/1.cbz  1, s/2.cbz admin 1, s/3.cbz reader 1" {
 		t.Errorf("left: %q, %v", got, err)
+	}
+	row := f.DB.Owner.Pool().QueryRow(t.Context(), "select summary || ', ' || publisher from series where tenant_id = $1", f.One)
+	if err := row.Scan(&got); err != nil || got != "mine, P" { // the older one has its own, and what it had not
+		t.Errorf("the series that is left says %q, %v", got, err)
 	}
 }
 

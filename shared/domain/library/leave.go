@@ -16,7 +16,8 @@ const leaveBooks = 500
 
 // leave lets the books of a library that is to be deleted follow their files to the libraries where these have appeared since it was
 // last scanned, as if a scan had found them gone: whoever has moved files, and deletes the library that they were in, loses nothing
-// that people have read, edited or chosen. Those whose very file is another library's, too, go on there, however long that has it. The library is not active from here on. moved tells what listeners are to be told, also with an error.
+// that people have read, edited or chosen. Those whose very file is another library's, too, go on there, however long that has it. The
+// library is not active from here on. moved tells what listeners are to be told, also with an error.
 func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []follow.Book, err error) {
 	for after := ""; ; {
 		var b pgx.Batch

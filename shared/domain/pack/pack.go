@@ -225,8 +225,8 @@ func (p places) pages() (n int) {
 	return n
 }
 
-// write stores the pack. A page that is damaged stays out of it, and so do those behind a place where the book cannot be
-// read on: the others need not wait for them. A book of which no page can be read has no pack.
+// write stores the pack. A page that is damaged has no place in it, and so have those behind it where the walk ends there:
+// the others need not wait for them. A book of which no page can be read has no pack.
 func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []int, entries []archive.Entry) (places, blob.Object, error) {
 	p := places{make([]int64, len(b.Names)), make([]int64, len(b.Names)), make([]int64, len(b.Names))}
 	for i := range p.offsets {
@@ -247,26 +247,25 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 			if err := b.fits(u.Written()); err != nil { // pages that had to be drawn first may be large
 				return err
 			}
-			n, offset := index[i], u.Written()
-			sum := crc32.NewIEEE()
-			p.sizes[n], err = io.Copy(io.MultiWriter(w, sum), content)
-			p.crcs[n] = int64(sum.Sum32())
+			offset, sum := u.Written(), crc32.NewIEEE()
+			size, err := io.Copy(io.MultiWriter(w, sum), content)
 			if isDamage(err) {
 				damage = err
 				return nil // where it was the store that failed, the walk says so
 			}
-			p.offsets[n] = offset
+			n := index[i]
+			p.offsets[n], p.sizes[n], p.crcs[n] = offset, size, int64(sum.Sum32())
 			return err
 		})
 		if isDamage(err) {
 			damage, err = err, nil
 		}
-		switch {
-		case damage == nil || err != nil:
-		case p.pages() == 0:
-			err = damage
-		default:
-			slog.Warn("a page pack is made without the pages that are damaged", "book", book, "pages", p.pages(), "of", len(entries), "error", damage)
+		if err == nil && damage != nil {
+			if p.pages() == 0 {
+				err = damage
+			} else {
+				slog.Warn("a page pack is made without the pages that are damaged", "book", book, "pages", p.pages(), "of", len(entries), "error", damage)
+			}
 		}
 		return errors.Join(err, z.Close())
 	})

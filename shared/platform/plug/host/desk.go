@@ -42,7 +42,7 @@ func (p *process) serve(ctx context.Context, call plug.Call, timeout time.Durati
 	case <-waiting.Done():
 		return nil, nil, plug.Failed(plug.Unavailable, "The plugin is busy with another request; try again")
 	}
-	// Time of its own, which neither who waits ends for the next one nor who leaves: it would go on at the next one's desk.
+	// Not ended by its caller: the plugin would go on with the request, and ask at the desk of the next call.
 	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer end()
 	d := &desk{known: *call.Known}
