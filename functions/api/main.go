@@ -4,6 +4,7 @@ package main
 import (
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/api"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
 )
 
@@ -18,6 +19,10 @@ func main() {
 			return err
 		}
 		defer base.Close()
-		return lambdahttp.Serve(c.Origin.Guard(a.Router), base.Flush)
+		handler := c.Origin.Guard(a.Router)
+		if lambdahttp.InLambda() {
+			handler = httpapi.Gzip(handler)
+		}
+		return lambdahttp.Serve(handler, base.Flush)
 	})
 }

@@ -68,7 +68,7 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 	gzip, form := false, ""
 	if negotiate && e.Method == archive.Deflated {
 		h.Add("Vary", "Accept-Encoding")
-		if acceptsGzip(r) {
+		if httpapi.AcceptsGzip(r) {
 			gzip, form = true, "gz"
 		}
 	}
@@ -318,18 +318,6 @@ func NotModified(w http.ResponseWriter, r *http.Request, tag, cache string) bool
 			w.Header().Set("Cache-Control", cache)
 			w.WriteHeader(http.StatusNotModified)
 			return true
-		}
-	}
-	return false
-}
-
-func acceptsGzip(r *http.Request) bool {
-	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
-		name, weight, _ := strings.Cut(part, ";")
-		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			_, q, _ := strings.Cut(weight, "=")
-			n, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
-			return err != nil || n > 0 // without a weight: 1
 		}
 	}
 	return false

@@ -52,31 +52,6 @@ func TestOnlyPicturesAreShown(t *testing.T) {
 	}
 }
 
-func TestAcceptsGzip(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		headers []string
-		want    bool
-	}{
-		{nil, false},
-		{[]string{""}, false},
-		{[]string{"br"}, false},
-		{[]string{"gzip"}, true},
-		{[]string{"br, GZIP ; q=0.5"}, true},
-		{[]string{"br", "gzip"}, true},
-		{[]string{"gzip;q=0"}, false},
-		{[]string{"gzip; Q = 0.000"}, false},
-		{[]string{"gzip;q=0.0000"}, false},
-		{[]string{"gzip;q=0.001"}, true},
-	} {
-		r := httptest.NewRequest("GET", "/", nil)
-		r.Header["Accept-Encoding"] = c.headers
-		if got := acceptsGzip(r); got != c.want {
-			t.Errorf("%q: %t", c.headers, got)
-		}
-	}
-}
-
 func TestNotModified(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

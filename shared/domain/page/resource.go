@@ -15,6 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/format/mediatype"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // What is said of an entry of an e-book. Nobody vouches for its documents: opened by itself in a browser, one has no scripts and
@@ -33,7 +34,7 @@ func (s *Server) Resource(w http.ResponseWriter, r *http.Request, i *Index, name
 	tag := i.resourceTag(name, "")
 	packed := i.resourceTag(name, "gz")
 	w.Header().Add("Vary", "Accept-Encoding")
-	gzip := acceptsGzip(r)
+	gzip := httpapi.AcceptsGzip(r)
 	if gzip && NotModified(w, r, packed, resourceCache) || NotModified(w, r, tag, resourceCache) {
 		return nil
 	}

@@ -9,9 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 //go:embed swagger/*.gz page.js page.css
@@ -54,7 +55,7 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
 	read, tag := a.plain, a.etag()
-	if takesGzip(r) {
+	if httpapi.AcceptsGzip(r) {
 		h.Set("Content-Encoding", "gzip")
 		read, tag = a.packed, tag+"-gzip"
 	}
@@ -69,17 +70,6 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) error {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 	return nil
-}
-
-func takesGzip(r *http.Request) bool {
-	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
-		name, params, _ := strings.Cut(strings.TrimSpace(part), ";")
-		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			q := strings.ReplaceAll(params, " ", "")
-			return q != "q=0" && !strings.HasPrefix(q, "q=0.000") && q != "q=0.0" && q != "q=0.00"
-		}
-	}
-	return false
 }
 
 func gunzip(packed []byte, err error) ([]byte, error) {
