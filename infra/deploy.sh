@@ -40,6 +40,31 @@ while IFS= read -r line || [[ -n $line ]]; do # the last one may have no end
 	values+=("${line%%=*}=$value")
 done < <(cat "infra/parameters/$size" ${parameters:+"$parameters"})
 [[ -z $web ]] || values+=("WebApp=true")
+given() { # given <parameter> <default>: its last value
+	local each found=$2
+	for each in "${values[@]}"; do [[ $each != "$1="* ]] || found=${each#*=}; done
+	echo "$found"
+}
+
+# What a first deployment has made stays when it fails, and the next one goes on from there: the database is protected
+# from being deleted, and a stack that cannot be taken back cannot be deployed again.
+rollback=--no-disable-rollback
+if ! status=$(aws cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].StackStatus' --output text 2>&1); then
+	[[ $status == *'does not exist'* ]] || fail "cannot look at the stack $stack: $status"
+	status=none
+fi
+case $status in
+none | REVIEW_IN_PROGRESS)
+	rollback=--disable-rollback
+	free=$(aws lambda get-account-settings --query AccountLimit.UnreservedConcurrentExecutions --output text)
+	need=$(($(given WorkerReserved 0) + 100)) # of which Lambda demands 100
+	[[ $(given Plugins false) == false ]] || need=$((need + $(given PluginReserved 20)))
+	((free >= need)) || fail "the account may run $free functions at once in $region, and this needs $need: raise the quota \"Concurrent executions\" of AWS Lambda (Service Quotas)"
+	;;
+CREATE_FAILED | UPDATE_FAILED) rollback=--disable-rollback ;;
+ROLLBACK_COMPLETE | ROLLBACK_FAILED | DELETE_FAILED) fail "the stack $stack is $status and cannot be deployed again: delete it first (docs/cloud.md, Delete)" ;;
+*_IN_PROGRESS) fail "the stack $stack is $status: wait for its end" ;;
+esac
 
 echo "Longbox: $version as $stack ($size) to account $account, $region"
 bucket=longbox-packages-$account-$region
@@ -90,14 +115,15 @@ image sse-relay sse-relay/Dockerfile RelayImage
 
 aws cloudformation package --template-file template.yaml --s3-bucket "$bucket" --output-template-file dist/packaged.yaml >/dev/null
 aws cloudformation deploy --template-file dist/packaged.yaml --stack-name "$stack" --s3-bucket "$bucket" \
-	--capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --no-fail-on-empty-changeset --parameter-overrides "${values[@]}"
+	--capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --no-fail-on-empty-changeset "$rollback" --parameter-overrides "${values[@]}"
 aws cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --output table
 
 if [[ -n $web ]]; then # New files first, then the page that names them; what nothing names any more goes last.
 	files=s3://$(aws cloudformation describe-stacks --stack-name "$stack" --query "Stacks[0].Outputs[?OutputKey=='WebBucket'].OutputValue" --output text)
-	aws s3 cp "$web" "$files" --recursive --exclude index.html --exclude '.*' --exclude '*/.*' --cache-control no-cache
+	# No link may lead out of the folder.
+	aws s3 cp "$web" "$files" --recursive --no-follow-symlinks --exclude index.html --exclude '.*' --exclude '*/.*' --cache-control no-cache
 	aws s3 cp "$web/index.html" "$files/index.html" --cache-control no-cache
-	aws s3 sync "$web" "$files" --delete --exclude '.*' --exclude '*/.*' --cache-control no-cache
+	aws s3 sync "$web" "$files" --delete --no-follow-symlinks --exclude '.*' --exclude '*/.*' --cache-control no-cache
 fi
 
 scheduler=$(aws cloudformation describe-stack-resource --stack-name "$stack" --logical-resource-id Scheduler \

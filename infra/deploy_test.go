@@ -130,8 +130,8 @@ func TestDeploySendsTheWebApplication(t *testing.T) {
 	calls, out := deploy(t, files, "WEB_DIR=app")
 	last := -1
 	for _, want := range []string{
-		"cloudformation deploy ", " WebApp=true ", "s3 cp app s3://there --recursive --exclude index.html ", "s3 cp app/index.html s3://there/index.html ",
-		"s3 sync app s3://there --delete ", "lambda invoke ",
+		"cloudformation deploy ", " WebApp=true ", "s3 cp app s3://there --recursive --no-follow-symlinks --exclude index.html ", "s3 cp app/index.html s3://there/index.html ",
+		"s3 sync app s3://there --delete --no-follow-symlinks ", "lambda invoke ",
 	} {
 		at := strings.Index(calls, want)
 		if at <= last {
@@ -147,6 +147,49 @@ func TestDeploySendsTheWebApplication(t *testing.T) {
 	}
 }
 
+// A first deployment that fails leaves what it has made, and the next one goes on; what cannot be deployed again, or would
+// fail after half an hour for want of concurrency, is said before anything is made.
+func TestDeployLooksAtTheStackFirst(t *testing.T) {
+	t.Parallel()
+	const none = "An error occurred (ValidationError): Stack with id longbox does not exist"
+	for _, c := range []struct {
+		status, free, parameters string
+		option, refusal          string
+	}{
+		{none, "1000", "", " --disable-rollback ", ""},
+		{none, "114", "", " --disable-rollback ", ""},
+		{none, "113", "", "", "may run 113 functions at once in eu-west-1, and this needs 114"},
+		{none, "133", "Plugins=true", "", "needs 134"},
+		{none, "134", "Plugins=true", " --disable-rollback ", ""},
+		{none, "124", "Plugins=true\nPluginReserved=10", " --disable-rollback ", ""},
+		{none, "10", "Plugins=true\nPlugins=false", "", "needs 114"},
+		{"REVIEW_IN_PROGRESS", "1000", "", " --disable-rollback ", ""},
+		{"CREATE_FAILED", "0", "", " --disable-rollback ", ""},
+		{"UPDATE_FAILED", "0", "", " --disable-rollback ", ""},
+		{"UPDATE_COMPLETE", "0", "", " --no-disable-rollback ", ""},
+		{"UPDATE_ROLLBACK_COMPLETE", "0", "", " --no-disable-rollback ", ""},
+		{"ROLLBACK_FAILED", "1000", "", "", "the stack longbox is ROLLBACK_FAILED and cannot be deployed again: delete it first"},
+		{"ROLLBACK_IN_PROGRESS", "1000", "", "", "wait for its end"},
+		{"Unable to locate credentials", "1000", "", "", "cannot look at the stack longbox: Unable to locate credentials"},
+	} {
+		answer := "echo '" + c.status + "'"
+		if strings.Contains(c.status, " ") {
+			answer += " >&2; exit 255"
+		}
+		calls, out := deploy(t, map[string]string{
+			"infra/parameters/small": "WorkerReserved=14\n", "my.parameters": c.parameters,
+			"bin/aws": "#!/bin/sh\necho \"$*\" >>\"$(dirname \"$0\")/../asked\"\ncase \"$*\" in *StackStatus*) " + answer +
+				" ;; *get-account-settings*) echo " + c.free + " ;; *\"lambda invoke\"*) echo None; echo 0 >dist/start.json ;; esac\n",
+		}, "PARAMETERS=my.parameters")
+		if made := strings.Contains(calls, "cloudformation deploy "); made != (c.refusal == "") || !strings.Contains(calls, c.option) {
+			t.Errorf("%q, %s free, %q: want %q of\n%s%s", c.status, c.free, c.parameters, c.option, calls, out)
+		}
+		if !strings.Contains(out, c.refusal) || c.refusal != "" && strings.Contains(calls, "s3 mb") {
+			t.Errorf("%q, %s free, %q: want %q: %s", c.status, c.free, c.parameters, c.refusal, out)
+		}
+	}
+}
+
 // deploy runs the script in a folder of these files, with tools that do nothing. It gives what was asked of aws and what the
 // script said.
 func deploy(t *testing.T, files map[string]string, setting string) (calls, said string) {
@@ -159,7 +202,7 @@ func deploy(t *testing.T, files map[string]string, setting string) (calls, said 
 	asked := filepath.Join(dir, "asked")
 	all := map[string]string{
 		"infra/deploy.sh": string(script), "infra/parameters/small": "", "infra/container/golang.digest": "sha256:1\n", "infra/container/node.digest": "sha256:2\n",
-		"bin/aws": "#!/bin/sh\necho \"$*\" >>" + asked + "\ncase \"$*\" in *WebBucket*) echo there ;; *\"lambda invoke\"*) echo None; echo 0 >dist/start.json ;; esac\n",
+		"bin/aws": "#!/bin/sh\necho \"$*\" >>" + asked + "\ncase \"$*\" in *StackStatus*) echo UPDATE_COMPLETE ;; *WebBucket*) echo there ;; *\"lambda invoke\"*) echo None; echo 0 >dist/start.json ;; esac\n",
 		"bin/go":  "#!/bin/sh\nmkdir -p dist\n", "bin/git": "#!/bin/sh\n", "bin/docker": "#!/bin/sh\n[ \"$1\" != login ] || cat >/dev/null\n",
 	}
 	maps.Copy(all, files)

@@ -69,6 +69,21 @@ func TestPathsReachTheirFunction(t *testing.T) {
 	if got := origin(t, "/verify-email", true); got != "api" { // links of mail; no operation
 		t.Errorf("the page that confirms an address goes to %s", got)
 	}
+	// What has no pattern, but is not the application's.
+	code := read(t, "infra/edge.yaml").get("Resources", "ForWebApp", "Properties", "FunctionCode").text()
+	literal := regexp.MustCompile(`if \((/\^.+?/)\.test\(r\.uri\)\) \{ // Longbox' own`).FindStringSubmatch(code)
+	if literal == nil {
+		t.Fatal("ForWebApp of infra/edge.yaml refuses no path")
+	}
+	ours := regexp.MustCompile(strings.ReplaceAll(strings.Trim(literal[1], "/"), `\/`, "/"))
+	for path, want := range map[string]bool{
+		"/api": true, "/health/": true, "/health/x": true, "/koreader": true, "/verify-email/": true, "/komga/api": true,
+		"/": false, "/apis": false, "/series/api/1": false, "/healthy": false, "/series/1": false,
+	} {
+		if ours.MatchString(path) != want {
+			t.Errorf("%s is ours: %t", path, !want)
+		}
+	}
 	for _, stream := range []string{"events", "tasks", "scans"} {
 		if got := origin(t, "/api/v1/"+stream+"/stream", true); got != "relay" {
 			t.Errorf("the stream of %s goes to %s", stream, got)

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -44,5 +46,38 @@ func TestCloudFormationIsAnswered(t *testing.T) {
 				t.Errorf("answered %s", answer)
 			}
 		})
+	}
+}
+
+// A migration that does not come to its end is answered before the invocation is cut off.
+func TestCloudFormationHearsOfALongMigration(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	other, err := d.Owner.Pool().Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Release()
+	if _, err := other.Exec(t.Context(), "select pg_advisory_lock(726601)"); err != nil { // as another migration holds it
+		t.Fatal(err)
+	}
+	answer := make(chan string, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		answer <- string(body)
+	}))
+	defer s.Close()
+	payload, err := json.Marshal(map[string]any{"RequestType": "Update", "ResponseURL": s.URL, "RequestId": "r", "StackId": "s",
+		"LogicalResourceId": "Schema", "PhysicalResourceId": "schema", "ResourceProperties": map[string]any{"Version": "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), margin+time.Second)
+	defer cancel()
+	if _, err := invoked(ctx, config{OwnerURL: d.OwnerURL}, payload); err != nil {
+		t.Error(err)
+	}
+	if got := <-answer; ctx.Err() != nil || !strings.Contains(got, `"Status":"FAILED"`) || !strings.Contains(got, `"Reason":"migrate: lock: `) {
+		t.Errorf("answered %s (%v)", got, ctx.Err())
 	}
 }
