@@ -151,8 +151,8 @@ func (g *Gateway) Spec() supervise.Spec {
 	}
 	return supervise.Spec{
 		Name: g.name, Path: path, Args: args, Dir: g.dir, Renew: g.renew,
-		Env: []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TZ=UTC", garbage,
-			"ROOT_ACCESS_KEY_ID=" + g.secrets.S3AccessKey, "ROOT_SECRET_ACCESS_KEY=" + g.secrets.S3SecretKey},
+		Env: append(supervise.Environment(), garbage,
+			"ROOT_ACCESS_KEY_ID="+g.secrets.S3AccessKey, "ROOT_SECRET_ACCESS_KEY="+g.secrets.S3SecretKey),
 		Account: g.account, ReadAll: g.readAll, Quiet: true,
 		Stop: syscall.SIGTERM, Grace: 3 * time.Second, Orphan: syscall.SIGKILL,
 		Ready: supervise.Healthy(g.Endpoint() + "/health"), Patience: 30 * time.Second,

@@ -74,7 +74,7 @@ func (c *Cluster) Init(ctx context.Context, supervisor *supervise.Supervisor) er
 		return fmt.Errorf("database: %w", err)
 	}
 	err := supervisor.RunOnce(ctx, supervise.Spec{
-		Name: "initdb", Path: filepath.Join(c.bin, "initdb"), Dir: c.scratch, Env: environment(), Account: c.account, Quiet: true,
+		Name: "initdb", Path: filepath.Join(c.bin, "initdb"), Dir: c.scratch, Env: supervise.Environment(), Account: c.account, Quiet: true,
 		Args: []string{"--pgdata=" + fresh, "--username=" + superuser, "--pwfile=" + password,
 			"--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8"},
 		Stop: syscall.SIGTERM, Grace: 5 * time.Second, Orphan: syscall.SIGKILL,
@@ -86,11 +86,6 @@ func (c *Cluster) Init(ctx context.Context, supervisor *supervise.Supervisor) er
 		return fmt.Errorf("database: %w", err)
 	}
 	return nil
-}
-
-// environment keeps settings of other servers (PG…) away from ours.
-func environment() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TZ=UTC"}
 }
 
 // settings are modest: a few hundred megabytes at most, and nothing that risks committed data.
@@ -114,7 +109,7 @@ func (c *Cluster) Spec() supervise.Spec {
 		args = append(args, "-c", s)
 	}
 	return supervise.Spec{
-		Name: "postgres", Path: filepath.Join(c.bin, "postgres"), Args: args, Env: environment(), Dir: c.scratch,
+		Name: "postgres", Path: filepath.Join(c.bin, "postgres"), Args: args, Env: supervise.Environment(), Dir: c.scratch,
 		Account: c.account, Quiet: true,
 		Stop: syscall.SIGINT, Grace: time.Minute, Orphan: syscall.SIGINT,
 		Ready: c.ping, Patience: 2 * time.Minute, // Recovery after a crash may take a while.

@@ -85,7 +85,7 @@ func (s *Server) URL() string {
 func (s *Server) Spec() supervise.Spec {
 	return supervise.Spec{
 		Name: "redis", Path: s.program, Args: []string{"/proc/self/cwd/" + filepath.Base(s.config())},
-		Env: []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TZ=UTC"}, Dir: s.dir,
+		Env: supervise.Environment(), Dir: s.dir,
 		Account: s.account, Quiet: true,
 		Stop: syscall.SIGTERM, Grace: 20 * time.Second, Orphan: syscall.SIGTERM,
 		Ready: s.ping, Patience: time.Minute,

@@ -16,6 +16,11 @@ import (
 	"github.com/longbox/longbox/localstack/account"
 )
 
+// Environment is that of a server that is not ours: settings that the user has for other ones (PG…) are kept away.
+func Environment() []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TZ=UTC"}
+}
+
 // Spec describes one child.
 type Spec struct {
 	Name    string // In messages, and the name of the log file.

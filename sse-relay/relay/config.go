@@ -88,15 +88,15 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// RedisClient returns a client that gives up soon: the relay has its own way of waiting for Redis.
+// RedisClient returns a client that is more patient than one of requests, but gives up soon: the relay has its own way of
+// waiting for Redis.
 func (c Config) RedisClient() (*redis.Client, error) {
-	options, err := redis.ParseURL(c.RedisURL)
+	options, err := redisconn.Options(c.RedisURL)
 	if err != nil {
-		return nil, fmt.Errorf("REDIS_URL: %w", err)
+		return nil, err
 	}
-	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = 2*time.Second, 2*time.Second, 2*time.Second
-	options.DialerRetries, options.MaxRetries = 1, 1
-	options.ContextTimeoutEnabled = true
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = 2*time.Second, 2*time.Second, 2*time.Second, 3*time.Second
+	options.MaxRetries = 1
 	options.PoolSize = c.ReplayReads + 16
 	return redis.NewClient(options), nil
 }

@@ -149,7 +149,7 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 		return err
 	}
 	s.cleaned = now
-	_, forget := task.Forget(ctx, s.system, 7)
+	_, forget := task.Forget(ctx, s.system)
 	_, figures := metric.Forget(ctx, s.system)
 	_, tokens := account.ForgetTokens(ctx, s.system)
 	_, signIns := oidc.Forget(ctx, s.system)

@@ -423,7 +423,7 @@ func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *
 		return nil, nil, nil, err
 	}
 	queueAmend(&b, &at, id, body, c)
-	db.One(&b, &meta, "select metadata, locks, warnings, created_at, updated_at from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
+	db.One(&b, &meta, "select "+metadataColumns+" from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, nil, nil, err
 	}

@@ -2,6 +2,8 @@ package book
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -51,7 +53,7 @@ var sameFields = map[string]string{"chapter_number": "number", "date_added": "cr
 
 // orderOf is the field to sort by, one of sortFields or more, and whether it descends.
 func orderOf(by httpapi.Sorting, more ...string) (field string, desc bool, err error) {
-	names := append(append(more, sortFields...), "chapter_number", "date_added", "read_date")
+	names := append(append(more, sortFields...), slices.Sorted(maps.Keys(sameFields))...)
 	field, desc, err = by.By(names...)
 	if same := sameFields[field]; same != "" {
 		field = same

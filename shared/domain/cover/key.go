@@ -14,8 +14,7 @@ import (
 )
 
 // Settings are columns for any query of a tenant: the size and quality of covers.
-const Settings = `coalesce((select value::integer from setting where tenant_id = app.tenant() and key = '` + setting.ThumbnailDimension + `'), 400) as cover_size,
-	coalesce((select value::integer from setting where tenant_id = app.tenant() and key = '` + setting.ThumbnailQuality + `'), 85) as cover_quality`
+var Settings = setting.SQL(setting.ThumbnailDimension) + "::integer as cover_size, " + setting.SQL(setting.ThumbnailQuality) + "::integer as cover_quality"
 
 // Kind is what the keys of covers have behind the tenant.
 const Kind = "cover"

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -61,7 +62,7 @@ const (
 
 // trusted are the sources whose ids are believed: setting duplicate_detection.trusted_external_id_sources.
 const trusted = `(select jsonb_array_elements_text(t.value::jsonb) from setting t
-	where t.tenant_id = app.tenant() and t.key = 'duplicate_detection.trusted_external_id_sources')`
+	where t.tenant_id = app.tenant() and t.key = '` + setting.TrustedSources + `')`
 
 // seriesGroups are the groups with the series that they have now, in the order of their ids: null where none is left.
 const seriesGroups = ` from series_duplicate g cross join lateral (

@@ -328,7 +328,7 @@ func (r *run) finish(ctx context.Context) (any, error) {
 				return nil, err
 			}
 		}
-		if err := r.Media.CompleteParts(ctx, r.Bucket, r.at.Object, r.at.Upload, r.at.Parts, false); err != nil {
+		if _, err := r.Media.CompleteParts(ctx, r.Bucket, r.at.Object, r.at.Upload, r.at.Parts, false); err != nil {
 			return nil, r.again(ctx, r.at, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/filter"
 )
 
 // node is a part of a condition as package filter reads it.
@@ -23,9 +24,6 @@ var (
 
 // ongoing is the condition that a series is shown as ONGOING: also one whose status nobody knows is.
 var ongoing = node{"anyOf": []node{leaf("status", "is", "ongoing"), leaf("status", "is", "unknown"), {"status": node{"operator": "isNull"}}}}
-
-// maxDepth is how deep conditions may be nested, as in package filter.
-const maxDepth = 8
 
 // oneOf is the condition that a field is one of some values; nil for none.
 func oneOf(field string, values []string) []node {
@@ -114,8 +112,8 @@ func group(key string, raw json.RawMessage, fields map[string]translator, depth 
 	if err := json.Unmarshal(raw, &parts); err != nil {
 		return nil, fault.Invalid("condition."+key, "must be an array of conditions")
 	}
-	if depth >= maxDepth {
-		return nil, fault.Invalid("condition", "is nested deeper than %d levels", maxDepth)
+	if depth >= filter.MaxDepth {
+		return nil, fault.Invalid("condition", "is nested deeper than %d levels", filter.MaxDepth)
 	}
 	out := make([]node, len(parts))
 	for i, p := range parts {

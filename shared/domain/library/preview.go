@@ -1,6 +1,7 @@
 package library
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -71,7 +72,7 @@ type Store interface {
 func preview(ctx context.Context, d *db.DB, in *PreviewInput, store Store) (*Preview, error) {
 	l := blank()
 	l.Name, l.SeriesConfig, l.BookConfig = "preview", in.Body.SeriesConfig, in.Body.BookConfig
-	l.SeriesStrategy, l.BookStrategy = orDefault(in.Body.SeriesStrategy, l.SeriesStrategy), orDefault(in.Body.BookStrategy, l.BookStrategy)
+	l.SeriesStrategy, l.BookStrategy = cmp.Or(in.Body.SeriesStrategy, l.SeriesStrategy), cmp.Or(in.Body.BookStrategy, l.BookStrategy)
 	l.AllowedFormats, l.ExcludedPatterns, l.TitlePreprocessingRules = in.Body.AllowedFormats, &in.Body.ExcludedPatterns, in.Body.TitlePreprocessingRules
 	at, err := checked(ctx, d, &l, in.Body.Path, store)
 	if err != nil {
@@ -182,13 +183,6 @@ func deref(s *string) string {
 		return ""
 	}
 	return *s
-}
-
-func orDefault(s, def string) string {
-	if s == "" {
-		return def
-	}
-	return s
 }
 
 // strategies are the library's ways to find series and to name and number books.

@@ -23,7 +23,6 @@ const (
 	dismissed = "dismissed"
 	acquired  = "marked_acquired"
 	ignored   = "ignored"
-	hidden    = "hidden"
 )
 
 // Span is from one volume or chapter to another.

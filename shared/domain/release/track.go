@@ -36,7 +36,7 @@ func (t *Tracker) Track(ctx context.Context, h task.Held) (any, error) {
 		Tracked   bool        `json:"tracked"`
 	}
 	if err := json.Unmarshal(h.Params, &in); err != nil {
-		return nil, fault.New(fault.BadRequest, "The task names no series")
+		return nil, fault.New(fault.BadRequest, "The task's parameters cannot be read")
 	}
 	var b pgx.Batch
 	var all []place
@@ -72,7 +72,7 @@ func (t *Tracker) Backfill(ctx context.Context, h task.Held) (any, error) {
 		LibraryID *uuid.UUID  `json:"libraryId"`
 	}
 	if err := json.Unmarshal(h.Params, &in); err != nil {
-		return nil, fault.New(fault.BadRequest, "The task names no series")
+		return nil, fault.New(fault.BadRequest, "The task's parameters cannot be read")
 	}
 	if in.LibraryID == nil {
 		in.LibraryID = h.LibraryID

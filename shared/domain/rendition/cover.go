@@ -46,7 +46,7 @@ type coverRow struct {
 }
 
 // The cover of a book is the picture u that people gave it, else that of its file.
-const coverColumns = `b.id, b.key, case when u.id is null then l.bucket else '' end as bucket, l.prefix, coalesce(u.size, b.size) as size, b.etag, b.modified_at,
+var coverColumns = `b.id, b.key, case when u.id is null then l.bucket else '' end as bucket, l.prefix, coalesce(u.size, b.size) as size, b.etag, b.modified_at,
 	coalesce(u.fingerprint, b.fingerprint) as fingerprint,
 	case when u.id is null then coalesce(p.cover_offset, p.offsets[1]) else 0 end as cover_offset,
 	coalesce(u.size, p.cover_length, p.lengths[1]) as cover_length, coalesce(u.size, p.cover_packed, p.packed[1]) as cover_packed,
@@ -76,7 +76,7 @@ func uploadedCovers(of string) string {
 // a read list the one of its first book.
 var uploadedCover = uploadedCovers("series") + " and s.cover_source = 'custom:' || c.id"
 
-const (
+var (
 	pictureCovers = `select s.id, k.key, l.bucket, l.prefix, k.size, k.etag, k.modified_at, k.document->>'fingerprint' as fingerprint,
 		  0::bigint as cover_offset, k.size as cover_length, k.size as cover_packed, k.size as cover_plain, -1::smallint as cover_method, 0::bigint as cover_crc, ` + cover.Settings + `, greatest(k.modified_at, s.updated_at) as changed_at
 		from series s join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path and k.kind = 'cover' and k.document is not null

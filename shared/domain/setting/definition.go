@@ -33,6 +33,7 @@ const (
 	SeriesCoverCron      = "thumbnail.series_cron_schedule"
 	SchedulerZone        = "scheduler.timezone"
 	TaskRetentionDays    = "tasks.retention_days"
+	TrustedSources       = "duplicate_detection.trusted_external_id_sources"
 	TaskMetricsDays      = "metrics.task_retention_days"
 	CustomMetadataFormat = "display.custom_metadata_template"
 	KomgaPrefix          = "komga_api.prefix"
@@ -106,7 +107,7 @@ var all = sync.OnceValue(func() []definition {
 		boolean(ConfirmEmail, "Authentication", "false", "A registered user must confirm the e-mail address before signing in"),
 		boolean(DeduplicationEnabled, "Deduplication", "true", "Look for duplicates by the schedule"),
 		schedule(DeduplicationCron, "Deduplication", "", "When to look for duplicates; empty is never"),
-		list("duplicate_detection.trusted_external_id_sources", "Duplicate Detection", "[]",
+		list(TrustedSources, "Duplicate Detection", "[]",
 			"Sources, written plugin:<name>, whose external ids prove that two series are the same"),
 		definition{Key: CustomMetadataFormat, Category: "Display", Type: typeString, Max: ptr(20_000), Public: true,
 			Description: "Template that turns custom metadata into Markdown; empty shows none"},

@@ -12,11 +12,7 @@ import (
 // Value queues reading a setting of the entered tenant into the caller's batch. dst has the default at once and
 // the tenant's value after the batch ran. A key that does not exist is a mistake in the program and panics.
 func Value(b *pgx.Batch, key string, dst *string) {
-	d := find(key)
-	if d == nil {
-		panic("setting " + key + " is not defined")
-	}
-	*dst = d.Default
+	*dst = Default(key)
 	db.Value(b, dst, "select value from setting where tenant_id = app.tenant() and key = $1", key)
 }
 
@@ -29,11 +25,15 @@ func SQL(key string) string {
 // Default is the value of a setting that nobody has changed. A key that does not exist is a mistake in the program and
 // panics.
 func Default(key string) string {
+	return defined(key).Default
+}
+
+func defined(key string) *definition {
 	d := find(key)
 	if d == nil {
 		panic("setting " + key + " is not defined")
 	}
-	return d.Default
+	return d
 }
 
 // Bool is Value for a Boolean.
@@ -47,10 +47,7 @@ func Int(b *pgx.Batch, key string, dst *int64) {
 }
 
 func parsed[T any](b *pgx.Batch, key string, dst *T, parse func(string) (T, error)) {
-	d := find(key)
-	if d == nil {
-		panic("setting " + key + " is not defined")
-	}
+	d := defined(key)
 	v, err := parse(d.Default)
 	if err != nil {
 		panic("setting " + key + " is a " + d.Type)

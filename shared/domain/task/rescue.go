@@ -81,10 +81,10 @@ func rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 }
 
 // Forget deletes tasks that ended before the retention. The scheduler calls it.
-func Forget(ctx context.Context, system *db.DB, defaultDays int) (int64, error) {
+func Forget(ctx context.Context, system *db.DB) (int64, error) {
 	tag, err := system.Pool().Exec(ctx, `
 		delete from task t where t.completed_at < now() - interval '1 day' * coalesce(
-		  (select s.value::integer from setting s where s.tenant_id = t.tenant_id and s.key = '`+setting.TaskRetentionDays+`'), $1)`+notLast, defaultDays)
+		  (select s.value::integer from setting s where s.tenant_id = t.tenant_id and s.key = '`+setting.TaskRetentionDays+`'), $1::integer)`+notLast, setting.Default(setting.TaskRetentionDays))
 	if err != nil {
 		return 0, fmt.Errorf("forget old tasks: %w", err)
 	}

@@ -256,7 +256,7 @@ func TestInParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.store.CompleteParts(t.Context(), "books", "lib/S/big.cbz", stored, parts, false); err != nil {
+	if _, err := r.store.CompleteParts(t.Context(), "books", "lib/S/big.cbz", stored, parts, false); err != nil {
 		t.Fatal(err)
 	}
 	user.Do("POST", r.base+"/"+lost.UploadID.String()+"/complete", nil).Want(200)

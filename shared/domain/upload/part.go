@@ -164,7 +164,7 @@ func (u *Uploader) complete(ctx context.Context, in *Input) (*Completed, error) 
 	if len(missing) > 0 {
 		return nil, fault.New(fault.Conflict, "These parts are missing or have another size: %s. Send them and complete again", strings.Join(missing, ", "))
 	}
-	if err := u.Store.CompleteParts(ctx, r.Bucket, key, r.StoreID, all, !r.Overwrite); err != nil {
+	if _, err := u.Store.CompleteParts(ctx, r.Bucket, key, r.StoreID, all, !r.Overwrite); err != nil {
 		if errors.Is(err, blob.ErrChanged) {
 			// It may be this upload's own, of another request. Then the store knows the upload no longer.
 			_, open := u.Store.Parts(ctx, r.Bucket, key, r.StoreID)

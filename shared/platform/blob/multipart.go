@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -26,6 +27,16 @@ func (s *Store) BeginParts(ctx context.Context, bucket, key, mediaType string) (
 	return aws.ToString(out.UploadId), nil
 }
 
+// PutPart stores a part of a multipart upload; the same number again replaces it. All but the last must have 5 MiB.
+func (s *Store) PutPart(ctx context.Context, bucket, key, id string, number int, data []byte) (Part, error) {
+	out, err := s.open().client.UploadPart(ctx, &s3.UploadPartInput{Bucket: &bucket, Key: &key, UploadId: &id, PartNumber: aws.Int32(int32(number)),
+		ContentLength: aws.Int64(int64(len(data))), Body: bytes.NewReader(data)})
+	if err != nil {
+		return Part{}, explain("store a part of", bucket, key, err)
+	}
+	return Part{Number: number, Size: int64(len(data)), ETag: aws.ToString(out.ETag)}, nil
+}
+
 // Parts are those that have arrived, by number; ErrNotFound when the upload was completed or aborted.
 func (s *Store) Parts(ctx context.Context, bucket, key, id string) ([]Part, error) {
 	var parts []Part
@@ -45,8 +56,8 @@ func (s *Store) Parts(ctx context.Context, bucket, key, id string) ([]Part, erro
 	}
 }
 
-// CompleteParts makes the object of its parts. ErrChanged when onlyNew is set and the object exists.
-func (s *Store) CompleteParts(ctx context.Context, bucket, key, id string, parts []Part, onlyNew bool) error {
+// CompleteParts makes the object of its parts and tells its ETag. ErrChanged when onlyNew is set and the object exists.
+func (s *Store) CompleteParts(ctx context.Context, bucket, key, id string, parts []Part, onlyNew bool) (etag string, err error) {
 	done := make([]types.CompletedPart, len(parts))
 	for i, p := range parts {
 		done[i] = types.CompletedPart{PartNumber: aws.Int32(int32(p.Number)), ETag: &p.ETag}
@@ -55,10 +66,11 @@ func (s *Store) CompleteParts(ctx context.Context, bucket, key, id string, parts
 	if onlyNew {
 		in.IfNoneMatch = aws.String("*")
 	}
-	if _, err := s.open().client.CompleteMultipartUpload(ctx, in, s.open().join); err != nil {
-		return explain("complete the upload of", bucket, key, err)
+	out, err := s.open().client.CompleteMultipartUpload(ctx, in, s.open().join)
+	if err != nil {
+		return "", explain("complete the upload of", bucket, key, err)
 	}
-	return nil
+	return aws.ToString(out.ETag), nil
 }
 
 // AbortParts forgets a multipart upload with its parts; one that is gone already is fine.

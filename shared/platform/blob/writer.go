@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
 // partBytes is the size of the parts of an upload: the memory that one takes. The store allows 10,000 parts.
@@ -34,14 +32,11 @@ func (s *Store) Upload(ctx context.Context, bucket, key, mediaType string, write
 	if err == nil {
 		return Object{Key: key, Size: u.written, ETag: u.etag}, nil
 	}
-	if u.id != nil {
+	if u.id != "" {
 		// A lifecycle rule of the bucket removes what this cannot.
 		after, cancel := Afterwards(ctx)
 		defer cancel()
-		_, abort := s.open().client.AbortMultipartUpload(after, &s3.AbortMultipartUploadInput{Bucket: &bucket, Key: &key, UploadId: u.id})
-		if abort != nil {
-			err = errors.Join(err, explain("give up storing", bucket, key, abort))
-		}
+		err = errors.Join(err, s.AbortParts(after, bucket, key, u.id))
 	}
 	return Object{}, err
 }
@@ -55,8 +50,8 @@ type Writer struct {
 	mediaType string
 	buffer    bytes.Buffer
 	written   int64
-	id        *string
-	parts     []types.CompletedPart
+	id        string // of a multipart upload, once there is one
+	parts     []Part
 	etag      string
 }
 
@@ -79,26 +74,23 @@ func (u *Writer) Write(p []byte) (int, error) {
 func (u *Writer) Written() int64 { return u.written }
 
 func (u *Writer) part() error {
-	if u.id == nil {
-		out, err := u.store.open().client.CreateMultipartUpload(u.ctx, &s3.CreateMultipartUploadInput{Bucket: &u.bucket, Key: &u.key, ContentType: &u.mediaType})
-		if err != nil {
-			return explain("store", u.bucket, u.key, err)
+	var err error
+	if u.id == "" {
+		if u.id, err = u.store.BeginParts(u.ctx, u.bucket, u.key, u.mediaType); err != nil {
+			return err
 		}
-		u.id = out.UploadId
 	}
-	number := aws.Int32(int32(len(u.parts) + 1))
-	out, err := u.store.open().client.UploadPart(u.ctx, &s3.UploadPartInput{Bucket: &u.bucket, Key: &u.key, UploadId: u.id, PartNumber: number,
-		ContentLength: aws.Int64(int64(u.buffer.Len())), Body: bytes.NewReader(u.buffer.Bytes())})
+	p, err := u.store.PutPart(u.ctx, u.bucket, u.key, u.id, len(u.parts)+1, u.buffer.Bytes())
 	if err != nil {
-		return explain(fmt.Sprintf("store part %d of", *number), u.bucket, u.key, err)
+		return err
 	}
-	u.parts = append(u.parts, types.CompletedPart{ETag: out.ETag, PartNumber: number})
+	u.parts = append(u.parts, p)
 	u.buffer.Reset()
 	return nil
 }
 
 func (u *Writer) finish() error {
-	if u.id == nil { // small enough for one request
+	if u.id == "" { // small enough for one request
 		out, err := u.store.open().client.PutObject(u.ctx, &s3.PutObjectInput{Bucket: &u.bucket, Key: &u.key, ContentType: &u.mediaType,
 			ContentLength: aws.Int64(int64(u.buffer.Len())), Body: bytes.NewReader(u.buffer.Bytes())})
 		if err != nil {
@@ -112,11 +104,7 @@ func (u *Writer) finish() error {
 			return err
 		}
 	}
-	out, err := u.store.open().client.CompleteMultipartUpload(u.ctx, &s3.CompleteMultipartUploadInput{Bucket: &u.bucket, Key: &u.key, UploadId: u.id,
-		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts}}, u.store.open().join)
-	if err != nil {
-		return explain("store", u.bucket, u.key, err)
-	}
-	u.etag = aws.ToString(out.ETag)
-	return nil
+	etag, err := u.store.CompleteParts(u.ctx, u.bucket, u.key, u.id, u.parts, false)
+	u.etag = etag
+	return err
 }

@@ -20,7 +20,7 @@ import (
 
 // Limits of a condition.
 const (
-	maxDepth  = 8
+	MaxDepth  = 8
 	maxLeaves = 64
 	maxString = 1000 // characters
 	maxList   = 500
@@ -121,8 +121,8 @@ type compiler struct {
 }
 
 func (c *compiler) node(raw json.RawMessage, path string, depth int) (string, error) {
-	if depth > maxDepth {
-		return "", &Error{path, fmt.Sprintf("is nested deeper than %d levels", maxDepth)}
+	if depth > MaxDepth {
+		return "", &Error{path, fmt.Sprintf("is nested deeper than %d levels", MaxDepth)}
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &keys); err != nil || keys == nil {

@@ -154,8 +154,8 @@ func TestLimits(t *testing.T) {
 		name, raw string
 		path      string // of the error; "ok" = none
 	}{
-		{"depth at the limit", nested(maxDepth), "ok"},
-		{"depth beyond", nested(maxDepth + 1), strings.TrimPrefix(strings.Repeat(".allOf[0]", maxDepth), ".")},
+		{"depth at the limit", nested(MaxDepth), "ok"},
+		{"depth beyond", nested(MaxDepth + 1), strings.TrimPrefix(strings.Repeat(".allOf[0]", MaxDepth), ".")},
 		{"absurd depth", strings.Repeat(`{"allOf":[`, 20_000), ""},
 		{"leaves at the limit", `{"allOf":[` + repeated(maxLeaves, leaf) + `]}`, "ok"},
 		{"leaves beyond in one group", `{"allOf":[` + repeated(maxLeaves+1, leaf) + `]}`, "allOf"},

@@ -276,9 +276,6 @@ func (a *API) operation(op *Op, api huma.API) huma.Operation {
 	if op.Permission != Public {
 		h.Security = []map[string][]string{{"bearer": {}}, {"apiKey": {}}, {"basic": {}}}
 	}
-	if op.Status != 0 {
-		h.DefaultStatus = op.Status
-	}
 	h.Middlewares = huma.Middlewares{func(hc huma.Context, next func(huma.Context)) {
 		// Before validation: who is not signed in learns nothing about the input.
 		r := requestOf(hc.Context())
