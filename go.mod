@@ -26,7 +26,6 @@ require (
 	github.com/klauspost/compress v1.20.1
 	github.com/klippa-app/go-pdfium v1.17.2
 	github.com/moby/moby/api v1.56.1
-	github.com/nwaples/rardecode/v2 v2.4.6
 	github.com/pressly/goose/v3 v3.29.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/testcontainers/testcontainers-go v0.45.0

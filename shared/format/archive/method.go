@@ -10,10 +10,10 @@ import (
 	"io"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/nwaples/rardecode/v2"
 	"github.com/ulikunitz/xz/lzma"
 
 	"github.com/longbox/longbox/shared/format/internal/inflate64"
+	"github.com/longbox/longbox/shared/format/rardecode"
 )
 
 // The compression methods of ZIP that are read (APPNOTE 4.4.5).
@@ -134,10 +134,6 @@ func (e Entry) openRAR(block io.Reader, lim Limits) (io.Reader, error) {
 	start := rar5Start
 	if e.Method == RAR4 {
 		start = rar4Start
-		var err error
-		if block, err = e.checkModel(block, lim); err != nil {
-			return nil, err
-		}
 	}
 	r, err := rardecode.NewReader(io.MultiReader(bytes.NewReader(start), block), rardecode.MaxDictionarySize(lim.DictionaryBytes),
 		rardecode.BufferSize(32<<10))
@@ -151,35 +147,6 @@ func (e Entry) openRAR(block io.Reader, lim Limits) (io.Reader, error) {
 		return nil, e.damaged(err)
 	}
 	return r, nil
-}
-
-// checkModel refuses a RAR 4 block that begins with a model (PPMd) larger than a dictionary may be, which the decompressor
-// would make as large as the block says; it returns the block from its beginning.
-func (e Entry) checkModel(block io.Reader, lim Limits) (io.Reader, error) {
-	const (
-		fixed   = 7    // bytes of every header, its length last
-		isModel = 0x80 // bits of the first byte of the data
-		isNew   = 0x20
-	)
-	head := make([]byte, fixed)
-	if _, err := io.ReadFull(block, head); err != nil {
-		return nil, e.shortOr(err)
-	}
-	size := int(le16(head[fixed-2:]))
-	if size < fixed {
-		return nil, e.damaged(errors.New("its header is too short"))
-	}
-	head = append(head, make([]byte, size-fixed+2)...)
-	n, err := io.ReadFull(block, head[fixed:])
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, err
-	}
-	if data := head[size:]; err == nil && data[0]&isModel != 0 && data[0]&isNew != 0 {
-		if model := (int64(data[1]) + 1) << 20; model > lim.DictionaryBytes {
-			return nil, tooLarge("model of "+e.Name, model, lim.DictionaryBytes)
-		}
-	}
-	return io.MultiReader(bytes.NewReader(head[:fixed+n]), block), nil
 }
 
 // zstdReader gives the decoder's memory back at the end.

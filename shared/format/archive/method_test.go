@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -178,45 +177,4 @@ func FuzzMethod(f *testing.F) {
 			t.Fatalf("%d bytes of %d, %v", n, e.Size, err)
 		}
 	})
-}
-
-// A RAR 4 block says how large a model it is to be unpacked with: 600 bytes of it took 342 MB.
-func TestModelOfRAR4IsBounded(t *testing.T) {
-	block := func(megabytes int) (Entry, []byte) {
-		data := append([]byte{0xa4, byte(megabytes - 1)}, bytes.Repeat([]byte{0x5a, 0x13, 0x77}, 200)...)
-		h := make([]byte, 32)
-		h[2] = 0x74
-		binary.LittleEndian.PutUint16(h[3:], 0x8000)
-		binary.LittleEndian.PutUint16(h[5:], 37)
-		binary.LittleEndian.PutUint32(h[7:], uint32(len(data)))
-		binary.LittleEndian.PutUint32(h[11:], 5000)
-		h[15], h[24], h[25] = 3, 29, 0x33
-		binary.LittleEndian.PutUint16(h[26:], 5)
-		h = append(h, "1.jpg"...)
-		binary.LittleEndian.PutUint16(h, uint16(crc32.ChecksumIEEE(h[2:])))
-		all := append(h, data...)
-		return Entry{Name: "1.jpg", Size: 5000, Method: RAR4, Length: int64(len(all)), CompressedSize: int64(len(data)), CRC32: 1}, all
-	}
-	lim := Limits{DictionaryBytes: 16 << 20}
-	for megabytes, want := range map[int]Kind{1: Corrupt, 16: Corrupt, 17: TooLarge, 256: TooLarge} { // those that are small enough are no page
-		e, all := block(megabytes)
-		r, err := e.Open(bytes.NewReader(all), lim)
-		if err == nil {
-			_, err = io.Copy(io.Discard, r)
-		}
-		var a *Error
-		if !errors.As(err, &a) || a.Kind != want {
-			t.Errorf("%d MB: %v, want %s", megabytes, err, want)
-		}
-	}
-	for _, cut := range []int{0, 3, 7, 36, 37, 38} {
-		e, all := block(1)
-		r, err := e.Open(bytes.NewReader(all[:cut]), lim)
-		if err == nil {
-			_, err = io.Copy(io.Discard, r)
-		}
-		if err == nil {
-			t.Errorf("read %d bytes of a block", cut)
-		}
-	}
 }

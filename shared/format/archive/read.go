@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 	"io"
 	"strconv"
+
+	"github.com/longbox/longbox/shared/format/rardecode"
 )
 
 // Fits is an *Error of kind TooLarge for an entry that is larger than one may be, plain or packed, before anything of it
@@ -282,6 +284,8 @@ func (p *plain) corruptOr(err error) error {
 		return p.source.failed
 	case errors.As(err, &problem):
 		return err
+	case errors.Is(err, rardecode.ErrDictionaryTooLarge): // where the data begins anew, with a model of its own
+		return &Error{Kind: TooLarge, Msg: p.entry.Name + " needs a larger model than the limit for dictionaries", Err: err}
 	}
 	return p.entry.damaged(err)
 }

@@ -5,9 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/nwaples/rardecode/v2"
-
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/rardecode"
 )
 
 const (

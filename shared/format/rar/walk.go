@@ -5,9 +5,8 @@ import (
 	"errors"
 	"io"
 
-	"github.com/nwaples/rardecode/v2"
-
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/rardecode"
 )
 
 // Walk decompresses an archive from its first byte and gives the files that wanted names (by their number, as in

@@ -7,8 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/nwaples/rardecode/v2"
-
+	"github.com/longbox/longbox/shared/format/rardecode"
 	"github.com/longbox/longbox/shared/testkit/rarpack"
 )
 
