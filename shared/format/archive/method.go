@@ -82,7 +82,7 @@ func (e Entry) decompress(raw *exact, lim Limits) (io.Reader, error) {
 	case LZMA:
 		return e.openLZMA(raw, lim)
 	case XZ:
-		return newXZ(raw, lim), nil
+		return newXZ(raw, e.Size, lim), nil
 	case Zstd, OldZstd:
 		// One at a time: then it keeps no goroutine that somebody would have to end.
 		z, err := zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),

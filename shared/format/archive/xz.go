@@ -14,6 +14,8 @@ import (
 type xzReader struct {
 	in      *counting
 	lim     Limits
+	size    int64 // of the whole entry: no dictionary needs to hold more
+	spent   int64 // bytes of dictionaries so far: each block takes its own
 	check   int64 // bytes of checksum after each block
 	block   io.Reader
 	started bool
@@ -21,8 +23,12 @@ type xzReader struct {
 
 var errXZ = errors.New("not an .xz stream")
 
-func newXZ(r io.Reader, lim Limits) io.Reader {
-	return &xzReader{in: &counting{r: bufio.NewReaderSize(r, 32<<10)}, lim: lim}
+// maxDictionaries is how many dictionaries of the largest size all blocks of a stream may take, one after the other. One of
+// several blocks has dictionaries smaller than these.
+const maxDictionaries = 64
+
+func newXZ(r io.Reader, size int64, lim Limits) io.Reader {
+	return &xzReader{in: &counting{r: bufio.NewReaderSize(r, 32<<10)}, size: size, lim: lim}
 }
 
 // counting counts bytes, for the padding to multiples of four.
@@ -108,9 +114,13 @@ func (x *xzReader) next() error {
 	if flags&3 != 0 || len(rest) < 3 || rest[0] != 0x21 || rest[1] != 1 || rest[2] > 40 {
 		return errorf(Unsupported, "an .xz block with filters other than LZMA2: pack the archive again with deflate or none")
 	}
-	dict := int64(2|rest[2]&1) << (rest[2]/2 + 11)
+	dict := max(min(int64(2|rest[2]&1)<<(rest[2]/2+11), x.size), lzma.MinDictCap)
 	if dict > x.lim.DictionaryBytes {
 		return tooLarge("dictionary of an .xz block", dict, x.lim.DictionaryBytes)
+	}
+	const models = 32 << 10 // that a block takes besides
+	if x.spent += dict + models; x.spent > maxDictionaries*(x.lim.DictionaryBytes+models) {
+		return tooLarge("dictionaries of all blocks of an .xz stream", x.spent, maxDictionaries*(x.lim.DictionaryBytes+models))
 	}
 	x.block, err = lzma.Reader2Config{DictCap: int(dict)}.NewReader2(x.in)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package rardecode reads RAR archives. It is a copy of github.com/nwaples/rardecode/v2 v2.4.6 (its licence is in LICENSE),
+// Package rardecode reads RAR archives. It is a copy of github.com/nwaples/rardecode/v2 v2.4.6 (LICENSE is its licence),
 // since what a hostile archive may ask for has no bound there. What differs:
 //
 //   - Programs for the VM of RAR 3 and 4 do not run (vm.go is left out): as in unrar since version 5, a filter is one of the

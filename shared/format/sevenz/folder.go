@@ -64,12 +64,15 @@ func (f folder) encrypted() bool {
 
 func (f folder) stored() bool { return len(f.coders) == 1 && f.coders[0].id == idCopy }
 
-// check tells whether the folder can be read within the limits, by what its header says.
+// check tells whether the folder can be read within the limits, by what its header says. All its dictionaries are there at
+// once.
 func (f folder) check(lim archive.Limits) error {
+	dict := int64(0)
 	for _, c := range f.coders {
-		dict := int64(0)
 		switch c.id {
-		case idCopy, idDeflate, idDeflate64, idBZip2, idZstd:
+		case idCopy, idDeflate, idDeflate64, idBZip2:
+		case idZstd: // whose frames say how much
+			dict += min(c.size, lim.DictionaryBytes)
 		case idDelta:
 			if len(c.properties) != 1 {
 				return errDamaged
@@ -78,12 +81,12 @@ func (f folder) check(lim archive.Limits) error {
 			if len(c.properties) != 5 {
 				return errDamaged
 			}
-			dict = c.dictionary()
+			dict += c.dictionary()
 		case idLZMA2:
 			if len(c.properties) != 1 || c.properties[0] > 40 {
 				return errDamaged
 			}
-			dict = c.dictionary()
+			dict += c.dictionary()
 		case idAES:
 			return problem(archive.Encrypted, "the archive is encrypted: remove its password")
 		default:

@@ -1,6 +1,11 @@
 package sevenz
 
-import "testing"
+import (
+	"errors"
+	"testing"
+
+	"github.com/longbox/longbox/shared/format/archive"
+)
 
 // No stream refers beyond its beginning: a small archive made with a large dictionary is within the limits, and takes
 // no more memory than it has content.
@@ -18,6 +23,31 @@ func TestDictionary(t *testing.T) {
 	} {
 		if got := c.dictionary(); got != c.want {
 			t.Errorf("%x %v of %d bytes: %d, want %d", c.id, c.properties, c.size, got, c.want)
+		}
+	}
+}
+
+// The compressors of a chain have their dictionaries at once: eight of the limit's size took 512 MB.
+func TestDictionariesOfAChain(t *testing.T) {
+	t.Parallel()
+	large, small := coder{idLZMA2, []byte{28}, 1 << 30}, coder{idLZMA2, []byte{28}, 1000}
+	for name, c := range map[string]struct {
+		coders []coder
+		want   archive.Kind
+	}{
+		"one of the limit's size":    {[]coder{large}, ""},
+		"with a filter":              {[]coder{{idDelta, []byte{2}, 1 << 30}, large}, ""},
+		"two":                        {[]coder{large, large}, archive.TooLarge},
+		"one and a small one":        {[]coder{small, large}, archive.TooLarge},
+		"two small ones":             {[]coder{small, small}, ""},
+		"Zstandard":                  {[]coder{{idZstd, nil, 1 << 30}}, ""},
+		"Zstandard and another":      {[]coder{large, {idZstd, nil, 1 << 30}}, archive.TooLarge},
+		"Zstandard, and a small one": {[]coder{{idZstd, nil, 1000}, small}, ""},
+	} {
+		var problem *archive.Error
+		err := folder{coders: c.coders}.check(archive.Limits{}.WithDefaults())
+		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &problem) || problem.Kind != c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }
