@@ -7,6 +7,7 @@ package content
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,7 +105,7 @@ func (r *Reader) Walk(ctx context.Context, bucket string, o blob.Object, entries
 // WalkIn is Walk over an object of which something was read already.
 func (r *Reader) WalkIn(ctx context.Context, at *blob.At, bucket string, o blob.Object, entries []archive.Entry, each func(i int, content io.Reader) error) error {
 	byMethod := map[uint16]map[int64]archive.Entry{}
-	index := map[int64]int{}
+	index := map[int64][]int{} // of the entries, by their places: some archives hold identical files once
 	for i, e := range entries {
 		if err := e.Fits(r.Limits); err != nil {
 			return err
@@ -114,14 +115,23 @@ func (r *Reader) WalkIn(ctx context.Context, at *blob.At, bucket string, o blob.
 		}
 		byMethod[e.Method][e.Offset] = e
 		if !e.Direct() {
-			index[e.Offset] = i
+			index[e.Offset] = append(index[e.Offset], i)
 		}
 	}
 	give := func(n int64, content io.Reader) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return each(index[n], content)
+		if len(index[n]) == 1 {
+			return each(index[n][0], content)
+		}
+		data, err := io.ReadAll(content)
+		for _, i := range index[n] {
+			if err := each(i, io.MultiReader(bytes.NewReader(data), ending{cmp.Or(err, io.EOF)})); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if wanted := byMethod[archive.SolidRAR]; len(wanted) > 0 {
 		body, err := r.Store.Range(ctx, bucket, o, 0, o.Size)
@@ -158,6 +168,11 @@ func (r *Reader) WalkIn(ctx context.Context, at *blob.At, bucket string, o blob.
 	}
 	return nil
 }
+
+// ending is the end of a content: io.EOF, or why there is no more of it.
+type ending struct{ error }
+
+func (e ending) Read([]byte) (int, error) { return 0, e.error }
 
 // watched ends a long decompression with its context.
 type watched struct {

@@ -220,6 +220,23 @@ func TestSolidRAR(t *testing.T) {
 	}
 }
 
+// A file that a solid archive holds once, under two names, is two pages of the pack.
+func TestFileOfTwoNames(t *testing.T) {
+	r := newRig(t)
+	r.exec(`update page_index set names[2] = names[1], types[2] = types[1], offsets[2] = offsets[1], sizes[2] = sizes[1], methods[2] = methods[1], crcs[2] = crcs[1]`)
+	res, err := r.pack()
+	if err != nil || res.Pages != 2 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	p := r.row()
+	for i := range 2 {
+		got, err := r.media.ReadRange(t.Context(), "media", blob.Object{Key: p.Key, Size: p.Size, ETag: p.ETag}, p.Offsets[i], p.Sizes[i])
+		if err != nil || crc32.ChecksumIEEE(got) != r.found.Pages[0].CRC32 {
+			t.Errorf("page %d: %d bytes, %v", i+1, len(got), err)
+		}
+	}
+}
+
 func TestTwoAtOnceGiveOnePack(t *testing.T) {
 	r := newRig(t)
 	var wait sync.WaitGroup

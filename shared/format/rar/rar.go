@@ -32,16 +32,16 @@ type reader struct {
 
 	copies map[int64][]byte // of headers of a version 5 archive, by their places
 
-	entries []archive.Entry
-	names   []string
-	direct  map[string]int // entries that others may have the content of, by their names
-	files   int64          // file blocks seen: the number that Walk counts by
+	entries  []archive.Entry
+	names    []string
+	contents map[string]int // entries that others may have the content of, by their names
+	files    int64          // file blocks seen: the number that Walk counts by
 }
 
 // ReadDirectory reads the headers of an archive of size bytes. What is wrong with it is an *archive.Error; errors
 // of r are passed on.
 func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Directory, error) {
-	d := &reader{r: r, size: size, lim: lim.WithDefaults(), direct: map[string]int{}}
+	d := &reader{r: r, size: size, lim: lim.WithDefaults(), contents: map[string]int{}}
 	head, err := d.read(0, len(signature5))
 	if err != nil {
 		return nil, err
@@ -119,8 +119,8 @@ func (d *reader) add(e archive.Entry, name string, own uint16, header, data int6
 		e.Method, e.Offset, e.Length = own, d.at, header+data
 	}
 	d.files++
-	if e.Direct() && !e.Symlink && !e.Directory {
-		d.direct[name] = len(d.entries)
+	if !e.Symlink && !e.Directory {
+		d.contents[name] = len(d.entries)
 	}
 	d.entries, d.names = append(d.entries, e), append(d.names, name)
 	return nil

@@ -184,7 +184,7 @@ func (d *reader) file5(f *fields, extras []byte, header, data int64) error {
 		return problem(archive.TooLarge, "dictionary of %.200s: %d bytes, the limit is %d", name, dict, d.lim.DictionaryBytes)
 	}
 	err := d.add(e, string(name), archive.RAR5, header, data, stored, compression&0x40 != 0)
-	if at, ok := d.direct[same]; ok && err == nil {
+	if at, ok := d.contents[same]; ok && err == nil {
 		d.entries[len(d.entries)-1] = d.entries[at]
 	}
 	return err

@@ -249,6 +249,11 @@ func TestFileCopies(t *testing.T) {
 	if _, err := read(b, archive.Limits{Entries: 6}); kindOf(err) != archive.TooLarge {
 		t.Error(err)
 	}
+	solid, _ := small(t)
+	pages, err = read(linked(solid, "4.jpg", "2.jpg", 5), archive.Limits{})
+	if err != nil || len(pages) != 4 || pages[3].Method != archive.SolidRAR || pages[3].Offset != pages[1].Offset || pages[3].CRC32 != pages[1].CRC32 {
+		t.Errorf("in a solid archive: %+v, %v", pages, err)
+	}
 }
 
 func FuzzReadDirectory(f *testing.F) {
