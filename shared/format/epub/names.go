@@ -1,6 +1,7 @@
 package epub
 
 import (
+	"net/url"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
@@ -14,21 +15,33 @@ type Names struct {
 	lower map[string]int // the same in lower case
 }
 
-// NamesOf are the names of a directory's entries.
+// NamesOf are the names of a directory's entries. Some programs store them as references are written: "a%20b.xhtml" is found as
+// "a b.xhtml" too, unless there is one of that name.
 func NamesOf(dir *archive.Directory) Names {
 	n := Names{exact: make(map[string]int, len(dir.Entries)), lower: make(map[string]int, len(dir.Entries))}
 	for i, e := range dir.Entries {
-		if e.Directory {
+		if !e.Directory {
+			n.add(e.Name, i)
+		}
+	}
+	for i, e := range dir.Entries {
+		if e.Directory || !strings.Contains(e.Name, "%") {
 			continue
 		}
-		if _, taken := n.exact[e.Name]; !taken {
-			n.exact[e.Name] = i
-		}
-		if low := strings.ToLower(e.Name); n.lower[low] == 0 {
-			n.lower[low] = i + 1
+		if plain, err := url.PathUnescape(e.Name); err == nil {
+			n.add(norm.NFC.String(plain), i)
 		}
 	}
 	return n
+}
+
+func (n Names) add(name string, i int) {
+	if _, taken := n.exact[name]; !taken {
+		n.exact[name] = i
+	}
+	if low := strings.ToLower(name); n.lower[low] == 0 {
+		n.lower[low] = i + 1
+	}
 }
 
 // Find is the index of the entry with a name, whatever its case, or -1.
