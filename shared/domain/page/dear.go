@@ -81,27 +81,36 @@ func (s *Server) extract(ctx context.Context, i *Index, n int, e archive.Entry) 
 	if s.Want != nil && !e.Direct() {
 		s.Want(ctx, i)
 	}
-	done := s.dear.flights.DoChan(fmt.Sprintf("%s|%s|%d", i.BookID, i.Fingerprint, n), fault.Guarded(func() (any, error) {
-		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-		defer cancel()
-		if err := s.dear.slots.Acquire(shared, 1); err != nil {
+	data, err := share(ctx, &s.dear.flights, fmt.Sprintf("%s|%s|%d", i.BookID, i.Fingerprint, n), func(ctx context.Context) ([]byte, error) {
+		if err := s.dear.slots.Acquire(ctx, 1); err != nil {
 			return nil, err
 		}
 		defer s.dear.slots.Release(1)
-		return s.Content.Bytes(shared, i.Bucket, i.Object(), e)
+		return s.Content.Bytes(ctx, i.Bucket, i.Object(), e)
+	})
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		later := fault.Wrap(err, fault.Unavailable, "The pages of this book are being prepared; try again shortly")
+		later.RetryAfter = retryAfter
+		return nil, later
+	}
+	return data, err
+}
+
+// share does work that several requests wait for once, as long as they are patient. It goes on when the one that began it
+// leaves.
+func share[T any](ctx context.Context, flights *singleflight.Group, key string, work func(ctx context.Context) (T, error)) (out T, err error) {
+	done := flights.DoChan(key, fault.Guarded(func() (any, error) {
+		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		return work(shared)
 	}))
 	select {
 	case r := <-done:
-		if errors.Is(r.Err, context.DeadlineExceeded) {
-			later := fault.Wrap(r.Err, fault.Unavailable, "The pages of this book are being prepared; try again shortly")
-			later.RetryAfter = retryAfter
-			return nil, later
-		}
 		if r.Err != nil {
-			return nil, r.Err
+			return out, r.Err
 		}
-		return r.Val.([]byte), nil
+		return r.Val.(T), nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return out, ctx.Err()
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/format/mediatype"
@@ -104,21 +106,38 @@ func (s *Server) unpacked(ctx context.Context, i *Index, e archive.Entry) ([]byt
 	return data, err
 }
 
-// Contents is how an e-book is put together.
+// Contents is how an e-book is put together: from memory, or by three or four ranged GETs. It is shared: nobody changes it.
 func (s *Server) Contents(r *http.Request, i *Index) (*epub.Contents, error) {
 	if err := i.ebook(); err != nil {
 		return nil, err
 	}
-	dir, err := s.directory(r.Context(), i)
-	if err != nil {
-		return nil, s.unopened(r, i, err)
-	}
-	read := func(e archive.Entry) ([]byte, error) { return s.Content.Bytes(r.Context(), i.Bucket, i.Object(), e) }
-	c, err := epub.ReadContents(dir.Directory, read, s.Content.Publications)
+	c, err := s.contents(r.Context(), i)
 	if err != nil {
 		return nil, s.unopened(r, i, err)
 	}
 	return c, nil
+}
+
+func (s *Server) contents(ctx context.Context, i *Index) (*epub.Contents, error) {
+	dir, err := s.directory(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	if c := s.books.contents(dir); c != nil {
+		return c, nil
+	}
+	return share(ctx, &s.books.reading, "contents "+i.fileTag(), func(ctx context.Context) (*epub.Contents, error) {
+		if c := s.books.contents(dir); c != nil { // another one has just read it
+			return c, nil
+		}
+		read := func(e archive.Entry) ([]byte, error) { return s.Content.Bytes(ctx, i.Bucket, i.Object(), e) }
+		c, err := epub.ReadContents(dir.Directory, read, s.Content.Publications)
+		if err != nil {
+			return nil, err
+		}
+		s.books.keepContents(i.fileTag(), dir, c)
+		return c, nil
+	})
 }
 
 // ebook refuses a book that is no e-book, or cannot be read as one.
@@ -138,11 +157,13 @@ func (i *Index) resourceTag(name, form string) string {
 	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }
 
-// maxRemembered is how many entries of archives a process remembers, at some 200 bytes each.
+// maxRemembered is how many entries of archives, and lines of what they are put together of, a process remembers, at some 200
+// bytes each.
 const maxRemembered = 50_000
 
-// directories remembers where the entries of e-books lie: a reader asks for dozens of one book.
+// directories remembers where the entries of e-books lie: a reader asks for dozens of one book, several at once.
 type directories struct {
+	reading singleflight.Group // by those who find nothing here
 	mu      sync.Mutex
 	known   map[string]*directory // by the version of the file
 	entries int
@@ -150,37 +171,82 @@ type directories struct {
 
 type directory struct {
 	*archive.Directory
-	names epub.Names
+	names    epub.Names
+	contents *epub.Contents // nil until somebody asks for it
+}
+
+func (d *directories) find(version string) *directory {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.known[version]
+}
+
+func (d *directories) keep(version string, dir *directory) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.entries += len(dir.Entries); d.known == nil || d.entries > maxRemembered {
+		d.known, d.entries = map[string]*directory{}, len(dir.Entries)
+	}
+	d.known[version] = dir
+}
+
+func (d *directories) contents(of *directory) *epub.Contents {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return of.contents
+}
+
+// keepContents remembers what a book is put together of, where its directory is remembered and there is room.
+func (d *directories) keepContents(version string, of *directory, c *epub.Contents) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := lines(c); d.known[version] == of && d.entries+n <= maxRemembered {
+		of.contents = c
+		d.entries += n
+	}
+}
+
+// lines are the items and places of an e-book.
+func lines(c *epub.Contents) int {
+	n := len(c.Spine) + len(c.Resources)
+	var count func(places []epub.Place)
+	count = func(places []epub.Place) {
+		n += len(places)
+		for _, p := range places {
+			count(p.Places)
+		}
+	}
+	for _, list := range [][]epub.Place{c.TOC, c.Landmarks, c.PageList} {
+		count(list)
+	}
+	return n
 }
 
 // directory is what the archive of a book holds: from memory, or by one ranged GET of its end (two where it is long).
 func (s *Server) directory(ctx context.Context, i *Index) (*directory, error) {
 	version := i.fileTag()
-	s.books.mu.Lock()
-	dir := s.books.known[version]
-	s.books.mu.Unlock()
-	if dir != nil {
+	if dir := s.books.find(version); dir != nil {
 		return dir, nil
 	}
-	o := i.Object()
-	fetch := func(offset, n int64) ([]byte, error) { return s.Content.Store.ReadRange(ctx, i.Bucket, o, offset, n) }
-	n := min(o.Size, archive.TailBytes)
-	tail, err := fetch(o.Size-n, n)
-	if err != nil {
-		return nil, err
-	}
-	found, err := archive.ReadDirectory(tail, o.Size, s.Content.Limits, fetch)
-	if err != nil {
-		return nil, err
-	}
-	dir = &directory{found, epub.NamesOf(found)}
-	s.books.mu.Lock()
-	defer s.books.mu.Unlock()
-	if s.books.entries += len(found.Entries); s.books.known == nil || s.books.entries > maxRemembered {
-		s.books.known, s.books.entries = map[string]*directory{}, len(found.Entries)
-	}
-	s.books.known[version] = dir
-	return dir, nil
+	return share(ctx, &s.books.reading, version, func(ctx context.Context) (*directory, error) {
+		if dir := s.books.find(version); dir != nil { // another one has just read it
+			return dir, nil
+		}
+		o := i.Object()
+		fetch := func(offset, n int64) ([]byte, error) { return s.Content.Store.ReadRange(ctx, i.Bucket, o, offset, n) }
+		n := min(o.Size, archive.TailBytes)
+		tail, err := fetch(o.Size-n, n)
+		if err != nil {
+			return nil, err
+		}
+		found, err := archive.ReadDirectory(tail, o.Size, s.Content.Limits, fetch)
+		if err != nil {
+			return nil, err
+		}
+		dir := &directory{Directory: found, names: epub.NamesOf(found)}
+		s.books.keep(version, dir)
+		return dir, nil
+	})
 }
 
 // resourceTypes are the types of what e-books are made of besides pictures (EPUB 3.3, 3.2), by extension.

@@ -3,11 +3,15 @@ package page
 import (
 	"archive/zip"
 	"bytes"
+	"context"
+	"errors"
 	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,9 +42,16 @@ func TestTypesOfResources(t *testing.T) {
 // memory serves one file in ranges, as a store does.
 func memory(t *testing.T, file []byte) (*Server, *Index) {
 	t.Helper()
+	return asked(t, file, func() {})
+}
+
+// asked is memory that tells of each request first.
+func asked(t *testing.T, file []byte, each func()) (*Server, *Index) {
+	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "reader")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		each()
 		w.Header().Set("ETag", `"v1"`)
 		http.ServeContent(w, r, "", time.Unix(1000, 0), bytes.NewReader(file))
 	}))
@@ -150,5 +161,69 @@ func TestDirectoriesAreRemembered(t *testing.T) {
 	first := s.books.known[i.fileTag()]
 	if again, err := s.directory(t.Context(), i); err != nil || again != first {
 		t.Errorf("it is read again: %v", err)
+	}
+}
+
+// Readers who open a book at the same time have its directory and its package document read once, and the next one does not
+// have them read again.
+func TestReadersShareWhatIsRead(t *testing.T) {
+	file := testkit.Zip(t, testkit.File{Name: "META-INF/container.xml", Data: []byte(`<container><rootfiles><rootfile full-path="a.opf"/></rootfiles></container>`)},
+		testkit.File{Name: "a.opf", Data: []byte(`<package><metadata/><manifest><item id="n" href="n.xhtml" properties="nav"/></manifest><spine><itemref idref="n"/></spine></package>`)},
+		testkit.File{Name: "n.xhtml", Data: []byte(`<html><nav type="toc"><ol><li><a href="n.xhtml">One</a></li></ol></nav></html>`)})
+	const readers = 8
+	var requests atomic.Int32
+	var come sync.WaitGroup
+	come.Add(readers)
+	s, i := asked(t, file, func() {
+		requests.Add(1)
+		come.Wait()
+	})
+	read := func() {
+		c, err := s.Contents(httptest.NewRequest("GET", "/", nil), i)
+		if err != nil || len(c.Spine) != 1 || len(c.TOC) != 1 {
+			t.Errorf("%+v, %v", c, err)
+		}
+	}
+	var wait sync.WaitGroup
+	for range readers {
+		wait.Go(func() {
+			come.Done()
+			read()
+		})
+	}
+	wait.Wait()
+	read()
+	if n := requests.Load(); n != 4 { // the directory, the container, the package document and the table of contents
+		t.Errorf("%d requests, want 4", n)
+	}
+	if want := 3 + 1 + 1; s.books.entries != want {
+		t.Errorf("%d entries and lines are remembered, want %d", s.books.entries, want)
+	}
+}
+
+// A reader who leaves does not end what others wait for.
+func TestWhoLeavesEndsNothing(t *testing.T) {
+	comes, goOn := make(chan struct{}), make(chan struct{})
+	var requests atomic.Int32
+	s, i := asked(t, testkit.Zip(t, testkit.File{Name: "a"}), func() {
+		if requests.Add(1) == 1 {
+			close(comes)
+		}
+		<-goOn
+	})
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() {
+		_, err := s.directory(ctx, i)
+		left <- err
+	}()
+	<-comes
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("who left is told %v", err)
+	}
+	close(goOn)
+	if _, err := s.directory(t.Context(), i); err != nil || requests.Load() != 1 {
+		t.Errorf("%d requests, %v", requests.Load(), err)
 	}
 }
