@@ -8,12 +8,15 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/mediatype"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/turn"
 )
 
 const (
@@ -27,12 +30,31 @@ const (
 // dear is the work on pages that no range of their own holds, or that are heavy to unpack.
 type dear struct {
 	flights singleflight.Group
+	turns   turn.Turns
 	slots   *semaphore.Weighted
+}
+
+func newDear() *dear {
+	return &dear{turns: turn.Turns{AtOnce: dearAtOnce}, slots: semaphore.NewWeighted(dearAtOnce)}
+}
+
+// room waits until one more page may be worked on for a tenant, behind no more of another one than are worked on at once; give
+// ends it.
+func (d *dear) room(ctx context.Context, tenant uuid.UUID) (give func(), err error) {
+	turn, err := d.turns.Take(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.slots.Acquire(ctx, 1); err != nil {
+		turn()
+		return nil, err
+	}
+	return func() { d.slots.Release(1); turn() }, nil
 }
 
 // NewServer makes a Server.
 func NewServer(s Server) *Server {
-	s.dear, s.turns, s.books = &dear{slots: semaphore.NewWeighted(dearAtOnce)}, newTurns(), &directories{}
+	s.dear, s.turns, s.books = newDear(), newTurns(), &directories{}
 	return &s
 }
 
@@ -82,10 +104,11 @@ func (s *Server) extract(ctx context.Context, i *Index, n int, e archive.Entry) 
 		s.Want(ctx, i)
 	}
 	data, err := share(ctx, &s.dear.flights, fmt.Sprintf("%s|%s|%d", i.BookID, i.Fingerprint, n), func(ctx context.Context) ([]byte, error) {
-		if err := s.dear.slots.Acquire(ctx, 1); err != nil {
+		give, err := s.dear.room(ctx, httpapi.TenantOf(ctx).ID)
+		if err != nil {
 			return nil, err
 		}
-		defer s.dear.slots.Release(1)
+		defer give()
 		return s.Content.Bytes(ctx, i.Bucket, i.Object(), e)
 	})
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {

@@ -1,8 +1,14 @@
 package page
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+
+	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/format/archive"
 )
@@ -16,4 +22,53 @@ func TestAPanicEndsOnlyItsPage(t *testing.T) {
 			t.Errorf("%v, want that it panicked", err)
 		}
 	}
+}
+
+// A tenant who asks for many pages at once leaves others the next place that becomes free.
+func TestDearPagesByTenant(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDear()
+		loud, quiet := uuid.New(), uuid.New()
+		began := make(chan string, 10)
+		gives := make(chan func(), 10)
+		ask := func(name string, tenant uuid.UUID) {
+			give, err := d.room(t.Context(), tenant)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			began <- name
+			gives <- give
+		}
+		for range dearAtOnce + 3 {
+			go ask("loud", loud)
+		}
+		synctest.Wait()
+		go ask("quiet", quiet)
+		synctest.Wait()
+		(<-gives)()
+		synctest.Wait()
+		left, leave := context.WithCancel(t.Context())
+		leave()
+		for _, tenant := range []uuid.UUID{loud, quiet} {
+			if _, err := d.room(left, tenant); !errors.Is(err, context.Canceled) {
+				t.Errorf("who left is told %v", err)
+			}
+		}
+		for range dearAtOnce + 3 {
+			(<-gives)()
+		}
+		close(began)
+		var order []string
+		for name := range began {
+			order = append(order, name)
+		}
+		if at := slices.Index(order, "quiet"); at != dearAtOnce || len(order) != dearAtOnce+4 {
+			t.Errorf("they began as %v", order)
+		}
+		if !d.slots.TryAcquire(dearAtOnce) {
+			t.Error("a place was never given back")
+		}
+	})
 }

@@ -97,7 +97,12 @@ func (s *Server) Resource(w http.ResponseWriter, r *http.Request, i *Index, name
 func (s *Server) unpacked(ctx context.Context, i *Index, e archive.Entry) ([]byte, error) {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	data, err := s.Content.Bytes(within, i.Bucket, i.Object(), e)
+	var data []byte
+	give, err := s.dear.room(within, httpapi.TenantOf(ctx).ID)
+	if err == nil {
+		defer give()
+		data, err = s.Content.Bytes(within, i.Bucket, i.Object(), e)
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		later := fault.Wrap(err, fault.Unavailable, "Too much is being unpacked; try again shortly")
 		later.RetryAfter = retryAfter

@@ -24,6 +24,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/turn"
 )
 
 // admission is how long a first miss of a page is remembered.
@@ -40,7 +41,7 @@ type Maker struct {
 	Redis    redis.UniversalClient // counts misses of pages
 
 	flights singleflight.Group
-	turns   turns
+	turns   turn.Turns // of renders: the queue of the Renderer is everybody's
 
 	unmade   memory        // covers that could not be made a moment ago
 	patience time.Duration // for a cover that no range of its own holds; zero: coverPatience
@@ -124,7 +125,7 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load 
 				return img, err
 			}
 		}
-		give, err := m.turns.take(shared, httpapi.TenantOf(ctx).ID)
+		give, err := m.turns.Take(shared, httpapi.TenantOf(ctx).ID)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package rendition
+package turn
 
 import (
 	"context"
@@ -13,30 +13,31 @@ import (
 
 func TestTurns(t *testing.T) {
 	t.Parallel()
-	var all turns
+	const atOnce = 2
+	all := Turns{AtOnce: atOnce}
 	loud, quiet := uuid.New(), uuid.New()
 	var give []func()
 	take := func(tenant uuid.UUID) {
 		t.Helper()
-		g, err := all.take(t.Context(), tenant)
+		g, err := all.Take(t.Context(), tenant)
 		if err != nil {
 			t.Fatal(err)
 		}
 		give = append(give, g)
 	}
-	for range runtime.GOMAXPROCS(0) {
+	for range atOnce {
 		take(loud)
 	}
 	left, leave := context.WithCancel(t.Context())
 	leave()
-	if _, err := all.take(left, loud); !errors.Is(err, context.Canceled) {
+	if _, err := all.Take(left, loud); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v: one that has left gets a turn", err)
 	}
 	take(quiet) // waits for nobody
-	waited := make(chan error, maxTurns)
-	for range maxTurns {
+	waited := make(chan error, maxWaiting)
+	for range maxWaiting {
 		go func() {
-			g, err := all.take(context.Background(), loud)
+			g, err := all.Take(context.Background(), loud)
 			if err == nil {
 				g()
 			}
@@ -48,17 +49,17 @@ func TestTurns(t *testing.T) {
 		defer all.mu.Unlock()
 		return all.of[loud].here
 	}
-	for here() < runtime.GOMAXPROCS(0)+maxTurns {
+	for here() < atOnce+maxWaiting {
 		runtime.Gosched()
 	}
 	var refused *fault.Error
-	if _, err := all.take(t.Context(), loud); !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 {
+	if _, err := all.Take(t.Context(), loud); !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 {
 		t.Errorf("%v, want a refusal that says when to try again", err)
 	}
 	for _, g := range give {
 		g()
 	}
-	for range maxTurns {
+	for range maxWaiting {
 		if err := <-waited; err != nil {
 			t.Error(err)
 		}
