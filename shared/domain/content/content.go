@@ -96,8 +96,12 @@ func (r *Reader) Bytes(ctx context.Context, bucket string, o blob.Object, e arch
 // windowBytes is how much is read at once of what lies scattered over a file.
 const windowBytes = 64 << 10
 
+// maxSlow is how many pages of a document may take too long to draw before a walk ends: each costs all of that time.
+const maxSlow = 3
+
 // Walk gives the contents of entries of one file to each, with their index in entries, in the order in which the
-// file holds them: one pass over it.
+// file holds them: one pass over it. Reading the content of one that is damaged is an *archive.Error; the walk goes on where
+// each returns none.
 func (r *Reader) Walk(ctx context.Context, bucket string, o blob.Object, entries []archive.Entry, each func(i int, content io.Reader) error) error {
 	return r.WalkIn(ctx, r.Store.ReaderAt(ctx, bucket, o, windowBytes), bucket, o, entries, each)
 }
@@ -151,6 +155,7 @@ func (r *Reader) WalkIn(ctx context.Context, at *blob.At, bucket string, o blob.
 		}
 		return sevenz.Walk(at, o.Size, r.Limits, open, wanted, give)
 	}
+	slow := 0
 	for i, e := range entries {
 		if e.Method != archive.PDFPage {
 			return fmt.Errorf("content: %s needs no walk", e.Name)
@@ -159,10 +164,16 @@ func (r *Reader) WalkIn(ctx context.Context, at *blob.At, bucket string, o blob.
 			return &archive.Error{Kind: archive.Unsupported, Msg: e.Name + " must be drawn, and this program cannot"}
 		}
 		image, err := r.Draw(ctx, at, o.Size, int(e.Offset))
-		if err != nil {
+		damage, ofPage := errors.AsType[*archive.Error](err)
+		switch {
+		case err != nil && !ofPage, ofPage && damage.Kind == archive.Encrypted:
 			return err
+		case ofPage && damage.Kind == archive.TooLarge:
+			if slow++; slow > maxSlow {
+				return err
+			}
 		}
-		if err := each(i, bytes.NewReader(image)); err != nil {
+		if err := each(i, io.MultiReader(bytes.NewReader(image), ending{cmp.Or(err, io.EOF)})); err != nil {
 			return err
 		}
 	}
