@@ -40,7 +40,11 @@ func (p *process) serve(ctx context.Context, call plug.Call, timeout time.Durati
 	case <-p.ended:
 		return nil, nil, p.why
 	case <-waiting.Done():
-		return nil, nil, plug.Failed(plug.Unavailable, "The plugin is busy with another request; try again")
+		return nil, nil, busy()
+	}
+	if waiting.Err() != nil { // the desk became free when the caller had left: both are ready, and either is taken
+		<-p.serving
+		return nil, nil, busy()
 	}
 	// Not ended by its caller: the plugin would go on with the request, and ask at the desk of the next call.
 	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), timeout)
@@ -55,6 +59,10 @@ func (p *process) serve(ctx context.Context, call plug.Call, timeout time.Durati
 	p.open(nil)
 	<-p.serving
 	return out, &d.changes, fault
+}
+
+func busy() *plug.Fault {
+	return plug.Failed(plug.Unavailable, "The plugin is busy with another request; try again")
 }
 
 func (p *process) open(d *desk) {
