@@ -99,8 +99,8 @@ const windowBytes = 64 << 10
 // maxSlow is how many pages of a document may take too long to draw before a walk ends: each costs all of that time.
 const maxSlow = 3
 
-// Walk gives the contents of entries of one file to each, with their index in entries, in the order in which the
-// file holds them: one pass over it. Reading the content of one that is damaged is an *archive.Error; the walk goes on where
+// Walk gives the contents of entries of one file to each, with their index in entries, in the order in which the file
+// holds them: one pass over it. Reading the content of one that is damaged is an *archive.Error; the walk goes on where
 // each returns none.
 func (r *Reader) Walk(ctx context.Context, bucket string, o blob.Object, entries []archive.Entry, each func(i int, content io.Reader) error) error {
 	return r.WalkIn(ctx, r.Store.ReaderAt(ctx, bucket, o, windowBytes), bucket, o, entries, each)

@@ -35,8 +35,8 @@ func TestPackedBytesAreBounded(t *testing.T) {
 	}
 }
 
-// A page of a document that cannot be drawn keeps nobody from the others. What is not of one page ends the walk, and so do
-// pages that take too long, after some.
+// A page of a document that cannot be drawn keeps nobody from the others. What is not of one page ends the walk, and so
+// do pages that take too long, after some.
 func TestPagesThatCannotBeDrawn(t *testing.T) {
 	t.Parallel()
 	store := blob.Config{LibraryEndpoint: "http://localhost", Region: "us-east-1", PathStyle: true}.Library()

@@ -38,8 +38,8 @@ func newDear() *dear {
 	return &dear{turns: turn.Turns{AtOnce: dearAtOnce}, slots: semaphore.NewWeighted(dearAtOnce)}
 }
 
-// room waits until one more page may be worked on for a tenant, behind no more of another one than are worked on at once; give
-// ends it.
+// room waits until one more page may be worked on for a tenant, behind no more of another one than are worked on at
+// once; give ends it.
 func (d *dear) room(ctx context.Context, tenant uuid.UUID) (give func(), err error) {
 	turn, err := d.turns.Take(ctx, tenant)
 	if err != nil {
@@ -119,8 +119,8 @@ func (s *Server) extract(ctx context.Context, i *Index, n int, e archive.Entry) 
 	return data, err
 }
 
-// share does work that several requests wait for once, as long as they are patient. It goes on when the one that began it
-// leaves.
+// share does work that several requests wait for once, as long as they are patient. It goes on when the one that began
+// it leaves.
 func share[T any](ctx context.Context, flights *singleflight.Group, key string, work func(ctx context.Context) (T, error)) (out T, err error) {
 	done := flights.DoChan(key, fault.Guarded(func() (any, error) {
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)

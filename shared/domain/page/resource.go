@@ -111,7 +111,8 @@ func (s *Server) unpacked(ctx context.Context, i *Index, e archive.Entry) ([]byt
 	return data, err
 }
 
-// Contents is how an e-book is put together: from memory, or by three or four ranged GETs. It is shared: nobody changes it.
+// Contents is how an e-book is put together: from memory, or by three or four ranged GETs. It is shared: nobody changes
+// it.
 func (s *Server) Contents(r *http.Request, i *Index) (*epub.Contents, error) {
 	if err := i.ebook(); err != nil {
 		return nil, err
@@ -162,8 +163,8 @@ func (i *Index) resourceTag(name, form string) string {
 	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }
 
-// maxRemembered is how many entries of archives, and lines of what they are put together of, a process remembers, at some 200
-// bytes each.
+// maxRemembered is how many entries of archives, and lines of what they are put together of, a process remembers, at
+// some 200 bytes each.
 const maxRemembered = 50_000
 
 // directories remembers where the entries of e-books lie: a reader asks for dozens of one book, several at once.

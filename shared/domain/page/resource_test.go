@@ -164,8 +164,8 @@ func TestDirectoriesAreRemembered(t *testing.T) {
 	}
 }
 
-// Readers who open a book at the same time have its directory and its package document read once, and the next one does not
-// have them read again.
+// Readers who open a book at the same time have its directory and its package document read once, and the next one does
+// not have them read again.
 func TestReadersShareWhatIsRead(t *testing.T) {
 	file := testkit.Zip(t, testkit.File{Name: "META-INF/container.xml", Data: []byte(`<container><rootfiles><rootfile full-path="a.opf"/></rootfiles></container>`)},
 		testkit.File{Name: "a.opf", Data: []byte(`<package><metadata/><manifest><item id="n" href="n.xhtml" properties="nav"/></manifest><spine><itemref idref="n"/></spine></package>`)},

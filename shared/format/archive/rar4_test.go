@@ -107,8 +107,8 @@ func TestProgramsOfRAR4DoNotRun(t *testing.T) {
 	}
 }
 
-// A block of RAR 4 says how large a model it is to be unpacked with, be it the first of a file or another: 600 bytes of it took
-// 342 MB.
+// A block of RAR 4 says how large a model it is to be unpacked with, be it the first of a file or another: 600 bytes of
+// it took 342 MB.
 func TestModelOfRAR4IsBounded(t *testing.T) {
 	t.Parallel()
 	lim := Limits{DictionaryBytes: 16 << 20}

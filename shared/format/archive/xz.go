@@ -23,8 +23,8 @@ type xzReader struct {
 
 var errXZ = errors.New("not an .xz stream")
 
-// maxDictionaries is how many dictionaries of the largest size all blocks of a stream may take, one after the other. One of
-// several blocks has dictionaries smaller than these.
+// maxDictionaries is how many dictionaries of the largest size all blocks of a stream may take, one after the other.
+// One of several blocks has dictionaries smaller than these.
 const maxDictionaries = 64
 
 func newXZ(r io.Reader, size int64, lim Limits) io.Reader {

@@ -15,8 +15,8 @@ type Names struct {
 	lower map[string]int // the same in lower case
 }
 
-// NamesOf are the names of a directory's entries. Some programs store them as references are written: "a%20b.xhtml" is found as
-// "a b.xhtml" too, unless there is one of that name.
+// NamesOf are the names of a directory's entries. Some programs store them as references are written: "a%20b.xhtml" is
+// found as "a b.xhtml" too, unless there is one of that name.
 func NamesOf(dir *archive.Directory) Names {
 	n := Names{exact: make(map[string]int, len(dir.Entries)), lower: make(map[string]int, len(dir.Entries))}
 	for i, e := range dir.Entries {

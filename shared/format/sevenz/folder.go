@@ -64,8 +64,8 @@ func (f folder) encrypted() bool {
 
 func (f folder) stored() bool { return len(f.coders) == 1 && f.coders[0].id == idCopy }
 
-// check tells whether the folder can be read within the limits, by what its header says. All its dictionaries are there at
-// once.
+// check tells whether the folder can be read within the limits, by what its header says. All its dictionaries are there
+// at once.
 func (f folder) check(lim archive.Limits) error {
 	dict := int64(0)
 	for _, c := range f.coders {

@@ -1,5 +1,5 @@
-// Package turn shares work that costs much fairly among tenants: each has a few turns at once, however many it asks for, so
-// that a queue behind them, which is everybody's, never holds more of one tenant.
+// Package turn shares work that costs much fairly among tenants: each has a few turns at once, however many it asks
+// for, so that a queue behind them, which is everybody's, never holds more of one tenant.
 package turn
 
 import (
