@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"io/fs"
 )
 
 const (
@@ -58,32 +57,6 @@ func (br *bufVolumeReader) fill() error {
 		}
 	}
 	return io.ErrNoProgress
-}
-
-func (br *bufVolumeReader) canSeek() bool {
-	return br.sr != nil
-}
-
-func (br *bufVolumeReader) seek(offset int64) error {
-	if br.sr == nil {
-		return fs.ErrInvalid
-	}
-	start := br.off - int64(br.i)
-	end := start + int64(br.n)
-	if offset >= start && offset <= end {
-		diff := offset - br.off
-		br.off += diff
-		br.i += int(diff)
-		return nil
-	}
-	_, err := br.sr.Seek(offset, io.SeekStart)
-	if err != nil {
-		return err
-	}
-	br.i = 0
-	br.n = 0
-	br.off = offset
-	return nil
 }
 
 func (br *bufVolumeReader) Read(p []byte) (int, error) {

@@ -8,4 +8,5 @@
 //     channels. No data passes through more than 16 filters.
 //   - MaxDictionarySize bounds the models of PPM too, at the beginning of every block, and one of the same size takes
 //     no new memory.
+//   - Archives in several volumes, passwords and io/fs are left out.
 package rardecode

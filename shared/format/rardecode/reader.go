@@ -31,10 +31,6 @@ const (
 	LinkTypeFileCopy        = 5
 )
 
-const (
-	maxPassword = int(128)
-)
-
 var (
 	ErrShortFile        = errors.New("rardecode: decoded file too short")
 	ErrInvalidFileBlock = errors.New("rardecode: invalid file block")
@@ -123,22 +119,6 @@ type archiveFile interface {
 	currFile() *fileBlockHeader
 	nextFile() (*fileBlockList, error)
 	newArchiveFile(blocks *fileBlockList) (archiveFile, error)
-	Stat() (fs.FileInfo, error)
-}
-
-type archiveFileSeeker interface {
-	archiveFile
-	io.Seeker
-}
-
-type fileCloser struct {
-	archiveFile
-	io.Closer
-}
-
-type fileSeekCloser struct {
-	archiveFileSeeker
-	io.Closer
 }
 
 type errorFile struct {
@@ -162,42 +142,12 @@ func (fl *fileBlockList) firstBlock() *fileBlockHeader {
 	return fl.blocks[0]
 }
 
-func (fl *fileBlockList) lastBlock() *fileBlockHeader {
-	fl.mu.RLock()
-	defer fl.mu.RUnlock()
-	return fl.blocks[len(fl.blocks)-1]
-}
-
-func (fl *fileBlockList) findBlock(offset int64) *fileBlockHeader {
-	fl.mu.RLock()
-	defer fl.mu.RUnlock()
-	for _, h := range fl.blocks {
-		if offset < h.PackedSize || (offset == h.PackedSize && h.last) {
-			return h
-		}
-		offset -= h.PackedSize
-	}
-	return nil
-}
-
 func (fl *fileBlockList) addBlock(h *fileBlockHeader) {
 	fl.mu.Lock()
 	defer fl.mu.Unlock()
 	if len(fl.blocks) == h.blocknum {
 		fl.blocks = append(fl.blocks, h)
 	}
-}
-
-func (fl *fileBlockList) isDir() bool {
-	fl.mu.RLock()
-	defer fl.mu.RUnlock()
-	return fl.blocks[0].IsDir
-}
-
-func (fl *fileBlockList) hasFileHash() bool {
-	fl.mu.RLock()
-	defer fl.mu.RUnlock()
-	return fl.blocks[0].hash != nil
 }
 
 func (fl *fileBlockList) removeFileHash() {
@@ -228,13 +178,6 @@ func (f *packedFileReader) init(blocks *fileBlockList) error {
 	f.blocks = blocks
 	f.offset = 0
 	return nil
-}
-
-func (f *packedFileReader) Stat() (fs.FileInfo, error) {
-	if f.h == nil {
-		return nil, fs.ErrInvalid
-	}
-	return fileInfo{h: f.h}, nil
 }
 
 // nextBlock reads the next file block in the current file at the current
@@ -407,7 +350,7 @@ func (pr *packedFileReader) newArchiveFileFrom(r archiveFile, blocks *fileBlockL
 		// Limit reading to UnPackedSize as there may be padding
 		r = newLimitedReader(r, h.UnPackedSize)
 	}
-	if h.hash != nil && !pr.opt.skipCheck {
+	if h.hash != nil {
 		r = newChecksumReader(r, h.hash(), blocks.removeFileHash)
 	}
 	return r, nil
@@ -417,100 +360,8 @@ func (pr *packedFileReader) newArchiveFile(blocks *fileBlockList) (archiveFile, 
 	return pr.newArchiveFileFrom(pr, blocks)
 }
 
-type packedFileReadSeeker struct {
-	packedFileReader
-}
-
-func (f *packedFileReadSeeker) openBlock(h *fileBlockHeader, offset int64) (int64, error) {
-	err := f.v.openBlock(h.volnum, h.dataOff+offset, h.PackedSize-offset)
-	if err != nil {
-		return 0, err
-	}
-	f.h = h
-	f.offset = h.packedOff + offset
-	return f.offset, nil
-}
-
-func (f *packedFileReadSeeker) openNextBlock(h *fileBlockHeader) error {
-	_, err := f.openBlock(h, h.PackedSize)
-	if err != nil {
-		return err
-	}
-	return f.nextBlock()
-}
-
-func (f *packedFileReadSeeker) packedSize() (int64, error) {
-	h := f.blocks.lastBlock()
-	if h.last {
-		return h.packedOff + h.PackedSize, nil
-	}
-	err := f.openNextBlock(h)
-	for err == nil {
-		err = f.nextBlock()
-	}
-	if err != io.EOF {
-		return 0, err
-	}
-	if !f.h.last {
-		return 0, ErrInvalidFileBlock
-	}
-	return f.h.packedOff + f.h.PackedSize, nil
-}
-
-func (f *packedFileReadSeeker) Seek(offset int64, whence int) (int64, error) {
-	// calculate absolute offset
-	switch whence {
-	case io.SeekStart:
-	case io.SeekCurrent:
-		offset += f.offset
-	case io.SeekEnd:
-		size, err := f.packedSize()
-		if err != nil {
-			return 0, err
-		}
-		offset += size
-	default:
-		return 0, fs.ErrInvalid
-	}
-	if offset < 0 {
-		return 0, fs.ErrInvalid
-	}
-	// find block in existing list
-	h := f.blocks.findBlock(offset)
-	if h != nil {
-		offset -= h.packedOff
-		return f.openBlock(h, offset)
-	}
-	h = f.blocks.lastBlock()
-	if h.last {
-		return 0, fs.ErrInvalid
-	}
-	err := f.openNextBlock(h)
-	for err == nil {
-		off := offset - h.packedOff
-		if off < f.h.PackedSize || (off == f.h.PackedSize && f.h.last) {
-			return f.openBlock(f.h, off)
-		} else if h.last {
-			return 0, fs.ErrInvalid
-		}
-		err = f.nextBlock()
-	}
-	if err == io.EOF {
-		return 0, fs.ErrInvalid
-	}
-	return 0, err
-}
-
-func (pr *packedFileReadSeeker) newArchiveFile(blocks *fileBlockList) (archiveFile, error) {
-	return pr.newArchiveFileFrom(pr, blocks)
-}
-
 func newPackedFileReader(v volume, opts *options) archiveFile {
-	pr := packedFileReader{v: v, opt: opts}
-	if v.canSeek() {
-		return &packedFileReadSeeker{pr}
-	}
-	return &pr
+	return &packedFileReader{v: v, opt: opts}
 }
 
 type limitedReader struct {
@@ -570,34 +421,8 @@ func (l *limitedReader) WriteTo(w io.Writer) (int64, error) {
 	return n, err
 }
 
-type limitedReadSeeker struct {
-	limitedReader
-	sr io.Seeker
-}
-
-func (l *limitedReadSeeker) Seek(offset int64, whence int) (int64, error) {
-	// calculate absolute offset
-	switch whence {
-	case io.SeekStart:
-	case io.SeekCurrent:
-		offset += l.offset
-	case io.SeekEnd:
-		offset += l.size
-	default:
-		return 0, fs.ErrInvalid
-	}
-	if offset < 0 || offset > l.size {
-		return 0, fs.ErrInvalid
-	}
-	return l.sr.Seek(offset, io.SeekStart)
-}
-
 func newLimitedReader(f archiveFile, size int64) archiveFile {
-	lr := limitedReader{archiveFile: f, size: size}
-	if sr, ok := f.(io.Seeker); ok {
-		return &limitedReadSeeker{limitedReader: lr, sr: sr}
-	}
-	return &lr
+	return &limitedReader{archiveFile: f, size: size}
 }
 
 type checksumReader struct {
@@ -724,67 +549,4 @@ func NewReader(r io.Reader, opts ...Option) (*Reader, error) {
 	}
 	rdr := newReader(v, options)
 	return &rdr, nil
-}
-
-// ReadCloser is a Reader that allows closing of the rar archive.
-type ReadCloser struct {
-	Reader
-	cl io.Closer
-	vm *volumeManager
-}
-
-// Close closes the rar file.
-func (rc *ReadCloser) Close() error { return rc.cl.Close() }
-
-// Volumes returns the volume filenames that have been used in decoding the archive
-// up to this point. This will include the current open volume if the archive is still
-// being processed.
-func (rc *ReadCloser) Volumes() []string {
-	return rc.vm.Files()
-}
-
-// OpenReader opens a RAR archive specified by the name and returns a ReadCloser.
-func OpenReader(name string, opts ...Option) (*ReadCloser, error) {
-	options := getOptions(opts)
-	v, err := openVolume(name, options)
-	if err != nil {
-		return nil, err
-	}
-	rc := &ReadCloser{vm: v.vm, cl: v}
-	rc.Reader = newReader(v, options)
-	return rc, nil
-}
-
-// File represents a file in a RAR archive
-type File struct {
-	FileHeader
-	blocks *fileBlockList
-	vm     *volumeManager
-}
-
-// Open returns an io.ReadCloser that provides access to the File's contents.
-// Open is not supported on Solid File's as their contents depend on the decoding
-// of the preceding files in the archive. Use OpenReader and Next to access Solid file
-// contents instead.
-func (f *File) Open() (io.ReadCloser, error) {
-	return f.vm.openArchiveFile(f.blocks)
-}
-
-// List returns a list of File's in the RAR archive specified by name.
-func List(name string, opts ...Option) ([]*File, error) {
-	vm, fileBlocks, err := listFileBlocks(name, opts)
-	if err != nil {
-		return nil, err
-	}
-	var fl []*File
-	for _, blocks := range fileBlocks {
-		h := blocks.firstBlock()
-		f := &File{
-			FileHeader: h.FileHeader,
-			blocks:     blocks,
-			vm:         vm,
-		}
-		fl = append(fl, f)
-	}
-	return fl, nil
 }
