@@ -3,6 +3,8 @@ package task_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -368,6 +370,48 @@ func TestLastWholeScanIsKept(t *testing.T) {
 // scanned are the parameters of a scan.
 type scanned struct {
 	Path string `json:"path,omitempty"`
+}
+
+// Whoever does not see every series is shown no task of one that is hidden or gone, nor of a book: not even its name is left to say
+// whether they would have seen it.
+func TestTasksOfTheHidden(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	me, tag, lib := s.User(t, "one", "maintainer"), uuid.New(), library(t, s)
+	exec(t, s, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'hidden')", s.One, tag)
+	tasks := map[string]uuid.UUID{"none": add(t, s, s.One, task.Spec{Type: task.FindDuplicates})}
+	for _, name := range []string{"seen", "hidden", "seen and gone", "hidden and gone"} {
+		series, book := uuid.New(), uuid.New()
+		exec(t, s, `insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) values ($1, $2, $3, $4, $4, $4, $4, $4)`, s.One, series, lib, name)
+		exec(t, s, `insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title)
+			values ($1, $2, $3, $4, $5, 10, now(), 'cbz', $5, $5, $5)`, s.One, book, lib, series, name)
+		if strings.HasPrefix(name, "hidden") {
+			exec(t, s, "insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) values ($1, $2, $3)", s.One, series, tag)
+		}
+		tasks[name+": series"] = add(t, s, s.One, task.Spec{Type: task.AnalyzeSeries, SeriesID: &series})
+		tasks[name+": book"] = add(t, s, s.One, task.Spec{Type: task.AnalyzeBook, BookID: &book})
+		if strings.HasSuffix(name, "gone") {
+			exec(t, s, "delete from series where id = $1", series)
+		}
+	}
+	for mode, want := range map[string][]string{"": slices.Collect(maps.Keys(tasks)), "deny": {"none", "seen: series", "seen: book"}, "allow": {"none", "hidden: series", "hidden: book"}} {
+		exec(t, s, "delete from sharing_grant where account_id = $1", me.ID)
+		if mode != "" {
+			exec(t, s, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, $4)", s.One, tag, me.ID, mode)
+		}
+		if m := me.Do("GET", base, nil).Want(200).Map(); m["total"] != float64(len(want)) {
+			t.Errorf("%q: %v tasks, want %d", mode, m["total"], len(want))
+		}
+		for name, id := range tasks {
+			status := 404
+			if slices.Contains(want, name) {
+				status = 200
+			}
+			if r := me.Do("GET", base+"/"+id.String(), nil); r.Status != status {
+				t.Errorf("%q: the task of %s: status %d, want %d", mode, name, r.Status, status)
+			}
+		}
+	}
 }
 
 func TestWhoMay(t *testing.T) {
