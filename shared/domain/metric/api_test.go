@@ -85,6 +85,16 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+// Why a task failed that was done for one user, administrators are told.
+func TestFailuresOfPersonalTasks(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	finish(t, s, s.One, begun(t, s, s.One, task.UserPluginSync, time.Second, 0), nil, "what a service calls a user is secret")
+	if of, all := counted(t, s.User(t, "one", "reader"), task.UserPluginSync), counted(t, s.User(t, "one", "admin"), task.UserPluginSync); of["lastError"] != "" || of["failed"] != 1.0 || all["lastError"] == "" {
+		t.Errorf("of a task for one user others are told %v, administrators %v", of, all)
+	}
+}
+
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

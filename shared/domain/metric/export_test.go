@@ -1,6 +1,10 @@
 package metric
 
-import "time"
+import (
+	"time"
+
+	"github.com/longbox/longbox/shared/domain/task"
+)
 
 // Statement is one query.
 type Statement struct {
@@ -13,7 +17,7 @@ func Statements() map[string]Statement {
 	week := time.Now().Add(-7 * 24 * time.Hour)
 	return map[string]Statement{
 		"all":         {SQL: byTypeSQL()},
-		"errors":      {SQL: errorsSQL},
+		"errors":      {errorsSQL, []any{task.Personal}},
 		"queue":       {SQL: queueSQL},
 		"history":     {historySQL, []any{"hour", week, ""}},
 		"of one type": {historySQL, []any{"day", week, "type 1"}},

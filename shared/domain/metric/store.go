@@ -34,8 +34,10 @@ func byTypeSQL() string {
 }
 
 // errorsSQL is the last failure of each type, on its own: in the order of time the rows above would be sorted, histograms
-// and all. They may name files: those from whom series are hidden are told the times alone.
-const errorsSQL = "select distinct on (type) type, case when app.limited() then '' else last_error end as last_error, last_error_at " + kept + " and last_error_at is not null order by type, last_error_at desc"
+// and all. They may name files: those from whom series are hidden are told the times alone; and so is everybody, but
+// administrators, of what was done for one user ($1).
+const errorsSQL = "select distinct on (type) type, case when app.limited() or type = any($1) and not app.administers() then '' else last_error end as last_error, last_error_at " +
+	kept + " and last_error_at is not null order by type, last_error_at desc"
 
 const queueSQL = `select count(*) filter (where status = 'pending') as pending, count(*) filter (where status = 'running' and lease_until < now()) as stale,
 	count(*) filter (where status = 'running' and (lease_until < now()) is not true) as running,
@@ -51,7 +53,7 @@ func tasks(ctx context.Context, d *db.DB) (*Tasks, error) {
 	out := Tasks{ByType: []Type{}}
 	setting.Value(&b, setting.TaskMetricsDays, &out.Retention)
 	db.All(&b, &rows, byTypeSQL())
-	db.All(&b, &failures, errorsSQL)
+	db.All(&b, &failures, errorsSQL, task.Personal)
 	db.One(&b, &queue, queueSQL)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err

@@ -414,6 +414,28 @@ func TestTasksOfTheHidden(t *testing.T) {
 	}
 }
 
+// What a task does for a user is for them and administrators: others see that there is one.
+func TestPersonalTasks(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	me, other, admin := s.User(t, "one", "maintainer"), s.User(t, "one", "maintainer"), s.User(t, "one", "admin")
+	for _, typ := range task.Personal {
+		id := add(t, s, s.One, task.Spec{Type: typ, Params: map[string]any{"userId": me.ID, "externalId": "secret"}})
+		exec(t, s, "update task set status = 'failed', result = '{\"externalUsername\": \"secret\"}', last_error = 'secret' where id = $1", id)
+		for c, times := range map[*testkit.Client]int{me: 3, admin: 3, other: 0} {
+			for _, path := range []string{base + "/" + id.String(), base + "?taskType=" + typ} {
+				if r := c.Do("GET", path, nil).Want(200); strings.Count(string(r.Body), "secret") != times || !strings.Contains(string(r.Body), id.String()) {
+					t.Errorf("%s tells %v", path, string(r.Body))
+				}
+			}
+		}
+		text := "secret"
+		if e := task.Progressed(events.TaskProgress{TaskID: id, TaskType: typ, Status: task.Failed, Error: &text}); e.Data.(events.TaskProgress).Error != nil {
+			t.Errorf("every listener hears why a task of %s failed", typ)
+		}
+	}
+}
+
 func TestWhoMay(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)

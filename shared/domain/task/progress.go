@@ -3,6 +3,7 @@ package task
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -39,8 +40,12 @@ func progress(h Held, status string) events.TaskProgress {
 		StartedAt: h.Started, LibraryID: h.LibraryID, SeriesID: h.SeriesID, BookID: h.BookID}
 }
 
-// Progressed is the task_progress event, with a message made of the rest.
+// Progressed is the task_progress event, with a message made of the rest. Whatever listens hears it: not why something failed that was
+// done for one user.
 func Progressed(p events.TaskProgress) events.Event {
+	if slices.Contains(Personal, p.TaskType) {
+		p.Error = nil
+	}
 	p.Progress.Message = describe(p.TaskType, p.Status, p.Progress.Current, p.Progress.Total)
 	return events.TaskProgressed(p)
 }

@@ -53,6 +53,10 @@ const (
 	Cancelled = "cancelled"
 )
 
+// Personal are the types whose tasks do something for one user, whom their params name (userId): what they tell is for that user, and
+// administrators.
+var Personal = []string{UserPluginSync, UserPluginRecommendations, UserPluginDismissal, ExportSeries}
+
 // priorities: higher runs first.
 var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, AnalyzeLibrary: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860,
 	UserPluginDismissal: 1000, UserPluginSync: 980, UserPluginRecommendations: 960,
