@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -211,39 +212,53 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
-// Everybody who may listen is told why a task failed: no stack of the program, and nothing that was in its hands.
-func TestPanicIsForTheLog(t *testing.T) {
+// Everybody who may listen is told that a task failed: no stack of the program, and nothing that was in its hands.
+func TestCauseIsForTheLog(t *testing.T) {
 	t.Parallel()
 	d, ctx := testkit.DB(t), context.Background()
 	tenant := d.Tenant(t, "one")
-	var b pgx.Batch
-	var id uuid.UUID
-	must(t, Add(&b, Spec{ID: uuid.New(), Type: AnalyzeBooks}, &id))
-	must(t, d.App.Run(db.In(ctx, db.Tenant(tenant)), &b))
-	r := worker(d, func(context.Context, Held) (any, error) { panic("postgres://longbox:secret@db") })
-	var told []events.Event
-	r.Publish = func(_ context.Context, _ uuid.UUID, e ...events.Event) { told = append(told, e...) }
-	must(t, r.Take(ctx, message{tenant, id}.String()))
-	var reason string
-	must(t, d.Owner.Pool().QueryRow(ctx, "select last_error from task where id = $1", id).Scan(&reason))
-	said, err := json.Marshal(told)
-	must(t, err)
-	for _, text := range []string{reason, string(said)} {
-		if strings.Contains(text, "secret") || strings.Contains(text, "goroutine") || !strings.Contains(text, "its log has the cause") {
-			t.Errorf("told: %.300s", text)
+	secret := errors.New("postgres://longbox:secret@db")
+	for name, work := range map[string]Handler{
+		"a panic":  func(context.Context, Held) (any, error) { panic(secret) },
+		"an error": func(context.Context, Held) (any, error) { return nil, fmt.Errorf("read: %w", secret) },
+		"a statement": func(ctx context.Context, _ Held) (any, error) {
+			return nil, second(db.Exec(ctx, d.App, "select secret"))
+		},
+		"an internal error": func(context.Context, Held) (any, error) { return nil, fault.From(secret) },
+		"no JSON":           func(context.Context, Held) (any, error) { return map[string]any{"secret": make(chan int)}, nil },
+	} {
+		var b pgx.Batch
+		var id uuid.UUID
+		must(t, Add(&b, Spec{ID: uuid.New(), Type: AnalyzeBooks}, &id))
+		must(t, d.App.Run(db.In(ctx, db.Tenant(tenant)), &b))
+		r := worker(d, work)
+		var told []events.Event
+		r.Publish = func(_ context.Context, _ uuid.UUID, e ...events.Event) { told = append(told, e...) }
+		must(t, r.Take(ctx, message{tenant, id}.String()))
+		var reason string
+		must(t, d.Owner.Pool().QueryRow(ctx, "select last_error from task where id = $1", id).Scan(&reason))
+		said, err := json.Marshal(told)
+		must(t, err)
+		for _, text := range []string{reason, string(said)} {
+			if strings.Contains(text, "secret") || strings.Contains(text, "goroutine") || !strings.Contains(text, "error occurred") && !strings.Contains(text, "its log has the cause") {
+				t.Errorf("%s: told %.300s", name, text)
+			}
 		}
 	}
 }
 
-// The reason of a failure is one line, in the log and for whoever asks.
+func second(_ int64, err error) error { return err }
+
+// The reason of a failure is one line.
 func TestReasonIsOneLine(t *testing.T) {
 	t.Parallel()
 	d, ctx := testkit.DB(t), context.Background()
 	tenant := d.Tenant(t, "one")
 	for want, err := range map[string]error{
-		"one; two":            errors.Join(errors.New("one"), errors.New("two")),
+		"one; two":            fmt.Errorf("zero: %w", errors.Join(errors.New("secret"), fault.New(fault.Conflict, "one\r\n\n  two\n"))),
 		"three; four":         fault.Wrap(errors.New("five"), fault.Conflict, "three\nfour"),
-		"nine: six; seven\t8": fault.Wrap(errors.New("six\nseven\t8\n"), fault.Internal, "nine"),
+		"nine":                fault.Wrap(errors.New("six\nseven\t8\n"), fault.Internal, "nine"),
+		errUnexpected.Message: errors.Join(errors.New("one"), errors.New("two")),
 	} {
 		var b pgx.Batch
 		var id uuid.UUID

@@ -68,6 +68,9 @@ type running struct {
 
 var errLost = errors.New("the task was cancelled or given to another worker")
 
+// errUnexpected is what is said of a failure whose cause is for the log alone: not only readers of tasks read why one has failed.
+var errUnexpected = fault.New(fault.Internal, "The worker failed unexpectedly; its log has the cause, with the id of the task")
+
 func (r *Runner) init() {
 	r.once.Do(func() {
 		r.held, r.slots = map[db.Task]*running{}, make(chan struct{}, r.Slots)
@@ -133,11 +136,9 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 	var failure *string
 	var retry *time.Duration
 	if err != nil {
-		text := fault.From(err).Message
-		if fault.Is(err, fault.Internal) || !errors.As(err, new(*fault.Error)) {
-			text = err.Error()
-		}
-		text = fault.Line(text)
+		said := errUnexpected // what is for nobody else may name hosts, paths and statements
+		_ = errors.As(err, &said)
+		text := fault.Line(said.Message)
 		failure = &text
 		if !fault.Is(err, fault.BadRequest) && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Conflict) {
 			wait := time.Duration(1<<min(h.Attempts, 6)) * 15 * time.Second
@@ -187,9 +188,8 @@ func (r *Runner) tellCancelled(ctx context.Context, h Held) error {
 func (r *Runner) call(ctx context.Context, h Held) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			// What is said of a failed task, listeners read too; the rest is for the log.
 			slog.Error("panic", "tenant", h.Tenant, "task", h.ID, "error", p, "stack", string(debug.Stack()))
-			err = fault.New(fault.Internal, "The worker failed unexpectedly; its log has the cause, with the id of the task")
+			err = errUnexpected
 		}
 	}()
 	handle, ok := r.Handlers[h.Type]
