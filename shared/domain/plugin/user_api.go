@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -32,6 +33,30 @@ func userOp(method, path, id, summary string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/api/v1/user/plugins" + path, ID: id, Summary: summary, Tag: "User plugins", Permission: httpapi.SignedIn}
 }
 
+// actingOp is userOp for what has a plugin tell its service, sooner or later, what the caller has read.
+func actingOp(method, path, id, summary string) httpapi.Op {
+	op := userOp(method, path, id, summary)
+	op.Permission = auth.ProgressRead
+	return op
+}
+
+// mayWrite refuses to an entered caller what has a plugin change their progress.
+func mayWrite(ctx context.Context) error {
+	if !auth.CallerOf(ctx).May(auth.ProgressWrite) {
+		return fault.New(fault.Forbidden, "Missing required permission: %s", auth.ProgressWrite)
+	}
+	return nil
+}
+
+// toFollow is own for what has the plugin bring progress in step.
+func (s *service) toFollow(ctx context.Context, plugin uuid.UUID, toAsk bool) (*runnable, error) {
+	p, err := s.own(ctx, plugin, toAsk)
+	if err == nil {
+		err = mayWrite(ctx)
+	}
+	return p, err
+}
+
 func (s *service) userRoutes(a *httpapi.API) {
 	httpapi.Register(a, userOp("GET", "", "listUserPlugins", "The plugins that the caller has, and those that they may enable"),
 		func(ctx context.Context, _ *struct{}) (*UserPlugins, error) { return s.userPlugins(ctx) })
@@ -39,7 +64,7 @@ func (s *service) userRoutes(a *httpapi.API) {
 		func(ctx context.Context, in *UserInput) (*UserPlugin, error) {
 			return s.shownTo(s.own(ctx, in.PluginID, false))
 		})
-	httpapi.Register(a, userOp("POST", "/{pluginId}/enable", "enableUserPlugin", "Enable a plugin for the caller"),
+	httpapi.Register(a, actingOp("POST", "/{pluginId}/enable", "enableUserPlugin", "Enable a plugin for the caller"),
 		func(ctx context.Context, in *UserInput) (*UserPlugin, error) { return s.enableFor(ctx, in.PluginID) })
 	httpapi.Register(a, userOp("POST", "/{pluginId}/disable", "disableUserPlugin", "Disable a plugin for the caller; what they have said of it stays"),
 		func(ctx context.Context, in *UserInput) (*Said, error) {
@@ -54,26 +79,29 @@ func (s *service) userRoutes(a *httpapi.API) {
 			}
 			return nil, err
 		})
-	httpapi.Register(a, userOp("PATCH", "/{pluginId}/config", "updateUserPluginConfig", "Set the caller's config of a plugin"),
+	httpapi.Register(a, actingOp("PATCH", "/{pluginId}/config", "updateUserPluginConfig", "Set the caller's config of a plugin"),
 		func(ctx context.Context, in *struct {
 			UserInput
 			Body struct {
 				Config json.RawMessage `json:"config" doc:"An object; syncMode is both, push or pull; _codex holds what Longbox heeds (autoSync, includeCompleted, includeInProgress, countPartialProgress, syncRatings, searchFallback)"`
 			}
 		}) (*UserPlugin, error) {
+			if _, err := s.toFollow(ctx, in.PluginID, false); err != nil {
+				return nil, err
+			}
 			if err := checkUserConfig(in.Body.Config); err != nil {
 				return nil, err
 			}
 			return s.shownTo(s.changeMine(ctx, in.PluginID, "config = $2", in.Body.Config))
 		})
-	httpapi.Register(a, userOp("PATCH", "/{pluginId}/sync-mode", "setUserPluginSyncMode", "Say whether a plugin synchronises by its schedule"),
+	httpapi.Register(a, actingOp("PATCH", "/{pluginId}/sync-mode", "setUserPluginSyncMode", "Say whether a plugin synchronises by its schedule"),
 		func(ctx context.Context, in *struct {
 			UserInput
 			Body struct {
 				Auto bool `json:"auto"`
 			}
 		}) (*UserPlugin, error) {
-			p, err := s.own(ctx, in.PluginID, false)
+			p, err := s.toFollow(ctx, in.PluginID, false)
 			if err != nil {
 				return nil, err
 			}
@@ -83,7 +111,7 @@ func (s *service) userRoutes(a *httpapi.API) {
 			return s.shownTo(s.changeMine(ctx, in.PluginID, `config = u.config || jsonb_build_object('`+hostMember+`',
 				coalesce(u.config -> '`+hostMember+`', '{}') || jsonb_build_object('autoSync', $2::boolean))`, in.Body.Auto))
 		})
-	httpapi.Register(a, userOp("POST", "/{pluginId}/credentials", "setUserPluginCredentials", "Enter the caller's token of a plugin's service, which is tried where the plugin can"),
+	httpapi.Register(a, actingOp("POST", "/{pluginId}/credentials", "setUserPluginCredentials", "Enter the caller's token of a plugin's service, which is tried where the plugin can"),
 		func(ctx context.Context, in *struct {
 			UserInput
 			Body struct {
@@ -217,7 +245,7 @@ func (s *service) enter(ctx context.Context, plugin uuid.UUID, token string) (*U
 	case len(token) > maxToken || strings.ContainsRune(token, 0):
 		return nil, fault.Invalid("accessToken", "must have at most %d bytes and no NUL", maxToken)
 	}
-	p, err := s.own(ctx, plugin, true)
+	p, err := s.toFollow(ctx, plugin, true)
 	if err != nil {
 		return nil, err
 	}

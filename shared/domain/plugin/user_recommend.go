@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -90,7 +91,7 @@ type Dismissed struct {
 
 func (s *service) recommendRoutes(a *httpapi.API) {
 	op := func(method, path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1/user/recommendations" + path, ID: id, Summary: summary, Tag: "User plugins", Permission: httpapi.SignedIn}
+		return httpapi.Op{Method: method, Path: "/api/v1/user/recommendations" + path, ID: id, Summary: summary, Tag: "User plugins", Permission: auth.ProgressRead}
 	}
 	httpapi.Register(a, op("GET", "", "listRecommendations", "What the caller's plugins recommend; one that was never asked is asked by a task"),
 		func(ctx context.Context, _ *struct{}) (*Recommendations, error) {

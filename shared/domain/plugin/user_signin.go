@@ -42,7 +42,7 @@ type SignIn struct {
 }
 
 func (s *service) signInRoutes(a *httpapi.API) {
-	httpapi.Register(a, userOp("POST", "/{pluginId}/oauth/start", "startUserPluginSignIn", "Begin to sign in to a plugin's service, within five minutes and in the same browser"),
+	httpapi.Register(a, actingOp("POST", "/{pluginId}/oauth/start", "startUserPluginSignIn", "Begin to sign in to a plugin's service, within five minutes and in the same browser"),
 		func(ctx context.Context, in *UserInput) (*SignIn, error) { return s.signIn(ctx, in.PluginID) })
 	a.Handle(httpapi.Op{Method: "GET", Path: callbackPath, ID: "finishUserPluginSignIn", Summary: "Where a plugin's service sends the browser when the user has signed in there",
 		Tag: "User plugins", Permission: httpapi.Public, Media: "text/html", Query: []httpapi.Query{{Name: "code", Text: true}, {Name: "state", Text: true}, {Name: "error", Text: true},
@@ -69,6 +69,9 @@ func signInOwner(tenant uuid.UUID, state []byte) string {
 func (s *service) signIn(ctx context.Context, plugin uuid.UUID) (*SignIn, error) {
 	p, err := db.Get[Plugin](ctx, s.Database, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1 and p.plugin_type = 'user'", plugin)
 	if err != nil {
+		return nil, err
+	}
+	if err := mayWrite(ctx); err != nil {
 		return nil, err
 	}
 	if err := p.usable(); err != nil {

@@ -60,7 +60,7 @@ func (p *Plugin) noSync() error {
 }
 
 func (s *service) syncRoutes(a *httpapi.API) {
-	httpapi.Register(a, userOp("POST", "/{pluginId}/sync", "syncUserPlugin", "Bring the caller's progress in step with a plugin's service, by a task"),
+	httpapi.Register(a, actingOp("POST", "/{pluginId}/sync", "syncUserPlugin", "Bring the caller's progress in step with a plugin's service, by a task"),
 		func(ctx context.Context, in *UserInput) (*Started, error) { return s.startSync(ctx, in.PluginID) })
 	httpapi.Register(a, userOp("GET", "/{pluginId}/sync/status", "getUserPluginSync", "How a plugin keeps the caller's progress in step"),
 		func(ctx context.Context, in *struct {
@@ -72,7 +72,7 @@ func (s *service) syncRoutes(a *httpapi.API) {
 }
 
 func (s *service) startSync(ctx context.Context, plugin uuid.UUID) (*Started, error) {
-	p, err := s.own(ctx, plugin, false)
+	p, err := s.toFollow(ctx, plugin, false)
 	if err != nil {
 		return nil, err
 	}

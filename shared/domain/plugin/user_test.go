@@ -18,6 +18,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/plugin"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/plug"
@@ -463,6 +464,38 @@ func TestWhatIsHiddenIsNotToldToServices(t *testing.T) {
 	if m := c.Do("GET", base+"/user/recommendations", nil).Want(200).Map()["recommendations"].([]any)[0].(object); m["codexSeriesId"] != nil || m["inCodex"] != false {
 		t.Errorf("%v", m)
 	}
+}
+
+// What a plugin is told of its user, and changes of them, a key must be allowed as if it did so itself.
+func TestKeysNeedWhatPluginsDo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin, c := r.User(t, "one", "admin"), r.User(t, "one", "reader")
+	id := r.personal(admin, nil, "token")
+	c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
+	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "t0ken"}).Want(200)
+	lists, reads, both := r.Key(t, c, auth.BooksRead), r.Key(t, c, auth.ProgressRead), r.Key(t, c, auth.ProgressRead, auth.ProgressWrite)
+	for _, op := range []struct {
+		method, path string
+		body         any
+		reads, both  int
+	}{
+		{"GET", base + "/user/recommendations", nil, 200, 200},
+		{"POST", base + "/user/recommendations/refresh", nil, 409, 409}, // it was asked with the first
+		{"POST", base + "/user/recommendations/x/dismiss", object{}, 404, 404},
+		{"POST", user + "/" + id + "/enable", nil, 409, 409},
+		{"PATCH", user + "/" + id + "/config", object{"config": object{}}, 403, 200},
+		{"PATCH", user + "/" + id + "/sync-mode", object{"auto": true}, 403, 200},
+		{"POST", user + "/" + id + "/credentials", object{"accessToken": "t0ken"}, 403, 200},
+		{"POST", user + "/" + id + "/oauth/start", nil, 403, 400}, // its service signs nobody in
+		{"POST", user + "/" + id + "/sync", nil, 403, 200},
+	} {
+		lists.Do(op.method, op.path, op.body).Want(403)
+		reads.Do(op.method, op.path, op.body).Want(op.reads)
+		both.Do(op.method, op.path, op.body).Want(op.both)
+	}
+	lists.Do("GET", user, nil).Want(200)
+	lists.Do("GET", user+"/"+id, nil).Want(200)
 }
 
 func TestRecommendations(t *testing.T) {

@@ -188,6 +188,6 @@ func historyRoutes(a *httpapi.API, d *db.DB) {
 		}) (*httpapi.None, error) {
 			return nil, forgetReading(ctx, d, in.ID, in.ReadingID)
 		})
-	httpapi.Register(a, op("DELETE", "/api/v1/user/read-history", "forgetAll", "Forget when the caller read anything; the progress stays", httpapi.SignedIn),
+	httpapi.Register(a, op("DELETE", "/api/v1/user/read-history", "forgetAll", "Forget when the caller read anything; the progress stays", auth.BooksRead),
 		func(ctx context.Context, _ *struct{}) (*httpapi.None, error) { return nil, forgetAll(ctx, d) })
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -69,6 +70,7 @@ func TestHistory(t *testing.T) {
 	r.tell(r.session("reset", 70, 70, nil), r.session("completed", 71, 72, nil))
 	foreign.Do("DELETE", "/api/v1/user/read-history", nil).Want(204)
 	want("somebody else forgot", "1 2024-05-01T01:12:00Z 2024-05-01T01:11:00Z-2024-05-01T01:12:00Z", "0 <nil>")
+	s.Key(t, r.who, auth.SeriesRead).Do("DELETE", "/api/v1/user/read-history", nil).Want(403)
 	r.who.Do("DELETE", "/api/v1/user/read-history", nil).Want(204)
 	want("all forgotten", "0 <nil>", "0 <nil>")
 
