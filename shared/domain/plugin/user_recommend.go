@@ -99,7 +99,7 @@ func (s *service) recommendRoutes(a *httpapi.API) {
 			if err != nil || !unasked {
 				return out, err
 			}
-			if _, err := s.refresh(ctx, " and u.recommendations_task_id is null"); err != nil && !fault.Is(err, fault.Conflict) {
+			if _, err := s.refresh(ctx, " and "+unaskedSQL); err != nil && !fault.Is(err, fault.Conflict) {
 				return nil, err
 			}
 			out, _, err = s.recommendations(ctx)
@@ -123,10 +123,15 @@ const recommending = ` from user_plugin u join plugin p on p.tenant_id = u.tenan
 	where u.tenant_id = app.tenant() and u.account_id = app.account() and u.enabled and p.enabled
 	and coalesce((p.manifest -> 'capabilities' ->> 'userRecommendationProvider')::boolean, false)`
 
+// unaskedSQL tells of a user_plugin u that its plugin was not asked yet, or something was hidden from the user since: what it recommends may
+// be based on that. One that has failed then is not asked again by itself.
+const unaskedSQL = `(u.recommendations_task_id is null or app.limited() and u.recommended_sight is distinct from app.sight() and not exists (select from task t
+	where t.tenant_id = app.tenant() and t.id = u.recommendations_task_id and t.status <> 'completed'))`
+
 // errNoRecommender says that the caller has no plugin that recommends.
 var errNoRecommender = fault.New(fault.NotFound, "You have enabled no plugin that recommends anything")
 
-// recommendations are what there is; unasked tells whether a plugin was never asked.
+// recommendations are what there is, but what may name series that are hidden since; unasked tells whether a plugin is to be asked.
 func (s *service) recommendations(ctx context.Context) (out *Recommendations, unasked bool, err error) {
 	var b pgx.Batch
 	var rows []struct {
@@ -135,13 +140,14 @@ func (s *service) recommendations(ctx context.Context) (out *Recommendations, un
 	}
 	sources := []RecommendationSource{}
 	db.All(&b, &sources, `select u.plugin_id, p.name, p.display_name, u.recommended_from_cache, u.recommended_at, t.id as task_id, t.status as task_status,
-		  u.recommendations_task_id is null and u.connected as unasked
+		  u.connected and `+unaskedSQL+` as unasked
 		from (select u.*, `+connectedSQL+` as connected`+recommending+`) u join plugin p on p.tenant_id = app.tenant() and p.id = u.plugin_id
 		left join task t on t.tenant_id = app.tenant() and t.id = u.recommendations_task_id and t.status in ('pending', 'running') order by p.name`)
 	db.All(&b, &rows, `select i.item, e.series_id from (select u.*, p.name, coalesce(p.manifest -> 'capabilities' ->> 'externalIdSource', '') as source`+recommending+`) u
 		cross join lateral jsonb_array_elements(u.recommendations) i(item)
 		left join lateral (select x.series_id from external_id x join series s on s.tenant_id = app.tenant() and s.id = x.series_id
 		  where x.tenant_id = app.tenant() and x.source in (u.source, 'plugin:' || u.name) and x.external_id = i.item ->> 'externalId' and x.series_id is not null limit 1) e on true
+		where not app.limited() or u.recommended_sight = app.sight()
 		order by (i.item ->> 'score')::double precision desc, u.name, i.item ->> 'externalId'`)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return nil, false, err
@@ -256,7 +262,7 @@ func (r *Runner) Dismiss(ctx context.Context, h task.Held) (any, error) {
 func (r *Runner) Recommend(ctx context.Context, h task.Held) (any, error) {
 	at := &userPlace{}
 	return r.inName(ctx, h, at, at, func(ctx, asking context.Context, p *runnable, _ userParams) (any, error) {
-		library, dismissed, err := r.library(ctx, p)
+		library, dismissed, sight, err := r.library(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -274,9 +280,9 @@ func (r *Runner) Recommend(ctx context.Context, h task.Held) (any, error) {
 			return nil, err
 		}
 		var b pgx.Batch
-		b.Queue(`update user_plugin u set recommended_at = now(), recommended_from_cache = $3, recommendations = (select coalesce(jsonb_agg(i.item order by i.n), '[]')
+		b.Queue(`update user_plugin u set recommended_at = now(), recommended_from_cache = $3, recommended_sight = $4, recommendations = (select coalesce(jsonb_agg(i.item order by i.n), '[]')
 			  from jsonb_array_elements($2::jsonb) with ordinality i(item, n) where i.item ->> 'externalId' <> all(u.dismissed))
-			where u.tenant_id = app.tenant() and u.id = $1`, p.mine.ID, data, told.Cached)
+			where u.tenant_id = app.tenant() and u.id = $1`, p.mine.ID, data, told.Cached, sight)
 		if err := r.write(ctx, p, &b, asked); err != nil {
 			return nil, err
 		}
@@ -336,8 +342,8 @@ type libraryEntry struct {
 	CompletedAt     *time.Time      `json:"completedAt,omitempty" db:"completed_at"`
 }
 
-// library is what the user has read in, the last first, and what they want to see no more.
-func (r *Runner) library(ctx context.Context, p *runnable) (out []libraryEntry, dismissed []string, err error) {
+// library is what the user has read in, the last first, what they want to see no more, and what stands for what they see.
+func (r *Runner) library(ctx context.Context, p *runnable) (out []libraryEntry, dismissed []string, sight string, err error) {
 	out = []libraryEntry{}
 	dismissed = []string{}
 	var b pgx.Batch
@@ -356,8 +362,9 @@ func (r *Runner) library(ctx context.Context, p *runnable) (out []libraryEntry, 
 		left join series_rating r on r.tenant_id = app.tenant() and r.account_id = app.account() and r.series_id = s.id
 		order by m.last_read_at desc, s.id`, mostTold)
 	db.Value(&b, &dismissed, "select dismissed from user_plugin where tenant_id = app.tenant() and id = $1", p.mine.ID)
+	db.Value(&b, &sight, "select app.sight()")
 	if err := r.Database.Run(ctx, &b); err != nil {
-		return nil, nil, err
+		return nil, nil, "", err
 	}
 	for i := range out {
 		e := &out[i]
@@ -368,5 +375,5 @@ func (r *Runner) library(ctx context.Context, p *runnable) (out []libraryEntry, 
 			e.UserRating, e.UserNotes = nil, nil
 		}
 	}
-	return out, dismissed, nil
+	return out, dismissed, sight, nil
 }

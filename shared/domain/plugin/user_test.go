@@ -464,6 +464,31 @@ func TestWhatIsHiddenIsNotToldToServices(t *testing.T) {
 	if m := c.Do("GET", base+"/user/recommendations", nil).Want(200).Map()["recommendations"].([]any)[0].(object); m["codexSeriesId"] != nil || m["inCodex"] != false {
 		t.Errorf("%v", m)
 	}
+	// What was recommended may name what is hidden since: the plugin is asked again, once.
+	recommended := func() int {
+		return len(c.Do("GET", base+"/user/recommendations", nil).Want(200).Map()["recommendations"].([]any))
+	}
+	asked := func() (n int) {
+		if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from task where type = $1 and status = 'pending'", task.UserPluginRecommendations).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if recommended() != 1 || asked() != 0 {
+		t.Error("asked again though nothing has changed")
+	}
+	r.DB.Exec(t, "insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) values ($1, $2, $3)", r.One, shown, tag)
+	if n := recommended(); n != 0 || asked() != 1 {
+		t.Errorf("%d are recommended though what they are based on is hidden, the plugin is asked %d times", n, asked())
+	}
+	r.DB.Exec(t, "update task set status = 'failed', completed_at = now() where type = $1 and status = 'pending'", task.UserPluginRecommendations)
+	if recommended() != 0 || asked() != 0 {
+		t.Error("asked again and again though it fails")
+	}
+	c.Do("POST", base+"/user/recommendations/refresh", nil).Want(200)
+	if _, err := r.run(task.UserPluginRecommendations, r.runner.Recommend); err != nil || recommended() != 1 || asked() != 0 {
+		t.Errorf("nothing is recommended any more: %v", err)
+	}
 }
 
 // What a plugin is told of its user, and changes of them, a key must be allowed as if it did so itself.
