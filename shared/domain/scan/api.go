@@ -58,6 +58,9 @@ func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 			ModeInput
 			Path string `query:"path" doc:"Only this folder, below the library's root: Marvel/Daredevil"`
 		}) (*Status, error) {
+			if in.Path != "" { // the counts would tell whether there is a folder of such a name
+				auth.CallerOf(ctx).SeesAll = true
+			}
 			return begin(ctx, in.ID, Params{Mode: in.Mode, Path: in.Path})
 		})
 	httpapi.Register(a, operation("POST", "/libraries/{id}/scan/confirm", "confirmScan", "Scan again, and remove what the last scan stopped for", auth.LibrariesDelete).ForAll(),

@@ -50,6 +50,20 @@ func (r *rig) end(status string, held int) {
 	r.exec("update scan set removals_held = $1", held)
 }
 
+// Whoever does not see every series learns no folders of others by scanning what they guess.
+func TestFoldersAreNotGuessed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	tag := uuid.New()
+	r.exec("insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'hidden')", r.tenant, tag)
+	r.exec("insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", r.tenant, tag, r.maintainer.ID)
+	path := "/api/v1/libraries/" + r.library.String() + "/scan"
+	r.maintainer.Do("POST", path+"?path=Marvel", nil).Want(403)
+	r.maintainer.Do("POST", "/api/v1/libraries/"+uuid.NewString()+"/scan?path=Marvel", nil).Want(403)
+	r.maintainer.Do("GET", path+"-status", nil).Want(404)
+	r.maintainer.Do("POST", path, nil).Want(200)
+}
+
 func TestScanOfAFolder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
