@@ -77,6 +77,10 @@ func (s *service) verify(ctx context.Context, token string) (*VerifyResponse, er
 	return &VerifyResponse{Access: *access, Message: "The e-mail address is confirmed"}, nil
 }
 
+// evenly is how long it takes at least to answer who wants another mail: longer than most servers of mail take. Else the time would tell
+// whether one was sent.
+var evenly = time.Second
+
 // resend sends another link to an account that waits for one; it answers alike in every case, so that nobody
 // can ask which addresses are known.
 func (s *service) resend(ctx context.Context, email string) (*ResendResponse, error) {
@@ -84,6 +88,8 @@ func (s *service) resend(ctx context.Context, email string) (*ResendResponse, er
 	if msg := emailFault(email); msg != "" {
 		return nil, fault.Invalid("email", "%s", msg)
 	}
+	answer := time.NewTimer(evenly)
+	defer answer.Stop()
 	token, hash := auth.NewSecret()
 	waiting, err := renewVerification(ctx, s.database, email, hash)
 	if err != nil {
@@ -93,6 +99,10 @@ func (s *service) resend(ctx context.Context, email string) (*ResendResponse, er
 		if err := s.sendVerification(ctx, waiting.Username, waiting.Email, token); err != nil {
 			httpapi.Note(ctx, slog.String("mail", err.Error())) // to say so would tell that the address is known
 		}
+	}
+	select {
+	case <-answer.C:
+	case <-ctx.Done():
 	}
 	return &ResendResponse{Message: "If an account with this address waits for confirmation, a mail is on its way; ask again after a minute if it does not arrive"}, nil
 }

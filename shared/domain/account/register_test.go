@@ -7,7 +7,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/platform/auth"
 )
@@ -80,6 +82,13 @@ func TestConfirmEmail(t *testing.T) {
 		return anyone.Do("POST", "/api/v1/auth/verify-email", map[string]string{"token": token}).Status
 	}
 	resend := func(email string) string {
+		t.Helper()
+		began := time.Now()
+		defer func() {
+			if took := time.Since(began); took < account.Evenly {
+				t.Errorf("after %s it is known that no mail was sent to %s", took, email)
+			}
+		}()
 		return anyone.Do("POST", "/api/v1/auth/resend-verification", map[string]string{"email": email}).Want(200).Map()["message"].(string)
 	}
 	lastToken := func() string {
