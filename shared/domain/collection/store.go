@@ -148,8 +148,7 @@ func (k kind) chosen() string {
 // add puts what ids name behind the members there are; ids that nothing has are left out.
 func (k kind) add(ctx context.Context, d *db.DB, id uuid.UUID, ids []uuid.UUID) (*row, error) {
 	return k.write(ctx, d, id, `insert into collection_member (tenant_id, id, collection_id, `+k.Column+`, place, added_at)
-		select app.tenant(), gen_random_uuid(), $1, x.id, array_position($2::uuid[], x.id) + (select coalesce(max(m.place), 0) from collection_member m
-		  where m.tenant_id = app.tenant() and m.collection_id = $1), statement_timestamp() + array_position($2::uuid[], x.id) * interval '1 microsecond'
+		select app.tenant(), gen_random_uuid(), $1, x.id, array_position($2::uuid[], x.id) + (select app.last_place($1)), statement_timestamp() + array_position($2::uuid[], x.id) * interval '1 microsecond'
 		from `+k.Table+` x where x.tenant_id = app.tenant() and x.id = any($2) and `+k.There+` and `+k.chosen()+` order by x.id on conflict do nothing`, ids)
 }
 
