@@ -631,6 +631,16 @@ func TestWhatAPluginIsTold(t *testing.T) {
 	if len(got.Tracked) != 2 || i < 0 || got.Source != r.source.String() || len(got.Recorded) != 1 || got.Recorded["a"] == "" || !slices.Equal(got.Sources, []string{"feed"}) {
 		t.Fatalf("%+v", got)
 	}
+	r.record(r.candidate("b", object{"infoHash": "ABC"}))
+	if all := known().Torrents; len(all) != 1 || all[plug.TorrentOf(r.candidate("c", object{"infoHash": "abc"}))] != r.value("select id::text from release where info = 'abc'") {
+		t.Errorf("torrents: %v", all)
+	}
+	r.DB.Exec(t, `with gone as (insert into release_source (tenant_id, id, name, display_name, kind) values ($1, gen_random_uuid(), 'gone', 'Gone', 'api-feed') returning id)
+		update release set source_id = gone.id from gone where info = 'abc'`, r.One)
+	if all := known().Torrents; len(all) != 0 {
+		t.Errorf("what a source has announced that has gone keeps others out: %v", all)
+	}
+	r.DB.Exec(t, "delete from release where info = 'abc'")
 	s := got.Tracked[i]
 	slices.Sort(s.Aliases)
 	if fmt.Sprint(s.Aliases, s.ExternalIDs, *s.LatestKnownVolume, *s.LatestKnownChapter) != "[BH Bleak House 荒涼館] map[anilist:7] 3 99" {

@@ -16,8 +16,9 @@ import (
 // Bounds of what a plugin is told.
 const (
 	mostTracked = 10_000
-	mostLatest  = 2000     // releases that its source has announced
+	mostLatest  = 2000     // releases that its source has announced, and torrents that any has
 	maxLatest   = 1 << 20  // bytes of what it calls those
+	maxTorrents = 1 << 19  // bytes of what torrents are called
 	mostNeeded  = 50       // services whose ids it wants
 	maxAliases  = 64 << 10 // bytes of JSON of the titles of a series
 )
@@ -69,7 +70,7 @@ const trackedSQL = `select x.id, x.chapter, x.volume, x.aliases, x.external, x.o
 // Known is what the plugin may ask for while it is polled: series that are tracked, of the libraries that it is for, with
 // what its manifest says that it needs. Series too many to be told at once come with the next polls.
 func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
-	out := &plug.Releases{Source: p.ID.String(), ETag: p.ETag, Recorded: map[string]string{}}
+	out := &plug.Releases{Source: p.ID.String(), ETag: p.ETag, Recorded: map[string]string{}, Torrents: map[string]string{}}
 	need := needs(p.Announces)
 	var b pgx.Batch
 	var all []told
@@ -80,6 +81,13 @@ func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 	db.All(&b, &all, trackedSQL,
 		append([]uuid.UUID{}, p.LibraryIDs...), p.ResumeAfter, need.RequiresAliases, append([]string{}, need.RequiresExternalIDs...), p.CoveredAt, mostTracked+1, plug.MaxTracked)
 	db.All(&b, &latest, "select id, external_release_id from release where tenant_id = app.tenant() and source_id = $1 order by created_at desc, id desc limit $2", p.ID, mostLatest)
+	var torrents []struct {
+		ID     uuid.UUID `db:"id"`
+		Series uuid.UUID `db:"series_id"`
+		Info   string    `db:"info"`
+	}
+	db.All(&b, &torrents, `select r.id, r.series_id, r.info from release r join release_source s on s.tenant_id = r.tenant_id and s.id = r.source_id and s.plugin_id is not null
+		where r.tenant_id = app.tenant() and r.info is not null order by r.created_at desc, r.id desc limit $1`, mostLatest)
 	db.Values(&b, &out.Sources, "select name from release_source where tenant_id = app.tenant() and plugin_id = $1 order by name", p.PluginID)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
@@ -113,6 +121,18 @@ func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 			break
 		}
 		out.Recorded[r.External] = r.ID.String()
+	}
+	size = 0
+	for _, r := range torrents {
+		torrent := plug.Torrent(r.Series, r.Info)
+		name, err := json.Marshal(torrent)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(name) + len(r.ID.String()); size > maxTorrents {
+			break
+		}
+		out.Torrents[torrent] = r.ID.String()
 	}
 	return &plug.Known{Releases: out}, nil
 }

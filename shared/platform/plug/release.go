@@ -1,6 +1,11 @@
 package plug
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/google/uuid"
+)
 
 // Bounds of what a plugin that announces releases is told and says in one call: bytes of what it is told of series, and
 // of what it records, and how many releases and sources.
@@ -20,7 +25,34 @@ type Releases struct {
 	ETag     *string           `json:"etag,omitempty"`   // of the source
 	Tracked  []Tracked         `json:"tracked,omitempty"`
 	Recorded map[string]string `json:"recorded,omitempty"` // ids of what the source has announced, by what it calls that
+	Torrents map[string]string `json:"torrents,omitempty"` // ids of what any source has announced, by TorrentOf
 	Sources  []string          `json:"sources,omitempty"`  // that the plugin has named
+}
+
+// TorrentOf is the torrent of a release as it is known in its series, "" where it says none.
+func TorrentOf(candidate json.RawMessage) string {
+	var c struct {
+		Match    map[string]json.RawMessage `json:"seriesMatch"`
+		InfoHash string
+	}
+	if json.Unmarshal(candidate, &c) != nil {
+		return ""
+	}
+	for name, v := range c.Match {
+		var series uuid.UUID
+		if strings.HasSuffix(strings.ToLower(name), "seriesid") && json.Unmarshal(v, &series) == nil {
+			return Torrent(series, c.InfoHash)
+		}
+	}
+	return ""
+}
+
+// Torrent is TorrentOf a series and an info hash.
+func Torrent(series uuid.UUID, info string) string {
+	if info = strings.ToLower(strings.TrimSpace(info)); info == "" {
+		return ""
+	}
+	return series.String() + "/" + info
 }
 
 // Tracked is a series of which releases are asked for.

@@ -106,8 +106,10 @@ func (d *desk) record(params json.RawMessage) (any, *rpcError) {
 	if len(in.Candidate) == 0 || json.Unmarshal(in.Candidate, &of) != nil || of.ExternalReleaseID == "" {
 		return nil, refuse("candidate must be an object with an externalReleaseId")
 	}
-	if id, there := known.Recorded[of.ExternalReleaseID]; there {
-		return map[string]any{"ledgerId": id, "deduped": true}, nil
+	for _, there := range []string{known.Recorded[of.ExternalReleaseID], known.Torrents[plug.TorrentOf(in.Candidate)]} {
+		if there != "" {
+			return map[string]any{"ledgerId": there, "deduped": true}, nil
+		}
 	}
 	said := d.released()
 	size := weight(in.Candidate)

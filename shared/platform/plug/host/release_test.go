@@ -67,6 +67,17 @@ func TestWhatIsKnownOfReleases(t *testing.T) {
 	if said == nil || len(said.Recorded) != 1 || said.Recorded[0].ID == "" || *said.ETag != "new" || len(said.Sources) != 2 {
 		t.Errorf("%+v", said)
 	}
+	// What is known by its torrent is known in its series, whatever it is called.
+	torrent := func(external, series, info string) map[string]any {
+		return in(map[string]any{"candidate": map[string]any{"externalReleaseId": external, "infoHash": info, "seriesMatch": map[string]any{"codexSeriesId": series, "confidence": 1}}})
+	}
+	const one, two = "0198c0de-0000-7000-8000-000000000001", "0198c0de-0000-7000-8000-000000000002"
+	told, said = ask(announcing, &plug.Releases{Source: "s", Torrents: map[string]string{one + "/abc": "8"}}, asks{call("releases/record", torrent("a", one, " ABC")),
+		call("releases/record", torrent("b", two, "abc")), call("releases/record", torrent("c", one, ""))})
+	if !strings.Contains(told[0], `{"deduped":true,"ledgerId":"8"}`) || len(said.Recorded) != 2 || !strings.Contains(told[1], `"deduped":false,"ledgerId":"`+said.Recorded[0].ID) ||
+		!strings.Contains(told[2], `"deduped":false,"ledgerId":"`+said.Recorded[1].ID) {
+		t.Errorf("%v, %+v", told, said)
+	}
 	// There is a bound.
 	all := asks{}
 	for _, id := range []string{"a", "b", "c"} {
