@@ -77,8 +77,8 @@ func (s *service) verify(ctx context.Context, token string) (*VerifyResponse, er
 	return &VerifyResponse{Access: *access, Message: "The e-mail address is confirmed"}, nil
 }
 
-// evenly is how long it takes at least to answer who wants another mail: longer than most servers of mail take. Else the time would tell
-// whether one was sent.
+// evenly is how long it takes at least to answer who wants another mail: longer than most servers of mail take. Else
+// the time would tell whether one was sent.
 var evenly = time.Second
 
 // resend sends another link to an account that waits for one; it answers alike in every case, so that nobody

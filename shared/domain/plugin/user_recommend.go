@@ -123,15 +123,16 @@ const recommending = ` from user_plugin u join plugin p on p.tenant_id = u.tenan
 	where u.tenant_id = app.tenant() and u.account_id = app.account() and u.enabled and p.enabled
 	and coalesce((p.manifest -> 'capabilities' ->> 'userRecommendationProvider')::boolean, false)`
 
-// unaskedSQL tells of a user_plugin u that its plugin was not asked yet, or something was hidden from the user since: what it recommends may
-// be based on that. One that has failed then is not asked again by itself.
+// unaskedSQL tells of a user_plugin u that its plugin was not asked yet, or something was hidden from the user since:
+// what it recommends may be based on that. One that has failed then is not asked again by itself.
 const unaskedSQL = `(u.recommendations_task_id is null or app.limited() and u.recommended_sight is distinct from app.sight() and not exists (select from task t
 	where t.tenant_id = app.tenant() and t.id = u.recommendations_task_id and t.status <> 'completed'))`
 
 // errNoRecommender says that the caller has no plugin that recommends.
 var errNoRecommender = fault.New(fault.NotFound, "You have enabled no plugin that recommends anything")
 
-// recommendations are what there is, but what may name series that are hidden since; unasked tells whether a plugin is to be asked.
+// recommendations are what there is, but what may name series that are hidden since; unasked tells whether a plugin is
+// to be asked.
 func (s *service) recommendations(ctx context.Context) (out *Recommendations, unasked bool, err error) {
 	var b pgx.Batch
 	var rows []struct {
@@ -342,7 +343,8 @@ type libraryEntry struct {
 	CompletedAt     *time.Time      `json:"completedAt,omitempty" db:"completed_at"`
 }
 
-// library is what the user has read in, the last first, what they want to see no more, and what stands for what they see.
+// library is what the user has read in, the last first, what they want to see no more, and what stands for what they
+// see.
 func (r *Runner) library(ctx context.Context, p *runnable) (out []libraryEntry, dismissed []string, sight string, err error) {
 	out = []libraryEntry{}
 	dismissed = []string{}

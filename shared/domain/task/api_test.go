@@ -372,8 +372,8 @@ type scanned struct {
 	Path string `json:"path,omitempty"`
 }
 
-// Whoever does not see every series is shown no task of one that is hidden or gone, nor of a book: not even its name is left to say
-// whether they would have seen it.
+// Whoever does not see every series is shown no task of one that is hidden or gone, nor of a book: not even its name is
+// left to say whether they would have seen it.
 func TestTasksOfTheHidden(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)

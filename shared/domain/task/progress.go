@@ -40,8 +40,8 @@ func progress(h Held, status string) events.TaskProgress {
 		StartedAt: h.Started, LibraryID: h.LibraryID, SeriesID: h.SeriesID, BookID: h.BookID}
 }
 
-// Progressed is the task_progress event, with a message made of the rest. Whatever listens hears it: not why something failed that was
-// done for one user.
+// Progressed is the task_progress event, with a message made of the rest. Whatever listens hears it: not why something
+// failed that was done for one user.
 func Progressed(p events.TaskProgress) events.Event {
 	if slices.Contains(Personal, p.TaskType) {
 		p.Error = nil

@@ -68,7 +68,8 @@ type running struct {
 
 var errLost = errors.New("the task was cancelled or given to another worker")
 
-// errUnexpected is what is said of a failure whose cause is for the log alone: not only readers of tasks read why one has failed.
+// errUnexpected is what is said of a failure whose cause is for the log alone: not only readers of tasks read why one
+// has failed.
 var errUnexpected = fault.New(fault.Internal, "The worker failed unexpectedly; its log has the cause, with the id of the task")
 
 func (r *Runner) init() {

@@ -53,8 +53,8 @@ const (
 	Cancelled = "cancelled"
 )
 
-// Personal are the types whose tasks do something for one user, whom their params name (userId): what they tell is for that user, and
-// administrators.
+// Personal are the types whose tasks do something for one user, whom their params name (userId): what they tell is for
+// that user, and administrators.
 var Personal = []string{UserPluginSync, UserPluginRecommendations, UserPluginDismissal, ExportSeries}
 
 // priorities: higher runs first.
