@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +28,34 @@ func (d *Databases) LockedInOrder(t testing.TB, first, second string, other func
 		t.Error(err)
 	}
 	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// Together runs what inserts into a table at once: each goes on when all have come to the row that they insert, or wait for another.
+func (d *Databases) Together(t testing.TB, table string, all ...func()) {
+	t.Helper()
+	d.Exec(t, `create function meet() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(1); return new; end $$;
+		create trigger meet before insert on `+table+` for each row execute function meet()`)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var done sync.WaitGroup
+	defer done.Wait()
+	if err := pgx.BeginFunc(ctx, d.Owner.Pool(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock(1)"); err != nil {
+			return err
+		}
+		for _, one := range all {
+			done.Go(one)
+		}
+		Eventually(t, 10*time.Second, func() bool {
+			var wait int
+			err := d.Owner.Pool().QueryRow(ctx, `select count(distinct pid) from pg_locks where not granted
+				and pid in (select pid from pg_stat_activity where datname = current_database())`).Scan(&wait)
+			return err == nil && wait == len(all)
+		})
+		return nil
+	}); err != nil {
 		t.Error(err)
 	}
 }

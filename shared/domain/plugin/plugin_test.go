@@ -526,7 +526,16 @@ func TestPluginsAreNotTooMany(t *testing.T) {
 	c := r.User(t, "one", "admin")
 	r.DB.Exec(t, `insert into plugin (tenant_id, id, name, display_name, plugin_type, command, credential_delivery, enabled, use_existing_external_id)
 		select $1, gen_random_uuid(), 'p' || n, 'P', 'system', 'p', 'env', true, true from generate_series(1, 99) n`, r.One)
-	r.add(c, object{"enabled": false})
+	answers := make([]int, 2)
+	add := func(i int) func() {
+		return func() {
+			answers[i] = c.Do("POST", admin, object{"name": fmt.Sprint("last-", i), "displayName": "Last", "command": r.command, "enabled": false}).Status
+		}
+	}
+	r.DB.Together(t, "plugin", add(0), add(1))
+	if slices.Sort(answers); !slices.Equal(answers, []int{201, 409}) {
+		t.Errorf("of two that add the last one at once: %v", answers)
+	}
 	if got := string(c.Do("POST", admin, object{"name": "more", "displayName": "More", "command": r.command}).Want(409).Body); !strings.Contains(got, "There are 100 plugins already") {
 		t.Error(got)
 	}

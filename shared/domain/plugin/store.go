@@ -60,7 +60,8 @@ func (p *Plugin) stored() (names []string, values []any) {
 	return names, values
 }
 
-// add keeps a new plugin, with its sealed credentials; Conflict where the name is taken.
+// add keeps a new plugin, with its sealed credentials; Conflict where the name is taken, or there are most already. Those who add some at
+// the same time wait for each other, so that they do not all find room.
 func add(ctx context.Context, d *db.DB, p *Plugin, credentials []byte) (*Plugin, error) {
 	names, values := p.stored()
 	places := make([]string, len(names))
@@ -69,6 +70,7 @@ func add(ctx context.Context, d *db.DB, p *Plugin, credentials []byte) (*Plugin,
 	}
 	var b pgx.Batch
 	var out *Plugin
+	b.Queue("select pg_advisory_xact_lock(hashtextextended('longbox plugins ' || app.tenant(), 0))")
 	db.One(&b, &out, "insert into plugin as p (tenant_id, id, name, plugin_type, enabled, credentials, "+strings.Join(names, ", ")+`)
 		select app.tenant(), $1::uuid, $2, $3, $4, $5, `+strings.Join(places, ", ")+` where (select count(*) from plugin where tenant_id = app.tenant()) < `+fmt.Sprint(most)+`
 		returning `+shownCols, append([]any{p.ID, p.Name, p.PluginType, p.Enabled, credentials}, values...)...)

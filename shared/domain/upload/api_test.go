@@ -9,6 +9,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -265,8 +266,6 @@ func TestInParts(t *testing.T) {
 	}
 }
 
-// An upload is completed where it was begun, though the library has gone to another path meanwhile, where a file of the
-// same name and size may lie.
 func TestWhatWasBegunIsAbortedWhenARequestFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, config)
@@ -282,6 +281,30 @@ func TestWhatWasBegunIsAbortedWhenARequestFails(t *testing.T) {
 	}
 }
 
+// Of two requests at once that find room for one more upload in parts, one begins it; what the other has begun is aborted.
+func TestUploadsAreNotTooMany(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, config)
+	user := r.User(t, "one", "maintainer")
+	r.exec(`insert into upload (tenant_id, id, library_id, key, size, part_size, overwrite, store_id, expires_at)
+		select $1, gen_random_uuid(), $2, n::text, 1, 1, false, 'x', now() + interval '1 hour' from generate_series(1, 999) n`, r.One, r.library)
+	answers := make([]int, 2)
+	begin := func(i int) func() {
+		return func() {
+			answers[i] = user.Do("POST", r.base, files(false, object{"path": fmt.Sprint(i, ".cbz"), "size": config.SingleBytes + 1})).Status
+		}
+	}
+	r.DB.Together(t, "upload", begin(0), begin(1))
+	if slices.Sort(answers); !slices.Equal(answers, []int{201, 409}) {
+		t.Errorf("answers %v", answers)
+	}
+	if n, err := r.store.AbortStale(t.Context(), "books", time.Now().Add(time.Hour)); err != nil || n != 1 {
+		t.Errorf("the store has %d uploads in parts: %v", n, err)
+	}
+}
+
+// An upload is completed where it was begun, though the library has gone to another path meanwhile, where a file of the
+// same name and size may lie.
 func TestLibraryGoesMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, config)

@@ -135,9 +135,13 @@ func (u *Uploader) checkAll(at *place, files []File) ([]checked, error) {
 			addresses, maxParts, maxBegun)})
 	}
 	if at.Open+int64(begun) > maxOpen {
-		return nil, fault.New(fault.Conflict, "%d uploads in parts are open; the limit is %d: complete or abort some", at.Open, maxOpen)
+		return nil, tooMany(at.Open)
 	}
 	return out, fault.InvalidFields(bad)
+}
+
+func tooMany(open int64) error {
+	return fault.New(fault.Conflict, "%d uploads in parts are open; the limit is %d: complete or abort some", open, maxOpen)
 }
 
 // room refuses to replace books unasked, and more books than the tenant may have.

@@ -32,18 +32,34 @@ type row struct {
 	Begun     time.Time `db:"created_at"`
 }
 
-// keep stores the uploads that were begun.
+// keep stores the uploads that were begun for one request: all, or none where more would be open than may be. Requests at the same
+// time wait for each other, so that they do not all find room.
 func (u *Uploader) keep(ctx context.Context, rows []*row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	var b pgx.Batch
+	var ids []uuid.UUID
+	var keys, storeIDs []string
+	var sizes, partSizes []int64
 	for _, r := range rows {
-		b.Queue(`insert into upload (tenant_id, id, library_id, account_id, key, size, part_size, overwrite, store_id, expires_at, bucket, prefix)
-			values (app.tenant(), $1, $2, app.account(), $3, $4, $5, $6, $7, now() + $8, $9, $10)`,
-			r.ID, r.LibraryID, r.Key, r.Size, r.PartSize, r.Overwrite, r.StoreID, openFor, r.Bucket, r.Prefix)
+		ids, keys, storeIDs = append(ids, r.ID), append(keys, r.Key), append(storeIDs, r.StoreID)
+		sizes, partSizes = append(sizes, r.Size), append(partSizes, r.PartSize)
 	}
-	return u.Database.Run(ctx, &b)
+	var b pgx.Batch
+	var kept int64
+	b.Queue("select pg_advisory_xact_lock(hashtextextended('longbox uploads ' || app.tenant(), 0))")
+	db.Affected(&b, &kept, `insert into upload (tenant_id, id, library_id, account_id, key, size, part_size, overwrite, store_id, expires_at, bucket, prefix)
+		select app.tenant(), u.id, $1, app.account(), u.key, u.size, u.part_size, $2, u.store_id, now() + $3, $4, $5
+		from unnest($6::uuid[], $7::text[], $8::bigint[], $9::bigint[], $10::text[]) as u(id, key, size, part_size, store_id)
+		where (select count(*) from upload where tenant_id = app.tenant() and completed_at is null) + cardinality($6::uuid[]) <= $11`,
+		rows[0].LibraryID, rows[0].Overwrite, openFor, rows[0].Bucket, rows[0].Prefix, ids, keys, sizes, partSizes, storeIDs, maxOpen)
+	if err := u.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	if kept == 0 {
+		return tooMany(maxOpen)
+	}
+	return nil
 }
 
 // undo aborts what was begun for a request that failed. What cannot be aborted the bucket's lifecycle rule removes.
