@@ -23,6 +23,11 @@ func KeptOut(library string) string {
 		  and n.id > s.id and n.files_refused = 0 and t.status = 'completed' and coalesce(t.params ->> 'path', '') = ''))`
 }
 
+// KeptOutElsewhere is KeptOut of any other library.
+func KeptOutElsewhere(library string) string {
+	return `exists (select from library o where o.tenant_id = app.tenant() and o.id <> ` + library + ` and ` + KeptOut("o.id") + `)`
+}
+
 // PurgeParams are the parameters of a purge_deleted task.
 type PurgeParams struct {
 	// AfterScan is that nobody asked for it: what people have read or edited stays until a scan of every other library has

@@ -26,8 +26,8 @@ type Purged struct {
 // Purge is the handler of purge_deleted tasks: it removes the books marked deleted for good, with their progress, and the
 // series left empty where the setting purge.purge_empty_series allows. Those stay whose file may be one that nobody has read yet,
 // under another name or in another library: one of the same size, or, for what people have read or edited, any of its library. And
-// so do those whose content a scan of another library has found that is not settled; and all while the limit of books keeps files
-// out. Library files are never touched.
+// so do those whose content a scan of another library has found that is not settled; and, while the limit of books keeps files
+// out, all, where it keeps them out of another library what people have read, edited or chosen. Library files are never touched.
 func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 	var p scan.PurgeParams
 	if err := json.Unmarshal(h.Params, &p); err != nil {
@@ -70,7 +70,7 @@ func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (remov
 		      and b.deleted_at is null and `+book.NeverRead+`)
 		    and not exists (select from book b join scan s on s.tenant_id = b.tenant_id and s.library_id = b.library_id and not s.settled
 		      where b.tenant_id = app.tenant() and b.fingerprint = k.fingerprint and b.fingerprint <> '' and b.library_id <> k.library_id and b.deleted_at is null)
-		    and (not $4 or k.deleted_at < `+lookedElsewhere+` or not `+follow.Kept+`)
+		    and (not `+follow.Kept+` or not `+scan.KeptOutElsewhere("$1")+` and (not $4 or k.deleted_at < `+lookedElsewhere+`))
 		  limit $3)
 		returning id, series_id, revision`, h.LibraryID, h.SeriesID, writeBatch, afterScan)
 	db.Values(&b, &series, `select app.drop_empty_series(array(

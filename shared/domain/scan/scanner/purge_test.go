@@ -1,0 +1,79 @@
+package scanner_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/longbox/longbox/shared/domain/task"
+)
+
+// gone are the books of the first library whose files are gone.
+func (r *two) gone() []string {
+	r.t.Helper()
+	return values[string](r.rig, "select key from book where tenant_id = app.tenant() and library_id = $1 and deleted_at is not null order by key", r.a)
+}
+
+func (r *two) remove(files ...string) {
+	r.t.Helper()
+	for _, name := range files {
+		if err := os.Remove(filepath.Join(r.folder, name)); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// refused scans the other library, into which the limit of books lets one file not.
+func (r *two) refused() {
+	r.t.Helper()
+	r.exec("update tenant set max_books = 5")
+	r.library = r.b
+	if res := r.scan("normal"); res.Status != task.Completed || res.Errors != 1 {
+		r.t.Fatalf("at the limit: %+v", res)
+	}
+}
+
+// The limit of books that keeps a file out of the library to which it went keeps its book where it was, while somebody has read that.
+func TestMovedOverAboveTheLimit(t *testing.T) {
+	t.Parallel()
+	for name, purge := range map[string]func(r *two){
+		"asked for": func(r *two) { r.purged(r.a) },
+		"after a scan": func(r *two) {
+			r.exec("update library set purge_deleted_on_scan = true where id = $1", r.a)
+			r.refused()
+			r.scans(r.a)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newTwo(t)
+			id := r.ids()
+			r.rename("a/"+numbered(1), "b/T/one.cbz")
+			r.remove("a/Other/0.cbz")
+			r.refused()
+			r.scans(r.a)
+			purge(r)
+			same(t, "gone, and still there", r.gone(), []string{numbered(1)})
+			r.exec("update tenant set max_books = null")
+			r.scans(r.b)
+			r.moved(id, "ann 1")
+		})
+	}
+}
+
+// A purge after a scan takes at once what nobody has read or chosen. The rest waits until every other library has been scanned whole.
+func TestPurgeAfterAScan(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	r.exec("update library set purge_deleted_on_scan = true where id = $1", r.a)
+	r.exec("insert into collection (tenant_id, id, kind, name) values ($1, $2, 'books', 'List')", r.tenant, r.a)
+	r.exec("insert into collection_member (tenant_id, id, collection_id, book_id, place) select tenant_id, id, $1, id, 1 from book where library_id = $1 and key = 'Other/1.cbz'", r.a)
+	r.remove("a/Other/0.cbz", "a/Other/1.cbz", "a/"+numbered(2))
+	r.scans(r.a)
+	waiting := []string{"Other/1.cbz", numbered(2)}
+	same(t, "before the other library is scanned", r.gone(), waiting)
+	r.scans(r.a)
+	same(t, "before the other library is scanned", r.gone(), waiting)
+	r.scans(r.b, r.a)
+	same(t, "afterwards", r.gone(), nil)
+}
