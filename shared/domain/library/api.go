@@ -103,6 +103,9 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/libraries/{id}", ID: "deleteLibrary",
 		Summary: "Delete a library with its series, books and progress; its files stay, and books whose files are in another library by now go on there", Tag: "Libraries", Permission: auth.LibrariesDelete, SeesAll: true},
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+			if err := awaited(ctx, d, in.ID); err != nil {
+				return nil, err
+			}
 			end := time.Now().Add(removeTime)
 			moved, err := leave(ctx, d, in.ID, end)
 			happened := follow.Events(moved)

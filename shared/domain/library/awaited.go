@@ -1,0 +1,52 @@
+package library
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/scan/follow"
+	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
+)
+
+// awaited refuses to delete a library while another may be about to know the files of books that people have read, edited or chosen in
+// this one: these would go on there. So it is while that is scanned, while it reads new files of the same size, and, for books whose
+// files are gone, while the limit of books keeps files out of it.
+func awaited(ctx context.Context, d *db.DB, id uuid.UUID) error {
+	var b pgx.Batch
+	var at *struct {
+		Name    string `db:"name"`
+		Scanned bool   `db:"scanned"`
+		Reads   bool   `db:"reads"`
+	}
+	b.Queue("select set_config('statement_timeout', '0', true)") // as in leave
+	db.One(&b, &at, `with busy as materialized (
+		  select m.id, m.name, scanned, reads, kept_out from library m cross join lateral (
+		    select exists (`+unfinished+` and t.type = 'scan_library') as scanned, exists (`+unfinished+` and t.type in ('analyze_books', 'analyze_book', 'analyze_series', 'analyze_library')) as reads,
+		      `+scan.KeptOut("m.id")+` as kept_out) x
+		  where m.tenant_id = app.tenant() and m.id <> $1 and (scanned or reads or kept_out))
+		select name, scanned, reads from busy where exists (
+		  select from book k where k.tenant_id = app.tenant() and k.library_id = $1 and (scanned or kept_out and k.deleted_at is not null
+		      or reads and exists (select from book b where b.tenant_id = k.tenant_id and b.library_id = busy.id and b.size = k.size and b.deleted_at is null and `+book.NeverRead+`))
+		    and `+follow.Kept+`)
+		order by scanned desc, reads desc, name limit 1`, id)
+	if err := d.Run(ctx, &b); err != nil || at == nil {
+		return err
+	}
+	const these = "the files of books that people have read, edited or chosen in this one"
+	switch {
+	case at.Scanned:
+		return fault.New(fault.Conflict, "A scan of the library %s is waiting or running, which may find "+these+"; delete this one when it has ended or is cancelled", at.Name)
+	case at.Reads:
+		return fault.New(fault.Conflict, "New files of the library %s are being read, which may be "+these+"; delete this one when they are", at.Name)
+	}
+	return fault.New(fault.Conflict, "The limit of books has kept files out of the library %s, which may be "+these+"; make room and scan that first", at.Name)
+}
+
+// unfinished are the tasks of library m that wait or run.
+const unfinished = "select from task t where t.tenant_id = m.tenant_id and t.library_id = m.id and t.status in ('pending', 'running') and not " + task.PutOff
