@@ -721,6 +721,27 @@ func TestDeletionLeavesWhatIsChosen(t *testing.T) {
 	}
 }
 
+// What is of a series, some of whose books go with the library, is of the series to which the others have gone, and listeners are told.
+func TestDeletionLeavesWhatIsOfAPartOfASeries(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	ids := twice(t, f, admin, 3)
+	f.DB.Exec(t, "delete from book where library_id = $1 and key = 's/3.cbz'", ids[1])
+	f.DB.Exec(t, "insert into series_rating (tenant_id, account_id, series_id, id, rating) select $1, $2, id, gen_random_uuid(), 90 from series where library_id = $3", f.One, admin.ID, ids[0])
+	f.DB.Exec(t, "update series set summary = 'mine' where library_id = $1", ids[0])
+	f.events = nil
+	admin.Do("DELETE", path+"/"+ids[0], nil).Want(204)
+	var got string
+	row := f.DB.Owner.Pool().QueryRow(t.Context(), `select concat_ws(', ', s.summary, (select rating from series_rating r where r.series_id = s.id), s.book_count) from series s where s.tenant_id = $1`, f.One)
+	if err := row.Scan(&got); err != nil || got != "mine, 90, 2" {
+		t.Errorf("the series that is left has %q, %v", got, err)
+	}
+	if !slices.Contains(f.events, "series_updated") {
+		t.Errorf("listeners are told of %v", f.events)
+	}
+}
+
 // A file that two libraries have is still there when one of them is deleted, whichever was scanned last: what people have read, and said of
 // its series, goes on in the other, with the very same file.
 func TestDeletionOfAnotherLibraryOverTheSameFolder(t *testing.T) {

@@ -41,7 +41,8 @@ func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []
 			return moved, err
 		}
 		if len(some) == 0 {
-			return moved, handLeft(ctx, d, id)
+			err := handLeft(ctx, d, id, &moved)
+			return moved, err
 		}
 		var ids []uuid.UUID
 		for _, k := range some {
@@ -60,10 +61,11 @@ func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []
 }
 
 // handLeft gives what people have chosen and written of the series of a library to those where their books have gone: others that go with
-// the library have kept them from going as a whole.
-func handLeft(ctx context.Context, d *db.DB, id uuid.UUID) error {
+// the library have kept them from going as a whole. moved tells of these.
+func handLeft(ctx context.Context, d *db.DB, id uuid.UUID, moved *[]follow.Book) error {
 	var b pgx.Batch
 	b.Queue("select from library_count where tenant_id = app.tenant() and library_id = $1 for update", id)
 	b.Queue("select app.hand_left(array(select id from series where tenant_id = app.tenant() and library_id = $1 and heir is not null))", id)
+	follow.Heirs(&b, moved)
 	return d.Run(ctx, &b)
 }

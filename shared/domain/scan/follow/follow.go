@@ -14,7 +14,7 @@ import (
 )
 
 // Book is what became of a book because content was found in another place: see app.follow_content. What app.follow_over
-// tells beside that has another What: left, series or emptied.
+// tells beside that has another What: left, series or emptied. See Heirs for another one.
 type Book struct {
 	What        string     `db:"what"` // moved, added or gone
 	ID          uuid.UUID  `db:"id"`
@@ -68,6 +68,21 @@ func queue(b *pgx.Batch, out *[]Book, function string, args ...any) {
 		*out = append(*out, some...)
 		return err
 	})
+	Heirs(b, out)
+}
+
+// Heir is the What of a series, not a book, that has inherited what people have chosen and written of another.
+const Heir = "heir"
+
+// Heirs queues to tell of the heirs of series that this transaction has removed; see app.hand_left.
+func Heirs(b *pgx.Batch, out *[]Book) {
+	b.Queue(`select $1::text as what, id, null::uuid as was, id as series_id, id as came_series, id as left_series, false as left_gone,
+		null::text as again, library_id, library_id as left_library
+		from series where tenant_id = app.tenant() and id = any(string_to_array(current_setting('app.heirs', true), ' ')::uuid[])`, Heir).Query(func(rows pgx.Rows) error {
+		some, err := pgx.CollectRows(rows, pgx.RowToStructByName[Book])
+		*out = append(*out, some...)
+		return err
+	})
 }
 
 // Content queues, for books of one library that are gone, that were read for the first time (came) and whose files have other content
@@ -117,6 +132,9 @@ func Events(books []Book) (out []events.Event) {
 			out = append(out, events.SeriesDeleted(events.Series{ID: a.ID, LibraryID: a.LeftLibrary}))
 			series(*a.Was, a.LibraryID, events.SeriesDeleted)
 			series(a.ID, a.LibraryID, SeriesRenamed)
+			continue
+		case Heir:
+			series(a.ID, a.LibraryID, func(s events.Series) events.Event { return events.SeriesUpdated(s) })
 			continue
 		}
 		if a.Was != nil {

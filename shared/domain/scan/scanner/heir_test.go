@@ -2,10 +2,14 @@ package scanner_test
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/events"
 )
 
 // heirs is what is left of the series S: what people have chosen of it, and the series that has it, with what they have written.
@@ -52,15 +56,28 @@ func TestSeriesGoesInParts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newTwo(t)
+			was := r.one("select id::text from series where tenant_id = app.tenant() and path = 'S'")
 			r.chosen("Older", "a/S", numbered(2))
 			r.exec("insert into series_tracking (tenant_id, series_id, tracked) select tenant_id, id, true from series where tenant_id = $1 and path = 'S'", r.tenant)
 			for _, n := range []string{"/01.cbz", "/02.cbz", "/03.cbz"} {
 				r.rename("a/S"+n, c.to+n)
+				r.events = nil
 				c.learn(r, "a/S"+n, c.to+n)
 				r.exec("update series set created_at = created_at - interval '2 hours'")
 				r.exec("update book set created_at = created_at - interval '2 hours', first_read_at = first_read_at - interval '2 hours', placed_at = placed_at - interval '2 hours'")
 			}
 			same(t, "the heir has", r.heirs(), inherited("series "+c.to+" My S Mine title", "New"))
+			told := func(kind, series string) int {
+				return slices.IndexFunc(r.events, func(e events.Event) bool {
+					data, _ := json.Marshal(e.Data)
+					return e.Kind == kind && strings.Contains(string(data), series)
+				})
+			}
+			if gone := told("series_deleted", was); gone < 0 {
+				t.Errorf("listeners are told %+v", r.events)
+			} else if r.events = r.events[gone:]; told("series_updated", r.one("select id::text from series where tenant_id = app.tenant() and path = 'New'")) < 0 {
+				t.Errorf("after the series is gone listeners are told %+v", r.events)
+			}
 			r.counted()
 		})
 	}

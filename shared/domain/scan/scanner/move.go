@@ -131,7 +131,7 @@ func unsettled(found []analyzed, sets map[uuid.UUID]*strategy.Set, moves []*move
 		}
 	}
 	for _, f := range moved {
-		if alone || sets[f.LibraryID].Positioned() {
+		if f.What != follow.Heir && (alone || sets[f.LibraryID].Positioned()) {
 			out[f.LibraryID] = append(out[f.LibraryID], f.SeriesID, f.LeftSeries)
 		}
 	}

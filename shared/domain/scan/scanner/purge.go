@@ -61,6 +61,7 @@ func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (remov
 	var b pgx.Batch
 	var books []written
 	var series []uuid.UUID
+	var heirs []follow.Book
 	unfinished := false
 	queueLock(&b, *h.LibraryID)
 	db.Value(&b, &unfinished, "select "+scan.Unfinished, h.LibraryID)
@@ -75,6 +76,7 @@ func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (remov
 		returning id, series_id, revision`, h.LibraryID, h.SeriesID, writeBatch, afterScan)
 	db.Values(&b, &series, `select app.drop_empty_series(array(
 		select id from series where tenant_id = app.tenant() and library_id = $1 and book_count = 0 and ($2::uuid is null or id = $2)))`, h.LibraryID, h.SeriesID)
+	follow.Heirs(&b, &heirs)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return 0, 0, err
 	}
@@ -85,7 +87,7 @@ func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (remov
 	for _, id := range series {
 		out = append(out, events.SeriesDeleted(events.Series{ID: id, LibraryID: *h.LibraryID}))
 	}
-	s.Publish(ctx, h.Tenant, out...)
+	s.Publish(ctx, h.Tenant, append(out, follow.Events(heirs)...)...)
 	if unfinished {
 		return 0, 0, fault.New(fault.Conflict, "A scan of the library has begun, which may find the files in other places; purge when it has ended")
 	}

@@ -92,6 +92,9 @@ func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 	queueAlternateTitles(b, found, &out.enriched[3])
 	queueClamp(b, found) // before the readers of a new book go over to the one that it turns out to be
 	queueFollowFound(b, scanID, found, &out.moved)
+	if len(out.moves) > 0 {
+		follow.Heirs(b, &out.moved)
+	}
 	cover.QueueShowing(b, newCovers(found), &out.showing)
 	if scanID != nil {
 		db.One(b, &out.status, scan.ByTask, scanID)

@@ -155,6 +155,9 @@ func (c *changed) events(s *run) (out []events.Event) {
 	}
 	moved := map[uuid.UUID]bool{}
 	for _, f := range c.moved {
+		if f.What == follow.Heir {
+			continue
+		}
 		moved[f.ID] = true
 		s.touched[f.SeriesID], s.touched[f.LeftSeries] = true, true
 	}
@@ -221,6 +224,7 @@ func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error 
 	queueAdded(b, s.scanID, added, &done.series)
 	if len(done.restored) > 0 { // perhaps into another series
 		db.Values(b, &done.emptied, "select app.drop_empty_series(array(select id from series where tenant_id = app.tenant() and library_id = $1 and book_count = 0))", s.library.ID)
+		follow.Heirs(b, &done.moved)
 		cover.QueueShowing(b, slices.Collect(maps.Keys(done.restored)), &done.showing)
 	}
 	return s.queueAnalysis(b, changes)
