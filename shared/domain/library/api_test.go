@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -281,6 +282,26 @@ func TestServerTimeZone(t *testing.T) {
 	me.Do("PATCH", path+"/"+id.(string), `{"isActive":false}`).Want(200)
 	if next := nextScan(t, f, id); next != nil {
 		t.Errorf("a library that is not active is due at %v", next)
+	}
+}
+
+// A library that is made while the time zone changes, and a scheduler has all others follow it, is scanned by the new one.
+func TestServerTimeZoneChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	me := f.User(t, "one", "maintainer")
+	f.DB.Exec(t, `create function change() returns trigger language plpgsql as $$ begin
+		  insert into setting (tenant_id, key, value) values (new.tenant_id, 'scheduler.timezone', 'Asia/Tokyo');
+		  insert into setting_schedule (tenant_id, key, cron, next_at) values (new.tenant_id, 'scheduler.timezone', 'Asia/Tokyo', now());
+		  return new;
+		end $$;
+		create trigger change before insert on library for each row execute function change()`)
+	id := me.Do("POST", path, `{"name":"a","path":"/books","scanningConfig":{"enabled":true,"scanMode":"normal","cronSchedule":"0 3 * * *"}}`).Want(201).Map()["id"]
+	if _, err := scan.Due(t.Context(), f.DB.System, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if next := nextScan(t, f, id); next == nil || next.UTC().Hour() != 18 {
+		t.Errorf("the next scan is at %v, want three o'clock of Tokyo", next)
 	}
 }
 

@@ -130,6 +130,9 @@ func create(ctx context.Context, d *db.DB, l *Library, at *filesystem.Place, nex
 	var b pgx.Batch
 	var r *row
 	b.Queue(insert, values(l, at, next))
+	if next != nil { // the time zone may be another by now
+		setting.FollowAgain(&b, setting.SchedulerZone)
+	}
 	if scan != nil {
 		if err := scan(&b); err != nil {
 			return nil, err

@@ -118,6 +118,12 @@ func (d due) next(ctx context.Context, system *db.DB, key string, now time.Time,
 	return started && err == nil, err
 }
 
+// FollowAgain has the next call of Changed call follow for the entered tenant once more: for what was made while the setting of that
+// key was read, or changed, and follow could not see.
+func FollowAgain(b *pgx.Batch, key string) {
+	b.Queue("delete from setting_schedule where tenant_id = app.tenant() and key = $1", key)
+}
+
 // Changed calls follow for every tenant whose setting of that key has another value than when it was last called, in the
 // transaction that notes the value. Several schedulers may call it at once.
 func Changed(ctx context.Context, system *db.DB, key string, follow func(ctx context.Context, tx pgx.Tx, value string) error) error {
