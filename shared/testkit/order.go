@@ -48,12 +48,7 @@ func (d *Databases) Together(t testing.TB, table string, all ...func()) {
 		for _, one := range all {
 			done.Go(one)
 		}
-		Eventually(t, 10*time.Second, func() bool {
-			var wait int
-			err := d.Owner.Pool().QueryRow(ctx, `select count(distinct pid) from pg_locks where not granted
-				and pid in (select pid from pg_stat_activity where datname = current_database())`).Scan(&wait)
-			return err == nil && wait == len(all)
-		})
+		d.AwaitLocks(t, len(all))
 		return nil
 	}); err != nil {
 		t.Error(err)

@@ -41,11 +41,17 @@ func (d *Databases) Exec(t testing.TB, sql string, args ...any) {
 // AwaitLock waits until somebody in the database waits for a lock.
 func (d *Databases) AwaitLock(t testing.TB) {
 	t.Helper()
+	d.AwaitLocks(t, 1)
+}
+
+// AwaitLocks waits until so many in the database wait for locks.
+func (d *Databases) AwaitLocks(t testing.TB, n int) {
+	t.Helper()
 	Eventually(t, 10*time.Second, func() bool {
-		var waits bool
-		err := d.Owner.Pool().QueryRow(context.Background(), `select exists (select from pg_locks where not granted
-			and pid in (select pid from pg_stat_activity where datname = current_database()))`).Scan(&waits)
-		return err == nil && waits
+		var wait int
+		err := d.Owner.Pool().QueryRow(context.Background(), `select count(distinct pid) from pg_locks where not granted
+			and pid in (select pid from pg_stat_activity where datname = current_database())`).Scan(&wait)
+		return err == nil && wait >= n
 	})
 }
 
