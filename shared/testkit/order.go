@@ -32,7 +32,8 @@ func (d *Databases) LockedInOrder(t testing.TB, first, second string, other func
 	}
 }
 
-// Together runs what inserts into a table at once: each goes on when all have come to the row that they insert, or wait for another.
+// Together runs what inserts into a table at once: each goes on when all have come to the row that they insert, or wait
+// for another.
 func (d *Databases) Together(t testing.TB, table string, all ...func()) {
 	t.Helper()
 	d.Exec(t, `create function meet() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(1); return new; end $$;

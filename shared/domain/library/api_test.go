@@ -285,7 +285,8 @@ func TestServerTimeZone(t *testing.T) {
 	}
 }
 
-// A library that is made while the time zone changes, and a scheduler has all others follow it, is scanned by the new one.
+// A library that is made while the time zone changes, and a scheduler has all others follow it, is scanned by the new
+// one.
 func TestServerTimeZoneChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -742,7 +743,8 @@ func TestDeletionLeavesWhatIsChosen(t *testing.T) {
 	}
 }
 
-// What is of a series, some of whose books go with the library, is of the series to which the others have gone, and listeners are told.
+// What is of a series, some of whose books go with the library, is of the series to which the others have gone, and
+// listeners are told.
 func TestDeletionLeavesWhatIsOfAPartOfASeries(t *testing.T) {
 	t.Parallel()
 	f := serve(t)

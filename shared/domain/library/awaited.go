@@ -14,9 +14,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// awaited refuses to delete a library while another may be about to know the files of books that people have read, edited or chosen in
-// this one: these would go on there. So it is while that is scanned, while it reads new files of the same size, and, for books whose
-// files are gone, while the limit of books keeps files out of it.
+// awaited refuses to delete a library while another may be about to know the files of books that people have read,
+// edited or chosen in this one: these would go on there. So it is while that is scanned, while it reads new files of
+// the same size, and, for books whose files are gone, while the limit of books keeps files out of it.
 func awaited(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	var b pgx.Batch
 	var at *struct {

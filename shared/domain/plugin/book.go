@@ -115,7 +115,19 @@ func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPrevie
 		{"day", "year", now.Day, day, 1, 31, &body.Day}, {"originalYear", "original_year", now.OriginalYear, m.OriginalYear, 1, 9999, &body.OriginalYear},
 		{"volume", "volume", d.Volume, m.Volume, 0, 9_999_999, &body.Volume}, {"seriesTotal", "series_position", now.SeriesTotal, m.SeriesTotal, 0, 9_999_999, &body.SeriesTotal}} {
 		n, why := whole(f.said, f.from, f.to)
-		all.add(f.field, f.permission, f.field, f.current, n, why, func() { *f.into = set(n) })
+		all.add(f.field, f.permission, f.field, f.current, n, why, func() {
+			*f.into = set(n)
+			if f.current == nil {
+				return
+			}
+			switch f.field { // in this order: what is said of month and day comes after
+			case "year":
+				outdated(&body.Month, now.Month, month, now.Locks["monthLock"])
+				outdated(&body.Day, now.Day, day, now.Locks["dayLock"])
+			case "month":
+				outdated(&body.Day, now.Day, day, now.Locks["dayLock"])
+			}
+		})
 	}
 	for _, f := range []struct {
 		field, permission string
@@ -134,6 +146,14 @@ func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPrevie
 	all.add("tags", "tags", "tags", termNames(d.Tags), sorted(tags), "", func() { w.tags = tags })
 	m.proposeOthers(all, now, &d.elsewhere, w)
 	return all.fields
+}
+
+// outdated clears the month or day of another date than the one that is written: where what it is now is not said of
+// that, and not locked.
+func outdated(into *httpapi.Optional[int32], current *int32, said *float64, locked bool) {
+	if current != nil && !locked && (said == nil || *said != float64(*current)) {
+		*into = httpapi.Optional[int32]{Set: true}
+	}
 }
 
 // released is when the book came out, by year and releaseDate (2001-02-15, perhaps with a time, 2001-02 or 2001). Month

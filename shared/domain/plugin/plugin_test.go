@@ -834,6 +834,41 @@ func TestReleaseDateOfABook(t *testing.T) {
 	}
 }
 
+// Month and day of another date, which the file says, do not stand beside what a plugin says of year and month.
+func TestReleaseDateOfABookThatHasAnother(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	id, _ := r.add(c, nil)
+	for _, x := range []struct {
+		said, locked string
+		fields       []string
+		want         string
+	}{
+		{"2001", "", nil, "2001 <nil> <nil>"},
+		{"2001", "monthLock", nil, "2001 5 <nil>"},
+		{"2001", "dayLock", nil, "2001 <nil> 20"},
+		{"2001-05", "", nil, "2001 5 <nil>"},
+		{"2001-06", "", nil, "2001 6 <nil>"},
+		{"2001-06-20", "", nil, "2001 6 20"},
+		{"2001-06-20", "", []string{"year"}, "2001 <nil> 20"},
+		{"2001-06-21", "", []string{"year"}, "2001 <nil> <nil>"},
+		{"2010", "", nil, "2010 5 20"},
+		{"2010-06", "", nil, "2010 6 <nil>"},
+		{"2010-06-21", "", nil, "2010 6 21"},
+		{"2001", "yearLock", nil, "2010 5 20"},
+	} {
+		_, _, bookID := r.series(fmt.Sprint(x))
+		r.DB.Exec(t, `insert into book_metadata as m (tenant_id, book_id, metadata, locks) values ($1, $2, '{"year": 2010, "month": 5, "day": 20}', array_remove(array[$3], ''))
+			on conflict (tenant_id, book_id) do update set metadata = excluded.metadata, locks = excluded.locks`, r.One, bookID, x.locked)
+		at := base + "/books/" + bookID.String()
+		c.Do("POST", at+"/metadata/apply", object{"pluginId": id, "externalId": "released:" + x.said, "fields": x.fields}).Want(200)
+		if m := c.Do("GET", at, nil).Want(200).Map()["metadata"].(object); fmt.Sprint(m["year"], " ", m["month"], " ", m["day"]) != x.want {
+			t.Errorf("%+v: %v %v %v", x, m["year"], m["month"], m["day"])
+		}
+	}
+}
+
 // A book gets the picture that a plugin names, and shows it unless its cover is locked; the last one of the plugin goes.
 func TestPictureOfABook(t *testing.T) {
 	t.Parallel()

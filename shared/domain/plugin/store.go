@@ -60,8 +60,8 @@ func (p *Plugin) stored() (names []string, values []any) {
 	return names, values
 }
 
-// add keeps a new plugin, with its sealed credentials; Conflict where the name is taken, or there are most already. Those who add some at
-// the same time wait for each other, so that they do not all find room.
+// add keeps a new plugin, with its sealed credentials; Conflict where the name is taken, or there are most already.
+// Those who add some at the same time wait for each other, so that they do not all find room.
 func add(ctx context.Context, d *db.DB, p *Plugin, credentials []byte) (*Plugin, error) {
 	names, values := p.stored()
 	places := make([]string, len(names))

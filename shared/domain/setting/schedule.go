@@ -118,8 +118,8 @@ func (d due) next(ctx context.Context, system *db.DB, key string, now time.Time,
 	return started && err == nil, err
 }
 
-// FollowAgain has the next call of Changed call follow for the entered tenant once more: for what was made while the setting of that
-// key was read, or changed, and follow could not see.
+// FollowAgain has the next call of Changed call follow for the entered tenant once more: for what was made while the
+// setting of that key was read, or changed, and follow could not see.
 func FollowAgain(b *pgx.Batch, key string) {
 	b.Queue("delete from setting_schedule where tenant_id = app.tenant() and key = $1", key)
 }

@@ -281,7 +281,8 @@ func TestWhatWasBegunIsAbortedWhenARequestFails(t *testing.T) {
 	}
 }
 
-// Of two requests at once that find room for one more upload in parts, one begins it; what the other has begun is aborted.
+// Of two requests at once that find room for one more upload in parts, one begins it; what the other has begun is
+// aborted.
 func TestUploadsAreNotTooMany(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, config)

@@ -32,8 +32,8 @@ type row struct {
 	Begun     time.Time `db:"created_at"`
 }
 
-// keep stores the uploads that were begun for one request: all, or none where more would be open than may be. Requests at the same
-// time wait for each other, so that they do not all find room.
+// keep stores the uploads that were begun for one request: all, or none where more would be open than may be. Requests
+// at the same time wait for each other, so that they do not all find room.
 func (u *Uploader) keep(ctx context.Context, rows []*row) error {
 	if len(rows) == 0 {
 		return nil

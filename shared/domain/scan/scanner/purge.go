@@ -23,11 +23,12 @@ type Purged struct {
 	Series int `json:"seriesRemoved"`
 }
 
-// Purge is the handler of purge_deleted tasks: it removes the books marked deleted for good, with their progress, and the
-// series left empty where the setting purge.purge_empty_series allows. Those stay whose file may be one that nobody has read yet,
-// under another name or in another library: one of the same size, or, for what people have read or edited, any of its library. And
-// so do those whose content a scan of another library has found that is not settled; and, while the limit of books keeps files
-// out, all, where it keeps them out of another library what people have read, edited or chosen. Library files are never touched.
+// Purge is the handler of purge_deleted tasks: it removes the books marked deleted for good, with their progress, and
+// the series left empty where the setting purge.purge_empty_series allows. Those stay whose file may be one that nobody
+// has read yet, under another name or in another library: one of the same size, or, for what people have read or
+// edited, any of its library. And so do those whose content a scan of another library has found that is not settled;
+// and, while the limit of books keeps files out, all, where it keeps them out of another library what people have read,
+// edited or chosen. Library files are never touched.
 func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 	var p scan.PurgeParams
 	if err := json.Unmarshal(h.Params, &p); err != nil {

@@ -33,7 +33,8 @@ func (r *two) refused() {
 	}
 }
 
-// The limit of books that keeps a file out of the library to which it went keeps its book where it was, while somebody has read that.
+// The limit of books that keeps a file out of the library to which it went keeps its book where it was, while somebody
+// has read that.
 func TestMovedOverAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	for name, purge := range map[string]func(r *two){
@@ -61,7 +62,8 @@ func TestMovedOverAboveTheLimit(t *testing.T) {
 	}
 }
 
-// A purge after a scan takes at once what nobody has read or chosen. The rest waits until every other library has been scanned whole.
+// A purge after a scan takes at once what nobody has read or chosen. The rest waits until every other library has been
+// scanned whole.
 func TestPurgeAfterAScan(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)
