@@ -72,7 +72,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 				Sessions []Session `json:"sessions" nullable:"false" maxItems:"500"`
 			}
 		}) (*Recorded, error) {
-			return record(ctx, d, in.Body.Sessions)
+			return recordAll(ctx, d, in.Body.Sessions)
 		})
 	httpapi.Register(a, op("GET", "/progress", "listProgress", "The caller's progress in every book, the latest first").Ahead(),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Record], error) {

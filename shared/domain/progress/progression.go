@@ -101,13 +101,17 @@ func later(than, device string) string {
 	  and (` + than + `::timestamptz < now() - interval '5 minutes' or s.kind <> 'progress' or s.device_id = ` + device + `::text and s.ended_at < s.recorded_at))`
 }
 
-// Tell stores a place; NotFound where there is no such book, Conflict where something later is known of it. Nothing is of
+// Tell stores a place, in a book or its heir; NotFound where there is no such book, Conflict where something later is known of it. Nothing is of
 // the future, and what counts although something later is known is of now.
 func Tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 	if t.At != nil {
 		at := within(*t.At)
 		t.At = &at
 	}
+	return orHeir(ctx, d, id, func(id uuid.UUID) error { return tell(ctx, d, id, t) })
+}
+
+func tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 	from := clean(t.Device)
 	var b pgx.Batch
 	var out *Record

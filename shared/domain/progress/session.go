@@ -185,6 +185,9 @@ var absorbSQL = `with pair as materialized (
 	  from pair p group by p.by) a
 	where m.tenant_id = app.tenant() and m.account_id = app.account() and m.id = a.by`
 
+// bookNotFound is why a session is refused that is of no book.
+const bookNotFound = "book_not_found"
+
 // record logs sessions, each on its own, and answers with the progress that they make.
 func record(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error) {
 	out := &Recorded{Accepted: []uuid.UUID{}, Progress: []Record{}, Rejected: []Rejected{}}
@@ -244,7 +247,7 @@ func record(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error
 	var touched []uuid.UUID
 	for i, id := range ids {
 		if !slices.Contains(logged, id) {
-			out.Rejected = append(out.Rejected, Rejected{id, "book_not_found"})
+			out.Rejected = append(out.Rejected, Rejected{id, bookNotFound})
 			continue
 		}
 		out.Accepted, touched = append(out.Accepted, id), append(touched, books[i])

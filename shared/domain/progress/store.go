@@ -65,8 +65,16 @@ const (
 // there leaves out the books whose file is gone.
 func there(which string) string { return which + " and b.deleted_at is null" }
 
-// Set stores progress in one book; what is beyond the last page is the last page.
-func Set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error) {
+// Set stores progress in one book, or in its heir; what is beyond the last page is the last page.
+func Set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (out *Record, err error) {
+	err = orHeir(ctx, d, id, func(id uuid.UUID) error {
+		out, err = set(ctx, d, id, u)
+		return err
+	})
+	return out, err
+}
+
+func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error) {
 	var b pgx.Batch
 	var out *Record
 	queueLog(&b, ofBook, id)
@@ -98,8 +106,16 @@ func toTheEnd(which string) string {
 		from book b where b.tenant_id = app.tenant() and ` + there(which)
 }
 
-// Read marks a book as read; NotFound where there is none.
-func Read(ctx context.Context, d *db.DB, id uuid.UUID) (*Record, error) {
+// Read marks a book, or its heir, as read; NotFound where there is none.
+func Read(ctx context.Context, d *db.DB, id uuid.UUID) (out *Record, err error) {
+	err = orHeir(ctx, d, id, func(id uuid.UUID) error {
+		out, err = read(ctx, d, id)
+		return err
+	})
+	return out, err
+}
+
+func read(ctx context.Context, d *db.DB, id uuid.UUID) (*Record, error) {
 	var b pgx.Batch
 	var out *Record
 	queueLog(&b, ofBook, id)
@@ -112,8 +128,12 @@ func Read(ctx context.Context, d *db.DB, id uuid.UUID) (*Record, error) {
 	return out, err
 }
 
-// Clear marks a book as unread; NotFound where there is none.
+// Clear marks a book, or its heir, as unread; NotFound where there is none.
 func Clear(ctx context.Context, d *db.DB, id uuid.UUID) error {
+	return orHeir(ctx, d, id, func(id uuid.UUID) error { return unread(ctx, d, id) })
+}
+
+func unread(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	var b pgx.Batch
 	var exists bool
 	var n int64

@@ -659,10 +659,24 @@ func TestSessionsFollowTheirBook(t *testing.T) {
 	r.rename(numbered(2), numbered(5))
 	r.looked(numbered(5))
 	session(numbered(5), 1, 3)
+	fresh := values[string](r.rig, "select id::text from book where tenant_id = app.tenant() and key = $1", numbered(5))[0]
 	r.looked(numbered(2))
 	got := values[string](r.rig, "select s.book_id || ' ' || s.pass || ' ' || s.page from reading_session s where s.tenant_id = app.tenant() order by s.page")
 	id := r.ids[numbered(2)]
 	same(t, "sessions", got, []string{id + " 1 1", id + " 2 2", id + " 2 3"})
+	heirs := func() []string {
+		return values[string](r.rig, "select id || ' is ' || book_id from book_heir where tenant_id = app.tenant()")
+	}
+	same(t, "what is told later is of", heirs(), []string{fresh + " is " + id})
+	other := r.ids[numbered(3)]
+	hand := func(from, to string) {
+		values[bool](r.rig, "select app.hand_books(array[$1]::uuid[], array[$2]::uuid[]) is null", from, to)
+	}
+	hand(id, other)
+	same(t, "when that is another, too", heirs(), []string{fresh + " is " + other, id + " is " + other})
+	r.exec("update book_heir set at = at - interval '91 days' where id = $1", fresh)
+	hand(id, other)
+	same(t, "after a long time", heirs(), []string{id + " is " + other})
 }
 
 // A disk that goes while its books are read again takes none of them with it: only a whole listing removes books, and that of an
