@@ -32,5 +32,5 @@
 //
 // Tables: scan, series, book, displaced, book_metadata, sidecar, page_index, genre, tag and their links,
 // alternate_title, external_id, external_link (source comicinfo); place and progress of its tasks, the page of progress
-// beyond the last one; reads library, library_count, library_root, setting and tenant.
+// beyond the last one; reads library, library_count, library_root, reading_session, setting and tenant.
 package scanner

@@ -255,7 +255,8 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 
 // queueClamp takes readers of a book that turns out to have fewer pages, because its file was replaced or is first
 // read, to its last page, and there those who marked it as read before anybody knew how many it has. Where they were is
-// kept for as long as the book may be found elsewhere.
+// kept for as long as the book may be found elsewhere. Of one that has more pages, because its file is whole again, they
+// are back at the page that they told last.
 func queueClamp(b *pgx.Batch, found []analyzed) {
 	var ids []uuid.UUID
 	for _, a := range found {
@@ -266,15 +267,19 @@ func queueClamp(b *pgx.Batch, found []analyzed) {
 	if len(ids) == 0 {
 		return
 	}
-	b.Queue(`with beyond as (
-		  select p.book_id, p.account_id, p.current_page, k.page_count from book k join progress p on p.tenant_id = k.tenant_id and p.book_id = k.id
-		  where k.tenant_id = app.tenant() and k.id = any($1) and k.page_count > 0
-		    and (p.current_page > k.page_count or p.completed and p.current_page = 0)),
+	b.Queue(`with reader as materialized (
+		  select p.book_id, p.account_id, p.current_page, k.page_count, p.current_page > k.page_count or p.completed and p.current_page = 0 as beyond,
+		    (select s.page from reading_session s where s.tenant_id = p.tenant_id and s.account_id = p.account_id and s.book_id = p.book_id
+		      and s.page is not null and s.pass = (select max(x.pass) from reading_session x where x.tenant_id = s.tenant_id and x.account_id = s.account_id and x.book_id = s.book_id)
+		      order by s.ended_at desc, s.recorded_at desc, s.id desc limit 1) as told
+		  from book k join progress p on p.tenant_id = k.tenant_id and p.book_id = k.id
+		  where k.tenant_id = app.tenant() and k.id = any($1) and k.page_count > 0),
 		kept as (
-		  update displaced d set pages = o.pages || d.pages from (select book_id, jsonb_object_agg(account_id, current_page) as pages from beyond group by 1) o
+		  update displaced d set pages = o.pages || d.pages from (select book_id, jsonb_object_agg(account_id, current_page) as pages from reader where beyond group by 1) o
 		  where d.tenant_id = app.tenant() and d.book_id = o.book_id)
-		update progress p set current_page = o.page_count from beyond o
-		where p.tenant_id = app.tenant() and p.account_id = o.account_id and p.book_id = o.book_id`, ids)
+		update progress p set current_page = case when o.beyond then o.page_count else least(o.told, o.page_count) end from reader o
+		where p.tenant_id = app.tenant() and p.account_id = o.account_id and p.book_id = o.book_id
+		  and (o.beyond or o.told > o.current_page and o.page_count > o.current_page)`, ids)
 }
 
 // releaseDay is what the database's app.release_day makes of the same metadata; it corrects what is another. Written with

@@ -1,0 +1,51 @@
+package scanner_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// Readers whose place is beyond the last page of a file that was cut off are where they were when it is whole again, however late, but
+// not who has turned to another page since, or begun anew.
+func TestPlaceIsBackWithTheWholeFile(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	whole, half := testkit.Comic(t, 1, 6, ""), testkit.Comic(t, 1, 2, "")
+	scanned := func(data []byte) {
+		t.Helper()
+		r.wrote("S/1.cbz", data, len(data))
+		r.scan("normal")
+		r.scan("normal")
+	}
+	told := func(user string, pass, page, minute int) {
+		t.Helper()
+		r.exec("delete from progress where account_id = $1", uuid.NewSHA1(uuid.Nil, []byte(user)))
+		r.read(user, "S/1.cbz", page)
+		r.exec(`insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, page)
+			select tenant_id, $1, gen_random_uuid(), id, $2, 'progress', 'd', $3, $3, $4 from book`,
+			uuid.NewSHA1(uuid.Nil, []byte(user)), pass, time.Date(2026, 5, 1, 12, minute, 0, 0, time.UTC), page)
+	}
+	at := func(want ...string) {
+		t.Helper()
+		same(t, "readers", values[string](r, `select a.username || ' ' || p.current_page from progress p join account a on a.tenant_id = p.tenant_id and a.id = p.account_id
+			where p.tenant_id = app.tenant()`), want)
+	}
+	scanned(whole)
+	for _, user := range []string{"ann", "bob", "cid", "dan"} {
+		told(user, 1, 5, 1)
+	}
+	r.read("eve", "S/1.cbz", 5) // nothing tells where she was
+	scanned(half)
+	at("ann 2", "bob 2", "cid 2", "dan 2", "eve 2")
+	told("bob", 1, 1, 2)
+	told("cid", 2, 1, 0) // by a clock that is behind
+	scanned(testkit.Comic(t, 1, 4, ""))
+	at("ann 4", "bob 1", "cid 1", "dan 4", "eve 2")
+	told("dan", 1, 4, 2)
+	scanned(whole)
+	at("ann 5", "bob 1", "cid 1", "dan 4", "eve 2")
+}
