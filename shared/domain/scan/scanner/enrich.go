@@ -83,12 +83,15 @@ func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 	if len(offers) == 0 {
 		return
 	}
-	db.All(b, changed, `with offer as materialized (
-		  select o.*, k.series_id, o.book_id = (select f.id from book f where f.tenant_id = app.tenant() and f.series_id = k.series_id and f.deleted_at is null
-		    order by app.file_order(f.key) collate natural_order, f.key limit 1) as first
-		  from jsonb_to_recordset($1) as o(book_id uuid, summary text, publisher text, placed text, imprint text, language text, direction text,
-		    year integer, age integer, volumes integer, chapters integer, authors jsonb, writer text)
+	db.All(b, changed, `with told as materialized (
+		  select o.*, k.series_id from jsonb_to_recordset($1) as o(book_id uuid, summary text, publisher text, placed text, imprint text, language text,
+		    direction text, year integer, age integer, volumes integer, chapters integer, authors jsonb, writer text)
 		  join book k on k.tenant_id = app.tenant() and k.id = o.book_id),
+		head as materialized ( -- once for each series: one may have very many books
+		  select t.series_id, (select f.id from book f where f.tenant_id = app.tenant() and f.series_id = t.series_id and f.deleted_at is null
+		    order by app.file_order(f.key) collate natural_order, f.key limit 1) as book_id
+		  from (select distinct series_id from told) t),
+		offer as (select t.*, t.book_id = h.book_id as first from told t join head h on h.series_id = t.series_id),
 		best as (
 		  select series_id, max(age) as age, max(volumes) as volumes, max(chapters) as chapters from offer group by 1),
 		u as (

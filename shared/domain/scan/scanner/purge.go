@@ -68,8 +68,8 @@ func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (remov
 	db.Value(&b, &unfinished, "select "+scan.Unfinished, h.LibraryID)
 	db.All(&b, &books, `delete from book where tenant_id = app.tenant() and id in (
 		  select k.id from book k where k.tenant_id = app.tenant() and k.library_id = $1 and k.deleted_at is not null and ($2::uuid is null or k.series_id = $2)
-		    and not `+scan.Unfinished+` and not `+scan.KeptOut("$1")+` and not exists (select from book b where b.tenant_id = app.tenant() and (b.size = k.size or b.library_id = k.library_id and `+follow.Dear+`)
-		      and b.deleted_at is null and `+book.NeverRead+`)
+		    and not `+scan.Unfinished+` and not `+scan.KeptOut("$1")+` and not exists (select from book b where b.tenant_id = app.tenant() and b.size = k.size and b.deleted_at is null and `+book.NeverRead+`)
+		    and not (exists (select from book b where b.tenant_id = app.tenant() and b.library_id = $1 and b.deleted_at is null and `+book.NeverRead+`) and `+follow.Dear+`)
 		    and not exists (select from book b join scan s on s.tenant_id = b.tenant_id and s.library_id = b.library_id and not s.settled
 		      where b.tenant_id = app.tenant() and b.fingerprint = k.fingerprint and b.fingerprint <> '' and b.library_id <> k.library_id and b.deleted_at is null)
 		    and (not `+follow.Kept+` or not `+scan.KeptOutElsewhere("$1")+` and (not $4 or k.deleted_at < `+lookedElsewhere+`))
