@@ -8,7 +8,8 @@
 //   - A book completes by itself at its last page or at 98 %. A page beyond the last one of an analysed book counts as
 //     the last. A book without page images (a reflowable EPUB) has no last page: its readers count positions of their
 //     own and send a percentage.
-//   - What is told of a book that has turned out to be another (its heir), which a device could not know, is told of that.
+//   - What is told of a book that has turned out to be another (its heir), which a device could not know, is told of
+//     that.
 //   - Several books, or the books of several series, are marked in one statement, like those of one series; ids that
 //     the caller's tenant does not have are left out.
 //   - Marking unread clears the progress and keeps sessions and completions. A book whose file is gone keeps all of

@@ -28,7 +28,8 @@ func heirs(ctx context.Context, d *db.DB, books []uuid.UUID) (map[uuid.UUID]uuid
 	return out, nil
 }
 
-// orHeir does something with a book or, where that is not found, with its heir: a device that was offline knows it no better.
+// orHeir does something with a book or, where that is not found, with its heir: a device that was offline knows it no
+// better.
 func orHeir(ctx context.Context, d *db.DB, id uuid.UUID, do func(id uuid.UUID) error) error {
 	missing := do(id)
 	if !fault.Is(missing, fault.NotFound) {

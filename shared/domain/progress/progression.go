@@ -101,8 +101,8 @@ func later(than, device string) string {
 	  and (` + than + `::timestamptz < now() - interval '5 minutes' or s.kind <> 'progress' or s.device_id = ` + device + `::text and s.ended_at < s.recorded_at))`
 }
 
-// Tell stores a place, in a book or its heir; NotFound where there is no such book, Conflict where something later is known of it. Nothing is of
-// the future, and what counts although something later is known is of now.
+// Tell stores a place, in a book or its heir; NotFound where there is no such book, Conflict where something later is
+// known of it. Nothing is of the future, and what counts although something later is known is of now.
 func Tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 	if t.At != nil {
 		at := within(*t.At)

@@ -255,8 +255,8 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 
 // queueClamp takes readers of a book that turns out to have fewer pages, because its file was replaced or is first
 // read, to its last page, and there those who marked it as read before anybody knew how many it has. Where they were is
-// kept for as long as the book may be found elsewhere. Of one that has more pages, because its file is whole again, they
-// are back at the page that they told last.
+// kept for as long as the book may be found elsewhere. Of one that has more pages, because its file is whole again,
+// they are back at the page that they told last.
 func queueClamp(b *pgx.Batch, found []analyzed) {
 	var ids []uuid.UUID
 	for _, a := range found {

@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Readers whose place is beyond the last page of a file that was cut off are where they were when it is whole again, however late, but
-// not who has turned to another page since, or begun anew.
+// Readers whose place is beyond the last page of a file that was cut off are where they were when it is whole again,
+// however late, but not who has turned to another page since, or begun anew.
 func TestPlaceIsBackWithTheWholeFile(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
