@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/platform/auth"
-	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 )
@@ -123,9 +122,11 @@ func (a *API) TakeLogin(ctx context.Context) error {
 	return e
 }
 
-// generations are the Redis keys of the tenant's access generation and of that of its books' places.
+// generations are the Redis keys of the tenant's access generation and of that of its books' places, which package
+// events sets.
 func generations(tenant uuid.UUID) []string {
-	return []string{events.GenerationKey(tenant), events.BooksKey(tenant)}
+	access := "lb:{" + tenant.String() + "}:gen"
+	return []string{access, access + ":books"}
 }
 
 // network is what is counted of an address: who has one of IPv6 has a whole /64 to choose others from.
