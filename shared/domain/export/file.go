@@ -1,7 +1,6 @@
 package export
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -46,7 +45,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request, id uuid.UUID, media
 		}
 		body, err := media.Range(r.Context(), bucket, blob.Object{Key: *f.Object, Size: *f.Size}, from, n)
 		switch {
-		case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
+		case blob.Lost(err):
 			return nil, fault.Wrap(err, fault.NotFound, "The file of the export is gone; ask for another")
 		case blob.Unreachable(err):
 			return nil, fault.Wrap(err, fault.Unavailable, "The store of the file is not reachable at the moment; try again shortly")

@@ -150,7 +150,5 @@ func Unlisted(err error) error {
 		wrong.Err = err
 		return wrong
 	}
-	e := fault.Wrap(err, fault.Unavailable, "The storage of the library folders does not answer; try again shortly")
-	e.RetryAfter = 2 * time.Second
-	return e
+	return fault.Wrap(err, fault.Unavailable, "The storage of the library folders does not answer; try again shortly").After(2 * time.Second)
 }

@@ -145,7 +145,7 @@ func (l lostPack) Unwrap() error { return l.error }
 // explain says what a failed read means, and queues what mends it: an analysis of the file, or a new page pack. What trying
 // again may mend stays as it is.
 func (m *Measurer) explain(ctx context.Context, h task.Held, failure error) error {
-	if !page.Lost(failure) {
+	if !blob.Lost(failure) {
 		return failure
 	}
 	var b pgx.Batch

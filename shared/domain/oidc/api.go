@@ -174,9 +174,7 @@ func unavailable(err error) error {
 	if a := (*away)(nil); errors.As(err, &a) {
 		wait = max(time.Until(a.until).Round(time.Second), time.Second)
 	}
-	out := fault.Wrap(told{err}, fault.Unavailable, "The identity provider does not answer as it should; try again in %d seconds, or ask the operator of this server", int(wait.Seconds()))
-	out.RetryAfter = wait
-	return out
+	return fault.Wrap(told{err}, fault.Unavailable, "The identity provider does not answer as it should; try again in %d seconds, or ask the operator of this server", int(wait.Seconds())).After(wait)
 }
 
 // callback finishes a sign-in, and tells where the browser goes. An error is of this server, not of the sign-in.

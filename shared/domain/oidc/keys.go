@@ -120,9 +120,7 @@ func (p *linked) age() time.Duration {
 
 // noKeys says that a token cannot be checked where nobody may ask the provider; the api does, for all.
 func noKeys() error {
-	out := fault.New(fault.Unavailable, "The keys of the identity provider are not here yet; try again")
-	out.RetryAfter = notYet
-	return out
+	return fault.New(fault.Unavailable, "The keys of the identity provider are not here yet; try again").After(notYet)
 }
 
 // fetch are the keys that the provider has now.

@@ -17,7 +17,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/content"
-	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -187,7 +186,7 @@ func (m *Maker) discard(ctx context.Context, tenant, book uuid.UUID, key string)
 // that had lost the task stored it once more. A byte of it says so at the price of one read.
 func (m *Maker) lost(ctx context.Context, b *bookRow) (bool, error) {
 	_, err := m.Media.ReadRange(ctx, m.Bucket, blob.Object{Key: b.PackKey, Size: b.PackSize, ETag: b.PackETag}, 0, 1)
-	if page.Lost(err) {
+	if blob.Lost(err) {
 		return true, nil
 	}
 	return false, err
@@ -288,7 +287,7 @@ func readable(err error) error {
 	switch {
 	case errors.As(err, &a):
 		return fault.Wrap(err, fault.Conflict, "No page pack: %s", a.Msg)
-	case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
+	case blob.Lost(err):
 		return fault.Wrap(err, fault.Conflict, "No page pack: the book's file is gone or has changed; scan the library")
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/turn"
@@ -82,7 +83,7 @@ func (s *Server) Bytes(ctx context.Context, i *Index, n int) ([]byte, error) {
 	}
 	if o, place, ok := i.InPack(n); ok {
 		data, err := s.Media.ReadRange(ctx, s.Bucket, o, place.Offset, place.Length)
-		if !Lost(err) {
+		if !blob.Lost(err) {
 			return data, err
 		}
 		s.Finder.forget(ctx, i.BookID)
@@ -112,9 +113,7 @@ func (s *Server) extract(ctx context.Context, i *Index, n int, e archive.Entry) 
 		return s.Content.Bytes(ctx, i.Bucket, i.Object(), e)
 	})
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		later := fault.Wrap(err, fault.Unavailable, "The pages of this book are being prepared; try again shortly")
-		later.RetryAfter = retryAfter
-		return nil, later
+		return nil, fault.Wrap(err, fault.Unavailable, "The pages of this book are being prepared; try again shortly").After(retryAfter)
 	}
 	return data, err
 }

@@ -99,7 +99,7 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 			return err // the file may be elsewhere by now
 		}
 	}
-	if isPacked && Lost(err) { // somebody emptied the bucket, or the pack was made anew
+	if isPacked && blob.Lost(err) { // somebody emptied the bucket, or the pack was made anew
 		s.Finder.forget(r.Context(), i.BookID)
 		if e, err = i.Entry(n); err != nil {
 			return err
@@ -270,9 +270,9 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 	switch {
 	case errors.As(err, new(*fault.Error)):
 		return err
-	case Lost(err) && i.Error != nil && !errors.Is(err, blob.ErrNotFound): // a link stays what it is
+	case blob.Lost(err) && i.Error != nil && !errors.Is(err, blob.ErrNotFound): // a link stays what it is
 		return fault.Wrap(err, fault.Conflict, "The file of this book could not be read when it was analysed: %s", *i.Error)
-	case Lost(err):
+	case blob.Lost(err):
 		return Stale(err)
 	case errors.Is(err, blob.ErrArchived):
 		return Archived(err)
@@ -287,9 +287,7 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 	if errors.Is(err, blob.ErrClosed) {
 		what = "The file of this book is there but cannot be opened: check its permissions"
 	}
-	e := fault.Wrap(err, fault.Unavailable, "%s", what)
-	e.RetryAfter = retryAfter
-	return e
+	return fault.Wrap(err, fault.Unavailable, "%s", what).After(retryAfter)
 }
 
 // Archived is the answer where the store must restore the file first, which takes hours.
@@ -299,9 +297,7 @@ func Archived(err error) error {
 
 // Undrawn is the answer where a page was not drawn for a reason outside its file.
 func Undrawn(err error) error {
-	e := fault.Wrap(err, fault.Unavailable, "The page cannot be drawn at the moment; try again shortly")
-	e.RetryAfter = retryAfter
-	return e
+	return fault.Wrap(err, fault.Unavailable, "The page cannot be drawn at the moment; try again shortly").After(retryAfter)
 }
 
 // NotModified answers 304 when the client has this version already. cache is the Cache-Control of the whole answer: that

@@ -104,9 +104,7 @@ func (s *Server) unpacked(ctx context.Context, i *Index, e archive.Entry) ([]byt
 		data, err = s.Content.Bytes(within, i.Bucket, i.Object(), e)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		later := fault.Wrap(err, fault.Unavailable, "Too much is being unpacked; try again shortly")
-		later.RetryAfter = retryAfter
-		return nil, later
+		return nil, fault.Wrap(err, fault.Unavailable, "Too much is being unpacked; try again shortly").After(retryAfter)
 	}
 	return data, err
 }

@@ -38,15 +38,10 @@ func (w *Renewer) renew(ctx context.Context, i *Index) {
 // changed takes notice of a failed read of a book's file: where the file is another one than was analysed, or gone,
 // what is remembered of it is dropped and its analysis queued.
 func (s *Server) changed(ctx context.Context, i *Index, err error) {
-	if Lost(err) {
+	if blob.Lost(err) {
 		s.Finder.forget(ctx, i.BookID)
 		s.Renew.renew(ctx, i)
 	}
-}
-
-// Lost tells by a failed read that the object is gone, or another one than was described.
-func Lost(err error) bool {
-	return errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrChanged) || errors.Is(err, blob.ErrRange)
 }
 
 // Stale is the answer to a reader where it is.

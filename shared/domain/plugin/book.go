@@ -336,7 +336,7 @@ func (r *Runner) applyBook(ctx context.Context, p *runnable, d *aBook, externalI
 	show := !slices.Contains(locks, "coverLock")
 	var showing []events.Series
 	if picture != nil {
-		cover.QueueGivenBook(&b, &kept, d.ID, picture, "plugin:"+p.Name, show)
+		cover.QueueGivenBook(&b, &kept, d.ID, picture, sourcePrefix+p.Name, show)
 		cover.QueueShowing(&b, []uuid.UUID{d.ID}, &showing)
 	}
 	if err := r.write(ctx, p, &b, all...); err != nil {

@@ -76,7 +76,7 @@ func (c *JobConfig) UnmarshalJSON(data []byte) error {
 }
 
 // plugin is the name of the plugin that is asked.
-func (c *JobConfig) plugin() string { return strings.TrimPrefix(c.Provider, "plugin:") }
+func (c *JobConfig) plugin() string { return strings.TrimPrefix(c.Provider, sourcePrefix) }
 
 // kinds are what is asked about, in this order.
 func (c *JobConfig) kinds() []string {
@@ -112,7 +112,7 @@ func (c *JobConfig) settle(at string, bad *check) {
 	if name == "" || len(name) > 100 || !book.Printable(&name) {
 		bad.add(at+".provider", "must be the name of a plugin")
 	}
-	c.Provider = "plugin:" + name
+	c.Provider = sourcePrefix + name
 	if !slices.Contains([]string{seriesOnly, booksOnly, both}, c.Scope) {
 		bad.add(at+".scope", "must be %s, %s or %s", seriesOnly, booksOnly, both)
 	}

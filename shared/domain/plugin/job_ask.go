@@ -48,7 +48,7 @@ func candidates(kind string) string {
 
 // arguments are those of candidates.
 func (c *JobConfig) arguments(p *Plugin, library uuid.UUID) []any {
-	return []any{library, "plugin:" + p.Name, c.ExistingSourceIDsOnly, c.SkipRecentlySyncedWithinS, c.ExistingSourceIDsOnly || p.UseExistingExternalID}
+	return []any{library, sourcePrefix + p.Name, c.ExistingSourceIDsOnly, c.SkipRecentlySyncedWithinS, c.ExistingSourceIDsOnly || p.UseExistingExternalID}
 }
 
 // SQL for the next of the candidates after the place $6, $7 at most; how many there are; and the first $6 to ask about.

@@ -170,7 +170,7 @@ func known(p *Plugin, d *series.Details) string {
 		return ""
 	}
 	for _, id := range d.ExternalIDs {
-		if id.Source == "plugin:"+p.Name {
+		if id.Source == sourcePrefix+p.Name {
 			return id.ExternalID
 		}
 	}

@@ -252,7 +252,7 @@ func (c *common) links() []reference.LinkBody {
 func (c *common) ids() []reference.IDBody {
 	var g reference.Given
 	for _, i := range c.IDs {
-		if !strings.HasPrefix(strings.TrimSpace(i.Source), "plugin:") {
+		if !strings.HasPrefix(strings.TrimSpace(i.Source), sourcePrefix) {
 			g.IDs = append(g.IDs, reference.IDBody{Source: i.Source, ExternalID: i.ExternalID})
 		}
 	}
@@ -262,9 +262,9 @@ func (c *common) ids() []reference.IDBody {
 
 // own is what the plugin itself calls it.
 func (c *common) own(plugin string) []reference.IDBody {
-	g := reference.Given{IDs: []reference.IDBody{{Source: "plugin:" + plugin, ExternalID: c.ExternalID, ExternalURL: c.ExternalURL}}}
+	g := reference.Given{IDs: []reference.IDBody{{Source: sourcePrefix + plugin, ExternalID: c.ExternalID, ExternalURL: c.ExternalURL}}}
 	if g.Check(); g.IDs == nil { // its page cannot be used
-		g.IDs = []reference.IDBody{{Source: "plugin:" + plugin, ExternalID: c.ExternalID}}
+		g.IDs = []reference.IDBody{{Source: sourcePrefix + plugin, ExternalID: c.ExternalID}}
 		g.Check()
 	}
 	return g.IDs

@@ -167,13 +167,9 @@ func said(f *plug.Fault) error {
 	case f.RPC == notFound:
 		return fault.New(fault.NotFound, "The plugin does not know that: %s", f.Message)
 	case f.Code == plug.Limited:
-		e := fault.New(fault.TooManyRequests, "%s", f.Message)
-		e.RetryAfter = time.Duration(max(f.RetryAfter, 1)) * time.Second
-		return e
+		return fault.New(fault.TooManyRequests, "%s", f.Message).After(time.Duration(max(f.RetryAfter, 1)) * time.Second)
 	}
-	e := fault.New(fault.Unavailable, "%s", f.Message)
-	e.RetryAfter = 30 * time.Second
-	return e
+	return fault.New(fault.Unavailable, "%s", f.Message).After(30 * time.Second)
 }
 
 // errNoted is the fault of a request, after it was noted.

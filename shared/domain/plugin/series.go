@@ -193,7 +193,7 @@ func (w *writes) queue(b *pgx.Batch, d *series.Details, plugin string, picture [
 	}
 	reference.QueueGivenSeries(b, d.ID, &w.given)
 	if picture != nil {
-		cover.QueueGivenSeries(b, kept, d.ID, picture, "plugin:"+plugin, !d.Metadata.Locks["cover"])
+		cover.QueueGivenSeries(b, kept, d.ID, picture, sourcePrefix+plugin, !d.Metadata.Locks["cover"])
 	}
 	b.Queue("update series set updated_at = now() where tenant_id = app.tenant() and id = $1", d.ID)
 	return nil

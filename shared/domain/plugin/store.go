@@ -17,6 +17,9 @@ import (
 // most is how many plugins a tenant may have.
 const most = 100
 
+// sourcePrefix begins what names a plugin as the source of an id, a picture or progress: plugin:<name>.
+const sourcePrefix = "plugin:"
+
 func list(ctx context.Context, d *db.DB, limit, offset int) ([]Plugin, int64, error) {
 	var b pgx.Batch
 	var page []Plugin

@@ -28,7 +28,7 @@ const (
 
 // sources are where the ids stand by which a plugin's service knows series; the first counts.
 func (p *Plugin) sources() []string {
-	own := "plugin:" + p.Name
+	own := sourcePrefix + p.Name
 	if p.Manifest != nil && p.Manifest.Capabilities.ExternalIDSource != nil && *p.Manifest.Capabilities.ExternalIDSource != "" {
 		return []string{*p.Manifest.Capabilities.ExternalIDSource, own}
 	}
@@ -257,7 +257,7 @@ func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, series 
 		}
 	}
 	for some := range slices.Chunk(read, someBooks) {
-		if _, err := progress.ReadBooksBy(ctx, r.Database, "plugin:"+p.Name, some); err != nil {
+		if _, err := progress.ReadBooksBy(ctx, r.Database, sourcePrefix+p.Name, some); err != nil {
 			return err
 		}
 	}

@@ -106,9 +106,7 @@ func (s *service) signIn(ctx context.Context, plugin uuid.UUID) (*SignIn, error)
 		return nil, err
 	}
 	if n == 0 {
-		e := fault.New(fault.TooManyRequests, "You have begun to sign in %d times; finish one of them, or wait five minutes", mostSignIns)
-		e.RetryAfter = signInTime
-		return nil, e
+		return nil, fault.New(fault.TooManyRequests, "You have begun to sign in %d times; finish one of them, or wait five minutes", mostSignIns).After(signInTime)
 	}
 	httpapi.Cookie(ctx, &http.Cookie{Name: cookieOf(sum[:]), Value: state, Path: callbackPath, MaxAge: int(signInTime.Seconds()), HttpOnly: true,
 		Secure: httpapi.Secure(ctx), SameSite: http.SameSiteLaxMode})

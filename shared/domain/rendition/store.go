@@ -99,7 +99,7 @@ func readable(data []byte, err error) ([]byte, error) {
 		return data, nil
 	case errors.As(err, new(*fault.Error)):
 		return nil, err
-	case page.Lost(err):
+	case blob.Lost(err):
 		return nil, page.Stale(err)
 	case errors.Is(err, blob.ErrArchived):
 		return nil, page.Archived(err)
@@ -198,15 +198,11 @@ func explain(err error) error {
 	case errors.As(err, &bad), errors.As(err, &large):
 		return fault.Wrap(err, fault.Unprocessable, "The page cannot be rendered: %v; ask for the original without width, height and format", err)
 	case errors.As(err, &busy):
-		e := fault.Wrap(err, fault.Unavailable, "Too many pages are being rendered; try again shortly")
-		e.RetryAfter = time.Second
-		return e
+		return fault.Wrap(err, fault.Unavailable, "Too many pages are being rendered; try again shortly").After(time.Second)
 	}
 	return err
 }
 
 func unavailable(err error) error {
-	e := fault.Wrap(err, fault.Unavailable, "The storage is not reachable at the moment; try again shortly")
-	e.RetryAfter = 2 * time.Second
-	return e
+	return fault.Wrap(err, fault.Unavailable, "The storage is not reachable at the moment; try again shortly").After(2 * time.Second)
 }

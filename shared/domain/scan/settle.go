@@ -106,11 +106,11 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	b.Queue(`update library l set last_scanned_at = greatest(l.last_scanned_at, t.completed_at) from task t
 		where l.tenant_id = app.tenant() and l.id = $2 and t.tenant_id = l.tenant_id and t.id = $1 and t.status = 'completed'
 		  and coalesce(t.params ->> 'path', '') = ''`, id, at.Library)
-	err = task.AddNew(&b, task.Spec{ID: fresh, Type: task.ScanLibrary, Params: Params{Mode: Normal}, DedupeKey: "scan:" + at.Library.String()}, task.Found(lookAgain, id), &again)
+	err = task.AddNew(&b, task.Spec{ID: fresh, Type: task.ScanLibrary, Params: Params{Mode: Normal}, DedupeKey: dedupeKey(at.Library)}, task.Found(lookAgain, id), &again)
 	if err != nil {
 		return err
 	}
-	b.Queue("insert into scan (tenant_id, id, library_id, mode) select tenant_id, id, library_id, $2 from task where tenant_id = app.tenant() and id = $1", fresh, Normal)
+	queueStatus(&b, fresh, Params{Mode: Normal})
 	if err := task.AddNew(&b, purge(at.Library, nil, PurgeParams{AfterScan: true}), task.Found(purgeAfter, id), &purges); err != nil {
 		return err
 	}

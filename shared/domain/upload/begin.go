@@ -244,7 +244,5 @@ func refused(err error) error {
 }
 
 func later(err error, message string) error {
-	e := fault.Wrap(err, fault.Unavailable, "%s", message)
-	e.RetryAfter = retryAfter
-	return e
+	return fault.Wrap(err, fault.Unavailable, "%s", message).After(retryAfter)
 }

@@ -17,7 +17,7 @@ import (
 func ReadDirectory(tail []byte, size int64, lim Limits, fetch func(off, n int64) ([]byte, error)) (*Directory, error) {
 	lim = lim.WithDefaults()
 	if size == 0 {
-		return nil, errorf(NotArchive, "the file is empty")
+		return nil, Errorf(NotArchive, "the file is empty")
 	}
 	if int64(len(tail)) > size {
 		return nil, fmt.Errorf("archive: a tail of %d bytes for a file of %d", len(tail), size)
@@ -83,7 +83,7 @@ func (f *file) extend(off int64) error {
 
 func (f *file) get(off, n int64) ([]byte, error) {
 	if f.fetched || f.fetch == nil {
-		return nil, errorf(Corrupt, "the archive's directory is not where its end says")
+		return nil, Errorf(Corrupt, "the archive's directory is not where its end says")
 	}
 	f.fetched = true
 	b, err := f.fetch(off, n)
@@ -91,7 +91,7 @@ func (f *file) get(off, n int64) ([]byte, error) {
 		return nil, fmt.Errorf("read the archive's directory: %w", err)
 	}
 	if int64(len(b)) != n {
-		return nil, errorf(Truncated, "the file ends early: %d of %d bytes at offset %d", len(b), n, off)
+		return nil, Errorf(Truncated, "the file ends early: %d of %d bytes at offset %d", len(b), n, off)
 	}
 	return b, nil
 }
@@ -115,10 +115,10 @@ func (f *file) parse(end endRecord, first int64, lim Limits) (*Directory, error)
 	}
 	if shift != 0 && !end.exact {
 		// Bytes before and bytes after: an archive stored inside another file.
-		return nil, errorf(Truncated, "the file holds an archive inside another that is cut short: get a complete copy")
+		return nil, Errorf(Truncated, "the file holds an archive inside another that is cut short: get a complete copy")
 	}
 	if start+end.size > f.size || shift < 0 {
-		return nil, errorf(Corrupt, "the archive's directory lies outside the file (offset %d, %d bytes)", end.claimed, end.size)
+		return nil, Errorf(Corrupt, "the archive's directory lies outside the file (offset %d, %d bytes)", end.claimed, end.size)
 	}
 	from := start - f.base()
 	p := parser{raw: f.tail[from : from+end.size], start: start, shift: shift, size: f.size, lim: lim}
@@ -134,7 +134,7 @@ func (f *file) explain() error {
 	head := f.tail
 	if f.base() > 0 {
 		if f.fetched || f.fetch == nil {
-			return errorf(NotArchive, "the file does not end like a ZIP archive")
+			return Errorf(NotArchive, "the file does not end like a ZIP archive")
 		}
 		var err error
 		if head, err = f.get(0, min(8, f.size)); err != nil {
@@ -145,13 +145,13 @@ func (f *file) explain() error {
 		{"Rar!\x1a\x07", "a RAR archive"}, {"7z\xbc\xaf\x27\x1c", "a 7z archive"}, {"%PDF-", "a PDF document"},
 	} {
 		if bytes.HasPrefix(head, []byte(known.magic)) {
-			return errorf(NotArchive, "the file is %s, not a ZIP archive", known.what)
+			return Errorf(NotArchive, "the file is %s, not a ZIP archive", known.what)
 		}
 	}
 	if bytes.HasPrefix(head, localSig) {
-		return errorf(Truncated, "the archive is cut short: its directory, which lies at the end, is missing; get a complete copy")
+		return Errorf(Truncated, "the archive is cut short: its directory, which lies at the end, is missing; get a complete copy")
 	}
-	return errorf(NotArchive, "the file is not a ZIP archive")
+	return Errorf(NotArchive, "the file is not a ZIP archive")
 }
 
 // extents sets the Length of every entry: up to the next entry or the
@@ -180,7 +180,7 @@ func extents(entries []Entry, directory int64) error {
 		}
 		room := next - e.Offset
 		if room < localLen || e.CompressedSize > room-localLen {
-			return errorf(Corrupt, "entries %q of the archive overlap: %d bytes where %d are needed", e.Name, room, e.CompressedSize+localLen)
+			return Errorf(Corrupt, "entries %q of the archive overlap: %d bytes where %d are needed", e.Name, room, e.CompressedSize+localLen)
 		}
 		e.Length = min(room, localLen+maxVariable+maxTrailer+e.CompressedSize)
 	}

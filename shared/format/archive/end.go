@@ -96,7 +96,7 @@ func parseEnd(tail []byte, at int, base int64, lim Limits) (endRecord, *Error) {
 	b := tail[at:]
 	rest := len(b) - endLen - int(le16(b[20:]))
 	if rest < 0 {
-		return endRecord{}, errorf(NotArchive, "comment runs past the end of the file")
+		return endRecord{}, Errorf(NotArchive, "comment runs past the end of the file")
 	}
 	disk, diskOfDir := uint32(le16(b[4:])), uint32(le16(b[6:]))
 	onDisk, entries := uint64(le16(b[8:])), uint64(le16(b[10:]))
@@ -127,17 +127,17 @@ func parseEnd(tail []byte, at int, base int64, lim Limits) (endRecord, *Error) {
 
 	switch {
 	case disk != 0 || diskOfDir != 0 || onDisk != entries:
-		return endRecord{}, errorf(Unsupported, "the archive is split into several files: join them into one")
+		return endRecord{}, Errorf(Unsupported, "the archive is split into several files: join them into one")
 	case entries > uint64(lim.Entries):
 		return endRecord{}, tooLarge("entries in the archive", entries, lim.Entries)
 	case size > uint64(lim.DirectoryBytes):
 		return endRecord{}, tooLarge("bytes in the archive's directory", size, lim.DirectoryBytes)
 	case entries == 0 && rest != 0:
-		return endRecord{}, errorf(NotArchive, "an empty archive inside something else")
+		return endRecord{}, Errorf(NotArchive, "an empty archive inside something else")
 	case size > uint64(dirEnd) || offset > uint64(dirEnd):
-		return endRecord{}, errorf(Corrupt, "the archive's directory lies outside the file (offset %d, %d bytes)", offset, size)
+		return endRecord{}, Errorf(Corrupt, "the archive's directory lies outside the file (offset %d, %d bytes)", offset, size)
 	case entries*headerLen > size:
-		return endRecord{}, errorf(Corrupt, "the archive states %d entries, its directory of %d bytes cannot hold them", entries, size)
+		return endRecord{}, Errorf(Corrupt, "the archive states %d entries, its directory of %d bytes cannot hold them", entries, size)
 	}
 	return endRecord{
 		entries: int(entries),

@@ -42,10 +42,11 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Kind == e.Kind && (t.Msg == "" || t.Msg == e.Msg)
 }
 
-func errorf(kind Kind, format string, args ...any) *Error {
+// Errorf is an error of a kind, with a message for people.
+func Errorf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Msg: fmt.Sprintf(format, args...)}
 }
 
 func tooLarge(what string, value, limit any) *Error {
-	return errorf(TooLarge, "%s: %v, the limit is %v", what, value, limit)
+	return Errorf(TooLarge, "%s: %v, the limit is %v", what, value, limit)
 }

@@ -31,10 +31,10 @@ func (p *parser) parse(count int) ([]Entry, error) {
 	at := 0
 	for at < len(p.raw) && !bytes.HasPrefix(p.raw[at:], signature) {
 		if len(entries) == count {
-			return nil, errorf(Corrupt, "the archive states %d entries, its directory holds more", count)
+			return nil, Errorf(Corrupt, "the archive states %d entries, its directory holds more", count)
 		}
 		if len(p.raw)-at < headerLen || !bytes.HasPrefix(p.raw[at:], headerSig) {
-			return nil, errorf(Corrupt, "the archive's directory is damaged after %d of %d entries", len(entries), count)
+			return nil, Errorf(Corrupt, "the archive's directory is damaged after %d of %d entries", len(entries), count)
 		}
 		h := p.raw[at : at+headerLen]
 		name := at + headerLen
@@ -42,7 +42,7 @@ func (p *parser) parse(count int) ([]Entry, error) {
 		end := extra + int(le16(h[30:]))
 		next := end + int(le16(h[32:]))
 		if next > len(p.raw) {
-			return nil, errorf(Corrupt, "the archive's directory is damaged after %d of %d entries", len(entries), count)
+			return nil, Errorf(Corrupt, "the archive's directory is damaged after %d of %d entries", len(entries), count)
 		}
 		if extra-name > p.lim.NameBytes {
 			return nil, tooLarge("bytes in a name in the archive", extra-name, p.lim.NameBytes)
@@ -62,7 +62,7 @@ func (p *parser) parse(count int) ([]Entry, error) {
 		at = next
 	}
 	if len(entries) != count {
-		return nil, errorf(Corrupt, "the archive states %d entries, its directory holds %d", count, len(entries))
+		return nil, Errorf(Corrupt, "the archive states %d entries, its directory holds %d", count, len(entries))
 	}
 	old.decode(entries)
 	if err := CheckSizes(entries, p.size, p.lim); err != nil {
@@ -75,7 +75,7 @@ func (p *parser) parse(count int) ([]Entry, error) {
 func (p *parser) header(h, extra []byte) (Entry, error) {
 	flags := le16(h[8:])
 	if flags&flagMasked != 0 {
-		return Entry{}, errorf(Encrypted, "the archive's directory is encrypted: remove the password")
+		return Entry{}, Errorf(Encrypted, "the archive's directory is encrypted: remove the password")
 	}
 	compressed, size, offset := uint64(le32(h[20:])), uint64(le32(h[24:])), uint64(le32(h[42:]))
 	disk := uint32(le16(h[34:]))
@@ -83,10 +83,10 @@ func (p *parser) header(h, extra []byte) (Entry, error) {
 		return Entry{}, err
 	}
 	if disk != 0 {
-		return Entry{}, errorf(Unsupported, "the archive is split into several files: join them into one")
+		return Entry{}, Errorf(Unsupported, "the archive is split into several files: join them into one")
 	}
 	if offset > uint64(p.start-p.shift) || compressed > uint64(p.start) || size > math.MaxInt64 {
-		return Entry{}, errorf(Corrupt, "an entry of the archive lies outside the file (offset %d, %d bytes)", offset, compressed)
+		return Entry{}, Errorf(Corrupt, "an entry of the archive lies outside the file (offset %d, %d bytes)", offset, compressed)
 	}
 	e := Entry{
 		Offset:         int64(offset) + p.shift,
@@ -113,13 +113,13 @@ func CheckSizes(entries []Entry, size int64, lim Limits) error {
 	var total int64
 	for _, e := range entries {
 		if e.Method == Stored && !e.Encrypted && e.Size != e.CompressedSize {
-			return errorf(Corrupt, "%s: stored without compression, yet the sizes %d and %d differ", e.Name, e.CompressedSize, e.Size)
+			return Errorf(Corrupt, "%s: stored without compression, yet the sizes %d and %d differ", e.Name, e.CompressedSize, e.Size)
 		}
 		if err := e.Fits(lim); err != nil && isPage(e) {
 			return err
 		}
 		if e.Size < 0 || e.Size > lim.TotalBytes-total {
-			return errorf(TooLarge, "unpacked, the archive has more bytes than the limit of %d", lim.TotalBytes)
+			return Errorf(TooLarge, "unpacked, the archive has more bytes than the limit of %d", lim.TotalBytes)
 		}
 		total += e.Size
 	}
@@ -157,7 +157,7 @@ func zip64(extra []byte, size, compressed, offset *uint64, disk *uint32) error {
 			continue
 		}
 		if len(b) < 8 {
-			return errorf(Corrupt, "an entry of the archive lacks its 64-bit sizes")
+			return Errorf(Corrupt, "an entry of the archive lacks its 64-bit sizes")
 		}
 		*v, b = le64(b), b[8:]
 	}

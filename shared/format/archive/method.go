@@ -104,7 +104,7 @@ func (e Entry) openLZMA(raw *exact, lim Limits) (io.Reader, error) {
 		return nil, e.shortOr(err)
 	}
 	if n := le16(h[2:]); n != 5 {
-		return nil, errorf(Corrupt, "%s: %d bytes of LZMA properties instead of 5", e.Name, n)
+		return nil, Errorf(Corrupt, "%s: %d bytes of LZMA properties instead of 5", e.Name, n)
 	}
 	if dict := int64(le32(h[5:])); dict > lim.DictionaryBytes && e.Size > lim.DictionaryBytes {
 		return nil, tooLarge("dictionary of "+e.Name, dict, lim.DictionaryBytes)
@@ -142,7 +142,7 @@ func (e Entry) openRAR(block io.Reader, lim Limits) (io.Reader, error) {
 	}
 	switch {
 	case errors.Is(err, rardecode.ErrDictionaryTooLarge):
-		return nil, errorf(TooLarge, "%s needs a dictionary larger than the limit of %d bytes", e.Name, lim.DictionaryBytes)
+		return nil, Errorf(TooLarge, "%s needs a dictionary larger than the limit of %d bytes", e.Name, lim.DictionaryBytes)
 	case err != nil:
 		return nil, e.damaged(err)
 	}
@@ -158,7 +158,7 @@ type zstdReader struct {
 func (z zstdReader) Read(p []byte) (int, error) {
 	n, err := z.Decoder.Read(p)
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-		err = errorf(TooLarge, "%s needs a larger window than the limit for dictionaries", z.entry.Name)
+		err = Errorf(TooLarge, "%s needs a larger window than the limit for dictionaries", z.entry.Name)
 	}
 	return n, err
 }

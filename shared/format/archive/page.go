@@ -31,7 +31,7 @@ func Pages(entries []Entry) []Entry {
 // page that cannot be opened.
 func CheckPages(pages []Entry) error {
 	if len(pages) == 0 {
-		return errorf(NoPages, "the archive holds no images")
+		return Errorf(NoPages, "the archive holds no images")
 	}
 	for _, p := range pages {
 		if err := p.Check(); err != nil {

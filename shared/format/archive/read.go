@@ -78,17 +78,17 @@ func (e Entry) raw(r io.Reader) (*exact, error) {
 		return nil, e.shortOr(err)
 	}
 	if !bytes.HasPrefix(h[:], localSig) {
-		return nil, errorf(Corrupt, "%s: no entry where the archive's directory says", e.Name)
+		return nil, Errorf(Corrupt, "%s: no entry where the archive's directory says", e.Name)
 	}
 	if !e.Encrypted && le16(h[6:])&flagEncrypted != 0 {
-		return nil, errorf(Encrypted, "%s is encrypted: remove the archive's password", e.Name)
+		return nil, Errorf(Encrypted, "%s is encrypted: remove the archive's password", e.Name)
 	}
 	if le16(h[8:]) != e.Method {
-		return nil, errorf(Corrupt, "%s: the archive's directory states method %d, the entry %d", e.Name, e.Method, le16(h[8:]))
+		return nil, Errorf(Corrupt, "%s: the archive's directory states method %d, the entry %d", e.Name, e.Method, le16(h[8:]))
 	}
 	variable := int64(le16(h[26:])) + int64(le16(h[28:]))
 	if localLen+variable+e.CompressedSize > e.Length {
-		return nil, errorf(Corrupt, "%s runs into what follows it in the archive", e.Name)
+		return nil, Errorf(Corrupt, "%s runs into what follows it in the archive", e.Name)
 	}
 	if _, err := io.CopyN(io.Discard, r, variable); err != nil {
 		return nil, e.shortOr(err)
@@ -104,7 +104,7 @@ func (e Entry) Gzip(r io.Reader) (io.Reader, error) {
 		return nil, err
 	}
 	if e.Method != Deflated {
-		return nil, errorf(Unsupported, "%s is not deflated", e.Name)
+		return nil, Errorf(Unsupported, "%s is not deflated", e.Name)
 	}
 	raw, err := e.Raw(r)
 	if err != nil {
@@ -128,9 +128,9 @@ func (e Entry) GzipSize() int64 { return 10 + e.CompressedSize + 8 }
 func (e Entry) Check() error {
 	switch {
 	case e.Encrypted:
-		return errorf(Encrypted, "%s is encrypted: remove the archive's password", e.Name)
+		return Errorf(Encrypted, "%s is encrypted: remove the archive's password", e.Name)
 	case !readable(e.Method):
-		return errorf(Unsupported, "%s is compressed with %s: pack the archive again with deflate or none", e.Name, methodName(e.Method))
+		return Errorf(Unsupported, "%s is compressed with %s: pack the archive again with deflate or none", e.Name, methodName(e.Method))
 	}
 	return nil
 }
@@ -243,7 +243,7 @@ func (p *plain) Read(b []byte) (int, error) {
 	p.left -= int64(n)
 	switch {
 	case err == io.EOF && p.left > 0:
-		p.err = errorf(Corrupt, "%s: %d bytes fewer than the archive states", p.entry.Name, p.left)
+		p.err = Errorf(Corrupt, "%s: %d bytes fewer than the archive states", p.entry.Name, p.left)
 	case err != nil && err != io.EOF:
 		p.err = p.corruptOr(err)
 	case p.left == 0:
@@ -261,7 +261,7 @@ func (p *plain) finish() error {
 	for {
 		n, err := p.r.Read(one[:])
 		if n > 0 {
-			return errorf(Corrupt, "%s: more than the %d bytes that the archive states", p.entry.Name, p.entry.Size)
+			return Errorf(Corrupt, "%s: more than the %d bytes that the archive states", p.entry.Name, p.entry.Size)
 		}
 		if err == io.EOF {
 			break
@@ -271,7 +271,7 @@ func (p *plain) finish() error {
 		}
 	}
 	if p.crc != p.entry.CRC32 && (p.entry.CRC32 != 0 || p.entry.Method < PDFPage) {
-		return errorf(Corrupt, "%s: the checksum does not match, its content is damaged", p.entry.Name)
+		return Errorf(Corrupt, "%s: the checksum does not match, its content is damaged", p.entry.Name)
 	}
 	return io.EOF
 }

@@ -112,7 +112,7 @@ func (x *xzReader) next() error {
 	}
 	// One filter, LZMA2 with one byte of properties: what is written for images. Others serve programs.
 	if flags&3 != 0 || len(rest) < 3 || rest[0] != 0x21 || rest[1] != 1 || rest[2] > 40 {
-		return errorf(Unsupported, "an .xz block with filters other than LZMA2: pack the archive again with deflate or none")
+		return Errorf(Unsupported, "an .xz block with filters other than LZMA2: pack the archive again with deflate or none")
 	}
 	dict := max(min(int64(2|rest[2]&1)<<(rest[2]/2+11), x.size), lzma.MinDictCap)
 	if dict > x.lim.DictionaryBytes {

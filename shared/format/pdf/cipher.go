@@ -42,7 +42,7 @@ func (d *Reader) unlock() error {
 	encrypt, _ := v.(dict)
 	k, ok := d.openKey(encrypt)
 	if !ok {
-		return problem(archive.Encrypted, "the PDF document is encrypted: remove its password")
+		return archive.Errorf(archive.Encrypted, "the PDF document is encrypted: remove its password")
 	}
 	d.key = k
 	return nil

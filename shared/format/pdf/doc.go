@@ -9,7 +9,6 @@ package pdf
 
 import (
 	"bytes"
-	"fmt"
 
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/internal/limit"
@@ -66,10 +65,6 @@ type Page struct {
 	Width, Height  int // pixels of that image
 }
 
-func problem(kind archive.Kind, format string, args ...any) error {
-	return &archive.Error{Kind: kind, Msg: fmt.Sprintf(format, args...)}
-}
-
 func damaged(format string, args ...any) error {
-	return problem(archive.Corrupt, "the PDF document is damaged: "+format, args...)
+	return archive.Errorf(archive.Corrupt, "the PDF document is damaged: "+format, args...)
 }

@@ -50,7 +50,7 @@ func read(ctx context.Context, r io.ReaderAt, size int64, lim Limits, tables fun
 		return nil, err
 	}
 	if len(leaves) == 0 {
-		return nil, problem(archive.NoPages, "the PDF document has no pages")
+		return nil, archive.Errorf(archive.NoPages, "the PDF document has no pages")
 	}
 	out := &Document{Pages: make([]Page, len(leaves)), Fingerprint: d.fingerprint()}
 	g, going := errgroup.WithContext(ctx)
@@ -123,7 +123,7 @@ func (d *Reader) leaves(root any) ([]leaf, error) {
 			return nil, err
 		}
 		if nodes > 4*d.lim.Pages { // a list of nodes may be in the tree many times
-			return nil, problem(archive.TooLarge, "nodes of the PDF document's tree of pages: more than the limit of %d", 4*d.lim.Pages)
+			return nil, archive.Errorf(archive.TooLarge, "nodes of the PDF document's tree of pages: more than the limit of %d", 4*d.lim.Pages)
 		}
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -147,7 +147,7 @@ func (d *Reader) leaves(root any) ([]leaf, error) {
 		list, ok := kids.(array)
 		if !ok || page["Type"] == name("Page") {
 			if len(out) == d.lim.Pages {
-				return nil, problem(archive.TooLarge, "pages of the PDF document: more than the limit of %d", d.lim.Pages)
+				return nil, archive.Errorf(archive.TooLarge, "pages of the PDF document: more than the limit of %d", d.lim.Pages)
 			}
 			here.number = len(out) + missing
 			here.contents, here.annotations = page["Contents"], page["Annots"]
@@ -159,7 +159,7 @@ func (d *Reader) leaves(root any) ([]leaf, error) {
 			continue
 		}
 		if len(list) > d.lim.Pages {
-			return nil, problem(archive.TooLarge, "pages of the PDF document: more than the limit of %d", d.lim.Pages)
+			return nil, archive.Errorf(archive.TooLarge, "pages of the PDF document: more than the limit of %d", d.lim.Pages)
 		}
 		for i := len(list) - 1; i >= 0; i-- {
 			stack = append(stack, node{list[i], here, n.depth + 1, &n})

@@ -70,7 +70,7 @@ func (d *Reader) readAt(b []byte, off int64) error {
 		return fmt.Errorf("read the document: %w", err)
 	}
 	if n < len(b) {
-		return problem(archive.Truncated, "the PDF document is cut short; get a complete copy")
+		return archive.Errorf(archive.Truncated, "the PDF document is cut short; get a complete copy")
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (d *Reader) object(number int64) (any, error) {
 		return nil, nil
 	}
 	if d.looks.Add(1) > int64(d.lim.Requests) {
-		return nil, problem(archive.TooLarge, "objects of the PDF document that must be looked at: more than the limit of %d", d.lim.Requests)
+		return nil, archive.Errorf(archive.TooLarge, "objects of the PDF document that must be looked at: more than the limit of %d", d.lim.Requests)
 	}
 	switch p := d.xref[number]; p.kind {
 	case direct:
@@ -217,7 +217,7 @@ func (d *Reader) objectStream(number int64) (objectStream, error) {
 		return objectStream{}, err
 	}
 	if d.unpacked > unpackedStreams*d.lim.StreamBytes {
-		return objectStream{}, problem(archive.TooLarge, "bytes to unpack to find the pages of the PDF document: more than the limit of %d", unpackedStreams*d.lim.StreamBytes)
+		return objectStream{}, archive.Errorf(archive.TooLarge, "bytes to unpack to find the pages of the PDF document: more than the limit of %d", unpackedStreams*d.lim.StreamBytes)
 	}
 	out, err := d.readObjectStream(number)
 	if err != nil {
@@ -323,7 +323,7 @@ func (d *Reader) follow(v any) (any, error) {
 // asProblem turns a filter that is not read into words for the owner.
 func (d *Reader) asProblem(err error) error {
 	if errors.Is(err, errFilter) {
-		return problem(archive.Unsupported, "the structure of the PDF document is compressed in a way that is not read (%v): save it anew with another program", err)
+		return archive.Errorf(archive.Unsupported, "the structure of the PDF document is compressed in a way that is not read (%v): save it anew with another program", err)
 	}
 	return err
 }
@@ -336,7 +336,7 @@ func newReader(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Rea
 	}
 	at := bytes.Index(head, []byte("%PDF-"))
 	if at < 0 {
-		return nil, problem(archive.NotArchive, "the file is no PDF document")
+		return nil, archive.Errorf(archive.NotArchive, "the file is no PDF document")
 	}
 	d.shift = int64(at)
 	return d, nil

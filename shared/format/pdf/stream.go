@@ -103,7 +103,7 @@ func (d *Reader) raw(s stream, length any, limit int64) ([]byte, error) {
 var errFilter = errors.New("pdf: filter")
 
 func tooLarge(n, limit int64) error {
-	return problem(archive.TooLarge, "bytes in a stream of the PDF document: %d, the limit is %d", n, limit)
+	return archive.Errorf(archive.TooLarge, "bytes in a stream of the PDF document: %d, the limit is %d", n, limit)
 }
 
 // filters are the names of a stream's filters with the parameters of each.

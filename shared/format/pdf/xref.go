@@ -93,7 +93,7 @@ func (d *Reader) lastWords() ([]byte, error) {
 			return nil, damaged("it does not say where its cross-reference table is")
 		}
 	}
-	return nil, problem(archive.Truncated, "the end of the PDF document, where its directory is, is missing; get a complete copy")
+	return nil, archive.Errorf(archive.Truncated, "the end of the PDF document, where its directory is, is missing; get a complete copy")
 }
 
 // readTable reads one table or cross-reference stream, and returns its trailer.
@@ -195,7 +195,7 @@ func (d *Reader) readSection(l *lexer, start, count int64) error {
 func (d *Reader) room(start, count int64) error {
 	limit := int64(d.lim.Objects)
 	if start < 0 || count < 0 || start > limit || count > limit-start {
-		return problem(archive.TooLarge, "objects of the PDF document: %d, the limit is %d", start+count, limit)
+		return archive.Errorf(archive.TooLarge, "objects of the PDF document: %d, the limit is %d", start+count, limit)
 	}
 	if n := int(start + count); n > len(d.xref) {
 		grown := make([]place, n)

@@ -54,7 +54,7 @@ func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Dire
 		d.at = int64(len(signature4))
 		err = d.walk4()
 	default:
-		err = problem(archive.NotArchive, "the file is no RAR archive")
+		err = archive.Errorf(archive.NotArchive, "the file is no RAR archive")
 	}
 	if err != nil {
 		return nil, err
@@ -66,21 +66,17 @@ func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Dire
 	return &archive.Directory{Entries: d.entries, Size: size}, nil
 }
 
-func problem(kind archive.Kind, format string, args ...any) error {
-	return &archive.Error{Kind: kind, Msg: fmt.Sprintf(format, args...)}
-}
-
 var (
-	errEncrypted = problem(archive.Encrypted, "the archive's directory is encrypted: remove the archive's password")
-	errVolume    = problem(archive.Unsupported, "the file is one part of a RAR archive in several files: pack it into one")
+	errEncrypted = archive.Errorf(archive.Encrypted, "the archive's directory is encrypted: remove the archive's password")
+	errVolume    = archive.Errorf(archive.Unsupported, "the file is one part of a RAR archive in several files: pack it into one")
 )
 
 func (d *reader) damaged() error {
-	return problem(archive.Corrupt, "the RAR archive is damaged after %d entries (byte %d)", len(d.entries), d.at)
+	return archive.Errorf(archive.Corrupt, "the RAR archive is damaged after %d entries (byte %d)", len(d.entries), d.at)
 }
 
 func (d *reader) cutShort() error {
-	return problem(archive.Truncated, "the RAR archive is cut short after %d entries; get a complete copy", len(d.entries))
+	return archive.Errorf(archive.Truncated, "the RAR archive is cut short after %d entries; get a complete copy", len(d.entries))
 }
 
 // read returns n bytes from off; Truncated where the file ends before.
@@ -98,20 +94,20 @@ func (d *reader) read(off int64, n int) ([]byte, error) {
 // add takes an entry. header is the size of its block's header, data that of what follows it.
 func (d *reader) add(e archive.Entry, name string, own uint16, header, data int64, stored, solid bool) error {
 	if len(d.entries) == d.lim.Entries {
-		return problem(archive.TooLarge, "entries in the archive: more than the limit of %d", d.lim.Entries)
+		return archive.Errorf(archive.TooLarge, "entries in the archive: more than the limit of %d", d.lim.Entries)
 	}
 	if len(name) > d.lim.NameBytes {
-		return problem(archive.TooLarge, "bytes in a name in the archive: %d, the limit is %d", len(name), d.lim.NameBytes)
+		return archive.Errorf(archive.TooLarge, "bytes in a name in the archive: %d, the limit is %d", len(name), d.lim.NameBytes)
 	}
 	if d.at+header+data > d.size {
-		return problem(archive.Truncated, "the RAR archive ends inside entry %d; get a complete copy", len(d.entries)+1)
+		return archive.Errorf(archive.Truncated, "the RAR archive ends inside entry %d; get a complete copy", len(d.entries)+1)
 	}
 	e.CompressedSize = data
 	switch {
 	case stored || e.Directory || e.Symlink:
 		e.Method, e.Offset, e.Length = archive.Bare, d.at+header, data
 		if stored && !e.Encrypted && !e.Directory && !e.Symlink && e.Size != data {
-			return problem(archive.Corrupt, "entry %d of the archive is stored, yet its sizes %d and %d differ", len(d.entries)+1, data, e.Size)
+			return archive.Errorf(archive.Corrupt, "entry %d of the archive is stored, yet its sizes %d and %d differ", len(d.entries)+1, data, e.Size)
 		}
 	case solid:
 		e.Method, e.Offset, e.Length = archive.SolidRAR, d.files, 0

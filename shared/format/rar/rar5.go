@@ -177,11 +177,11 @@ func (d *reader) file5(f *fields, extras []byte, header, data int64) error {
 		}
 	}
 	if flags&sizeUnknown5 != 0 {
-		return problem(archive.Unsupported, "%.200s: its size is not stated: pack the archive again", name)
+		return archive.Errorf(archive.Unsupported, "%.200s: its size is not stated: pack the archive again", name)
 	}
 	stored := compression>>7&7 == 0
 	if dict := int64(128<<10) << (compression >> 10 & 15); !stored && dict > d.lim.DictionaryBytes && !e.Directory {
-		return problem(archive.TooLarge, "dictionary of %.200s: %d bytes, the limit is %d", name, dict, d.lim.DictionaryBytes)
+		return archive.Errorf(archive.TooLarge, "dictionary of %.200s: %d bytes, the limit is %d", name, dict, d.lim.DictionaryBytes)
 	}
 	err := d.add(e, string(name), archive.RAR5, header, data, stored, compression&0x40 != 0)
 	if at, ok := d.contents[same]; ok && err == nil {

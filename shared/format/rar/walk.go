@@ -37,7 +37,7 @@ func Walk(source io.Reader, lim archive.Limits, wanted map[int64]archive.Entry, 
 	case err == nil:
 		return nil
 	case errors.Is(err, rardecode.ErrDictionaryTooLarge):
-		return problem(archive.TooLarge, "the archive needs a dictionary larger than the limit of %d bytes", lim.DictionaryBytes)
+		return archive.Errorf(archive.TooLarge, "the archive needs a dictionary larger than the limit of %d bytes", lim.DictionaryBytes)
 	case errors.Is(err, rardecode.ErrArchivedFileEncrypted), errors.Is(err, rardecode.ErrArchiveEncrypted):
 		return errEncrypted
 	}

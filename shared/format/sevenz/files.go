@@ -6,7 +6,7 @@ import "github.com/longbox/longbox/shared/format/archive"
 func (c *cursor) files(s *streamsInfo, size int64, lim archive.Limits) (*header, error) {
 	n := c.number()
 	if n > uint64(lim.Entries) {
-		return nil, problem(archive.TooLarge, "entries in the archive: %d, the limit is %d", n, lim.Entries)
+		return nil, archive.Errorf(archive.TooLarge, "entries in the archive: %d, the limit is %d", n, lim.Entries)
 	}
 	count := int(n)
 	if count > len(c.b)+1 { // each has a name of two bytes at least
@@ -14,7 +14,7 @@ func (c *cursor) files(s *streamsInfo, size int64, lim archive.Limits) (*header,
 	}
 	l := c.list(count, lim)
 	if c.beyond {
-		return nil, problem(archive.TooLarge, "characters in a name in the archive: more than the limit of %d", lim.NameBytes)
+		return nil, archive.Errorf(archive.TooLarge, "characters in a name in the archive: more than the limit of %d", lim.NameBytes)
 	}
 	if c.bad {
 		return nil, errDamaged

@@ -88,20 +88,20 @@ func (f folder) check(lim archive.Limits) error {
 			}
 			dict += c.dictionary()
 		case idAES:
-			return problem(archive.Encrypted, "the archive is encrypted: remove its password")
+			return archive.Errorf(archive.Encrypted, "the archive is encrypted: remove its password")
 		default:
 			name := coderNames[c.id]
 			if name == "" {
 				name = "method " + c.id
 			}
-			return problem(archive.Unsupported, "the 7z archive is compressed with %s: pack it again with LZMA2 or none", name)
+			return archive.Errorf(archive.Unsupported, "the 7z archive is compressed with %s: pack it again with LZMA2 or none", name)
 		}
 		if dict > lim.DictionaryBytes {
-			return problem(archive.TooLarge, "dictionary of the 7z archive: %d bytes, the limit is %d", dict, lim.DictionaryBytes)
+			return archive.Errorf(archive.TooLarge, "dictionary of the 7z archive: %d bytes, the limit is %d", dict, lim.DictionaryBytes)
 		}
 	}
 	if f.odd {
-		return problem(archive.Unsupported, "the 7z archive is compressed in several streams at once: pack it again with LZMA2 or none")
+		return archive.Errorf(archive.Unsupported, "the 7z archive is compressed in several streams at once: pack it again with LZMA2 or none")
 	}
 	return nil
 }

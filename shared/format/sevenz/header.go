@@ -164,7 +164,7 @@ func (c *cursor) streams(size int64, lim archive.Limits) (*streamsInfo, error) {
 			return nil, errDamaged
 		}
 		if c.beyond {
-			return nil, problem(archive.TooLarge, "entries in the archive: more than the limit of %d", lim.Entries)
+			return nil, archive.Errorf(archive.TooLarge, "entries in the archive: more than the limit of %d", lim.Entries)
 		}
 		if c.bad {
 			return nil, errDamaged
@@ -183,7 +183,7 @@ func place(folders []folder, packs []int64, at, size int64) error {
 		f.offset, f.packed = at, packs[0]
 		for _, n := range packs[:f.packs] {
 			if at+n > size {
-				return problem(archive.Truncated, "the 7z archive is cut short; get a complete copy")
+				return archive.Errorf(archive.Truncated, "the 7z archive is cut short; get a complete copy")
 			}
 			at += n
 		}

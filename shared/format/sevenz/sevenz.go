@@ -28,13 +28,9 @@ const (
 
 var le = binary.LittleEndian
 
-func problem(kind archive.Kind, format string, args ...any) error {
-	return &archive.Error{Kind: kind, Msg: fmt.Sprintf(format, args...)}
-}
-
 var (
-	errDamaged   = problem(archive.Corrupt, "the directory of the 7z archive is damaged")
-	errEncrypted = problem(archive.Encrypted, "the archive's directory is encrypted: remove the archive's password")
+	errDamaged   = archive.Errorf(archive.Corrupt, "the directory of the 7z archive is damaged")
+	errEncrypted = archive.Errorf(archive.Encrypted, "the archive's directory is encrypted: remove the archive's password")
 )
 
 // ReadDirectory reads the header of an archive of size bytes. What is wrong with it is an *archive.Error; errors of
@@ -63,14 +59,14 @@ type stream struct {
 
 func read(r io.ReaderAt, size int64, lim archive.Limits) (*header, error) {
 	if size < startBytes {
-		return nil, problem(archive.Truncated, "the 7z archive is cut short; get a complete copy")
+		return nil, archive.Errorf(archive.Truncated, "the 7z archive is cut short; get a complete copy")
 	}
 	start := make([]byte, startBytes)
 	if err := readAt(r, start, 0); err != nil {
 		return nil, err
 	}
 	if string(start[:6]) != signature {
-		return nil, problem(archive.NotArchive, "the file is no 7z archive")
+		return nil, archive.Errorf(archive.NotArchive, "the file is no 7z archive")
 	}
 	if crc32.ChecksumIEEE(start[12:]) != le.Uint32(start[8:]) {
 		return nil, errDamaged
@@ -80,9 +76,9 @@ func read(r io.ReaderAt, size int64, lim archive.Limits) (*header, error) {
 	case n == 0:
 		return &header{}, nil
 	case offset > uint64(size) || n > uint64(size) || startBytes+offset+n > uint64(size):
-		return nil, problem(archive.Truncated, "the end of the 7z archive, where its directory is, is missing; get a complete copy")
+		return nil, archive.Errorf(archive.Truncated, "the end of the 7z archive, where its directory is, is missing; get a complete copy")
 	case n > uint64(lim.DirectoryBytes):
-		return nil, problem(archive.TooLarge, "bytes in the archive's directory: %d, the limit is %d", n, lim.DirectoryBytes)
+		return nil, archive.Errorf(archive.TooLarge, "bytes in the archive's directory: %d, the limit is %d", n, lim.DirectoryBytes)
 	}
 	raw := make([]byte, n)
 	if err := readAt(r, raw, startBytes+int64(offset)); err != nil {
@@ -123,7 +119,7 @@ func unpackHeader(r io.ReaderAt, c *cursor, size int64, lim archive.Limits) ([]b
 	}
 	n := f.size()
 	if n > lim.DirectoryBytes {
-		return nil, problem(archive.TooLarge, "bytes in the archive's directory: %d, the limit is %d", n, lim.DirectoryBytes)
+		return nil, archive.Errorf(archive.TooLarge, "bytes in the archive's directory: %d, the limit is %d", n, lim.DirectoryBytes)
 	}
 	if err := f.check(lim); err != nil {
 		return nil, err
@@ -162,7 +158,7 @@ func Walk(r io.ReaderAt, size int64, lim archive.Limits, open func(off, n int64)
 	last := map[int]int64{} // the last wanted number of each folder
 	for n := range wanted {
 		if n < 0 || n >= int64(len(h.streams)) {
-			return problem(archive.Corrupt, "the archive has no entry number %d", n)
+			return archive.Errorf(archive.Corrupt, "the archive has no entry number %d", n)
 		}
 		f := h.streams[n].folder
 		last[f] = max(last[f], n)

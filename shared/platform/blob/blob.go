@@ -296,6 +296,11 @@ func explain(what, bucket, key string, err error) error {
 	return fmt.Errorf("%s s3://%s/%s: %w", what, bucket, key, kind)
 }
 
+// Lost tells by a failed read that the object is gone, or another one than was described.
+func Lost(err error) bool {
+	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrChanged) || errors.Is(err, ErrRange)
+}
+
 // Unreachable tells whether err says that the store cannot be talked to, rather than something about an object.
 func Unreachable(err error) bool {
 	var re *smithyhttp.ResponseError

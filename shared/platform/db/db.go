@@ -254,13 +254,9 @@ func translate(err error) error {
 		case "54000": // a row of an index, which must fit in a third of a page
 			return fault.Wrap(err, fault.BadRequest, "A text by which things are sorted or found is too long to be stored: it may have 2,600 bytes, 860 characters of Chinese or Japanese")
 		case "23503": // what a row was to belong to went between being looked at and being written to
-			e := fault.Wrap(err, fault.Unavailable, "Something that this is about was removed at the same moment; try again")
-			e.RetryAfter = time.Second
-			return e
+			return fault.Wrap(err, fault.Unavailable, "Something that this is about was removed at the same moment; try again").After(time.Second)
 		case "40P01", "40001", "55P03": // a deadlock, broken at this transaction's cost, or an operator's lock_timeout
-			e := fault.Wrap(err, fault.Unavailable, "Somebody else changed the same things at the same moment, and nothing of this was stored; try again")
-			e.RetryAfter = time.Second
-			return e
+			return fault.Wrap(err, fault.Unavailable, "Somebody else changed the same things at the same moment, and nothing of this was stored; try again").After(time.Second)
 		case "53100":
 			return noRoom(err)
 		case "58030":
@@ -287,27 +283,19 @@ func unstorable(err error) error {
 }
 
 func tooLong(err error) error {
-	e := fault.Wrap(err, fault.Unavailable, "The request took the database too long: ask for less at once, with a narrower filter, or when the server has less to do")
-	e.RetryAfter = 2 * time.Second
-	return e
+	return fault.Wrap(err, fault.Unavailable, "The request took the database too long: ask for less at once, with a narrower filter, or when the server has less to do").After(2 * time.Second)
 }
 
 func noRoom(err error) error {
-	e := fault.Wrap(err, fault.Unavailable, "Nothing can be stored at the moment: the disk of the database is full; its operator must make room on it")
-	e.RetryAfter = 30 * time.Second
-	return e
+	return fault.Wrap(err, fault.Unavailable, "Nothing can be stored at the moment: the disk of the database is full; its operator must make room on it").After(30 * time.Second)
 }
 
 func failingDisk(err error) error {
-	e := fault.Wrap(err, fault.Unavailable, "The disk of the database fails at the moment; its operator must look at it and at the log of Postgres")
-	e.RetryAfter = 30 * time.Second
-	return e
+	return fault.Wrap(err, fault.Unavailable, "The disk of the database fails at the moment; its operator must look at it and at the log of Postgres").After(30 * time.Second)
 }
 
 func unavailable(err error) error {
-	e := fault.Wrap(err, fault.Unavailable, "The database is not reachable at the moment; try again shortly")
-	e.RetryAfter = 2 * time.Second
-	return e
+	return fault.Wrap(err, fault.Unavailable, "The database is not reachable at the moment; try again shortly").After(2 * time.Second)
 }
 
 // ErrLost tells a worker that its task was cancelled or taken over; it must stop without writing.

@@ -85,6 +85,12 @@ type Error struct {
 	Err        error
 }
 
+// After says that it may be tried again in that time, and is the same error.
+func (e *Error) After(wait time.Duration) *Error {
+	e.RetryAfter = wait
+	return e
+}
+
 // Error is the message and its cause. What the message says of the cause already is not said twice.
 func (e *Error) Error() string {
 	if e.Err == nil {

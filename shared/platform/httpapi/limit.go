@@ -117,9 +117,7 @@ func (a *API) TakeLogin(ctx context.Context) error {
 		return nil
 	}
 	tellLimit(Header(ctx), res)
-	e := fault.New(fault.TooManyRequests, "Too many attempts to sign in; wait and try again")
-	e.RetryAfter = max(res.RetryAfter, time.Second)
-	return e
+	return fault.New(fault.TooManyRequests, "Too many attempts to sign in; wait and try again").After(max(res.RetryAfter, time.Second))
 }
 
 // generations are the Redis keys of the tenant's access generation and of that of its books' places, which package

@@ -44,9 +44,7 @@ func (t *Turns) Take(ctx context.Context, tenant uuid.UUID) (give func(), err er
 	}
 	if own.here >= cap(own.free)+maxWaiting {
 		t.mu.Unlock()
-		e := fault.New(fault.Unavailable, "Too many pages are being prepared; try again shortly")
-		e.RetryAfter = time.Second
-		return nil, e
+		return nil, fault.New(fault.Unavailable, "Too many pages are being prepared; try again shortly").After(time.Second)
 	}
 	own.here++
 	t.mu.Unlock()

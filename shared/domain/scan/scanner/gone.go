@@ -60,7 +60,7 @@ func (s *Scanner) lookAgain(ctx context.Context, h task.Held, found []analyzed) 
 		if unclear(a.Key) {
 			continue
 		}
-		if a.problem != nil && (errors.Is(a.problem.Err, blob.ErrNotFound) || errors.Is(a.problem.Err, blob.ErrChanged) || errors.Is(a.problem.Err, blob.ErrRange)) ||
+		if a.problem != nil && blob.Lost(a.problem.Err) ||
 			a.Size == 0 && h.ParentID == nil {
 			keys[a.LibraryID] = append(keys[a.LibraryID], a.Prefix+a.Key)
 		}

@@ -126,7 +126,7 @@ func readSidecar(ctx context.Context, store *blob.Store, bucket string, o blob.O
 		err = store.Why(ctx, bucket, o, err)
 	}
 	switch {
-	case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrChanged), errors.Is(err, blob.ErrRange):
+	case blob.Lost(err):
 		return nil, name + " changed while it was read; scan again", nil
 	case errors.Is(err, blob.ErrDenied), errors.Is(err, blob.ErrClosed):
 		return nil, name + " may not be read: check its permissions", nil
