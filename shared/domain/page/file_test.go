@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -61,20 +62,30 @@ func TestFileConditionsBeforeRange(t *testing.T) {
 // A file that the gateway shows but does not open (it answers 500) is a link, or its permissions are wrong: the store
 // is well.
 func TestFileThatIsNotOpened(t *testing.T) {
+	const none = `<ListBucketResult><Name>books</Name><IsTruncated>false</IsTruncated></ListBucketResult>`
+	const some = `<ListBucketResult><Name>books</Name><IsTruncated>false</IsTruncated><CommonPrefixes><Prefix>T/</Prefix></CommonPrefixes></ListBucketResult>`
 	t.Setenv("AWS_ACCESS_KEY_ID", "reader")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	for _, c := range []struct {
 		name           string
-		size, status   int // of the answer to HEAD
+		size, status   int    // of the answer to HEAD
+		root           string // what is listed of the library's folder
 		want           fault.Code
 		words, without string
 	}{
-		{"a link", 2000, 200, fault.Conflict, "has changed", "storage"},
-		{"permissions", 100, 200, fault.Unavailable, "check its permissions", "storage"},
-		{"a store that fails", 0, 500, fault.Unavailable, "storage", "permissions"},
+		{"a link", 2000, 200, some, fault.Conflict, "has changed", "storage"},
+		{"permissions", 100, 200, some, fault.Unavailable, "check its permissions", "storage"},
+		{"permissions of its folder", 0, 500, some, fault.Unavailable, "check the permissions of its folder", "storage"},
+		{"a store that fails", 0, 500, "", fault.Unavailable, "storage", "permissions"},
+		{"gone", 0, 404, some, fault.NotFound, "is gone", "mounted"},
+		{"gone with all others", 0, 404, none, fault.Unavailable, "check that its disk is mounted", "gone"},
 	} {
 		store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method != http.MethodHead {
+			switch {
+			case r.URL.Query().Has("list-type") && c.root != "":
+				_, _ = io.WriteString(w, c.root) // Of what goes wrong the test tells.
+				return
+			case r.Method != http.MethodHead && c.status != 404:
 				w.WriteHeader(http.StatusInternalServerError)
 				return
 			}
