@@ -287,10 +287,11 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 		return Undrawn(err)
 	}
 	what := "The library's storage is not reachable at the moment; try again shortly"
+	var answer *blob.StatusError
 	switch {
 	case errors.Is(err, blob.ErrClosed):
 		what = "The file of this book is there but cannot be opened: check its permissions"
-	case errors.As(err, new(*blob.StatusError)) && s.root(r.Context(), i) == there: // a gateway over a file system answers 500
+	case errors.As(err, &answer) && answer.Status == http.StatusInternalServerError && s.root(r.Context(), i) == there: // as of a gateway over folders
 		what = "The file of this book cannot be opened though its library can: check the permissions of its folder"
 	}
 	return fault.Wrap(err, fault.Unavailable, "%s", what).After(retryAfter)
