@@ -14,3 +14,9 @@ func Remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, patience tim
 	cancelled, found, err := remove(ctx, d, id, books, time.Now().Add(patience))
 	return len(cancelled), found, err
 }
+
+// Leave hands over what is to outlast a library.
+func Leave(ctx context.Context, d *db.DB, id uuid.UUID, patience time.Duration) error {
+	_, err := leave(ctx, d, id, time.Now().Add(patience))
+	return err
+}

@@ -11,8 +11,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// leaveBooks is how many books leave a library that is deleted at once.
-const leaveBooks = 500
+// How much leaves a library that is deleted at once: so many books, and what is of so many series.
+const (
+	leaveBooks  = 500
+	leaveSeries = 200
+)
 
 // leave lets the books of a library that is to be deleted follow their files to the libraries where these have appeared since it was
 // last scanned, as if a scan had found them gone: whoever has moved files, and deletes the library that they were in, loses nothing
@@ -41,7 +44,7 @@ func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []
 			return moved, err
 		}
 		if len(some) == 0 {
-			err := handLeft(ctx, d, id, &moved)
+			err := handLeft(ctx, d, id, end, &moved)
 			return moved, err
 		}
 		var ids []uuid.UUID
@@ -61,11 +64,20 @@ func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []
 }
 
 // handLeft gives what people have chosen and written of the series of a library to those where their books have gone: others that go with
-// the library have kept them from going as a whole. moved tells of these.
-func handLeft(ctx context.Context, d *db.DB, id uuid.UUID, moved *[]follow.Book) error {
-	var b pgx.Batch
-	b.Queue("select from library_count where tenant_id = app.tenant() and library_id = $1 for update", id)
-	b.Queue("select app.hand_left(array(select id from series where tenant_id = app.tenant() and library_id = $1 and heir is not null))", id)
-	follow.Heirs(&b, moved)
-	return d.Run(ctx, &b)
+// the library have kept them from going as a whole. moved tells of these, also with an error.
+func handLeft(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time, moved *[]follow.Book) error {
+	for {
+		more := false
+		var b pgx.Batch
+		b.Queue("select from library_count where tenant_id = app.tenant() and library_id = $1 for update", id)
+		b.Queue("select set_config('statement_timeout', '0', true)")
+		db.Value(&b, &more, "select app.hand_library($1, $2)", id, leaveSeries)
+		follow.Heirs(&b, moved)
+		if err := d.Run(ctx, &b); err != nil || !more {
+			return err
+		}
+		if time.Now().After(end) {
+			return errTooLarge
+		}
+	}
 }
