@@ -69,7 +69,7 @@ func handLeft(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time, moved 
 	for {
 		more := false
 		var b pgx.Batch
-		b.Queue("select from library_count where tenant_id = app.tenant() and library_id = $1 for update", id)
+		b.Queue("select app.lock_libraries(array[$1::uuid])", id)
 		b.Queue("select set_config('statement_timeout', '0', true)")
 		db.Value(&b, &more, "select app.hand_library($1, $2)", id, leaveSeries)
 		follow.Heirs(&b, moved)

@@ -6,10 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/testkit"
 )
 
 // heirs is what is left of the series S: what people have chosen of it, and the series that has it, with what they have written.
@@ -149,4 +152,44 @@ func TestEditAtTheMomentOfARename(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "series", values[string](r.rig, "select path || ' ' || summary from series where tenant_id = app.tenant() and path <> 'Other'"), []string{"S Mine", "New Written"})
+}
+
+// A purge gives what is of empty series to their heirs while a scan writes to these: neither waits for the other for ever.
+func TestPurgeWhileHeirsAreWritten(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	b := uuid.New()
+	r.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+		values ($1, $2, 'b', '/books/b', 'books', 'b/', 'series_volume', 'metadata_first', 'smart')`, r.tenant, b)
+	r.exec(`with h as (insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+		  select $1, gen_random_uuid(), $3, n, n, n, n, n from unnest('{1,2}'::text[]) n returning id, path)
+		insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title, summary, heir)
+		select $1, gen_random_uuid(), $2, path, path, path, path, path, 'mine', id from h`, r.tenant, r.library, b)
+	batch, err := r.db.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = batch.Rollback(context.WithoutCancel(t.Context())) }()
+	writes := func(sql string) {
+		t.Helper()
+		if _, err := batch.Exec(t.Context(), sql, b); err != nil {
+			t.Error(err)
+		}
+	}
+	writes("select from library_count where library_id = $1 for update")
+	writes("update series set publisher = 'new' where library_id = $1 and path = '2'")
+	r.exec("insert into task (tenant_id, id, type, priority, library_id, params, max_attempts) values ($1, gen_random_uuid(), 'purge_deleted', 1, $2, '{}', 1)", r.tenant, r.library)
+	ctx, cancel := context.WithCancel(t.Context())
+	wait := r.work(ctx)
+	r.db.AwaitLock(t)
+	writes("update series set publisher = 'new' where library_id = $1 and path = '1'")
+	if err := batch.Commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+	testkit.Eventually(t, time.Minute, func() bool {
+		return values[bool](r, "select not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")[0]
+	})
+	cancel()
+	wait()
+	same(t, "series", values[string](r, "select concat_ws(' ', path, publisher, summary) from series where tenant_id = app.tenant()"), []string{"1 new mine", "2 new mine"})
 }

@@ -188,12 +188,12 @@ func (c *changed) left() (out []uuid.UUID) {
 }
 
 // queueLock makes the writers of one library wait for each other before they lock any book: none then holds a book
-// while it waits for the counters that another has. Several libraries are locked in the order of their ids; none can be
-// deleted until commit.
+// while it waits for the counters that another has. Several libraries, and those where heirs of their series are, which get
+// what is of a series that is removed, are locked in the order of their ids; none of the first can be deleted until commit.
 func queueLock(b *pgx.Batch, libraries ...uuid.UUID) {
 	b.Queue(`insert into library_count (tenant_id, library_id) select tenant_id, id from library where tenant_id = app.tenant() and id = any($1) order by id for key share
 		on conflict do nothing`, libraries)
-	b.Queue("select from library_count where tenant_id = app.tenant() and library_id = any($1) order by library_id for update", libraries)
+	b.Queue("select app.lock_libraries($1)", libraries)
 }
 
 // queueLockBooks keeps people from editing books until commit. A statement that changes a book only where nobody has locked it

@@ -1,0 +1,77 @@
+package library_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// A scan of the library of the heirs writes to several of them, in whatever order: neither waits for the other for ever.
+func TestHeirsAreWrittenByAScan(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	was, is := heirs(t, f, admin, 2)
+	f.DB.Exec(t, "update series set summary = 'mine' where library_id = $1", was)
+	batch, err := f.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = batch.Rollback(context.WithoutCancel(t.Context())) }()
+	write := func(sql, path string) {
+		t.Helper()
+		if _, err := batch.Exec(t.Context(), sql, is, path); err != nil {
+			t.Error(err)
+		}
+	}
+	write("select from library_count where library_id = $1 and $2 <> '' for update", "s2")
+	write("update series set publisher = 'new' where library_id = $1 and path = $2", "s2")
+	answer := make(chan *testkit.Response, 1)
+	go func() { answer <- admin.Do("DELETE", path+"/"+was.String(), nil) }()
+	f.DB.AwaitLock(t)
+	write("update series set publisher = 'new' where library_id = $1 and path = $2", "s1")
+	if err := batch.Commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+	(<-answer).Want(204)
+	var n int
+	if err := f.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from series where publisher = 'new' and summary = 'mine'").Scan(&n); err != nil || n != 2 {
+		t.Errorf("%d series are as both have written them: %v", n, err)
+	}
+}
+
+// A series whose heir is in a library that another transaction writes to stays until that has ended, where nobody has waited for it before.
+func TestHeirsThatAreHeld(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	was, is := heirs(t, f, admin, 1)
+	drop := func() (n int) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(f.In(f.One), 10*time.Second)
+		defer cancel()
+		if _, err := db.Exec(ctx, f.DB.App, "select app.drop_empty_series(array(select id from series where tenant_id = app.tenant() and library_id = $1))", was); err != nil {
+			t.Error(err)
+		}
+		return rated(t, f, was)
+	}
+	batch, err := f.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, held := batch.Exec(t.Context(), "select from library_count where library_id = $1 for update", is)
+	_, wrote := batch.Exec(t.Context(), "update series set publisher = 'new' where library_id = $1", is)
+	if n := drop(); n != 1 {
+		t.Error("the series is gone")
+	}
+	if err := errors.Join(held, wrote, batch.Commit(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if n := drop(); n != 0 || rated(t, f, is) != 1 {
+		t.Errorf("%d series stay", n)
+	}
+}
