@@ -16,25 +16,27 @@ import (
 
 // awaited refuses to delete a library while another may be about to know the files of books that people have read,
 // edited or chosen in this one: these would go on there. So it is while that is scanned, while it reads new files of
-// the same size, and, for books whose files are gone, while the limit of books keeps files out of it.
+// the same size, and, for books whose files are gone, while the limit of books keeps files out of it or a folder of it
+// cannot be listed.
 func awaited(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	var b pgx.Batch
 	var at *struct {
 		Name    string `db:"name"`
 		Scanned bool   `db:"scanned"`
 		Reads   bool   `db:"reads"`
+		KeptOut bool   `db:"kept_out"`
 	}
 	b.Queue("select set_config('statement_timeout', '0', true)") // as in leave
 	db.One(&b, &at, `with busy as materialized (
-		  select m.id, m.name, scanned, reads, kept_out from library m cross join lateral (
+		  select m.id, m.name, scanned, reads, kept_out, unlisted from library m cross join lateral (
 		    select exists (`+unfinished+` and t.type = 'scan_library') as scanned, exists (`+unfinished+` and t.type in ('analyze_books', 'analyze_book', 'analyze_series', 'analyze_library')) as reads,
-		      `+scan.KeptOut("m.id")+` as kept_out) x
-		  where m.tenant_id = app.tenant() and m.id <> $1 and (scanned or reads or kept_out))
-		select name, scanned, reads from busy where exists (
-		  select from book k where k.tenant_id = app.tenant() and k.library_id = $1 and (scanned or kept_out and k.deleted_at is not null
+		      `+scan.KeptOut("m.id")+` as kept_out, `+scan.Unlisted("m.id")+` as unlisted) x
+		  where m.tenant_id = app.tenant() and m.id <> $1 and (scanned or reads or kept_out or unlisted))
+		select name, scanned, reads, kept_out from busy where exists (
+		  select from book k where k.tenant_id = app.tenant() and k.library_id = $1 and (scanned or (kept_out or unlisted) and k.deleted_at is not null
 		      or reads and exists (select from book b where b.tenant_id = k.tenant_id and b.library_id = busy.id and b.size = k.size and b.deleted_at is null and `+book.NeverRead+`))
 		    and `+follow.Kept+`)
-		order by scanned desc, reads desc, name limit 1`, id)
+		order by scanned desc, reads desc, kept_out desc, name limit 1`, id)
 	if err := d.Run(ctx, &b); err != nil || at == nil {
 		return err
 	}
@@ -44,8 +46,10 @@ func awaited(ctx context.Context, d *db.DB, id uuid.UUID) error {
 		return fault.New(fault.Conflict, "A scan of the library %s is waiting or running, which may find "+these+"; delete this one when it has ended or is cancelled", at.Name)
 	case at.Reads:
 		return fault.New(fault.Conflict, "New files of the library %s are being read, which may be "+these+"; delete this one when they are", at.Name)
+	case at.KeptOut:
+		return fault.New(fault.Conflict, "The limit of books has kept files out of the library %s, which may be "+these+"; make room and scan that first", at.Name)
 	}
-	return fault.New(fault.Conflict, "The limit of books has kept files out of the library %s, which may be "+these+"; make room and scan that first", at.Name)
+	return fault.New(fault.Conflict, "Folders of the library %s could not be listed, where "+these+" may be; make them readable, rename or exclude them, and scan that first", at.Name)
 }
 
 // unfinished are the tasks of library m that wait or run.

@@ -26,6 +26,8 @@ func TestDeletionAwaitsTheOtherLibrary(t *testing.T) {
 		larger   = "update book set size = size + 1 where tenant_id = $1 and library_id = $2"
 		refuses  = `with t as (insert into task (tenant_id, id, type, library_id, status) values ($1, $2, 'scan_library', $2, 'completed') returning tenant_id, id)
 			insert into scan (tenant_id, id, library_id, mode, files_refused) select tenant_id, id, id, 'normal', 1 from t`
+		closed = `with t as (insert into task (tenant_id, id, type, library_id, status) values ($1, $2, 'scan_library', $2, 'completed') returning tenant_id, id)
+			insert into scan (tenant_id, id, library_id, mode, unlisted) select tenant_id, id, id, 'normal', 1 from t`
 		room = `with t as (insert into task (tenant_id, id, type, library_id, status) select $1, max(s.id::text)::uuid, 'scan_library', $2, 'completed' from (values ('ffffffff-0000-7000-8000-000000000000')) s(id) returning tenant_id, id)
 			insert into scan (tenant_id, id, library_id, mode) select tenant_id, id, $2, 'normal' from t`
 		missed = "update book set deleted_at = now() where tenant_id = $1 and library_id <> $2 and key = 's/1.cbz'"
@@ -44,6 +46,9 @@ func TestDeletionAwaitsTheOtherLibrary(t *testing.T) {
 		"the limit keeps files out":                   {[]string{refuses}, ""}, // it is deleted to make room
 		"the limit keeps files out, and one is gone":  {[]string{refuses, missed}, "The limit of books has kept files out of the library new"},
 		"there is room again":                         {[]string{refuses, missed, room}, ""},
+		"a folder cannot be listed":                   {[]string{closed}, ""},
+		"a folder cannot be listed, and one is gone":  {[]string{closed, missed}, "Folders of the library new could not be listed"},
+		"all folders can be listed again":             {[]string{closed, missed, room}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

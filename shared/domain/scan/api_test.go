@@ -2,6 +2,7 @@ package scan_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -161,10 +162,21 @@ func TestPurgeByRequest(t *testing.T) {
 	r.maintainer.Do("POST", library+"/scan", nil).Want(200)
 	r.maintainer.Do("DELETE", library+"/purge-deleted", nil).Want(409)
 	r.maintainer.Do("DELETE", series+"/purge-deleted", nil).Want(409)
-	for refused, want := range []int{200, 409} {
-		r.exec("update scan set files_refused = $1", refused)
-		r.exec("update task set status = 'completed'")
-		r.maintainer.Do("DELETE", library+"/purge-deleted", nil).Want(want)
-		r.maintainer.Do("DELETE", series+"/purge-deleted", nil).Want(want)
+	r.exec("update task set status = 'completed'")
+	for _, c := range []struct{ is, says string }{
+		{"files_refused = 0", ""},
+		{"files_refused = 1", "The limit of books has kept files out"},
+		{"files_refused = 0, unlisted = 1", "Folders of the library L could not be listed"},
+	} {
+		r.exec("update scan set " + c.is)
+		for _, path := range []string{library, series} {
+			answer := r.maintainer.Do("DELETE", path+"/purge-deleted", nil)
+			if c.says == "" {
+				answer.Want(200)
+			} else if got := string(answer.Want(409).Body); !strings.Contains(got, c.says) {
+				t.Error(got)
+			}
+			r.exec("update task set status = 'completed'")
+		}
 	}
 }

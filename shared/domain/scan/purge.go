@@ -17,15 +17,21 @@ const Unfinished = `exists (select from task where tenant_id = app.tenant() and 
 
 // KeptOut tells in SQL whether the limit of books has kept files out of a library since a scan found room for all: a book marked
 // deleted may be among them, under another name.
-func KeptOut(library string) string {
-	return `exists (select from scan s where s.tenant_id = app.tenant() and s.library_id = ` + library + ` and s.files_refused > 0 and not exists (
+func KeptOut(library string) string { return sinceNone("files_refused", library) }
+
+// Unlisted tells in SQL whether folders of a library could not be listed since a scan listed all: a book marked deleted may be there.
+func Unlisted(library string) string { return sinceNone("unlisted", library) }
+
+// sinceNone tells in SQL whether a scan of a library has counted some of what no later scan of all of it has completed without.
+func sinceNone(count, library string) string {
+	return `exists (select from scan s where s.tenant_id = app.tenant() and s.library_id = ` + library + ` and s.` + count + ` > 0 and not exists (
 		select from scan n join task t on t.tenant_id = n.tenant_id and t.id = n.id where n.tenant_id = app.tenant() and n.library_id = s.library_id
-		  and n.id > s.id and n.files_refused = 0 and t.status = 'completed' and coalesce(t.params ->> 'path', '') = ''))`
+		  and n.id > s.id and n.` + count + ` = 0 and t.status = 'completed' and coalesce(t.params ->> 'path', '') = ''))`
 }
 
-// KeptOutElsewhere is KeptOut of any other library.
-func KeptOutElsewhere(library string) string {
-	return `exists (select from library o where o.tenant_id = app.tenant() and o.id <> ` + library + ` and ` + KeptOut("o.id") + `)`
+// UnseenElsewhere tells in SQL whether KeptOut or Unlisted is so of any other library.
+func UnseenElsewhere(library string) string {
+	return `exists (select from library o where o.tenant_id = app.tenant() and o.id <> ` + library + ` and (` + KeptOut("o.id") + ` or ` + Unlisted("o.id") + `))`
 }
 
 // PurgeParams are the parameters of a purge_deleted task.
@@ -55,18 +61,22 @@ func purge(library uuid.UUID, series *uuid.UUID, p PurgeParams) task.Spec {
 // purgable is what a purge is asked for.
 type purgable struct {
 	LibraryID  uuid.UUID `db:"library_id"`
+	Name       string    `db:"name"`
 	Unfinished bool      `db:"unfinished"`
 	KeptOut    bool      `db:"kept_out"`
+	Unlisted   bool      `db:"unlisted"`
 	Books      int64     `db:"books"`
 }
 
 // requestPurge is Purge for a person: not while a scan may still find the files elsewhere. as changes the task.
 func requestPurge(ctx context.Context, d *db.DB, library, series *uuid.UUID, as ...func(*task.Spec)) (*task.Started, error) {
 	at, err := db.Get[purgable](ctx, d, `with l as (
-		  select id as library_id from library where tenant_id = app.tenant() and id = $1
-		  union all select library_id from series where tenant_id = app.tenant() and id = $2)
-		select library_id, exists (select from task t where t.tenant_id = app.tenant() and t.library_id = l.library_id
+		  select id as library_id, name from library where tenant_id = app.tenant() and id = $1
+		  union all select s.library_id, m.name from series s join library m on m.tenant_id = s.tenant_id and m.id = s.library_id
+		    where s.tenant_id = app.tenant() and s.id = $2)
+		select library_id, name, exists (select from task t where t.tenant_id = app.tenant() and t.library_id = l.library_id
 		    and t.type = 'scan_library' and t.status in ('pending', 'running')) as unfinished, `+KeptOut("l.library_id")+` as kept_out,
+		  `+Unlisted("l.library_id")+` as unlisted,
 		  (select count(*) from book b where b.tenant_id = app.tenant() and b.library_id = l.library_id and b.deleted_at is not null
 		    and ($2::uuid is null or b.series_id = $2)) as books
 		from l`, library, series)
@@ -81,6 +91,8 @@ func requestPurge(ctx context.Context, d *db.DB, library, series *uuid.UUID, as 
 		return nil, fault.New(fault.Conflict, "A scan of this library is waiting or running, which may find the files in other places; purge when it has ended")
 	case at.KeptOut:
 		return nil, fault.New(fault.Conflict, "The limit of books has kept files out of this library, which may be those of books that would be removed, under other names; make room, scan, and purge then")
+	case at.Unlisted:
+		return nil, fault.New(fault.Conflict, "Folders of the library %s could not be listed, where the files of books that would be removed may be; the scan names them among its errors: make them readable, rename or exclude them, scan, and purge then", at.Name)
 	}
 	var b pgx.Batch
 	out := task.Started{Message: fmt.Sprintf("Books whose files are gone (%d) will be removed for good", at.Books)}

@@ -27,8 +27,8 @@ type Purged struct {
 // the series left empty where the setting purge.purge_empty_series allows. Those stay whose file may be one that nobody
 // has read yet, under another name or in another library: one of the same size, or, for what people have read or
 // edited, any of its library. And so do those whose content a scan of another library has found that is not settled;
-// and, while the limit of books keeps files out, all, where it keeps them out of another library what people have read,
-// edited or chosen. Library files are never touched.
+// and, while the limit of books keeps files out or a folder cannot be listed, all, where that is so of another library what
+// people have read, edited or chosen. Library files are never touched.
 func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 	var p scan.PurgeParams
 	if err := json.Unmarshal(h.Params, &p); err != nil {
@@ -68,11 +68,12 @@ func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (remov
 	db.Value(&b, &unfinished, "select "+scan.Unfinished, h.LibraryID)
 	db.All(&b, &books, `delete from book where tenant_id = app.tenant() and id in (
 		  select k.id from book k where k.tenant_id = app.tenant() and k.library_id = $1 and k.deleted_at is not null and ($2::uuid is null or k.series_id = $2)
-		    and not `+scan.Unfinished+` and not `+scan.KeptOut("$1")+` and not exists (select from book b where b.tenant_id = app.tenant() and b.size = k.size and b.deleted_at is null and `+book.NeverRead+`)
+		    and not `+scan.Unfinished+` and not `+scan.KeptOut("$1")+` and not `+scan.Unlisted("$1")+`
+		    and not exists (select from book b where b.tenant_id = app.tenant() and b.size = k.size and b.deleted_at is null and `+book.NeverRead+`)
 		    and not (exists (select from book b where b.tenant_id = app.tenant() and b.library_id = $1 and b.deleted_at is null and `+book.NeverRead+`) and `+follow.Dear+`)
 		    and not exists (select from book b join scan s on s.tenant_id = b.tenant_id and s.library_id = b.library_id and not s.settled
 		      where b.tenant_id = app.tenant() and b.fingerprint = k.fingerprint and b.fingerprint <> '' and b.library_id <> k.library_id and b.deleted_at is null)
-		    and (not `+follow.Kept+` or not `+scan.KeptOutElsewhere("$1")+` and (not $4 or k.deleted_at < `+lookedElsewhere+`))
+		    and (not `+follow.Kept+` or not `+scan.UnseenElsewhere("$1")+` and (not $4 or k.deleted_at < `+lookedElsewhere+`))
 		  limit $3)
 		returning id, series_id, revision`, h.LibraryID, h.SeriesID, writeBatch, afterScan)
 	db.Values(&b, &series, `select app.drop_empty_series(array(

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/testkit"
 )
 
 // gone are the books of the first library whose files are gone.
@@ -60,6 +61,33 @@ func TestMovedOverAboveTheLimit(t *testing.T) {
 			r.moved(id, "ann 1")
 		})
 	}
+}
+
+// A folder that cannot be listed may hold the files of books that are gone: none of its library is removed then, also when
+// somebody asks for it, and of another library none that somebody has read.
+func TestPurgeWhileAFolderCannotBeListed(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	r.closing("b/Closed/")
+	testkit.WriteFile(t, r.folder, "b/Closed/1.cbz", testkit.Comic(t, 9200, 1, ""))
+	r.remove("a/Other/0.cbz", "a/"+numbered(1), "b/Other/0.cbz")
+	r.scans(r.a)
+	r.library = r.b
+	if res := r.scan("normal"); res.Status != task.Completed || res.Errors != 1 {
+		t.Fatalf("%+v", res)
+	}
+	(&run{rig: r.rig}).settled()
+	r.purged(r.b)
+	r.purged(r.a)
+	gone := func() []string {
+		return values[string](r.rig, "select key from book where tenant_id = app.tenant() and deleted_at is not null order by library_id = $1, key", r.b)
+	}
+	same(t, "while it cannot be listed", gone(), []string{numbered(1), "Other/0.cbz"})
+	r.s3.Counter.Meddle(nil)
+	r.scans(r.b)
+	r.purged(r.b)
+	r.purged(r.a)
+	same(t, "when it can", gone(), nil)
 }
 
 // A purge after a scan takes at once what nobody has read or chosen. The rest waits until every other library has been
