@@ -68,7 +68,7 @@ type bookRow struct {
 	CoverSize    int             `db:"cover_size"`
 	CoverQuality int             `db:"cover_quality"`
 
-	besides *packageDocument // the package document that speaks before the file; nil: none
+	besides []*packageDocument // the package documents that speak before the file, the one that counts more first
 }
 
 // analyzed is a book and what was found in it, or the problem with it.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -78,8 +79,8 @@ func (s *Scanner) packages(ctx context.Context, books []bookRow) error {
 	for i := range books {
 		b := &books[i]
 		for _, about := range library.About(b.Key) {
-			if b.besides == nil {
-				b.besides = found[packagePlace{b.LibraryID, about}]
+			if p := found[packagePlace{b.LibraryID, about}]; p != nil {
+				b.besides = append(b.besides, p)
 			}
 		}
 	}
@@ -136,25 +137,23 @@ func readSidecar(ctx context.Context, store *blob.Store, bucket string, o blob.O
 	return data, "", err
 }
 
-// override lets the package document beside a book speak before the book's file.
+// override lets the package documents beside a book speak before the book's file, the one that counts more last.
 func (a *analyzed) override(ctx context.Context, reader *content.Reader) error {
-	p := a.besides
-	if p == nil {
-		return nil
-	}
-	if err := p.read(ctx, reader, a.Bucket, a.Prefix); err != nil {
-		return fmt.Errorf("%s: %w", p.Key, err)
-	}
-	if p.Problem != nil {
-		a.Warnings = append(a.Warnings, *p.Problem)
-	}
-	if p.says != nil {
-		a.Override(p.says)
+	for _, p := range slices.Backward(a.besides) {
+		if err := p.read(ctx, reader, a.Bucket, a.Prefix); err != nil {
+			return fmt.Errorf("%s: %w", p.Key, err)
+		}
+		if p.Problem != nil {
+			a.Warnings = append(a.Warnings, *p.Problem)
+		}
+		if p.says != nil {
+			a.Override(p.says)
+		}
 	}
 	return nil
 }
 
-// queuePackages keeps what package documents said, and of each book with which one it was read.
+// queuePackages keeps what package documents said, and of each book with which of them it was read.
 func queuePackages(b *pgx.Batch, found []analyzed) {
 	var libraries, versions, books []uuid.UUID
 	var keys []string
@@ -163,18 +162,22 @@ func queuePackages(b *pgx.Batch, found []analyzed) {
 	kept := map[*packageDocument]bool{}
 	for _, a := range found {
 		books = append(books, a.ID)
-		p := a.besides
-		if p == nil {
+		if len(a.besides) == 0 {
 			used = append(used, nil)
 			continue
 		}
-		used = append(used, &p.Version)
-		if a.Result == nil || !p.Pending || kept[p] { // a book that cannot be read did not ask it
+		used = append(used, new(a.version()))
+		if a.Result == nil { // a book that cannot be read did not ask them
 			continue
 		}
-		kept[p] = true
-		libraries, keys, versions = append(libraries, p.LibraryID), append(keys, p.Key), append(versions, p.Version)
-		documents, problems = append(documents, nonEmpty(string(p.Document))), append(problems, p.Problem)
+		for _, p := range a.besides {
+			if !p.Pending || kept[p] {
+				continue
+			}
+			kept[p] = true
+			libraries, keys, versions = append(libraries, p.LibraryID), append(keys, p.Key), append(versions, p.Version)
+			documents, problems = append(documents, nonEmpty(string(p.Document))), append(problems, p.Problem)
+		}
 	}
 	b.Queue(`update sidecar k set pending = false, document = u.document::jsonb, problem = u.problem
 		from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[]) as u(library, key, version, document, problem)
@@ -215,15 +218,19 @@ func (s *Scanner) queueStale(ctx context.Context, h task.Held, found []analyzed)
 	return nil
 }
 
-// version is that of the package document beside a book, all zero for none.
-func (b bookRow) version() uuid.UUID {
-	if b.besides == nil {
-		return uuid.UUID{}
+// version is that of the package document beside a book, one made of both where there are two, all zero for none.
+func (b bookRow) version() (v uuid.UUID) {
+	for i, p := range b.besides {
+		if i == 0 {
+			v = p.Version
+		} else {
+			v = uuid.NewSHA1(v, p.Version[:])
+		}
 	}
-	return b.besides.Version
+	return v
 }
 
-// readAgain finds the books that were read with another package document than the one beside them now: books about
+// readAgain finds the books that were read with other package documents than those beside them now: books about
 // which one of keys is.
 func (s *Scanner) readAgain(ctx context.Context, libraryID uuid.UUID, keys []string) ([]uuid.UUID, error) {
 	var from, to []string

@@ -89,6 +89,43 @@ func TestPackageDocumentOfOneBook(t *testing.T) {
 	}
 }
 
+// What the document of a single book does not say, or does not say any more, that of its folder does: a field comes from
+// the first that has it.
+func TestPackageDocumentsOfBookAndFolder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 2, `<Title>Inside</Title><Publisher>P</Publisher><Imprint>I</Imprint>`))
+	testkit.WriteFile(t, r.folder, "S/metadata.opf", opf("Folder", `<dc:publisher>Q</dc:publisher><meta name="calibre:title_sort" content="Folder, The"/>`))
+	testkit.WriteFile(t, r.folder, "S/a.opf", opf("Own", ""))
+	for _, c := range []struct {
+		change func()
+		want   string
+	}{
+		{func() {}, "Own|1|Q|I"},
+		{func() {
+			testkit.WriteFile(t, r.folder, "S/metadata.opf", opf("Folder", "<dc:publisher>Changed</dc:publisher>"))
+		}, "Own|1|Changed|I"},
+		{func() { testkit.WriteFile(t, r.folder, "S/a.opf", []byte("<package")) }, "Folder|1|Changed|I"},
+		{func() { testkit.WriteFile(t, r.folder, "S/a.opf", opf("Own", "<dc:publisher>R</dc:publisher>")) }, "Own|1|R|I"},
+		{func() { r.remove("S/metadata.opf") }, "Own|1|R|I"},
+		{func() { r.remove("S/a.opf") }, "Inside|1|P|I"},
+	} {
+		c.change()
+		r.scanned("normal")
+		if got := r.one(bookTexts); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+		if sort := r.one("select coalesce(metadata->>'titleSort', '') from book_metadata where tenant_id = app.tenant()"); sort != "" {
+			t.Errorf("sorted by %q, which is said of another title", sort)
+		}
+	}
+	r.s3.Counter.Reset()
+	r.scanned("normal")
+	if gets := testkit.Objects(r.s3.Counter.Reset(), "GET"); len(gets) > 0 {
+		t.Errorf("nothing changed, but %v was read", gets)
+	}
+}
+
 // calibre's from_metadata takes the series from the document, and readOpfMetadata turns it off.
 func TestCalibreReadsPackageDocuments(t *testing.T) {
 	for config, want := range map[string]string{
