@@ -122,6 +122,12 @@ var ages = map[string]int{"earlychildhood": 3, "everyone": 0, "g": 0, "kidstoadu
 
 var age = lazyregexp.New(`^(\d{1,2})\s*\+?$`)
 
+// Unrated tells whether an age rating of schema 2.1 says that there is none: Unknown or Rating Pending.
+func Unrated(rating string) bool {
+	v := strings.ToLower(strings.Join(strings.Fields(rating), ""))
+	return v == "unknown" || v == "ratingpending"
+}
+
 // MinimumAge is the age that AgeRating means, also one written as a number; nil when it says none.
 func (i *Info) MinimumAge() *int {
 	v := strings.ToLower(strings.Join(strings.Fields(i.AgeRating), ""))

@@ -225,6 +225,22 @@ func TestSeriesJSON(t *testing.T) {
 	}
 }
 
+// An age rating that is not known is left out with a warning, as other values are; one that says that there is none without.
+func TestSeriesDocumentWithAnAgeRatingThatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i, c := range []struct{ folder, age string }{{"A", "Mature"}, {"B", "Rating Pending"}, {"C", "unknown"}, {"D", "Teen"}} {
+		testkit.WriteFile(t, r.folder, c.folder+"/01.cbz", testkit.Comic(t, i, 1, ""))
+		testkit.WriteFile(t, r.folder, c.folder+"/series.json", []byte(`{"metadata": {"publisher": "P", "age_rating": "`+c.age+`"}}`))
+	}
+	r.scanned("normal")
+	want := `A: P, ?, series.json: age_rating: "Mature" is no age rating of ComicInfo and no age` + "\nB: P, ?, \nC: P, ?, \nD: P, 13, "
+	if got := r.one(`select s.path || ': ' || s.publisher || ', ' || coalesce(s.age_rating::text, '?') || ', ' || coalesce(k.problem, '')
+		from series s join sidecar k on k.about = s.path where s.tenant_id = app.tenant() order by s.path`); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 // Listeners are told which fields a series.json changed, and of none where it is read again and says the same.
 func TestSeriesDescriptionTellsWhatChanged(t *testing.T) {
 	t.Parallel()

@@ -108,10 +108,14 @@ func (s *Scanner) readAbout(ctx context.Context, tenant uuid.UUID, shelf shelfRo
 		if err != nil {
 			return "", name + " was not read: " + err.Error(), nil
 		}
+		says := descriptionOf(m)
+		if says.AgeRating == nil && m.AgeRating != "" && !comicinfo.Unrated(m.AgeRating) {
+			m.Warnings = append(m.Warnings, fmt.Sprintf("age_rating: %.60q is no age rating of ComicInfo and no age", m.AgeRating))
+		}
 		for i, w := range m.Warnings {
 			m.Warnings[i] = name + ": " + w
 		}
-		return *toJSON(descriptionOf(m)), strings.Join(m.Warnings, "; "), nil
+		return *toJSON(says), strings.Join(m.Warnings, "; "), nil
 	}
 	if !strings.HasPrefix(mediatype.Detect(data[:min(len(data), mediatype.HeadBytes)]), "image/") {
 		return "", name + " is no picture that can be shown", nil
