@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
@@ -23,9 +24,21 @@ type Walked struct {
 	Earlier  bool
 }
 
+// UnlistedError is that a walk has left out so many folders that it leaves out no more; they are whole prefixes with the slash.
+type UnlistedError struct {
+	Folders []string
+	Err     error // of the one after them
+}
+
+func (e *UnlistedError) Error() string {
+	return fmt.Sprintf("%d folders cannot be listed, from %s on, nor can another: %v", len(e.Folders), e.Folders[0], e.Err)
+}
+
+func (e *UnlistedError) Unwrap() error { return e.Err }
+
 // Walk is List for stores over folders: one that the store may not read, or with a name that no request can hold, fails the listing of
 // all above it. Walk goes on level by level from there, and yields such a folder where its keys would come; it fails where the prefix itself
-// cannot be listed, or a hundred folders below it.
+// cannot be listed, and with an UnlistedError for more than a hundred folders below it.
 func (s *Store) Walk(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[Walked, error] {
 	return func(yield func(Walked, error) bool) {
 		w := walk{store: s, bucket: bucket, prefix: prefix, may: maxUnlisted, yield: yield}
@@ -38,7 +51,8 @@ type walk struct {
 	bucket, prefix string
 	levels         int // that were listed by themselves
 	open           int // of these, that objects are yielded of
-	may            int // folders that may still be left out
+	may            int // folders that may be left out
+	left           []string
 	yield          func(Walked, error) bool
 }
 
@@ -148,10 +162,11 @@ func (w *walk) give(objects []Object) bool {
 }
 
 func (w *walk) leaveOut(folder string, cause error) bool {
-	if w.may--; w.may < 0 {
-		w.yield(Walked{}, cause)
+	if len(w.left) >= w.may {
+		w.yield(Walked{}, &UnlistedError{w.left, cause})
 		return false
 	}
+	w.left = append(w.left, folder)
 	return w.yield(Walked{Unlisted: folder}, nil)
 }
 

@@ -2,6 +2,7 @@ package blob
 
 import (
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -140,9 +141,12 @@ func TestWalkGivesUp(t *testing.T) {
 	url, _, _ := served(t, s.ServeHTTP)
 	for may, gaveUp := range map[int]bool{3: false, 2: true} {
 		left, failed := 0, false
+		var many *UnlistedError
 		w := walk{store: troubled(t, url), bucket: "books", may: may, yield: func(_ Walked, err error) bool {
 			if failed = err != nil; !failed {
 				left++
+			} else if !errors.As(err, &many) || !slices.Equal(many.Folders, s.closed[:may]) || !Failed(err) {
+				t.Error(err)
 			}
 			return true
 		}}

@@ -374,7 +374,15 @@ func (s *run) collect(ctx context.Context, found <-chan difference) error {
 
 // explain says what a failed listing means for the library's owner; nothing is ever removed by one.
 func (s *run) explain(err error) error {
+	var many *blob.UnlistedError
 	switch {
+	case errors.As(err, &many):
+		var first []string
+		for _, folder := range many.Folders[:min(len(many.Folders), 5)] {
+			first = append(first, clip(strings.TrimPrefix(folder, s.library.Prefix), 200))
+		}
+		return fault.Wrap(err, fault.Unavailable, "More than %d folders of %s cannot be listed, among them %s: they may not be readable, their names may be no UTF-8, or the storage is in trouble. "+
+			"Nothing was removed; a scan is tried three times", len(many.Folders), s.library.Path, strings.Join(first, ", "))
 	case errors.Is(err, blob.ErrNotFound):
 		return fault.Wrap(err, fault.Conflict, "%s is not there: check that the folder or bucket exists, is mounted, and is still offered as a library root. Nothing was removed", s.library.Path)
 	case errors.Is(err, blob.ErrDenied):

@@ -2,6 +2,7 @@ package scanner_test
 
 import (
 	"crypto/rand"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -107,6 +108,21 @@ func TestFolderWithAnUnclearName(t *testing.T) {
 	if keys := values[string](r, "select key from book where tenant_id = app.tenant() order by key"); res.Status != "completed" || !slices.Equal(res.Texts, want) ||
 		strings.Join(keys, " ") != "A/01.cbz B/z/01.cbz Z/01.cbz" {
 		t.Errorf("%q, %+v", keys, res)
+	}
+}
+
+// With too many folders that cannot be listed the scan fails, and names some of them.
+func TestTooManyFoldersWithUnclearNames(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.exec("alter table task alter max_attempts set default 1")
+	for i := range 101 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("Ast\xe9rix %03d/01.cbz", i), []byte("x"))
+	}
+	res := r.scan("normal")
+	const want = "More than 100 folders of /books cannot be listed, among them Ast\uFFFDrix 000/, Ast\uFFFDrix 001/, "
+	if res.Status != "failed" || res.Failure == nil || !strings.HasPrefix(*res.Failure, want) {
+		t.Errorf("%+v", res)
 	}
 }
 
