@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -109,11 +111,19 @@ func Reach(ctx context.Context, store Store, bucket, root, prefix string) error 
 		case !folder && object:
 			return fault.Invalid("path", "is a file, or a symbolic link, which is not followed: name a folder")
 		case !folder:
-			return fault.Invalid("path", "does not exist")
+			return fault.Invalid("path", "does not exist%s", Accents(name))
 		}
 		at += name + "/"
 	}
 	return nil
+}
+
+// Accents is what to add where a folder of a name is not there: the store compares bytes, and é has two spellings.
+func Accents(name string) string {
+	if norm.NFC.IsNormalString(name) && norm.NFD.IsNormalString(name) {
+		return ""
+	}
+	return ": letters with accents may be stored in another form than the one given; take the name from GET /api/v1/filesystem/browse"
 }
 
 // entries are the folders or files of some whole keys.

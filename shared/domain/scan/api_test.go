@@ -77,6 +77,13 @@ func TestScanOfAFolder(t *testing.T) {
 	if got := r.maintainer.Do("POST", "/api/v1/series/"+r.series.String()+"/scan", nil).Want(200).Map(); got["path"] != "Marvel" {
 		t.Errorf("the series lies in Marvel: %v", got)
 	}
+	r.end("completed", 0)
+	deep := strings.Repeat("a", 250) + "/"
+	deep = strings.TrimSuffix(strings.Repeat(deep, 10), "/") // longer than a key of Amazon S3
+	r.exec("update book set key = $1 || '/' || id || '.cbz'", deep)
+	if got := r.maintainer.Do("POST", "/api/v1/series/"+r.series.String()+"/scan", nil).Want(200).Map(); got["path"] != deep {
+		t.Errorf("the series lies in %v", got)
+	}
 	r.maintainer.Do("POST", path+"?path=../etc", nil).Want(400)
 	r.maintainer.Do("POST", "/api/v1/series/"+uuid.NewString()+"/scan", nil).Want(404)
 }

@@ -82,16 +82,16 @@ type Params struct {
 	Removals int `json:"removals,omitempty"`
 }
 
-// maxPath bounds Path: a key has 1,024 bytes.
-const maxPath = 1024
+// MaxPath bounds the path of a file or folder below the library's root, in bytes: an index holds it.
+const MaxPath = 2600
 
 // Check refuses a mode that does not exist, and a path that is no folder below the root.
 func (p Params) Check() error {
 	if p.Mode != Normal && p.Mode != Deep {
 		return fault.Invalid("mode", "must be normal or deep")
 	}
-	if p.Path != "" && (len(p.Path) > maxPath || path.Clean("/"+p.Path) != "/"+p.Path || strings.ContainsRune(p.Path, 0) || !utf8.ValidString(p.Path)) {
-		return fault.Invalid("path", "must be a folder below the library's root, as in Marvel/Daredevil: without a slash at its ends, and at most %d bytes", maxPath)
+	if p.Path != "" && (len(p.Path) > MaxPath || path.Clean("/"+p.Path) != "/"+p.Path || strings.ContainsRune(p.Path, 0) || !utf8.ValidString(p.Path)) {
+		return fault.Invalid("path", "must be a folder below the library's root, as in Marvel/Daredevil: without a slash at its ends, and at most %d bytes", MaxPath)
 	}
 	return nil
 }

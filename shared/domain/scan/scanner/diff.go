@@ -87,12 +87,9 @@ func (s *run) compare(ctx context.Context, l listed, seen time.Time) (d differen
 	return d, now, nil
 }
 
-// maxPath bounds the path of a file below the library's root, in bytes: an index holds it.
-const maxPath = 2600
-
 // short are the objects of a page whose paths can be stored; long, the beginnings of the paths of the books among the others.
 func (s *run) short(page []blob.Object) (short []blob.Object, long []string) {
-	most := len(s.library.Prefix) + maxPath
+	most := len(s.library.Prefix) + scan.MaxPath
 	short = slices.DeleteFunc(slices.Clone(page), func(o blob.Object) bool {
 		if len(o.Key) <= most {
 			return false

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/filesystem"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -28,14 +29,14 @@ func (s *run) guard(ctx context.Context) error {
 		if held, err := s.held(ctx, s.params.Path); held || err != nil {
 			return err
 		}
-		return fault.Invalid("path", "%q holds no books and held none: check its spelling, in which upper and lower case count, and what allowedFormats and excludedPatterns leave", s.params.Path)
+		return fault.Invalid("path", "%q holds no books and held none: check its spelling, in which upper and lower case count, and what allowedFormats and excludedPatterns leave%s", s.params.Path, filesystem.Accents(s.params.Path))
 	case gone == 0:
 		return nil
 	}
 	if s.at.Listed == 0 && (s.params.Path == "" || gone > s.params.Removals) {
 		return s.hold(ctx, gone, "%s lists no books at all although there are %d: nothing was removed. Check that the folder is there and mounted, and what allowedFormats and excludedPatterns leave; "+
 			"if the books are really gone, delete the library, or for one folder of it confirm with POST /api/v1/libraries/%s/scan/confirm",
-			s.library.Path, gone, s.library.ID)
+			s.place(), gone, s.library.ID)
 	}
 	if gone < guardLeast || gone <= s.params.Removals {
 		return nil
@@ -66,7 +67,7 @@ func (s *run) guard(ctx context.Context) error {
 	}
 	return s.hold(ctx, gone, "The scan would remove %d of the %d books of this library, more than half: nothing was removed. Check that %s is whole and mounted; "+
 		"if the files were renamed and changed at once, scan again when what is new has been read; "+
-		"if the books are really gone, an administrator confirms it with POST /api/v1/libraries/%s/scan/confirm", gone, before, s.library.Path, s.library.ID)
+		"if the books are really gone, an administrator confirms it with POST /api/v1/libraries/%s/scan/confirm", gone, before, s.place(), s.library.ID)
 }
 
 // held tells whether a folder has ever held a book.

@@ -151,7 +151,7 @@ func TestScanOfOneFolder(t *testing.T) {
 	}
 	// A folder that is gone needs a word, since it may not be mounted.
 	r.removeAll("A/B")
-	if res := r.scanWith(scan.Params{Mode: "normal", Path: "A/B"}); res.Status != "failed" || res.Held != 2 {
+	if res := r.scanWith(scan.Params{Mode: "normal", Path: "A/B"}); res.Status != "failed" || res.Held != 2 || !strings.HasPrefix(*res.Failure, "/books/A/B lists no books at all although there are 2: ") {
 		t.Errorf("%+v", res)
 	}
 	for _, deleted := range []int64{2, 0} { // afterwards there is nothing left to do
@@ -159,15 +159,31 @@ func TestScanOfOneFolder(t *testing.T) {
 			t.Errorf("%+v", res)
 		}
 	}
-	for _, nothing := range []string{"a", "nope", "A/B.c"} {
-		if res := r.scanWith(scan.Params{Mode: "normal", Path: nothing}); res.Status != "failed" || res.Held != 0 {
+	for _, nothing := range []string{"a", "nope", "A/B.c", "\u00c9luard"} {
+		res := r.scanWith(scan.Params{Mode: "normal", Path: nothing})
+		if res.Status != "failed" || res.Held != 0 {
 			t.Errorf("%s: %+v", nothing, res)
 		}
+		if accents := strings.Contains(*res.Failure, "letters with accents may be stored in another form"); accents != (nothing == "\u00c9luard") {
+			t.Errorf("%s: %s", nothing, *res.Failure)
+		}
 	}
-	for _, bad := range []string{"/A", "A/", "A//B", "..", "A/../B", "./A", strings.Repeat("a", 1025), "a\x00"} {
+	for _, bad := range []string{"/A", "A/", "A//B", "..", "A/../B", "./A", strings.Repeat("a", 2601), "a\x00"} {
 		if (scan.Params{Mode: "normal", Path: bad}).Check() == nil {
 			t.Errorf("%q is taken for a folder", bad)
 		}
+	}
+}
+
+// A folder whose path is longer than a key of Amazon S3 is scanned by itself like any other, where the store has it.
+func TestScanOfAFolderWithALongPath(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	folder := strings.TrimSuffix(strings.Repeat(strings.Repeat("a", 250)+"/", 8), "/")
+	testkit.WriteFile(t, r.folder, folder+"/1.cbz", testkit.Comic(t, 1, 1, ""))
+	testkit.WriteFile(t, r.folder, "B/1.cbz", testkit.Comic(t, 2, 1, ""))
+	if res := r.scanWith(scan.Params{Mode: "normal", Path: folder}); res.Status != "completed" || res.Created != 1 || res.Errors != 0 {
+		t.Errorf("%+v", res)
 	}
 }
 

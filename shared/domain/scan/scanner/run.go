@@ -235,8 +235,11 @@ func (s *run) unlinked(ctx context.Context) error {
 		return nil
 	}
 	return fault.New(fault.Conflict, "%s is reached through a symbolic link, which is not followed: nothing was changed. Make a library of the "+
-		"folder that the link leads to", strings.TrimSuffix(s.library.Path+"/"+s.params.Path, "/"))
+		"folder that the link leads to", s.place())
 }
+
+// place is the folder that is scanned, as people know it.
+func (s *run) place() string { return strings.TrimSuffix(s.library.Path+"/"+s.params.Path, "/") }
 
 // queueLibrary reads the library and the time; load says whether it is there, once the batch has run.
 func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool, err error)) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/scan"
 )
 
 // tellUnlisted notes as errors of the scan which folders could not be listed, but those in which there are no books of the library anyway.
@@ -23,8 +25,8 @@ func (s *run) tellUnlisted(ctx context.Context) error {
 		name := strings.TrimPrefix(folder, s.library.Prefix)
 		texts[i] = clip(name, 400) + " cannot be listed; it may not be readable. Its books stay as they were"
 		switch {
-		case len(name) >= maxPath:
-			texts[i] = fmt.Sprintf("%s: the path is longer than %d bytes. Shorten the names of its folders; the file is left out until then", clip(name, 400), maxPath)
+		case len(name) >= scan.MaxPath:
+			texts[i] = fmt.Sprintf("%s: the path is longer than %d bytes. Shorten the names of its folders; the file is left out until then", clip(name, 400), scan.MaxPath)
 		case unclear(name):
 			texts[i] = clip(name, 400) + " cannot be listed: its name is no UTF-8, or has control characters. Rename it"
 		}
