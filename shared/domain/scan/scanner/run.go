@@ -122,6 +122,9 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 // scan lists the library and makes its books agree with what was listed.
 func (r *run) scan(ctx context.Context) (any, error) {
 	if err := r.listAndWrite(ctx); err != nil {
+		if err := r.noteTooMany(ctx, err); err != nil {
+			return nil, err
+		}
 		return nil, r.explain(err)
 	}
 	if len(r.at.Ranges) > 0 {

@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/db"
 )
 
 // tellUnlisted notes as errors of the scan which folders could not be listed, but those in which there are no books of the library anyway.
@@ -38,6 +41,16 @@ func (s *run) tellUnlisted(ctx context.Context) error {
 			from scan x where x.tenant_id = app.tenant() and x.id = $1 for update) n
 		where tenant_id = app.tenant() and id = $1`, s.scanID, len(texts), texts, errorsKept)
 	return s.Database.Run(ctx, &b)
+}
+
+// noteTooMany notes of a scan that fails for the folders that could not be listed how many they were: no purge is to follow.
+func (s *run) noteTooMany(ctx context.Context, cause error) error {
+	var many *blob.UnlistedError
+	if !errors.As(cause, &many) {
+		return nil
+	}
+	_, err := db.Exec(ctx, s.Database, "update scan set unlisted = $2 where tenant_id = app.tenant() and id = $1", s.scanID, len(many.Folders))
+	return err
 }
 
 // mayHoldBooks tells whether a file in the folder would be a book of the library.

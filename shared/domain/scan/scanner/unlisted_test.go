@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -123,6 +124,9 @@ func TestTooManyFoldersWithUnclearNames(t *testing.T) {
 	const want = "More than 100 folders of /books cannot be listed, among them Ast\uFFFDrix 000/, Ast\uFFFDrix 001/, "
 	if res.Status != "failed" || res.Failure == nil || !strings.HasPrefix(*res.Failure, want) {
 		t.Errorf("%+v", res)
+	}
+	if purgable := values[bool](r, "select not "+scan.Unlisted("$1"), r.library); purgable[0] {
+		t.Error("its books may be purged, although their files may be in those folders")
 	}
 }
 
