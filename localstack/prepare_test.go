@@ -2,10 +2,12 @@ package main
 
 import (
 	"bufio"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -14,32 +16,15 @@ import (
 func TestPreparesOneAtATime(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	script, err := os.ReadFile("prepare.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	version := regexp.MustCompile(`(?m)^versitygw=(.+)$`).FindStringSubmatch(string(script))
 	begun, end := filepath.Join(dir, "begun"), filepath.Join(dir, "end")
-	for name, text := range map[string]string{
-		"localstack/prepare.sh": string(script), ".tools/bin/versitygw": "", ".tools/version/versitygw": version[1],
-		"bin/go": "#!/bin/sh\necho begun >" + begun + "\nread go <" + end + "\n", "bin/apt-get": "#!/bin/sh\n", "bin/chmod": "#!/bin/sh\n",
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	newClone(t, dir, map[string]string{"bin/go": "#!/bin/sh\necho begun >" + begun + "\nread go <" + end + "\n"})
 	for _, pipe := range []string{begun, end} {
 		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	prepare := func() (*exec.Cmd, *bufio.Scanner) {
-		cmd := exec.Command("bash", filepath.Join(dir, "localstack/prepare.sh"), "run")
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+		cmd := prepareRun(dir)
 		out, err := cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()
@@ -80,4 +65,53 @@ func TestPreparesOneAtATime(t *testing.T) {
 	if err := second.Wait(); err != nil {
 		t.Error("the second:", err)
 	}
+}
+
+// Git tells root nothing of the clone of another user. Go then builds only what is to hold no commit.
+func TestBuildsWhereGitRefuses(t *testing.T) {
+	t.Parallel()
+	for git, stamped := range map[string]bool{"exit 0": true, "echo dubious ownership >&2; exit 128": false} {
+		dir := t.TempDir()
+		args := filepath.Join(dir, "args")
+		newClone(t, dir, map[string]string{"bin/git": "#!/bin/sh\n" + git + "\n", "bin/go": "#!/bin/sh\necho \"$@\" >" + args + "\n"})
+		if out, err := prepareRun(dir).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		got, err := os.ReadFile(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(got), "-buildvcs=false") == stamped {
+			t.Errorf("git: %s: go %s", git, got)
+		}
+	}
+}
+
+// newClone lays out what prepare.sh needs of a clone, with these files beside; programs in bin come first on its PATH.
+func newClone(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	script, err := os.ReadFile("prepare.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`(?m)^versitygw=(.+)$`).FindStringSubmatch(string(script))
+	all := map[string]string{"localstack/prepare.sh": string(script), ".tools/bin/versitygw": "", ".tools/version/versitygw": version[1],
+		"bin/apt-get": "#!/bin/sh\n", "bin/chmod": "#!/bin/sh\n"}
+	maps.Copy(all, files)
+	for name, text := range all {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// prepareRun is prepare.sh run in a clone of newClone.
+func prepareRun(dir string) *exec.Cmd {
+	cmd := exec.Command("bash", filepath.Join(dir, "localstack/prepare.sh"), "run")
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+	return cmd
 }

@@ -55,7 +55,8 @@ func (p program) build(dir string) error {
 	if p.vips {
 		cgo = "1"
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-tags=lambda.norpc", "-o", binary, p.path)
+	args := append([]string{"build", "-trimpath", "-ldflags=-s -w", "-tags=lambda.norpc", "-o", binary}, unstamped()...)
+	cmd := exec.Command("go", append(args, p.path)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	if p.arm {
 		cmd.Env = append(cmd.Env, "GOOS=linux", "GOARCH=arm64")
@@ -77,6 +78,15 @@ func (p program) build(dir string) error {
 		return fmt.Errorf("zip %s: %w", p.name, err)
 	}
 	fmt.Printf("%-28s %6.1f MB\n", filepath.Join(dir, p.name+".zip"), float64(size)/1e6)
+	return nil
+}
+
+// unstamped is the flag to build without the commit where git tells nothing of it, as to root in the clone of another
+// user: Go does not build then.
+func unstamped() []string {
+	if exec.Command("git", "rev-parse", "--git-dir").Run() != nil {
+		return []string{"-buildvcs=false"}
+	}
 	return nil
 }
 
