@@ -62,7 +62,7 @@ func (c *Cluster) Exists() bool {
 // Init makes the cluster. It is made beside and renamed, so that a start that is cut short leaves nothing half done.
 func (c *Cluster) Init(ctx context.Context, supervisor *supervise.Supervisor) error {
 	fresh := c.dir + ".new"
-	if err := os.RemoveAll(fresh); err != nil {
+	if err := removeLeft(ctx, fresh, os.RemoveAll); err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
 	if err := c.account.Folder(fresh); err != nil {
@@ -86,6 +86,24 @@ func (c *Cluster) Init(ctx context.Context, supervisor *supervise.Supervisor) er
 		return fmt.Errorf("database: %w", err)
 	}
 	return nil
+}
+
+// removeLeft removes what a start that was killed has left in dir. The programs that its initdb had started write there
+// until they notice, a moment later.
+func removeLeft(ctx context.Context, dir string, remove func(string) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	for {
+		err := remove(dir)
+		if !errors.Is(err, syscall.ENOTEMPTY) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // settings are modest: a few hundred megabytes at most, and nothing that risks committed data.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -111,5 +112,22 @@ func TestClearStale(t *testing.T) {
 	}
 	if err := (&Cluster{dir: t.TempDir()}).ClearStale(); err != nil {
 		t.Errorf("without a lock file: %v", err)
+	}
+}
+
+// What initdb had started goes on writing for a moment after it was killed.
+func TestRemovesWhatIsStillWritten(t *testing.T) {
+	t.Parallel()
+	for first, want := range map[syscall.Errno]int{syscall.ENOTEMPTY: 3, syscall.EACCES: 1} {
+		calls := 0
+		err := removeLeft(t.Context(), "postgres.new", func(dir string) error {
+			if calls++; calls == 3 {
+				return nil
+			}
+			return &os.PathError{Op: "unlinkat", Path: dir, Err: first}
+		})
+		if calls != want || (err == nil) != (want == 3) {
+			t.Errorf("%v: %d attempts, want %d; %v", first, calls, want, err)
+		}
 	}
 }
