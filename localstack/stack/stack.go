@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -62,11 +61,8 @@ func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, e
 		if err == nil {
 			err = ctx.Err()
 		}
-		if errors.Is(err, syscall.ENOSPC) {
-			err = fmt.Errorf("the disk of DATA_DIR %s is full: make room on it and start again (%w)", s.config.DataDir, err)
-		}
 		if err != nil {
-			return nil, errors.Join(err, s.Stop())
+			return nil, errors.Join(withRoom(err, s.config.DataDir, free), s.Stop())
 		}
 	}
 	if err := s.library.Confined(); err != nil {

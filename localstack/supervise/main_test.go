@@ -35,8 +35,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "first line")
 		fmt.Fprintln(os.Stderr, `{"level":"ERROR","msg":"no database","port":5432}`)
 		os.Exit(3)
-	case "full", "small": // A database whose disk, or whose shared memory, has no room.
-		fmt.Fprintln(os.Stderr, map[string]string{"full": "could not write to file", "small": "could not resize shared memory segment"}[part]+": No space left on device")
+	case "full", "short", "small": // A database whose disk, or whose shared memory, has no room; and who asks one.
+		fmt.Fprintln(os.Stderr, map[string]string{"full": "could not write to file: No space left on device",
+			"short": `ERROR: could not extend file "base/1/2": wrote only 4096 of 8192 bytes at block 3 (SQLSTATE 53100)`,
+			"small": "could not resize shared memory segment: No space left on device"}[part])
 		fmt.Fprintln(os.Stderr, "shutting down")
 		os.Exit(1)
 	case "silent": // Runs, and never answers.

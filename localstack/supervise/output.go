@@ -53,14 +53,15 @@ func (t *tail) String() string {
 	return strings.Join(short, " | ")
 }
 
-// noSpace tells whether the child said that the disk is full. Postgres says the same of too little shared memory, which is
-// another matter.
+// noSpace tells whether the child said that the disk is full. Postgres, and who asks it, says it by a code where a write
+// was cut short; and says the same of too little shared memory, which is another matter.
 func (t *tail) noSpace() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.ContainsFunc(t.lines, func(line string) bool {
 		line = strings.ToLower(line)
-		return strings.Contains(line, "no space left on device") && !strings.Contains(line, "shared memory")
+		full := strings.Contains(line, "no space left on device") || strings.Contains(line, "sqlstate 53100")
+		return full && !strings.Contains(line, "shared memory")
 	})
 }
 

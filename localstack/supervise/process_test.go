@@ -170,7 +170,7 @@ func TestStartFails(t *testing.T) {
 // A child that ends since the disk is full says so with an error that the caller can tell from others.
 func TestStartWithoutRoom(t *testing.T) {
 	t.Parallel()
-	for mode, noRoom := range map[string]bool{"full": true, "small": false, "dying": false} {
+	for mode, noRoom := range map[string]bool{"full": true, "short": true, "small": false, "dying": false} {
 		s, _, _ := newSupervisor(t)
 		if _, err := s.Start(t.Context(), child(mode, mode, address(t))); err == nil || errors.Is(err, syscall.ENOSPC) != noRoom {
 			t.Errorf("%s: %v", mode, err)

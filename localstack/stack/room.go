@@ -1,0 +1,32 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// little is less room than a first start needs at its next step: PostgreSQL grows by files of 16 MB, and gives back what it
+// could not fill.
+const little = 32 << 20
+
+// withRoom says of a failed start that the disk of dir is full, or that it may be, where the error does not tell and there
+// is little room.
+func withRoom(err error, dir string, free func(dir string) (bytes uint64, err error)) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("the disk of DATA_DIR %s is full: make room on it and start again (%w)", dir, err)
+	}
+	if left, e := free(dir); e == nil && left < little {
+		return fmt.Errorf("%w; the disk of DATA_DIR %s is full but for %d MB, which may be why: make room on it and start again", err, dir, left>>20)
+	}
+	return err
+}
+
+// free is how much a program that is not root may still write on the disk of dir.
+func free(dir string) (bytes uint64, err error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return s.Bavail * uint64(s.Bsize), nil
+}
