@@ -46,7 +46,7 @@ func StartAnnouncer(t testing.TB, bucket string) *Announcer {
 	switch os.Getenv("TEST_S3_EVENTS") {
 	case "sqs":
 		a.S3 = StartS3(t, bucket)
-		a.Queue = queue.Config{Endpoint: os.Getenv("TEST_SQS_ENDPOINT"), Region: a.Config.Region}
+		a.Queue = queue.Config{Endpoint: os.Getenv("TEST_SQS_ENDPOINT"), Region: a.Config.Region, Window: 8, Resend: time.Minute}
 		events.QueueConfigurations[0].QueueArn = a.queue(t)
 	case "webhook":
 		a.bridge(t, os.Getenv("TEST_S3_WEBHOOK"))
@@ -83,7 +83,7 @@ func (a *Announcer) queue(t testing.TB) *string {
 // bridge sends what is posted to the address on to a queue, and returns where it listens.
 func (a *Announcer) bridge(t testing.TB, address string) string {
 	server := sqs.Start(t)
-	a.Queue = queue.Config{Region: "us-east-1", ObjectURL: server.Queue("objects", 30*time.Second, "", 0)}
+	a.Queue = queue.Config{Region: "us-east-1", ObjectURL: server.Queue("objects", 30*time.Second, "", 0), Window: 8, Resend: time.Minute}
 	to, err := queue.Open(a.Queue, a.Queue.ObjectURL)
 	if err != nil {
 		t.Fatal(err)

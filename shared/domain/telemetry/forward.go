@@ -30,11 +30,11 @@ type Config struct {
 
 // Validate names the setting that is wrong.
 func (c Config) Validate() error {
-	if c.Endpoint == "" {
-		return nil
-	}
 	if !(c.SampleRatio >= 0 && c.SampleRatio <= 1) { // nor NaN
 		return fmt.Errorf("OTEL_TRACES_SAMPLER_ARG: must be 0 to 1, is %g", c.SampleRatio)
+	}
+	if c.Endpoint == "" {
+		return nil
 	}
 	if strings.ContainsAny(c.Endpoint, "?#") {
 		return errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: must have no ? and no #: /v1/traces and /v1/metrics are written behind it")

@@ -226,8 +226,10 @@ func TestWordsOfTheCollector(t *testing.T) {
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	for _, ratio := range []float64{-0.1, 1.5, math.NaN(), math.Inf(1)} { // JSON has none but the first two
-		if err := (Config{Endpoint: "http://c", SampleRatio: ratio}).Validate(); err == nil || !strings.HasPrefix(err.Error(), "OTEL_TRACES_SAMPLER_ARG: ") {
-			t.Errorf("%g: %v", ratio, err)
+		for _, endpoint := range []string{"http://c", ""} {
+			if err := (Config{Endpoint: endpoint, SampleRatio: ratio}).Validate(); err == nil || !strings.HasPrefix(err.Error(), "OTEL_TRACES_SAMPLER_ARG: ") {
+				t.Errorf("%g: %v", ratio, err)
+			}
 		}
 	}
 	for _, address := range []string{"collector:4318", "ftp://c", "http://c?a=b", "http://c/otlp?", "http://c/#a", "http://"} {

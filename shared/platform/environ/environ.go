@@ -45,11 +45,24 @@ func unreadable[T any]() []string {
 		}
 		var number *strconv.NumError
 		if errors.As(parse.Err, &number) { // which begins with the name of a function
-			parse.Err = fmt.Errorf("%q: %w", number.Num, number.Err)
+			parse.Err = fmt.Errorf("must be %s, is %q", wanted(number), number.Num)
 		}
 		wrong = append(wrong, fmt.Sprintf("%s: %v", f.Key, parse.Err))
 	}
 	return wrong
+}
+
+// wanted is what a value had to be that strconv did not take.
+func wanted(e *strconv.NumError) string {
+	switch {
+	case e.Func == "ParseBool":
+		return "true or false"
+	case errors.Is(e.Err, strconv.ErrRange):
+		return "a number nearer to zero"
+	case e.Func == "ParseFloat":
+		return "a number"
+	}
+	return "a whole number without a unit"
 }
 
 // WebAddress says what is wrong with a variable that must be the address of a web site.

@@ -36,6 +36,32 @@ func TestEveryVariableAtFaultIsNamed(t *testing.T) {
 	}
 }
 
+func TestWhatAValueMustBeIsSaid(t *testing.T) {
+	type all struct {
+		On     bool    `env:"ENVIRON_ON"`
+		Port   int     `env:"ENVIRON_PORT"`
+		Memory int64   `env:"ENVIRON_MEMORY"`
+		Count  uint16  `env:"ENVIRON_COUNT"`
+		Ratio  float64 `env:"ENVIRON_RATIO"`
+	}
+	for _, c := range []struct{ name, value, want string }{
+		{"ENVIRON_ON", "yes", "true or false"}, {"ENVIRON_ON", "", ""}, {"ENVIRON_PORT", "abc", "a whole number without a unit"},
+		{"ENVIRON_MEMORY", "1G", "a whole number without a unit"}, {"ENVIRON_MEMORY", "9223372036854775808", "a number nearer to zero"},
+		{"ENVIRON_COUNT", "-1", "a whole number without a unit"}, {"ENVIRON_RATIO", "half", "a number"},
+	} {
+		t.Run(c.name+c.value, func(t *testing.T) {
+			t.Setenv(c.name, c.value)
+			_, err := environ.Parse[all]()
+			if want := c.name + ": must be " + c.want + `, is "` + c.value + `"`; c.want != "" && (err == nil || err.Error() != want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+			if c.want == "" && err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestAMissingVariableIsNamed(t *testing.T) {
 	if _, err := environ.Parse[settings](); err == nil || !strings.Contains(err.Error(), "ENVIRON_NEEDED") {
 		t.Errorf("%v, want ENVIRON_NEEDED in it", err)

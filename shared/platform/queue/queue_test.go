@@ -324,10 +324,13 @@ func TestConfig(t *testing.T) {
 		"OBJECT_QUEUE_URL": func(c *queue.Config) { c.ObjectURL = "//" }, "SQS_ENDPOINT": func(c *queue.Config) { c.Endpoint = "sqs://localhost:4566" },
 		"TASK_WINDOW": func(c *queue.Config) { c.Window = 0 }, "TASK_RESEND": func(c *queue.Config) { c.Resend = 0 },
 	} {
-		c := good
-		change(&c)
-		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
+		for _, taskURL := range []string{good.TaskURL, ""} { // bounds hold without a queue too
+			c := good
+			c.TaskURL = taskURL
+			change(&c)
+			if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), name) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 	for address, name := range map[string]string{good.TaskURL: "tasks", "arn:aws:sqs:us-east-1:1:tasks": "tasks", "": ""} {
