@@ -16,7 +16,7 @@ STACK ?= longbox
 PARAMETERS ?=
 WEB_DIR ?=
 
-.PHONY: help run operator test tools lint lint-infra conformance fuzz bench openapi build deploy clean
+.PHONY: help run operator packages test tools lint lint-infra conformance fuzz bench openapi build deploy clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -29,6 +29,9 @@ operator: ## a command for tenants while make run runs: make operator ARGS='crea
 	@settings="$${DATA_DIR:-.data}/operator.env"; \
 	[[ -r $$settings ]] || { echo "Longbox: nothing runs on $${DATA_DIR:-.data}, or you may not read $$settings: start it with make run, or name its DATA_DIR and be its user" >&2; exit 1; }; \
 	set -a; . "$$settings"; set +a; exec .bin/operator $(ARGS)
+
+packages: ## install the packages that run needs (as root), and nothing else
+	@localstack/prepare.sh packages
 
 test: ## vet and run every test, with the race detector
 	@localstack/prepare.sh test

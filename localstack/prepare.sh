@@ -2,6 +2,7 @@
 # Makes this machine ready for one of the make targets: installs what is missing, and nothing twice.
 #
 #   prepare.sh run    packages, the S3 gateway, and the binaries in .bin
+#   prepare.sh packages  packages to run with
 #   prepare.sh test   packages (also pgbouncer and nginx) and the S3 gateway; tools is the same
 #   prepare.sh build  packages to compile with
 #   prepare.sh conformance  as test, MinIO, and LocalStack in a Python environment of its own
@@ -24,13 +25,15 @@ umask 022
 
 tools=$PWD/.tools
 log=$tools/install.log
-mkdir -p "$tools/bin" "$tools/version"
 
 say() { echo "Longbox: $*"; }
 fail() {
 	echo "Longbox: $*" >&2
 	exit 1
 }
+
+mkdir -p "$tools/bin" "$tools/version" 2>/dev/null && : 2>/dev/null >>"$tools/lock" ||
+	fail "$(id -un) cannot write $tools: start as the user who owns the clone, or as root give it to this one: chown -R $(id -un): $PWD"
 
 # step <what> <command...> runs a long command with its output in the log, and says every 15 s how far it is.
 step() {
@@ -197,6 +200,11 @@ run)
 	}
 	((EUID != 0)) || chmod a+rx .bin/* "$tools/bin/versitygw" # also those that were built otherwise, and are not built again
 	;;
+packages)
+	need_compiler
+	need_servers
+	install_packages
+	;;
 test | tools)
 	need_compiler
 	need_servers
@@ -230,7 +238,7 @@ infra)
 	install_cfnlint
 	;;
 *)
-	fail "usage: prepare.sh run|test|tools|conformance|build|lint|infra"
+	fail "usage: prepare.sh run|packages|test|tools|conformance|build|lint|infra"
 	;;
 esac
 

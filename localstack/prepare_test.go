@@ -87,6 +87,29 @@ func TestBuildsWhereGitRefuses(t *testing.T) {
 	}
 }
 
+// A clone that belongs to another user is told of in one line.
+func TestCloneOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	for name, locked := range map[string]string{"no .tools": ".tools", "the lock": ".tools/lock/of-another"} {
+		dir := t.TempDir()
+		newClone(t, dir, nil)
+		if locked == ".tools" { // a file is where the folder is to be: root is refused nothing else
+			if err := os.RemoveAll(filepath.Join(dir, locked)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, locked), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.MkdirAll(filepath.Join(dir, locked), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		out, err := prepareRun(dir).CombinedOutput()
+		if said := string(out); err == nil || strings.Count(said, "\n") != 1 || !strings.Contains(said, "cannot write "+filepath.Join(dir, ".tools")+": start as the user who owns the clone") {
+			t.Errorf("%s: %v: %s", name, err, said)
+		}
+	}
+}
+
 // newClone lays out what prepare.sh needs of a clone, with these files beside; programs in bin come first on its PATH.
 func newClone(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
