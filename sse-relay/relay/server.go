@@ -39,7 +39,11 @@ type Server struct {
 // New returns a relay that is not serving yet. The configuration must be valid.
 func New(cfg Config, rdb redis.UniversalClient, log *slog.Logger) (*Server, error) {
 	if most := fileLimit(); most < cfg.MaxConnections {
-		log.Info("fewer connections than MAX_CONNECTIONS: raise the limit of open files (ulimit -n)", "connections", most)
+		level := slog.LevelInfo
+		if most < cfg.MaxConnections/10 { // a library of some size would notice
+			level = slog.LevelWarn
+		}
+		log.Log(context.Background(), level, "fewer connections than MAX_CONNECTIONS: raise the limit of open files (ulimit -n)", "connections", most)
 		cfg.MaxConnections = most
 	}
 	s := &Server{cfg: cfg, log: log, access: newAccess(cfg, rdb, log), limits: newLimits(cfg.MaxConnections, cfg.MaxPerUser)}
