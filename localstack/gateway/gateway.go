@@ -155,6 +155,7 @@ func (g *Gateway) Spec() supervise.Spec {
 			"ROOT_ACCESS_KEY_ID="+g.secrets.S3AccessKey, "ROOT_SECRET_ACCESS_KEY="+g.secrets.S3SecretKey),
 		Account: g.account, ReadAll: g.readAll, Quiet: true,
 		Stop: syscall.SIGTERM, Grace: 3 * time.Second, Orphan: syscall.SIGKILL,
+		Drain: 15 * time.Second, // it ends what it answers after ten by itself
 		Ready: supervise.Healthy(g.Endpoint() + "/health"), Patience: 30 * time.Second,
 	}
 }

@@ -1,6 +1,11 @@
 package supervise
 
-import "time"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
 
 // Waits between two starts of a crashing child: doubled each time, back to the shortest after a minute of life.
 const (
@@ -12,6 +17,7 @@ const (
 // keep restarts the child, when it ends and when that is asked for, until it is stopped.
 func (p *Process) keep(r *run) {
 	defer close(p.stopped)
+	defer p.retired.Wait()
 	wait, born := shortestWait, time.Now()
 	for {
 		pause := wait
@@ -22,7 +28,7 @@ func (p *Process) keep(r *run) {
 				return
 			case why := <-p.spec.Renew:
 				p.s.console.Say("Longbox: %s is started again: %s", p.spec.Name, why)
-				p.end(r)
+				p.retire(r)
 				pause = 0
 			case <-r.done:
 				if time.Since(born) > steady {
@@ -43,6 +49,40 @@ func (p *Process) keep(r *run) {
 		}
 		r, born = next, time.Now()
 	}
+}
+
+// retire ends a life for the next, and returns when that can take its place: it takes nothing new, and goes on with what it
+// has begun.
+func (p *Process) retire(r *run) {
+	if p.spec.Drain == 0 {
+		p.end(r)
+		return
+	}
+	_ = r.cmd.Process.Signal(p.spec.Stop)
+	ctx, cancel := context.WithTimeout(context.Background(), p.spec.Grace)
+	defer cancel()
+	_ = poll(ctx, func(ctx context.Context) error {
+		if p.spec.Ready(ctx) == nil {
+			return errors.New("it answers")
+		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		p.end(r)
+		return
+	}
+	name := fmt.Sprintf("%s before %d", p.spec.Name, r.note.PID)
+	p.s.noted(p.s.ledger.set(name, r.note))
+	p.s.noted(p.s.ledger.remove(p.spec.Name))
+	p.retired.Go(func() {
+		select {
+		case <-r.done:
+		case <-p.stop:
+		case <-time.After(p.spec.Drain):
+		}
+		p.finish(r)
+		p.s.noted(p.s.ledger.remove(name))
+	})
 }
 
 // lastWords is what a child said before it ended, where it said anything.

@@ -2,8 +2,10 @@ package supervise
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -27,6 +29,26 @@ func TestMain(m *testing.M) {
 		fmt.Printf("pid %d\n", os.Getpid())
 		<-c
 		fmt.Println("goodbye")
+	case "draining": // Answers, when asked to end no more, and ends when the file named by HOLD is gone.
+		l, err := net.Listen("tcp", os.Getenv("LISTEN_ADDR"))
+		if err != nil {
+			panic(err)
+		}
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM)
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, os.Getpid()) })}
+		server.SetKeepAlivesEnabled(false)
+		go func() { _ = server.Serve(l) }()
+		<-c
+		l.Close()
+		if err := poll(context.Background(), func(context.Context) error {
+			if _, err := os.Stat(os.Getenv("HOLD")); err == nil {
+				return errors.New("held")
+			}
+			return nil
+		}); err != nil {
+			panic(err)
+		}
 	case "stubborn": // Answers, and does not end.
 		signal.Ignore(syscall.SIGTERM)
 		serve()

@@ -43,8 +43,10 @@ type Spec struct {
 	// Ready is asked every 20 ms, for at most Patience, until it returns nil.
 	Ready    func(context.Context) error
 	Patience time.Duration
-	// Renew asks for a new life of a child that runs, and says why.
+	// Renew asks for a new life of a child that runs, and says why. For Drain the life before may go on with what it has begun
+	// while the new one takes what is new; without, it ends first.
 	Renew <-chan string
+	Drain time.Duration
 }
 
 // Process is one child that is kept running until it is stopped.
@@ -55,12 +57,14 @@ type Process struct {
 
 	stop    chan struct{} // Closed by Stop.
 	once    sync.Once
-	stopped chan struct{} // Closed when the child is gone for good.
+	stopped chan struct{}  // Closed when the child is gone for good.
+	retired sync.WaitGroup // Lives that go on with what they have begun.
 }
 
 // run is one life of a child.
 type run struct {
 	cmd  *exec.Cmd
+	note entry // In the ledger.
 	tail *tail
 	done chan struct{} // Closed after err is set and the output is written.
 	err  error
@@ -134,7 +138,8 @@ func (p *Process) start() (*run, error) {
 		p.s.console.Say("Longbox: %s runs with the priority of the others: %v", p.spec.Name, err)
 	}
 	start, _ := startTime(cmd.Process.Pid) // Not found: it has ended already, and the entry matches nothing.
-	p.s.noted(p.s.ledger.set(p.spec.Name, entry{PID: cmd.Process.Pid, Start: start, Stop: p.spec.Stop}))
+	r.note = entry{PID: cmd.Process.Pid, Start: start, Stop: p.spec.Stop}
+	p.s.noted(p.s.ledger.set(p.spec.Name, r.note))
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
@@ -253,6 +258,12 @@ func state(err error) string {
 
 // end stops one life: gracefully, then, after the grace, by force together with its whole process group.
 func (p *Process) end(r *run) {
+	p.finish(r)
+	p.s.noted(p.s.ledger.remove(p.spec.Name))
+}
+
+// finish does that for a life that has left its place in the list of the living.
+func (p *Process) finish(r *run) {
 	select {
 	case <-r.done:
 	default:
@@ -265,5 +276,4 @@ func (p *Process) end(r *run) {
 			<-r.done
 		}
 	}
-	p.s.noted(p.s.ledger.remove(p.spec.Name))
 }

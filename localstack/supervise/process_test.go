@@ -225,6 +225,100 @@ func TestStubbornChildIsKilledAfterItsGrace(t *testing.T) {
 	}
 }
 
+// A life that is asked for comes beside the one before, which goes on with what it has begun.
+func TestRenewedChildFinishesWhatItHasBegun(t *testing.T) {
+	t.Parallel()
+	s, _, dir := newSupervisor(t)
+	at, renew, hold := address(t), make(chan string), filepath.Join(t.TempDir(), "hold")
+	if err := os.WriteFile(hold, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spec := child("gateway", "draining", at)
+	spec.Env = append(spec.Env, "HOLD="+hold)
+	spec.Renew, spec.Drain = renew, time.Minute
+	p, err := s.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := ask(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	renew <- "another disk"
+	second := 0
+	eventually(t, func() (err error) {
+		if second, err = ask(at); err == nil && second == first {
+			return errors.New("it still answers itself")
+		}
+		return err
+	})
+	if _, alive := startTime(first); second == first || !alive {
+		t.Errorf("process %d answers; the one before, %d, lives on: %v", second, first, alive)
+	}
+	name := fmt.Sprintf("gateway before %d", first)
+	listed := func() string {
+		raw, err := os.ReadFile(filepath.Join(dir, "processes.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	if got := listed(); !strings.Contains(got, name) || !strings.Contains(got, fmt.Sprintf(`"gateway":{"pid":%d,`, second)) {
+		t.Errorf("the next start would know of %s", got)
+	}
+	if err := os.Remove(hold); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if got := listed(); strings.Contains(got, name) {
+			return fmt.Errorf("still listed: %s", got)
+		}
+		return nil
+	})
+	if again, err := ask(at); err != nil || again != second {
+		t.Errorf("process %d answers, want %d: %v", again, second, err)
+	}
+	p.Stop()
+	if got := listed(); got != "{}" {
+		t.Errorf("left: %s", got)
+	}
+}
+
+// Whoever stops the child waits for the life before too, which gets its grace.
+func TestStopEndsWhatWasRenewed(t *testing.T) {
+	t.Parallel()
+	s, _, dir := newSupervisor(t)
+	at, renew, hold := address(t), make(chan string), filepath.Join(t.TempDir(), "hold")
+	if err := os.WriteFile(hold, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spec := child("gateway", "draining", at)
+	spec.Env = append(spec.Env, "HOLD="+hold)
+	spec.Renew, spec.Drain, spec.Grace = renew, time.Hour, time.Second
+	p, err := s.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := ask(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	renew <- "another disk"
+	eventually(t, func() error {
+		if pid, err := ask(at); err != nil || pid == first {
+			return fmt.Errorf("process %d answers: %v", pid, err)
+		}
+		return nil
+	})
+	p.Stop()
+	if _, alive := startTime(first); alive {
+		t.Error("the life before goes on")
+	}
+	if raw, err := os.ReadFile(filepath.Join(dir, "processes.json")); err != nil || string(raw) != "{}" {
+		t.Errorf("left: %s, %v", raw, err)
+	}
+}
+
 func TestRunOnce(t *testing.T) {
 	t.Parallel()
 	s, _, dir := newSupervisor(t)
