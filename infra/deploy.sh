@@ -21,7 +21,12 @@ done
 docker buildx version >/dev/null 2>&1 || fail "make deploy needs docker buildx, to build for arm64"
 [[ -f infra/parameters/$size ]] || fail "SIZE=$size: there are only $(cd infra/parameters && echo *)"
 [[ -z $parameters || -f $parameters ]] || fail "PARAMETERS=$parameters: there is no such file"
-[[ -z $web || -f $web/index.html ]] || fail "WEB_DIR=$web has no file index.html: name the folder that the build of the web application made"
+if [[ -n $web ]]; then # aws takes a folder that is a link for an empty one
+	[[ -f $web/index.html ]] || fail "WEB_DIR=$web has no file index.html: name the folder that the build of the web application made"
+	web=$(cd "$web" && pwd -P)
+	link=$(find "$web" -type l -print -quit)
+	[[ -z $link ]] || fail "WEB_DIR has the link $link, which may lead out of it: give a folder without links (cp -rL makes one)"
+fi
 account=$(aws sts get-caller-identity --query Account --output text) || fail "aws has no credentials: aws configure, or set AWS_PROFILE"
 region=$(aws configure get region || true)
 region=${AWS_REGION:-${AWS_DEFAULT_REGION:-$region}}
@@ -115,15 +120,15 @@ image sse-relay sse-relay/Dockerfile RelayImage
 
 aws cloudformation package --template-file template.yaml --s3-bucket "$bucket" --output-template-file dist/packaged.yaml >/dev/null
 aws cloudformation deploy --template-file dist/packaged.yaml --stack-name "$stack" --s3-bucket "$bucket" \
-	--capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --no-fail-on-empty-changeset "$rollback" --parameter-overrides "${values[@]}"
+	--capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --no-fail-on-empty-changeset "$rollback" --parameter-overrides "${values[@]}" ||
+	fail "the stack was not deployed: the events of $stack say why. Correct it and deploy again; a first deployment that would have to replace something (another zone) must be deleted before (docs/cloud.md, Delete)"
 aws cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --output table
 
 if [[ -n $web ]]; then # New files first, then the page that names them; what nothing names any more goes last.
 	files=s3://$(aws cloudformation describe-stacks --stack-name "$stack" --query "Stacks[0].Outputs[?OutputKey=='WebBucket'].OutputValue" --output text)
-	# No link may lead out of the folder.
-	aws s3 cp "$web" "$files" --recursive --no-follow-symlinks --exclude index.html --exclude '.*' --exclude '*/.*' --cache-control no-cache
+	aws s3 cp "$web" "$files" --recursive --exclude index.html --exclude '.*' --exclude '*/.*' --cache-control no-cache
 	aws s3 cp "$web/index.html" "$files/index.html" --cache-control no-cache
-	aws s3 sync "$web" "$files" --delete --no-follow-symlinks --exclude '.*' --exclude '*/.*' --cache-control no-cache
+	aws s3 sync "$web" "$files" --delete --exclude '.*' --exclude '*/.*' --cache-control no-cache
 fi
 
 scheduler=$(aws cloudformation describe-stack-resource --stack-name "$stack" --logical-resource-id Scheduler \

@@ -130,8 +130,8 @@ func TestDeploySendsTheWebApplication(t *testing.T) {
 	calls, out := deploy(t, files, "WEB_DIR=app")
 	last := -1
 	for _, want := range []string{
-		"cloudformation deploy ", " WebApp=true ", "s3 cp app s3://there --recursive --no-follow-symlinks --exclude index.html ", "s3 cp app/index.html s3://there/index.html ",
-		"s3 sync app s3://there --delete --no-follow-symlinks ", "lambda invoke ",
+		"cloudformation deploy ", " WebApp=true ", "/app s3://there --recursive --exclude index.html ", "/app/index.html s3://there/index.html ",
+		"/app s3://there --delete ", "lambda invoke ",
 	} {
 		at := strings.Index(calls, want)
 		if at <= last {
@@ -141,6 +141,13 @@ func TestDeploySendsTheWebApplication(t *testing.T) {
 	}
 	if calls, out := deploy(t, nil, ""); strings.Contains(calls, "s3 sync") || strings.Contains(calls, "WebApp") {
 		t.Errorf("without one: %s%s", calls, out)
+	}
+	for link, want := range map[string]string{"linked": "/real s3://there --delete ", "real/linked.js": "which may lead out of it"} {
+		linking := map[string]string{"real/index.html": "a page", "bin/docker": "#!/bin/sh\n[ -L " + link + " ] || ln -s ../*/real " + link + "\n[ \"$1\" != login ] || cat >/dev/null\n"}
+		calls, out := deploy(t, linking, "WEB_DIR="+strings.TrimSuffix(link, "/linked.js"))
+		if !strings.Contains(calls+out, want) || strings.Contains(out, "which may") == strings.Contains(calls, "s3 sync") {
+			t.Errorf("%s is a link: want %q: %s%s", link, want, calls, out)
+		}
 	}
 	if calls, out := deploy(t, files, "WEB_DIR=app/assets"); calls != "" || !strings.Contains(out, "WEB_DIR=app/assets has no file index.html") {
 		t.Errorf("without a page: %s%s", calls, out)

@@ -94,8 +94,7 @@ func (s *Server) Bytes(ctx context.Context, i *Index, n int) ([]byte, error) {
 	} else {
 		data, err = s.extract(ctx, i, n, e)
 	}
-	s.changed(ctx, i, err)
-	return data, err
+	return data, s.changed(ctx, i, err)
 }
 
 // extract reads a dear page; requests for the same one share the work. Where no range of its own holds it, it asks for a page pack,

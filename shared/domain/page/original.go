@@ -265,10 +265,7 @@ func (s *Server) unopened(r *http.Request, i *Index, err error) error {
 
 // explain says what a failed read means for the reader.
 func (s *Server) explain(r *http.Request, i *Index, err error) error {
-	if errors.Is(err, blob.ErrNotFound) && s.root(r.Context(), i) == away {
-		return fault.Wrap(err, fault.Unavailable, "The folder of this book's library is not there or is empty: check that its disk is mounted").After(retryAfter)
-	}
-	s.changed(r.Context(), i, err)
+	err = s.changed(r.Context(), i, err)
 	var a *archive.Error
 	switch {
 	case errors.As(err, new(*fault.Error)):
@@ -291,31 +288,10 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 	switch {
 	case errors.Is(err, blob.ErrClosed):
 		what = "The file of this book is there but cannot be opened: check its permissions"
-	case errors.As(err, &answer) && answer.Status == http.StatusInternalServerError && s.root(r.Context(), i) == there: // as of a gateway over folders
+	case errors.As(err, &answer) && answer.Status == http.StatusInternalServerError && i.PackKey == nil && s.root(r.Context(), i) == there: // as of a gateway over folders
 		what = "The file of this book cannot be opened though its library can: check the permissions of its folder"
 	}
 	return fault.Wrap(err, fault.Unavailable, "%s", what).After(retryAfter)
-}
-
-// What the folder of a library is.
-const (
-	there  = "there"
-	away   = "away" // or empty, as where a disk is mounted
-	ailing = "ailing"
-)
-
-// root is what the folder of the book's library is, in a short time. It is asked where a file cannot be read only.
-func (s *Server) root(ctx context.Context, i *Index) string {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	folders, files, _, err := s.Content.Store.Folders(ctx, i.Bucket, i.Prefix, 1)
-	switch {
-	case errors.Is(err, blob.ErrNotFound), err == nil && len(folders)+len(files) == 0:
-		return away
-	case err != nil:
-		return ailing
-	}
-	return there
 }
 
 // Archived is the answer where the store must restore the file first, which takes hours.

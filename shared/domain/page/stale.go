@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -36,12 +37,39 @@ func (w *Renewer) renew(ctx context.Context, i *Index) {
 }
 
 // changed takes notice of a failed read of a book's file: where the file is another one than was analysed, or gone,
-// what is remembered of it is dropped and its analysis queued.
-func (s *Server) changed(ctx context.Context, i *Index, err error) {
-	if blob.Lost(err) {
-		s.Finder.forget(ctx, i.BookID)
-		s.Renew.renew(ctx, i)
+// what is remembered of it is dropped and its analysis queued. With the library's folder away nothing is known of the
+// file: the error says that.
+func (s *Server) changed(ctx context.Context, i *Index, err error) error {
+	switch {
+	case !blob.Lost(err):
+		return err
+	case errors.Is(err, blob.ErrNotFound) && s.root(ctx, i) == away:
+		return fault.Wrap(err, fault.Unavailable, "The folder of this book's library is not there or is empty: check that its disk is mounted").After(retryAfter)
 	}
+	s.Finder.forget(ctx, i.BookID)
+	s.Renew.renew(ctx, i)
+	return err
+}
+
+// What the folder of a library is.
+const (
+	there  = "there"
+	away   = "away" // or empty, as where a disk is mounted
+	ailing = "ailing"
+)
+
+// root is what the folder of the book's library is, in a short time. It is asked where a file cannot be read only.
+func (s *Server) root(ctx context.Context, i *Index) string {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	holds, err := s.Content.Store.Holds(ctx, i.Bucket, i.Prefix)
+	switch {
+	case errors.Is(err, blob.ErrNotFound), err == nil && !holds:
+		return away
+	case err != nil:
+		return ailing
+	}
+	return there
 }
 
 // Stale is the answer to a reader where it is.

@@ -157,6 +157,9 @@ func readFilter5Data(br bitReader) (int, error) {
 	return data, nil
 }
 
+// maxFilter5 is how much data unrar lets a filter take at a time.
+const maxFilter5 = 4 << 20
+
 func (d *decoder50) readFilter(dr *decodeReader) error {
 	fb := new(filterBlock)
 	var err error
@@ -168,6 +171,9 @@ func (d *decoder50) readFilter(dr *decodeReader) error {
 	fb.length, err = readFilter5Data(&d.br)
 	if err != nil {
 		return err
+	}
+	if fb.length > maxFilter5 {
+		return ErrInvalidFilter
 	}
 	ftype, err := d.br.readBits(3)
 	if err != nil {

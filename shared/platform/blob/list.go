@@ -79,6 +79,15 @@ func (s *Store) Folders(ctx context.Context, bucket, prefix string, pages int) (
 	return folders, slices.DeleteFunc(objects, func(o Object) bool { return strings.HasSuffix(o.Key, "/") }), more, nil
 }
 
+// Holds tells whether anything is listed below a prefix, besides an entry of the prefix itself.
+func (s *Store) Holds(ctx context.Context, bucket, prefix string) (bool, error) {
+	l, err := s.list(ctx, bucket, prefix, url.Values{"delimiter": {"/"}, "max-keys": {"2"}})
+	if err != nil {
+		return false, err
+	}
+	return len(l.folders) > 0 || slices.ContainsFunc(l.objects, func(o Object) bool { return o.Key != prefix }), nil
+}
+
 // Named tells what the listing of a folder shows by a name: a folder, an object, both or neither. A gateway over a file system gives
 // out what lies behind a symbolic link to a folder, but shows no folder by its name.
 func (s *Store) Named(ctx context.Context, bucket, name string) (folder, object bool, err error) {

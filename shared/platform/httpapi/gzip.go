@@ -66,7 +66,7 @@ func (k *kept) Write(p []byte) (int, error) {
 
 func (k *kept) send() {
 	h, body := k.Header(), k.body.Bytes()
-	if len(body) > packet && h.Get("Content-Encoding") == "" && isText(h.Get("Content-Type")) {
+	if len(body) > packet && h.Get("Content-Encoding") == "" && h.Get("Content-Range") == "" && isText(h.Get("Content-Type")) {
 		body = packed(body)
 		h.Set("Content-Encoding", "gzip")
 		h.Add("Vary", "Accept-Encoding")

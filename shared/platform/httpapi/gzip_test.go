@@ -58,6 +58,7 @@ func TestGzip(t *testing.T) {
 		{"short", "gzip", "application/json", long[:1400], 200, nil, false, ""},
 		{"a picture", "gzip", "image/jpeg", long, 200, nil, false, ""},
 		{"compressed before", "gzip", "text/css", long, 200, http.Header{"Content-Encoding": {"br"}}, false, ""},
+		{"a part", "gzip", "text/css", long, 206, http.Header{"Content-Range": {"bytes 0-3649/9000"}}, false, ""},
 		{"nothing", "gzip", "", "", 304, http.Header{"Etag": {`"a"`}}, false, `"a"`},
 		{"no status", "gzip", "application/json", long, 0, nil, true, ""},
 		{"no answer", "gzip", "", "", 0, nil, false, ""},
