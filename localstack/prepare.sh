@@ -33,7 +33,7 @@ fail() {
 }
 
 mkdir -p "$tools/bin" "$tools/version" 2>/dev/null && : 2>/dev/null >>"$tools/lock" ||
-	fail "$(id -un) cannot write $tools: start as the user who owns the clone, or as root give it to this one: chown -R $(id -un): $PWD"
+	fail "user $(id -un) may not write to $tools: start as the user who owns the clone, or as root give it to this one: chown -R $(id -un): $PWD"
 
 # step <what> <command...> runs a long command with its output in the log, and says every 15 s how far it is.
 step() {

@@ -104,7 +104,7 @@ func TestCloneOfAnotherUser(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, err := prepareRun(dir).CombinedOutput()
-		if said := string(out); err == nil || strings.Count(said, "\n") != 1 || !strings.Contains(said, "cannot write "+filepath.Join(dir, ".tools")+": start as the user who owns the clone") {
+		if said := string(out); err == nil || strings.Count(said, "\n") != 1 || !strings.Contains(said, "may not write to "+filepath.Join(dir, ".tools")+": start as the user who owns the clone") {
 			t.Errorf("%s: %v: %s", name, err, said)
 		}
 	}

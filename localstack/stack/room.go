@@ -6,12 +6,12 @@ import (
 	"syscall"
 )
 
-// little is less room than a first start needs at its next step: PostgreSQL grows by files of 16 MB, and gives back what it
-// could not fill.
+// little is less room than a first start needs at its next step: PostgreSQL grows by files of 16 MB, and gives back
+// what it could not fill.
 const little = 32 << 20
 
-// withRoom says of a failed start that the disk of dir is full, or that it may be, where the error does not tell and there
-// is little room.
+// withRoom says of a failed start that the disk of dir is full, or that it may be, where the error does not tell and
+// there is little room.
 func withRoom(err error, dir string, free func(dir string) (bytes uint64, err error)) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		return fmt.Errorf("the disk of DATA_DIR %s is full: make room on it and start again (%w)", dir, err)

@@ -51,8 +51,8 @@ func (p *Process) keep(r *run) {
 	}
 }
 
-// retire ends a life for the next, and returns when that can take its place: it takes nothing new, and goes on with what it
-// has begun.
+// retire ends a life for the next, and returns when that can take its place: it takes nothing new, and goes on with
+// what it has begun.
 func (p *Process) retire(r *run) {
 	if p.spec.Drain == 0 {
 		p.end(r)

@@ -53,8 +53,8 @@ func (t *tail) String() string {
 	return strings.Join(short, " | ")
 }
 
-// noSpace tells whether the child said that the disk is full. Postgres, and who asks it, says it by a code where a write
-// was cut short; and says the same of too little shared memory, which is another matter.
+// noSpace tells whether the child said that the disk is full. Of a write that was cut short the code of Postgres says
+// it. Postgres says the same of too little shared memory, which is another matter.
 func (t *tail) noSpace() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -43,8 +43,8 @@ type Spec struct {
 	// Ready is asked every 20 ms, for at most Patience, until it returns nil.
 	Ready    func(context.Context) error
 	Patience time.Duration
-	// Renew asks for a new life of a child that runs, and says why. For Drain the life before may go on with what it has begun
-	// while the new one takes what is new; without, it ends first.
+	// Renew asks for a new life of a child that runs, and says why. For Drain the life before may go on with what it has
+	// begun, while the new one takes what is new; without, it ends first.
 	Renew <-chan string
 	Drain time.Duration
 }
