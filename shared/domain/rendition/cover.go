@@ -87,11 +87,9 @@ var (
 		join book b on b.tenant_id = app.tenant() and b.series_id = s.id and b.deleted_at is null
 		  and b.id = case when s.cover_source like 'book:%' then substr(s.cover_source, 6)::uuid end` + ofBook + `
 		where s.tenant_id = app.tenant() and s.id = $1`
-	bookCover = `select ` + coverColumns + `, b.updated_at as changed_at from book b` + ofBook + oneBook
-	fileCover = `select ` + coverColumns + `, b.updated_at as changed_at from book b` + ofFile + "false" + oneBook
-	// Another book may be the first by now, because one of them has another number or title.
-	seriesCover = `select ` + coverColumns + `, greatest(s.updated_at, (select max(o.updated_at) from book o where o.tenant_id = app.tenant() and o.series_id = $1
-		  and o.deleted_at is null)) as changed_at from (
+	bookCover   = `select ` + coverColumns + `, b.updated_at as changed_at from book b` + ofBook + oneBook
+	fileCover   = `select ` + coverColumns + `, b.updated_at as changed_at from book b` + ofFile + "false" + oneBook
+	seriesCover = `select ` + coverColumns + `, greatest(b.updated_at, s.updated_at) as changed_at from (
 		  select * from book where tenant_id = app.tenant() and series_id = $1 and deleted_at is null and fingerprint <> '' order by number, title_sort, id limit 1) b
 		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id` + ofBook
 	libraryCover = `select ` + coverColumns + `, greatest(b.updated_at, b.series_changed) as changed_at from (

@@ -18,7 +18,6 @@ import (
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/imaging"
-	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -113,33 +112,6 @@ func TestCoverThatTakesLong(t *testing.T) {
 	}
 	if got := show(m, row); got != real || *times != 1 {
 		t.Errorf("once it is drawn: %s, after %d draws", got, *times)
-	}
-}
-
-// The date of the cover of a series is another one when another book is the first, however old that is.
-func TestDateOfTheFirstBook(t *testing.T) {
-	t.Parallel()
-	d, library, series := testkit.DB(t), uuid.New(), uuid.New()
-	tenant := d.Tenant(t, "one")
-	d.Exec(t, `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
-		values ($1, $2, 'L', '/l', 'l', '', 'series_volume', 'filename', 'file_order')`, tenant, library)
-	d.Exec(t, "insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) values ($1, $2, $3, 'S', 'S', 'S', 'S', 's')", tenant, series, library)
-	d.Exec(t, `insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, number, fingerprint)
-		select $1, gen_random_uuid(), $2, $3, n::text, 10, now(), 'cbz', n::text, n::text, n::text, n, 'book ' || n from generate_series(1, 2) n`, tenant, library, series)
-	d.Exec(t, "update book set updated_at = '2020-02-02' where tenant_id = $1", tenant)
-	d.Exec(t, "update series set updated_at = '2021-02-02' where tenant_id = $1", tenant)
-	first := func() *coverRow {
-		t.Helper()
-		row, err := db.Get[coverRow](db.In(context.Background(), db.Tenant(tenant)), d.App, seriesCover, series)
-		if err != nil || row == nil {
-			t.Fatal(row, err)
-		}
-		return row
-	}
-	before := first()
-	d.Exec(t, "update book set number = 3, updated_at = now() where tenant_id = $1 and number = 1", tenant)
-	if after := first(); after.Fingerprint == before.Fingerprint || after.lastModified() == before.lastModified() {
-		t.Errorf("%s of %s, before %s of %s", after.Fingerprint, after.lastModified(), before.Fingerprint, before.lastModified())
 	}
 }
 

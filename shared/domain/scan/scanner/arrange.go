@@ -132,7 +132,7 @@ func queueArranged(b *pgx.Batch, numbers []numbered, titles []titled, renumbered
 	queueLockBooks(b, slices.Concat(ids, named))
 	if len(ids) > 0 {
 		db.Values(b, renumbered, `with done as (
-			  update book k set number = u.number, updated_at = now() from unnest($1::uuid[], $2::integer[]) as u(id, number)
+			  update book k set number = u.number from unnest($1::uuid[], $2::integer[]) as u(id, number)
 			  where k.tenant_id = app.tenant() and k.id = u.id and k.number is distinct from u.number
 			    and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and 'numberLock' = any(m.locks))
 			  returning k.series_id)
