@@ -36,6 +36,40 @@ begin
 end $$;
 -- +goose StatementEnd
 
+-- As 00082 has it; who would have inherited to the newer one does to the older one.
+-- +goose StatementBegin
+create or replace function app.replace_series(p_scan uuid, p_old uuid, p_new uuid, p_since timestamptz) returns boolean language plpgsql as $$
+declare
+  v_tenant constant uuid := app.tenant();
+  v_new public.series;
+begin
+  select n.* into v_new from public.series n join public.series o on o.tenant_id = n.tenant_id and o.id = p_old
+    where n.tenant_id = v_tenant and n.id = p_new and n.id <> o.id and n.library_id = o.library_id and o.book_count = 0
+      and n.created_at >= p_since and n.locks = '{}' and o.created_at <= n.created_at
+    for update of n; -- what people write of it until here goes along
+  if not found then
+    update public.series o set heir = p_new from public.series n
+      where o.tenant_id = v_tenant and o.id = p_old and n.tenant_id = v_tenant and n.id = p_new and n.id <> o.id
+        and n.created_at >= p_since and o.created_at <= n.created_at
+        and not exists (select from public.series h where h.tenant_id = v_tenant and h.id = o.heir);
+    return false;
+  end if;
+  update public.book set series_id = p_old where tenant_id = v_tenant and series_id = p_new;
+  perform app.hand_series(p_new, p_old);
+  perform app.hand_releases(p_new, p_old);
+  perform app.hand_written(p_new, p_old, false);
+  update public.series s set heir = p_old where s.tenant_id = v_tenant and s.heir = p_new and s.id <> p_old;
+  delete from public.series where tenant_id = v_tenant and id = p_new;
+  update public.series s set path = v_new.path, name = v_new.name, updated_at = now(),
+      title = case when 'title' = any(s.locks) then s.title else v_new.title end,
+      search_title = case when 'title' = any(s.locks) then s.search_title else v_new.search_title end,
+      title_sort = coalesce(s.custom_title_sort, case when s.locks && '{title,titleSort}' then s.title_sort else v_new.title_sort end)
+    where s.tenant_id = v_tenant and s.id = p_old;
+  update public.scan set series_created = greatest(series_created - 1, 0) where tenant_id = v_tenant and id = p_scan;
+  return true;
+end $$;
+-- +goose StatementEnd
+
 -- lock_libraries makes those wait for each other that write to the libraries, or to those where heirs of their series are.
 -- +goose StatementBegin
 create or replace function app.lock_libraries(p_libraries uuid[]) returns void language plpgsql as $$
@@ -78,6 +112,9 @@ begin
   v_held := app.heirs_held(v_empty);
   v_empty := array(select u from unnest(v_empty) u where u <> all(v_held));
   perform app.hand_left(v_empty);
+  update public.series s set heir = h.heir from app.heirs_of(v_empty) h -- of those that go later; whoever writes to them is not waited for
+    where s.tenant_id = app.tenant() and h.id = s.heir and s.id = any(array(select o.id from public.series o
+      where o.tenant_id = app.tenant() and o.heir = any(v_empty) and o.id <> all(v_empty) for update skip locked));
   return query delete from public.series s where s.tenant_id = app.tenant() and s.id = any(v_empty) returning s.id;
 end $$;
 -- +goose StatementEnd
@@ -99,7 +136,8 @@ begin
   v_some := array(select u from unnest(v_some) u where u <> all(v_held));
   perform app.hand_left(v_some);
   update public.series s set heir = n.heir from public.series n
-    where s.tenant_id = v_tenant and s.library_id = p_library and n.tenant_id = v_tenant and n.id = s.heir and n.id = any(v_some);
+    where n.tenant_id = v_tenant and n.id = s.heir and s.tenant_id = v_tenant and s.id = any(array(select o.id from public.series o
+      where o.tenant_id = v_tenant and o.heir = any(v_some) for update skip locked));
   update public.series s set heir = null where s.tenant_id = v_tenant and s.id = any(v_some);
   return true;
 end $$;
@@ -424,6 +462,14 @@ begin
     where s.tenant_id = v_tenant and s.id = p_scan;
   delete from public.displaced d where d.tenant_id = v_tenant and d.book_id = any(v_who || v_ousted) and d.book_id <> all(v_staying);
 
+  -- Of several series that go into one, those that do not become it have it for their heir.
+  update public.series s set heir = p.new_series
+    from (select distinct on (o.series_id) o.series_id as old_series, n.series_id as new_series from unnest(v_who, v_where) as u(who, place)
+      join unnest(v_old) o on o.id = u.who join unnest(v_new) n on n.id = u.place where o.series_id <> n.series_id
+      group by 1, 2 order by o.series_id, count(*) desc, n.series_id) p
+    join public.series n on n.tenant_id = v_tenant and n.id = p.new_series
+    where s.tenant_id = v_tenant and s.id = p.old_series and n.created_at >= greatest(v_since, s.created_at)
+      and not exists (select from public.series h where h.tenant_id = v_tenant and h.id = s.heir);
   for v_pair in
     select o.series_id as old_series, n.series_id as new_series
     from unnest(v_who, v_where) as u(who, place) join unnest(v_old) o on o.id = u.who join unnest(v_new) n on n.id = u.place

@@ -65,6 +65,7 @@ func TestSeriesAreHandedOverInParts(t *testing.T) {
 // The heir of a series may be one that goes at the same time: what is of both is of the last in the row, and of two texts the older.
 func TestHeirsOfHeirs(t *testing.T) {
 	t.Parallel()
+	const many = 30
 	for name, removes := range map[string]func(f *fixture, admin *testkit.Client, library uuid.UUID){
 		"the library is deleted": func(_ *fixture, admin *testkit.Client, library uuid.UUID) {
 			admin.Do("DELETE", path+"/"+library.String(), nil).Want(204)
@@ -74,10 +75,23 @@ func TestHeirsOfHeirs(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"they are empty, one after the other": func(f *fixture, _ *testkit.Client, library uuid.UUID) {
+			for _, order := range []string{"id", "path"} { // of half of them, whatever comes after them, and of the rest
+				var ids []uuid.UUID
+				row := f.DB.Owner.Pool().QueryRow(t.Context(), "select array(select id from series where library_id = $1 order by "+order+" limit $2)", library, many/2+2)
+				if err := row.Scan(&ids); err != nil {
+					t.Fatal(err)
+				}
+				for _, id := range ids {
+					if _, err := db.Exec(f.In(f.One), f.DB.App, "select app.drop_empty_series(array[$1::uuid])", id); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const many = 30
 			f := serve(t)
 			admin := f.User(t, "one", "admin")
 			was, is := heirs(t, f, admin, many)

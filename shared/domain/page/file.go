@@ -81,7 +81,7 @@ func (p *part) Read(b []byte) (int, error) {
 	n, err := p.ReadCloser.Read(b)
 	if p.left -= int64(n); n > 0 && p.left == 0 {
 		if changed := p.atEnd(); changed != nil {
-			p.server.changed(p.request.Context(), p.index, changed)
+			p.server.renew(p.request.Context(), p.index)
 			return 0, changed
 		}
 	}

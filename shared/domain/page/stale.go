@@ -46,9 +46,14 @@ func (s *Server) changed(ctx context.Context, i *Index, err error) error {
 	case errors.Is(err, blob.ErrNotFound) && s.root(ctx, i) == away:
 		return fault.Wrap(err, fault.Unavailable, "The folder of this book's library is not there or is empty: check that its disk is mounted").After(retryAfter)
 	}
+	s.renew(ctx, i)
+	return err
+}
+
+// renew drops what is remembered of a book whose file is another one, and has it analysed.
+func (s *Server) renew(ctx context.Context, i *Index) {
 	s.Finder.forget(ctx, i.BookID)
 	s.Renew.renew(ctx, i)
-	return err
 }
 
 // What the folder of a library is.

@@ -85,7 +85,12 @@ func (s *Store) Holds(ctx context.Context, bucket, prefix string) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	return len(l.folders) > 0 || slices.ContainsFunc(l.objects, func(o Object) bool { return o.Key != prefix }), nil
+	for _, o := range l.objects {
+		if o.Key != prefix {
+			return true, nil
+		}
+	}
+	return len(l.folders) > 0, nil
 }
 
 // Named tells what the listing of a folder shows by a name: a folder, an object, both or neither. A gateway over a file system gives

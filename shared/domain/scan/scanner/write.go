@@ -182,7 +182,9 @@ func (c *changed) left() (out []uuid.UUID) {
 		out = append(out, w.SeriesID)
 	}
 	for _, f := range c.moved {
-		out = append(out, f.LeftSeries)
+		if f.What != follow.Heir { // which may be in another library
+			out = append(out, f.LeftSeries)
+		}
 	}
 	return out
 }
