@@ -35,6 +35,10 @@ fail() {
 mkdir -p "$tools/bin" "$tools/version" 2>/dev/null && : 2>/dev/null >>"$tools/lock" ||
 	fail "user $(id -un) may not write to $tools: start as the user who owns the clone, or as root give it to this one: chown -R $(id -un): $PWD"
 
+# What root has made in the clone of another user is theirs, also where something fails: they add to it, and build it anew.
+hand_over() { ((EUID != 0)) || [[ -O . ]] || chown -hR --reference=. "$tools" $(compgen -G .bin); }
+trap hand_over EXIT
+
 # step <what> <command...> runs a long command with its output in the log, and says every 15 s how far it is.
 step() {
 	local what=$1 waited=0 line
@@ -106,7 +110,7 @@ cluster=/etc/postgresql-common/createcluster.d/longbox.conf
 
 # While packages are installed, Debian may start no service and make no cluster. Both files go again afterwards.
 hold_services() {
-	trap release_services EXIT
+	trap 'release_services; hand_over' EXIT
 	trap interrupted INT TERM HUP
 	# One of our own that was left by a loss of power is no one's to put back.
 	if [[ -e $policy && ! -e $policy.longbox ]] && ! grep -q 'Written by Longbox' "$policy"; then
@@ -130,7 +134,8 @@ release_services() {
 		mv "$policy.longbox" "$policy"
 	fi
 	rmdir --ignore-fail-on-non-empty "$(dirname "$cluster")" 2>/dev/null || true
-	trap - EXIT INT TERM HUP
+	trap hand_over EXIT
+	trap - INT TERM HUP
 }
 
 # --- Go tools --------------------------------------------------------------------------------------------------------
@@ -182,7 +187,7 @@ install_localstack() {
 exec 9>"$tools/lock"
 flock -n 9 || { say "another make prepares this clone: waiting for it" && flock 9; }
 
-command -v go >/dev/null || fail "no Go found: install Go 1.26 or newer from https://go.dev/dl and put its bin folder on the PATH"
+[[ ${1:-} == packages ]] || command -v go >/dev/null || fail "no Go found: install Go 1.26 or newer from https://go.dev/dl and put its bin folder on the PATH"
 
 case ${1:-} in
 run)
@@ -241,6 +246,3 @@ infra)
 	fail "usage: prepare.sh run|packages|test|tools|conformance|build|lint|infra"
 	;;
 esac
-
-# What root has made in the clone of another user is theirs: they add to it, and build it anew.
-((EUID != 0)) || [[ -O . ]] || chown -hR --reference=. "$tools" $(compgen -G .bin)

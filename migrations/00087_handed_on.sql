@@ -2,6 +2,10 @@
 -- order, and no two transactions wait for each other for it.
 
 -- +goose Up
+set local lock_timeout = '5s';
+-- When the series whose place this one has taken appeared: it is the new one there, however old it is itself.
+alter table series add column if not exists placed_at timestamptz;
+
 -- heirs_of is, for series that go, the nearest heir that stays, and how far that is.
 -- +goose StatementBegin
 create or replace function app.heirs_of(p_series uuid[]) returns table (id uuid, heir uuid, library_id uuid, distance integer)
@@ -36,7 +40,7 @@ begin
 end $$;
 -- +goose StatementEnd
 
--- As 00082 has it; who would have inherited to the newer one does to the older one.
+-- As 00082 has it; whoever leaves something to the newer one leaves it to the older one, which is now in its place.
 -- +goose StatementBegin
 create or replace function app.replace_series(p_scan uuid, p_old uuid, p_new uuid, p_since timestamptz) returns boolean language plpgsql as $$
 declare
@@ -50,7 +54,7 @@ begin
   if not found then
     update public.series o set heir = p_new from public.series n
       where o.tenant_id = v_tenant and o.id = p_old and n.tenant_id = v_tenant and n.id = p_new and n.id <> o.id
-        and n.created_at >= p_since and o.created_at <= n.created_at
+        and coalesce(n.placed_at, n.created_at) >= greatest(p_since, o.created_at)
         and not exists (select from public.series h where h.tenant_id = v_tenant and h.id = o.heir);
     return false;
   end if;
@@ -60,7 +64,7 @@ begin
   perform app.hand_written(p_new, p_old, false);
   update public.series s set heir = p_old where s.tenant_id = v_tenant and s.heir = p_new and s.id <> p_old;
   delete from public.series where tenant_id = v_tenant and id = p_new;
-  update public.series s set path = v_new.path, name = v_new.name, updated_at = now(),
+  update public.series s set path = v_new.path, name = v_new.name, updated_at = now(), placed_at = v_new.created_at, heir = nullif(s.heir, p_new),
       title = case when 'title' = any(s.locks) then s.title else v_new.title end,
       search_title = case when 'title' = any(s.locks) then s.search_title else v_new.search_title end,
       title_sort = coalesce(s.custom_title_sort, case when s.locks && '{title,titleSort}' then s.title_sort else v_new.title_sort end)
@@ -244,7 +248,7 @@ begin
       from unnest(v_who, v_where) as u(who, place) join unnest(v_old) o on o.id = u.who join unnest(v_new) n on n.id = u.place
       group by o.series_id, n.series_id order by o.series_id, count(*) desc, n.series_id) p
     join public.series n on n.tenant_id = v_tenant and n.id = p.new_series
-    where s.tenant_id = v_tenant and s.id = p.old_series and (p.same or n.created_at >= greatest(v_since, s.created_at))
+    where s.tenant_id = v_tenant and s.id = p.old_series and (p.same or coalesce(n.placed_at, n.created_at) >= greatest(v_since, s.created_at))
       and not exists (select from public.series h where h.tenant_id = v_tenant and h.id = s.heir);
   for v_pair in
     select distinct on (n.id) s.id as old_id, s.library_id as old_library, n.id as new_id, n.library_id as new_library
@@ -468,7 +472,7 @@ begin
       join unnest(v_old) o on o.id = u.who join unnest(v_new) n on n.id = u.place where o.series_id <> n.series_id
       group by 1, 2 order by o.series_id, count(*) desc, n.series_id) p
     join public.series n on n.tenant_id = v_tenant and n.id = p.new_series
-    where s.tenant_id = v_tenant and s.id = p.old_series and n.created_at >= greatest(v_since, s.created_at)
+    where s.tenant_id = v_tenant and s.id = p.old_series and coalesce(n.placed_at, n.created_at) >= greatest(v_since, s.created_at)
       and not exists (select from public.series h where h.tenant_id = v_tenant and h.id = s.heir);
   for v_pair in
     select o.series_id as old_series, n.series_id as new_series

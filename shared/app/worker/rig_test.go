@@ -61,7 +61,7 @@ func newRig(t testing.TB, embedded bool) *rig {
 	r.config.Queue.DeadURL = r.sqs.Queue("dead", time.Second, "", 0)
 	r.config.Queue.TaskURL = r.sqs.Queue("tasks", time.Second, "dead", 5)
 	if embedded {
-		r.config.Queue = queue.Config{}
+		r.config.Queue = queue.Config{Window: 8, Resend: time.Minute}
 	}
 	return r
 }

@@ -30,7 +30,7 @@ func ReadSidecar(document []byte, name string, lim epub.Limits) (*Sidecar, error
 // Override lets every field that the sidecar has take the place of what the file itself says.
 func (r *Result) Override(s *Sidecar) {
 	custom := maps.Clone(r.Metadata.Custom)
-	if s.Metadata.Title != "" {
+	if s.Metadata.Title != "" && s.Metadata.Title != r.Metadata.Title {
 		r.Metadata.TitleSort = "" // which is of the title that gives way
 	}
 	to, from := reflect.ValueOf(&r.Metadata).Elem(), reflect.ValueOf(s.Metadata)

@@ -35,7 +35,7 @@ func awaited(ctx context.Context, d *db.DB, id uuid.UUID) error {
 		select name, scanned, reads, kept_out from busy where exists (
 		  select from book k where k.tenant_id = app.tenant() and k.library_id = $1 and ((scanned
 		      or reads and exists (select from book b where b.tenant_id = k.tenant_id and b.library_id = busy.id and b.size = k.size and b.deleted_at is null and `+book.NeverRead+`))
-		    and `+follow.Kept+` or (kept_out or unlisted) and k.deleted_at is not null and `+follow.Dear+`))
+		    and `+follow.Kept+` or (kept_out or unlisted) and k.deleted_at is not null and `+follow.Chosen+`))
 		order by scanned desc, reads desc, kept_out desc, name limit 1`, id)
 	if err := d.Run(ctx, &b); err != nil || at == nil {
 		return err

@@ -33,27 +33,32 @@ const Dear = `(exists (select from progress p where p.tenant_id = k.tenant_id an
 	or exists (select from completion c where c.tenant_id = k.tenant_id and c.book_id = k.id)
 	or exists (select from book_metadata m where m.tenant_id = k.tenant_id and m.book_id = k.id and m.locks <> '{}'))`
 
-// Kept tells in SQL whether people have read, edited or chosen book k, or its series: whether more than the file would be
-// gone with it. An edit locks nothing but a title, and files write some of the same fields: those count, too.
-const Kept = `(` + Dear + `
+// Chosen tells in SQL whether people have read, edited or chosen book k, or its series, in a way that no file does.
+const Chosen = `(` + Dear + `
 	or exists (select from book_cover x where x.tenant_id = k.tenant_id and x.book_id = k.id)
 	or exists (select from collection_member x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
 	or exists (select from wanted x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
-	or exists (select from external_id x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
-	or exists (select from external_link x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
-	or exists (select from book_genre x where x.tenant_id = k.tenant_id and x.book_id = k.id)
-	or exists (select from book_tag x where x.tenant_id = k.tenant_id and x.book_id = k.id)
 	or exists (select from series x where x.tenant_id = k.tenant_id and x.id = k.series_id and (x.locks <> '{}'
-	  or num_nonnulls(x.custom_title_sort, x.cover_source, x.summary, x.publisher, x.imprint, x.status, x.reading_direction, x.language,
-	    x.age_rating, x.year, x.total_chapter_count, x.total_volume_count, x.authors, x.custom_metadata) > 0))
-	or exists (select from series_genre x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
-	or exists (select from series_tag x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
-	or exists (select from alternate_title x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
-	or exists (select from external_rating x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
+	  or num_nonnulls(x.custom_title_sort, x.cover_source, x.custom_metadata) > 0))
 	or exists (select from series_cover x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
 	or exists (select from series_rating x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
 	or exists (select from series_sharing_tag x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
 	or exists (select from series_tracking x where x.tenant_id = k.tenant_id and x.series_id = k.series_id and x.tracked))`
+
+// Kept tells in SQL whether more than the file would be gone with book k. An edit locks nothing but a title, and files write
+// some of the same fields: besides what is Chosen those count, too.
+const Kept = `(` + Chosen + `
+	or exists (select from external_id x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
+	or exists (select from external_link x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
+	or exists (select from book_genre x where x.tenant_id = k.tenant_id and x.book_id = k.id)
+	or exists (select from book_tag x where x.tenant_id = k.tenant_id and x.book_id = k.id)
+	or exists (select from series x where x.tenant_id = k.tenant_id and x.id = k.series_id
+	  and num_nonnulls(x.summary, x.publisher, x.imprint, x.status, x.reading_direction, x.language,
+	    x.age_rating, x.year, x.total_chapter_count, x.total_volume_count, x.authors) > 0)
+	or exists (select from series_genre x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
+	or exists (select from series_tag x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
+	or exists (select from alternate_title x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
+	or exists (select from external_rating x where x.tenant_id = k.tenant_id and x.series_id = k.series_id))`
 
 // queue lets books follow their content. Those that must be analysed again get a task in the same statement: nobody knows
 // before which they are, and after it a worker may die.

@@ -3,6 +3,7 @@ package scanner_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -81,6 +82,38 @@ func TestSeriesGoesInParts(t *testing.T) {
 			} else if r.events = r.events[gone:]; told("series_updated", r.one("select id::text from series where tenant_id = app.tenant() and path = 'New'")) < 0 {
 				t.Errorf("after the series is gone listeners are told %+v", r.events)
 			}
+			r.counted()
+		})
+	}
+}
+
+// Of two series that go into one at once, one becomes it; what people have chosen and written of the other goes there too.
+func TestSeriesGoIntoOne(t *testing.T) {
+	t.Parallel()
+	const same5, other = "%s/%d.cbz", "%s/T%d.cbz" // of the same files is known at once which series they were, of others when they are read
+	for name, c := range map[string]struct{ to, names string }{
+		"within its library":               {"a/New", same5},
+		"within its library, other names":  {"a/New", other},
+		"to another library":               {"b/New", same5},
+		"to another library, under others": {"b/New", other},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newTwo(t)
+			for i := range 5 { // it has more books, and becomes the new one
+				testkit.WriteFile(t, r.folder, fmt.Sprintf("a/T/%d.cbz", i), testkit.Comic(t, 9200+i, 1, ""))
+			}
+			r.scans(r.a)
+			r.chosen("Older", "a/S", numbered(2))
+			r.exec("insert into series_tracking (tenant_id, series_id, tracked) select tenant_id, id, true from series where tenant_id = $1 and path = 'S'", r.tenant)
+			for n := 1; n <= 3; n++ {
+				r.rename("a/"+numbered(n), c.to+"/S"+numbered(n)[2:])
+			}
+			for i := range 5 {
+				r.rename(fmt.Sprintf("a/T/%d.cbz", i), fmt.Sprintf(c.names, c.to, i))
+			}
+			r.scans(r.a, r.b)
+			same(t, "the one has", r.heirs(), inherited("series "+c.to+" My S Mine title", "New"))
 			r.counted()
 		})
 	}

@@ -73,7 +73,8 @@ func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (remov
 		    and not (exists (select from book b where b.tenant_id = app.tenant() and b.library_id = $1 and b.deleted_at is null and `+book.NeverRead+`) and `+follow.Dear+`)
 		    and not exists (select from book b join scan s on s.tenant_id = b.tenant_id and s.library_id = b.library_id and not s.settled
 		      where b.tenant_id = app.tenant() and b.fingerprint = k.fingerprint and b.fingerprint <> '' and b.library_id <> k.library_id and b.deleted_at is null)
-		    and (not `+follow.Kept+` or not `+scan.UnseenElsewhere("$1")+` and (not $4 or k.deleted_at < `+lookedElsewhere+`))
+		    and (not `+follow.Chosen+` or not `+scan.UnseenElsewhere("$1")+`)
+		    and (not `+follow.Kept+` or not $4 or k.deleted_at < `+lookedElsewhere+`)
 		  limit $3)
 		returning id, series_id, revision`, h.LibraryID, h.SeriesID, writeBatch, afterScan)
 	db.Values(&b, &series, `select app.drop_empty_series(array(
