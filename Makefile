@@ -16,7 +16,7 @@ STACK ?= longbox
 PARAMETERS ?=
 WEB_DIR ?=
 
-.PHONY: help run operator packages test tools lint lint-infra conformance fuzz bench openapi build deploy clean
+.PHONY: help run operator packages test check tools lint lint-infra conformance fuzz bench openapi build deploy clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -33,19 +33,22 @@ operator: ## a command for tenants while make run runs: make operator ARGS='crea
 packages: ## install the packages that run needs (as root), and nothing else
 	@localstack/prepare.sh packages
 
-test: ## vet and run every test, with the race detector
+test: ## gofmt, go vet, and every test anew, with the race detector
 	@localstack/prepare.sh test
+	@$(MAKE) --no-print-directory check
+	go test -race -count=1 -timeout 40m ./...
+
+check:
+	@unformatted=$$(gofmt -l .); [[ -z $$unformatted ]] || { echo "not formatted (run gofmt -w): $$unformatted"; exit 1; }
 	go vet ./...
-	go test -race -timeout 40m ./...
+	go vet -tags conformance ./localstack/compose
 
 tools: ## install what run and test need, and nothing else
 	@localstack/prepare.sh tools
 
 lint: ## gofmt, go vet and staticcheck
 	@localstack/prepare.sh lint
-	@unformatted=$$(gofmt -l .); [[ -z $$unformatted ]] || { echo "not formatted (run gofmt -w): $$unformatted"; exit 1; }
-	go vet ./...
-	go vet -tags conformance ./localstack/compose
+	@$(MAKE) --no-print-directory check
 	staticcheck ./...
 
 lint-infra: ## check the cloud templates: cfn-lint, the SAM translator, cfn-lint on what that makes

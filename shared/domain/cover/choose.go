@@ -16,7 +16,7 @@ import (
 
 // CoverSource says which cover a series shows. A choice that is not there (any more) counts as default.
 type CoverSource struct {
-	Source string `json:"source" maxLength:"50" example:"first_book" doc:"default (a picture beside the books, else the first book's cover), file, first_book, custom (the picture that was uploaded last), or book: and the id of a book of the series"`
+	Source string `json:"source" maxLength:"50" example:"first_book" doc:"default (a picture beside the books, else the first book's cover), file, first_book, custom (the picture that was uploaded last), plugin: and the name of a plugin that gave a cover, or book: and the id of a book of the series"`
 }
 
 // chooseRoutes adds the operation by which people choose the cover of a series.
@@ -39,6 +39,7 @@ func chooseRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 func chooseSource(ctx context.Context, d *db.DB, id uuid.UUID, source string) (uuid.UUID, error) {
 	var book *uuid.UUID
 	chosen := &source
+	given := source == "custom" || strings.HasPrefix(source, "plugin:")
 	switch rest, isBook := strings.CutPrefix(source, "book:"); {
 	case isBook:
 		parsed, err := uuid.Parse(rest)
@@ -48,16 +49,17 @@ func chooseSource(ctx context.Context, d *db.DB, id uuid.UUID, source string) (u
 		book, source = &parsed, "book:"+parsed.String()
 	case source == "default":
 		chosen = nil
-	case source != "file" && source != "first_book" && source != "custom":
-		return uuid.UUID{}, fault.Invalid("source", "must be default, file, first_book, custom, or book: and the id of a book of this series")
+	case source != "file" && source != "first_book" && !given:
+		return uuid.UUID{}, fault.Invalid("source", "must be default, file, first_book, custom, plugin: and the name of a plugin, or book: and the id of a book of this series")
 	}
 	var b pgx.Batch
 	var at, exists uuid.UUID
 	db.Value(&b, &exists, "select library_id from series where tenant_id = app.tenant() and id = $1", id)
-	db.Value(&b, &at, `update series s set cover_source = case when $2 = 'custom' then 'custom:' || c.id else $2 end, updated_at = now()
-		from (select) x left join lateral (select id from series_cover where tenant_id = app.tenant() and series_id = $1 order by updated_at desc, id limit 1) c on true
-		where s.tenant_id = app.tenant() and s.id = $1 and ($2 is distinct from 'custom' or c.id is not null)
-		  and ($3::uuid is null or exists (select from book b where b.tenant_id = app.tenant() and b.id = $3 and b.series_id = s.id)) returning s.library_id`, id, chosen, book)
+	db.Value(&b, &at, `update series s set cover_source = case when $4 then 'custom:' || c.id else $2 end, updated_at = now()
+		from (select) x left join lateral (select id from series_cover where tenant_id = app.tenant() and series_id = $1 and source = $2
+		  order by updated_at desc, id limit 1) c on true
+		where s.tenant_id = app.tenant() and s.id = $1 and (not $4 or c.id is not null)
+		  and ($3::uuid is null or exists (select from book b where b.tenant_id = app.tenant() and b.id = $3 and b.series_id = s.id)) returning s.library_id`, id, chosen, book, given)
 	if err := d.Run(ctx, &b); err != nil {
 		return uuid.UUID{}, err
 	}
@@ -66,6 +68,8 @@ func chooseSource(ctx context.Context, d *db.DB, id uuid.UUID, source string) (u
 		return uuid.UUID{}, fault.Missing("Series")
 	case at == uuid.UUID{} && source == "custom":
 		return uuid.UUID{}, fault.Invalid("source", "no picture was uploaded for this series")
+	case at == uuid.UUID{} && given:
+		return uuid.UUID{}, fault.Invalid("source", "this plugin gave no picture for this series")
 	case at == uuid.UUID{}:
 		return uuid.UUID{}, fault.Invalid("source", "the book does not belong to this series")
 	}

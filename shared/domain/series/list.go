@@ -22,21 +22,19 @@ type row struct {
 	LibraryPath string  `db:"library_path"`
 	Key         string  `db:"path"`
 	Pictured    bool    `db:"pictured"` // there is a cover picture beside its books
-	Chosen      bool    `db:"chosen"`   // the book or the picture that people chose is there
-	CoverSource *string `db:"cover_source"`
+	Chosen      *string `db:"chosen"`   // what was chosen as its cover, as clients see it; null when that is not there
 }
 
 func (r row) series() Series {
 	s := r.Series
 	s.Path = Folder(r.LibraryPath, r.Key)
-	s.SelectedCoverSource = "first_book"
 	switch {
-	case r.CoverSource != nil && r.Chosen && strings.HasPrefix(*r.CoverSource, "custom:"):
-		s.SelectedCoverSource = "custom"
-	case r.CoverSource != nil && (r.Chosen || *r.CoverSource == "first_book"):
-		s.SelectedCoverSource = *r.CoverSource
+	case r.Chosen != nil:
+		s.SelectedCoverSource = *r.Chosen
 	case r.Pictured:
 		s.SelectedCoverSource = "file"
+	default:
+		s.SelectedCoverSource = "first_book"
 	}
 	return s
 }
@@ -54,17 +52,18 @@ func Folder(library, path string) string {
 func (q query) sql() string {
 	return "with page as materialized (select id, row_number() over () as pos from (" + q.page() + `) x),
 	  ` + progress.MineOfPage + `
-	select s.id, s.library_id, l.name as library_name, l.path as library_path, s.title, s.title_sort, s.path, s.cover_source, s.summary, s.publisher,
+	select s.id, s.library_id, l.name as library_name, l.path as library_path, s.title, s.title_sort, s.path, s.summary, s.publisher,
 	  s.year, s.book_count, c.unread_count, c.max_volume, c.max_chapter, c.volumes_owned, s.created_at, s.updated_at,
 	  coalesce(t.tracked, false) as tracked, g.chapter_gap, g.volume_gap, ` + gapProvider + ` as gap_provider,
 	  exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path
 	    and k.kind = 'cover' and k.document is not null) as pictured,
 	  exists (select from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.series_id = s.id) as wanted,
-	  exists (select from series_cover c where c.tenant_id = app.tenant() and c.series_id = s.id) as custom,
-	  case when s.cover_source like 'book:%' then exists (select from book b where b.tenant_id = app.tenant()
+	  exists (select from series_cover c where c.tenant_id = app.tenant() and c.series_id = s.id and c.source = 'custom') as custom,
+	  case when s.cover_source like 'book:%' then (select s.cover_source from book b where b.tenant_id = app.tenant()
 	    and b.id = substr(s.cover_source, 6)::uuid and b.series_id = s.id and b.deleted_at is null)
-	  when s.cover_source like 'custom:%' then exists (select from series_cover c where c.tenant_id = app.tenant()
-	    and c.id = substr(s.cover_source, 8)::uuid and c.series_id = s.id) else false end as chosen
+	  when s.cover_source like 'custom:%' then (select c.source from series_cover c where c.tenant_id = app.tenant()
+	    and c.id = substr(s.cover_source, 8)::uuid and c.series_id = s.id)
+	  when s.cover_source = 'first_book' then s.cover_source end as chosen
 	from page
 	cross join lateral (select x.id, x.library_id, x.title, x.title_sort, x.path, x.cover_source, x.summary, x.publisher, x.year, x.book_count,
 	  x.total_chapter_count, x.total_volume_count, x.created_at, x.updated_at from series x where x.tenant_id = app.tenant() and x.id = page.id limit 1) s

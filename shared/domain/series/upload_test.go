@@ -173,7 +173,10 @@ func TestPluginsNameCovers(t *testing.T) {
 	var database *db.DB
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
 		database = d
-		cover.UploadRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {})
+		routes(a, d)
+		publish := func(context.Context, uuid.UUID, ...events.Event) {}
+		cover.UploadRoutes(a, d, publish)
+		series.EditRoutes(a, d, publish, nil)
 	})
 	me := s.User(t, "one", "maintainer")
 	id, _ := newSeries(t, s, s.One, newLibrary(t, s, s.One, "comics"), "A", 1, 1)
@@ -203,7 +206,29 @@ func TestPluginsNameCovers(t *testing.T) {
 			t.Errorf("%d %v: %d, %s", c.side, c.show, kept, covers())
 		}
 	}
-	me.Do("POST", "/api/v1/series/"+id.String()+"/cover", file(square(t, 20, 1))).Want(201)
+	one := "/api/v1/series/" + id.String()
+	shows := func(custom bool, source string) {
+		t.Helper()
+		m := me.Do("GET", one, nil).Want(200).Map()
+		if m["hasCustomCover"] != custom || m["selectedCoverSource"] != source {
+			t.Errorf("shows %v %v, want %v %s", m["hasCustomCover"], m["selectedCoverSource"], custom, source)
+		}
+	}
+	shows(false, "plugin:test")
+	me.Do("PATCH", one+"/cover/source", `{"source":"custom"}`).Want(400)
+	me.Do("PATCH", one+"/cover/source", `{"source":"plugin:other"}`).Want(400)
+	me.Do("PATCH", one+"/cover/source", `{"source":"default"}`).Want(200)
+	shows(false, "first_book")
+	me.Do("PATCH", one+"/cover/source", `{"source":"plugin:test"}`).Want(200)
+	shows(false, "plugin:test")
+	me.Do("POST", one+"/cover", file(square(t, 20, 1))).Want(201)
+	shows(true, "custom")
+	me.Do("PATCH", one+"/cover/source", `{"source":"plugin:test"}`).Want(200)
+	if name(10, false); covers() != "plugin:test 10 true, custom 20 false" {
+		t.Error(covers())
+	}
+	me.Do("PATCH", one+"/cover/source", `{"source":"custom"}`).Want(200) // not the one that came last
+	shows(true, "custom")
 	if name(11, false); covers() != "custom 20 true, plugin:test 11 false" && covers() != "plugin:test 11 false, custom 20 true" {
 		t.Error(covers())
 	}
