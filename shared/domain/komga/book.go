@@ -110,6 +110,7 @@ type BookFilter struct {
 	ReadStatus  []string `query:"readStatus,explode" doc:"UNREAD, IN_PROGRESS or READ"`
 	MediaStatus []string `query:"mediaStatus,explode" doc:"READY or ERROR; others find nothing"`
 	Tag         []string `query:"tag,explode" doc:"One of its genres"`
+	Author      []string `query:"author,explode" doc:"A name, or name,role; the role does not count"`
 	Deleted     bool     `query:"deleted" doc:"Books whose files are gone are not shown: true finds nothing"`
 	Oneshot     bool     `query:"oneshot" doc:"There are none: true finds nothing"`
 }
@@ -124,16 +125,17 @@ type BookSearch struct {
 	ReadStatus     []string        `json:"readStatus,omitempty"`
 	MediaStatus    []string        `json:"mediaStatus,omitempty"`
 	Tag            []string        `json:"tag,omitempty"`
+	Author         []string        `json:"author,omitempty"`
 	Deleted        *bool           `json:"deleted,omitempty" nullable:"true"`
 }
 
 // filter is the same as a query has it.
 func (s BookSearch) filter() BookFilter {
-	return BookFilter{LibraryID: s.LibraryID, SeriesID: s.SeriesID, ReadStatus: s.ReadStatus, MediaStatus: s.MediaStatus, Tag: s.Tag,
+	return BookFilter{LibraryID: s.LibraryID, SeriesID: s.SeriesID, ReadStatus: s.ReadStatus, MediaStatus: s.MediaStatus, Tag: s.Tag, Author: s.Author,
 		Deleted: s.Deleted != nil && *s.Deleted}
 }
 
-var bookFields = map[string]translator{"libraryId": same("libraryId"), "seriesId": same("seriesId"), "title": same("title"), "tag": same("ownGenre"),
+var bookFields = map[string]translator{"libraryId": same("libraryId"), "seriesId": same("seriesId"), "title": same("title"), "tag": same("ownGenre"), "author": author,
 	"readStatus": word("readStatus"), "mediaStatus": media, "releaseDate": released("releaseDay", dayNumber), "deleted": flag, "oneShot": flag, "readListId": member("readListId")}
 
 // lastRead is the order by when the caller read in a book last.
@@ -162,7 +164,7 @@ func (f BookFilter) list(tree json.RawMessage, find *string, sort httpapi.Sortin
 		w.Series, of = book.OptionalID(of[0]), nil
 	}
 	parts := slices.Concat(oneOf("libraryId", libraries), oneOf("seriesId", of), oneOf("readStatus", read), statuses(separated(f.MediaStatus)),
-		oneOf("ownGenre", separated(f.Tag)), members("readListId", separated(f.ReadListID), nil))
+		oneOf("ownGenre", separated(f.Tag)), oneOf("author", names(f.Author)), members("readListId", separated(f.ReadListID), nil))
 	if f.Deleted || f.Oneshot {
 		parts = append(parts, never)
 	}

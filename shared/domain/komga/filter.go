@@ -170,6 +170,17 @@ func oneStatus(wanted []string) []node {
 	return parts
 }
 
+// names are the names of authors that are given as name, or as name,role.
+func names(authors []string) (out []string) {
+	for _, a := range authors {
+		if i := strings.LastIndex(a, ","); i > 0 {
+			a = a[:i]
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
 // author is a leaf whose value is a name and a role; the role does not count.
 func author(operator string, value json.RawMessage) (node, error) {
 	var a struct{ Name string }

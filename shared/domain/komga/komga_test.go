@@ -246,6 +246,7 @@ func TestLists(t *testing.T) {
 		"/v1/books?library_id=" + library + "&media_status=ERROR":                         "Able 3",
 		"/v1/books?media_status=READY&read_status=UNREAD":                                 "Able 4, Baker 1",
 		"/v1/books?media_status=OUTDATED":                                                 "",
+		"/v1/books?author=ann,writer&author=Nobody,writer":                                "Able 1",
 		"/v1/books?tag=own+genre&search=able":                                             "Able 1",
 		"/v1/books?tag=some+genre":                                                        "",
 		"/v1/books?read_status=IN_PROGRESS&sort=readProgress.readDate,desc":               "Able 2",
@@ -330,6 +331,9 @@ func TestConditions(t *testing.T) {
 		{"books", is("seriesId", sh.series["Baker"].String()), "Baker 1"},
 		{"books", is("mediaStatus", "ERROR"), "Able 3"},
 		{"books", is("tag", "Own genre"), "Able 1"},
+		{"books", leaf("author", `"operator":"is","value":{"name":"ann","role":"writer"}`), "Able 1"},
+		{"books", `{"author":["Ann"]}`, "Able 1"},
+		{"books", `{"author":["Bob"]}`, ""},
 		{"books", leaf("releaseDate", `"operator":"before","dateTime":"2002-01-01T00:00:00Z"`), "Able 1"},
 		{"books?sort=readProgress.readDate,desc", `{"condition":{"allOf":[{"readStatus":{"operator":"is","value":"IN_PROGRESS"}},{"deleted":{"operator":"isFalse"}}]}}`, "Able 1"},
 		{"books", `{"readStatus":["UNREAD"],"seriesId":["` + sh.series["Baker"].String() + `"],"mediaStatus":["READY"],"tag":null}`, "Baker 1"},
@@ -360,7 +364,7 @@ func TestConditions(t *testing.T) {
 		refused(t, me.Do("POST", root+"/v1/series/list", body), body, field)
 	}
 	for body, field := range map[string]string{leaf("mediaStatus", `"operator":"isNot","value":"READY"`): "condition.mediaStatus",
-		leaf("author", `"operator":"is","value":{"name":"Ann"}`): "condition"} {
+		leaf("publisher", `"operator":"is","value":"Fox"`): "condition"} {
 		refused(t, me.Do("POST", root+"/v1/books/list", body), body, field)
 	}
 	for path, field := range map[string]string{"/v1/series?page=-1": "page", "/v1/series?library_id=x": "libraryId", "/v1/series?year=2000": "year",

@@ -181,17 +181,9 @@ func (f SeriesFilter) wanted(tree json.RawMessage, automatic map[string]json.Raw
 	if len(libraries) == 1 {
 		w.Library, libraries = book.OptionalID(libraries[0]), nil
 	}
-	var authors []string
-	for _, a := range f.Author {
-		name := a
-		if i := strings.LastIndex(a, ","); i > 0 {
-			name = a[:i]
-		}
-		authors = append(authors, name)
-	}
 	parts := slices.Concat(oneOf("libraryId", libraries), oneOf("readStatus", lower(separated(f.ReadStatus))), oneStatus(separated(f.Status)),
 		oneOf("publisher", separated(f.Publisher)), oneOf("language", separated(f.Language)), oneOf("genre", separated(f.Genre)),
-		oneOf("tag", separated(f.Tag)), oneOf("author", authors), members("collectionId", separated(f.CollectionID), automatic))
+		oneOf("tag", separated(f.Tag)), oneOf("author", names(f.Author)), members("collectionId", separated(f.CollectionID), automatic))
 	if f.Deleted || f.Oneshot {
 		parts = append(parts, never)
 	}

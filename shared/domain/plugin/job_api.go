@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -15,11 +16,6 @@ import (
 type JobInput struct {
 	ID    uuid.UUID `path:"id" format:"uuid" doc:"Of the library"`
 	JobID uuid.UUID `path:"jobId" format:"uuid"`
-}
-
-// JobStarted is a run that was started.
-type JobStarted struct {
-	TaskID uuid.UUID `json:"taskId"`
 }
 
 func (s *service) jobRoutes(a *httpapi.API) {
@@ -77,7 +73,7 @@ func (s *service) jobRoutes(a *httpapi.API) {
 			return nil, err
 		})
 	httpapi.Register(a, writing("POST", "/{jobId}/run-now", "runLibraryJob", "Run a job now, also one that is not enabled"),
-		func(ctx context.Context, in *JobInput) (*JobStarted, error) { return s.runNow(ctx, in.ID, in.JobID) })
+		func(ctx context.Context, in *JobInput) (*task.Started, error) { return s.runNow(ctx, in.ID, in.JobID) })
 	httpapi.Register(a, writing("POST", "/{jobId}/dry-run", "tryLibraryJob", "Ask the plugin about a few of what the job would ask about, and tell what would be written"),
 		func(ctx context.Context, in *struct {
 			JobInput
@@ -90,7 +86,7 @@ func (s *service) jobRoutes(a *httpapi.API) {
 		})
 }
 
-func (s *service) runNow(ctx context.Context, library, id uuid.UUID) (*JobStarted, error) {
+func (s *service) runNow(ctx context.Context, library, id uuid.UUID) (*task.Started, error) {
 	var b pgx.Batch
 	var started uuid.UUID
 	fresh := uuid.Must(uuid.NewV7())
@@ -105,7 +101,7 @@ func (s *service) runNow(ctx context.Context, library, id uuid.UUID) (*JobStarte
 		return nil, fault.Missing("Job")
 	case fresh:
 		s.Added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-		return &JobStarted{fresh}, nil
+		return &task.Started{TaskID: fresh, Message: "The job runs"}, nil
 	}
 	return nil, fault.New(fault.Conflict, "The job runs already, as the task %s", started)
 }

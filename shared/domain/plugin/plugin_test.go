@@ -337,7 +337,7 @@ func TestPluginComesAndGoes(t *testing.T) {
 	if m := run(maintainer, search("series", "x"), 200); m["success"] != true || len(m["result"].(object)["results"].([]any)) != 2 {
 		t.Errorf("%v", m)
 	}
-	run(maintainer, search("book", "x"), 200)
+	run(maintainer, object{"metadata": object{"action": "search", "content_type": "book", "params": object{"query": "x"}}}, 200)
 	run(maintainer, "ping", 403)
 	run(r.User(t, "one", "reader"), search("series", "x"), 403)
 	if m := run(c, "ping", 200); m["success"] != true || m["result"] != "pong" {
@@ -347,7 +347,7 @@ func TestPluginComesAndGoes(t *testing.T) {
 	if m := run(c, search("series", "slow down"), 200); m["success"] != false || m["error"] != "too many requests" {
 		t.Errorf("%v", m)
 	}
-	c.Do("PATCH", admin+"/"+id, object{"internalConfig": object{"searchResultsLimit": 1}}).Want(200)
+	c.Do("PATCH", admin+"/"+id, object{"internal_config": object{"search_results_limit": 1}}).Want(200)
 	if m := run(c, search("series", "x"), 200); len(m["result"].(object)["results"].([]any)) != 1 {
 		t.Errorf("%v", m)
 	}

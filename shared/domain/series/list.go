@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -150,10 +152,12 @@ type scope struct {
 // order is the field to sort by and whether it descends: one of sortFields, or how well the title meets what is
 // searched for.
 func (s scope) order(by httpapi.Sorting) (field string, desc bool, err error) {
-	if s.find == nil {
-		return by.By(sortFields...)
+	names := slices.Concat(sortFields, slices.Sorted(maps.Keys(sameFields)))
+	if s.find != nil {
+		by, names = by.BestFirst(), append([]string{httpapi.Relevance}, names...)
 	}
-	return by.BestFirst().By(append([]string{httpapi.Relevance}, sortFields...)...)
+	field, desc, err = by.By(names...)
+	return cmp.Or(sameFields[field], field), desc, err
 }
 
 // sorts are the fields that lists can be ordered by; every one of them has an index, the year, which may be null, one for each
@@ -171,6 +175,10 @@ var ranks = map[string]string{
 
 var sortFields = []string{"name", "date_added", "date_updated", "release_date", "date_read", "book_count", "file_size", "filename", "page_count",
 	"rating", "community_rating", "external_rating"}
+
+// sameFields are other names of sortFields.
+var sameFields = map[string]string{"created_at": "date_added", "updated_at": "date_updated", "year": "release_date", "user_rating": "rating",
+	"avg_rating": "community_rating"}
 
 func (s scope) sql() (string, []any) {
 	where, args := "s.tenant_id = app.tenant()", append([]any{}, s.args...)

@@ -64,7 +64,7 @@ func renameKeys(data []byte) ([]byte, error) {
 		names[fold(key)] = k
 		var err error
 		switch key {
-		case "device", "scanningConfig", "taskType":
+		case "action", "device", "internalConfig", "metadata", "scanningConfig", "taskType":
 			v, err = renameKeys(v)
 		case "authors", "awards", "files", "sessions", "titlePreprocessingRules":
 			v, err = renameEach(v)

@@ -14,10 +14,14 @@ import (
 // filters are what is filtered, searched and sorted by somewhere. A list that does not know one of them refuses it: all of
 // the list, in its own order, looks like what was asked for. An empty one asks for nothing, nor does includeDeleted=false.
 // Other unknown parameters are ignored; clients add some so that nothing answers from a cache.
-var filters = []string{"author", "bookId", "category", "completed", "completion", "errorType", "format", "fullTextSearch",
-	"genre", "genres", "hasError", "includeDeleted", "language", "libraryId", "matchType", "name", "order", "priority",
-	"publisher", "query", "readStatus", "role", "search", "seriesId", "sharingTag", "sort", "status", "tag", "tags",
-	"taskType", "title", "type", "userId", "username", "year"}
+var filters = []string{
+	"author", "bookId", "bookType", "category", "collectionId", "communityRating", "completed", "completion",
+	"dateAdded", "errorType", "format", "fullTextSearch", "genre", "genres", "hasError", "hasExternalSourceId",
+	"hasUserRating", "inCollection", "inReadList", "includeDeleted", "isTracked", "language", "libraryId", "matchType",
+	"name", "order", "ownGenre", "pageCount", "path", "priority", "publisher", "query", "readListId", "readStatus",
+	"releaseDay", "role", "search", "seriesId", "sharingTag", "sort", "sourceId", "state", "status", "summary", "tag",
+	"tags", "taskType", "title", "titleSort", "type", "userId", "userRating", "username", "wantToRead", "year",
+}
 
 // values says how many values of a query parameter count.
 type values int
