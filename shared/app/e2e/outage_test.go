@@ -19,24 +19,26 @@ func TestPostgresStops(t *testing.T) {
 	b := s.books(admin)["S/a.cbz"]
 	progress := "/api/v1/books/" + b.ID.String() + "/progress"
 	for name, down := range map[string]func(){"refuses": l.cut, "says nothing": func() { l.cut(); l.silence(t) }} {
-		// Somebody turns pages all the time: what was acknowledged last must be there in the end.
+		// Somebody turns pages until one is refused, and goes on when told: no later write hides that one was lost.
 		var acknowledged, unsure atomic.Int64
-		stopped, written := make(chan bool), make(chan bool)
+		refused, resume, written := make(chan bool), make(chan bool), make(chan bool)
 		go func() {
 			defer close(written)
-			for n := int64(1); ; {
-				select {
-				case <-stopped:
-					return
-				default:
-				}
+			again := false
+			for n := int64(1); ; n = n%199 + 1 {
 				switch r := admin.Do("PUT", progress, map[string]int64{"currentPage": n}); {
 				case r.Status == 200:
 					acknowledged.Store(n)
-					unsure.Store(0)
-					n = n%199 + 1
+					if again {
+						return
+					}
 				case r.Status == 503 && r.Header.Get("Retry-After") != "":
 					unsure.Store(n) // it may have been stored, and only the answer lost
+					if !again {
+						close(refused)
+						<-resume
+						again = true
+					}
 				default:
 					t.Errorf("%s: a write: status %d, %v", name, r.Status, r.Header)
 					return
@@ -67,15 +69,18 @@ func TestPostgresStops(t *testing.T) {
 		if a := s.fetch(t, admin, "GET", "/health"); a.Status != 503 {
 			t.Errorf("%s: /health: %d", name, a.Status)
 		}
-		before := acknowledged.Load()
+		select {
+		case <-refused:
+		case <-written:
+			t.FailNow()
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s: writes go on", name)
+		}
 		l.cut()
 		l.restore(t, true)
 		began := time.Now()
 		testkit.Eventually(t, 20*time.Second, func() bool { return s.fetch(t, admin, "GET", "/api/v1/books").Status == 200 })
 		recovered := time.Since(began)
-		testkit.Eventually(t, 20*time.Second, func() bool { return acknowledged.Load() != before })
-		close(stopped)
-		<-written
 		var p struct{ CurrentPage int64 }
 		testkit.Eventually(t, 20*time.Second, func() bool { // of several instances one may still wait before it asks the database again
 			r := admin.Do("GET", progress, nil)
@@ -86,6 +91,12 @@ func TestPostgresStops(t *testing.T) {
 		})
 		if p.CurrentPage != acknowledged.Load() && p.CurrentPage != unsure.Load() {
 			t.Errorf("%s: page %d is stored, but page %d was acknowledged last", name, p.CurrentPage, acknowledged.Load())
+		}
+		close(resume)
+		select {
+		case <-written:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s: writes do not go again", name)
 		}
 		t.Logf("%s: the slowest refusal took %s, reads went again after %s", name, slowest, recovered)
 	}
