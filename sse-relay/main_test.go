@@ -19,12 +19,15 @@ import (
 
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/events/redistest"
+	"github.com/longbox/longbox/shared/testkit"
+	"github.com/longbox/longbox/shared/testkit/bound"
 	"github.com/longbox/longbox/sse-relay/internal/rig"
 )
 
 // TestMain runs the test program as the relay where a test asks for one.
 func TestMain(m *testing.M) {
 	if os.Getenv("RELAY_TEST_PROCESS") != "" {
+		bound.Child()
 		main()
 		return
 	}
@@ -47,7 +50,7 @@ func launch(t *testing.T, beside io.Writer, environment ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.command.Start(); err != nil {
+	if err := errors.Join(bound.Parent(p.command), p.command.Start()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.command.Process.Kill() }) // it has ended already where the test went well
@@ -79,9 +82,8 @@ func TestProcess(t *testing.T) {
 	tenant := uuid.New()
 	api.Set("Bearer x", rig.Reader(tenant))
 	publisher := events.New(server.Client, events.Config{Timeout: time.Second}, nil)
-	environment := []string{"API_URL=" + apiServer.URL, "REDIS_URL=" + server.URL}
-	relay := launch(t, os.Stderr, append(environment, "LISTEN_ADDR=127.0.0.1:0")...)
-	environment = append(environment, "LISTEN_ADDR="+relay.address)
+	environment := []string{"API_URL=" + apiServer.URL, "REDIS_URL=" + server.URL, "LISTEN_ADDR=" + testkit.Address(t)} // of every round
+	relay := launch(t, os.Stderr, environment...)
 
 	published, next, id := 0, 0, ""
 	for round := range 10 { // the relay is killed in the middle of a stream, and events go on

@@ -22,6 +22,7 @@ import (
 	edge "github.com/longbox/longbox/localstack/cdn"
 	"github.com/longbox/longbox/shared/platform/cdn"
 	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit/bound"
 )
 
 // CDN is nginx in the place of CloudFront, in front of a media bucket and a media function that is given later.
@@ -80,7 +81,7 @@ func StartCDN(t testing.TB, s3 *S3) *CDN {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop, err := startUntil(asUser(exec.Command(program, args...)), dir)
+	stop, err := bound.Start(asUser(exec.Command(program, args...)), "INT", dir)
 	if err != nil {
 		t.Fatal(err)
 	}

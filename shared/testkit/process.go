@@ -2,17 +2,16 @@ package testkit
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
 	"strconv"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/longbox/longbox/localstack/port"
+	"github.com/longbox/longbox/shared/testkit/bound"
 )
 
 // freePort is a TCP port on loopback that nobody listens on now, and that Linux gives to no connection meanwhile.
@@ -58,42 +57,11 @@ func asUser(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// startBound starts a server that ends, and whose folder goes, when this test program ends however it ends: a
-// shell in between waits for the program's end of a pipe.
+// startBound starts a server that ends, and whose folder goes, when this test program ends, however it ends.
 func startBound(cmd *exec.Cmd, dir string) error {
-	_, err := startUntil(cmd, dir)
+	_, err := bound.Start(cmd, "INT", dir)
 	return err
 }
-
-// startUntil is startBound that can end before.
-func startUntil(cmd *exec.Cmd, dir string) (stop func(), err error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	script := `"$@" & pid=$!; read -r _; kill -INT $pid 2>/dev/null; wait $pid; rm -rf "$DIR"`
-	shell := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, cmd.Args...)...)
-	shell.Env = append(os.Environ(), "DIR="+dir)
-	shell.SysProcAttr = cmd.SysProcAttr
-	shell.Stdin = r
-	shell.Dir = dir
-	log, err := os.Create(dir + "/log")
-	if err != nil {
-		return nil, err
-	}
-	shell.Stdout, shell.Stderr = log, log
-	if err := shell.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", cmd.Args[0], err)
-	}
-	keepOpen.Store(w, true)
-	return sync.OnceFunc(func() {
-		keepOpen.Delete(w)
-		w.Close()
-		_ = shell.Wait() // it ends as the server did
-	}), r.Close()
-}
-
-var keepOpen sync.Map // the write ends of the pipes above; closed by the end of the program
 
 func waitFor(limit time.Duration, try func() error) error {
 	deadline := time.Now().Add(limit)

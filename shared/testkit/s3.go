@@ -24,6 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/testkit/bound"
 )
 
 // Credentials of the S3 gateways in tests.
@@ -100,19 +101,14 @@ func gateway(t testing.TB, dir, webhook string) source {
 			if err != nil {
 				return "", err
 			}
-			cmd := exec.Command(bin, arguments(port)...)
-			log, err := os.Create(filepath.Join(dir, "gateway.log"))
+			stop, err := bound.Start(exec.Command(bin, arguments(port)...), "KILL", dir) // it holds nothing that outlives the test
 			if err != nil {
 				return "", err
 			}
-			cmd.Stdout, cmd.Stderr = log, log
-			if err := cmd.Start(); err != nil {
-				return "", err
-			}
-			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }) // it holds nothing that outlives the test
+			t.Cleanup(stop)
 			url, err := healthy(port, health)
 			if err != nil {
-				out, _ := os.ReadFile(log.Name())
+				out, _ := os.ReadFile(filepath.Join(dir, "log"))
 				return "", fmt.Errorf("%w: %s", err, out)
 			}
 			return url, nil

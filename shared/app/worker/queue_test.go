@@ -21,6 +21,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/queue"
 	"github.com/longbox/longbox/shared/testkit"
+	"github.com/longbox/longbox/shared/testkit/bound"
 	"github.com/longbox/longbox/shared/testkit/sqs"
 )
 
@@ -109,7 +110,7 @@ func TestKilledWorkersAndBadQueue(t *testing.T) {
 			for !o.ended(id) && time.Now().Before(deadline) {
 				cmd := exec.Command(os.Args[0])
 				cmd.Env = append(os.Environ(), "WORKER_TEST_CONFIG="+string(spec))
-				if err := cmd.Start(); err != nil {
+				if err := errors.Join(bound.Parent(cmd), cmd.Start()); err != nil {
 					t.Error(err)
 					return
 				}

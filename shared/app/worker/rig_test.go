@@ -20,6 +20,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/queue"
 	"github.com/longbox/longbox/shared/testkit"
+	"github.com/longbox/longbox/shared/testkit/bound"
 	"github.com/longbox/longbox/shared/testkit/sqs"
 )
 
@@ -27,6 +28,7 @@ import (
 func TestMain(m *testing.M) {
 	slog.SetLogLoggerLevel(slog.LevelError + 1) // failures are provoked all the time
 	if spec := os.Getenv("WORKER_TEST_CONFIG"); spec != "" {
+		bound.Child()
 		var c worker.Config
 		err := json.Unmarshal([]byte(spec), &c)
 		if err == nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -24,11 +25,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/testkit"
+	"github.com/longbox/longbox/shared/testkit/bound"
 )
 
 // TestMain runs the test program as a worker of its own where a test asks for one to kill.
 func TestMain(m *testing.M) {
 	if spec := os.Getenv("SCAN_TEST_WORKER"); spec != "" {
+		bound.Child()
 		workerProcess(spec)
 		return
 	}
@@ -118,9 +121,10 @@ func (r *rig) worker(kills int, lease time.Duration) *exec.Cmd {
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "SCAN_TEST_WORKER="+string(spec))
-	if err := cmd.Start(); err != nil {
+	if err := errors.Join(bound.Parent(cmd), cmd.Start()); err != nil {
 		r.t.Fatal(err)
 	}
+	r.t.Cleanup(func() { _ = cmd.Process.Kill() }) // where the test has not
 	return cmd
 }
 

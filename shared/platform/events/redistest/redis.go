@@ -11,14 +11,17 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/longbox/longbox/shared/testkit/bound"
 )
 
 // Server is a redis-server of one test, without persistence, on a Unix socket.
 type Server struct {
-	URL     string // for redis.ParseURL
-	Client  *redis.Client
-	socket  string
-	command *exec.Cmd
+	URL    string // for redis.ParseURL
+	Client *redis.Client
+	folder string // while it runs
+	socket string
+	stop   func()
 }
 
 // Start runs the installed redis-server until the test ends; its absence fails the test.
@@ -28,14 +31,13 @@ func Start(tb testing.TB) *Server {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &Server{socket: filepath.Join(folder, "s")}
+	s := &Server{folder: folder, socket: filepath.Join(folder, "s")}
 	s.URL = "unix://" + s.socket
 	s.Run(tb)
 	s.Client = redis.NewClient(&redis.Options{Network: "unix", Addr: s.socket})
 	tb.Cleanup(func() {
 		s.Client.Close()
 		s.Stop(tb)
-		os.RemoveAll(folder)
 	})
 	return s
 }
@@ -43,9 +45,12 @@ func Start(tb testing.TB) *Server {
 // Run starts the server again after [Server.Stop], empty.
 func (s *Server) Run(tb testing.TB) {
 	tb.Helper()
-	s.command = exec.Command("redis-server", "--port", "0", "--unixsocket", s.socket, "--save", "", "--appendonly", "no",
-		"--dir", filepath.Dir(s.socket))
-	if err := s.command.Start(); err != nil {
+	if err := os.MkdirAll(s.folder, 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	var err error
+	if s.stop, err = bound.Start(exec.Command("redis-server", "--port", "0", "--unixsocket", s.socket, "--save", "", "--appendonly", "no",
+		"--dir", s.folder), "KILL", s.folder); err != nil {
 		tb.Fatalf("start redis-server (install the package redis-server): %v", err)
 	}
 	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
@@ -57,7 +62,8 @@ func (s *Server) Run(tb testing.TB) {
 		}
 		select {
 		case <-ctx.Done():
-			tb.Fatal("redis-server did not open its socket within 10 s")
+			log, _ := os.ReadFile(filepath.Join(s.folder, "log"))
+			tb.Fatalf("redis-server did not open its socket within 10 s: %s", log)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
@@ -66,13 +72,8 @@ func (s *Server) Run(tb testing.TB) {
 // Stop ends the server at once, as a crash would.
 func (s *Server) Stop(tb testing.TB) {
 	tb.Helper()
-	if s.command == nil {
-		return
+	if s.stop != nil {
+		s.stop()
+		s.stop = nil
 	}
-	if err := s.command.Process.Kill(); err != nil {
-		tb.Errorf("stop redis-server: %v", err)
-	}
-	_ = s.command.Wait() // says "killed"
-	_ = os.Remove(s.socket)
-	s.command = nil
 }
