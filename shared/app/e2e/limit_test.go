@@ -66,7 +66,7 @@ func (a *allowance) exhaust(t *testing.T, refusals int, send func() answer) (ref
 	count := 0
 	for range 8 {
 		all.Go(func() {
-			for {
+			for range 2000 { // requests at most, so that a limit that is gone fails here
 				got := send()
 				a.mu.Lock()
 				if got.Status == http.StatusTooManyRequests {
@@ -84,6 +84,9 @@ func (a *allowance) exhaust(t *testing.T, refusals int, send func() answer) (ref
 		})
 	}
 	all.Wait()
+	if count < refusals {
+		t.Fatalf("%d refusals, want %d", count, refusals)
+	}
 	if most := a.burst + a.rate*time.Since(a.began).Seconds() + 1; float64(a.passed) > most {
 		t.Errorf("%d requests passed, want at most %.1f", a.passed, most)
 	}

@@ -78,10 +78,8 @@ func TestHistoryIsInTheOrderOfTheChanges(t *testing.T) {
 	if _, err := first.Exec(t.Context(), "select pg_advisory_xact_lock(hashtextextended('setting ' || $1::text, 0))", s.One); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan map[string]any)
-	go func() {
-		done <- admin.Do("PUT", base+"/application.name", `{"value":"Second"}`).Map()
-	}()
+	done := make(chan *testkit.Response)
+	go func() { done <- admin.Do("PUT", base+"/application.name", `{"value":"Second"}`) }()
 	testkit.Eventually(t, time.Minute, func() (waits bool) {
 		err := s.DB.Owner.Pool().QueryRow(t.Context(), `select exists (select from pg_locks where not granted and locktype = 'advisory'
 			and pid in (select pid from pg_stat_activity where datname = current_database()))`).Scan(&waits)
@@ -94,7 +92,7 @@ func TestHistoryIsInTheOrderOfTheChanges(t *testing.T) {
 	if err := first.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	changed := <-done
+	changed := (<-done).Want(200).Map()
 	line := admin.Do("GET", base+"/application.name/history", nil).Want(200).Map()["data"].([]any)[0].(map[string]any)
 	for what, at := range map[string]any{"updatedAt": changed["updatedAt"], "changedAt": line["changedAt"]} {
 		if got, err := time.Parse(time.RFC3339Nano, at.(string)); err != nil || got.Before(until) {
