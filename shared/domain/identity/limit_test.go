@@ -31,7 +31,7 @@ func limited(t *testing.T, s *testkit.Server, c *testkit.Client) (*testkit.Clien
 func limitedBy(t *testing.T, rdb redis.UniversalClient, s *testkit.Server, c *testkit.Client) (*testkit.Client, *ratelimit.Limiter) {
 	t.Helper()
 	id := identity.New(s.DB.App, s.Tokens)
-	limiter := ratelimit.New(rdb, slog.Default())
+	limiter := ratelimit.New(rdb, slog.Default()).Patient(10 * time.Second)
 	t.Cleanup(limiter.Close)
 	api := httpapi.New(httpapi.Config{RateLimit: true, TrustedProxies: 1}, s.DB.App, limiter, httpapi.Identity{
 		Tenant: tenant.NewResolver(s.DB.App, tenant.Config{}).ByHost, Known: id.Known, Resolve: id.Resolve})
@@ -164,14 +164,19 @@ func TestManyRequestsAtOnceAreOneAttempt(t *testing.T) {
 		}
 		group.Wait()
 	}
+	bucket := fmt.Sprintf("lb:{%s}:rate:login:127.0.0.1", s.One)
+	before := time.Now().Add(40 * time.Second).UnixMicro() // when it is full again: of its 20 tokens 12 are left
+	if err := testkit.Redis(t).Set(t.Context(), bucket, before, time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
 	ask(testkit.Password, 30, 200)
-	full, err := testkit.Redis(t).Get(t.Context(), fmt.Sprintf("lb:{%s}:rate:login:127.0.0.1", s.One)).Int64()
-	if err != nil && err != redis.Nil { // where Redis did not answer in time, it is not counted
+	full, err := testkit.Redis(t).Get(t.Context(), bucket).Int64()
+	if err != nil {
 		t.Fatal(err)
 	}
 	const attempt = 5 * time.Second
-	if in := time.Until(time.UnixMicro(full)); in > attempt {
-		t.Errorf("the bucket is full again in %s, want at most %s: one attempt", in, attempt)
+	if took := time.Duration(full-before) * time.Microsecond; took != attempt {
+		t.Errorf("the bucket is full again %s later, want %s: one attempt", took, attempt)
 	}
 	ask("wrong password", 10, 401)
 }
@@ -183,7 +188,7 @@ func TestKeyThatIsNewToAll(t *testing.T) {
 	s := testkit.Serve(t, routes(t))
 	u := s.User(t, "one", "reader")
 	_, key := newKey(t, u)
-	limiter := ratelimit.New(testkit.Redis(t), slog.Default())
+	limiter := ratelimit.New(testkit.Redis(t), slog.Default()).Patient(10 * time.Second)
 	t.Cleanup(limiter.Close)
 	id := identity.New(s.DB.App, s.Tokens)
 	api := httpapi.New(httpapi.Config{RateLimit: true}, s.DB.App, limiter, httpapi.Identity{
@@ -259,10 +264,17 @@ func TestLimitOfATenant(t *testing.T) {
 	_, key := newKey(t, one)
 	s.DB.Exec(t, "update tenant set max_requests = 1 where id = $1", s.One)
 	u, _ := limited(t, s, one)
-	with(u, "X-Api-Key", key).Do("GET", me, nil).Want(200) // is looked up, and counted for its user then
-	full, err := testkit.Redis(t).Get(t.Context(), fmt.Sprintf("lb:{%s}:rate:tenant", s.One)).Int64()
-	if err != nil && err != redis.Nil || time.Until(time.UnixMicro(full)) > time.Second {
-		t.Errorf("full again in %s, %v: want a second for one request", time.Until(time.UnixMicro(full)), err)
+	var err error = redis.Nil
+	for i := 0; i < 20 && err == redis.Nil; i++ { // on a busy machine the bucket may be full again, and gone, before it is looked at
+		var full int64
+		with(u, "X-Api-Key", key).Do("GET", me, nil).Want(200) // is looked up, and counted for its user then
+		full, err = testkit.Redis(t).Get(t.Context(), fmt.Sprintf("lb:{%s}:rate:tenant", s.One)).Int64()
+		if in := time.Until(time.UnixMicro(full)); in > time.Second {
+			t.Errorf("full again in %s: want a second for one request", in)
+		}
+	}
+	if err != nil {
+		t.Error(err)
 	}
 	other, _ := limited(t, s, s.User(t, "one", "reader")) // in another process
 	for name, c := range map[string]*testkit.Client{"a user": u, "another": other, "nobody": with(u, "Accept", "*/*")} {
@@ -296,7 +308,7 @@ func TestHostThatChangesItsTenant(t *testing.T) {
 	id := identity.New(s.DB.App, s.Tokens)
 	byHost := tenant.NewResolver(s.DB.App, tenant.Config{}).ByHost
 	var confirmed atomic.Int32
-	api := httpapi.New(httpapi.Config{}, s.DB.App, ratelimit.New(testkit.Redis(t), slog.Default()), httpapi.Identity{
+	api := httpapi.New(httpapi.Config{}, s.DB.App, ratelimit.New(testkit.Redis(t), slog.Default()).Patient(10*time.Second), httpapi.Identity{
 		Tenant: byHost, Known: id.Known, Resolve: id.Resolve,
 		Confirm: func(ctx context.Context, _, _ string) (httpapi.Tenant, error) {
 			confirmed.Add(1)
@@ -311,9 +323,10 @@ func TestHostThatChangesItsTenant(t *testing.T) {
 		as     *testkit.Client
 		status int
 	}{{one, 401}, {basic(one, one.Name, testkit.Password), 401}, {two, 200}} {
-		var got *testkit.Response
-		for before := confirmed.Load(); confirmed.Load() == before; { // where Redis does not answer in time, nothing is to be confirmed
-			got = c.as.At(&testkit.Server{URL: srv.URL}).Do("GET", me, nil)
+		before := confirmed.Load()
+		got := c.as.At(&testkit.Server{URL: srv.URL}).Do("GET", me, nil)
+		if confirmed.Load() == before {
+			t.Error("the host was not confirmed")
 		}
 		got.Want(c.status)
 	}

@@ -25,7 +25,7 @@ func TestKeyThatEnds(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
 	id := identity.New(s.DB.App, s.Tokens)
-	api := httpapi.New(httpapi.Config{}, s.DB.App, ratelimit.New(testkit.Redis(t), slog.Default()), httpapi.Identity{
+	api := httpapi.New(httpapi.Config{}, s.DB.App, ratelimit.New(testkit.Redis(t), slog.Default()).Patient(10*time.Second), httpapi.Identity{
 		Tenant: tenant.NewResolver(s.DB.App, tenant.Config{}).ByHost, Known: id.Known, Resolve: id.Resolve})
 	finder := page.NewFinder(s.DB.App)
 	book := uuid.New()

@@ -68,7 +68,7 @@ type Limiter struct {
 	script  *redis.Script
 	breaker *breaker
 	log     *slog.Logger
-	within  time.Duration // answerWithin; tests on a busy machine wait longer
+	within  time.Duration // answerWithin, unless a test says otherwise
 	process string        // unlike that of any other process
 	created atomic.Uint64 // numbers the generations this process proposes
 	refused seldom        // what the log is told of refusals
@@ -87,6 +87,13 @@ func New(rdb redis.UniversalClient, log *slog.Logger) *Limiter {
 		within:  answerWithin,
 		process: strconv.FormatUint(rand.Uint64(), 36) + strconv.FormatUint(rand.Uint64(), 36),
 	}
+}
+
+// Patient returns the limiter after it was told how long a request may wait for Redis, before any does: tests that are
+// not about that wait longer than 20 ms, because the machine may be busy.
+func (l *Limiter) Patient(within time.Duration) *Limiter {
+	l.within = within
+	return l
 }
 
 // Close stops probing a lost Redis and waits for that. The client stays open.
