@@ -11,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -126,6 +128,35 @@ func (r *rig) worker(kills int, lease time.Duration) *exec.Cmd {
 	}
 	r.t.Cleanup(func() { _ = cmd.Process.Kill() }) // where the test has not
 	return cmd
+}
+
+// lives waits until a worker has had work for so long. true: all had ended before.
+func (r *rig) lives(cmd *exec.Cmd, long time.Duration, ended func() bool) bool {
+	r.t.Helper()
+	works, over := false, time.Now().Add(stuck)
+	for time.Now().Before(over) {
+		if ended() {
+			return true
+		}
+		if !works && values[bool](r, "select exists (select from task where tenant_id = app.tenant() and status = 'running' and locked_by = $1)", fmt.Sprint(cmd.Process.Pid))[0] {
+			works, over = true, time.Now().Add(long)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	if !works {
+		r.t.Fatal("a worker found no work")
+	}
+	return false
+}
+
+// killedAtWork fails the test unless some task was begun again.
+func (r *rig) killedAtWork(kills int) {
+	r.t.Helper()
+	again := values[int64](r, "select coalesce(sum(attempts - 1), 0)::bigint from task where tenant_id = app.tenant() and attempts > 1")[0]
+	if again == 0 {
+		r.t.Errorf("of %d workers none was killed at work", kills)
+	}
+	r.t.Logf("%d kills, tasks were begun again %d times", kills, again)
 }
 
 // Files that end the worker are found, one by one, and recorded after the second time; the scan goes on to its end,
@@ -252,23 +283,11 @@ func TestKilledWorkersLeaveTheSameResult(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, seed))
 	for deadline := time.Now().Add(stuck); time.Now().Before(deadline); {
 		cmd := r.worker(1000, shortLease) // no file's fault
-		alive := time.After(time.Duration(80+random.IntN(400)) * time.Millisecond)
+		life := time.Duration(80+random.IntN(400)) * time.Millisecond
 		if kills >= 12 {
-			alive = time.After(stuck) // let it finish
+			life = stuck // let it finish
 		}
-		finished := false
-	wait:
-		for {
-			select {
-			case <-alive:
-				break wait
-			case <-time.After(50 * time.Millisecond):
-				if res := r.result(id); res.Status != task.Pending && res.Status != task.Running {
-					finished = true
-					break wait
-				}
-			}
-		}
+		finished := r.lives(cmd, life, func() bool { res := r.result(id); return res.Status != task.Pending && res.Status != task.Running })
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +310,7 @@ func TestKilledWorkersLeaveTheSameResult(t *testing.T) {
 		}
 		t.Fatalf("after %d kills: %d rows, want %d", kills, len(got), len(want))
 	}
-	t.Logf("%d kills", kills)
+	r.killedAtWork(kills)
 }
 
 // With the cancel every task of the scan has ended, and nothing is written any more; what is being worked on notices
@@ -367,6 +386,93 @@ func TestCancelStopsWithinTwoSeconds(t *testing.T) {
 	}
 	if n := values[int64](r, "select count(*) from book where tenant_id = app.tenant() and analyzed"); n[0] != 800 {
 		t.Errorf("%d books are analysed", n[0])
+	}
+}
+
+// Wherever a scan is when it is cancelled, nothing is written from then on, nobody is told of a book, and the next scan
+// leaves what an undisturbed one does.
+func TestCancelAnywhere(t *testing.T) {
+	undisturbed := newRig(t)
+	undisturbed.fill(4, 10)
+	undisturbed.s3.Counter.Reset()
+	if res := undisturbed.scan("normal"); res.Status != "completed" {
+		t.Fatalf("%+v", res)
+	}
+	want, requests := undisturbed.state(), len(undisturbed.s3.Counter.Reset())
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(1, seed))
+	for range 5 {
+		at := 1 + random.IntN(requests*9/10)
+		t.Run(fmt.Sprintf("request %d of %d", at, requests), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.fill(4, 10)
+			r.cancelledAt(at)
+			if res := r.scan("normal"); res.Status != "completed" {
+				t.Fatalf("%+v", res)
+			}
+			same(t, "state", r.state(), want)
+		})
+	}
+}
+
+// cancelledAt runs a scan that is cancelled while it waits for the answer to a request to the store.
+func (r *rig) cancelledAt(request int) {
+	r.t.Helper()
+	reached, cancelled := make(chan struct{}), make(chan struct{})
+	var asked atomic.Int64
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if asked.Add(1) == int64(request) {
+			close(reached)
+			<-cancelled
+		}
+		next.ServeHTTP(w, req)
+	})
+	defer r.s3.Counter.Meddle(nil)
+	// One book at a time: what others had just written when the cancel came might be told behind it.
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 1}
+	var working sync.WaitGroup
+	handler := func(do task.Handler) task.Handler {
+		return func(ctx context.Context, h task.Held) (any, error) {
+			working.Add(1)
+			defer working.Done()
+			return do(ctx, h)
+		}
+	}
+	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 1, Poll: 50 * time.Millisecond, ScanEnded: ended(s),
+		Handlers: map[string]task.Handler{task.ScanLibrary: handler(s.Scan), task.AnalyzeBooks: handler(s.AnalyzeBooks)}}
+	id := r.start("normal")
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	runs := make(chan error, 1)
+	go func() { runs <- runner.Run(ctx) }()
+	select {
+	case <-reached:
+	case <-time.After(stuck):
+		r.t.Fatalf("only %d requests came", asked.Load())
+	}
+	_, err := task.Cancel(r.ctx(), r.db.App, id)
+	before := r.state()
+	r.mu.Lock()
+	told := len(r.events)
+	r.mu.Unlock()
+	close(cancelled)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	working.Wait()
+	stop()
+	if err := <-runs; err != nil {
+		r.t.Error(err)
+	}
+	if res := r.result(id); res.Status != "cancelled" {
+		r.t.Errorf("%+v", res)
+	}
+	same(r.t, "state after the cancel", r.state(), before)
+	for _, e := range r.events[told:] {
+		if strings.HasPrefix(e.Kind, "book_") {
+			r.t.Errorf("told after the cancel: %+v", e)
+		}
 	}
 }
 

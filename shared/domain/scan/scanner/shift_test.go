@@ -518,31 +518,24 @@ func TestKilledAndCancelledShift(t *testing.T) {
 	t.Log("seed", seed)
 	random := rand.New(rand.NewPCG(1, seed))
 	ended := func() bool { res := r.result(id); return res.Status != task.Pending && res.Status != task.Running }
-	kills := 0
+	kills, cancelled := 0, false
 	for ; !ended(); kills++ {
 		cmd := r.worker(1000, shortLease)
-		life := time.Duration(150+random.IntN(400)) * time.Millisecond
+		life := time.Duration(50+random.IntN(200)) * time.Millisecond
+		if kills > 12 {
+			t.Fatalf("the scan does not end: %+v", r.result(id))
+		}
 		if kills == 3 {
-			if _, err := task.Cancel(r.ctx(), r.db.App, id); err != nil && !ended() {
+			if _, err := task.Cancel(r.ctx(), r.db.App, id); err != nil {
 				t.Fatal(err)
 			}
+			cancelled = true
 			id = r.start("normal")
 		}
 		if kills > 10 {
-			life = 30 * time.Second // let it finish
+			life = stuck // let it finish
 		}
-		over := time.After(life)
-	alive:
-		for {
-			select {
-			case <-over:
-				break alive
-			case <-time.After(20 * time.Millisecond):
-				if ended() {
-					break alive
-				}
-			}
-		}
+		r.lives(cmd, life, ended)
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -558,5 +551,8 @@ func TestKilledAndCancelledShift(t *testing.T) {
 	}
 	same(t, "books", r.books("true"), placed(places, nil))
 	r.counted()
-	t.Logf("%d kills", kills)
+	if !cancelled {
+		t.Errorf("the scan ended after %d kills, before it was cancelled", kills)
+	}
+	r.killedAtWork(kills)
 }

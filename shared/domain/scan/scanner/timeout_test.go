@@ -21,7 +21,7 @@ func TestFileTakesTooLong(t *testing.T) {
 	forever := make(chan struct{})
 	defer close(forever)
 	deaf, patient := testkit.JPEG(t, 60, 90, 1), testkit.JPEG(t, 60, 90, 101)
-	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2, Timeout: 500 * time.Millisecond,
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2, Timeout: 5 * time.Second,
 		Cover: func(ctx context.Context, _, _ uuid.UUID, _ []byte, _ string, _, _ int, image []byte) (string, error) {
 			switch {
 			case slices.Equal(image, deaf):
