@@ -6,7 +6,11 @@ package testkit
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
@@ -20,6 +24,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // goose speaks database/sql
 
+	"github.com/longbox/longbox/migrations"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/schema"
 )
@@ -75,7 +80,8 @@ func DB(t testing.TB) *Databases {
 	t.Helper()
 	Superuser(t)
 	name := fmt.Sprintf("t%d_%d", os.Getpid(), databases.Add(1))
-	admin(t, "create database "+name+" template longbox_template owner longbox_owner")
+	admin(t, "drop database if exists "+name+" with (force)") // of another program that had this number and was killed
+	admin(t, "create database "+name+" template "+template+" owner longbox_owner")
 	// How long a statement takes says nothing on a machine that does many things at once: no test depends on it.
 	admin(t, "alter database "+name+" set app.request_timeout = '0'")
 	d := &Databases{
@@ -163,6 +169,25 @@ func startCluster() (string, error) {
 	return superuser, prepareTemplate(superuser)
 }
 
+// template is the database that others are copies of: another one for each state of the migrations, since a server that
+// tests share outlives changes of them.
+var template = "longbox_template_" + migrated()
+
+// migrated stands for what the migrations say.
+func migrated() string {
+	names, err := fs.Glob(migrations.FS, "*.sql") // in order
+	hash := sha256.New()
+	for _, name := range names {
+		sql, failed := migrations.FS.ReadFile(name)
+		err = errors.Join(err, failed)
+		fmt.Fprintf(hash, "%s %d\n%s", name, len(sql), sql)
+	}
+	if err != nil {
+		panic(err) // they are part of the program
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:8])
+}
+
 // prepareTemplate makes roles and the template database, once for a server that several test programs share.
 func prepareTemplate(superuser string) error {
 	ctx := context.Background()
@@ -186,28 +211,28 @@ func prepareTemplate(superuser string) error {
 		return err
 	}
 	var exists bool
-	if err := conn.QueryRow(ctx, "select exists (select from pg_database where datname = 'longbox_template' and datistemplate)").Scan(&exists); err != nil {
+	if err := conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1 and datistemplate)", template).Scan(&exists); err != nil {
 		return err
 	}
 	if exists {
 		return nil
 	}
-	if _, err := conn.Exec(ctx, "drop database if exists longbox_template"); err != nil {
+	if _, err := conn.Exec(ctx, "drop database if exists "+template); err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, "create database longbox_template owner longbox_owner encoding 'UTF8' locale 'C.UTF-8' template template0"); err != nil {
+	if _, err := conn.Exec(ctx, "create database "+template+" owner longbox_owner encoding 'UTF8' locale 'C.UTF-8' template template0"); err != nil {
 		return err
 	}
 	u, err := url.Parse(superuser)
 	if err != nil {
 		return err
 	}
-	u.Path = "/longbox_template"
+	u.Path = "/" + template
 	u.User = url.UserPassword("longbox_owner", testPassword)
 	if _, _, err := schema.Migrate(ctx, u.String()); err != nil {
 		return err
 	}
-	_, err = conn.Exec(ctx, "alter database longbox_template is_template true")
+	_, err = conn.Exec(ctx, "alter database "+template+" is_template true")
 	return err
 }
 
