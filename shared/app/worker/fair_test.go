@@ -124,7 +124,7 @@ func TestInvocationsTime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, false)
 	o := r.owner("one")
-	r.config.Lease = 30 * time.Second
+	r.config.Lease, r.config.Margin = 30*time.Second, 3*time.Second
 	w := r.worker()
 	var polite, stubborn error
 	w.Handlers = map[string]task.Handler{
@@ -142,7 +142,7 @@ func TestInvocationsTime(t *testing.T) {
 	r.exec("insert into task (tenant_id, id, type) values ($1, gen_random_uuid(), 'polite'), ($1, gen_random_uuid(), 'stubborn')", o.tenant)
 	w.Added(context.Background(), o.tenant)
 	payload, _ := sqsEvent(t, r.queue(r.config.Queue.TaskURL), "tasks", 2)
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
 	defer cancel()
 	out, err := w.Handle(ctx, payload)
 	if err != nil || len(again(t, out)) != 0 || ctx.Err() != nil {
@@ -234,11 +234,11 @@ func TestScanOverManyInvocations(t *testing.T) {
 	plain := prepare(true)
 	stop := plain.work(1)
 	id := plain.start()
-	testkit.Eventually(t, time.Minute, func() bool { return plain.ended(id) })
+	testkit.Eventually(t, stuck, func() bool { return plain.ended(id) })
 	first := plain.state()
 	change(plain)
 	id = plain.start()
-	testkit.Eventually(t, time.Minute, func() bool { return plain.ended(id) })
+	testkit.Eventually(t, stuck, func() bool { return plain.ended(id) })
 	stop()
 
 	o := prepare(false)

@@ -69,11 +69,11 @@ func counted(t *testing.T, c *testkit.Client, typ string) map[string]any {
 	return nil
 }
 
-// figure adds the figures of an hour, so many hours ago.
+// figure adds the figures of an hour, so many hours ago; of the next hour where that begins within a minute, during the test.
 func figure(t *testing.T, s *testkit.Server, tenant uuid.UUID, hours int, typ string, succeeded, failed int) {
 	t.Helper()
 	exec(t, s, `insert into task_metric (tenant_id, hour, type, succeeded, failed, retried, timed, duration_ms, min_ms, max_ms, durations, waited, wait_ms)
-		values ($1, date_trunc('hour', now(), 'UTC') - $2 * interval '1 hour', $3, $4::integer, $5, 0, $4::integer, $4::integer * 10, 10, 10, array_fill(0, array[13]) || array[$4::integer] || array_fill(0, array[82]), 0, 0)`,
+		values ($1, date_trunc('hour', now() + interval '1 minute', 'UTC') - $2 * interval '1 hour', $3, $4::integer, $5, 0, $4::integer, $4::integer * 10, 10, 10, array_fill(0, array[13]) || array[$4::integer] || array_fill(0, array[82]), 0, 0)`,
 		tenant, hours, typ, succeeded, failed)
 }
 
