@@ -95,7 +95,8 @@ func TestKilledWorkersAndBadQueue(t *testing.T) {
 	var mu sync.Mutex
 	killed := 0
 	random := rand.New(rand.NewPCG(6, 6))
-	life := func() time.Duration {
+	const idle = 3 * time.Second   // is killed, too, who finds no work
+	life := func() time.Duration { // from when it has work
 		mu.Lock()
 		defer mu.Unlock()
 		if killed >= kills {
@@ -114,7 +115,11 @@ func TestKilledWorkersAndBadQueue(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				for end := time.Now().Add(life()); time.Now().Before(end) && !o.ended(id); {
+				worker, works := "%/"+strconv.Itoa(cmd.Process.Pid), false
+				for end := time.Now().Add(idle); time.Now().Before(end) && !o.ended(id); {
+					if !works && r.count("status = 'running' and locked_by like $1", worker) > 0 {
+						works, end = true, time.Now().Add(life())
+					}
 					time.Sleep(20 * time.Millisecond) // its life, not a wait for something
 				}
 				if err := cmd.Process.Kill(); err != nil {
@@ -137,7 +142,11 @@ func TestKilledWorkersAndBadQueue(t *testing.T) {
 	if err := r.db.Owner.Pool().QueryRow(context.Background(), "select sum(attempts), max(lease_epoch) from task").Scan(&attempts, &epochs); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d kills, %d attempts, the scan was claimed up to %d times", killed, attempts, epochs)
+	again := r.count("attempts > 1")
+	if again == 0 {
+		t.Errorf("of %d workers none was killed at work", killed)
+	}
+	t.Logf("%d kills, %d attempts, %d tasks were begun again, the scan was claimed up to %d times", killed, attempts, again, epochs)
 }
 
 // A scan through the queue, with two workers.
@@ -261,6 +270,7 @@ func TestPartOfABatchComesAgain(t *testing.T) {
 func TestVisibilityIsExtended(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, false)
+	r.config.Lease = 5 * time.Second
 	o := r.owner("one")
 	w := r.worker()
 	release, started := make(chan struct{}), make(chan struct{}, 10)
@@ -287,14 +297,14 @@ func TestVisibilityIsExtended(t *testing.T) {
 	go func() { done <- w.Run(ctx) }()
 	<-started
 	before := r.sqs.Calls("ChangeMessageVisibilityBatch")
-	testkit.Eventually(t, 20*time.Second, func() bool { // the visibility and the lease are 1 s
+	testkit.Eventually(t, time.Minute, func() bool { // the visibility and the lease are 5 s
 		if got, err := q.Receive(context.Background(), 1, 0, 0); err != nil || len(got) > 0 {
 			t.Fatalf("the message came again while it was worked on: %v, %v", got, err)
 		}
 		if n, err := task.Rescue(context.Background(), r.db.System, nil); err != nil || n > 0 {
 			t.Fatalf("the task was given back while it was worked on: %v", err)
 		}
-		return r.sqs.Calls("ChangeMessageVisibilityBatch") > before+9 // every third of a second
+		return r.sqs.Calls("ChangeMessageVisibilityBatch") > before+4 // every third of that
 	})
 	close(release)
 	testkit.Eventually(t, 10*time.Second, func() bool {
