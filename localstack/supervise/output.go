@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/longbox/longbox/shared/cut"
 )
 
 // Longer lines are cut into pieces of this many bytes.
@@ -47,7 +49,7 @@ func (t *tail) String() string {
 	var short []string
 	for _, line := range t.lines {
 		if text, show := readable([]byte(line)); show {
-			short = append(short, strings.ToValidUTF8(text[:min(len(text), 300)], "")) // a character is not cut
+			short = append(short, cut.Bytes(text, 300))
 		}
 	}
 	return strings.Join(short, " | ")

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -57,9 +58,9 @@ func AddExternal(ctx context.Context, tx pgx.Tx, e External) (*Match, error) {
 	stem, _, _ := strings.Cut(base, "@")
 	wishes := []string{base}
 	for n := 2; n <= 20; n++ {
-		wishes = append(wishes, cut(stem, maxUsername-3)+"-"+strconv.Itoa(n))
+		wishes = append(wishes, begun(stem, maxUsername-3)+"-"+strconv.Itoa(n))
 	}
-	wishes = append(wishes, cut(stem, maxUsername-9)+"-"+strings.ToLower(rand.Text()[:8]))
+	wishes = append(wishes, begun(stem, maxUsername-9)+"-"+strings.ToLower(rand.Text()[:8]))
 	u := toStore{New: New{Email: email}, id: uuid.Must(uuid.NewV7()), hash: auth.NoPassword(), role: e.Role, active: true, verified: e.Verified}
 	if err := tx.QueryRow(ctx, `select w.name from unnest($1::text[]) with ordinality w(name, n)
 		where not exists (select from account a where a.tenant_id = app.tenant() and lower(a.username) = lower(w.name)) order by w.n limit 1`,
@@ -89,18 +90,15 @@ func nameFor(wish, email string) string {
 			return name
 		}
 		name, _, _ = strings.Cut(name, "@")
-		if name = cut(name, maxUsername); name != "" {
+		if name = begun(name, maxUsername); name != "" {
 			return name
 		}
 	}
 	return "user"
 }
 
-// cut is the beginning of a name, in characters.
-func cut(name string, most int) string {
-	runes := []rune(name)
-	return strings.TrimSpace(string(runes[:min(len(runes), most)]))
-}
+// begun is the beginning of a name, in characters.
+func begun(name string, most int) string { return strings.TrimSpace(cut.Chars(name, most)) }
 
 // SetRole gives a user another role, unless they are the last active administrator. It tells whether anything changed.
 func SetRole(ctx context.Context, tx pgx.Tx, id uuid.UUID, role string) (bool, error) {

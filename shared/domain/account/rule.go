@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -118,12 +119,7 @@ func checkPermissions(in []string) ([]string, []fault.Field) {
 	return out, nil
 }
 
-func quote(s string) string {
-	if len(s) > 64 {
-		s = strings.ToValidUTF8(s[:64], "") + "…"
-	}
-	return "\"" + s + "\""
-}
+func quote(s string) string { return "\"" + cut.Brief(s, 64) + "\"" }
 
 // checkRank refuses a caller without SystemAdmin who would give, or change a user who has, a permission that
 // the caller lacks; and one from whom sharing tags hide something, which another user would show them.

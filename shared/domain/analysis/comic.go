@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/format/comicinfo"
 	"github.com/longbox/longbox/shared/format/isbn"
 )
@@ -36,14 +37,14 @@ func (r *Result) applyComicInfo(i *comicinfo.Info) {
 	if n := isbn.Parse(gtin, true); n != "" {
 		m.ISBNs = isbnList([]string{n})
 	} else if isbn.Wrong(gtin) {
-		r.warn("GTIN: " + strconv.Quote(cut(gtin, 60)) + " is no valid ISBN or GTIN")
+		r.warn("GTIN: " + strconv.Quote(cut.Brief(gtin, 60)) + " is no valid ISBN or GTIN")
 		gtin = ""
 	}
 	links := i.Links()
 	if len(links) > 0 {
 		r.Link = links[0]
 	} else if i.Web != "" {
-		r.warn("Web: " + cut(i.Web, 60) + " is no http or https address")
+		r.warn("Web: " + cut.Brief(i.Web, 60) + " is no http or https address")
 	}
 	m.custom("comicinfo", map[string]any{
 		"alternateSeries": i.AlternateSeries, "alternateNumber": i.AlternateNumber, "alternateCount": i.AlternateCount,
@@ -55,11 +56,11 @@ func (r *Result) applyComicInfo(i *comicinfo.Info) {
 	})
 	r.AgeRating = i.MinimumAge()
 	if i.AgeRating != "" && r.AgeRating == nil && !strings.EqualFold(i.AgeRating, "unknown") && !strings.EqualFold(i.AgeRating, "rating pending") {
-		r.warn("AgeRating: " + cut(i.AgeRating, 60) + " is no rating of ComicInfo 2.1")
+		r.warn("AgeRating: " + cut.Brief(i.AgeRating, 60) + " is no rating of ComicInfo 2.1")
 	}
 	for _, t := range []struct{ label, title string }{{"Alternate", i.AlternateSeries}, {"Localized", i.LocalizedSeries}} {
 		if t.title != "" && !strings.EqualFold(t.title, i.Series) {
-			r.Titles = append(r.Titles, SeriesTitle{Label: t.label, Title: cut(t.title, 500)})
+			r.Titles = append(r.Titles, SeriesTitle{Label: t.label, Title: cut.Brief(t.title, 500)})
 		}
 	}
 	r.Direction = i.ReadingDirection()

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/format/language"
 )
 
@@ -67,7 +68,7 @@ func (r *Result) language(s string) string {
 	}
 	tag := language.Tag(s)
 	if tag == "" {
-		r.warn("the language " + strconv.Quote(cut(s, 40)) + " is no BCP 47 tag; write ja or pt-BR, for example")
+		r.warn("the language " + strconv.Quote(cut.Brief(s, 40)) + " is no BCP 47 tag; write ja or pt-BR, for example")
 	}
 	return tag
 }
@@ -80,14 +81,6 @@ func optional(n int) *int {
 		return nil
 	}
 	return &n
-}
-
-// cut keeps at most n bytes of a text for a message.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
 // custom puts what is there below a name into the free part of the record.

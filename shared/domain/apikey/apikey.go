@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -85,7 +86,7 @@ func checkPermissions(in []string) ([]string, []fault.Field) {
 	for _, s := range in {
 		p, ok := auth.ParsePermission(s)
 		if !ok {
-			return nil, []fault.Field{{Field: "permissions", Message: "there is no permission \"" + strings.ToValidUTF8(s[:min(len(s), 64)], "") + "\""}}
+			return nil, []fault.Field{{Field: "permissions", Message: "there is no permission \"" + cut.Bytes(s, 64) + "\""}}
 		}
 		if !slices.Contains(out, p) {
 			out = append(out, p)

@@ -3,8 +3,8 @@ package library
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -56,7 +56,7 @@ func CheckTitleRules(field string, rules []TitleRule) []fault.Field {
 // nothing would be left stays as it is; a rule that does not compile is passed over.
 func CleanTitle(rules []TitleRule, name string) string {
 	name = naming.Line(name)
-	title := cut(name)
+	title := cut.Bytes(name, maxTitle)
 	for _, r := range rules {
 		if r.Enabled != nil && !*r.Enabled {
 			continue
@@ -65,22 +65,10 @@ func CleanTitle(rules []TitleRule, name string) string {
 		if err != nil {
 			continue // refused when the library is saved
 		}
-		title = cut(re.ReplaceAllString(title, r.Replacement))
+		title = cut.Bytes(re.ReplaceAllString(title, r.Replacement), maxTitle)
 	}
 	if title = strings.TrimSpace(title); title == "" {
 		return strings.TrimSpace(name)
 	}
 	return title
-}
-
-// cut keeps at most maxTitle bytes, whole characters.
-func cut(s string) string {
-	if len(s) <= maxTitle {
-		return s
-	}
-	s = s[:maxTitle]
-	for !utf8.ValidString(s[max(0, len(s)-utf8.UTFMax):]) && len(s) > maxTitle-utf8.UTFMax {
-		s = s[:len(s)-1]
-	}
-	return s
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/oauth2"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/plug"
 )
@@ -161,13 +162,7 @@ type told struct{ error }
 
 const maxTold = 1000 // bytes
 
-func (t told) Error() string {
-	text := fault.Line(t.error.Error())
-	if len(text) > maxTold {
-		text = strings.ToValidUTF8(text[:maxTold], "") + "…"
-	}
-	return text
-}
+func (t told) Error() string { return cut.Brief(fault.Line(t.error.Error()), maxTold) }
 
 func (t told) Unwrap() error { return t.error }
 

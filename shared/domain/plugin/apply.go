@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -337,10 +338,4 @@ func (s *service) searchTitle(ctx context.Context, id, plugin uuid.UUID) (*Searc
 func clip(text string) string { return clipTo(text, 500) }
 
 // clipTo is a text of at most n characters.
-func clipTo(text string, n int) string {
-	text = strings.TrimSpace(text)
-	if r := []rune(text); len(r) > n {
-		return string(r[:n])
-	}
-	return text
-}
+func clipTo(text string, n int) string { return cut.Chars(strings.TrimSpace(text), n) }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
@@ -64,7 +65,7 @@ func depth(v any) (n int) {
 func cleaned(v any) any {
 	switch v := v.(type) {
 	case string:
-		return clean(v)
+		return cut.Storable(v)
 	case []any:
 		for i := range v {
 			v[i] = cleaned(v[i])
@@ -73,13 +74,8 @@ func cleaned(v any) any {
 		for _, k := range slices.Collect(maps.Keys(v)) {
 			e := v[k]
 			delete(v, k)
-			v[clean(k)] = cleaned(e)
+			v[cut.Storable(k)] = cleaned(e)
 		}
 	}
 	return v
-}
-
-// clean is a text that the database can store.
-func clean(text string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "�"), "\x00", "")
 }

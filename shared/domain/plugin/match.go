@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/domain/setting"
@@ -141,7 +142,7 @@ func (r *Runner) search(ctx context.Context, p *runnable, kind string, params ma
 	case best == nil:
 		return nil, fmt.Sprintf("%s finds nothing for %q", p.DisplayName, query), a
 	case score < sure:
-		return nil, fmt.Sprintf("%s is not sure enough for %q: the best is %q with %.2f, at least %.2f is needed", p.DisplayName, query, clip(clean(best.Title)), score, sure), a
+		return nil, fmt.Sprintf("%s is not sure enough for %q: the best is %q with %.2f, at least %.2f is needed", p.DisplayName, query, clip(cut.Storable(best.Title)), score, sure), a
 	}
 	return best, "", a
 }
@@ -245,7 +246,7 @@ func (s *service) matchRoutes(a *httpapi.API) {
 			}
 			query := ""
 			if in.Body.Query != nil {
-				query = clip(clean(*in.Body.Query))
+				query = clip(cut.Storable(*in.Body.Query))
 			}
 			return s.match(ctx, p, d, query, "", sure)
 		})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/reference"
 	"github.com/longbox/longbox/shared/format/language"
@@ -124,10 +125,7 @@ func line(text *string, most int) (*string, string) {
 	if text == nil || *text == "" {
 		return nil, ""
 	}
-	out := *text
-	if r := []rune(out); len(r) > most {
-		out = string(r[:most])
-	}
+	out := cut.Chars(*text, most)
 	if !book.Printable(&out) {
 		return nil, unusable
 	}
@@ -139,10 +137,7 @@ func prose(text *string) *string {
 	if text == nil {
 		return nil
 	}
-	out := strings.TrimSpace(strings.ReplaceAll(*text, "\x00", ""))
-	if r := []rune(out); len(r) > 60_000 {
-		out = string(r[:60_000])
-	}
+	out := clipTo(cut.Storable(*text), 60_000)
 	if out == "" {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -253,10 +254,9 @@ func (r *Runner) told(ctx context.Context, p *runnable, f *plug.Fault, secrets [
 			}
 		}
 	}
-	if r := []rune(clean(out.Message)); len(r) > 1000 {
-		out.Message = string(r[:1000]) + "…"
-	} else {
-		out.Message = string(r)
+	whole := cut.Storable(out.Message)
+	if out.Message = cut.Chars(whole, 1000); out.Message != whole {
+		out.Message += "…"
 	}
 	return &out
 }
@@ -275,6 +275,5 @@ func summary(params map[string]any) string {
 		}
 		parts = append(parts, fmt.Sprintf("%s=%v", k, v))
 	}
-	text := []rune(strings.ReplaceAll(strings.Join(parts, " "), "\x00", ""))
-	return string(text[:min(len(text), 300)])
+	return cut.Chars(cut.Storable(strings.Join(parts, " ")), 300)
 }

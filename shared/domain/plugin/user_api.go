@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -308,12 +309,11 @@ func (r *Runner) whoIs(ctx context.Context, p *runnable) (who account, out *aske
 }
 
 func (a account) username() *string {
-	name := []rune(clean(a.Username))
-	if len(name) == 0 {
+	name := cut.Chars(cut.Storable(a.Username), 200)
+	if name == "" {
 		return nil
 	}
-	out := string(name[:min(len(name), 200)])
-	return &out
+	return &name
 }
 
 // UserTask is a task of a plugin for the caller.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/domain/rating"
 	"github.com/longbox/longbox/shared/format/naming"
@@ -156,7 +157,7 @@ func (r *Runner) pull(ctx context.Context, p *runnable, host hostConfig, at *syn
 	if !told.HasMore || told.NextCursor == nil || *told.NextCursor == "" || *told.NextCursor == at.Cursor {
 		return false, nil
 	}
-	if at.Cursor = clean(*told.NextCursor); at.Parts >= mostParts || len(at.Cursor) > 1000 || at.Cursor != *told.NextCursor {
+	if at.Cursor = cut.Storable(*told.NextCursor); at.Parts >= mostParts || len(at.Cursor) > 1000 || at.Cursor != *told.NextCursor {
 		at.Result.PullIncomplete = true
 		return false, nil
 	}
@@ -176,7 +177,7 @@ func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, ent
 	var ids, titles []string
 	for i := range entries {
 		e := &entries[i]
-		e.ExternalID, e.Title = clean(e.ExternalID), naming.Normalize(clip(clean(e.Title)))
+		e.ExternalID, e.Title = cut.Storable(e.ExternalID), naming.Normalize(clip(cut.Storable(e.Title)))
 		if ids = append(ids, e.ExternalID); host.SearchFallback && e.Title != "" {
 			titles = append(titles, e.Title)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -211,7 +212,7 @@ func (s *service) refresh(ctx context.Context, which string) (*Refreshed, error)
 // dismiss takes a recommendation back, and has the plugins told that have given it.
 func (s *service) dismiss(ctx context.Context, externalID string, reason *string) (*Dismissed, error) {
 	const recommended = " and u.recommendations @> jsonb_build_array(jsonb_build_object('externalId', $1::text))"
-	if clean(externalID) != externalID {
+	if cut.Storable(externalID) != externalID {
 		return nil, fault.Missing("Recommendation")
 	}
 	all, err := db.List[mine](ctx, s.Database, "select "+ownColumns+recommending+recommended+" order by u.id", externalID)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -114,7 +115,7 @@ func (m *mine) queueOutcome(b *pgx.Batch, all ...*asked) {
 			gone = append(gone, key)
 			continue
 		}
-		keys, data, expire, updated = append(keys, key), append(data, clean(string(v.Data))), append(expire, v.ExpiresAt), append(updated, v.UpdatedAt)
+		keys, data, expire, updated = append(keys, key), append(data, cut.Storable(string(v.Data))), append(expire, v.ExpiresAt), append(updated, v.UpdatedAt)
 	}
 	b.Queue(`delete from user_plugin_data where tenant_id = app.tenant() and user_plugin_id = $1 and (key = any($2) or expires_at < now())`, m.ID, gone)
 	if len(keys) == 0 {

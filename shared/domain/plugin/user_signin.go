@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -179,7 +180,7 @@ func (s *service) finishSignIn(ctx context.Context, r *http.Request, q url.Value
 		return fault.New(fault.BadRequest, "Nobody has begun to sign in, or it took more than five minutes: begin again")
 	}
 	if code == "" {
-		why := clip(clean(q.Get("error") + " " + q.Get("errorDescription")))
+		why := clip(cut.Storable(q.Get("error") + " " + q.Get("errorDescription")))
 		return fault.New(fault.BadRequest, "You are not signed in; the service says: %s", strings.TrimSpace(why))
 	}
 	if p, err = s.load(ctx, at.PluginID); err != nil {
@@ -247,7 +248,7 @@ func (r *Runner) token(ctx context.Context, p *runnable, form url.Values) (*toke
 	}
 	_ = json.Unmarshal(answer.Body, &got) // an answer that is none lacks the token
 	if answer.Status != http.StatusOK || got.AccessToken == "" || len(answer.Body) > 4*maxToken {
-		err := fmt.Errorf("the service answers %d %s", answer.Status, clip(clean(got.Error)))
+		err := fmt.Errorf("the service answers %d %s", answer.Status, clip(cut.Storable(got.Error)))
 		if got.Error == "invalid_grant" { // all else is the administrator's mistake, or passes
 			err = fmt.Errorf("%w: %w", errGrant, err)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -57,7 +58,7 @@ func (s *service) storageRoutes(a *httpapi.API) {
 		return out, nil
 	})
 	httpapi.Register(a, op("GET", "/{name}", "getStorageOfPlugin", "How much a plugin keeps for its users"), func(ctx context.Context, in *input) (*Storage, error) {
-		out, err := db.Get[Storage](ctx, s.Database, storageSums+" and p.name = $1 group by p.name", clean(in.Name))
+		out, err := db.Get[Storage](ctx, s.Database, storageSums+" and p.name = $1 group by p.name", cut.Storable(in.Name))
 		if err == nil && out == nil {
 			err = fault.Missing("Plugin")
 		}
@@ -66,7 +67,7 @@ func (s *service) storageRoutes(a *httpapi.API) {
 	httpapi.Register(a, op("DELETE", "/{name}", "emptyStorageOfPlugin", "Delete all that a plugin keeps for its users"), func(ctx context.Context, in *input) (*Emptied, error) {
 		var b pgx.Batch
 		var out *Storage
-		name := clean(in.Name)
+		name := cut.Storable(in.Name)
 		db.One(&b, &out, storageSums+" and p.name = $1 group by p.name", name)
 		b.Queue(`delete from user_plugin_data d using user_plugin u, plugin p where d.tenant_id = app.tenant() and u.tenant_id = app.tenant() and p.tenant_id = app.tenant()
 			and u.id = d.user_plugin_id and p.id = u.plugin_id and p.name = $1`, name)

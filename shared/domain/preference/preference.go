@@ -7,9 +7,9 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/lazyregexp"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -57,7 +57,7 @@ func checkValue(field string, value json.RawMessage) error {
 func checkAll(values map[string]json.RawMessage) error {
 	var bad []fault.Field
 	for _, k := range slices.Sorted(maps.Keys(values)) {
-		field := "preferences." + strings.ToValidUTF8(k[:min(len(k), maxKey)], "")
+		field := "preferences." + cut.Bytes(k, maxKey)
 		for _, err := range []error{checkKey(k), checkValue(field, values[k])} {
 			if wrong := new(fault.Error); errors.As(err, &wrong) {
 				bad = append(bad, fault.Field{Field: field, Message: wrong.Fields[0].Message})

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -68,10 +69,10 @@ func GoTo(ctx context.Context, d *db.DB, id uuid.UUID, p NewProgression) error {
 	locator := string(p.Locator)
 	t := Told{Percentage: at, Locator: &locator, Device: device(ctx), At: p.Modified}
 	if p.Device != nil {
-		if told := clean(p.Device.ID); told != "" {
+		if told := cut.Storable(p.Device.ID); told != "" {
 			t.Device = told
 		}
-		if told := clean(p.Device.Name); told != "" {
+		if told := cut.Storable(p.Device.Name); told != "" {
 			t.DeviceName = &told
 		}
 	}
@@ -112,7 +113,7 @@ func Tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 }
 
 func tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
-	from := clean(t.Device)
+	from := cut.Storable(t.Device)
 	var b pgx.Batch
 	var out *Record
 	var stale bool
@@ -134,8 +135,6 @@ func tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 	}
 	return nil
 }
-
-func clean(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "") }
 
 // Last is how far the caller is in a book, and the place that the last sitting told, if it told one.
 type Last struct {

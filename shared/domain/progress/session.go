@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -60,10 +61,10 @@ func (s *Session) UnmarshalJSON(data []byte) error {
 		s.unread = "invalid_measurement"
 	}
 	if id := text(in["deviceId"]); id != nil {
-		s.DeviceID = cut(*id, maxDevice)
+		s.DeviceID = cut.Chars(*id, maxDevice)
 	}
 	if name := text(in["deviceName"]); name != nil {
-		short := cut(*name, maxDeviceName)
+		short := cut.Chars(*name, maxDeviceName)
 		s.DeviceName = &short
 	}
 	if locator := text(in["r2Progression"]); locator != nil && utf8.RuneCountInString(*locator) <= maxLocator && object(*locator) != nil {
@@ -99,17 +100,8 @@ func text(raw json.RawMessage) (out *string) {
 	if !take(raw, &out) || out == nil {
 		return nil
 	}
-	*out = strings.ReplaceAll(*out, "\x00", "")
+	*out = cut.Storable(*out)
 	return out
-}
-
-func cut(s string, n int) string {
-	for i := range s {
-		if n--; n < 0 {
-			return s[:i]
-		}
-	}
-	return s
 }
 
 // problem is why a session is refused whatever its book, or "".

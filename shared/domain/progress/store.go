@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -183,7 +184,7 @@ func ReadBooks(ctx context.Context, d *db.DB, books []uuid.UUID) (int64, error) 
 func ReadBooksBy(ctx context.Context, d *db.DB, device string, books []uuid.UUID) (int64, error) {
 	var b pgx.Batch
 	var n int64
-	queueRead(&b, &n, ofBooks, cut(device, maxDevice), books)
+	queueRead(&b, &n, ofBooks, cut.Chars(device, maxDevice), books)
 	return n, d.Run(ctx, &b)
 }
 

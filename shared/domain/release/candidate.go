@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/format/language"
 	"github.com/longbox/longbox/shared/platform/plug"
@@ -113,9 +114,7 @@ func utc(at *time.Time) *time.Time {
 }
 
 // clean is a text that the database can store.
-func clean(text string) string {
-	return strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text, "�"), "\x00", ""))
-}
+func clean(text string) string { return strings.TrimSpace(cut.Storable(text)) }
 
 // line is a text of one line of at most so many characters, else nil.
 func line(text *string, most int) *string {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -358,8 +359,7 @@ func (c *candidate) event(p *Poll, s *subject) events.Release {
 // failure is what the plugin says that went wrong where it asks, nil where nothing did.
 func (r *Result) failure() *string {
 	if r.Failed != nil {
-		why := []rune(*r.Failed)
-		out := string(why[:min(len(why), 1000)])
+		out := cut.Chars(*r.Failed, 1000)
 		return &out
 	}
 	if r.UpstreamStatus == nil || *r.UpstreamStatus < 400 {

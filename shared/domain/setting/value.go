@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/format/cronexpr"
 	"github.com/longbox/longbox/shared/format/naming"
 )
@@ -117,8 +118,8 @@ func (d *definition) array(value string) (string, error) {
 }
 
 func shorten(s string) string {
-	if r := []rune(s); len(r) > 40 {
-		return string(r[:40]) + "…"
+	if short := cut.Chars(s, 40); short != s {
+		return short + "…"
 	}
 	return s
 }

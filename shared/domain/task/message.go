@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
@@ -41,7 +42,7 @@ func (r *Runner) Take(ctx context.Context, body string) error {
 	r.init()
 	m, err := parseMessage(body)
 	if err != nil {
-		slog.Warn("message refused: it names no task", "error", err, "body", clip(body))
+		slog.Warn("message refused: it names no task", "error", err, "body", cut.Bytes(body, 200))
 		return nil
 	}
 	select {
@@ -85,7 +86,7 @@ func (r *Runner) unsend(ctx context.Context, m message) error {
 func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 	m, err := parseMessage(body)
 	if err != nil {
-		slog.Warn("message refused: it names no task", "error", err, "body", clip(body))
+		slog.Warn("message refused: it names no task", "error", err, "body", cut.Bytes(body, 200))
 		return nil
 	}
 	log := slog.With("tenant", m.Tenant, "task", m.Task)
@@ -116,6 +117,3 @@ func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 	r.Added.Tell(ctx, m.Tenant)
 	return nil
 }
-
-// clip is the beginning of what may be of any length, for the log.
-func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), 200)], "") }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/format/isbn"
 	"github.com/longbox/longbox/shared/format/xmllimit"
 )
@@ -101,7 +102,7 @@ func (b *book) clip(n *xmllimit.Node, s string) string {
 		return s
 	}
 	b.warn("%s: %s has %d bytes, the limit is %d", b.opfPath, n.Name, len(s), b.lim.TextBytes)
-	return strings.ToValidUTF8(s[:b.lim.TextBytes], "")
+	return cut.Bytes(s, b.lim.TextBytes)
 }
 
 // refinement is a property of an element that meta elements give a value

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/format/epub"
 )
 
@@ -130,14 +131,14 @@ func (r reader) written(name string) string {
 	if s == "None" {
 		return ""
 	}
-	return strings.ReplaceAll(s, "\x00", "")
+	return cut.Storable(s)
 }
 
 // clip keeps the first bytes of what a member says.
 func (r reader) clip(name, s string, most int) string {
 	if len(s) > most {
 		r.warn("%s: has %d bytes, the limit is %d; the rest is left out", name, len(s), most)
-		s = strings.ToValidUTF8(s[:most], "")
+		s = cut.Bytes(s, most)
 	}
 	return s
 }

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/longbox/longbox/shared/cut"
 )
 
 // maxName bounds the work on one name, in bytes; object keys have at most 1024.
@@ -55,7 +57,7 @@ type reader struct {
 
 // Detect reads a file name (or a key: folders and extension are left out).
 func Detect(filename string) Name {
-	name := prepare(clip(Stem(filename)))
+	name := prepare(cut.Bytes(Stem(filename), maxName))
 	r := reader{text: name.text, changes: name.changes, first: -1}
 	r.brackets()
 	r.dates()
@@ -183,11 +185,4 @@ func whole(n string) *int {
 		return nil
 	}
 	return &i
-}
-
-func clip(name string) string {
-	if len(name) <= maxName {
-		return name
-	}
-	return strings.ToValidUTF8(name[:maxName], "")
 }

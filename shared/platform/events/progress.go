@@ -1,10 +1,11 @@
 package events
 
 import (
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/cut"
 )
 
 // TaskProgress is the state of a background task; nil pointers are sent as null.
@@ -53,10 +54,10 @@ const (
 // Its error and message are cut at 1,000 bytes.
 func TaskProgressed(t TaskProgress) Event {
 	if t.Error != nil {
-		short := cut(*t.Error, maxTextBytes)
+		short := cut.Bytes(*t.Error, maxTextBytes)
 		t.Error = &short
 	}
-	t.Progress.Message = cut(t.Progress.Message, maxTextBytes)
+	t.Progress.Message = cut.Bytes(t.Progress.Message, maxTextBytes)
 	return Event{Topic: Tasks, Kind: "task_progress", Permission: SeesAll, Data: t}
 }
 
@@ -64,16 +65,8 @@ func TaskProgressed(t TaskProgress) Event {
 func ScanProgressed(s ScanProgress) Event {
 	texts := make([]string, 0, maxScanErrors) // never null
 	for _, text := range s.Errors[:min(len(s.Errors), maxScanErrors)] {
-		texts = append(texts, cut(text, maxErrorBytes))
+		texts = append(texts, cut.Bytes(text, maxErrorBytes))
 	}
 	s.Errors = texts
 	return Event{Topic: Scans, Kind: "scan_progress", Permission: SeesAll, Data: s}
-}
-
-// cut is at most so many bytes of the text, without half a character at the end.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "")
 }

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/longbox/longbox/shared/cut"
 )
 
 // Limits of a condition.
@@ -204,9 +206,7 @@ func (c *compiler) leaf(key string, raw json.RawMessage, path string) (string, e
 }
 
 func join(path, key string) string {
-	if len(key) > 50 { // it is the client's, and goes into a message
-		key = strings.ToValidUTF8(key[:50], "") + "…"
-	}
+	key = cut.Brief(key, 50) // it is the client's, and goes into a message
 	if path == "" {
 		return key
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -95,7 +96,7 @@ func (s *run) short(page []blob.Object) (short []blob.Object, long []string) {
 			return false
 		}
 		if _, ok := s.selected(strings.TrimPrefix(o.Key, s.library.Prefix)); ok {
-			long = append(long, strings.ToValidUTF8(o.Key[:most+1], ""))
+			long = append(long, cut.Bytes(o.Key, most+1))
 		}
 		return true
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/cover"
@@ -373,11 +374,7 @@ func queueReferences(b *pgx.Batch, a analyzed) {
 
 // clip is text that can be stored, of about n bytes at most: one zero byte in what is said of a book would refuse all that are stored with it.
 func clip(s string, n int) string {
-	more := ""
-	if len(s) > n {
-		s, more = s[:n], "…"
-	}
-	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "") + more
+	return strings.ToValidUTF8(strings.ReplaceAll(cut.Brief(s, n), "\x00", ""), "")
 }
 
 func clipAll(list []string) []string {

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
@@ -92,7 +93,7 @@ func (d *desk) answer(m message) (write func() message) {
 	out := message{ID: m.ID}
 	do := offered[m.Method]
 	if d == nil || do == nil {
-		out.Error = &rpcError{Code: methodNotFound, Message: "Longbox does not offer " + shorten(m.Method, 100) + " to this plugin now"}
+		out.Error = &rpcError{Code: methodNotFound, Message: "Longbox does not offer " + cut.Brief(m.Method, 100) + " to this plugin now"}
 		return func() message { return out }
 	}
 	result, refused := do(d, m.Params)

@@ -17,10 +17,10 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
@@ -219,7 +219,7 @@ func result(m message) (json.RawMessage, *plug.Fault) {
 	if m.Error == nil {
 		return m.Result, nil
 	}
-	f := plug.Failed(plug.RPCFailed, "%s", shorten(m.Error.Message, 1000))
+	f := plug.Failed(plug.RPCFailed, "%s", cut.Brief(m.Error.Message, 1000))
 	f.RPC = m.Error.Code
 	if f.RPC == rateLimited {
 		var data struct{ RetryAfterSeconds float64 }
@@ -277,7 +277,7 @@ func (p *process) listen(from io.Reader) {
 		}
 		var m message
 		if err := json.Unmarshal(line, &m); err != nil || m.Version != "2.0" {
-			p.fail(fmt.Sprintf("it has written a line that is no message of JSON-RPC 2.0: %s", shorten(string(line), 200)))
+			p.fail(fmt.Sprintf("it has written a line that is no message of JSON-RPC 2.0: %s", cut.Brief(string(line), 200)))
 			return
 		}
 		p.take(m)
@@ -399,15 +399,4 @@ func (p *process) gone() bool {
 	default:
 		return p.dying.Load()
 	}
-}
-
-// shorten cuts a text off after n bytes, not within a character.
-func shorten(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "…"
 }

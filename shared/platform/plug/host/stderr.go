@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/longbox/longbox/shared/cut"
 )
 
 // Bounds of a process's log: bytes of a line, and lines within a minute.
@@ -70,5 +72,5 @@ func (l *stderr) flush() {
 func (l *stderr) last() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return shorten(l.line, 600)
+	return cut.Brief(l.line, 600)
 }
