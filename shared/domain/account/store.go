@@ -110,16 +110,11 @@ func AddFirst(b *pgx.Batch, n New, created *int64) uuid.UUID {
 
 // taken turns a violated unique index into the Conflict that names the input.
 func taken(err error, username, email string) error {
-	conflict := func(field, format, value string) error {
-		e := fault.New(fault.Conflict, format, value)
-		e.Fields = []fault.Field{{Field: field, Message: "is taken"}}
-		return e
-	}
 	switch {
 	case db.Conflict(err, "account_username"):
-		return conflict("username", "There is already a user called %q", username)
+		return fault.Taken("username", "There is already a user called %q", username)
 	case db.Conflict(err, "account_email"):
-		return conflict("email", "There is already a user with the address %q", email)
+		return fault.Taken("email", "There is already a user with the address %q", email)
 	}
 	return err
 }

@@ -52,8 +52,7 @@ func (k kind) get(ctx context.Context, d *db.DB, id uuid.UUID) (*row, error) {
 
 func (k kind) taken(err error, name string) error {
 	if db.Conflict(err, "collection_name") {
-		return &fault.Error{Code: fault.Conflict, Message: "There is already a " + strings.ToLower(k.What) + " named " + name,
-			Fields: []fault.Field{{Field: "name", Message: "is taken"}}}
+		return fault.Taken("name", "There is already a %s named %s", strings.ToLower(k.What), name)
 	}
 	return err
 }

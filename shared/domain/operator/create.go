@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -79,8 +78,7 @@ func (o *Operator) create(ctx context.Context, i Create) (any, error) {
 	}
 	err = o.System.Run(db.In(ctx, db.Tenant(id)), &b)
 	if db.Conflict(err, "tenant_name_key") {
-		return nil, &fault.Error{Code: fault.Conflict, Message: fmt.Sprintf("name: there is a tenant %q already", i.Name),
-			Fields: []fault.Field{{Field: "name", Message: "is taken"}}}
+		return nil, fault.Taken("name", "name: there is a tenant %q already", i.Name)
 	}
 	if err != nil {
 		return nil, err

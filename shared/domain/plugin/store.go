@@ -81,9 +81,7 @@ func add(ctx context.Context, d *db.DB, p *Plugin, credentials []byte) (*Plugin,
 	err := d.Run(ctx, &b)
 	switch {
 	case db.Conflict(err, "plugin_name"):
-		e := fault.New(fault.Conflict, "There is already a plugin called %q", p.Name)
-		e.Fields = []fault.Field{{Field: "name", Message: "is taken"}}
-		return nil, e
+		return nil, fault.Taken("name", "There is already a plugin called %q", p.Name)
 	case err == nil && out == nil:
 		return nil, fault.New(fault.Conflict, "There are %d plugins already, and can be no more", most)
 	}

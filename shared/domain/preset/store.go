@@ -44,8 +44,7 @@ func found(p *Preset, err error) (*Preset, error) {
 func refused(err error, b *Body) error {
 	switch {
 	case db.Conflict(err, "filter_preset_name"), db.Conflict(err, "filter_preset_global_name"):
-		return &fault.Error{Code: fault.Conflict, Message: "There is already a filter preset named " + b.Name,
-			Fields: []fault.Field{{Field: "name", Message: "is taken"}}}
+		return fault.Taken("name", "There is already a filter preset named %s", b.Name)
 	case db.Dangling(err, "filter_preset_tenant_id_library_id_fkey"):
 		return fault.Invalid("libraryId", "there is no such library")
 	}

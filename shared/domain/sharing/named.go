@@ -102,8 +102,7 @@ func (k named[T]) found(out *T, err error) (*T, error) {
 // refused explains why the database does not take a name.
 func (k named[T]) refused(err error, name string) error {
 	if db.Conflict(err, k.table+"_name") {
-		return &fault.Error{Code: fault.Conflict, Message: "Another " + strings.ToLower(k.what) + " is already named " + name,
-			Fields: []fault.Field{{Field: "name", Message: "is taken"}}}
+		return fault.Taken("name", "Another %s is already named %s", strings.ToLower(k.what), name)
 	}
 	return err
 }

@@ -87,7 +87,7 @@ func addMapping(ctx context.Context, d *db.DB, group uuid.UUID, name string) (*O
 	err = d.Run(ctx, &b)
 	switch {
 	case db.Conflict(err, "access_group_oidc_mapping_name"):
-		return nil, &fault.Error{Code: fault.Conflict, Message: "The access group has this mapping already", Fields: []fault.Field{{Field: "oidcGroupName", Message: "is taken"}}}
+		return nil, fault.Taken("oidcGroupName", "The access group has this mapping already")
 	case err != nil:
 		return nil, err
 	case exists == nil:

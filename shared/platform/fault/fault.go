@@ -146,6 +146,11 @@ func InvalidFields(fields []Field) error {
 // Missing is the NotFound of a named thing, for example Missing("Book").
 func Missing(what string) *Error { return New(NotFound, "%s not found", what) }
 
+// Taken is the Conflict about a field whose value another has already.
+func Taken(field, format string, args ...any) *Error {
+	return &Error{Code: Conflict, Message: fmt.Sprintf(format, args...), Fields: []Field{{field, "is taken"}}}
+}
+
 // From is the Error in err's chain, or an Internal one that hides err from the client.
 func From(err error) *Error {
 	var e *Error
