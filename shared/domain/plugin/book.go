@@ -300,11 +300,8 @@ func (r *Runner) applyBook(ctx context.Context, p *runnable, d *aBook, externalI
 	}
 	var m bookMetadata
 	all := append(before, r.ask(ctx, p, "metadata/book/get", map[string]any{"externalId": externalID}, &m))
-	if last := all[len(all)-1]; last.fault != nil {
-		if err := r.note(ctx, p, all...); err != nil {
-			return nil, err
-		}
-		return nil, last.refused()
+	if all[len(all)-1].fault != nil {
+		return nil, r.errNoted(ctx, p, all...)
 	}
 	m.ExternalID = externalID
 	var w bookWrites

@@ -172,10 +172,10 @@ func said(f *plug.Fault) error {
 	return fault.New(fault.Unavailable, "%s", f.Message).After(30 * time.Second)
 }
 
-// errNoted is the fault of a request, after it was noted.
-func (r *Runner) errNoted(ctx context.Context, p *runnable, a *asked) error {
-	if err := r.note(ctx, p, a); err != nil {
+// errNoted is the fault of the last request, after all were noted.
+func (r *Runner) errNoted(ctx context.Context, p *runnable, all ...*asked) error {
+	if err := r.note(ctx, p, all...); err != nil {
 		return err
 	}
-	return a.refused()
+	return all[len(all)-1].refused()
 }
