@@ -96,12 +96,8 @@ type fileBlockHeader struct {
 	volnum    int              // archive volume number
 	winSize   int64            // decode window size
 	hash      func() hash.Hash // hash used for file checksum
-	hashKey   []byte           // optional hmac key to be used calculate file checksum
 	sum       []byte           // expected checksum for file contents
 	decVer    int              // decoder to use for file
-	key       []byte           // key for AES, non-empty if file encrypted
-	iv        []byte           // iv for AES, non-empty if file encrypted
-	errs      []error          // errors to return when trying to read file body
 	FileHeader
 }
 

@@ -2,7 +2,6 @@ package rardecode
 
 import (
 	"bytes"
-	"crypto/sha1"
 	"hash"
 	"hash/crc32"
 	"io"
@@ -53,9 +52,7 @@ const (
 	// end block flags
 	endArcNotLast = 0x0001
 
-	saltSize    = 8 // size of salt for calculating AES keys
-	cacheSize30 = 4 // number of AES keys to cache
-	hashRounds  = 0x40000
+	saltSize = 8 // size of the salt of an encrypted file
 )
 
 type blockHeader15 struct {
@@ -93,49 +90,11 @@ func (h *blockHeader15) checkCRC() error {
 type archive15 struct {
 	multi     bool // archive is multi-volume
 	solid     bool // archive is a solid archive
-	encrypted bool
 	oldNaming bool
-	pass      []uint16              // password in UTF-16
-	keyCache  [cacheSize30]struct { // cache of previously calculated decryption keys
-		salt []byte
-		key  []byte
-		iv   []byte
-	}
 }
 
 func (a *archive15) useOldNaming() bool {
 	return a.oldNaming
-}
-
-// Calculates the key and iv for AES decryption given a password and salt.
-func calcAes30Params(pass []uint16, salt []byte) (key, iv []byte) {
-	p := make([]byte, 0, len(pass)*2+len(salt))
-	for _, v := range pass {
-		p = append(p, byte(v), byte(v>>8))
-	}
-	p = append(p, salt...)
-
-	hash := sha1.New()
-	iv = make([]byte, 16)
-	s := make([]byte, hash.Size())
-	b := s[:3]
-	for i := 0; i < hashRounds; i++ {
-		// ignore hash Write errors, should always succeed
-		_, _ = hash.Write(p)
-		b[0], b[1], b[2] = byte(i), byte(i>>8), byte(i>>16)
-		_, _ = hash.Write(b)
-		if i%(hashRounds/16) == 0 {
-			s = hash.Sum(s[:0])
-			iv[i/(hashRounds/16)] = s[4*4+3]
-		}
-	}
-	key = hash.Sum(s[:0])
-	key = key[:16]
-
-	for k := key; len(k) >= 4; k = k[4:] {
-		k[0], k[1], k[2], k[3] = k[3], k[2], k[1], k[0]
-	}
-	return key, iv
 }
 
 // parseDosTime converts a 32bit DOS time value to time.Time
@@ -250,24 +209,6 @@ func readExtTimes(f *fileBlockHeader, b *readBuf) {
 	}
 }
 
-func (a *archive15) getKeys(salt []byte) (key, iv []byte) {
-	// check cache of keys
-	for _, v := range a.keyCache {
-		if bytes.Equal(v.salt[:], salt) {
-			return v.key, v.iv
-		}
-	}
-	key, iv = calcAes30Params(a.pass, salt)
-
-	// save a copy in the cache
-	copy(a.keyCache[1:], a.keyCache[:])
-	a.keyCache[0].salt = slices.Clone(salt) // copy so byte slice can be reused
-	a.keyCache[0].key = key
-	a.keyCache[0].iv = iv
-
-	return key, iv
-}
-
 func (a *archive15) parseFileHeader(h *blockHeader15) (*fileBlockHeader, error) {
 	f := new(fileBlockHeader)
 
@@ -277,7 +218,6 @@ func (a *archive15) parseFileHeader(h *blockHeader15) (*fileBlockHeader, error) 
 	f.Solid = h.flags&fileSolid > 0
 	f.arcSolid = a.solid
 	f.Encrypted = h.flags&fileEncrypted > 0
-	f.HeaderEncrypted = a.encrypted
 	f.IsDir = h.flags&fileWindowMask == fileWindowMask
 	if !f.IsDir {
 		f.winSize = 0x10000 << ((h.flags & fileWindowMask) >> 5)
@@ -337,12 +277,11 @@ func (a *archive15) parseFileHeader(h *blockHeader15) (*fileBlockHeader, error) 
 		}
 	}
 
-	var salt []byte
 	if h.flags&fileSalt > 0 {
 		if len(b) < saltSize {
 			return nil, ErrCorruptFileHeader
 		}
-		salt = slices.Clone(b.bytes(saltSize))
+		b.bytes(saltSize)
 	}
 	if h.flags&fileExtTime > 0 {
 		readExtTimes(f, &b)
@@ -361,9 +300,6 @@ func (a *archive15) parseFileHeader(h *blockHeader15) (*fileBlockHeader, error) 
 		return f, nil
 	}
 	// fields only needed for first block in a file
-	if f.Encrypted && len(salt) == saltSize && a.pass != nil {
-		f.key, f.iv = a.getKeys(salt)
-	}
 	f.hash = newLittleEndianCRC32
 	if method != 0 {
 		switch unpackver {
@@ -381,11 +317,10 @@ func (a *archive15) parseFileHeader(h *blockHeader15) (*fileBlockHeader, error) 
 }
 
 func (a *archive15) parseArcBlock(h *blockHeader15) error {
-	a.encrypted = h.flags&arcEncrypted > 0
 	a.multi = h.flags&arcVolume > 0
 	a.oldNaming = h.flags&arcNewNaming == 0
 	a.solid = h.flags&arcSolid > 0
-	if a.encrypted && a.pass == nil {
+	if h.flags&arcEncrypted > 0 {
 		return ErrArchiveEncrypted
 	}
 	return h.checkCRC()
@@ -405,27 +340,9 @@ func (a *archive15) parseBlockEnd(h *blockHeader15) error {
 // readBlockHeader returns the next block header in the archive.
 // It will return io.EOF if there were no bytes read.
 func (a *archive15) readBlockHeader(r byteReader) (*blockHeader15, error) {
-	if a.encrypted {
-		if a.pass == nil {
-			return nil, ErrArchiveEncrypted
-		}
-		salt := make([]byte, saltSize)
-		_, err := io.ReadFull(r, salt)
-		if err != nil {
-			return nil, err
-		}
-		key, iv := a.getKeys(salt)
-		r, err = newAesDecryptReader(r, key, iv)
-		if err != nil {
-			return nil, err
-		}
-	}
 	sizeBuf := make([]byte, 7)
 	_, err := io.ReadFull(r, sizeBuf)
 	if err != nil {
-		if err == io.EOF && a.encrypted {
-			err = io.ErrUnexpectedEOF
-		}
 		return nil, err
 	}
 	b := readBuf(sizeBuf)
@@ -466,7 +383,6 @@ func (a *archive15) readBlockHeader(r byteReader) (*blockHeader15, error) {
 }
 
 func (a *archive15) init(br *bufVolumeReader) (int, error) {
-	a.encrypted = false // reset encryption when opening new volume file
 	h, err := a.readBlockHeader(br)
 	if err != nil {
 		if err == io.EOF {
@@ -511,13 +427,4 @@ func (a *archive15) nextBlock(br *bufVolumeReader) (*fileBlockHeader, error) {
 			}
 		}
 	}
-}
-
-// newArchive15 creates a new archiveBlockReader for a Version 1.5 archive
-func newArchive15(password *string) *archive15 {
-	a := &archive15{}
-	if password != nil {
-		a.pass = utf16.Encode([]rune(*password)) // convert to UTF-16
-	}
-	return a
 }

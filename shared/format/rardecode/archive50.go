@@ -1,9 +1,6 @@
 package rardecode
 
 import (
-	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
 	"errors"
 	"hash"
 	"hash/crc32"
@@ -29,9 +26,6 @@ const (
 
 	// end block flags
 	endArc5NotLast = 0x0001
-
-	// archive encryption block flags
-	enc5CheckPresent = 0x0001 // password check data is present
 
 	// main archive block flags
 	arc5MultiVol = 0x0001
@@ -64,10 +58,6 @@ const (
 	file5ExtraRedirect = 5
 	file5ExtraOwner    = 6
 
-	// file encryption record flags
-	file5ExtraCryptCheckPresent = 0x0001 // password check data is present
-	file5ExtraCryptUseMac       = 0x0002 // use MAC instead of plain checksum
-
 	// precision time flags
 	file5ExtraTimeIsUnixTime = 0x01 // is unix time_t
 	file5ExtraTimeHasMTime   = 0x02 // has modification time
@@ -84,24 +74,16 @@ const (
 
 	maxPathSize = 0x10000
 
-	cacheSize50   = 4
-	maxPbkdf2Salt = 64
-	pwCheckSize   = 8
-	maxKdfCount   = 24
-
 	maxDictSize   = 0x1000000000 // maximum dictionary size 64GB
 	maxHeaderSize = 0x200000     // maximum header size: https://www.rarlab.com/technote.htm
 )
 
 var (
-	ErrBadPassword          = errors.New("rardecode: incorrect password")
-	ErrCorruptEncryptData   = errors.New("rardecode: corrupt encryption data")
-	ErrUnknownEncryptMethod = errors.New("rardecode: unknown encryption method")
-	ErrPlatformIntSize      = errors.New("rardecode: platform integer size too small")
-	ErrDictionaryTooLarge   = errors.New("rardecode: decode dictionary too large")
-	ErrBadVolumeNumber      = errors.New("rardecode: bad volume number")
-	ErrNoArchiveBlock       = errors.New("rardecode: missing archive block")
-	ErrBadBlockHeader       = errors.New("rardecode: bad block header")
+	ErrPlatformIntSize    = errors.New("rardecode: platform integer size too small")
+	ErrDictionaryTooLarge = errors.New("rardecode: decode dictionary too large")
+	ErrBadVolumeNumber    = errors.New("rardecode: bad volume number")
+	ErrNoArchiveBlock     = errors.New("rardecode: missing archive block")
+	ErrBadBlockHeader     = errors.New("rardecode: bad block header")
 )
 
 type extra struct {
@@ -134,141 +116,12 @@ func newLittleEndianCRC32() hash.Hash {
 
 // archive50 implements archiveBlockReader for RAR 5 file format archives
 type archive50 struct {
-	pass     []byte
-	blockKey []byte                // key used to encrypt blocks
-	multi    bool                  // archive is multi-volume
-	solid    bool                  // is a solid archive
-	keyCache [cacheSize50]struct { // encryption key cache
-		kdfCount int
-		salt     []byte
-		keys     [][]byte
-	}
+	multi bool // archive is multi-volume
+	solid bool // is a solid archive
 }
 
 func (a *archive50) useOldNaming() bool {
 	return false
-}
-
-// calcKeys50 calculates the keys used in RAR 5 archive processing.
-// The returned slice of byte slices contains 3 keys.
-// Key 0 is used for block or file decryption.
-// Key 1 is optionally used for file checksum calculation.
-// Key 2 is optionally used for password checking.
-func calcKeys50(pass, salt []byte, kdfCount int) [][]byte {
-	if len(salt) > maxPbkdf2Salt {
-		salt = salt[:maxPbkdf2Salt]
-	}
-	keys := make([][]byte, 3)
-	if len(keys) == 0 {
-		return keys
-	}
-
-	prf := hmac.New(sha256.New, pass)
-	_, _ = prf.Write(salt)
-	_, _ = prf.Write([]byte{0, 0, 0, 1})
-
-	t := prf.Sum(nil)
-	u := slices.Clone(t)
-
-	kdfCount--
-
-	for i, iter := range []int{kdfCount, 16, 16} {
-		for iter > 0 {
-			prf.Reset()
-			_, _ = prf.Write(u)
-			u = prf.Sum(u[:0])
-			for j := range u {
-				t[j] ^= u[j]
-			}
-			iter--
-		}
-		keys[i] = slices.Clone(t)
-	}
-
-	pwcheck := keys[2]
-	for i, v := range pwcheck[pwCheckSize:] {
-		pwcheck[i&(pwCheckSize-1)] ^= v
-	}
-	pwcheck = pwcheck[:pwCheckSize]
-	// add checksum to end of pwcheck
-	sum := sha256.Sum256(pwcheck)
-	pwcheck = append(pwcheck, sum[:4]...)
-	keys[2] = pwcheck
-
-	return keys
-}
-
-// getKeys returns the the corresponding encryption keys for the given kdfcount and salt.
-// It will check the password if check is provided.
-func (a *archive50) getKeys(kdfCount int, salt, check []byte) ([][]byte, error) {
-	var keys [][]byte
-
-	if kdfCount > maxKdfCount {
-		return nil, ErrCorruptEncryptData
-	}
-	kdfCount = 1 << uint(kdfCount)
-
-	// check cache of keys for match
-	for _, v := range a.keyCache {
-		if kdfCount == v.kdfCount && bytes.Equal(salt, v.salt) {
-			keys = v.keys
-			break
-		}
-	}
-	if keys == nil {
-		// not found, calculate keys
-		keys = calcKeys50(a.pass, salt, kdfCount)
-
-		// store in cache
-		copy(a.keyCache[1:], a.keyCache[:])
-		a.keyCache[0].kdfCount = kdfCount
-		a.keyCache[0].salt = slices.Clone(salt)
-		a.keyCache[0].keys = keys
-	}
-
-	// check password
-	if check != nil && !bytes.Equal(check, keys[2]) {
-		return nil, ErrBadPassword
-	}
-	return keys, nil
-}
-
-// parseFileEncryptionRecord processes the optional file encryption record from a file header.
-func (a *archive50) parseFileEncryptionRecord(b readBuf, f *fileBlockHeader) error {
-	f.Encrypted = true
-	if ver := b.uvarint(); ver != 0 {
-		return ErrUnknownEncryptMethod
-	}
-	flags := b.uvarint()
-	if len(b) < 33 {
-		return ErrCorruptEncryptData
-	}
-	kdfCount := int(b.byte())
-	salt := slices.Clone(b.bytes(16))
-	f.iv = slices.Clone(b.bytes(16))
-
-	var check []byte
-	if flags&file5ExtraCryptCheckPresent > 0 {
-		if len(b) < 12 {
-			return ErrCorruptEncryptData
-		}
-		check = slices.Clone(b.bytes(12))
-	}
-	useMac := flags&file5ExtraCryptUseMac > 0
-	// only need to generate keys for first block or
-	// last block if it has an optional hash key
-	if a.pass == nil || !(f.first || (f.last && useMac)) {
-		return nil
-	}
-	keys, err := a.getKeys(kdfCount, salt, check)
-	if err != nil {
-		return err
-	}
-	f.key = keys[0]
-	if useMac {
-		f.hashKey = keys[1]
-	}
-	return nil
 }
 
 func readWinFiletime(b *readBuf) (time.Time, error) {
@@ -403,7 +256,6 @@ func parseFileOwnerRecord(b *readBuf, f *fileBlockHeader) error {
 func (a *archive50) parseFileHeader(h *blockHeader50) (*fileBlockHeader, error) {
 	f := new(fileBlockHeader)
 
-	f.HeaderEncrypted = a.blockKey != nil
 	f.first = h.flags&block5DataNotFirst == 0
 	f.last = h.flags&block5DataNotLast == 0
 
@@ -469,9 +321,7 @@ func (a *archive50) parseFileHeader(h *blockHeader50) (*fileBlockHeader, error) 
 		var err error
 		switch e.ftype {
 		case file5ExtraCrypt:
-			if encErr := a.parseFileEncryptionRecord(e.data, f); encErr != nil {
-				f.errs = append(f.errs, encErr)
-			}
+			f.Encrypted = true
 		case file5ExtraHash:
 			// TODO: hash
 		case file5ExtraTime:
@@ -491,37 +341,6 @@ func (a *archive50) parseFileHeader(h *blockHeader50) (*fileBlockHeader, error) 
 	return f, nil
 }
 
-// parseEncryptionBlock calculates the key for block encryption.
-func (a *archive50) parseEncryptionBlock(b readBuf) error {
-	if a.pass == nil {
-		return ErrArchiveEncrypted
-	}
-	if ver := b.uvarint(); ver != 0 {
-		return ErrUnknownEncryptMethod
-	}
-	flags := b.uvarint()
-	if len(b) < 17 {
-		return ErrCorruptEncryptData
-	}
-	kdfCount := int(b.byte())
-	salt := b.bytes(16)
-
-	var check []byte
-	if flags&enc5CheckPresent > 0 {
-		if len(b) < 12 {
-			return ErrCorruptEncryptData
-		}
-		check = b.bytes(12)
-	}
-
-	keys, err := a.getKeys(kdfCount, salt, check)
-	if err != nil {
-		return err
-	}
-	a.blockKey = keys[0]
-	return nil
-}
-
 func (a *archive50) parseArcBlock(h *blockHeader50) int {
 	flags := h.data.uvarint()
 	a.multi = flags&arc5MultiVol > 0
@@ -533,21 +352,6 @@ func (a *archive50) parseArcBlock(h *blockHeader50) int {
 }
 
 func (a *archive50) readBlockHeader(r byteReader) (*blockHeader50, error) {
-	if a.blockKey != nil {
-		// block is encrypted
-		if a.pass == nil {
-			return nil, ErrArchiveEncrypted
-		}
-		iv := make([]byte, 16)
-		_, err := io.ReadFull(r, iv)
-		if err != nil {
-			return nil, err
-		}
-		r, err = newAesDecryptReader(r, a.blockKey, iv)
-		if err != nil {
-			return nil, err
-		}
-	}
 	// find the header size
 	sizeBuf := make([]byte, 7)
 	_, err := io.ReadFull(r, sizeBuf)
@@ -621,21 +425,13 @@ func (a *archive50) mustReadBlockHeader(r byteReader) (*blockHeader50, error) {
 }
 
 func (a *archive50) init(br *bufVolumeReader) (int, error) {
-	a.blockKey = nil // reset encryption when opening new volume file
 	volnum := -1
 	h, err := a.mustReadBlockHeader(br)
 	if err != nil {
 		return volnum, err
 	}
 	if h.htype == block5Encrypt {
-		err = a.parseEncryptionBlock(h.data)
-		if err != nil {
-			return volnum, err
-		}
-		h, err = a.mustReadBlockHeader(br)
-		if err != nil {
-			return volnum, err
-		}
+		return volnum, ErrArchiveEncrypted
 	}
 	if h.htype != block5Arc {
 		return volnum, ErrNoArchiveBlock
@@ -670,13 +466,4 @@ func (a *archive50) nextBlock(br *bufVolumeReader) (*fileBlockHeader, error) {
 			}
 		}
 	}
-}
-
-// newArchive50 creates a new archiveBlockReader for a Version 5 archive.
-func newArchive50(password *string) *archive50 {
-	a := &archive50{}
-	if password != nil {
-		a.pass = []byte(*password)
-	}
-	return a
 }

@@ -2,12 +2,9 @@ package rardecode
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
 	"errors"
 	"hash"
 	"io"
-	"io/fs"
 	"math"
 	"sync"
 	"time"
@@ -36,7 +33,6 @@ var (
 	ErrInvalidFileBlock = errors.New("rardecode: invalid file block")
 	ErrUnexpectedArcEnd = errors.New("rardecode: unexpected end of archive")
 	ErrBadFileChecksum  = errors.New("rardecode: bad file checksum")
-	ErrSolidOpen        = errors.New("rardecode: solid files don't support Open")
 	ErrUnknownVersion   = errors.New("rardecode: unknown archive version")
 )
 
@@ -46,7 +42,6 @@ type FileHeader struct {
 	IsDir              bool      // is a directory
 	Solid              bool      // is a solid file
 	Encrypted          bool      // file contents are encrypted
-	HeaderEncrypted    bool      // file header is encrypted
 	HostOS             byte      // Host OS the archive was created on
 	Attributes         int64     // Host OS specific file attributes
 	PackedSize         int64     // packed file size (or first block if the file spans volumes)
@@ -63,48 +58,6 @@ type FileHeader struct {
 	UnixOwnerGroupName *string   // unix owner group name
 	UnixOwnerUserID    *uint64   // unix owner user id
 	UnixOwnerGroupID   *uint64   // unix owner group id
-}
-
-// Mode returns an fs.FileMode for the file, calculated from the Attributes field.
-func (f *FileHeader) Mode() fs.FileMode {
-	var m fs.FileMode
-
-	if f.IsDir {
-		m = fs.ModeDir
-	}
-	if f.HostOS == HostOSWindows {
-		if f.IsDir {
-			m |= 0777
-		} else if f.Attributes&1 > 0 {
-			m |= 0444 // readonly
-		} else {
-			m |= 0666
-		}
-		return m
-	}
-	// assume unix perms for all remaining os types
-	m |= fs.FileMode(f.Attributes) & fs.ModePerm
-
-	// only check other bits on unix host created archives
-	if f.HostOS != HostOSUnix {
-		return m
-	}
-
-	if f.Attributes&0x200 != 0 {
-		m |= fs.ModeSticky
-	}
-	if f.Attributes&0x400 != 0 {
-		m |= fs.ModeSetgid
-	}
-	if f.Attributes&0x800 != 0 {
-		m |= fs.ModeSetuid
-	}
-
-	// Check for additional file types.
-	if f.Attributes&0xF000 == 0xA000 || f.LinkType == LinkTypeWindowsSymlink || f.LinkType == LinkTypeUnixSymlink {
-		m |= fs.ModeSymlink
-	}
-	return m
 }
 
 type byteReader interface {
@@ -308,22 +261,8 @@ func (pr *packedFileReader) newArchiveFileFrom(r archiveFile, blocks *fileBlockL
 	if err != nil {
 		return nil, err
 	}
-	if len(h.errs) > 0 {
-		if len(h.errs) == 1 {
-			err = h.errs[0]
-		} else {
-			err = errors.Join(h.errs...)
-		}
-		return &errorFile{archiveFile: r, err: err}, nil
-	}
 	if h.Encrypted {
-		if h.key == nil {
-			return &errorFile{archiveFile: r, err: ErrArchivedFileEncrypted}, nil
-		}
-		r, err = newAesDecryptFileReader(r, h.key, h.iv) // decrypt
-		if err != nil {
-			return nil, err
-		}
+		return &errorFile{archiveFile: r, err: ErrArchivedFileEncrypted}, nil
 	}
 	// check for compression
 	if h.decVer != decodeNone {
@@ -439,18 +378,6 @@ func (cr *checksumReader) eofError() error {
 	// calculate file checksum
 	h := cr.currFile()
 	sum := cr.hash.Sum(nil)
-	if len(h.hashKey) > 0 {
-		mac := hmac.New(sha256.New, h.hashKey)
-		_, _ = mac.Write(sum) // ignore error, should always succeed
-		sum = mac.Sum(sum[:0])
-		if len(h.sum) == 4 {
-			// CRC32
-			for i, v := range sum[4:] {
-				sum[i&3] ^= v
-			}
-			sum = sum[:4]
-		}
-	}
 	if !bytes.Equal(sum, h.sum) {
 		cr.eofErr = ErrBadFileChecksum
 	} else {

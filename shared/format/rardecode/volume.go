@@ -11,9 +11,8 @@ var ErrVerMismatch = errors.New("rardecode: volume version mistmatch")
 const DefaultMaxDictionarySize = 4 << 30 // default max dictionary size of 4GB
 
 type options struct {
-	bsize       int     // size to be use for bufio.Reader
-	maxDictSize int64   // max dictionary size
-	pass        *string // password for encrypted volumes; nobody gives one
+	bsize       int   // size to be use for bufio.Reader
+	maxDictSize int64 // max dictionary size
 }
 
 // An Option is used for optional archive extraction settings.
@@ -68,9 +67,9 @@ func (v *readerVolume) init(r io.Reader, volnum int) error {
 	if v.arc == nil {
 		switch v.br.ver {
 		case archiveVersion15:
-			v.arc = newArchive15(v.opt.pass)
+			v.arc = &archive15{}
 		case archiveVersion50:
-			v.arc = newArchive50(v.opt.pass)
+			v.arc = &archive50{}
 		default:
 			return ErrUnknownVersion
 		}
