@@ -40,6 +40,15 @@ func (n *New) Check() []fault.Field {
 	return append(bad, checkPassword(n.Password)...)
 }
 
+// LocalAddress is an e-mail address at localhost.localdomain for a user who needs none.
+func LocalAddress(username string) string {
+	n := New{Username: username, Email: strings.TrimSpace(username) + "@localhost.localdomain", Password: "not checked"}
+	if len(n.Check()) > 0 { // a name that no address can hold
+		return "admin@localhost.localdomain"
+	}
+	return n.Email
+}
+
 // checkNames lists what is wrong with names; was is the user name until now.
 func checkNames(username, email, was string) []fault.Field {
 	var bad []fault.Field
@@ -98,7 +107,7 @@ func checkPassword(password string) []fault.Field {
 }
 
 func checkRole(role string) []fault.Field {
-	if !slices.Contains([]string{auth.Reader, auth.Maintainer, auth.Admin}, role) {
+	if !auth.IsRole(role) {
 		return []fault.Field{{Field: "role", Message: "must be reader, maintainer or admin"}}
 	}
 	return nil

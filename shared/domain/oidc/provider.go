@@ -71,8 +71,8 @@ func owner(tenant, id uuid.UUID) string { return tenant.String() + "/oidc/" + id
 
 var nameShape = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
-// Check fills in what may be left out, and lists what is wrong.
-func (p *Provider) Check() error {
+// check fills in what may be left out, and lists what is wrong.
+func (p *Provider) check() error {
 	if !nameShape.MatchString(p.Name) {
 		return fault.Invalid("provider", "must be 1 to 32 lower-case letters, digits and hyphens, beginning and ending with a letter or digit")
 	}
@@ -108,7 +108,7 @@ func (p *Provider) Check() error {
 	if !printable(p.BearerAudience, 0, 500) {
 		wrong("bearerAudience", "must hold printable characters, at most 500")
 	}
-	if !slices.Contains([]string{auth.Reader, auth.Maintainer, auth.Admin}, p.DefaultRole) {
+	if !auth.IsRole(p.DefaultRole) {
 		wrong("defaultRole", "must be reader, maintainer or admin")
 	}
 	if !slices.Contains(p.Scopes, "openid") || len(p.Scopes) > 20 || slices.ContainsFunc(p.Scopes, func(s string) bool { return !printable(s, 1, 100) || strings.Contains(s, " ") }) {
@@ -150,7 +150,7 @@ type Secret struct {
 // Set makes a provider of the tenant in ctx, or changes the one of this name: everything is as p says, but the secret
 // that is not named stays. Where the issuer changes, who has signed in at the other one is forgotten.
 func Set(ctx context.Context, system *db.DB, key *seal.Key, p Provider, secret Secret) (*Provider, error) {
-	if err := p.Check(); err != nil {
+	if err := p.check(); err != nil {
 		return nil, err
 	}
 	if secret.Text != "" && secret.None {

@@ -103,7 +103,7 @@ func (i Create) first() (*Admin, *account.New, error) {
 	}
 	a := &Admin{Username: i.Admin, Email: i.AdminEmail}
 	if a.Email == "" {
-		a.Email = i.Admin + "@localhost.localdomain"
+		a.Email = account.LocalAddress(i.Admin)
 	}
 	password := i.AdminPassword
 	if password == "" {

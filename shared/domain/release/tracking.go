@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/format/language"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -68,7 +68,7 @@ const maxVolumes = 2000
 func (b *TrackingBody) check() error {
 	var bad []fault.Field
 	for i, l := range b.Languages.Or(nil) {
-		if !isLanguage(l) {
+		if !language.IsCode(l) {
 			bad = append(bad, fault.Field{Field: fmt.Sprintf("languages[%d]", i), Message: "must be the ISO 639-1 code of a language, two small letters such as en"})
 		}
 	}
@@ -80,10 +80,6 @@ func (b *TrackingBody) check() error {
 		b.VolumeChapterMap.Value = &plain
 	}
 	return fault.InvalidFields(bad)
-}
-
-func isLanguage(code string) bool {
-	return len(code) == 2 && !slices.ContainsFunc([]byte(code), func(c byte) bool { return c < 'a' || c > 'z' })
 }
 
 // volumeChapters reads the last chapter of each volume; plain is the same without anything else.

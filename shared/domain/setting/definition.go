@@ -16,6 +16,9 @@ const (
 	typeArray   = "Array"
 )
 
+// customMetadataFormat is the key of the one text that may have line breaks.
+const customMetadataFormat = "display.custom_metadata_template"
+
 // Keys that other slices read.
 const (
 	ApplicationName      = "application.name"
@@ -26,7 +29,6 @@ const (
 	ScanBatchSize        = "scanner.batch_size"
 	DeduplicationEnabled = "deduplication.enabled"
 	DeduplicationCron    = "deduplication.cron_schedule"
-	PurgeEmptySeries     = "purge.purge_empty_series"
 	ThumbnailDimension   = "thumbnail.max_dimension"
 	ThumbnailQuality     = "thumbnail.jpeg_quality"
 	BookCoverCron        = "thumbnail.book_cron_schedule"
@@ -35,7 +37,6 @@ const (
 	TaskRetentionDays    = "tasks.retention_days"
 	TrustedSources       = "duplicate_detection.trusted_external_id_sources"
 	TaskMetricsDays      = "metrics.task_retention_days"
-	CustomMetadataFormat = "display.custom_metadata_template"
 	KomgaPrefix          = "komga_api.prefix"
 	KOReader             = "koreader_api.enabled"
 	MatchThreshold       = "plugins.auto_match_confidence_threshold"
@@ -109,7 +110,7 @@ var all = sync.OnceValue(func() []definition {
 		schedule(DeduplicationCron, "Deduplication", "", "When to look for duplicates; empty is never"),
 		list(TrustedSources, "Duplicate Detection", "[]",
 			"Sources, written plugin:<name>, whose external ids prove that two series are the same"),
-		definition{Key: CustomMetadataFormat, Category: "Display", Type: typeString, Max: ptr(20_000), Public: true,
+		definition{Key: customMetadataFormat, Category: "Display", Type: typeString, Max: ptr(20_000), Public: true,
 			Description: "Template that turns custom metadata into Markdown; empty shows none"},
 		integer(ExportRetentionDays, "Exports", "7", 1, 90, "Days that a finished export is kept"),
 		integer(ExportsPerUser, "Exports", "10", 1, 100, "Exports that a user may keep"),
@@ -127,7 +128,7 @@ var all = sync.OnceValue(func() []definition {
 			Description: "How sure a plugin must be of a match before it is applied by itself"},
 		boolean(MatchAfterScan, "Plugins", "false", "After a scan, find new series in what the plugins with the scope library:scan know"),
 		integer(PluginTaskTimeout, "Plugins", "300", 1, 600, "Seconds that a plugin may take to answer a background task"),
-		boolean(PurgeEmptySeries, "Purge", "true", "Remove a series when its last book is purged"),
+		boolean("purge.purge_empty_series", "Purge", "true", "Remove a series when its last book is purged"),
 		languages(ReleaseLanguages, "Release Tracking", `["en"]`, "ISO 639-1 codes of the languages whose releases are tracked"),
 		languages(ReleaseNotifyIn, "Release Tracking", "[]", "ISO 639-1 codes of the languages to announce releases in; empty is all"),
 		list(ReleaseNotifyBy, "Release Tracking", "[]", "Names of plugins whose releases are announced; empty is all"),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/format/cronexpr"
+	"github.com/longbox/longbox/shared/format/language"
 	"github.com/longbox/longbox/shared/format/naming"
 )
 
@@ -75,7 +76,7 @@ func (d *definition) text(value string) (string, error) {
 		return "", errors.New("must not be empty")
 	case d.Max != nil && int64(utf8.RuneCountInString(value)) > *d.Max:
 		return "", fmt.Errorf("must be at most %d characters", *d.Max)
-	case d.Key != CustomMetadataFormat && strings.ContainsFunc(value, naming.Hidden):
+	case d.Key != customMetadataFormat && strings.ContainsFunc(value, naming.Hidden):
 		return "", errors.New("must not contain control characters, or such that turn the direction of text")
 	}
 	if d.Cron && value != "" {
@@ -109,7 +110,7 @@ func (d *definition) array(value string) (string, error) {
 		if strings.ContainsFunc(item, naming.Hidden) { // also where it is written as an escape, which the database does not read
 			return "", errors.New("no item must contain control characters, or such that turn the direction of text")
 		}
-		if d.Languages && (len(item) != 2 || strings.Trim(item, "abcdefghijklmnopqrstuvwxyz") != "") {
+		if d.Languages && !language.IsCode(item) {
 			return "", fmt.Errorf("every item must be the ISO 639-1 code of a language, two small letters such as en; one is %q", shorten(item))
 		}
 	}

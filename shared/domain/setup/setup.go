@@ -59,7 +59,7 @@ var errDone = fault.New(fault.BadRequest, "This server is set up already; sign i
 // CreateAdmin makes the first administrator from the server's own configuration; it does nothing when there is
 // a user. The e-mail address is one at localhost.localdomain. ctx is in the tenant.
 func CreateAdmin(ctx context.Context, d *db.DB, username, password string) error {
-	n := account.New{Username: username, Email: localAddress(username), Password: password}
+	n := account.New{Username: username, Email: account.LocalAddress(username), Password: password}
 	s, err := status(ctx, d)
 	if err != nil || s.HasUsers {
 		return err
@@ -69,12 +69,4 @@ func CreateAdmin(ctx context.Context, d *db.DB, username, password string) error
 	}
 	_, _, err = account.CreateFirst(ctx, d, n)
 	return err
-}
-
-func localAddress(username string) string {
-	n := account.New{Username: strings.TrimSpace(username), Email: strings.TrimSpace(username) + "@localhost.localdomain", Password: "not checked"}
-	if len(n.Check()) > 0 { // a name that no address can hold
-		return "admin@localhost.localdomain"
-	}
-	return n.Email
 }

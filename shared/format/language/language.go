@@ -25,3 +25,6 @@ func Tag(s string) string {
 	}
 	return tag.String()
 }
+
+// IsCode tells whether a text has the form of an ISO 639-1 code: two small letters, such as en.
+func IsCode(s string) bool { return len(s) == 2 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz") == "" }

@@ -55,6 +55,9 @@ var (
 	adminPermissions = []string{LibrariesDelete, UsersRead, UsersWrite, UsersDelete, PluginsManage, SystemAdmin}
 )
 
+// IsRole tells whether there is such a role.
+func IsRole(name string) bool { return name == Reader || name == Maintainer || name == Admin }
+
 // RolePermissions are the permissions a role brings. The database function app.role_permissions, which
 // decides, holds the same list.
 func RolePermissions(role string) []string {
