@@ -46,7 +46,7 @@ func (o *Operator) setStatus(ctx context.Context, name, status string) (any, err
 		d.GivenBack = &givenBack
 		return d, nil
 	}
-	if _, err := scan.Resume(ctx, o.System, t.ID); err != nil {
+	if err := scan.Resume(ctx, o.System, t.ID); err != nil {
 		return nil, fmt.Errorf("the tenant is active, but not every library is scanned for what changed meanwhile; resume it again: %w", err)
 	}
 	return d, nil

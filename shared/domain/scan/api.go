@@ -118,17 +118,14 @@ func statuses(a *httpapi.API, d *db.DB) {
 
 // purges adds what removes books whose files are gone, for good.
 func purges(a *httpapi.API, d *db.DB, added task.Added) {
-	purge := func(ctx context.Context, library, series *uuid.UUID) (*task.Started, error) {
-		s, err := requestPurge(ctx, d, library, series)
-		if err == nil {
-			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-		}
-		return s, err
-	}
 	httpapi.Register(a, operation("DELETE", "/libraries/{id}/purge-deleted", "purgeLibrary", "Remove the books of a library whose files are gone, for good", auth.LibrariesWrite).ForAll(),
-		func(ctx context.Context, in *LibraryInput) (*task.Started, error) { return purge(ctx, &in.ID, nil) })
+		func(ctx context.Context, in *LibraryInput) (*task.Started, error) {
+			return RequestPurge(ctx, d, added, &in.ID, nil)
+		})
 	httpapi.Register(a, operation("DELETE", "/series/{id}/purge-deleted", "purgeSeries", "Remove the books of a series whose files are gone, for good", auth.SeriesWrite),
-		func(ctx context.Context, in *SeriesInput) (*task.Started, error) { return purge(ctx, nil, &in.ID) })
+		func(ctx context.Context, in *SeriesInput) (*task.Started, error) {
+			return RequestPurge(ctx, d, added, nil, &in.ID)
+		})
 }
 
 func start(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UUID, p Params) (*Status, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // Unfinished tells in SQL whether a scan of library $1 waits or runs: a book that it has not found yet may be marked deleted.
@@ -41,12 +42,7 @@ type PurgeParams struct {
 	AfterScan bool `json:"afterScan,omitempty"`
 }
 
-// Purge queues the removal of the books whose files are gone, of a library or of one series of it, for good; id
-// receives the id of its task, perhaps of one that waits already.
-func Purge(b *pgx.Batch, library uuid.UUID, series *uuid.UUID, p PurgeParams, id *uuid.UUID) error {
-	return task.Add(b, purge(library, series, p), id)
-}
-
+// purge is the removal of the books whose files are gone, of a library or of one series of it, for good.
 func purge(library uuid.UUID, series *uuid.UUID, p PurgeParams) task.Spec {
 	key := task.PurgeDeleted + ":" + library.String()
 	switch {
@@ -68,8 +64,9 @@ type purgable struct {
 	Books      int64     `db:"books"`
 }
 
-// requestPurge is Purge for a person: not while a scan may still find the files elsewhere. as changes the task.
-func requestPurge(ctx context.Context, d *db.DB, library, series *uuid.UUID, as ...func(*task.Spec)) (*task.Started, error) {
+// RequestPurge starts the removal of the books whose files are gone, of a library or of a series, for good, and tells added;
+// as changes the task. Conflict while a scan may still find the files elsewhere.
+func RequestPurge(ctx context.Context, d *db.DB, added task.Added, library, series *uuid.UUID, as ...func(*task.Spec)) (*task.Started, error) {
 	at, err := db.Get[purgable](ctx, d, `with l as (
 		  select id as library_id, name from library where tenant_id = app.tenant() and id = $1
 		  union all select s.library_id, m.name from series s join library m on m.tenant_id = s.tenant_id and m.id = s.library_id
@@ -103,5 +100,9 @@ func requestPurge(ctx context.Context, d *db.DB, library, series *uuid.UUID, as 
 	if err := task.Add(&b, spec, &out.TaskID); err != nil {
 		return nil, err
 	}
-	return &out, d.Run(ctx, &b)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+	return &out, nil
 }

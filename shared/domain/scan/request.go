@@ -40,13 +40,3 @@ func Request(ctx context.Context, d *db.DB, publish task.Publish, added task.Add
 	added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 	return out, nil
 }
-
-// RequestPurge starts the removal of the books of a library whose files are gone, for good, and tells added; as changes the
-// task. Conflict while a scan may still find the files elsewhere.
-func RequestPurge(ctx context.Context, d *db.DB, added task.Added, library uuid.UUID, as func(*task.Spec)) (*task.Started, error) {
-	out, err := requestPurge(ctx, d, &library, nil, as)
-	if err == nil {
-		added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-	}
-	return out, err
-}

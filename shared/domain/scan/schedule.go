@@ -91,8 +91,9 @@ func onStart(ctx context.Context, system *db.DB, limit int) (int, error) {
 
 // Resume queues a scan of every active library of a tenant that was suspended: nothing that the store announced of their files
 // meanwhile was looked at.
-func Resume(ctx context.Context, system *db.DB, tenant uuid.UUID) (int, error) {
-	return startActive(ctx, system, batch, Normal, "tenant_id = $3", tenant)
+func Resume(ctx context.Context, system *db.DB, tenant uuid.UUID) error {
+	_, err := startActive(ctx, system, batch, Normal, "tenant_id = $3", tenant)
+	return err
 }
 
 // batch is how many libraries are read at once.

@@ -28,7 +28,7 @@ var kinds = map[string]kind{
 	task.ScanLibrary: {needs: []string{"libraryId"}, takes: []string{"mode"}, permission: auth.LibrariesWrite, start: startScan},
 	task.PurgeDeleted: {needs: []string{"libraryId"}, permission: auth.LibrariesWrite, all: always,
 		start: func(ctx context.Context, s *starter, in *Body) (*task.Started, error) {
-			return scan.RequestPurge(ctx, s.database, s.added, *in.TaskType.LibraryID, in.as)
+			return scan.RequestPurge(ctx, s.database, s.added, in.TaskType.LibraryID, nil, in.as)
 		}},
 	task.AnalyzeBook:    {needs: []string{"bookId"}, takes: []string{"force"}, permission: auth.BooksWrite, start: startAnalysis},
 	task.AnalyzeSeries:  simple(task.AnalyzeSeries, "seriesId", auth.SeriesWrite),

@@ -40,7 +40,7 @@ func (s *Scanner) lookAt(ctx context.Context, tenant, libraryID uuid.UUID, keys 
 		}
 		gone += r.gone
 		if r.refused > 0 && !keep { // a scan finds what is looked at unannounced
-			full = fault.New(fault.Conflict, "The limit of %d books of this library server is reached: some files were not added", *r.library.MaxBooks)
+			full = fault.New(fault.Conflict, "%s", r.full())
 		}
 	}
 	return gone, full

@@ -592,7 +592,7 @@ func TestRenamedAboveTheLimit(t *testing.T) {
 	purge := func() {
 		var b pgx.Batch
 		var id uuid.UUID
-		if err := scan.Purge(&b, r.library, nil, scan.PurgeParams{}, &id); err != nil {
+		if err := task.Add(&b, task.Spec{Type: task.PurgeDeleted, LibraryID: &r.library, Params: scan.PurgeParams{}, DedupeKey: task.PurgeDeleted + ":" + r.library.String()}, &id); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.db.App.Run(r.ctx(), &b); err != nil {

@@ -59,8 +59,12 @@ func (s *run) queueRefused(b *pgx.Batch, n int) {
 		return
 	}
 	slog.Warn("the tenant's limit of books is reached", "tenant", s.tenant, "library", s.library.ID, "limit", *s.library.MaxBooks, "refused", n)
-	text := fmt.Sprintf("The limit of %d books of this library server is reached: some files were not added", *s.library.MaxBooks)
 	b.Queue(`update scan set files_processed = files_processed + $2, files_refused = files_refused + $2, error_count = error_count + $2,
 		errors = case when $3::text = any(errors) then errors else (array[$3::text] || errors)[1:$4] end
-		where tenant_id = app.tenant() and id = $1`, s.scanID, n, text, errorsKept)
+		where tenant_id = app.tenant() and id = $1`, s.scanID, n, s.full(), errorsKept)
+}
+
+// full says that the limit has kept files out.
+func (s *run) full() string {
+	return fmt.Sprintf("The limit of %d books of this library server is reached: some files were not added", *s.library.MaxBooks)
 }
