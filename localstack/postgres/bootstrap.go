@@ -45,7 +45,7 @@ func (c *Cluster) Bootstrap(ctx context.Context) (err error) {
 // ensure creates the role. Names and generated passwords are letters and digits, so they need no quoting (which
 // "create role" has no parameters for).
 func (r role) ensure(ctx context.Context, conn *pgx.Conn) error {
-	there, err := exists(ctx, conn, "select exists (select from pg_roles where rolname = $1)", r.name)
+	there, err := schema.Exists(ctx, conn, "select exists (select from pg_roles where rolname = $1)", r.name)
 	if err != nil || there {
 		return err
 	}
@@ -55,7 +55,7 @@ func (r role) ensure(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func ensureDatabase(ctx context.Context, conn *pgx.Conn) error {
-	there, err := exists(ctx, conn, "select exists (select from pg_database where datname = $1)", database)
+	there, err := schema.Exists(ctx, conn, "select exists (select from pg_database where datname = $1)", database)
 	if err != nil {
 		return err
 	}
@@ -68,10 +68,4 @@ func ensureDatabase(ctx context.Context, conn *pgx.Conn) error {
 	_, err = conn.Exec(ctx, "revoke all on database "+database+" from public; "+
 		"grant connect, temporary on database "+database+" to longbox_app, longbox_system")
 	return err
-}
-
-func exists(ctx context.Context, conn *pgx.Conn, query, name string) (bool, error) {
-	var there bool
-	err := conn.QueryRow(ctx, query, name).Scan(&there)
-	return there, err
 }

@@ -50,7 +50,7 @@ func ensureRole(ctx context.Context, conn *pgx.Conn, u *url.URL) error {
 	if strings.ContainsAny(password, `'\`) || password == "" {
 		return errors.New(`the password in its URL is empty or holds a ' or \`)
 	}
-	there, err := exists(ctx, conn, "select exists (select from pg_roles where rolname = $1)", u.User.Username())
+	there, err := Exists(ctx, conn, "select exists (select from pg_roles where rolname = $1)", u.User.Username())
 	if err != nil {
 		return err
 	}
@@ -65,14 +65,14 @@ func ensureRole(ctx context.Context, conn *pgx.Conn, u *url.URL) error {
 func ensureDatabase(ctx context.Context, conn *pgx.Conn, roles []*url.URL) error {
 	name := strings.Trim(roles[0].Path, "/")
 	owner, database := pgx.Identifier{roles[0].User.Username()}.Sanitize(), pgx.Identifier{name}.Sanitize()
-	there, err := exists(ctx, conn, "select exists (select from pg_database where datname = $1)", name)
+	there, err := Exists(ctx, conn, "select exists (select from pg_database where datname = $1)", name)
 	if err != nil {
 		return err
 	}
 	if !there {
 		// Whoever is no superuser gives a database only to a role that it may become. From 16 on that is more than being a
 		// member, which whoever makes a role is.
-		may, err := exists(ctx, conn, `select pg_has_role(current_user, $1::name,
+		may, err := Exists(ctx, conn, `select pg_has_role(current_user, $1::name,
 			case when current_setting('server_version_num')::int >= 160000 then 'set' else 'member' end)`, roles[0].User.Username())
 		if err != nil {
 			return err
@@ -84,7 +84,7 @@ func ensureDatabase(ctx context.Context, conn *pgx.Conn, roles []*url.URL) error
 		}
 		// The same order of text everywhere; from 17 on it needs nothing of the machine.
 		locale := "locale 'C.UTF-8'"
-		if v17, err := exists(ctx, conn, "select current_setting('server_version_num')::int >= 170000 and $1 <> ''", name); err != nil {
+		if v17, err := Exists(ctx, conn, "select current_setting('server_version_num')::int >= 170000 and $1 <> ''", name); err != nil {
 			return err
 		} else if v17 {
 			locale = "locale_provider builtin builtin_locale 'C.UTF-8' locale 'C'"
@@ -104,7 +104,8 @@ func ensureDatabase(ctx context.Context, conn *pgx.Conn, roles []*url.URL) error
 	return nil
 }
 
-func exists(ctx context.Context, conn *pgx.Conn, query, name string) (there bool, err error) {
+// Exists is the answer to a query about one name, whether something is so.
+func Exists(ctx context.Context, conn *pgx.Conn, query, name string) (there bool, err error) {
 	err = conn.QueryRow(ctx, query, name).Scan(&there)
 	return there, err
 }
