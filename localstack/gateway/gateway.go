@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -56,12 +57,12 @@ type Gateway struct {
 }
 
 // Program finds the gateway: in the tools folder of the clone, otherwise on the PATH.
-func Program(tools string, lookPath func(string) (string, error)) (string, error) {
+func Program(tools string) (string, error) {
 	own := filepath.Join(tools, "versitygw")
 	if _, err := os.Stat(own); err == nil {
 		return own, nil
 	}
-	found, err := lookPath("versitygw")
+	found, err := exec.LookPath("versitygw")
 	if err != nil {
 		return "", fmt.Errorf("no S3 gateway (versitygw) in %s or on the PATH: run make tools", tools)
 	}

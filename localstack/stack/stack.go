@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -96,7 +95,7 @@ func (s *Stack) prepare(ctx context.Context) (err error) {
 	if s.roots, err = s.libraryRoots(); err != nil {
 		return err
 	}
-	tools, err := gateway.Program(s.config.Tools, exec.LookPath)
+	tools, err := gateway.Program(s.config.Tools)
 	if err != nil {
 		return err
 	}

@@ -13,14 +13,12 @@ import (
 	"github.com/longbox/longbox/shared/format/comicinfo"
 	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/format/mediatype"
-	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/blob"
 )
 
 // Result is what was found in one file.
 type Result struct {
 	Format         string // cbz, cbr, cb7, cbt, epub or pdf: what it is, whatever its name says
-	Version        blob.Object
 	Fingerprint    string
 	Pages          []Page
 	SpineCount     int            // of an EPUB without pages
@@ -89,7 +87,7 @@ func File(ctx context.Context, reader *content.Reader, bucket string, listed blo
 	if c.document == nil { // one that is given up may be read by its sandbox for another moment
 		defer src.release()
 	}
-	res := &Result{Version: src.object}
+	res := &Result{}
 	switch {
 	case c.document != nil:
 		res.readPDF(src, c.document)
@@ -270,6 +268,3 @@ func message(a *archive.Error) string {
 	}
 	return a.Msg
 }
-
-// Format is the kind of book that a file name promises, or "" for what is no book.
-func Format(key string) string { return naming.Format(key) }

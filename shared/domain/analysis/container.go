@@ -7,6 +7,7 @@ import (
 
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/format/pdf"
 	"github.com/longbox/longbox/shared/format/rar"
 	"github.com/longbox/longbox/shared/format/sevenz"
@@ -23,7 +24,7 @@ type container struct {
 // open finds out what the file is. Its bytes decide; the extension only says where to look first: at the end, where
 // ZIP has its directory, or at the beginning, where the others have their mark.
 func (s *source) open(key string) (*container, error) {
-	atEnd := Format(key) == "cbz" || Format(key) == "epub"
+	atEnd := naming.Format(key) == "cbz" || naming.Format(key) == "epub"
 	if !atEnd {
 		c, err := s.openMarked()
 		if c != nil || err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -31,7 +32,7 @@ func TestRealWorks(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range page {
-			if analysis.Format(o.Key) == "" {
+			if naming.Format(o.Key) == "" {
 				continue
 			}
 			books++

@@ -87,7 +87,7 @@ func (q query) queueFull(b *pgx.Batch, p httpapi.Paging) (load func() ([]Entry, 
 	db.All(b, &rows, pageSQL(KeptIDs, 0), p.Limit(), 0)
 	db.All(b, &described, keptMetadataSQL)
 	progress.QueueAllReadings(b, &read, Kept)
-	genres, tags := QueueAllTerms(b, "book", "genre", Kept), QueueAllTerms(b, "book", "tag", Kept)
+	genres, tags := QueueAllTerms(b, "book", "genre"), QueueAllTerms(b, "book", "tag")
 	return func() ([]Entry, int64, error) {
 		readings, metadata := map[uuid.UUID]progress.Readings{}, map[uuid.UUID]*Metadata{}
 		for _, r := range read {

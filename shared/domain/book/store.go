@@ -47,15 +47,15 @@ func QueueTerms(b *pgx.Batch, dst *[]Term, table, owner string, id uuid.UUID) {
 		where l.tenant_id = app.tenant() and l.`+owner+"_id = $1 order by lower(t.name), t.id", id)
 }
 
-// QueueAllTerms asks for the genres or tags (table) of several series or books (owner); ids is SQL of an array of their
-// ids, in parentheses. load has them by owner, once the batch has run. The series of each term are counted once.
-func QueueAllTerms(b *pgx.Batch, owner, table, ids string) (load func() map[uuid.UUID][]Term) {
+// QueueAllTerms asks for the genres or tags (table) of the series or books (owner) of the kept page. load has them by owner,
+// once the batch has run. The series of each term are counted once.
+func QueueAllTerms(b *pgx.Batch, owner, table string) (load func() map[uuid.UUID][]Term) {
 	var rows []struct {
 		OwnerID uuid.UUID `db:"owner_id"`
 		Term
 	}
 	db.All(b, &rows, `with l as materialized (select l.`+owner+`_id as owner_id, l.`+table+`_id as id from `+owner+`_`+table+` l
-		  where l.tenant_id = app.tenant() and l.`+owner+`_id = any`+ids+`),
+		  where l.tenant_id = app.tenant() and l.`+owner+`_id = any`+Kept+`),
 		t as materialized (select u.id, t.name, t.created_at, (select count(*) from series_`+table+` x
 		    where x.tenant_id = app.tenant() and x.`+table+`_id = u.id) as series_count
 		  from (select distinct id from l) u cross join lateral (select t.name, t.created_at from `+table+` t

@@ -38,7 +38,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			if err != nil {
 				return nil, err
 			}
-			done, err := task.Await(ctx, d, started.TaskID, deleteWithin)
+			done, err := task.Await(ctx, d, started.TaskID)
 			if err != nil {
 				return nil, err
 			}

@@ -3,7 +3,6 @@ package orphan
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -86,6 +85,3 @@ func (c *Cleaner) remove(ctx context.Context, f found, below string, at *cleanin
 	at.BytesFreed += done.Bytes
 	return nil
 }
-
-// deleteWithin is how long a request waits for the clean-up that it has started: less than a gateway waits for it.
-const deleteWithin = 10 * time.Second

@@ -125,10 +125,10 @@ func checkFields(only []string, fields []FieldPreview) error {
 	return nil
 }
 
-// skip takes a field back that was to be written.
-func (a *Applied) skip(field, reason string) {
-	a.AppliedFields = slices.DeleteFunc(a.AppliedFields, func(f string) bool { return f == field })
-	a.SkippedFields = append(a.SkippedFields, Skipped{field, reason})
+// skipCover takes the cover back that was to be written.
+func (a *Applied) skipCover(reason string) {
+	a.AppliedFields = slices.DeleteFunc(a.AppliedFields, func(f string) bool { return f == "cover" })
+	a.SkippedFields = append(a.SkippedFields, Skipped{"cover", reason})
 }
 
 // said is the message about what was written.
@@ -272,7 +272,7 @@ func (r *Runner) apply(ctx context.Context, p *runnable, d *series.Details, exte
 // roomed takes a picture back that was not kept.
 func (a *Applied) roomed(picture []byte, kept int64) {
 	if picture != nil && kept == 0 {
-		a.skip("cover", "There is no room for more covers of plugins")
+		a.skipCover("There is no room for more covers of plugins")
 	}
 }
 
@@ -284,9 +284,9 @@ func (r *Runner) picture(ctx context.Context, address string, out *Applied) []by
 	answer, err := r.Client.Ask(ctx, plug.Call{Fetch: address})
 	switch {
 	case err != nil:
-		out.skip("cover", err.Error())
+		out.skipCover(err.Error())
 	case !cover.IsPicture(answer.Picture):
-		out.skip("cover", "What lies at its address is no picture")
+		out.skipCover("What lies at its address is no picture")
 	default:
 		return answer.Picture
 	}

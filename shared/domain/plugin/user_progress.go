@@ -258,7 +258,7 @@ func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, series 
 		}
 	}
 	for some := range slices.Chunk(read, someBooks) {
-		if _, err := progress.ReadBooksBy(ctx, r.Database, sourcePrefix+p.Name, some); err != nil {
+		if err := progress.ReadBooksBy(ctx, r.Database, sourcePrefix+p.Name, some); err != nil {
 			return err
 		}
 	}

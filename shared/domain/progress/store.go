@@ -181,11 +181,10 @@ func ReadBooks(ctx context.Context, d *db.DB, books []uuid.UUID) (int64, error) 
 }
 
 // ReadBooksBy is ReadBooks for a program that is a device of its own.
-func ReadBooksBy(ctx context.Context, d *db.DB, device string, books []uuid.UUID) (int64, error) {
+func ReadBooksBy(ctx context.Context, d *db.DB, device string, books []uuid.UUID) error {
 	var b pgx.Batch
-	var n int64
-	queueRead(&b, &n, ofBooks, cut.Chars(device, maxDevice), books)
-	return n, d.Run(ctx, &b)
+	queueRead(&b, new(int64), ofBooks, cut.Chars(device, maxDevice), books)
+	return d.Run(ctx, &b)
 }
 
 // ReadAllSeries is ReadSeries for several; ids that no series has are left out.

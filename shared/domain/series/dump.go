@@ -133,7 +133,7 @@ func (q query) queueFull(b *pgx.Batch, p httpapi.Paging) (load func() ([]Details
 	db.All(b, &warned, keptWarningsSQL)
 	progress.QueueAllSeriesReadings(b, &read, kept)
 	references := reference.QueueAll(b, kept)
-	genres, tags := book.QueueAllTerms(b, "series", "genre", kept), book.QueueAllTerms(b, "series", "tag", kept)
+	genres, tags := book.QueueAllTerms(b, "series", "genre"), book.QueueAllTerms(b, "series", "tag")
 	return func() ([]Details, int64) {
 		readings, warnings, metadata := map[uuid.UUID]progress.Readings{}, map[uuid.UUID][]string{}, map[uuid.UUID]Metadata{}
 		for _, r := range read {

@@ -12,10 +12,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// How often Await looks: soon at first, for what takes no time.
+// How often Await looks, soon at first, for what takes no time; and how long it does: less than a gateway waits for it.
 const (
 	firstLook = 50 * time.Millisecond
 	lastLook  = time.Second
+	lookFor   = 10 * time.Second
 )
 
 // Outcome is what has become of a task.
@@ -26,8 +27,8 @@ type Outcome struct {
 	LastError *string         `db:"last_error"`
 }
 
-// Ended tells whether nothing more is done.
-func (o *Outcome) Ended() bool { return o.Status != Pending && o.Status != Running }
+// ended tells whether nothing more is done.
+func (o *Outcome) ended() bool { return o.Status != Pending && o.Status != Running }
 
 // Read reads into dst what the task has done: its result, or its place before that.
 func (o *Outcome) Read(dst any) error {
@@ -39,10 +40,10 @@ func (o *Outcome) Read(dst any) error {
 	return nil
 }
 
-// Await waits until a task has ended, at most so long, and says what it is then: for whoever asked for work that usually
+// Await waits until a task has ended, ten seconds at most, and says what it is then: for whoever asked for work that usually
 // takes a moment, and wants to hear what it did.
-func Await(ctx context.Context, d *db.DB, id uuid.UUID, within time.Duration) (*Outcome, error) {
-	until := time.Now().Add(within)
+func Await(ctx context.Context, d *db.DB, id uuid.UUID) (*Outcome, error) {
+	until := time.Now().Add(lookFor)
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
 		var b pgx.Batch
 		var o *Outcome
@@ -53,7 +54,7 @@ func Await(ctx context.Context, d *db.DB, id uuid.UUID, within time.Duration) (*
 		if o == nil {
 			return nil, fault.New(fault.Conflict, "The task was deleted before it had ended; start it again")
 		}
-		if o.Ended() || !time.Now().Before(until) {
+		if o.ended() || !time.Now().Before(until) {
 			return o, nil
 		}
 		select {

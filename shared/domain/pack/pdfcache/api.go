@@ -2,7 +2,6 @@ package pdfcache
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -13,9 +12,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
-
-// deleteWithin is how long a request waits for the task that it has started: less than a gateway waits for it.
-const deleteWithin = 10 * time.Second
 
 // IDInput names a book.
 type IDInput struct {
@@ -93,7 +89,7 @@ func remove(ctx context.Context, d *db.DB, added task.Added) (*Deleted, error) {
 	if err != nil {
 		return nil, err
 	}
-	done, err := task.Await(ctx, d, started.TaskID, deleteWithin)
+	done, err := task.Await(ctx, d, started.TaskID)
 	if err != nil {
 		return nil, err
 	}
