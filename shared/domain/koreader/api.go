@@ -116,7 +116,7 @@ type wanter struct {
 // nothing for them.
 func (w *wanter) want(ctx context.Context) {
 	tenant := httpapi.TenantOf(ctx).ID
-	if err := w.asked.Add(ctx, w.database, w.added, tenant, Queue); err != nil {
+	if err := w.asked.Add(ctx, w.database, w.added, tenant, queue); err != nil {
 		slog.Warn("digests for KOReader cannot be asked for", "tenant", tenant, "error", err)
 	}
 }

@@ -31,9 +31,9 @@ var (
 
 func unknown(err error) bool { return errors.Is(err, errUnknown) }
 
-// Queue adds the task that makes the digests, where it was not added within an hour, or books have come since; id
+// queue adds the task that makes the digests, where it was not added within an hour, or books have come since; id
 // receives its id then.
-func Queue(b *pgx.Batch, id *uuid.UUID) error {
+func queue(b *pgx.Batch, id *uuid.UUID) error {
 	return task.AddFor(b, task.Spec{Type: task.KOReaderDigests, DedupeKey: task.KOReaderDigests}, task.Found(
 		`select null::uuid as library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params
 		from (select max(t.created_at) as at from task t where t.tenant_id = app.tenant() and t.type = '`+task.KOReaderDigests+`' and t.created_at > now() - interval '1 hour') last

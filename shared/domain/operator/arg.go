@@ -95,7 +95,7 @@ func option(set *flag.FlagSet, field reflect.StructField, v reflect.Value) {
 func help() string {
 	var out strings.Builder
 	out.WriteString("usage: operator <command> [name] [--option value]...\n")
-	for _, c := range Commands {
+	for _, c := range commands {
 		fmt.Fprintf(&out, "  %-14s %s\n", c.Name, c.Help)
 	}
 	out.WriteString("operator <command> --help lists its options")

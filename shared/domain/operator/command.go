@@ -26,8 +26,8 @@ func command[I any](name, help string, run func(*Operator, context.Context, I) (
 	}}
 }
 
-// Commands lists every command.
-var Commands = []Command{
+// commands lists every command.
+var commands = []Command{
 	command("create", "make a tenant", (*Operator).create),
 	command("list", "tell of all tenants", (*Operator).list),
 	command("show", "tell of one tenant, with what it uses", (*Operator).show),
@@ -47,15 +47,15 @@ var Commands = []Command{
 }
 
 func find(name string) (Command, error) {
-	i := slices.IndexFunc(Commands, func(c Command) bool { return c.Name == name })
+	i := slices.IndexFunc(commands, func(c Command) bool { return c.Name == name })
 	if i < 0 {
 		var names []string
-		for _, c := range Commands {
+		for _, c := range commands {
 			names = append(names, c.Name)
 		}
 		return Command{}, fault.Invalid("command", "must be one of %s; is %q", strings.Join(names, ", "), name)
 	}
-	return Commands[i], nil
+	return commands[i], nil
 }
 
 // Event is the payload of an invocation.

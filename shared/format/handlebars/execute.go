@@ -62,7 +62,7 @@ func (r *run) nodes(all []node) error {
 		case n.value != nil:
 			var v any
 			if v, err = r.eval(n.value); err == nil {
-				err = r.write(Text(v))
+				err = r.write(textOf(v))
 			}
 		default:
 			err = r.write(n.text)
@@ -172,13 +172,13 @@ func (r *run) lookup(p *path) any {
 		names = names[1:]
 	}
 	for _, name := range names {
-		at = Member(at, name)
+		at = member(at, name)
 	}
 	return at
 }
 
-// Member is that of an object, or the element of a list by its number; nil where there is none.
-func Member(v any, name string) any {
+// member is that of an object, or the element of a list by its number; nil where there is none.
+func member(v any, name string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		return v[name]
@@ -210,7 +210,7 @@ func (r *run) block(b *block) error {
 		if list, ok := v.([]any); ok && !b.inverted {
 			return r.each(b, list)
 		}
-		if True(v) == b.inverted {
+		if isTrue(v) == b.inverted {
 			return r.nodes(b.rest)
 		}
 		if _, object := v.(map[string]any); object && !b.inverted {
@@ -222,7 +222,7 @@ func (r *run) block(b *block) error {
 	case "each":
 		return r.each(b, args[0])
 	case "with":
-		if !True(args[0]) {
+		if !isTrue(args[0]) {
 			return r.nodes(b.rest)
 		}
 		return r.within(frame{value: args[0]}, b.body)
@@ -279,8 +279,8 @@ func (r *run) each(b *block, over any) error {
 	return nil
 }
 
-// True tells whether a value counts as something: not null, false, 0, "" or a list without elements.
-func True(v any) bool {
+// isTrue tells whether a value counts as something: not null, false, 0, "" or a list without elements.
+func isTrue(v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return false
@@ -296,8 +296,8 @@ func True(v any) bool {
 	return true
 }
 
-// Text is a value as it is shown: null as nothing, a list with commas between.
-func Text(v any) string {
+// textOf is a value as it is shown: null as nothing, a list with commas between.
+func textOf(v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
@@ -308,7 +308,7 @@ func Text(v any) string {
 	case []any:
 		parts := make([]string, len(v))
 		for i, e := range v {
-			parts[i] = Text(e)
+			parts[i] = textOf(e)
 		}
 		return strings.Join(parts, ",")
 	}

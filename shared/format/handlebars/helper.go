@@ -39,39 +39,39 @@ var tooMuch any = much{}
 
 // helpers by their names.
 var helpers = map[string]helper{
-	"lowercase":  {1, 1, func(a []any) any { return strings.ToLower(Text(a[0])) }},
-	"uppercase":  {1, 1, func(a []any) any { return strings.ToUpper(Text(a[0])) }},
-	"capitalize": {1, 1, func(a []any) any { return capitalized(Text(a[0])) }},
-	"trim":       {1, 1, func(a []any) any { return strings.TrimSpace(Text(a[0])) }},
-	"truncate":   {2, 3, func(a []any) any { return truncated(Text(a[0]), number(a[1]), Text(a[2])) }},
-	"replace":    {3, 3, func(a []any) any { return replaced(Text(a[0]), Text(a[1]), Text(a[2])) }},
-	"split":      {2, 2, func(a []any) any { return parts(Text(a[0]), Text(a[1])) }},
-	"join":       {1, 2, func(a []any) any { return joined(texts(a[0]), Text(a[1])) }},
-	"urlencode":  {1, 1, func(a []any) any { return url.QueryEscape(Text(a[0])) }},
-	"padStart":   {2, 3, func(a []any) any { return padded(Text(a[0]), number(a[1]), Text(a[2])) }},
+	"lowercase":  {1, 1, func(a []any) any { return strings.ToLower(textOf(a[0])) }},
+	"uppercase":  {1, 1, func(a []any) any { return strings.ToUpper(textOf(a[0])) }},
+	"capitalize": {1, 1, func(a []any) any { return capitalized(textOf(a[0])) }},
+	"trim":       {1, 1, func(a []any) any { return strings.TrimSpace(textOf(a[0])) }},
+	"truncate":   {2, 3, func(a []any) any { return truncated(textOf(a[0]), number(a[1]), textOf(a[2])) }},
+	"replace":    {3, 3, func(a []any) any { return replaced(textOf(a[0]), textOf(a[1]), textOf(a[2])) }},
+	"split":      {2, 2, func(a []any) any { return parts(textOf(a[0]), textOf(a[1])) }},
+	"join":       {1, 2, func(a []any) any { return joined(texts(a[0]), textOf(a[1])) }},
+	"urlencode":  {1, 1, func(a []any) any { return url.QueryEscape(textOf(a[0])) }},
+	"padStart":   {2, 3, func(a []any) any { return padded(textOf(a[0]), number(a[1]), textOf(a[2])) }},
 	"default": {2, 2, func(a []any) any {
-		if Text(a[0]) == "" {
+		if textOf(a[0]) == "" {
 			return a[1]
 		}
 		return a[0]
 	}},
 	"length": {1, 1, func(a []any) any { return length(a[0]) }},
-	"lookup": {2, 2, func(a []any) any { return Member(a[0], Text(a[1])) }},
-	"math":   {3, 3, func(a []any) any { return calculated(a[0], Text(a[1]), a[2]) }},
+	"lookup": {2, 2, func(a []any) any { return member(a[0], textOf(a[1])) }},
+	"math":   {3, 3, func(a []any) any { return calculated(a[0], textOf(a[1]), a[2]) }},
 }
 
 // conditions are blocks that are shown where they are met; as subexpressions they are true or false.
 var conditions = map[string]func(a []any) bool{
-	"if":          func(a []any) bool { return True(a[0]) },
-	"unless":      func(a []any) bool { return !True(a[0]) },
+	"if":          func(a []any) bool { return isTrue(a[0]) },
+	"unless":      func(a []any) bool { return !isTrue(a[0]) },
 	"exists":      func(a []any) bool { return a[0] != nil && a[0] != "" },
-	"ifEquals":    func(a []any) bool { return len(a) == 2 && Text(a[0]) == Text(a[1]) },
-	"ifNotEquals": func(a []any) bool { return len(a) == 2 && Text(a[0]) != Text(a[1]) },
+	"ifEquals":    func(a []any) bool { return len(a) == 2 && textOf(a[0]) == textOf(a[1]) },
+	"ifNotEquals": func(a []any) bool { return len(a) == 2 && textOf(a[0]) != textOf(a[1]) },
 	"gt":          func(a []any) bool { return compared(a) > 0 },
 	"lt":          func(a []any) bool { return compared(a) < 0 },
-	"and":         func(a []any) bool { return !slices.ContainsFunc(a, func(v any) bool { return !True(v) }) },
-	"or":          func(a []any) bool { return slices.ContainsFunc(a, True) },
-	"includes":    func(a []any) bool { return len(a) == 2 && slices.Contains(texts(a[0]), Text(a[1])) },
+	"and":         func(a []any) bool { return !slices.ContainsFunc(a, func(v any) bool { return !isTrue(v) }) },
+	"or":          func(a []any) bool { return slices.ContainsFunc(a, isTrue) },
+	"includes":    func(a []any) bool { return len(a) == 2 && slices.Contains(texts(a[0]), textOf(a[1])) },
 }
 
 // compared compares two numbers; what is none is neither more nor less.
@@ -88,7 +88,7 @@ func compared(a []any) int {
 
 // number is that of a value, or of its text; NaN where it is none.
 func number(v any) float64 {
-	n, err := strconv.ParseFloat(Text(v), 64)
+	n, err := strconv.ParseFloat(textOf(v), 64)
 	if err != nil {
 		return math.NaN()
 	}
@@ -158,11 +158,11 @@ func padded(s string, n float64, with string) string {
 func texts(v any) []string {
 	list, ok := v.([]any)
 	if !ok {
-		return []string{Text(v)}
+		return []string{textOf(v)}
 	}
 	out := make([]string, len(list))
 	for i, e := range list {
-		out[i] = Text(e)
+		out[i] = textOf(e)
 	}
 	return out
 }
@@ -174,7 +174,7 @@ func length(v any) any {
 	case map[string]any:
 		return float64(len(v))
 	}
-	return float64(len([]rune(Text(v))))
+	return float64(len([]rune(textOf(v))))
 }
 
 // calculated is nothing where it is no number.

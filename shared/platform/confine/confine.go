@@ -61,7 +61,7 @@ type Rules struct {
 // Versions of Landlock: the first, the one with which files can be moved between folders (Linux 5.19), and the one that
 // keeps programs from emptying files that they may not write (Linux 6.2).
 const (
-	First    = 1
+	first    = 1
 	Moving   = 2
 	Emptying = 3
 )
@@ -80,7 +80,7 @@ func Offered(least int) error {
 
 // Possible tells why a program cannot be confined to its own file and what it reads, nil where it can be.
 func Possible(program string) error {
-	if err := Offered(First); err != nil {
+	if err := Offered(first); err != nil {
 		return err
 	}
 	f, err := elf.Open(program)
