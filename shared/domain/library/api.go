@@ -103,39 +103,44 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/libraries/{id}", ID: "deleteLibrary",
 		Summary: "Delete a library with its series, books and progress; its files stay, and books whose files are in another library by now go on there", Tag: "Libraries", Permission: auth.LibrariesDelete, SeesAll: true},
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
-			if err := awaited(ctx, d, in.ID); err != nil {
-				return nil, err
-			}
-			end := time.Now().Add(removeTime)
-			moved, err := leave(ctx, d, in.ID, end)
-			happened := follow.Events(moved)
-			if follow.Again(moved) {
-				queued(ctx, httpapi.TenantOf(ctx).ID)
-			}
-			if err != nil {
-				tell(ctx, happened...)
-				return nil, err
-			}
-			tasks, found, err := remove(ctx, d, in.ID, removeBooks, end)
-			if !found {
-				tell(ctx, happened...) // what has moved stays there
-				if err == nil {
-					err = fault.Missing("Library")
-				}
-				return nil, err
-			}
-			bump(ctx, httpapi.TenantOf(ctx).ID)
-			for _, t := range tasks {
-				happened = append(happened, t.events(in.ID)...)
-			}
-			if err == nil {
-				happened = append(happened, events.LibraryDeleted(in.ID))
-			} else { // a part of it is gone
-				happened = append(happened, events.LibraryUpdated(in.ID))
-			}
-			tell(ctx, happened...)
-			return nil, err
+			return nil, erase(ctx, d, in.ID, tell, queued, bump)
 		})
+}
+
+// erase deletes a library, and tells what has happened, also where only a part of it is gone.
+func erase(ctx context.Context, d *db.DB, id uuid.UUID, tell func(context.Context, ...events.Event), queued, bump told) error {
+	if err := awaited(ctx, d, id); err != nil {
+		return err
+	}
+	end := time.Now().Add(removeTime)
+	moved, err := leave(ctx, d, id, end)
+	happened := follow.Events(moved)
+	if follow.Again(moved) {
+		queued(ctx, httpapi.TenantOf(ctx).ID)
+	}
+	if err != nil {
+		tell(ctx, happened...)
+		return err
+	}
+	tasks, found, err := remove(ctx, d, id, removeBooks, end)
+	if !found {
+		tell(ctx, happened...) // what has moved stays there
+		if err == nil {
+			err = fault.Missing("Library")
+		}
+		return err
+	}
+	bump(ctx, httpapi.TenantOf(ctx).ID)
+	for _, t := range tasks {
+		happened = append(happened, t.events(id)...)
+	}
+	if err == nil {
+		happened = append(happened, events.LibraryDeleted(id))
+	} else { // a part of it is gone
+		happened = append(happened, events.LibraryUpdated(id))
+	}
+	tell(ctx, happened...)
+	return err
 }
 
 func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Store, startScan starter) (*Library, error) {
