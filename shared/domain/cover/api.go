@@ -87,7 +87,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		return httpapi.Op{Method: "POST", Path: "/api/v1" + path, ID: id, Summary: summary, Tag: tag, Permission: auth.TasksWrite}
 	}
 	start := func(ctx context.Context, typ string, force bool, t task.Target, message string) (*task.Started, error) {
-		return task.Start(ctx, d, added, spec(typ, force), t, message)
+		return task.Start(ctx, d, added, Making(typ, force), t, message)
 	}
 	for _, c := range []struct {
 		path, id, summary, tag, typ, message string

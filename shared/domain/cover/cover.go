@@ -19,8 +19,9 @@ type forced struct {
 	Force bool `json:"force"`
 }
 
-// spec is a task of one of the two types; its target says of what.
-func spec(typ string, force bool) task.Spec {
+// Making is the task that makes covers, of the type BookCovers or SeriesCovers, of what its target says; force also makes those
+// that are there.
+func Making(typ string, force bool) task.Spec {
 	key := typ + ":"
 	if force {
 		key += "force:"

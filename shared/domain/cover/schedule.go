@@ -20,7 +20,7 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	var failures error
 	for key, typ := range map[string]string{setting.BookCoverCron: task.BookCovers, setting.SeriesCoverCron: task.SeriesCovers} {
 		n, err := setting.Due(ctx, system, key, "", now, func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
-			s := spec(typ, false)
+			s := Making(typ, false)
 			s.ID = fresh
 			return task.AddFor(b, s, task.OfAll(), id)
 		})

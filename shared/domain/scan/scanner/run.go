@@ -120,38 +120,38 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 }
 
 // scan lists the library and makes its books agree with what was listed.
-func (r *run) scan(ctx context.Context) (any, error) {
-	if err := r.listAndWrite(ctx); err != nil {
-		if err := r.noteTooMany(ctx, err); err != nil {
+func (s *run) scan(ctx context.Context) (any, error) {
+	if err := s.listAndWrite(ctx); err != nil {
+		if err := s.noteTooMany(ctx, err); err != nil {
 			return nil, err
 		}
-		return nil, r.explain(err)
+		return nil, s.explain(err)
 	}
-	if len(r.at.Ranges) > 0 {
-		return nil, r.pause()
+	if len(s.at.Ranges) > 0 {
+		return nil, s.pause()
 	}
-	if err := r.tellUnlisted(ctx); err != nil {
+	if err := s.tellUnlisted(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.guard(ctx); err != nil {
+	if err := s.guard(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.deleteGone(ctx); err != nil {
+	if err := s.deleteGone(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.renameSeries(ctx); err != nil {
+	if err := s.renameSeries(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.deleteLost(ctx); err != nil {
+	if err := s.deleteLost(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.catchUp(ctx); err != nil {
+	if err := s.catchUp(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.arrangeTouched(ctx); err != nil {
+	if err := s.arrangeTouched(ctx); err != nil {
 		return nil, err
 	}
-	return Result{FilesListed: r.at.Listed, Vanished: r.at.Deleted}, nil
+	return Result{FilesListed: s.at.Listed, Vanished: s.at.Deleted}, nil
 }
 
 // begin loads the library, and goes on from the task's place. Without one it begins anew and takes back the children
