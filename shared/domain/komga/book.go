@@ -345,19 +345,7 @@ func listBooks(ctx context.Context, d *db.DB, list *book.Listed, p Paging) (*Pag
 
 // queueBooks asks for a page of a list; load is it, once the batch has run.
 func queueBooks(b *pgx.Batch, list *book.Listed, p Paging) (load func() *Page[Book]) {
-	var rows []bookRow
-	var total int64
-	ids, args := list.Page(p.limit(), p.offset())
-	db.All(b, &rows, bookSQL(ids, inList), args...)
-	count, args := list.Total()
-	db.Value(b, &total, count, args...)
-	return func() *Page[Book] {
-		out := make([]Book, len(rows))
-		for i, r := range rows {
-			out[i] = r.book()
-		}
-		return newPage(p, out, total)
-	}
+	return queuePage(b, list, p, bookSQL, bookRow.book)
 }
 
 // booksOf is a page of the books of one series; NotFound where there is none.

@@ -279,11 +279,3 @@ func having[T any](a *httpapi.API, d *db.DB, k kind, path, id, summary, what, ex
 			return &out, nil
 		})
 }
-
-func shown[T any](rows []namedRow, as func(namedRow) T) []T {
-	out := make([]T, len(rows))
-	for i, r := range rows {
-		out[i] = as(r)
-	}
-	return out
-}

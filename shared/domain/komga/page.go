@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -106,6 +109,31 @@ func newPage[T any](p Paging, items []T, total int64) *Page[T] {
 func paged[T any](p Paging, items []T) *Page[T] {
 	from := min(p.offset(), len(items))
 	return newPage(p, items[from:min(from+p.limit(), len(items))], int64(len(items)))
+}
+
+// listed is a list of books or series.
+type listed interface {
+	Page(limit, offset int) (string, []any)
+	Total() (string, []any)
+}
+
+// queuePage asks for a page of a list; load is it, once the batch has run.
+func queuePage[R, T any](b *pgx.Batch, list listed, p Paging, sql func(ids, summary string) string, as func(R) T) (load func() *Page[T]) {
+	var rows []R
+	var total int64
+	ids, args := list.Page(p.limit(), p.offset())
+	db.All(b, &rows, sql(ids, inList), args...)
+	count, args := list.Total()
+	db.Value(b, &total, count, args...)
+	return func() *Page[T] { return newPage(p, shown(rows, as), total) }
+}
+
+func shown[R, T any](rows []R, as func(R) T) []T {
+	out := make([]T, len(rows))
+	for i, r := range rows {
+		out[i] = as(r)
+	}
+	return out
 }
 
 // stamp is a time as clients read it: without fractions of a second.

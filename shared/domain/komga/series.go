@@ -323,19 +323,7 @@ func listSeries(ctx context.Context, d *db.DB, list *series.Listed, p Paging) (*
 
 // queueSeries asks for a page of a list; load is it, once the batch has run.
 func queueSeries(b *pgx.Batch, list *series.Listed, p Paging) (load func() *Page[Series]) {
-	var rows []seriesRow
-	var total int64
-	ids, args := list.Page(p.limit(), p.offset())
-	db.All(b, &rows, seriesSQL(ids, inList), args...)
-	count, args := list.Total()
-	db.Value(b, &total, count, args...)
-	return func() *Page[Series] {
-		out := make([]Series, len(rows))
-		for i, r := range rows {
-			out[i] = r.series()
-		}
-		return newPage(p, out, total)
-	}
+	return queuePage(b, list, p, seriesSQL, seriesRow.series)
 }
 
 // oneSeries is a series; NotFound where there is none.
