@@ -34,7 +34,7 @@ type Type int
 
 // The types of fields. Comparisons of text ignore letter case; isNot,
 // doesNotContain and notIn also match null; comparisons of numbers and dates
-// never do.
+// never do. A date without a time is the whole day in UTC.
 const (
 	Text   Type = iota // is isNot isNull isNotNull contains doesNotContain beginsWith endsWith
 	UUID               // is isNot in notIn

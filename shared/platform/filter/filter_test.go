@@ -45,6 +45,7 @@ func TestOperators(t *testing.T) {
 	t.Parallel()
 	moment := time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
 	day := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	night := time.Date(2026, 11, 21, 23, 59, 59, 999999000, time.UTC)
 	tests := []struct {
 		raw, want string
 		args      []any
@@ -88,9 +89,12 @@ func TestOperators(t *testing.T) {
 		{`{"dateAdded":{"operator":"after","value":"2026-11-21T09:30:00+01:00"}}`, "b.created_at > $3::timestamptz", []any{moment}},
 		{`{"dateAdded":{"operator":"before","value":"2026-11-21"}}`, "b.created_at < $3::timestamptz", []any{day}},
 		{`{"dateAdded":{"operator":"onOrAfter","value":"2026-11-21"}}`, "b.created_at >= $3::timestamptz", []any{day}},
-		{`{"dateAdded":{"operator":"onOrBefore","value":"2026-11-21"}}`, "b.created_at <= $3::timestamptz", []any{day}},
+		{`{"dateAdded":{"operator":"onOrBefore","value":"2026-11-21"}}`, "b.created_at <= $3::timestamptz", []any{night}},
+		{`{"dateAdded":{"operator":"onOrBefore","value":"2026-11-21T00:00:00Z"}}`, "b.created_at <= $3::timestamptz", []any{day}},
+		{`{"dateAdded":{"operator":"after","value":"2026-11-21"}}`, "b.created_at > $3::timestamptz", []any{night}},
+		{`{"dateAdded":{"operator":"between","start":"2026-11-21","end":"2026-11-21"}}`, "b.created_at between $3::timestamptz and $4::timestamptz", []any{day, night}},
 		{`{"dateAdded":{"operator":"between","start":"2026-11-21","end":"2026-11-21T08:30:00Z"}}`, "b.created_at between $3::timestamptz and $4::timestamptz", []any{day, moment}},
-		{`{"dateAdded":{"operator":"between","end":"2026-11-21"}}`, "b.created_at <= $3::timestamptz", []any{day}},
+		{`{"dateAdded":{"operator":"between","end":"2026-11-21"}}`, "b.created_at <= $3::timestamptz", []any{night}},
 		{`{"dateAdded":{"operator":"isNull"}}`, "b.created_at is null", nil},
 		{`{"dateAdded":{"operator":"isNotNull"}}`, "b.created_at is not null", nil},
 

@@ -67,12 +67,16 @@ func readLeaf(f Field, raw json.RawMessage, path string) (op string, value any, 
 	switch takes {
 	case oneValue:
 		value, err = readValue(f, keys["value"], path+".value")
+		if op == "after" || op == "onOrBefore" {
+			value = dayEnd(value, keys["value"])
+		}
 	case manyValues:
 		value, err = readList(keys["values"], path+".values")
 	case twoBounds:
 		var r Range
 		if r.Min, err = readBound(f, keys[low], path+"."+low); err == nil {
 			r.Max, err = readBound(f, keys[high], path+"."+high)
+			r.Max = dayEnd(r.Max, keys[high])
 		}
 		value = r
 	}
@@ -177,6 +181,17 @@ func readNumber(raw json.RawMessage, path string) (any, error) {
 		return nil, wrong
 	}
 	return n, nil
+}
+
+// dayEnd is the last moment of a day where a date names no more than the day: what happens in the day is not after it, and
+// belongs to a range that ends with it. Other values are as they are.
+func dayEnd(value any, raw json.RawMessage) any {
+	var s string
+	day, ok := value.(time.Time)
+	if !ok || json.Unmarshal(raw, &s) != nil || len(s) != len(time.DateOnly) {
+		return value
+	}
+	return day.AddDate(0, 0, 1).Add(-time.Microsecond) // Postgres tells no times that are closer
 }
 
 func readDate(s, path string) (any, error) {
