@@ -132,7 +132,10 @@ var humaErrors = sync.OnceFunc(func() {
 	}
 })
 
-const noUUID = "must be a UUID"
+const (
+	noUUID = "must be a UUID"
+	noTime = "must be a time such as 2026-11-21T08:30:00Z"
+)
 
 // phrase is a message of huma: with numbers written out, and what is no id called the same everywhere.
 func phrase(format string, args ...any) string {
@@ -178,6 +181,9 @@ func fields(errs []error) []fault.Field {
 		}
 		if strings.HasPrefix(msg, "invalid value: invalid UUID") || strings.HasPrefix(msg, "invalid value: invalid urn") { // in a path or a query
 			msg = noUUID
+		}
+		if msg == validation.MsgExpectedRFC3339DateTime || strings.HasPrefix(msg, "invalid date/time for format ") {
+			msg = noTime
 		}
 		if kind, ok := strings.CutPrefix(msg, "unknown content type: "); ok {
 			path, msg = "body", "is of type "+kind+"; send JSON with Content-Type: application/json"

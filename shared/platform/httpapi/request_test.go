@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -142,7 +143,9 @@ func TestWordsForWrongInput(t *testing.T) {
 		func(context.Context, *struct {
 			ID   uuid.UUID `path:"id" format:"uuid"`
 			Of   string    `query:"of" format:"uuid"`
+			From time.Time `query:"from"`
 			Body struct {
+				Since  time.Time   `json:"since,omitempty"`
 				Other  uuid.UUID   `json:"other,omitempty" format:"uuid"`
 				Others []uuid.UUID `json:"others,omitempty"`
 				Number int32       `json:"number,omitempty" maximum:"2147483647" minimum:"-0.5"`
@@ -155,6 +158,8 @@ func TestWordsForWrongInput(t *testing.T) {
 		{"x", `{}`, "id: must be a UUID"},
 		{id[:35] + "x", `{}`, "id: must be a UUID"},
 		{id + "?of=x", `{}`, "of: must be a UUID"},
+		{id + "?from=2026-11-01", `{}`, "from: must be a time such as 2026-11-21T08:30:00Z"},
+		{id, `{"since":"2026-11-01"}`, "since: must be a time such as 2026-11-21T08:30:00Z"},
 		{id, `{"other":"x"}`, "other: must be a UUID"},
 		{id, `{"others":["` + id + `","x"]}`, "others[1]: must be a UUID"},
 		{id, `{"number":3e9}`, "number: expected number <= 2147483647"},
