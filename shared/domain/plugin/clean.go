@@ -40,7 +40,7 @@ func storable(raw json.RawMessage) (json.RawMessage, *plug.Fault) {
 		err = errors.New("it is too deep")
 	}
 	if err != nil {
-		return nil, plug.Failed(plug.InitFailed, "The plugin's manifest cannot be used: %v", err)
+		return nil, plug.Failed(plug.InitFailed, "The plugin's manifest cannot be used: %v", plug.Misread(err))
 	}
 	return data, nil
 }

@@ -391,7 +391,7 @@ func TestMistypedManifest(t *testing.T) {
 	c := r.User(t, "one", "admin")
 	_, args, _ := pluginkit.Command("mistyped")
 	id, answer := r.add(c, object{"args": args})
-	if answer["healthCheckPassed"] != false || !strings.Contains(fmt.Sprint(answer["healthCheckError"]), "manifest cannot be used") {
+	if answer["healthCheckPassed"] != false || !strings.Contains(fmt.Sprint(answer["healthCheckError"]), "manifest cannot be used: author must be a string, not object") {
 		t.Errorf("%v", answer)
 	}
 	if m := c.Do("GET", admin+"/"+id, nil).Want(200).Map(); m["manifest"] != nil || m["healthStatus"] != "unhealthy" {

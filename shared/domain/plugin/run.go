@@ -233,7 +233,7 @@ func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map
 		out.fault = &plug.Fault{Code: plug.RPCFailed, RPC: notFound, Message: "it answers with nothing"}
 	default:
 		if err := json.Unmarshal(answer.Result, dst); err != nil {
-			out.fault = r.told(ctx, p, plug.Failed(plug.RPCFailed, "The answer of the plugin to %s cannot be used: %v", method, err), secrets)
+			out.fault = r.told(ctx, p, plug.Failed(plug.RPCFailed, "The answer of the plugin to %s cannot be used: %v", method, plug.Misread(err)), secrets)
 		}
 	}
 	return out

@@ -139,7 +139,7 @@ func parameters(params json.RawMessage, dst any) *rpcError {
 		return nil
 	}
 	if err := json.Unmarshal(params, dst); err != nil {
-		return refuse("the parameters cannot be read: %v", err)
+		return refuse("the parameters cannot be read: %v", plug.Misread(err))
 	}
 	return nil
 }
