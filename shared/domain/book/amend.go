@@ -264,18 +264,23 @@ func CheckCustom(raw json.RawMessage) *fault.Field {
 	return nil
 }
 
-// isbns are ISBNs as the record has them, a JSON list.
+// isbns are ISBNs as the record has them, a JSON list with each once.
 func isbns(text string) (list string, ok bool) {
 	var parts []string
 	if json.Unmarshal([]byte(text), &parts) != nil || parts == nil { // null is a list to JSON
 		parts = strings.Split(text, ",")
 	}
-	for i, p := range parts {
-		if parts[i] = isbn.Parse(p, true); parts[i] == "" {
+	numbers := []string{}
+	for _, p := range parts {
+		number := isbn.Parse(p, true)
+		if number == "" {
 			return "", false
 		}
+		if !slices.Contains(numbers, number) {
+			numbers = append(numbers, number)
+		}
 	}
-	data, err := json.Marshal(parts)
+	data, err := json.Marshal(numbers)
 	return string(data), err == nil
 }
 

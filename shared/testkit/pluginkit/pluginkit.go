@@ -246,7 +246,7 @@ var series = map[string]object{
 }
 
 var book = object{"externalId": "1", "externalUrl": "https://example.org/b/1", "title": "The Given Book", "subtitle": "A subtitle", "summary": "About a book.", "publisher": "Tower", "year": 2001,
-	"isbns": []string{"9780306406157"}, "edition": "2nd", "originalTitle": "原題", "originalYear": 1998, "language": "en", "authors": []any{object{"name": "C. Author", "role": "author"}},
+	"isbn": "978-0-306-40615-7", "isbns": []string{"9780306406157"}, "edition": "2nd", "originalTitle": "原題", "originalYear": 1998, "language": "en", "authors": []any{object{"name": "C. Author", "role": "author"}},
 	"volume": 3, "chapter": 7.5, "seriesPosition": 3, "seriesTotal": 12, "subjects": []string{"Swords"}, "genres": []string{"Drama"},
 	"awards": []any{object{"name": "A Prize", "year": 2002, "won": true}},
 	"covers": []any{object{"url": "http://127.0.0.1/small.jpg", "size": "small"}, object{"url": "http://127.0.0.1/large.jpg", "size": "large"}}}
