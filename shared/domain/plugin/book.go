@@ -140,10 +140,10 @@ func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPrevie
 	people := m.peopleBeside(now)
 	all.add("authors", "authors", "authorsJson", authorsOf(now.Authors), people, "", func() { body.Authors = set(&people) })
 	subjects := names(m.Subjects, 200, 500)
-	all.add("subjects", "subjects", "subjects", now.Subjects, subjects, "", func() { body.Subjects = set(&subjects) })
+	all.add("subjects", "subjects", "subjects", now.Subjects, subjects, lost(len(m.Subjects), len(subjects)), func() { body.Subjects = set(&subjects) })
 	genres, tags := names(m.Genres, 200, 100), names(m.Tags, 500, 100)
-	all.add("genres", "genres", "genres", termNames(d.Genres), sorted(genres), "", func() { w.genres = genres })
-	all.add("tags", "tags", "tags", termNames(d.Tags), sorted(tags), "", func() { w.tags = tags })
+	all.add("genres", "genres", "genres", termNames(d.Genres), sorted(genres), lost(len(m.Genres), len(genres)), func() { w.genres = genres })
+	all.add("tags", "tags", "tags", termNames(d.Tags), sorted(tags), lost(len(m.Tags), len(tags)), func() { w.tags = tags })
 	m.proposeOthers(all, now, &d.elsewhere, w)
 	return all.fields
 }
@@ -221,7 +221,7 @@ func (m *bookMetadata) proposeOthers(all *proposals, now *book.Metadata, elsewhe
 	for _, a := range now.Awards {
 		current = append(current, book.AwardBody(a))
 	}
-	all.add("awards", "awards", "awardsJson", current, awards, "", func() { w.body.Awards = set(&awards) })
+	all.add("awards", "awards", "awardsJson", current, awards, lost(len(m.Awards), len(awards)), func() { w.body.Awards = set(&awards) })
 	numbers, said := m.ISBNs, ""
 	if m.ISBN != nil {
 		numbers = append([]string{*m.ISBN}, numbers...)
@@ -232,7 +232,7 @@ func (m *bookMetadata) proposeOthers(all *proposals, now *book.Metadata, elsewhe
 	}
 	all.add("isbns", "isbn", "isbns", now.ISBNs, isbns, said, func() { w.body.ISBNs = set(isbns) })
 	links, currentLinks := m.links(), linksOf(elsewhere.ExternalLinks)
-	all.add("externalLinks", "links", "", currentLinks, within(links, currentLinks), "", func() { w.given.Links = links })
+	all.add("externalLinks", "links", "", currentLinks, within(links, currentLinks), lost(len(m.Links), len(links)), func() { w.given.Links = links })
 	ids, currentIDs := m.ids(), idsOf(elsewhere.ExternalIDs)
 	all.add("externalIds", "external_ids", "", currentIDs, within(ids, currentIDs), "", func() { w.given.IDs = ids })
 	m.proposeCover(all, m.cover(), &w.cover)

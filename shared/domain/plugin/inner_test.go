@@ -2,9 +2,12 @@ package plugin
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
@@ -49,6 +52,31 @@ func TestConditions(t *testing.T) {
 		if failed, err := unmet(json.RawMessage(raw), about); err != nil || (failed == nil) != want {
 			t.Errorf("%s: %v %v", raw, failed, err)
 		}
+	}
+}
+
+// Of a list of which nothing can be used, the reason is told, as of every other field; of one of which something can, none.
+func TestReasonsForLists(t *testing.T) {
+	t.Parallel()
+	reasons := func(raw string) (out string) {
+		var m seriesMetadata
+		var of bookMetadata
+		if err := errors.Join(json.Unmarshal([]byte(raw), &m), json.Unmarshal([]byte(raw), &of)); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range append(m.propose(&Plugin{}, &series.Details{}, &writes{}), of.propose(&Plugin{}, &aBook{Details: &book.Details{}}, &bookWrites{})...) {
+			if f.Status == notProvided && f.Reason != nil {
+				out += " " + f.Field
+			}
+		}
+		return out
+	}
+	if got := reasons(`{"genres":["\u0007"],"tags":["\u0007"],"authors":[{"name":"\u0007"}],"externalLinks":[{"url":"https://example.org"},{"url":"javascript:a","label":"A"}],
+		"externalRatings":[{"score":101,"source":"a"}],"subjects":["\u0007"],"awards":[{"name":"\u0007"}]}`); got != " genres tags authors externalLinks externalRatings subjects genres tags awards externalLinks" {
+		t.Errorf("reasons for%s", got)
+	}
+	if got := reasons(`{"genres":["\u0007","Drama"],"tags":[],"externalLinks":[{"url":"https://example.org","label":"A"},{"url":"javascript:a","label":"B"}]}`); got != "" {
+		t.Errorf("reasons for%s", got)
 	}
 }
 

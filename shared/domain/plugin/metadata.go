@@ -120,6 +120,14 @@ func isNil(v any) bool {
 
 const unusable = "What the plugin says cannot be used"
 
+// lost is why a list is empty of which the plugin has said so many.
+func lost(said, left int) string {
+	if said > 0 && left == 0 {
+		return unusable
+	}
+	return ""
+}
+
 // line is a text of one line that can be used, else nil, and why.
 func line(text *string, most int) (*string, string) {
 	if text == nil || *text == "" {

@@ -68,8 +68,8 @@ func (m *seriesMetadata) propose(p *Plugin, d *series.Details, w *writes) []Fiel
 	publisher, why := line(m.Publisher, 500)
 	all.add("publisher", "publisher", "publisher", now.Publisher, publisher, why, func() { body.Publisher = set(publisher) })
 	genres, tags := names(m.Genres, 200, 100), names(m.Tags, 500, 100)
-	all.add("genres", "genres", "genres", termNames(d.Genres), sorted(genres), "", func() { w.genres = genres })
-	all.add("tags", "tags", "tags", termNames(d.Tags), sorted(tags), "", func() { w.tags = tags })
+	all.add("genres", "genres", "genres", termNames(d.Genres), sorted(genres), lost(len(m.Genres), len(genres)), func() { w.genres = genres })
+	all.add("tags", "tags", "tags", termNames(d.Tags), sorted(tags), lost(len(m.Tags), len(tags)), func() { w.tags = tags })
 	spoken, why := tongue(m.Language)
 	all.add("language", "language", "language", now.Language, spoken, why, func() { body.Language = set(spoken) })
 	age, why := whole(m.AgeRating, 0, 99)
@@ -81,7 +81,7 @@ func (m *seriesMetadata) propose(p *Plugin, d *series.Details, w *writes) []Fiel
 	chapters, why := fraction(m.TotalChapterCount)
 	all.add("totalChapterCount", "total_chapter_count", "totalChapterCount", now.TotalChapterCount, chapters, why, func() { body.TotalChapterCount = set(chapters) })
 	people := m.people()
-	all.add("authors", "authors", "authorsJsonLock", authorsOf(now.Authors), people, "", func() { body.Authors = set(&people) })
+	all.add("authors", "authors", "authorsJsonLock", authorsOf(now.Authors), people, lost(len(m.Authors)+len(m.Artists), len(people)), func() { body.Authors = set(&people) })
 	m.proposeReferences(all, d, w)
 	return all.fields
 }
@@ -109,14 +109,14 @@ func (m *seriesMetadata) proposeTitles(all *proposals, d *series.Details, w *wri
 // proposeReferences are what the series is called and thought of elsewhere, and its cover.
 func (m *seriesMetadata) proposeReferences(all *proposals, d *series.Details, w *writes) {
 	links, current := m.links(), linksOf(d.ExternalLinks)
-	all.add("externalLinks", "links", "", current, within(links, current), "", func() { w.given.Links = links })
+	all.add("externalLinks", "links", "", current, within(links, current), lost(len(m.Links), len(links)), func() { w.given.Links = links })
 	ids, currentIDs := m.ids(), idsOf(d.ExternalIDs)
 	all.add("externalIds", "external_ids", "", currentIDs, within(ids, currentIDs), "", func() { w.given.IDs = ids })
 	ratings, currentRatings := m.ratings(all.plugin.Name), []reference.RatingBody{}
 	for _, r := range d.ExternalRatings {
 		currentRatings = append(currentRatings, reference.RatingBody{SourceName: r.SourceName, Rating: r.Rating, VoteCount: r.VoteCount})
 	}
-	all.add("externalRatings", "ratings", "", currentRatings, within(ratings, currentRatings), "", func() { w.given.Ratings = ratings })
+	all.add("externalRatings", "ratings", "", currentRatings, within(ratings, currentRatings), lost(len(m.ExternalRate), len(ratings)), func() { w.given.Ratings = ratings })
 	m.proposeCover(all, m.CoverURL, &w.cover)
 }
 
