@@ -93,11 +93,7 @@ func (r *run) eval(e *expression) (any, error) {
 	if len(e.args) == 0 {
 		return r.lookup(e.path), nil
 	}
-	help, known := helpers[e.path.full]
 	condition, block := conditions[e.path.full]
-	if !known && !block {
-		return nil, errors.New("there is no helper " + e.path.full)
-	}
 	args, err := r.args(e)
 	if err != nil {
 		return nil, err
@@ -110,7 +106,7 @@ func (r *run) eval(e *expression) (any, error) {
 	if block { // as a subexpression: whether it is met
 		return condition(args), nil
 	}
-	made, err := help.call(args)
+	made, err := helpers[e.path.full].call(args)
 	if err == nil {
 		err = r.spend(made)
 	}
@@ -227,11 +223,7 @@ func (r *run) block(b *block) error {
 		}
 		return r.within(frame{value: args[0]}, b.body)
 	}
-	condition, ok := conditions[name]
-	if !ok {
-		return errors.New("there is no block " + name)
-	}
-	if condition(args) != b.inverted {
+	if conditions[name](args) != b.inverted {
 		return r.nodes(b.body)
 	}
 	return r.nodes(b.rest)

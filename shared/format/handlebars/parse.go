@@ -107,6 +107,9 @@ func (p *parser) nodes(depth int) (out []node, end string, err error) {
 			out = append(out, node{block: b})
 		default:
 			e, err := p.expression(strings.TrimPrefix(tag, "&"))
+			if err == nil {
+				err = p.helped(e)
+			}
 			if err != nil {
 				return nil, "", err
 			}
@@ -212,6 +215,9 @@ func (p *parser) part(tag string, inverted bool, depth int, name string) (*block
 	if e.path == nil {
 		return nil, p.wrong("a block must begin with a name")
 	}
+	if of := e.path.full; len(e.args) > 0 && of != "each" && of != "with" && conditions[of] == nil {
+		return nil, p.wrong("there is no block %s", of)
+	}
 	if name == "" {
 		name = e.path.full
 	}
@@ -310,6 +316,14 @@ func (p *parser) call(tokens []string, depth int) (*expression, []string, error)
 	return e, rest, nil
 }
 
+// helped tells whether there is a helper for an expression with arguments.
+func (p *parser) helped(e *expression) error {
+	if len(e.args) == 0 || helpers[e.path.full].do != nil || conditions[e.path.full] != nil {
+		return nil
+	}
+	return p.wrong("there is no helper %s", e.path.full)
+}
+
 // operand reads one value.
 func (p *parser) operand(tokens []string, depth int) (*expression, []string, error) {
 	if len(tokens) == 0 || depth > maxDepth {
@@ -325,7 +339,7 @@ func (p *parser) operand(tokens []string, depth int) (*expression, []string, err
 		if len(rest) == 0 {
 			return nil, nil, p.wrong("a parenthesis is not closed")
 		}
-		return e, rest[1:], nil
+		return e, rest[1:], p.helped(e)
 	case token == ")":
 		return nil, nil, p.wrong("a parenthesis closes nothing")
 	case token[0] == '"' || token[0] == '\'':
