@@ -16,7 +16,7 @@
 //     measure).
 //   - A field that a person gives a value is locked: no scan writes it again until somebody unlocks it.
 //
-// Tables: writes error_*, title, number, volume and chapter of book, what people change of book_metadata, and release_fill; reads
-// book, book_metadata, page_index, koreader_digest, series, library, genre, tag, collection_member, wanted, progress, setting
-// and the counters.
+// Tables: writes error_*, title, number, volume, chapter and updated_at of book, what people change of book_metadata, and
+// release_fill; reads book, book_metadata, page_index, koreader_digest, series, library, genre, tag, collection_member,
+// wanted, progress, setting and the counters.
 package book

@@ -8,6 +8,6 @@
 //   - Exports expire. A task, by the schedule among the settings and after deletions, removes the rows that have
 //     expired and every object that no row names.
 //
-// Tables: series_export, export_cleanup; reads account, series_sharing_tag, task, setting and what it exports (series,
-// book, library and what belongs to them).
+// Tables: series_export, export_cleanup; counts bytes in rendition_usage; reads account,
+// series_sharing_tag, task, setting and what it exports (series, book, library and what belongs to them).
 package export

@@ -11,5 +11,5 @@
 //     would not fit gets none, and is read as before.
 //   - Its row names the content it is of. When the book is gone or has other content, the scheduler removes it.
 //
-// Tables: page_pack; reads book, library, page_index, rendition_usage, tenant.
+// Tables: page_pack; counts bytes in rendition_usage; reads book, library, page_index, tenant.
 package pack

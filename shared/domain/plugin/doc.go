@@ -26,6 +26,7 @@
 //   - A failure is noted for the user alone.
 //   - Progress is taken over from a service before it is told there. Nothing becomes unread by it.
 //
-// Tables: plugin, plugin_failure, plugin_method, plugin_schedule, library_job, user_plugin, user_plugin_data, user_plugin_sign_in;
-// reads library, setting, task and what users have read; writes series, books, progress, ratings and releases by their packages.
+// Tables: plugin, plugin_failure, plugin_method, plugin_schedule, library_job, user_plugin, user_plugin_data,
+// user_plugin_sign_in; updated_at of series; reads library, setting, task and what users have read. What plugins say of
+// series, books, progress, ratings and releases is written by the packages of these.
 package plugin

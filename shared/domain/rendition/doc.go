@@ -5,5 +5,6 @@
 // first made, by the worker or on demand, and made again by tasks (package cover); a page is stored when it is asked
 // for the second time, since storing costs more than two renders.
 //
-// Tables: reads book, series, book_cover, series_cover, sidecar, library, page_index, setting, tenant.
+// Tables: reads book, series, book_cover, series_cover, sidecar, library, page_index, setting, tenant; counts bytes in
+// rendition_usage (app.keep_rendition).
 package rendition

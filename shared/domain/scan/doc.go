@@ -3,5 +3,5 @@
 // work; nothing here links what reads books.
 //
 // Tables: scan, written by scanner too; writes next_scan_at, last_scanned_at and looked_at of library, and of a scan's task
-// its progress; reads book, series, setting and tenant.
+// its progress and result; reads book, series, setting and tenant.
 package scan

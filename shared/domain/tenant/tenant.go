@@ -1,5 +1,3 @@
-// Package tenant finds the tenant of a host name. A tenant is one customer's library server; a single-tenant
-// installation has the one named Default, which answers to any host.
 package tenant
 
 import (
