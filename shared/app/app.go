@@ -61,6 +61,7 @@ func Parse[T any]() (T, error) {
 // Base is the platform of one function. Nothing connects before it is used.
 type Base struct {
 	Database *db.DB
+	system   *db.DB // nil unless OpenSystem was called
 	Redis    redis.UniversalClient
 	Events   *events.Publisher
 	Library  *blob.Store
@@ -72,20 +73,29 @@ type Base struct {
 	External identity.External
 }
 
+// Wire opens what c describes and has wire make a program of it. Where that fails, what was opened is closed again.
+func Wire[P any](c Config, wire func(*Base) (P, error)) (P, *Base, error) {
+	base, err := NewBase(c)
+	if err != nil {
+		return *new(P), nil, err
+	}
+	program, err := wire(base)
+	if err != nil {
+		base.Close()
+		return *new(P), nil, err
+	}
+	return program, base, nil
+}
+
 // NewBase opens what Config describes.
 func NewBase(c Config) (*Base, error) {
 	if err := errors.Join(c.Events.Validate(), c.Blob.Validate(), c.Queue.Validate()); err != nil {
-		return nil, err
-	}
-	database, err := db.Open(c.Database)
-	if err != nil {
 		return nil, err
 	}
 	options, err := redisconn.Options(c.RedisURL)
 	if err != nil {
 		return nil, err
 	}
-	client := redis.NewClient(options)
 	var tasks *task.Dispatcher
 	if c.Queue.TaskURL != "" {
 		q, err := queue.Open(c.Queue, c.Queue.TaskURL)
@@ -94,8 +104,22 @@ func NewBase(c Config) (*Base, error) {
 		}
 		tasks = &task.Dispatcher{Queue: q, Window: c.Queue.Window, Resend: c.Queue.Resend}
 	}
+	database, err := db.Open(c.Database)
+	if err != nil {
+		return nil, err
+	}
+	client := redis.NewClient(options)
 	return &Base{Tasks: tasks, Database: database, Redis: client, Events: events.New(client, c.Events, slog.Default()),
 		Library: c.Blob.Library(), Media: c.Blob.Media(), Bucket: c.Blob.MediaBucket}, nil
+}
+
+// OpenSystem opens the pool of the role that sees all tenants, at url (DATABASE_SYSTEM_URL), which else is as c says; Close
+// ends it with the rest.
+func (b *Base) OpenSystem(c db.Config, url string, maxConns int32) (*db.DB, error) {
+	c.URL, c.Setting, c.MaxConns = url, "DATABASE_SYSTEM_URL", maxConns
+	var err error
+	b.system, err = db.Open(c)
+	return b.system, err
 }
 
 // Flush sends what is unsent, until ctx ends: after an invocation, since Lambda freezes the process then.
@@ -111,6 +135,9 @@ func (b *Base) Close() {
 	defer cancel()
 	b.Flush(ctx)
 	b.Database.Close()
+	if b.system != nil {
+		b.system.Close()
+	}
 	if err := b.Redis.Close(); err != nil {
 		slog.Warn("close redis", "error", err)
 	}

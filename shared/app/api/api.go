@@ -71,25 +71,23 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 	if err := errors.Join(c.Origin.Validate(), c.Uploads.Validate(), c.Plugins.Validate(), c.Telemetry.Validate()); err != nil {
 		return nil, nil, err
 	}
-	base, err := app.NewBase(c.Config)
-	if err != nil {
-		return nil, nil, err
-	}
-	base.External = oidc.NewAskingBearer(base.Database, plug.New(c.Plugins))
-	a, tokens, err := base.Router(c.HTTPConfig)
-	if err != nil {
-		return nil, nil, err
-	}
-	sender, err := mail.New(c.Mail)
-	if err != nil {
-		return nil, nil, err
-	}
-	key, err := seal.New(c.Seal)
-	if err != nil {
-		return nil, nil, err
-	}
-	routes(a, base, tokens, sender, key, c)
-	return a, base, apidocs.Routes(a, c.Docs)
+	return app.Wire(c.Config, func(base *app.Base) (*httpapi.API, error) {
+		base.External = oidc.NewAskingBearer(base.Database, plug.New(c.Plugins))
+		a, tokens, err := base.Router(c.HTTPConfig)
+		if err != nil {
+			return nil, err
+		}
+		sender, err := mail.New(c.Mail)
+		if err != nil {
+			return nil, err
+		}
+		key, err := seal.New(c.Seal)
+		if err != nil {
+			return nil, err
+		}
+		routes(a, base, tokens, sender, key, c)
+		return a, apidocs.Routes(a, c.Docs)
+	})
 }
 
 // routes adds every JSON operation.

@@ -209,7 +209,6 @@ func (s *system) workHere(c worker.Config) (stop func()) {
 		if err := <-done; err != nil {
 			s.t.Error(err)
 		}
-		runner.System.Close()
 		base.Close()
 	}
 }

@@ -44,15 +44,13 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 	if err := errors.Join(c.Images.Validate(), c.Archives.Validate(), c.Documents.Validate(), c.Publications.Validate(), c.Drawing.Validate(), c.Packs.Validate(), c.CDN.Validate()); err != nil {
 		return nil, nil, err
 	}
-	base, err := app.NewBase(c.Config)
-	if err != nil {
-		return nil, nil, err
-	}
-	a, _, err := base.Router(c.HTTPConfig)
-	if err != nil {
-		return nil, nil, err
-	}
-	return a, base, Routes(a, base, imaging.New(c.Images), c)
+	return app.Wire(c.Config, func(base *app.Base) (*httpapi.API, error) {
+		a, _, err := base.Router(c.HTTPConfig)
+		if err != nil {
+			return nil, err
+		}
+		return a, Routes(a, base, imaging.New(c.Images), c)
+	})
 }
 
 // Routes adds the image and file operations, and where the CDN delivers, what it asks.

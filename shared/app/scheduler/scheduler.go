@@ -71,19 +71,17 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 		return nil, nil, fmt.Errorf("SCHEDULER_EVERY: must be 1s to 1m, is %s", c.Every)
 	}
 	c.Database.Connect = 0 // nobody waits for an answer: a slow database is worth the time
-	base, err := app.NewBase(c.Config)
-	if err != nil {
-		return nil, nil, err
-	}
-	system, err := db.Open(db.Config{URL: c.SystemURL, Setting: "DATABASE_SYSTEM_URL", MaxConns: 2, Timeout: c.Database.Timeout, Prepare: c.Database.Prepare})
-	if err != nil {
-		return nil, nil, err
-	}
-	scans := &scan.Settler{Database: base.Database, Publish: base.Publish}
-	if base.Tasks != nil {
-		scans.Added = base.Tasks.To(system)
-	}
-	return &Scheduler{base: base, system: system, every: c.Every, within: cmp.Or(c.Within, 10*time.Minute), scans: scans, expires: c.Blob.MediaEndpoint != ""}, base, nil
+	return app.Wire(c.Config, func(base *app.Base) (*Scheduler, error) {
+		system, err := base.OpenSystem(c.Database, c.SystemURL, 2)
+		if err != nil {
+			return nil, err
+		}
+		scans := &scan.Settler{Database: base.Database, Publish: base.Publish}
+		if base.Tasks != nil {
+			scans.Added = base.Tasks.To(system)
+		}
+		return &Scheduler{base: base, system: system, every: c.Every, within: cmp.Or(c.Within, 10*time.Minute), scans: scans, expires: c.Blob.MediaEndpoint != ""}, nil
+	})
 }
 
 // Run does a round at the start and one every few seconds until ctx ends. It begins when there is a database: scans on start

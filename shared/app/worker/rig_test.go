@@ -169,7 +169,7 @@ func (r *rig) worker() *worker.Worker {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { w.System.Close(); base.Close() })
+	r.t.Cleanup(base.Close)
 	return w
 }
 

@@ -31,7 +31,6 @@ import (
 	"github.com/longbox/longbox/shared/format/imaging"
 	"github.com/longbox/longbox/shared/format/pdf"
 	"github.com/longbox/longbox/shared/format/pdfdraw"
-	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/plug"
 	"github.com/longbox/longbox/shared/platform/queue"
 	"github.com/longbox/longbox/shared/platform/seal"
@@ -98,13 +97,14 @@ func New(c Config) (*Worker, *app.Base, error) {
 		return nil, nil, err
 	}
 	c.Database.Connect = 0 // nobody waits for an answer: a slow database is worth the time
-	base, err := app.NewBase(c.Config)
+	return app.Wire(c.Config, func(base *app.Base) (*Worker, error) { return wire(base, c) })
+}
+
+// wire makes the worker of the platform.
+func wire(base *app.Base, c Config) (*Worker, error) {
+	system, err := base.OpenSystem(c.Database, c.SystemURL, 4)
 	if err != nil {
-		return nil, nil, err
-	}
-	system, err := db.Open(db.Config{URL: c.SystemURL, Setting: "DATABASE_SYSTEM_URL", MaxConns: 4, Timeout: c.Database.Timeout, Prepare: c.Database.Prepare})
-	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	books := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Publications: c.Publications, Draw: pdfdraw.New(c.Drawing).Draw}
 	packs := &pack.Maker{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish}
@@ -121,7 +121,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 	filler := &rendition.Filler{Maker: covers, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout}
 	key, err := seal.New(c.Seal)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	plugins := &plugin.Runner{Database: base.Database, Client: plug.New(c.Plugins), Key: key, Publish: base.Publish}
 	tracker := &release.Tracker{Database: base.Database, Publish: base.Publish}
@@ -133,7 +133,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 	}
 	w := &Worker{Objects: (&ingest.Ingest{System: system, Scanner: s}).Objects, margin: c.Margin, parallel: c.Parallel}
 	if err := w.open(c.Queue); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	w.sweep = func(ctx context.Context) (int, error) { return plugin.SweepFolders(ctx, system, plugins.Client) }
 	w.Runner = &task.Runner{
@@ -176,7 +176,7 @@ func New(c Config) (*Worker, *app.Base, error) {
 		w.Added = base.Tasks.To(system)
 		s.Added, sizes.Added, ends.Added, plugins.Added = w.Added, w.Added, w.Added, w.Added
 	}
-	return w, base, nil
+	return w, nil
 }
 
 // open opens the queues that are set.
