@@ -380,7 +380,8 @@ func (b *MetadataBody) change(replace bool) (*change, error) {
 		return nil, err
 	}
 	nobody := whole && b.Authors.Value == nil && len(people) == 0
-	return &change{string(document), string(authors), names, locks, roles, whole, nobody, b.Title.Value != nil, replace}, nil
+	return &change{document: string(document), people: string(authors), names: names, locks: locks, roles: roles, whole: whole, nobody: nobody,
+		titled: b.Title.Value != nil, replace: replace}, nil
 }
 
 // sql writes the change into the documents of the books that which names, in the order of their ids; args are its

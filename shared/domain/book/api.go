@@ -122,11 +122,15 @@ func lists(a *httpapi.API, d *db.DB) {
 		list      listing
 		latest    string // the field of its own order, the latest first; "" where that is another
 	}{
-		{"/books/in-progress", "listBooksInProgress", "listLibraryBooksInProgress", "Books that the caller has begun, the latest first", reading, ""},
-		{"/progress/currently-reading", "listCurrentlyReading", "", "Books that the caller is reading, the latest first", reading, ""},
-		{"/books/on-deck", "listBooksOnDeck", "listLibraryBooksOnDeck", "The next book of each series that the caller reads and has none open of", onDeck, ""},
-		{"/books/recently-read", "listBooksRecentlyRead", "listLibraryBooksRecentlyRead", "Books that the caller has read in, the latest first", recentlyRead, ""},
-		{"/books/recently-added", "listBooksRecentlyAdded", "listLibraryBooksRecentlyAdded", "All books, the newest first unless sort says otherwise", listBy, "created_at"},
+		{path: "/books/in-progress", id: "listBooksInProgress", inLibrary: "listLibraryBooksInProgress",
+			summary: "Books that the caller has begun, the latest first", list: reading},
+		{path: "/progress/currently-reading", id: "listCurrentlyReading", summary: "Books that the caller is reading, the latest first", list: reading},
+		{path: "/books/on-deck", id: "listBooksOnDeck", inLibrary: "listLibraryBooksOnDeck",
+			summary: "The next book of each series that the caller reads and has none open of", list: onDeck},
+		{path: "/books/recently-read", id: "listBooksRecentlyRead", inLibrary: "listLibraryBooksRecentlyRead",
+			summary: "Books that the caller has read in, the latest first", list: recentlyRead},
+		{path: "/books/recently-added", id: "listBooksRecentlyAdded", inLibrary: "listLibraryBooksRecentlyAdded",
+			summary: "All books, the newest first unless sort says otherwise", list: listBy, latest: "created_at"},
 	} {
 		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.BooksRead).Ahead(),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Entry], error) {

@@ -48,7 +48,7 @@ func (r row) collection() Collection {
 }
 
 func (r row) readList() ReadList {
-	return ReadList{r.ID, r.Name, r.Summary, r.Ordered, r.Members, r.CreatedAt, r.UpdatedAt}
+	return ReadList{ID: r.ID, Name: r.Name, Summary: r.Summary, Ordered: r.Ordered, BookCount: r.Members, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt}
 }
 
 // ReadListChanges are what a request says of a read list; what is absent stays.

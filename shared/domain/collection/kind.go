@@ -24,10 +24,10 @@ type kind struct {
 }
 
 var (
-	collections = kind{"series", "Collection", "/collections", "Collection", "series", "series_id", "true", "x.year", "title",
-		auth.CollectionsRead, auth.CollectionsWrite, auth.CollectionsDelete}
-	readLists = kind{"books", "Read list", "/readlists", "ReadList", "book", "book_id", "x.deleted_at is null", "x.release_day", "release",
-		auth.ReadListsRead, auth.ReadListsWrite, auth.ReadListsDelete}
+	collections = kind{Name: "series", What: "Collection", Path: "/collections", ID: "Collection", Table: "series", Column: "series_id",
+		There: "true", Out: "x.year", Own: "title", Reading: auth.CollectionsRead, Writing: auth.CollectionsWrite, Removal: auth.CollectionsDelete}
+	readLists = kind{Name: "books", What: "Read list", Path: "/readlists", ID: "ReadList", Table: "book", Column: "book_id",
+		There: "x.deleted_at is null", Out: "x.release_day", Own: "release", Reading: auth.ReadListsRead, Writing: auth.ReadListsWrite, Removal: auth.ReadListsDelete}
 )
 
 // from are the members that are there of collection $1, of which the member x is.

@@ -93,10 +93,14 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		path, id, summary, tag, typ, message string
 		target                               func(uuid.UUID) task.Target
 	}{
-		{"/books/{id}/thumbnail/generate", "makeBookCover", "Make the cover of a book", "Books", task.BookCovers, "The cover of the book is queued to be made", task.OfBook},
-		{"/series/{id}/thumbnail/generate", "makeSeriesCover", "Make the cover of a series", "Series", task.SeriesCovers, "The cover of the series is queued to be made", task.OfSeries},
-		{"/libraries/{id}/books/thumbnails/generate", "makeBookCoversOfLibrary", "Make the covers of the books of a library", "Libraries", task.BookCovers, bookMessage, task.OfLibrary},
-		{"/libraries/{id}/series/thumbnails/generate", "makeSeriesCoversOfLibrary", "Make the covers of the series of a library", "Libraries", task.SeriesCovers, seriesMessage, task.OfLibrary},
+		{path: "/books/{id}/thumbnail/generate", id: "makeBookCover", summary: "Make the cover of a book",
+			tag: "Books", typ: task.BookCovers, message: "The cover of the book is queued to be made", target: task.OfBook},
+		{path: "/series/{id}/thumbnail/generate", id: "makeSeriesCover", summary: "Make the cover of a series",
+			tag: "Series", typ: task.SeriesCovers, message: "The cover of the series is queued to be made", target: task.OfSeries},
+		{path: "/libraries/{id}/books/thumbnails/generate", id: "makeBookCoversOfLibrary", summary: "Make the covers of the books of a library",
+			tag: "Libraries", typ: task.BookCovers, message: bookMessage, target: task.OfLibrary},
+		{path: "/libraries/{id}/series/thumbnails/generate", id: "makeSeriesCoversOfLibrary", summary: "Make the covers of the series of a library",
+			tag: "Libraries", typ: task.SeriesCovers, message: seriesMessage, target: task.OfLibrary},
 	} {
 		httpapi.Register(a, op(c.path, c.id, c.summary, c.tag), func(ctx context.Context, in *oneInput) (*task.Started, error) {
 			return start(ctx, c.typ, in.Body != nil && in.Body.Force, c.target(in.ID), c.message)

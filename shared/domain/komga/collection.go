@@ -61,12 +61,12 @@ type kind struct {
 const wantedOrder = " order by w.place, w.id"
 
 var (
-	collections = kind{"collections", "Collection", auth.CollectionsRead, "series", "series", "series_id", "x.title_sort",
-		" from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.series_id is not null", "true"}
-	readLists = kind{"readlists", "ReadList", auth.ReadListsRead, "books", "book", "book_id", "x.release_day, x.title_sort",
-		` from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.book_id is not null
+	collections = kind{path: "collections", id: "Collection", permission: auth.CollectionsRead, kind: "series", table: "series", column: "series_id", own: "x.title_sort",
+		wanted: " from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.series_id is not null", there: "true"}
+	readLists = kind{path: "readlists", id: "ReadList", permission: auth.ReadListsRead, kind: "books", table: "book", column: "book_id", own: "x.release_day, x.title_sort",
+		wanted: ` from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.book_id is not null
 		and (select b.deleted_at is null from book b where b.tenant_id = app.tenant() and b.id = w.book_id)`,
-		"(select b.deleted_at is null from book b where b.tenant_id = app.tenant() and b.id = m.book_id)"}
+		there: "(select b.deleted_at is null from book b where b.tenant_id = app.tenant() and b.id = m.book_id)"}
 )
 
 // namedRow is a collection or a read list.

@@ -201,8 +201,8 @@ func (s *service) stateRoutes(a *httpapi.API) {
 			return s.checked(ctx, p, "The plugin is enabled")
 		})
 	for _, c := range []struct{ path, id, summary, set, event, message string }{
-		{"/{id}/disable", "disablePlugin", "Disable a plugin: it is not asked any more", disabling, "disabled", "The plugin is disabled"},
-		{"/{id}/reset", "resetPlugin", "Forget that a plugin has failed; its failures stay listed", resetting, "updated", "The failures are forgotten"},
+		{path: "/{id}/disable", id: "disablePlugin", summary: "Disable a plugin: it is not asked any more", set: disabling, event: "disabled", message: "The plugin is disabled"},
+		{path: "/{id}/reset", id: "resetPlugin", summary: "Forget that a plugin has failed; its failures stay listed", set: resetting, event: "updated", message: "The failures are forgotten"},
 	} {
 		httpapi.Register(a, administration("POST", c.path, c.id, c.summary), func(ctx context.Context, in *IDInput) (*Status, error) {
 			p, err := change(ctx, s.Database, in.ID, c.set)
@@ -217,7 +217,8 @@ func (s *service) stateRoutes(a *httpapi.API) {
 			if err != nil {
 				return nil, err
 			}
-			return &HealthAnswer{Health{p.ID, p.Name, p.Enabled, p.HealthStatus, p.FailureCount, p.DisabledReason, p.LastFailureAt, p.LastSuccessAt}}, nil
+			return &HealthAnswer{Health{PluginID: p.ID, Name: p.Name, Enabled: p.Enabled, HealthStatus: p.HealthStatus, FailureCount: p.FailureCount,
+				DisabledReason: p.DisabledReason, LastFailureAt: p.LastFailureAt, LastSuccessAt: p.LastSuccessAt}}, nil
 		})
 	httpapi.Register(a, administration("GET", "/{id}/failures", "listPluginFailures", "What went wrong with a plugin in the last 30 days, the latest first"),
 		func(ctx context.Context, in *struct {

@@ -194,15 +194,16 @@ func rename(ctx context.Context, d *db.DB, series, id uuid.UUID, label, title *s
 }
 
 var (
-	titles = kind[Title]{"alternate_title", "alternate-titles", "alternateTitles", "Alternate title", "AlternateTitle",
-		[]column{{"label", "text"}, {"title", "text"}}, false, ", x.series_id", "", ""}
-	ids = kind[ExternalID]{"external_id", "external-ids", "externalIds", "External id", "ExternalId",
-		[]column{{"source", "text"}, {"external_id", "text"}, {"external_url", "text"}}, true, ", x.series_id, x.book_id, x.metadata_hash, x.last_synced_at",
-		", metadata_hash = null, last_synced_at = null", "$2"}
-	links = kind[Link]{"external_link", "external-links", "externalLinks", "External link", "ExternalLink",
-		[]column{{"source_name", "text"}, {"url", "text"}, {"external_id", "text"}}, true, ", x.series_id, x.book_id", "", "$2"}
-	ratings = kind[Rating]{"external_rating", "external-ratings", "externalRatings", "External rating", "ExternalRating",
-		[]column{{"source_name", "text"}, {"rating", "double precision"}, {"vote_count", "integer"}}, true, ", x.series_id, x.fetched_at", ", fetched_at = now()", "lower($2)"}
+	titles = kind[Title]{table: "alternate_title", path: "alternate-titles", field: "alternateTitles", what: "Alternate title", id: "AlternateTitle",
+		columns: []column{{"label", "text"}, {"title", "text"}}, rest: ", x.series_id"}
+	ids = kind[ExternalID]{table: "external_id", path: "external-ids", field: "externalIds", what: "External id", id: "ExternalId",
+		columns: []column{{"source", "text"}, {"external_id", "text"}, {"external_url", "text"}}, unique: true,
+		rest: ", x.series_id, x.book_id, x.metadata_hash, x.last_synced_at", again: ", metadata_hash = null, last_synced_at = null", spelled: "$2"}
+	links = kind[Link]{table: "external_link", path: "external-links", field: "externalLinks", what: "External link", id: "ExternalLink",
+		columns: []column{{"source_name", "text"}, {"url", "text"}, {"external_id", "text"}}, unique: true, rest: ", x.series_id, x.book_id", spelled: "$2"}
+	ratings = kind[Rating]{table: "external_rating", path: "external-ratings", field: "externalRatings", what: "External rating", id: "ExternalRating",
+		columns: []column{{"source_name", "text"}, {"rating", "double precision"}, {"vote_count", "integer"}}, unique: true,
+		rest: ", x.series_id, x.fetched_at", again: ", fetched_at = now()", spelled: "lower($2)"}
 )
 
 // OfSeries is all that hangs on a series.

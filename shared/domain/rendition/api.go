@@ -90,16 +90,16 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 		queries                                 []string
 		borrowed                                bool
 	}{
-		{"/api/v1/books/{id}/thumbnail", "getBookThumbnail", "Books", "Book", auth.BooksRead,
-			"select true from book where tenant_id = app.tenant() and id = $1 and deleted_at is null", []string{bookCover}, false},
-		{"/api/v1/series/{id}/thumbnail", "getSeriesThumbnail", "Series", "Series", auth.SeriesRead,
-			"select true from series where tenant_id = app.tenant() and id = $1", seriesCovers, false},
-		{"/api/v1/libraries/{id}/thumbnail", "getLibraryThumbnail", "Libraries", "Library", auth.LibrariesRead,
-			"select true from library where tenant_id = app.tenant() and id = $1", []string{libraryCover}, true},
-		{"/api/v1/collections/{id}/thumbnail", "getCollectionThumbnail", "Collections", collections, auth.CollectionsRead,
-			"select true from collection where tenant_id = app.tenant() and kind = 'series' and id = $1", []string{collectionCover}, true},
-		{"/api/v1/readlists/{id}/thumbnail", "getReadListThumbnail", "Collections", readLists, auth.ReadListsRead,
-			"select true from collection where tenant_id = app.tenant() and kind = 'books' and id = $1", []string{readListCover}, true},
+		{path: "/api/v1/books/{id}/thumbnail", id: "getBookThumbnail", tag: "Books", what: "Book", permission: auth.BooksRead,
+			exists: "select true from book where tenant_id = app.tenant() and id = $1 and deleted_at is null", queries: []string{bookCover}},
+		{path: "/api/v1/series/{id}/thumbnail", id: "getSeriesThumbnail", tag: "Series", what: "Series", permission: auth.SeriesRead,
+			exists: "select true from series where tenant_id = app.tenant() and id = $1", queries: seriesCovers},
+		{path: "/api/v1/libraries/{id}/thumbnail", id: "getLibraryThumbnail", tag: "Libraries", what: "Library", permission: auth.LibrariesRead,
+			exists: "select true from library where tenant_id = app.tenant() and id = $1", queries: []string{libraryCover}, borrowed: true},
+		{path: "/api/v1/collections/{id}/thumbnail", id: "getCollectionThumbnail", tag: "Collections", what: collections, permission: auth.CollectionsRead,
+			exists: "select true from collection where tenant_id = app.tenant() and kind = 'series' and id = $1", queries: []string{collectionCover}, borrowed: true},
+		{path: "/api/v1/readlists/{id}/thumbnail", id: "getReadListThumbnail", tag: "Collections", what: readLists, permission: auth.ReadListsRead,
+			exists: "select true from collection where tenant_id = app.tenant() and kind = 'books' and id = $1", queries: []string{readListCover}, borrowed: true},
 	} {
 		komgaToo(a, httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true,
 			Media: "image/*", Also: pictures},

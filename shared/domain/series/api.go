@@ -129,9 +129,12 @@ func lists(a *httpapi.API, d *db.DB) {
 		list                         listing
 		latest                       string // the field of its own order, the latest first; "" where that is another
 	}{
-		{"/in-progress", "listSeriesInProgress", "listLibrarySeriesInProgress", "Series with a book that the caller has begun, the latest read first", inProgress, ""},
-		{"/recently-added", "listSeriesRecentlyAdded", "listLibrarySeriesRecentlyAdded", "All series, the newest first unless sort says otherwise", listBy, "date_added"},
-		{"/recently-updated", "listSeriesRecentlyUpdated", "listLibrarySeriesRecentlyUpdated", "All series, the latest changed first unless sort says otherwise", listBy, "date_updated"},
+		{path: "/in-progress", id: "listSeriesInProgress", inLibrary: "listLibrarySeriesInProgress",
+			summary: "Series with a book that the caller has begun, the latest read first", list: inProgress},
+		{path: "/recently-added", id: "listSeriesRecentlyAdded", inLibrary: "listLibrarySeriesRecentlyAdded",
+			summary: "All series, the newest first unless sort says otherwise", list: listBy, latest: "date_added"},
+		{path: "/recently-updated", id: "listSeriesRecentlyUpdated", inLibrary: "listLibrarySeriesRecentlyUpdated",
+			summary: "All series, the latest changed first unless sort says otherwise", list: listBy, latest: "date_updated"},
 	} {
 		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.SeriesRead).Ahead(),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Entry], error) {

@@ -57,16 +57,21 @@ func commands(a *httpapi.API, d *db.DB, added task.Added) {
 		target                                                func(uuid.UUID) task.Target
 		params                                                map[string]any
 	}{
-		{"/series/{id}/analyze", "analyzeSeries", "Analyse all books of a series again", "Series", auth.SeriesWrite, task.AnalyzeSeries, "",
-			"The analysis of the series' books is queued", task.OfSeries, nil},
-		{"/series/{id}/analyze-unanalyzed", "analyzeNewBooks", "Analyse the books of a series that never were", "Series", auth.SeriesWrite, task.AnalyzeSeries, "new:",
-			"The analysis of the series' new books is queued", task.OfSeries, map[string]any{"onlyNew": true}},
-		{"/libraries/{id}/analyze", "analyzeLibrary", "Analyse all books of a library again", "Libraries", auth.LibrariesWrite, task.AnalyzeLibrary, "",
-			"The analysis of the library's books is queued", task.OfLibrary, nil},
-		{"/libraries/{id}/analyze-unanalyzed", "analyzeNewBooksOfLibrary", "Analyse the books of a library that never were", "Libraries", auth.LibrariesWrite, task.AnalyzeLibrary, "new:",
-			"The analysis of the library's new books is queued", task.OfLibrary, map[string]any{"onlyNew": true}},
-		{"/series/{id}/renumber", "renumberSeries", "Number the books of a series again, as the library's numberStrategy says; locked numbers stay", "Series", auth.SeriesWrite, task.RenumberSeries, "",
-			"The numbering of the series' books is queued", task.OfSeries, nil},
+		{path: "/series/{id}/analyze", id: "analyzeSeries", summary: "Analyse all books of a series again",
+			tag: "Series", permission: auth.SeriesWrite, typ: task.AnalyzeSeries,
+			message: "The analysis of the series' books is queued", target: task.OfSeries},
+		{path: "/series/{id}/analyze-unanalyzed", id: "analyzeNewBooks", summary: "Analyse the books of a series that never were",
+			tag: "Series", permission: auth.SeriesWrite, typ: task.AnalyzeSeries, key: "new:",
+			message: "The analysis of the series' new books is queued", target: task.OfSeries, params: map[string]any{"onlyNew": true}},
+		{path: "/libraries/{id}/analyze", id: "analyzeLibrary", summary: "Analyse all books of a library again",
+			tag: "Libraries", permission: auth.LibrariesWrite, typ: task.AnalyzeLibrary,
+			message: "The analysis of the library's books is queued", target: task.OfLibrary},
+		{path: "/libraries/{id}/analyze-unanalyzed", id: "analyzeNewBooksOfLibrary", summary: "Analyse the books of a library that never were",
+			tag: "Libraries", permission: auth.LibrariesWrite, typ: task.AnalyzeLibrary, key: "new:",
+			message: "The analysis of the library's new books is queued", target: task.OfLibrary, params: map[string]any{"onlyNew": true}},
+		{path: "/series/{id}/renumber", id: "renumberSeries", summary: "Number the books of a series again, as the library's numberStrategy says; locked numbers stay",
+			tag: "Series", permission: auth.SeriesWrite, typ: task.RenumberSeries,
+			message: "The numbering of the series' books is queued", target: task.OfSeries},
 	} {
 		httpapi.Register(a, command(c.path, c.id, c.summary, c.tag, c.permission), func(ctx context.Context, in *IDInput) (*task.Started, error) {
 			return start(ctx, task.Spec{Type: c.typ, Params: c.params, DedupeKey: c.typ + ":" + c.key}, c.target(in.ID), c.message)
@@ -106,10 +111,10 @@ func titles(a *httpapi.API, start starter) {
 		target                                      func(uuid.UUID) task.Target
 		all                                         bool // it is about all series
 	}{
-		{"/series/{id}/title/reprocess", "reprocessSeriesTitle", "Call a series after its folder again, by the library's titlePreprocessingRules; a locked title stays",
-			"Series", auth.SeriesWrite, "The title of the series is queued to be made again", task.OfSeries, false},
-		{"/libraries/{id}/series/titles/reprocess", "reprocessTitles", "Call all series of a library after their folders again, by its titlePreprocessingRules; locked titles stay",
-			"Libraries", auth.LibrariesWrite, "The titles of the library's series are queued to be made again", task.OfLibrary, true},
+		{path: "/series/{id}/title/reprocess", id: "reprocessSeriesTitle", summary: "Call a series after its folder again, by the library's titlePreprocessingRules; a locked title stays",
+			tag: "Series", permission: auth.SeriesWrite, message: "The title of the series is queued to be made again", target: task.OfSeries},
+		{path: "/libraries/{id}/series/titles/reprocess", id: "reprocessTitles", summary: "Call all series of a library after their folders again, by its titlePreprocessingRules; locked titles stay",
+			tag: "Libraries", permission: auth.LibrariesWrite, message: "The titles of the library's series are queued to be made again", target: task.OfLibrary, all: true},
 	} {
 		httpapi.Register(a, command(c.path, c.id, c.summary, c.tag, c.permission), func(ctx context.Context, in *titleInput) (*Titled, error) {
 			auth.CallerOf(ctx).SeesAll = c.all

@@ -64,7 +64,8 @@ type FullMetadata struct {
 }
 
 func (d *Details) metadata() *FullMetadata {
-	return &FullMetadata{d.ID, d.Metadata, d.AlternateTitles, d.ExternalLinks, d.ExternalRatings, d.Genres, d.Tags}
+	return &FullMetadata{SeriesID: d.ID, Metadata: d.Metadata, AlternateTitles: d.AlternateTitles, ExternalLinks: d.ExternalLinks,
+		ExternalRatings: d.ExternalRatings, Genres: d.Genres, Tags: d.Tags}
 }
 
 // LockChanges are locks to set or to open; what is absent or null stays.

@@ -48,7 +48,8 @@ func (q query) queueEntries(b *pgx.Batch, p httpapi.Paging, full bool) (load fun
 		out := make([]Entry, len(all))
 		for i := range all {
 			d := &all[i]
-			out[i] = Entry{d.Series, &Rest{d.ReadCount, d.LastCompletedAt, d.Metadata, d.AlternateTitles, d.ExternalIDs, d.ExternalLinks, d.ExternalRatings, d.Genres, d.Tags}}
+			out[i] = Entry{d.Series, &Rest{ReadCount: d.ReadCount, LastCompletedAt: d.LastCompletedAt, Metadata: d.Metadata, AlternateTitles: d.AlternateTitles,
+				ExternalIDs: d.ExternalIDs, ExternalLinks: d.ExternalLinks, ExternalRatings: d.ExternalRatings, Genres: d.Genres, Tags: d.Tags}}
 		}
 		return out, total
 	}

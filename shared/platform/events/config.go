@@ -38,9 +38,8 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	d := Config{10_000, 168 * time.Hour, 20 * time.Millisecond, 3 * time.Second, 30 * time.Second, 10_000}
 	return Config{
-		Replay: cmp.Or(c.Replay, d.Replay), Retention: cmp.Or(c.Retention, d.Retention), Timeout: cmp.Or(c.Timeout, d.Timeout),
-		Pause: cmp.Or(c.Pause, d.Pause), Hold: cmp.Or(c.Hold, d.Hold), Queue: cmp.Or(c.Queue, d.Queue),
+		Replay: cmp.Or(c.Replay, 10_000), Retention: cmp.Or(c.Retention, 168*time.Hour), Timeout: cmp.Or(c.Timeout, 20*time.Millisecond),
+		Pause: cmp.Or(c.Pause, 3*time.Second), Hold: cmp.Or(c.Hold, 30*time.Second), Queue: cmp.Or(c.Queue, 10_000),
 	}
 }

@@ -155,8 +155,9 @@ type releaseData struct {
 // ReleaseAnnounced says that something new of a series was announced; it names the series, so that only those hear it
 // from whom none is hidden.
 func ReleaseAnnounced(r Release) Event {
-	return Event{Topic: Entities, Kind: "release_announced", Permission: SeesAll, Data: releaseData{"release_announced", r.ID, r.SeriesID, r.SeriesTitle,
-		r.SourceID, r.Plugin, r.Chapter, r.Volume, r.Language, now()}}
+	return Event{Topic: Entities, Kind: "release_announced", Permission: SeesAll, Data: releaseData{
+		Type: "release_announced", LedgerID: r.ID, SeriesID: r.SeriesID, SeriesTitle: r.SeriesTitle, SourceID: r.SourceID,
+		PluginID: r.Plugin, Chapter: r.Chapter, Volume: r.Volume, Language: r.Language, Timestamp: now()}}
 }
 
 type polledData struct {
