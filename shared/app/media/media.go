@@ -6,18 +6,14 @@ import (
 	"time"
 
 	"github.com/longbox/longbox/shared/app"
-	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/app/books"
 	"github.com/longbox/longbox/shared/domain/export"
 	"github.com/longbox/longbox/shared/domain/orphan"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/domain/rendition"
 	"github.com/longbox/longbox/shared/domain/webpub"
-	"github.com/longbox/longbox/shared/format/archive"
-	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/format/imaging"
-	"github.com/longbox/longbox/shared/format/pdf"
-	"github.com/longbox/longbox/shared/format/pdfdraw"
 	"github.com/longbox/longbox/shared/platform/cdn"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
@@ -26,13 +22,8 @@ import (
 // Config of the function.
 type Config struct {
 	app.HTTPConfig
-	Images       imaging.Config
-	Archives     archive.Limits
-	Documents    pdf.Limits
-	Publications epub.Limits
-	Drawing      pdfdraw.Config
-	Packs        pack.Config
-	CDN          cdn.Config
+	books.Reading
+	CDN cdn.Config
 }
 
 // maxStreamed is how many bytes of files one answer of a function of Lambda can hold, which ends at 200 MB
@@ -41,7 +32,7 @@ const maxStreamed = 190 << 20
 
 // New makes the function's router.
 func New(c Config) (*httpapi.API, *app.Base, error) {
-	if err := errors.Join(c.Images.Validate(), c.Archives.Validate(), c.Documents.Validate(), c.Publications.Validate(), c.Drawing.Validate(), c.Packs.Validate(), c.CDN.Validate()); err != nil {
+	if err := errors.Join(c.Reading.Validate(), c.CDN.Validate()); err != nil {
 		return nil, nil, err
 	}
 	return app.Wire(c.Config, func(base *app.Base) (*httpapi.API, error) {
@@ -55,7 +46,7 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 
 // Routes adds the image and file operations, and where the CDN delivers, what it asks.
 func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, c Config) error {
-	reader := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Publications: c.Publications, Draw: pdfdraw.New(c.Drawing).Draw}
+	reader := c.Reader(base.Library)
 	pages := page.NewServer(page.Server{Finder: page.NewFinder(base.Database), Content: reader, Media: base.Media, Bucket: base.Bucket,
 		Renew: &page.Renewer{Database: base.Database, Added: base.Added}})
 	if lambdahttp.InLambda() {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/app"
-	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/app/books"
 	"github.com/longbox/longbox/shared/domain/duplicate"
 	"github.com/longbox/longbox/shared/domain/export"
 	"github.com/longbox/longbox/shared/domain/ingest"
@@ -26,11 +26,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
-	"github.com/longbox/longbox/shared/format/archive"
-	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/format/imaging"
-	"github.com/longbox/longbox/shared/format/pdf"
-	"github.com/longbox/longbox/shared/format/pdfdraw"
 	"github.com/longbox/longbox/shared/platform/plug"
 	"github.com/longbox/longbox/shared/platform/queue"
 	"github.com/longbox/longbox/shared/platform/seal"
@@ -39,23 +35,18 @@ import (
 // Config of the function.
 type Config struct {
 	app.Config
-	SystemURL    string `env:"DATABASE_SYSTEM_URL,required"` // the role that sees every tenant's tasks
-	Images       imaging.Config
-	Archives     archive.Limits
-	Documents    pdf.Limits
-	Publications epub.Limits
-	Drawing      pdfdraw.Config
-	Packs        pack.Config
-	Plugins      plug.Config
-	Seal         seal.Config
-	Slots        int           `env:"WORKER_SLOTS" envDefault:"3"`      // tasks at once
-	Parallel     int           `env:"WORKER_PARALLEL" envDefault:"8"`   // files of one task read at once
-	Timeout      time.Duration `env:"ANALYSIS_TIMEOUT" envDefault:"1m"` // for one file
-	Covers       bool          `env:"WORKER_COVERS" envDefault:"true"`  // render covers while analysing; else on first sight
-	Poll         time.Duration `env:"WORKER_POLL" envDefault:"2s"`
-	Lease        time.Duration `env:"WORKER_LEASE" envDefault:"30s"`  // a worker silent for so long has died
-	Slice        time.Duration `env:"WORKER_SLICE" envDefault:"2s"`   // then a task makes room for another tenant's
-	Margin       time.Duration `env:"WORKER_MARGIN" envDefault:"10s"` // before an invocation's end, to save the place
+	books.Reading
+	SystemURL string `env:"DATABASE_SYSTEM_URL,required"` // the role that sees every tenant's tasks
+	Plugins   plug.Config
+	Seal      seal.Config
+	Slots     int           `env:"WORKER_SLOTS" envDefault:"3"`      // tasks at once
+	Parallel  int           `env:"WORKER_PARALLEL" envDefault:"8"`   // files of one task read at once
+	Timeout   time.Duration `env:"ANALYSIS_TIMEOUT" envDefault:"1m"` // for one file
+	Covers    bool          `env:"WORKER_COVERS" envDefault:"true"`  // render covers while analysing; else on first sight
+	Poll      time.Duration `env:"WORKER_POLL" envDefault:"2s"`
+	Lease     time.Duration `env:"WORKER_LEASE" envDefault:"30s"`  // a worker silent for so long has died
+	Slice     time.Duration `env:"WORKER_SLICE" envDefault:"2s"`   // then a task makes room for another tenant's
+	Margin    time.Duration `env:"WORKER_MARGIN" envDefault:"10s"` // before an invocation's end, to save the place
 }
 
 // Validate names the setting that is out of its bounds.
@@ -76,7 +67,7 @@ func (c Config) Validate() error {
 	case c.Margin < time.Second || c.Margin > 5*time.Minute:
 		return fmt.Errorf("WORKER_MARGIN: must be 1s to 5m, is %s", c.Margin)
 	}
-	return errors.Join(c.Images.Validate(), c.Archives.Validate(), c.Documents.Validate(), c.Publications.Validate(), c.Drawing.Validate(), c.Packs.Validate(), c.Plugins.Validate())
+	return errors.Join(c.Reading.Validate(), c.Plugins.Validate())
 }
 
 // Worker is the function: the tasks of all tenants, and the store's notifications of changed objects.
@@ -106,77 +97,82 @@ func wire(base *app.Base, c Config) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	books := &content.Reader{Store: base.Library, Limits: c.Archives, Documents: c.Documents, Publications: c.Publications, Draw: pdfdraw.New(c.Drawing).Draw}
-	packs := &pack.Maker{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish}
-	sizes := &measure.Measurer{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish}
-	digests := &digest.Maker{Database: base.Database, Content: books, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout}
-	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout, Content: books,
-		Packs: c.Packs.Made == pack.AtScan}
-	covers := &rendition.Maker{Database: base.Database, Content: books, Media: base.Media, Bucket: base.Bucket, Renderer: imaging.New(c.Images)}
+	key, err := seal.New(c.Seal)
+	if err != nil {
+		return nil, err
+	}
+	w := &Worker{margin: c.Margin, parallel: c.Parallel}
+	if err := w.open(c.Queue); err != nil {
+		return nil, err
+	}
+	var added task.Added // nil: the insertion itself wakes workers
+	if base.Tasks != nil {
+		added = base.Tasks.To(system)
+	}
+	covers := &rendition.Maker{Database: base.Database, Content: c.Reader(base.Library), Media: base.Media, Bucket: base.Bucket, Renderer: imaging.New(c.Images)}
+	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout, Content: covers.Content,
+		Packs: c.Packs.Made == pack.AtScan, Added: added}
 	if c.Covers {
 		s.Cover = func(ctx context.Context, tenant, book uuid.UUID, secret []byte, fingerprint string, size, quality int, image []byte) (string, error) {
 			return covers.StoreCover(ctx, tenant, book, secret, fingerprint, rendition.Cover{MaxDimension: size, Quality: quality}, image)
 		}
 	}
-	filler := &rendition.Filler{Maker: covers, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout}
-	key, err := seal.New(c.Seal)
-	if err != nil {
-		return nil, err
-	}
-	plugins := &plugin.Runner{Database: base.Database, Client: plug.New(c.Plugins), Key: key, Publish: base.Publish}
-	tracker := &release.Tracker{Database: base.Database, Publish: base.Publish}
-	exports := &export.Maker{Database: base.Database, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish}
-	orphans := &orphan.Cleaner{Finder: orphan.Finder{Database: base.Database, Media: base.Media, Bucket: base.Bucket}, Publish: base.Publish}
+	plugins := &plugin.Runner{Database: base.Database, Client: plug.New(c.Plugins), Key: key, Publish: base.Publish, Added: added}
+	w.Objects = (&ingest.Ingest{System: system, Scanner: s}).Objects
+	w.sweep = func(ctx context.Context) (int, error) { return plugin.SweepFolders(ctx, system, plugins.Client) }
 	host, err := os.Hostname()
 	if err != nil {
 		host = "worker"
 	}
-	w := &Worker{Objects: (&ingest.Ingest{System: system, Scanner: s}).Objects, margin: c.Margin, parallel: c.Parallel}
-	if err := w.open(c.Queue); err != nil {
-		return nil, err
-	}
-	w.sweep = func(ctx context.Context) (int, error) { return plugin.SweepFolders(ctx, system, plugins.Client) }
 	w.Runner = &task.Runner{
 		System: system, Publish: base.Publish, Slots: c.Slots, Poll: c.Poll, Lease: c.Lease, Slice: c.Slice,
-		Worker: fmt.Sprintf("%s/%d", host, os.Getpid()),
-		Handlers: map[string]task.Handler{
-			task.ScanLibrary:     s.Scan,
-			task.AnalyzeBooks:    s.AnalyzeBooks,
-			task.AnalyzeBook:     s.AnalyzeBooks,
-			task.AnalyzeSeries:   s.AnalyzeSeries,
-			task.AnalyzeLibrary:  s.AnalyzeLibrary,
-			task.RenumberSeries:  s.RenumberSeries,
-			task.ReprocessTitles: s.ReprocessTitles,
-			task.PackBook:        s.Beside(packs.Pack),
-			task.MeasurePages:    s.Beside(sizes.Measure),
-			task.BookCovers:      s.Beside(filler.Books),
-			task.SeriesCovers:    s.Beside(filler.Series),
-			task.KOReaderDigests: digests.Make,
-			task.PurgeDeleted:    s.Purge,
-			task.PluginAutoMatch: plugins.Match,
-			task.RefreshLibrary:  plugins.Refresh,
-			task.ExportSeries:    exports.Make,
-			task.CleanUpExports:  exports.Clean,
-			task.CleanUpOrphans:  orphans.Clean,
-			task.CleanUpPDF:      packs.Clear,
-			task.FindDuplicates:  (&duplicate.Finder{Database: base.Database}).Find,
-
-			task.UserPluginSync:            plugins.Sync,
-			task.UserPluginRecommendations: plugins.Recommend,
-			task.UserPluginDismissal:       plugins.Dismiss,
-
-			task.PollReleaseSource: plugins.Poll,
-			task.TrackSeries:       tracker.Track,
-			task.BackfillTracking:  tracker.Backfill,
-		},
-	}
-	ends := &scan.Settler{Database: base.Database, Publish: base.Publish}
-	w.ScanEnded = ends.Ended
-	if base.Tasks != nil {
-		w.Added = base.Tasks.To(system)
-		s.Added, sizes.Added, ends.Added, plugins.Added = w.Added, w.Added, w.Added, w.Added
+		Worker:    fmt.Sprintf("%s/%d", host, os.Getpid()),
+		Handlers:  handlers(base, c, s, covers, plugins),
+		ScanEnded: (&scan.Settler{Database: base.Database, Publish: base.Publish, Added: added}).Ended,
+		Added:     added,
 	}
 	return w, nil
+}
+
+// handlers are what does the tasks of each type.
+func handlers(base *app.Base, c Config, s *scanner.Scanner, covers *rendition.Maker, plugins *plugin.Runner) map[string]task.Handler {
+	packs := &pack.Maker{Database: base.Database, Content: s.Content, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish}
+	sizes := &measure.Measurer{Database: base.Database, Content: s.Content, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish, Added: s.Added}
+	digests := &digest.Maker{Database: base.Database, Content: s.Content, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout}
+	filler := &rendition.Filler{Maker: covers, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout}
+	tracker := &release.Tracker{Database: base.Database, Publish: base.Publish}
+	exports := &export.Maker{Database: base.Database, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish}
+	orphans := &orphan.Cleaner{Finder: orphan.Finder{Database: base.Database, Media: base.Media, Bucket: base.Bucket}, Publish: base.Publish}
+	return map[string]task.Handler{
+		task.ScanLibrary:     s.Scan,
+		task.AnalyzeBooks:    s.AnalyzeBooks,
+		task.AnalyzeBook:     s.AnalyzeBooks,
+		task.AnalyzeSeries:   s.AnalyzeSeries,
+		task.AnalyzeLibrary:  s.AnalyzeLibrary,
+		task.RenumberSeries:  s.RenumberSeries,
+		task.ReprocessTitles: s.ReprocessTitles,
+		task.PackBook:        s.Beside(packs.Pack),
+		task.MeasurePages:    s.Beside(sizes.Measure),
+		task.BookCovers:      s.Beside(filler.Books),
+		task.SeriesCovers:    s.Beside(filler.Series),
+		task.KOReaderDigests: digests.Make,
+		task.PurgeDeleted:    s.Purge,
+		task.PluginAutoMatch: plugins.Match,
+		task.RefreshLibrary:  plugins.Refresh,
+		task.ExportSeries:    exports.Make,
+		task.CleanUpExports:  exports.Clean,
+		task.CleanUpOrphans:  orphans.Clean,
+		task.CleanUpPDF:      packs.Clear,
+		task.FindDuplicates:  (&duplicate.Finder{Database: base.Database}).Find,
+
+		task.UserPluginSync:            plugins.Sync,
+		task.UserPluginRecommendations: plugins.Recommend,
+		task.UserPluginDismissal:       plugins.Dismiss,
+
+		task.PollReleaseSource: plugins.Poll,
+		task.TrackSeries:       tracker.Track,
+		task.BackfillTracking:  tracker.Backfill,
+	}
 }
 
 // open opens the queues that are set.
