@@ -4,13 +4,17 @@ package main
 import (
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/api"
+	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
 )
 
 func main() {
 	lambdahttp.Main("api", func() error {
-		c, err := app.Parse[api.Config]()
+		if err := app.SetupLog(); err != nil {
+			return err
+		}
+		c, err := environ.Parse[api.Config]()
 		if err != nil {
 			return err
 		}

@@ -4,12 +4,16 @@ package main
 import (
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/media"
+	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
 )
 
 func main() {
 	lambdahttp.Main("media", func() error {
-		c, err := app.Parse[media.Config]()
+		if err := app.SetupLog(); err != nil {
+			return err
+		}
+		c, err := environ.Parse[media.Config]()
 		if err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/setup"
 	"github.com/longbox/longbox/shared/domain/tenant"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
 	"github.com/longbox/longbox/shared/platform/schema"
 )
@@ -41,7 +42,10 @@ type config struct {
 
 func main() {
 	lambdahttp.Main("migrate", func() error {
-		c, err := app.Parse[config]()
+		if err := app.SetupLog(); err != nil {
+			return err
+		}
+		c, err := environ.Parse[config]()
 		if err != nil {
 			return err
 		}

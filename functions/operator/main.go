@@ -14,12 +14,16 @@ import (
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/operator"
 	command "github.com/longbox/longbox/shared/domain/operator"
+	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
 )
 
 func main() {
 	lambdahttp.Main("operator", func() error {
-		c, err := app.Parse[operator.Config]()
+		if err := app.SetupLog(); err != nil {
+			return err
+		}
+		c, err := environ.Parse[operator.Config]()
 		if err != nil {
 			return err
 		}

@@ -7,12 +7,16 @@ import (
 
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/scheduler"
+	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
 )
 
 func main() {
 	lambdahttp.Main("scheduler", func() error {
-		c, err := app.Parse[scheduler.Config]()
+		if err := app.SetupLog(); err != nil {
+			return err
+		}
+		c, err := environ.Parse[scheduler.Config]()
 		if err != nil {
 			return err
 		}

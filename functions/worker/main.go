@@ -8,6 +8,7 @@ import (
 
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/worker"
+	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
 )
 
@@ -20,7 +21,10 @@ func main() {
 		debug.SetMemoryLimit(enough)
 	}
 	lambdahttp.Main("worker", func() error {
-		c, err := app.Parse[worker.Config]()
+		if err := app.SetupLog(); err != nil {
+			return err
+		}
+		c, err := environ.Parse[worker.Config]()
 		if err != nil {
 			return err
 		}

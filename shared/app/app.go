@@ -47,15 +47,15 @@ type HTTPConfig struct {
 	PublicURL string `env:"PUBLIC_URL" envDefault:"http://localhost:8080"`
 }
 
-// Parse reads T from the environment and sets up the log. Failures name the setting.
-func Parse[T any]() (T, error) {
+// SetupLog makes the log of the process one of JSON lines, from LOG_LEVEL on.
+func SetupLog() error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cmp.Or(os.Getenv("LOG_LEVEL"), "info"))); err != nil {
-		return *new(T), fmt.Errorf("LOG_LEVEL: must be debug, info, warn or error, is %q", os.Getenv("LOG_LEVEL"))
+		return fmt.Errorf("LOG_LEVEL: must be debug, info, warn or error, is %q", os.Getenv("LOG_LEVEL"))
 	}
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
 	redisconn.LogTo(slog.Default())
-	return environ.Parse[T]()
+	return nil
 }
 
 // Base is the platform of one function. Nothing connects before it is used.

@@ -149,8 +149,7 @@ func (b *bench) start(ctx context.Context, folder string) (func(), error) {
 	relay.Env = append(os.Environ(), "LISTEN_ADDR=127.0.0.1:0", "API_URL=http://"+listener.Addr().String(),
 		"REDIS_URL=unix://"+socket, "MAX_CONNECTIONS="+strconv.Itoa(b.clients+b.deaf+100), "MAX_CONNECTIONS_PER_USER=1000000",
 		"CLIENT_QUEUE=16777216") // so that clients that do not read are still there while the others are measured
-	relay.Stderr = os.Stderr
-	out, err := relay.StdoutPipe()
+	out, err := relay.StderrPipe()
 	if err != nil {
 		return stop, err
 	}
