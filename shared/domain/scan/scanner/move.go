@@ -29,7 +29,7 @@ type move struct {
 
 // queueMoves moves books to the series that their metadata names, but those that have changed since they were read, adds the
 // ones that are not there yet, lets one go on under the new name that all its books have, and removes those that are left with
-// nothing where the setting purge.purge_empty_series allows.
+// nothing where the setting purge.purge_empty_series allows: what is of them goes to the new ones.
 func queueMoves(b *pgx.Batch, scanID *uuid.UUID, found []analyzed) ([]*move, error) {
 	books := map[uuid.UUID][]analyzed{}
 	for _, a := range found {
@@ -73,6 +73,15 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed) error {
 		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision and k.series_id <> s.id
 		returning k.id, k.series_id, k.revision`, m.library, ids, revisions, paths)
 	queueAdded(b, scanID, added, &m.created)
+	// One that has no book left has the new series for its heir that most of its books went to, now or before.
+	b.Queue(`update series s set heir = p.heir from (
+		  select distinct on (k.left_series_id) k.left_series_id as id, k.series_id as heir, min(k.left_at) as since from book k
+		  where k.tenant_id = app.tenant() and k.left_series_id = any($3) and k.series_id <> k.left_series_id
+		  group by 1, 2 order by 1, count(*) desc, 2) p
+		  join series n on n.tenant_id = app.tenant() and n.id = p.heir
+		where s.tenant_id = app.tenant() and s.id = p.id and s.book_count = 0 and n.library_id = s.library_id
+		  and coalesce(n.placed_at, n.created_at) >= greatest(least(p.since, app.follow_since($1, $2)), s.created_at)
+		  and not exists (select from series h where h.tenant_id = app.tenant() and h.id = s.heir)`, m.library, scanID, m.from)
 	// A series whose books, all that it had, name one new series now is that one: somebody has corrected its name. Not where most
 	// books of the new one are from elsewhere.
 	db.All(b, &m.renamed, `select p.id, p.was from (

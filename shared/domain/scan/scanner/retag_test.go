@@ -161,21 +161,68 @@ func TestNewcomerTakesNoSeriesAlong(t *testing.T) {
 	s.must("mine /old Mine 0 Mine", "/year one Year One 1")
 }
 
-// One that goes to a larger new one, or to several, is none of them.
+// One that goes to a larger new one, or to several, is none of them; the one that most of its books are in has what is of it.
 func TestSeriesThatIsMergedOrSplit(t *testing.T) {
 	s := newShelves(t, "Old", 1)
 	for i := range 12 {
 		s.tag(i, "Saga")
 	}
 	s.scanned("normal")
-	s.must("/saga Saga 12")
+	s.must("/saga Mine 12 Mine")
 
 	s = newShelves(t, "Old", 25)
 	for i := range 25 {
-		s.tag(i, []string{"Big one", "Small"}[i/20])
+		s.tag(i, []string{"Small", "Big one"}[min(i/4, 1)])
 	}
 	s.scanned("normal")
-	s.must("/big one Big one 20", "/small Small 5")
+	s.must("/big one Mine 21 Mine", "/small Small 4")
+}
+
+// Of two series that become one, at once or in parts, neither loses what is of it; one that keeps books has no heir, nor has one that
+// comes to what was there before.
+func TestTwoSeriesBecomeOneInMetadata(t *testing.T) {
+	for name, c := range map[string]struct {
+		mine, others int
+		retag        func(s shelves)
+		want         string
+	}{
+		"as many of each":  {4, 4, nil, "/batman Mine 8 Mine"},
+		"the smaller":      {2, 7, nil, "/batman Mine 9 Mine"},
+		"batch upon batch": {4, 20, nil, "/batman Mine 24 Mine"}, // the larger one has taken the place of the new one before
+		"in parts": {3, 3, func(s shelves) {
+			s.tag(0, "Batman")
+			s.scanned("normal")
+			s.must("/bat-man Bat-man 3", "/batman Batman 1", "mine /batmn Mine 2 Mine")
+			s.exec("update series set created_at = created_at - interval '3 hours'")
+			s.exec("update book set left_at = left_at - interval '3 hours'")
+		}, "/batman Mine 6 Mine"},
+		"to what was there": {3, 3, func(s shelves) {
+			s.tag(90, "Batman")
+			s.scanned("normal")
+			s.exec("update series set created_at = now() - interval '1 day' where path = '/batman'")
+		}, "/batman Batman 7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShelves(t, "Batmn", c.mine)
+			for i := range c.others {
+				testkit.WriteFile(t, s.folder, fmt.Sprintf("A %02d.cbz", i), testkit.Comic(t, 50+i, 1, "<Series>Bat-man</Series>"))
+			}
+			s.scanned("normal")
+			s.exec("update series set created_at = created_at - interval '3 hours' where path = '/bat-man'")
+			if c.retag != nil {
+				c.retag(s)
+			}
+			for i := range c.mine {
+				s.tag(i, "Batman")
+			}
+			for i := range c.others {
+				testkit.WriteFile(t, s.folder, fmt.Sprintf("A %02d.cbz", i), testkit.Comic(t, 50+i, 1, "<Series>Batman</Series>"))
+			}
+			s.scanned("normal")
+			s.must(c.want)
+		})
+	}
 }
 
 // A copy with tags that has long been there beside the original is a book of its own: when it is renamed while the original goes, it
