@@ -119,6 +119,39 @@ func TestSeriesGoIntoOne(t *testing.T) {
 	}
 }
 
+// A series that has taken the place of a new one is the heir of one that comes after it, however old it is itself.
+func TestSeriesComesAfterAnother(t *testing.T) {
+	t.Parallel()
+	for _, to := range []string{"a/New", "b/New"} {
+		t.Run(to, func(t *testing.T) {
+			t.Parallel()
+			r := newTwo(t)
+			testkit.WriteFile(t, r.folder, "a/T/0.cbz", testkit.Comic(t, 9200, 1, ""))
+			r.scans(r.a)
+			r.chosen("Older", "a/S", numbered(2))
+			r.exec("insert into series_tracking (tenant_id, series_id, tracked) select tenant_id, id, true from series where tenant_id = $1 and path = 'S'", r.tenant)
+			r.exec("update series set created_at = created_at - case path when 'S' then interval '3 hours' else interval '2 hours' end")
+			r.exec("update book set created_at = created_at - interval '2 hours', first_read_at = first_read_at - interval '2 hours'")
+			into := map[string]uuid.UUID{"a": r.a, "b": r.b}[to[:1]]
+			goes := func(from, name string) {
+				r.rename(from, to+name)
+				r.announced(r.a, from)
+				r.announced(into, to+name)
+			}
+			was := r.one("select id::text from series where path = 'T'")
+			goes("a/T/0.cbz", "/T0.cbz")
+			if now := r.one("select id::text from series where path = 'New'"); now != was {
+				t.Errorf("the series New is %s, want %s", now, was)
+			}
+			for n := 1; n <= 3; n++ {
+				goes("a/"+numbered(n), strings.TrimPrefix(numbered(n), "S"))
+			}
+			same(t, "the one has", r.heirs(), inherited("series "+to+" My S Mine title", "New"))
+			r.counted()
+		})
+	}
+}
+
 // What was in a series before is not the heir of one whose last book comes to it.
 func TestSeriesEndsInAnother(t *testing.T) {
 	t.Parallel()
