@@ -186,4 +186,14 @@ func TestPurgeByRequest(t *testing.T) {
 			r.exec("update task set status = 'completed'")
 		}
 	}
+	// What is so of another library keeps some of the books: the answer tells.
+	other := uuid.New()
+	r.exec(`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+		values ($1, $2, 'M', 's3://c', 'c', '', 'series_volume', 'filename', 'file_order')`, r.tenant, other)
+	r.exec("update scan set library_id = $1", other)
+	for _, path := range []string{library, series} {
+		if got := string(r.maintainer.Do("DELETE", path+"/purge-deleted", nil).Want(200).Body); !strings.Contains(got, "(1) will be removed for good, but those that people have read, edited or chosen") {
+			t.Error(got)
+		}
+	}
 }

@@ -61,6 +61,7 @@ type purgable struct {
 	Unfinished bool      `db:"unfinished"`
 	KeptOut    bool      `db:"kept_out"`
 	Unlisted   bool      `db:"unlisted"`
+	Elsewhere  bool      `db:"elsewhere"`
 	Books      int64     `db:"books"`
 }
 
@@ -73,7 +74,7 @@ func RequestPurge(ctx context.Context, d *db.DB, added task.Added, library, seri
 		    where s.tenant_id = app.tenant() and s.id = $2)
 		select library_id, name, exists (select from task t where t.tenant_id = app.tenant() and t.library_id = l.library_id
 		    and t.type = 'scan_library' and t.status in ('pending', 'running')) as unfinished, `+KeptOut("l.library_id")+` as kept_out,
-		  `+Unlisted("l.library_id")+` as unlisted,
+		  `+Unlisted("l.library_id")+` as unlisted, `+UnseenElsewhere("l.library_id")+` as elsewhere,
 		  (select count(*) from book b where b.tenant_id = app.tenant() and b.library_id = l.library_id and b.deleted_at is not null
 		    and ($2::uuid is null or b.series_id = $2)) as books
 		from l`, library, series)
@@ -93,6 +94,9 @@ func RequestPurge(ctx context.Context, d *db.DB, added task.Added, library, seri
 	}
 	var b pgx.Batch
 	out := task.Started{Message: fmt.Sprintf("Books whose files are gone (%d) will be removed for good", at.Books)}
+	if at.Books > 0 && at.Elsewhere {
+		out.Message += ", but those that people have read, edited or chosen: the limit of books keeps files out of another library, or a folder of it could not be listed, where theirs may be"
+	}
 	spec := purge(at.LibraryID, series, PurgeParams{})
 	for _, change := range as {
 		change(&spec)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -21,6 +22,26 @@ import (
 type Purged struct {
 	Books  int `json:"booksPurged"`
 	Series int `json:"seriesRemoved"`
+	// Kept are the books that are still marked deleted, and Because says why.
+	Kept    int      `json:"booksKept,omitempty"`
+	Because []string `json:"keptBecause,omitempty"`
+}
+
+// keeps are, in SQL, why a purge of library $1, one that nobody has asked for where $3 is true, keeps book k for now.
+var keeps = []struct{ when, why string }{
+	{scan.KeptOut("$1"), "the limit of books keeps files out of the library, which may be theirs"},
+	{scan.Unlisted("$1"), "folders of the library could not be listed, where their files may be"},
+	{`exists (select from book b where b.tenant_id = app.tenant() and b.size = k.size and b.deleted_at is null and ` + book.NeverRead + `)`,
+		"files of the same size were not read yet, which may be theirs"},
+	{`(exists (select from book b where b.tenant_id = app.tenant() and b.library_id = $1 and b.deleted_at is null and ` + book.NeverRead + `) and ` + follow.Dear + `)`,
+		"people have read or edited them, and files of the library were not read yet, which may be theirs"},
+	{`exists (select from book b join scan s on s.tenant_id = b.tenant_id and s.library_id = b.library_id and not s.settled
+		where b.tenant_id = app.tenant() and b.fingerprint = k.fingerprint and b.fingerprint <> '' and b.library_id <> k.library_id and b.deleted_at is null)`,
+		"a scan of another library that has found their files has not ended"},
+	{`(` + scan.UnseenElsewhere("$1") + ` and ` + follow.Chosen + `)`,
+		"people have read, edited or chosen them, and the limit of books keeps files out of another library, or a folder of it could not be listed, where theirs may be"},
+	{`($3 and k.deleted_at >= ` + lookedElsewhere + ` and ` + follow.Kept + `)`,
+		"more than their files would be gone with them, and another library was not scanned whole since, where their files may be"},
 }
 
 // Purge is the handler of purge_deleted tasks: it removes the books marked deleted for good, with their progress, and
@@ -45,7 +66,8 @@ func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 		}
 		done.Books, done.Series = done.Books+n, done.Series+series
 		if n < writeBatch {
-			return done, nil
+			done.Kept, done.Because, err = s.kept(ctx, h, p.AfterScan)
+			return done, err
 		}
 		if task.MustPause(ctx) {
 			return nil, task.Paused(done)
@@ -64,19 +86,17 @@ func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (remov
 	var series []uuid.UUID
 	var heirs []follow.Book
 	unfinished := false
+	kept := ""
+	for _, k := range keeps {
+		kept += " and not " + k.when
+	}
 	queueLock(&b, *h.LibraryID)
 	db.Value(&b, &unfinished, "select "+scan.Unfinished, h.LibraryID)
 	db.All(&b, &books, `delete from book where tenant_id = app.tenant() and id in (
 		  select k.id from book k where k.tenant_id = app.tenant() and k.library_id = $1 and k.deleted_at is not null and ($2::uuid is null or k.series_id = $2)
-		    and not `+scan.Unfinished+` and not `+scan.KeptOut("$1")+` and not `+scan.Unlisted("$1")+`
-		    and not exists (select from book b where b.tenant_id = app.tenant() and b.size = k.size and b.deleted_at is null and `+book.NeverRead+`)
-		    and not (exists (select from book b where b.tenant_id = app.tenant() and b.library_id = $1 and b.deleted_at is null and `+book.NeverRead+`) and `+follow.Dear+`)
-		    and not exists (select from book b join scan s on s.tenant_id = b.tenant_id and s.library_id = b.library_id and not s.settled
-		      where b.tenant_id = app.tenant() and b.fingerprint = k.fingerprint and b.fingerprint <> '' and b.library_id <> k.library_id and b.deleted_at is null)
-		    and (not `+follow.Chosen+` or not `+scan.UnseenElsewhere("$1")+`)
-		    and (not `+follow.Kept+` or not $4 or k.deleted_at < `+lookedElsewhere+`)
-		  limit $3)
-		returning id, series_id, revision`, h.LibraryID, h.SeriesID, writeBatch, afterScan)
+		    and not `+scan.Unfinished+kept+`
+		  limit $4)
+		returning id, series_id, revision`, h.LibraryID, h.SeriesID, afterScan, writeBatch)
 	db.Values(&b, &series, `select app.drop_empty_series(array(
 		select id from series where tenant_id = app.tenant() and library_id = $1 and book_count = 0 and ($2::uuid is null or id = $2)))`, h.LibraryID, h.SeriesID)
 	follow.Heirs(&b, &heirs)
@@ -95,4 +115,21 @@ func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (remov
 		return 0, 0, fault.New(fault.Conflict, "A scan of the library has begun, which may find the files in other places; purge when it has ended")
 	}
 	return len(books), len(series), nil
+}
+
+// kept counts the books that a purge has kept, and says why.
+func (s *Scanner) kept(ctx context.Context, h task.Held, afterScan bool) (n int, because []string, err error) {
+	var why []string
+	for _, k := range keeps {
+		why = append(why, "case when bool_or("+k.when+") then '"+k.why+"' end")
+	}
+	out, err := db.Get[struct {
+		Books   int      `db:"books"`
+		Because []string `db:"because"`
+	}](ctx, s.Database, "select count(*) as books, array_remove(array["+strings.Join(why, ", ")+`], null) as because from book k
+		where k.tenant_id = app.tenant() and k.library_id = $1 and k.deleted_at is not null and ($2::uuid is null or k.series_id = $2)`, h.LibraryID, h.SeriesID, afterScan)
+	if err != nil || out == nil {
+		return 0, nil, err
+	}
+	return out.Books, out.Because, nil
 }
