@@ -152,6 +152,21 @@ func TestSeriesComesAfterAnother(t *testing.T) {
 	}
 }
 
+// A series that goes on under another name has no heir any more from the time when some of its books went elsewhere.
+func TestRenamedSeriesHasNoHeir(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	r.rename("a/S/01.cbz", "a/Part/01.cbz")
+	r.scans(r.a)
+	r.rename("a/S", "a/New")
+	r.scans(r.a)
+	same(t, "series", r.heirs(), []string{"series a/New My S Mine title", "series a/Part Part Summary 1 "})
+	r.remove("a/New/02.cbz", "a/New/03.cbz")
+	r.scans(r.a)
+	r.purged(r.a)
+	same(t, "series", r.heirs(), []string{"series a/Part Part Summary 1 "})
+}
+
 // What was in a series before is not the heir of one whose last book comes to it.
 func TestSeriesEndsInAnother(t *testing.T) {
 	t.Parallel()
