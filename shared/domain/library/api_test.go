@@ -66,7 +66,7 @@ func (f folders) Named(_ context.Context, _, name string) (folder, object bool, 
 	return name != "missing" && name != "file.cbz", name == "file.cbz", nil
 }
 
-func (f folders) Walk(_ context.Context, _, prefix, _ string) iter.Seq2[blob.Walked, error] {
+func (f folders) Walk(_ context.Context, _, prefix, _ string, _ func(folder string) bool) iter.Seq2[blob.Walked, error] {
 	return func(yield func(blob.Walked, error) bool) {
 		switch prefix {
 		case "missing/":

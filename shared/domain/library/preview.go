@@ -65,7 +65,7 @@ type DetectedMetadata struct {
 // Store lists one folder, and for a preview everything below it, a page at a time: a [blob.Store].
 type Store interface {
 	filesystem.Store
-	Walk(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[blob.Walked, error]
+	Walk(ctx context.Context, bucket, prefix, startAfter string, counts func(folder string) bool) iter.Seq2[blob.Walked, error]
 }
 
 // preview runs the part of a scan that reads nothing but the listing.
@@ -87,7 +87,9 @@ func preview(ctx context.Context, d *db.DB, in *PreviewInput, store Store) (*Pre
 	ctx, cancel := context.WithTimeout(ctx, previewTime)
 	defer cancel()
 	listed := 0
-	for found, err := range store.Walk(ctx, at.Root.Bucket, at.Prefix, "") {
+	for found, err := range store.Walk(ctx, at.Root.Bucket, at.Prefix, "", func(folder string) bool {
+		return MayHold(l.AllowedFormats, chosen, strings.TrimPrefix(folder, at.Prefix))
+	}) {
 		if err != nil && ctx.Err() != nil && listed > 0 {
 			f.Truncated = true
 			break

@@ -26,6 +26,18 @@ func Selection(formats []string, patterns string) (func(key string) (format stri
 	}, nil
 }
 
+// MayHold tells whether a file in a folder, relative to the library's root and with its slash, would be a book; selected is the
+// Selection with these formats.
+func MayHold(formats []string, selected func(key string) (format string, ok bool), folder string) bool {
+	if len(formats) == 0 {
+		formats = []string{"cbz"}
+	}
+	return slices.ContainsFunc(formats, func(format string) bool {
+		_, ok := selected(folder + "a." + format)
+		return ok
+	})
+}
+
 // systemFolders are of operating systems and storage devices: for what was deleted, previews, recovered blocks.
 var systemFolders = []string{"__MACOSX/", "$RECYCLE.BIN/", "System Volume Information/", "lost+found/", "@eaDir/", "#recycle/", "@Recycle/"}
 

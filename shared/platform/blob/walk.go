@@ -38,10 +38,10 @@ func (e *UnlistedError) Unwrap() error { return e.Err }
 
 // Walk is List for stores over folders: one that the store may not read, or with a name that no request can hold, fails the listing of
 // all above it. Walk goes on level by level from there, and yields such a folder where its keys would come; it fails where the prefix itself
-// cannot be listed, and with an UnlistedError for more than a hundred folders below it.
-func (s *Store) Walk(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[Walked, error] {
+// cannot be listed, and with an UnlistedError for more than a hundred folders below it, of those that count (nil: all do).
+func (s *Store) Walk(ctx context.Context, bucket, prefix, startAfter string, counts func(folder string) bool) iter.Seq2[Walked, error] {
 	return func(yield func(Walked, error) bool) {
-		w := walk{store: s, bucket: bucket, prefix: prefix, may: maxUnlisted, yield: yield}
+		w := walk{store: s, bucket: bucket, prefix: prefix, may: maxUnlisted, counts: counts, yield: yield}
 		w.all(ctx, prefix, startAfter)
 	}
 }
@@ -51,7 +51,8 @@ type walk struct {
 	bucket, prefix string
 	levels         int // that were listed by themselves
 	open           int // of these, that objects are yielded of
-	may            int // folders that may be left out
+	may            int // folders that may be left out, of those that count
+	counts         func(folder string) bool
 	left           []string
 	yield          func(Walked, error) bool
 }
@@ -162,11 +163,13 @@ func (w *walk) give(objects []Object) bool {
 }
 
 func (w *walk) leaveOut(folder string, cause error) bool {
-	if len(w.left) >= w.may {
-		w.yield(Walked{}, &UnlistedError{w.left, cause})
-		return false
+	if w.counts == nil || w.counts(folder) {
+		if len(w.left) >= w.may {
+			w.yield(Walked{}, &UnlistedError{w.left, cause})
+			return false
+		}
+		w.left = append(w.left, folder)
 	}
-	w.left = append(w.left, folder)
 	return w.yield(Walked{Unlisted: folder}, nil)
 }
 

@@ -64,7 +64,7 @@ func (s *shelves) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func walked(t *testing.T, s *Store, prefix, after string) (keys, unlisted []string, err error) {
 	t.Helper()
-	for w, err := range s.Walk(t.Context(), "books", prefix, after) {
+	for w, err := range s.Walk(t.Context(), "books", prefix, after, nil) {
 		if err != nil {
 			return keys, unlisted, err
 		}
@@ -199,7 +199,7 @@ func TestWalkTellsWhatIsEarlier(t *testing.T) {
 	s := &shelves{page: 1000, closed: []string{"b/x/"}, keys: []string{"a.cbz", "a/1.cbz", "b/1.cbz", "c/1.cbz"}}
 	url, _, _ := served(t, s.ServeHTTP)
 	var got []string
-	for w, err := range troubled(t, url).Walk(t.Context(), "books", "", "") {
+	for w, err := range troubled(t, url).Walk(t.Context(), "books", "", "", nil) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -74,11 +74,11 @@ type listed struct {
 }
 
 // list calls each with the pages of a range: they follow each other without a gap, the last one reaches to its end. It starts
-// after the folder key itself, which no book has.
-func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRange, each func(l listed) error) error {
+// after the folder key itself, which no book has. See Walk for counts.
+func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRange, counts func(folder string) bool, each func(l listed) error) error {
 	from := r.from
 	var unlisted []string
-	for found, err := range store.Walk(ctx, bucket, prefix, strings.TrimSuffix(r.from, after)) {
+	for found, err := range store.Walk(ctx, bucket, prefix, strings.TrimSuffix(r.from, after), counts) {
 		if err != nil {
 			return err
 		}

@@ -299,7 +299,7 @@ func (s *run) listAndWrite(ctx context.Context) error {
 			defer working.Done()
 			seen, next := s.started, s.started
 			told := 0 // of the folders that cannot be listed
-			err := list(ctx, s.Library, s.library.Bucket, s.prefix(), part, func(l listed) error {
+			err := list(ctx, s.Library, s.library.Bucket, s.prefix(), part, s.mayHoldBooks, func(l listed) error {
 				if len(l.page) > 0 && !l.earlier { // asked for after the page before it was compared
 					seen = next
 				}

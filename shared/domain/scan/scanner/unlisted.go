@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -55,13 +56,5 @@ func (s *run) noteTooMany(ctx context.Context, cause error) error {
 
 // mayHoldBooks tells whether a file in the folder would be a book of the library.
 func (s *run) mayHoldBooks(folder string) bool {
-	name := strings.TrimPrefix(folder, s.library.Prefix) + "a."
-	if len(s.library.AllowedFormats) == 0 {
-		_, ok := s.selected(name + "cbz")
-		return ok
-	}
-	return slices.ContainsFunc(s.library.AllowedFormats, func(format string) bool {
-		_, ok := s.selected(name + format)
-		return ok
-	})
+	return library.MayHold(s.library.AllowedFormats, s.selected, strings.TrimPrefix(folder, s.library.Prefix))
 }

@@ -130,6 +130,22 @@ func TestTooManyFoldersWithUnclearNames(t *testing.T) {
 	}
 }
 
+// Folders that hold no books of the library, since they are excluded, do not count among those that cannot be listed.
+func TestManyExcludedFoldersWithUnclearNames(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.exec("update library set excluded_patterns = 'Old/**'")
+	r.exec("alter table task alter max_attempts set default 1")
+	testkit.WriteFile(t, r.folder, "A/01.cbz", testkit.Comic(t, 1, 1, ""))
+	for i := range 101 {
+		testkit.WriteFile(t, r.folder, fmt.Sprintf("Old/Ast\xe9rix %03d/01.cbz", i), []byte("x"))
+	}
+	testkit.WriteFile(t, r.folder, "Z/01.cbz", testkit.Comic(t, 2, 1, ""))
+	if res := r.scan("normal"); res.Status != "completed" || res.Created != 2 || res.Errors != 0 {
+		t.Errorf("%+v", res)
+	}
+}
+
 // A path that no index can hold keeps no other file from being scanned.
 func TestPathsThatAreTooLong(t *testing.T) {
 	t.Parallel()
