@@ -10,6 +10,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/filesystem"
 	"github.com/longbox/longbox/shared/domain/scan/follow"
+	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -192,6 +193,11 @@ func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Sto
 		if len(bad) == 0 {
 			bad = check(l)
 		}
+		if !sameJSON(old.BookConfig, l.BookConfig) {
+			of := l.strategies()
+			of.SeriesConfig = nil // as it was
+			bad = append(bad, strategy.Unknown(of)...)
+		}
 		woken = l.IsActive && !old.IsActive
 		return fault.InvalidFields(bad)
 	})
@@ -209,7 +215,7 @@ func lies(ctx context.Context, d *db.DB, id uuid.UUID, path string) (yes bool, e
 // checked is the place of a library that is to be, once everything of it is known to be valid. The tenant's roots are
 // read even where something is not: who may not do this learns nothing about the input.
 func checked(ctx context.Context, d *db.DB, l *Library, path string, folders filesystem.Store) (filesystem.Place, error) {
-	bad := check(l)
+	bad := append(check(l), strategy.Unknown(l.strategies())...)
 	at, err := locate(ctx, d, path, folders, len(bad) == 0)
 	if err == nil {
 		err = fault.InvalidFields(bad)

@@ -359,6 +359,8 @@ func TestBadInput(t *testing.T) {
 		{`"seriesStrategy":"publisher_hierarchy","seriesConfig":{"skip_depth":-1}`, "seriesConfig.skipDepth"},
 		{`"seriesStrategy":"calibre","series_config":{"series_mode":"x"}`, "seriesConfig.seriesMode"},
 		{`"bookStrategy":"custom","bookConfig":{"pattern":"x"}`, "bookConfig.pattern"},
+		{`"seriesStrategy":"publisher_hierarchy","seriesConfig":{"skipDepht":2}`, "seriesConfig.skipDepht"},
+		{`"bookStrategy":"smart","book_config":{"additional_generic_pattern":[]}`, "bookConfig.additional_generic_pattern"},
 		{`"numberStrategy":"x"`, "numberStrategy"},
 		{`"allowedFormats":["CBX"]`, "allowedFormats"},
 		{`"allowedFormats":["CBZ","DOC"]`, "allowedFormats"},
@@ -418,6 +420,7 @@ func TestBadInput(t *testing.T) {
 		{`{"path":null}`, "path"},
 		{`{"path":"/books/missing"}`, "path"},
 		{`{"bookStrategy":"custom"}`, "bookConfig.pattern"},
+		{`{"bookStrategy":"smart","bookConfig":{"additionalGenericPattern":[]}}`, "bookConfig.additionalGenericPattern"},
 	} {
 		if m := me.Do("PUT", one, c.body).Want(400).Map(); !slices.Contains(fieldsOf(m), c.field) {
 			t.Errorf("%s: %v", c.body, m)

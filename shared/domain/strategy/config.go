@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -25,6 +27,7 @@ const (
 type config struct {
 	field   string
 	members map[string]json.RawMessage
+	asked   []string // the members that the strategy has
 	bad     []fault.Field
 }
 
@@ -49,6 +52,7 @@ func (c *config) fail(member, format string, args ...any) {
 
 // read puts a member, in camelCase or snake_case, into dst; absent and null leave it as it is.
 func (c *config) read(name string, dst any, must string) (present bool) {
+	c.asked = append(c.asked, name)
 	v, ok := c.members[name]
 	if !ok {
 		v, ok = c.members[snake(name)]
@@ -60,6 +64,20 @@ func (c *config) read(name string, dst any, must string) (present bool) {
 		c.fail(name, "must be %s", must)
 	}
 	return true
+}
+
+// unknown lists the members that no strategy has, which are probably misspelt. A strategy without any takes whatever there is.
+func (c *config) unknown() (bad []fault.Field) {
+	if len(c.asked) == 0 {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.members)) {
+		is := func(known string) bool { return name == known || name == snake(known) }
+		if !slices.ContainsFunc(c.asked, is) && !slices.ContainsFunc(memberNames, is) && !slices.ContainsFunc(otherNames, is) {
+			bad = append(bad, fault.Field{Field: fmt.Sprintf("%s.%.60s", c.field, name), Message: "is not known here; use " + strings.Join(c.asked, ", ")})
+		}
+	}
+	return bad
 }
 
 // pattern reads a regular expression.
@@ -150,6 +168,9 @@ func fill(template string, values map[string]string) string {
 // members of all configurations, to write them in one spelling.
 var memberNames = []string{"stripIdSuffix", "seriesMode", "readOpfMetadata", "authorFromFolder", "skipDepth", "storeSkippedAs",
 	"filenamePatterns", "requireMetadata", "seriesNameTemplate", "additionalGenericPatterns", "titleTemplate"}
+
+// otherNames have one spelling, or are written as they were sent.
+var otherNames = []string{"pattern", "fallback", "genericPatterns"}
 
 // Canonical writes the members that are known in camelCase, as every answer has them; others stay as they are.
 func Canonical(raw json.RawMessage) json.RawMessage {

@@ -46,6 +46,15 @@ func New(o Options) (*Set, []fault.Field) {
 	return s, nil
 }
 
+// Unknown lists the members of the configurations of series and books that no strategy has, and says which the chosen one has.
+// What is stored already goes on without this.
+func Unknown(o Options) []fault.Field {
+	series, book := parseConfig("seriesConfig", o.SeriesConfig), parseConfig("bookConfig", o.BookConfig)
+	_, _ = newSeries(o.Series, series)
+	_, _ = newBook(o.Book, book)
+	return append(series.unknown(), book.unknown()...)
+}
+
 // Place is the series of a file, and what its folders say besides.
 type Place struct {
 	Path      string // identifies the series in its library: a folder, a key, or "/" and a name
