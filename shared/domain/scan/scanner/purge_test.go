@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -65,6 +66,25 @@ func TestMovedOverAboveTheLimit(t *testing.T) {
 			r.moved(id, "ann 1")
 		})
 	}
+}
+
+// Books of folders that a library excludes make room for what the limit has kept out of another one.
+func TestExcludedFoldersMakeRoom(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	id := r.ids()
+	r.rename("a/"+numbered(1), "b/T/one.cbz")
+	r.refused()
+	r.scans(r.a)
+	r.exec("update tenant set max_books = 7") // there are ten
+	same(t, "gone", r.gone(), []string{numbered(1)})
+	r.exec("update library set excluded_patterns = 'Other/**' where id = $1", r.a)
+	r.scans(r.a, r.b)
+	same(t, "gone", r.gone(), []string{"Other/0.cbz", "Other/1.cbz", "Other/2.cbz", "Other/3.cbz"})
+	if refuses := values[bool](r.rig, "select "+scan.KeptOut("$1"), r.b); refuses[0] {
+		t.Error("the other library still counts as one that files are kept out of")
+	}
+	r.moved(id, "ann 1")
 }
 
 // A folder that cannot be listed may hold the files of books that are gone: none of its library is removed then, also when
