@@ -73,7 +73,7 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed) error {
 		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision and k.series_id <> s.id
 		returning k.id, k.series_id, k.revision`, m.library, ids, revisions, paths)
 	queueAdded(b, scanID, added, &m.created)
-	// One that has no book left has the new series for its heir that most of its books went to, now or before.
+	// The heir of a series that has no book left is the new one that most of its books went to, now or before.
 	b.Queue(`update series s set heir = p.heir from (
 		  select distinct on (k.left_series_id) k.left_series_id as id, k.series_id as heir, min(k.left_at) as since from book k
 		  where k.tenant_id = app.tenant() and k.left_series_id = any($3) and k.series_id <> k.left_series_id

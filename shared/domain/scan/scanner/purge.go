@@ -117,19 +117,22 @@ func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (remov
 	return len(books), len(series), nil
 }
 
-// kept counts the books that a purge has kept, and says why.
+// kept counts the books that a purge has kept, and says why: of each the first reason.
 func (s *Scanner) kept(ctx context.Context, h task.Held, afterScan bool) (n int, because []string, err error) {
-	var why []string
-	for _, k := range keeps {
-		why = append(why, "case when bool_or("+k.when+") then '"+k.why+"' end")
+	var first strings.Builder
+	for i, k := range keeps {
+		fmt.Fprintf(&first, " when %s then %d", k.when, i)
 	}
-	out, err := db.Get[struct {
-		Books   int      `db:"books"`
-		Because []string `db:"because"`
-	}](ctx, s.Database, "select count(*) as books, array_remove(array["+strings.Join(why, ", ")+`], null) as because from book k
-		where k.tenant_id = app.tenant() and k.library_id = $1 and k.deleted_at is not null and ($2::uuid is null or k.series_id = $2)`, h.LibraryID, h.SeriesID, afterScan)
-	if err != nil || out == nil {
-		return 0, nil, err
+	rows, err := db.List[struct {
+		Reason *int `db:"reason"` // nil: the file is gone since
+		Books  int  `db:"books"`
+	}](ctx, s.Database, "select case"+first.String()+` end as reason, count(*) as books from book k
+		where k.tenant_id = app.tenant() and k.library_id = $1 and k.deleted_at is not null and ($2::uuid is null or k.series_id = $2)
+		group by 1 order by 1`, h.LibraryID, h.SeriesID, afterScan)
+	for _, r := range rows {
+		if n += r.Books; r.Reason != nil {
+			because = append(because, keeps[*r.Reason].why)
+		}
 	}
-	return out.Books, out.Because, nil
+	return n, because, err
 }
