@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// confirmScript sends the token of the address when somebody presses the button. Opening the page does nothing yet: programs
-// that look for harm in mails open every link.
+// confirmScript sends the token of the address when somebody presses the button. Opening the page does nothing yet:
+// programs that look for harm in mails open every link.
 const confirmScript = `
 const text = document.querySelector('p'), button = document.querySelector('button')
 button.hidden = false

@@ -119,8 +119,8 @@ func taken(err error, username, email string) error {
 	return err
 }
 
-// unconfirmed are accounts a that wait until their address is confirmed: they were registered, and are not active. A user
-// of an identity provider that does not vouch for the address is not one of them, disabled or not.
+// unconfirmed are accounts a that wait until their address is confirmed: they were registered, and are not active. A
+// user of an identity provider that does not vouch for the address is not one of them, disabled or not.
 const unconfirmed = ` not a.email_verified and not a.is_active
 	and not exists (select from oidc_identity o where o.tenant_id = a.tenant_id and o.account_id = a.id)`
 

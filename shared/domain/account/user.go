@@ -102,8 +102,8 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 	return stored, nil
 }
 
-// vouches tells whether an address is somebody's because the caller says so. Whoever has the address can come to be this
-// user by an identity provider, and bring a role: it takes an administrator.
+// vouches tells whether an address is somebody's because the caller says so. Whoever has the address can come to be
+// this user by an identity provider, and bring a role: it takes an administrator.
 func vouches(ctx context.Context) bool { return auth.CallerOf(ctx).May(auth.SystemAdmin) }
 
 // claim is whether the address is one that nobody vouches for after a change; nil where it is as it was.

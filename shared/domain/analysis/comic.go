@@ -69,8 +69,8 @@ func (r *Result) applyComicInfo(i *comicinfo.Info) {
 	r.applyPages(i.Pages)
 }
 
-// applyPages takes sizes, and the cover where the file says which page it is. The size of an image that has another number
-// of bytes by now is not that of this one: programs convert pages, add some, and leave ComicInfo.xml as it was.
+// applyPages takes sizes, and the cover where the file says which page it is. The size of an image that has another
+// number of bytes by now is not that of this one: programs convert pages, add some, and leave ComicInfo.xml as it was.
 func (r *Result) applyPages(pages []comicinfo.Page) {
 	named := false
 	for _, p := range pages {

@@ -51,7 +51,8 @@ func with(c *testkit.Client, header, value string) *testkit.Client {
 	return &other
 }
 
-// TestUseIsNotedWithoutWaiting answers a request of a key while another one of it, which has noted the use, is under way.
+// TestUseIsNotedWithoutWaiting answers a request of a key while another one of it, which has noted the use, is under
+// way.
 func TestUseIsNotedWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)

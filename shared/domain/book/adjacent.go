@@ -16,8 +16,8 @@ type Adjacent struct {
 	Next *Book `json:"next"`
 }
 
-// The neighbours of book $1 in the order of inSeries, in which books without a number are last. Each looks at no more than
-// two rows of the index: one among the books with a number, one among those without.
+// The neighbours of book $1 in the order of inSeries, in which books without a number are last. Each looks at no more
+// than two rows of the index: one among the books with a number, one among those without.
 const (
 	nextSQL = `select n.id from book c cross join lateral (
 		  (select b.id, 1 as part from book b where b.tenant_id = app.tenant() and b.series_id = c.series_id and b.deleted_at is null

@@ -24,8 +24,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// MetadataBody is what people change of a book's metadata: null clears, and so does absence where all is replaced. There
-// a volume or chapter of which the metadata has none stays: the name of the file gave it.
+// MetadataBody is what people change of a book's metadata: null clears, and so does absence where all is replaced.
+// There a volume or chapter of which the metadata has none stays: the name of the file gave it.
 type MetadataBody struct {
 	Title     httpapi.Optional[string] `json:"title,omitempty" minLength:"1" maxLength:"1000" doc:"Stays where it is absent, also where all is replaced, and there where it is null: a book has a title"`
 	TitleSort httpapi.Optional[string] `json:"titleSort,omitempty" maxLength:"1000" doc:"null: as the title; stays where it is absent, also where all is replaced"`
@@ -129,15 +129,16 @@ func (b *MetadataBody) lines() map[string]*string {
 		"genre": b.Genre.Value, "formatDetail": b.FormatDetail.Value, "edition": b.Edition.Value}
 }
 
-// Printable cuts off the spaces around a text of one line, composes its letters, as scans do, and tells whether people can
-// read it: nothing in it is hidden, and something of it is seen.
+// Printable cuts off the spaces around a text of one line, composes its letters, as scans do, and tells whether people
+// can read it: nothing in it is hidden, and something of it is seen.
 func Printable(text *string) bool {
 	*text = norm.NFC.String(strings.TrimSpace(*text))
 	seen := func(r rune) bool { return !unicode.IsSpace(r) && !unicode.Is(unicode.Cf, r) }
 	return strings.ContainsFunc(*text, seen) && !strings.ContainsFunc(*text, naming.Hidden)
 }
 
-// line tells what is wrong with a text of one line, nil for nothing, and whether it may be null; spaces around it are cut off.
+// line tells what is wrong with a text of one line, nil for nothing, and whether it may be null; spaces around it are
+// cut off.
 func line(name string, text *string, nullable bool) []fault.Field {
 	message := "must hold printable characters"
 	if nullable {
@@ -149,7 +150,8 @@ func line(name string, text *string, nullable bool) []fault.Field {
 	return nil
 }
 
-// named tells what is wrong with the name of a member of a list, and with the text beside it, which is null where it is empty.
+// named tells what is wrong with the name of a member of a list, and with the text beside it, which is null where it is
+// empty.
 func named(at string, name *string, beside string, text **string) (bad []fault.Field) {
 	bad = line(at+".name", name, false)
 	if *text != nil && strings.TrimSpace(**text) == "" {
@@ -470,8 +472,8 @@ func QueueFill(b *pgx.Batch, id uuid.UUID, locks []string, body *MetadataBody) (
 	return renaming, nil
 }
 
-// filled are the names in the document of what is changed, which the next analysis keeps where the file does not say it;
-// title, volume and chapter follow the file as the library's strategy has it.
+// filled are the names in the document of what is changed, which the next analysis keeps where the file does not say
+// it; title, volume and chapter follow the file as the library's strategy has it.
 func (c *change) filled() []string {
 	out := slices.DeleteFunc(slices.Clone(c.names), func(n string) bool {
 		return n == "title" || n == "titleSort" || n == "volume" || n == "chapter" || n == "authors" || slices.Contains(c.roles, strings.Replace(n, "coverArtist", "cover_artist", 1))
@@ -503,7 +505,8 @@ func queueRenaming(b *pgx.Batch, id uuid.UUID, body *MetadataBody, c *change) (*
 
 // queueAmend writes a checked body.
 func queueAmend(b *pgx.Batch, at **Patched, id uuid.UUID, body *MetadataBody, c *change) {
-	// Where all is replaced by a record that was read, null is no change of a volume or chapter that the name of the file gave.
+	// Where all is replaced by a record that was read, null is no change of a volume or chapter that the name of the
+	// file gave.
 	const noted = "exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and m.metadata ? "
 	db.One(b, at, `update book k set volume = case when $2 and (not $12 or $3::integer is not null or `+noted+`'volume')) then $3 else k.volume end,
 		  chapter = case when $4 and (not $12 or $5::double precision is not null or `+noted+`'chapter')) then $5 else k.chapter end,

@@ -270,8 +270,8 @@ func TestRecordSentBackIsTheSame(t *testing.T) {
 	}
 }
 
-// The volume and the chapter that a book has by the name of its file outlast its metadata being sent back as it was read;
-// what the metadata had is cleared.
+// The volume and the chapter that a book has by the name of its file outlast its metadata being sent back as it was
+// read; what the metadata had is cleared.
 func TestMetadataSentBack(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {

@@ -23,7 +23,8 @@ func tasks(t *testing.T, s *testkit.Server, tenant uuid.UUID) (out []string) {
 	return out
 }
 
-// mixed are an analysed book, a new one, one that cannot be read and one whose file is gone, in this order, and another tenant's.
+// mixed are an analysed book, a new one, one that cannot be read and one whose file is gone, in this order, and another
+// tenant's.
 func mixed(t *testing.T, s *testkit.Server) (ids []uuid.UUID) {
 	t.Helper()
 	_, ids = series(t, s, s.One, library(t, s, s.One, "comics"), "A", 4)

@@ -410,7 +410,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Who says that a series is read from the left means its books too, whatever their files say: readers set and lock it so.
+// Who says that a series is read from the left means its books too, whatever their files say: readers set and lock it
+// so.
 func TestReadingDirection(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)

@@ -103,8 +103,8 @@ func Join(libraryPath, key string) string {
 	return strings.TrimSuffix(libraryPath, "/") + "/" + key
 }
 
-// columns is the select list of a row; from says what its aliases are. The number of a book whose file is gone waits for its
-// return; another may have it meanwhile.
+// columns is the select list of a row; from says what its aliases are. The number of a book whose file is gone waits
+// for its return; another may have it meanwhile.
 var columns = `b.id, b.library_id, l.name as library_name, l.path as library_path, b.series_id, s.title as series_name, b.key,
 	b.title, b.title_sort, case when b.deleted_at is null then b.number end as number, b.volume, b.chapter, m.summary, b.format, b.fingerprint, b.size, b.page_count,
 	coalesce(case when 'readingDirection' = any(s.locks) then s.reading_direction end, b.reading_direction, s.reading_direction,

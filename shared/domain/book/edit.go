@@ -204,8 +204,8 @@ func queueNaming(b *pgx.Batch, id uuid.UUID, volume httpapi.Optional[int32], cha
 		    and t.series_id = b.series_id and t.status = 'pending' and not `+task.PutOff+`)`, id, volume.Set, volume.Value, chapter.Set, chapter.Value), n)
 }
 
-// staleSort are the members of the metadata m that a new title leaves behind: the titleSort of the old one, unless it is
-// locked. given is SQL that says whether there is a new title.
+// staleSort are the members of the metadata m that a new title leaves behind: the titleSort of the old one, unless it
+// is locked. given is SQL that says whether there is a new title.
 func staleSort(given string) string {
 	return "case when " + given + " and not 'titleSortLock' = any(m.locks) then '{titleSort}' else '{}' end::text[]"
 }

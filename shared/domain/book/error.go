@@ -141,8 +141,8 @@ type retried struct {
 	LibraryID uuid.UUID `db:"library_id"`
 }
 
-// clearErrors is the statement that forgets the errors of some books: until they are read they count as not analysed, so that
-// the next scan reads them where no task does.
+// clearErrors is the statement that forgets the errors of some books: until they are read they count as not analysed,
+// so that the next scan reads them where no task does.
 func clearErrors(where string) string {
 	return `update book k set error_type = null, error_message = null, error_at = null, updated_at = now()
 		from (select b.id from book b where b.tenant_id = app.tenant() and b.deleted_at is null and b.error_type is not null and ` + where + `

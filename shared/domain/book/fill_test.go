@@ -14,7 +14,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// The day that a book came out follows its metadata, whoever writes that, and books of before it was kept get it in steps.
+// The day that a book came out follows its metadata, whoever writes that, and books of before it was kept get it in
+// steps.
 func TestReleaseDay(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {

@@ -48,8 +48,8 @@ func metadata(key string) string {
 	return "(select m.metadata ->> '" + key + "' from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id)"
 }
 
-// PathField is the filter by where files are, as Join makes it of a library (SQL of its id) and a key (SQL). The paths of
-// libraries are read once, not for each row. Keys need not be composed, and compare by bytes alone.
+// PathField is the filter by where files are, as Join makes it of a library (SQL of its id) and a key (SQL). The paths
+// of libraries are read once, not for each row. Keys need not be composed, and compare by bytes alone.
 func PathField(library, key string) filter.Field {
 	return filter.Field{Type: filter.Text, Column: "(rtrim((select jsonb_object_agg(l.id, l.path) from library l where l.tenant_id = app.tenant()) ->> " +
 		library + "::text, '/') || '/' || normalize(" + key + ` collate "default", nfc))`}
@@ -61,8 +61,8 @@ func TermField(owner, table, id string) filter.Field {
 		join %[2]s t on t.tenant_id = x.tenant_id and t.id = x.%[2]s_id where x.tenant_id = app.tenant() and %%s)`, owner, table, id)}
 }
 
-// MemberField is the filter by the collection or read list that people put something into; id is its SQL, column that of the
-// members.
+// MemberField is the filter by the collection or read list that people put something into; id is its SQL, column that
+// of the members.
 func MemberField(column, id string) filter.Field {
 	return filter.Field{Type: filter.UUID, Custom: func(b *filter.Builder, op string, value any) (string, error) {
 		if one, ok := value.(uuid.UUID); ok {

@@ -43,8 +43,8 @@ func (in FullInput) Of(p httpapi.Paging) httpapi.Paging {
 	return httpapi.Paging{Page: p.Page, PageSize: min(cmp.Or(p.PageSize, 50), MaxFull)}
 }
 
-// The ids of a page are selected once, and kept for the other statements of its transaction: KeepPage, a select of id in
-// order with its limit and offset, and KeptEnd keep them.
+// The ids of a page are selected once, and kept for the other statements of its transaction: KeepPage, a select of id
+// in order with its limit and offset, and KeptEnd keep them.
 const (
 	KeepPage = "select set_config('app.page', coalesce(array_agg(p.id order by p.pos), '{}')::text, true) from (select id, row_number() over () as pos from ("
 	KeptEnd  = ") x) p"

@@ -224,7 +224,8 @@ func onDeck(s scope, field string, desc bool) query {
 	}.by(field, desc)
 }
 
-// InSeries is a page of the books of one series, NotFound where there is none; deleted includes those whose file is gone.
+// InSeries is a page of the books of one series, NotFound where there is none; deleted includes those whose file is
+// gone.
 func InSeries(ctx context.Context, d *db.DB, series uuid.UUID, deleted bool, by httpapi.Sorting, p httpapi.Paging, in FullInput) (*httpapi.Page[Entry], error) {
 	field, desc, err := orderOf(by)
 	if err != nil {

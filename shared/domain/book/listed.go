@@ -35,8 +35,8 @@ func List(w Wanted) (*Listed, error) {
 	return &Listed{all(s, field, desc)}, nil
 }
 
-// ListRead is the list of those books of what is wanted that the caller has progress in, the latest read first; Find and
-// Sort do not count.
+// ListRead is the list of those books of what is wanted that the caller has progress in, the latest read first; Find
+// and Sort do not count.
 func ListRead(w Wanted) (*Listed, error) {
 	s, err := w.scope()
 	if err != nil {
@@ -45,7 +45,8 @@ func ListRead(w Wanted) (*Listed, error) {
 	return &Listed{touched(s, false)}, nil
 }
 
-// ListOnDeck is the next book of each series that the caller reads and has none open of; of a library, where one is named.
+// ListOnDeck is the next book of each series that the caller reads and has none open of; of a library, where one is
+// named.
 func ListOnDeck(library *uuid.UUID) *Listed {
 	return &Listed{onDeck(scope{library: library}, "", false)}
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// sorts are the fields that lists can be ordered by; every one of them has an index, the number, which may be null, one for each
-// direction. Those that only some books have are in ranks.
+// sorts are the fields that lists can be ordered by; every one of them has an index, the number, which may be null, one
+// for each direction. Those that only some books have are in ranks.
 var sorts = map[string]string{"title": "b.title_sort", "number": "b.number", "file_size": "b.size",
 	"page_count": "b.page_count", "created_at": "b.created_at", "modified_at": "b.updated_at", "filename": "b.key"}
 
 // inSeries is the order of the books of one series, and of all books that of their series.
 const inSeries = "series"
 
-// rank is a field that only some books have: a column of the books b, or where from is set, what few rows of the caller's
-// have. id is that of the book.
+// rank is a field that only some books have: a column of the books b, or where from is set, what few rows of the
+// caller's have. id is that of the book.
 type rank struct {
 	from, id, at string
 }
@@ -116,8 +116,8 @@ func bySeries(s scope, desc bool) query {
 	  where ` + of + ordered(desc, "t.title_sort", "t.id", "b.number", "b.title_sort", "b.id"), args: args}.counted(s, where)
 }
 
-// ranked is the list in the order of what only some books have (r); what has none follows by title. The rest is looked for
-// only where the page has room for it, and how many come before it is only then counted.
+// ranked is the list in the order of what only some books have (r); what has none follows by title. The rest is looked
+// for only where the page has room for it, and how many come before it is only then counted.
 func ranked(s scope, r rank, desc bool) query {
 	where, args := s.sql()
 	n := len(args) // limit and offset are $n+1 and $n+2

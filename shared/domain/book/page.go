@@ -34,8 +34,8 @@ const pagesSQL = `select ($2 + u.n - 1)::integer as number, u.name, u.type, u.si
 	  with ordinality as u(name, type, size, width, height, n)
 	where i.tenant_id = app.tenant() and i.book_id = $1 order by u.n`
 
-// Pages are a page of the list of page images, and how many there are. Where sizes are unknown that can be read, the task
-// that reads them is queued in the same round trip, whoever asks: the next answer has them.
+// Pages are a page of the list of page images, and how many there are. Where sizes are unknown that can be read, the
+// task that reads them is queued in the same round trip, whoever asks: the next answer has them.
 func Pages(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, limit, offset int) ([]Page, int64, error) {
 	var b pgx.Batch
 	var out []Page

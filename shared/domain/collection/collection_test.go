@@ -18,8 +18,8 @@ type kind struct{ path, members, ids, count string }
 
 var kinds = []kind{{"/api/v1/collections", "/series", "seriesIds", "seriesCount"}, {"/api/v1/readlists", "/books", "bookIds", "bookCount"}}
 
-// things are three series A, B and C of years that fall, with the books a, b and c; what a collection has of a name, and
-// what a read list has.
+// things are three series A, B and C of years that fall, with the books a, b and c; what a collection has of a name,
+// and what a read list has.
 type things map[string]uuid.UUID
 
 func (th things) of(k kind, names string) (ids []string) {

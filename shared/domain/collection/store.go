@@ -76,8 +76,8 @@ func (k kind) create(ctx context.Context, d *db.DB, p patch) (*row, error) {
 	return out, k.taken(d.Run(ctx, &b), *p.name)
 }
 
-// update changes one. What becomes automatic loses the members that were chosen (migration 00081). BadRequest where it would be ordered, and
-// automatic.
+// update changes one. What becomes automatic loses the members that were chosen (migration 00081). BadRequest where it
+// would be ordered, and automatic.
 func (k kind) update(ctx context.Context, d *db.DB, id uuid.UUID, p patch) (*row, error) {
 	var b pgx.Batch
 	var out *row
@@ -118,8 +118,8 @@ func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	return nil
 }
 
-// write runs what changes the members of one, which stays as it is meanwhile; a change of nothing changes no time. NotFound
-// where there is none, Conflict where it is automatic.
+// write runs what changes the members of one, which stays as it is meanwhile; a change of nothing changes no time.
+// NotFound where there is none, Conflict where it is automatic.
 func (k kind) write(ctx context.Context, d *db.DB, id uuid.UUID, sql string, args ...any) (*row, error) {
 	var b pgx.Batch
 	var out *row

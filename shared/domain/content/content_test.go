@@ -14,8 +14,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/blob"
 )
 
-// An entry that says of itself to be small, and whose packed bytes are many, is refused before they are read: they would
-// have to lie in memory.
+// An entry that says of itself to be small, and whose packed bytes are many, is refused before they are read: they
+// would have to lie in memory.
 func TestPackedBytesAreBounded(t *testing.T) {
 	t.Parallel()
 	asked := 0

@@ -6,8 +6,8 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 )
 
-// Params are those of the tasks. What they are about is the first that is set of BookIDs, the task's book, SeriesIDs, the
-// task's series and its library; else everything that the tenant has.
+// Params are those of the tasks. What they are about is the first that is set of BookIDs, the task's book, SeriesIDs,
+// the task's series and its library; else everything that the tenant has.
 type Params struct {
 	Force     bool        `json:"force"`
 	BookIDs   []uuid.UUID `json:"bookIds"`

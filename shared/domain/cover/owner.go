@@ -27,8 +27,8 @@ var (
 	ofBook   = owner{events.BookEntity, "books", "Book", "books", "the cover in the file", "o.deleted_at is null", auth.BooksRead, auth.BooksWrite}
 )
 
-// sql is a text with {o} for the table of the owner, {c} for that of its covers, {id} for the column that names the owner
-// there, and {is}, which says that the row o is the owner $1.
+// sql is a text with {o} for the table of the owner, {c} for that of its covers, {id} for the column that names the
+// owner there, and {is}, which says that the row o is the owner $1.
 func (o owner) sql(text string) string {
 	return strings.NewReplacer("{o}", string(o.entity), "{c}", string(o.entity)+"_cover", "{id}", string(o.entity)+"_id",
 		"{is}", "o.tenant_id = app.tenant() and o.id = $1 and "+o.there).Replace(text)

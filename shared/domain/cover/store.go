@@ -10,8 +10,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// What people can upload at most: covers of one series or book, and covers and bytes of all series, and of all books, of
-// a tenant.
+// What people can upload at most: covers of one series or book, and covers and bytes of all series, and of all books,
+// of a tenant.
 const (
 	mostCovers     = 20
 	mostOfAll      = 50_000
@@ -45,9 +45,9 @@ func (o owner) list(ctx context.Context, d *db.DB, id uuid.UUID) (all []row, err
 	return all, nil
 }
 
-// QueueGivenSeries keeps a picture that a plugin has named as the cover of a series, in the place of the one before that
-// the plugin has named, where there is room for it: plugins take half of what covers may. kept is 1 then, once the batch
-// has run. It is shown where show says so; one that is shown already stays.
+// QueueGivenSeries keeps a picture that a plugin has named as the cover of a series, in the place of the one before
+// that the plugin has named, where there is room for it: plugins take half of what covers may. kept is 1 then, once the
+// batch has run. It is shown where show says so; one that is shown already stays.
 func QueueGivenSeries(b *pgx.Batch, kept *int64, id uuid.UUID, data []byte, source string, show bool) {
 	ofSeries.queueGiven(b, kept, id, data, source, show)
 }
@@ -95,8 +95,8 @@ func (o owner) add(ctx context.Context, d *db.DB, id uuid.UUID, p *pictureFile) 
 // replaced is SQL: the cover c is in the place of the new one of owner $1 and source $10, which is not people's.
 const replaced = "(c.{id} = $1 and c.source = $10 and $10 <> 'custom')"
 
-// queueKeep keeps a picture of an owner that is held; one that is there already stays. What people upload is theirs, also
-// where a plugin has named it before.
+// queueKeep keeps a picture of an owner that is held; one that is there already stays. What people upload is theirs,
+// also where a plugin has named it before.
 func (o owner) queueKeep(b *pgx.Batch, kept *int64, id uuid.UUID, p *pictureFile, print, source string, bytes int64) {
 	db.Affected(b, kept, o.sql(`insert into {c} as k (tenant_id, id, {id}, fingerprint, type, image, size, width, height, source)
 		select app.tenant(), gen_random_uuid(), o.id, $2, $3, $4, $5::bigint, $6, $7, $10 from {o} o where {is}

@@ -19,19 +19,19 @@ import (
 const (
 	sweepEvery = 24 * time.Hour // of one tenant
 	retrySweep = time.Hour      // after one that failed: as often as the scheduler calls
-	// An invocation of the scheduler in Lambda has a minute for all that is due. What a store that does not answer may take
-	// of it beyond sweepFor is hangFor.
+	// An invocation of the scheduler in Lambda has a minute for all that is due. What a store that does not answer may
+	// take of it beyond sweepFor is hangFor.
 	sweepFor = 20 * time.Second
 	hangFor  = 10 * time.Second
 )
 
-// Youngest is how old an object must be to be deleted because nothing names it: it is stored before its row is written, and
-// addresses of it at the CDN are good for an hour and a quarter.
+// Youngest is how old an object must be to be deleted because nothing names it: it is stored before its row is written,
+// and addresses of it at the CDN are good for an hour and a quarter.
 const Youngest = 24 * time.Hour
 
 // Sweep deletes the covers that nothing shows any more: of books and series that were removed, of earlier contents, of
-// another size or quality, under another secret. It goes through what a tenant has once a day, some seconds of it at a time;
-// the rest waits for the next call. The scheduler calls it every hour; several may at once.
+// another size or quality, under another secret. It goes through what a tenant has once a day, some seconds of it at a
+// time; the rest waits for the next call. The scheduler calls it every hour; several may at once.
 //
 // A book whose file is gone keeps its cover, since it may come back. A cover that comes to be shown again in the moment
 // in which it is deleted is made again when it is asked for.
@@ -137,8 +137,9 @@ func (s *sweeper) page(ctx context.Context, listed []blob.Object) error {
 	return err
 }
 
-// Unnamed are those of some listed objects that are covers which nothing shows, stored before a time. What is not written
-// as covers are is left alone. The scope of ctx is the tenant's own: a user's would not see what is hidden from them.
+// Unnamed are those of some listed objects that are covers which nothing shows, stored before a time. What is not
+// written as covers are is left alone. The scope of ctx is the tenant's own: a user's would not see what is hidden from
+// them.
 func Unnamed(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob.Object, before time.Time) ([]blob.Object, error) {
 	var old []blob.Object
 	var owners []uuid.UUID

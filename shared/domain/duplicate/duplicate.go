@@ -22,8 +22,8 @@ type Group struct {
 	UpdatedAt      time.Time   `json:"updatedAt" db:"updated_at"`
 }
 
-// shown are the groups with the books that they have now, but not those that were dismissed with just these. The index of
-// fingerprints holds none that are empty, and is used where the query says so.
+// shown are the groups with the books that they have now, but not those that were dismissed with just these. The index
+// of fingerprints holds none that are empty, and is used where the query says so.
 const shown = ` from duplicate g cross join lateral (
 	  select array_agg(b.id order by b.id) as books from book b
 	  where b.tenant_id = app.tenant() and b.fingerprint = g.fingerprint and b.fingerprint <> '' and b.deleted_at is null) m
@@ -84,8 +84,8 @@ type Result struct {
 // Finder finds duplicates.
 type Finder struct{ Database *db.DB }
 
-// Find is the handler of find_duplicates tasks. A group stays what it was while it has two books or series; one that was
-// dismissed, while it has one.
+// Find is the handler of find_duplicates tasks. A group stays what it was while it has two books or series; one that
+// was dismissed, while it has one.
 func (f *Finder) Find(ctx context.Context, _ task.Held) (any, error) {
 	var b pgx.Batch
 	var out Result

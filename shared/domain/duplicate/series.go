@@ -78,8 +78,8 @@ const seriesGroups = ` from series_duplicate g cross join lateral (
 // shownSeries leaves out the groups that were dismissed and that no series has joined since.
 const shownSeries = seriesGroups + ` and cardinality(m.series) > 1 and not coalesce(m.series <@ g.dismissed, false)`
 
-// listSeries is a page of the groups of one kind, or of both for "", the oldest first, how many there are of it, and how
-// many of each kind: one round trip.
+// listSeries is a page of the groups of one kind, or of both for "", the oldest first, how many there are of it, and
+// how many of each kind: one round trip.
 func listSeries(ctx context.Context, d *db.DB, kind string, limit, offset int) ([]SeriesGroup, int64, *SeriesTotals, error) {
 	page := shownSeries + ` and ($1 = '' or ($1 = 'title') = (g.source is null)) order by g.created_at, g.id limit $2 offset $3`
 	var b pgx.Batch

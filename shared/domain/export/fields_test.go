@@ -25,8 +25,8 @@ func TestFieldsTellOfTheirOwn(t *testing.T) {
 		r.exec("insert into external_rating (tenant_id, id, series_id, source_name, rating) values ($1, gen_random_uuid(), $2, 'x', $3)", r.One, id, 50+40*i)
 		r.exec("insert into external_id (tenant_id, id, series_id, source, external_id) values ($1, gen_random_uuid(), $2, 'anilist', $3)", r.One, id, fmt.Sprint(i))
 	}
-	// Of the first series I have read a book, opened and closed another, and read one that is gone; the other user has read
-	// and rated all.
+	// Of the first series I have read a book, opened and closed another, and read one that is gone; the other user has
+	// read and rated all.
 	at := func(day int) time.Time { return time.Date(2026, 1, day, 3, 4, 5, 0, time.UTC) }
 	read := func(c *testkit.Client, title string, page int, completed bool, day int) {
 		r.exec(`insert into progress (tenant_id, account_id, book_id, id, current_page, completed, started_at, completed_at, updated_at)

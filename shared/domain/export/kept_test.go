@@ -64,7 +64,8 @@ func TestNothingIsHiddenAnyMore(t *testing.T) {
 	}
 }
 
-// A file is kept for so long from when it was completed, however long it waited; and who asked is told that there is a task.
+// A file is kept for so long from when it was completed, however long it waited; and who asked is told that there is a
+// task.
 func TestKeptFromCompletion(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -84,8 +85,8 @@ func TestKeptFromCompletion(t *testing.T) {
 	}
 }
 
-// Of a failure that is no user's business the words stay in the log; it is told with the last attempt, and parts that were
-// stored are given back.
+// Of a failure that is no user's business the words stay in the log; it is told with the last attempt, and parts that
+// were stored are given back.
 func TestFailuresAreTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -84,8 +84,8 @@ func browse(ctx context.Context, roots []Root, store Store, name string) (*Listi
 	return out, nil
 }
 
-// Exists is nil where a library can be made of the folder, an Invalid fault where it is not there. A path s3://… names a
-// prefix, which is there with the first object below it: that may be an upload to the library.
+// Exists is nil where a library can be made of the folder, an Invalid fault where it is not there. A path s3://… names
+// a prefix, which is there with the first object below it: that may be an upload to the library.
 func (at Place) Exists(ctx context.Context, store Store) error {
 	if at.top || strings.HasPrefix(at.Path, scheme) {
 		folders, objects, _, err := store.Folders(ctx, at.Root.Bucket, at.Prefix, 1)
@@ -99,8 +99,9 @@ func (at Place) Exists(ctx context.Context, store Store) error {
 	return Reach(ctx, store, at.Root.Bucket, at.Root.Prefix, at.Prefix)
 }
 
-// Reach is nil where each folder on the way from a root's prefix down to another shows the next, an Invalid fault where one does not.
-// So a symbolic link, which a gateway follows when it is asked for what lies behind, leads nobody out of a root.
+// Reach is nil where each folder on the way from a root's prefix down to another shows the next, an Invalid fault where
+// one does not. So a symbolic link, which a gateway follows when it is asked for what lies behind, leads nobody out of
+// a root.
 func Reach(ctx context.Context, store Store, bucket, root, prefix string) error {
 	for at := folder(root); len(at) < len(prefix); {
 		name, _, _ := strings.Cut(prefix[len(at):], "/")
@@ -144,8 +145,8 @@ func entries(at Place, keys []string, directories bool) []Entry {
 	return out
 }
 
-// Unlisted says what a failed listing means, as a fault of the path: a bucket that is missing or closed is for the administrator to see to, and
-// trying again does not help.
+// Unlisted says what a failed listing means, as a fault of the path: a bucket that is missing or closed is for the
+// administrator to see to, and trying again does not help.
 func Unlisted(err error) error {
 	var wrong *fault.Error
 	switch {

@@ -35,7 +35,8 @@ func Roots(b *pgx.Batch, dst *[]Root) {
 	db.All(b, dst, "select path, bucket, prefix from library_root where tenant_id = app.tenant() order by path")
 }
 
-// ParseRoot reads /folder=bucket, /folder=bucket/prefix, or s3://bucket/prefix, which stands for itself, also with a = in it.
+// ParseRoot reads /folder=bucket, /folder=bucket/prefix, or s3://bucket/prefix, which stands for itself, also with a =
+// in it.
 func ParseRoot(s string) (Root, error) {
 	path, place := s, ""
 	itself := strings.HasPrefix(s, scheme)

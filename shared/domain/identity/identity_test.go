@@ -277,7 +277,8 @@ func TestNamesComeBeforeAddresses(t *testing.T) {
 	}
 }
 
-// A keyboard that completes words puts a space behind the name. Who registered so is called without it, and signs in so too.
+// A keyboard that completes words puts a space behind the name. Who registered so is called without it, and signs in so
+// too.
 func TestSpacesAroundNames(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)

@@ -121,8 +121,8 @@ func TestTryingPasswordsIsSlow(t *testing.T) {
 	basic(u, "any", key).Do("GET", me, nil).Want(200)
 }
 
-// Whoever tries many passwords at once keeps the machine so busy that Redis' answers come too late, and could switch the
-// limit off with that: without Redis each process counts them for itself.
+// Whoever tries many passwords at once keeps the machine so busy that Redis' answers come too late, and could switch
+// the limit off with that: without Redis each process counts them for itself.
 func TestTryingPasswordsIsSlowWithoutRedis(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
@@ -181,8 +181,8 @@ func TestManyRequestsAtOnceAreOneAttempt(t *testing.T) {
 	ask("wrong password", 10, 401)
 }
 
-// A key that no process remembers yet, as where many begin at once, counts for its user; one that there is not counts like
-// nobody's requests, for the address.
+// A key that no process remembers yet, as where many begin at once, counts for its user; one that there is not counts
+// like nobody's requests, for the address.
 func TestKeyThatIsNewToAll(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes(t))
@@ -219,8 +219,8 @@ func TestKeyThatIsNewToAll(t *testing.T) {
 	}
 }
 
-// Who connects to the events stream is not counted as a user, and let in where the user has no requests left; who is nobody
-// is counted by address there, too.
+// Who connects to the events stream is not counted as a user, and let in where the user has no requests left; who is
+// nobody is counted by address there, too.
 func TestConnectingToEventsIsExempt(t *testing.T) {
 	t.Parallel()
 	const access = "/api/v1/auth/stream?stream="

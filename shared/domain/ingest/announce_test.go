@@ -40,8 +40,8 @@ type store struct {
 }
 
 // TestAnnouncements holds a real store's notifications to what ParseEvent expects. `make conformance` runs it against
-// every store that Longbox is meant for: what is skipped is something that a store's notifications lack and that nothing
-// depends on.
+// every store that Longbox is meant for: what is skipped is something that a store's notifications lack and that
+// nothing depends on.
 func TestAnnouncements(t *testing.T) {
 	a := testkit.StartAnnouncer(t, "events-"+uuid.NewString()[:8])
 	q, err := queue.Open(a.Queue, a.Queue.ObjectURL)

@@ -106,8 +106,9 @@ func changes(event string) bool {
 	return strings.HasPrefix(event, "ObjectCreated:") || strings.HasPrefix(event, "ObjectRemoved:") || strings.HasPrefix(event, "LifecycleExpiration:")
 }
 
-// name is the key that a record means: S3, MinIO and LocalStack write it as in a form (+ for a space, %XX), the gateway of
-// one machine as it is. That one writes the request's path into the bucket's ARN, where others have the bucket's name.
+// name is the key that a record means: S3, MinIO and LocalStack write it as in a form (+ for a space, %XX), the gateway
+// of one machine as it is. That one writes the request's path into the bucket's ARN, where others have the bucket's
+// name.
 func name(key, arn string) (string, error) {
 	if strings.HasPrefix(arn, "arn:aws:s3:::/") {
 		return key, nil

@@ -405,8 +405,8 @@ func TestMovesAreAnnouncedInEitherOrder(t *testing.T) {
 	}
 }
 
-// Files that take each other's names are announced one by one, in any order, at once or while they change: the books follow
-// their content, and nobody loses what they have read.
+// Files that take each other's names are announced one by one, in any order, at once or while they change: the books
+// follow their content, and nobody loses what they have read.
 func TestShiftsAreAnnouncedInAnyOrder(t *testing.T) {
 	t.Parallel()
 	shift := [][2]int{{5, 4}, {4, 3}, {3, 2}, {2, 1}, {1, 0}} // to, content; 0 is nothing

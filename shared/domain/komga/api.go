@@ -32,8 +32,8 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	lists(a, d)
 }
 
-// operation is an operation of this interface: its path lies below the tenant's prefix, and what only reads takes the session
-// cookie, too.
+// operation is an operation of this interface: its path lies below the tenant's prefix, and what only reads takes the
+// session cookie, too.
 func operation(method, path, id, summary, permission string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/{prefix}/api" + path, ID: "komga" + id, Summary: summary, Tag: "Komga-compatible", Permission: permission, Prefixed: true, Cookie: method == "GET"}
 }

@@ -171,7 +171,8 @@ func (f SeriesFilter) automatic(ctx context.Context, d *db.DB) (map[string]json.
 	return out, nil
 }
 
-// wanted is the list that the filter and a condition (nil for none) ask for; automatic are conditions of its collections.
+// wanted is the list that the filter and a condition (nil for none) ask for; automatic are conditions of its
+// collections.
 func (f SeriesFilter) wanted(tree json.RawMessage, automatic map[string]json.RawMessage, find *string, sort httpapi.Sorting) (w series.Wanted, err error) {
 	w = series.Wanted{Find: find, Sort: sort}
 	libraries := separated(f.LibraryID)

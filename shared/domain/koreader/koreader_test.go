@@ -206,7 +206,8 @@ func TestPlaces(t *testing.T) {
 	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select locator::jsonb ->> 'href' from reading_session where book_id = $1", odd).Scan(&href); err != nil || href != "a%20b%25.xhtml" {
 		t.Errorf("a name with a space is %q, %v", href, err)
 	}
-	// What other readers say: by the whole name of a document before a shorter one; where it is told no more, the page counts.
+	// What other readers say: by the whole name of a document before a shorter one; where it is told no more, the page
+	// counts.
 	say := func(href string, told, now float64, page int) {
 		t.Helper()
 		r.DB.Exec(t, "update reading_session set locator = $2 where book_id = $1", novel, fmt.Sprintf(`{"href":%q,"locations":{"totalProgression":%g}}`, href, told))

@@ -197,8 +197,8 @@ func (k *book) told(last *progress.Last) string {
 	return "/body/DocFragment[" + strconv.Itoa(int(min(max(1, last.Page), int32(max(1, len(k.Spine)))))) + "].0"
 }
 
-// document is the number, from 1, of the document in the spine that an href names: as an address of it here (package webpub),
-// from the root of the archive or from where the package document lies; 0 for none.
+// document is the number, from 1, of the document in the spine that an href names: as an address of it here (package
+// webpub), from the root of the archive or from where the package document lies; 0 for none.
 func (k *book) document(href string) int {
 	u, err := url.Parse(href)
 	if err != nil {

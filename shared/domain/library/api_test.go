@@ -620,7 +620,8 @@ func TestActiveAgainWhileScanning(t *testing.T) {
 	}
 }
 
-// A large library goes in parts. What ends that in between leaves one that no schedule scans, and the next call goes on.
+// A large library goes in parts. What ends that in between leaves one that no schedule scans, and the next call goes
+// on.
 func TestDeleteInParts(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -663,7 +664,8 @@ func TestDeleteInParts(t *testing.T) {
 	}
 }
 
-// Who takes a root from the tenant in this moment is waited for: nothing is made, or moved, below what is no longer given.
+// Who takes a root from the tenant in this moment is waited for: nothing is made, or moved, below what is no longer
+// given.
 func TestRootIsHeld(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -723,8 +725,8 @@ func TestFailedDeletionTellsWhatHasMoved(t *testing.T) {
 	admin.Do("DELETE", path+"/"+ids[0], nil).Want(204)
 }
 
-// What people said of a series, or chose, goes with its books to the library where the files are by now, also those that
-// nobody has read.
+// What people said of a series, or chose, goes with its books to the library where the files are by now, also those
+// that nobody has read.
 func TestDeletionLeavesWhatIsChosen(t *testing.T) {
 	t.Parallel()
 	for what, sql := range map[string]string{
@@ -768,8 +770,8 @@ func TestDeletionLeavesWhatIsOfAPartOfASeries(t *testing.T) {
 	}
 }
 
-// A file that two libraries have is still there when one of them is deleted, whichever was scanned last: what people have read, and said of
-// its series, goes on in the other, with the very same file.
+// A file that two libraries have is still there when one of them is deleted, whichever was scanned last: what people
+// have read, and said of its series, goes on in the other, with the very same file.
 func TestDeletionOfAnotherLibraryOverTheSameFolder(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -800,8 +802,8 @@ func TestDeletionOfAnotherLibraryOverTheSameFolder(t *testing.T) {
 	}
 }
 
-// Who writes into a library when it is deleted has locked scan, library and counts in this order and goes on to its books: the
-// deletion waits for each, and holds nothing that the writer is yet to ask for.
+// Who writes into a library when it is deleted has locked scan, library and counts in this order and goes on to its
+// books: the deletion waits for each, and holds nothing that the writer is yet to ask for.
 func TestDeletionWaitsForWriters(t *testing.T) {
 	t.Parallel()
 	f := serve(t)

@@ -20,8 +20,9 @@ const (
 func fold(s string) string { return norm.NFC.String(strings.ToLower(s)) }
 
 // Excluded reads newline-separated globs and returns the test whether a key, relative to the library's root, is
-// left out. Matching ignores case and how accents are written; a pattern without a slash matches at any depth, one with a slash from the
-// root; a pattern that matches a folder leaves out everything below it. The error names the first bad pattern.
+// left out. Matching ignores case and how accents are written; a pattern without a slash matches at any depth, one with
+// a slash from the root; a pattern that matches a folder leaves out everything below it. The error names the first bad
+// pattern.
 func Excluded(patterns string) (func(key string) bool, error) {
 	var globs []string
 	for _, line := range strings.Split(patterns, "\n") {

@@ -37,8 +37,8 @@ func rated(t *testing.T, f *fixture, library uuid.UUID) (n int) {
 	return n
 }
 
-// What is of many series goes to their heirs in parts, which take the time that they need; what ends that in between loses nothing, and
-// the next call goes on.
+// What is of many series goes to their heirs in parts, which take the time that they need; what ends that in between
+// loses nothing, and the next call goes on.
 func TestSeriesAreHandedOverInParts(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -62,7 +62,8 @@ func TestSeriesAreHandedOverInParts(t *testing.T) {
 	admin.Do("DELETE", path+"/"+was.String(), nil).Want(204)
 }
 
-// The heir of a series may be one that goes at the same time: what is of both is of the last in the row, and of two texts the older.
+// The heir of a series may be one that goes at the same time: what is of both is of the last in the row, and of two
+// texts the older.
 func TestHeirsOfHeirs(t *testing.T) {
 	t.Parallel()
 	const many = 30
@@ -95,7 +96,8 @@ func TestHeirsOfHeirs(t *testing.T) {
 			f := serve(t)
 			admin := f.User(t, "one", "admin")
 			was, is := heirs(t, f, admin, many)
-			// Each is the heir of another, whatever their paths and ids; one has its heir in the other library, and two have each other.
+			// Each is the heir of another, whatever their paths and ids; one has its heir in the other library, and two
+			// have each other.
 			f.DB.Exec(t, `update series s set heir = n.id, summary = s.path from (select id, lead(id) over (order by path desc) as next from series where library_id = $1) x
 				join series n on n.id = coalesce(x.next, (select id from series where library_id = $2 and path = 's1')) where s.id = x.id`, was, is)
 			f.DB.Exec(t, `with s as (insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)

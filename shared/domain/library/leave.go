@@ -17,10 +17,11 @@ const (
 	leaveSeries = 200
 )
 
-// leave lets the books of a library that is to be deleted follow their files to the libraries where these have appeared since it was
-// last scanned, as if a scan had found them gone: whoever has moved files, and deletes the library that they were in, loses nothing
-// that people have read, edited or chosen. Those whose very file is another library's, too, go on there, however long that has it. The
-// library is not active from here on. moved tells what listeners are to be told, also with an error.
+// leave lets the books of a library that is to be deleted follow their files to the libraries where these have appeared
+// since it was last scanned, as if a scan had found them gone: whoever has moved files, and deletes the library that
+// they were in, loses nothing that people have read, edited or chosen. Those whose very file is another library's, too,
+// go on there, however long that has it. The library is not active from here on. moved tells what listeners are to be
+// told, also with an error.
 func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []follow.Book, err error) {
 	for after := ""; ; {
 		var b pgx.Batch
@@ -63,8 +64,8 @@ func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []
 	}
 }
 
-// handLeft gives what people have chosen and written of the series of a library to those where their books have gone: others that go with
-// the library have kept them from going as a whole. moved tells of these, also with an error.
+// handLeft gives what people have chosen and written of the series of a library to those where their books have gone:
+// others that go with the library have kept them from going as a whole. moved tells of these, also with an error.
 func handLeft(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time, moved *[]follow.Book) error {
 	for {
 		more := false

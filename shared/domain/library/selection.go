@@ -41,7 +41,8 @@ func MayHold(formats []string, selected func(key string) (format string, ok bool
 // systemFolders are of operating systems and storage devices: for what was deleted, previews, recovered blocks.
 var systemFolders = []string{"__MACOSX/", "$RECYCLE.BIN/", "System Volume Information/", "lost+found/", "@eaDir/", "#recycle/", "@Recycle/"}
 
-// Hidden tells whether a key is a hidden file or lies in a hidden folder, or one of an operating system or a storage device.
+// Hidden tells whether a key is a hidden file or lies in a hidden folder, or one of an operating system or a storage
+// device.
 func Hidden(key string) bool {
 	if strings.HasPrefix(key, ".") || strings.Contains(key, "/.") {
 		return true

@@ -31,8 +31,8 @@ func (r row) library() *Library {
 	return &r.Library
 }
 
-// settable are the columns that hold what a request says, or follow from it. Where the library lies is kept beside them: it may stay
-// as it is.
+// settable are the columns that hold what a request says, or follow from it. Where the library lies is kept beside
+// them: it may stay as it is.
 var settable = []string{"name", "description", "is_active", "allowed_formats", "excluded_patterns", "default_reading_direction",
 	"series_strategy", "series_config", "book_strategy", "book_config", "number_strategy", "number_config", "title_preprocessing_rules",
 	"auto_match_conditions", "scan_enabled", "scan_cron", "scan_timezone", "scan_mode", "scan_on_start", "purge_deleted_on_scan", "next_scan_at"}
@@ -113,8 +113,8 @@ func values(l *Library, at *filesystem.Place, next *time.Time) pgx.StrictNamedAr
 	return out
 }
 
-// heldBucket is that of the root, held until the library is stored: the operator may have taken or replaced the root since
-// it was read. Then it is null, which the column refuses, and nothing of the batch takes effect.
+// heldBucket is that of the root, held until the library is stored: the operator may have taken or replaced the root
+// since it was read. Then it is null, which the column refuses, and nothing of the batch takes effect.
 const heldBucket = `(select r.bucket from library_root r
 	where r.tenant_id = app.tenant() and r.path = @root_path and r.prefix = @root_prefix and r.bucket = @bucket for share)`
 
@@ -152,8 +152,8 @@ const holdScan = `select from task where tenant_id = app.tenant() and library_id
 
 // change reads the library under a lock, lets fn change it, and stores it where it is another now; at is nil where the
 // path stays. wake queues what makes up for the time in which it was not active. To another path it goes only while
-// nothing works on it: a scan would go on in the folder where it began, and take the library's books there for gone. None
-// begins meanwhile, since a scan's row points to the library's.
+// nothing works on it: a scan would go on in the folder where it began, and take the library's books there for gone.
+// None begins meanwhile, since a scan's row points to the library's.
 func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, wake func(b *pgx.Batch) error, fn func(l *Library) error) (out *Library, changed bool, err error) {
 	err = d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var read pgx.Batch
@@ -224,7 +224,8 @@ type cancelled struct {
 	Total       int64      `db:"progress_total"`
 }
 
-// How much of a library is deleted in one transaction, far within DATABASE_TIMEOUT, and for how long within one request.
+// How much of a library is deleted in one transaction, far within DATABASE_TIMEOUT, and for how long within one
+// request.
 const (
 	removeBooks = 5000
 	removeTime  = 20 * time.Second
@@ -233,9 +234,9 @@ const (
 var errTooLarge = &fault.Error{Code: fault.Unavailable, RetryAfter: time.Second,
 	Message: "The library is too large to be deleted at once; delete it again to go on with what is left"}
 
-// remove deletes a library with everything in it; found is false when there is none. A large one goes in parts: whatever
-// ends this in between, or after end, leaves a library that is not active, and the next call goes on. It tells the unfinished
-// tasks that were cancelled, also with an error.
+// remove deletes a library with everything in it; found is false when there is none. A large one goes in parts:
+// whatever ends this in between, or after end, leaves a library that is not active, and the next call goes on. It tells
+// the unfinished tasks that were cancelled, also with an error.
 func remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, end time.Time) (tasks []cancelled, found bool, err error) {
 	for {
 		ended, left, deleted, err := removePart(ctx, d, id, books)
@@ -249,9 +250,9 @@ func remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, end time.Tim
 	}
 }
 
-// removePart cancels the library's unfinished tasks and deletes so many of its books; once there are no more, the library
-// itself. Tasks are locked before anything else and children before parents, as their workers do it. What is left is not
-// active: only a person can start a scan of it, which the next part cancels.
+// removePart cancels the library's unfinished tasks and deletes so many of its books; once there are no more, the
+// library itself. Tasks are locked before anything else and children before parents, as their workers do it. What is
+// left is not active: only a person can start a scan of it, which the next part cancels.
 func removePart(ctx context.Context, d *db.DB, id uuid.UUID, books int) (tasks []cancelled, left, deleted bool, err error) {
 	const cancel = `update task t set status = 'cancelled', completed_at = now(), lease_until = null
 		where t.tenant_id = app.tenant() and t.library_id = $1 and t.status in ('pending', 'running') and t.parent_id is `
@@ -263,7 +264,8 @@ func removePart(ctx context.Context, d *db.DB, id uuid.UUID, books int) (tasks [
 	var children []cancelled
 	db.All(&b, &children, "with t as ("+cancel+"not null"+ended+" where t.started_at is not null", id) // listeners know of no others
 	db.All(&b, &tasks, "with t as ("+cancel+"null"+ended, id)
-	// A task added while the others were cancelled may write meanwhile. As its worker does it, books are locked after these:
+	// A task added while the others were cancelled may write meanwhile. As its worker does it, books are locked after
+	// these:
 	b.Queue("select from scan where tenant_id = app.tenant() and library_id = $1 order by id for update", id)
 	b.Queue("select from library where tenant_id = app.tenant() and id = $1 for update", id)
 	b.Queue("select from library_count where tenant_id = app.tenant() and library_id = $1 for update", id)

@@ -34,7 +34,8 @@ type place struct {
 	packed bool // in the page pack
 }
 
-// place is that of page n, from 1; ok is false where it must be decompressed with others, or drawn, and where there is none.
+// place is that of page n, from 1; ok is false where it must be decompressed with others, or drawn, and where there is
+// none.
 func (m *Measurer) place(i *page.Index, n int) (p place, ok bool) {
 	if o, e, ok := i.InPack(n); ok {
 		return place{m.Media, m.Bucket, o, e, true}, true

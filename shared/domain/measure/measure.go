@@ -47,8 +47,8 @@ type Result struct {
 	Unknown int `json:"unknown"` // that state none, or not where it is looked for
 }
 
-// Measure is the handler of measure_pages tasks. A run that is paused, or fails, stores what it has found: the next one goes
-// on with what is left.
+// Measure is the handler of measure_pages tasks. A run that is paused, or fails, stores what it has found: the next one
+// goes on with what is left.
 func (m *Measurer) Measure(ctx context.Context, h task.Held) (any, error) {
 	if h.BookID == nil {
 		return nil, fault.New(fault.BadRequest, "A task of type %s needs a book", task.MeasurePages)
@@ -142,8 +142,8 @@ type lostPack struct{ error }
 
 func (l lostPack) Unwrap() error { return l.error }
 
-// explain says what a failed read means, and queues what mends it: an analysis of the file, or a new page pack. What trying
-// again may mend stays as it is.
+// explain says what a failed read means, and queues what mends it: an analysis of the file, or a new page pack. What
+// trying again may mend stays as it is.
 func (m *Measurer) explain(ctx context.Context, h task.Held, failure error) error {
 	if !blob.Lost(failure) {
 		return failure

@@ -111,8 +111,8 @@ func TestEveryEndIsCountedOnce(t *testing.T) {
 	}
 }
 
-// Workers that end children and their parents, a scheduler, and somebody who removes figures meanwhile: nobody waits for
-// ever, and every end is in the figures or was removed.
+// Workers that end children and their parents, a scheduler, and somebody who removes figures meanwhile: nobody waits
+// for ever, and every end is in the figures or was removed.
 func TestCountingBesideOthers(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

@@ -117,8 +117,8 @@ func (r *typeRow) record(last failure) Type {
 	return t
 }
 
-// percentile is a time, in milliseconds, within which so many percent of the tasks ended: the upper end of the element of
-// the histogram in which the last of them is, but no more than the longest. Nil where none has a time.
+// percentile is a time, in milliseconds, within which so many percent of the tasks ended: the upper end of the element
+// of the histogram in which the last of them is, but no more than the longest. Nil where none has a time.
 func (r *typeRow) percentile(percent int64) *int64 {
 	left := (r.Timed*percent + 99) / 100
 	for i, n := range r.Durations {

@@ -33,9 +33,9 @@ func byTypeSQL() string {
 		array[` + strings.Join(durations, ", ") + "]::bigint[] as durations " + kept + " group by type order by type"
 }
 
-// errorsSQL is the last failure of each type, on its own: in the order of time the rows above would be sorted, histograms
-// and all. They may name files: those from whom series are hidden are told the times alone; and so is everybody, but
-// administrators, of what was done for one user ($1).
+// errorsSQL is the last failure of each type, on its own: in the order of time the rows above would be sorted,
+// histograms and all. They may name files: those from whom series are hidden are told the times alone; and so is
+// everybody, but administrators, of what was done for one user ($1).
 const errorsSQL = "select distinct on (type) type, case when app.limited() or type = any($1) and not app.administers() then '' else last_error end as last_error, last_error_at " +
 	kept + " and last_error_at is not null order by type, last_error_at desc"
 
@@ -128,8 +128,8 @@ func removeAll(ctx context.Context, d *db.DB) (*Removed, error) {
 	return &out, d.Run(ctx, &b)
 }
 
-// Forget removes, of every tenant, what its setting does not keep, and says how many rows that were. The scheduler calls
-// it.
+// Forget removes, of every tenant, what its setting does not keep, and says how many rows that were. The scheduler
+// calls it.
 func Forget(ctx context.Context, system *db.DB) (int64, error) {
 	tag, err := system.Pool().Exec(ctx, `with kept as materialized (select id, app.task_metrics_since(id) as since from tenant)
 		delete from task_metric m using kept k where m.tenant_id = k.id and m.hour < k.since`)

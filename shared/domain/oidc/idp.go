@@ -121,7 +121,8 @@ func (d *discovery) ask(ctx context.Context, key source) error {
 	return nil
 }
 
-// said checks the addresses that a provider names, and finds how clients show their secret to it, and where its keys are.
+// said checks the addresses that a provider names, and finds how clients show their secret to it, and where its keys
+// are.
 func said(p *oidc.Provider, issuer string) (style oauth2.AuthStyle, keys string, err error) {
 	var m struct {
 		Authorization string   `json:"authorization_endpoint"`

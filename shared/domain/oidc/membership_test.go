@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Who signs in joins and leaves access groups themselves: the memberships of others stay, and names of groups are as the
-// provider writes them.
+// Who signs in joins and leaves access groups themselves: the memberships of others stay, and names of groups are as
+// the provider writes them.
 func TestOthersStayInTheirGroups(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -518,7 +518,8 @@ func TestRoles(t *testing.T) {
 	if r.bump != bumped+4 {
 		t.Errorf("told %d times of 4 changes", r.bump-bumped)
 	}
-	// Silence about groups means that there are none, unless the operator says otherwise; a new user gets the default role.
+	// Silence about groups means that there are none, unless the operator says otherwise; a new user gets the default
+	// role.
 	role("admins")
 	silent := func(subject string) string {
 		t.Helper()
@@ -804,8 +805,8 @@ func TestClaimedAddress(t *testing.T) {
 	}
 }
 
-// Nor is one that somebody without SystemAdmin gives to a user, whose password or sessions they have: who comes from the
-// provider would bring them their role.
+// Nor is one that somebody without SystemAdmin gives to a user, whose password or sessions they have: who comes from
+// the provider would bring them their role.
 func TestAddressOfAManager(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -826,8 +827,8 @@ func TestAddressOfAManager(t *testing.T) {
 	}
 }
 
-// A user for whose address the provider does not vouch is not given to whoever reads the mail that is sent there, disabled
-// or not.
+// A user for whose address the provider does not vouch is not given to whoever reads the mail that is sent there,
+// disabled or not.
 func TestUnverifiedIsNotWaiting(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

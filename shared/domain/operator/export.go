@@ -101,8 +101,8 @@ func (o *Operator) export(ctx context.Context, i Export) (any, error) {
 	return out, err
 }
 
-// exportFile writes beside the file and gives it its name at the end: a part, which a program that is killed leaves, must
-// not look whole.
+// exportFile writes beside the file and gives it its name at the end: a part, which a program that is killed leaves,
+// must not look whole.
 func (o *Operator) exportFile(ctx context.Context, t *row, i Export) (_ any, err error) {
 	if _, err := os.Lstat(i.Output); err == nil {
 		return nil, fault.Invalid("output", "there is a file %s already: remove it, or name another", i.Output)

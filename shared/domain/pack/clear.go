@@ -78,8 +78,8 @@ func (m *Maker) Clear(ctx context.Context, h task.Held) (any, error) {
 	}
 }
 
-// again says what the store did not delete, nil where there is none such. The next try begins at the first book, or it would
-// leave that out.
+// again says what the store did not delete, nil where there is none such. The next try begins at the first book, or it
+// would leave that out.
 func (m *Maker) again(ctx context.Context, h task.Held, at clearing) error {
 	if at.Refused == "" {
 		return nil

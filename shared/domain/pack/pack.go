@@ -182,8 +182,8 @@ func (m *Maker) discard(ctx context.Context, tenant, book uuid.UUID, key string)
 	}
 }
 
-// lost tells whether the object of a pack is not the one that its row describes: somebody emptied the bucket, or a worker
-// that had lost the task stored it once more. A byte of it says so at the price of one read.
+// lost tells whether the object of a pack is not the one that its row describes: somebody emptied the bucket, or a
+// worker that had lost the task stored it once more. A byte of it says so at the price of one read.
 func (m *Maker) lost(ctx context.Context, b *bookRow) (bool, error) {
 	_, err := m.Media.ReadRange(ctx, m.Bucket, blob.Object{Key: b.PackKey, Size: b.PackSize, ETag: b.PackETag}, 0, 1)
 	if blob.Lost(err) {
@@ -224,8 +224,8 @@ func (p places) pages() (n int) {
 	return n
 }
 
-// write stores the pack. A page that is damaged has no place in it, and so have those behind it where the walk ends there:
-// the others need not wait for them. A book of which no page can be read has no pack.
+// write stores the pack. A page that is damaged has no place in it, and so have those behind it where the walk ends
+// there: the others need not wait for them. A book of which no page can be read has no pack.
 func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []int, entries []archive.Entry) (places, blob.Object, error) {
 	p := places{make([]int64, len(b.Names)), make([]int64, len(b.Names)), make([]int64, len(b.Names))}
 	for i := range p.offsets {

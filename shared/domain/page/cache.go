@@ -61,9 +61,9 @@ func NewFinder(d *db.DB) *Finder {
 }
 
 // Find is the index of a book, with the place of page n (0: of none), for the request's caller. It asks Postgres
-// once, only for the book where the caller is remembered, or not at all where the index is too: Redis has confirmed, with
-// the rate limit, that no access has changed since. The first page asked for comes alone; with the second, all of the
-// book's are loaded.
+// once, only for the book where the caller is remembered, or not at all where the index is too: Redis has confirmed,
+// with the rate limit, that no access has changed since. The first page asked for comes alone; with the second, all of
+// the book's are loaded.
 func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error) {
 	part := pages{n, n}
 	if n < 1 {

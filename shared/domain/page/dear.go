@@ -97,8 +97,8 @@ func (s *Server) Bytes(ctx context.Context, i *Index, n int) ([]byte, error) {
 	return data, s.changed(ctx, i, err)
 }
 
-// extract reads a dear page; requests for the same one share the work. Where no range of its own holds it, it asks for a page pack,
-// so that later ones are ranges.
+// extract reads a dear page; requests for the same one share the work. Where no range of its own holds it, it asks for
+// a page pack, so that later ones are ranges.
 func (s *Server) extract(ctx context.Context, i *Index, n int, e archive.Entry) ([]byte, error) {
 	if s.Want != nil && !e.Direct() {
 		s.Want(ctx, i)

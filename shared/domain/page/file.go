@@ -19,7 +19,8 @@ import (
 
 const retryAfter = 2 * time.Second
 
-// File answers with the book's file: whole, or one range of it (RFC 9110 14), under the conditions of the request (RFC 9110 13).
+// File answers with the book's file: whole, or one range of it (RFC 9110 14), under the conditions of the request (RFC
+// 9110 13).
 func (s *Server) File(w http.ResponseWriter, r *http.Request, i *Index) error {
 	h := w.Header()
 	name := path.Base(i.Key)
@@ -73,8 +74,8 @@ type part struct {
 	atEnd         func() error // asked before the last bytes are given away
 }
 
-// longPart is how many bytes a folder's file may be overwritten under: a smaller part is read from it at once, however slowly
-// its reader takes it.
+// longPart is how many bytes a folder's file may be overwritten under: a smaller part is read from it at once, however
+// slowly its reader takes it.
 const longPart = 4 << 20
 
 func (p *part) Read(b []byte) (int, error) {
@@ -88,8 +89,8 @@ func (p *part) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// overwritten is an error where the file is another one by now: a file of a folder that was overwritten in place while it was
-// read came as a mixture of both. What a store has an ETag for never changes.
+// overwritten is an error where the file is another one by now: a file of a folder that was overwritten in place while
+// it was read came as a mixture of both. What a store has an ETag for never changes.
 func (p *part) overwritten() error {
 	if p.index.ETag != "" || p.n < longPart {
 		return nil

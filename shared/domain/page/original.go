@@ -126,7 +126,8 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 	return nil
 }
 
-// drain reads what lies behind an entry, since its range reaches to the next one, so that the connection can be used again.
+// drain reads what lies behind an entry, since its range reaches to the next one, so that the connection can be used
+// again.
 func drain(body io.Reader) {
 	_, _ = io.CopyN(io.Discard, body, 4096) // the answer is complete without it
 }
@@ -215,8 +216,8 @@ func direct(buffered *bufio.Reader, source io.Reader) io.Reader {
 
 // What is looked at of a page before the answer begins.
 const (
-	// sniff bytes tell every type that can be shown, also behind the tables of a deflated block, and come with the header of
-	// the store's answer.
+	// sniff bytes tell every type that can be shown, also behind the tables of a deflated block, and come with the
+	// header of the store's answer.
 	sniff = 1 << 10
 	// whole is how large a page that is inflated here may be that is refused when it is damaged, not cut off.
 	whole = 4 << 10
@@ -304,8 +305,8 @@ func Undrawn(err error) error {
 	return fault.Wrap(err, fault.Unavailable, "The page cannot be drawn at the moment; try again shortly").After(retryAfter)
 }
 
-// NotModified answers 304 when the client has this version already. cache is the Cache-Control of the whole answer: that
-// of a 304 replaces what the client remembers.
+// NotModified answers 304 when the client has this version already. cache is the Cache-Control of the whole answer:
+// that of a 304 replaces what the client remembers.
 func NotModified(w http.ResponseWriter, r *http.Request, tag, cache string) bool {
 	have := strings.Join(r.Header.Values("If-None-Match"), ",")
 	if have == "" {

@@ -20,8 +20,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// What is said of an entry of an e-book. Nobody vouches for its documents: opened by itself in a browser, one has no scripts and
-// is of no origin.
+// What is said of an entry of an e-book. Nobody vouches for its documents: opened by itself in a browser, one has no
+// scripts and is of no origin.
 const (
 	resourceCache  = "private, max-age=86400"
 	resourcePolicy = "sandbox; default-src 'self' data:; style-src 'self' 'unsafe-inline'"

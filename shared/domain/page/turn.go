@@ -11,8 +11,9 @@ import (
 // reader, or is large.
 const turnLasts = 10 * time.Millisecond
 
-// turns lets pages out of a store on this machine a few at a time, in the order in which they were asked for. Both share
-// its processors: many pages at once are all of them sent last, a few after the other are sent by half of that time.
+// turns lets pages out of a store on this machine a few at a time, in the order in which they were asked for. Both
+// share its processors: many pages at once are all of them sent last, a few after the other are sent by half of that
+// time.
 type turns chan struct{}
 
 // newTurns has one page asked for, one on its way to here and one on its way out for each processor that is used.

@@ -187,8 +187,8 @@ func (m *bookMetadata) released(now *book.Metadata) (year, month, day *float64) 
 	return year, nil, nil
 }
 
-// peopleBeside are people beside those who stay as they are: whoever has a role that is locked, and the translators where
-// authors names none, since they are a field of their own. It is nil where the plugin names nobody else.
+// peopleBeside are people beside those who stay as they are: whoever has a role that is locked, and the translators
+// where authors names none, since they are a field of their own. It is nil where the plugin names nobody else.
 func (m *bookMetadata) peopleBeside(now *book.Metadata) []book.AuthorBody {
 	people := m.people()
 	stays := func(role string) bool {

@@ -32,8 +32,8 @@ type candidate struct {
 	Recent bool   `db:"recent"` // it was looked at a short time ago
 }
 
-// candidates is SQL for the series or the books of the library $1 with what the plugin $2 calls them: as $3 says only those
-// that it calls something, and as $4 not what was looked at within so many seconds; $5 is whether the id counts.
+// candidates is SQL for the series or the books of the library $1 with what the plugin $2 calls them: as $3 says only
+// those that it calls something, and as $4 not what was looked at within so many seconds; $5 is whether the id counts.
 func candidates(kind string) string {
 	table, place, series, title, there := "series", "path", "i.id", "i.title", ""
 	if kind == "book" {
@@ -100,8 +100,8 @@ type answer struct {
 	why         string   // then
 }
 
-// askAbout asks a plugin about an item of a kind, and writes some fields of it, nil for all; a dry one writes nothing and
-// has no patience.
+// askAbout asks a plugin about an item of a kind, and writes some fields of it, nil for all; a dry one writes nothing
+// and has no patience.
 func (r *Runner) askAbout(ctx context.Context, plugin uuid.UUID, kind string, i *item, only []string, dry bool) (*answer, error) {
 	if kind == "book" {
 		return r.askAboutBook(ctx, plugin, i, only, dry)
@@ -176,8 +176,8 @@ func (r *Runner) matchableBook(ctx context.Context, plugin uuid.UUID, i *item, p
 	return p, d, s, confidence(threshold), p.about("book", d.LibraryID)
 }
 
-// findBook is find for a book: by its ISBN, where it has one, its title and first author. An answer without a score counts
-// as sure where it is the only one to an ISBN.
+// findBook is find for a book: by its ISBN, where it has one, its title and first author. An answer without a score
+// counts as sure where it is the only one to an ISBN.
 func (r *Runner) findBook(ctx context.Context, p *runnable, d *aBook, s *series.Details, sure float64) (best *SearchResult, why string, a *asked) {
 	query := d.Title
 	if !strings.Contains(strings.ToLower(query), strings.ToLower(s.Metadata.Title)) { // Volume 3

@@ -19,9 +19,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// A run of a job goes through the series of its library, then through the books, in the order of their paths. It works for
-// a while, then lets other tasks have the worker and goes on behind them; what it has done is kept all the time, so that it
-// goes on there also where its worker was killed. Of one plugin one run works at a time.
+// A run of a job goes through the series of its library, then through the books, in the order of their paths. It works
+// for a while, then lets other tasks have the worker and goes on behind them; what it has done is kept all the time, so
+// that it goes on there also where its worker was killed. Of one plugin one run works at a time.
 const (
 	runFor     = time.Minute      // before it lets others have the worker
 	turnAfter  = 15 * time.Second // it looks again whether another run of the plugin has ended
@@ -210,8 +210,8 @@ func (w *refresh) work(ctx context.Context) error {
 	return w.save(ctx)
 }
 
-// take takes the turn of the plugin, where no other run has it, and reads the plugin. The row is locked by a statement of
-// its own: the next one sees what others did while this waited for them.
+// take takes the turn of the plugin, where no other run has it, and reads the plugin. The row is locked by a statement
+// of its own: the next one sees what others did while this waited for them.
 func (w *refresh) take(ctx context.Context) (p *runnable, turn bool, err error) {
 	var b pgx.Batch
 	name := w.at.Config.plugin()
@@ -225,8 +225,8 @@ func (w *refresh) take(ctx context.Context) (p *runnable, turn bool, err error) 
 
 func (w *refresh) kind() string { return w.at.Config.kinds()[w.at.Kind] }
 
-// prepare looks whether the plugin can be asked still and whether it is the run's turn, and reads the next items where none
-// are left.
+// prepare looks whether the plugin can be asked still and whether it is the run's turn, and reads the next items where
+// none are left.
 func (w *refresh) prepare(ctx context.Context) (turn bool, err error) {
 	p, turn, err := w.take(ctx)
 	if err != nil {

@@ -26,8 +26,8 @@ type dueJob struct {
 }
 
 // JobsDue starts the jobs whose time has come, of every active tenant, and tells how many; one that runs is not started
-// again. A schedule counts from when it was set, or from when a scheduler meets its new time zone. What was due while no scheduler ran,
-// or while the tenant was suspended or the library not active, is started once.
+// again. A schedule counts from when it was set, or from when a scheduler meets its new time zone. What was due while
+// no scheduler ran, or while the tenant was suspended or the library not active, is started once.
 //
 // Several schedulers may call it at once: the next time is set in the transaction that adds the task.
 func JobsDue(ctx context.Context, system *db.DB, now time.Time) (int, error) {
@@ -45,8 +45,8 @@ func JobsDue(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	return started, errors.Join(settled, failures)
 }
 
-// dueSQL selects what is due at $1 or to be found out, among the jobs of all tenants: by its index, and by the time zones of
-// those that have none of their own (of another one of its own a job is to be found out).
+// dueSQL selects what is due at $1 or to be found out, among the jobs of all tenants: by its index, and by the time
+// zones of those that have none of their own (of another one of its own a job is to be found out).
 const dueSQL = `with due as materialized (
 	  select j.tenant_id, j.id from library_job j where j.enabled and (j.next_run_at is null or j.next_run_at <= $1)
 	  union select j.tenant_id, j.id from library_job j left join setting z on z.tenant_id = j.tenant_id and z.key = $2
@@ -92,8 +92,8 @@ func (d *dueJob) start(ctx context.Context, system *db.DB, now time.Time) (start
 	return started && err == nil, err
 }
 
-// settleJobs notes how runs ended whose workers could not: they were killed, or the task was cancelled. It takes the rows in
-// order, and leaves those alone that somebody else holds: several may call it at once.
+// settleJobs notes how runs ended whose workers could not: they were killed, or the task was cancelled. It takes the
+// rows in order, and leaves those alone that somebody else holds: several may call it at once.
 func settleJobs(ctx context.Context, system *db.DB) error {
 	_, err := system.Pool().Exec(ctx, `with ended as materialized (
 		  select o.tenant_id, o.id, o.task_id, coalesce(t.status, 'cancelled') as status, t.last_error

@@ -16,9 +16,9 @@ import (
 // mostJobs is how many jobs a library may have.
 const mostJobs = 20
 
-// Columns of a Job, and of what they are read from. Of a run that has not told its end the task tells it: a worker that is
-// killed, or whose task is cancelled, does not. What a task says may name series, so that it is kept from those from whom
-// some are hidden.
+// Columns of a Job, and of what they are read from. Of a run that has not told its end the task tells it: a worker that
+// is killed, or whose task is cancelled, does not. What a task says may name series, so that it is kept from those from
+// whom some are hidden.
 const (
 	open       = "j.last_run_status in ('pending', 'running')"
 	jobColumns = `j.id, j.library_id, j.name, j.enabled, j.cron_schedule, j.timezone, j.config, j.last_run_at, j.created_at, j.updated_at,
@@ -173,8 +173,8 @@ type jobParams struct {
 	JobID uuid.UUID `json:"jobId"`
 }
 
-// queueStart starts a run of a job, of a library where that is not nil: started becomes fresh then, or the id of the run
-// that has not ended. The task is locked before the job, as by who works on it.
+// queueStart starts a run of a job, of a library where that is not nil: started becomes fresh then, or the id of the
+// run that has not ended. The task is locked before the job, as by who works on it.
 func queueStart(b *pgx.Batch, library *uuid.UUID, job, fresh uuid.UUID, priority *int, started *uuid.UUID) error {
 	err := task.AddFor(b, task.Spec{ID: fresh, Type: task.RefreshLibrary, Params: jobParams{job}, Priority: priority, DedupeKey: task.RefreshLibrary + ":" + job.String()},
 		task.Found(`select j.library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params from library_job j

@@ -108,8 +108,8 @@ func (r *Runner) find(ctx context.Context, p *runnable, query string, sure float
 	return r.search(ctx, p, "series", map[string]any{"query": query}, query, sure, func(f *SearchResult, _ int) bool { return strings.EqualFold(f.Title, query) })
 }
 
-// search is find for a kind of things, by parameters; same tells of an answer without a score, one of so many, whether it
-// is what was searched for all the same.
+// search is find for a kind of things, by parameters; same tells of an answer without a score, one of so many, whether
+// it is what was searched for all the same.
 func (r *Runner) search(ctx context.Context, p *runnable, kind string, params map[string]any, query string, sure float64,
 	same func(f *SearchResult, of int) bool) (best *SearchResult, why string, a *asked) {
 	if p.SearchResultsLimit != nil {
@@ -222,8 +222,8 @@ func (r *Runner) matchOnly(ctx context.Context, p *runnable, d *series.Details, 
 	return out, done, nil
 }
 
-// foundAlready is an error after it was found what the plugin calls a thing: who waits for its rate limit need not search
-// again.
+// foundAlready is an error after it was found what the plugin calls a thing: who waits for its rate limit need not
+// search again.
 func foundAlready(err error, id string) error {
 	if l := (*limit)(nil); errors.As(err, &l) {
 		l.found = id
@@ -323,7 +323,8 @@ type params struct {
 }
 
 // enqueue starts a task for every series that a condition ($2) names and the plugin is for; none for one that waits
-// already, but for one that is put off to another time. what is missing where the condition names nothing, "" where that is no mistake. as changes the tasks.
+// already, but for one that is put off to another time. what is missing where the condition names nothing, "" where
+// that is no mistake. as changes the tasks.
 func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition string, arg any, as ...func(*task.Spec)) (*Enqueued, error) {
 	var b pgx.Batch
 	var p *Plugin
@@ -472,8 +473,8 @@ func (r *Runner) matchByTask(ctx context.Context, plugin, id uuid.UUID, found st
 	return Outcome{out.Success, out.Message, out.AppliedFields}, nil
 }
 
-// unwanted says which condition of its library or of the plugin keeps a series from being matched by tasks, "" where none
-// does.
+// unwanted says which condition of its library or of the plugin keeps a series from being matched by tasks, "" where
+// none does.
 func (r *Runner) unwanted(ctx context.Context, p *runnable, d *series.Details) (string, error) {
 	about, err := contextOf(d)
 	if err != nil {

@@ -779,7 +779,8 @@ func TestBookOfAPlugin(t *testing.T) {
 	}
 }
 
-// People whose role is locked stay, and so does the translator, a field of its own: what was written is not written again.
+// People whose role is locked stay, and so does the translator, a field of its own: what was written is not written
+// again.
 func TestPeopleOfABook(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -869,7 +870,8 @@ func TestReleaseDateOfABookThatHasAnother(t *testing.T) {
 	}
 }
 
-// A book gets the picture that a plugin names, and shows it unless its cover is locked; the last one of the plugin goes.
+// A book gets the picture that a plugin names, and shows it unless its cover is locked; the last one of the plugin
+// goes.
 func TestPictureOfABook(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// StartJob starts a run of a job, or finds the one that has not ended, and tells added; priority may be nil. NotFound where
-// there is no such job.
+// StartJob starts a run of a job, or finds the one that has not ended, and tells added; priority may be nil. NotFound
+// where there is no such job.
 func StartJob(ctx context.Context, d *db.DB, added task.Added, job uuid.UUID, priority *int) (*task.Started, error) {
 	var b pgx.Batch
 	out := &task.Started{Message: "The task is queued"}

@@ -120,7 +120,8 @@ func (s *readSeries) entry(books []readBook, host hostConfig, detailed bool) *sy
 	return out
 }
 
-// with is what to tell of two series that the service knows by one id: what is further in either. Nil is nothing to tell.
+// with is what to tell of two series that the service knows by one id: what is further in either. Nil is nothing to
+// tell.
 func (e *syncEntry) with(other *syncEntry) *syncEntry {
 	if e == nil || other == nil {
 		return cmp.Or(e, other)

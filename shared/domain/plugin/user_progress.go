@@ -41,8 +41,8 @@ const ofSeries = `select b.series_id, b.id, b.volume::double precision as volume
 	from book b left join progress p on p.tenant_id = b.tenant_id and p.account_id = app.account() and p.book_id = b.id
 	where b.tenant_id = app.tenant() and b.series_id = any($1) and b.deleted_at is null order by b.series_id, b.number, b.title_sort, b.id`
 
-// push tells the service of the next series that the user has read in, and tells whether there are more. Several that it
-// knows by one id, such as editions, are one to it.
+// push tells the service of the next series that the user has read in, and tells whether there are more. Several that
+// it knows by one id, such as editions, are one to it.
 func (r *Runner) push(ctx context.Context, p *runnable, host hostConfig, at *syncPlace) (more bool, err error) {
 	some, err := db.List[readSeries](ctx, r.Database, `with mine as materialized (
 		  select distinct b.series_id from progress q join book b on b.tenant_id = q.tenant_id and b.id = q.book_id and b.deleted_at is null

@@ -263,8 +263,8 @@ func (r *Runner) token(ctx context.Context, p *runnable, form url.Values) (*toke
 }
 
 // freshen renews a token that is about to end. Where the service refuses that, the user must sign in again. It goes on
-// where the task is cancelled or lost meanwhile: many services take a token back as soon as they have given its follower,
-// which would be gone.
+// where the task is cancelled or lost meanwhile: many services take a token back as soon as they have given its
+// follower, which would be gone.
 func (r *Runner) freshen(ctx context.Context, p *runnable) error {
 	t, err := p.mine.tokens(r.Key, p.Tenant)
 	if err != nil {

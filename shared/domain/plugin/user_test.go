@@ -259,7 +259,8 @@ func TestProgressIsBroughtInStep(t *testing.T) {
 	}
 }
 
-// Series that a service knows by one id, such as editions, are told as one, with what is further; never one after the other.
+// Series that a service knows by one id, such as editions, are told as one, with what is further; never one after the
+// other.
 func TestEditionsAreToldAsOne(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -868,8 +869,8 @@ func TestUsersSignInToServices(t *testing.T) {
 	c.Do("POST", user+"/"+id+"/oauth/start", nil).Want(429)
 }
 
-// A sign-in is finished by the browser that has begun it, in time, with the answer of the service that the user was sent
-// to, and while the plugin is enabled. Else the service is asked for nothing.
+// A sign-in is finished by the browser that has begun it, in time, with the answer of the service that the user was
+// sent to, and while the plugin is enabled. Else the service is asked for nothing.
 func TestSignInsThatDoNotCount(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -80,7 +80,8 @@ func TestClockOfLongAgo(t *testing.T) {
 	}
 }
 
-// A client that gives back the time that it was given has it by the millisecond, if not by less: that is no other place.
+// A client that gives back the time that it was given has it by the millisecond, if not by less: that is no other
+// place.
 func TestClockOfMilliseconds(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)

@@ -49,15 +49,15 @@ type BookReadings struct {
 	Readings
 }
 
-// QueueAllReadings asks how often the caller has read each of several books, of those that were read; books is SQL of an
-// array of their ids, in parentheses.
+// QueueAllReadings asks how often the caller has read each of several books, of those that were read; books is SQL of
+// an array of their ids, in parentheses.
 func QueueAllReadings(b *pgx.Batch, dst *[]BookReadings, books string) {
 	db.All(b, dst, "select c.book_id, count(*) as read_count, max(c.completed_at) as last_completed_at from completion c where "+remembered+
 		" and c.book_id = any"+books+" group by c.book_id")
 }
 
-// seriesReadings is the SQL of the times that the caller has read all books of series $1: as many as of the book that was read
-// least often. The nth began when the first of them was begun for the nth time, and ended with the last.
+// seriesReadings is the SQL of the times that the caller has read all books of series $1: as many as of the book that
+// was read least often. The nth began when the first of them was begun for the nth time, and ended with the last.
 const seriesReadings = `with done as (
 	  select b.id, c.started_at, c.completed_at, row_number() over (partition by b.id order by c.completed_at) as nth, count(c.id) over (partition by b.id) as times
 	  from book b left join completion c on ` + remembered + ` and c.book_id = b.id
@@ -78,8 +78,8 @@ type SeriesReadings struct {
 	Readings
 }
 
-// QueueAllSeriesReadings asks how often the caller has read all of each of several series, of those that have books; series
-// is SQL of an array of their ids, in parentheses. QueueSeriesReadings is of one.
+// QueueAllSeriesReadings asks how often the caller has read all of each of several series, of those that have books;
+// series is SQL of an array of their ids, in parentheses. QueueSeriesReadings is of one.
 func QueueAllSeriesReadings(b *pgx.Batch, dst *[]SeriesReadings, series string) {
 	db.All(b, dst, `with done as materialized (
 	  select b.series_id, c.completed_at, row_number() over (partition by b.id order by c.completed_at) as nth, count(c.id) over (partition by b.id) as times
@@ -129,7 +129,8 @@ func (s subject) history(ctx context.Context, d *db.DB, id uuid.UUID) (*History,
 	return &out, nil
 }
 
-// forget takes the readings of a book or series out of the caller's history; NotFound when there is none. Progress stays.
+// forget takes the readings of a book or series out of the caller's history; NotFound when there is none. Progress
+// stays.
 func (s subject) forget(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	var b pgx.Batch
 	var exists bool

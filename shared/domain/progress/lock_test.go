@@ -9,7 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Whoever moves or deletes books, as scans do, and then what was read of them, is in nobody's way who marks them as read.
+// Whoever moves or deletes books, as scans do, and then what was read of them, is in nobody's way who marks them as
+// read.
 func TestMarkingBesideWhoHoldsTheBooks(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)

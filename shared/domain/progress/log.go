@@ -11,13 +11,14 @@ import (
 const maxSessions = 5000
 
 // The SQL of the log of reading sessions and of the progress that is made of it. Each is about the books b for which a
-// condition holds, in the caller's name. Of sessions and progress Postgres may have no statistics yet: what is known of one
-// book is asked for by subqueries, each of which costs an index lookup, since a join may compare all with all.
+// condition holds, in the caller's name. Of sessions and progress Postgres may have no statistics yet: what is known of
+// one book is asked for by subqueries, each of which costs an index lookup, since a join may compare all with all.
 
 // lock makes the writers of one user's progress wait for each other: each then sees all sessions of the others.
 const lock = "select from account where tenant_id = app.tenant() and id = app.account() for no key update"
 
-// hold keeps the books from those who move or delete them, and then what was read of them: these lock the books first, too.
+// hold keeps the books from those who move or delete them, and then what was read of them: these lock the books first,
+// too.
 func hold(which string) string {
 	return "select from book b where b.tenant_id = app.tenant() and " + which + " order by b.id for key share"
 }
@@ -33,8 +34,8 @@ func mine(alias, book string) string {
 	return alias + ".tenant_id = app.tenant() and " + alias + ".account_id = app.account() and " + alias + ".book_id = " + book
 }
 
-// queueLog queues what goes before every write: progress that no session tells of, stored by a program before there were any,
-// becomes one.
+// queueLog queues what goes before every write: progress that no session tells of, stored by a program before there
+// were any, becomes one.
 func queueLog(b *pgx.Batch, which string, args ...any) {
 	b.Queue(lock)
 	b.Queue(hold(which), args...)
@@ -51,9 +52,9 @@ func adopt(which string) string {
 	  and coalesce((select max(s.recorded_at) from reading_session s where ` + mine("s", "p.book_id") + `) < p.updated_at, true)`
 }
 
-// note is the SQL that logs plain writes: rows of source (book_id, page, percentage, kind, locator, device_name, at) from the device that
-// the parameter names.
-// What a device says within five minutes is one sitting, and so is what it says again of a book that it has read to the end.
+// note is the SQL that logs plain writes: rows of source (book_id, page, percentage, kind, locator, device_name, at)
+// from the device that the parameter names. What a device says within five minutes is one sitting, and so is what it
+// says again of a book that it has read to the end.
 func note(source, device string) string {
 	return `with source as materialized (
 	  select x.*, l.id as last_id, coalesce(l.pass, 1) as pass,
@@ -81,9 +82,10 @@ func reset(which string) string {
 	select count(*) from opened`
 }
 
-// fold is the SQL that makes the progress in books of the sessions of their last pass, and logs the passes that were completed, each
-// once; what is selected may read it from written. Sessions count in the order in which they ended, whenever they were told: the
-// last page and percentage are the reader's, also lower ones. A book is completed until progress is told of it again.
+// fold is the SQL that makes the progress in books of the sessions of their last pass, and logs the passes that were
+// completed, each once; what is selected may read it from written. Sessions count in the order in which they ended,
+// whenever they were told: the last page and percentage are the reader's, also lower ones. A book is completed until
+// progress is told of it again.
 func fold(which string) string {
 	return strings.Join([]string{
 		`with these as materialized (select b.tenant_id, b.id, b.page_count, b.analyzed from book b where b.tenant_id = app.tenant() and ` + which + `)`,

@@ -38,7 +38,8 @@ type Update struct {
 	Completed          *bool    `json:"completed,omitempty" doc:"Without it page and percentage decide"`
 }
 
-// Session is a sitting with a book: what the reader's device says of it. The device chooses the id, by which it may say it again.
+// Session is a sitting with a book: what the reader's device says of it. The device chooses the id, by which it may say
+// it again.
 type Session struct {
 	ID               uuid.UUID `json:"id" format:"uuid"`
 	BookID           uuid.UUID `json:"bookId" format:"uuid"`
@@ -57,8 +58,8 @@ type Session struct {
 	unread  string // why it is refused, when it could not be read
 }
 
-// Recorded is the answer to sessions: what is in the log, whether it was there before or not; the progress in their books; and what
-// was refused.
+// Recorded is the answer to sessions: what is in the log, whether it was there before or not; the progress in their
+// books; and what was refused.
 type Recorded struct {
 	Accepted []uuid.UUID `json:"accepted"`
 	Progress []Record    `json:"progress"`

@@ -16,8 +16,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Progression is where the reader of an e-book is, as readers on Readium's toolkit keep it: a place in a resource, which a page
-// number cannot say.
+// Progression is where the reader of an e-book is, as readers on Readium's toolkit keep it: a place in a resource,
+// which a page number cannot say.
 type Progression struct {
 	Device   Device          `json:"device"`
 	Locator  json.RawMessage `json:"locator" doc:"A Readium locator: an object, kept as it is"`
@@ -92,10 +92,10 @@ type Told struct {
 // lastTold is SQL of the time of what is known last of book $1.
 var lastTold = "(select max(s.ended_at) from reading_session s where " + mine("s", "$1") + ")"
 
-// later is SQL of whether something is known of book $1 that is later than the time of a parameter, told by the device of
-// another: a device that was offline tells where the reader was before. What was marked unread since then is not to come
-// back, either. A clock may be five minutes behind: a place of these is where the reader is now, unless the device has
-// told a later one by the same clock (what ended when it was told is by ours). Clients give our times back by the
+// later is SQL of whether something is known of book $1 that is later than the time of a parameter, told by the device
+// of another: a device that was offline tells where the reader was before. What was marked unread since then is not to
+// come back, either. A clock may be five minutes behind: a place of these is where the reader is now, unless the device
+// has told a later one by the same clock (what ended when it was told is by ours). Clients give our times back by the
 // millisecond.
 func later(than, device string) string {
 	return "exists (select from reading_session s where " + mine("s", "$1") + " and date_trunc('milliseconds', s.ended_at) > " + than + `::timestamptz

@@ -23,7 +23,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// device is who told of what was read, where a client says no more than that: the device that it names, else its key or its kind.
+// device is who told of what was read, where a client says no more than that: the device that it names, else its key or
+// its kind.
 func device(ctx context.Context) string {
 	if id := strings.ToValidUTF8(httpapi.Device(ctx), ""); id != "" {
 		return id
@@ -143,8 +144,8 @@ var recordSQL = `with sent as materialized (
 	from sent x
 	on conflict (tenant_id, account_id, id) do nothing`
 
-// passesSQL numbers the passes anew through books of which a reset was told: it opens one, and what was read after it is of that, also
-// what was told before.
+// passesSQL numbers the passes anew through books of which a reset was told: it opens one, and what was read after it
+// is of that, also what was told before.
 var passesSQL = `with counted as (
 	  select s.id, s.book_id, s.kind, s.pass, s.ended_at, count(*) filter (where s.kind = 'reset')
 	    over (partition by s.book_id order by s.ended_at, s.recorded_at, s.id) as resets
@@ -159,8 +160,8 @@ var passesSQL = `with counted as (
 	update reading_session s set pass = b.first + o.resets from counted o join book b on b.book_id = o.book_id
 	where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = o.id and s.pass <> b.first + o.resets`
 
-// absorbSQL takes the positions out of the log that a device has told plainly while it measured the same sitting; the furthest of
-// them stays, and so does the last locator where the sitting has none.
+// absorbSQL takes the positions out of the log that a device has told plainly while it measured the same sitting; the
+// furthest of them stays, and so does the last locator where the sitting has none.
 var absorbSQL = `with pair as materialized (
 	  select m.id as by, s.* from reading_session m cross join lateral (
 	    select x.id, x.page, x.percentage, x.locator, x.device_name, x.ended_at from reading_session x where ` + mine("x", "m.book_id") + `

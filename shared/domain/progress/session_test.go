@@ -124,7 +124,8 @@ func TestSessionsInAnyOrder(t *testing.T) {
 	}
 }
 
-// Sessions of one batch that end at the same time, or at none that has come yet, count in the order in which the device has them.
+// Sessions of one batch that end at the same time, or at none that has come yet, count in the order in which the device
+// has them.
 func TestSessionsThatEndTogether(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
@@ -358,7 +359,8 @@ func TestSessionsAmongPlainWrites(t *testing.T) {
 	if before++; rows()-before != 2 {
 		t.Errorf("%d sessions besides the measured one, want the tablet's and the phone's", rows()-before)
 	}
-	// An hour that the tablet has measured has the pages that it turned meanwhile; where its clock is ahead, what is said later counts.
+	// An hour that the tablet has measured has the pages that it turned meanwhile; where its clock is ahead, what is
+	// said later counts.
 	measured = r.session("progress", 0, 0, session{"activeDurationMs": 1000, "toPage": 2,
 		"clientStartedAt": now.Add(-time.Hour).Format(time.RFC3339), "clientEndedAt": now.Add(time.Hour).Format(time.RFC3339)})
 	if got := r.tell(measured)["progress"].([]any)[0].(map[string]any)["currentPage"]; got != 7.0 {

@@ -27,8 +27,8 @@ func (k kind[T]) queueAll(b *pgx.Batch, series string, of func(*T) uuid.UUID) (l
 	}
 }
 
-// QueueAll asks for all that hangs on several series; series is SQL of an array of their ids, in parentheses. load is it by
-// series, once the batch has run.
+// QueueAll asks for all that hangs on several series; series is SQL of an array of their ids, in parentheses. load is
+// it by series, once the batch has run.
 func QueueAll(b *pgx.Batch, series string) (load func() func(uuid.UUID) OfSeries) {
 	ofTitles := titles.queueAll(b, series, func(t *Title) uuid.UUID { return t.SeriesID })
 	ofIDs := ids.queueAll(b, series, func(i *ExternalID) uuid.UUID { return *i.SeriesID })

@@ -47,7 +47,8 @@ type AliasBody struct {
 	Source *string `json:"source,omitempty" minLength:"1" maxLength:"50" nullable:"true" doc:"null is manual"`
 }
 
-// mostAliases is how many a series may have, maxAlias how many bytes one may have that was normalized: it is in an index.
+// mostAliases is how many a series may have, maxAlias how many bytes one may have that was normalized: it is in an
+// index.
 const (
 	mostAliases = 200
 	maxAlias    = 2500

@@ -173,8 +173,8 @@ func hints(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// cleaned is a value with clean texts, and whether it is not too deep and has no number that the database would write out
-// with many more digits than it was given with: 1e300 has 301.
+// cleaned is a value with clean texts, and whether it is not too deep and has no number that the database would write
+// out with many more digits than it was given with: 1e300 has 301.
 func cleaned(v any, depth int) (any, bool) {
 	if depth == 0 {
 		return nil, false

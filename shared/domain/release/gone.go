@@ -13,9 +13,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// A source may have announced more than can be deleted while somebody waits. One that goes is of no plugin from then on:
-// that is all that is done at once, and nothing shows or polls it. The scheduler deletes what it has announced, step by
-// step, and at last the source.
+// A source may have announced more than can be deleted while somebody waits. One that goes is of no plugin from then
+// on: that is all that is done at once, and nothing shows or polls it. The scheduler deletes what it has announced,
+// step by step, and at last the source.
 
 // QueueRemoval has the sources of a plugin go, which is to be deleted next.
 func QueueRemoval(b *pgx.Batch, plugin uuid.UUID) { queueGone(b, "s.plugin_id = $1", plugin) }
@@ -121,8 +121,8 @@ func forgetGone(ctx context.Context, tx pgx.Tx, all []*candidate) error {
 const trimStep = 5000
 
 // trim forgets releases of a source, and of all, where there are too many: first those that are ignored, which few look
-// at, then the oldest. A poll has nobody to be told that there is no room, and what is new counts for more. What is more
-// than a step, or somebody else is changing, stays until the next time.
+// at, then the oldest. A poll has nobody to be told that there is no room, and what is new counts for more. What is
+// more than a step, or somebody else is changing, stays until the next time.
 func (p *Poll) trim(ctx context.Context, tx pgx.Tx) error {
 	var b pgx.Batch
 	queue := func(of string, args ...any) {

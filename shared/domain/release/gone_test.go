@@ -23,7 +23,8 @@ func (r *rig) announced(n int) {
 		select $1, gen_random_uuid(), $2, $3, n, 'torrent ' || n, 'https://example.org', 1, 'announced', now() from generate_series(1, $4) n`, r.One, r.source, r.series, n)
 }
 
-// A source with more releases than can be deleted at once is gone at once, and what it has announced within some rounds.
+// A source with more releases than can be deleted at once is gone at once, and what it has announced within some
+// rounds.
 func TestSourcesGo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -134,8 +134,8 @@ type subject struct {
 	Threshold      float64         `db:"threshold"`
 }
 
-// subjectsSQL selects the series about which something is announced. Each is locked before how it is tracked: so does who
-// deletes it.
+// subjectsSQL selects the series about which something is announced. Each is locked before how it is tracked: so does
+// who deletes it.
 const subjectsSQL = `select s.id, s.title, t.track_chapters, t.track_volumes, greatest(t.latest_chapter, o.chapter, -1) as chapter,
 	  greatest(t.latest_volume, o.volume, -1) as volume, coalesce(o.volume, -1)::double precision as owned_volume, t.languages, t.volume_chapters,
 	  coalesce(t.confidence_threshold, $3) as threshold
@@ -369,8 +369,8 @@ func (r *Result) failure() *string {
 	return &out
 }
 
-// note writes how a poll went that the plugin has answered, and forgets the oldest releases where there are too many. What
-// the plugin wants to be told next time counts where the source was not reset meanwhile.
+// note writes how a poll went that the plugin has answered, and forgets the oldest releases where there are too many.
+// What the plugin wants to be told next time counts where the source was not reset meanwhile.
 func (p *Poll) note(ctx context.Context, tx pgx.Tx, in *Result, out *Outcome) error {
 	failure := in.failure()
 	_, err := tx.Exec(ctx, `update release_source set last_polled_at = now(), last_summary = $2, last_error = $3,

@@ -25,10 +25,10 @@ type due struct {
 	Next   *time.Time `db:"next_at"`
 }
 
-// Due queues the polls of the sources, of every tenant, whose time has come by their own schedule or that of the setting,
-// and tells how many. A schedule is in the tenant's time zone and counts from when a scheduler meets it; what was due
-// while none ran is polled once. Several schedulers may call it at once: the next time is set in the transaction that
-// queues the poll.
+// Due queues the polls of the sources, of every tenant, whose time has come by their own schedule or that of the
+// setting, and tells how many. A schedule is in the tenant's time zone and counts from when a scheduler meets it; what
+// was due while none ran is polled once. Several schedulers may call it at once: the next time is set in the
+// transaction that queues the poll.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	started, err := setting.EachDue(ctx, system, "release sources that are due", func(s due) (bool, error) {
 		ok, err := s.queue(ctx, system, now)

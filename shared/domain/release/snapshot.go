@@ -46,8 +46,8 @@ type told struct {
 	Of       int64             `db:"of"` // series that are to be told
 }
 
-// trackedSQL selects the series that are told to a plugin, and of how many ($6 at most): the first with $7 bytes, and one
-// more. What is told of them is looked up for these alone.
+// trackedSQL selects the series that are told to a plugin, and of how many ($6 at most): the first with $7 bytes, and
+// one more. What is told of them is looked up for these alone.
 const trackedSQL = `select x.id, x.chapter, x.volume, x.aliases, x.external, x.of from (
 	  select y.*, sum(y.size) over (order by y.again, y.id) - y.size as before from (
 	    select z.*, coalesce(octet_length(array_to_string(z.aliases, '')), 0) + coalesce(octet_length(z.external::text), 0) as size from (
@@ -67,8 +67,8 @@ const trackedSQL = `select x.id, x.chapter, x.volume, x.aliases, x.external, x.o
 	      order by s.again, s.id offset 0) z offset 0) y) x
 	where x.before <= $7 order by x.again, x.id`
 
-// Known is what the plugin may ask for while it is polled: series that are tracked, of the libraries that it is for, with
-// what its manifest says that it needs. Series too many to be told at once come with the next polls.
+// Known is what the plugin may ask for while it is polled: series that are tracked, of the libraries that it is for,
+// with what its manifest says that it needs. Series too many to be told at once come with the next polls.
 func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 	out := &plug.Releases{Source: p.ID.String(), ETag: p.ETag, Recorded: map[string]string{}, Torrents: map[string]string{}}
 	need := needs(p.Announces)

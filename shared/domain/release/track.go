@@ -64,8 +64,8 @@ func (t *Tracker) Track(ctx context.Context, h task.Held) (any, error) {
 	return out, err
 }
 
-// Backfill is the handler of backfill_tracking_from_metadata tasks, for the tracked series that the params name, those of
-// a library, or all.
+// Backfill is the handler of backfill_tracking_from_metadata tasks, for the tracked series that the params name, those
+// of a library, or all.
 func (t *Tracker) Backfill(ctx context.Context, h task.Held) (any, error) {
 	var in struct {
 		SeriesIDs []uuid.UUID `json:"seriesIds"`

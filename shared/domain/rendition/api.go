@@ -16,8 +16,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// pageNumber reads the number of a page; one beyond all books is that of a page that no book has. Where pages are counted
-// from 0 the next one is a number of 32 bits, too.
+// pageNumber reads the number of a page; one beyond all books is that of a page that no book has. Where pages are
+// counted from 0 the next one is a number of 32 bits, too.
 func pageNumber(s string) (int, error) {
 	n, err := strconv.ParseInt(s, 10, 31)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {

@@ -14,8 +14,8 @@ import (
 // lookedAt is how many series of an automatic collection are looked at for one that has a cover.
 const lookedAt = 50
 
-// automaticCover is the cover of the first series that meets a collection's condition for the caller; nil where there is
-// none, as in a collection of chosen members. What it is of may change at any moment.
+// automaticCover is the cover of the first series that meets a collection's condition for the caller; nil where there
+// is none, as in a collection of chosen members. What it is of may change at any moment.
 func (m *Maker) automaticCover(ctx context.Context, id uuid.UUID) (row *coverRow, err error) {
 	err = collection.Automatic(ctx, m.Database, id, func(b *pgx.Batch, members *series.Listed) {
 		page, args := members.Page(lookedAt, 0)

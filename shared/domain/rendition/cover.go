@@ -190,8 +190,8 @@ func (m *Maker) Cover(w http.ResponseWriter, r *http.Request, row *coverRow) err
 
 func (row *coverRow) lastModified() string { return row.Changed.UTC().Format(http.TimeFormat) }
 
-// unchanged answers 304 to a client that sends no ETag when it has the date of this very cover: an older one may have been chosen since.
-// A borrowed one has no date: that of another thing may be the same.
+// unchanged answers 304 to a client that sends no ETag when it has the date of this very cover: an older one may have
+// been chosen since. A borrowed one has no date: that of another thing may be the same.
 func (row *coverRow) unchanged(w http.ResponseWriter, r *http.Request, tag string) bool {
 	if row.borrowed || r.Header.Get("If-None-Match") != "" || r.Header.Get("If-Modified-Since") != row.lastModified() {
 		return false

@@ -215,8 +215,8 @@ func (f *Filler) fillPart(ctx context.Context, h task.Held, w filling, part []ow
 	return done, nil
 }
 
-// one makes one cover, unless it is there. An error means that the store does not answer: what is wrong with one book keeps
-// no other from its cover.
+// one makes one cover, unless it is there. An error means that the store does not answer: what is wrong with one book
+// keeps no other from its cover.
 func (f *Filler) one(ctx context.Context, tenant *page.Owner, row *coverRow, force bool) (outcome, error) {
 	if row == nil {
 		return without, nil
@@ -249,8 +249,8 @@ func (f *Filler) one(ctx context.Context, tenant *page.Owner, row *coverRow, for
 	return failed, err
 }
 
-// notGiven tells of an error of the book's own file that the store shows it, but does not give it to anybody or not to Longbox: trying
-// again changes nothing.
+// notGiven tells of an error of the book's own file that the store shows it, but does not give it to anybody or not to
+// Longbox: trying again changes nothing.
 func (f *Filler) notGiven(ctx context.Context, row *coverRow, err error) bool {
 	if row.uploaded() {
 		return false

@@ -326,7 +326,8 @@ func TestCoversArePaused(t *testing.T) {
 	}
 }
 
-// A book whose file the store shows but does not give, by the rights of the file or since it was archived, keeps no other from its cover.
+// A book whose file the store shows but does not give, by the rights of the file or since it was archived, keeps no
+// other from its cover.
 func TestCoversOfFilesThatAreNotGiven(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, library(t))

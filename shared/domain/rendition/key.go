@@ -19,9 +19,9 @@ import (
 //	page/<tenant>/<book>/<mac>/<page>/<width>x<height>.<format>
 //	page/<tenant>/<book>/<mac>/<page>/original    at the CDN alone: its bytes lie in the library
 //
-// mac is an HMAC, with the tenant's secret, of kind, book and content, and of the form of a cover. So a key names content that never changes, and
-// who knows all of it but the secret cannot say it. All pages of a book lie below one folder, for which one
-// signature is enough.
+// mac is an HMAC, with the tenant's secret, of kind, book and content, and of the form of a cover. So a key names
+// content that never changes, and who knows all of it but the secret cannot say it. All pages of a book lie below one
+// folder, for which one signature is enough.
 const (
 	coverKind = cover.Kind
 	pageKind  = cover.PageKind

@@ -53,8 +53,8 @@ type image struct {
 	kind string
 }
 
-// StoreCover renders and stores a cover while a book is analysed, or for a task. A picture that cannot be rendered is no
-// failure: the warning says why.
+// StoreCover renders and stores a cover while a book is analysed, or for a task. A picture that cannot be rendered is
+// no failure: the warning says why.
 func (m *Maker) StoreCover(ctx context.Context, tenant, book uuid.UUID, secret []byte, fingerprint string, c Cover, source []byte) (warning string, err error) {
 	res, err := m.Renderer.Render(ctx, source, c.spec())
 	var bad *imaging.Undecodable

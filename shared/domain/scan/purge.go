@@ -13,17 +13,20 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Unfinished tells in SQL whether a scan of library $1 waits or runs: a book that it has not found yet may be marked deleted.
+// Unfinished tells in SQL whether a scan of library $1 waits or runs: a book that it has not found yet may be marked
+// deleted.
 const Unfinished = `exists (select from task where tenant_id = app.tenant() and library_id = $1 and type = 'scan_library' and status in ('pending', 'running'))`
 
-// KeptOut tells in SQL whether the limit of books has kept files out of a library since a scan found room for all: a book marked
-// deleted may be among them, under another name.
+// KeptOut tells in SQL whether the limit of books has kept files out of a library since a scan found room for all: a
+// book marked deleted may be among them, under another name.
 func KeptOut(library string) string { return sinceNone("files_refused", library) }
 
-// Unlisted tells in SQL whether folders of a library could not be listed since a scan listed all: a book marked deleted may be there.
+// Unlisted tells in SQL whether folders of a library could not be listed since a scan listed all: a book marked deleted
+// may be there.
 func Unlisted(library string) string { return sinceNone("unlisted", library) }
 
-// sinceNone tells in SQL whether a scan of a library has counted some of what no later scan of all of it has completed without.
+// sinceNone tells in SQL whether a scan of a library has counted some of what no later scan of all of it has completed
+// without.
 func sinceNone(count, library string) string {
 	return `exists (select from scan s where s.tenant_id = app.tenant() and s.library_id = ` + library + ` and s.` + count + ` > 0 and not exists (
 		select from scan n join task t on t.tenant_id = n.tenant_id and t.id = n.id where n.tenant_id = app.tenant() and n.library_id = s.library_id

@@ -51,8 +51,8 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	return started, errors.Join(moved, err)
 }
 
-// followZone sets the next scans anew of libraries without a time zone of their own whose tenant has changed its. What is
-// due already is scanned all the same.
+// followZone sets the next scans anew of libraries without a time zone of their own whose tenant has changed its. What
+// is due already is scanned all the same.
 func followZone(ctx context.Context, system *db.DB, now time.Time) error {
 	return setting.Changed(ctx, system, setting.SchedulerZone, func(ctx context.Context, tx pgx.Tx, zone string) error {
 		rows, err := tx.Query(ctx, `select id, scan_cron from library where tenant_id = app.tenant() and coalesce(scan_timezone, '') = ''
@@ -99,8 +99,8 @@ func Resume(ctx context.Context, system *db.DB, tenant uuid.UUID) error {
 // batch is how many libraries are read at once.
 const batch = 1000
 
-// startActive queues scans of the active libraries that a condition, whose arguments begin with $3, leaves: in a mode, or where
-// that is empty each in its own.
+// startActive queues scans of the active libraries that a condition, whose arguments begin with $3, leaves: in a mode,
+// or where that is empty each in its own.
 func startActive(ctx context.Context, system *db.DB, limit int, mode, only string, args ...any) (started int, failures error) {
 	var last due
 	for {

@@ -87,7 +87,8 @@ func TestOnStartReachesEveryLibrary(t *testing.T) {
 	}
 }
 
-// A library without a time zone of its own is scanned by the clock of its tenant's, from the moment on at which that is set.
+// A library without a time zone of its own is scanned by the clock of its tenant's, from the moment on at which that is
+// set.
 func TestTimeZoneOfTheTenant(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// Settler does what is left to do when the last part of a scan has ended: who ends that is a worker most of the time, but also
-// somebody who cancels it, or the scheduler when a worker has died.
+// Settler does what is left to do when the last part of a scan has ended: who ends that is a worker most of the time,
+// but also somebody who cancels it, or the scheduler when a worker has died.
 type Settler struct {
 	Database *db.DB
 	Publish  task.Publish
@@ -70,12 +70,12 @@ func (s *Settler) mayTry(id uuid.UUID) bool {
 	return !failed
 }
 
-// Settle completes the counters of a scan that has completed or failed, lets books follow their files between this library and
-// others, and tells listeners how it ended. A completed one is followed by another where it left something to find, else by a purge where
-// the library wants that: not after a scan of one folder, or one from which the limit of books has kept files, or that could not list a
-// folder: the files may be there.
-// All of it is one transaction, and done once, whoever comes first. A scan that goes on or was cancelled is left as it is; of one that
-// has gone with its library the end is told.
+// Settle completes the counters of a scan that has completed or failed, lets books follow their files between this
+// library and others, and tells listeners how it ended. A completed one is followed by another where it left something
+// to find, else by a purge where the library wants that: not after a scan of one folder, or one from which the limit of
+// books has kept files, or that could not list a folder: the files may be there. All of it is one transaction, and done
+// once, whoever comes first. A scan that goes on or was cancelled is left as it is; of one that has gone with its
+// library the end is told.
 func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	ctx = db.In(ctx, db.Tenant(tenant))
 	at, err := db.Get[struct {
@@ -165,9 +165,9 @@ const countsSQL = `update task t set result = coalesce(t.result, '{}') || jsonb_
 	  'booksRestored', s.books_restored, 'booksMoved', s.books_moved, 'errors', s.error_count)
 	from scan s where t.tenant_id = app.tenant() and t.id = $1 and t.status = 'completed' and s.tenant_id = t.tenant_id and s.id = t.id`
 
-// lookAgain is the library of scan $1, with the folder in which it is to look once more ("" is all of it): files were gone when they
-// were to be read; or it kept files out for the limit, and there is room now for what it marked deleted, one of which may be the
-// other under a new name.
+// lookAgain is the library of scan $1, with the folder in which it is to look once more ("" is all of it): files were
+// gone when they were to be read; or it kept files out for the limit, and there is room now for what it marked deleted,
+// one of which may be the other under a new name.
 const lookAgain = `select s.library_id, null::uuid as series_id, null::uuid as book_id, jsonb_strip_nulls(jsonb_build_object('path', nullif(t.params ->> 'path', ''))) as params
 	from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
 	where s.tenant_id = app.tenant() and s.id = $1 and t.status = 'completed' and not s.settled

@@ -26,7 +26,8 @@ func (l *told) publish(_ context.Context, _ uuid.UUID, all ...events.Event) {
 	}
 }
 
-// A scan whose last part somebody cancels ends without a worker: the scheduler counts it, tells of it and has it purged, once.
+// A scan whose last part somebody cancels ends without a worker: the scheduler counts it, tells of it and has it
+// purged, once.
 func TestScanThatNoWorkerEnded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -132,7 +133,8 @@ func TestScanIsSettledOnce(t *testing.T) {
 	}
 }
 
-// A scan that ended before another one of the library is settled for itself, and what could not be settled is tried again later.
+// A scan that ended before another one of the library is settled for itself, and what could not be settled is tried
+// again later.
 func TestEachScanIsSettled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -152,7 +152,8 @@ func titles(a *httpapi.API, start starter) {
 		})
 }
 
-// analyzeSeveral adds a task for each of the series that has books to analyse: those that never were, or with force all.
+// analyzeSeveral adds a task for each of the series that has books to analyse: those that never were, or with force
+// all.
 func analyzeSeveral(ctx context.Context, d *db.DB, ids []uuid.UUID, force bool) (*task.Enqueued, error) {
 	spec := task.Spec{Type: task.AnalyzeSeries, DedupeKey: task.AnalyzeSeries + ":"}
 	if !force {

@@ -10,7 +10,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// queued are the tasks of a tenant in their order, as type, number of series in the params, and whether it is about a library.
+// queued are the tasks of a tenant in their order, as type, number of series in the params, and whether it is about a
+// library.
 func queued(t *testing.T, s *testkit.Server, tenant uuid.UUID) string {
 	t.Helper()
 	var out string

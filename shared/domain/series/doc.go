@@ -10,7 +10,7 @@
 //   - What people write stays until a file says otherwise; what they lock stays, and a title they give is locked. A
 //     reset clears and unlocks everything and has the books analysed, so that the series is as their files say.
 //
-// Tables: writes the metadata and locks of series, and at a reset what hangs on a series; reads series, its genres, tags,
-// titles, ids, links and ratings, series_cover, series_rating, series_tracking, plugin, collection_member, wanted, sidecar,
-// book, library, progress, setting and completion.
+// Tables: writes the metadata and locks of series, and at a reset what hangs on a series; reads series, its genres,
+// tags, titles, ids, links and ratings, series_cover, series_rating, series_tracking, plugin, collection_member,
+// wanted, sidecar, book, library, progress, setting and completion.
 package series

@@ -56,8 +56,8 @@ func sharingTag() filter.Field {
 	return f
 }
 
-// readStatus starts from the series that the caller has progress in, which are few, not from all there are; what there is
-// of it is counted once, not for each series.
+// readStatus starts from the series that the caller has progress in, which are few, not from all there are; what there
+// is of it is counted once, not for each series.
 func readStatus(_ *filter.Builder, op string, value any) (string, error) {
 	const (
 		begun = "s.id in (select r.series_id from (" + read + ") r where r.begun)"
@@ -82,10 +82,10 @@ type TermsInput struct {
 
 const maxTerms = 50
 
-// narrow adds the genres and tags to a scope that has no condition yet. It starts from the series that have any of them,
-// genres and tags in one count: with a condition for each, Postgres takes both for rare and compares every series of one
-// with every series of the other. No two genres, and no two tags, have the same name, so that a series has all when it has
-// as many. Names are lowered by the database alone: its lower() is not quite that of Go.
+// narrow adds the genres and tags to a scope that has no condition yet. It starts from the series that have any of
+// them, genres and tags in one count: with a condition for each, Postgres takes both for rare and compares every series
+// of one with every series of the other. No two genres, and no two tags, have the same name, so that a series has all
+// when it has as many. Names are lowered by the database alone: its lower() is not quite that of Go.
 func (in TermsInput) narrow(s scope) (scope, error) {
 	var having, number []string
 	for _, t := range []struct{ field, table, list string }{{"genres", "genre", in.Genres}, {"tags", "tag", in.Tags}} {

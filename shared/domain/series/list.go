@@ -160,8 +160,8 @@ func (s scope) order(by httpapi.Sorting) (field string, desc bool, err error) {
 	return cmp.Or(sameFields[field], field), desc, err
 }
 
-// sorts are the fields that lists can be ordered by; every one of them has an index, the year, which may be null, one for each
-// direction. Those that only some series have are in ranks.
+// sorts are the fields that lists can be ordered by; every one of them has an index, the year, which may be null, one
+// for each direction. Those that only some series have are in ranks.
 var sorts = map[string]string{"name": "s.title_sort", "date_added": "s.created_at", "date_updated": "s.updated_at",
 	"release_date": "s.year", "book_count": "s.book_count", "file_size": "s.file_size", "filename": "s.path", "page_count": "s.page_count"}
 

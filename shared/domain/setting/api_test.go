@@ -66,7 +66,8 @@ func TestChangeAndReset(t *testing.T) {
 	}
 }
 
-// Who waits for another's change comes after it, also in the history: it is in the order of the changes, not of the requests.
+// Who waits for another's change comes after it, also in the history: it is in the order of the changes, not of the
+// requests.
 func TestHistoryIsInTheOrderOfTheChanges(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)

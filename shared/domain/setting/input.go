@@ -12,8 +12,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Text is a value as it is sent: a string, or a number or boolean that stands for itself. What is neither, or too long, is no
-// value, and refused where the setting is named.
+// Text is a value as it is sent: a string, or a number or boolean that stands for itself. What is neither, or too long,
+// is no value, and refused where the setting is named.
 type Text struct {
 	text  string
 	valid bool

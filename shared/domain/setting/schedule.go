@@ -22,8 +22,8 @@ type due struct {
 	Known  bool      `db:"known"`
 }
 
-// made is what a row of setting_schedule is made of: the schedule, and the time zone of the tenant where it has set one. The
-// row holds while both are as they were.
+// made is what a row of setting_schedule is made of: the schedule, and the time zone of the tenant where it has set
+// one. The row holds while both are as they were.
 const (
 	made   = "concat_ws(' ', s.value, z.value)"
 	ofZone = " left join setting z on z.tenant_id = s.tenant_id and z.key = '" + SchedulerZone + "' "
@@ -44,12 +44,13 @@ func (add Add) In(ctx context.Context, tx pgx.Tx) (bool, error) {
 	return err == nil && id == fresh, err
 }
 
-// Due adds a task for every tenant whose schedule, the setting of that key, has come, unless the setting named by on, where
-// one is named, is false, and tells how many; one that is unfinished is not doubled. Several schedulers may call it at once:
-// the next time is set in the transaction that adds the task.
+// Due adds a task for every tenant whose schedule, the setting of that key, has come, unless the setting named by on,
+// where one is named, is false, and tells how many; one that is unfinished is not doubled. Several schedulers may call
+// it at once: the next time is set in the transaction that adds the task.
 //
-// A schedule is in the tenant's time zone and counts from when a scheduler meets it, or the zone is another. What was due
-// while no scheduler ran, or while the tenant was suspended, is started once; what was due while it was off, not at all.
+// A schedule is in the tenant's time zone and counts from when a scheduler meets it, or the zone is another. What was
+// due while no scheduler ran, or while the tenant was suspended, is started once; what was due while it was off, not at
+// all.
 func Due(ctx context.Context, system *db.DB, key, on string, now time.Time, add Add) (int, error) {
 	_, err := system.Pool().Exec(ctx, `delete from setting_schedule d where d.key = $1 and not exists (
 		select from setting s`+ofZone+`where s.tenant_id = d.tenant_id and s.key = d.key and d.cron = `+made+` and not exists (
@@ -124,8 +125,8 @@ func FollowAgain(b *pgx.Batch, key string) {
 	b.Queue("delete from setting_schedule where tenant_id = app.tenant() and key = $1", key)
 }
 
-// Changed calls follow for every tenant whose setting of that key has another value than when it was last called, in the
-// transaction that notes the value. Several schedulers may call it at once.
+// Changed calls follow for every tenant whose setting of that key has another value than when it was last called, in
+// the transaction that notes the value. Several schedulers may call it at once.
 func Changed(ctx context.Context, system *db.DB, key string, follow func(ctx context.Context, tx pgx.Tx, value string) error) error {
 	rows, err := system.Pool().Query(ctx, `select s.tenant_id, s.value from setting s
 		left join setting_schedule d on d.tenant_id = s.tenant_id and d.key = s.key

@@ -37,7 +37,8 @@ type write struct {
 }
 
 // store writes all values or none, each with a line of history. Writers of one tenant's settings queue up, so
-// that the old value in the history is the one that was replaced; the time is that of the turn, not that of the wait for it.
+// that the old value in the history is the one that was replaced; the time is that of the turn, not that of the wait
+// for it.
 func store(ctx context.Context, d *db.DB, writes []write, reason *string) ([]Setting, error) {
 	ids, keys := make([]uuid.UUID, len(writes)), make([]string, len(writes))
 	values, defaults := make([]string, len(writes)), make([]string, len(writes))

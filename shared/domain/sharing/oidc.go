@@ -99,8 +99,8 @@ func addMapping(ctx context.Context, d *db.DB, group uuid.UUID, name string) (*O
 }
 
 // QueueMembership makes a user, who is in these groups of an identity provider, a member of just the access groups that
-// these are mapped to. Memberships that people or another provider gave stay: nobody gets around what a group keeps from
-// them by signing in at a provider that does not know it. changed counts what that changes.
+// these are mapped to. Memberships that people or another provider gave stay: nobody gets around what a group keeps
+// from them by signing in at a provider that does not know it. changed counts what that changes.
 func QueueMembership(b *pgx.Batch, account, provider uuid.UUID, in []string, changed *int64) {
 	db.Value(b, changed, `with wanted as (
 		  select distinct m.group_id from access_group_oidc_mapping m where m.tenant_id = app.tenant() and m.oidc_group_name = any($2)),

@@ -94,8 +94,8 @@ func (c *config) pattern(name, value string) *regexp.Regexp {
 	return re
 }
 
-// maxSteps bounds a regular expression with its repetitions written out, as it is compiled: one without them never has so
-// many. (A thousand bytes can come to a million steps, each of which is tried at every character.)
+// maxSteps bounds a regular expression with its repetitions written out, as it is compiled: one without them never has
+// so many. (A thousand bytes can come to a million steps, each of which is tried at every character.)
 const maxSteps = 2 * maxPattern
 
 // Compile is regexp.Compile for what people write: it refuses what would be too much work.

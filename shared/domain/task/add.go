@@ -20,7 +20,8 @@ const columns = "insert into task (tenant_id, id, type, priority, params, librar
 // same is the unfinished task with the same dedupe_key.
 const same = " on conflict (tenant_id, dedupe_key) where dedupe_key is not null and status in ('pending', 'running')"
 
-// PutOff is SQL that tells of a task t whether it is to begin at a later time: what it is about is as free as if it were not there.
+// PutOff is SQL that tells of a task t whether it is to begin at a later time: what it is about is as free as if it
+// were not there.
 const PutOff = "(t.status = 'pending' and t.started_at is null and t.scheduled_for > now())"
 
 // Add queues the insertion of a task into the batch that causes it; id receives its id, or that of the
@@ -42,8 +43,8 @@ func AddFor(b *pgx.Batch, s Spec, t Target, id *uuid.UUID) error {
 	return nil
 }
 
-// AddNew is AddFor for what is asked for at every request: where nothing is added nothing is written, and nobody is woken; n
-// receives how many were.
+// AddNew is AddFor for what is asked for at every request: where nothing is added nothing is written, and nobody is
+// woken; n receives how many were.
 func AddNew(b *pgx.Batch, s Spec, t Target, n *int64) error {
 	sql, args, err := s.insertion(t)
 	if err != nil {
@@ -80,7 +81,8 @@ func (s *Spec) priority() int {
 	return priorities[s.Type]
 }
 
-// dedupe is the dedupe_key of the task for a target. One that is to run at a time is another than one that is to run now.
+// dedupe is the dedupe_key of the task for a target. One that is to run at a time is another than one that is to run
+// now.
 func (s *Spec) dedupe(target string) *string {
 	if s.DedupeKey == "" {
 		return nil
@@ -92,9 +94,9 @@ func (s *Spec) dedupe(target string) *string {
 	return &key
 }
 
-// AddEach queues the insertion of a task for each row of a query with the columns library_id, series_id, book_id and params,
-// which are added to those of s; n receives how many. A DedupeKey is followed by the id of the book, else of the series; of
-// what is unfinished already there is no second task.
+// AddEach queues the insertion of a task for each row of a query with the columns library_id, series_id, book_id and
+// params, which are added to those of s; n receives how many. A DedupeKey is followed by the id of the book, else of
+// the series; of what is unfinished already there is no second task.
 func AddEach(b *pgx.Batch, s Spec, n *int64, rows string, args ...any) error {
 	params, err := s.params()
 	if err != nil {

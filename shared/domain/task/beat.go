@@ -27,8 +27,8 @@ func (r *Runner) Beat(ctx context.Context) {
 	}
 }
 
-// beat is one of them. It waits for an answer no longer than leaves time for others: one may never come, from a database
-// whose machine is gone.
+// beat is one of them. It waits for an answer no longer than leaves time for others: one may never come, from a
+// database whose machine is gone.
 func (r *Runner) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(r.Lease/3, time.Second))
 	defer cancel()

@@ -51,7 +51,8 @@ const afterChange = changedColumns + ` from old
 	join (select * from t union all select * from task where tenant_id = app.tenant() and id = $1 and not exists (select from t)) t
 	  on t.id = old.id` + countedBy
 
-// cancelChildren ends whatever runs below $1 while that is unfinished itself; selected are those that have begun: listeners know them.
+// cancelChildren ends whatever runs below $1 while that is unfinished itself; selected are those that have begun:
+// listeners know them.
 const cancelChildren = `with recursive below as (
 	  select t.id from task t join task p on p.tenant_id = t.tenant_id and p.id = t.parent_id
 	  where t.tenant_id = app.tenant() and p.id = $1 and p.status in ('pending', 'running', 'cancelled')
@@ -76,7 +77,8 @@ func Cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Event, error)
 	return out, nil
 }
 
-// cancel is Cancel: the task's children of which listeners know, the task, and its parent where that had waited for it alone.
+// cancel is Cancel: the task's children of which listeners know, the task, and its parent where that had waited for it
+// alone.
 //
 // Children come first, as where a child ends: both lock child before parent. The second pass takes those that
 // were added while the first one waited. A parent stops waiting for the cancelled task.

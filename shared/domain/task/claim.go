@@ -82,8 +82,8 @@ func claim(ctx context.Context, system *db.DB, worker string, lease time.Duratio
 	return held, nil
 }
 
-// seenThrough is for a claim, whose answer is waited for even where its worker is stopping: a task that was given away and
-// that nobody knows of would lie there until its lease ends. Its run gives it back.
+// seenThrough is for a claim, whose answer is waited for even where its worker is stopping: a task that was given away
+// and that nobody knows of would lie there until its lease ends. Its run gives it back.
 func seenThrough(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 }

@@ -431,7 +431,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A parent that is written to this moment, or held for ever by a worker whose machine is gone, is left for the next round.
+// A parent that is written to this moment, or held for ever by a worker whose machine is gone, is left for the next
+// round.
 func TestRescueBesideAParentThatIsHeld(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)

@@ -405,7 +405,8 @@ func TestRoomForScans(t *testing.T) {
 	}
 }
 
-// Of the tenant with the most slots the task that has run longest makes room: when every slot is taken, and another waits.
+// Of the tenant with the most slots the task that has run longest makes room: when every slot is taken, and another
+// waits.
 func TestWhoMakesRoom(t *testing.T) {
 	t.Parallel()
 	d, ctx := testkit.DB(t), context.Background()

@@ -38,8 +38,8 @@ func fail(ctx context.Context, system *db.DB, tenant, id uuid.UUID, reason strin
 	return out, nil
 }
 
-// end calls the function, whose first arguments are the tenant and the task, and reads the tasks that it tells of: in a statement
-// of its own, since the function may have waited for others that have counted for the parent.
+// end calls the function, whose first arguments are the tenant and the task, and reads the tasks that it tells of: in a
+// statement of its own, since the function may have waited for others that have counted for the parent.
 func end(ctx context.Context, system *db.DB, function string, tenant, id uuid.UUID, args ...any) ([]state, error) {
 	return retryDeadlock(func() (out []state, err error) {
 		var b pgx.Batch
@@ -78,8 +78,8 @@ func giveBack(ctx context.Context, system *db.DB, h Held, place json.RawMessage,
 	return nil
 }
 
-// QueueGiveBack makes every task of the tenant pending again that a worker has, the children first, as where one ends; n receives
-// how many.
+// QueueGiveBack makes every task of the tenant pending again that a worker has, the children first, as where one ends;
+// n receives how many.
 func QueueGiveBack(b *pgx.Batch, n *int64) {
 	db.Affected(b, n, `update task t set `+givenBack+`
 		from (select id from task where tenant_id = app.tenant() and status = 'running' and not done order by id desc for update) r

@@ -80,9 +80,9 @@ func (r *Runner) unsend(ctx context.Context, m message) error {
 	return err
 }
 
-// GiveUp fails the task that a message names which was received too often, as the dead-letter queue brings it. One that no worker
-// could even claim is sent once more, by the scheduler: while the database is away all messages come here. An error lets the
-// message come again.
+// GiveUp fails the task that a message names which was received too often, as the dead-letter queue brings it. One that
+// no worker could even claim is sent once more, by the scheduler: while the database is away all messages come here. An
+// error lets the message come again.
 func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 	m, err := parseMessage(body)
 	if err != nil {

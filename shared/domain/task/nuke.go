@@ -10,11 +10,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// nuke deletes every task of the tenant and tells how many there were; the events, of those that ran, are to be published.
-// Their workers find out with their next write, which is refused, or within a second.
+// nuke deletes every task of the tenant and tells how many there were; the events, of those that ran, are to be
+// published. Their workers find out with their next write, which is refused, or within a second.
 //
-// Children come first, as where a child ends. The last pass takes those that were added while the second one waited: their
-// parents are gone then, so no more come.
+// Children come first, as where a child ends. The last pass takes those that were added while the second one waited:
+// their parents are gone then, so no more come.
 func nuke(ctx context.Context, d *db.DB) (int64, []events.Event, error) {
 	var passes [3]int64
 	ended, err := retryDeadlock(func() ([]changed, error) {

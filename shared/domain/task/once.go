@@ -24,8 +24,8 @@ type Once struct {
 	since map[uuid.UUID]time.Time
 }
 
-// Add queues the task that add adds to the batch, in the tenant's name: the reader need not be allowed to ask for it. It is
-// not ended by a client that goes away.
+// Add queues the task that add adds to the batch, in the tenant's name: the reader need not be allowed to ask for it.
+// It is not ended by a client that goes away.
 func (o *Once) Add(ctx context.Context, d *db.DB, added Added, book uuid.UUID, add func(b *pgx.Batch, id *uuid.UUID) error) error {
 	if !o.first(book) {
 		return nil

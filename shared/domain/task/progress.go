@@ -81,8 +81,8 @@ var doing = map[string]struct{ does, items string }{
 	CleanUpPDF:                {"Removing stored pages of PDF documents", " books"},
 }
 
-// describe tells a person of a task what it does, how far it is, where it counts, and what has become of it, where it does
-// not run: "Scanning the library: 42 of 100 files".
+// describe tells a person of a task what it does, how far it is, where it counts, and what has become of it, where it
+// does not run: "Scanning the library: 42 of 100 files".
 func describe(typ, status string, current, total int64) string {
 	w, known := doing[typ]
 	if !known { // of another version

@@ -15,8 +15,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// What the events of a task's run say of its progress, as listeners read it: counts and a text from the first to the last,
-// also where a run goes on with what another one has begun.
+// What the events of a task's run say of its progress, as listeners read it: counts and a text from the first to the
+// last, also where a run goes on with what another one has begun.
 func TestEveryEventTellsProgress(t *testing.T) {
 	t.Parallel()
 	d, ctx := testkit.DB(t), context.Background()

@@ -55,8 +55,8 @@ func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 	return silent + orphans.RowsAffected() + waited, nil
 }
 
-// rescue updates tasks of all tenants by a statement that returns whole rows, and tells of those that so ended: at once,
-// since what fails later does not undo it. It returns how many changed.
+// rescue updates tasks of all tenants by a statement that returns whole rows, and tells of those that so ended: at
+// once, since what fails later does not undo it. It returns how many changed.
 func rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event), update string, args ...any) (int64, error) {
 	rows, err := system.Pool().Query(ctx, "with t as ("+update+") select "+heldColumns+", t.status from t"+countedBy, args...)
 	if err != nil {

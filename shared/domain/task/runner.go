@@ -176,8 +176,8 @@ func (r *Runner) tell(ctx context.Context, log *slog.Logger, h Held, states []st
 	}
 }
 
-// tellCancelled tells again that a task or its parent was cancelled: what this worker has told of them since, listeners have heard
-// later.
+// tellCancelled tells again that a task or its parent was cancelled: what this worker has told of them since, listeners
+// have heard later.
 func (r *Runner) tellCancelled(ctx context.Context, h Held) error {
 	all, err := cancelled(ctx, r.System, h)
 	for i := range all {

@@ -15,8 +15,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Target is what a task is about, found by the statement that adds it: a query of at most one row with the columns library_id,
-// series_id, book_id, and params, which are added to the task's.
+// Target is what a task is about, found by the statement that adds it: a query of at most one row with the columns
+// library_id, series_id, book_id, and params, which are added to the task's.
 type Target struct {
 	kind string // what is missing where nothing is found
 	key  string // what follows the DedupeKey
@@ -80,8 +80,8 @@ func ofSeveral(param, from string, ids []uuid.UUID) Target {
 		jsonb_build_object('` + param + `', coalesce(jsonb_agg(id order by id), '[]')) as params from ` + from + ` tenant_id = app.tenant() and id = any($1)`, []any{ids}}
 }
 
-// Start adds the task for a target, or finds the unfinished one with the same DedupeKey: one round trip; and tells added.
-// NotFound where there is no such target.
+// Start adds the task for a target, or finds the unfinished one with the same DedupeKey: one round trip; and tells
+// added. NotFound where there is no such target.
 func Start(ctx context.Context, d *db.DB, added Added, s Spec, t Target, message string) (*Started, error) {
 	var b pgx.Batch
 	out := Started{Message: message}

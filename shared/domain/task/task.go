@@ -62,9 +62,9 @@ var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks
 	UserPluginDismissal: 1000, UserPluginSync: 980, UserPluginRecommendations: 960,
 	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370, MeasurePages: 360, KOReaderDigests: 350,
 	ExportSeries: 800, CleanUpExports: 100, CleanUpOrphans: 100, CleanUpPDF: 100, TrackSeries: 840, BackfillTracking: 820,
-	// These wait for plugins, which wait for services of others: seconds to hours, in which they keep a worker. They come by
-	// themselves and in numbers, one for every series of a library, every source, every job. Before scans, analyses and
-	// covers they would keep people waiting for their own books; nobody waits for them.
+	// These wait for plugins, which wait for services of others: seconds to hours, in which they keep a worker. They
+	// come by themselves and in numbers, one for every series of a library, every source, every job. Before scans,
+	// analyses and covers they would keep people waiting for their own books; nobody waits for them.
 	PluginAutoMatch: 340, PollReleaseSource: 330, RefreshLibrary: 320}
 
 // Priority is how urgent tasks of a type are, for statements that add some themselves.

@@ -10,9 +10,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// unlock takes a running task from its worker, without counting the attempt; a pending one stays as it is. BadRequest when
-// it has ended or only waits for its children, NotFound when there is none. What the worker still writes is refused: it
-// holds a running task under its own epoch, and there is none until another claims it under the next.
+// unlock takes a running task from its worker, without counting the attempt; a pending one stays as it is. BadRequest
+// when it has ended or only waits for its children, NotFound when there is none. What the worker still writes is
+// refused: it holds a running task under its own epoch, and there is none until another claims it under the next.
 func unlock(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 	var b pgx.Batch
 	var found *changed

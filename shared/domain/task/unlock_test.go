@@ -10,8 +10,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A worker whose task is unlocked and which claims it again at once: the first run stops, and the second one, under its own
-// lease, is neither stopped with it nor forgotten.
+// A worker whose task is unlocked and which claims it again at once: the first run stops, and the second one, under its
+// own lease, is neither stopped with it nor forgotten.
 func TestUnlockedTaskOfTheSameWorker(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)

@@ -188,7 +188,8 @@ func TestBooksAtOnce(t *testing.T) {
 	}
 }
 
-// Who is allowed some series sees what these and their books have, and does not wait for what is hidden to be looked through.
+// Who is allowed some series sees what these and their books have, and does not wait for what is hidden to be looked
+// through.
 func TestTermsOfAllowed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

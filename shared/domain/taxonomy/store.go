@@ -59,10 +59,10 @@ type set struct {
 	*owner
 }
 
-// sql is a text with {t} for the table of the kind, {o} for that of the owners, {id} for the column that names an owner,
-// {there}, which says that the owner o is there, {touched}, which are the columns of one that was changed, {named}, which
-// says that t has one of the names $2, and {room}, which says that the owner o, which is one of $1, has fewer than there
-// may be.
+// sql is a text with {t} for the table of the kind, {o} for that of the owners, {id} for the column that names an
+// owner, {there}, which says that the owner o is there, {touched}, which are the columns of one that was changed,
+// {named}, which says that t has one of the names $2, and {room}, which says that the owner o, which is one of $1, has
+// fewer than there may be.
 func (s set) sql(text string) string {
 	there := "o.tenant_id = app.tenant() and " + s.there
 	room := there + " and o.id = any($1) and (select count(*) from {o}_{t} y where y.tenant_id = o.tenant_id and y.{id} = o.id) < " + strconv.Itoa(most)

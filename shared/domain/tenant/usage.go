@@ -14,8 +14,8 @@ import (
 )
 
 // Measure lists what the tenants with a limit have in the media bucket and stores the sums, which are added to
-// between two measurements (app.keep_rendition): what expires is only noticed here. No tenant is begun once patience has
-// passed; each time the order is another, so that everyone's turn comes. The scheduler calls it.
+// between two measurements (app.keep_rendition): what expires is only noticed here. No tenant is begun once patience
+// has passed; each time the order is another, so that everyone's turn comes. The scheduler calls it.
 func Measure(ctx context.Context, system *db.DB, media *blob.Store, bucket string, patience time.Duration) error {
 	end := time.Now().Add(patience)
 	rows, err := system.Pool().Query(ctx, "select id from tenant where max_rendition_bytes is not null and status <> 'deleting' order by random()")

@@ -369,7 +369,8 @@ func completes(req *http.Request) bool {
 	return req.Method == http.MethodPost && req.URL.Query().Get("uploadId") != ""
 }
 
-// completing is a rig whose store answers by answer, which has through to send a request on, and an upload that has arrived.
+// completing is a rig whose store answers by answer, which has through to send a request on, and an upload that has
+// arrived.
 func completing(t *testing.T, answer func(w http.ResponseWriter, req *http.Request, through http.Handler)) (r *rig, user *testkit.Client, path string) {
 	t.Helper()
 	r = newRig(t, config)
@@ -397,8 +398,8 @@ func completing(t *testing.T, answer func(w http.ResponseWriter, req *http.Reque
 	return r, user, r.base + "/" + got.Files[0].UploadID.String() + "/complete"
 }
 
-// Whoever completes what another request has just completed hears the same, from a store too that looks first whether the
-// file is there: the file is the upload's own.
+// Whoever completes what another request has just completed hears the same, from a store too that looks first whether
+// the file is there: the file is the upload's own.
 func TestCompletedWhileCompleting(t *testing.T) {
 	t.Parallel()
 	r, user, path := completing(t, func(w http.ResponseWriter, req *http.Request, through http.Handler) {

@@ -37,8 +37,8 @@ var types = map[string][]string{
 // comicInfo may lie beside books, as other programs put it there; Longbox reads the one in a book.
 const comicInfo = "comicinfo.xml"
 
-// beside tells whether a file may lie beside books, and which media types it may be stored as. sidecar tells what the library
-// heeds.
+// beside tells whether a file may lie beside books, and which media types it may be stored as. sidecar tells what the
+// library heeds.
 func beside(p string, sidecar func(key string) (kind, about string)) (mediaTypes []string, ok bool) {
 	switch kind, _ := sidecar(p); {
 	case kind == library.PackageSidecar:

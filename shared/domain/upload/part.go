@@ -197,8 +197,8 @@ func (u *Uploader) complete(ctx context.Context, in *Input) (*Completed, error) 
 // clocks is by how much the clocks of store and database may differ.
 const clocks = time.Minute
 
-// ended is the answer where the store refused to list or join the parts: of an upload that it knows no longer, whether the
-// file is there. Then it was completed, by another request or by one whose answer was lost; else it was aborted.
+// ended is the answer where the store refused to list or join the parts: of an upload that it knows no longer, whether
+// the file is there. Then it was completed, by another request or by one whose answer was lost; else it was aborted.
 func (u *Uploader) ended(ctx context.Context, r *row, err error) (*Completed, error) {
 	if !errors.Is(err, blob.ErrNotFound) {
 		return nil, refused(err)

@@ -124,8 +124,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// A file that the store does not give keeps no other from its digest, and is tried again with the next run; trouble of the
-// store ends the run, with what was found before.
+// A file that the store does not give keeps no other from its digest, and is tried again with the next run; trouble of
+// the store ends the run, with what was found before.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 4)

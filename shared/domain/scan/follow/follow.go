@@ -1,4 +1,5 @@
-// Package follow lets books follow their content, in the batch that finds it in another place, and says what listeners are told of it.
+// Package follow lets books follow their content, in the batch that finds it in another place, and says what listeners
+// are told of it.
 //
 // Tables: those of the books, through app.follow_content and app.follow_over; task.
 package follow
@@ -13,8 +14,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// Book is what became of a book because content was found in another place: see app.follow_content. What app.follow_over
-// tells beside that has another What: left, series or emptied. See Heirs for another one.
+// Book is what became of a book because content was found in another place: see app.follow_content. What
+// app.follow_over tells beside that has another What: left, series or emptied. See Heirs for another one.
 type Book struct {
 	What        string     `db:"what"` // moved, added or gone
 	ID          uuid.UUID  `db:"id"`
@@ -45,8 +46,8 @@ const Chosen = `(` + Dear + `
 	or exists (select from series_sharing_tag x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
 	or exists (select from series_tracking x where x.tenant_id = k.tenant_id and x.series_id = k.series_id and x.tracked))`
 
-// Kept tells in SQL whether more than the file would be gone with book k. An edit locks nothing but a title, and files write
-// some of the same fields: besides what is Chosen those count, too.
+// Kept tells in SQL whether more than the file would be gone with book k. An edit locks nothing but a title, and files
+// write some of the same fields: besides what is Chosen those count, too.
 const Kept = `(` + Chosen + `
 	or exists (select from external_id x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
 	or exists (select from external_link x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
@@ -60,8 +61,8 @@ const Kept = `(` + Chosen + `
 	or exists (select from alternate_title x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
 	or exists (select from external_rating x where x.tenant_id = k.tenant_id and x.series_id = k.series_id))`
 
-// queue lets books follow their content. Those that must be analysed again get a task in the same statement: nobody knows
-// before which they are, and after it a worker may die.
+// queue lets books follow their content. Those that must be analysed again get a task in the same statement: nobody
+// knows before which they are, and after it a worker may die.
 func queue(b *pgx.Batch, out *[]Book, function string, args ...any) {
 	b.Queue(`with f as materialized (`+function+`),
 		again as (
@@ -90,23 +91,25 @@ func Heirs(b *pgx.Batch, out *[]Book) {
 	})
 }
 
-// Content queues, for books of one library that are gone, that were read for the first time (came) and whose files have other content
-// (changed), that those follow which belong together; out receives what became of them. scanID is nil outside of a scan.
+// Content queues, for books of one library that are gone, that were read for the first time (came) and whose files have
+// other content (changed), that those follow which belong together; out receives what became of them. scanID is nil
+// outside of a scan.
 func Content(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, gone, came, changed []uuid.UUID, out *[]Book) {
 	queue(b, out, "select c.*, $4::uuid as library_id, $4::uuid as left_library from app.follow_content($4, $5, $6, $7, $8) c", library, scanID, gone, came, changed)
 }
 
-// AfterScan looks whether books have gone to other libraries, or come from there, by a scan that has ended, and by those before
-// it whose end nobody saw: all of them are locked. It is settled then, and so are those that were cancelled; the others wait for
-// what is theirs to do.
+// AfterScan looks whether books have gone to other libraries, or come from there, by a scan that has ended, and by
+// those before it whose end nobody saw: all of them are locked. It is settled then, and so are those that were
+// cancelled; the others wait for what is theirs to do.
 func AfterScan(b *pgx.Batch, scanID uuid.UUID, out *[]Book) {
 	const those = "s.tenant_id = app.tenant() and not s.settled and s.library_id = (select library_id from scan where tenant_id = app.tenant() and id = $1)"
 	queue(b, out, "select * from app.follow_over(null, $4, null)", scanID)
 	b.Queue("update scan s set settled = true from task t where "+those+" and t.tenant_id = s.tenant_id and t.id = s.id and (s.id = $1 or t.status = 'cancelled')", scanID)
 }
 
-// OverLibraries is AfterScan without a scan, for books of a library that were just read or marked deleted. It belongs into a batch of its
-// own, after that was written: of two books that belong together, the one that looks last sees both.
+// OverLibraries is AfterScan without a scan, for books of a library that were just read or marked deleted. It belongs
+// into a batch of its own, after that was written: of two books that belong together, the one that looks last sees
+// both.
 func OverLibraries(b *pgx.Batch, library uuid.UUID, books []uuid.UUID, out *[]Book) {
 	queue(b, out, "select * from app.follow_over($4, null, $5)", library, books)
 }

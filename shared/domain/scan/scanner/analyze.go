@@ -207,7 +207,8 @@ type partly struct {
 // closed is what is wrong with a file that the store lists and, however often it is asked, does not open.
 const closed = "the file cannot be opened: check its permissions; a link that leads out of the library is not followed. It is left out until it changes or is tried again"
 
-// unread are books, or files beside them, that could not be read, for no reason of their own, and the first of them with its reason.
+// unread are books, or files beside them, that could not be read, for no reason of their own, and the first of them
+// with its reason.
 type unread struct {
 	books int
 	key   string
@@ -271,8 +272,8 @@ func (s *Scanner) analyzePart(ctx context.Context, h task.Held, part []bookRow) 
 	return partly{len(found), left, lost}, nil
 }
 
-// tellUncovered logs that covers could not be stored (the media bucket is full). The books are read all the same: such a
-// cover is made when it is first looked at.
+// tellUncovered logs that covers could not be stored (the media bucket is full). The books are read all the same: such
+// a cover is made when it is first looked at.
 func tellUncovered(h task.Held, found []analyzed) {
 	n := 0
 	var first error
@@ -308,7 +309,8 @@ func (s *Scanner) record(ctx context.Context, h task.Held, found []analyzed) err
 	return s.lookAgain(ctx, h, found)
 }
 
-// describe lets the strategies of each library name and place what was found, and bounds what it names; it returns them.
+// describe lets the strategies of each library name and place what was found, and bounds what it names; it returns
+// them.
 func describe(found []analyzed) (map[uuid.UUID]*strategy.Set, error) {
 	sets := map[uuid.UUID]*strategy.Set{}
 	for i := range found {
@@ -332,8 +334,8 @@ func describe(found []analyzed) (map[uuid.UUID]*strategy.Set, error) {
 	return sets, nil
 }
 
-// read analyses books in parallel. What could be read is returned even when the store failed for others; they are returned
-// too, and the books left for another run because this one must pause.
+// read analyses books in parallel. What could be read is returned even when the store failed for others; they are
+// returned too, and the books left for another run because this one must pause.
 func (s *Scanner) read(ctx context.Context, books []bookRow) (found []analyzed, left []bookRow, failed []unopened) {
 	var g errgroup.Group
 	g.SetLimit(s.Parallel)

@@ -30,9 +30,10 @@ type neighbour struct {
 	Count    int       `db:"count"`
 }
 
-// arrange gives the books of some series of one library what depends on their neighbours: the position where it is their number,
-// and the title that is made of it. What somebody has locked stays. The transaction has locked the library. What it returns tells
-// of the series in which that changed a book: one event for each, since a new book may move all behind it.
+// arrange gives the books of some series of one library what depends on their neighbours: the position where it is
+// their number, and the title that is made of it. What somebody has locked stays. The transaction has locked the
+// library. What it returns tells of the series in which that changed a book: one event for each, since a new book may
+// move all behind it.
 func arrange(ctx context.Context, tx pgx.Tx, set *strategy.Set, library uuid.UUID, series []uuid.UUID) ([]events.Event, error) {
 	if len(series) == 0 || !set.Arranges() {
 		return nil, nil
@@ -149,9 +150,9 @@ func queueArranged(b *pgx.Batch, numbers []numbered, titles []titled, renumbered
 	}
 }
 
-// runAndArrange runs a batch and arranges series of the libraries that it has locked, in one transaction: a worker that dies leaves
-// both undone. The series are asked for once the batch has run. Most batches of a scan do without: it arranges at its end. What it
-// returns tells of the series whose books changed.
+// runAndArrange runs a batch and arranges series of the libraries that it has locked, in one transaction: a worker that
+// dies leaves both undone. The series are asked for once the batch has run. Most batches of a scan do without: it
+// arranges at its end. What it returns tells of the series whose books changed.
 func (s *Scanner) runAndArrange(ctx context.Context, b *pgx.Batch, sets map[uuid.UUID]*strategy.Set, some bool,
 	series func() map[uuid.UUID][]uuid.UUID) (out []events.Event, err error) {
 	arranges := false

@@ -20,7 +20,8 @@ import (
 // betweenKinds are what may happen to the files of two libraries, the more often the more times it is named.
 var betweenKinds = strings.Fields("move move move move move-folder rename rename delete back back scan scan scan scan noticed read read read purge age nuke")
 
-// between is two libraries of one tenant, in the folders a and b, and the books of six works, each of which is one file.
+// between is two libraries of one tenant, in the folders a and b, and the books of six works, each of which is one
+// file.
 type between struct {
 	*rig
 	prefix    string // of the keys of both
@@ -40,8 +41,8 @@ type work struct {
 	own     []string       // the places that it had; nobody else's file comes there
 }
 
-// TestNothingIsLostBetweenLibraries lets files go between two libraries that are scanned when they like. In the end everybody is on the
-// page of each that they were on. MODEL_RUNS and MODEL_SEED run it for longer, and another time.
+// TestNothingIsLostBetweenLibraries lets files go between two libraries that are scanned when they like. In the end
+// everybody is on the page of each that they were on. MODEL_RUNS and MODEL_SEED run it for longer, and another time.
 func TestNothingIsLostBetweenLibraries(t *testing.T) {
 	t.Parallel()
 	s := &stage{Server: &testkit.Server{DB: testkit.DB(t)}, s3: testkit.StartS3(t, "books")}
@@ -57,7 +58,8 @@ func TestNothingIsLostBetweenLibraries(t *testing.T) {
 	}
 }
 
-// TestScansForgotten has DELETE /tasks/nuke forget the scans by which it is known since when a file may be in another library.
+// TestScansForgotten has DELETE /tasks/nuke forget the scans by which it is known since when a file may be in another
+// library.
 func TestScansForgotten(t *testing.T) {
 	t.Parallel()
 	s := &stage{Server: &testkit.Server{DB: testkit.DB(t)}, s3: testkit.StartS3(t, "books")}

@@ -44,8 +44,8 @@ type change struct {
 	New      bool // there was no book with this key
 }
 
-// gone is a book whose file is not there, and when the store was asked. One that has another file by then, since it was found
-// there, has another revision too.
+// gone is a book whose file is not there, and when the store was asked. One that has another file by then, since it was
+// found there, has another revision too.
 type gone struct {
 	ID       uuid.UUID
 	Revision int
@@ -88,7 +88,8 @@ func (s *run) compare(ctx context.Context, l listed, seen time.Time) (d differen
 	return d, now, nil
 }
 
-// short are the objects of a page whose paths can be stored; long, the beginnings of the paths of the books among the others.
+// short are the objects of a page whose paths can be stored; long, the beginnings of the paths of the books among the
+// others.
 func (s *run) short(page []blob.Object) (short []blob.Object, long []string) {
 	most := len(s.library.Prefix) + scan.MaxPath
 	short = slices.DeleteFunc(slices.Clone(page), func(o blob.Object) bool {

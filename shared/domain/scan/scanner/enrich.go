@@ -152,9 +152,9 @@ func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*
 		on conflict do nothing`, books, revisions, names, lock+"Lock")
 }
 
-// queueForgotten takes from books the names that their files named when they were read before, unless the set is locked;
-// those that they name now are added after it (queueTaxonomy). It comes before what their files say is stored. Of a book
-// that changed meanwhile it takes nothing.
+// queueForgotten takes from books the names that their files named when they were read before, unless the set is
+// locked; those that they name now are added after it (queueTaxonomy). It comes before what their files say is stored.
+// Of a book that changed meanwhile it takes nothing.
 func queueForgotten(b *pgx.Batch, table, member string, found []analyzed, of func(*analysis.Result) []string) {
 	var books []uuid.UUID
 	var revisions []int

@@ -24,8 +24,8 @@ type libraryPlace struct {
 	Tasks int64      `json:"tasks"`
 }
 
-// AnalyzeLibrary is the handler of analyze_library tasks: its children analyse every book of a library, again, or those that
-// never were, as many each as the setting scanner.batch_size says.
+// AnalyzeLibrary is the handler of analyze_library tasks: its children analyse every book of a library, again, or those
+// that never were, as many each as the setting scanner.batch_size says.
 func (s *Scanner) AnalyzeLibrary(ctx context.Context, h task.Held) (any, error) {
 	var p struct {
 		OnlyNew bool `json:"onlyNew"`
@@ -58,8 +58,8 @@ func (s *Scanner) AnalyzeLibrary(ctx context.Context, h task.Held) (any, error) 
 	}
 }
 
-// analyzeNext gives the next books of a library to children and notes the place, in one transaction: a run after a death
-// goes on there. n is how many books there were.
+// analyzeNext gives the next books of a library to children and notes the place, in one transaction: a run after a
+// death goes on there. n is how many books there were.
 func (s *Scanner) analyzeNext(ctx context.Context, h task.Held, force bool, size int64, at *libraryPlace) (n int, err error) {
 	var b pgx.Batch
 	var ids []uuid.UUID

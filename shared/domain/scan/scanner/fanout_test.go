@@ -99,7 +99,8 @@ func (r *rig) told(typ string) (out []events.TaskProgress) {
 	return out
 }
 
-// The end of a scan is told once, whether its last batch of books ends it, or the scan itself, which found nothing new or failed.
+// The end of a scan is told once, whether its last batch of books ends it, or the scan itself, which found nothing new
+// or failed.
 func TestEndOfScanIsToldOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Books that follow their files have the pages of these, and are read again where the file is not quite the one that it was.
+// Books that follow their files have the pages of these, and are read again where the file is not quite the one that it
+// was.
 func TestPagesOfBooksThatFollow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -27,8 +27,8 @@ func TestScanOfNewLibraryHasStatistics(t *testing.T) {
 	}
 }
 
-// Where a moved book is now is found by its content, not among all books of its size, which here are all of them: 450 rows
-// are read for each, in smaller batches on a busy machine 650, instead of 2,470.
+// Where a moved book is now is found by its content, not among all books of its size, which here are all of them: 450
+// rows are read for each, in smaller batches on a busy machine 650, instead of 2,470.
 func TestMovedBooksAreFoundByAnIndex(t *testing.T) {
 	t.Parallel()
 	const books, moved, others, most = 400, 200, 40_000, 1200

@@ -14,10 +14,10 @@ import (
 // guardLeast is how many books the guard looks at: a scan always may remove fewer, however few the library has.
 const guardLeast = 10
 
-// guard stops a scan of a folder in which there never was a book and, before it removes anything, one that lists no book
-// at all or that would remove more than half of the books that were there when the library was last scanned, unless an
-// administrator has confirmed so many. What has moved is not removed: as long as it is not read, files of the same size
-// stand for it, and then, in a later scan, those of the same content.
+// guard stops a scan of a folder in which there never was a book and, before it removes anything, one that lists no
+// book at all or that would remove more than half of the books that were there when the library was last scanned,
+// unless an administrator has confirmed so many. What has moved is not removed: as long as it is not read, files of the
+// same size stand for it, and then, in a later scan, those of the same content.
 func (s *run) guard(ctx context.Context) error {
 	gone := len(s.at.Vanished)
 	switch {

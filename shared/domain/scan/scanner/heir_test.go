@@ -16,7 +16,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// heirs is what is left of the series S: what people have chosen of it, and the series that has it, with what they have written.
+// heirs is what is left of the series S: what people have chosen of it, and the series that has it, with what they have
+// written.
 func (r *two) heirs() []string {
 	r.t.Helper()
 	out := values[string](r.rig, `select 'series ' || l.name || '/' || s.path || ' ' || s.title || ' ' || coalesce(s.summary, '') || ' ' || array_to_string(s.locks, ',') from series s
@@ -87,7 +88,8 @@ func TestSeriesGoesInParts(t *testing.T) {
 	}
 }
 
-// Of two series that go into one at once, one becomes it; what people have chosen and written of the other goes there too.
+// Of two series that go into one at once, one becomes it; what people have chosen and written of the other goes there
+// too.
 func TestSeriesGoIntoOne(t *testing.T) {
 	t.Parallel()
 	const same5, other = "%s/%d.cbz", "%s/T%d.cbz" // of the same files is known at once which series they were, of others when they are read
@@ -182,7 +184,8 @@ func TestSeriesEndsInAnother(t *testing.T) {
 	same(t, "series", r.heirs(), []string{"series a/T T  "})
 }
 
-// What people have written of a series outlasts a renamed folder, also what they have written of the one that was made of it, and locked or not.
+// What people have written of a series outlasts a renamed folder, also what they have written of the one that was made
+// of it, and locked or not.
 func TestRenamedSeriesKeepsWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)
@@ -235,7 +238,8 @@ func TestEditAtTheMomentOfARename(t *testing.T) {
 	same(t, "series", values[string](r.rig, "select path || ' ' || summary from series where tenant_id = app.tenant() and path <> 'Other'"), []string{"S Mine", "New Written"})
 }
 
-// A purge gives what is of empty series to their heirs while a scan writes to these: neither waits for the other for ever.
+// A purge gives what is of empty series to their heirs while a scan writes to these: neither waits for the other for
+// ever.
 func TestPurgeWhileHeirsAreWritten(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

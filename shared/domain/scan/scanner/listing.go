@@ -56,8 +56,8 @@ func ranges(ctx context.Context, store *blob.Store, bucket, prefix string, n int
 // after makes of a key the smallest one after it: Postgres knows no NUL. Stores are asked for what follows the key.
 const after = "\x01"
 
-// clearPart is the part of a key before the first U+FFFD, which some stores put there for what no listing can hold. They list a key by its
-// bytes: behind that part it may stand anywhere.
+// clearPart is the part of a key before the first U+FFFD, which some stores put there for what no listing can hold.
+// They list a key by its bytes: behind that part it may stand anywhere.
 func clearPart(key string) string {
 	part, _, _ := strings.Cut(key, string(utf8.RuneError))
 	return part

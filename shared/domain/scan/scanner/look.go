@@ -112,8 +112,8 @@ func (s *run) heeded(keys []string) (out []string) {
 	return out
 }
 
-// settle compares and writes in one transaction, alone in the library: no other writer comes between. It tells which books it marked
-// deleted.
+// settle compares and writes in one transaction, alone in the library: no other writer comes between. It tells which
+// books it marked deleted.
 func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []blob.Object) (out []events.Event, deleted []uuid.UUID, err error) {
 	var read, write pgx.Batch
 	var books []known

@@ -328,8 +328,8 @@ func TestPositionsFollowTheSeries(t *testing.T) {
 	}
 }
 
-// cancelAt runs a scan until it has told of an event. Then another worker runs the tasks that wait, if it shall, and the scan is
-// cancelled.
+// cancelAt runs a scan until it has told of an event. Then another worker runs the tasks that wait, if it shall, and
+// the scan is cancelled.
 func (r *rig) cancelAt(kind string, read bool) {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
@@ -389,7 +389,8 @@ func TestPositionsAfterACancelledScan(t *testing.T) {
 	}
 }
 
-// A book that a cancelled scan has left unread is read by the next one, also when its file is announced in the middle of that.
+// A book that a cancelled scan has left unread is read by the next one, also when its file is announced in the middle
+// of that.
 func TestUnreadBookIsAnnouncedDuringAScan(t *testing.T) {
 	t.Parallel()
 	r := &run{newRig(t), map[string]string{}}
@@ -437,7 +438,8 @@ func TestFileComesBackWithItsNumber(t *testing.T) {
 	}
 }
 
-// Another worker may be first with a book, and have put it where its metadata says: no series is left without a book for that.
+// Another worker may be first with a book, and have put it where its metadata says: no series is left without a book
+// for that.
 func TestAnotherWorkerIsFirst(t *testing.T) {
 	t.Parallel()
 	r := &run{newRig(t), map[string]string{}}
@@ -510,7 +512,8 @@ func TestBookChangesWhileItIsRead(t *testing.T) {
 	r.mustBe("One: 2 2 - -", "Two: 1 1 - -")
 }
 
-// A file that is renamed over one that could never be read is still the same book, whichever of the two is noticed first.
+// A file that is renamed over one that could never be read is still the same book, whichever of the two is noticed
+// first.
 func TestRenamedOverAnUnreadableFile(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string][]string{
@@ -578,7 +581,8 @@ func TestMovedWhileTheStoreFails(t *testing.T) {
 	r.counted()
 }
 
-// Above the limit of books a file under a new name is let in only when there is room: until then its book is not purged.
+// Above the limit of books a file under a new name is let in only when there is room: until then its book is not
+// purged.
 func TestRenamedAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 2, 4)
@@ -626,7 +630,8 @@ func TestFileComesBackBeforeItIsReadAgain(t *testing.T) {
 	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(2), 3: numbered(3), 4: numbered(4)}, nil))
 }
 
-// Files that took each other's names and move on before anybody has read them there are known by what was read of them last.
+// Files that took each other's names and move on before anybody has read them there are known by what was read of them
+// last.
 func TestMovedBeforeTheChangeIsRead(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]func(r *run){
@@ -679,8 +684,8 @@ func TestSessionsFollowTheirBook(t *testing.T) {
 	same(t, "after a long time", heirs(), []string{id + " is " + other})
 }
 
-// A disk that goes while its books are read again takes none of them with it: only a whole listing removes books, and that of an
-// empty folder removes none.
+// A disk that goes while its books are read again takes none of them with it: only a whole listing removes books, and
+// that of an empty folder removes none.
 func TestDiskGoesWhileItsBooksAreRead(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -717,8 +722,8 @@ func TestDiskGoesWhileItsBooksAreRead(t *testing.T) {
 	}
 }
 
-// Files that move twice, seen in between by a scan of their folder only, go back to the books that somebody has read, not to those
-// that stood for them meanwhile, though these have their names.
+// Files that move twice, seen in between by a scan of their folder only, go back to the books that somebody has read,
+// not to those that stood for them meanwhile, though these have their names.
 func TestTheBookThatWasReadComesFirst(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 2, 4)

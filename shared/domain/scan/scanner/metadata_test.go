@@ -121,7 +121,8 @@ func TestSeriesThatTakesNothing(t *testing.T) {
 	}
 }
 
-// A scan keeps the day that a book came out as the database would; only where a part of it is locked that has to correct it.
+// A scan keeps the day that a book came out as the database would; only where a part of it is locked that has to
+// correct it.
 func TestReleaseDayOfAFile(t *testing.T) {
 	r := newRig(t)
 	exec := func(sql string) {

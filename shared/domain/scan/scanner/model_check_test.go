@@ -98,9 +98,10 @@ func (w *world) followed(now map[uuid.UUID]row, live map[string]row) {
 		retagged := w.files[r.Key].ident != c && path.Dir(w.files[r.Key].ident) == path.Dir(c) // it still has its pages where it is
 		sure := known && !w.touched[c] && !w.unclear && !w.lost[id] && !r.Replaced && !retagged
 		if _, is := now[id]; !is {
-			// What could never be read was nobody's: the book of what lies there now takes its place, with what was read of it. So does
-			// a book that has lost its content where the same appeared within the hour, and nobody has read that; what was announced and when
-			// cannot be said of what has aged since. And a book may be removed whose file is gone.
+			// What could never be read was nobody's: the book of what lies there now takes its place, with what was
+			// read of it. So does a book that has lost its content where the same appeared within the hour, and nobody
+			// has read that; what was announced and when cannot be said of what has aged since. And a book may be
+			// removed whose file is gone.
 			taken := w.partial && w.wants[id] == nil && (w.unclear || time.Since(r.Created) < time.Hour)
 			purged := w.style.purges && !(sure && len(places[c]) == 1)
 			if known && !taken && !purged {
@@ -175,7 +176,8 @@ func (w *world) people1(now map[uuid.UUID]row) {
 	}
 }
 
-// serieses compares what people have called series, and that a series goes on whose books have all come to a new folder.
+// serieses compares what people have called series, and that a series goes on whose books have all come to a new
+// folder.
 func (w *world) serieses(now map[uuid.UUID]row) {
 	shelf := map[uuid.UUID]bool{}
 	for _, id := range values[uuid.UUID](w.rig, "select id from series where tenant_id = app.tenant()") {

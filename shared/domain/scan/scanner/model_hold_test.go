@@ -7,8 +7,8 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 )
 
-// held checks that a scan has stopped for good reason and has removed nothing, and confirms it as an administrator does; how the
-// scan that follows from that ended is returned.
+// held checks that a scan has stopped for good reason and has removed nothing, and confirms it as an administrator
+// does; how the scan that follows from that ended is returned.
 func (w *world) held(before map[uuid.UUID]row, res result) (confirmed result) {
 	live, gone := 0, 0
 	now := w.books()

@@ -75,8 +75,8 @@ func (s style) byMetadata() bool {
 	return s.series == "flat" || s.series == "calibre" && strings.Contains(s.seriesConfig, "from_metadata")
 }
 
-// base is the name of the n-th file of a folder: of some, in other libraries than a plain one, it says the series, and of some
-// it says no number.
+// base is the name of the n-th file of a folder: of some, in other libraries than a plain one, it says the series, and
+// of some it says no number.
 func (s style) base(n int) string {
 	if s.isPlain() {
 		return fmt.Sprintf("%02d.cbz", n)
@@ -105,8 +105,8 @@ func (s style) after(base string) string {
 	panic(base + " is no name of the model")
 }
 
-// says is what a version of a work tells of itself, besides its title and what else is in every one: other works have the same
-// series, some name none; a few have no number or no title that says anything.
+// says is what a version of a work tells of itself, besides its title and what else is in every one: other works have
+// the same series, some name none; a few have no number or no title that says anything.
 func (s style) says(work, version int) string {
 	if s.isPlain() {
 		return fmt.Sprintf("<Title>Work %04d version %02d</Title><Number>%d</Number>", work, version, 100+work+version*100)

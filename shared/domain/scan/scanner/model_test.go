@@ -41,7 +41,8 @@ type op struct {
 
 func (o op) String() string { return fmt.Sprintf("{%q, %d, %d, %d}", o.Kind, o.A, o.B, o.C) }
 
-// kinds are what may happen, the more often the more times it is named. What begins with sync ends with everything known.
+// kinds are what may happen, the more often the more times it is named. What begins with sync ends with everything
+// known.
 var kinds = strings.Fields(`add add add add copy copy-over rename rename rename rename-over move-folder move-folder swap swap shift cycle
 	replace replace break delete delete-folder back back touch retag retag opf opf series-json cover remove-sidecar
 	look look run run cancel folder-scan progress progress progress title number summary retry purge age
@@ -56,8 +57,8 @@ type stage struct {
 	runs atomic.Int64
 }
 
-// TestNothingIsLost lets files, scans, announcements and people do what they like, and compares after every complete scan
-// what there is with what must be. MODEL_RUNS and MODEL_SEED run it for longer, and another time.
+// TestNothingIsLost lets files, scans, announcements and people do what they like, and compares after every complete
+// scan what there is with what must be. MODEL_RUNS and MODEL_SEED run it for longer, and another time.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -712,8 +713,8 @@ func (w *world) noticed() {
 	}
 }
 
-// hopped notes which contents have left the place where they were found already, while the book that was there before them is not
-// known to be gone: of two whose files are gone, the name decides.
+// hopped notes which contents have left the place where they were found already, while the book that was there before
+// them is not known to be gone: of two whose files are gone, the name decides.
 func (w *world) hopped() {
 	places := w.places()
 	for id, r := range w.books() {
@@ -758,7 +759,8 @@ func (w *world) idle() {
 	}
 }
 
-// interrupted runs a task until it has asked the store for something, or told what it has written, so many times; then the worker stops, dies or pauses.
+// interrupted runs a task until it has asked the store for something, or told what it has written, so many times; then
+// the worker stops, dies or pauses.
 func (w *world) interrupted(id uuid.UUID, after int, how string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -1024,7 +1026,8 @@ func (w *world) sync(mode string, o op, how string) {
 	w.quiet()
 }
 
-// dirtyBeside tells whether sidecars have changed: the books that are read again for them are none of the scan's, and may move.
+// dirtyBeside tells whether sidecars have changed: the books that are read again for them are none of the scan's, and
+// may move.
 func (w *world) dirtyBeside() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(w.dirty)), func(key string) bool { return path.Ext(key) != ".cbz" })
 }

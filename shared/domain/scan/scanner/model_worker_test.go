@@ -30,7 +30,8 @@ func (w *world) worker(name string) *task.Runner {
 			task.RenumberSeries: s.RenumberSeries, task.ReprocessTitles: s.ReprocessTitles}}
 }
 
-// moments are when something may happen beside a worker: whenever it asks the store, and whenever it has written and tells so.
+// moments are when something may happen beside a worker: whenever it asks the store, and whenever it has written and
+// tells so.
 type moments struct{ then atomic.Pointer[func()] }
 
 func (w *world) publish(context.Context, uuid.UUID, ...events.Event) { w.moment() }
@@ -59,8 +60,8 @@ func (w *world) meddle(then func()) (end func()) {
 	}
 }
 
-// amid lets a second worker take tasks in the middle of what the first one does, from a moment on and so many times; or it takes the
-// very task of the first one, once, which is thought dead but goes on.
+// amid lets a second worker take tasks in the middle of what the first one does, from a moment on and so many times; or
+// it takes the very task of the first one, once, which is thought dead but goes on.
 func (w *world) amid(after, times int, over bool) (end func()) {
 	second := w.worker("second")
 	var n atomic.Int64
@@ -83,7 +84,8 @@ func (w *world) amid(after, times int, over bool) (end func()) {
 	})
 }
 
-// others waits for the second worker: the first one may have ended before it, for want of its lease. It tells whether tasks wait now.
+// others waits for the second worker: the first one may have ended before it, for want of its lease. It tells whether
+// tasks wait now.
 func (w *world) others() bool {
 	w.second.Lock()
 	defer w.second.Unlock()

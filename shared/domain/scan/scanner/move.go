@@ -128,9 +128,9 @@ func moveEvents(moves []*move) (out []events.Event) {
 	return out
 }
 
-// unsettled are the series, by library, in which books stand otherwise than before: those that books have come to or left; where
-// titles are made of positions, those in which books were analysed or that files have moved between; and without a scan, which looks
-// after its own, all of them.
+// unsettled are the series, by library, in which books stand otherwise than before: those that books have come to or
+// left; where titles are made of positions, those in which books were analysed or that files have moved between; and
+// without a scan, which looks after its own, all of them.
 func unsettled(found []analyzed, sets map[uuid.UUID]*strategy.Set, moves []*move, moved []follow.Book, alone bool) map[uuid.UUID][]uuid.UUID {
 	out := map[uuid.UUID][]uuid.UUID{}
 	for _, m := range moves {

@@ -160,7 +160,8 @@ func TestBookMovesToAnotherLibrary(t *testing.T) {
 	}
 }
 
-// chosen puts the series of a folder and a book into a collection and a read list of a name; ann wants to read them, too.
+// chosen puts the series of a folder and a book into a collection and a read list of a name; ann wants to read them,
+// too.
 func (r *two) chosen(name, folder, key string) {
 	r.t.Helper()
 	ann := uuid.NewSHA1(uuid.Nil, []byte("ann"))
@@ -404,7 +405,8 @@ func TestPurgeOnScanWaitsForTheOtherLibrary(t *testing.T) {
 	r.counted()
 }
 
-// A purge that somebody asks for while a scan of another library has found the file, and not yet whose it is, leaves the book.
+// A purge that somebody asks for while a scan of another library has found the file, and not yet whose it is, leaves
+// the book.
 func TestPurgeDuringAScanOfTheOtherLibrary(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)
@@ -437,7 +439,8 @@ func TestMovedOverLongAfterTheLastScan(t *testing.T) {
 	r.moved(id, "ann 1")
 }
 
-// Books that went to another library follow their files also where the first scans that could have missed them did not come so far.
+// Books that went to another library follow their files also where the first scans that could have missed them did not
+// come so far.
 func TestMovedOverWhileScansFail(t *testing.T) {
 	t.Parallel()
 	const many = 20
@@ -479,7 +482,8 @@ func TestMovedOverWhileScansFail(t *testing.T) {
 	}
 }
 
-// A book whose file was replaced before it went to another library is of that library also for the content that was replaced.
+// A book whose file was replaced before it went to another library is of that library also for the content that was
+// replaced.
 func TestReplacedFileMovesOver(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)

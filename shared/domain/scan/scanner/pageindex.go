@@ -16,7 +16,8 @@ const indexesAtOnce = 8
 
 var storeIndex, storeIndexes = indexStatement(1), indexStatement(indexesAtOnce)
 
-// indexStatement stores the page indexes of n books. Arrays of arrays cannot be unnested, so it has parameters for each.
+// indexStatement stores the page indexes of n books. Arrays of arrays cannot be unnested, so it has parameters for
+// each.
 func indexStatement(n int) string {
 	kinds := []string{"uuid", "integer", "text[]", "text[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]", "smallint[]", "bigint[]",
 		"integer[]", "integer[]", "bigint", "bigint", "bigint", "bigint", "smallint", "bigint"}
@@ -40,7 +41,8 @@ func indexStatement(n int) string {
 		  cover_method = excluded.cover_method, cover_crc = excluded.cover_crc`
 }
 
-// measured is what one column of sizes becomes: of the same file, sizes that were read since its last analysis are kept.
+// measured is what one column of sizes becomes: of the same file, sizes that were read since its last analysis are
+// kept.
 func measured(column string) string {
 	return `case when (page_index.file_size, page_index.file_etag, page_index.file_modified, page_index.names)
 		    = (excluded.file_size, excluded.file_etag, excluded.file_modified, excluded.names)

@@ -48,8 +48,8 @@ var keeps = []struct{ when, why string }{
 // the series left empty where the setting purge.purge_empty_series allows. Those stay whose file may be one that nobody
 // has read yet, under another name or in another library: one of the same size, or, for what people have read or
 // edited, any of its library. And so do those whose content a scan of another library has found that is not settled;
-// and, while the limit of books keeps files out or a folder cannot be listed, all, where that is so of another library what
-// people have read, edited or chosen. Library files are never touched.
+// and, while the limit of books keeps files out or a folder cannot be listed, all, where that is so of another library
+// what people have read, edited or chosen. Library files are never touched.
 func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 	var p scan.PurgeParams
 	if err := json.Unmarshal(h.Params, &p); err != nil {
@@ -75,7 +75,8 @@ func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 	}
 }
 
-// lookedElsewhere is in SQL the time since when every library but $1 has been scanned whole, infinity where there is no other.
+// lookedElsewhere is in SQL the time since when every library but $1 has been scanned whole, infinity where there is no
+// other.
 const lookedElsewhere = `(select coalesce(min(coalesce(l.looked_at, '-infinity')), 'infinity') from library l
 	where l.tenant_id = app.tenant() and l.id <> $1)`
 

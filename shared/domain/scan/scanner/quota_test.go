@@ -16,7 +16,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// At the tenant's limit a scan adds no more and says so; what is there is still changed, and taken in when there is room.
+// At the tenant's limit a scan adds no more and says so; what is there is still changed, and taken in when there is
+// room.
 func TestBookQuota(t *testing.T) {
 	r := newRig(t)
 	limit := func(n int) {
@@ -48,8 +49,8 @@ func TestBookQuota(t *testing.T) {
 	}
 }
 
-// A scan that kept files out and then made room by what is gone is followed by another, which lets them in: else a renamed
-// book would be away until the next scan. No scan follows for files that there is no room for.
+// A scan that kept files out and then made room by what is gone is followed by another, which lets them in: else a
+// renamed book would be away until the next scan. No scan follows for files that there is no room for.
 func TestScanGoesOnWithRoom(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

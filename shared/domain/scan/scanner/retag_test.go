@@ -62,7 +62,8 @@ func TestRenamedAndTaggedFilesStayTheSameBooks(t *testing.T) {
 	}
 }
 
-// Where all of a library was tagged and renamed, the guard does not know that before the files are read: the next scan does.
+// Where all of a library was tagged and renamed, the guard does not know that before the files are read: the next scan
+// does.
 func TestGuardLetsTaggedFilesPass(t *testing.T) {
 	r := newRig(t)
 	for i := range 12 {
@@ -129,7 +130,8 @@ func (s shelves) must(want ...string) {
 	}
 }
 
-// A series whose name is corrected in the metadata of all its books is the same series, in however many batches they are read.
+// A series whose name is corrected in the metadata of all its books is the same series, in however many batches they
+// are read.
 func TestSeriesRenamedInMetadata(t *testing.T) {
 	for _, books := range []int{4, 25} {
 		s := newShelves(t, "Old", books)
@@ -225,8 +227,8 @@ func TestTwoSeriesBecomeOneInMetadata(t *testing.T) {
 	}
 }
 
-// A copy with tags that has long been there beside the original is a book of its own: when it is renamed while the original goes, it
-// takes its place itself.
+// A copy with tags that has long been there beside the original is a book of its own: when it is renamed while the
+// original goes, it takes its place itself.
 func TestTaggedCopyStaysItself(t *testing.T) {
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "A/raw.cbz", testkit.Comic(t, 1, 2, ""))
@@ -244,7 +246,8 @@ func TestTaggedCopyStaysItself(t *testing.T) {
 	}
 }
 
-// A book that somebody has read is not purged while a file of its library could not be read, which may be its own with tags.
+// A book that somebody has read is not purged while a file of its library could not be read, which may be its own with
+// tags.
 func TestPurgeWaitsForWhatIsUnread(t *testing.T) {
 	r := newRig(t)
 	r.exec("update library set purge_deleted_on_scan = true where id = $1", r.library)

@@ -100,7 +100,8 @@ type Result struct {
 // errLong ends a scan that lists for longer than it may.
 var errLong = errors.New("the scan's time is up")
 
-// Scan is the handler of scan_library tasks. Its time counts from when it was first begun, whatever interrupted it since.
+// Scan is the handler of scan_library tasks. Its time counts from when it was first begun, whatever interrupted it
+// since.
 func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 	r, err := s.begin(ctx, h)
 	if err != nil {
@@ -224,7 +225,8 @@ func (s *run) prefix() string {
 	return s.library.Prefix + s.params.Path + "/"
 }
 
-// unlinked refuses to list what is only there through a symbolic link: it may lie outside all that the tenant was given.
+// unlinked refuses to list what is only there through a symbolic link: it may lie outside all that the tenant was
+// given.
 func (s *run) unlinked(ctx context.Context) error {
 	missing := filesystem.Reach(ctx, s.Library, s.library.Bucket, s.library.Root, s.prefix())
 	if !fault.Is(missing, fault.BadRequest) {

@@ -61,8 +61,8 @@ func queueSeries(b *pgx.Batch, libraryID uuid.UUID, rules []library.TitleRule, p
 	return ids
 }
 
-// queueAdded counts the series that were added for books, and takes back those to which none has come: another worker was
-// first with the books, and has put them elsewhere. created receives the ids of the others.
+// queueAdded counts the series that were added for books, and takes back those to which none has come: another worker
+// was first with the books, and has put them elsewhere. created receives the ids of the others.
 func queueAdded(b *pgx.Batch, scanID *uuid.UUID, ids []uuid.UUID, created *[]uuid.UUID) {
 	b.Queue(`delete from series s where s.tenant_id = app.tenant() and s.id = any($1)
 		and not exists (select from book k where k.tenant_id = app.tenant() and k.series_id = s.id)`, ids)

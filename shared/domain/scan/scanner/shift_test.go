@@ -18,9 +18,9 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// run is a series of numbered books whose files take each other's names. Book n says its number in its metadata and has n+1
-// pages; ann is on the last. Of every second one the title and publisher are somebody's own; each has a genre of its own that its
-// file does not name.
+// run is a series of numbered books whose files take each other's names. Book n says its number in its metadata and has
+// n+1 pages; ann is on the last. Of every second one the title and publisher are somebody's own; each has a genre of
+// its own that its file does not name.
 type run struct {
 	*rig
 	ids map[string]string // of the books, by the key that they had at first
@@ -94,8 +94,8 @@ func (r *run) settled() {
 	}
 }
 
-// scan runs a scan and all that it leaves to do afterwards: a worker that is stopped in between may keep a task for as long
-// as its lease.
+// scan runs a scan and all that it leaves to do afterwards: a worker that is stopped in between may keep a task for as
+// long as its lease.
 func (r *run) scan(mode string) result {
 	r.t.Helper()
 	id := r.start(mode)
@@ -324,7 +324,8 @@ func TestBooksFollowTheirContent(t *testing.T) {
 	}
 }
 
-// A book whose content is gone and whose name another has taken waits as any other that is gone, and comes back with its file.
+// A book whose content is gone and whose name another has taken waits as any other that is gone, and comes back with
+// its file.
 func TestBookWithoutAPlaceComesBack(t *testing.T) {
 	r := newRun(t, 2, 6)
 	away := filepath.Join(t.TempDir(), "3")

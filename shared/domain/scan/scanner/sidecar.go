@@ -139,13 +139,14 @@ func (s *run) deleteLost(ctx context.Context) error {
 	return nil
 }
 
-// lastWhole is in SQL when the last scan of the whole library $1 that was completed was asked for; -infinity where none was.
+// lastWhole is in SQL when the last scan of the whole library $1 that was completed was asked for; -infinity where none
+// was.
 const lastWhole = `coalesce((select max(c.created_at) from scan f join task c on c.tenant_id = f.tenant_id and c.id = f.id
 	where f.tenant_id = app.tenant() and f.library_id = $1 and c.status = 'completed' and coalesce(c.params ->> 'path', '') = ''), '-infinity')`
 
-// leftUndone tells whether a scan, or a task that takes in sidecars, may have ended without doing all that it was to, since the last
-// scan of the whole library that was completed; or whether this one has begun before. What they have changed is in the tables all
-// the same, so that no listing finds it again.
+// leftUndone tells whether a scan, or a task that takes in sidecars, may have ended without doing all that it was to,
+// since the last scan of the whole library that was completed; or whether this one has begun before. What they have
+// changed is in the tables all the same, so that no listing finds it again.
 const leftUndone = `select exists (select from scan where tenant_id = app.tenant() and id = $2
 	and books_created + books_updated + books_deleted + books_restored + books_moved > 0)
 	or exists (select from task t where t.tenant_id = app.tenant() and t.library_id = $1 and t.type in ('scan_library', 'analyze_books')

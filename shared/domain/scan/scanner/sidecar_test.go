@@ -89,8 +89,8 @@ func TestPackageDocumentOfOneBook(t *testing.T) {
 	}
 }
 
-// What the document of a single book does not say, or does not say any more, that of its folder does: a field comes from
-// the first that has it.
+// What the document of a single book does not say, or does not say any more, that of its folder does: a field comes
+// from the first that has it.
 func TestPackageDocumentsOfBookAndFolder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -225,7 +225,8 @@ func TestSeriesJSON(t *testing.T) {
 	}
 }
 
-// An age rating that is not known is left out with a warning, as other values are; one that says that there is none without.
+// An age rating that is not known is left out with a warning, as other values are; one that says that there is none
+// without.
 func TestSeriesDocumentWithAnAgeRatingThatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

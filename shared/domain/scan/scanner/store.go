@@ -103,8 +103,8 @@ func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 	return out, nil
 }
 
-// queueProcessed counts a batch in its scan, with the errors of its books. A worker that dies while it lists leaves books
-// to two tasks: what is wrong with one is told once.
+// queueProcessed counts a batch in its scan, with the errors of its books. A worker that dies while it lists leaves
+// books to two tasks: what is wrong with one is told once.
 func queueProcessed(b *pgx.Batch, scanID uuid.UUID, found []analyzed) {
 	texts := make([]string, 0, len(found))
 	for _, a := range found {
@@ -118,8 +118,8 @@ func queueProcessed(b *pgx.Batch, scanID uuid.UUID, found []analyzed) {
 		where tenant_id = app.tenant() and id = $1`, scanID, len(found), texts, errorsKept)
 }
 
-// storeEach is store, but where the database refuses what was read of one book, the others are stored all the same: it has the error
-// of its own, and no other task meets it again.
+// storeEach is store, but where the database refuses what was read of one book, the others are stored all the same: it
+// has the error of its own, and no other task meets it again.
 func (s *Scanner) storeEach(ctx context.Context, h task.Held, found []analyzed, sets map[uuid.UUID]*strategy.Set) error {
 	err := s.store(ctx, h, found, sets)
 	var refused *pgconn.PgError
@@ -141,8 +141,8 @@ func (s *Scanner) storeEach(ctx context.Context, h task.Held, found []analyzed, 
 	return s.store(ctx, h, found, sets)
 }
 
-// tellUnread counts what a task of a scan leaves unread, as it fails for good, as errors of the scan. They are none of the
-// books: the next scan reads them.
+// tellUnread counts what a task of a scan leaves unread, as it fails for good, as errors of the scan. They are none of
+// the books: the next scan reads them.
 func (s *Scanner) tellUnread(ctx context.Context, h task.Held, p analyzeParams, failure error) error {
 	var b pgx.Batch
 	var status *scan.Status
@@ -283,8 +283,8 @@ func queueClamp(b *pgx.Batch, found []analyzed) {
 		  and (o.beyond or o.told > o.current_page and o.page_count > o.current_page)`, ids)
 }
 
-// releaseDay is what the database's app.release_day makes of the same metadata; it corrects what is another. Written with
-// the rest of the book it costs nothing.
+// releaseDay is what the database's app.release_day makes of the same metadata; it corrects what is another. Written
+// with the rest of the book it costs nothing.
 func releaseDay(m *analysis.Metadata) *int64 {
 	if m.Year == nil {
 		return nil
@@ -320,8 +320,8 @@ func queuePositions(b *pgx.Batch, found []analyzed) {
 		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`, books)
 }
 
-// queueMetadata stores the metadata of books, but no locked field, and the warnings about them. Beside a locked title the
-// file's titleSort, which is that of another, is no more stored than a locked one.
+// queueMetadata stores the metadata of books, but no locked field, and the warnings about them. Beside a locked title
+// the file's titleSort, which is that of another, is no more stored than a locked one.
 func queueMetadata(b *pgx.Batch, found []analyzed) error {
 	var ids []uuid.UUID
 	var revisions []int
@@ -372,7 +372,8 @@ func queueReferences(b *pgx.Batch, a analyzed) {
 	}
 }
 
-// clip is text that can be stored, of about n bytes at most: one zero byte in what is said of a book would refuse all that are stored with it.
+// clip is text that can be stored, of about n bytes at most: one zero byte in what is said of a book would refuse all
+// that are stored with it.
 func clip(s string, n int) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(cut.Brief(s, n), "\x00", ""), "")
 }

@@ -59,8 +59,8 @@ type nameRow struct {
 	Locks     []string  `db:"locks"`
 }
 
-// ReprocessTitles is the handler of reprocess_series_titles tasks: the series of a library, one or several, are called again
-// what the library's rules make of their folders' names. A locked title stays.
+// ReprocessTitles is the handler of reprocess_series_titles tasks: the series of a library, one or several, are called
+// again what the library's rules make of their folders' names. A locked title stays.
 func (s *Scanner) ReprocessTitles(ctx context.Context, h task.Held) (any, error) {
 	var p titleParams
 	if err := json.Unmarshal(h.Params, &p); err != nil {
@@ -183,8 +183,9 @@ func (s *run) rename(ctx context.Context, changed []TitleChange) error {
 	return nil
 }
 
-// RenumberSeries is the handler of renumber_series tasks: the books of a series are numbered again as the library's strategy
-// says, by their files where they have to be read for it. Locked numbers stay. Of a task about several, each has a child.
+// RenumberSeries is the handler of renumber_series tasks: the books of a series are numbered again as the library's
+// strategy says, by their files where they have to be read for it. Locked numbers stay. Of a task about several, each
+// has a child.
 func (s *Scanner) RenumberSeries(ctx context.Context, h task.Held) (any, error) {
 	if h.SeriesID == nil {
 		var p struct {

@@ -138,8 +138,8 @@ func TestSeveralSeriesAreNumberedAgain(t *testing.T) {
 	}
 }
 
-// Listeners hear of series whose books were numbered or named anew because of a neighbour, and of those that took something from
-// a book.
+// Listeners hear of series whose books were numbered or named anew because of a neighbour, and of those that took
+// something from a book.
 func TestSeriesAreToldOfTheirBooks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// tellUnlisted notes as errors of the scan which folders could not be listed, but those in which there are no books of the library anyway.
-// Their books stay as they are, and the library does not count as looked at.
+// tellUnlisted notes as errors of the scan which folders could not be listed, but those in which there are no books of
+// the library anyway. Their books stay as they are, and the library does not count as looked at.
 func (s *run) tellUnlisted(ctx context.Context) error {
 	slices.Sort(s.at.Unlisted)
 	s.at.Unlisted = slices.DeleteFunc(slices.Compact(s.at.Unlisted), func(folder string) bool { return !s.mayHoldBooks(folder) })
@@ -44,7 +44,8 @@ func (s *run) tellUnlisted(ctx context.Context) error {
 	return s.Database.Run(ctx, &b)
 }
 
-// noteTooMany notes of a scan that fails for the folders that could not be listed how many they were: no purge is to follow.
+// noteTooMany notes of a scan that fails for the folders that could not be listed how many they were: no purge is to
+// follow.
 func (s *run) noteTooMany(ctx context.Context, cause error) error {
 	var many *blob.UnlistedError
 	if !errors.As(cause, &many) {

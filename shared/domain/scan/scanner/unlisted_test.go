@@ -15,7 +15,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// closing lets the store fail for each listing that would have to look into one of the folders, as a gateway does whose user may not.
+// closing lets the store fail for each listing that would have to look into one of the folders, as a gateway does whose
+// user may not.
 func (r *rig) closing(folders ...string) {
 	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		q := req.URL.Query()
@@ -39,8 +40,8 @@ func (r *rig) lookedAt() time.Time {
 	return *at[0]
 }
 
-// A folder that cannot be listed leaves its books as they were and keeps no other folder from being scanned; what has gone is not purged
-// then, since its file may be there.
+// A folder that cannot be listed leaves its books as they were and keeps no other folder from being scanned; what has
+// gone is not purged then, since its file may be there.
 func TestFolderThatCannotBeListed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -74,8 +74,9 @@ func TestWhatCannotBeStored(t *testing.T) {
 	}
 }
 
-// A file whose name no listing can hold is a book with an error that says so, once, wherever it stands: the next scan finds nothing
-// new. Files of which no listing tells one from the other are one. Names that have U+FFFD themselves are like any other.
+// A file whose name no listing can hold is a book with an error that says so, once, wherever it stands: the next scan
+// finds nothing new. Files of which no listing tells one from the other are one. Names that have U+FFFD themselves are
+// like any other.
 func TestNamesThatNoListingHolds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -98,8 +99,8 @@ func TestNamesThatNoListingHolds(t *testing.T) {
 	}
 }
 
-// Books that the store did not give are errors of the scan, none of their own, and the next scan reads them. They keep no
-// other from being read.
+// Books that the store did not give are errors of the scan, none of their own, and the next scan reads them. They keep
+// no other from being read.
 func TestUnreadBooksAreErrorsOfTheScan(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -122,7 +123,8 @@ func TestUnreadBooksAreErrorsOfTheScan(t *testing.T) {
 	}
 }
 
-// What a gateway lists but may not open is a book with an error of its own, at once where it is a link, else at the last attempt.
+// What a gateway lists but may not open is a book with an error of its own, at once where it is a link, else at the
+// last attempt.
 func TestClosedFilesAreErrorsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -234,7 +236,8 @@ func TestCoverIsNotStored(t *testing.T) {
 	}
 }
 
-// A file that was empty when it was scanned, as one is that is still being copied, is read in whole when it is tried again.
+// A file that was empty when it was scanned, as one is that is still being copied, is read in whole when it is tried
+// again.
 func TestRetriedFileIsNoLongerEmpty(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

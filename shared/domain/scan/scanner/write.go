@@ -22,8 +22,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Sizes of batches: books a transaction, books read before what was found in them is stored (and files beside books that a
-// task takes in), series renumbered or looked for elsewhere at once.
+// Sizes of batches: books a transaction, books read before what was found in them is stored (and files beside books
+// that a task takes in), series renumbered or looked for elsewhere at once.
 const (
 	writeBatch    = 500
 	analyzeBatch  = 100
@@ -55,8 +55,8 @@ func (s *run) write(ctx context.Context, part collected) error {
 	}
 }
 
-// gather has Postgres count what a scan has written where that is much against what it knows of (app.gather_statistics).
-// Of a very large table that may take longer than a statement may: the scan goes on without.
+// gather has Postgres count what a scan has written where that is much against what it knows of
+// (app.gather_statistics). Of a very large table that may take longer than a statement may: the scan goes on without.
 func (s *run) gather(ctx context.Context, n int) error {
 	if n == 0 {
 		return nil
@@ -175,8 +175,8 @@ func (c *changed) events(s *run) (out []events.Event) {
 	return append(out, follow.Events(c.moved)...)
 }
 
-// left are the series that books were found gone from. A book may go on in another one at once: then nothing else tells that it
-// was in this one.
+// left are the series that books were found gone from. A book may go on in another one at once: then nothing else tells
+// that it was in this one.
 func (c *changed) left() (out []uuid.UUID) {
 	for _, w := range c.deleted {
 		out = append(out, w.SeriesID)
@@ -190,16 +190,18 @@ func (c *changed) left() (out []uuid.UUID) {
 }
 
 // queueLock makes the writers of one library wait for each other before they lock any book: none then holds a book
-// while it waits for the counters that another has. Several libraries, and those where heirs of their series are, which get
-// what is of a series that is removed, are locked in the order of their ids; none of the first can be deleted until commit.
+// while it waits for the counters that another has. Several libraries, and those where heirs of their series are, which
+// get what is of a series that is removed, are locked in the order of their ids; none of the first can be deleted until
+// commit.
 func queueLock(b *pgx.Batch, libraries ...uuid.UUID) {
 	b.Queue(`insert into library_count (tenant_id, library_id) select tenant_id, id from library where tenant_id = app.tenant() and id = any($1) order by id for key share
 		on conflict do nothing`, libraries)
 	b.Queue("select app.lock_libraries($1)", libraries)
 }
 
-// queueLockBooks keeps people from editing books until commit. A statement that changes a book only where nobody has locked it
-// comes after this: it reads the locks as they are when it begins, not as an edit leaves them for whose end it has to wait.
+// queueLockBooks keeps people from editing books until commit. A statement that changes a book only where nobody has
+// locked it comes after this: it reads the locks as they are when it begins, not as an edit leaves them for whose end
+// it has to wait.
 func queueLockBooks(b *pgx.Batch, ids []uuid.UUID) {
 	b.Queue("select from book where tenant_id = app.tenant() and id = any($1) order by id for no key update", ids)
 }
@@ -257,12 +259,12 @@ func (s *run) queueForget(b *pgx.Batch, changes []change) {
 		        and t.completed_at > coalesce(n.first_read_at, n.created_at) and t.completed_at < o.deleted_at))`, s.library.ID, ids, seen)
 }
 
-// queueBooks adds new books and updates those whose file changed or came back. A book that comes back unchanged needs no new
-// analysis unless the scan is deep, or the book was still to be read again (app.follow_content): what is being read of it is
-// of another revision now. One that somebody has looked at since stays as it is. With the number strategy file_order a new
-// book takes its position among those of the batch, which nearly always is its final one; renumber corrects the rest at the
-// end. A book that comes back is put into the series that its key names, and so is every one by a deep scan, unless the
-// metadata decides that.
+// queueBooks adds new books and updates those whose file changed or came back. A book that comes back unchanged needs
+// no new analysis unless the scan is deep, or the book was still to be read again (app.follow_content): what is being
+// read of it is of another revision now. One that somebody has looked at since stays as it is. With the number strategy
+// file_order a new book takes its position among those of the batch, which nearly always is its final one; renumber
+// corrects the rest at the end. A book that comes back is put into the series that its key names, and so is every one
+// by a deep scan, unless the metadata decides that.
 func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, out *[]written) {
 	f := struct {
 		ids                                             []uuid.UUID
@@ -310,8 +312,8 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, 
 		f.etags, f.modified, f.formats, f.titles, f.sorts, f.find, f.numbers, f.volumes, f.chapters, s.set.Positions(), f.seen, f.later)
 }
 
-// queueAnalysis adds the tasks that analyse the changed books. They name keys: another writer may have added a book of the
-// same key with an id of its own.
+// queueAnalysis adds the tasks that analyse the changed books. They name keys: another writer may have added a book of
+// the same key with an id of its own.
 func (s *run) queueAnalysis(b *pgx.Batch, changes []change) error {
 	keys := make([]string, len(changes))
 	for i, c := range changes {
@@ -338,10 +340,10 @@ func (s *run) queueTasks(b *pgx.Batch, tasks []analyzeParams) error {
 	return nil
 }
 
-// queueDeleted marks the books whose files are gone. All that is known of them stays for their return, after which an unchanged
-// file is not read again; those that have appeared elsewhere return at once. Of a file that changed and went before it was read
-// again what is known is the content before: the size is that one's too, since the content is looked for by both. A book that
-// somebody has looked at since stays as it is.
+// queueDeleted marks the books whose files are gone. All that is known of them stays for their return, after which an
+// unchanged file is not read again; those that have appeared elsewhere return at once. Of a file that changed and went
+// before it was read again what is known is the content before: the size is that one's too, since the content is looked
+// for by both. A book that somebody has looked at since stays as it is.
 func (s *run) queueDeleted(b *pgx.Batch, books []gone, done *changed) {
 	ids, revisions, seen := make([]uuid.UUID, len(books)), make([]int, len(books)), make([]time.Time, len(books))
 	for i, g := range books {
